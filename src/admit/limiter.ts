@@ -1,0 +1,24 @@
+// The seam of the limits: who may send how many events in the running minute, day and month.
+
+import type { RateLimitView } from '../outcome.ts'
+import type { App } from './app.ts'
+
+export type LimitRefusal = 'monthly_limit_exceeded' | 'daily_limit_exceeded' | 'rate_limit_exceeded'
+
+/** What one app has left. */
+export interface Standing {
+  readonly minute: { readonly limit: number; readonly used: number; readonly endsAtMs: number }
+  readonly day: { readonly limit: number | null; readonly used: number; readonly endsAtMs: number }
+  readonly month: { readonly limit: number; readonly used: number; readonly endsAtMs: number }
+}
+
+/** Counts accepted events against an app's limits, a batch whole or not at all. Costs are events, at least 1. */
+export interface Limiter {
+  /** Takes `cost` from month, then day, then minute, all or none; the first that has no room refuses. */
+  take(app: App, cost: number, nowMs: number): 'taken' | LimitRefusal | Promise<'taken' | LimitRefusal>
+  /** Gives back what `take` at `takenAtMs` took, in each window that has not turned since. */
+  giveBack(app: App, cost: number, takenAtMs: number, nowMs: number): void
+  /** The minute's figures for the answer's headers. */
+  view(app: App, nowMs: number): RateLimitView
+  standing(app: App, nowMs: number): Standing | Promise<Standing>
+}

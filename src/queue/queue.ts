@@ -1,0 +1,24 @@
+// The seam of the queue: where an accepted batch becomes durable.
+
+/** One accepted request, ready to be stored. */
+export interface QueueRecord {
+  /** The NDJSON line, newline included. It lies in the ring and stays untouched until `settled` is called. */
+  readonly line: Uint8Array
+  readonly batchId: string
+  readonly appId: string
+  /** The request carried an Idempotency-Key: its record travels alone, under its `batchId`. */
+  readonly keyed: boolean
+}
+
+/**
+ * durable: stored, and stays so (202). duplicate: the queue had this batch already (replay).
+ * unavailable: not stored, and the client may try again (503).
+ */
+export type Settlement = 'durable' | 'duplicate' | 'unavailable'
+
+export interface EventQueue {
+  /** Hands a record over. `settled` is called exactly once, never before `publish` returns; nothing throws. */
+  publish(record: QueueRecord, settled: (settlement: Settlement) => void): void
+  /** Settles what is in hand, then closes. */
+  stop(): Promise<void>
+}

@@ -12,8 +12,8 @@ export type Claim =
   | { readonly kind: 'full' }
 
 /**
- * One key is held by one request at a time. `batchId` is the UUIDv5 of app and key as 32 lower-case hex
- * digits' UUID text: the scope of a key is its app, so the id alone names it.
+ * One key is held by one request at a time. `batchId` is the UUIDv5 of app and key in its
+ * usual lower-case text: the scope of a key is its app, so the id alone names it.
  */
 export interface Deduplicator {
   /** Answers at once where the key is new or was accepted; waits while another request holds it. */

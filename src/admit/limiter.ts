@@ -16,6 +16,11 @@ export interface Standing {
 export interface Limiter {
   /** Takes `cost` from month, then day, then minute, all or none; the first that has no room refuses. */
   take(app: App, cost: number, nowMs: number): 'taken' | LimitRefusal | Promise<'taken' | LimitRefusal>
+  /**
+   * What `take` at `takenAtMs` took has become durable and stays spent. Until `settle` or `giveBack` it is only in
+   * flight, and a snapshot leaves it out: a crash then finds it in the journal or not at all.
+   */
+  settle(app: App, cost: number, takenAtMs: number): void
   /** Gives back what `take` at `takenAtMs` took, in each window that has not turned since. */
   giveBack(app: App, cost: number, takenAtMs: number, nowMs: number): void
   /** The minute's figures for the answer's headers. */

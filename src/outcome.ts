@@ -1,15 +1,16 @@
-// The closed set of ways a request can end, and the table that turns each into an answer.
+// The closed set of ways a request can end, and the table that turns each into an answer. Every request ends in
+// exactly one outcome; metrics count them by the same names.
 
 /** Why a request was refused: the `error` member of its answer. */
 export type RefusalCode = keyof typeof STATUS_OF_REFUSAL
 
-/** HTTP status line of each refusal (specification, "Errors"; contract, section 1). */
+/** HTTP status line of each refusal (specification, "Errors"). */
 export const STATUS_OF_REFUSAL = {
   not_found: '404 Not Found',
   method_not_allowed: '405 Method Not Allowed',
   service_overloaded: '503 Service Unavailable',
   unsupported_media_type: '415 Unsupported Media Type',
-  payload_too_large: '413 Payload Too Large',
+  payload_too_large: '413 Content Too Large',
   validation_failed: '400 Bad Request',
   invalid_json: '400 Bad Request',
   invalid_app_key: '401 Unauthorized',
@@ -20,10 +21,90 @@ export const STATUS_OF_REFUSAL = {
   rate_limit_exceeded: '429 Too Many Requests',
 } as const
 
+/** What each refusal says where nothing more exact is known. */
+const MESSAGE_OF_REFUSAL: Readonly<Record<RefusalCode, string>> = {
+  not_found: 'there is nothing here; events go to POST /api/v1/events',
+  method_not_allowed: 'events are sent with POST',
+  service_overloaded: 'the service cannot take this batch now; keep it and try again later',
+  unsupported_media_type:
+    'Content-Type must be application/json in UTF-8, and Content-Encoding identity, gzip, deflate or br',
+  payload_too_large: 'the body must not exceed 524288 bytes',
+  validation_failed: 'the request does not fit the schema',
+  invalid_json: 'the body is not valid JSON',
+  invalid_app_key: 'app_key: not the key of a known application',
+  subscription_inactive: 'the subscription is canceled, unpaid or paused',
+  trial_expired: 'the free trial has ended',
+  monthly_limit_exceeded: 'the batch does not fit into what is left of the monthly event limit',
+  daily_limit_exceeded: 'the batch does not fit into what is left of the daily event limit',
+  rate_limit_exceeded: 'the batch does not fit into what is left of the per-minute event limit',
+}
+
 /** The app's minute as the client sees it in the three X-RateLimit headers. Counts are events. */
 export interface RateLimitView {
   readonly limit: number
   readonly remaining: number
   /** Unix second at which the minute ends. */
   readonly resetUnixSeconds: number
+}
+
+/** How a request ended. */
+export type Outcome =
+  | { readonly kind: 'accepted'; readonly events: number; readonly batchId: string }
+  | { readonly kind: 'replayed'; readonly events: number; readonly batchId: string }
+  | {
+      readonly kind: 'refused'
+      readonly code: RefusalCode
+      /** Names what is wrong with the request; null: the code's standing message. */
+      readonly message: string | null
+      /** For 429 and 503; null elsewhere. */
+      readonly retryAfterSeconds: number | null
+    }
+
+/** A refusal with its standing message. */
+export function refused(
+  code: RefusalCode,
+  message: string | null = null,
+  retryAfterSeconds: number | null = null,
+): Outcome {
+  return { kind: 'refused', code, message, retryAfterSeconds }
+}
+
+/** A 503, with a Retry-After of 1 to 5 seconds, so that clients do not come back all at once. */
+export function overloaded(random: () => number = Math.random): Outcome {
+  return refused('service_overloaded', null, 1 + Math.floor(random() * 5))
+}
+
+/** An answer's three parts, ready for the wire. */
+export interface Answer {
+  readonly status: string
+  /** Header lines after the content type's value, each led by CRLF. All values are our own: no input reaches them. */
+  readonly headers: string
+  readonly body: string
+}
+
+export function answerTo(outcome: Outcome, view: RateLimitView): Answer {
+  const headers = `\r\nX-RateLimit-Limit: ${view.limit}\r\nX-RateLimit-Remaining: ${view.remaining}\r\nX-RateLimit-Reset: ${view.resetUnixSeconds}`
+  switch (outcome.kind) {
+    case 'accepted':
+      return {
+        status: '202 Accepted',
+        headers: `${headers}\r\nX-Batch-Id: ${outcome.batchId}`,
+        body: `{"status":"accepted","events":${outcome.events}}`,
+      }
+    case 'replayed':
+      return {
+        status: '202 Accepted',
+        headers: `${headers}\r\nX-Batch-Id: ${outcome.batchId}`,
+        body: `{"status":"accepted","events":${outcome.events},"deduplicated":true}`,
+      }
+    case 'refused': {
+      const retryAfter = outcome.retryAfterSeconds === null ? '' : `\r\nRetry-After: ${outcome.retryAfterSeconds}`
+      const allow = outcome.code === 'method_not_allowed' ? '\r\nAllow: POST' : ''
+      return {
+        status: STATUS_OF_REFUSAL[outcome.code],
+        headers: headers + retryAfter + allow,
+        body: JSON.stringify({ error: outcome.code, message: outcome.message ?? MESSAGE_OF_REFUSAL[outcome.code] }),
+      }
+    }
+  }
 }

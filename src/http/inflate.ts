@@ -1,0 +1,57 @@
+// Undoes a Content-Encoding off the main thread. The decoder stops at the cap: a bomb never unfolds.
+
+import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
+import type { ContentEncoding } from './head.ts'
+
+/** Decoders that run at the same time: half of libuv's default threads, so that the journal's writes find one free. */
+const MAX_CONCURRENT = 2
+
+type Decoder = (
+  body: Buffer,
+  options: { maxOutputLength: number },
+  done: (error: NodeJS.ErrnoException | null, decoded: Buffer) => void,
+) => void
+
+export class Inflater {
+  readonly #capBytes: number
+  readonly #waiting: (() => void)[] = []
+  #running = 0
+
+  constructor(capBytes: number) {
+    this.#capBytes = capBytes
+  }
+
+  /** The decoded body, or why there is none. Its caller bounds how many bodies wait here, by their bytes. */
+  async inflate(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Promise<Buffer | 'too large' | 'corrupt'> {
+    if (this.#running === MAX_CONCURRENT) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else this.#running++
+    try {
+      return await run(decoderOf(encoding, body), body, this.#capBytes)
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#running--
+      else next()
+    }
+  }
+}
+
+function run(decoder: Decoder, body: Buffer, capBytes: number): Promise<Buffer | 'too large' | 'corrupt'> {
+  return new Promise((resolve) => {
+    decoder(body, { maxOutputLength: capBytes }, (error, decoded) => {
+      if (error === null) resolve(decoded)
+      else resolve(error.code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : 'corrupt')
+    })
+  })
+}
+
+function decoderOf(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Decoder {
+  switch (encoding) {
+    case 'gzip':
+      return gunzip
+    case 'br':
+      return brotliDecompress
+    case 'deflate':
+      // The name means the zlib format; some clients send the raw one. A zlib header's two bytes are a multiple of 31.
+      return (body[0] & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0 ? inflate : inflateRaw
+  }
+}

@@ -1,0 +1,43 @@
+// The queue record of an accepted request: one NDJSON line, made in the ring around the events that lie there.
+// The bytes of `events` are not moved; the record's head is written over what stood before them.
+
+/** What a record says besides the events themselves. */
+export interface RecordHead {
+  readonly batchId: string
+  readonly appId: string
+  /** ISO 8601, ms, UTC. */
+  readonly receivedAt: string
+  /** JSON text as sent; empty: the request named none. */
+  readonly sdkVersion: string
+  /** Members of the request that the schema does not name, as sent, without braces; null: none. */
+  readonly extras: string | null
+}
+
+/** Byte positions in the ring. */
+export interface RecordPlace {
+  /** First byte that may be written: the body's headroom begins here. */
+  readonly from: number
+  readonly eventsStart: number
+  /** Exclusive. At least two bytes of the body's room follow: its closing brace and the sentinel. */
+  readonly eventsEnd: number
+}
+
+/**
+ * The line as bytes of the ring, its newline included. Where head or tail do not fit around the events (a very long
+ * `sdk_version`, or extra members), the line is a copy.
+ */
+export function recordLine(ring: Buffer, place: RecordPlace, head: RecordHead): Uint8Array {
+  const sdkVersion = head.sdkVersion === '' ? '' : `,"sdk_version":${head.sdkVersion}`
+  const before = `{"v":1,"batch_id":"${head.batchId}","app_id":"${head.appId}","received_at":"${head.receivedAt}"${sdkVersion},"events":`
+  const after = head.extras === null ? '}\n' : `,"extra":{${head.extras}}}\n`
+  // Only sdk_version may be other than ASCII.
+  const beforeBytes = sdkVersion === '' ? before.length : Buffer.byteLength(before)
+  const start = place.eventsStart - beforeBytes
+  if (start < place.from || head.extras !== null) {
+    return Buffer.concat([Buffer.from(before), ring.subarray(place.eventsStart, place.eventsEnd), Buffer.from(after)])
+  }
+  ring.write(before, start, beforeBytes === before.length ? 'latin1' : 'utf8')
+  ring[place.eventsEnd] = 0x7d
+  ring[place.eventsEnd + 1] = 0x0a
+  return ring.subarray(start, place.eventsEnd + 2)
+}

@@ -1,0 +1,26 @@
+// Errors meant for people: their message says what to mend, and no stack is shown with it.
+
+/** Something an operator must mend before the service or a command can run. */
+export class StartError extends Error {
+  override readonly name: string = 'StartError'
+}
+
+/** The settings are wrong. Holds every mistake, so that one start shows them all. */
+export class ConfigError extends StartError {
+  override readonly name = 'ConfigError'
+  readonly mistakes: readonly string[]
+
+  constructor(mistakes: readonly string[]) {
+    super(`the settings are wrong:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`)
+    this.mistakes = mistakes
+  }
+}
+
+/** `ENOSPC` and its like, where an unknown thrown value carries one. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,41 @@
+// The log: JSON lines, or lines for people on a terminal. It names parts and counts; never app keys, ids of
+// clients or what events hold.
+
+import { type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
+import { build as pretty } from 'pino-pretty'
+import type { LogLevel } from '../config.ts'
+
+export type Log = Logger
+
+export interface LogOptions {
+  readonly level: LogLevel
+  /** stdout is a terminal. */
+  readonly terminal: boolean
+  readonly colour: boolean
+  readonly fd?: number
+}
+
+/** Writes are synchronous, so that the last line before a crash is there; the request path logs nothing. */
+export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
+  const destination = terminal
+    ? pretty({ destination: fd, sync: true, colorize: colour, ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l' })
+    : pino.destination({ fd, sync: true })
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: describeError },
+      redact: ['app_key', 'appKey', '*.app_key', '*.appKey'],
+    },
+    destination,
+  )
+}
+
+/** An error's own members may hold anything; only these are known to be fit for a log. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return { message: String(error) }
+  const { type, message, stack } = stdSerializers.err(error)
+  return 'code' in error ? { type, code: error.code, message, stack } : { type, message, stack }
+}

@@ -1,0 +1,160 @@
+// Every setting, once: its name, default, rule and description. Parsing, `sluice serve --help` and the README
+// table all come from here.
+
+import { isIP } from 'node:net'
+
+/** A value, or what is wrong with the text it should have come from. */
+export type Parsed<T> = { readonly value: T } | { readonly mistake: string }
+
+export interface Setting<T> {
+  /** The value where the variable is unset. */
+  readonly fallback: T
+  /** The default in words, where the value alone does not say it. */
+  readonly defaultText: string
+  readonly about: string
+  parse(text: string): Parsed<T>
+}
+
+const MOST_PARSERS = 256
+const MOST_PROCESSES = 256
+const LONGEST_SHUTDOWN_SECONDS = 3600
+/** Below four MiB a few of the largest bodies would fill the ring; above one GiB its offsets gain nothing. */
+const RING_MB = { least: 4, most: 1024 }
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export const DECODERS = ['scanner', 'simdjson'] as const
+
+/** In the order in which help and the README show them. */
+export const SETTINGS = {
+  PORT: wholeNumber(8080, 0, 65_535, 'port for events; 0 lets the system choose'),
+  HOST: host('0.0.0.0', '0.0.0.0', 'address the port for events listens on'),
+  SLUICE_ADMIN_PORT: wholeNumber(9090, 0, 65_535, 'port for /metrics, /livez and /readyz; 0 lets the system choose'),
+  SLUICE_ADMIN_HOST: host(
+    null,
+    '127.0.0.1, or 0.0.0.0 with REDIS_URL or NATS_URL',
+    'address the admin port listens on; it asks for no password',
+  ),
+  SLUICE_DATA_DIR: text('./data', './data', 'folder of the embedded queue and store'),
+  SLUICE_APPS_FILE: text(
+    null,
+    'SLUICE_DATA_DIR/apps.json, or none with REDIS_URL',
+    'the app records; with REDIS_URL and this unset, they live in Redis',
+  ),
+  REDIS_URL: url(
+    ['redis', 'rediss'],
+    { several: false },
+    'limits, idempotency and apps shared between nodes; unset: the embedded store',
+  ),
+  NATS_URL: url(
+    ['nats', 'tls'],
+    { several: true },
+    'the queue, one server or several with commas between; unset: the embedded queue',
+  ),
+  SLUICE_RING_MB: wholeNumber(64, RING_MB.least, RING_MB.most, 'memory for bodies in hand, in MiB; no room is a 503'),
+  SLUICE_PARSERS: optional(
+    wholeNumber(1, 1, MOST_PARSERS, 'threads that check bodies'),
+    'processor cores less one, at least 1',
+  ),
+  SLUICE_PROCESSES: wholeNumber(
+    1,
+    1,
+    MOST_PROCESSES,
+    'front ends on one port; more than 1 wants REDIS_URL and NATS_URL',
+  ),
+  SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'how bodies are checked; simdjson is an optional package'),
+  SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'subjects that NATS messages are spread over'),
+  SLUICE_JOURNAL_MAX_MB: wholeNumber(
+    10_240,
+    1,
+    1_000_000_000,
+    'most disk for the embedded queue, in MiB; full is a 503',
+  ),
+  SLUICE_JOURNAL_KEEP_HOURS: optional(
+    wholeNumber(1, 1, 1_000_000, 'segments of the embedded queue older than this are removed'),
+    'none: kept',
+  ),
+  SLUICE_MAX_KEYS: wholeNumber(
+    4_000_000,
+    1,
+    100_000_000,
+    'most idempotency keys the embedded store remembers; full is a 503 for requests with a key',
+  ),
+  SLUICE_SHUTDOWN_SECONDS: wholeNumber(25, 1, LONGEST_SHUTDOWN_SECONDS, 'longest drain, from SIGTERM to exit'),
+  SLUICE_DRAIN_DELAY_SECONDS: wholeNumber(
+    0,
+    0,
+    LONGEST_SHUTDOWN_SECONDS,
+    'time between SIGTERM, when /readyz turns 503, and the refusal of new connections',
+  ),
+  SLUICE_TLS_CERT: text(null, 'none', 'PEM file: TLS on the port for events, given with SLUICE_TLS_KEY'),
+  SLUICE_TLS_KEY: text(null, 'none', 'PEM file: the key of SLUICE_TLS_CERT'),
+  SLUICE_LOG_LEVEL: oneOf(LOG_LEVELS, 'info', 'least serious level that is logged'),
+} as const
+
+export type SettingName = keyof typeof SETTINGS
+export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[]
+
+function wholeNumber(fallback: number, least: number, most: number, about: string): Setting<number> {
+  const wanted = `must be a whole number from ${least} to ${most}`
+  return {
+    fallback,
+    defaultText: String(fallback),
+    about,
+    parse(text) {
+      const value = Number(text)
+      const fits = /^[0-9]+$/.test(text) && value >= least && value <= most
+      return fits ? { value } : { mistake: wanted }
+    },
+  }
+}
+
+function optional<T>(setting: Setting<T>, defaultText: string): Setting<T | null> {
+  return { ...setting, fallback: null, defaultText }
+}
+
+function text<F extends string | null>(fallback: F, defaultText: string, about: string): Setting<string | F> {
+  return { fallback, defaultText, about, parse: (given) => ({ value: given }) }
+}
+
+function host<F extends string | null>(fallback: F, defaultText: string, about: string): Setting<string | F> {
+  return {
+    fallback,
+    defaultText,
+    about,
+    parse(given) {
+      const fits = isIP(given) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(given)
+      return fits ? { value: given } : { mistake: 'must be an IP address or a host name, without port or brackets' }
+    },
+  }
+}
+
+function oneOf<const V extends string>(allowed: readonly V[], fallback: V, about: string): Setting<V> {
+  return {
+    fallback,
+    defaultText: fallback,
+    about,
+    parse(given) {
+      const value = allowed.find((candidate) => candidate === given)
+      return value === undefined ? { mistake: `must be one of ${allowed.join(', ')}` } : { value }
+    },
+  }
+}
+
+/** The mistake never shows the text: a URL may hold a password. */
+function url(schemes: readonly string[], { several }: { several: boolean }, about: string): Setting<string | null> {
+  const shown = schemes.map((scheme) => `${scheme}://`).join(' or ')
+  const fits = (given: string): boolean => {
+    const at = schemes.find((scheme) => given.startsWith(`${scheme}://`))
+    return at !== undefined && URL.canParse(given) && new URL(given).hostname !== ''
+  }
+  return {
+    fallback: null,
+    defaultText: 'none',
+    about,
+    parse(given) {
+      return (several ? given.split(',') : [given]).every(fits)
+        ? { value: given }
+        : { mistake: `must be a URL that begins with ${shown}` }
+    },
+  }
+}

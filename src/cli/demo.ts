@@ -1,0 +1,44 @@
+// What a first start shows: where the service listens, the demo key, and a request that works as printed.
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+  readonly tls: boolean
+}
+
+/** A URL a person on this machine can use: an address that stands for all of them is shown as localhost. */
+export function urlOf({ host, port, tls }: Address): string {
+  const everywhere = host === '0.0.0.0' || host === '::'
+  const shown = everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return `${tls ? 'https' : 'http'}://${shown}:${port}`
+}
+
+/** One line for any POSIX shell. A printed timestamp would soon be too old, so the shell fills in its own. */
+export function curlLine(address: Address, appKey: string): string {
+  const event = {
+    type: 'track',
+    name: 'hello',
+    hashed_daily_id: 'demo-daily-0123456789',
+    hashed_monthly_id: 'demo-monthly-0123456789',
+    session_id: '0b9e3a52-6f0c-4d7e-9a55-2f8c1d3e4b6a',
+    timestamp: 'NOW',
+    context: { os: 'demo' },
+  }
+  const now = `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`
+  const body = JSON.stringify({ app_key: appKey, events: [event] }).replace('NOW', now)
+  // -k: the certificate of a demo is seldom one that curl knows.
+  const flags = address.tls ? '-sSik' : '-sSi'
+  return `curl ${flags} ${urlOf(address)}/api/v1/events -H 'Content-Type: application/json' -d '${body}'`
+}
+
+export function demoBanner(publicAddress: Address, adminAddress: Address, appKey: string): string {
+  return [
+    '',
+    `sluice takes events at ${urlOf(publicAddress)}/api/v1/events; metrics and health are at ${urlOf(adminAddress)}`,
+    `demo app key: ${appKey}`,
+    'try it:',
+    curlLine(publicAddress, appKey),
+    '',
+    '',
+  ].join('\n')
+}

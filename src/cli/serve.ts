@@ -1,0 +1,109 @@
+// `sluice serve`: settings in, service up, and out again on a signal. What it builds is in app.ts.
+
+import { startSluice } from '../app.ts'
+import { type Config, readConfig } from '../config.ts'
+import { type Log, openLog } from '../observe/log.ts'
+import { SETTING_NAMES, SETTINGS } from '../settings.ts'
+import { demoBanner } from './demo.ts'
+import { EXIT, print, readFlags, type Shell } from './shell.ts'
+
+/** How much longer than its deadline a drain may take before the process ends itself. */
+const WATCHDOG_GRACE_MS = 1000
+/**
+ * A second signal ends the process at once, but only after this: one Ctrl-C reaches a service under `npm start`
+ * twice, from the terminal and passed on by npm.
+ */
+const SAME_SIGNAL_MS = 500
+
+export const help = `Usage: sluice serve
+
+Takes batches of events at POST /api/v1/events until SIGTERM or SIGINT, then drains and exits.
+With no settings at all it keeps everything under ./data and makes a demo app on its first start.
+
+The log goes to stdout: JSON lines, or plain ones where stdout is a terminal. While the demo app exists, its
+key and a curl line to try are printed there too, as plain text: a reader of JSON lines skips what does not
+begin with '{'.
+
+Environment variables (an empty one counts as unset):
+${settingsHelp()}
+Exit code: 0 after a clean stop, 1 on failure, 2 for a wrong command line.
+
+Example:
+  PORT=8081 SLUICE_DATA_DIR=/var/lib/sluice sluice serve
+`
+
+function settingsHelp(): string {
+  return SETTING_NAMES.map((name) => {
+    const { about, defaultText } = SETTINGS[name]
+    return `  ${name}\n      ${about} (default: ${defaultText})\n`
+  }).join('')
+}
+
+/** Ends the process itself once it serves: what still holds the event loop must not keep a stopped service alive. */
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  readFlags(args, {})
+  const config = readConfig(shell.env)
+  const log = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
+  exitOnBug(log)
+  // Until something is served there is nothing to drain.
+  let stop = async (): Promise<void> => {}
+  exitOnSignal(log, config.shutdownMs + WATCHDOG_GRACE_MS, shell, () => stop())
+
+  const sluice = await startSluice(config, { log, clock: shell.clock })
+  stop = sluice.stop
+  log.info({ port: sluice.publicPort, admin_port: sluice.adminPort, ...parts(config) }, 'listening')
+  if (sluice.demoApp !== null) {
+    const publicAddress = { host: config.publicHost, port: sluice.publicPort, tls: config.tls !== null }
+    const adminAddress = { host: config.adminHost, port: sluice.adminPort, tls: false }
+    await print(shell.stdout, demoBanner(publicAddress, adminAddress, sluice.demoApp.appKey))
+  }
+  return new Promise(() => {})
+}
+
+function parts(config: Config): object {
+  return {
+    host: config.publicHost,
+    admin_host: config.adminHost,
+    data_directory: config.dataDirectory,
+    tls: config.tls !== null,
+  }
+}
+
+/** A broken invariant leaves nothing to be trusted: log it, and let a fresh process recover from the journal. */
+function exitOnBug(log: Log): void {
+  const end = (error: unknown, what: string): void => {
+    log.fatal({ err: error }, what)
+    process.exit(EXIT.failed)
+  }
+  process.on('uncaughtException', (error) => end(error, 'an error was not caught'))
+  process.on('unhandledRejection', (reason) => end(reason, 'a rejection was not handled'))
+}
+
+function exitOnSignal(log: Log, watchdogMs: number, shell: Shell, stop: () => Promise<void>): void {
+  let firstAtMs: number | null = null
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (firstAtMs !== null) {
+      if (shell.clock() - firstAtMs < SAME_SIGNAL_MS) return
+      log.warn({ signal }, 'second signal, ending at once')
+      process.exit(EXIT.failed)
+    }
+    firstAtMs = shell.clock()
+    log.info({ signal }, 'draining')
+    setTimeout(() => {
+      log.fatal('the drain passed its deadline')
+      process.exit(EXIT.failed)
+    }, watchdogMs)
+    stop().then(
+      () => {
+        log.info('stopped')
+        process.exit(EXIT.ok)
+      },
+      (error: unknown) => {
+        log.fatal({ err: error }, 'the drain failed')
+        process.exit(EXIT.failed)
+      },
+    )
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+}

@@ -1,0 +1,65 @@
+// What every command shares: where it reads and writes, its exit codes, and how its flags are read.
+
+import { type ParseArgsConfig, parseArgs, styleText } from 'node:util'
+import type { Clock } from '../lib/clock.ts'
+import { errorCode, errorMessage } from '../lib/errors.ts'
+
+export interface Shell {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stdin: NodeJS.ReadableStream
+  readonly stdout: NodeJS.WritableStream
+  readonly stderr: NodeJS.WritableStream
+  /** stdout is a terminal. */
+  readonly terminal: boolean
+  /** stdout may be coloured. */
+  readonly colour: boolean
+  readonly clock: Clock
+}
+
+/** What each module of a command exports. `run` gives the exit code. */
+export interface Command {
+  readonly help: string
+  run(args: readonly string[], shell: Shell): Promise<number>
+}
+
+export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
+
+/** The command line itself is wrong: exit 2. */
+export class UsageError extends Error {}
+
+type Options = NonNullable<ParseArgsConfig['options']>
+type Flags<O extends Options> = ReturnType<
+  typeof parseArgs<{ args: string[]; options: O; allowPositionals: true; strict: true }>
+>
+
+/** Reads flags and exactly the `operands` named; throws a UsageError otherwise. */
+export function readFlags<const O extends Options>(
+  args: readonly string[],
+  options: O,
+  operands: readonly string[] = [],
+): Flags<O> {
+  let flags: Flags<O>
+  try {
+    flags = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+  } catch (error) {
+    if (errorCode(error)?.startsWith('ERR_PARSE_ARGS')) throw new UsageError(errorMessage(error))
+    throw error
+  }
+  const missing = operands[flags.positionals.length]
+  if (missing !== undefined) throw new UsageError(`${missing} is missing`)
+  const extra = flags.positionals[operands.length]
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`)
+  return flags
+}
+
+export type Colour = 'green' | 'red' | 'yellow' | 'bold' | 'dim'
+
+export function paint(colour: Colour, text: string, shell: Pick<Shell, 'colour'>): string {
+  return shell.colour ? styleText(colour, text) : text
+}
+
+/** Waits where the reader is slower than we are, so that output never piles up in memory. */
+export async function print(stream: NodeJS.WritableStream, text: string | Uint8Array): Promise<void> {
+  if (stream.write(text)) return
+  await new Promise<void>((resolve) => stream.once('drain', resolve))
+}

@@ -1,0 +1,43 @@
+// Text tables for terminals: columns as wide as their widest cell, two spaces between them.
+
+const GAP = '  '
+
+/** One line a row, with no white space at line ends. The last column is never padded. */
+export function formatTable(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = []
+  for (const row of rows) {
+    row.forEach((cell, column) => {
+      widths[column] = Math.max(widths[column] ?? 0, widthOf(cell))
+    })
+  }
+  return rows.map((row) => `${formatRow(row, widths)}\n`).join('')
+}
+
+function formatRow(row: readonly string[], widths: readonly number[]): string {
+  return row
+    .map((cell, column) => cell + ' '.repeat(widths[column]! - widthOf(cell)))
+    .join(GAP)
+    .trimEnd()
+}
+
+function widthOf(cell: string): number {
+  return [...cell].length
+}
+
+/** 12345678 -> 12,345,678 */
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US')
+}
+
+/** In the unit that keeps it short: 512 B, 1.5 MiB, 10 GiB. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+  let value = bytes
+  let unit = 0
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024
+    unit++
+  }
+  const text = unit === 0 || value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, '')
+  return `${text} ${units[unit]}`
+}

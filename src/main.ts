@@ -1,0 +1,87 @@
+#!/usr/bin/env node
+// The `sluice` program: finds the command, runs it, and turns how it ends into an exit code.
+
+import { readFileSync } from 'node:fs'
+import { type Command, EXIT, type Shell, UsageError } from './cli/shell.ts'
+import { formatTable } from './cli/table.ts'
+import { systemClock } from './lib/clock.ts'
+import { errorCode, StartError } from './lib/errors.ts'
+
+/** Loaded when asked for, so that a small command does not wait for the whole service to load. */
+const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<Command> }>> = {
+  serve: { summary: 'take events over HTTP', load: () => import('./cli/serve.ts') },
+  apps: { summary: 'list, add, change and remove app records', load: () => import('./cli/apps.ts') },
+  tail: { summary: 'print events as they are queued', load: () => import('./cli/tail.ts') },
+  explain: { summary: 'say what would happen to a body, and why', load: () => import('./cli/explain.ts') },
+  check: { summary: 'test settings, files and ports', load: () => import('./cli/check.ts') },
+}
+
+const HELP = `Usage: sluice COMMAND [OPTIONS]
+
+Commands:
+${formatTable(Object.entries(COMMANDS).map(([name, { summary }]) => [`  ${name}`, summary]))}
+  sluice COMMAND --help   how to use one, with an example
+  sluice --version        the version
+
+Settings come from environment variables: sluice serve --help lists them.
+`
+
+async function main(args: readonly string[], shell: Shell): Promise<number> {
+  const [name, ...rest] = args
+  if (name === '--help' || name === '-h') {
+    shell.stdout.write(HELP)
+    return EXIT.ok
+  }
+  if (name === '--version' || name === '-v') {
+    shell.stdout.write(`${version()}\n`)
+    return EXIT.ok
+  }
+  const entry = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (name === undefined || entry === undefined) {
+    shell.stderr.write(name === undefined ? HELP : `sluice: no such command: ${name}\n\n${HELP}`)
+    return EXIT.usage
+  }
+  try {
+    const command = await entry.load()
+    if (asksForHelp(rest)) {
+      shell.stdout.write(command.help)
+      return EXIT.ok
+    }
+    return await command.run(rest, shell)
+  } catch (error) {
+    return reportError(name, error, shell)
+  }
+}
+
+function reportError(name: string, error: unknown, shell: Shell): number {
+  if (error instanceof UsageError) {
+    shell.stderr.write(`sluice ${name}: ${error.message}\nHow to use it: sluice ${name} --help\n`)
+    return EXIT.usage
+  }
+  const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error)
+  shell.stderr.write(`sluice ${name}: ${text}\n`)
+  return EXIT.failed
+}
+
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
+}
+
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return (manifest as { version: string }).version
+}
+
+const { stdin, stdout, stderr, env } = process
+const args = process.argv.slice(2)
+stdout.on('error', (error) => {
+  if (errorCode(error) !== 'EPIPE') throw error
+  // A reader that has seen enough (`sluice tail | head`) ends a command well, but never the service.
+  if (args[0] !== 'serve') process.exit(EXIT.ok)
+})
+const terminal = stdout.isTTY === true
+const colour = terminal && (env.NO_COLOR ?? '') === ''
+const exitCode = await main(args, { env, stdin, stdout, stderr, terminal, colour, clock: systemClock })
+// The empty write comes after all others, so that nothing printed is cut off.
+stdout.write('', () => process.exit(exitCode))

@@ -1,0 +1,207 @@
+// Every metric of the service, in one place. The request's path adds to plain numbers and own histograms,
+// which are read only when a scrape comes; prom-client gives Node's own metrics.
+
+import { Registry } from 'prom-client'
+import { type RefusalCode, STATUS_OF_REFUSAL } from '../outcome.ts'
+import { Histogram } from './histogram.ts'
+import { MetricsPage } from './page.ts'
+import { collectRuntimeMetrics } from './runtime.ts'
+
+/** `aborted`: the client left before its answer, which has no status; 499 is what proxies write for it. */
+export type OutcomeName = 'accepted' | 'replayed' | 'aborted' | RefusalCode
+export type Stage = 'receive' | 'parse' | 'admit' | 'publish'
+
+/** Read at each scrape. What is absent has no series: an alert on it then stays quiet instead of firing. */
+export interface Sampler {
+  readonly ringUsedBytes?: () => number
+  readonly ringSizeBytes?: () => number
+  readonly ringRequests?: () => number
+  readonly parserQueue?: () => number
+  readonly requestsInFlight?: () => number
+  readonly keysRemembered?: () => number
+  readonly journalBytes?: () => number
+  readonly draining?: () => boolean
+  /** Absent where no Redis is configured. */
+  readonly redisUp?: () => boolean
+  /** Absent where no NATS is configured. */
+  readonly natsUp?: () => boolean
+  /** Parts that can go on without what they depend on, and whether each does so now. A closed set of names. */
+  readonly degraded?: () => Readonly<Record<string, boolean>>
+}
+
+/** Counters are plain numbers: add to them where the thing happens. They only ever grow. */
+export interface Metrics {
+  requestsReceived: number
+  replays: number
+  publishErrors: number
+  ringRefusals: number
+  appsReloadFailures: number
+  readonly events: { track: number; screen: number; revenue: number }
+  readonly leaseRequests: { granted: number; refused: number; failed: number }
+  readonly requestSeconds: Histogram
+  readonly stageSeconds: Readonly<Record<Stage, Histogram>>
+  readonly bodyBytes: Histogram
+  readonly batchEvents: Histogram
+  /** Records in each durable write or message. */
+  readonly publishRecords: Histogram
+  /** Ends a request: each one that was received comes here exactly once. */
+  outcome(name: OutcomeName): void
+  outcomeTotals(): Record<OutcomeName, number>
+  /** From now on gauges are read from here. */
+  sampleFrom(sampler: Sampler): void
+  readonly contentType: string
+  /** The page, in Prometheus text format. */
+  scrape(): Promise<string>
+}
+
+const OUTCOME_NAMES: readonly OutcomeName[] = [
+  'accepted',
+  'replayed',
+  'aborted',
+  ...(Object.keys(STATUS_OF_REFUSAL) as RefusalCode[]),
+]
+
+const REQUEST_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+const STAGE_SECONDS = [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 2.5]
+const BODY_BYTES = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288]
+const BATCH_EVENTS = [0, 1, 2, 5, 10, 20, 50, 100]
+const PUBLISH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+
+/** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped again. */
+export function createMetrics(options: { version: string; runtime?: boolean }): Metrics {
+  const indexOfOutcome = new Map(OUTCOME_NAMES.map((name, index) => [name, index]))
+  // A typed array, since counters kept as properties and added to by name cost four times as much.
+  const outcomeCounts = new Float64Array(OUTCOME_NAMES.length)
+  const page = new MetricsPage()
+  const runtimeRegistry = options.runtime === false ? new Registry() : collectRuntimeMetrics(page)
+  let sampler: Sampler = {}
+
+  const metrics: Metrics = {
+    requestsReceived: 0,
+    replays: 0,
+    publishErrors: 0,
+    ringRefusals: 0,
+    appsReloadFailures: 0,
+    events: { track: 0, screen: 0, revenue: 0 },
+    leaseRequests: { granted: 0, refused: 0, failed: 0 },
+    requestSeconds: new Histogram(REQUEST_SECONDS),
+    stageSeconds: {
+      receive: new Histogram(STAGE_SECONDS),
+      parse: new Histogram(STAGE_SECONDS),
+      admit: new Histogram(STAGE_SECONDS),
+      publish: new Histogram(STAGE_SECONDS),
+    },
+    bodyBytes: new Histogram(BODY_BYTES),
+    batchEvents: new Histogram(BATCH_EVENTS),
+    publishRecords: new Histogram(PUBLISH_RECORDS),
+    outcome: (name) => {
+      outcomeCounts[indexOfOutcome.get(name) as number] += 1
+    },
+    outcomeTotals: () => {
+      const totals = OUTCOME_NAMES.map((name, index) => [name, outcomeCounts[index]])
+      return Object.fromEntries(totals) as Record<OutcomeName, number>
+    },
+    sampleFrom: (next) => {
+      sampler = next
+    },
+    contentType: runtimeRegistry.contentType,
+    scrape: async () => page.text() + (await runtimeRegistry.metrics()),
+  }
+
+  addCounters(page, metrics)
+  page.numbers(
+    'sluice_requests_total',
+    'counter',
+    'Requests by their outcome; status 499 is a client that left before its answer.',
+    OUTCOME_NAMES.map((code, index) => ({
+      labels: { status: statusOf(code), code },
+      read: () => outcomeCounts[index],
+    })),
+  )
+  addHistograms(page, metrics)
+  addGauges(page, () => sampler)
+  page.numbers('sluice_build_info', 'gauge', 'Always 1; the labels say what runs.', [
+    { labels: { version: options.version, node: process.version }, read: () => 1 },
+  ])
+  return metrics
+}
+
+function addCounters(page: MetricsPage, metrics: Metrics): void {
+  const single = (name: string, help: string, read: () => number) =>
+    page.numbers(name, 'counter', help, [{ labels: {}, read }])
+
+  single('sluice_requests_received_total', 'Requests that reached the service: outcomes and those in flight.', () => {
+    return metrics.requestsReceived
+  })
+  single('sluice_replays_total', 'Requests that repeated an accepted Idempotency-Key.', () => metrics.replays)
+  single('sluice_publish_errors_total', 'Records that the queue did not take.', () => metrics.publishErrors)
+  single('sluice_ring_refusals_total', 'Requests that found no room in the ring.', () => metrics.ringRefusals)
+  single('sluice_apps_reload_failures_total', 'Changed app files that could not be used.', () => {
+    return metrics.appsReloadFailures
+  })
+  page.numbers('sluice_events_accepted_total', 'counter', 'Events that were durably queued, by their type.', [
+    { labels: { type: 'track' }, read: () => metrics.events.track },
+    { labels: { type: 'screen' }, read: () => metrics.events.screen },
+    { labels: { type: 'revenue' }, read: () => metrics.events.revenue },
+  ])
+  page.numbers('sluice_lease_requests_total', 'counter', 'Requests to Redis for a lease of events, by result.', [
+    { labels: { result: 'granted' }, read: () => metrics.leaseRequests.granted },
+    { labels: { result: 'refused' }, read: () => metrics.leaseRequests.refused },
+    { labels: { result: 'failed' }, read: () => metrics.leaseRequests.failed },
+  ])
+}
+
+function addHistograms(page: MetricsPage, metrics: Metrics): void {
+  const single = (name: string, help: string, histogram: Histogram) =>
+    page.histograms(name, help, [{ labels: {}, histogram }])
+
+  single('sluice_request_duration_seconds', 'From the request line to the answer.', metrics.requestSeconds)
+  page.histograms(
+    'sluice_stage_duration_seconds',
+    'Time that a request spends in each stage.',
+    (Object.keys(metrics.stageSeconds) as Stage[]).map((stage) => ({
+      labels: { stage },
+      histogram: metrics.stageSeconds[stage],
+    })),
+  )
+  single('sluice_body_bytes', 'Size of the bodies that were read, after decompression.', metrics.bodyBytes)
+  single('sluice_batch_events', 'Events in each accepted request.', metrics.batchEvents)
+  single('sluice_publish_records', 'Records in each durable write or message.', metrics.publishRecords)
+}
+
+function addGauges(page: MetricsPage, sampler: () => Sampler): void {
+  const gauge = (name: string, help: string, read: () => number | boolean | undefined) =>
+    page.numbers(name, 'gauge', help, [
+      {
+        labels: {},
+        read: () => {
+          const value = read()
+          return typeof value === 'boolean' ? Number(value) : value
+        },
+      },
+    ])
+  gauge('sluice_requests_in_flight', 'Requests without an outcome yet.', () => sampler().requestsInFlight?.())
+  gauge('sluice_ring_used_bytes', 'Bytes of the ring in use.', () => sampler().ringUsedBytes?.())
+  gauge('sluice_ring_size_bytes', 'Bytes of the ring.', () => sampler().ringSizeBytes?.())
+  gauge('sluice_ring_requests', 'Requests whose body is in the ring.', () => sampler().ringRequests?.())
+  gauge('sluice_parser_queue', 'Requests that wait for a thread to decode them.', () => sampler().parserQueue?.())
+  gauge('sluice_keys_remembered', 'Idempotency keys held in this process.', () => sampler().keysRemembered?.())
+  gauge('sluice_journal_bytes', 'Size of the embedded queue. No series with NATS.', () => sampler().journalBytes?.())
+  gauge('sluice_draining', '1 from the signal to stop until the end.', () => sampler().draining?.())
+  gauge('sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.', () => {
+    return sampler().redisUp?.()
+  })
+  gauge('sluice_nats_up', '1 while NATS is connected, 0 while it is not. No series where none is configured.', () => {
+    return sampler().natsUp?.()
+  })
+  page.gaugeByLabel('sluice_degraded', '1 while a part goes on without what it depends on.', 'part', () => {
+    const parts = Object.entries(sampler().degraded?.() ?? {})
+    return Object.fromEntries(parts.map(([part, degraded]) => [part, Number(degraded)]))
+  })
+}
+
+function statusOf(name: OutcomeName): string {
+  if (name === 'accepted' || name === 'replayed') return '202'
+  if (name === 'aborted') return '499'
+  return STATUS_OF_REFUSAL[name].slice(0, 3)
+}

@@ -1,0 +1,54 @@
+// Node's own metrics under prom-client's usual names, less what holds the event loop while a page is made.
+
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { MetricsPage } from './page.ts'
+
+/** How often the delay of the event loop is sampled. */
+const LAG_RESOLUTION_MS = 10
+
+/**
+ * prom-client's event-loop metrics take the standard deviation, half a millisecond for each page; its count
+ * of open files lists /proc/self/fd, some milliseconds with ten thousand connections. The delays are read here instead.
+ */
+const REMOVED = [
+  'process_open_fds',
+  'nodejs_eventloop_lag_seconds',
+  'nodejs_eventloop_lag_min_seconds',
+  'nodejs_eventloop_lag_max_seconds',
+  'nodejs_eventloop_lag_mean_seconds',
+  'nodejs_eventloop_lag_stddev_seconds',
+  'nodejs_eventloop_lag_p50_seconds',
+  'nodejs_eventloop_lag_p90_seconds',
+  'nodejs_eventloop_lag_p99_seconds',
+]
+
+/** The observers behind these metrics cannot be stopped: call it once in a process. */
+export function collectRuntimeMetrics(page: MetricsPage): Registry {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  for (const name of REMOVED) registry.removeSingleMetric(name)
+
+  const delay = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
+  delay.enable()
+  addEventLoopLag(page, delay)
+  return registry
+}
+
+function addEventLoopLag(page: MetricsPage, delay: IntervalHistogram): void {
+  const lag = (name: string, help: string, readNanoseconds: () => number) =>
+    page.numbers(`nodejs_eventloop_lag_${name}_seconds`, 'gauge', `${help} of the event loop since the last scrape.`, [
+      { labels: {}, read: () => readNanoseconds() / 1e9 },
+    ])
+  // With no sample yet the smallest delay is a huge number, and the largest 0.
+  lag('min', 'Smallest delay', () => Math.min(delay.min, delay.max))
+  lag('p50', 'Median delay', () => delay.percentile(50))
+  lag('p90', '90th percentile of the delay', () => delay.percentile(90))
+  lag('p99', '99th percentile of the delay', () => delay.percentile(99))
+  lag('max', 'Largest delay', () => {
+    // The last one on the page ends the span that it tells of.
+    const max = delay.max
+    delay.reset()
+    return max
+  })
+}

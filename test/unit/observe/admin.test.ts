@@ -1,0 +1,120 @@
+import { connect } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type AdminServer, startAdmin } from '../../../src/http/admin.ts'
+
+const started: AdminServer[] = []
+afterEach(() => {
+  for (const server of started.splice(0)) server.stop()
+})
+
+interface Fake {
+  ready?: boolean
+  scrape?: () => Promise<string>
+}
+
+async function admin(fake: Fake = {}) {
+  const server = await startAdmin({
+    host: '127.0.0.1',
+    port: 0,
+    metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', scrape: fake.scrape ?? (async () => 'a 1\n') },
+    health: { ready: () => fake.ready ?? true, parts: () => ({ queue: 'connected', redis: 'away' }) },
+  })
+  started.push(server)
+  return { server, url: `http://127.0.0.1:${server.port}`, fake }
+}
+
+describe('admin port', () => {
+  it('gives the metrics with the content type of their format', async () => {
+    const { url } = await admin()
+    const answer = await fetch(`${url}/metrics`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(await answer.text()).toBe('a 1\n')
+  })
+
+  it('is alive also while it is not ready', async () => {
+    const { url } = await admin({ ready: false })
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+    expect((await fetch(`${url}/readyz`)).status).toBe(503)
+  })
+
+  it('is ready until the drain', async () => {
+    const { url, fake } = await admin({ ready: true })
+    expect((await fetch(`${url}/readyz`)).status).toBe(200)
+    fake.ready = false
+    const answer = await fetch(`${url}/readyz`)
+    expect([answer.status, await answer.text()]).toEqual([503, 'not ready\n'])
+  })
+
+  it('lists the parts as lines, and as JSON where that is asked for', async () => {
+    const { url } = await admin()
+    expect(await (await fetch(`${url}/readyz?verbose`)).text()).toBe('ok\nqueue: connected\nredis: away\n')
+    const answer = await fetch(`${url}/readyz?verbose`, { headers: { accept: 'application/json' } })
+    expect(answer.headers.get('content-type')).toBe('application/json')
+    expect(await answer.json()).toEqual({ ready: true, parts: { queue: 'connected', redis: 'away' } })
+  })
+
+  it('answers HEAD with the length and no body', async () => {
+    const { url } = await admin()
+    for (const path of ['/metrics', '/livez', '/readyz']) {
+      const answer = await fetch(`${url}${path}`, { method: 'HEAD' })
+      expect([answer.status, await answer.text()]).toEqual([200, ''])
+      expect(Number(answer.headers.get('content-length'))).toBeGreaterThan(0)
+    }
+  })
+
+  it('answers other methods 405 and other paths 404, as JSON', async () => {
+    const { url } = await admin()
+    const refused = await fetch(`${url}/livez`, { method: 'POST', body: 'x' })
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    expect(await refused.json()).toMatchObject({ error: 'method_not_allowed' })
+    const missing = await fetch(`${url}/api/v1/events`)
+    expect(missing.status).toBe(404)
+    expect(await missing.json()).toMatchObject({ error: 'not_found' })
+  })
+
+  it('says so where the port is in use', async () => {
+    const { server } = await admin()
+    const second = startAdmin({
+      host: '127.0.0.1',
+      port: server.port,
+      metrics: { contentType: 'text/plain', scrape: async () => '' },
+      health: { ready: () => true, parts: () => ({}) },
+    })
+    await expect(second).rejects.toThrow(`127.0.0.1:${server.port}`)
+  })
+
+  it('survives a client that leaves before its metrics are ready', async () => {
+    let release: (page: string) => void = () => {}
+    let asked = () => {}
+    const arrived = new Promise<void>((resolve) => {
+      asked = resolve
+    })
+    let first = true
+    const { server, url } = await admin({
+      scrape: async () => {
+        if (!first) return 'b 2\n'
+        first = false
+        asked()
+        return new Promise<string>((resolve) => {
+          release = resolve
+        })
+      },
+    })
+    const socket = connect(server.port, '127.0.0.1')
+    socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n')
+    await arrived
+    await new Promise<void>((resolve) => socket.once('close', () => resolve()).resetAndDestroy())
+    // The reset has been noticed once a later connection is served.
+    await fetch(`${url}/livez`)
+    release('late')
+    expect(await (await fetch(`${url}/metrics`)).text()).toBe('b 2\n')
+  })
+
+  it('answers 500 where the metrics fail, and goes on', async () => {
+    const { url } = await admin({ scrape: () => Promise.reject(new Error('broken gauge')) })
+    const answer = await fetch(`${url}/metrics`)
+    expect([answer.status, await answer.json()]).toEqual([500, { error: 'internal_error', message: 'broken gauge' }])
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+  })
+})

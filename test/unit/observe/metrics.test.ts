@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest'
+import { createMetrics } from '../../../src/observe/metrics.ts'
+import { MetricsPage } from '../../../src/observe/page.ts'
+import { STATUS_OF_REFUSAL } from '../../../src/outcome.ts'
+
+const CONTRACT_NAMES = [
+  'sluice_requests_total',
+  'sluice_events_accepted_total',
+  'sluice_request_duration_seconds',
+  'sluice_stage_duration_seconds',
+  'sluice_body_bytes',
+  'sluice_batch_events',
+  'sluice_ring_used_bytes',
+  'sluice_ring_size_bytes',
+  'sluice_ring_requests',
+  'sluice_parser_queue',
+  'sluice_publish_records',
+  'sluice_publish_errors_total',
+  'sluice_replays_total',
+  'sluice_lease_requests_total',
+  'sluice_redis_up',
+  'sluice_nats_up',
+  'sluice_degraded',
+  'sluice_draining',
+  'sluice_requests_received_total',
+  'sluice_requests_in_flight',
+]
+
+const quiet = () => createMetrics({ version: '1.2.3', runtime: false })
+
+/** The page as a map from a line's start to its number. */
+async function samples(metrics: { scrape(): Promise<string> }): Promise<Map<string, number>> {
+  const lines = (await metrics.scrape()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map((line) => {
+      const space = line.lastIndexOf(' ')
+      return [line.slice(0, space), Number(line.slice(space + 1))]
+    }),
+  )
+}
+
+describe('metrics', () => {
+  it('names every family once, from the first scrape on, before anything has happened', async () => {
+    const page = await quiet().scrape()
+    for (const name of CONTRACT_NAMES) expect(page.split(`\n# TYPE ${name} `).length, name).toBe(2)
+  })
+
+  it('follows the rules of its names: prefix, and the unit or _total last', async () => {
+    const page = await quiet().scrape()
+    for (const [, name, type] of page.matchAll(/# TYPE (\S+) (\S+)/g)) {
+      expect(name).toMatch(/^sluice_[a-z_]+$/)
+      expect(name.endsWith('_total'), name).toBe(type === 'counter')
+    }
+  })
+
+  it('has every outcome at 0 from the start, under the status of its answer', async () => {
+    const page = await samples(quiet())
+    expect(page.get('sluice_requests_total{status="202",code="accepted"}')).toBe(0)
+    expect(page.get('sluice_requests_total{status="202",code="replayed"}')).toBe(0)
+    expect(page.get('sluice_requests_total{status="499",code="aborted"}')).toBe(0)
+    for (const [code, status] of Object.entries(STATUS_OF_REFUSAL)) {
+      expect(page.get(`sluice_requests_total{status="${status.slice(0, 3)}",code="${code}"}`), code).toBe(0)
+    }
+  })
+
+  it('counts each outcome under its own name', async () => {
+    const metrics = quiet()
+    metrics.outcome('accepted')
+    metrics.outcome('accepted')
+    metrics.outcome('validation_failed')
+    metrics.events.track += 3
+    metrics.leaseRequests.refused += 1
+    const page = await samples(metrics)
+    expect(page.get('sluice_requests_total{status="202",code="accepted"}')).toBe(2)
+    expect(page.get('sluice_requests_total{status="400",code="validation_failed"}')).toBe(1)
+    expect(page.get('sluice_events_accepted_total{type="track"}')).toBe(3)
+    expect(page.get('sluice_lease_requests_total{result="refused"}')).toBe(1)
+    expect(metrics.outcomeTotals()).toMatchObject({ accepted: 2, validation_failed: 1, aborted: 0 })
+  })
+
+  it('shows what was received as the sum of outcomes and what is in flight', async () => {
+    const metrics = quiet()
+    let inFlight = 0
+    metrics.sampleFrom({ requestsInFlight: () => inFlight })
+    for (let index = 0; index < 10; index++) {
+      metrics.requestsReceived += 1
+      inFlight += 1
+      if (index % 3 === 0) continue
+      metrics.outcome(index % 2 ? 'accepted' : 'aborted')
+      inFlight -= 1
+    }
+    const page = await samples(metrics)
+    const ended = [...page]
+      .filter(([line]) => line.startsWith('sluice_requests_total'))
+      .reduce((sum, [, n]) => sum + n, 0)
+    expect(page.get('sluice_requests_received_total')).toBe(10)
+    expect(ended + (page.get('sluice_requests_in_flight') as number)).toBe(10)
+  })
+
+  it('shows buckets that add up, and a sum and a count for each', async () => {
+    const metrics = quiet()
+    for (const bytes of [100, 512, 600, 1e9]) metrics.bodyBytes.observe(bytes)
+    metrics.stageSeconds.admit.observe(0.00002)
+    const page = await samples(metrics)
+    expect(page.get('sluice_body_bytes_bucket{le="512"}')).toBe(2)
+    expect(page.get('sluice_body_bytes_bucket{le="1024"}')).toBe(3)
+    expect(page.get('sluice_body_bytes_bucket{le="524288"}')).toBe(3)
+    expect(page.get('sluice_body_bytes_bucket{le="+Inf"}')).toBe(4)
+    expect(page.get('sluice_body_bytes_count')).toBe(4)
+    expect(page.get('sluice_body_bytes_sum')).toBe(1e9 + 1212)
+    expect(page.get('sluice_stage_duration_seconds_count{stage="admit"}')).toBe(1)
+    expect(page.get('sluice_stage_duration_seconds_count{stage="parse"}')).toBe(0)
+  })
+
+  it('reads gauges at the scrape, and has no series for a part that is not there', async () => {
+    const metrics = quiet()
+    let used = 1
+    metrics.sampleFrom({
+      ringUsedBytes: () => used,
+      redisUp: () => false,
+      degraded: () => ({ redis: true, nats: false }),
+    })
+    used = 77
+    const page = await samples(metrics)
+    expect(page.get('sluice_ring_used_bytes')).toBe(77)
+    expect(page.get('sluice_redis_up')).toBe(0)
+    expect(page.has('sluice_nats_up')).toBe(false)
+    expect(page.get('sluice_degraded{part="redis"}')).toBe(1)
+    expect(page.get('sluice_degraded{part="nats"}')).toBe(0)
+  })
+
+  it('adds Node’s own metrics: event-loop lag, heap, garbage collection', async () => {
+    const page = await createMetrics({ version: '1.2.3' }).scrape()
+    expect(page).toMatch(/^nodejs_eventloop_lag_p99_seconds \d/m)
+    expect(page).toMatch(/^nodejs_heap_size_used_bytes \d/m)
+    expect(page).toContain('# TYPE nodejs_gc_duration_seconds histogram')
+    expect(page).toMatch(/^process_resident_memory_bytes \d/m)
+    const names = [...page.matchAll(/# TYPE (\S+) /g)].map(([, name]) => name)
+    expect(new Set(names).size).toBe(names.length)
+    expect(page).not.toContain('NaN')
+  })
+
+  it('escapes a label’s value', () => {
+    const page = new MetricsPage()
+    page.numbers('a', 'gauge', 'help', [{ labels: { path: 'c:\\x"\n' }, read: () => 1 }])
+    expect(page.text()).toBe('# HELP a help\n# TYPE a gauge\na{path="c:\\\\x\\"\\n"} 1\n')
+  })
+})

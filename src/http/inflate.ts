@@ -22,7 +22,10 @@ export class Inflater {
   }
 
   /** The decoded body, or why there is none. Its caller bounds how many bodies wait here, by their bytes. */
-  async inflate(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Promise<Buffer | 'too large' | 'corrupt'> {
+  async inflate(
+    encoding: Exclude<ContentEncoding, 'identity'>,
+    body: Buffer,
+  ): Promise<Buffer | 'too large' | 'corrupt'> {
     if (this.#running === MAX_CONCURRENT) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     else this.#running++
     try {
@@ -52,6 +55,6 @@ function decoderOf(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer)
       return brotliDecompress
     case 'deflate':
       // The name means the zlib format; some clients send the raw one. A zlib header's two bytes are a multiple of 31.
-      return (body[0] & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0 ? inflate : inflateRaw
+      return body.length >= 2 && (body[0] & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0 ? inflate : inflateRaw
   }
 }

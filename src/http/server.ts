@@ -1,0 +1,81 @@
+// The public port: uWebSockets.js reads heads and bodies, and the ingest decides what becomes of them.
+
+import uWS, { type HttpResponse } from 'uWebSockets.js'
+import { type Ingest, MAX_BODY_BYTES } from '../ingest.ts'
+import { Exchange } from './exchange.ts'
+import { Gathering } from './gathering.ts'
+import { readHead } from './head.ts'
+import { listen } from './listen.ts'
+
+export interface ServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  /** Most bytes of bodies on their way. */
+  readonly gatheringMaxBytes: number
+  readonly ingest: Ingest
+}
+
+export interface Server {
+  readonly port: number
+  /** Open connections. */
+  readonly connections: number
+  /** Refuses new connections; those that are open go on. */
+  stopListening(): void
+  /** Ends every connection. */
+  close(): void
+}
+
+/** Rejects with an Error that names the address where it cannot be had. */
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const { tls, ingest } = options
+  const gathering = new Gathering(options.gatheringMaxBytes)
+  const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
+  let connections = 0
+  app.filter((_response, change) => {
+    connections += Number(change)
+  })
+  app.any('/*', (response, request) => {
+    const exchange = new Exchange(readHead(request), response, performance.now())
+    if (ingest.begin(exchange)) receive(response, exchange, ingest, gathering)
+  })
+  const { socket, port } = await listen(app, options.host, options.port)
+  return {
+    port,
+    get connections() {
+      return connections
+    },
+    stopListening: () => uWS.us_listen_socket_close(socket),
+    close: () => {
+      app.close()
+    },
+  }
+}
+
+function receive(response: HttpResponse, exchange: Exchange, ingest: Ingest, gathering: Gathering): void {
+  let partial: ReturnType<Gathering['begin']> | null = null
+  let whole = false
+  response.onAborted(() => {
+    if (partial !== null) gathering.forget(partial)
+    if (exchange.isOver) return
+    if (whole) exchange.abandon()
+    else ingest.clientLeft(exchange)
+  })
+  response.onData((piece, isLast) => {
+    if (exchange.isOver) return
+    const lengthBytes = (partial?.lengthBytes ?? 0) + piece.byteLength
+    if (lengthBytes > MAX_BODY_BYTES) {
+      if (partial !== null) gathering.forget(partial)
+      ingest.bodyTooLarge(exchange)
+    } else if (!isLast) {
+      partial ??= gathering.begin(() => ingest.bodyEvicted(exchange))
+      gathering.add(partial, piece)
+    } else {
+      whole = true
+      const pieces: Uint8Array[] = partial?.pieces ?? []
+      pieces.push(new Uint8Array(piece))
+      if (partial !== null) gathering.forget(partial)
+      ingest.body(exchange, pieces, lengthBytes)
+    }
+  })
+}

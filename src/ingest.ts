@@ -1,0 +1,406 @@
+// The path of a request, every branch of it, from top to bottom. What is called from here is straight-line and
+// returns values; the first check that fails ends the request, and nothing refused costs anything.
+
+import type { App, AppLookup, AppStore } from './admit/app.ts'
+import { subscriptionRefusal } from './admit/app-record.ts'
+import type { Deduplicator } from './admit/deduplicator.ts'
+import type { Limiter, LimitRefusal } from './admit/limiter.ts'
+import { trialView } from './admit/memory-limiter.ts'
+import { FIELD, type Validation } from './decode/decoded.ts'
+import type { DecodePool } from './decode/pool.ts'
+import type { Exchange } from './http/exchange.ts'
+import { contentEncodingOf, isJsonMediaType, type RequestHead } from './http/head.ts'
+import type { Inflater } from './http/inflate.ts'
+import { batchIdOf, isUuid } from './lib/ids.ts'
+import type { Metrics } from './observe/metrics.ts'
+import { answerTo, type Outcome, overloaded, refused } from './outcome.ts'
+import type { EventQueue, Settlement } from './queue/queue.ts'
+import { recordLine } from './queue/record.ts'
+import { HEADROOM_BYTES } from './ring/layout.ts'
+import type { Ring } from './ring/ring.ts'
+
+export const EVENTS_PATH = '/api/v1/events'
+
+/** Largest body, before and after decoding (specification, "Limits"). */
+export const MAX_BODY_BYTES = 524_288
+
+export interface IngestParts {
+  readonly ring: Ring
+  readonly inflater: Inflater
+  readonly apps: AppStore
+  readonly deduplicator: Deduplicator
+  readonly limiter: Limiter
+  readonly queue: EventQueue
+  readonly metrics: Metrics
+  readonly nowMs: () => number
+  readonly freshBatchId: (nowMs: number) => string
+  /** A stage threw: a fault of ours, which the client sees as a 503. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** A request whose body is in the ring, and what has been done for it so far. */
+interface Ticket {
+  readonly exchange: Exchange
+  readonly slot: number
+  app: App | null
+  batchId: string
+  /** The key is held for this request, until it is confirmed or released. */
+  claimed: boolean
+  events: number
+  /** What was taken from the limits; 0: nothing. */
+  cost: number
+  takenAtMs: number
+  publishedAtMs: number
+  over: boolean
+}
+
+export class Ingest {
+  readonly #parts: IngestParts
+  readonly #submit: DecodePool['submit']
+  /** Whose body lies in each slot. */
+  readonly #inSlot: (Exchange | null)[]
+  #inFlight = 0
+  #receivedAtMs = 0
+  #receivedAt = ''
+  /** Set when the service stops: every answer then ends its connection. */
+  closing = false
+
+  constructor(parts: IngestParts, submit: DecodePool['submit']) {
+    this.#parts = parts
+    this.#submit = submit
+    this.#inSlot = new Array<Exchange | null>(parts.ring.slots).fill(null)
+  }
+
+  /** Requests without an outcome yet. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** A head has arrived. What it alone decides is answered here; true: the body is wanted. */
+  begin(exchange: Exchange): boolean {
+    this.#inFlight++
+    this.#parts.metrics.requestsReceived++
+    const outcome = this.#screen(exchange.head)
+    if (outcome === null) return true
+    this.#end(exchange, outcome, null)
+    return false
+  }
+
+  #screen(head: RequestHead): Outcome | null {
+    const lengthBytes = head.contentLengthBytes ?? 0
+    // Two lengths may hide a second request in the first one's body: the connection ends with this answer.
+    if (Number.isNaN(lengthBytes)) return refused('validation_failed', 'Content-Length: must appear once')
+    if (head.path !== EVENTS_PATH) return refused('not_found')
+    if (head.method !== 'POST') return refused('method_not_allowed')
+    if (!this.#parts.ring.hasRoomFor(Math.min(lengthBytes, MAX_BODY_BYTES))) return this.#noRoom()
+    if (!isJsonMediaType(head.contentType)) return refused('unsupported_media_type')
+    if (contentEncodingOf(head.contentEncoding) === null) return refused('unsupported_media_type')
+    if (lengthBytes > MAX_BODY_BYTES) return refused('payload_too_large')
+    return null
+  }
+
+  /** The body is whole: `pieces` in their order, valid only during this call. */
+  body(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
+    exchange.bodyAtMs = performance.now()
+    this.#parts.metrics.stageSeconds.receive.observe((exchange.bodyAtMs - exchange.startedAtMs) / 1000)
+    const encoding = contentEncodingOf(exchange.head.contentEncoding) ?? 'identity'
+    if (encoding === 'identity') this.#enter(exchange, pieces, lengthBytes)
+    else void this.#inflate(exchange, encoding, Buffer.concat(pieces))
+  }
+
+  async #inflate(exchange: Exchange, encoding: 'gzip' | 'deflate' | 'br', body: Buffer): Promise<void> {
+    const decoded = await this.#parts.inflater.inflate(encoding, body)
+    if (decoded === 'too large') this.bodyTooLarge(exchange)
+    else if (decoded !== 'corrupt') this.#enter(exchange, [decoded], decoded.length)
+    else this.#end(exchange, refused('invalid_json', `the body cannot be decoded as ${encoding}`), null)
+  }
+
+  /** More arrived, or unfolded, than a body may have. */
+  bodyTooLarge(exchange: Exchange): void {
+    this.#end(exchange, refused('payload_too_large'), null)
+  }
+
+  /** A body on its way had to make room for others. */
+  bodyEvicted(exchange: Exchange): void {
+    this.#end(exchange, this.#noRoom(), null)
+  }
+
+  /** The client left before its request was whole. */
+  clientLeft(exchange: Exchange): void {
+    this.#inFlight--
+    this.#parts.metrics.outcome('aborted')
+    exchange.abandon()
+  }
+
+  /** Into the ring, and on to the pool. */
+  #enter(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
+    const { idempotencyKey } = exchange.head
+    if (idempotencyKey !== null && !isUuid(idempotencyKey)) {
+      this.#end(exchange, refused('validation_failed', 'Idempotency-Key: must be a UUID'), null)
+      return
+    }
+    const { ring, metrics } = this.#parts
+    const slot = ring.claim(lengthBytes)
+    if (slot < 0) {
+      this.#end(exchange, this.#noRoom(), null)
+      return
+    }
+    let offset = ring.offset(slot)
+    for (const piece of pieces) {
+      ring.bytes.set(piece, offset)
+      offset += piece.length
+    }
+    ring.commit(slot)
+    metrics.bodyBytes.observe(lengthBytes)
+    this.#inSlot[slot] = exchange
+    this.#submit(slot)
+  }
+
+  /** The pool is done with a slot. `validation` null: accepted, and the slot's words say it all. */
+  decoded(slot: number, validation: Validation | null): void {
+    if (!this.#parts.ring.isDecoded(slot)) throw new Error(`slot ${slot} came back too early`)
+    const ticket = this.#ticketFor(slot)
+    this.#admit(ticket, validation).catch((error: unknown) => this.#fault(ticket, error))
+  }
+
+  /** The pool failed over a slot. */
+  decodeFailed(slot: number, error: unknown): void {
+    this.#fault(this.#ticketFor(slot), error)
+  }
+
+  #ticketFor(slot: number): Ticket {
+    const exchange = this.#inSlot[slot]
+    if (exchange === null) throw new Error(`nobody's body came back in slot ${slot}`)
+    this.#inSlot[slot] = null
+    return {
+      exchange,
+      slot,
+      app: null,
+      batchId: '',
+      claimed: false,
+      events: 0,
+      cost: 0,
+      takenAtMs: 0,
+      publishedAtMs: 0,
+      over: false,
+    }
+  }
+
+  /** From what was read to what is queued. Waits only where a store has to be asked. */
+  async #admit(ticket: Ticket, validation: Validation | null): Promise<void> {
+    const { apps, deduplicator, limiter, metrics } = this.#parts
+    const { exchange } = ticket
+    const decodedAtMs = performance.now()
+    metrics.stageSeconds.parse.observe((decodedAtMs - exchange.bodyAtMs) / 1000)
+
+    const appKey = validation === null ? this.#appKeyInPlace(ticket.slot) : validation.appKey
+    if (appKey === null) return this.#refuse(ticket, violation(validation))
+
+    const lookup = appKey.startsWith('ak_') ? apps.find(appKey) : 'unknown'
+    const app: AppLookup = lookup instanceof Promise ? await lookup : lookup
+    if (app === 'unavailable') return this.#refuse(ticket, overloaded())
+    if (app === 'unknown') return this.#refuse(ticket, refused('invalid_app_key'))
+    ticket.app = app
+
+    let nowMs = this.#parts.nowMs()
+    const inactive = subscriptionRefusal(app, nowMs)
+    if (inactive !== null) return this.#refuse(ticket, refused(inactive))
+
+    const key = exchange.head.idempotencyKey
+    if (key !== null) {
+      ticket.batchId = batchIdOf(app.appId, key.toLowerCase())
+      const asked = deduplicator.claim(ticket.batchId, nowMs)
+      const claim = asked instanceof Promise ? await asked : asked
+      if (claim.kind === 'replay') return this.#replay(ticket, claim.events)
+      if (claim.kind === 'full') return this.#refuse(ticket, overloaded())
+      ticket.claimed = true
+      // A twin may have been waited for.
+      nowMs = this.#parts.nowMs()
+    }
+
+    if (validation?.kind === 'refused') return this.#refuse(ticket, violation(validation))
+
+    ticket.events = this.#eventsIn(ticket.slot)
+    const cost = Math.max(1, ticket.events)
+    const asked = limiter.take(app, cost, nowMs)
+    const taken = asked instanceof Promise ? await asked : asked
+    if (taken !== 'taken') return this.#overLimit(ticket, app, taken, nowMs)
+    ticket.cost = cost
+    ticket.takenAtMs = nowMs
+
+    metrics.stageSeconds.admit.observe((performance.now() - decodedAtMs) / 1000)
+    if (key === null) ticket.batchId = this.#parts.freshBatchId(nowMs)
+    // An empty batch has nothing to queue.
+    if (ticket.events === 0) this.#settled(ticket, app, 'durable')
+    else this.#publish(ticket, app, key !== null, validation?.extras ?? null)
+  }
+
+  #publish(ticket: Ticket, app: App, keyed: boolean, extras: string | null): void {
+    const { ring, queue } = this.#parts
+    const { slot, batchId } = ticket
+    const at = ring.decodedAt(slot)
+    const start = ring.offset(slot)
+    const line = recordLine(
+      ring.bytes,
+      {
+        from: start - HEADROOM_BYTES,
+        eventsStart: start + ring.words[at + FIELD.eventsStart],
+        eventsEnd: start + ring.words[at + FIELD.eventsEnd],
+      },
+      {
+        batchId,
+        appId: app.appId,
+        receivedAt: this.#isoTime(ticket.takenAtMs),
+        sdkVersion: this.#sdkVersionAsSent(slot),
+        extras,
+      },
+    )
+    ticket.publishedAtMs = performance.now()
+    queue.publish({ line, batchId, appId: app.appId, keyed }, (settlement) => {
+      try {
+        this.#settled(ticket, app, settlement)
+      } catch (error) {
+        this.#fault(ticket, error)
+      }
+    })
+  }
+
+  /** The queue has spoken. */
+  #settled(ticket: Ticket, app: App, settlement: Settlement): void {
+    const { limiter, metrics, ring } = this.#parts
+    const nowMs = this.#parts.nowMs()
+    if (ticket.publishedAtMs > 0) {
+      metrics.stageSeconds.publish.observe((performance.now() - ticket.publishedAtMs) / 1000)
+    }
+    switch (settlement) {
+      case 'durable': {
+        limiter.settle(app, ticket.cost, ticket.takenAtMs)
+        ticket.cost = 0
+        this.#confirm(ticket, nowMs)
+        const at = ring.decodedAt(ticket.slot)
+        metrics.events.track += ring.words[at + FIELD.track]
+        metrics.events.screen += ring.words[at + FIELD.screen]
+        metrics.events.revenue += ring.words[at + FIELD.revenue]
+        metrics.batchEvents.observe(ticket.events)
+        this.#finish(ticket, { kind: 'accepted', events: ticket.events, batchId: ticket.batchId })
+        return
+      }
+      case 'duplicate':
+        limiter.giveBack(app, ticket.cost, ticket.takenAtMs, nowMs)
+        ticket.cost = 0
+        this.#confirm(ticket, nowMs)
+        this.#replay(ticket, ticket.events)
+        return
+      case 'unavailable':
+        metrics.publishErrors++
+        this.#refuse(ticket, overloaded())
+        return
+    }
+    throw new Error(`the queue said ${settlement satisfies never}`)
+  }
+
+  #confirm(ticket: Ticket, nowMs: number): void {
+    if (!ticket.claimed) return
+    this.#parts.deduplicator.confirm(ticket.batchId, ticket.events, nowMs)
+    ticket.claimed = false
+  }
+
+  #replay(ticket: Ticket, events: number): void {
+    this.#parts.metrics.replays++
+    this.#finish(ticket, { kind: 'replayed', events, batchId: ticket.batchId })
+  }
+
+  async #overLimit(ticket: Ticket, app: App, refusal: LimitRefusal, nowMs: number): Promise<void> {
+    const asked = this.#parts.limiter.standing(app, nowMs)
+    const standing = asked instanceof Promise ? await asked : asked
+    const window = {
+      monthly_limit_exceeded: 'month',
+      daily_limit_exceeded: 'day',
+      rate_limit_exceeded: 'minute',
+    } as const
+    const waitMs = standing[window[refusal]].endsAtMs - nowMs
+    this.#refuse(ticket, refused(refusal, null, Math.max(1, Math.ceil(waitMs / 1000))))
+  }
+
+  #noRoom(): Outcome {
+    this.#parts.metrics.ringRefusals++
+    return overloaded()
+  }
+
+  /** Ends a request that costs nothing: what it holds goes back. */
+  #refuse(ticket: Ticket, outcome: Outcome): void {
+    const { deduplicator, limiter } = this.#parts
+    if (ticket.cost > 0 && ticket.app !== null) {
+      limiter.giveBack(ticket.app, ticket.cost, ticket.takenAtMs, this.#parts.nowMs())
+      ticket.cost = 0
+    }
+    if (ticket.claimed) {
+      ticket.claimed = false
+      deduplicator.release(ticket.batchId)
+    }
+    this.#finish(ticket, outcome)
+  }
+
+  /** A stage threw. The request still ends, once; whatever else it did is for the log. */
+  #fault(ticket: Ticket, error: unknown): void {
+    this.#parts.onFault(error)
+    if (!ticket.over) this.#refuse(ticket, overloaded())
+  }
+
+  #finish(ticket: Ticket, outcome: Outcome): void {
+    ticket.over = true
+    this.#parts.ring.release(ticket.slot)
+    this.#end(ticket.exchange, outcome, ticket.app)
+  }
+
+  /** Every request ends here, or in `clientLeft`. */
+  #end(exchange: Exchange, outcome: Outcome, app: App | null): void {
+    const { limiter, metrics } = this.#parts
+    const nowMs = this.#parts.nowMs()
+    this.#inFlight--
+    metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
+    metrics.requestSeconds.observe((performance.now() - exchange.startedAtMs) / 1000)
+    const view = app === null ? trialView(nowMs) : limiter.view(app, nowMs)
+    exchange.send(answerTo(outcome, view), this.closing || Number.isNaN(exchange.head.contentLengthBytes))
+  }
+
+  #appKeyInPlace(slot: number): string {
+    const { ring } = this.#parts
+    const at = ring.decodedAt(slot)
+    const start = ring.offset(slot)
+    return ring.bytes.toString(
+      'latin1',
+      start + ring.words[at + FIELD.appKeyStart],
+      start + ring.words[at + FIELD.appKeyEnd],
+    )
+  }
+
+  #sdkVersionAsSent(slot: number): string {
+    const { ring } = this.#parts
+    const at = ring.decodedAt(slot)
+    const end = ring.words[at + FIELD.sdkVersionEnd]
+    if (end === 0) return ''
+    const start = ring.offset(slot)
+    return ring.bytes.toString('utf8', start + ring.words[at + FIELD.sdkVersionStart], start + end)
+  }
+
+  #eventsIn(slot: number): number {
+    const { words } = this.#parts.ring
+    const at = this.#parts.ring.decodedAt(slot)
+    return words[at + FIELD.track] + words[at + FIELD.screen] + words[at + FIELD.revenue]
+  }
+
+  /** ISO text of a time; the last one is kept, since many requests share a millisecond. */
+  #isoTime(timeMs: number): string {
+    if (timeMs !== this.#receivedAtMs) {
+      this.#receivedAtMs = timeMs
+      this.#receivedAt = new Date(timeMs).toISOString()
+    }
+    return this.#receivedAt
+  }
+}
+
+function violation(validation: Validation | null): Outcome {
+  if (validation?.kind !== 'refused') throw new Error('an accepted body has an app_key')
+  return refused(validation.code, validation.message)
+}

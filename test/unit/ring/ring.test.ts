@@ -1,0 +1,144 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { footprintBytes, HEADROOM_BYTES, SLOT_WORDS, STATE, WORD } from '../../../src/ring/layout.ts'
+import { Ring } from '../../../src/ring/ring.ts'
+
+const KIB = 1024
+
+/** The naive model: every byte of the ring has an owner or none. */
+class Model {
+  readonly owners: Int32Array
+  readonly live = new Map<number, { start: number; end: number }>()
+  constructor(sizeBytes: number) {
+    this.owners = new Int32Array(sizeBytes).fill(-1)
+  }
+  take(slot: number, start: number, end: number): void {
+    for (let at = start; at < end; at++) {
+      if (this.owners[at] !== -1) throw new Error(`byte ${at} belongs to slot ${this.owners[at]}`)
+      this.owners[at] = slot
+    }
+    this.live.set(slot, { start, end })
+  }
+  drop(slot: number): void {
+    const place = this.live.get(slot)
+    if (place === undefined) throw new Error('the model holds no such slot')
+    this.owners.fill(-1, place.start, place.end)
+    this.live.delete(slot)
+  }
+}
+
+function commitBody(ring: Ring, slot: number, fill: number): void {
+  ring.bytes.fill(fill, ring.offset(slot), ring.offset(slot) + ring.length(slot))
+  ring.commit(slot)
+}
+
+describe('the ring', () => {
+  it('never gives one byte to two bodies, keeps bodies whole, and becomes empty again, whatever the order of releases', () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('claim' as const), length: fc.integer({ min: 0, max: 20 * KIB }) }),
+      fc.record({ kind: fc.constant('release' as const), pick: fc.nat() }),
+    )
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const ring = new Ring(64 * KIB)
+        const model = new Model(64 * KIB)
+        const order: number[] = []
+        const expected = new Map<number, number>()
+        let fill = 0
+        for (const { kind, ...args } of steps) {
+          if (kind === 'claim') {
+            const { length } = args as { length: number }
+            const room = ring.hasRoomFor(length)
+            const slot = ring.claim(length)
+            expect(slot >= 0).toBe(room)
+            if (slot < 0) continue
+            const start = ring.offset(slot) - HEADROOM_BYTES
+            expect(ring.offset(slot) % 8).toBe(0)
+            expect(start + footprintBytes(length)).toBeLessThanOrEqual(ring.sizeBytes)
+            model.take(slot, start, start + footprintBytes(length))
+            fill = (fill + 1) % 251
+            commitBody(ring, slot, fill)
+            expected.set(slot, fill)
+            order.push(slot)
+          } else if (order.length > 0) {
+            const [slot] = order.splice((args as { pick: number }).pick % order.length, 1)
+            const body = ring.bytes.subarray(ring.offset(slot), ring.offset(slot) + ring.length(slot))
+            expect(body.every((byte) => byte === expected.get(slot))).toBe(true)
+            model.drop(slot)
+            ring.release(slot)
+          }
+          expect(ring.usedBytes).toBeLessThanOrEqual(ring.sizeBytes)
+          expect(ring.requests).toBeGreaterThanOrEqual(order.length)
+        }
+        for (const slot of order) ring.release(slot)
+        expect([ring.requests, ring.usedBytes]).toEqual([0, 0])
+        expect(ring.hasRoomFor(63 * KIB)).toBe(true)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('hands slots out one behind the other, so that a run of them is a first and a count', () => {
+    const ring = new Ring(64 * KIB)
+    for (let round = 0; round < 100; round++) {
+      const slot = ring.claim(10)
+      expect(slot).toBe(round % ring.slots)
+      ring.commit(slot)
+      ring.release(slot)
+    }
+  })
+
+  it('refuses when the slots are out, though there are bytes', () => {
+    const ring = new Ring(64 * KIB)
+    const slots = Array.from({ length: ring.slots }, () => ring.claim(0))
+    expect(slots.every((slot) => slot >= 0)).toBe(true)
+    expect(ring.claim(0)).toBe(-1)
+    ring.commit(slots[0])
+    ring.release(slots[0])
+    expect(ring.claim(0)).toBe(slots[0])
+  })
+
+  it('frees the room of a body only when every body before it is released', () => {
+    const ring = new Ring(64 * KIB)
+    const first = ring.claim(30 * KIB)
+    const second = ring.claim(30 * KIB)
+    ring.commit(first)
+    ring.commit(second)
+    ring.release(second)
+    expect(ring.hasRoomFor(30 * KIB)).toBe(false)
+    ring.release(first)
+    expect(ring.hasRoomFor(60 * KIB)).toBe(true)
+  })
+
+  it('counts bytes and requests by what is claimed and not yet free', () => {
+    const ring = new Ring(64 * KIB)
+    const slot = ring.claim(100)
+    expect([ring.requests, ring.usedBytes]).toEqual([1, footprintBytes(100)])
+    ring.commit(slot)
+    ring.release(slot)
+    expect([ring.requests, ring.usedBytes]).toEqual([0, 0])
+  })
+
+  it('throws when a slot is released twice: a slot has one owner at a time', () => {
+    const ring = new Ring(64 * KIB)
+    const first = ring.claim(1)
+    const second = ring.claim(1)
+    ring.commit(first)
+    ring.commit(second)
+    ring.release(second)
+    expect(() => ring.release(second)).toThrow(/released twice/)
+  })
+
+  it('passes through its states in order: arrived by commit, decoded by the pool, free after release', () => {
+    const ring = new Ring(64 * KIB)
+    const slot = ring.claim(1)
+    const at = slot * SLOT_WORDS + WORD.STATE
+    ring.commit(slot)
+    expect(ring.words[at]).toBe(STATE.ARRIVED)
+    expect(ring.isDecoded(slot)).toBe(false)
+    Atomics.store(ring.words, at, STATE.DECODED)
+    expect(ring.isDecoded(slot)).toBe(true)
+    ring.release(slot)
+    expect(ring.words[at]).toBe(STATE.FREE)
+  })
+})

@@ -38,7 +38,7 @@ interface AdminRequest {
 
 type Page = (request: AdminRequest) => Answer | Promise<Answer>
 
-/** From uSockets: without it a second server may listen on the same port and take half of its requests. */
+/** uSockets' own name and value. Without it a second server may listen on the same port and take half its requests. */
 const LISTEN_EXCLUSIVE_PORT = 1
 
 const TEXT = 'text/plain; charset=utf-8'

@@ -50,7 +50,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   exitOnSignal(log, config.shutdownMs + WATCHDOG_GRACE_MS, shell, () => stop())
 
   const sluice = await startSluice(config, { log, clock: shell.clock })
-  stop = sluice.stop
+  stop = () => sluice.stop()
   log.info({ port: sluice.publicPort, admin_port: sluice.adminPort, ...parts(config) }, 'listening')
   if (sluice.demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: sluice.publicPort, tls: config.tls !== null }

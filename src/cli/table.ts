@@ -21,7 +21,7 @@ function formatRow(row: readonly string[], widths: readonly number[]): string {
 }
 
 function widthOf(cell: string): number {
-  return [...cell].length
+  return Array.from(cell).length
 }
 
 /** 12345678 -> 12,345,678 */

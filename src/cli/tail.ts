@@ -1,9 +1,9 @@
 // `sluice tail`: events as they become durable, one JSON object a line, every byte of an event as it was sent.
 
-import { join } from 'node:path'
 import { readConfig } from '../config.ts'
 import { StartError } from '../lib/errors.ts'
 import { readLines } from '../queue/journal-reader.ts'
+import { journalDirectory } from '../queue/segments.ts'
 import { decodeString, itemsOf, membersOf, type Span } from './json-text.ts'
 import { EXIT, print, readFlags, type Shell } from './shell.ts'
 
@@ -40,7 +40,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const interrupt = (): void => interrupted.abort()
   process.once('SIGINT', interrupt)
   process.once('SIGTERM', interrupt)
-  const lines = readLines(join(config.dataDirectory, 'journal'), {
+  const lines = readLines(journalDirectory(config.dataDirectory), {
     fromStart: flags['from-start'],
     follow: !flags['no-follow'],
     signal: interrupted.signal,

@@ -1,0 +1,216 @@
+// `sluice check`: holds this machine against the settings before, or while, the service runs. Nothing it makes
+// stays.
+
+import { X509Certificate } from 'node:crypto'
+import { access, constants, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { dirname, join, resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import { type Config, readConfig } from '../config.ts'
+import { ConfigError, errorCode, errorMessage } from '../lib/errors.ts'
+import { acquireLock } from '../lib/lock.ts'
+import { journalDirectory, listSegments } from '../queue/segments.ts'
+import { urlOf } from './demo.ts'
+import { missingAppsFile, readApps } from './embedded.ts'
+import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
+import { formatBytes, formatCount, formatTable } from './table.ts'
+
+const PROBE_TIMEOUT_MS = 2000
+const DAY_MS = 86_400_000
+const CERTIFICATE_WARNING_DAYS = 14
+
+export const help = `Usage: sluice check
+
+Tests the settings and what they name: app file, data folder, ports, TLS files. Nothing is left behind, and a
+service may be running on the same settings. One line a part: ok, warn or FAIL.
+Exit code: 0 all is well or only a warning, 1 something fails, 2 for a wrong command line.
+
+Example:
+  SLUICE_DATA_DIR=/var/lib/sluice sluice check
+`
+
+export interface Finding {
+  readonly part: string
+  readonly state: 'ok' | 'warn' | 'FAIL'
+  readonly detail: string
+}
+
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  readFlags(args, {})
+  const findings = await examine(shell)
+  await print(shell.stdout, formatFindings(findings, shell))
+  return findings.some(({ state }) => state === 'FAIL') ? EXIT.failed : EXIT.ok
+}
+
+async function examine(shell: Shell): Promise<Finding[]> {
+  let config: Config
+  try {
+    config = readConfig(shell.env)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.mistakes.map((mistake) => finding('settings', 'FAIL', mistake))
+  }
+  const running = await lockIsHeld(config.dataDirectory)
+  return [
+    finding('settings', 'ok', `queue and store: ${config.embedded ? 'embedded' : 'shared'}`),
+    ...sharedParts(config),
+    appsFinding(config),
+    ...(await folderFindings(config, running)),
+    await portFinding('port', { host: config.publicHost, port: config.publicPort, tls: config.tls !== null }, running),
+    await portFinding('admin port', { host: config.adminHost, port: config.adminPort, tls: false }, running),
+    finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`),
+    ...(await tlsFindings(config, shell.clock())),
+  ]
+}
+
+export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 'colour'>): string {
+  const colours = { ok: 'green', warn: 'yellow', FAIL: 'red' } as const
+  const table = formatTable(findings.map(({ part, state, detail }) => [state.padEnd(4), part, detail]))
+  if (!shell.colour) return table
+  return table.replace(/^(ok|warn|FAIL)/gm, (state) => paint(colours[state as Finding['state']], state, shell))
+}
+
+function finding(part: string, state: Finding['state'], detail: string): Finding {
+  return { part, state, detail }
+}
+
+function sharedParts({ redisUrl, natsUrl }: Config): Finding[] {
+  const given = [...(redisUrl === null ? [] : ['REDIS_URL']), ...(natsUrl === null ? [] : ['NATS_URL'])]
+  return given.map((name) =>
+    finding(name, 'FAIL', 'this version serves one machine, with the embedded queue and store'),
+  )
+}
+
+function appsFinding(config: Config): Finding {
+  if (config.appsFile !== null && missingAppsFile(config) && !config.appsFileNamed) {
+    return finding('apps', 'ok', `no ${config.appsFile} yet: the first start writes one with a demo app`)
+  }
+  try {
+    return finding('apps', 'ok', `${formatCount(readApps(config).size)} in ${config.appsFile}`)
+  } catch (error) {
+    return finding('apps', 'FAIL', errorMessage(error))
+  }
+}
+
+async function folderFindings({ dataDirectory, journalMaxBytes }: Config, running: boolean): Promise<Finding[]> {
+  const folder = await nearestFolder(resolve(dataDirectory))
+  const missing = folder !== resolve(dataDirectory)
+  const problem = await writeProblem(folder, missing)
+  if (problem !== null) return [finding('data folder', 'FAIL', problem)]
+  const state = missing ? 'is not there yet, and can be made' : running ? 'in use by a running sluice' : 'writable'
+  const segments = await listSegments(journalDirectory(dataDirectory))
+  const journalBytes = segments.reduce((sum, { bytes }) => sum + bytes, 0)
+  return [
+    finding('data folder', 'ok', `${dataDirectory}: ${state}`),
+    await journalFinding(folder, journalBytes, journalMaxBytes),
+  ]
+}
+
+async function journalFinding(folder: string, bytes: number, maxBytes: number): Promise<Finding> {
+  const { bavail, bsize } = await statfs(folder)
+  const freeBytes = bavail * bsize
+  const detail = `${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}, free on the disk: ${formatBytes(freeBytes)}`
+  if (bytes >= maxBytes) return finding('journal', 'FAIL', `${detail}; full, so that batches are answered 503`)
+  if (freeBytes === 0)
+    return finding('journal', 'FAIL', `${detail}; the disk is full, so that batches are answered 503`)
+  if (bytes + freeBytes < maxBytes) {
+    return finding('journal', 'warn', `${detail}; the disk will be full before SLUICE_JOURNAL_MAX_MB is reached`)
+  }
+  return finding('journal', 'ok', detail)
+}
+
+/** The folder itself, or the nearest above it that is there. */
+async function nearestFolder(path: string): Promise<string> {
+  let folder = path
+  while (!(await exists(folder)) && dirname(folder) !== folder) folder = dirname(folder)
+  return folder
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    (error: unknown) => errorCode(error) !== 'ENOENT',
+  )
+}
+
+/** Permission bits do not tell of a read-only disk, so a folder is made and removed; not in one that is not ours. */
+async function writeProblem(folder: string, missing: boolean): Promise<string | null> {
+  try {
+    if (!(await stat(folder)).isDirectory()) return `${folder} is not a folder`
+    if (missing) await access(folder, constants.W_OK | constants.X_OK)
+    else await rmdir(await mkdtemp(join(folder, '.check-')))
+    return null
+  } catch (error) {
+    return `${folder} cannot be written to: ${errorMessage(error)}`
+  }
+}
+
+async function lockIsHeld(dataDirectory: string): Promise<boolean> {
+  if (!(await exists(dataDirectory))) return false
+  try {
+    const lock = await acquireLock(dataDirectory)
+    if ('held' in lock) return true
+    await lock.release()
+    return false
+  } catch {
+    // What is wrong with the folder is found where it is tested for writing.
+    return false
+  }
+}
+
+interface Place {
+  readonly host: string
+  readonly port: number
+  readonly tls: boolean
+}
+
+async function portFinding(part: string, place: Place, running: boolean): Promise<Finding> {
+  if (place.port === 0) return finding(part, 'ok', 'the system chooses one')
+  const shown = `${place.host}:${place.port}`
+  const code = await listenProblem(place)
+  if (code === null) return finding(part, 'ok', `${shown} is free`)
+  if (code !== 'EADDRINUSE') return finding(part, 'FAIL', `cannot listen on ${shown}: ${code}`)
+  if (running && (await answers(place))) return finding(part, 'ok', `${shown} is held by the running sluice`)
+  return finding(part, 'FAIL', `${shown} is held by another program`)
+}
+
+function listenProblem({ host, port }: Place): Promise<string | null> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.once('error', (error) => done(errorCode(error) ?? error.message))
+    server.listen({ host, port, exclusive: true }, () => server.close(() => done(null)))
+  })
+}
+
+/** Asks for a path of either port; a certificate is not what is being tested. */
+async function answers(place: Place): Promise<boolean> {
+  const { request } = place.tls ? await import('node:https') : await import('node:http')
+  return new Promise((done) => {
+    const asked = request(
+      `${urlOf(place)}/livez`,
+      { timeout: PROBE_TIMEOUT_MS, rejectUnauthorized: false },
+      (response) => {
+        response.resume()
+        done(response.statusCode === 200 || response.headers['x-ratelimit-limit'] !== undefined)
+      },
+    )
+    asked.once('timeout', () => asked.destroy())
+    asked.once('error', () => done(false))
+    asked.once('close', () => done(false))
+    asked.end()
+  })
+}
+
+async function tlsFindings({ tls }: Config, nowMs: number): Promise<Finding[]> {
+  if (tls === null) return []
+  try {
+    const cert = await readFile(tls.certFile)
+    createSecureContext({ cert, key: await readFile(tls.keyFile) })
+    const daysLeft = (Date.parse(new X509Certificate(cert).validTo) - nowMs) / DAY_MS
+    if (daysLeft < 0) return [finding('TLS', 'FAIL', `the certificate in ${tls.certFile} has expired`)]
+    const detail = `the certificate in ${tls.certFile} is good for ${formatCount(Math.floor(daysLeft))} days`
+    return [finding('TLS', daysLeft < CERTIFICATE_WARNING_DAYS ? 'warn' : 'ok', detail)]
+  } catch (error) {
+    return [finding('TLS', 'FAIL', `${tls.certFile} and ${tls.keyFile} do not work together: ${errorMessage(error)}`)]
+  }
+}

@@ -1,0 +1,77 @@
+// One process a data folder. The lock is a listening socket, which the kernel closes when its process dies, however
+// it dies: nothing is left behind that could keep the next one out.
+
+import { rename, stat, unlink } from 'node:fs/promises'
+import { connect, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+
+export interface Lock {
+  readonly held: false
+  release(): Promise<void>
+}
+
+/** held: another process has the folder. */
+export type LockResult = Lock | { readonly held: true }
+
+/**
+ * The folder must exist. On Linux the socket has a name outside the file system, made of the folder's device and
+ * inode, so that every path to the folder leads to the same lock; processes in different network namespaces
+ * (containers) do not see each other's. Elsewhere it is a file in the folder.
+ */
+export async function acquireLock(directory: string, platform: string = process.platform): Promise<LockResult> {
+  const { dev, ino } = await stat(directory, { bigint: true })
+  if (platform === 'linux') return asLock(await listen(`\0sluice-data-${dev}-${ino}`))
+  if (platform === 'win32') return asLock(await listen(`\\\\.\\pipe\\sluice-data-${dev}-${ino}`))
+  const path = join(directory, 'lock.sock')
+  const server = await listen(path)
+  if (server !== null || (await answers(path))) return asLock(server)
+  // Left by a process that died. Moved away rather than removed, to look once more: another starter may have made
+  // it new in between.
+  const aside = join(directory, `lock.${process.pid}.sock`)
+  await rename(path, aside).catch(ignoreAbsent)
+  if (await answers(aside)) {
+    await rename(aside, path)
+    return { held: true }
+  }
+  await unlink(aside).catch(ignoreAbsent)
+  return asLock(await listen(path))
+}
+
+function asLock(server: Server | null): LockResult {
+  if (server === null) return { held: true }
+  return {
+    held: false,
+    release: () => new Promise((resolve) => server.close(() => resolve())),
+  }
+}
+
+/** null: the name is taken. */
+function listen(path: string): Promise<Server | null> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy())
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(null)
+      else reject(error)
+    })
+    server.listen({ path, exclusive: true }, () => {
+      // It must not keep the process alive.
+      server.unref()
+      resolve(server)
+    })
+  })
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+function ignoreAbsent(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error
+}

@@ -1,0 +1,82 @@
+// DATA_DIR/snapshot.json: what the limiter had counted at one position of the journal, so that a start reads only the
+// records after it. It is replaced whole or not at all.
+
+import { open, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type JournalPosition, syncDirectory } from './segments.ts'
+
+const VERSION = 1
+
+export interface Snapshot {
+  readonly writtenAtMs: number
+  /** `usage` covers exactly the records before this. */
+  readonly position: JournalPosition
+  /** Every record before this is too old for its key to be remembered. */
+  readonly keysFrom: JournalPosition
+  /** The limiter's own dump; any JSON value. */
+  readonly usage: unknown
+}
+
+/** null: there is none yet. A problem is a sentence for the log; recovery then reads the whole journal. */
+export type SnapshotReading =
+  | { readonly kind: 'read'; readonly snapshot: Snapshot }
+  | { readonly kind: 'problem'; readonly problem: string }
+  | null
+
+/** One call at a time: the file it writes beside the snapshot has one name, so that a crash leaves no litter. */
+export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot): Promise<void> {
+  const path = snapshotPath(dataDirectory)
+  const temporary = `${path}.new`
+  const handle = await open(temporary, 'w', 0o640)
+  try {
+    await handle.writeFile(`${JSON.stringify({ version: VERSION, ...snapshot })}\n`)
+    // Before the rename, or a power cut could leave the name on an empty file.
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+  await rename(temporary, path)
+  await syncDirectory(dataDirectory)
+}
+
+export async function readSnapshot(dataDirectory: string): Promise<SnapshotReading> {
+  const path = snapshotPath(dataDirectory)
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' ? null : { kind: 'problem', problem: `${path} cannot be read: ${message}` }
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return { kind: 'problem', problem: `${path} is not JSON` }
+  }
+  const snapshot = asSnapshot(value)
+  if (snapshot === null) return { kind: 'problem', problem: `${path} is not a snapshot of version ${VERSION}` }
+  return { kind: 'read', snapshot }
+}
+
+function snapshotPath(dataDirectory: string): string {
+  return join(dataDirectory, 'snapshot.json')
+}
+
+function asSnapshot(value: unknown): Snapshot | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { version, writtenAtMs, position, keysFrom, usage } = value as Record<string, unknown>
+  if (version !== VERSION || typeof writtenAtMs !== 'number' || usage === undefined) return null
+  if (!isPosition(position) || !isPosition(keysFrom)) return null
+  return { writtenAtMs, position, keysFrom, usage }
+}
+
+function isPosition(value: unknown): value is JournalPosition {
+  if (typeof value !== 'object' || value === null) return false
+  const { segment, offset } = value as Record<string, unknown>
+  return isCount(segment) && isCount(offset)
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

@@ -1,0 +1,233 @@
+// Apps, plans, subscriptions and trials, and the file they live in, read again whenever it changes.
+
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { batch, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
+import {
+  type AppRecord,
+  appRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  roomInMinute,
+  runCommand,
+  type Service,
+  sleep,
+  startService,
+  writeApps,
+} from '../support/service.ts'
+
+const DAY_MS = 86_400_000
+const PLANS: Record<string, number> = {
+  trial: 200,
+  '10k': 200,
+  '100k': 500,
+  '500k': 2_000,
+  '1m': 5_000,
+  '2m': 8_000,
+  '5m': 15_000,
+}
+const iso = (offsetMs: number): string => new Date(Date.now() + offsetMs).toISOString()
+
+/** Anchors of past months; the turn that a test expects is counted from them naively. */
+const ANCHORS = {
+  anchored: { anchor: iso(-400 * DAY_MS + 3 * 3_600_000) },
+  anchored_31st: { anchor: '2024-01-31T13:14:15Z' },
+  anchored_now: { anchor: iso(-60_000) },
+} as const
+
+const APPS: AppRecord[] = [
+  ...Object.keys(PLANS).map((plan) => appRecord(`plan_${plan}`, { plan })),
+  appRecord('faster', { plan: '10k', events_per_minute: 777 }),
+  appRecord('trial_to_come', { plan: 'trial', subscription: 'trialing', trial_ends_at: iso(DAY_MS) }),
+  appRecord('trial_without_end', { plan: 'trial', subscription: 'trialing' }),
+  appRecord('trialing_ended', { plan: '1m', subscription: 'trialing', trial_ends_at: iso(-1000) }),
+  appRecord('trial_plan_ended', { plan: 'trial', subscription: 'active', trial_ends_at: iso(-1000) }),
+  appRecord('paid_after_trial', { plan: '1m', subscription: 'active', trial_ends_at: iso(-1000) }),
+  appRecord('canceled', { subscription: 'canceled' }),
+  appRecord('unpaid', { subscription: 'unpaid' }),
+  appRecord('paused', { subscription: 'paused' }),
+  appRecord('past_due', { subscription: 'past_due' }),
+  appRecord('calendar', { plan: 'trial', events_per_month: 2 }),
+  ...Object.entries(ANCHORS).map(([id, { anchor }]) =>
+    appRecord(id, { plan: 'trial', events_per_month: 2, billing_cycle_anchor: anchor }),
+  ),
+]
+
+let folder: string
+let service: Service
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  service = await startService({ dataDir: folder, apps: APPS, env: { TZ: 'Pacific/Auckland' } })
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+describe('plans', () => {
+  for (const [plan, perMinute] of Object.entries(PLANS)) {
+    test(`${plan} may send ${perMinute} events a minute`, async () => {
+      const answer = await post(service, batch(`ak_plan_${plan}`, 3))
+      expectAccepted(answer, 3)
+      expect(figures(answer)).toMatchObject({ limit: perMinute, remaining: perMinute - 3 })
+    })
+  }
+
+  test('events_per_minute replaces the figure of the plan', async () => {
+    expect(figures(await post(service, single('ak_faster')))).toMatchObject({ limit: 777, remaining: 776 })
+  })
+})
+
+describe('subscriptions', () => {
+  for (const id of ['canceled', 'unpaid', 'paused']) {
+    test(`${id} is inactive`, async () => {
+      expectRefused(await post(service, single(`ak_${id}`)), 402, 'subscription_inactive')
+    })
+  }
+  for (const id of ['past_due', 'trial_to_come', 'trial_without_end', 'paid_after_trial']) {
+    test(`${id} may send`, async () => {
+      expectAccepted(await post(service, single(`ak_${id}`)), 1)
+    })
+  }
+  for (const id of ['trialing_ended', 'trial_plan_ended']) {
+    test(`${id} is expired`, async () => {
+      expectRefused(await post(service, single(`ak_${id}`)), 402, 'trial_expired')
+    })
+  }
+})
+
+/** The first month's turn of this anchor after now, counted naively. */
+function nextTurnMs(anchorText: string | null, nowMs: number): number {
+  const anchor = new Date(anchorText ?? '2024-01-01T00:00:00Z')
+  for (let months = 1; ; months++) {
+    const first = new Date(anchor)
+    first.setUTCDate(1)
+    first.setUTCMonth(first.getUTCMonth() + months)
+    const lastDay = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate()
+    first.setUTCDate(Math.min(anchor.getUTCDate(), lastDay))
+    if (first.getTime() > nowMs) return first.getTime()
+  }
+}
+
+describe('billing cycle', () => {
+  const cycles = [
+    ['calendar', null] as const,
+    ...Object.entries(ANCHORS).map(([id, { anchor }]) => [id, anchor] as const),
+  ]
+  for (const [id, anchor] of cycles) {
+    test(`a full month waits for its next turn: ${id}`, async () => {
+      expectAccepted(await post(service, batch(`ak_${id}`, 2)), 2)
+      const answer = await post(service, single(`ak_${id}`))
+      expectRefused(answer, 429, 'monthly_limit_exceeded')
+      const expectedSeconds = (nextTurnMs(anchor, Date.now()) - Date.now()) / 1000
+      expect(Math.abs(Number(answer.headers['retry-after']) - expectedSeconds)).toBeLessThanOrEqual(5)
+    })
+  }
+})
+
+describe('the app file is read again when it changes', () => {
+  const known = async (id: string): Promise<boolean> => (await post(service, single(`ak_${id}`))).status === 202
+
+  test('written in place, and moved into place', async () => {
+    await writeApps(service.appsFile, [...APPS, appRecord('second')])
+    await eventually('an app written in place is known', () => known('second'))
+    const aside = join(folder, 'apps.next')
+    await writeApps(aside, [...APPS, appRecord('second'), appRecord('third')])
+    await rename(aside, service.appsFile)
+    await eventually('an app moved into place is known', () => known('third'))
+    await writeApps(service.appsFile, [...APPS, appRecord('second'), appRecord('third'), appRecord('fourth')])
+    await eventually('an app written after a move is known', () => known('fourth'))
+  })
+
+  test('an app taken out is unknown, a changed one has its new figures', async () => {
+    await roomInMinute(20)
+    await writeApps(service.appsFile, [...APPS, appRecord('changing', { events_per_minute: 100 })])
+    await eventually('the app is known', () => known('changing'))
+    await writeApps(service.appsFile, [...APPS, appRecord('changing', { events_per_minute: 50 })])
+    await eventually('the new limit is in force', async () => {
+      return figures(await post(service, single('ak_changing'))).limit === 50
+    })
+    await writeApps(service.appsFile, APPS)
+    await eventually('the app is unknown', async () => (await post(service, single('ak_changing'))).status === 401)
+  })
+
+  test('a trial ends while the service runs', async () => {
+    const ending = appRecord('ending', { plan: 'trial', trial_ends_at: iso(6_000) })
+    await writeApps(service.appsFile, [...APPS, ending])
+    await eventually('the trial may send', () => known('ending'), 5_000)
+    await eventually('the trial is over', async () => (await post(service, single('ak_ending'))).status === 402)
+    expectRefused(await post(service, single('ak_ending')), 402, 'trial_expired')
+  })
+
+  test('a canceled subscription is refused even a replay', async () => {
+    const headers = { 'Idempotency-Key': randomUUID() }
+    await writeApps(service.appsFile, [...APPS, appRecord('leaving')])
+    await eventually('the app is known', () => known('leaving'))
+    expectAccepted(await post(service, single('ak_leaving'), headers), 1)
+    await writeApps(service.appsFile, [...APPS, appRecord('leaving', { subscription: 'canceled' })])
+    await eventually('the app is canceled', async () => (await post(service, single('ak_leaving'))).status === 402)
+    expectRefused(await post(service, single('ak_leaving'), headers), 402, 'subscription_inactive')
+  })
+
+  test('a bad file leaves the last good one in force, and a good one after it is taken', async () => {
+    for (const bad of ['{"apps": [', '{"apps": [{"app_key": 5}]}', '[]', '']) {
+      await writeFile(service.appsFile, bad)
+      await sleep(1_500)
+      expectAccepted(await post(service, single('ak_plan_1m')), 1)
+    }
+    await writeApps(service.appsFile, [...APPS, appRecord('after_bad')])
+    await eventually('the good file is taken', () => known('after_bad'))
+  })
+})
+
+describe('a bad app file at start is a clear error', () => {
+  const good = appRecord('good')
+  const bad: Record<string, unknown> = {
+    'torn JSON': '{"apps": [',
+    'no apps': {},
+    'apps that are no array': { apps: {} },
+    'an app that is no object': { apps: [5] },
+    'no app_key': { apps: [{ ...good, app_key: undefined }] },
+    'an app_key without its prefix': { apps: [{ ...good, app_key: 'key' }] },
+    'no app_id': { apps: [{ ...good, app_id: undefined }] },
+    'an app_id with a dot': { apps: [{ ...good, app_id: 'a.b' }] },
+    'an app_id of 65': { apps: [{ ...good, app_id: 'a'.repeat(65) }] },
+    'an empty app_id': { apps: [{ ...good, app_id: '' }] },
+    'an unknown plan': { apps: [{ ...good, plan: '7m' }] },
+    'no plan': { apps: [{ ...good, plan: undefined }] },
+    'an unknown subscription': { apps: [{ ...good, subscription: 'gone' }] },
+    'no subscription': { apps: [{ ...good, subscription: undefined }] },
+    'a bad trial_ends_at': { apps: [{ ...good, trial_ends_at: 'soon' }] },
+    'a bad billing_cycle_anchor': { apps: [{ ...good, billing_cycle_anchor: '2026-02-30T00:00:00Z' }] },
+    'a bad events_per_day': { apps: [{ ...good, events_per_day: -1 }] },
+    'a bad events_per_minute': { apps: [{ ...good, events_per_minute: '100' }] },
+    'a bad events_per_month': { apps: [{ ...good, events_per_month: 1.5 }] },
+  }
+  for (const [claim, content] of Object.entries(bad)) {
+    test.concurrent(claim, async ({ expect: check }) => {
+      const other = await makeFolder()
+      const file = join(other, 'my-apps.json')
+      await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
+      const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: other, SLUICE_APPS_FILE: file }
+      const result = await runCommand(['serve'], env, other)
+      check(result.code, result.output).toBe(1)
+      check(result.output).toContain('my-apps.json')
+      check(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
+      await removeFolder(other)
+    })
+  }
+
+  test('app_id may hold letters, digits, _ and -, 64 of them', async () => {
+    const other = await makeFolder()
+    const id = `${'aZ09_-'.repeat(10)}abcd`
+    const started = await startService({ dataDir: other, apps: [appRecord('long', { app_id: id })] })
+    expectAccepted(await post(started, single('ak_long')), 1)
+    await started.kill()
+    await removeFolder(other)
+  })
+})

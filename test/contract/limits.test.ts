@@ -1,0 +1,217 @@
+// The limits of minute, day and month, exact to the event: alone, at once, and over a crash.
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Answer, batch, event, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
+import { readJournal } from '../support/journal-files.ts'
+import {
+  appRecord,
+  makeFolder,
+  removeFolder,
+  roomInMinute,
+  type Service,
+  sleep,
+  startService,
+} from '../support/service.ts'
+
+const FAST = { events_per_minute: 1_000_000 }
+const APPS = [
+  appRecord('turning', { events_per_minute: 10 }),
+  appRecord('minute', { events_per_minute: 50 }),
+  appRecord('empty', { events_per_minute: 5 }),
+  appRecord('day', { events_per_day: 30 }),
+  appRecord('month_trial', { plan: 'trial', ...FAST }),
+  appRecord('month_10k', { plan: '10k', ...FAST }),
+  appRecord('month_19', { plan: '10k', events_per_month: 19, ...FAST }),
+  appRecord('month_10', { plan: '10k', events_per_month: 10, ...FAST }),
+  appRecord('month_trial_19', { plan: 'trial', events_per_month: 19, ...FAST }),
+  appRecord('quota', { plan: 'trial', events_per_month: 20, events_per_day: 20, events_per_minute: 20 }),
+  appRecord('replays', { events_per_minute: 20 }),
+  appRecord('crowd_minute', { events_per_minute: 150 }),
+  appRecord('crowd_day', { events_per_day: 150, ...FAST }),
+  appRecord('crowd_month', { plan: 'trial', events_per_month: 150, ...FAST }),
+  appRecord('crash', { plan: 'trial', events_per_month: 50, events_per_day: 40, events_per_minute: 30 }),
+  appRecord('crash_month', { plan: 'trial', events_per_month: 50 }),
+  appRecord('crash_day', { events_per_day: 50 }),
+]
+
+let folder: string
+let service: Service
+let turnsAtSeconds = 0
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  service = await startService({ dataDir: folder, apps: APPS })
+  // Spent here, and looked at again by the last test, when the minute has turned.
+  await roomInMinute(5)
+  const answer = await post(service, batch('ak_turning', 10))
+  expectAccepted(answer, 10)
+  expectRefused(await post(service, single('ak_turning')), 429, 'rate_limit_exceeded')
+  turnsAtSeconds = figures(answer).reset
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+/** Sends until the first refusal, in batches of `size`; says how many events were taken, and what refused. */
+async function spend(appKey: string, size: number): Promise<{ readonly taken: number; readonly refused: Answer }> {
+  const body = batch(appKey, size)
+  for (let taken = 0; ; taken += size) {
+    const answer = await post(service, body)
+    if (answer.status !== 202) return { taken, refused: answer }
+  }
+}
+
+describe('the minute', () => {
+  test('counts events, whole batches or none, and says what is left', async () => {
+    await roomInMinute(8)
+    expect(figures(await post(service, batch('ak_minute', 20)))).toMatchObject({ limit: 50, remaining: 30 })
+    const tooMany = await post(service, batch('ak_minute', 31))
+    expectRefused(tooMany, 429, 'rate_limit_exceeded')
+    expect(figures(tooMany).remaining).toBe(30)
+    const wait = Number(tooMany.headers['retry-after'])
+    const left = figures(tooMany).reset - Date.now() / 1000
+    expect(wait).toBeGreaterThan(left - 2)
+    expect(wait).toBeLessThan(left + 3)
+    const rest = await post(service, batch('ak_minute', 30))
+    expectAccepted(rest, 30)
+    expect(figures(rest).remaining).toBe(0)
+    expectRefused(await post(service, single('ak_minute')), 429, 'rate_limit_exceeded')
+    expectRefused(await post(service, batch('ak_minute', 0)), 429, 'rate_limit_exceeded')
+  })
+
+  test('an empty batch costs one', async () => {
+    await roomInMinute(5)
+    const answer = await post(service, batch('ak_empty', 0))
+    expectAccepted(answer, 0)
+    expect(figures(answer)).toMatchObject({ limit: 5, remaining: 4 })
+    expectAccepted(await post(service, batch('ak_empty', 4)), 4)
+    expectRefused(await post(service, batch('ak_empty', 0)), 429, 'rate_limit_exceeded')
+  })
+})
+
+describe('the day', () => {
+  test('has its own limit, and ends at midnight UTC', async () => {
+    await roomInMinute(5)
+    expectAccepted(await post(service, batch('ak_day', 20)), 20)
+    const answer = await post(service, batch('ak_day', 11))
+    expectRefused(answer, 429, 'daily_limit_exceeded')
+    const leftSeconds = 86_400 - ((Date.now() / 1000) % 86_400)
+    expect(Math.abs(Number(answer.headers['retry-after']) - leftSeconds)).toBeLessThanOrEqual(5)
+    expectAccepted(await post(service, batch('ak_day', 10)), 10)
+    expectRefused(await post(service, single('ak_day')), 429, 'daily_limit_exceeded')
+  })
+})
+
+describe('the month', () => {
+  const months = [
+    { id: 'month_trial', limit: 10_000, claim: 'a trial ends at exactly 10,000' },
+    { id: 'month_10k', limit: 11_000, claim: 'a paid plan tolerates a tenth: 10K ends at exactly 11,000' },
+    { id: 'month_19', limit: 20, claim: 'the tenth is rounded down: 19 ends at 20' },
+    { id: 'month_10', limit: 11, claim: 'the tenth is whole where it can be: 10 ends at 11' },
+    { id: 'month_trial_19', limit: 19, claim: 'a trial of 19 ends at 19' },
+  ]
+  for (const { id, limit, claim } of months) {
+    test(claim, async () => {
+      let total = 0
+      for (const size of [100, 10, 1]) {
+        const { taken, refused } = await spend(`ak_${id}`, size)
+        expectRefused(refused, 429, 'monthly_limit_exceeded')
+        total += taken
+      }
+      expect(total).toBe(limit)
+    })
+  }
+})
+
+describe('what costs nothing', () => {
+  test('nothing that is refused costs', async () => {
+    await roomInMinute(8)
+    const bad: [string | Buffer, Record<string, string>][] = [
+      [single('ak_quota', { type: 'x' }), {}],
+      [batch('ak_quota', 101), {}],
+      [batch('ak_quota', 21), {}],
+      [`${single('ak_quota')}}`, {}],
+      [single('ak_quota'), { 'Content-Type': 'text/plain' }],
+      [single('ak_quota'), { 'Idempotency-Key': 'x' }],
+      [batch('ak_quota', 2, { events: [event(), event({ name: '' })] }), {}],
+    ]
+    for (const [body, headers] of bad) {
+      const answer = await post(service, body, headers)
+      expect(answer.status).toBeGreaterThanOrEqual(400)
+    }
+    const all = await post(service, batch('ak_quota', 20))
+    expectAccepted(all, 20)
+    expect(figures(all).remaining).toBe(0)
+  })
+
+  test('a replay costs nothing', async () => {
+    await roomInMinute(8)
+    const headers = { 'Idempotency-Key': randomUUID() }
+    expectAccepted(await post(service, batch('ak_replays', 15), headers), 15)
+    for (let i = 0; i < 5; i++) {
+      const replay = await post(service, batch('ak_replays', 15), headers)
+      expectAccepted(replay, 15, true)
+      expect(figures(replay)).toMatchObject({ limit: 20, remaining: 5 })
+    }
+    expectAccepted(await post(service, batch('ak_replays', 5)), 5)
+    expectAccepted(await post(service, batch('ak_replays', 15), headers), 15, true)
+  })
+})
+
+describe('many at once', () => {
+  const crowds = [
+    { id: 'crowd_minute', code: 'rate_limit_exceeded' },
+    { id: 'crowd_day', code: 'daily_limit_exceeded' },
+    { id: 'crowd_month', code: 'monthly_limit_exceeded' },
+  ]
+  for (const { id, code } of crowds) {
+    test(`200 requests at once take exactly a limit of 150: ${code}`, async () => {
+      await roomInMinute(8)
+      const body = single(`ak_${id}`)
+      const answers = await Promise.all(Array.from({ length: 200 }, () => post(service, body)))
+      const accepted = answers.filter((answer) => answer.status === 202)
+      expect(accepted.length).toBe(150)
+      for (const answer of answers) if (answer.status !== 202) expectRefused(answer, 429, code)
+      expect(readJournal(folder).filter((record) => record.app_id === id).length).toBe(150)
+    })
+  }
+})
+
+describe('over a crash', () => {
+  test('kill -9 and a restart forget nothing that was accepted', async () => {
+    await roomInMinute(15)
+    expectAccepted(await post(service, batch('ak_crash', 25)), 25)
+    expectAccepted(await post(service, batch('ak_crash_month', 45)), 45)
+    expectAccepted(await post(service, batch('ak_crash_day', 45)), 45)
+    await service.kill()
+    service = await startService({ dataDir: folder })
+    expectRefused(await post(service, batch('ak_crash', 6)), 429, 'rate_limit_exceeded')
+    const rest = await post(service, batch('ak_crash', 5))
+    expectAccepted(rest, 5)
+    expect(figures(rest)).toMatchObject({ limit: 30, remaining: 0 })
+    expectRefused(await post(service, batch('ak_crash_month', 6)), 429, 'monthly_limit_exceeded')
+    expectAccepted(await post(service, batch('ak_crash_month', 5)), 5)
+    expectRefused(await post(service, batch('ak_crash_day', 6)), 429, 'daily_limit_exceeded')
+    expectAccepted(await post(service, batch('ak_crash_day', 5)), 5)
+  })
+
+  test('a restart in good order forgets nothing either', async () => {
+    expect((await service.stop()).code).toBe(0)
+    service = await startService({ dataDir: folder })
+    expectRefused(await post(service, single('ak_crash_month')), 429, 'monthly_limit_exceeded')
+    expectRefused(await post(service, single('ak_crash_day')), 429, 'daily_limit_exceeded')
+    expectRefused(await post(service, single('ak_month_10k')), 429, 'monthly_limit_exceeded')
+  })
+})
+
+test('a minute is full again when it turns', async () => {
+  const leftMs = turnsAtSeconds * 1000 - Date.now()
+  if (leftMs > 0) await sleep(leftMs + 20)
+  const answer = await post(service, batch('ak_turning', 10))
+  expectAccepted(answer, 10)
+  expect(figures(answer)).toMatchObject({ limit: 10, remaining: 0 })
+  expect(figures(answer).reset).toBeGreaterThan(turnsAtSeconds)
+})

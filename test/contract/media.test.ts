@@ -1,0 +1,237 @@
+// Media types, content encodings and the size of bodies: declared, streamed and unpacked.
+
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  type Answer,
+  batch,
+  bodyOfSize,
+  expectAccepted,
+  expectRefused,
+  MARK,
+  MAX_BODY_BYTES,
+  post,
+  send,
+  single,
+} from '../support/client.ts'
+import { memberText, readJournal } from '../support/journal-files.ts'
+import { head, openRaw, type RawConnection } from '../support/raw-http.ts'
+import { appRecord, makeFolder, removeFolder, type Service, sleep, startService } from '../support/service.ts'
+
+let folder: string
+let service: Service
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  service = await startService({ dataDir: folder, apps: [appRecord('plain')] })
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+describe('Content-Type', () => {
+  const accepted = [
+    'application/json',
+    'Application/JSON',
+    'APPLICATION/JSON; charset=utf-8',
+    'application/json;charset=UTF-8',
+    'application/json; charset="utf-8"',
+    'application/json ; charset=Utf-8',
+    'application/json; Charset=utf-8; version=3',
+    'application/json; version=3',
+    'application/json; profile="a;b"',
+  ]
+  for (const type of accepted) {
+    test(`${type} is JSON`, async () => {
+      expectAccepted(await post(service, single('ak_plain'), { 'Content-Type': type }), 1)
+    })
+  }
+
+  const refused = [
+    '(none)',
+    'text/json',
+    'application/jsonp',
+    'application/json-seq',
+    'application/vnd.api+json',
+    'application/x-www-form-urlencoded',
+    'application/json; charset=latin1',
+    'application/json; charset=utf-16',
+    'application/json; charset=iso-8859-1',
+    'application/json; version=3; CHARSET="UTF-16"',
+    'application/json, text/plain',
+  ]
+  for (const type of refused) {
+    test(`${type} is refused`, async () => {
+      const answer = await post(service, single('ak_plain'), { 'Content-Type': type })
+      expectRefused(answer, 415, 'unsupported_media_type')
+    })
+  }
+})
+
+const PACK: Record<string, (text: string | Buffer) => Uint8Array> = {
+  gzip: (text) => gzipSync(text),
+  deflate: (text) => deflateSync(text),
+  br: (text) => brotliCompressSync(text),
+}
+
+describe('Content-Encoding', () => {
+  for (const [encoding, pack] of Object.entries(PACK)) {
+    test(`a ${encoding} body is unpacked and queued unpacked`, async () => {
+      const text = batch('ak_plain', 20)
+      const answer = await post(service, pack(text), { 'Content-Encoding': encoding })
+      const batchId = expectAccepted(answer, 20)
+      const record = readJournal(folder).find((one) => one.batch_id === batchId)
+      expect(memberText(record?.line ?? '{}', 'events')).toBe(JSON.stringify(JSON.parse(text).events))
+    })
+
+    test(`a ${encoding} body cut short is not JSON`, async () => {
+      const packed = pack(batch('ak_plain', 20))
+      const cut = packed.subarray(0, packed.length - 6)
+      expectRefused(await post(service, cut, { 'Content-Encoding': encoding }), 400, 'invalid_json')
+    })
+
+    test(`garbage called ${encoding} is not JSON`, async () => {
+      const answer = await post(service, `\u0001${MARK}${'?'.repeat(300)}`, { 'Content-Encoding': encoding })
+      expectRefused(answer, 400, 'invalid_json')
+    })
+
+    test(`an empty body called ${encoding} is not JSON`, async () => {
+      expectRefused(await post(service, '', { 'Content-Encoding': encoding }), 400, 'invalid_json')
+    })
+
+    test(`a ${encoding} body may unpack to exactly the cap, and no further`, async () => {
+      const headers = { 'Content-Encoding': encoding }
+      expectAccepted(await post(service, pack(bodyOfSize('ak_plain', MAX_BODY_BYTES)), headers), 1)
+      const over = await post(service, pack(bodyOfSize('ak_plain', MAX_BODY_BYTES + 1)), headers)
+      expectRefused(over, 413, 'payload_too_large')
+    })
+
+    test(`a ${encoding} bomb is too large, however small it is packed`, async () => {
+      const bomb = pack(Buffer.alloc(200 * 1024 * 1024, 32))
+      expect(bomb.length).toBeLessThan(MAX_BODY_BYTES)
+      expectRefused(await post(service, bomb, { 'Content-Encoding': encoding }), 413, 'payload_too_large')
+    })
+  }
+
+  test('identity, and any letter case, is understood', async () => {
+    expectAccepted(await post(service, single('ak_plain'), { 'Content-Encoding': 'identity' }), 1)
+    expectAccepted(await post(service, gzipSync(single('ak_plain')), { 'Content-Encoding': 'GZIP' }), 1)
+  })
+
+  for (const encoding of ['zstd', 'compress', 'x', 'gzip, gzip', 'gzip;q=1', 'utf-8', MARK]) {
+    test(`the encoding ${encoding} is refused`, async () => {
+      const answer = await post(service, gzipSync(single('ak_plain')), { 'Content-Encoding': encoding })
+      expectRefused(answer, 415, 'unsupported_media_type')
+    })
+  }
+
+  test('bytes after the packed body never reach the queue as JSON', async () => {
+    const packed = Buffer.concat([gzipSync(single('ak_plain')), Buffer.from(MARK)])
+    const answer = await post(service, packed, { 'Content-Encoding': 'gzip' })
+    expect([202, 400]).toContain(answer.status)
+    expect(readJournal(folder).every((record) => !record.line.includes(MARK))).toBe(true)
+  })
+
+  test('deflate without its zlib wrapper is either understood or refused cleanly', async () => {
+    const answer = await post(service, deflateRawSync(single('ak_plain')), { 'Content-Encoding': 'deflate' })
+    if (answer.status === 202) expectAccepted(answer, 1)
+    else expectRefused(answer, 400, 'invalid_json')
+  })
+})
+
+describe('size', () => {
+  test('a declared length over the cap is answered before the body is sent', async () => {
+    const raw = await openRaw(service.port)
+    raw.write(head(['Content-Type: application/json', `Content-Length: ${MAX_BODY_BYTES + 1}`]))
+    expectRefused((await raw.readAnswer()) as Answer, 413, 'payload_too_large')
+    raw.close()
+  })
+
+  test('a huge declared length is answered too', async () => {
+    const raw = await openRaw(service.port)
+    raw.write(head(['Content-Type: application/json', 'Content-Length: 999999999999']))
+    const answer = (await raw.readAnswer()) as Answer
+    expectRefused(answer, 413, 'payload_too_large')
+    raw.close()
+  })
+
+  test('a media type is refused before the body is sent', async () => {
+    const raw = await openRaw(service.port)
+    raw.write(head(['Content-Type: text/plain', 'Content-Length: 100']))
+    expectRefused((await raw.readAnswer()) as Answer, 415, 'unsupported_media_type')
+    raw.close()
+  })
+
+  test('a chunked body under the cap is accepted, in one chunk or in many', async () => {
+    expectAccepted(await send(service, { body: batch('ak_plain', 5), chunked: true }), 5)
+    const raw = await openRaw(service.port)
+    await sendInChunks(raw, bodyOfSize('ak_plain', 3000), 100)
+    expectAccepted((await raw.readAnswer()) as Answer, 1)
+    raw.close()
+  })
+
+  test('a chunked body of exactly the cap is accepted', async () => {
+    const body = bodyOfSize('ak_plain', MAX_BODY_BYTES)
+    expectAccepted(await send(service, { body, chunked: true }), 1)
+  })
+
+  test('a chunked body one byte over the cap is too large', async () => {
+    const body = bodyOfSize('ak_plain', MAX_BODY_BYTES + 1)
+    expectRefused(await send(service, { body, chunked: true }), 413, 'payload_too_large')
+  })
+
+  test('a chunked body without end is answered once it has passed the cap', async () => {
+    const raw = await openRaw(service.port)
+    raw.write(head(['Content-Type: application/json', 'Transfer-Encoding: chunked']))
+    const chunk = `10000\r\n${'y'.repeat(65_536)}\r\n`
+    for (let sent = 0; sent < 12; sent++) raw.write(chunk)
+    expectRefused((await raw.readAnswer()) as Answer, 413, 'payload_too_large')
+    raw.close()
+  })
+
+  test('a client that asks first is told to go on', async () => {
+    const body = single('ak_plain')
+    const raw = await openRaw(service.port)
+    const length = `Content-Length: ${body.length}`
+    raw.write(head(['Content-Type: application/json', length, 'Expect: 100-continue']))
+    const first = (await raw.readAnswer()) as Answer
+    expect(first.status).toBe(100)
+    raw.write(body)
+    expectAccepted((await raw.readAnswer()) as Answer, 1)
+    raw.close()
+  })
+
+  test('a client that asks first with too large a body is told so without sending it', async () => {
+    const raw = await openRaw(service.port)
+    const length = `Content-Length: ${MAX_BODY_BYTES + 1}`
+    raw.write(head(['Content-Type: application/json', length, 'Expect: 100-continue']))
+    let answer = (await raw.readAnswer()) as Answer
+    if (answer.status === 100) answer = (await raw.readAnswer()) as Answer
+    expectRefused(answer, 413, 'payload_too_large')
+    raw.close()
+  })
+
+  test('a body sent byte by byte is one body', async () => {
+    const body = single('ak_plain')
+    const raw = await openRaw(service.port)
+    const start = head(['Content-Type: application/json', `Content-Length: ${body.length}`])
+    for (const char of start + body) {
+      raw.write(char)
+      if (char === '\n' || char === ',') await sleep(1)
+    }
+    expectAccepted((await raw.readAnswer()) as Answer, 1)
+    raw.close()
+  })
+})
+
+async function sendInChunks(raw: RawConnection, body: string, size: number): Promise<void> {
+  raw.write(head(['Content-Type: application/json', 'Transfer-Encoding: chunked']))
+  for (let at = 0; at < body.length; at += size) {
+    const piece = body.slice(at, at + size)
+    raw.write(`${piece.length.toString(16)}\r\n${piece}\r\n`)
+    await sleep(1)
+  }
+  raw.write('0\r\n\r\n')
+}

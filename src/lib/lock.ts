@@ -6,7 +6,6 @@ import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 
 export interface Lock {
-  readonly held: false
   release(): Promise<void>
 }
 
@@ -40,7 +39,6 @@ export async function acquireLock(directory: string, platform: string = process.
 function asLock(server: Server | null): LockResult {
   if (server === null) return { held: true }
   return {
-    held: false,
     release: () => new Promise((resolve) => server.close(() => resolve())),
   }
 }

@@ -37,6 +37,8 @@ export interface JournalOptions {
   readonly clock?: Clock
   readonly repeat?: Repeat
   readonly disk?: Disk
+  /** Called for each write that became durable. */
+  readonly onCommit?: (records: number) => void
   /** Gets a sentence for the log when the disk fails, when it takes records again, and when upkeep fails. */
   readonly onNotice?: (message: string) => void
 }
@@ -75,6 +77,7 @@ export class Journal implements EventQueue {
   readonly #keepMs: number
   readonly #commitBytes: number
   readonly #clock: Clock
+  readonly #onCommit: (records: number) => void
   readonly #onNotice: (message: string) => void
   readonly #marks: TimeMarks
   readonly #stopSweeping: () => void
@@ -106,6 +109,7 @@ export class Journal implements EventQueue {
     this.#keepMs = options.keepHours === null ? Infinity : Math.max(options.keepHours * HOUR_MS, MIN_KEEP_MS)
     this.#commitBytes = commitBytes
     this.#clock = options.clock ?? systemClock
+    this.#onCommit = options.onCommit ?? (() => {})
     this.#onNotice = options.onNotice ?? (() => {})
     this.#durableBytes = files.bytes
     this.#position = files.end
@@ -231,6 +235,7 @@ export class Journal implements EventQueue {
     const end = this.#files.end
     // The disk has its next write before the answers of this one go out.
     this.#commitNext()
+    this.#onCommit(batch.lines.length)
     this.#settle(batch, 'durable', end)
     this.#marks.note(this.#clock(), end)
   }

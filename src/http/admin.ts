@@ -1,8 +1,9 @@
 // The second port: metrics for Prometheus, probes for the platform. Nothing here waits for the queue or for Redis,
 // and none of it is meant for the open network.
 
-import uWS, { type HttpRequest, type HttpResponse, type us_listen_socket } from 'uWebSockets.js'
+import uWS, { type HttpRequest, type HttpResponse } from 'uWebSockets.js'
 import type { Metrics } from '../observe/metrics.ts'
+import { listen } from './listen.ts'
 
 export interface Health {
   /** True from the first successful start until the drain. */
@@ -38,32 +39,15 @@ interface AdminRequest {
 
 type Page = (request: AdminRequest) => Answer | Promise<Answer>
 
-/** uSockets' own name and value. Without it a second server may listen on the same port and take half its requests. */
-const LISTEN_EXCLUSIVE_PORT = 1
-
 const TEXT = 'text/plain; charset=utf-8'
 const JSON_TYPE = 'application/json'
 
-export function startAdmin(options: AdminOptions): Promise<AdminServer> {
+export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
   const pages = adminPages(options)
   const app = uWS.App()
   app.any('/*', (response, request) => serve(pages, response, request))
-  // The types leave out the form with a host and options, which the library has.
-  const listen = app.listen.bind(app) as unknown as (
-    host: string,
-    port: number,
-    options: number,
-    listening: (socket: us_listen_socket | false) => void,
-  ) => void
-  return new Promise((resolve, reject) => {
-    listen(options.host, options.port, LISTEN_EXCLUSIVE_PORT, (socket) => {
-      if (!socket) {
-        reject(new Error(`cannot listen on ${options.host}:${options.port} (admin): the port is in use, or not ours`))
-        return
-      }
-      resolve({ port: uWS.us_socket_local_port(socket), stop: () => void app.close() })
-    })
-  })
+  const { port } = await listen(app, options.host, options.port)
+  return { port, stop: () => void app.close() }
 }
 
 function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page> {

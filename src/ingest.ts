@@ -76,6 +76,11 @@ export class Ingest {
     return this.#inFlight
   }
 
+  /** Requests that have come so far. */
+  get received(): number {
+    return this.#parts.metrics.requestsReceived
+  }
+
   /** A head has arrived. What it alone decides is answered here; true: the body is wanted. */
   begin(exchange: Exchange): boolean {
     this.#inFlight++

@@ -1,0 +1,139 @@
+// Builds every part by hand, in order, and takes them down again in reverse.
+
+import { randomFillSync } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { App } from './admit/app.ts'
+import type { Config } from './config.ts'
+import { DecodePool } from './decode/pool.ts'
+import { openEmbeddedStores } from './embedded.ts'
+import { startAdmin } from './http/admin.ts'
+import { Inflater } from './http/inflate.ts'
+import { type Server, startServer } from './http/server.ts'
+import { Ingest, MAX_BODY_BYTES } from './ingest.ts'
+import type { Clock } from './lib/clock.ts'
+import { errorMessage, StartError } from './lib/errors.ts'
+import { createFreshBatchIds } from './lib/ids.ts'
+import { packageVersion } from './lib/version.ts'
+import type { Log } from './observe/log.ts'
+import { createMetrics } from './observe/metrics.ts'
+import { Ring } from './ring/ring.ts'
+
+/** Bodies on their way may take a quarter of what whole ones may. */
+const GATHERING_SHARE = 4
+/** A connection that has been silent for so long during the drain has nothing on its way to us. */
+const DRAIN_QUIET_MS = 500
+const DRAIN_POLL_MS = 10
+/** Left of the deadline for flushing the queue and writing the last snapshot. */
+const FLUSH_RESERVE_MS = 2000
+
+export interface Sluice {
+  readonly publicPort: number
+  readonly adminPort: number
+  readonly demoApp: App | null
+  /** Drains: answers what is in hand, flushes the queue, and lets everything go. */
+  stop(): Promise<void>
+}
+
+/** Throws a StartError for what an operator must mend. */
+export async function startSluice(config: Config, { log, clock }: { log: Log; clock: Clock }): Promise<Sluice> {
+  if (!config.embedded) {
+    throw new StartError('REDIS_URL, NATS_URL: this version serves one machine from its own disk; unset both')
+  }
+  // What is started goes on this list, and comes down in reverse where a later part cannot start.
+  const started: (() => unknown)[] = []
+  try {
+    const metrics = createMetrics({ version: packageVersion() })
+    const stores = await openEmbeddedStores(config, { log, clock, metrics })
+    started.push(() => stores.stop())
+    const ring = new Ring(config.ringBytes)
+    const pool: DecodePool = new DecodePool({
+      memory: ring.memory,
+      slots: ring.slots,
+      threads: config.parsers,
+      decoder: config.decoder,
+      onDecoded: (slot, validation) => ingest.decoded(slot, validation),
+      onFailure: (slot, error) => ingest.decodeFailed(slot, error),
+    })
+    started.push(() => pool.stop())
+    await pool.start()
+    const ingest = new Ingest(
+      {
+        ring,
+        inflater: new Inflater(MAX_BODY_BYTES),
+        apps: stores.apps,
+        deduplicator: stores.deduplicator,
+        limiter: stores.limiter,
+        queue: stores.queue,
+        metrics,
+        nowMs: clock,
+        freshBatchId: createFreshBatchIds(randomFillSync),
+        onFault: (error) => log.error({ err: error }, 'a request was answered 503: a stage failed'),
+      },
+      (slot) => pool.submit(slot),
+    )
+    let draining = false
+    metrics.sampleFrom({
+      ringUsedBytes: () => ring.usedBytes,
+      ringSizeBytes: () => ring.sizeBytes,
+      ringRequests: () => ring.requests,
+      parserQueue: () => pool.waiting,
+      requestsInFlight: () => ingest.inFlight,
+      keysRemembered: stores.keysRemembered,
+      journalBytes: stores.journalBytes,
+      draining: () => draining,
+    })
+    let ready = false
+    const admin = await startAdmin({
+      host: config.adminHost,
+      port: config.adminPort,
+      metrics,
+      health: { ready: () => ready, parts: stores.parts },
+    })
+    started.push(() => admin.stop())
+    const server = await startServer({
+      host: config.publicHost,
+      port: config.publicPort,
+      tls: config.tls,
+      gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
+      ingest,
+    })
+    ready = true
+    return {
+      publicPort: server.port,
+      adminPort: admin.port,
+      demoApp: stores.demoApp,
+      stop: async () => {
+        ready = false
+        draining = true
+        const deadlineMs = clock() + config.shutdownMs
+        await drain(server, ingest, { delayMs: config.drainDelayMs, deadlineMs, clock })
+        await pool.stop()
+        await stores.stop()
+        admin.stop()
+      },
+    }
+  } catch (error) {
+    for (const stop of started.reverse()) await stop()
+    throw error instanceof StartError ? error : new StartError(errorMessage(error))
+  }
+}
+
+/** Refuses new connections, answers what is in hand and what still comes on the open ones, then closes these. */
+async function drain(
+  server: Server,
+  ingest: Ingest,
+  { delayMs, deadlineMs, clock }: { delayMs: number; deadlineMs: number; clock: Clock },
+): Promise<void> {
+  await sleep(delayMs)
+  server.stopListening()
+  ingest.closing = true
+  let quietSinceMs = clock()
+  let received = ingest.received
+  while (server.connections > 0 && clock() < deadlineMs - FLUSH_RESERVE_MS) {
+    if (ingest.inFlight > 0 || ingest.received !== received) quietSinceMs = clock()
+    received = ingest.received
+    if (clock() - quietSinceMs >= DRAIN_QUIET_MS) break
+    await sleep(DRAIN_POLL_MS)
+  }
+  server.close()
+}

@@ -1,0 +1,22 @@
+// Closes a test run with one plain line of counts, and names every test that did not run and why it may matter.
+
+import type { Reporter, TestModule } from 'vitest/node'
+
+export default class SummaryReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    let passed = 0
+    let failed = 0
+    const skipped: string[] = []
+    for (const module of modules) {
+      if (module.errors().length > 0) failed++
+      for (const test of module.children.allTests()) {
+        const { state } = test.result()
+        if (state === 'passed') passed++
+        else if (state === 'failed') failed++
+        else skipped.push(`${module.relativeModuleId}: ${test.fullName}`)
+      }
+    }
+    for (const name of skipped) console.log(`not run: ${name}`)
+    console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`)
+  }
+}

@@ -1,0 +1,313 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { App, AppLookup } from '../../src/admit/app.ts'
+import type { Claim } from '../../src/admit/deduplicator.ts'
+import { createDecoder } from '../../src/decode/decoder.ts'
+import { Exchange } from '../../src/http/exchange.ts'
+import type { RequestHead } from '../../src/http/head.ts'
+import { Inflater } from '../../src/http/inflate.ts'
+import { Ingest, MAX_BODY_BYTES } from '../../src/ingest.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
+import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
+import { Ring } from '../../src/ring/ring.ts'
+
+const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
+const KEY = '6a2f41a3-c54c-4c1f-9d6b-0d4f6d2f8a11'
+
+const app: App = {
+  appKey: 'ak_1',
+  appId: 'one',
+  name: null,
+  plan: '5m',
+  subscription: 'active',
+  trialEndsAtMs: null,
+  billingAnchorMs: null,
+  eventsPerMinute: 1000,
+  eventsPerDay: null,
+  eventsPerMonth: 100_000,
+}
+
+const event = {
+  type: 'track',
+  name: 'opened',
+  hashed_daily_id: 'd'.repeat(16),
+  hashed_monthly_id: 'm'.repeat(16),
+  session_id: 's',
+  timestamp: '2026-11-20T11:59:00Z',
+  context: { os: 'iOS' },
+}
+const goodBody = JSON.stringify({ app_key: 'ak_1', events: [event, event] })
+
+/** Where a stage misbehaves; `later` makes it answer by a promise. */
+interface Weather {
+  readonly find: 'app' | 'unknown' | 'unavailable' | 'throw' | 'later' | 'reject'
+  readonly claim: 'claimed' | 'replay' | 'full' | 'throw' | 'later' | 'reject'
+  readonly take: 'taken' | 'rate_limit_exceeded' | 'monthly_limit_exceeded' | 'throw' | 'later' | 'reject'
+  readonly publish: Settlement | 'throw' | 'never'
+  readonly decode: 'ok' | 'fail'
+  readonly keyed: boolean
+  readonly body: string
+}
+
+const fine: Weather = {
+  find: 'app',
+  claim: 'claimed',
+  take: 'taken',
+  publish: 'durable',
+  decode: 'ok',
+  keyed: false,
+  body: goodBody,
+}
+
+/** An ingest over real ring and decoder, and stores that do what the weather says. */
+class Stage {
+  weather: Weather = fine
+  readonly ring = new Ring(4 * 1024 * 1024)
+  readonly metrics = createMetrics({ version: 'test', runtime: false })
+  readonly faults: unknown[] = []
+  readonly lines: string[] = []
+  readonly held = new Set<string>()
+  tokens = 0
+  settledTokens = 0
+  readonly ingest: Ingest
+  readonly #decoder = createDecoder('scanner', this.ring.memory.bytes)
+
+  constructor() {
+    this.ingest = new Ingest(
+      {
+        ring: this.ring,
+        inflater: new Inflater(MAX_BODY_BYTES),
+        metrics: this.metrics,
+        nowMs: () => NOW_MS,
+        freshBatchId: () => '0190a1b2-0000-7000-8000-000000000001',
+        onFault: (error) => this.faults.push(error),
+        apps: {
+          find: () => answer<AppLookup>(this.weather.find, app, (kind) => (kind === 'app' ? app : (kind as 'unknown'))),
+          all: () => [app],
+          stop: () => {},
+        },
+        deduplicator: {
+          claim: (batchId) => {
+            const claim = answer<Claim>(this.weather.claim, { kind: 'claimed' }, (kind) =>
+              kind === 'replay' ? { kind, events: 7 } : { kind: kind as 'full' },
+            )
+            if (!['replay', 'full', 'reject'].includes(this.weather.claim)) this.held.add(batchId)
+            return claim
+          },
+          confirm: (batchId) => this.held.delete(batchId),
+          release: (batchId) => this.held.delete(batchId),
+        },
+        limiter: {
+          take: (_app, cost) => {
+            const taken = answer(this.weather.take, 'taken' as const, (kind) => kind as 'taken')
+            if (this.weather.take === 'taken' || this.weather.take === 'later') this.tokens += cost
+            return taken
+          },
+          settle: (_app, cost) => (this.settledTokens += cost),
+          giveBack: (_app, cost) => (this.tokens -= cost),
+          view: () => ({ limit: 1000, remaining: 999, resetUnixSeconds: 1 }),
+          standing: () => {
+            const window = { limit: 1, used: 1, endsAtMs: NOW_MS + 1500 }
+            return { minute: window, day: window, month: window }
+          },
+        },
+        queue: {
+          publish: (record: QueueRecord, settled) => {
+            const { publish } = this.weather
+            if (publish === 'throw') throw new Error('the queue broke')
+            this.lines.push(Buffer.from(record.line).toString())
+            if (publish !== 'never') queueMicrotask(() => settled(publish))
+          },
+          stop: async () => {},
+        },
+      },
+      (slot) => queueMicrotask(() => this.#decode(slot)),
+    )
+  }
+
+  #decode(slot: number): void {
+    if (this.weather.decode === 'fail') return this.ingest.decodeFailed(slot, new Error('the thread died'))
+    const start = this.ring.offset(slot)
+    const { words } = this.ring
+    const validation = this.#decoder.decode(
+      start,
+      start + this.ring.length(slot),
+      NOW_MS,
+      words,
+      this.ring.decodedAt(slot),
+    )
+    Atomics.store(words, slot * SLOT_WORDS + WORD.STATE, STATE.DECODED)
+    this.ingest.decoded(slot, validation)
+  }
+
+  /** Sends one request through; resolves when it had every chance to end. */
+  async request(weather: Partial<Weather> = {}, head: Partial<RequestHead> = {}): Promise<Sent> {
+    this.weather = { ...fine, ...weather }
+    const sent: Sent = { answers: 0, status: '', headers: '', body: '', closed: false }
+    const body = Buffer.from(this.weather.body)
+    const exchange = new Exchange(
+      {
+        method: 'POST',
+        path: '/api/v1/events',
+        contentType: 'application/json',
+        contentEncoding: null,
+        idempotencyKey: this.weather.keyed ? KEY : null,
+        contentLengthBytes: body.length,
+        ...head,
+      },
+      responseInto(sent),
+      performance.now(),
+    )
+    if (this.ingest.begin(exchange)) this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    return sent
+  }
+
+  get outcomes(): number {
+    return Object.values(this.metrics.outcomeTotals()).reduce((sum, count) => sum + count, 0)
+  }
+}
+
+function answer<T>(kind: string, plain: T, named: (kind: string) => T): T | Promise<T> {
+  if (kind === 'throw') throw new Error('a store broke')
+  if (kind === 'reject') return Promise.reject(new Error('a store broke later'))
+  if (kind === 'later') return Promise.resolve(plain)
+  return named(kind)
+}
+
+interface Sent {
+  answers: number
+  status: string
+  headers: string
+  body: string
+  closed: boolean
+}
+
+function responseInto(sent: Sent): ConstructorParameters<typeof Exchange>[1] {
+  const response = {
+    cork: (write: () => void) => write(),
+    writeStatus: (status: string) => {
+      sent.status = status
+      return response
+    },
+    writeHeader: (name: string, value: string) => {
+      sent.headers += `${name}: ${value}`
+      return response
+    },
+    end: (body: string, close: boolean) => Object.assign(sent, { body, closed: close, answers: sent.answers + 1 }),
+    endWithoutBody: (_length: number, close: boolean) =>
+      Object.assign(sent, { closed: close, answers: sent.answers + 1 }),
+  }
+  return response as unknown as ConstructorParameters<typeof Exchange>[1]
+}
+
+describe('the path of a request', () => {
+  it('ends in exactly one outcome and holds nothing back, whichever stage fails, throws or answers late', async () => {
+    const weather = fc.record<Weather>({
+      find: fc.constantFrom('app', 'app', 'app', 'unknown', 'unavailable', 'throw', 'later', 'reject'),
+      claim: fc.constantFrom('claimed', 'claimed', 'replay', 'full', 'throw', 'later', 'reject'),
+      take: fc.constantFrom(
+        'taken',
+        'taken',
+        'rate_limit_exceeded',
+        'monthly_limit_exceeded',
+        'throw',
+        'later',
+        'reject',
+      ),
+      publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'throw'),
+      decode: fc.constantFrom('ok', 'ok', 'ok', 'fail'),
+      keyed: fc.boolean(),
+      body: fc.constantFrom(
+        goodBody,
+        goodBody,
+        '{"app_key":"ak_1"}',
+        '{"app_key":1}',
+        '{',
+        '{"app_key":"ak_1","events":[]}',
+      ),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(weather, { minLength: 1, maxLength: 12 }), async (requests) => {
+        const stage = new Stage()
+        for (const request of requests) {
+          const sent = await stage.request(request)
+          expect(sent.answers).toBe(1)
+          expect(stage.ingest.inFlight).toBe(0)
+          expect(stage.metrics.requestsReceived).toBe(stage.outcomes)
+          expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
+          // What was taken is settled, or given back.
+          expect(stage.tokens).toBe(stage.settledTokens)
+          // A claim that threw was never ours.
+          if (request.claim !== 'throw') expect(stage.held.size).toBe(0)
+        }
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('counts a request that is still on its way as in flight', async () => {
+    const stage = new Stage()
+    await stage.request({ publish: 'never' })
+    expect(stage.ingest.inFlight).toBe(1)
+    expect(stage.metrics.requestsReceived).toBe(stage.outcomes + 1)
+    expect(stage.ring.requests).toBe(1)
+  })
+
+  it('answers a fault of ours with 503 and Retry-After, and reports it once', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ publish: 'throw', keyed: true })
+    expect(sent.status).toBe('503 Service Unavailable')
+    expect(sent.headers).toMatch(/\r\nRetry-After: [1-5]$/)
+    expect(stage.faults).toHaveLength(1)
+    expect(stage.held.size).toBe(0)
+  })
+
+  it('takes a duplicate acknowledgement for a replay that costs nothing', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ publish: 'duplicate', keyed: true })
+    expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 2, deduplicated: true })
+    expect(stage.tokens).toBe(0)
+  })
+
+  it('sends one line with every event to the queue, as sent', async () => {
+    const stage = new Stage()
+    await stage.request()
+    expect(stage.lines).toHaveLength(1)
+    expect(JSON.parse(stage.lines[0])).toMatchObject({ v: 1, app_id: 'one', events: [event, event] })
+  })
+
+  it('queues nothing for an empty batch, and takes one token for it', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
+    expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 0 })
+    expect([stage.lines.length, stage.settledTokens]).toEqual([0, 1])
+  })
+
+  it('answers 503 where the app store has no answer: only a definite no is a 401', async () => {
+    const stage = new Stage()
+    expect((await stage.request({ find: 'unavailable' })).status).toBe('503 Service Unavailable')
+    expect((await stage.request({ find: 'unknown' })).status).toBe('401 Unauthorized')
+  })
+
+  it('refuses two Content-Lengths before all else, and ends the connection', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({}, { contentLengthBytes: Number.NaN, path: '/elsewhere' })
+    expect([sent.status, sent.closed]).toEqual(['400 Bad Request', true])
+  })
+
+  it('ends every connection with its next answer once the service is closing', async () => {
+    const stage = new Stage()
+    expect((await stage.request()).closed).toBe(false)
+    stage.ingest.closing = true
+    expect((await stage.request()).closed).toBe(true)
+  })
+
+  it('tells a client by Retry-After when its window ends, rounded up', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ take: 'monthly_limit_exceeded' })
+    expect(sent.status).toBe('429 Too Many Requests')
+    expect(sent.headers).toMatch(/\r\nRetry-After: 2$/)
+  })
+})

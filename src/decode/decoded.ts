@@ -5,6 +5,11 @@
 export const MAX_EVENTS = 100
 /** Most containers open at one time in a body (contract, section 1, row 7). */
 export const MAX_DEPTH = 64
+/** Most keys in `properties` and `revenue`, and most characters in each value (specification, "Limits"). */
+export const MAX_KEYS = 50
+export const MAX_VALUE_CHARACTERS = 500
+/** Bytes after a body that belong to it: the scanner writes them, so that it need not test for the end. */
+export const SENTINEL_BYTES = 8
 
 /**
  * Index of each number within a decoded body's run of 32-bit words. Positions are byte offsets from the

@@ -1,0 +1,70 @@
+// Decides on one body where it lies in memory: the scanner first, the validator on whatever it is not sure of.
+
+import { SENTINEL_BYTES, type Validation } from './decoded.ts'
+import { Scanner } from './scanner.ts'
+import { loadSimdjson, validateWithSimdjson } from './simdjson.ts'
+import { validate } from './validator.ts'
+
+export type DecoderName = 'scanner' | 'simdjson'
+
+export interface Decoder {
+  /**
+   * Judges the bytes [start, end) and writes their numbers, as in FIELD, from `words[at]` on where the body fits.
+   * Null says accepted, the app key stands in place and there are no extra members: nothing was allocated.
+   * Writes nothing but line breaks of a body that fits, which become spaces, and the SENTINEL_BYTES after `end`.
+   */
+  decode(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null
+}
+
+/** `memory` may be shared: other threads own its other regions. */
+export function createDecoder(name: DecoderName, memory: ArrayBufferLike): Decoder {
+  if (name === 'scanner') return new ScanningDecoder(memory)
+  const simdjson = loadSimdjson()
+  if (simdjson === null) throw new Error('the optional package simdjson is not installed, or did not compile')
+  return {
+    decode(start, end, nowMs, words, at) {
+      const body = new Uint8Array(memory, start, end - start)
+      const validation = validateWithSimdjson(simdjson, body, nowMs, words, at)
+      if (validation.kind === 'accepted') joinLines(body)
+      return validation
+    },
+  }
+}
+
+export function simdjsonAvailable(): boolean {
+  return loadSimdjson() !== null
+}
+
+class ScanningDecoder implements Decoder {
+  private readonly memory: ArrayBufferLike
+  private readonly scanner: Scanner
+
+  constructor(memory: ArrayBufferLike) {
+    this.memory = memory
+    this.scanner = new Scanner(memory)
+  }
+
+  decode(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null {
+    if (end + SENTINEL_BYTES > this.memory.byteLength) throw new RangeError('a body must have its sentinel bytes')
+    const { scanner } = this
+    if (scanner.scan(start, end, nowMs, words, at)) {
+      if (scanner.sawLineBreak) joinLines(new Uint8Array(this.memory, start, end - start))
+      return scanner.extraCount === 0 ? null : this.withExtras()
+    }
+    const body = new Uint8Array(this.memory, start, end - start)
+    const validation = validate(body, nowMs, words, at)
+    if (validation.kind === 'accepted') joinLines(body)
+    return validation
+  }
+
+  private withExtras(): Validation {
+    return { kind: 'accepted', appKey: this.scanner.appKey(), extras: this.scanner.extras() }
+  }
+}
+
+/** A queue record is one line. In valid JSON a line break is never part of a string. */
+function joinLines(body: Uint8Array): void {
+  for (let position = 0; position < body.length; position++) {
+    if (body[position] === 0x0a || body[position] === 0x0d) body[position] = 0x20
+  }
+}

@@ -1,0 +1,219 @@
+// Reads JSON (RFC 8259) into a tree that keeps what JSON.parse loses: the order of members, repeats, and the
+// bytes at which every value stands. It is written to be read, and runs only on what the scanner did not accept.
+
+import { isUtf8 } from 'node:buffer'
+import { MAX_DEPTH } from './decoded.ts'
+
+/** Positions are byte offsets into the body; `end` is exclusive. */
+interface Span {
+  readonly start: number
+  readonly end: number
+}
+export interface JsonObject extends Span {
+  readonly kind: 'object'
+  readonly members: readonly JsonMember[]
+}
+export interface JsonArray extends Span {
+  readonly kind: 'array'
+  readonly items: readonly JsonValue[]
+}
+export interface JsonString extends Span {
+  readonly kind: 'string'
+  /** Decoded. */
+  readonly text: string
+}
+export interface JsonScalar extends Span {
+  readonly kind: 'number' | 'boolean' | 'null'
+}
+export type JsonValue = JsonObject | JsonArray | JsonString | JsonScalar
+
+export interface JsonMember {
+  /** Decoded. */
+  readonly key: string
+  /** Where the key's opening quote stands; the member ends where its value does. */
+  readonly start: number
+  readonly value: JsonValue
+}
+
+/** What is wrong is said without a word of what was sent. */
+export type JsonReading =
+  | { readonly kind: 'value'; readonly value: JsonValue }
+  | { readonly kind: 'broken'; readonly problem: string }
+
+export function readJson(body: Uint8Array): JsonReading {
+  if (!isUtf8(body)) return { kind: 'broken', problem: 'not valid UTF-8' }
+  const reader = new Reader(body)
+  const value = reader.document()
+  return value === null ? { kind: 'broken', problem: reader.problem } : { kind: 'value', value }
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const LITERALS = [
+  { text: Buffer.from('true'), kind: 'boolean' },
+  { text: Buffer.from('false'), kind: 'boolean' },
+  { text: Buffer.from('null'), kind: 'null' },
+] as const
+
+/** Every method reads one thing at `position` and moves past it, or notes a problem and returns null. */
+class Reader {
+  problem = ''
+  private position = 0
+  private readonly body: Buffer
+
+  constructor(body: Uint8Array) {
+    this.body = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  }
+
+  document(): JsonValue | null {
+    const value = this.value(0)
+    if (value === null) return null
+    this.space()
+    return this.position === this.body.length ? value : this.broken()
+  }
+
+  /** `depth` counts the containers open around the value: recursion ends at MAX_DEPTH. */
+  private value(depth: number): JsonValue | null {
+    this.space()
+    const byte = this.body[this.position]
+    if (byte === QUOTE) return this.string()
+    if (byte === code('{') || byte === code('[')) {
+      if (depth === MAX_DEPTH) {
+        this.problem = `more than ${MAX_DEPTH} levels deep`
+        return null
+      }
+      return byte === code('{') ? this.object(depth + 1) : this.array(depth + 1)
+    }
+    return byte === code('-') || isDigit(byte) ? this.number() : this.literal()
+  }
+
+  private object(depth: number): JsonObject | null {
+    const start = this.position++
+    const members: JsonMember[] = []
+    this.space()
+    if (this.take('}')) return { kind: 'object', start, end: this.position, members }
+    for (;;) {
+      this.space()
+      if (this.body[this.position] !== QUOTE) return this.broken()
+      const key = this.string()
+      if (key === null) return null
+      this.space()
+      if (!this.take(':')) return this.broken()
+      const value = this.value(depth)
+      if (value === null) return null
+      members.push({ key: key.text, start: key.start, value })
+      this.space()
+      if (this.take('}')) return { kind: 'object', start, end: this.position, members }
+      if (!this.take(',')) return this.broken()
+    }
+  }
+
+  private array(depth: number): JsonArray | null {
+    const start = this.position++
+    const items: JsonValue[] = []
+    this.space()
+    if (this.take(']')) return { kind: 'array', start, end: this.position, items }
+    for (;;) {
+      const item = this.value(depth)
+      if (item === null) return null
+      items.push(item)
+      this.space()
+      if (this.take(']')) return { kind: 'array', start, end: this.position, items }
+      if (!this.take(',')) return this.broken()
+    }
+  }
+
+  private string(): JsonString | null {
+    const start = this.position++
+    let escaped = false
+    for (;;) {
+      const byte = this.body[this.position]
+      if (byte === undefined || byte < 0x20) return this.broken()
+      this.position += 1
+      if (byte === QUOTE) break
+      if (byte === BACKSLASH) {
+        escaped = true
+        if (!this.escape()) return this.broken()
+      }
+    }
+    const end = this.position
+    // The grammar of the string was just checked, so that JSON.parse only decodes its escapes here.
+    const text = escaped
+      ? (JSON.parse(this.body.toString('utf8', start, end)) as string)
+      : this.body.toString('utf8', start + 1, end - 1)
+    return { kind: 'string', start, end, text }
+  }
+
+  /** What follows a backslash. */
+  private escape(): boolean {
+    const byte = this.body[this.position]
+    if (byte === code('u')) {
+      for (let ahead = 1; ahead <= 4; ahead++) if (!isHexDigit(this.body[this.position + ahead])) return false
+      this.position += 5
+      return true
+    }
+    this.position += 1
+    return byte !== undefined && '"\\/bfnrt'.includes(String.fromCharCode(byte))
+  }
+
+  private number(): JsonScalar | null {
+    const start = this.position
+    this.take('-')
+    if (!this.take('0') && !this.digits()) return this.broken()
+    if (this.take('.') && !this.digits()) return this.broken()
+    if (this.take('e') || this.take('E')) {
+      if (!this.take('+')) this.take('-')
+      if (!this.digits()) return this.broken()
+    }
+    return { kind: 'number', start, end: this.position }
+  }
+
+  private literal(): JsonScalar | null {
+    const start = this.position
+    for (const { text, kind } of LITERALS) {
+      if (text.equals(this.body.subarray(start, start + text.length))) {
+        this.position += text.length
+        return { kind, start, end: this.position }
+      }
+    }
+    return this.broken()
+  }
+
+  /** One digit or more. */
+  private digits(): boolean {
+    const start = this.position
+    while (isDigit(this.body[this.position])) this.position += 1
+    return this.position > start
+  }
+
+  private space(): void {
+    while (isSpace(this.body[this.position])) this.position += 1
+  }
+
+  private take(character: string): boolean {
+    if (this.body[this.position] !== code(character)) return false
+    this.position += 1
+    return true
+  }
+
+  private broken(): null {
+    this.problem = `not valid JSON at byte ${this.position}`
+    return null
+  }
+}
+
+function code(character: string): number {
+  return character.charCodeAt(0)
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= code('0') && byte <= code('9')
+}
+
+function isHexDigit(byte: number | undefined): boolean {
+  return byte !== undefined && /^[0-9A-Fa-f]$/.test(String.fromCharCode(byte))
+}

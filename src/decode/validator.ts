@@ -1,0 +1,286 @@
+// The definition of what a request's body may be: every rule of the schema once, plainly. It runs only on what
+// the scanner did not accept, has the last word, and says which member is wrong.
+
+import { FIELD, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS, type Validation } from './decoded.ts'
+import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
+import { FUTURE_LIMIT_MS, PAST_LIMIT_MS, parseTimestamp } from './timestamp.ts'
+
+/** Most messages that `violations` gives. */
+const MAX_MESSAGES = 1000
+
+const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
+type EventType = (typeof EVENT_TYPES)[number]
+
+/** Every offending member of a body, in document order; what `sluice explain` shows. */
+export type Violations =
+  | { readonly code: null; readonly appKey: string; readonly events: number }
+  | {
+      readonly code: 'invalid_json' | 'validation_failed'
+      readonly appKey: string | null
+      readonly messages: readonly string[]
+    }
+
+/** What is held of a body that fits, or the first of what does not. Writes `words` only where the body fits. */
+export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at: number): Validation {
+  const result = examine(body, nowMs, 1)
+  if (result.kind === 'refused') {
+    return { kind: 'refused', code: result.code, appKey: result.appKey, message: result.messages[0] }
+  }
+  const { envelope } = result
+  const { appKey, sdkVersion, events, typeCounts } = envelope
+  words[at + FIELD.appKeyStart] = appKey.start + 1
+  words[at + FIELD.appKeyEnd] = appKey.end - 1
+  words[at + FIELD.sdkVersionStart] = sdkVersion?.start ?? 0
+  words[at + FIELD.sdkVersionEnd] = sdkVersion?.end ?? 0
+  words[at + FIELD.eventsStart] = events.start
+  words[at + FIELD.eventsEnd] = events.end
+  for (const type of EVENT_TYPES) words[at + FIELD[type]] = typeCounts[type]
+  return { kind: 'accepted', appKey: appKey.text, extras: extrasOf(body, result.root) }
+}
+
+export function violations(body: Uint8Array, nowMs: number): Violations {
+  const result = examine(body, nowMs, MAX_MESSAGES)
+  if (result.kind === 'refused') return { code: result.code, appKey: result.appKey, messages: result.messages }
+  return { code: null, appKey: result.envelope.appKey.text, events: result.envelope.events.items.length }
+}
+
+/** What a body that fits has been found to hold. */
+interface Envelope {
+  readonly appKey: JsonString
+  readonly sdkVersion: JsonString | null
+  readonly events: JsonArray
+  readonly typeCounts: Record<EventType, number>
+}
+
+type Examination =
+  | { readonly kind: 'fits'; readonly root: JsonObject; readonly envelope: Envelope }
+  | {
+      readonly kind: 'refused'
+      readonly code: 'invalid_json' | 'validation_failed'
+      readonly appKey: string | null
+      readonly messages: string[]
+    }
+
+/** Grammar before all, then the app key, then the rest: a body's app is asked before its schema is. */
+function examine(body: Uint8Array, nowMs: number, maxMessages: number): Examination {
+  const reading = readJson(body)
+  if (reading.kind === 'broken') {
+    return { kind: 'refused', code: 'invalid_json', appKey: null, messages: [`body: ${reading.problem}`] }
+  }
+  const appKey = findAppKey(reading.value)
+  if (typeof appKey === 'string') {
+    return { kind: 'refused', code: 'validation_failed', appKey: null, messages: [appKey] }
+  }
+  const root = reading.value as JsonObject
+  const findings = new Findings(maxMessages)
+  const typeCounts = { track: 0, screen: 0, revenue: 0 }
+  const members = checkMembers(root, '', BODY, { body, findings, nowMs, typeCounts })
+  if (findings.messages.length > 0) {
+    return { kind: 'refused', code: 'validation_failed', appKey: appKey.text, messages: findings.messages }
+  }
+  const sdkVersion = (members.get('sdk_version') as JsonString | undefined) ?? null
+  return {
+    kind: 'fits',
+    root,
+    envelope: { appKey, sdkVersion, events: members.get('events') as JsonArray, typeCounts },
+  }
+}
+
+/** The body's app key, or what is wrong with it. */
+function findAppKey(root: JsonValue): JsonString | string {
+  if (root.kind !== 'object') return 'body: must be an object'
+  const found = root.members.filter((member) => member.key === 'app_key')
+  if (found.length === 0) return 'app_key: required'
+  const { value } = found[0]
+  if (value.kind !== 'string') return 'app_key: must be a string'
+  return found.length > 1 ? 'app_key: must appear once' : value
+}
+
+/** Messages, up to a maximum; a check that goes on after `full` does so for nothing. */
+class Findings {
+  readonly messages: string[] = []
+  private readonly maximum: number
+
+  constructor(maximum: number) {
+    this.maximum = maximum
+  }
+
+  get full(): boolean {
+    return this.messages.length >= this.maximum
+  }
+
+  add(path: string, reason: string): void {
+    if (!this.full) this.messages.push(`${path}: ${reason}`)
+  }
+}
+
+/** What the checks of one body share. */
+interface Examined {
+  readonly body: Uint8Array
+  readonly findings: Findings
+  readonly nowMs: number
+  readonly typeCounts: Record<EventType, number>
+}
+
+type Check = (value: JsonValue, path: string, examined: Examined) => void
+/** The members that the schema names in one object, in the specification's order. */
+type Schema = ReadonlyMap<string, { readonly required: boolean; readonly check: Check }>
+
+const HASH = text(16, 128)
+
+const EVENT: Schema = new Map([
+  ['type', required(checkType)],
+  ['name', required(text(1, 200))],
+  ['hashed_daily_id', required(HASH)],
+  ['hashed_monthly_id', required(HASH)],
+  ['hashed_retention_id', optional(HASH)],
+  ['session_id', required(text(1, 128))],
+  ['timestamp', required(checkTimestamp)],
+  ['context', required(checkContext)],
+  ['properties', optional(checkKeyValues)],
+  ['user_id', optional(text(1, 256))],
+  ['revenue', optional(checkKeyValues)],
+])
+
+const CONTEXT: Schema = new Map([
+  ['os', required(text(1, Number.POSITIVE_INFINITY))],
+  ['os_version', optional(text(0, Number.POSITIVE_INFINITY))],
+  ['app_version', optional(text(0, Number.POSITIVE_INFINITY))],
+  ['locale', optional(text(0, Number.POSITIVE_INFINITY))],
+  ['device_type', optional(text(0, Number.POSITIVE_INFINITY))],
+  ['screen_width', optional(checkNumber)],
+  ['screen_height', optional(checkNumber)],
+])
+
+const BODY: Schema = new Map([
+  // The app key itself was checked before all others.
+  ['app_key', required(() => {})],
+  ['sdk_version', optional(text(0, Number.POSITIVE_INFINITY))],
+  ['events', required(checkEvents)],
+])
+
+function required(check: Check): { required: boolean; check: Check } {
+  return { required: true, check }
+}
+
+function optional(check: Check): { required: boolean; check: Check } {
+  return { required: false, check }
+}
+
+/** Checks what an object holds, in the order in which it stands, then what it lacks. Returns the named members. */
+function checkMembers(object: JsonObject, path: string, schema: Schema, examined: Examined): Map<string, JsonValue> {
+  const { findings } = examined
+  const prefix = path === '' ? '' : `${path}.`
+  const found = new Map<string, JsonValue>()
+  for (const { key, value } of object.members) {
+    if (findings.full) return found
+    const rule = schema.get(key)
+    if (rule === undefined) continue
+    if (found.has(key)) {
+      findings.add(prefix + key, 'must appear once')
+      continue
+    }
+    found.set(key, value)
+    rule.check(value, prefix + key, examined)
+  }
+  for (const [key, rule] of schema) {
+    if (rule.required && !found.has(key)) findings.add(prefix + key, 'required')
+  }
+  return found
+}
+
+function checkEvents(value: JsonValue, path: string, examined: Examined): void {
+  if (value.kind !== 'array') return examined.findings.add(path, 'must be an array')
+  for (const [index, item] of value.items.entries()) {
+    if (examined.findings.full) return
+    if (index === MAX_EVENTS) return examined.findings.add(path, `at most ${MAX_EVENTS} items`)
+    checkEvent(item, `${path}[${index}]`, examined)
+  }
+}
+
+function checkEvent(value: JsonValue, path: string, examined: Examined): void {
+  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
+  const found = checkMembers(value, path, EVENT, examined)
+  const type = found.get('type')
+  // `revenue` stands last in the schema, so that its absence is the last thing said of an event.
+  if (type?.kind === 'string' && type.text === 'revenue' && !found.has('revenue')) {
+    examined.findings.add(`${path}.revenue`, 'required')
+  }
+}
+
+function checkContext(value: JsonValue, path: string, examined: Examined): void {
+  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
+  checkMembers(value, path, CONTEXT, examined)
+}
+
+function checkType(value: JsonValue, path: string, examined: Examined): void {
+  const type = value.kind === 'string' ? EVENT_TYPES.find((name) => name === value.text) : undefined
+  if (type === undefined) examined.findings.add(path, `must be one of ${EVENT_TYPES.join(', ')}`)
+  else examined.typeCounts[type] += 1
+}
+
+function checkNumber(value: JsonValue, path: string, examined: Examined): void {
+  if (value.kind !== 'number') examined.findings.add(path, 'must be a number')
+}
+
+function checkTimestamp(value: JsonValue, path: string, examined: Examined): void {
+  const { findings, nowMs } = examined
+  if (value.kind !== 'string') return findings.add(path, 'must be a string')
+  const timeMs = parseTimestamp(value.text)
+  if (timeMs === null) return findings.add(path, 'must be an ISO 8601 date and time')
+  if (timeMs < nowMs - PAST_LIMIT_MS || timeMs > nowMs + FUTURE_LIMIT_MS) {
+    findings.add(path, 'must lie between 72 hours in the past and 1 hour in the future')
+  }
+}
+
+/** `properties` and `revenue`. A key is what a client sent: it is not named, so that each rule is said once. */
+function checkKeyValues(value: JsonValue, path: string, examined: Examined): void {
+  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
+  let long = false
+  for (const [index, member] of value.members.entries()) {
+    if (index === MAX_KEYS) return examined.findings.add(path, `at most ${MAX_KEYS} keys`)
+    if (long || !isLong(member.value, examined.body)) continue
+    long = true
+    examined.findings.add(path, `a value has more than ${MAX_VALUE_CHARACTERS} characters`)
+  }
+}
+
+function text(minimum: number, maximum: number): Check {
+  const reason =
+    maximum === Number.POSITIVE_INFINITY
+      ? `length must be at least ${minimum}`
+      : `length must be ${minimum} to ${maximum}`
+  return (value, path, { findings }) => {
+    if (value.kind !== 'string') return findings.add(path, 'must be a string')
+    const characters = countCodePoints(value.text)
+    if (characters < minimum || characters > maximum) findings.add(path, reason)
+  }
+}
+
+/** A string counts as decoded, any other value as sent. */
+function isLong(value: JsonValue, body: Uint8Array): boolean {
+  if (value.kind === 'string') return countCodePoints(value.text) > MAX_VALUE_CHARACTERS
+  let characters = 0
+  for (let position = value.start; position < value.end; position++) {
+    // A UTF-8 character has one byte that does not continue another.
+    if ((body[position] & 0xc0) !== 0x80) characters += 1
+  }
+  return characters > MAX_VALUE_CHARACTERS
+}
+
+/** A surrogate pair counts once, and so does a surrogate that stands alone. */
+function countCodePoints(decoded: string): number {
+  let characters = 0
+  for (const _ of decoded) characters += 1
+  return characters
+}
+
+/** The members that the schema does not name, as sent but on one line; null where there are none. */
+function extrasOf(body: Uint8Array, root: JsonObject): string | null {
+  const extras = root.members.filter((member) => !BODY.has(member.key))
+  if (extras.length === 0) return null
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const asSent = extras.map((member) => bytes.toString('utf8', member.start, member.value.end))
+  // A line break in valid JSON can only be white space between tokens.
+  return asSent.join(',').replace(/[\r\n]/g, ' ')
+}

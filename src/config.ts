@@ -11,8 +11,8 @@ import { type DECODERS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingNa
 const MIB = 1024 * 1024
 const SECOND_MS = 1000
 const HOUR_MS = 3600 * SECOND_MS
-/** Edits apart at which a name is still taken for a slip of another. */
-const NEAR_EDITS = 4
+/** A name is taken for a slip of another with at most so many edits, and at most one for so many letters. */
+const NEAR_EDITS = 3
 
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
@@ -107,10 +107,16 @@ function unknownNames(env: Environment): string[] {
 }
 
 function nearText(name: string): string {
-  const near = SETTING_NAMES.map((known) => ({ known, edits: editsBetween(name, known) }))
+  const bare = withoutPrefix(name)
+  const near = SETTING_NAMES.map((known) => ({ known, edits: editsBetween(bare, withoutPrefix(known)) }))
     .sort((left, right) => left.edits - right.edits)
     .at(0)
-  return near !== undefined && near.edits <= NEAR_EDITS ? `; did you mean ${near.known}?` : ''
+  const most = Math.min(NEAR_EDITS, Math.floor(bare.length / NEAR_EDITS))
+  return near !== undefined && near.edits <= most ? `; did you mean ${near.known}?` : ''
+}
+
+function withoutPrefix(name: string): string {
+  return name.startsWith('SLUICE_') ? name.slice('SLUICE_'.length) : name
 }
 
 /** Levenshtein distance: insertions, deletions and replacements between two names. */

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 // The `sluice` program: finds the command, runs it, and turns how it ends into an exit code.
 
-import { readFileSync } from 'node:fs'
 import { type Command, EXIT, type Shell, UsageError } from './cli/shell.ts'
 import { formatTable } from './cli/table.ts'
 import { systemClock } from './lib/clock.ts'
 import { errorCode, StartError } from './lib/errors.ts'
+import { packageVersion } from './lib/version.ts'
 
 /** Loaded when asked for, so that a small command does not wait for the whole service to load. */
 const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<Command> }>> = {
@@ -33,7 +33,7 @@ async function main(args: readonly string[], shell: Shell): Promise<number> {
     return EXIT.ok
   }
   if (name === '--version' || name === '-v') {
-    shell.stdout.write(`${version()}\n`)
+    shell.stdout.write(`${packageVersion()}\n`)
     return EXIT.ok
   }
   const entry = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
@@ -66,11 +66,6 @@ function reportError(name: string, error: unknown, shell: Shell): number {
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
-}
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  return (manifest as { version: string }).version
 }
 
 const { stdin, stdout, stderr, env } = process

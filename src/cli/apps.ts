@@ -10,7 +10,7 @@ import { PLANS } from '../admit/plans.ts'
 import { readConfig } from '../config.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { withEditLock } from './edit-lock.ts'
-import { appsFileOf, missingAppsFile, readRecords } from './embedded.ts'
+import { appsFileOf, missingAppsFile, readRecords } from './data-folder.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from './shell.ts'
 import { formatCount, formatTable } from './table.ts'
 

@@ -11,7 +11,7 @@ import { ConfigError, errorCode, errorMessage } from '../lib/errors.ts'
 import { acquireLock } from '../lib/lock.ts'
 import { journalDirectory, listSegments } from '../queue/segments.ts'
 import { urlOf } from './demo.ts'
-import { missingAppsFile, readApps } from './embedded.ts'
+import { missingAppsFile, readApps } from './data-folder.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
 import { formatBytes, formatCount, formatTable } from './table.ts'
 
@@ -149,7 +149,7 @@ async function lockIsHeld(dataDirectory: string): Promise<boolean> {
   if (!(await exists(dataDirectory))) return false
   try {
     const lock = await acquireLock(dataDirectory)
-    if ('held' in lock) return true
+    if (lock.held) return true
     await lock.release()
     return false
   } catch {

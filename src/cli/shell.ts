@@ -55,7 +55,7 @@ export function readFlags<const O extends Options>(
 export type Colour = 'green' | 'red' | 'yellow' | 'bold' | 'dim'
 
 export function paint(colour: Colour, text: string, shell: Pick<Shell, 'colour'>): string {
-  return shell.colour ? styleText(colour, text) : text
+  return shell.colour ? styleText(colour, text, { validateStream: false }) : text
 }
 
 /** Waits where the reader is slower than we are, so that output never piles up in memory. */

@@ -1,0 +1,182 @@
+// App records as operators write them: checked whole, every mistake named by its path, and turned into an App.
+
+import type { App, PlanName, Subscription } from './app.ts'
+import { enforcedEventsPerMonth, PLANS } from './plans.ts'
+
+/** One app as it is stored, in the file or in Redis. */
+export interface AppRecord {
+  readonly app_key: string
+  readonly app_id: string
+  readonly name?: string
+  readonly plan: PlanName
+  readonly subscription: Subscription
+  readonly trial_ends_at?: string
+  readonly billing_cycle_anchor?: string
+  readonly events_per_day?: number
+  readonly events_per_minute?: number
+  readonly events_per_month?: number
+}
+
+export type ReadApp =
+  | { readonly kind: 'app'; readonly app: App; readonly record: AppRecord }
+  | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
+
+export type ReadApps =
+  | { readonly kind: 'apps'; readonly apps: readonly App[]; readonly records: readonly AppRecord[] }
+  | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
+
+export const SUBSCRIPTIONS: readonly Subscription[] = ['trialing', 'active', 'past_due', 'canceled', 'unpaid', 'paused']
+
+const PLAN_NAMES = Object.keys(PLANS)
+const MAX_NAME_CHARACTERS = 200
+
+/** What is wrong with a value, or null. */
+type Check = (value: unknown) => string | null
+
+const isText =
+  (pattern: RegExp, mistake: string): Check =>
+  (value) =>
+    typeof value === 'string' && pattern.test(value) ? null : mistake
+
+const isOneOf =
+  (words: readonly string[]): Check =>
+  (value) =>
+    typeof value === 'string' && words.includes(value) ? null : `must be one of ${words.join(', ')}`
+
+const isCount: Check = (value) =>
+  Number.isSafeInteger(value) && (value as number) > 0 ? null : 'must be a whole number of at least 1'
+
+const isMoment: Check = (value) =>
+  typeof value === 'string' && momentMs(value) !== null
+    ? null
+    : 'must be a date and time with its zone, such as 2026-12-31T00:00:00Z'
+
+const isName: Check = (value) =>
+  typeof value === 'string' && value.length <= MAX_NAME_CHARACTERS
+    ? null
+    : `must be a string of at most ${MAX_NAME_CHARACTERS} characters`
+
+/** Every member a record may have, in the order in which mistakes are named. */
+const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; readonly check: Check }>> = {
+  app_key: {
+    required: true,
+    check: isText(/^ak_[!-~]{0,253}$/, 'must start with ak_ and hold at most 256 printable ASCII characters, no space'),
+  },
+  app_id: {
+    required: true,
+    check: isText(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -'),
+  },
+  name: { required: false, check: isName },
+  plan: { required: true, check: isOneOf(PLAN_NAMES) },
+  subscription: { required: true, check: isOneOf(SUBSCRIPTIONS) },
+  trial_ends_at: { required: false, check: isMoment },
+  billing_cycle_anchor: { required: false, check: isMoment },
+  events_per_day: { required: false, check: isCount },
+  events_per_minute: { required: false, check: isCount },
+  events_per_month: { required: false, check: isCount },
+}
+
+/** Reads one record; `path` is where it stands, for the mistakes: `apps[2]`, or empty for a record by itself. */
+export function readApp(value: unknown, path: string): ReadApp {
+  if (!isObject(value)) return { kind: 'mistakes', mistakes: [`${path || 'record'}: must be an object`] }
+  const prefix = path === '' ? '' : `${path}.`
+  const mistakes: string[] = []
+  for (const [member, { required, check }] of Object.entries(MEMBERS)) {
+    if (!Object.hasOwn(value, member)) {
+      if (required) mistakes.push(`${prefix}${member}: required`)
+      continue
+    }
+    const found = value[member]
+    const mistake = found === null && !required ? 'must not be null: leave it out instead' : check(found)
+    if (mistake !== null) mistakes.push(`${prefix}${member}: ${mistake}`)
+  }
+  // A misspelt limit that passed in silence would be no limit at all.
+  for (const member of Object.keys(value)) {
+    if (!Object.hasOwn(MEMBERS, member)) mistakes.push(`${prefix}${member}: unknown member`)
+  }
+  if (mistakes.length > 0) return { kind: 'mistakes', mistakes }
+  const record = value as unknown as AppRecord
+  return { kind: 'app', app: appOf(record), record }
+}
+
+/**
+ * Reads a whole document, `{"apps": [...]}`. A key names one app, and an app has one record: two records with one
+ * `app_id` would leave open which limits hold.
+ */
+export function readApps(document: unknown): ReadApps {
+  if (!isObject(document) || !Array.isArray(document['apps'])) {
+    return { kind: 'mistakes', mistakes: ['apps: required, an array of app records'] }
+  }
+  const mistakes = Object.keys(document)
+    .filter((member) => member !== 'apps')
+    .map((member) => `${member}: unknown member`)
+  const apps: App[] = []
+  const records: AppRecord[] = []
+  const firstUse = { app_key: new Map<unknown, string>(), app_id: new Map<unknown, string>() }
+  document['apps'].forEach((value: unknown, index) => {
+    const path = `apps[${index}]`
+    const read = readApp(value, path)
+    if (read.kind === 'app') {
+      apps.push(read.app)
+      records.push(read.record)
+    } else {
+      for (const mistake of read.mistakes) mistakes.push(mistake)
+    }
+    if (!isObject(value)) return
+    for (const member of ['app_key', 'app_id'] as const) {
+      const found = value[member]
+      if (typeof found !== 'string') continue
+      const usedBy = firstUse[member].get(found)
+      if (usedBy !== undefined) mistakes.push(`${path}.${member}: same as ${usedBy}.${member}`)
+      else firstUse[member].set(found, path)
+    }
+  })
+  return mistakes.length > 0 ? { kind: 'mistakes', mistakes } : { kind: 'apps', apps, records }
+}
+
+/** Why an app may not send at this moment, whatever its request holds; null where it may. */
+export function subscriptionRefusal(app: App, nowMs: number): 'subscription_inactive' | 'trial_expired' | null {
+  if (app.subscription === 'canceled' || app.subscription === 'unpaid' || app.subscription === 'paused') {
+    return 'subscription_inactive'
+  }
+  const onTrial = app.subscription === 'trialing' || app.plan === 'trial'
+  return onTrial && app.trialEndsAtMs !== null && app.trialEndsAtMs <= nowMs ? 'trial_expired' : null
+}
+
+function appOf(record: AppRecord): App {
+  const plan = PLANS[record.plan]
+  return {
+    appKey: record.app_key,
+    appId: record.app_id,
+    name: record.name ?? null,
+    plan: record.plan,
+    subscription: record.subscription,
+    trialEndsAtMs: record.trial_ends_at === undefined ? null : momentMs(record.trial_ends_at),
+    billingAnchorMs: record.billing_cycle_anchor === undefined ? null : momentMs(record.billing_cycle_anchor),
+    eventsPerMinute: record.events_per_minute ?? plan.eventsPerMinute,
+    eventsPerDay: record.events_per_day ?? null,
+    eventsPerMonth: enforcedEventsPerMonth(record.plan, record.events_per_month ?? plan.eventsPerMonth),
+  }
+}
+
+const MOMENT_PATTERN =
+  /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))$/
+
+/** Unix ms of an ISO 8601 date and time with zone; null where it is none. Digits below the millisecond are cut. */
+function momentMs(text: string): number | null {
+  const match = MOMENT_PATTERN.exec(text)
+  if (match === null) return null
+  const [, year, month, day, hour, minute, second = '0', fraction = '', sign, zoneHour = '0', zoneMinute = '0'] = match
+  // setUTCFullYear, because Date.UTC takes the years 0 to 99 for 1900 to 1999.
+  const date = new Date(0)
+  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day))
+  // A day that the month does not have (30 February) has moved on into the next.
+  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return null
+  date.setUTCHours(Number(hour), Number(minute), Number(second), Number(fraction.slice(0, 3).padEnd(3, '0')))
+  const zoneMs = (Number(zoneHour) * 60 + Number(zoneMinute)) * 60_000
+  return date.getTime() + (sign === '-' ? zoneMs : -zoneMs)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

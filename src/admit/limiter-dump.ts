@@ -1,0 +1,58 @@
+// What the memory limiter leaves in a snapshot, and the check of one that is read back.
+
+/** Usage of the windows that hold `newestMs`; windows that were over are left out. */
+export interface LimiterDump {
+  readonly version: 1
+  /** The newest time the limiter had seen. */
+  readonly newestMs: number
+  readonly apps: readonly DumpedApp[]
+}
+
+export interface DumpedApp {
+  readonly appId: string
+  readonly minuteUsed: number
+  readonly dayUsed: number
+  readonly cycles: readonly DumpedCycle[]
+}
+
+export interface DumpedCycle {
+  readonly startMs: number
+  readonly endMs: number
+  readonly used: number
+}
+
+export const LIMITER_DUMP_VERSION = 1
+
+/** The dump as such, or an Error where the value is not one. */
+export function readLimiterDump(value: unknown): LimiterDump {
+  if (!isLimiterDump(value)) throw new Error(`not a dump of the limits of version ${LIMITER_DUMP_VERSION}`)
+  return value
+}
+
+function isLimiterDump(value: unknown): value is LimiterDump {
+  if (!isObject(value) || value['version'] !== LIMITER_DUMP_VERSION || !isCount(value['newestMs'])) return false
+  return Array.isArray(value['apps']) && value['apps'].every(isDumpedApp)
+}
+
+function isDumpedApp(value: unknown): boolean {
+  if (!isObject(value) || typeof value['appId'] !== 'string') return false
+  if (!isCount(value['minuteUsed']) || !isCount(value['dayUsed'])) return false
+  return Array.isArray(value['cycles']) && value['cycles'].every(isDumpedCycle)
+}
+
+function isDumpedCycle(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    Number.isSafeInteger(value['startMs']) &&
+    Number.isSafeInteger(value['endMs']) &&
+    isCount(value['used'])
+  )
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

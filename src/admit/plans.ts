@@ -1,0 +1,64 @@
+// What each plan allows, and where the billing cycle of an app begins and ends.
+
+import type { PlanName } from './app.ts'
+
+export interface Plan {
+  /** Events a billing cycle, as sold: without the tolerance. */
+  readonly eventsPerMonth: number
+  readonly eventsPerMinute: number
+}
+
+export const PLANS: Readonly<Record<PlanName, Plan>> = {
+  trial: { eventsPerMonth: 10_000, eventsPerMinute: 200 },
+  '10k': { eventsPerMonth: 10_000, eventsPerMinute: 200 },
+  '100k': { eventsPerMonth: 100_000, eventsPerMinute: 500 },
+  '500k': { eventsPerMonth: 500_000, eventsPerMinute: 2_000 },
+  '1m': { eventsPerMonth: 1_000_000, eventsPerMinute: 5_000 },
+  '2m': { eventsPerMonth: 2_000_000, eventsPerMinute: 8_000 },
+  '5m': { eventsPerMonth: 5_000_000, eventsPerMinute: 15_000 },
+}
+
+/**
+ * The month as it is enforced: a paid plan may go 10% over its figure, the trial may not.
+ * floor(1.1 n) is taken as n + floor(n / 10), which is exact where 1.1 * n is not.
+ */
+export function enforcedEventsPerMonth(plan: PlanName, eventsPerMonth: number): number {
+  if (plan === 'trial') return eventsPerMonth
+  return Math.min(eventsPerMonth + Math.floor(eventsPerMonth / 10), Number.MAX_SAFE_INTEGER)
+}
+
+/** One billing cycle: `endMs` is where the next begins. */
+export interface Cycle {
+  readonly startMs: number
+  readonly endMs: number
+}
+
+const DAY_MS = 86_400_000
+/** The first of some month at 00:00 UTC: without an anchor, cycles are calendar months. */
+const CALENDAR_ANCHOR_MS = 0
+
+/**
+ * The billing cycle that holds `nowMs`. Cycles begin every month at the anchor's UTC day and time of day; an anchor
+ * on a day that a month does not have falls on its last day, and returns to its own day after. They reach back
+ * before the anchor too, so that there is a cycle for every moment.
+ */
+export function cycleAt(anchorMs: number | null, nowMs: number): Cycle {
+  const anchor = new Date(anchorMs ?? CALENDAR_ANCHOR_MS)
+  const anchorDay = anchor.getUTCDate()
+  const timeOfDayMs = anchor.getTime() - Math.floor(anchor.getTime() / DAY_MS) * DAY_MS
+  const now = new Date(nowMs)
+  const month = now.getUTCFullYear() * 12 + now.getUTCMonth()
+
+  const startMs = cycleStartMs(month, anchorDay, timeOfDayMs)
+  if (startMs > nowMs) return { startMs: cycleStartMs(month - 1, anchorDay, timeOfDayMs), endMs: startMs }
+  return { startMs, endMs: cycleStartMs(month + 1, anchorDay, timeOfDayMs) }
+}
+
+/** When the cycle of a month begins; months are counted from year 0. */
+function cycleStartMs(month: number, anchorDay: number, timeOfDayMs: number): number {
+  const year = Math.floor(month / 12)
+  const monthOfYear = month - year * 12
+  // Day 0 of the month after is the last day of this one.
+  const lastDay = new Date(Date.UTC(year, monthOfYear + 1, 0)).getUTCDate()
+  return Date.UTC(year, monthOfYear, Math.min(anchorDay, lastDay)) + timeOfDayMs
+}

@@ -65,7 +65,9 @@ export async function openEmbeddedStores(
     const recovery = await recover({
       dataDirectory,
       nowMs: clock(),
-      onSnapshot: (usage) => limiter.restore(usage, clock()),
+      onSnapshot: (usage) => {
+        if (usage !== null) limiter.restore(usage, clock())
+      },
       onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(appsById.get(appId), appId, cost, receivedAtMs),
       onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
       onCorrupt: (path, offset) => log.error({ path, offset }, 'a line of the journal is not a record; it is left out'),

@@ -125,12 +125,12 @@ function editsBetween(left: string, right: string): number {
   for (let row = 1; row <= left.length; row++) {
     const current = [row]
     for (let column = 1; column <= right.length; column++) {
-      const replaced = previous[column - 1]! + (left[row - 1] === right[column - 1] ? 0 : 1)
-      current.push(Math.min(replaced, previous[column]! + 1, current[column - 1]! + 1))
+      const replaced = previous[column - 1] + (left[row - 1] === right[column - 1] ? 0 : 1)
+      current.push(Math.min(replaced, previous[column] + 1, current[column - 1] + 1))
     }
     previous = current
   }
-  return previous[right.length]!
+  return previous[right.length]
 }
 
 function relationMistakes(values: Values, machine: Machine): string[] {

@@ -75,7 +75,7 @@ stdout.on('error', (error) => {
   // A reader that has seen enough (`sluice tail | head`) ends a command well, but never the service.
   if (args[0] !== 'serve') process.exit(EXIT.ok)
 })
-const terminal = stdout.isTTY === true
+const terminal = stdout.isTTY
 const colour = terminal && (env.NO_COLOR ?? '') === ''
 const exitCode = await main(args, { env, stdin, stdout, stderr, terminal, colour, clock: systemClock })
 // The empty write comes after all others, so that nothing printed is cut off.

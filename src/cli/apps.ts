@@ -41,7 +41,7 @@ Example:
 `
 
 /** A record on its way: what an operator typed may still be wrong. */
-export type Draft = Readonly<Record<string, unknown>>
+export type Draft = Readonly<Partial<Record<keyof AppRecord, unknown>>>
 
 const MEMBER_FLAGS = {
   name: { type: 'string' },
@@ -98,19 +98,19 @@ async function add(args: readonly string[], shell: Shell): Promise<number> {
 async function set(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags, positionals } = readFlags(args, MEMBER_FLAGS, ['APP_ID'])
   if (Object.keys(flags).length === 0) throw new UsageError('nothing to set')
-  await edit(shell, (records) => changeOne(records, positionals[0]!, (record) => withMembers(record, flags)))
+  await edit(shell, (records) => changeOne(records, positionals[0], (record) => withMembers(record, flags)))
   return EXIT.ok
 }
 
 async function remove(args: readonly string[], shell: Shell): Promise<number> {
   const { positionals } = readFlags(args, {}, ['APP_ID'])
-  await edit(shell, (records) => changeOne(records, positionals[0]!, () => null))
+  await edit(shell, (records) => changeOne(records, positionals[0], () => null))
   return EXIT.ok
 }
 
 async function rotate(args: readonly string[], shell: Shell): Promise<number> {
   const { positionals } = readFlags(args, {}, ['APP_ID'])
-  const appId = positionals[0]!
+  const appId = positionals[0]
   const key = freshKey(appId)
   await edit(shell, (records) => changeOne(records, appId, (record) => ({ ...record, app_key: key })))
   await print(shell.stdout, `${key}\n`)
@@ -123,7 +123,7 @@ async function edit(shell: Shell, change: (records: readonly Draft[]) => readonl
   await makeFolder(dirname(path))
   await withEditLock(path, async () => {
     const records = missingAppsFile(config) ? [] : readRecords(path)
-    const changed = checked(change(records.map((record) => ({ ...record }))))
+    const changed = checked(change(records))
     try {
       writeAppRecords(path, changed)
     } catch (error) {
@@ -146,9 +146,9 @@ export function changeOne(
   appId: string,
   change: (record: Draft) => Draft | null,
 ): readonly Draft[] {
-  if (!records.some((record) => record['app_id'] === appId)) throw new StartError(`there is no app ${appId}`)
+  if (!records.some((record) => record.app_id === appId)) throw new StartError(`there is no app ${appId}`)
   return records
-    .map((record) => (record['app_id'] === appId ? change(record) : record))
+    .map((record) => (record.app_id === appId ? change(record) : record))
     .filter((record) => record !== null)
 }
 

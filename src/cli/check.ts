@@ -149,7 +149,7 @@ async function lockIsHeld(dataDirectory: string): Promise<boolean> {
   if (!(await exists(dataDirectory))) return false
   try {
     const lock = await acquireLock(dataDirectory)
-    if (lock.held) return true
+    if ('held' in lock) return true
     await lock.release()
     return false
   } catch {

@@ -40,7 +40,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   )
   const config = readConfig(shell.env)
   const apps = readApps(config)
-  const sent = await readBody(positionals[0]!, shell)
+  const sent = await readBody(positionals[0], shell)
   const nowMs = shell.clock()
   const key = flags['app-key']
   const body = key === undefined ? sent : withAppKey(sent, key, nowMs)

@@ -69,7 +69,7 @@ function valueEnd(text: Uint8Array, start: number): number {
   if (first === QUOTE) return stringEnd(text, start)
   if (first === OPEN_BRACE || first === OPEN_BRACKET) return containerEnd(text, start)
   let at = start
-  while (at < text.length && !endsScalar(text[at]!)) at++
+  while (at < text.length && !endsScalar(text[at])) at++
   return at
 }
 
@@ -77,7 +77,7 @@ function containerEnd(text: Uint8Array, start: number): number {
   let depth = 0
   let at = start
   while (at < text.length) {
-    const byte = text[at]!
+    const byte = text[at]
     if (byte === QUOTE) {
       at = stringEnd(text, at)
       continue
@@ -102,6 +102,6 @@ function endsScalar(byte: number): boolean {
 
 function skipSpace(text: Uint8Array, at: number): number {
   let next = at
-  while (next < text.length && text[next]! <= SPACE) next++
+  while (next < text.length && text[next] <= SPACE) next++
   return next
 }

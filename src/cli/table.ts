@@ -15,7 +15,7 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
 
 function formatRow(row: readonly string[], widths: readonly number[]): string {
   return row
-    .map((cell, column) => cell + ' '.repeat(widths[column]! - widthOf(cell)))
+    .map((cell, column) => cell + ' '.repeat(widths[column] - widthOf(cell)))
     .join(GAP)
     .trimEnd()
 }

@@ -1,6 +1,6 @@
 // What is JSON and what is not: its grammar, its letters, its depth.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, test } from 'vitest'
 import { event, expectAccepted, expectRefused, post, single } from '../support/client.ts'
 import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
 

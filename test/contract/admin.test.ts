@@ -1,0 +1,171 @@
+// The second port: liveness, readiness, metrics. And what the metrics must never tell.
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { batch, event, get, MARK, post, send, single } from '../support/client.ts'
+import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+
+let folder: string
+let service: Service
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  const apps = [appRecord('secretive', { app_id: `id_${MARK}` }), appRecord('tight', { events_per_minute: 1 })]
+  service = await startService({ dataDir: folder, apps })
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+async function metrics(): Promise<string> {
+  const answer = await get(service.adminPort, '/metrics')
+  expect(answer.status).toBe(200)
+  return answer.text
+}
+
+/** The value of one series, 0 where it has not been seen; with labels the whole of them, as `name{a="b"}`. */
+function value(text: string, series: string): number {
+  const line = text.split('\n').find((one) => one.startsWith(`${series} `))
+  return Number(line?.slice(series.length + 1) ?? 0)
+}
+
+/** The sum of every series of a counter whose labels include all of these. */
+function sum(text: string, name: string, ...labels: string[]): number {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) && labels.every((label) => line.includes(label)))
+    .reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}
+
+describe('health', () => {
+  test('a service that has started is alive and ready', async () => {
+    expect((await get(service.adminPort, '/livez')).status).toBe(200)
+    expect((await get(service.adminPort, '/readyz')).status).toBe(200)
+  })
+
+  test('/readyz?verbose names its parts', async () => {
+    const answer = await get(service.adminPort, '/readyz?verbose')
+    expect(answer.status).toBe(200)
+    expect(answer.text).toMatch(/queue|journal/i)
+  })
+
+  test('another path is not found, and events are not taken on this port', async () => {
+    expect((await get(service.adminPort, '/nothing')).status).toBe(404)
+    const answer = await send({ port: service.adminPort }, { body: single('ak_secretive') })
+    expect(answer.status).toBeGreaterThanOrEqual(404)
+  })
+})
+
+const NAMES = [
+  'sluice_requests_total',
+  'sluice_events_accepted_total',
+  'sluice_request_duration_seconds',
+  'sluice_stage_duration_seconds',
+  'sluice_body_bytes',
+  'sluice_batch_events',
+  'sluice_ring_used_bytes',
+  'sluice_ring_size_bytes',
+  'sluice_ring_requests',
+  'sluice_parser_queue',
+  'sluice_publish_records',
+  'sluice_publish_errors_total',
+  'sluice_replays_total',
+  'sluice_lease_requests_total',
+  'sluice_redis_up',
+  'sluice_nats_up',
+  'sluice_degraded',
+  'sluice_draining',
+]
+
+describe('metrics', () => {
+  test('have the promised names', async () => {
+    await post(service, single('ak_secretive'))
+    const text = await metrics()
+    const missing = NAMES.filter((name) => !text.includes(`# TYPE ${name} `))
+    expect(missing).toEqual([])
+    expect(text).toMatch(/nodejs_eventloop_lag/)
+    expect(text).toMatch(/nodejs_heap_size/)
+    expect(text).toMatch(/nodejs_gc_duration/)
+    expect(text).toMatch(/process_resident_memory_bytes/)
+  })
+
+  test('counters end in _total, sizes in _bytes, times in _seconds', async () => {
+    const types = [...(await metrics()).matchAll(/^# TYPE (sluice_\w+) (\w+)$/gm)]
+    expect(types.length).toBeGreaterThan(10)
+    for (const [, name = '', type = ''] of types) {
+      if (type === 'counter') expect(name).toMatch(/_total$/)
+      else expect(name).not.toMatch(/_total$/)
+    }
+  })
+
+  test('stages are the four promised ones', async () => {
+    const text = await metrics()
+    for (const stage of ['receive', 'parse', 'admit', 'publish']) {
+      expect(sum(text, 'sluice_stage_duration_seconds_count', `stage="${stage}"`)).toBeGreaterThan(0)
+    }
+  })
+
+  test('count every request once, by status and code, and every event by type', async () => {
+    const before = await metrics()
+    const key = { 'Idempotency-Key': randomUUID() }
+    await post(service, batch('ak_secretive', 3), key)
+    await post(service, batch('ak_secretive', 3), key)
+    await post(service, batch('ak_secretive', 1, { events: [event({ type: 'screen' })] }))
+    await post(service, single('ak_secretive', { type: 'revenue', revenue: {} }))
+    await post(service, single('ak_secretive', { type: MARK }))
+    await post(service, '{')
+    await post(service, single(`ak_${MARK}`))
+    await post(service, single('ak_secretive'), { 'Content-Type': 'text/plain' })
+    await post(service, batch('ak_tight', 2))
+    await send(service, { method: 'PUT' })
+    await send(service, { path: `/${MARK}` })
+    const after = await metrics()
+    const grew = (...labels: string[]): number =>
+      sum(after, 'sluice_requests_total', ...labels) - sum(before, 'sluice_requests_total', ...labels)
+    expect(grew()).toBe(11)
+    expect(grew('status="202"')).toBe(4)
+    const codes = {
+      400: ['validation_failed', 'invalid_json'],
+      401: ['invalid_app_key'],
+      415: ['unsupported_media_type'],
+      429: ['rate_limit_exceeded'],
+      405: ['method_not_allowed'],
+      404: ['not_found'],
+    }
+    for (const [status, names] of Object.entries(codes)) {
+      for (const name of names) expect(grew(`status="${status}"`, `code="${name}"`), name).toBe(1)
+    }
+    for (const [type, count] of [
+      ['track', 3],
+      ['screen', 1],
+      ['revenue', 1],
+    ] as const) {
+      const labels = `type="${type}"`
+      const grown =
+        sum(after, 'sluice_events_accepted_total', labels) - sum(before, 'sluice_events_accepted_total', labels)
+      expect(grown, type).toBe(count)
+    }
+    expect(value(after, 'sluice_replays_total') - value(before, 'sluice_replays_total')).toBe(1)
+  })
+
+  test('at rest nothing lies in the ring', async () => {
+    const text = await metrics()
+    expect(value(text, 'sluice_ring_requests')).toBe(0)
+    expect(value(text, 'sluice_ring_used_bytes')).toBe(0)
+    expect(value(text, 'sluice_ring_size_bytes')).toBeGreaterThanOrEqual(64 * 1024 * 1024)
+    expect(value(text, 'sluice_draining')).toBe(0)
+  })
+
+  test('hold no app, key or path in a label', async () => {
+    const text = await metrics()
+    expect(text.toLowerCase()).not.toContain(MARK)
+    for (const word of ['secretive', 'ak_', '/api/v1', 'tight']) expect(text).not.toContain(word)
+  })
+
+  test('neither does what is logged hold a key', async () => {
+    expect(service.output()).not.toContain('ak_secretive')
+    expect(service.output()).not.toContain(`ak_${MARK}`)
+  })
+})

@@ -1,0 +1,206 @@
+// Settings are checked at start, all at once; and what start needs besides them: a folder of its own, TLS files.
+
+import { execFileSync } from 'node:child_process'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectAccepted, expectSound, get, post, single } from '../support/client.ts'
+import { openRaw, rawPost } from '../support/raw-http.ts'
+import {
+  appRecord,
+  makeFolder,
+  removeFolder,
+  runCommand,
+  type Service,
+  sleep,
+  startService,
+} from '../support/service.ts'
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await makeFolder()
+})
+
+afterAll(() => removeFolder(folder))
+
+async function expectStartRefused(env: Record<string, string>, mentions: readonly string[]): Promise<void> {
+  const place = await makeFolder()
+  const ports = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: place }
+  const result = await runCommand(['serve'], { ...ports, ...env }, place)
+  expect(result.code, result.output).toBe(1)
+  for (const mention of mentions) expect(result.output).toContain(mention)
+  expect(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
+  await removeFolder(place)
+}
+
+const BAD_VALUES: Record<string, string[]> = {
+  PORT: ['abc', '-1', '65536', '80.5', ' '],
+  SLUICE_ADMIN_PORT: ['x', '70000'],
+  SLUICE_RING_MB: ['0', '-1', 'much', '1e3x'],
+  SLUICE_PARSERS: ['0', '-2', 'two'],
+  SLUICE_PROCESSES: ['0', 'many'],
+  SLUICE_DECODER: ['fast', 'SIMDJSON'],
+  SLUICE_PARTITIONS: ['0', 'x'],
+  SLUICE_JOURNAL_MAX_MB: ['0', '-5', 'x'],
+  SLUICE_JOURNAL_KEEP_HOURS: ['-1', 'x'],
+  SLUICE_SHUTDOWN_SECONDS: ['-1', 'x'],
+  SLUICE_DRAIN_DELAY_SECONDS: ['-1', 'x'],
+  REDIS_URL: ['nonsense', 'http://localhost'],
+  NATS_URL: ['http://localhost'],
+}
+
+describe('a bad value is a clear error', () => {
+  for (const [name, values] of Object.entries(BAD_VALUES)) {
+    for (const value of values) {
+      test.concurrent(`${name}=${value}`, () => expectStartRefused({ [name]: value }, [name]))
+    }
+  }
+
+  test('an unknown SLUICE_ name is refused', () => expectStartRefused({ SLUICE_RING_MBS: '64' }, ['SLUICE_RING_MBS']))
+
+  test('more than one process without Redis and NATS is refused', () =>
+    expectStartRefused({ SLUICE_PROCESSES: '2' }, ['SLUICE_PROCESSES']))
+
+  test('a certificate without its key, or a key without its certificate, is refused', async () => {
+    await expectStartRefused({ SLUICE_TLS_CERT: '/tmp/none.pem' }, ['SLUICE_TLS_KEY'])
+    await expectStartRefused({ SLUICE_TLS_KEY: '/tmp/none.pem' }, ['SLUICE_TLS_CERT'])
+  })
+
+  test('a certificate that is not there is refused', () =>
+    expectStartRefused({ SLUICE_TLS_CERT: '/tmp/none-c.pem', SLUICE_TLS_KEY: '/tmp/none-k.pem' }, ['none-c.pem']))
+
+  test('all mistakes are told at once', () =>
+    expectStartRefused({ PORT: 'abc', SLUICE_RING_MB: 'x', SLUICE_NONSENSE: '1', SLUICE_DECODER: 'fast' }, [
+      'PORT',
+      'SLUICE_RING_MB',
+      'SLUICE_NONSENSE',
+      'SLUICE_DECODER',
+    ]))
+
+  test('a foreign variable is none of our business', async () => {
+    const place = await makeFolder()
+    const started = await startService({
+      dataDir: place,
+      apps: [appRecord('plain')],
+      env: { SLUICEGATE: 'x', FOO: 'y' },
+    })
+    await started.kill()
+    await removeFolder(place)
+  })
+})
+
+test('serve --help lists every setting with its default', async () => {
+  const result = await runCommand(['serve', '--help'], {}, folder)
+  expect(result.code).toBe(0)
+  const names =
+    'PORT HOST SLUICE_ADMIN_PORT SLUICE_ADMIN_HOST SLUICE_DATA_DIR SLUICE_APPS_FILE REDIS_URL NATS_URL ' +
+    'SLUICE_RING_MB SLUICE_PARSERS SLUICE_PROCESSES SLUICE_DECODER SLUICE_PARTITIONS SLUICE_JOURNAL_MAX_MB ' +
+    'SLUICE_JOURNAL_KEEP_HOURS SLUICE_SHUTDOWN_SECONDS SLUICE_DRAIN_DELAY_SECONDS SLUICE_TLS_CERT SLUICE_TLS_KEY'
+  expect(names.split(' ').filter((name) => !result.output.includes(name))).toEqual([])
+  for (const value of ['8080', '0.0.0.0', '9090', '127.0.0.1', './data', '64', '10240', '25', '16', 'scanner']) {
+    expect(result.output).toContain(value)
+  }
+})
+
+describe('the data folder', () => {
+  test('is used by one process at a time', async () => {
+    const place = await makeFolder()
+    const first = await startService({ dataDir: place, apps: [appRecord('plain')] })
+    const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: place }
+    const second = await runCommand(['serve'], env, place)
+    expect(second.code, second.output).toBe(1)
+    expect(second.output).toContain(place)
+    expect(second.output).not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
+    expectAccepted(await post(first, single('ak_plain')), 1)
+    await first.kill()
+    const third = await startService({ dataDir: place })
+    expectAccepted(await post(third, single('ak_plain')), 1)
+    await third.kill()
+    await removeFolder(place)
+  })
+
+  test('is made where it is missing', async () => {
+    const deep = join(folder, 'a', 'b', 'c')
+    const apps = join(folder, 'elsewhere.json')
+    await writeFile(apps, JSON.stringify({ apps: [appRecord('plain')] }))
+    const started = await startService({ dataDir: deep, env: { SLUICE_APPS_FILE: apps } }).catch(
+      async (error: Error) => {
+        // The harness runs the program inside the folder; where the folder is missing it is made first.
+        if (!/ENOENT/.test(error.message)) throw error
+        await mkdir(deep, { recursive: true })
+        return startService({ dataDir: deep, env: { SLUICE_APPS_FILE: apps } })
+      },
+    )
+    expectAccepted(await post(started, single('ak_plain')), 1)
+    await started.kill()
+  })
+
+  test('that is a file is a clear error', async () => {
+    const file = join(folder, 'file')
+    await writeFile(file, 'x')
+    await expectStartRefused({ SLUICE_DATA_DIR: file }, [file])
+  })
+
+  test('that cannot be written to is a clear error', () =>
+    expectStartRefused({ SLUICE_DATA_DIR: '/proc/self/nowhere' }, ['/proc/self/nowhere']))
+})
+
+describe('TLS', () => {
+  let place: string
+  let service: Service
+
+  beforeAll(async () => {
+    place = await makeFolder()
+    const cert = join(place, 'cert.pem')
+    const key = join(place, 'key.pem')
+    const make = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost']
+    execFileSync('openssl', [...make, '-keyout', key, '-out', cert], { stdio: 'ignore' })
+    const env = { SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: key }
+    service = await startService({ dataDir: place, apps: [appRecord('plain')], env })
+  })
+
+  afterAll(async () => {
+    await service?.kill()
+    await removeFolder(place)
+  })
+
+  test('two settings put the public port under TLS; the admin port stays plain', async () => {
+    const status = await new Promise<number>((done, fail) => {
+      const options = { host: '127.0.0.1', port: service.port, path: '/api/v1/events', method: 'POST' }
+      const outgoing = request(
+        { ...options, rejectUnauthorized: false, headers: { 'Content-Type': 'application/json' } },
+        (response) => {
+          response.resume()
+          response.on('end', () => done(response.statusCode ?? 0))
+        },
+      )
+      outgoing.on('error', fail)
+      outgoing.end(single('ak_plain'))
+    })
+    expect(status).toBe(202)
+    expect((await get(service.adminPort, '/livez')).status).toBe(200)
+  })
+
+  test('plain HTTP on the TLS port is not served, and harms nobody', async () => {
+    const raw = await openRaw(service.port)
+    raw.write(rawPost(single('ak_plain')))
+    const answer = await Promise.race([raw.readAnswer().catch(() => null), sleep(2_000).then(() => null)])
+    expect(answer?.status ?? 0).not.toBe(202)
+    raw.close()
+    expect((await get(service.adminPort, '/livez')).status).toBe(200)
+  })
+})
+
+test('the public port answers on its own path only, soundly', async () => {
+  const place = await makeFolder()
+  const started = await startService({ dataDir: place, apps: [appRecord('plain')] })
+  for (const path of ['/metrics', '/livez', '/readyz', '/', '/favicon.ico']) {
+    const answer = await get(started.port, path)
+    expect(answer.status).toBe(404)
+    expectSound(answer)
+  }
+  expect((await started.stop()).code).toBe(0)
+  await removeFolder(place)
+})

@@ -1,0 +1,162 @@
+// The disk: full, at the journal's own cap, and with a last line that a crash tore.
+
+import { execFileSync } from 'node:child_process'
+import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { batch, bodyOfSize, expectAccepted, expectRefused, post, single } from '../support/client.ts'
+import { countByBatch, journalFiles, readJournal } from '../support/journal-files.ts'
+import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+
+const APPS = [appRecord('plain', { events_per_minute: 1_000_000 })]
+
+let folder: string
+let service: Service | null = null
+
+beforeEach(async () => {
+  folder = await makeFolder()
+})
+
+afterEach(async () => {
+  await service?.kill()
+  service = null
+  await removeFolder(folder)
+})
+
+/** Sends large bodies until one is refused; returns the accepted batches. */
+async function fill(to: Service, bodyBytes: number, most: number): Promise<string[]> {
+  const accepted: string[] = []
+  const body = bodyOfSize('ak_plain', bodyBytes)
+  for (let i = 0; i < most; i++) {
+    const answer = await post(to, body)
+    if (answer.status !== 202) {
+      expectRefused(answer, 503, 'service_overloaded')
+      expect(Number(answer.headers['retry-after'])).toBeLessThanOrEqual(5)
+      return accepted
+    }
+    accepted.push(expectAccepted(answer, 1))
+  }
+  throw new Error(`${most} bodies of ${bodyBytes} bytes were accepted, and none refused`)
+}
+
+function expectStoredOnce(dataDir: string, batchIds: readonly string[]): void {
+  const counts = countByBatch(readJournal(dataDir))
+  for (const batchId of batchIds) expect(counts.get(batchId)).toBe(1)
+  expect([...counts.values()].every((count) => count === 1)).toBe(true)
+}
+
+describe('a full disk', () => {
+  let mounted: string | null = null
+
+  afterEach(() => {
+    if (mounted) execFileSync('umount', ['-l', mounted])
+    mounted = null
+  })
+
+  function mountSmall(at: string): boolean {
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', at], { stdio: 'ignore' })
+      mounted = at
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  function takeAllRoom(file: string): void {
+    const descriptor = openSync(file, 'w')
+    try {
+      for (const size of [1_048_576, 4096]) {
+        const piece = Buffer.alloc(size, 1)
+        try {
+          for (;;) if (writeSync(descriptor, piece) < size) break
+        } catch {
+          // No room for a piece of this size: on with the smaller one.
+        }
+      }
+    } finally {
+      closeSync(descriptor)
+    }
+  }
+
+  test('is answered 503, loses nothing, and is over as soon as there is room', async (context) => {
+    const place = join(folder, 'small')
+    await mkdir(place)
+    if (!mountSmall(place)) {
+      console.warn('not run: a small file system could not be mounted here (this wants root)')
+      context.skip()
+    }
+    const dataDir = join(place, 'data')
+    await mkdir(dataDir)
+    service = await startService({ dataDir, apps: APPS })
+    const first = expectAccepted(await post(service, single('ak_plain')), 1)
+    takeAllRoom(join(place, 'filler'))
+    const accepted = [first, ...(await fill(service, 100_000, 2000))]
+    const key = { 'Idempotency-Key': randomUUID() }
+    expectRefused(await post(service, bodyOfSize('ak_plain', 200_000), key), 503, 'service_overloaded')
+    expectStoredOnce(dataDir, accepted)
+    await rm(join(place, 'filler'))
+    const running = service
+    await eventually('bodies are taken again', async () => {
+      const answer = await post(running, single('ak_plain'))
+      if (answer.status === 202) accepted.push(String(answer.headers['x-batch-id']))
+      return answer.status === 202
+    })
+    accepted.push(expectAccepted(await post(service, bodyOfSize('ak_plain', 200_000), key), 1))
+    for (let i = 0; i < 10; i++) accepted.push(expectAccepted(await post(service, single('ak_plain')), 1))
+    expectStoredOnce(dataDir, accepted)
+    await service.kill()
+    service = await startService({ dataDir })
+    expectStoredOnce(dataDir, accepted)
+    expectAccepted(await post(service, single('ak_plain'), key), 1, true)
+    expect((await service.stop()).code).toBe(0)
+  })
+})
+
+test('at its cap the journal takes no more, and tells so', async () => {
+  service = await startService({ dataDir: folder, apps: APPS, env: { SLUICE_JOURNAL_MAX_MB: '2' } })
+  const accepted = await fill(service, 100_000, 100)
+  expect(accepted.length).toBeGreaterThan(5)
+  const bytes = journalFiles(folder).reduce((sum, file) => sum + statSync(file).size, 0)
+  expect(bytes).toBeLessThanOrEqual(2 * 1024 * 1024)
+  expectRefused(await post(service, bodyOfSize('ak_plain', 400_000)), 503, 'service_overloaded')
+  expectStoredOnce(folder, accepted)
+  await service.kill()
+  service = await startService({ dataDir: folder, env: { SLUICE_JOURNAL_MAX_MB: '20' } })
+  accepted.push(expectAccepted(await post(service, bodyOfSize('ak_plain', 400_000)), 1))
+  expectStoredOnce(folder, accepted)
+})
+
+describe('a torn last line', () => {
+  const torn: Record<string, string> = {
+    'half a record': '{"v":1,"batch_id":"0190d8a2-7d5e-7c3f-8a1b-0123456789ab","app_id":"plain","received_at":"20',
+    'one letter': '{',
+    'a record without its newline': '',
+    garbage: '\u0001\u0002garbage',
+  }
+  for (const [claim, text] of Object.entries(torn)) {
+    test(`is cut at the next start: ${claim}`, async () => {
+      service = await startService({ dataDir: folder, apps: APPS })
+      const key = { 'Idempotency-Key': randomUUID() }
+      const accepted = [
+        expectAccepted(await post(service, batch('ak_plain', 3)), 3),
+        expectAccepted(await post(service, batch('ak_plain', 4), key), 4),
+      ]
+      await service.kill()
+      const file = journalFiles(folder).at(-1) ?? ''
+      const bytes = readFileSync(file)
+      const end = bytes.lastIndexOf(10) + 1
+      const tail =
+        text === '' ? bytes.subarray(0, end - 1).subarray(bytes.lastIndexOf(10, end - 2) + 1) : Buffer.from(text)
+      writeFileSync(file, Buffer.concat([bytes.subarray(0, end), tail, bytes.subarray(end + tail.length)]))
+      service = await startService({ dataDir: folder })
+      expectStoredOnce(folder, accepted)
+      accepted.push(expectAccepted(await post(service, single('ak_plain')), 1))
+      expectAccepted(await post(service, batch('ak_plain', 4), key), 4, true)
+      expectStoredOnce(folder, accepted)
+      expect(readJournal(folder).length).toBe(3)
+    })
+  }
+})

@@ -1,0 +1,163 @@
+// SIGTERM: what is in hand is answered, what comes later is refused, and the process ends with 0.
+
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, batch, expectAccepted, get, post, single } from '../support/client.ts'
+import { countByBatch, readJournal } from '../support/journal-files.ts'
+import { head, openRaw, rawPost } from '../support/raw-http.ts'
+import {
+  appRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  type Service,
+  sleep,
+  startService,
+} from '../support/service.ts'
+
+const APPS = [appRecord('plain', { events_per_minute: 1_000_000_000, plan: 'trial', events_per_month: 1_000_000_000 })]
+const CONNECTIONS = 24
+
+let folder: string
+let service: Service
+
+beforeEach(async () => {
+  folder = await makeFolder()
+})
+
+afterEach(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+const start = async (env: Record<string, string> = {}): Promise<void> => {
+  service = await startService({ dataDir: folder, apps: APPS, env })
+}
+
+interface Tally {
+  readonly accepted: string[]
+  dropped: number
+  other: Answer[]
+}
+
+/** One connection that keeps sending, and goes when it is told to, until no connection is to be had. */
+async function load(port: number, tally: Tally): Promise<void> {
+  for (;;) {
+    const connection = await openRaw(port).catch(() => null)
+    if (!connection) return
+    for (;;) {
+      connection.write(rawPost(batch('ak_plain', 3)))
+      const answer = await connection.readAnswer()
+      if (!answer) {
+        tally.dropped++
+        break
+      }
+      if (answer.status === 202) tally.accepted.push(expectAccepted(answer, 3))
+      else tally.other.push(answer)
+      if (answer.headers['connection'] === 'close') break
+    }
+    connection.close()
+  }
+}
+
+describe('SIGTERM under load', () => {
+  for (const delaySeconds of ['0', '1']) {
+    test(`drops no request without an answer (a drain delay of ${delaySeconds} s)`, async () => {
+      await start({ SLUICE_DRAIN_DELAY_SECONDS: delaySeconds })
+      const tally: Tally = { accepted: [], dropped: 0, other: [] }
+      const loads = Array.from({ length: CONNECTIONS }, () => load(service.port, tally))
+      await sleep(300)
+      const exit = await service.stop()
+      await Promise.all(loads)
+      expect(exit.code, exit.output).toBe(0)
+      expect(tally.accepted.length).toBeGreaterThan(CONNECTIONS)
+      expect(tally.other.filter((answer) => answer.status !== 503).map((answer) => answer.whole)).toEqual([])
+      expect(tally.dropped).toBe(0)
+      const counts = countByBatch(readJournal(folder))
+      for (const batchId of tally.accepted) expect(counts.get(batchId)).toBe(1)
+    })
+  }
+})
+
+describe('SIGTERM', () => {
+  test('lets bodies that are still coming come to their end', async () => {
+    await start()
+    const body = single('ak_plain')
+    const halves = await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const raw = await openRaw(service.port)
+        raw.write(head(['Content-Type: application/json', `Content-Length: ${body.length}`]) + body.slice(0, 50))
+        return raw
+      }),
+    )
+    await sleep(200)
+    service.signal('SIGTERM')
+    await sleep(300)
+    for (const raw of halves) raw.write(body.slice(50))
+    for (const raw of halves) {
+      const answer = await raw.readAnswer()
+      expect(answer?.status).toBe(202)
+      raw.close()
+    }
+    expect((await service.exited).code).toBe(0)
+    expect(readJournal(folder).length).toBe(10)
+  })
+
+  test('turns readiness off at once and leaves liveness on, and serves until the delay is over', async () => {
+    await start({ SLUICE_DRAIN_DELAY_SECONDS: '2' })
+    expect((await get(service.adminPort, '/readyz')).status).toBe(200)
+    service.signal('SIGTERM')
+    await eventually('readiness is off', async () => (await get(service.adminPort, '/readyz')).status === 503, 1_500)
+    expect((await get(service.adminPort, '/livez')).status).toBe(200)
+    expectAccepted(await post(service, single('ak_plain')), 1)
+    expect((await get(service.adminPort, '/metrics')).text).toMatch(/^sluice_draining 1$/m)
+    expect((await service.exited).code).toBe(0)
+  })
+
+  test('refuses new connections once the delay is over', async () => {
+    await start()
+    const body = single('ak_plain')
+    const held = await openRaw(service.port)
+    held.write(head(['Content-Type: application/json', `Content-Length: ${body.length}`]) + body.slice(0, 50))
+    await sleep(100)
+    service.signal('SIGTERM')
+    await eventually('a new connection is refused', async () => {
+      const raw = await openRaw(service.port).catch(() => null)
+      raw?.close()
+      return raw === null
+    })
+    held.write(body.slice(50))
+    expect((await held.readAnswer())?.status).toBe(202)
+    held.close()
+    expect((await service.exited).code).toBe(0)
+  })
+
+  test('does not wait for idle connections', async () => {
+    await start({ SLUICE_SHUTDOWN_SECONDS: '20' })
+    const idle = await Promise.all(Array.from({ length: 20 }, () => openRaw(service.port)))
+    idle[0]?.write(rawPost(single('ak_plain')))
+    await idle[0]?.readAnswer()
+    const startedMs = Date.now()
+    const exit = await service.stop()
+    expect(exit.code, exit.output).toBe(0)
+    expect(Date.now() - startedMs, 'not the whole deadline').toBeLessThan(15_000)
+    for (const raw of idle) raw.close()
+  })
+
+  test('ends with 0 by its deadline though a client never finishes its body', async () => {
+    await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
+    const raw = await openRaw(service.port)
+    raw.write(`${head(['Content-Type: application/json', 'Content-Length: 5000'])}{`)
+    await sleep(100)
+    const exit = await service.stop()
+    expect(exit.code, exit.output).toBe(0)
+    raw.close()
+  })
+
+  test('sent twice, or as SIGINT, ends in good order too', async () => {
+    await start()
+    expectAccepted(await post(service, single('ak_plain')), 1)
+    service.signal('SIGINT')
+    expect((await service.exited).code).toBe(0)
+    expect(readJournal(folder).length).toBe(1)
+  })
+})

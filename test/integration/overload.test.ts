@@ -1,0 +1,101 @@
+// More than the ring can hold: what finds no room is told so at once, the rest is served, and it all passes.
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readFileSync } from 'node:fs'
+import { bodyOfSize, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
+import { countByBatch, readJournal } from '../support/journal-files.ts'
+import { head, openRaw } from '../support/raw-http.ts'
+import {
+  appRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  type Service,
+  sleep,
+  startService,
+} from '../support/service.ts'
+
+const RING_MB = 4
+const BODY_BYTES = 500_000
+
+let folder: string
+let service: Service
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  service = await startService({
+    dataDir: folder,
+    apps: [appRecord('plain', { events_per_minute: 1_000_000 })],
+    env: { SLUICE_RING_MB: String(RING_MB) },
+  })
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+function residentMb(pid: number): number {
+  const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  return Number(found?.[1] ?? 0) / 1024
+}
+
+test('many large bodies at once: some are served, some are told 503, and every 202 is stored once', async () => {
+  const body = Buffer.from(bodyOfSize('ak_plain', BODY_BYTES))
+  const accepted: string[] = []
+  let overloaded = 0
+  // A burst does not overflow the ring on every machine: the bursts grow until one does.
+  for (let width = 48; width <= 192 && overloaded === 0; width *= 2) {
+    const answers = await Promise.all(Array.from({ length: width }, () => post(service, body)))
+    for (const answer of answers) {
+      if (answer.status === 202) accepted.push(expectAccepted(answer, 1))
+      else {
+        expectRefused(answer, 503, 'service_overloaded')
+        const seconds = Number(answer.headers['retry-after'])
+        expect(seconds).toBeGreaterThanOrEqual(1)
+        expect(seconds).toBeLessThanOrEqual(5)
+        overloaded++
+      }
+    }
+  }
+  expect(accepted.length).toBeGreaterThan(0)
+  expect(overloaded).toBeGreaterThan(0)
+  const counts = countByBatch(readJournal(folder))
+  expect(counts.size, 'a 503 stores nothing').toBe(accepted.length)
+  for (const batchId of accepted) expect(counts.get(batchId)).toBe(1)
+})
+
+test('afterwards everything is served again, and the ring is empty', async () => {
+  for (let i = 0; i < 50; i++) expectAccepted(await post(service, single('ak_plain')), 1)
+  expectAccepted(await post(service, bodyOfSize('ak_plain', BODY_BYTES)), 1)
+  const text = (await get(service.adminPort, '/metrics')).text
+  expect(text).toMatch(/^sluice_ring_used_bytes 0$/m)
+  expect(text).toMatch(/^sluice_ring_requests 0$/m)
+})
+
+test('a thousand large bodies that stop before their end take no more memory than their bounds', async () => {
+  const beforeMb = residentMb(service.pid)
+  const part = `{"app_key":"ak_plain","padding":"${'p'.repeat(400_000)}`
+  const connections = await Promise.all(
+    Array.from({ length: 1000 }, async () => {
+      const raw = await openRaw(service.port)
+      raw.write(head(['Content-Type: application/json', `Content-Length: ${BODY_BYTES}`]) + part)
+      return raw
+    }),
+  )
+  try {
+    await sleep(3_000)
+    // 400 MB were sent; the service may hold its ring, and about as much beside it.
+    expect(residentMb(service.pid) - beforeMb).toBeLessThan(160)
+    const answer = await post(service, single('ak_plain'))
+    if (answer.status === 202) expectAccepted(answer, 1)
+    else expectRefused(answer, 503, 'service_overloaded')
+  } finally {
+    for (const raw of connections) raw.close()
+  }
+  await eventually(
+    'the service takes bodies again',
+    async () => (await post(service, single('ak_plain'))).status === 202,
+  )
+  for (let i = 0; i < 20; i++) expectAccepted(await post(service, single('ak_plain')), 1)
+})

@@ -1,0 +1,90 @@
+// @ts-check
+// Decoding alone, with no HTTP around it: the service's decoder beside JSON.parse and a compiled schema, in CPU time.
+// Runs as a process of its own; prints one line of JSON.
+
+import { isUtf8 } from 'node:buffer'
+import { createDecoder } from '../../dist/decode/decoder.js'
+import { createRng, uniformBody, variedBody } from '../payloads.js'
+import { compileSchema } from './schema.js'
+
+const SEED = 20_261_121
+const ROUNDS = 9
+/** The decoder writes a few bytes after the body, and the next must not begin there. */
+const GAP_BYTES = 64
+const WORDS = 64
+
+const roundMs = Number(process.argv[2])
+const nowMs = Date.now()
+const rows = []
+for (const varied of [false, true]) {
+  for (const events of [1, 10, 100]) rows.push({ events, varied, ...compare(events, varied) })
+}
+console.log(JSON.stringify(rows))
+
+/** @param {number} events @param {boolean} varied */
+function compare(events, varied) {
+  const rng = createRng(SEED)
+  const make = varied ? variedBody : uniformBody
+  const bodies = Array.from({ length: 200 }, () => Buffer.from(make({ rng, appKey: 'ak_bench', events, nowMs })))
+  const own = ownWay(bodies)
+  const usual = usualWay(bodies)
+  /** @type {number[]} */
+  const ownUs = []
+  /** @type {number[]} */
+  const usualUs = []
+  // The first round of each warms it up.
+  for (let round = 0; round <= ROUNDS; round++) {
+    const first = cpuUsPerBody(own, bodies.length)
+    const second = cpuUsPerBody(usual, bodies.length)
+    if (round === 0) continue
+    ownUs.push(first)
+    usualUs.push(second)
+  }
+  const bytes = bodies.reduce((sum, body) => sum + body.length, 0) / bodies.length
+  return { bytes, ownUs, usualUs }
+}
+
+/** @param {Buffer[]} bodies */
+function ownWay(bodies) {
+  const size = bodies.reduce((sum, body) => sum + body.length + GAP_BYTES, 0)
+  const memory = new SharedArrayBuffer(size)
+  const bytes = new Uint8Array(memory)
+  const decoder = createDecoder('scanner', memory)
+  const words = new Int32Array(WORDS)
+  let next = 0
+  const starts = bodies.map((body) => {
+    const start = next
+    bytes.set(body, start)
+    next += body.length + GAP_BYTES
+    return start
+  })
+  return (/** @type {number} */ index) => {
+    const validation = decoder.decode(starts[index], starts[index] + bodies[index].length, nowMs, words, 0)
+    if (validation !== null && validation.kind !== 'accepted') throw new Error(`refused: ${validation.message}`)
+  }
+}
+
+/** @param {Buffer[]} bodies */
+function usualWay(bodies) {
+  const validate = compileSchema(() => nowMs)
+  return (/** @type {number} */ index) => {
+    const body = bodies[index]
+    if (!isUtf8(body)) throw new Error('not UTF-8')
+    const parsed = JSON.parse(body.toString())
+    if (!validate(parsed)) throw new Error('the schema refused a body')
+    return JSON.stringify(parsed.events)
+  }
+}
+
+/** @param {(index: number) => unknown} decode @param {number} count */
+function cpuUsPerBody(decode, count) {
+  const endMs = performance.now() + roundMs
+  const before = process.cpuUsage()
+  let decoded = 0
+  while (performance.now() < endMs) {
+    for (let index = 0; index < count; index++) decode(index)
+    decoded += count
+  }
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / decoded
+}

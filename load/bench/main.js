@@ -1,0 +1,80 @@
+// @ts-check
+// `npm run bench`: the built service beside what it is measured against, on this machine, in a few minutes.
+
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { pinned, stopAll } from './processes.js'
+import { decode, latency, memory, throughput } from './sections.js'
+import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
+import { ensureWrk } from './wrk.js'
+
+const SECTIONS = { throughput, decode, latency, memory }
+const HELP = `Usage: npm run bench -- [OPTIONS]
+
+  --quick           shorter runs, about a minute in all
+  --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
+  --json FILE       writes every number to a file
+  --markdown        tables as Markdown
+SECONDS=N           length of the memory run (30, quick 8); it writes about 50 MB a second to disk
+`
+
+async function main() {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true },
+      json: { type: 'string' },
+      markdown: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) {
+    console.log(HELP)
+    return
+  }
+  const chosen = values.only ?? Object.keys(SECTIONS)
+  const unknown = chosen.filter((name) => !Object.hasOwn(SECTIONS, name))
+  if (unknown.length > 0) throw new Error(`no such section: ${unknown.join(', ')}\n${HELP}`)
+  const seconds = Number(process.env.SECONDS ?? (values.quick ? 8 : 30))
+  if (!(seconds >= 2)) throw new Error('SECONDS must be a number of at least 2')
+  if (!existsSync(SERVICE_ENTRY)) throw new Error('the service is not built: npm run build')
+  ensureWrk()
+
+  const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`
+  console.log(`${machine}\n`)
+  if (!pinned) console.log('One core only: server and load share it, so the rates below tell little.\n')
+  const options = {
+    quick: values.quick,
+    markdown: values.markdown,
+    seconds,
+    folder: await temporaryFolder(),
+    progress: (/** @type {string} */ line) => process.stderr.write(`… ${line}\n`),
+  }
+  /** @type {Record<string, unknown>} */
+  const numbers = { machine }
+  for (const name of /** @type {(keyof typeof SECTIONS)[]} */ (chosen)) {
+    const section = await SECTIONS[name](options)
+    numbers[name] = section.numbers
+    console.log(section.text)
+  }
+  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(numbers, null, 2)}\n`)
+}
+
+async function cleanUp() {
+  await stopAll()
+  await removeFolders()
+}
+
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
+  process.once(signal, () => {
+    void cleanUp().finally(() => process.exit(130))
+  })
+}
+
+main().then(cleanUp, async (error) => {
+  await cleanUp()
+  console.error(`bench: ${error instanceof Error ? error.message : error}`)
+  process.exit(1)
+})

@@ -1,0 +1,178 @@
+// @ts-check
+// What is measured, section by section. Each gives its numbers and the table made of them.
+
+import { fileURLToPath } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LOAD_CORE, memoryMb, run } from './processes.js'
+import { median, medianRatio, number, table } from './report.js'
+import { startRaw, startService } from './servers.js'
+import { runWrk, writeBodies } from './wrk.js'
+
+const SEED = 20_261_121
+const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
+const DECODE = fileURLToPath(new URL('decode.js', import.meta.url))
+const SCRAPE_EVERY_MS = 100
+
+/** @typedef {{ quick: boolean, seconds: number, markdown: boolean, folder: string, progress: (line: string) => void }} Options */
+/** @typedef {{ numbers: unknown, text: string }} Section */
+
+/** @type {import('./wrk.js').Case[]} */
+const CASES = [false, true].flatMap((varied) =>
+  [false, true].flatMap((keyed) => /** @type {const} */ ([1, 10, 100]).map((events) => ({ events, keyed, varied }))),
+)
+
+/** @param {import('./wrk.js').Case} kind */
+const nameOf = ({ events, keyed, varied }) =>
+  `${events} event${events > 1 ? 's' : ''}, ${varied ? 'varied' : 'uniform'}${keyed ? ', keyed' : ''}`
+
+/** The service beside the raw front end, by turns, under as much load as it takes. @param {Options} options @returns {Promise<Section>} */
+export async function throughput(options) {
+  const rounds = options.quick ? 1 : 3
+  const seconds = options.quick ? 1 : 2
+  const raw = await startRaw()
+  const results = []
+  for (const kind of CASES) {
+    options.progress(nameOf(kind))
+    const bodies = await writeBodies(options.folder, kind, SEED)
+    const service = await startService()
+    await runWrk(service, bodies, { keyed: kind.keyed, seconds: 1 })
+    const pairs = []
+    for (let round = 0; round < rounds; round++) {
+      const ceiling = await runWrk(raw, bodies, { keyed: kind.keyed, seconds })
+      pairs.push({ ceiling, service: await runWrk(service, bodies, { keyed: kind.keyed, seconds }) })
+    }
+    await service.stop()
+    results.push({ kind, pairs })
+  }
+  await raw.stop()
+  const head = ['requests of', 'raw /s', 'service /s', 'ratio', 'events /s', 'raw CPU µs', 'CPU µs', 'p50 ms', 'p99 ms']
+  const rows = results.map(({ kind, pairs }) => {
+    const of = (/** @type {(pair: typeof pairs[number]) => number} */ read) => median(pairs.map(read))
+    const rate = of((pair) => pair.service.perSecond)
+    const ratio = medianRatio(
+      pairs.map((pair) => pair.service.perSecond),
+      pairs.map((pair) => pair.ceiling.perSecond),
+    )
+    return [
+      nameOf(kind),
+      number(of((pair) => pair.ceiling.perSecond)),
+      number(rate),
+      number(ratio, 2),
+      number(rate * kind.events),
+      number(
+        of((pair) => pair.ceiling.cpuUsPerRequest),
+        1,
+      ),
+      number(
+        of((pair) => pair.service.cpuUsPerRequest),
+        1,
+      ),
+      number(
+        of((pair) => pair.service.p50Us / 1000),
+        2,
+      ),
+      number(
+        of((pair) => pair.service.p99Us / 1000),
+        2,
+      ),
+    ]
+  })
+  const title = `Throughput: one core, embedded queue, 64 connections, beside uWebSockets.js that drops the body; medians of ${rounds}`
+  return { numbers: results, text: table(title, head, rows, options) }
+}
+
+/** Decoding alone. @param {Options} options @returns {Promise<Section>} */
+export async function decode(options) {
+  options.progress('decoding alone')
+  const output = await run(LOAD_CORE, [process.execPath, DECODE, options.quick ? '40' : '120'])
+  /** @type {{ events: number, varied: boolean, bytes: number, ownUs: number[], usualUs: number[] }[]} */
+  const results = JSON.parse(output)
+  const head = ['body', 'bytes', 'decoder µs', 'JSON.parse + ajv µs', 'times', 'MB/s']
+  const rows = results.map(({ events, varied, bytes, ownUs, usualUs }) => [
+    nameOf({ events: /** @type {1} */ (events), keyed: false, varied }),
+    number(bytes),
+    number(median(ownUs), 2),
+    number(median(usualUs), 2),
+    number(medianRatio(usualUs, ownUs), 1),
+    number(bytes / median(ownUs)),
+  ])
+  const title = 'Decoding alone: CPU time of a body, beside isUtf8, JSON.parse, a compiled schema and JSON.stringify'
+  return { numbers: results, text: table(title, head, rows, options) }
+}
+
+/** Latency at half of the best rate, with and without a scrape every 100 ms. @param {Options} options @returns {Promise<Section>} */
+export async function latency(options) {
+  const seconds = options.quick ? 3 : 8
+  const rounds = options.quick ? 1 : 2
+  const results = []
+  for (const events of /** @type {const} */ ([1, 100])) {
+    const kind = { events, keyed: false, varied: true }
+    options.progress(`latency at half rate: ${nameOf(kind)}`)
+    const bodies = await writeBodies(options.folder, kind, SEED)
+    const service = await startService()
+    await runWrk(service, bodies, { keyed: false, seconds: 1 })
+    const best = await runWrk(service, bodies, { keyed: false, seconds: options.quick ? 1 : 3 })
+    for (let round = 0; round < rounds; round++) {
+      for (const scrapeEveryMs of [0, SCRAPE_EVERY_MS]) {
+        const paced = await runPaced(service, bodies, { perSecond: best.perSecond / 2, seconds, scrapeEveryMs })
+        results.push({ kind, scrapeEveryMs, best: best.perSecond, ...paced })
+      }
+    }
+    await service.stop()
+  }
+  const head = ['at half of the best rate', 'sent /s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'max ms']
+  const rows = results.map((result) => [
+    `${nameOf(result.kind)}${result.scrapeEveryMs ? `, /metrics every ${result.scrapeEveryMs} ms` : ''}`,
+    number(result.perSecond),
+    ...[result.p50Ms, result.p99Ms, result.p999Ms, result.maxMs].map((value) => number(value, 2)),
+  ])
+  const title = 'Latency at a fixed arrival rate, from the moment at which each request was due'
+  return { numbers: results, text: table(title, head, rows, options) }
+}
+
+/**
+ * @typedef {{ perSecond: number, unanswered: number, refused: number, broken: number, scrapes: number,
+ *   p50Ms: number, p99Ms: number, p999Ms: number, maxMs: number }} Paced
+ * @param {import('./servers.js').Server} server @param {{ folder: string, count: number }} bodies
+ * @param {{ perSecond: number, seconds: number, scrapeEveryMs: number }} options @returns {Promise<Paced>}
+ */
+async function runPaced(server, bodies, options) {
+  const plan = { ...options, warmupSeconds: 1, port: server.port, adminPort: server.adminPort }
+  const argument = JSON.stringify({ ...plan, bodies: bodies.folder, count: bodies.count })
+  const paced = JSON.parse(await run(LOAD_CORE, [process.execPath, PACED, argument]))
+  if (paced.refused + paced.broken + paced.unanswered > 0) throw new Error(`void: ${JSON.stringify(paced)}`)
+  return paced
+}
+
+/** Resident memory while the service has as much to do as it can. @param {Options} options @returns {Promise<Section>} */
+export async function memory(options) {
+  const { seconds } = options
+  const kind = { events: /** @type {const} */ (1), keyed: false, varied: true }
+  options.progress(`memory at full load for ${seconds} s`)
+  const bodies = await writeBodies(options.folder, kind, SEED)
+  const service = await startService()
+  const idle = memoryMb(service.pid)
+  await runWrk(service, bodies, { keyed: false, seconds: 1 })
+  /** @type {{ afterSeconds: number, resident: number, peak: number }[]} */
+  const samples = []
+  const startMs = performance.now()
+  const load = runWrk(service, bodies, { keyed: false, seconds })
+  const loaded = { over: false }
+  const over = load.finally(() => {
+    loaded.over = true
+  })
+  while (!loaded.over) {
+    samples.push({ afterSeconds: (performance.now() - startMs) / 1000, ...memoryMb(service.pid) })
+    await Promise.race([over, sleep((seconds * 1000) / 20)])
+  }
+  const result = await over
+  await service.stop()
+  const last = samples[samples.length - 1]
+  const shown = [samples[1] ?? samples[0], samples[samples.length >> 1], last]
+  const head = [`at full load, ${number(result.perSecond)} requests/s`, 'resident MB', 'peak MB']
+  const rows = [['idle', number(idle.resident), number(idle.peak)]].concat(
+    shown.map((sample) => [`after ${number(sample.afterSeconds)} s`, number(sample.resident), number(sample.peak)]),
+  )
+  const title = `Memory: ${nameOf(kind)}, ${seconds} s`
+  return { numbers: { idle, samples, result }, text: table(title, head, rows, options) }
+}

@@ -1,0 +1,76 @@
+// @ts-check
+// The two servers that the benchmark sets beside each other: the built service, and the raw front end.
+
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort, SERVER_CORE, start, stop, waitUntilUp } from './processes.js'
+
+export const APP_KEY = 'ak_bench_0123456789'
+/** Never reached: the benchmark asks what a request costs, not what a plan allows. */
+const ENDLESS = 1_000_000_000_000
+const JOURNAL_MAX_MB = 60_000
+
+const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
+export const SERVICE_ENTRY = here('../../dist/main.js')
+
+/** @typedef {{ pid: number, port: number, adminPort: number, stop: () => Promise<void> }} Server */
+
+/** Folders that are still to be removed. @type {Set<string>} */
+const folders = new Set()
+
+export async function temporaryFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'))
+  folders.add(folder)
+  return folder
+}
+
+/** @param {string} folder */
+export async function removeFolder(folder) {
+  await rm(folder, { recursive: true, force: true })
+  folders.delete(folder)
+}
+
+export async function removeFolders() {
+  await Promise.all([...folders].map(removeFolder))
+}
+
+/** Starts the service with an empty journal. @param {string[]} [nodeArgs] @returns {Promise<Server>} */
+export async function startService(nodeArgs = []) {
+  const folder = await temporaryFolder()
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const appsFile = join(folder, 'apps.json')
+  const app = {
+    app_key: APP_KEY,
+    app_id: 'bench',
+    plan: '5m',
+    subscription: 'active',
+    events_per_minute: ENDLESS,
+    events_per_month: ENDLESS,
+  }
+  await writeFile(appsFile, JSON.stringify({ apps: [app] }))
+  await mkdir(join(folder, 'data'))
+  const started = start(SERVER_CORE, [process.execPath, ...nodeArgs, SERVICE_ENTRY, 'serve'], {
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    SLUICE_ADMIN_PORT: String(adminPort),
+    SLUICE_DATA_DIR: join(folder, 'data'),
+    SLUICE_APPS_FILE: appsFile,
+    SLUICE_JOURNAL_MAX_MB: String(JOURNAL_MAX_MB),
+  })
+  await waitUntilUp(started, `http://127.0.0.1:${adminPort}/readyz`, (status) => status === 200)
+  const end = async () => {
+    await stop(started)
+    await removeFolder(folder)
+  }
+  return { pid: started.pid, port, adminPort, stop: end }
+}
+
+/** @returns {Promise<Server>} */
+export async function startRaw() {
+  const port = await freePort()
+  const started = start(SERVER_CORE, [process.execPath, here('raw-front-end.js'), String(port)])
+  await waitUntilUp(started, `http://127.0.0.1:${port}/`, (status) => status !== 0)
+  return { pid: started.pid, port, adminPort: 0, stop: () => stop(started) }
+}

@@ -54,7 +54,7 @@ async function pace(options, prepared) {
       socket.on('data', (chunk) => {
         const index = underWay.get(socket) ?? 0
         latencyMs[index] = performance.now() - (startMs + index * intervalMs)
-        if (chunk.latin1Slice(9, 12) !== '202') counts.refused += 1
+        if (chunk.toString('latin1', 9, 12) !== '202') counts.refused += 1
         counts.answered += 1
         free.push(socket)
       })

@@ -42,14 +42,15 @@ async function samples(metrics: { scrape(): Promise<string> }): Promise<Map<stri
 describe('metrics', () => {
   it('names every family once, from the first scrape on, before anything has happened', async () => {
     const page = await quiet().scrape()
-    for (const name of CONTRACT_NAMES) expect(page.split(`\n# TYPE ${name} `).length, name).toBe(2)
+    const families = [...page.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
+    expect(families).toEqual([...new Set(families)])
+    expect(families).toEqual(expect.arrayContaining(CONTRACT_NAMES))
   })
 
   it('follows the rules of its names: prefix, and the unit or _total last', async () => {
     const page = await quiet().scrape()
     for (const [, name, type] of page.matchAll(/# TYPE (\S+) (\S+)/g)) {
-      expect(name).toMatch(/^sluice_[a-z_]+$/)
-      expect(name.endsWith('_total'), name).toBe(type === 'counter')
+      expect(name).toMatch(type === 'counter' ? /^sluice_[a-z_]+_total$/ : /^sluice_[a-z_]+(?<!_total)$/)
     }
   })
 
@@ -59,7 +60,7 @@ describe('metrics', () => {
     expect(page.get('sluice_requests_total{status="202",code="replayed"}')).toBe(0)
     expect(page.get('sluice_requests_total{status="499",code="aborted"}')).toBe(0)
     for (const [code, status] of Object.entries(STATUS_OF_REFUSAL)) {
-      expect(page.get(`sluice_requests_total{status="${status.slice(0, 3)}",code="${code}"}`), code).toBe(0)
+      expect([...page]).toContainEqual([`sluice_requests_total{status="${status.slice(0, 3)}",code="${code}"}`, 0])
     }
   })
 

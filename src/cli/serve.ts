@@ -2,18 +2,14 @@
 
 import { startSluice } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
-import { type Log, openLog } from '../observe/log.ts'
+import { openLog } from '../observe/log.ts'
 import { SETTING_NAMES, SETTINGS } from '../settings.ts'
 import { demoBanner } from './demo.ts'
-import { EXIT, print, readFlags, type Shell } from './shell.ts'
+import { bugHandler, signalHandler } from './ending.ts'
+import { print, readFlags, type Shell } from './shell.ts'
 
 /** How much longer than its deadline a drain may take before the process ends itself. */
 const WATCHDOG_GRACE_MS = 1000
-/**
- * A second signal ends the process at once, but only after this: one Ctrl-C reaches a service under `npm start`
- * twice, from the terminal and passed on by npm.
- */
-const SAME_SIGNAL_MS = 500
 
 export const help = `Usage: sluice serve
 
@@ -44,19 +40,25 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   readFlags(args, {})
   const config = readConfig(shell.env)
   const log = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
-  exitOnBug(log)
+  const exit = (code: number): never => process.exit(code)
+  process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
+  process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
   // Until something is served there is nothing to drain.
   let stop = async (): Promise<void> => {}
-  exitOnSignal(log, config.shutdownMs + WATCHDOG_GRACE_MS, shell, () => stop())
+  const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
+  const onSignal = signalHandler({ log, clock: shell.clock, watchdogMs, stop: () => stop(), exit })
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
 
   const sluice = await startSluice(config, { log, clock: shell.clock })
   stop = () => sluice.stop()
-  log.info({ port: sluice.publicPort, admin_port: sluice.adminPort, ...parts(config) }, 'listening')
   if (sluice.demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: sluice.publicPort, tls: config.tls !== null }
     const adminAddress = { host: config.adminHost, port: sluice.adminPort, tls: false }
     await print(shell.stdout, demoBanner(publicAddress, adminAddress, sluice.demoApp.appKey))
   }
+  // Last of all, so that whoever waits for this line has seen the banner.
+  log.info({ port: sluice.publicPort, admin_port: sluice.adminPort, ...parts(config) }, 'listening')
   return new Promise(() => {})
 }
 
@@ -67,43 +69,4 @@ function parts(config: Config): object {
     data_directory: config.dataDirectory,
     tls: config.tls !== null,
   }
-}
-
-/** A broken invariant leaves nothing to be trusted: log it, and let a fresh process recover from the journal. */
-function exitOnBug(log: Log): void {
-  const end = (error: unknown, what: string): void => {
-    log.fatal({ err: error }, what)
-    process.exit(EXIT.failed)
-  }
-  process.on('uncaughtException', (error) => end(error, 'an error was not caught'))
-  process.on('unhandledRejection', (reason) => end(reason, 'a rejection was not handled'))
-}
-
-function exitOnSignal(log: Log, watchdogMs: number, shell: Shell, stop: () => Promise<void>): void {
-  let firstAtMs: number | null = null
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (firstAtMs !== null) {
-      if (shell.clock() - firstAtMs < SAME_SIGNAL_MS) return
-      log.warn({ signal }, 'second signal, ending at once')
-      process.exit(EXIT.failed)
-    }
-    firstAtMs = shell.clock()
-    log.info({ signal }, 'draining')
-    setTimeout(() => {
-      log.fatal('the drain passed its deadline')
-      process.exit(EXIT.failed)
-    }, watchdogMs)
-    stop().then(
-      () => {
-        log.info('stopped')
-        process.exit(EXIT.ok)
-      },
-      (error: unknown) => {
-        log.fatal({ err: error }, 'the drain failed')
-        process.exit(EXIT.failed)
-      },
-    )
-  }
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
 }

@@ -18,7 +18,7 @@ export interface LogOptions {
 /** Writes are synchronous, so that the last line before a crash is there; the request path logs nothing. */
 export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
   const destination = terminal
-    ? pretty({ destination: fd, sync: true, colorize: colour, ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l' })
+    ? pretty({ destination: fd, sync: true, colorize: colour, singleLine: true, translateTime: 'HH:MM:ss.l' })
     : pino.destination({ fd, sync: true })
   return pino(
     {

@@ -1,0 +1,333 @@
+// The built program, run as its users run it: exit codes, files, signals and pipes.
+
+import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { batch, post } from '../support/client.ts'
+import {
+  appRecord,
+  type CommandResult,
+  eventually,
+  makeFolder,
+  removeFolder,
+  runCommand,
+  type Service,
+  startCommand,
+  startService,
+  writeApps,
+} from '../support/service.ts'
+
+const MAIN = resolve('dist/main.js')
+
+let folder: string
+let service: Service | null = null
+beforeEach(async () => {
+  folder = await makeFolder()
+})
+afterEach(async () => {
+  await service?.kill()
+  service = null
+  await removeFolder(folder)
+})
+
+function sluice(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
+  return runCommand(args, { SLUICE_DATA_DIR: folder, ...env }, folder)
+}
+
+/** Runs a script in which `sluice` is the built program; resolves with what it printed. */
+function shell(script: string): Promise<string> {
+  const env = { PATH: process.env['PATH'] ?? '', SLUICE_DATA_DIR: folder }
+  const whole = `sluice() { "${process.execPath}" "${MAIN}" "$@"; }; ${script}`
+  return new Promise((done, fail) => {
+    execFile('bash', ['--norc', '-c', whole], { env, cwd: folder }, (error, stdout, stderr) => {
+      if (error) fail(new Error(`${error.message}\n${stderr}`))
+      else done(stdout)
+    })
+  })
+}
+
+function appsOnDisk(): Record<string, unknown>[] {
+  return (JSON.parse(readFileSync(join(folder, 'apps.json'), 'utf8')) as { apps: Record<string, unknown>[] }).apps
+}
+
+function record(number: number, events: string): string {
+  const id = `0b9e3a52-6f0c-7d7e-9a55-${String(number).padStart(12, '0')}`
+  return `{"v":1,"batch_id":"${id}","app_id":"a${number % 2}","received_at":"2026-11-20T12:00:00.000Z","events":${events}}\n`
+}
+
+async function writeJournal(lines: string): Promise<void> {
+  await mkdir(join(folder, 'journal'))
+  await writeFile(join(folder, 'journal', '000000000001.ndjson'), lines)
+}
+
+describe('the command line', () => {
+  test.each([
+    [[]],
+    [['nope']],
+    [['serve', 'now']],
+    [['serve', '--fast']],
+    [['apps']],
+    [['apps', 'add']],
+    [['explain']],
+    [['tail', '--app']],
+  ])('of %j is wrong: exit 2, and help on stderr', async (args) => {
+    const { code, stdout, output } = await sluice(args)
+    expect(code).toBe(2)
+    expect(stdout).toBe('')
+    expect(output).toContain('--help')
+  })
+
+  test.each(['serve', 'apps', 'tail', 'explain', 'check'])('%s --help is on stdout, with an example', async (name) => {
+    const { code, stdout } = await sluice([name, '--help'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(new RegExp(`^Usage: sluice ${name}[^]*\nExample:\n {2}`))
+  })
+
+  test('--version is the package’s', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+    expect((await sluice(['--version'])).stdout).toBe(`${version}\n`)
+  })
+
+  test('every command refuses wrong settings with all their mistakes and exit 1', async () => {
+    for (const args of [['serve'], ['apps', 'list'], ['tail'], ['explain', 'x'], ['check']]) {
+      const { code, output } = await sluice(args, { PORT: 'x', SLUICE_SPEED: '1' })
+      expect(code).toBe(1)
+      expect(output).toMatch(/SLUICE_SPEED: no such setting[^]*PORT: must be/)
+      expect(output).not.toMatch(/^ +at /m)
+    }
+  })
+})
+
+describe('apps', () => {
+  test('are added, changed, given a new key and removed, and each step is in the file', async () => {
+    const added = await sluice(['apps', 'add', '--app-id', 'shop', '--plan', '100k', '--events-per-day', '200'])
+    const key = added.stdout.trim()
+    expect(key).toMatch(/^ak_shop_[0-9a-f]{24}$/)
+    expect(appsOnDisk()).toEqual([
+      { app_key: key, app_id: 'shop', plan: '100k', subscription: 'active', events_per_day: 200 },
+    ])
+    await sluice(['apps', 'set', 'shop', '--plan', '1m', '--events-per-day', '', '--name', 'Shop'])
+    expect(appsOnDisk()).toEqual([{ app_key: key, app_id: 'shop', plan: '1m', subscription: 'active', name: 'Shop' }])
+    const rotated = (await sluice(['apps', 'rotate', 'shop'])).stdout.trim()
+    expect(rotated).not.toBe(key)
+    expect(appsOnDisk()[0]).toMatchObject({ app_key: rotated })
+    expect((await sluice(['apps', 'list', '--json'])).stdout).toBe(
+      `${JSON.stringify({ apps: appsOnDisk() }, null, 2)}\n`,
+    )
+    await sluice(['apps', 'remove', 'shop'])
+    expect(appsOnDisk()).toEqual([])
+    expect(await readdir(folder)).toEqual(['apps.json'])
+  })
+
+  test('that do not fit are refused with every mistake, and the file stays as it was', async () => {
+    await writeApps(join(folder, 'apps.json'), [appRecord('one')])
+    const before = readFileSync(join(folder, 'apps.json'), 'utf8')
+    for (const args of [
+      ['add', '--app-id', 'one', '--plan', '1m'],
+      ['add', '--app-id', 'bad id', '--plan', 'huge'],
+      ['set', 'one', '--events-per-minute=-3'],
+      ['set', 'one', '--plan', ''],
+      ['set', 'two', '--plan', '1m'],
+      ['remove', 'two'],
+      ['rotate', 'two'],
+    ]) {
+      expect((await sluice(['apps', ...args])).code).toBe(1)
+    }
+    expect(readFileSync(join(folder, 'apps.json'), 'utf8')).toBe(before)
+    const { output } = await sluice(['apps', 'add', '--app-id', 'bad id', '--plan', 'huge'])
+    expect(output).toMatch(/app_id: must[^]*plan: must/)
+  })
+
+  test('in a file that is broken are not overwritten', async () => {
+    await writeFile(join(folder, 'apps.json'), '{"apps": [')
+    const { code, output } = await sluice(['apps', 'add', '--app-id', 'one', '--plan', '1m'])
+    expect(code).toBe(1)
+    expect(output).toContain('apps.json')
+    expect(readFileSync(join(folder, 'apps.json'), 'utf8')).toBe('{"apps": [')
+  })
+
+  test('edited at the same moment are all there afterwards', async () => {
+    const ids = Array.from({ length: 6 }, (_, index) => `app${index}`)
+    await Promise.all(ids.map((id) => sluice(['apps', 'add', '--app-id', id, '--plan', 'trial'])))
+    expect(
+      appsOnDisk()
+        .map((app) => app['app_id'])
+        .sort(),
+    ).toEqual(ids)
+  })
+
+  test('changed beside a running service hold there soon', async () => {
+    service = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    const key = (await sluice(['apps', 'rotate', 'one'])).stdout.trim()
+    const to = service
+    await eventually('the new key is taken', async () => (await post(to, batch(key))).status === 202)
+    expect((await post(to, batch('ak_one'))).status).toBe(401)
+  })
+})
+
+describe('tail', () => {
+  test('prints every byte of an event as it was sent', async () => {
+    const event = '{"n":12345678901234567890,"x":1e999, "s":"\\ud83d é"}'
+    await writeJournal(record(1, `[${event},{"b":1.10}]`) + record(2, '[{"c":2}]'))
+    const { code, stdout } = await sluice(['tail', '--from-start', '--no-follow', '--app', 'a1'])
+    expect(code).toBe(0)
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.map((line) => line.slice(line.indexOf(',"event":')))).toEqual([
+      `,"event":${event}}`,
+      ',"event":{"b":1.10}}',
+    ])
+    const stored = await sluice(['tail', '--from-start', '--no-follow', '--records'])
+    expect(stored.stdout).toBe(readFileSync(join(folder, 'journal', '000000000001.ndjson'), 'utf8'))
+  })
+
+  test('ends quietly with 0 when its reader has seen enough', async () => {
+    const many = Array.from({ length: 3000 }, (_, number) => record(number, `[{"p":"${'x'.repeat(200)}"}]`)).join('')
+    await writeJournal(many)
+    const output = await shell('sluice tail --from-start --no-follow | head -n 1 | wc -l; echo "${PIPESTATUS[0]}"')
+    expect(output).toBe('1\n0\n')
+  })
+
+  test('says so where a line is no record, and goes on', async () => {
+    await writeJournal(`${record(1, '[{"a":1}]')}edited by hand\n${record(2, '[{"b":1}]')}`)
+    const { code, stdout, output } = await sluice(['tail', '--from-start', '--no-follow'])
+    expect(code).toBe(0)
+    expect(stdout.trimEnd().split('\n')).toHaveLength(2)
+    expect(output).toContain('skipped a line')
+  })
+
+  test('prints what comes after its start, and Ctrl-C ends it with 0', async () => {
+    await writeJournal(record(1, '[{"early":1}]'))
+    const tail = startCommand(['tail'], { SLUICE_DATA_DIR: folder }, folder)
+    try {
+      let number = 1
+      await eventually('an event is printed', async () => {
+        await appendFile(join(folder, 'journal', '000000000001.ndjson'), record(++number, `[{"late":${number}}]`))
+        return tail.stdout().includes('"event":{"late":')
+      })
+      expect(tail.stdout()).not.toContain('early')
+      process.kill(tail.pid, 'SIGINT')
+      expect(await tail.exited).toMatchObject({ code: 0, signal: null })
+    } finally {
+      tail.kill()
+    }
+  })
+})
+
+describe('explain', () => {
+  beforeEach(() => writeApps(join(folder, 'apps.json'), [appRecord('one', { events_per_day: 5 })]))
+
+  test('counts what is on disk, writes nothing, and says by its exit code what would happen', async () => {
+    await writeFile(join(folder, 'good.json'), batch('ak_one', 3))
+    const before = await readdir(folder)
+    const accepted = await sluice(['explain', '--json', 'good.json'])
+    expect(accepted.code).toBe(0)
+    expect(JSON.parse(accepted.stdout)).toMatchObject({ outcome: 'accepted', status: 202, events: 3, violations: [] })
+    expect(await readdir(folder)).toEqual(before)
+
+    service = await startService({ dataDir: folder })
+    expect((await post(service, batch('ak_one', 3))).status).toBe(202)
+    const refused = await sluice(['explain', '--json', 'good.json'])
+    expect(refused.code).toBe(1)
+    expect(JSON.parse(refused.stdout)).toMatchObject({
+      outcome: 'daily_limit_exceeded',
+      status: 429,
+      limits: { day: { limit: 5, used: 3, remaining: 2 } },
+    })
+    expect((await post(service, batch('ak_one', 2))).status).toBe(202)
+  })
+
+  test('reads standard input, and knows a body that is too large', async () => {
+    expect(await shell('echo "{}" | sluice explain - || echo "$?"')).toMatch(
+      /^400 validation_failed: app_key: required[^]*\n1\n$/,
+    )
+    const large = await shell('head -c 600000 /dev/zero | sluice explain --json - || true')
+    expect(JSON.parse(large)).toMatchObject({ outcome: 'payload_too_large', body_bytes: null })
+  })
+
+  test('without an app file, or without the body’s file, says which is missing', async () => {
+    expect((await sluice(['explain', 'none.json'])).output).toContain('none.json')
+    const { code, output } = await sluice(['explain', 'none.json'], { SLUICE_APPS_FILE: 'other.json' })
+    expect(code).toBe(1)
+    expect(output).toContain('no app file other.json')
+  })
+})
+
+describe('check', () => {
+  const ports = { PORT: '0', SLUICE_ADMIN_PORT: '0' }
+
+  test('passes on an empty machine, and leaves nothing behind', async () => {
+    const { code, stdout } = await sluice(['check'], { ...ports, SLUICE_DATA_DIR: join(folder, 'new', 'data') })
+    expect(stdout).toMatch(/^ok +settings[^]*^ok +data folder .*can be made$/m)
+    expect(code).toBe(0)
+    expect(await readdir(folder)).toEqual([])
+  })
+
+  test('knows a service that runs on the same settings', async () => {
+    service = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    const env = { HOST: '127.0.0.1', PORT: String(service.port), SLUICE_ADMIN_PORT: String(service.adminPort) }
+    const { code, stdout } = await sluice(['check'], env)
+    expect(stdout).toMatch(/data folder .*in use by a running sluice/)
+    expect(stdout.match(/is held by the running sluice/g)).toHaveLength(2)
+    expect(code).toBe(0)
+  })
+
+  test('fails on a port that another program holds, on a bad app file and on a folder that is none', async () => {
+    const other = createServer()
+    await new Promise<void>((done) => other.listen(0, '127.0.0.1', done))
+    const { port } = other.address() as { port: number }
+    await writeFile(join(folder, 'file'), '')
+    await writeFile(join(folder, 'apps.json'), '{"apps":[{}]}')
+    const { code, stdout } = await sluice(['check'], {
+      ...ports,
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      SLUICE_DATA_DIR: join(folder, 'file'),
+      SLUICE_APPS_FILE: join(folder, 'apps.json'),
+    })
+    other.close()
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/^FAIL +port .*another program$/m)
+    expect(stdout).toMatch(/^FAIL +apps /m)
+    expect(stdout).toMatch(/^FAIL +data folder .*not a folder$/m)
+  })
+
+  test('fails where the journal is full', async () => {
+    await writeJournal(' '.repeat(1024 * 1024))
+    const { code, stdout } = await sluice(['check'], { ...ports, SLUICE_JOURNAL_MAX_MB: '1' })
+    expect(stdout).toMatch(/^FAIL +journal .*full/m)
+    expect(code).toBe(1)
+  })
+})
+
+describe('serve', () => {
+  test('goes on when nobody reads its log any more', async () => {
+    const child = spawn(process.execPath, [MAIN, 'serve'], {
+      env: { PATH: '', SLUICE_DATA_DIR: folder, PORT: '0', SLUICE_ADMIN_PORT: '0' },
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const exited = new Promise<number | null>((done) => {
+      child.once('exit', (code) => done(code))
+    })
+    try {
+      let output = ''
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        output += text
+      })
+      await eventually('it listens', () => output.includes('"msg":"listening"'))
+      child.stdout.destroy()
+      // A change of the app file is logged; then it still drains in good order.
+      await sluice(['apps', 'add', '--app-id', 'late', '--plan', 'trial'])
+      const { port } = JSON.parse(output.trimEnd().split('\n').at(-1) ?? '') as { port: number }
+      const key = String(appsOnDisk()[1]?.['app_key'])
+      await eventually('the change holds', async () => (await post({ port }, batch(key))).status === 202)
+      child.kill('SIGTERM')
+      expect(await exited).toBe(0)
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+})

@@ -1,0 +1,52 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { type Log, type LogOptions, openLog } from '../../../src/observe/log.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+let files = 0
+
+function written(use: (log: Log) => void, options: Partial<LogOptions> = {}): string {
+  const path = join(folder, `${files++}.log`)
+  const fd = openSync(path, 'w')
+  use(openLog({ level: 'info', terminal: false, colour: false, fd, ...options }))
+  const text = readFileSync(path, 'utf8')
+  closeSync(fd)
+  return text
+}
+
+test('a line is JSON, with its level in words and its time in UTC', () => {
+  const entry = JSON.parse(written((log) => log.info({ port: 1 }, 'listening'))) as Record<string, unknown>
+  expect(entry).toEqual({
+    level: 'info',
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    port: 1,
+    msg: 'listening',
+  })
+})
+
+test('what is less serious than the level is left out', () => {
+  expect(written((log) => log.info('quiet'), { level: 'warn' })).toBe('')
+})
+
+test('an app key that is logged by mistake is not written', () => {
+  const text = written((log) => log.info({ app: { appKey: 'ak_secret' }, app_key: 'ak_secret' }, 'oops'))
+  expect(text).not.toContain('ak_secret')
+})
+
+test('of an error only kind, code, message and stack are written', () => {
+  const error = Object.assign(new TypeError('broken'), { code: 'ENOSPC', body: 'what a client sent' })
+  const text = written((log) => log.error({ err: error }, 'failed'))
+  const { err } = JSON.parse(text) as { err: Record<string, unknown> }
+  expect(err).toEqual({ type: 'TypeError', code: 'ENOSPC', message: 'broken', stack: expect.any(String) })
+  expect(JSON.parse(written((log) => log.error({ err: 'text' }, 'failed')))).toMatchObject({ err: { message: 'text' } })
+})
+
+test('on a terminal a line is for people, and coloured only where that is wanted', () => {
+  const plain = written((log) => log.info({ port: 1 }, 'listening'), { terminal: true })
+  expect(plain).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: listening \{"port":1\}\n$/)
+  const coloured = written((log) => log.info('listening'), { terminal: true, colour: true })
+  expect(coloured).toContain('\u001b[')
+})

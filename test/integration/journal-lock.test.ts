@@ -1,0 +1,66 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdir, readdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { acquireLock, type Lock } from '../../src/lib/lock.ts'
+import { withFolder } from '../support/journal.ts'
+
+const HOLDER = fileURLToPath(new URL('../support/lock-holder.mjs', import.meta.url))
+
+async function startHolder(directory: string, platform: string): Promise<{ holder: ChildProcess; answer: string }> {
+  const holder = spawn(process.execPath, [HOLDER, directory, platform], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const answer = await new Promise<string>((resolve) =>
+    holder.stdout.once('data', (data) => resolve(String(data).trim())),
+  )
+  return { holder, answer }
+}
+
+async function kill(holder: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => holder.once('exit', resolve))
+  holder.kill('SIGKILL')
+  await ended
+}
+
+// The second is the way of other systems, which works here too.
+for (const platform of [process.platform, 'darwin']) {
+  describe(`the lock of a data folder, as on ${platform}`, () => {
+    it('is held by one process, and free as soon as that is killed', () =>
+      withFolder(async (folder) => {
+        const { holder, answer } = await startHolder(folder, platform)
+        expect(answer).toBe('locked')
+        expect(await acquireLock(folder, platform)).toEqual({ held: true })
+        await kill(holder)
+        const lock = await acquireLock(folder, platform)
+        expect(lock).not.toHaveProperty('held')
+        const second = await startHolder(folder, platform)
+        expect(second.answer).toBe('held')
+        await kill(second.holder)
+        await (lock as Lock).release()
+      }))
+
+    it('is free again once it is released, and leaves nothing behind', () =>
+      withFolder(async (folder) => {
+        for (let round = 0; round < 3; round += 1) {
+          const lock = await acquireLock(folder, platform)
+          expect(await acquireLock(folder, platform)).toEqual({ held: true })
+          await (lock as Lock).release()
+        }
+        expect(await readdir(folder)).toEqual([])
+      }))
+
+    it('is one for every path to the folder, and another for another folder', () =>
+      withFolder(async (folder) => {
+        const [one, two, link] = ['one', 'two', 'link'].map((name) => join(folder, name))
+        await mkdir(one)
+        await mkdir(two)
+        await symlink(one, link)
+        const first = await acquireLock(one, platform)
+        expect(await acquireLock(link, platform)).toEqual({ held: true })
+        const second = await acquireLock(two, platform)
+        expect(second).not.toHaveProperty('held')
+        await (first as Lock).release()
+        await (second as Lock).release()
+      }))
+  })
+}

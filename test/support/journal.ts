@@ -1,0 +1,124 @@
+// What the journal's tests share: records, a fresh folder, a naive reading of the files, and a disk that fails on demand.
+
+import { randomUUID } from 'node:crypto'
+import { writeSync } from 'node:fs'
+import { type FileHandle, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Journal } from '../../src/queue/journal.ts'
+import { type Disk, realDisk } from '../../src/queue/journal-files.ts'
+import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+
+export interface RecordWish {
+  readonly events?: number
+  readonly appId?: string
+  readonly receivedAtMs?: number
+  readonly keyed?: boolean
+  readonly fillBytes?: number
+}
+
+export function makeRecord(wish: RecordWish = {}): QueueRecord {
+  const { events = 1, appId = 'demo', receivedAtMs = 1_800_000_000_000, keyed = false, fillBytes = 0 } = wish
+  const id = randomUUID()
+  const batchId = `${id.slice(0, 14)}${keyed ? 5 : 7}${id.slice(15)}`
+  const list = Array.from({ length: events }, () => ({ type: 'track', name: 'x'.repeat(fillBytes) }))
+  const receivedAt = new Date(receivedAtMs).toISOString()
+  const text = JSON.stringify({ v: 1, batch_id: batchId, app_id: appId, received_at: receivedAt, events: list })
+  return { line: Buffer.from(`${text}\n`), batchId, appId, keyed }
+}
+
+export function publish(journal: Journal, record: QueueRecord): Promise<Settlement> {
+  return new Promise((resolve) => journal.publish(record, resolve))
+}
+
+export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-journal-'))
+  try {
+    return await use(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+export interface StoredRecord {
+  readonly v: number
+  readonly batch_id: string
+  readonly app_id: string
+  readonly received_at: string
+  readonly events: readonly unknown[]
+}
+
+/** All records, by plain means. Throws on a torn or bad line; `allowTorn` lets the last line of all be torn. */
+export async function readNaively(directory: string, allowTorn = false): Promise<StoredRecord[]> {
+  const names = (await readdir(directory)).filter((name) => name.endsWith('.ndjson')).toSorted()
+  const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')))
+  const lines = texts.join('').split('\n')
+  const torn = lines.pop()
+  if (torn !== '' && !allowTorn) throw new Error(`a torn line: ${torn?.slice(0, 80)}`)
+  return lines.map((line) => JSON.parse(line) as StoredRecord)
+}
+
+export function codedError(code: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${code}: injected`), { code })
+}
+
+/** A real disk, but for what is asked of it. */
+export class FailingDisk implements Disk {
+  /** short: half is written, and said so. torn: half is written, with an error. unsynced: all is, and the sync fails. */
+  nextAppend: 'ok' | 'short' | 'torn' | 'unsynced' | 'none' = 'ok'
+  /** Stays until it is lifted. */
+  isFull = false
+  failsTruncate = false
+  failsCreate = false
+  /** As at a kill: the write gets so far (a share of its bytes), and nobody is told. */
+  diesAt: number | null = null
+  appends = 0
+  #handle: FileHandle | null = null
+  /** Holds every append until it is called. */
+  held: (() => void)[] | null = null
+
+  append(...[handle, lines, done]: Parameters<Disk['append']>): void {
+    this.appends += 1
+    if (this.held !== null) {
+      this.held.push(() => this.#append(handle, lines, done))
+      return
+    }
+    this.#append(handle, lines, done)
+  }
+
+  #append(...[handle, lines, done]: Parameters<Disk['append']>): void {
+    const all = Buffer.concat(lines)
+    this.#handle = handle
+    if (this.diesAt !== null) {
+      writeSync(handle.fd, all.subarray(0, Math.floor(all.length * this.diesAt)))
+      return
+    }
+    const mode = this.isFull ? 'torn' : this.nextAppend
+    this.nextAppend = 'ok'
+    if (mode === 'ok') {
+      realDisk.append(handle, lines, done)
+      return
+    }
+    const share = mode === 'none' ? 0 : mode === 'unsynced' ? all.length : all.length >> 1
+    writeSync(handle.fd, all.subarray(0, share))
+    const error = mode === 'short' ? null : codedError(mode === 'unsynced' ? 'EIO' : 'ENOSPC')
+    setImmediate(() => done(error, share))
+  }
+
+  /** As the kernel does for a dead process. */
+  async closeAll(): Promise<void> {
+    await this.#handle?.close()
+  }
+
+  async truncate(...[handle, bytes]: Parameters<Disk['truncate']>): Promise<void> {
+    if (this.failsTruncate) throw codedError('EIO')
+    await realDisk.truncate(handle, bytes)
+  }
+
+  async createSegment(...[directory, number]: Parameters<Disk['createSegment']>) {
+    if (this.diesAt !== null) return new Promise<never>(() => {})
+    if (this.failsCreate) throw codedError('ENOSPC')
+    this.#handle = await realDisk.createSegment(directory, number)
+    return this.#handle
+  }
+}

@@ -35,16 +35,19 @@ export function signalHandler({ log, clock, watchdogMs, stop, exit }: EndingOpti
       log.fatal('the drain passed its deadline')
       exit(EXIT.failed)
     }, watchdogMs)
-    stop().then(
-      () => {
-        log.info('stopped')
-        exit(EXIT.ok)
-      },
-      (error: unknown) => {
-        log.fatal({ err: error }, 'the drain failed')
-        exit(EXIT.failed)
-      },
-    )
+    void drain()
+  }
+
+  async function drain(): Promise<void> {
+    try {
+      await stop()
+    } catch (error) {
+      log.fatal({ err: error }, 'the drain failed')
+      exit(EXIT.failed)
+      return
+    }
+    log.info('stopped')
+    exit(EXIT.ok)
   }
 }
 

@@ -27,7 +27,7 @@ const never = (): Promise<void> => new Promise(() => {})
 
 describe('a signal', () => {
   test('drains once, and a clean stop ends with 0', async () => {
-    const stop = vi.fn(() => Promise.resolve())
+    const stop = vi.fn<() => Promise<void>>(() => Promise.resolve())
     handler(stop)('SIGTERM')
     await vi.advanceTimersByTimeAsync(0)
     expect(stop).toHaveBeenCalledTimes(1)

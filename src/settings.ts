@@ -4,7 +4,7 @@
 import { isIP } from 'node:net'
 
 /** A value, or what is wrong with the text it should have come from. */
-export type Parsed<T> = { readonly value: T } | { readonly mistake: string }
+type Parsed<T> = { readonly value: T } | { readonly mistake: string }
 
 export interface Setting<T> {
   /** The value where the variable is unset. */

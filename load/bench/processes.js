@@ -4,12 +4,14 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The server's core and the load's: neither may take time from the other. */
-export const SERVER_CORE = 0
-export const LOAD_CORE = 1
+const [firstCore, secondCore] = allowedCores()
+export const SERVER_CORE = firstCore
+export const LOAD_CORE = secondCore ?? firstCore
+export const pinned = SERVER_CORE !== LOAD_CORE
+
 const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 30_000
 /** Ticks a second in /proc/PID/stat: the same on every Linux that Node runs on. */
@@ -20,11 +22,20 @@ const TICKS_PER_SECOND = 100
 
 /** @type {Set<ChildProcess>} */
 const running = new Set()
+let stopping = false
 
-export const pinned = availableParallelism() >= 2
+/** The processor cores this process may use: `0-3,8` in /proc. */
+function allowedCores() {
+  const list = /^Cpus_allowed_list:\s+(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
+  return list.split(',').flatMap((range) => {
+    const [first, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
+}
 
 /** @param {number} core @param {string[]} command @param {Record<string, string>} [env] @returns {Started} */
 export function start(core, command, env = {}) {
+  if (stopping) throw new Error('the benchmark was ended')
   // taskset becomes the command itself, so that its id is the one to measure and to stop.
   const [program, ...args] = pinned ? ['taskset', '-c', String(core), ...command] : command
   const child = spawn(program, args, {
@@ -60,8 +71,9 @@ export async function stop({ child }) {
   clearTimeout(late)
 }
 
-/** For the end by a signal: nothing that was started here stays. */
+/** For the end, by a signal too: nothing that was started here stays, and nothing starts any more. */
 export async function stopAll() {
+  stopping = true
   const left = [...running]
   for (const child of left) child.kill('SIGKILL')
   await Promise.all(left.map(ended))

@@ -6,40 +6,32 @@
 //   event       {  eleven named members, each at most once                                      others: value  }
 //   context     {  seven named members, each at most once                                       others: value  }
 //   properties  {  at most 50 members of any name, each value at most 500 characters  }         (and revenue)
-//   value       string, number, literal, or object or array, down to MAX_DEPTH
+//   value       string, number, literal, or object or array, down to MAX_DEPTH (walker.ts)
 //
-// Every method takes the position at which its part begins and returns the one after it. None tests for the
-// body's end: NUL bytes stand there, and NUL fits nowhere. What fails returns `this.nowhere`, the second of
-// them, so that whatever is tried next fails too, and only the outermost step has to look.
+// As in the walker, every method takes the position at which its part begins and returns the one after it, or
+// `this.nowhere`, beyond the body's end, from where nothing that follows can succeed.
 
 import { isUtf8 } from 'node:buffer'
-import { FIELD, MAX_DEPTH, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS, SENTINEL_BYTES } from './decoded.ts'
+import { FIELD, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS, SENTINEL_BYTES } from './decoded.ts'
 import * as names from './names.ts'
-import { countDecoded, countRaw, numberEnd, plainEnd, restOfString } from './text.ts'
+import { countDecoded, countRaw, plainEnd } from './text.ts'
 import { TimestampScanner } from './timestamp-scanner.ts'
+import { Walker } from './walker.ts'
 
 const QUOTE = 0x22
 const COMMA = 0x2c
-const COLON = 0x3a
 const BACKSLASH = 0x5c
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
-const LOWER_F = 0x66
-const LOWER_N = 0x6e
-const LOWER_T = 0x74
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-const TRUE = names.fourBytes('true')
-const ALSE = names.fourBytes('alse')
-const NULL = names.fourBytes('null')
 const TRAC = names.fourBytes('trac')
 const ACK_ = names.fourBytes('ack"')
 const SCRE = names.fourBytes('scre')
 const EEN_ = names.fourBytes('een"')
 const REVE = names.fourBytes('reve')
 const NUE_ = names.fourBytes('nue"')
-const FOUR_SPACES = names.fourBytes('    ')
 
 /** Least and most characters of an event's members that are strings, by their number. */
 const LEAST = Uint16Array.of(0, 1, 16, 16, 16, 1, 0, 0, 0, 1, 0)
@@ -62,18 +54,13 @@ const CONTEXT_DEPTH = 4
 /** Extra members of the body that are noted; with more the scanner is not sure. */
 const MAX_EXTRAS = 64
 
-export class Scanner {
-  /** Line breaks stand between the tokens of the last body. */
-  sawLineBreak = false
+export class Scanner extends Walker {
   /** Members of the last body that the schema does not name. */
   extraCount = 0
-  private readonly view: DataView
   private readonly bytes: Buffer
   private readonly timestamps: TimestampScanner
   /** Start and end of each extra member. */
   private readonly extraSpans = new Int32Array(2 * MAX_EXTRAS)
-  private readonly notes = { nonAscii: false }
-  private nowhere = 0
   private appKeyStart = 0
   private appKeyEnd = 0
   private sdkVersionStart = 0
@@ -85,7 +72,7 @@ export class Scanner {
   private revenues = 0
 
   constructor(memory: ArrayBufferLike) {
-    this.view = new DataView(memory)
+    super(new DataView(memory))
     this.bytes = Buffer.from(memory)
     this.timestamps = new TimestampScanner(this.view)
   }
@@ -314,63 +301,6 @@ export class Scanner {
     return isLong ? this.nowhere : end
   }
 
-  /** Any value; `depth` containers are open around it. */
-  private value(p: number, depth: number): number {
-    const view = this.view
-    switch (view.getUint8(p)) {
-      case QUOTE:
-        return this.string(p)
-      case OPEN_BRACE:
-        return depth < MAX_DEPTH ? this.object(p + 1, depth + 1) : this.nowhere
-      case OPEN_BRACKET:
-        return depth < MAX_DEPTH ? this.array(p + 1, depth + 1) : this.nowhere
-      case LOWER_T:
-        return view.getInt32(p, true) === TRUE ? p + 4 : this.nowhere
-      case LOWER_F:
-        return view.getInt32(p + 1, true) === ALSE ? p + 5 : this.nowhere
-      case LOWER_N:
-        return view.getInt32(p, true) === NULL ? p + 4 : this.nowhere
-      default:
-        return this.number(p)
-    }
-  }
-
-  private object(p: number, depth: number): number {
-    const view = this.view
-    p = this.space(p)
-    if (view.getUint8(p) === CLOSE_BRACE) return p + 1
-    for (;;) {
-      if (view.getUint8(p) !== QUOTE) return this.nowhere
-      const next = this.afterMember(this.value(this.colon(this.string(p)), depth))
-      if (next < 0) return ~next
-      p = next
-    }
-  }
-
-  private array(p: number, depth: number): number {
-    const view = this.view
-    p = this.space(p)
-    if (view.getUint8(p) === CLOSE_BRACKET) return p + 1
-    for (;;) {
-      p = this.space(this.value(p, depth))
-      const byte = view.getUint8(p)
-      if (byte === CLOSE_BRACKET) return p + 1
-      if (byte !== COMMA) return this.nowhere
-      p = this.space(p + 1)
-    }
-  }
-
-  private number(p: number): number {
-    const end = numberEnd(this.view, p)
-    return end < 0 ? this.nowhere : end
-  }
-
-  /** The string whose opening quote is at `p`. */
-  private string(p: number): number {
-    const end = plainEnd(this.view, p + 1)
-    return this.view.getUint8(end) === QUOTE ? end + 1 : this.slowString(end)
-  }
-
   private boundedString(p: number, least: number, most: number): number {
     let end = plainEnd(this.view, p + 1)
     let characters = end - p - 1
@@ -383,11 +313,6 @@ export class Scanner {
     return characters >= least && characters <= most ? end + 1 : this.nowhere
   }
 
-  private slowString(p: number): number {
-    const end = restOfString(this.view, p, this.notes)
-    return end < 0 ? this.nowhere : end + 1
-  }
-
   /** A name that holds no escape, so that it is no other name in disguise. */
   private plainKey(p: number): number {
     const end = this.string(p)
@@ -395,44 +320,6 @@ export class Scanner {
       if (this.view.getUint8(position) === BACKSLASH) return this.nowhere
     }
     return end
-  }
-
-  /** From the end of a name to its value. */
-  private colon(p: number): number {
-    const view = this.view
-    if (view.getUint8(p) === COLON && view.getUint8(p + 1) > 0x20) return p + 1
-    p = this.space(p)
-    return view.getUint8(p) === COLON ? this.space(p + 1) : this.nowhere
-  }
-
-  /** From the end of a member to the next one; where its object ends, the complement of the position after it. */
-  private afterMember(p: number): number {
-    const view = this.view
-    p = this.space(p)
-    const byte = view.getUint8(p)
-    if (byte === COMMA) return this.space(p + 1)
-    return byte === CLOSE_BRACE ? ~(p + 1) : this.nowhere
-  }
-
-  private space(p: number): number {
-    return this.view.getUint8(p) > 0x20 ? p : this.longSpace(p)
-  }
-
-  private longSpace(p: number): number {
-    const view = this.view
-    for (;;) {
-      const byte = view.getUint8(p)
-      if (byte === 0x0a || byte === 0x0d) {
-        this.sawLineBreak = true
-        p += 1
-        // Indentation.
-        while (view.getInt32(p, true) === FOUR_SPACES) p += 4
-      } else if (byte === 0x20 || byte === 0x09) {
-        p += 1
-      } else {
-        return p
-      }
-    }
   }
 }
 

@@ -1,0 +1,117 @@
+// What a decoder leaves in memory and in the words, and what it allocates.
+
+import { expect, test } from 'vitest'
+import { DECODED_WORDS, FIELD, SENTINEL_BYTES, type Validation } from '../../../src/decode/decoded.ts'
+import { createDecoder, type DecoderName, simdjsonAvailable } from '../../../src/decode/decoder.ts'
+import { bodyOf, event, NOW_MS } from './bodies.ts'
+
+const ENGINES: DecoderName[] = simdjsonAvailable() ? ['scanner', 'simdjson'] : ['scanner']
+
+interface Decoded {
+  readonly answer: Validation | null
+  readonly text: string
+  readonly words: Int32Array
+  readonly part: (start: keyof typeof FIELD, end: keyof typeof FIELD) => string
+}
+
+function decode(name: DecoderName, body: string, memory: ArrayBufferLike = new SharedArrayBuffer(1 << 16)): Decoded {
+  const bytes = new Uint8Array(memory)
+  const start = 5
+  const length = Buffer.byteLength(body)
+  bytes.set(Buffer.from(body), start)
+  const words = new Int32Array(DECODED_WORDS + 3)
+  const answer = createDecoder(name, memory).decode(start, start + length, NOW_MS, words, 3)
+  const text = Buffer.from(memory, start, length).toString()
+  return {
+    answer,
+    text,
+    words,
+    part: (from, to) => text.slice(words[3 + FIELD[from]], words[3 + FIELD[to]]),
+  }
+}
+
+for (const name of ENGINES) {
+  test(`${name}: the words say where the parts stand and how many events of each type there are`, () => {
+    const body = bodyOf(event(), event({ type: '"revenue"', revenue: '{}' }), event({ type: '"screen"' }), event())
+    const { words, part } = decode(name, body)
+    expect(part('appKeyStart', 'appKeyEnd')).toBe('ak_demo')
+    expect(part('sdkVersionStart', 'sdkVersionEnd')).toBe('"2.1.0"')
+    expect(part('eventsStart', 'eventsEnd')).toBe(body.slice(body.indexOf('['), -1))
+    expect([words[3 + FIELD.track], words[3 + FIELD.screen], words[3 + FIELD.revenue]]).toEqual([2, 1, 1])
+  })
+
+  test(`${name}: an absent sdk_version is 0 to 0`, () => {
+    const { words } = decode(name, '{"events":[],"app_key":"ak_demo"}')
+    expect([words[3 + FIELD.sdkVersionStart], words[3 + FIELD.sdkVersionEnd]]).toEqual([0, 0])
+  })
+
+  test(`${name}: line breaks between tokens become spaces, and those written as escapes stay`, () => {
+    const body = ` {\r\n"app_key":\n"ak_demo","x":\n[1,\r2],"events":[\n${event({ name: '"a\\nb"' })}\n]\n}\n`
+    const { answer, text } = decode(name, body)
+    expect(text).toBe(body.replace(/[\r\n]/g, ' '))
+    expect(answer).toEqual({ kind: 'accepted', appKey: 'ak_demo', extras: '"x": [1, 2]' })
+  })
+
+  test(`${name}: a refused body stays as it was sent`, () => {
+    const body = '{\n"app_key":"ak_demo"\n}'
+    expect(decode(name, body).text).toBe(body)
+  })
+
+  test(`${name}: members that the schema does not name are kept as sent, in order, repeats too`, () => {
+    const body = '{"é" : "\\u00e9","app_key":"ak_demo","a":[1, 2],"events":[],"a":1.50e3}'
+    expect(decode(name, body).answer).toEqual({
+      kind: 'accepted',
+      appKey: 'ak_demo',
+      extras: '"é" : "\\u00e9","a":[1, 2],"a":1.50e3',
+    })
+  })
+
+  test(`${name}: a hundred extra members are kept as well as one`, () => {
+    const extras = Array.from({ length: 100 }, (_, index) => `"x${index}":${index}`).join(',')
+    expect(decode(name, `{"app_key":"ak_demo",${extras},"events":[]}`).answer).toMatchObject({ extras })
+  })
+
+  test(`${name}: what other engines take for bad JSON is taken`, () => {
+    for (const value of ['"\\ud83d"', '1e999', '123456789012345678901234567890', '"\\u0000"']) {
+      const { answer } = decode(name, bodyOf(event({ properties: `{"a":${value},"a\\u0000b":1}` })))
+      expect(answer === null || answer.kind === 'accepted').toBe(true)
+    }
+  })
+
+  test(`${name}: broken bodies are refused in the same words`, () => {
+    for (const body of ['', '{', '\ufeff{}', '[1,]', `${'['.repeat(65)}${']'.repeat(65)}`]) {
+      expect(decode(name, body).answer).toEqual(decode('scanner', body).answer)
+      expect(decode(name, body).answer).toMatchObject({ kind: 'refused', code: 'invalid_json', appKey: null })
+    }
+  })
+}
+
+test('a body may end where memory does, but for its sentinel', () => {
+  const body = bodyOf(event())
+  const exact = new SharedArrayBuffer(5 + body.length + SENTINEL_BYTES)
+  expect(decode('scanner', body, exact).answer).toBeNull()
+  for (let length = 0; length < body.length; length++) {
+    const cut = body.slice(0, length)
+    const memory = new SharedArrayBuffer(5 + length + SENTINEL_BYTES)
+    expect(decode('scanner', cut, memory).answer).toMatchObject({ code: 'invalid_json' })
+  }
+})
+
+test('a body without room for its sentinel is a mistake of the caller', () => {
+  const decoder = createDecoder('scanner', new ArrayBuffer(64))
+  expect(() => decoder.decode(0, 60, NOW_MS, new Int32Array(9), 0)).toThrow(RangeError)
+})
+
+test('a body that is taken plainly allocates nothing', () => {
+  const memory = new SharedArrayBuffer(1 << 16)
+  const body = Buffer.from(bodyOf(...Array<string>(20).fill(event({ properties: '{"a":"b","c":[1,2]}' }))))
+  new Uint8Array(memory).set(body)
+  const words = new Int32Array(DECODED_WORDS)
+  const decoder = createDecoder('scanner', memory)
+  const before = process.memoryUsage().heapUsed
+  let taken = 0
+  for (let times = 0; times < 3000; times++) if (decoder.decode(0, body.length, NOW_MS, words, 0) === null) taken += 1
+  expect(taken).toBe(3000)
+  // Three thousand times twenty events: one object for each event would already be some megabytes.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(1_500_000)
+})

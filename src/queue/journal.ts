@@ -85,6 +85,8 @@ export class Journal implements EventQueue {
   readonly #waiting: Batch[] = []
   /** The batch being written, and one that is empty and may be filled. */
   #inFlight: Batch | null = null
+  /** A write is in flight, or about to begin. */
+  #isBusy = false
   #spare: Batch = emptyBatch()
   /** Of records that are waiting or in flight. */
   #recordsInHand = 0
@@ -159,13 +161,17 @@ export class Journal implements EventQueue {
     batch.bytes += line.length
     this.#recordsInHand += 1
     this.#bytesInHand += line.length
-    if (this.#inFlight === null) this.#commitNext()
+    if (this.#isBusy) return
+    this.#isBusy = true
+    // Behind all that this turn of the event loop brings: otherwise the first record of many would go alone, and the
+    // others would wait for its sync.
+    setImmediate(this.#commitNext)
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true
     this.#stopSweeping()
-    if (this.#inFlight !== null) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
     await this.#files.close()
   }
 
@@ -190,7 +196,7 @@ export class Journal implements EventQueue {
     if (this.#trouble === null) return true
     // One record now and then finds out whether the disk is well again; the others need not wait for that.
     const nowMs = this.#clock()
-    if (this.#inFlight !== null || Math.abs(nowMs - this.#lastTryMs) < RETRY_MS) return false
+    if (this.#isBusy || Math.abs(nowMs - this.#lastTryMs) < RETRY_MS) return false
     this.#lastTryMs = nowMs
     return true
   }
@@ -205,10 +211,11 @@ export class Journal implements EventQueue {
     })
   }
 
-  #commitNext(): void {
+  readonly #commitNext = (): void => {
     const batch = this.#waiting.shift()
     if (batch === undefined) {
       this.#inFlight = null
+      this.#isBusy = false
       this.#onIdle?.()
       return
     }

@@ -49,13 +49,31 @@ describe('the journal', () => {
       expect(all.equals(await readFile(segmentPath(folder, 1)))).toBe(true)
     }))
 
+  it('writes all that came in one turn together, at most 1024', () =>
+    withFolder(async (folder) => {
+      const commits: number[] = []
+      const journal = await openJournal(options(folder, new Time(), { onCommit: (count) => commits.push(count) }))
+      await Promise.all(Array.from({ length: 2500 }, () => publish(journal, makeRecord())))
+      expect(commits).toEqual([1024, 1024, 452])
+      await journal.stop()
+    }))
+
   it('writes all that gathered during one write with the next', () =>
     withFolder(async (folder) => {
       const disk = new FailingDisk()
       const commits: number[] = []
       const journal = await openJournal(options(folder, new Time(), { disk, onCommit: (count) => commits.push(count) }))
-      await Promise.all(Array.from({ length: 2500 }, () => publish(journal, makeRecord())))
-      expect(commits).toEqual([1, 1024, 1024, 451])
+      disk.held = []
+      const all = [publish(journal, makeRecord())]
+      for (let turn = 0; turn < 5; turn += 1) {
+        await new Promise((resolve) => setImmediate(resolve))
+        all.push(publish(journal, makeRecord()), publish(journal, makeRecord()))
+      }
+      const held = disk.held
+      disk.held = null
+      for (const release of held) release()
+      await Promise.all(all)
+      expect(commits).toEqual([1, 10])
       await journal.stop()
     }))
 

@@ -234,11 +234,20 @@ describe('a dump', () => {
   it('that is none is refused, and names what it should have been', () => {
     const good = createMemoryLimiter().dump()
     const app = { appId: 'demo', minuteUsed: 0, dayUsed: 0, cycles: [{ startMs: 0, endMs: 1, used: 1 }] }
-    const others = [null, 1, [], {}, { ...good, version: 2 }, { ...good, newestMs: null }, { ...good, apps: {} }]
+    const others: unknown[] = [
+      null,
+      1,
+      [],
+      {},
+      { ...good, version: 2 },
+      { ...good, newestMs: null },
+      { ...good, apps: {} },
+    ]
     const badApps = [null, { ...app, appId: 1 }, { ...app, minuteUsed: -1 }, { ...app, dayUsed: 0.5 }]
     badApps.push({ ...app, cycles: null as never }, { ...app, cycles: [{ startMs: 0, endMs: 1, used: '1' as never }] })
-    for (const other of [...others, ...badApps.map((bad) => ({ ...good, apps: [bad] }))]) {
-      expect(() => createMemoryLimiter().restore(other), JSON.stringify(other)).toThrow('not a dump of the limits')
+    for (const bad of badApps) others.push({ ...good, apps: [bad] })
+    for (const other of others) {
+      expect(() => createMemoryLimiter().restore(other)).toThrow('not a dump of the limits')
     }
     expect(() => createMemoryLimiter().restore({ ...good, apps: [app] })).not.toThrow()
   })

@@ -3,7 +3,7 @@
 
 import { open } from 'node:fs/promises'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../admit/deduplicator.ts'
-import { parseRecordHead, type RecordHead } from './record-head.ts'
+import { parseRecordHead, type RecordHead, viewOf } from './record-head.ts'
 import { comparePositions, type JournalPosition, journalDirectory, listSegments, type Segment } from './segments.ts'
 import { readSnapshot } from './snapshot.ts'
 
@@ -32,6 +32,7 @@ export async function readRecords(
   onCorrupt: CorruptLine = () => {},
 ): Promise<ReadResult> {
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES)
+  const view = viewOf(buffer)
   let records = 0
   let corruptLines = 0
   let bytes = 0
@@ -41,7 +42,7 @@ export async function readRecords(
     let endOffset = segment.bytes
     if ((from === null || segment.number >= from.segment) && start < segment.bytes) {
       endOffset = await readLines(segment, start, buffer, (lineStart, lineEnd, offset) => {
-        const record = parseRecordHead(buffer, lineStart, lineEnd)
+        const record = parseRecordHead(buffer, lineStart, lineEnd, view)
         if (record === null) {
           corruptLines += 1
           onCorrupt(segment.path, offset)

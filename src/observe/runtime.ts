@@ -38,7 +38,8 @@ export function collectRuntimeMetrics(page: MetricsPage): Registry {
 function addEventLoopLag(page: MetricsPage, delay: IntervalHistogram): void {
   const lag = (name: string, help: string, readNanoseconds: () => number) =>
     page.numbers(`nodejs_eventloop_lag_${name}_seconds`, 'gauge', `${help} of the event loop since the last scrape.`, [
-      { labels: {}, read: () => readNanoseconds() / 1e9 },
+      // A sample is the time between two ticks of a timer, so that an idle loop would show the timer's own interval.
+      { labels: {}, read: () => Math.max(0, readNanoseconds() / 1e9 - LAG_RESOLUTION_MS / 1000) },
     ])
   // With no sample yet the smallest delay is a huge number, and the largest 0.
   lag('min', 'Smallest delay', () => Math.min(delay.min, delay.max))

@@ -4,13 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  type Answer,
   batch,
   bodyOfSize,
   event,
   expectAccepted,
   expectRefused,
-  expectSound,
   figures,
   MARK,
   MAX_BODY_BYTES,
@@ -20,7 +18,6 @@ import {
   single,
   uuidVersion,
 } from '../support/client.ts'
-import { head, openRaw } from '../support/raw-http.ts'
 import { appRecord, makeFolder, removeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
 
 const PAST = new Date(Date.now() - 86_400_000).toISOString()
@@ -120,27 +117,6 @@ describe('one check fails', () => {
     for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
       expect((await send(service, { method })).headers['allow']).toBe('POST')
     }
-  })
-
-  test('HEAD gets the headers of a 405 and no body', async () => {
-    const raw = await openRaw(service.port)
-    raw.write(head([], 'HEAD /api/v1/events HTTP/1.1'))
-    const answer = (await raw.readAnswer({ head: true })) as Answer
-    expect(answer.status).toBe(405)
-    expect(answer.headers['allow']).toBe('POST')
-    expectSound(answer)
-    raw.write(head([], 'GET /api/v1/events HTTP/1.1'))
-    expectRefused((await raw.readAnswer()) as Answer, 405, 'method_not_allowed')
-    raw.close()
-  })
-
-  test('HEAD of another path gets the headers of a 404', async () => {
-    const raw = await openRaw(service.port)
-    raw.write(head([], 'HEAD /elsewhere HTTP/1.1'))
-    const answer = (await raw.readAnswer({ head: true })) as Answer
-    expect(answer.status).toBe(404)
-    expectSound(answer)
-    raw.close()
   })
 
   test('a query string does not change the path', async () => {

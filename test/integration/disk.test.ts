@@ -6,11 +6,22 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { batch, bodyOfSize, expectAccepted, expectRefused, post, single } from '../support/client.ts'
+import { batch, bodyOfSize, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import { countByBatch, journalFiles, readJournal } from '../support/journal-files.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import {
+  appRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  roomInMinute,
+  runCommand,
+  type Service,
+  startService,
+  writeApps,
+} from '../support/service.ts'
 
-const APPS = [appRecord('plain', { events_per_minute: 1_000_000 })]
+const PER_MINUTE = 1_000_000
+const APPS = [appRecord('plain', { events_per_minute: PER_MINUTE })]
 
 let folder: string
 let service: Service | null = null
@@ -47,7 +58,7 @@ function expectStoredOnce(dataDir: string, batchIds: readonly string[]): void {
   expect([...counts.values()].every((count) => count === 1)).toBe(true)
 }
 
-describe('a full disk', () => {
+describe('a file system of its own', () => {
   let mounted: string | null = null
 
   afterEach(() => {
@@ -55,13 +66,14 @@ describe('a full disk', () => {
     mounted = null
   })
 
-  function mountSmall(at: string): boolean {
+  /** Mounts a small one there; where that is not permitted, says so and skips the test. */
+  function mountSmall(at: string, skip: () => void): void {
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', at], { stdio: 'ignore' })
       mounted = at
-      return true
     } catch {
-      return false
+      console.warn('not run: a small file system could not be mounted here (this wants root)')
+      skip()
     }
   }
 
@@ -81,13 +93,10 @@ describe('a full disk', () => {
     }
   }
 
-  test('is answered 503, loses nothing, and is over as soon as there is room', async (context) => {
+  test('that is full is answered 503, loses nothing, and is over as soon as there is room', async (context) => {
     const place = join(folder, 'small')
     await mkdir(place)
-    if (!mountSmall(place)) {
-      console.warn('not run: a small file system could not be mounted here (this wants root)')
-      context.skip()
-    }
+    mountSmall(place, context.skip)
     const dataDir = join(place, 'data')
     await mkdir(dataDir)
     service = await startService({ dataDir, apps: APPS })
@@ -113,15 +122,36 @@ describe('a full disk', () => {
     expectAccepted(await post(service, single('ak_plain'), key), 1, true)
     expect((await service.stop()).code).toBe(0)
   })
+
+  test('that is read-only is a clear error at start', async (context) => {
+    const place = join(folder, 'small')
+    await mkdir(place)
+    mountSmall(place, context.skip)
+    const dataDir = join(place, 'data')
+    await mkdir(dataDir)
+    await writeApps(join(dataDir, 'apps.json'), APPS)
+    execFileSync('mount', ['-o', 'remount,ro', place])
+    const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: dataDir }
+    const result = await runCommand(['serve'], env, folder)
+    expect(result.code).toBe(1)
+    expect(result.output).toContain(dataDir)
+    expect(result.output).not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
+  })
 })
 
 test('at its cap the journal takes no more, and tells so', async () => {
   service = await startService({ dataDir: folder, apps: APPS, env: { SLUICE_JOURNAL_MAX_MB: '2' } })
-  const accepted = await fill(service, 100_000, 100)
+  await roomInMinute(8)
+  const key = { 'Idempotency-Key': randomUUID() }
+  const accepted = [expectAccepted(await post(service, batch('ak_plain', 3), key), 3)]
+  accepted.push(...(await fill(service, 100_000, 100)))
+  const left = figures(await post(service, single('ak_plain', { type: 'x' }))).remaining
+  expect(left, 'a 503 costs nothing').toBe(PER_MINUTE - 3 - (accepted.length - 1))
   expect(accepted.length).toBeGreaterThan(5)
   const bytes = journalFiles(folder).reduce((sum, file) => sum + statSync(file).size, 0)
   expect(bytes).toBeLessThanOrEqual(2 * 1024 * 1024)
   expectRefused(await post(service, bodyOfSize('ak_plain', 400_000)), 503, 'service_overloaded')
+  expectAccepted(await post(service, single('ak_plain'), key), 3, true)
   expectStoredOnce(folder, accepted)
   await service.kill()
   service = await startService({ dataDir: folder, env: { SLUICE_JOURNAL_MAX_MB: '20' } })

@@ -31,7 +31,10 @@ interface Address {
   readonly port: number
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 256 })
+/** Shorter than the service's own, so that no request meets a connection that is just being closed. */
+const IDLE_TIMEOUT_MS = 4_000
+
+const agent = new Agent({ keepAlive: true, maxSockets: 256, timeout: IDLE_TIMEOUT_MS })
 
 function parseObject(text: string): Record<string, unknown> {
   try {

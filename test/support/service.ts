@@ -10,6 +10,8 @@ import { join, resolve } from 'node:path'
 const MAIN = resolve(import.meta.dirname, '../../dist/main.js')
 const START_TIMEOUT_MS = 20_000
 const EXIT_TIMEOUT_MS = 40_000
+/** `SLUICE_TEST_DECODER=simdjson` holds the other decoder to the same tests. */
+const DECODER = process.env['SLUICE_TEST_DECODER']
 
 export interface AppRecord {
   readonly app_key: string
@@ -141,6 +143,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     HOST: '127.0.0.1',
     SLUICE_ADMIN_PORT: '0',
     SLUICE_DATA_DIR: options.dataDir,
+    ...(DECODER ? { SLUICE_DECODER: DECODER } : {}),
     ...options.env,
   }
   const running = launch(['serve'], env, options.dataDir)

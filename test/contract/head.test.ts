@@ -1,0 +1,44 @@
+// HEAD has no body to carry an error: its headers say all.
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Answer, expectAccepted, expectRefused, expectSound, post, single } from '../support/client.ts'
+import { head, openRaw } from '../support/raw-http.ts'
+import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+
+let folder: string
+let service: Service
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  service = await startService({ dataDir: folder, apps: [appRecord('plain')] })
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+test('HEAD gets the headers of a 405 and no body', async () => {
+  const raw = await openRaw(service.port)
+  raw.write(head([], 'HEAD /api/v1/events HTTP/1.1'))
+  const answer = (await raw.readAnswer({ head: true })) as Answer
+  expect(answer.status).toBe(405)
+  expect(answer.headers['allow']).toBe('POST')
+  expectSound(answer)
+  raw.write(head([], 'GET /api/v1/events HTTP/1.1'))
+  expectRefused((await raw.readAnswer()) as Answer, 405, 'method_not_allowed')
+  raw.close()
+})
+
+test('HEAD of another path gets the headers of a 404', async () => {
+  const raw = await openRaw(service.port)
+  raw.write(head([], 'HEAD /elsewhere HTTP/1.1'))
+  const answer = (await raw.readAnswer({ head: true })) as Answer
+  expect(answer.status).toBe(404)
+  expectSound(answer)
+  raw.close()
+})
+
+test('after a HEAD the service goes on', async () => {
+  expectAccepted(await post(service, single('ak_plain')), 1)
+})

@@ -1,0 +1,67 @@
+// Every byte at the places where a table or a mask decides, since random damage meets each of them too seldom.
+
+import { expect, test } from 'vitest'
+import { bodyOf, event } from './bodies.ts'
+import { judge } from './oracle.ts'
+
+/** Judges a body once for every byte in the place of '@'; says for how many the body was taken. */
+function takenOf256(template: string): number {
+  const [head, tail] = template.split('@').map((text) => Buffer.from(text))
+  let taken = 0
+  for (let byte = 0; byte < 256; byte++) {
+    const { validation } = judge(Buffer.concat([head, Buffer.of(byte), tail]))
+    if (validation.kind === 'accepted') taken += 1
+  }
+  return taken
+}
+
+test.each([
+  ['in a string', bodyOf(event({ name: '"a@-"' })), 94],
+  ['late in a string', bodyOf(event({ name: '"abcdefgh@"' })), 94],
+  ['after a backslash', bodyOf(event({ name: '"\\@"' })), 8],
+  ['as the first digit of an escape', bodyOf(event({ name: '"\\u@000"' })), 22],
+  ['as the second digit of an escape', bodyOf(event({ name: '"\\u0@00"' })), 22],
+  ['as the third digit of an escape', bodyOf(event({ name: '"\\u00@0"' })), 22],
+  ['as the fourth digit of an escape', bodyOf(event({ name: '"\\u000@"' })), 22],
+  ['between tokens', bodyOf(event()).replace('"events":', '"events":@'), 4],
+  ['before the body', `@${bodyOf()}`, 4],
+  ['after the body', `${bodyOf()}@`, 4],
+  ['as a value', bodyOf(event({ properties: '{"a":@}' })), 10],
+  ['after a zero', bodyOf(event({ properties: '{"a":0@}' })), 4],
+  ['after a digit', bodyOf(event({ properties: '{"a":1@}' })), 14],
+  ['after a point', bodyOf(event({ properties: '{"a":1.@}' })), 10],
+  ['after an exponent', bodyOf(event({ properties: '{"a":1e@}' })), 10],
+  ['before a digit', bodyOf(event({ properties: '{"a":@1}' })), 14],
+])('every byte %s is judged as JSON.parse does', (_place, template, taken) => {
+  expect(takenOf256(template)).toBe(taken)
+})
+
+test('two surrogate escapes are one character only where they are a pair', () => {
+  const escapes = [
+    'd7ff',
+    'd800',
+    'D8FF',
+    'd9ab',
+    'dAff',
+    'daff',
+    'dBff',
+    'dbff',
+    'dc00',
+    'DC00',
+    'dDff',
+    'dfff',
+    'DFFF',
+    'e000',
+    '0041',
+  ]
+  let pairs = 0
+  for (const first of escapes) {
+    for (const second of escapes) {
+      const isPair = JSON.parse(`"\\u${first}\\u${second}"`).codePointAt(0) > 0xffff
+      const { validation } = judge(Buffer.from(bodyOf(event({ name: `"\\u${first}\\u${second}${'a'.repeat(199)}"` }))))
+      expect(validation.kind).toBe(isPair ? 'accepted' : 'refused')
+      if (isPair) pairs += 1
+    }
+  }
+  expect(pairs).toBe(7 * 5)
+})

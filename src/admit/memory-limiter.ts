@@ -175,7 +175,7 @@ class CountingLimiter implements MemoryLimiter {
         ? counts.cycles
         : [this.#cycleNow(counts, app?.billingAnchorMs ?? null)]
     for (const count of [counts.minute, counts.day, ...cycles]) {
-      if (count.startMs <= receivedAtMs && receivedAtMs < count.endMs) count.used += cost
+      if (count.startMs <= receivedAtMs) count.used += cost
     }
   }
 

@@ -227,6 +227,7 @@ describe('a dump', () => {
     limiter.settle(anApp(), 500, NOON_MS + 4000 * DAY_MS)
     const restored = createMemoryLimiter()
     restored.restore(limiter.dump(), NOON_MS)
+    expect(restored.dump().apps).toMatchObject([{ minuteUsed: 0, dayUsed: 0, cycles: [] }])
     expect(restored.take(anApp(), 500, NOON_MS)).toBe('taken')
     expect(restored.standing(anApp(), NOON_MS).minute.endsAtMs).toBe(NOON_MS + MINUTE_MS)
   })

@@ -67,10 +67,16 @@ export function compileSchema(clock) {
   })
   ajv.addKeyword({
     keyword: 'shortValue',
+    errors: false,
     validate: (/** @type {unknown} */ _schema, /** @type {unknown} */ value) => {
-      const written = typeof value === 'string' ? value : JSON.stringify(value)
-      return written.length <= MAX_VALUE_CHARACTERS || Array.from(written).length <= MAX_VALUE_CHARACTERS
+      if (typeof value === 'string') return isShort(value)
+      return typeof value !== 'object' || value === null || isShort(JSON.stringify(value))
     },
   })
   return ajv.compile(BODY)
+}
+
+/** @param {string} text */
+function isShort(text) {
+  return text.length <= MAX_VALUE_CHARACTERS || Array.from(text).length <= MAX_VALUE_CHARACTERS
 }

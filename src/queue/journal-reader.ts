@@ -118,7 +118,10 @@ class SegmentReader {
     await this.#handle.close()
   }
 
-  /** A write that failed is cut back, at times behind a line that was read here already: begin anew at a line's start. */
+  /**
+   * A write that failed is cut back, at times behind a line that was read here already: begin anew at a line's start.
+   * The writer waits a second after a cut, ten times as long as the reader between two looks, so that it is seen.
+   */
   async #steadyOffset(): Promise<void> {
     if (this.#offset === 0 || this.#isWithinLongLine) return
     const { size } = await this.#handle.stat()

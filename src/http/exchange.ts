@@ -36,8 +36,13 @@ export class Exchange {
     response.cork(() => {
       // All header lines go in one call: each call into uWebSockets.js costs as much as writing them all.
       response.writeStatus(answer.status).writeHeader('Content-Type', `application/json${answer.headers}`)
-      if (this.head.method === 'HEAD') response.endWithoutBody(Buffer.byteLength(answer.body), thenClose)
-      else response.end(answer.body, thenClose)
+      if (this.head.method !== 'HEAD') {
+        response.end(answer.body, thenClose)
+        return
+      }
+      // Told by its own argument of a length, the library would go on to wait for that many bytes.
+      response.writeHeader('Content-Length', String(Buffer.byteLength(answer.body)))
+      response.endWithoutBody(undefined, thenClose)
     })
   }
 }

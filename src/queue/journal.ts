@@ -22,7 +22,7 @@ const HOUR_MS = 3_600_000
 const MIN_KEEP_MS = 600_000
 
 /** Runs `task` again and again; returns what stops it. */
-export type Repeat = (task: () => void, intervalMs: number) => () => void
+type Repeat = (task: () => void, intervalMs: number) => () => void
 
 export interface JournalOptions {
   readonly directory: string

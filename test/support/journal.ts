@@ -58,7 +58,7 @@ export async function readNaively(directory: string, allowTorn = false): Promise
   return lines.map((line) => JSON.parse(line) as StoredRecord)
 }
 
-export function codedError(code: string): NodeJS.ErrnoException {
+function codedError(code: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: injected`), { code })
 }
 

@@ -2,13 +2,13 @@
 // service that is running takes it up by itself.
 
 import { randomBytes } from 'node:crypto'
-import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { writeAppRecords } from '../admit/apps-file.ts'
 import { type AppRecord, readApp } from '../admit/app-record.ts'
 import { PLANS } from '../admit/plans.ts'
 import { readConfig } from '../config.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
+import { makeFolder } from '../lib/folder.ts'
 import { withEditLock } from './edit-lock.ts'
 import { appsFileOf, missingAppsFile, readRecords } from './data-folder.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from './shell.ts'
@@ -120,7 +120,11 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
 async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {
   const config = readConfig(shell.env)
   const path = appsFileOf(config)
-  await makeFolder(dirname(path))
+  try {
+    makeFolder(dirname(path))
+  } catch (error) {
+    throw new StartError(`cannot make the folder of ${path}: ${errorMessage(error)}`)
+  }
   await withEditLock(path, async () => {
     const records = missingAppsFile(config) ? [] : readRecords(path)
     const changed = checked(change(records))
@@ -130,14 +134,6 @@ async function edit(shell: Shell, change: (records: readonly Draft[]) => readonl
       throw new StartError(`cannot write ${path}: ${errorMessage(error)}`)
     }
   })
-}
-
-async function makeFolder(folder: string): Promise<void> {
-  try {
-    await mkdir(folder, { recursive: true })
-  } catch (error) {
-    throw new StartError(`cannot make the folder ${folder}: ${errorMessage(error)}`)
-  }
 }
 
 /** Replaces one record, or drops it where `change` gives null. */

@@ -10,7 +10,7 @@ import { startAdmin } from './http/admin.ts'
 import { Inflater } from './http/inflate.ts'
 import { type Server, startServer } from './http/server.ts'
 import { Ingest, MAX_BODY_BYTES } from './ingest.ts'
-import type { Clock } from './lib/clock.ts'
+import { type Clock, createIsoTime } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
 import { createFreshBatchIds } from './lib/ids.ts'
 import { packageVersion } from './lib/version.ts'
@@ -67,6 +67,7 @@ export async function startSluice(config: Config, { log, clock }: { log: Log; cl
         metrics,
         nowMs: clock,
         freshBatchId: createFreshBatchIds(randomFillSync),
+        isoTime: createIsoTime(),
         onFault: (error) => log.error({ err: error }, 'a request was answered 503: a stage failed'),
       },
       (slot) => pool.submit(slot),

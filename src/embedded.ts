@@ -57,7 +57,7 @@ export async function openEmbeddedStores(
     for (const close of opened.reverse()) await close()
   }
   try {
-    const apps = await openApps(config, log, metrics)
+    const apps = openApps(config, log, metrics)
     opened.push(() => apps.stop())
     const limiter = createMemoryLimiter()
     const deduplicator = createMemoryDeduplicator({ maxKeys: config.maxKeys })
@@ -139,11 +139,11 @@ function makeDataDirectory(directory: string): void {
 }
 
 /** A file that the operator named must be there; the one of a first start is made, with one app to try things out. */
-async function openApps(config: Config, log: Log, metrics: Metrics): Promise<AppStore> {
+function openApps(config: Config, log: Log, metrics: Metrics): AppStore {
   const path = config.appsFile
   if (path === null) throw new StartError('SLUICE_APPS_FILE: no app file')
   if (!existsSync(path) && !config.appsFileNamed) {
-    await writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))
+    writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))
     log.info({ path }, 'made an app file with a demo app')
   }
   return openAppsFile({

@@ -6,7 +6,7 @@ import { subscriptionRefusal } from './admit/app-record.ts'
 import type { Deduplicator } from './admit/deduplicator.ts'
 import type { Limiter, LimitRefusal } from './admit/limiter.ts'
 import { trialView } from './admit/memory-limiter.ts'
-import { FIELD, type Validation } from './decode/decoded.ts'
+import type { Validation } from './decode/decoded.ts'
 import type { DecodePool } from './decode/pool.ts'
 import type { Exchange } from './http/exchange.ts'
 import { contentEncodingOf, isJsonMediaType, type RequestHead } from './http/head.ts'
@@ -16,10 +16,10 @@ import type { Metrics } from './observe/metrics.ts'
 import { answerTo, type Outcome, overloaded, refused } from './outcome.ts'
 import type { EventQueue, Settlement } from './queue/queue.ts'
 import { recordLine } from './queue/record.ts'
-import { HEADROOM_BYTES } from './ring/layout.ts'
+import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn } from './ring/decoded-body.ts'
 import type { Ring } from './ring/ring.ts'
 
-export const EVENTS_PATH = '/api/v1/events'
+const EVENTS_PATH = '/api/v1/events'
 
 /** Largest body, before and after decoding (specification, "Limits"). */
 export const MAX_BODY_BYTES = 524_288
@@ -34,6 +34,8 @@ export interface IngestParts {
   readonly metrics: Metrics
   readonly nowMs: () => number
   readonly freshBatchId: (nowMs: number) => string
+  /** ISO 8601 text of a time in Unix ms. */
+  readonly isoTime: (timeMs: number) => string
   /** A stage threw: a fault of ours, which the client sees as a 503. */
   readonly onFault: (error: unknown) => void
 }
@@ -60,15 +62,13 @@ export class Ingest {
   /** Whose body lies in each slot. */
   readonly #inSlot: (Exchange | null)[]
   #inFlight = 0
-  #receivedAtMs = 0
-  #receivedAt = ''
   /** Set when the service stops: every answer then ends its connection. */
   closing = false
 
   constructor(parts: IngestParts, submit: DecodePool['submit']) {
     this.#parts = parts
     this.#submit = submit
-    this.#inSlot = new Array<Exchange | null>(parts.ring.slots).fill(null)
+    this.#inSlot = Array.from({ length: parts.ring.slots }, () => null)
   }
 
   /** Requests without an outcome yet. */
@@ -198,7 +198,7 @@ export class Ingest {
     const decodedAtMs = performance.now()
     metrics.stageSeconds.parse.observe((decodedAtMs - exchange.bodyAtMs) / 1000)
 
-    const appKey = validation === null ? this.#appKeyInPlace(ticket.slot) : validation.appKey
+    const appKey = validation === null ? appKeyIn(this.#parts.ring, ticket.slot) : validation.appKey
     if (appKey === null) return this.#refuse(ticket, violation(validation))
 
     const lookup = appKey.startsWith('ak_') ? apps.find(appKey) : 'unknown'
@@ -225,7 +225,8 @@ export class Ingest {
 
     if (validation?.kind === 'refused') return this.#refuse(ticket, violation(validation))
 
-    ticket.events = this.#eventsIn(ticket.slot)
+    const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
+    ticket.events = track + screen + revenue
     const cost = Math.max(1, ticket.events)
     const asked = limiter.take(app, cost, nowMs)
     const taken = asked instanceof Promise ? await asked : asked
@@ -243,23 +244,13 @@ export class Ingest {
   #publish(ticket: Ticket, app: App, keyed: boolean, extras: string | null): void {
     const { ring, queue } = this.#parts
     const { slot, batchId } = ticket
-    const at = ring.decodedAt(slot)
-    const start = ring.offset(slot)
-    const line = recordLine(
-      ring.bytes,
-      {
-        from: start - HEADROOM_BYTES,
-        eventsStart: start + ring.words[at + FIELD.eventsStart],
-        eventsEnd: start + ring.words[at + FIELD.eventsEnd],
-      },
-      {
-        batchId,
-        appId: app.appId,
-        receivedAt: this.#isoTime(ticket.takenAtMs),
-        sdkVersion: this.#sdkVersionAsSent(slot),
-        extras,
-      },
-    )
+    const line = recordLine(ring.bytes, recordPlaceIn(ring, slot), {
+      batchId,
+      appId: app.appId,
+      receivedAt: this.#parts.isoTime(ticket.takenAtMs),
+      sdkVersion: sdkVersionIn(ring, slot),
+      extras,
+    })
     ticket.publishedAtMs = performance.now()
     queue.publish({ line, batchId, appId: app.appId, keyed }, (settlement) => {
       try {
@@ -282,10 +273,10 @@ export class Ingest {
         limiter.settle(app, ticket.cost, ticket.takenAtMs)
         ticket.cost = 0
         this.#confirm(ticket, nowMs)
-        const at = ring.decodedAt(ticket.slot)
-        metrics.events.track += ring.words[at + FIELD.track]
-        metrics.events.screen += ring.words[at + FIELD.screen]
-        metrics.events.revenue += ring.words[at + FIELD.revenue]
+        const { track, screen, revenue } = eventsIn(ring, ticket.slot)
+        metrics.events.track += track
+        metrics.events.screen += screen
+        metrics.events.revenue += revenue
         metrics.batchEvents.observe(ticket.events)
         this.#finish(ticket, { kind: 'accepted', events: ticket.events, batchId: ticket.batchId })
         return
@@ -301,7 +292,6 @@ export class Ingest {
         this.#refuse(ticket, overloaded())
         return
     }
-    throw new Error(`the queue said ${settlement satisfies never}`)
   }
 
   #confirm(ticket: Ticket, nowMs: number): void {
@@ -367,41 +357,6 @@ export class Ingest {
     metrics.requestSeconds.observe((performance.now() - exchange.startedAtMs) / 1000)
     const view = app === null ? trialView(nowMs) : limiter.view(app, nowMs)
     exchange.send(answerTo(outcome, view), this.closing || Number.isNaN(exchange.head.contentLengthBytes))
-  }
-
-  #appKeyInPlace(slot: number): string {
-    const { ring } = this.#parts
-    const at = ring.decodedAt(slot)
-    const start = ring.offset(slot)
-    return ring.bytes.toString(
-      'latin1',
-      start + ring.words[at + FIELD.appKeyStart],
-      start + ring.words[at + FIELD.appKeyEnd],
-    )
-  }
-
-  #sdkVersionAsSent(slot: number): string {
-    const { ring } = this.#parts
-    const at = ring.decodedAt(slot)
-    const end = ring.words[at + FIELD.sdkVersionEnd]
-    if (end === 0) return ''
-    const start = ring.offset(slot)
-    return ring.bytes.toString('utf8', start + ring.words[at + FIELD.sdkVersionStart], start + end)
-  }
-
-  #eventsIn(slot: number): number {
-    const { words } = this.#parts.ring
-    const at = this.#parts.ring.decodedAt(slot)
-    return words[at + FIELD.track] + words[at + FIELD.screen] + words[at + FIELD.revenue]
-  }
-
-  /** ISO text of a time; the last one is kept, since many requests share a millisecond. */
-  #isoTime(timeMs: number): string {
-    if (timeMs !== this.#receivedAtMs) {
-      this.#receivedAtMs = timeMs
-      this.#receivedAt = new Date(timeMs).toISOString()
-    }
-    return this.#receivedAt
   }
 }
 

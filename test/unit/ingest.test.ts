@@ -7,6 +7,7 @@ import { Exchange } from '../../src/http/exchange.ts'
 import type { RequestHead } from '../../src/http/head.ts'
 import { Inflater } from '../../src/http/inflate.ts'
 import { Ingest, MAX_BODY_BYTES } from '../../src/ingest.ts'
+import { createIsoTime } from '../../src/lib/clock.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
@@ -80,6 +81,7 @@ class Stage {
         inflater: new Inflater(MAX_BODY_BYTES),
         metrics: this.metrics,
         nowMs: () => NOW_MS,
+        isoTime: createIsoTime(),
         freshBatchId: () => '0190a1b2-0000-7000-8000-000000000001',
         onFault: (error) => this.faults.push(error),
         apps: {

@@ -1,0 +1,46 @@
+// Reads what a pool thread wrote into a slot's words, and the parts of the body that they point at.
+
+import { FIELD } from '../decode/decoded.ts'
+import { HEADROOM_BYTES } from './layout.ts'
+import type { Ring } from './ring.ts'
+
+/** Valid only for a body that was accepted, and until its record is made: that is written over what is read here. */
+export function appKeyIn(ring: Ring, slot: number): string {
+  const at = ring.decodedAt(slot)
+  const start = ring.offset(slot)
+  return ring.bytes.toString(
+    'latin1',
+    start + ring.words[at + FIELD.appKeyStart],
+    start + ring.words[at + FIELD.appKeyEnd],
+  )
+}
+
+/** JSON text, quotes included; empty where the request named none. */
+export function sdkVersionIn(ring: Ring, slot: number): string {
+  const at = ring.decodedAt(slot)
+  const end = ring.words[at + FIELD.sdkVersionEnd]
+  if (end === 0) return ''
+  const start = ring.offset(slot)
+  return ring.bytes.toString('utf8', start + ring.words[at + FIELD.sdkVersionStart], start + end)
+}
+
+/** How many events of each type. */
+export function eventsIn(ring: Ring, slot: number): { track: number; screen: number; revenue: number } {
+  const at = ring.decodedAt(slot)
+  return {
+    track: ring.words[at + FIELD.track],
+    screen: ring.words[at + FIELD.screen],
+    revenue: ring.words[at + FIELD.revenue],
+  }
+}
+
+/** Where in the ring the events lie, and from where on a record may be written around them. */
+export function recordPlaceIn(ring: Ring, slot: number): { from: number; eventsStart: number; eventsEnd: number } {
+  const at = ring.decodedAt(slot)
+  const start = ring.offset(slot)
+  return {
+    from: start - HEADROOM_BYTES,
+    eventsStart: start + ring.words[at + FIELD.eventsStart],
+    eventsEnd: start + ring.words[at + FIELD.eventsEnd],
+  }
+}

@@ -27,8 +27,8 @@ describe('the first start, with no settings', () => {
     const service = await startService({ dataDir: place })
     const curl = /^\s*(curl (?:.*\\\n)*.*)$/m.exec(service.output())?.[1] ?? ''
     expect(curl, service.output()).toContain(`:${service.port}/api/v1/events`)
-    const apps = JSON.parse(readFileSync(join(place, 'apps.json'), 'utf8')) as { apps: { app_key: string }[] }
-    const key = String(apps.apps[0]?.app_key)
+    const apps = JSON.parse(readFileSync(join(place, 'apps.json'), 'utf8')) as { apps: [{ app_key: string }] }
+    const key = apps.apps[0].app_key
     expect(key).toMatch(/^ak_/)
     expect(service.output()).toContain(key)
     const { stdout } = await promisify(execFile)('bash', ['-c', curl])
@@ -59,7 +59,7 @@ describe('beside a running service', () => {
     folder = await makeFolder()
     const apps = [
       appRecord('one'),
-      appRecord('two', { events_per_minute: 50 }),
+      appRecord('two', { events_per_minute: 55 }),
       appRecord('gone', { subscription: 'canceled' }),
     ]
     service = await startService({ dataDir: folder, apps })
@@ -162,6 +162,15 @@ describe('beside a running service', () => {
       expect((await explain(single('ak_one'), '--app-key', 'ak_gone')).output).toContain('subscription_inactive')
     })
 
+    test('says what is left of the limits', async () => {
+      await roomInMinute(10)
+      const { limit, remaining } = figures(await post(service, single('ak_two')))
+      const { output } = await explain(single('ak_two'), '--json')
+      expect(output).toContain(String(limit))
+      // The running service writes its counters to the journal, so that another process knows them.
+      expect(output).toMatch(new RegExp(`\\b(${remaining}|${limit - remaining})\\b`))
+    })
+
     test('of a missing file is a clear error', async () => {
       const result = await runCommand(['explain', join(folder, 'nothing.json')], env, folder)
       expect(result.code).not.toBe(0)
@@ -170,11 +179,93 @@ describe('beside a running service', () => {
     })
   })
 
+  describe('explain and the service', () => {
+    const bodies: Record<string, () => string> = {
+      'a good body': () => single('ak_one'),
+      'no app_key': () => '{"events":[]}',
+      'app_key twice': () => '{"app_key":"ak_one","app_key":"ak_one","events":[]}',
+      'too many events': () => batch('ak_one', 101),
+      'a repeated member': () => '{"app_key":"ak_one","events":[],"events":[]}',
+      'a batch over the limit': () => batch('ak_two', 60),
+    }
+    for (const [claim, body] of Object.entries(bodies)) {
+      test(`agree on ${claim}`, async () => {
+        const answer = await post(service, body())
+        const file = join(folder, 'agree.json')
+        await writeFile(file, body())
+        const result = await runCommand(['explain', '--json', file], env, folder)
+        expect(() => JSON.parse(result.stdout) as unknown).not.toThrow()
+        expect(result.code).toBe(answer.status === 202 ? 0 : 1)
+        expect(result.stdout).toContain(answer.status === 202 ? 'accepted' : answer.json['error'])
+      })
+    }
+  })
+
   describe('apps', () => {
+    const apps = (...args: string[]): Promise<{ code: number | null; stdout: string; output: string }> =>
+      runCommand(['apps', ...args], env, folder)
+    const answers = (key: string, status: number): Promise<void> =>
+      eventually(`${key} is answered ${status}`, async () => (await post(service, single(key))).status === status)
+
     test('lists what is in the file', async () => {
-      const result = await runCommand(['apps', 'list'], env, folder)
-      expect(result.code, result.output).toBe(0)
+      const result = await apps('list')
+      expect(result.code).toBe(0)
       for (const id of ['one', 'two', 'gone']) expect(result.stdout).toContain(id)
+    })
+
+    test('adds, changes, rotates and removes an app, and a running service follows', async () => {
+      const added = await apps('add', '--app-id', 'shop', '--plan', '100k')
+      expect(added.code).toBe(0)
+      const key = /ak_\w+/.exec(added.stdout)?.[0] ?? ''
+      await answers(key, 202)
+      expect((await apps('set', 'shop', '--plan', '1m')).code).toBe(0)
+      await eventually(
+        'the new plan is in force',
+        async () => figures(await post(service, single(key))).limit === 5_000,
+      )
+      expect((await apps('set', 'shop', '--subscription', 'paused')).code).toBe(0)
+      await answers(key, 402)
+      expect((await apps('set', 'shop', '--subscription', 'active')).code).toBe(0)
+      const rotated = await apps('rotate', 'shop')
+      const next = /ak_\w+/.exec(rotated.stdout)?.[0] ?? ''
+      expect(next).not.toBe(key)
+      await answers(next, 202)
+      await answers(key, 401)
+      expect((await apps('remove', 'shop')).code).toBe(0)
+      await answers(next, 401)
+    })
+
+    test('refuses what does not fit, and leaves the file as it was', async () => {
+      const before = readFileSync(service.appsFile, 'utf8')
+      for (const args of [
+        ['add', '--app-id', 'one', '--plan', '1m'],
+        ['add', '--app-id', 'a.b', '--plan', '1m'],
+        ['add', '--app-id', 'new', '--plan', '7m'],
+        ['add', '--app-id', 'new', '--plan', '1m', '--app-key', 'ak_one'],
+        ['add', '--app-id', 'new', '--plan', '1m', '--app-key', 'nokey'],
+        ['set', 'one', '--subscription', 'gone'],
+        ['set', 'nobody', '--plan', '1m'],
+        ['remove', 'nobody'],
+        ['rotate', 'nobody'],
+      ]) {
+        const result = await apps(...args)
+        expect(`${args.join(' ')}: ${result.code === 0}`).toBe(`${args.join(' ')}: false`)
+      }
+      expect(readFileSync(service.appsFile, 'utf8')).toBe(before)
+      expectAccepted(await post(service, single('ak_one')), 1)
+    })
+  })
+
+  describe('check', () => {
+    test('is well beside a running service, and fails on a folder that is none', async () => {
+      const ports = { PORT: '0', SLUICE_ADMIN_PORT: '0' }
+      const well = await runCommand(['check'], { ...env, ...ports }, folder)
+      expect(`${well.code}: ${well.output}`).toMatch(/^0: /)
+      const file = join(folder, 'a-file')
+      await writeFile(file, 'x')
+      const ill = await runCommand(['check'], { SLUICE_DATA_DIR: file, ...ports }, folder)
+      expect(ill.code).toBe(1)
+      expectAccepted(await post(service, single('ak_one')), 1)
     })
   })
 

@@ -26,7 +26,7 @@ async function store(body: string, count: number, headers: Record<string, string
   const batchId = expectAccepted(await post(service, body, headers), count)
   const found = readJournal(folder).filter((record) => record.batch_id === batchId)
   expect(found.length, 'stored once').toBe(1)
-  return found[0] as StoredRecord
+  return found[0]
 }
 
 const NOW = new Date().toISOString()

@@ -8,6 +8,7 @@ import {
   expectAccepted,
   expectRefused,
   expectSound,
+  get,
   MARK,
   post,
   single,
@@ -148,7 +149,7 @@ describe('what HTTP does not allow is refused, and nothing of it is queued', () 
   for (const claim of ['two lengths that differ', 'two lengths that agree'] as const) {
     test(`${claim} are answered with 400`, async () => {
       const raw = await openRaw(service.port)
-      raw.write(String(cases[claim]))
+      raw.write(cases[claim])
       expect((await raw.readAnswer())?.status).toBe(400)
       raw.close()
     })
@@ -265,4 +266,11 @@ describe('connections', () => {
     expectAccepted((await raw.readAnswer()) as Answer, 1)
     await Promise.race([ended, sleep(5_000).then(() => expect.fail('the connection stayed open'))])
   })
+})
+
+test('after all of it nothing is left in hand', async () => {
+  const text = (await get(service.adminPort, '/metrics')).text
+  expect(text).toMatch(/^sluice_ring_requests 0$/m)
+  expect(text).toMatch(/^sluice_ring_used_bytes 0$/m)
+  expect(text).toMatch(/^sluice_parser_queue 0$/m)
 })

@@ -42,7 +42,7 @@ const OPERATION = DOCUMENT.paths['/api/v1/events'].post
 const AT = '#/paths/~1api~1v1~1events/post'
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
-ajv.addSchema(DOCUMENT as object, 'openapi')
+ajv.addSchema(DOCUMENT, 'openapi')
 
 function faults(pointer: string, value: unknown): unknown[] {
   const validate = ajv.getSchema(`openapi${pointer}`)
@@ -166,7 +166,9 @@ describe('the examples of the document', () => {
   for (const [name, { value }] of Object.entries(OPERATION.requestBody.content['application/json'].examples)) {
     test(`${name}: fits its schema, and is accepted once its time is now`, async () => {
       expect(faults('#/components/schemas/Batch', value)).toEqual([])
-      const events = (value['events'] as object[]).map((one) => ({ ...one, timestamp: new Date().toISOString() }))
+      const events = (value['events'] as object[]).map((one) =>
+        Object.assign(one, { timestamp: new Date().toISOString() }),
+      )
       const answer = await post(service, JSON.stringify({ ...value, app_key: 'ak_plain', events }))
       expect(answer.status).toBe(202)
       expectDocumented(answer)

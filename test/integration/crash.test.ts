@@ -18,6 +18,9 @@ import {
 
 const ROUNDS = Number(process.env['SLUICE_TEST_CRASH_ROUNDS'] ?? 5)
 const SEED = Number(process.env['SLUICE_TEST_SEED'] ?? Date.now() % 1_000_000)
+/** In a long run every so many rounds one lasts longer than the time between two snapshots of the counters. */
+const SNAPSHOT_ROUNDS = 20
+const SNAPSHOT_MS = 30_000
 const CONNECTIONS = 12
 const MONTH = 1_000_000_000
 const APP = { events_per_minute: 1_000_000_000, events_per_month: MONTH, plan: 'trial' }
@@ -70,7 +73,7 @@ function note(ledger: Ledger, sent: Sent, batchId: string): void {
 }
 
 /** One connection that sends without pause until the service is gone. */
-async function load(port: number, next: () => number, ledger: Ledger): Promise<void> {
+async function load(port: number, next: () => number, ledger: Ledger, pauseMs: number): Promise<void> {
   const connection = await openRaw(port)
   for (;;) {
     const keyed = next() < 0.6
@@ -81,6 +84,7 @@ async function load(port: number, next: () => number, ledger: Ledger): Promise<v
     const answer = await connection.readAnswer()
     if (!answer) break
     note(ledger, sent, expectAccepted(answer, sent.events))
+    if (pauseMs > 0) await sleep(pauseMs)
   }
   connection.close()
 }
@@ -102,8 +106,9 @@ test(
     for (let round = 0; round < ROUNDS; round++) {
       service = await startService({ dataDir: folder, apps: [appRecord('crash', APP)] })
       await retry(ledger)
-      const loads = Array.from({ length: CONNECTIONS }, () => load(service.port, next, ledger))
-      await sleep(30 + next() * 600)
+      const isLong = round % SNAPSHOT_ROUNDS === SNAPSHOT_ROUNDS - 1
+      const loads = Array.from({ length: CONNECTIONS }, () => load(service.port, next, ledger, isLong ? 10 : 0))
+      await sleep((isLong ? SNAPSHOT_MS : 30) + next() * 600)
       await service.kill()
       await Promise.all(loads)
     }
@@ -131,5 +136,5 @@ test(
     expectRefused(await post(service, batch('ak_crash', 6)), 429, 'monthly_limit_exceeded')
     expectAccepted(await post(service, batch('ak_crash', 5)), 5)
   },
-  60_000 + ROUNDS * 10_000,
+  60_000 + ROUNDS * 12_000,
 )

@@ -174,7 +174,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     pid: child.pid ?? 0,
     dataDir: options.dataDir,
     appsFile,
-    output: running.output,
+    output: () => running.output(),
     exited,
     signal: (name) => void child.kill(name),
     stop: () => {
@@ -227,8 +227,8 @@ export function startCommand(
   return {
     pid: running.child.pid ?? 0,
     exited: running.exited,
-    output: running.output,
-    stdout: running.stdout,
+    output: () => running.output(),
+    stdout: () => running.stdout(),
     kill: () => void running.child.kill('SIGKILL'),
   }
 }

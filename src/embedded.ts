@@ -1,8 +1,8 @@
 // One machine's stores: everything that Redis and NATS do for a cluster, done here by a folder. Opens them in the
 // order in which they rely on each other, brings back what the last process knew, and keeps snapshots of it.
 
-import { existsSync, mkdirSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import type { App, AppStore } from './admit/app.ts'
 import { demoAppRecords, openAppsFile, writeAppRecords } from './admit/apps-file.ts'
 import type { Deduplicator } from './admit/deduplicator.ts'
@@ -12,6 +12,7 @@ import { createMemoryLimiter } from './admit/memory-limiter.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
+import { makeFolder } from './lib/folder.ts'
 import { acquireLock } from './lib/lock.ts'
 import type { Log } from './observe/log.ts'
 import type { Metrics } from './observe/metrics.ts'
@@ -60,7 +61,7 @@ export async function openEmbeddedStores(
     const apps = openApps(config, log, metrics)
     opened.push(() => apps.stop())
     const limiter = createMemoryLimiter()
-    const deduplicator = createMemoryDeduplicator({ maxKeys: config.maxKeys })
+    const deduplicator = createMemoryDeduplicator({ maxKeys: config.maxKeys, seed: randomBytes(4).readUInt32LE() })
     const appsById = new Map(Array.from(apps.all(), (app) => [app.appId, app]))
     const recovery = await recover({
       dataDirectory,
@@ -132,7 +133,7 @@ export async function openEmbeddedStores(
 
 function makeDataDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o750 })
+    makeFolder(directory, 0o750)
   } catch (error) {
     throw new StartError(`SLUICE_DATA_DIR: cannot make ${directory}: ${errorMessage(error)}`)
   }

@@ -24,8 +24,8 @@ import { writeSnapshot } from './queue/snapshot.ts'
 
 /** Between snapshots: what a start reads of the journal at the most, besides the last 300 s of keys. */
 const SNAPSHOT_INTERVAL_MS = 30_000
-/** One shard of the remembered keys a turn: all are swept in about a minute. */
-const SWEEP_INTERVAL_MS = 250
+/** Between sweeps of keys whose 300 s are over. */
+const SWEEP_INTERVAL_MS = 1000
 const HOUR_MS = 3_600_000
 
 export interface Stores {
@@ -63,11 +63,12 @@ export async function openEmbeddedStores(
     const limiter = createMemoryLimiter()
     const deduplicator = createMemoryDeduplicator({ maxKeys: config.maxKeys, seed: randomBytes(4).readUInt32LE() })
     const appsById = new Map(Array.from(apps.all(), (app) => [app.appId, app]))
+    const startedAtMs = clock()
     const recovery = await recover({
       dataDirectory,
-      nowMs: clock(),
+      nowMs: startedAtMs,
       onSnapshot: (usage) => {
-        if (usage !== null) limiter.restore(usage, clock())
+        if (usage !== null) limiter.restore(usage, startedAtMs)
       },
       onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(appsById.get(appId), appId, cost, receivedAtMs),
       onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),

@@ -9,6 +9,10 @@ import { cycleAt, PLANS } from './plans.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
+/** A clock that steps back by this or more was wrong before. */
+const STEP_BACK_BELIEVED_MS = 60_000
+/** How long after such a step something may still land that was taken before it. */
+const STEP_BACK_FORGIVEN_MS = 60_000
 /** Cycles counted side by side for an app whose anchor keeps changing; one more drops the oldest. */
 const MAX_CYCLES_PER_APP = 4
 
@@ -53,11 +57,12 @@ interface AppCounts {
 }
 
 /**
- * Time only goes forward here: windows follow the newest time that any call has shown. When the clock steps back, a
- * window that was left stays closed, and what is taken counts in the newest one until the clock has caught up. What
+ * Time goes forward here: windows follow the newest time that any call has shown. When the clock steps back a little,
+ * a window that was left stays closed, and what is taken counts in the newest one until the clock has caught up. What
  * is taken at a time before the window it counts in is held to be durable at once, and is not given back: later it
- * could not be told from what an earlier window took. So a step back may cost an app a part of one window, and
- * never lets it have more.
+ * could not be told from what an earlier window took. So a small step back may cost an app a part of one window, and
+ * never lets it have more. A large one says that the clock was wrong before: it is believed, or apps would wait in one
+ * minute until the clock has caught up.
  *
  * A changed plan or override holds from the next take. A changed anchor opens a cycle with nothing spent, beside the
  * one that ran; going back to the old anchor while its cycle runs finds what was spent in it.
@@ -71,6 +76,8 @@ class CountingLimiter implements MemoryLimiter {
   #newestMs = 0
   #minuteStartMs = 0
   #dayStartMs = 0
+  /** Until then, what lands may have been taken before the clock was set back, in a window that was dropped. */
+  #forgivenUntilMs = 0
 
   take(app: App, cost: number, nowMs: number): 'taken' | LimitRefusal {
     if (!(cost >= 1)) throw new Error(`a request cannot cost ${cost}`)
@@ -181,7 +188,12 @@ class CountingLimiter implements MemoryLimiter {
 
   /** Takes note of the time a call was made at. */
   #see(nowMs: number): void {
-    if (nowMs <= this.#newestMs) return
+    if (nowMs <= this.#newestMs) {
+      if (nowMs > this.#newestMs - STEP_BACK_BELIEVED_MS) return
+      this.#forgivenUntilMs = nowMs + STEP_BACK_FORGIVEN_MS
+      this.#turnTo(nowMs)
+      return
+    }
     if (nowMs < this.#minuteStartMs + MINUTE_MS) this.#newestMs = nowMs
     else this.#turnTo(nowMs)
   }
@@ -208,7 +220,7 @@ class CountingLimiter implements MemoryLimiter {
   /** The running cycle. It is worked out anew only where the last one is over or the anchor has changed. */
   #cycleNow(counts: AppCounts, anchorMs: number | null): Count {
     const last = counts.cycles[0]
-    if (last !== undefined && counts.anchorMs === anchorMs && this.#newestMs < last.endMs) return last
+    if (last !== undefined && counts.anchorMs === anchorMs && holds(last, this.#newestMs)) return last
     const { startMs, endMs } = cycleAt(anchorMs, this.#newestMs)
     const running = counts.cycles.filter((cycle) => cycle.endMs > this.#newestMs)
     const cycle = findCycle(running, startMs, endMs) ?? newCount(startMs, endMs, 0)
@@ -222,15 +234,16 @@ class CountingLimiter implements MemoryLimiter {
     const counts = this.#countsOfApp.get(app.appId)
     if (counts === undefined) return
     const { minute, day, cycles } = counts
-    if (takenAtMs >= minute.startMs) land(minute, cost, givenBack)
-    if (takenAtMs >= day.startMs) land(day, cost, givenBack)
+    const isForgiven = this.#newestMs < this.#forgivenUntilMs
+    if (holds(minute, takenAtMs)) land(minute, cost, givenBack, isForgiven)
+    if (holds(day, takenAtMs)) land(day, cost, givenBack, isForgiven)
     let cycle: Count | undefined = cycles[0]
     if (counts.anchorMs !== app.billingAnchorMs || cycle === undefined || takenAtMs < cycle.startMs) {
       // Rare: the cycle has turned, or the anchor has changed, while the request was in flight.
       const { startMs, endMs } = cycleAt(app.billingAnchorMs, takenAtMs)
       cycle = findCycle(cycles, startMs, endMs)
     }
-    if (cycle !== undefined) land(cycle, cost, givenBack)
+    if (cycle !== undefined) land(cycle, cost, givenBack, isForgiven)
   }
 }
 
@@ -263,8 +276,15 @@ function spend(count: Count, cost: number, takenAtMs: number): void {
   if (takenAtMs >= count.startMs) count.pending += cost
 }
 
-function land(count: Count, cost: number, givenBack: number): void {
-  if (count.pending < cost) throw new Error(`${cost} landed of ${count.pending} in flight`)
+function holds(count: Count, timeMs: number): boolean {
+  return count.startMs <= timeMs && timeMs < count.endMs
+}
+
+function land(count: Count, cost: number, givenBack: number, isForgiven: boolean): void {
+  if (count.pending < cost) {
+    if (isForgiven) return
+    throw new Error(`${cost} landed of ${count.pending} in flight`)
+  }
   count.pending -= cost
   count.used -= givenBack
 }

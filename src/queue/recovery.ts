@@ -144,17 +144,19 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   let keys = 0
   let keysFrom: JournalPosition | null = null
   const visit: VisitRecord = (record, segment, offset) => {
+    // A clock that was ahead when the record was written must not pull windows and keys ahead now.
+    const receivedAtMs = Math.min(record.receivedAtMs, options.nowMs)
     const isCovered =
       covered !== null && (segment < covered.segment || (segment === covered.segment && offset < covered.offset))
     if (!isCovered) {
       counted += 1
-      options.onUsage(record.appId, Math.max(1, record.events), record.receivedAtMs)
+      options.onUsage(record.appId, Math.max(1, record.events), receivedAtMs)
     }
-    if (record.receivedAtMs <= oldestKeyMs) return
+    if (receivedAtMs < oldestKeyMs) return
     keysFrom ??= { segment, offset }
     if (!record.keyed) return
     keys += 1
-    options.onKey(record.batchId, record.events, record.receivedAtMs)
+    options.onKey(record.batchId, record.events, receivedAtMs)
   }
   const from = snapshot === null ? null : earlier(snapshot.keysFrom, snapshot.position)
   const { end, ...result } = await readRecords(journalDirectory(options.dataDirectory), from, visit, options.onCorrupt)

@@ -101,8 +101,36 @@ describe('a clock that steps back', () => {
     expect(limiter.take(app, 10, midnightMs - 1)).toBe('taken')
     expect(limiter.take(app, 10, midnightMs)).toBe('taken')
     expect(limiter.take(app, 1, midnightMs - 1)).toBe('monthly_limit_exceeded')
-    expect(limiter.take(app, 1, midnightMs - 40 * DAY_MS)).toBe('monthly_limit_exceeded')
+    expect(limiter.take(app, 1, midnightMs - 59_999)).toBe('monthly_limit_exceeded')
     expect(limiter.view(app, midnightMs - 1)).toMatchObject({ remaining: 0, resetUnixSeconds: midnightMs / 1000 + 60 })
+  })
+
+  it('by a minute or more is believed: apps do not wait in one window until it has caught up', () => {
+    const limiter = createMemoryLimiter()
+    const app = anApp({ eventsPerMinute: 10 })
+    expect(limiter.take(app, 10, NOON_MS + DAY_MS)).toBe('taken')
+    expect(limiter.take(app, 10, NOON_MS)).toBe('taken')
+    expect(limiter.take(app, 1, NOON_MS)).toBe('rate_limit_exceeded')
+    expect(limiter.take(app, 10, NOON_MS + 60_000)).toBe('taken')
+  })
+
+  it('by a minute or more keeps the count of the month', () => {
+    const limiter = createMemoryLimiter()
+    const app = anApp({ eventsPerMonth: 10 })
+    expect(limiter.take(app, 10, NOON_MS + DAY_MS)).toBe('taken')
+    expect(limiter.take(app, 1, NOON_MS)).toBe('monthly_limit_exceeded')
+  })
+
+  it('lets requests that were in flight land, whichever window they were taken in', () => {
+    const limiter = createMemoryLimiter()
+    const app = anApp()
+    limiter.take(app, 5, NOON_MS)
+    limiter.take(app, 3, NOON_MS + DAY_MS)
+    limiter.take(app, 1, NOON_MS)
+    limiter.settle(app, 5, NOON_MS)
+    limiter.giveBack(app, 3, NOON_MS + DAY_MS, NOON_MS)
+    limiter.settle(app, 1, NOON_MS)
+    expect(limiter.standing(app, NOON_MS).minute.used).toBeGreaterThanOrEqual(1)
   })
 
   it('leaves what is taken meanwhile spent in the newest window, and the count in flight whole', () => {

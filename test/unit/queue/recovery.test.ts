@@ -43,8 +43,8 @@ async function writeSegments(dataDirectory: string, segments: Uint8Array[][]): P
   return positions
 }
 
-const old = { receivedAtMs: NOW_MS - 300_000 }
-const young = { receivedAtMs: NOW_MS - 299_999 }
+const old = { receivedAtMs: NOW_MS - 300_001 }
+const young = { receivedAtMs: NOW_MS - 300_000 }
 
 describe('recovery', () => {
   it('of a folder that does not exist finds nothing', () =>

@@ -55,6 +55,11 @@ function pointerOf(value: unknown, fallback: string): string {
   return (value as { $ref?: string }).$ref ?? fallback
 }
 
+function examplesOf(response: Documented): unknown[] {
+  const { example, examples } = response.content['application/json']
+  return examples ? Object.values(examples).map((one) => one.value) : [example]
+}
+
 const PAST = new Date(Date.now() - 1000).toISOString()
 const APPS = [
   appRecord('plain'),
@@ -129,6 +134,8 @@ describe('a real answer fits the document', () => {
       const outcome = answer.json['error'] ?? (answer.json['deduplicated'] ? 'deduplicated' : answer.json['status'])
       expect(`${answer.status} ${String(outcome)}`).toBe(claim)
       expectDocumented(answer)
+      // Messages of 400 name a member or a place, so that each is its own.
+      if (answer.status >= 401) expect(examplesOf(OPERATION.responses[answer.status])).toContainEqual(answer.json)
     })
   }
 
@@ -154,8 +161,7 @@ test('every documented status and error code has been provoked, and no other', (
 describe('the examples of the document', () => {
   test('of answers fit their schemas', () => {
     for (const [status, response] of Object.entries(OPERATION.responses)) {
-      const { example, examples } = response.content['application/json']
-      const values = examples ? Object.values(examples).map((one) => one.value) : [example]
+      const values = examplesOf(response)
       expect(values.length).toBeGreaterThan(0)
       for (const value of values) {
         expect(faults(`${AT}/responses/${status}/content/application~1json/schema`, value)).toEqual([])

@@ -150,11 +150,7 @@ export class Ingest {
       this.#end(exchange, this.#noRoom(), null)
       return
     }
-    let offset = ring.offset(slot)
-    for (const piece of pieces) {
-      ring.bytes.set(piece, offset)
-      offset += piece.length
-    }
+    ring.fill(slot, pieces)
     ring.commit(slot)
     metrics.bodyBytes.observe(lengthBytes)
     this.#inSlot[slot] = exchange

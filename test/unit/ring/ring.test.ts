@@ -78,6 +78,17 @@ describe('the ring', () => {
     )
   })
 
+  it.each([0, 1, 4095, 4096, 20_000])('holds a body of pieces up to %i bytes as it came', (length) => {
+    const ring = new Ring(256 * KIB)
+    const pieces = [length, 7, length].map((bytes, n) => Buffer.alloc(bytes, n + 1))
+    const slot = ring.claim(2 * length + 7)
+    const beyond = ring.offset(slot) + ring.length(slot)
+    ring.fill(slot, pieces)
+    expect(ring.bytes.subarray(ring.offset(slot), beyond)).toEqual(Buffer.concat(pieces))
+    expect(ring.bytes.subarray(beyond).every((byte) => byte === 0)).toBe(true)
+    expect(ring.bytes.subarray(0, ring.offset(slot)).every((byte) => byte === 0)).toBe(true)
+  })
+
   it('hands slots out one behind the other, so that a run of them is a first and a count', () => {
     const ring = new Ring(64 * KIB)
     for (let round = 0; round < 100; round++) {

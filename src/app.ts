@@ -59,7 +59,7 @@ export async function startSluice(config: Config, { log, clock }: { log: Log; cl
     const ingest = new Ingest(
       {
         ring,
-        inflater: new Inflater(MAX_BODY_BYTES),
+        inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: config.ringBytes / GATHERING_SHARE }),
         apps: stores.apps,
         deduplicator: stores.deduplicator,
         limiter: stores.limiter,

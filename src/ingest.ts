@@ -115,9 +115,16 @@ export class Ingest {
 
   async #inflate(exchange: Exchange, encoding: 'gzip' | 'deflate' | 'br', body: Buffer): Promise<void> {
     const decoded = await this.#parts.inflater.inflate(encoding, body)
-    if (decoded === 'too large') this.bodyTooLarge(exchange)
-    else if (decoded !== 'corrupt') this.#enter(exchange, [decoded], decoded.length)
-    else this.#end(exchange, refused('invalid_json', `the body cannot be decoded as ${encoding}`), null)
+    switch (decoded) {
+      case 'too large':
+        return this.bodyTooLarge(exchange)
+      case 'busy':
+        return this.#end(exchange, this.#noRoom(), null)
+      case 'corrupt':
+        return this.#end(exchange, refused('invalid_json', `body: cannot be decoded as ${encoding}`), null)
+      default:
+        return this.#enter(exchange, [decoded], decoded.length)
+    }
   }
 
   /** More arrived, or unfolded, than a body may have. */

@@ -40,9 +40,9 @@ export class Exchange {
         response.end(answer.body, thenClose)
         return
       }
-      // Told by its own argument of a length, the library would go on to wait for that many bytes.
-      response.writeHeader('Content-Length', String(Buffer.byteLength(answer.body)))
-      response.endWithoutBody(undefined, thenClose)
+      // Given a length as its argument, the library would go on to wait for that many bytes.
+      if (thenClose) response.writeHeader('Connection', 'close')
+      response.writeHeader('Content-Length', String(Buffer.byteLength(answer.body))).endWithoutBody()
     })
   }
 }

@@ -12,22 +12,25 @@ type Decoder = (
   done: (error: NodeJS.ErrnoException | null, decoded: Buffer) => void,
 ) => void
 
+export type NotInflated = 'too large' | 'corrupt' | 'busy'
+
 export class Inflater {
   readonly #capBytes: number
+  readonly #maxWaitingBytes: number
   readonly #waiting: (() => void)[] = []
+  #waitingBytes = 0
   #running = 0
 
-  constructor(capBytes: number) {
-    this.#capBytes = capBytes
+  constructor(options: { capBytes: number; maxWaitingBytes: number }) {
+    this.#capBytes = options.capBytes
+    this.#maxWaitingBytes = options.maxWaitingBytes
   }
 
-  /** The decoded body, or why there is none. Its caller bounds how many bodies wait here, by their bytes. */
-  async inflate(
-    encoding: Exclude<ContentEncoding, 'identity'>,
-    body: Buffer,
-  ): Promise<Buffer | 'too large' | 'corrupt'> {
-    if (this.#running === MAX_CONCURRENT) await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    else this.#running++
+  /** The decoded body, or why there is none. Busy: too much waits for its turn already. */
+  async inflate(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Promise<Buffer | NotInflated> {
+    if (this.#running < MAX_CONCURRENT) this.#running++
+    else if (this.#waitingBytes + body.length > this.#maxWaitingBytes) return 'busy'
+    else await this.#turn(body.length)
     try {
       return await run(decoderOf(encoding, body), body, this.#capBytes)
     } finally {
@@ -36,9 +39,16 @@ export class Inflater {
       else next()
     }
   }
+
+  /** Resolves when a decoder is handed on to this body. */
+  async #turn(lengthBytes: number): Promise<void> {
+    this.#waitingBytes += lengthBytes
+    await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    this.#waitingBytes -= lengthBytes
+  }
 }
 
-function run(decoder: Decoder, body: Buffer, capBytes: number): Promise<Buffer | 'too large' | 'corrupt'> {
+function run(decoder: Decoder, body: Buffer, capBytes: number): Promise<Buffer | NotInflated> {
   return new Promise((resolve) => {
     decoder(body, { maxOutputLength: capBytes }, (error, decoded) => {
       if (error === null) resolve(decoded)

@@ -3,7 +3,7 @@
 import uWS, { type HttpResponse } from 'uWebSockets.js'
 import { type Ingest, MAX_BODY_BYTES } from '../ingest.ts'
 import { Exchange } from './exchange.ts'
-import { Gathering } from './gathering.ts'
+import { Gathering, type PartialBody } from './gathering.ts'
 import { readHead } from './head.ts'
 import { listen } from './listen.ts'
 
@@ -53,29 +53,28 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 }
 
 function receive(response: HttpResponse, exchange: Exchange, ingest: Ingest, gathering: Gathering): void {
-  let partial: ReturnType<Gathering['begin']> | null = null
-  let whole = false
+  let partial: PartialBody | null = null
+  let isWhole = false
   response.onAborted(() => {
     if (partial !== null) gathering.forget(partial)
     if (exchange.isOver) return
-    if (whole) exchange.abandon()
+    if (isWhole) exchange.abandon()
     else ingest.clientLeft(exchange)
   })
-  response.onData((piece, isLast) => {
+  response.onData((chunk, isLast) => {
     if (exchange.isOver) return
-    const lengthBytes = (partial?.lengthBytes ?? 0) + piece.byteLength
+    const piece = new Uint8Array(chunk)
+    const lengthBytes = (partial?.lengthBytes ?? 0) + piece.length
     if (lengthBytes > MAX_BODY_BYTES) {
-      if (partial !== null) gathering.forget(partial)
       ingest.bodyTooLarge(exchange)
     } else if (!isLast) {
       partial ??= gathering.begin(() => ingest.bodyEvicted(exchange))
       gathering.add(partial, piece)
+      return
     } else {
-      whole = true
-      const pieces: Uint8Array[] = partial?.pieces ?? []
-      pieces.push(new Uint8Array(piece))
-      if (partial !== null) gathering.forget(partial)
-      ingest.body(exchange, pieces, lengthBytes)
+      isWhole = true
+      ingest.body(exchange, partial === null ? [piece] : [...gathering.pieces(partial), piece], lengthBytes)
     }
+    if (partial !== null) gathering.forget(partial)
   })
 }

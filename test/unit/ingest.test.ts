@@ -78,7 +78,7 @@ class Stage {
     this.ingest = new Ingest(
       {
         ring: this.ring,
-        inflater: new Inflater(MAX_BODY_BYTES),
+        inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: MAX_BODY_BYTES }),
         metrics: this.metrics,
         nowMs: () => NOW_MS,
         isoTime: createIsoTime(),

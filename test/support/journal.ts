@@ -74,6 +74,7 @@ export class FailingDisk implements Disk {
   diesAt: number | null = null
   appends = 0
   #handle: FileHandle | null = null
+  #isDead = false
   /** Holds every append until it is called. */
   held: (() => void)[] | null = null
 
@@ -87,6 +88,8 @@ export class FailingDisk implements Disk {
   }
 
   #append(...[handle, lines, done]: Parameters<Disk['append']>): void {
+    // What a journal still had planned when its process was killed.
+    if (this.#isDead) return
     const all = Buffer.concat(lines)
     this.#handle = handle
     if (this.diesAt !== null) {
@@ -107,6 +110,7 @@ export class FailingDisk implements Disk {
 
   /** As the kernel does for a dead process. */
   async closeAll(): Promise<void> {
+    this.#isDead = true
     await this.#handle?.close()
   }
 

@@ -168,6 +168,8 @@ class Life {
     for (let index = 0; index < count; index += 1) {
       this.#journal?.publish(makeRecord({ events: 2, keyed: true, receivedAtMs: this.#nowMs }), () => {})
     }
+    // The journal writes once this turn of the loop is over; the kill comes in that write.
+    await new Promise((resolve) => setImmediate(resolve))
     await this.#disk.closeAll()
     this.#journal = null
   }

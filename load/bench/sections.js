@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LOAD_CORE, memoryMb, run } from './processes.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startRaw, startService } from './servers.js'
-import { runWrk, writeBodies } from './wrk.js'
+import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
 const SEED = 20_261_121
 const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
@@ -77,7 +77,7 @@ export async function throughput(options) {
       ),
     ]
   })
-  const title = `Throughput: one core, embedded queue, 64 connections, beside uWebSockets.js that drops the body; medians of ${rounds}`
+  const title = `Throughput: one core, embedded queue, ${CONNECTIONS} connections, beside uWebSockets.js that drops the body; medians of ${rounds}`
   return { numbers: results, text: table(title, head, rows, options) }
 }
 

@@ -9,7 +9,7 @@ import { createRng, uniformBody, variedBody } from '../payloads.js'
 import { LOAD_CORE, cpuSeconds, run } from './processes.js'
 import { APP_KEY } from './servers.js'
 
-const CONNECTIONS = 64
+export const CONNECTIONS = 256
 const SCRIPT = fileURLToPath(new URL('requests.lua', import.meta.url))
 const HOW_TO_INSTALL = 'wrk is not installed: apt-get install wrk (Debian, Ubuntu), brew install wrk (macOS)'
 /** Enough bodies that no cache of the processor holds all of them, little enough that wrk does. */

@@ -1,0 +1,37 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+
+const checkout = new URL('../..', import.meta.url).pathname
+
+it('npm start with no settings but a place serves, and its printed curl line gets a 202', async () => {
+  const place = mkdtempSync(join(tmpdir(), 'sluice-start-'))
+  const npm = spawn('npm', ['start'], {
+    cwd: checkout,
+    env: { ...process.env, SLUICE_DATA_DIR: join(place, 'data'), PORT: '0', SLUICE_ADMIN_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    // A group of its own, so that the signal below reaches the service as a terminal's would.
+    detached: true,
+  })
+  try {
+    const curl = await new Promise<string>((resolve, reject) => {
+      let output = ''
+      npm.stdout.on('data', (chunk: Buffer) => {
+        output += chunk.toString()
+        const line = /^curl .*\n/m.exec(output)
+        if (line !== null && output.includes('"msg":"listening"')) resolve(line[0])
+      })
+      npm.on('exit', (code) => reject(new Error(`npm start ended with ${code}:\n${output}`)))
+    })
+    const answer = execFileSync('sh', ['-c', curl], { encoding: 'utf8' })
+    expect(answer).toMatch(/^HTTP\/1\.1 202 /)
+    expect(answer).toContain('{"status":"accepted","events":1}')
+  } finally {
+    const ended = new Promise((resolve) => npm.on('exit', resolve))
+    if (npm.pid !== undefined && npm.exitCode === null) process.kill(-npm.pid, 'SIGTERM')
+    await ended
+    rmSync(place, { recursive: true, force: true })
+  }
+})

@@ -23,7 +23,7 @@ const GATHERING_SHARE = 4
 /** A connection that has been silent for so long during the drain has nothing on its way to us. */
 const DRAIN_QUIET_MS = 500
 const DRAIN_POLL_MS = 10
-/** Left of the deadline for flushing the queue and writing the last snapshot. */
+/** Left of the deadline for flushing the queue and writing the last snapshot: so much, or half of a short one. */
 const FLUSH_RESERVE_MS = 2000
 
 export interface Sluice {
@@ -106,8 +106,9 @@ export async function startSluice(config: Config, { log, clock }: { log: Log; cl
       stop: async () => {
         ready = false
         draining = true
-        const deadlineMs = clock() + config.shutdownMs
-        await drain(server, ingest, { delayMs: config.drainDelayMs, deadlineMs, clock })
+        // By a clock that nobody sets.
+        const deadlineMs = performance.now() + config.shutdownMs
+        await drain(server, ingest, { delayMs: config.drainDelayMs, deadlineMs })
         await pool.stop()
         await stores.stop()
         admin.stop()
@@ -123,17 +124,18 @@ export async function startSluice(config: Config, { log, clock }: { log: Log; cl
 async function drain(
   server: Server,
   ingest: Ingest,
-  { delayMs, deadlineMs, clock }: { delayMs: number; deadlineMs: number; clock: Clock },
+  { delayMs, deadlineMs }: { delayMs: number; deadlineMs: number },
 ): Promise<void> {
   await sleep(delayMs)
   server.stopListening()
   ingest.closing = true
-  let quietSinceMs = clock()
+  const closeAtMs = deadlineMs - Math.min(FLUSH_RESERVE_MS, (deadlineMs - performance.now()) / 2)
+  let quietSinceMs = performance.now()
   let received = ingest.received
-  while (server.connections > 0 && clock() < deadlineMs - FLUSH_RESERVE_MS) {
-    if (ingest.inFlight > 0 || ingest.received !== received) quietSinceMs = clock()
+  while (server.connections > 0 && performance.now() < closeAtMs) {
+    if (ingest.inFlight > 0 || ingest.received !== received) quietSinceMs = performance.now()
     received = ingest.received
-    if (clock() - quietSinceMs >= DRAIN_QUIET_MS) break
+    if (performance.now() - quietSinceMs >= DRAIN_QUIET_MS) break
     await sleep(DRAIN_POLL_MS)
   }
   server.close()

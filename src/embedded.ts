@@ -8,7 +8,6 @@ import { demoAppRecords, openAppsFile, writeAppRecords } from './admit/apps-file
 import type { Deduplicator } from './admit/deduplicator.ts'
 import type { Limiter } from './admit/limiter.ts'
 import { createMemoryDeduplicator } from './admit/memory-deduplicator.ts'
-import { createMemoryLimiter } from './admit/memory-limiter.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
@@ -18,14 +17,16 @@ import type { Log } from './observe/log.ts'
 import type { Metrics } from './observe/metrics.ts'
 import { openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
-import { recover } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
 import { writeSnapshot } from './queue/snapshot.ts'
+import { recoverLimiter } from './recovered.ts'
 
 /** Between snapshots: what a start reads of the journal at the most, besides the last 300 s of keys. */
 const SNAPSHOT_INTERVAL_MS = 30_000
 /** Between sweeps of keys whose 300 s are over. */
 const SWEEP_INTERVAL_MS = 1000
+/** A spoilt journal may hold any number of them. */
+const MAX_CORRUPT_LINES_LOGGED = 10
 const HOUR_MS = 3_600_000
 
 export interface Stores {
@@ -43,10 +44,17 @@ export interface Stores {
   stop(): Promise<void>
 }
 
+export interface StoresContext {
+  readonly log: Log
+  readonly clock: Clock
+  readonly metrics: Metrics
+  readonly snapshotIntervalMs?: number
+}
+
 /** Throws a StartError that says what to mend. */
 export async function openEmbeddedStores(
   config: Config,
-  { log, clock, metrics }: { log: Log; clock: Clock; metrics: Metrics },
+  { log, clock, metrics, snapshotIntervalMs = SNAPSHOT_INTERVAL_MS }: StoresContext,
 ): Promise<Stores> {
   const { dataDirectory } = config
   makeDataDirectory(dataDirectory)
@@ -60,21 +68,21 @@ export async function openEmbeddedStores(
   try {
     const apps = openApps(config, log, metrics)
     opened.push(() => apps.stop())
-    const limiter = createMemoryLimiter()
     const deduplicator = createMemoryDeduplicator({ maxKeys: config.maxKeys, seed: randomBytes(4).readUInt32LE() })
-    const appsById = new Map(Array.from(apps.all(), (app) => [app.appId, app]))
-    const startedAtMs = clock()
-    const recovery = await recover({
+    let corruptLines = 0
+    const { limiter, recovery } = await recoverLimiter({
       dataDirectory,
-      nowMs: startedAtMs,
-      onSnapshot: (usage) => {
-        if (usage !== null) limiter.restore(usage, startedAtMs)
-      },
-      onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(appsById.get(appId), appId, cost, receivedAtMs),
+      nowMs: clock(),
+      apps: apps.all(),
       onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
-      onCorrupt: (path, offset) => log.error({ path, offset }, 'a line of the journal is not a record; it is left out'),
+      onCorrupt: (path, offset) => {
+        if (++corruptLines > MAX_CORRUPT_LINES_LOGGED) return
+        log.error({ path, offset }, 'a line of the journal is not a record; it is left out')
+      },
     })
-    if (recovery.snapshotProblem !== null) log.warn({ problem: recovery.snapshotProblem }, 'the snapshot was not used')
+    if (corruptLines > 0) log.error({ lines: corruptLines }, 'lines of the journal were left out')
+    if (recovery.snapshotProblem !== null)
+      log.warn({ problem: recovery.snapshotProblem }, 'snapshot.json was not used; the whole journal was read instead')
     const journal = await openJournal({
       directory: journalDirectory(dataDirectory),
       maxBytes: config.journalMaxBytes,
@@ -103,7 +111,7 @@ export async function openEmbeddedStores(
           'the snapshot was not written; the next start reads more of the journal',
         )
       })
-    }, SNAPSHOT_INTERVAL_MS)
+    }, snapshotIntervalMs)
     snapshotTimer.unref()
     const sweepTimer = setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
     sweepTimer.unref()

@@ -5,7 +5,7 @@ import type { App, AppLookup, AppStore } from './admit/app.ts'
 import { subscriptionRefusal } from './admit/app-record.ts'
 import type { Deduplicator } from './admit/deduplicator.ts'
 import type { Limiter, LimitRefusal } from './admit/limiter.ts'
-import { trialView } from './admit/memory-limiter.ts'
+import { trialView } from './admit/plans.ts'
 import type { Validation } from './decode/decoded.ts'
 import type { DecodePool } from './decode/pool.ts'
 import type { Exchange } from './http/exchange.ts'
@@ -93,8 +93,8 @@ export class Ingest {
 
   #screen(head: RequestHead): Outcome | null {
     const lengthBytes = head.contentLengthBytes ?? 0
-    // Two lengths may hide a second request in the first one's body: the connection ends with this answer.
-    if (Number.isNaN(lengthBytes)) return refused('validation_failed', 'Content-Length: must appear once')
+    // Before all else, and the connection ends with this answer: what follows on it may be anything.
+    if (head.framingFault !== null) return refused('validation_failed', head.framingFault)
     if (head.path !== EVENTS_PATH) return refused('not_found')
     if (head.method !== 'POST') return refused('method_not_allowed')
     if (!this.#parts.ring.hasRoomFor(Math.min(lengthBytes, MAX_BODY_BYTES))) return this.#noRoom()
@@ -121,6 +121,7 @@ export class Ingest {
       case 'busy':
         return this.#end(exchange, this.#noRoom(), null)
       case 'corrupt':
+        if (this.#refusesKey(exchange)) return
         return this.#end(exchange, refused('invalid_json', `body: cannot be decoded as ${encoding}`), null)
       default:
         return this.#enter(exchange, [decoded], decoded.length)
@@ -146,11 +147,7 @@ export class Ingest {
 
   /** Into the ring, and on to the pool. */
   #enter(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
-    const { idempotencyKey } = exchange.head
-    if (idempotencyKey !== null && !isUuid(idempotencyKey)) {
-      this.#end(exchange, refused('validation_failed', 'Idempotency-Key: must be a UUID'), null)
-      return
-    }
+    if (this.#refusesKey(exchange)) return
     const { ring, metrics } = this.#parts
     const slot = ring.claim(lengthBytes)
     if (slot < 0) {
@@ -162,6 +159,14 @@ export class Ingest {
     metrics.bodyBytes.observe(lengthBytes)
     this.#inSlot[slot] = exchange
     this.#submit(slot)
+  }
+
+  /** The key comes after the body's size and before its grammar. */
+  #refusesKey(exchange: Exchange): boolean {
+    const { idempotencyKey } = exchange.head
+    if (idempotencyKey === null || isUuid(idempotencyKey)) return false
+    this.#end(exchange, refused('validation_failed', 'Idempotency-Key: must be a UUID'), null)
+    return true
   }
 
   /** The pool is done with a slot. `validation` null: accepted, and the slot's words say it all. */
@@ -273,9 +278,11 @@ export class Ingest {
     }
     switch (settlement) {
       case 'durable': {
-        limiter.settle(app, ticket.cost, ticket.takenAtMs)
+        // What is stored keeps its key and its cost, whatever throws from here on.
+        const { cost } = ticket
         ticket.cost = 0
         this.#confirm(ticket, nowMs)
+        limiter.settle(app, cost, ticket.takenAtMs)
         const { track, screen, revenue } = eventsIn(ring, ticket.slot)
         metrics.events.track += track
         metrics.events.screen += screen
@@ -299,8 +306,8 @@ export class Ingest {
 
   #confirm(ticket: Ticket, nowMs: number): void {
     if (!ticket.claimed) return
-    this.#parts.deduplicator.confirm(ticket.batchId, ticket.events, nowMs)
     ticket.claimed = false
+    this.#parts.deduplicator.confirm(ticket.batchId, ticket.events, nowMs)
   }
 
   #replay(ticket: Ticket, events: number): void {
@@ -328,21 +335,26 @@ export class Ingest {
   /** Ends a request that costs nothing: what it holds goes back. */
   #refuse(ticket: Ticket, outcome: Outcome): void {
     const { deduplicator, limiter } = this.#parts
-    if (ticket.cost > 0 && ticket.app !== null) {
-      limiter.giveBack(ticket.app, ticket.cost, ticket.takenAtMs, this.#parts.nowMs())
-      ticket.cost = 0
-    }
-    if (ticket.claimed) {
-      ticket.claimed = false
-      deduplicator.release(ticket.batchId)
-    }
+    const { app, cost } = ticket
+    ticket.cost = 0
+    if (cost > 0 && app !== null) limiter.giveBack(app, cost, ticket.takenAtMs, this.#parts.nowMs())
+    const { claimed } = ticket
+    ticket.claimed = false
+    if (claimed) deduplicator.release(ticket.batchId)
     this.#finish(ticket, outcome)
   }
 
   /** A stage threw. The request still ends, once; whatever else it did is for the log. */
   #fault(ticket: Ticket, error: unknown): void {
     this.#parts.onFault(error)
-    if (!ticket.over) this.#refuse(ticket, overloaded())
+    // Those who take things back may throw as well; each is asked once.
+    while (!ticket.over) {
+      try {
+        this.#refuse(ticket, overloaded())
+      } catch (again) {
+        this.#parts.onFault(again)
+      }
+    }
   }
 
   #finish(ticket: Ticket, outcome: Outcome): void {
@@ -359,7 +371,7 @@ export class Ingest {
     metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
     metrics.requestSeconds.observe((performance.now() - exchange.startedAtMs) / 1000)
     const view = app === null ? trialView(nowMs) : limiter.view(app, nowMs)
-    exchange.send(answerTo(outcome, view), this.closing || Number.isNaN(exchange.head.contentLengthBytes))
+    exchange.send(answerTo(outcome, view), this.closing || exchange.head.framingFault !== null)
   }
 }
 

@@ -3,6 +3,7 @@
 
 import {
   closeSync,
+  constants,
   fchmodSync,
   fchownSync,
   fstatSync,
@@ -146,7 +147,8 @@ export function demoAppRecords(keySuffix: string): AppRecord[] {
 function readFile(path: string): ReadApps {
   let text: string
   try {
-    const file = openSync(path, 'r')
+    // Without O_NONBLOCK the open of a named pipe would wait for its writer, and the whole process with it.
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
     try {
       const found = fstatSync(file)
       if (!found.isFile()) return { kind: 'mistakes', mistakes: ['not a file'] }
@@ -160,11 +162,19 @@ function readFile(path: string): ReadApps {
   } catch (error) {
     return { kind: 'mistakes', mistakes: [(error as Error).message] }
   }
+  let document: unknown
   try {
-    return readApps(JSON.parse(text))
+    document = JSON.parse(text)
   } catch (error) {
-    return { kind: 'mistakes', mistakes: [`not JSON: ${(error as Error).message}`] }
+    return { kind: 'mistakes', mistakes: [`not JSON${placeOf(error as Error)}`] }
   }
+  return readApps(document)
+}
+
+/** Where JSON.parse stopped, where it says so. The rest of its message quotes the file, keys of apps included. */
+function placeOf(error: Error): string {
+  const place = / at position \d+/.exec(error.message)
+  return place === null ? '' : `:${place[0]}`
 }
 
 function mapOf(apps: readonly App[]): Map<string, App> {

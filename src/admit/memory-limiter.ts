@@ -5,10 +5,8 @@ import type { RateLimitView } from '../outcome.ts'
 import type { App } from './app.ts'
 import type { Limiter, LimitRefusal, Standing } from './limiter.ts'
 import { type DumpedApp, LIMITER_DUMP_VERSION, type LimiterDump, readLimiterDump } from './limiter-dump.ts'
-import { cycleAt, PLANS } from './plans.ts'
+import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from './plans.ts'
 
-const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
 /** A clock that steps back by this or more was wrong before. */
 const STEP_BACK_BELIEVED_MS = 60_000
 /** How long after such a step something may still land that was taken before it. */
@@ -31,12 +29,6 @@ export interface MemoryLimiter extends Limiter {
    * more, it counts in the cycles the app had, or in the calendar month.
    */
   addUsage(app: App | undefined, appId: string, cost: number, receivedAtMs: number): void
-}
-
-/** The figures of an answer given before the app is known: the trial plan's, untouched. */
-export function trialView(nowMs: number): RateLimitView {
-  const limit = PLANS.trial.eventsPerMinute
-  return { limit, remaining: limit, resetUnixSeconds: (windowStartMs(nowMs, MINUTE_MS) + MINUTE_MS) / 1000 }
 }
 
 /** One window of one app. Of `used`, `pending` is in flight: neither settled nor given back. */
@@ -175,7 +167,8 @@ class CountingLimiter implements MemoryLimiter {
   }
 
   addUsage(app: App | undefined, appId: string, cost: number, receivedAtMs: number): void {
-    this.#see(receivedAtMs)
+    // Only forward: a record from before midnight must not reopen yesterday over what the dump has of today.
+    if (receivedAtMs > this.#newestMs) this.#turnTo(receivedAtMs)
     const counts = this.#countsNow(appId)
     const cycles =
       app === undefined && counts.cycles.length > 0
@@ -245,10 +238,6 @@ class CountingLimiter implements MemoryLimiter {
     }
     if (cycle !== undefined) land(cycle, cost, givenBack, isForgiven)
   }
-}
-
-function windowStartMs(timeMs: number, lengthMs: number): number {
-  return Math.floor(timeMs / lengthMs) * lengthMs
 }
 
 function newCount(startMs: number, endMs: number, used: number): Count {

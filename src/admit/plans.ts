@@ -1,5 +1,6 @@
 // What each plan allows, and where the billing cycle of an app begins and ends.
 
+import type { RateLimitView } from '../outcome.ts'
 import type { PlanName } from './app.ts'
 
 export interface Plan {
@@ -33,7 +34,8 @@ export interface Cycle {
   readonly endMs: number
 }
 
-const DAY_MS = 86_400_000
+export const MINUTE_MS = 60_000
+export const DAY_MS = 86_400_000
 /** The first of some month at 00:00 UTC: without an anchor, cycles are calendar months. */
 const CALENDAR_ANCHOR_MS = 0
 
@@ -61,4 +63,15 @@ function cycleStartMs(month: number, anchorDay: number, timeOfDayMs: number): nu
   // Day 0 of the month after is the last day of this one.
   const lastDay = new Date(Date.UTC(year, monthOfYear + 1, 0)).getUTCDate()
   return Date.UTC(year, monthOfYear, Math.min(anchorDay, lastDay)) + timeOfDayMs
+}
+
+/** Where the minute or the day begins that holds a time; both are UTC's. */
+export function windowStartMs(timeMs: number, lengthMs: number): number {
+  return Math.floor(timeMs / lengthMs) * lengthMs
+}
+
+/** The figures of an answer given before the app is known: the trial plan's, untouched. */
+export function trialView(nowMs: number): RateLimitView {
+  const limit = PLANS.trial.eventsPerMinute
+  return { limit, remaining: limit, resetUnixSeconds: (windowStartMs(nowMs, MINUTE_MS) + MINUTE_MS) / 1000 }
 }

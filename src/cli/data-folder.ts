@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs'
 import type { App } from '../admit/app.ts'
 import { type AppRecord, readApp } from '../admit/app-record.ts'
 import { readAppRecords } from '../admit/apps-file.ts'
-import { createMemoryLimiter, type MemoryLimiter } from '../admit/memory-limiter.ts'
+import type { MemoryLimiter } from '../admit/memory-limiter.ts'
 import type { Config } from '../config.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
-import { recover } from '../queue/recovery.ts'
+import { recoverLimiter } from '../recovered.ts'
 
 /** Throws a StartError where app records do not live in a file. */
 export function appsFileOf({ appsFile }: Config): string {
@@ -48,17 +48,6 @@ export async function loadCounters(
   apps: ReadonlyMap<string, App>,
   nowMs: number,
 ): Promise<MemoryLimiter> {
-  const limiter = createMemoryLimiter()
-  const appOfId = new Map([...apps.values()].map((app) => [app.appId, app]))
-  await recover({
-    dataDirectory,
-    nowMs,
-    onSnapshot: (usage) => {
-      if (usage !== null) limiter.restore(usage, nowMs)
-    },
-    onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(appOfId.get(appId), appId, cost, receivedAtMs),
-    onKey: () => {},
-    onCorrupt: () => {},
-  })
+  const { limiter } = await recoverLimiter({ dataDirectory, nowMs, apps: apps.values(), onCorrupt: () => {} })
   return limiter
 }

@@ -73,6 +73,14 @@ export class Gathering {
     body.pages.length = 0
   }
 
+  /** Ends every body on its way. */
+  evictAll(): void {
+    for (const body of this.#bodies) {
+      this.forget(body)
+      body.evicted()
+    }
+  }
+
   #takePage(): number {
     for (const oldest of this.#bodies) {
       if (this.#freePages.length > 0) break

@@ -9,8 +9,13 @@ export interface RequestHead {
   readonly contentType: string | null
   readonly contentEncoding: string | null
   readonly idempotencyKey: string | null
-  /** Declared length of the body in bytes; null where none is declared, NaN where it stands more than once. */
+  /** Declared length of the body in bytes; null where none is declared. */
   readonly contentLengthBytes: number | null
+  /**
+   * Why nobody can be sure where the body ends; null: it is plain. What follows such a request on its connection
+   * could be a part of it, or a request that somebody hid in it.
+   */
+  readonly framingFault: string | null
 }
 
 /** Valid only inside the request handler, as `request` is. */
@@ -19,6 +24,7 @@ export function readHead(request: HttpRequest): RequestHead {
   let contentEncoding: string | null = null
   let idempotencyKey: string | null = null
   let contentLengthBytes: number | null = null
+  let framingFault: string | null = null
   request.forEach((name, value) => {
     switch (name) {
       case 'content-type':
@@ -31,7 +37,15 @@ export function readHead(request: HttpRequest): RequestHead {
         idempotencyKey = idempotencyKey === null ? value : `${idempotencyKey},${value}`
         break
       case 'content-length':
-        contentLengthBytes = contentLengthBytes === null ? Number(value) : Number.NaN
+        if (contentLengthBytes !== null) framingFault = 'Content-Length: must appear once'
+        contentLengthBytes = Number(value)
+        break
+      case 'transfer-encoding':
+        if (value.toLowerCase() !== 'chunked') framingFault = 'Transfer-Encoding: must be chunked'
+        break
+      case 'trailer':
+        // The library takes trailers for the next request's head.
+        framingFault = 'Trailer: not supported'
         break
     }
   })
@@ -42,6 +56,7 @@ export function readHead(request: HttpRequest): RequestHead {
     contentEncoding,
     idempotencyKey,
     contentLengthBytes,
+    framingFault,
   }
 }
 

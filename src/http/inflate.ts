@@ -3,6 +3,9 @@
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
 import type { ContentEncoding } from './head.ts'
 
+/** What a waiting body counts for at the least: a bomb of 600 bytes takes as long to undo as a large body. */
+const MIN_WAITING_BYTES = 64 * 1024
+
 /** Decoders that run at the same time: half of libuv's default threads, so that the journal's writes find one free. */
 const MAX_CONCURRENT = 2
 
@@ -28,9 +31,10 @@ export class Inflater {
 
   /** The decoded body, or why there is none. Busy: too much waits for its turn already. */
   async inflate(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Promise<Buffer | NotInflated> {
+    const weightBytes = Math.max(body.length, MIN_WAITING_BYTES)
     if (this.#running < MAX_CONCURRENT) this.#running++
-    else if (this.#waitingBytes + body.length > this.#maxWaitingBytes) return 'busy'
-    else await this.#turn(body.length)
+    else if (this.#waitingBytes + weightBytes > this.#maxWaitingBytes) return 'busy'
+    else await this.#turn(weightBytes)
     try {
       return await run(decoderOf(encoding, body), body, this.#capBytes)
     } finally {

@@ -47,6 +47,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
     stopListening: () => uWS.us_listen_socket_close(socket),
     close: () => {
+      gathering.evictAll()
       app.close()
     },
   }

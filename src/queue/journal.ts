@@ -16,7 +16,8 @@ const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024
 /** A journal has at least so many segments before it is full, so that removing old ones frees it in steps. */
 const MIN_SEGMENTS = 8
 const RETRY_MS = 1000
-const SWEEP_MS = 60_000
+/** A folder that was removed under us is noticed, and made again, so soon. */
+const SWEEP_MS = 5_000
 const HOUR_MS = 3_600_000
 /** Whatever the settings: recovery reads the keys of the last 300 s from the segments, with room for their writing. */
 const MIN_KEEP_MS = 600_000
@@ -175,7 +176,7 @@ export class Journal implements EventQueue {
     await this.#files.close()
   }
 
-  /** Removes segments past their age, and looks what others have removed. Runs once a minute by itself. */
+  /** Removes segments past their age, and looks what others have removed. Runs every few seconds by itself. */
   async sweep(): Promise<void> {
     if (this.#isSweeping || this.#isStopping) return
     this.#isSweeping = true

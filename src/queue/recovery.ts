@@ -112,8 +112,11 @@ function indexOfNewline(buffer: Buffer, from: number, end: number): number {
 export interface RecoveryOptions {
   readonly dataDirectory: string
   readonly nowMs: number
-  /** Called first, and once: what the limiter had dumped, or null where there is no snapshot. */
-  readonly onSnapshot: (usage: unknown) => void
+  /**
+   * Called first, where there is a snapshot: what the limiter had dumped. Returns why it cannot be used, or null; the
+   * whole journal is read then.
+   */
+  readonly onSnapshot: (usage: unknown) => string | null
   /** Each record that the snapshot does not cover. An empty batch costs 1. */
   readonly onUsage: (appId: string, cost: number, receivedAtMs: number) => void
   /** Each keyed record of the last 300 s. */
@@ -136,8 +139,8 @@ export interface Recovery extends Omit<ReadResult, 'end'> {
 /** Reads snapshot and journal, and tells the caller what they hold. */
 export async function recover(options: RecoveryOptions): Promise<Recovery> {
   const reading = await readSnapshot(options.dataDirectory)
-  const snapshot = reading?.kind === 'read' ? reading.snapshot : null
-  options.onSnapshot(snapshot === null ? null : snapshot.usage)
+  const refusal = reading?.kind === 'read' ? options.onSnapshot(reading.snapshot.usage) : null
+  const snapshot = reading?.kind === 'read' && refusal === null ? reading.snapshot : null
   const covered = snapshot === null ? null : snapshot.position
   const oldestKeyMs = options.nowMs - IDEMPOTENCY_WINDOW_MS
   let counted = 0
@@ -164,7 +167,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     ...result,
     counted,
     keys,
-    snapshotProblem: reading?.kind === 'problem' ? reading.problem : null,
+    snapshotProblem: reading?.kind === 'problem' ? reading.problem : refusal,
     keysFrom: keysFrom ?? end,
     resumeAfter: covered,
   }

@@ -18,6 +18,8 @@ export interface Segment {
 }
 
 const SEGMENT_NAME = /^(\d{12})\.ndjson$/
+/** What a name can hold. */
+export const MAX_SEGMENT_NUMBER = 999_999_999_999
 const NEWLINE = 10
 const BLOCK_BYTES = 64 * 1024
 

@@ -3,7 +3,7 @@
 
 import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type JournalPosition, syncDirectory } from './segments.ts'
+import { type JournalPosition, MAX_SEGMENT_NUMBER, syncDirectory } from './segments.ts'
 
 const VERSION = 1
 
@@ -66,7 +66,7 @@ function snapshotPath(dataDirectory: string): string {
 function asSnapshot(value: unknown): Snapshot | null {
   if (typeof value !== 'object' || value === null) return null
   const { version, writtenAtMs, position, keysFrom, usage } = value as Record<string, unknown>
-  if (version !== VERSION || typeof writtenAtMs !== 'number' || usage === undefined) return null
+  if (version !== VERSION || typeof writtenAtMs !== 'number' || usage === undefined || usage === null) return null
   if (!isPosition(position) || !isPosition(keysFrom)) return null
   return { writtenAtMs, position, keysFrom, usage }
 }
@@ -74,7 +74,7 @@ function asSnapshot(value: unknown): Snapshot | null {
 function isPosition(value: unknown): value is JournalPosition {
   if (typeof value !== 'object' || value === null) return false
   const { segment, offset } = value as Record<string, unknown>
-  return isCount(segment) && isCount(offset)
+  return isCount(segment) && Number(segment) < MAX_SEGMENT_NUMBER && isCount(offset)
 }
 
 function isCount(value: unknown): boolean {

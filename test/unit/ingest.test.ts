@@ -46,6 +46,8 @@ interface Weather {
   readonly claim: 'claimed' | 'replay' | 'full' | 'throw' | 'later' | 'reject'
   readonly take: 'taken' | 'rate_limit_exceeded' | 'monthly_limit_exceeded' | 'throw' | 'later' | 'reject'
   readonly publish: Settlement | 'throw' | 'never'
+  /** What throws when it is told of the end. */
+  readonly broken: 'settle' | 'confirm' | 'giveBack' | 'release' | null
   readonly decode: 'ok' | 'fail'
   readonly keyed: boolean
   readonly body: string
@@ -56,6 +58,7 @@ const fine: Weather = {
   claim: 'claimed',
   take: 'taken',
   publish: 'durable',
+  broken: null,
   decode: 'ok',
   keyed: false,
   body: goodBody,
@@ -69,6 +72,7 @@ class Stage {
   readonly faults: unknown[] = []
   readonly lines: string[] = []
   readonly held = new Set<string>()
+  readonly confirmed = new Set<string>()
   tokens = 0
   settledTokens = 0
   readonly ingest: Ingest
@@ -97,8 +101,15 @@ class Stage {
             if (!['replay', 'full', 'reject'].includes(this.weather.claim)) this.held.add(batchId)
             return claim
           },
-          confirm: (batchId) => this.held.delete(batchId),
-          release: (batchId) => this.held.delete(batchId),
+          confirm: (batchId) => {
+            this.#breakIf('confirm')
+            this.held.delete(batchId)
+            this.confirmed.add(batchId)
+          },
+          release: (batchId) => {
+            this.#breakIf('release')
+            this.held.delete(batchId)
+          },
         },
         limiter: {
           take: (_app, cost) => {
@@ -106,8 +117,14 @@ class Stage {
             if (this.weather.take === 'taken' || this.weather.take === 'later') this.tokens += cost
             return taken
           },
-          settle: (_app, cost) => (this.settledTokens += cost),
-          giveBack: (_app, cost) => (this.tokens -= cost),
+          settle: (_app, cost) => {
+            this.#breakIf('settle')
+            this.settledTokens += cost
+          },
+          giveBack: (_app, cost) => {
+            this.#breakIf('giveBack')
+            this.tokens -= cost
+          },
           view: () => ({ limit: 1000, remaining: 999, resetUnixSeconds: 1 }),
           standing: () => {
             const window = { limit: 1, used: 1, endsAtMs: NOW_MS + 1500 }
@@ -126,6 +143,10 @@ class Stage {
       },
       (slot) => queueMicrotask(() => this.#decode(slot)),
     )
+  }
+
+  #breakIf(part: Weather['broken']): void {
+    if (this.weather.broken === part) throw new Error(`${part} broke`)
   }
 
   #decode(slot: number): void {
@@ -156,6 +177,7 @@ class Stage {
         contentEncoding: null,
         idempotencyKey: this.weather.keyed ? KEY : null,
         contentLengthBytes: body.length,
+        framingFault: null,
         ...head,
       },
       responseInto(sent),
@@ -219,6 +241,7 @@ describe('the path of a request', () => {
         'reject',
       ),
       publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'throw'),
+      broken: fc.constantFrom(null, null, null, 'settle', 'confirm', 'giveBack', 'release'),
       decode: fc.constantFrom('ok', 'ok', 'ok', 'fail'),
       keyed: fc.boolean(),
       body: fc.constantFrom(
@@ -239,10 +262,15 @@ describe('the path of a request', () => {
           expect(stage.ingest.inFlight).toBe(0)
           expect(stage.metrics.requestsReceived).toBe(stage.outcomes)
           expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
+          // Where what is told of the end throws, nothing can be said of what it holds.
+          if (request.broken !== null) break
           // What was taken is settled, or given back.
           expect(stage.tokens).toBe(stage.settledTokens)
           // A claim that threw was never ours.
           if (request.claim !== 'throw') expect(stage.held.size).toBe(0)
+          const isStored = request.keyed && sent.status.startsWith('202') && request.claim !== 'replay'
+          expect(stage.confirmed.size > 0).toBe(isStored && JSON.parse(sent.body).events >= 0)
+          stage.confirmed.clear()
         }
       }),
       { numRuns: 150 },
@@ -264,6 +292,22 @@ describe('the path of a request', () => {
     expect(sent.headers).toMatch(/\r\nRetry-After: [1-5]$/)
     expect(stage.faults).toHaveLength(1)
     expect(stage.held.size).toBe(0)
+  })
+
+  it('keeps the key and the cost of what is stored, though the limits throw when they are told', async () => {
+    const stage = new Stage()
+    await stage.request({ broken: 'settle', keyed: true })
+    expect([stage.confirmed.size, stage.held.size, stage.tokens]).toEqual([1, 0, 2])
+  })
+
+  it('spreads the 503s of a moment over 1 to 5 seconds', async () => {
+    const stage = new Stage()
+    const waits = new Set<string>()
+    for (let n = 0; n < 100; n++) {
+      waits.add(/Retry-After: (\d)/.exec((await stage.request({ publish: 'unavailable' })).headers)?.[1] ?? '')
+    }
+    expect([...waits].toSorted()).toEqual(['1', '2', '3', '4', '5'])
+    expect(stage.metrics.publishErrors).toBe(100)
   })
 
   it('takes a duplicate acknowledgement for a replay that costs nothing', async () => {
@@ -293,9 +337,9 @@ describe('the path of a request', () => {
     expect((await stage.request({ find: 'unknown' })).status).toBe('401 Unauthorized')
   })
 
-  it('refuses two Content-Lengths before all else, and ends the connection', async () => {
+  it('refuses a body whose end is in doubt before all else, and ends the connection', async () => {
     const stage = new Stage()
-    const sent = await stage.request({}, { contentLengthBytes: Number.NaN, path: '/elsewhere' })
+    const sent = await stage.request({}, { framingFault: 'Content-Length: must appear once', path: '/elsewhere' })
     expect([sent.status, sent.closed]).toEqual(['400 Bad Request', true])
   })
 

@@ -86,7 +86,7 @@ describe('an app file', () => {
     expect(() => open()).toThrow('not a file')
     rmSync(path, { recursive: true })
     writeFileSync(path, '{"apps": [')
-    expect(() => open()).toThrow('not JSON: ')
+    expect(() => open()).toThrow('not JSON')
     writeFileSync(path, JSON.stringify({ apps: [{ ...record('a'), plan: 'x' }, record('b', { name: 5 as never })] }))
     expect(() => open()).toThrow(
       /apps\.json cannot be used:\n {2}apps\[0\]\.plan: must be .*\n {2}apps\[1\]\.name: must be .*$/,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryLimiter, trialView } from '../../../src/admit/memory-limiter.ts'
+import { createMemoryLimiter } from '../../../src/admit/memory-limiter.ts'
+import { trialView } from '../../../src/admit/plans.ts'
 import { anApp } from './apps.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -143,6 +144,38 @@ describe('a clock that steps back', () => {
     expect(limiter.standing(app, NOON_MS).minute.used).toBe(3)
     expect(limiter.standing(app, NOON_MS).day.used).toBe(1)
     expect(limiter.dump().apps[0]).toMatchObject({ minuteUsed: 3, dayUsed: 1 })
+  })
+})
+
+describe('a restart', () => {
+  const app = anApp({ eventsPerDay: 1000 })
+
+  it('keeps what the day has, though a record of yesterday lies behind the snapshot', () => {
+    const midnightMs = Date.UTC(2026, 10, 20)
+    const live = createMemoryLimiter()
+    live.take(app, 10, midnightMs - 5)
+    live.take(app, 400, midnightMs + 5)
+    live.settle(app, 400, midnightMs + 5)
+    const restarted = createMemoryLimiter()
+    const nowMs = midnightMs + 120_000
+    restarted.restore(live.dump(), nowMs)
+    restarted.addUsage(app, app.appId, 10, midnightMs - 5)
+    expect(restarted.standing(app, nowMs).day.used).toBe(400)
+  })
+
+  it('adds a record that is minutes old to the day and the month', () => {
+    const live = createMemoryLimiter()
+    live.take(app, 400, NOON_MS)
+    live.settle(app, 400, NOON_MS)
+    const restarted = createMemoryLimiter()
+    const nowMs = NOON_MS + 300_000
+    restarted.restore(live.dump(), nowMs)
+    restarted.addUsage(app, app.appId, 10, NOON_MS + 1)
+    expect(restarted.standing(app, nowMs)).toMatchObject({
+      minute: { used: 0 },
+      day: { used: 410 },
+      month: { used: 410 },
+    })
   })
 })
 

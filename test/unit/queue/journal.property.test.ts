@@ -83,7 +83,10 @@ class Life {
     const recovery = await recover({
       dataDirectory: this.#dataDirectory,
       nowMs: this.#nowMs,
-      onSnapshot: (dump) => void Object.assign(usage, dump),
+      onSnapshot: (dump) => {
+        Object.assign(usage, dump)
+        return null
+      },
       onUsage: (appId, cost) => add(usage, appId, cost),
       onKey: (batchId) => void keys.push(batchId),
       onCorrupt: (path, offset) => {

@@ -8,7 +8,7 @@ import { makeRecord, withFolder } from '../../support/journal.ts'
 
 const NOW_MS = 1_800_000_000_000
 
-async function recovered(dataDirectory: string) {
+async function recovered(dataDirectory: string, isUsable = true) {
   const calls: string[] = []
   const usage: string[] = []
   const keys: string[] = []
@@ -16,7 +16,10 @@ async function recovered(dataDirectory: string) {
   const result = await recover({
     dataDirectory,
     nowMs: NOW_MS,
-    onSnapshot: (dump) => void calls.push(`snapshot ${JSON.stringify(dump)}`),
+    onSnapshot: (dump) => {
+      calls.push(`snapshot ${JSON.stringify(dump)}`)
+      return isUsable ? null : 'not a dump of ours'
+    },
     onUsage: (appId, cost) => {
       calls.push('usage')
       usage.push(`${appId} ${cost}`)
@@ -50,7 +53,7 @@ describe('recovery', () => {
   it('of a folder that does not exist finds nothing', () =>
     withFolder(async (folder) => {
       const { calls, result } = await recovered(join(folder, 'none'))
-      expect(calls).toEqual(['snapshot null'])
+      expect(calls).toEqual([])
       expect(result).toMatchObject({ records: 0, keysFrom: null, resumeAfter: null, snapshotProblem: null })
     }))
 
@@ -108,12 +111,27 @@ describe('recovery', () => {
   it('reads the whole journal where the snapshot is spoilt, and says so', () =>
     withFolder(async (folder) => {
       await writeSegments(folder, [[makeRecord().line]])
-      for (const text of ['', '{"version":1', '{"version":2,"usage":{}}', '[]', 'null']) {
+      const position = '{"segment":1,"offset":0}'
+      const beyondNames = '{"segment":999999999999,"offset":0}'
+      const texts = [
+        `{"version":1,"writtenAtMs":1,"position":${position},"keysFrom":${position},"usage":null}`,
+        `{"version":1,"writtenAtMs":1,"position":${beyondNames},"keysFrom":${position},"usage":1}`,
+      ]
+      for (const text of ['', '{"version":1', '{"version":2,"usage":{}}', '[]', 'null', ...texts]) {
         await writeFile(join(folder, 'snapshot.json'), text)
         const { calls, result } = await recovered(folder)
-        expect(calls).toEqual(['snapshot null', 'usage'])
+        expect(calls).toEqual(['usage'])
         expect(result.snapshotProblem).toContain('snapshot.json')
       }
+    }))
+
+  it('reads the whole journal where the limits cannot use the snapshot', () =>
+    withFolder(async (folder) => {
+      const [start, end] = await writeSegments(folder, [[makeRecord().line, makeRecord().line]])
+      await writeSnapshot(folder, { writtenAtMs: 1, position: end, keysFrom: start, usage: 7 })
+      const { usage, result } = await recovered(folder, false)
+      expect(usage).toHaveLength(2)
+      expect(result).toMatchObject({ snapshotProblem: 'not a dump of ours', resumeAfter: null })
     }))
 
   it('skips lines that are not records, and names where they are', () =>

@@ -16,13 +16,11 @@ import type { Metrics } from './observe/metrics.ts'
 import { answerTo, type Outcome, overloaded, refused } from './outcome.ts'
 import type { EventQueue, Settlement } from './queue/queue.ts'
 import { recordLine } from './queue/record.ts'
+import { MAX_BODY_BYTES } from './ring/layout.ts'
 import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn } from './ring/decoded-body.ts'
 import type { Ring } from './ring/ring.ts'
 
 const EVENTS_PATH = '/api/v1/events'
-
-/** Largest body, before and after decoding (specification, "Limits"). */
-export const MAX_BODY_BYTES = 524_288
 
 export interface IngestParts {
   readonly ring: Ring

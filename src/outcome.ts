@@ -4,7 +4,7 @@
 /** Why a request was refused: the `error` member of its answer. */
 export type RefusalCode = keyof typeof STATUS_OF_REFUSAL
 
-/** HTTP status line of each refusal (specification, "Errors"). */
+/** HTTP status line of each refusal. */
 export const STATUS_OF_REFUSAL = {
   not_found: '404 Not Found',
   method_not_allowed: '405 Method Not Allowed',

@@ -1,6 +1,6 @@
 // The seam of idempotency: which keyed requests are in flight, and which were accepted in the last 300 s.
 
-/** Seconds for which an accepted key is remembered, from its acceptance (specification, "Limits"). */
+/** Seconds for which an accepted key is remembered, from its acceptance. */
 export const IDEMPOTENCY_WINDOW_SECONDS = 300
 
 export type Claim =

@@ -10,7 +10,7 @@ import { readConfig } from '../config.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/folder.ts'
 import { withEditLock } from './edit-lock.ts'
-import { appsFileOf, missingAppsFile, readRecords } from './data-folder.ts'
+import { appsFileOf, missingAppsFile, loadRecords } from './data-folder.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from './shell.ts'
 import { formatCount, formatTable } from './table.ts'
 
@@ -74,7 +74,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 
 async function list(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
-  const records = readRecords(appsFileOf(readConfig(shell.env)))
+  const records = loadRecords(appsFileOf(readConfig(shell.env)))
   await print(shell.stdout, flags.json ? `${JSON.stringify({ apps: records }, null, 2)}\n` : formatApps(records))
   return EXIT.ok
 }
@@ -126,7 +126,7 @@ async function edit(shell: Shell, change: (records: readonly Draft[]) => readonl
     throw new StartError(`cannot make the folder of ${path}: ${errorMessage(error)}`)
   }
   await withEditLock(path, async () => {
-    const records = missingAppsFile(config) ? [] : readRecords(path)
+    const records = missingAppsFile(config) ? [] : loadRecords(path)
     const changed = checked(change(records))
     try {
       writeAppRecords(path, changed)

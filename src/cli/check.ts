@@ -11,7 +11,7 @@ import { ConfigError, errorCode, errorMessage } from '../lib/errors.ts'
 import { acquireLock } from '../lib/lock.ts'
 import { journalDirectory, listSegments } from '../queue/segments.ts'
 import { urlOf } from './demo.ts'
-import { missingAppsFile, readApps } from './data-folder.ts'
+import { missingAppsFile, loadApps } from './data-folder.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
 import { formatBytes, formatCount, formatTable } from './table.ts'
 
@@ -86,7 +86,7 @@ function appsFinding(config: Config): Finding {
     return finding('apps', 'ok', `no ${config.appsFile} yet: the first start writes one with a demo app`)
   }
   try {
-    return finding('apps', 'ok', `${formatCount(readApps(config).size)} in ${config.appsFile}`)
+    return finding('apps', 'ok', `${formatCount(loadApps(config).size)} in ${config.appsFile}`)
   } catch (error) {
     return finding('apps', 'FAIL', errorMessage(error))
   }

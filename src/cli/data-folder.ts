@@ -20,7 +20,7 @@ export function missingAppsFile(config: Config): boolean {
 }
 
 /** The records of the app file; a missing or bad one is for the operator to mend. */
-export function readRecords(path: string): AppRecord[] {
+export function loadRecords(path: string): AppRecord[] {
   try {
     return readAppRecords(path)
   } catch (error) {
@@ -29,13 +29,13 @@ export function readRecords(path: string): AppRecord[] {
 }
 
 /** Every app by its key. */
-export function readApps(config: Config): ReadonlyMap<string, App> {
+export function loadApps(config: Config): ReadonlyMap<string, App> {
   const path = appsFileOf(config)
   if (missingAppsFile(config)) {
     throw new StartError(`there is no app file ${path}: sluice apps add makes one, and so does the first start`)
   }
   const apps = new Map<string, App>()
-  for (const record of readRecords(path)) {
+  for (const record of loadRecords(path)) {
     const read = readApp(record, '')
     if (read.kind === 'app') apps.set(read.app.appKey, read.app)
   }

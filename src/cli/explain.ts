@@ -9,9 +9,9 @@ import { trialView } from '../admit/plans.ts'
 import { violations } from '../decode/validator.ts'
 import { StartError, errorMessage } from '../lib/errors.ts'
 import { readConfig } from '../config.ts'
-import { MAX_BODY_BYTES } from '../ingest.ts'
+import { MAX_BODY_BYTES } from '../ring/layout.ts'
 import { answerTo, type Outcome, type RefusalCode, refused } from '../outcome.ts'
-import { loadCounters, readApps } from './data-folder.ts'
+import { loadCounters, loadApps } from './data-folder.ts'
 import { membersOf, type Span } from './json-text.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
 import { formatBytes, formatCount, formatTable } from './table.ts'
@@ -39,7 +39,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     ['FILE'],
   )
   const config = readConfig(shell.env)
-  const apps = readApps(config)
+  const apps = loadApps(config)
   const sent = await readBody(positionals[0], shell)
   const nowMs = shell.clock()
   const key = flags['app-key']

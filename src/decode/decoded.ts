@@ -1,11 +1,11 @@
 // What decode says of a body: the numbers a slot carries back from a pool thread, and the notes that do not
 // fit into numbers. Shared by the threads that write them and the front end that reads them.
 
-/** Most events in one request (specification, "Limits"). */
+/** Most events in one request. */
 export const MAX_EVENTS = 100
-/** Most containers open at one time in a body (contract, section 1, row 7). */
+/** Most containers open at one time in a body. */
 export const MAX_DEPTH = 64
-/** Most keys in `properties` and `revenue`, and most characters in each value (specification, "Limits"). */
+/** Most keys in `properties` and `revenue`, and most characters in each value. */
 export const MAX_KEYS = 50
 export const MAX_VALUE_CHARACTERS = 500
 /** Bytes after a body that belong to it: the scanner writes them, so that it need not test for the end. */

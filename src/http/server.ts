@@ -1,7 +1,8 @@
 // The public port: uWebSockets.js reads heads and bodies, and the ingest decides what becomes of them.
 
 import uWS, { type HttpResponse } from 'uWebSockets.js'
-import { type Ingest, MAX_BODY_BYTES } from '../ingest.ts'
+import type { Ingest } from '../ingest.ts'
+import { MAX_BODY_BYTES } from '../ring/layout.ts'
 import { Exchange } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
 import { readHead } from './head.ts'

@@ -2,7 +2,7 @@
 // The bytes of `events` are not moved; the record's head is written over what stood before them.
 
 /** What a record says besides the events themselves. */
-export interface RecordHead {
+export interface NewRecord {
   readonly batchId: string
   readonly appId: string
   /** ISO 8601, ms, UTC. */
@@ -26,7 +26,7 @@ export interface RecordPlace {
  * The line as bytes of the ring, its newline included. Where head or tail do not fit around the events (a very long
  * `sdk_version`, or extra members), the line is a copy.
  */
-export function recordLine(ring: Buffer, place: RecordPlace, head: RecordHead): Uint8Array {
+export function recordLine(ring: Buffer, place: RecordPlace, head: NewRecord): Uint8Array {
   const sdkVersion = head.sdkVersion === '' ? '' : `,"sdk_version":${head.sdkVersion}`
   const before = `{"v":1,"batch_id":"${head.batchId}","app_id":"${head.appId}","received_at":"${head.receivedAt}"${sdkVersion},"events":`
   const after = head.extras === null ? '}\n' : `,"extra":{${head.extras}}}\n`

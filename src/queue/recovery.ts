@@ -41,7 +41,7 @@ export async function readRecords(
     const start = from === null || segment.number > from.segment ? 0 : from.offset
     let endOffset = segment.bytes
     if ((from === null || segment.number >= from.segment) && start < segment.bytes) {
-      endOffset = await readLines(segment, start, buffer, (lineStart, lineEnd, offset) => {
+      endOffset = await readSegment(segment, start, buffer, (lineStart, lineEnd, offset) => {
         const record = parseRecordHead(buffer, lineStart, lineEnd, view)
         if (record === null) {
           corruptLines += 1
@@ -59,7 +59,7 @@ export async function readRecords(
 }
 
 /** Calls `onLine` with each line's place in `buffer` and its offset in the file; returns where the last one ends. */
-async function readLines(
+async function readSegment(
   segment: Segment,
   from: number,
   buffer: Buffer,

@@ -32,6 +32,9 @@ export const STATE = {
   RELEASED: 3,
 } as const
 
+/** Largest body, before and after its Content-Encoding is undone. */
+export const MAX_BODY_BYTES = 524_288
+
 /** Room before a body, in which its queue record's head is written when the batch is accepted. */
 export const HEADROOM_BYTES = 256
 

@@ -6,11 +6,11 @@ import { createDecoder } from '../../src/decode/decoder.ts'
 import { Exchange } from '../../src/http/exchange.ts'
 import type { RequestHead } from '../../src/http/head.ts'
 import { Inflater } from '../../src/http/inflate.ts'
-import { Ingest, MAX_BODY_BYTES } from '../../src/ingest.ts'
+import { Ingest } from '../../src/ingest.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
-import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
+import { MAX_BODY_BYTES, SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
 import { Ring } from '../../src/ring/ring.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')

@@ -10,6 +10,8 @@ import { compileSchema } from './schema.js'
 const built = new URL('../../dist/decode/decoder.js', import.meta.url).href
 /** @type {typeof import('../../src/decode/decoder.ts')} */
 const { createDecoder } = await import(built)
+/** @type {typeof import('../../src/decode/memory.ts')} */
+const { createMemory } = await import(new URL('../../dist/decode/memory.js', import.meta.url).href)
 
 const SEED = 20_261_121
 const ROUNDS = 9
@@ -51,8 +53,8 @@ function compare(events, varied) {
 /** @param {Buffer[]} bodies */
 function ownWay(bodies) {
   const size = bodies.reduce((sum, body) => sum + body.length + GAP_BYTES, 0)
-  const memory = new SharedArrayBuffer(size)
-  const bytes = new Uint8Array(memory)
+  const memory = createMemory(size)
+  const bytes = new Uint8Array(memory.buffer)
   const decoder = createDecoder('scanner', memory)
   const words = new Int32Array(WORDS)
   let next = 0

@@ -1,6 +1,7 @@
 // Decides on one body where it lies in memory: the scanner first, the validator on whatever it is not sure of.
 
-import { SENTINEL_BYTES, type Validation } from './decoded.ts'
+import type { Validation } from './decoded.ts'
+import { LOOK_AHEAD_BYTES } from './memory.ts'
 import { Scanner } from './scanner.ts'
 import { loadSimdjson, validateWithSimdjson } from './simdjson.ts'
 import { validate } from './validator.ts'
@@ -16,14 +17,14 @@ export interface Decoder {
   decode(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null
 }
 
-/** `memory` may be shared: other threads own its other regions. */
-export function createDecoder(name: DecoderName, memory: ArrayBufferLike): Decoder {
+/** `memory` is of createMemory's making, and shared: other threads own its other regions. */
+export function createDecoder(name: DecoderName, memory: WebAssembly.Memory): Decoder {
   if (name === 'scanner') return new ScanningDecoder(memory)
   const simdjson = loadSimdjson()
   if (simdjson === null) throw new Error('the optional package simdjson is not installed, or did not compile')
   return {
     decode(start, end, nowMs, words, at) {
-      const body = new Uint8Array(memory, start, end - start)
+      const body = new Uint8Array(memory.buffer, start, end - start)
       const validation = validateWithSimdjson(simdjson, body, nowMs, words, at)
       if (validation.kind === 'accepted') joinLines(body)
       return validation
@@ -36,16 +37,16 @@ export function simdjsonAvailable(): boolean {
 }
 
 class ScanningDecoder implements Decoder {
-  private readonly memory: ArrayBufferLike
+  private readonly memory: SharedArrayBuffer
   private readonly scanner: Scanner
 
-  constructor(memory: ArrayBufferLike) {
-    this.memory = memory
+  constructor(memory: WebAssembly.Memory) {
+    this.memory = memory.buffer
     this.scanner = new Scanner(memory)
   }
 
   decode(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null {
-    if (end + SENTINEL_BYTES > this.memory.byteLength) throw new RangeError('a body must have its sentinel bytes')
+    if (end + LOOK_AHEAD_BYTES > this.memory.byteLength) throw new RangeError('a body must end before its memory does')
     const { scanner } = this
     if (scanner.scan(start, end, nowMs, words, at)) {
       if (scanner.sawLineBreak) joinLines(new Uint8Array(this.memory, start, end - start))

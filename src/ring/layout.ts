@@ -49,6 +49,7 @@ export function footprintBytes(lengthBytes: number): number {
 
 /** The buffers that front end and pool share. */
 export interface SharedMemory {
-  readonly bytes: SharedArrayBuffer
+  /** Memory of the scanner's, in which nothing but bodies lies. */
+  readonly bytes: WebAssembly.Memory
   readonly table: SharedArrayBuffer
 }

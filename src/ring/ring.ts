@@ -1,6 +1,7 @@
 // The ring: bounded shared memory in which a body lies from its arrival until its events are durable. Slots and
 // bytes are handed out in order and become free in order, so that a place is found by two comparisons.
 
+import { createMemory } from '../decode/memory.ts'
 import { footprintBytes, HEADROOM_BYTES, type SharedMemory, SLOT_WORDS, STATE, WORD } from './layout.ts'
 
 /** One slot for so many bytes: bodies smaller than this run out of slots before they run out of bytes. */
@@ -30,10 +31,10 @@ export class Ring {
     this.sizeBytes = sizeBytes
     this.slots = Math.max(16, Math.floor(sizeBytes / BYTES_PER_SLOT))
     this.memory = {
-      bytes: new SharedArrayBuffer(sizeBytes),
+      bytes: createMemory(sizeBytes),
       table: new SharedArrayBuffer(this.slots * SLOT_WORDS * Int32Array.BYTES_PER_ELEMENT),
     }
-    this.bytes = Buffer.from(this.memory.bytes)
+    this.bytes = Buffer.from(this.memory.bytes.buffer, 0, sizeBytes)
     this.words = new Int32Array(this.memory.table)
   }
 

@@ -1,8 +1,9 @@
 // What a decoder leaves in memory and in the words, and what it allocates.
 
 import { expect, test } from 'vitest'
-import { DECODED_WORDS, FIELD, SENTINEL_BYTES, type Validation } from '../../../src/decode/decoded.ts'
+import { DECODED_WORDS, FIELD, type Validation } from '../../../src/decode/decoded.ts'
 import { createDecoder, type DecoderName, simdjsonAvailable } from '../../../src/decode/decoder.ts'
+import { createMemory, LOOK_AHEAD_BYTES } from '../../../src/decode/memory.ts'
 import { bodyOf, event, NOW_MS } from './bodies.ts'
 
 const ENGINES: DecoderName[] = simdjsonAvailable() ? ['scanner', 'simdjson'] : ['scanner']
@@ -14,14 +15,17 @@ interface Decoded {
   readonly part: (start: keyof typeof FIELD, end: keyof typeof FIELD) => string
 }
 
-function decode(name: DecoderName, body: string, memory: ArrayBufferLike = new SharedArrayBuffer(1 << 16)): Decoded {
-  const bytes = new Uint8Array(memory)
-  const start = 5
+const memory = createMemory(1 << 16)
+
+/** The body begins at byte 5, or ends so many bytes before its memory does. */
+function decode(name: DecoderName, body: string, beforeEnd?: number): Decoded {
+  const bytes = new Uint8Array(memory.buffer)
   const length = Buffer.byteLength(body)
+  const start = beforeEnd === undefined ? 5 : bytes.length - beforeEnd - length
   bytes.set(Buffer.from(body), start)
   const words = new Int32Array(DECODED_WORDS + 3)
   const answer = createDecoder(name, memory).decode(start, start + length, NOW_MS, words, 3)
-  const text = Buffer.from(memory, start, length).toString()
+  const text = Buffer.from(memory.buffer, start, length).toString()
   return {
     answer,
     text,
@@ -86,26 +90,38 @@ for (const name of ENGINES) {
   })
 }
 
-test('a body may end where memory does, but for its sentinel', () => {
+test('a body may end where memory does, but for what the scanner looks ahead', () => {
   const body = bodyOf(event())
-  const exact = new SharedArrayBuffer(5 + body.length + SENTINEL_BYTES)
-  expect(decode('scanner', body, exact).answer).toBeNull()
+  expect(decode('scanner', body, LOOK_AHEAD_BYTES).answer).toBeNull()
   for (let length = 0; length < body.length; length++) {
     const cut = body.slice(0, length)
-    const memory = new SharedArrayBuffer(5 + length + SENTINEL_BYTES)
-    expect(decode('scanner', cut, memory).answer).toMatchObject({ code: 'invalid_json' })
+    expect(decode('scanner', cut, LOOK_AHEAD_BYTES).answer).toMatchObject({ code: 'invalid_json' })
   }
 })
 
-test('a body without room for its sentinel is a mistake of the caller', () => {
-  const decoder = createDecoder('scanner', new ArrayBuffer(64))
-  expect(() => decoder.decode(0, 60, NOW_MS, new Int32Array(9), 0)).toThrow(RangeError)
+test('what lies beyond a body cut off does not complete it', () => {
+  const body = bodyOf(event({ properties: '{"a":[1,{"b":"é\\n"}]}', screen: 'true' }))
+  const decoder = createDecoder('scanner', memory)
+  const bytes = Buffer.from(memory.buffer)
+  for (let length = 0; length < body.length; length++) {
+    const end = 64 + Buffer.byteLength(body.slice(0, length))
+    for (const rest of [body.slice(length), body.slice(length, length + 1) + body.slice(length), '"}]}'.repeat(20)]) {
+      bytes.fill(body, 64, end)
+      bytes.write(rest, end)
+      expect(decoder.decode(64, end, NOW_MS, new Int32Array(DECODED_WORDS), 0)).toMatchObject({ code: 'invalid_json' })
+    }
+  }
+})
+
+test('a body too near the end of memory is a mistake of the caller', () => {
+  const decoder = createDecoder('scanner', memory)
+  const end = memory.buffer.byteLength - LOOK_AHEAD_BYTES + 1
+  expect(() => decoder.decode(end - 60, end, NOW_MS, new Int32Array(9), 0)).toThrow(RangeError)
 })
 
 test('a body that is taken plainly allocates nothing', () => {
-  const memory = new SharedArrayBuffer(1 << 16)
   const body = Buffer.from(bodyOf(...Array<string>(20).fill(event({ properties: '{"a":"b","c":[1,2]}' }))))
-  new Uint8Array(memory).set(body)
+  new Uint8Array(memory.buffer).set(body)
   const words = new Int32Array(DECODED_WORDS)
   const decoder = createDecoder('scanner', memory)
   const before = process.memoryUsage().heapUsed

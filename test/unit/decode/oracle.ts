@@ -2,13 +2,14 @@
 
 import { DECODED_WORDS, FIELD, SENTINEL_BYTES, type Validation } from '../../../src/decode/decoded.ts'
 import { createDecoder } from '../../../src/decode/decoder.ts'
+import { createMemory } from '../../../src/decode/memory.ts'
 import { Scanner } from '../../../src/decode/scanner.ts'
 import { validate } from '../../../src/decode/validator.ts'
 import { NOW_MS } from './bodies.ts'
 
 const MEMORY_BYTES = 1 << 20
-const shared = new SharedArrayBuffer(MEMORY_BYTES)
-const memory = new Uint8Array(shared)
+const shared = createMemory(MEMORY_BYTES)
+const memory = new Uint8Array(shared.buffer)
 const scanner = new Scanner(shared)
 const decoder = createDecoder('scanner', shared)
 /** Neither side of the body may lend it anything: these would end a string, an object, a number. */

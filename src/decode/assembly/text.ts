@@ -1,0 +1,155 @@
+// Walks over strings and numbers of JSON where they lie. Nothing tests for the body's end: a NUL byte stands
+// there, which no string and no number may hold. What lies beyond it may be loaded, and decides nothing.
+
+const QUOTE: i32 = 0x22
+const PLUS: i32 = 0x2b
+const MINUS: i32 = 0x2d
+const DOT: i32 = 0x2e
+const ZERO: i32 = 0x30
+const BACKSLASH: i32 = 0x5c
+const LOWER_E: i32 = 0x65
+const LOWER_U: i32 = 0x75
+
+/** What was met in the strings of one body: bytes above 127, and how many escapes. */
+export let sawHighByte: bool = false
+export let escapes: i32 = 0
+
+export function forget(): void {
+  sawHighByte = false
+  escapes = 0
+}
+
+/**
+ * The first byte from `p` on that is not a plain character of a string: a quote, a backslash, a control or part of
+ * a character beyond ASCII, sixteen bytes at a time. With its second bit flipped a quote is a space, which makes
+ * it, with the controls and, as negative numbers, the bytes above 127, less than 0x21.
+ */
+@inline
+export function plainEnd(p: i32): i32 {
+  while (true) {
+    const chunk = v128.load(p)
+    const special = v128.or(
+      i8x16.lt_s(v128.xor(chunk, i8x16.splat(2)), i8x16.splat(0x21)),
+      i8x16.eq(chunk, i8x16.splat(0x5c)),
+    )
+    const mask = i8x16.bitmask(special)
+    if (mask != 0) return p + ctz(mask)
+    p += 16
+  }
+}
+
+/** As `plainEnd`, but not stopped by bytes above 127. */
+function utf8End(p: i32): i32 {
+  while (true) {
+    const chunk = v128.load(p)
+    const special = v128.or(
+      i8x16.lt_u(v128.xor(chunk, i8x16.splat(2)), i8x16.splat(0x21)),
+      i8x16.eq(chunk, i8x16.splat(0x5c)),
+    )
+    const mask = i8x16.bitmask(special)
+    if (mask != 0) return p + ctz(mask)
+    p += 16
+  }
+}
+
+/** From where `plainEnd` stopped to the closing quote; -1 where the string is broken. */
+export function restOfString(p: i32): i32 {
+  while (true) {
+    const byte: i32 = load<u8>(p)
+    if (byte == QUOTE) return p
+    if (byte == BACKSLASH) {
+      const bytes = escapeBytes(p)
+      if (bytes == 0) return -1
+      escapes += 1
+      p = plainEnd(p + bytes)
+    } else if (byte >= 0x80) {
+      sawHighByte = true
+      p = utf8End(p + 1)
+    } else {
+      return -1
+    }
+  }
+}
+
+/** Bytes of the escape at `p`, 0 where it is none. */
+function escapeBytes(p: i32): i32 {
+  switch (<i32>load<u8>(p, 1)) {
+    case 0x22: // "
+    case 0x2f: // /
+    case 0x5c: // \
+    case 0x62: // b
+    case 0x66: // f
+    case 0x6e: // n
+    case 0x72: // r
+    case 0x74: // t
+      return 2
+    case 0x75: // u
+      return isHex(load<u8>(p, 2)) && isHex(load<u8>(p, 3)) && isHex(load<u8>(p, 4)) && isHex(load<u8>(p, 5)) ? 6 : 0
+    default:
+      return 0
+  }
+}
+
+function isHex(byte: u32): bool {
+  return isDigit(byte) || (byte | 0x20) - 0x61 < 6
+}
+
+/** Code points of the decoded string [p, end), a surrogate that stands alone counting as one. */
+export function countDecoded(p: i32, end: i32): i32 {
+  let count = 0
+  while (p < end) {
+    const byte: i32 = load<u8>(p)
+    if (byte != BACKSLASH) {
+      if ((byte & 0xc0) != 0x80) count += 1
+      p += 1
+      continue
+    }
+    count += 1
+    if (isSurrogate(p, end, 0x38) && isSurrogate(p + 6, end, 0x43)) p += 12
+    else p += load<u8>(p, 1) == LOWER_U ? 6 : 2
+  }
+  return count
+}
+
+/** Whether \uD8xx to \uDBxx stands at `p` (least 0x38, '8'), or \uDCxx to \uDFxx (least 0x43, 'C'). */
+function isSurrogate(p: i32, end: i32, least: i32): bool {
+  if (p + 6 > end || load<u8>(p) != BACKSLASH || load<u8>(p, 1) != LOWER_U) return false
+  if ((load<u8>(p, 2) | 0x20) != 0x64) return false
+  const third: i32 = load<u8>(p, 3)
+  const digit = third >= 0x61 ? third - 0x20 : third
+  return least == 0x38 ? digit >= 0x38 && digit <= 0x42 : digit >= 0x43 && digit <= 0x46
+}
+
+/** Code points of the text [p, end) as it stands. */
+export function countRaw(p: i32, end: i32): i32 {
+  let count = 0
+  for (; p < end; p++) if ((load<u8>(p) & 0xc0) != 0x80) count += 1
+  return count
+}
+
+/** The end of the number at `p`, or -1. */
+export function numberEnd(p: i32): i32 {
+  if (load<u8>(p) == MINUS) p += 1
+  // A number that begins with 0 has no further digit before its point.
+  p = load<u8>(p) == ZERO ? p + 1 : digitsEnd(p)
+  if (p < 0) return -1
+  if (load<u8>(p) == DOT) {
+    p = digitsEnd(p + 1)
+    if (p < 0) return -1
+  }
+  if ((load<u8>(p) | 0x20) != LOWER_E) return p
+  const sign: i32 = load<u8>(p, 1)
+  return digitsEnd(sign == PLUS || sign == MINUS ? p + 2 : p + 1)
+}
+
+/** The end of one digit or more, or -1. */
+function digitsEnd(p: i32): i32 {
+  if (!isDigit(load<u8>(p))) return -1
+  do p += 1
+  while (isDigit(load<u8>(p)))
+  return p
+}
+
+function isDigit(byte: u32): bool {
+  return byte - 0x30 < 10
+}

@@ -1,8 +1,31 @@
 // Every byte at the places where a table or a mask decides, since random damage meets each of them too seldom.
 
 import { expect, test } from 'vitest'
-import { bodyOf, event } from './bodies.ts'
+import { bodyOf, event, HASH, objectText } from './bodies.ts'
 import { judge } from './oracle.ts'
+
+const EVERY_MEMBER = {
+  type: '"track"',
+  name: '"n"',
+  hashed_daily_id: `"${HASH}"`,
+  hashed_monthly_id: `"${HASH}"`,
+  hashed_retention_id: `"${HASH}"`,
+  session_id: '"s"',
+  timestamp: '"2026-11-20T11:59:30.250Z"',
+  context: '{"os":"x"}',
+  properties: '{}',
+  user_id: '"u"',
+  revenue: '{}',
+}
+const EVERY_CONTEXT = {
+  os: '"x"',
+  os_version: '"1"',
+  app_version: '"1"',
+  locale: '"en"',
+  device_type: '"d"',
+  screen_width: '1',
+  screen_height: '1',
+}
 
 /** Judges a body once for every byte in the place of '@'; says for how many the body was taken. */
 function takenOf256(template: string): number {
@@ -64,4 +87,33 @@ test('two surrogate escapes are one character only where they are a pair', () =>
     }
   }
   expect(pairs).toBe(7 * 5)
+})
+
+test.each([
+  ...Object.keys(EVERY_MEMBER).map((name) => [name, bodyOf(event(EVERY_MEMBER))]),
+  ...Object.keys(EVERY_CONTEXT).map((name) => [name, bodyOf(event({ context: objectText(EVERY_CONTEXT) }))]),
+  ...['app_key', 'sdk_version', 'events'].map((name) => [name, bodyOf(event())]),
+])('the name %s ends with its quote and nothing else', (name, body) => {
+  expect(takenOf256(body.replace(`"${name}":`, `"${name}@:`))).toBe(1)
+})
+
+const TIMESTAMP = '2026-11-20T11:59:30.250Z'
+
+test('every byte of a timestamp is judged alike, whether the hour was met before or not', () => {
+  for (let place = 0; place < TIMESTAMP.length; place++) {
+    const changed = event({ timestamp: `"${TIMESTAMP.slice(0, place)}@${TIMESTAMP.slice(place + 1)}"` })
+    const first = takenOf256(bodyOf(changed, event()))
+    expect(takenOf256(bodyOf(event({ timestamp: `"${TIMESTAMP}"` }), changed))).toBe(first)
+  }
+})
+
+test.each([
+  ['the tens of its seconds', '2026-11-20T11:59:@0.250Z', 6],
+  ['its seconds', '2026-11-20T11:59:3@.250Z', 10],
+  ['its first millisecond', '2026-11-20T11:59:30.@50Z', 10],
+  ['its last millisecond', '2026-11-20T11:59:30.25@Z', 10],
+  ['the tens of its minutes', '2026-11-20T11:@9:30.250Z', 6],
+  ['the colon before its minutes', '2026-11-20T11@59:30.250Z', 1],
+])('a timestamp takes so many bytes for %s', (_place, timestamp, taken) => {
+  expect(takenOf256(bodyOf(event({ timestamp: `"${timestamp}"` })))).toBe(taken)
 })

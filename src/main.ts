@@ -58,9 +58,14 @@ function reportError(name: string, error: unknown, shell: Shell): number {
     shell.stderr.write(`sluice ${name}: ${error.message}\nHow to use it: sluice ${name} --help\n`)
     return EXIT.usage
   }
-  const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error)
+  const text = isForPeople(error) ? error.message : error instanceof Error ? error.stack : String(error)
   shell.stderr.write(`sluice ${name}: ${text}\n`)
   return EXIT.failed
+}
+
+/** What the system refused names its file and why; a stack would add nothing. */
+function isForPeople(error: unknown): error is Error {
+  return error instanceof StartError || (error instanceof Error && 'syscall' in error)
 }
 
 function asksForHelp(args: readonly string[]): boolean {

@@ -12,6 +12,7 @@ import { acquireLock } from '../lib/lock.ts'
 import { journalDirectory, listSegments } from '../queue/segments.ts'
 import { urlOf } from './demo.ts'
 import { missingAppsFile, loadApps } from './data-folder.ts'
+import { loadService } from './serve.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
 import { formatBytes, formatCount, formatTable } from './table.ts'
 
@@ -58,9 +59,19 @@ async function examine(shell: Shell): Promise<Finding[]> {
     ...(await folderFindings(config, running)),
     await portFinding('port', { host: config.publicHost, port: config.publicPort, tls: config.tls !== null }, running),
     await portFinding('admin port', { host: config.adminHost, port: config.adminPort, tls: false }, running),
+    await frontEndFinding(),
     finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`),
     ...(await tlsFindings(config, shell.clock())),
   ]
+}
+
+async function frontEndFinding(): Promise<Finding> {
+  try {
+    await loadService()
+    return finding('front end', 'ok', `uWebSockets.js on Node ${process.version}`)
+  } catch (error) {
+    return finding('front end', 'FAIL', errorMessage(error))
+  }
 }
 
 export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 'colour'>): string {

@@ -1,12 +1,12 @@
 // What the commands read of a data folder beside a service that may be running: app records and counters.
 
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import type { App } from '../admit/app.ts'
 import { type AppRecord, readApp } from '../admit/app-record.ts'
 import { readAppRecords } from '../admit/apps-file.ts'
 import type { MemoryLimiter } from '../admit/memory-limiter.ts'
 import type { Config } from '../config.ts'
-import { errorMessage, StartError } from '../lib/errors.ts'
+import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
 import { recoverLimiter } from '../recovered.ts'
 
 /** Throws a StartError where app records do not live in a file. */
@@ -15,8 +15,14 @@ export function appsFileOf({ appsFile }: Config): string {
   throw new StartError('REDIS_URL is set, and this version keeps app records in a file only: set SLUICE_APPS_FILE')
 }
 
+/** Only where it is known to be missing: a file that may not be looked at is there, and reading it says why. */
 export function missingAppsFile(config: Config): boolean {
-  return !existsSync(appsFileOf(config))
+  try {
+    statSync(appsFileOf(config))
+    return false
+  } catch (error) {
+    return errorCode(error) === 'ENOENT'
+  }
 }
 
 /** The records of the app file; a missing or bad one is for the operator to mend. */

@@ -42,7 +42,7 @@ async function tryLock(lockPath: string): Promise<boolean> {
     return true
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false
-    throw new StartError(`cannot edit beside ${lockPath}: ${errorMessage(error)}`)
+    throw new StartError(`cannot make the lock file ${lockPath}: ${errorMessage(error)}`)
   }
 }
 

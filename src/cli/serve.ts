@@ -1,7 +1,7 @@
 // `sluice serve`: settings in, service up, and out again on a signal. What it builds is in app.ts.
 
-import { startSluice } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
+import { errorMessage, StartError } from '../lib/errors.ts'
 import { openLog } from '../observe/log.ts'
 import { SETTING_NAMES, SETTINGS } from '../settings.ts'
 import { demoBanner } from './demo.ts'
@@ -50,6 +50,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
 
+  const { startSluice } = await loadService()
   const sluice = await startSluice(config, { log, clock: shell.clock })
   stop = () => sluice.stop()
   if (sluice.demoApp !== null) {
@@ -60,6 +61,20 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   // Last of all, so that whoever waits for this line has seen the banner.
   log.info({ port: sluice.publicPort, admin_port: sluice.adminPort, ...parts(config) }, 'listening')
   return new Promise(() => {})
+}
+
+/** uWebSockets.js is a binary for each version of Node, and each wants a C library of its own. */
+export async function loadService(): Promise<typeof import('../app.ts')> {
+  try {
+    return await import('../app.ts')
+  } catch (error) {
+    const why = errorMessage(error)
+    if (!why.includes('uWS')) throw error
+    const cause = /GLIBC_[\d.]+' not found/.exec(why)?.[0].replace("'", '') ?? 'it has no binary for this Node'
+    throw new StartError(
+      `uWebSockets.js does not load on Node ${process.version}: ${cause}; Node 20 wants glibc 2.27, Node 22 and later 2.38`,
+    )
+  }
 }
 
 function parts(config: Config): object {

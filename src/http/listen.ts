@@ -1,6 +1,8 @@
 // Binds a uWebSockets.js app to an address of its own.
 
+import { createServer } from 'node:net'
 import uWS, { type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
+import { errorCode } from '../lib/errors.ts'
 
 /** Takes the port for this process alone: uWebSockets.js would let two processes share it without a word. */
 const EXCLUSIVE_PORT = 1
@@ -23,7 +25,22 @@ export function listen(app: TemplatedApp, host: string, port: number): Promise<L
   return new Promise((resolve, reject) => {
     bind(host, port, EXCLUSIVE_PORT, (socket) => {
       if (socket) resolve({ socket, port: uWS.us_socket_local_port(socket) })
-      else reject(new Error(`cannot listen on ${host}:${port}: the port is taken, or the address is not ours`))
+      else void whyNot(host, port).then((why) => reject(new Error(`cannot listen on ${host}:${port}: ${why}`)))
     })
+  })
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is taken',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  EACCES: 'this user may not listen on that port',
+}
+
+/** uWebSockets.js does not say why, so Node is asked to do the same. */
+function whyNot(host: string, port: number): Promise<string> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.once('error', (error) => done(REASONS[errorCode(error) ?? ''] ?? error.message))
+    server.listen({ host, port, exclusive: true }, () => server.close(() => done('the port was taken a moment ago')))
   })
 }

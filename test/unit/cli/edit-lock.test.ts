@@ -65,6 +65,6 @@ test('a lock of a live process holds', async () => {
 test('a folder that cannot be written to is named', async () => {
   writeFileSync(path, '')
   await expect(withEditLock(join(path, 'apps.json'), () => Promise.resolve())).rejects.toThrow(
-    /cannot edit beside .*lock/,
+    /cannot make the lock file .*lock/,
   )
 })

@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+// The package's bin. It stands in a checkout before the build does: npx keeps for good what it finds the first time.
+
+import { existsSync } from 'node:fs'
+
+const built = new URL('../dist/main.js', import.meta.url)
+if (existsSync(built)) {
+  await import(built.href)
+} else {
+  process.stderr.write('sluice: not built yet; npm run build, or npm start, builds it\n')
+  process.exitCode = 1
+}

@@ -1,7 +1,7 @@
 // Builds dist/ from src/, but for what is newer there than all it is made of: tsc for TypeScript, asc for the scanner.
 
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -17,6 +17,7 @@ const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'].m
 const settingsMs = Math.max(...settings.map(changedMs))
 if (modules.some((name) => changedMs(outputOf(name)) < Math.max(changedMs(inSource(name)), settingsMs))) {
   run('typescript', 'tsc', '-p', 'tsconfig.build.json')
+  chmodSync(join(root, 'dist', 'main.js'), 0o755)
 }
 if (assembly.some((name) => changedMs(SCANNER) < changedMs(name))) {
   mkdirSync(dirname(SCANNER), { recursive: true })

@@ -8,6 +8,7 @@ export default defineConfig({
       {
         test: {
           name: 'service',
+          globalSetup: './test/support/prerequisites.ts',
           include: ['test/contract/**/*.test.ts', 'test/integration/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 60_000,

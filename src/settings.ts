@@ -43,12 +43,12 @@ export const SETTINGS = {
   REDIS_URL: url(
     ['redis', 'rediss'],
     { several: false },
-    'limits, idempotency and apps shared between nodes; unset: the embedded store',
+    'not in this version: limits, idempotency and apps shared between nodes',
   ),
   NATS_URL: url(
     ['nats', 'tls'],
     { several: true },
-    'the queue, one server or several with commas between; unset: the embedded queue',
+    'not in this version: the queue, one server or several with commas between',
   ),
   SLUICE_RING_MB: wholeNumber(64, RING_MB.least, RING_MB.most, 'memory for bodies in hand, in MiB; no room is a 503'),
   SLUICE_PARSERS: optional(
@@ -59,10 +59,10 @@ export const SETTINGS = {
     1,
     1,
     MOST_PROCESSES,
-    'front ends on one port; more than 1 wants REDIS_URL and NATS_URL',
+    'not in this version: front ends on one port; more than 1 wants REDIS_URL and NATS_URL',
   ),
   SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'how bodies are checked; simdjson is an optional package'),
-  SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'subjects that NATS messages are spread over'),
+  SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'not in this version: subjects that NATS messages are spread over'),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
     10_240,
     1,
@@ -132,7 +132,7 @@ function oneOf<const V extends string>(allowed: readonly V[], fallback: V, about
   return {
     fallback,
     defaultText: fallback,
-    about,
+    about: `${about}: ${allowed.join(', ')}`,
     parse(given) {
       const value = allowed.find((candidate) => candidate === given)
       return value === undefined ? { mistake: `must be one of ${allowed.join(', ')}` } : { value }

@@ -1,5 +1,6 @@
 // `sluice tail`: events as they become durable, one JSON object a line, every byte of an event as it was sent.
 
+import { existsSync } from 'node:fs'
 import { readConfig } from '../config.ts'
 import { StartError } from '../lib/errors.ts'
 import { readLines } from '../queue/journal-reader.ts'
@@ -40,7 +41,9 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const interrupt = (): void => interrupted.abort()
   process.once('SIGINT', interrupt)
   process.once('SIGTERM', interrupt)
-  const lines = readLines(journalDirectory(config.dataDirectory), {
+  const directory = journalDirectory(config.dataDirectory)
+  if (!existsSync(directory)) await print(shell.stderr, `sluice tail: there is no journal at ${directory} yet\n`)
+  const lines = readLines(directory, {
     fromStart: flags['from-start'],
     follow: !flags['no-follow'],
     signal: interrupted.signal,

@@ -154,6 +154,10 @@ const PAIRS: Row[] = [
   }),
   row('size before JSON', 413, 'payload_too_large', { body: gzipSync(OVERSIZE), headers: gzipped }),
   row('idempotency key before JSON', 400, 'validation_failed', { body: TORN, headers: badKey }),
+  row('idempotency key before a body that is not what its encoding says', 400, 'validation_failed', {
+    body: `${MARK} is no gzip`,
+    headers: { ...badKey, ...gzipped },
+  }),
   row('idempotency key before app key', 400, 'validation_failed', { body: single(UNKNOWN), headers: badKey }),
   row('JSON before app_key', 400, 'invalid_json', { body: `{"events":[],"${MARK}":tru}` }),
   row('JSON before schema', 400, 'invalid_json', { body: `${batch('ak_plain', 1, BAD_SCHEMA)} ${MARK}` }),

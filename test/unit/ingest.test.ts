@@ -67,6 +67,12 @@ const fine: Weather = {
 /** An ingest over real ring and decoder, and stores that do what the weather says. */
 class Stage {
   weather: Weather = fine
+  nowMs = NOW_MS
+  /** What passes while a claim that answers `later` waits, and what each publish takes. */
+  claimLastsMs = 0
+  publishLastsMs = 0
+  readonly takenAtMs: number[] = []
+  readonly confirmedAtMs: number[] = []
   readonly ring = new Ring(4 * 1024 * 1024)
   readonly metrics = createMetrics({ version: 'test', runtime: false })
   readonly faults: unknown[] = []
@@ -84,7 +90,7 @@ class Stage {
         ring: this.ring,
         inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: MAX_BODY_BYTES }),
         metrics: this.metrics,
-        nowMs: () => NOW_MS,
+        nowMs: () => this.nowMs,
         isoTime: createIsoTime(),
         freshBatchId: () => '0190a1b2-0000-7000-8000-000000000001',
         onFault: (error) => this.faults.push(error),
@@ -95,14 +101,16 @@ class Stage {
         },
         deduplicator: {
           claim: (batchId) => {
+            this.nowMs += this.claimLastsMs
             const claim = answer<Claim>(this.weather.claim, { kind: 'claimed' }, (kind) =>
               kind === 'replay' ? { kind, events: 7 } : { kind: kind as 'full' },
             )
             if (!['replay', 'full', 'reject'].includes(this.weather.claim)) this.held.add(batchId)
             return claim
           },
-          confirm: (batchId) => {
+          confirm: (batchId, _events, nowMs) => {
             this.#breakIf('confirm')
+            this.confirmedAtMs.push(nowMs)
             this.held.delete(batchId)
             this.confirmed.add(batchId)
           },
@@ -112,7 +120,8 @@ class Stage {
           },
         },
         limiter: {
-          take: (_app, cost) => {
+          take: (_app, cost, nowMs) => {
+            this.takenAtMs.push(nowMs)
             const taken = answer(this.weather.take, 'taken' as const, (kind) => kind as 'taken')
             if (this.weather.take === 'taken' || this.weather.take === 'later') this.tokens += cost
             return taken
@@ -136,6 +145,7 @@ class Stage {
             const { publish } = this.weather
             if (publish === 'throw') throw new Error('the queue broke')
             this.lines.push(Buffer.from(record.line).toString())
+            this.nowMs += this.publishLastsMs
             if (publish !== 'never') queueMicrotask(() => settled(publish))
           },
           stop: async () => {},
@@ -348,6 +358,29 @@ describe('the path of a request', () => {
     expect((await stage.request()).closed).toBe(false)
     stage.ingest.closing = true
     expect((await stage.request()).closed).toBe(true)
+  })
+
+  it('counts a request that waited for its twin in the minute in which the wait ended', async () => {
+    const stage = new Stage()
+    stage.claimLastsMs = 90_000
+    await stage.request({ keyed: true, claim: 'later' })
+    expect(stage.takenAtMs).toEqual([NOW_MS + 90_000])
+    expect(JSON.parse(stage.lines[0]).received_at).toBe('2026-11-20T12:01:30.000Z')
+  })
+
+  it('remembers a key from the moment its events were durable', async () => {
+    const stage = new Stage()
+    stage.publishLastsMs = 2_000
+    await stage.request({ keyed: true })
+    await stage.request({ keyed: true, publish: 'duplicate' })
+    expect(stage.confirmedAtMs).toEqual([NOW_MS + 2_000, NOW_MS + 4_000])
+  })
+
+  it('names the end of the connection to a HEAD once the service is closing', async () => {
+    const stage = new Stage()
+    expect((await stage.request({}, { method: 'HEAD' })).headers).not.toContain('Connection')
+    stage.ingest.closing = true
+    expect((await stage.request({}, { method: 'HEAD' })).headers).toContain('Connection: close')
   })
 
   it('tells a client by Retry-After when its window ends, rounded up', async () => {

@@ -1,0 +1,233 @@
+// One machine's stores over real folders: what a restart finds again, what the settings do, and what a start that
+// fails leaves behind.
+
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { App } from '../../src/admit/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { openEmbeddedStores, type Stores } from '../../src/embedded.ts'
+import type { Log } from '../../src/observe/log.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
+import { journalDirectory, segmentPath } from '../../src/queue/segments.ts'
+import { journalFiles } from '../support/journal-files.ts'
+import { makeRecord, publish, type RecordWish, withFolder } from '../support/journal.ts'
+import { type AppRecord, appRecord, eventually, writeApps } from '../support/service.ts'
+
+const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
+const HOUR_MS = 3_600_000
+/** No snapshot comes by itself while a test runs. */
+const NEVER_MS = 2_000_000_000
+
+interface Opening {
+  readonly env?: Readonly<Record<string, string>>
+  readonly clock?: () => number
+  readonly snapshotIntervalMs?: number
+}
+
+/** Opens the stores of a folder, and keeps what they log. */
+async function open(folder: string, opening: Opening = {}): Promise<{ stores: Stores; lines: string[] }> {
+  const { env = {}, clock = () => NOW_MS, snapshotIntervalMs = NEVER_MS } = opening
+  const lines: string[] = []
+  const say = (level: string) => (parts: unknown, message: string) =>
+    void lines.push(`${level} ${message} ${JSON.stringify(parts)}`)
+  const log = { info: say('info'), warn: say('warn'), error: say('error') } as unknown as Log
+  const stores = await openEmbeddedStores(readConfig({ SLUICE_DATA_DIR: folder, ...env }), {
+    log,
+    clock,
+    metrics: createMetrics({ version: 'test', runtime: false }),
+    snapshotIntervalMs,
+  })
+  return { stores, lines }
+}
+
+const withApps = (apps: readonly AppRecord[], use: (folder: string) => Promise<void>): Promise<void> =>
+  withFolder(async (folder) => {
+    await writeApps(join(folder, 'apps.json'), apps)
+    await use(folder)
+  })
+
+function appOf(stores: Stores, id: string): App {
+  const found = stores.apps.find(`ak_${id}`)
+  if (typeof found !== 'object' || found instanceof Promise) throw new Error(`no app ${id}`)
+  return found
+}
+
+/** Accepts one batch as a request would: its cost, then its record, then its key. */
+async function accept(stores: Stores, id: string, wish: RecordWish = {}): Promise<string> {
+  const app = appOf(stores, id)
+  const cost = wish.events ?? 1
+  const receivedAtMs = wish.receivedAtMs ?? NOW_MS
+  const record = makeRecord({ ...wish, appId: id, receivedAtMs })
+  if (record.keyed) expect(stores.deduplicator.claim(record.batchId, receivedAtMs)).toEqual({ kind: 'claimed' })
+  expect(stores.limiter.take(app, cost, receivedAtMs)).toBe('taken')
+  expect(await publish(stores.queue as Parameters<typeof publish>[0], record)).toBe('durable')
+  stores.limiter.settle(app, cost, receivedAtMs)
+  if (record.keyed) stores.deduplicator.confirm(record.batchId, cost, receivedAtMs)
+  return record.batchId
+}
+
+async function used(stores: Stores, id: string): Promise<{ minute: number; day: number; month: number }> {
+  const { minute, day, month } = await stores.limiter.standing(appOf(stores, id), NOW_MS)
+  return { minute: minute.used, day: day.used, month: month.used }
+}
+
+const readSnapshot = async (
+  folder: string,
+): Promise<{ usage: { apps: { appId: string; dayUsed: number }[] } } | null> =>
+  JSON.parse(await readFile(join(folder, 'snapshot.json'), 'utf8').catch(() => 'null'))
+
+describe('snapshots', () => {
+  test('are written while the service runs, each with what was spent by then', () =>
+    withApps([appRecord('a')], async (folder) => {
+      const { stores } = await open(folder, { snapshotIntervalMs: 20 })
+      for (const dayUsed of [3, 6]) {
+        await accept(stores, 'a', { events: 3 })
+        await eventually(`a snapshot tells of ${dayUsed}`, async () => {
+          return (await readSnapshot(folder))?.usage.apps[0]?.dayUsed === dayUsed
+        })
+      }
+      await stores.stop()
+    }))
+
+  test('the last one is written at the stop, so that the next start reads no record twice', () =>
+    withApps([appRecord('a')], async (folder) => {
+      const { stores } = await open(folder)
+      await accept(stores, 'a', { events: 3 })
+      expect(await readSnapshot(folder)).toBeNull()
+      await stores.stop()
+      expect((await readSnapshot(folder))?.usage.apps).toMatchObject([{ appId: 'a', dayUsed: 3 }])
+      const again = await open(folder)
+      expect(again.lines.find((line) => line.includes('journal read'))).toContain('"records":0')
+      expect(await used(again.stores, 'a')).toEqual({ minute: 3, day: 3, month: 3 })
+      await again.stores.stop()
+    }))
+
+  const misfits = {
+    'of another version of the limits': { version: 99 },
+    'without sense for the limits': { version: 1, newestMs: 'x' },
+  }
+  for (const [claim, usage] of Object.entries(misfits)) {
+    test(`one ${claim} is left out with a warning, and the counters come from the journal whole`, () =>
+      withApps([appRecord('a')], async (folder) => {
+        const { stores } = await open(folder)
+        for (const events of [2, 3]) await accept(stores, 'a', { events })
+        await stores.stop()
+        const path = join(folder, 'snapshot.json')
+        const snapshot = JSON.parse(await readFile(path, 'utf8')) as object
+        await writeFile(path, JSON.stringify({ ...snapshot, usage }))
+        const again = await open(folder)
+        expect(again.lines.filter((line) => line.startsWith('warn'))).toEqual([
+          expect.stringContaining('snapshot.json was not used'),
+        ])
+        expect(await used(again.stores, 'a')).toEqual({ minute: 5, day: 5, month: 5 })
+        await accept(again.stores, 'a', { events: 1 })
+        await again.stores.stop()
+        expect((await readSnapshot(folder))?.usage.apps).toMatchObject([{ dayUsed: 6 }])
+      }))
+  }
+})
+
+describe('a start', () => {
+  for (const source of ['journal', 'snapshot']) {
+    test(`counts in the app's own billing cycle what came before it (from the ${source})`, () =>
+      withApps([appRecord('a', { billing_cycle_anchor: '2026-10-19T00:00:00Z' }), appRecord('b')], async (folder) => {
+        // The calendar month holds both; the cycle that began on the 19th only the second.
+        const lines = [
+          makeRecord({ appId: 'a', events: 40, receivedAtMs: Date.parse('2026-11-18T23:59:59Z') }).line,
+          makeRecord({ appId: 'a', events: 2, receivedAtMs: Date.parse('2026-11-19T00:00:01Z') }).line,
+          makeRecord({ appId: 'b', events: 7, receivedAtMs: Date.parse('2026-11-02T00:00:00Z') }).line,
+        ]
+        await mkdir(journalDirectory(folder))
+        await writeFile(segmentPath(journalDirectory(folder), 1), Buffer.concat(lines))
+        let { stores } = await open(folder)
+        if (source === 'snapshot') {
+          await stores.stop()
+          ;({ stores } = await open(folder))
+        }
+        expect((await used(stores, 'a')).month).toBe(2)
+        expect((await used(stores, 'b')).month).toBe(7)
+        await stores.stop()
+      }))
+  }
+
+  test('knows the keys of the last 300 s again, and no older ones', () =>
+    withApps([appRecord('a')], async (folder) => {
+      const { stores } = await open(folder)
+      const old = await accept(stores, 'a', { keyed: true, receivedAtMs: NOW_MS - 301_000 })
+      const young = await accept(stores, 'a', { keyed: true, events: 4, receivedAtMs: NOW_MS - 299_000 })
+      await stores.stop()
+      const again = await open(folder)
+      expect(again.stores.deduplicator.claim(young, NOW_MS)).toEqual({ kind: 'replay', events: 4 })
+      expect(again.stores.deduplicator.claim(old, NOW_MS)).toEqual({ kind: 'claimed' })
+      await again.stores.stop()
+    }))
+
+  test('that fails over a bad app file lets the folder go, for the one after it', () =>
+    withFolder(async (folder) => {
+      const path = join(folder, 'apps.json')
+      await writeFile(path, '{"apps": [')
+      for (let n = 0; n < 2; n++) await expect(open(folder)).rejects.toThrow(`${path} cannot be used`)
+      await writeApps(path, [appRecord('a')])
+      const { stores } = await open(folder)
+      await accept(stores, 'a')
+      await stores.stop()
+    }))
+
+  test('that fails over a journal it cannot open lets the folder go too', () =>
+    withApps([appRecord('a')], async (folder) => {
+      const env = { SLUICE_DATA_DIR: folder }
+      const path = journalDirectory(folder)
+      await writeFile(path, 'a file where a folder belongs')
+      for (let n = 0; n < 2; n++) await expect(open(folder, { env })).rejects.not.toThrow('is in use')
+    }))
+
+  test('of a second process in the folder is refused while the first one runs, and not after it', () =>
+    withApps([appRecord('a')], async (folder) => {
+      const { stores } = await open(folder)
+      await expect(open(folder)).rejects.toThrow('is in use')
+      await accept(stores, 'a')
+      await stores.stop()
+      await (await open(folder)).stores.stop()
+    }))
+})
+
+describe('settings of the stores', () => {
+  test('keys whose 300 s are over are forgotten without being asked for', () =>
+    withApps([appRecord('a')], async (folder) => {
+      let nowMs = NOW_MS
+      const { stores } = await open(folder, { clock: () => nowMs })
+      for (let n = 0; n < 5; n++) await accept(stores, 'a', { keyed: true })
+      expect(stores.keysRemembered()).toBe(5)
+      nowMs += 300_001
+      await eventually('the keys are forgotten', () => stores.keysRemembered() === 0, 10_000)
+      await stores.stop()
+    }))
+
+  test('SLUICE_MAX_KEYS bounds the keys that are remembered', () =>
+    withApps([appRecord('a')], async (folder) => {
+      const { stores } = await open(folder, { env: { SLUICE_MAX_KEYS: '2' } })
+      for (let n = 0; n < 2; n++) await accept(stores, 'a', { keyed: true })
+      expect(stores.deduplicator.claim(makeRecord({ keyed: true }).batchId, NOW_MS)).toEqual({ kind: 'full' })
+      await stores.stop()
+    }))
+
+  for (const [hours, left] of [
+    ['2', [2, 3]],
+    ['', [1, 2, 3]],
+  ] as const) {
+    test(`SLUICE_JOURNAL_KEEP_HOURS of ${hours === '' ? 'nothing keeps every segment' : `${hours} removes older ones`}`, () =>
+      withApps([appRecord('a')], async (folder) => {
+        const directory = journalDirectory(folder)
+        await mkdir(directory)
+        for (const [index, ageHours] of [2.1, 1.9, 0].entries()) {
+          const { line } = makeRecord({ appId: 'a', receivedAtMs: NOW_MS - ageHours * HOUR_MS })
+          await writeFile(segmentPath(directory, index + 1), line)
+        }
+        const { stores } = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: hours } })
+        expect(journalFiles(folder)).toEqual(left.map((number) => segmentPath(directory, number)))
+        expect((await used(stores, 'a')).day).toBe(3)
+        await stores.stop()
+      }))
+  }
+})

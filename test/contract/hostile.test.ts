@@ -156,6 +156,33 @@ describe('what HTTP does not allow is refused, and nothing of it is queued', () 
   }
 })
 
+describe('where nobody can be sure where a body ends, it is refused and the connection closes', () => {
+  const body = single('ak_plain', { name: MARK })
+  const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n`
+  const cases: Record<string, string> = {
+    'a coding besides chunks': `${head([JSON_TYPE, 'Transfer-Encoding: gzip, chunked'])}${chunks}\r\n`,
+    'a trailer announced': `${head([JSON_TYPE, 'Transfer-Encoding: chunked', 'Trailer: X-Sum'])}${chunks}X-Sum: 1\r\n\r\n`,
+    'a trailer announced for a body with a length': rawPost(body, ['Trailer: X-Sum']),
+  }
+  for (const [claim, text] of Object.entries(cases)) {
+    test(claim, async () => {
+      const stored = readJournal(folder).length
+      const raw = await openRaw(service.port)
+      // The head by itself: of what comes in one piece with it, the HTTP library reads on.
+      const bodyAt = text.indexOf('\r\n\r\n') + 4
+      raw.write(text.slice(0, bodyAt))
+      await sleep(30)
+      raw.write(text.slice(bodyAt) + rawPost(body))
+      const answer = await raw.readAnswer()
+      if (answer === null) expect.fail('no answer')
+      expectRefused(answer, 400, 'validation_failed')
+      await Promise.race([raw.closed, sleep(5_000).then(() => expect.fail('the connection stayed open'))])
+      expect(raw.unread()).toBe('')
+      expect(readJournal(folder).length).toBe(stored)
+    })
+  }
+})
+
 describe('connections', () => {
   test('a TLS hello on the plain port is turned away', async () => {
     const raw = await openRaw(service.port)

@@ -230,10 +230,11 @@ describe('size', () => {
   // uWebSockets.js wants the request line in one piece: it takes half a version for another one.
   test('a request line in two pieces is served, or refused and its connection closed', async () => {
     const text = rawPost(single('ak_plain'))
-    for (const cut of [2, 10, 23, 27]) {
+    const cuts = Array.from({ length: text.indexOf('\r\n') + 2 }, (_, index) => index + 1)
+    for (const cut of cuts) {
       const raw = await openRaw(service.port)
       raw.write(text.slice(0, cut))
-      await sleep(20)
+      await sleep(10)
       raw.write(text.slice(cut))
       const answer = await raw.readAnswer()
       expect([202, 400, 505]).toContain(answer?.status)

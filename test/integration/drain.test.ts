@@ -1,7 +1,9 @@
 // SIGTERM: what is in hand is answered, what comes later is refused, and the process ends with 0.
 
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, batch, expectAccepted, get, post, single } from '../support/client.ts'
+import { type Answer, batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import { countByBatch, readJournal } from '../support/journal-files.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
 import {
@@ -151,6 +153,39 @@ describe('SIGTERM', () => {
     const exit = await service.stop()
     expect(exit.code, exit.output).toBe(0)
     raw.close()
+  })
+
+  test('answers a body that is still on its way at the deadline with 503, and all others under load until then', async () => {
+    await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
+    const late = await openRaw(service.port)
+    late.write(`${head(['Content-Type: application/json', 'Content-Length: 5000'])}{"app_key":`)
+    const asking = await openRaw(service.port)
+    const tally: Tally = { accepted: [], dropped: 0, other: [] }
+    const loads = Array.from({ length: CONNECTIONS }, () => load(service.port, tally))
+    await sleep(300)
+    service.signal('SIGTERM')
+    await eventually('it drains', async () =>
+      /^sluice_draining 1$/m.test((await get(service.adminPort, '/metrics')).text),
+    )
+    await sleep(200)
+    asking.write(head([], 'HEAD /api/v1/events HTTP/1.1'))
+    const headers = (await asking.readAnswer({ head: true }))?.headers
+    expect(headers?.['connection']).toBe('close')
+    const answer = await late.readAnswer()
+    if (answer === null) expect.fail('the late body got no answer')
+    expectRefused(answer, 503, 'service_overloaded')
+    expect(answer.headers['connection']).toBe('close')
+    const exit = await service.exited
+    await Promise.all(loads)
+    expect(exit.code, exit.output).toBe(0)
+    expect([tally.dropped, tally.other]).toEqual([0, []])
+    const counts = countByBatch(readJournal(folder))
+    for (const batchId of tally.accepted) expect(counts.get(batchId)).toBe(1)
+    // The last thing kept is kept after the last answer.
+    const snapshot = JSON.parse(readFileSync(join(folder, 'snapshot.json'), 'utf8')) as {
+      usage: { apps: { cycles: { used: number }[] }[] }
+    }
+    expect(snapshot.usage.apps[0]?.cycles[0]?.used).toBe(3 * tally.accepted.length)
   })
 
   test('sent twice, or as SIGINT, ends in good order too', async () => {

@@ -1,0 +1,115 @@
+// Clients that leave in the middle of a body, and after it: every request is counted once, and no room stays taken.
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { bodyOfSize, expectAccepted, get, MAX_BODY_BYTES, single } from '../support/client.ts'
+import { head, openRaw, rawPost } from '../support/raw-http.ts'
+import {
+  appRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  type Service,
+  sleep,
+  startService,
+} from '../support/service.ts'
+
+/** Of bodies on their way the smallest ring holds 1 MiB. */
+const AT_ONCE = 10
+const SENT_BYTES = 60_000
+const ROUNDS = 8
+
+let folder: string
+let service: Service
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  service = await startService({ dataDir: folder, apps: [appRecord('plain')], env: { SLUICE_RING_MB: '4' } })
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+/** Values of the page by name, label sets summed up; `aborted` is the one outcome looked at by itself. */
+async function figures(): Promise<Record<string, number>> {
+  const sums: Record<string, number> = {}
+  for (const line of (await get(service.adminPort, '/metrics')).text.split('\n')) {
+    const found = /^(sluice_\w+)(\{[^}]*\})? (\S+)$/.exec(line)
+    if (found === null) continue
+    const [, name = '', labels = '', value] = found
+    sums[name] = (sums[name] ?? 0) + Number(value)
+    if (name === 'sluice_requests_total' && labels.includes('aborted')) sums['aborted'] = Number(value)
+  }
+  return sums
+}
+
+async function expectNothingInHand(received: number): Promise<Record<string, number>> {
+  await eventually('every request has come and gone', async () => {
+    const now = await figures()
+    return now['sluice_requests_received_total'] === received && now['sluice_requests_in_flight'] === 0
+  })
+  const now = await figures()
+  expect(now).toMatchObject({ sluice_requests_in_flight: 0, sluice_ring_requests: 0, sluice_ring_used_bytes: 0 })
+  expect(now['sluice_requests_total']).toBe(received)
+  return now
+}
+
+/** A body of the largest size, in pieces, beside another: both are served only where the room of all others is free. */
+async function expectLargeBodiesServed(): Promise<void> {
+  const body = bodyOfSize('ak_plain', MAX_BODY_BYTES - 20_000)
+  const pair = await Promise.all([openRaw(service.port), openRaw(service.port)])
+  for (const raw of pair) raw.write(head(['Content-Type: application/json', `Content-Length: ${body.length}`]))
+  for (let at = 0; at < body.length; at += 100_000) {
+    for (const raw of pair) raw.write(body.slice(at, at + 100_000))
+    await sleep(20)
+  }
+  for (const raw of pair) {
+    const answer = await raw.readAnswer()
+    if (answer === null) throw new Error('a large body got no answer')
+    expectAccepted(answer, 1)
+    raw.close()
+  }
+}
+
+test('clients that leave in the middle of a body leave no count and no room taken', async () => {
+  for (let round = 1; round <= ROUNDS; round++) {
+    const raws = await Promise.all(Array.from({ length: AT_ONCE }, () => openRaw(service.port)))
+    for (const raw of raws) {
+      raw.write(head(['Content-Type: application/json', 'Content-Length: 100000']) + 'x'.repeat(SENT_BYTES))
+    }
+    // What is reset before it was read was never there.
+    await eventually('all heads are read', async () => (await figures())['sluice_requests_in_flight'] === AT_ONCE)
+    for (const [index, raw] of raws.entries()) {
+      if (index % 2 === 0) raw.close()
+      else raw.socket.resetAndDestroy()
+    }
+    const now = await expectNothingInHand(round * AT_ONCE)
+    // None of them had to give way to another.
+    expect(now['aborted']).toBe(round * AT_ONCE)
+  }
+  await expectLargeBodiesServed()
+})
+
+test('clients that leave after their whole body are counted by what became of it', async () => {
+  const before = await figures()
+  const body = single('ak_plain', { padding: 'x'.repeat(30_000) })
+  let sent = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    const raws = await Promise.all(Array.from({ length: AT_ONCE }, () => openRaw(service.port)))
+    for (const [index, raw] of raws.entries()) {
+      raw.write(rawPost(body))
+      // By then it may be anywhere on its way; what is closed in good order has arrived.
+      if (round % 2 === 0) raw.socket.end()
+      else setTimeout(() => raw.socket.resetAndDestroy(), index)
+    }
+    sent += AT_ONCE
+    await sleep(30)
+    for (const raw of raws) raw.close()
+  }
+  await eventually('nothing is in flight', async () => (await figures())['sluice_requests_in_flight'] === 0)
+  const received = (await figures())['sluice_requests_received_total'] ?? 0
+  expect(received - (before['sluice_requests_received_total'] ?? 0)).toBeGreaterThan(sent / 2)
+  await expectNothingInHand(received)
+  await expectLargeBodiesServed()
+})

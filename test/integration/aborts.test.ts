@@ -113,3 +113,9 @@ test('clients that leave after their whole body are counted by what became of it
   await expectNothingInHand(received)
   await expectLargeBodiesServed()
 })
+
+test('large bodies in pieces, one pair after the other, are all served, and counted once', async () => {
+  const before = (await figures())['sluice_requests_received_total'] ?? 0
+  for (let pair = 0; pair < 3; pair++) await expectLargeBodiesServed()
+  await expectNothingInHand(before + 6)
+})

@@ -14,6 +14,8 @@ const JOURNAL_MAX_MB = 60_000
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
 export const SERVICE_ENTRY = here('../../dist/main.js')
+/** As `npm start` gives them to Node. */
+const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
 
 /** @typedef {{ pid: number, port: number, adminPort: number, stop: () => Promise<void> }} Server */
 
@@ -51,7 +53,7 @@ export async function startService(nodeArgs = []) {
   }
   await writeFile(appsFile, JSON.stringify({ apps: [app] }))
   await mkdir(join(folder, 'data'))
-  const started = start(SERVER_CORE, [process.execPath, ...nodeArgs, SERVICE_ENTRY, 'serve'], {
+  const started = start(SERVER_CORE, [process.execPath, ...NODE_FLAGS, ...nodeArgs, SERVICE_ENTRY, 'serve'], {
     PORT: String(port),
     HOST: '127.0.0.1',
     SLUICE_ADMIN_PORT: String(adminPort),

@@ -2,9 +2,10 @@ import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 
-const checkout = new URL('../..', import.meta.url).pathname
+const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 it('npm start with no settings but a place serves, and its printed curl line gets a 202', async () => {
   const place = mkdtempSync(join(tmpdir(), 'sluice-start-'))
@@ -29,7 +30,8 @@ it('npm start with no settings but a place serves, and its printed curl line get
     expect(answer).toMatch(/^HTTP\/1\.1 202 /)
     expect(answer).toContain('{"status":"accepted","events":1}')
   } finally {
-    const ended = new Promise((resolve) => npm.on('exit', resolve))
+    // Its output closes when the service is gone too, which outlives npm by its last snapshot.
+    const ended = new Promise((resolve) => npm.on('close', resolve))
     if (npm.pid !== undefined && npm.exitCode === null) process.kill(-npm.pid, 'SIGTERM')
     await ended
     rmSync(place, { recursive: true, force: true })

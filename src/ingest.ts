@@ -46,6 +46,8 @@ interface Ticket {
   batchId: string
   /** The key is held for this request, until it is confirmed or released. */
   claimed: boolean
+  /** An earlier request under this key, or this one, may have been stored without our knowing. */
+  inDoubt: boolean
   events: number
   /** What was taken from the limits; 0: nothing. */
   cost: number
@@ -189,6 +191,7 @@ export class Ingest {
       app: null,
       batchId: '',
       claimed: false,
+      inDoubt: false,
       events: 0,
       cost: 0,
       takenAtMs: 0,
@@ -225,6 +228,7 @@ export class Ingest {
       if (claim.kind === 'replay') return this.#replay(ticket, claim.events)
       if (claim.kind === 'full') return this.#refuse(ticket, overloaded())
       ticket.claimed = true
+      ticket.inDoubt = claim.inDoubt
       // A twin may have been waited for.
       nowMs = this.#parts.nowMs()
     }
@@ -236,12 +240,12 @@ export class Ingest {
     const cost = Math.max(1, ticket.events)
     const asked = limiter.take(app, cost, nowMs)
     const taken = asked instanceof Promise ? await asked : asked
-    if (taken !== 'taken') return this.#overLimit(ticket, app, taken, nowMs)
+    if (typeof taken !== 'number') return this.#overLimit(ticket, app, taken)
     ticket.cost = cost
-    ticket.takenAtMs = nowMs
+    ticket.takenAtMs = taken
 
     metrics.stageSeconds.admit.observe((performance.now() - decodedAtMs) / 1000)
-    if (key === null) ticket.batchId = this.#parts.freshBatchId(nowMs)
+    if (key === null) ticket.batchId = this.#parts.freshBatchId(taken)
     // An empty batch has nothing to queue.
     if (ticket.events === 0) this.#settled(ticket, app, 'durable')
     else this.#publish(ticket, app, key !== null, validation?.extras ?? null)
@@ -258,9 +262,9 @@ export class Ingest {
       extras,
     })
     ticket.publishedAtMs = performance.now()
-    queue.publish({ line, batchId, appId: app.appId, keyed }, (settlement) => {
+    queue.publish({ line, batchId, appId: app.appId, keyed }, (settlement, storedEvents) => {
       try {
-        this.#settled(ticket, app, settlement)
+        this.#settled(ticket, app, settlement, storedEvents)
       } catch (error) {
         this.#fault(ticket, error)
       }
@@ -268,32 +272,32 @@ export class Ingest {
   }
 
   /** The queue has spoken. */
-  #settled(ticket: Ticket, app: App, settlement: Settlement): void {
-    const { limiter, metrics, ring } = this.#parts
+  #settled(ticket: Ticket, app: App, settlement: Settlement, storedEvents?: number): void {
+    const { limiter, metrics } = this.#parts
     const nowMs = this.#parts.nowMs()
     if (ticket.publishedAtMs > 0) {
       metrics.stageSeconds.publish.observe((performance.now() - ticket.publishedAtMs) / 1000)
     }
     switch (settlement) {
-      case 'durable': {
-        // What is stored keeps its key and its cost, whatever throws from here on.
-        const { cost } = ticket
-        ticket.cost = 0
-        this.#confirm(ticket, nowMs)
-        limiter.settle(app, cost, ticket.takenAtMs)
-        const { track, screen, revenue } = eventsIn(ring, ticket.slot)
-        metrics.events.track += track
-        metrics.events.screen += screen
-        metrics.events.revenue += revenue
-        metrics.batchEvents.observe(ticket.events)
+      case 'durable':
+        this.#charge(ticket, app, nowMs)
         this.#finish(ticket, { kind: 'accepted', events: ticket.events, batchId: ticket.batchId })
         return
-      }
       case 'duplicate':
-        limiter.giveBack(app, ticket.cost, ticket.takenAtMs, nowMs)
-        ticket.cost = 0
-        this.#confirm(ticket, nowMs)
-        this.#replay(ticket, ticket.events)
+        // The one that was stored has paid, unless it was refused in doubt: then what it cost went back.
+        if (ticket.inDoubt) {
+          this.#charge(ticket, app, nowMs)
+        } else {
+          limiter.giveBack(app, ticket.cost, ticket.takenAtMs, nowMs)
+          ticket.cost = 0
+          this.#confirm(ticket, storedEvents ?? ticket.events, nowMs)
+        }
+        this.#replay(ticket, storedEvents ?? ticket.events)
+        return
+      case 'unknown':
+        ticket.inDoubt = true
+        metrics.publishErrors++
+        this.#refuse(ticket, overloaded())
         return
       case 'unavailable':
         metrics.publishErrors++
@@ -302,10 +306,24 @@ export class Ingest {
     }
   }
 
-  #confirm(ticket: Ticket, nowMs: number): void {
+  /** What is stored keeps its key and its cost, whatever throws from here on. */
+  #charge(ticket: Ticket, app: App, nowMs: number): void {
+    const { limiter, metrics, ring } = this.#parts
+    const { cost } = ticket
+    ticket.cost = 0
+    this.#confirm(ticket, ticket.events, nowMs)
+    limiter.settle(app, cost, ticket.takenAtMs)
+    const { track, screen, revenue } = eventsIn(ring, ticket.slot)
+    metrics.events.track += track
+    metrics.events.screen += screen
+    metrics.events.revenue += revenue
+    metrics.batchEvents.observe(ticket.events)
+  }
+
+  #confirm(ticket: Ticket, events: number, nowMs: number): void {
     if (!ticket.claimed) return
     ticket.claimed = false
-    this.#parts.deduplicator.confirm(ticket.batchId, ticket.events, nowMs)
+    this.#parts.deduplicator.confirm(ticket.batchId, events, nowMs)
   }
 
   #replay(ticket: Ticket, events: number): void {
@@ -313,7 +331,8 @@ export class Ingest {
     this.#finish(ticket, { kind: 'replayed', events, batchId: ticket.batchId })
   }
 
-  async #overLimit(ticket: Ticket, app: App, refusal: LimitRefusal, nowMs: number): Promise<void> {
+  async #overLimit(ticket: Ticket, app: App, refusal: LimitRefusal): Promise<void> {
+    const nowMs = this.#parts.nowMs()
     const asked = this.#parts.limiter.standing(app, nowMs)
     const standing = asked instanceof Promise ? await asked : asked
     const window = {
@@ -338,7 +357,7 @@ export class Ingest {
     if (cost > 0 && app !== null) limiter.giveBack(app, cost, ticket.takenAtMs, this.#parts.nowMs())
     const { claimed } = ticket
     ticket.claimed = false
-    if (claimed) deduplicator.release(ticket.batchId)
+    if (claimed) deduplicator.release(ticket.batchId, ticket.inDoubt, this.#parts.nowMs())
     this.#finish(ticket, outcome)
   }
 

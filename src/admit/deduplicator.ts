@@ -4,8 +4,11 @@
 export const IDEMPOTENCY_WINDOW_SECONDS = 300
 
 export type Claim =
-  /** The caller has the key now, and must `confirm` or `release` it. */
-  | { readonly kind: 'claimed' }
+  /**
+   * The caller has the key now, and must `confirm` or `release` it. `inDoubt`: an earlier request under it was refused
+   * without knowing whether the queue had stored it, and what it cost was given back.
+   */
+  | { readonly kind: 'claimed'; readonly inDoubt: boolean }
   /** The key was accepted before, with so many events. */
   | { readonly kind: 'replay'; readonly events: number }
   /** Every place for keys is taken: answer 503. */
@@ -20,6 +23,6 @@ export interface Deduplicator {
   claim(batchId: string, nowMs: number): Claim | Promise<Claim>
   /** The request was accepted: remember it, and let those who wait replay it. */
   confirm(batchId: string, events: number, nowMs: number): void
-  /** The request was not accepted: the first of those who wait has the key now. */
-  release(batchId: string): void
+  /** The request was not accepted: the first of those who wait has the key now. `inDoubt`: the queue may have stored it. */
+  release(batchId: string, inDoubt: boolean, nowMs: number): void
 }

@@ -14,8 +14,11 @@ export interface Standing {
 
 /** Counts accepted events against an app's limits, a batch whole or not at all. Costs are events, at least 1. */
 export interface Limiter {
-  /** Takes `cost` from month, then day, then minute, all or none; the first that has no room refuses. */
-  take(app: App, cost: number, nowMs: number): 'taken' | LimitRefusal | Promise<'taken' | LimitRefusal>
+  /**
+   * Takes `cost` from month, then day, then minute, all or none; the first that has no room refuses. Gives the Unix ms
+   * at which it was taken, which lies in the windows that were charged and is what `settle` and `giveBack` want to hear.
+   */
+  take(app: App, cost: number, nowMs: number): number | LimitRefusal | Promise<number | LimitRefusal>
   /**
    * What `take` at `takenAtMs` took has become durable and stays spent. Until `settle` or `giveBack` it is only in
    * flight, and a snapshot leaves it out: a crash then finds it in the journal or not at all.

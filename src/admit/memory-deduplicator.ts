@@ -13,7 +13,11 @@ const MAX_FORGOTTEN_PER_SWEEP = 20_000
 /** Events of a batch fit into 7 bits. */
 const MAX_EVENTS = 100
 
-const CLAIMED: Claim = { kind: 'claimed' }
+/** Most keys in doubt that are remembered: beyond, the oldest are taken for settled. */
+const MAX_DOUBTS = 100_000
+
+const CLAIMED: Claim = { kind: 'claimed', inDoubt: false }
+const CLAIMED_IN_DOUBT: Claim = { kind: 'claimed', inDoubt: true }
 const FULL: Claim = { kind: 'full' }
 
 export interface MemoryDeduplicatorOptions {
@@ -47,6 +51,8 @@ class ShardedDeduplicator implements MemoryDeduplicator {
   readonly #shards: AcceptedKeys[]
   /** Those who wait for each key in flight, the oldest first; null: nobody waits. */
   readonly #inFlight = new Map<string, Waiter[] | null>()
+  /** Keys whose last request was refused in doubt, and until when that matters; the oldest first. */
+  readonly #doubts = new Map<string, number>()
   readonly #id = new Uint32Array(WORDS_PER_ID)
   #accepted = 0
   #newestMs = 0
@@ -73,23 +79,25 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     if (events >= 0) return { kind: 'replay', events }
     if (this.#accepted + this.#inFlight.size >= this.#maxKeys && !this.#makeRoom(timeMs)) return FULL
     this.#inFlight.set(batchId, null)
-    return CLAIMED
+    return this.#inDoubt(batchId) ? CLAIMED_IN_DOUBT : CLAIMED
   }
 
   confirm(batchId: string, events: number, nowMs: number): void {
     const waiters = this.#leave(batchId)
+    this.#doubts.delete(batchId)
     this.#remember(batchId, events, this.#timeAt(nowMs))
     if (waiters === null) return
     for (const resolve of waiters) resolve({ kind: 'replay', events })
   }
 
-  release(batchId: string): void {
+  release(batchId: string, inDoubt: boolean, nowMs: number): void {
     const waiters = this.#leave(batchId)
+    if (inDoubt) this.#doubt(batchId, this.#timeAt(nowMs))
     if (waiters === null) return
     // The key stays in flight: it passes to the one who has waited longest, and the others wait for that one.
     const next = waiters.shift() as Waiter
     this.#inFlight.set(batchId, waiters.length > 0 ? waiters : null)
-    next(CLAIMED)
+    next(inDoubt ? CLAIMED_IN_DOUBT : CLAIMED)
   }
 
   restore(batchId: string, events: number, acceptedAtMs: number): void {
@@ -105,6 +113,21 @@ class ShardedDeduplicator implements MemoryDeduplicator {
       this.#accepted -= forgotten
       forgettable -= forgotten
       this.#sweepNext = (this.#sweepNext + 1) % SHARDS
+    }
+  }
+
+  #inDoubt(batchId: string): boolean {
+    const untilMs = this.#doubts.get(batchId)
+    return untilMs !== undefined && untilMs >= this.#newestMs
+  }
+
+  #doubt(batchId: string, nowMs: number): void {
+    // Set anew, so that the map stays in the order of its times.
+    this.#doubts.delete(batchId)
+    this.#doubts.set(batchId, nowMs + WINDOW_MS)
+    for (const [oldest, untilMs] of this.#doubts) {
+      if (untilMs >= nowMs && this.#doubts.size <= MAX_DOUBTS) return
+      this.#doubts.delete(oldest)
     }
   }
 

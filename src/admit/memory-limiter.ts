@@ -15,7 +15,7 @@ const STEP_BACK_FORGIVEN_MS = 60_000
 const MAX_CYCLES_PER_APP = 4
 
 export interface MemoryLimiter extends Limiter {
-  take(app: App, cost: number, nowMs: number): 'taken' | LimitRefusal
+  take(app: App, cost: number, nowMs: number): number | LimitRefusal
   standing(app: App, nowMs: number): Standing
   /** What is durably spent in windows that are not over, as JSON: what is only in flight is left out. */
   dump(): LimiterDump
@@ -71,7 +71,7 @@ class CountingLimiter implements MemoryLimiter {
   /** Until then, what lands may have been taken before the clock was set back, in a window that was dropped. */
   #forgivenUntilMs = 0
 
-  take(app: App, cost: number, nowMs: number): 'taken' | LimitRefusal {
+  take(app: App, cost: number, nowMs: number): number | LimitRefusal {
     if (!(cost >= 1)) throw new Error(`a request cannot cost ${cost}`)
     this.#see(nowMs)
     const counts = this.#countsNow(app.appId)
@@ -83,7 +83,7 @@ class CountingLimiter implements MemoryLimiter {
     spend(minute, cost, nowMs)
     spend(day, cost, nowMs)
     spend(month, cost, nowMs)
-    return 'taken'
+    return nowMs
   }
 
   settle(app: App, cost: number, takenAtMs: number): void {

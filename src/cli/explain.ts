@@ -100,7 +100,7 @@ export async function explain({ body, nowMs, apps, limiter }: Question): Promise
   if (schemaRefusal !== null) return ending(schemaRefusal, found)
   const count = events ?? 0
   const taken = await limiter.take(app, Math.max(1, count), nowMs)
-  if (taken !== 'taken') return ending(refused(taken, null, waitSeconds(taken, found.standing, nowMs)), found)
+  if (typeof taken !== 'number') return ending(refused(taken, null, waitSeconds(taken, found.standing, nowMs)), found)
   return ending({ kind: 'accepted', events: count, batchId: '' }, found)
 }
 

@@ -3,7 +3,7 @@
 
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { type Disk, JournalFiles, realDisk } from './journal-files.ts'
-import type { EventQueue, QueueRecord, Settlement } from './queue.ts'
+import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
 import type { JournalPosition } from './segments.ts'
 import { TimeMarks } from './time-marks.ts'
 
@@ -44,7 +44,6 @@ export interface JournalOptions {
   readonly onNotice?: (message: string) => void
 }
 
-type Settled = (settlement: Settlement) => void
 
 interface Batch {
   readonly lines: Uint8Array[]

@@ -2,7 +2,7 @@
 
 /** One accepted request, ready to be stored. */
 export interface QueueRecord {
-  /** The NDJSON line, newline included. It lies in the ring and stays untouched until `settled` is called. */
+  /** The NDJSON line, newline included. It lies in the ring, and stays untouched only until `settled` is called. */
   readonly line: Uint8Array
   readonly batchId: string
   readonly appId: string
@@ -12,13 +12,16 @@ export interface QueueRecord {
 
 /**
  * durable: stored, and stays so (202). duplicate: the queue had this batch already (replay).
- * unavailable: not stored, and the client may try again (503).
+ * unavailable: not stored (503). unknown: no answer in time, so that it may be stored or not (503).
  */
-export type Settlement = 'durable' | 'duplicate' | 'unavailable'
+export type Settlement = 'durable' | 'duplicate' | 'unavailable' | 'unknown'
+
+/** `storedEvents`: how many events the stored original of a duplicate has, where the queue could tell. */
+export type Settled = (settlement: Settlement, storedEvents?: number) => void
 
 export interface EventQueue {
   /** Hands a record over. `settled` is called exactly once, never before `publish` returns; nothing throws. */
-  publish(record: QueueRecord, settled: (settlement: Settlement) => void): void
+  publish(record: QueueRecord, settled: Settled): void
   /** Settles what is in hand, then closes. */
   stop(): Promise<void>
 }

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { App, AppLookup } from '../../src/admit/app.ts'
 import type { Claim } from '../../src/admit/deduplicator.ts'
+import type { LimitRefusal } from '../../src/admit/limiter.ts'
 import { createDecoder } from '../../src/decode/decoder.ts'
 import { Exchange } from '../../src/http/exchange.ts'
 import type { RequestHead } from '../../src/http/head.ts'
@@ -79,6 +80,10 @@ class Stage {
   readonly lines: string[] = []
   readonly held = new Set<string>()
   readonly confirmed = new Set<string>()
+  storedEvents: number | undefined
+  /** What a claim says, and what each release did. */
+  inDoubt = false
+  readonly releasedInDoubt: boolean[] = []
   tokens = 0
   settledTokens = 0
   readonly ingest: Ingest
@@ -102,8 +107,8 @@ class Stage {
         deduplicator: {
           claim: (batchId) => {
             this.nowMs += this.claimLastsMs
-            const claim = answer<Claim>(this.weather.claim, { kind: 'claimed' }, (kind) =>
-              kind === 'replay' ? { kind, events: 7 } : { kind: kind as 'full' },
+            const claim = answer<Claim>(this.weather.claim, { kind: 'claimed', inDoubt: this.inDoubt }, (kind) =>
+              kind === 'replay' ? { kind, events: 7 } : kind === 'full' ? { kind } : { kind: 'claimed', inDoubt: this.inDoubt },
             )
             if (!['replay', 'full', 'reject'].includes(this.weather.claim)) this.held.add(batchId)
             return claim
@@ -114,15 +119,18 @@ class Stage {
             this.held.delete(batchId)
             this.confirmed.add(batchId)
           },
-          release: (batchId) => {
+          release: (batchId, inDoubt) => {
             this.#breakIf('release')
             this.held.delete(batchId)
+            this.releasedInDoubt.push(inDoubt)
           },
         },
         limiter: {
           take: (_app, cost, nowMs) => {
             this.takenAtMs.push(nowMs)
-            const taken = answer(this.weather.take, 'taken' as const, (kind) => kind as 'taken')
+            const taken = answer<number | LimitRefusal>(this.weather.take, nowMs, (kind) =>
+              kind === 'taken' ? nowMs : (kind as LimitRefusal),
+            )
             if (this.weather.take === 'taken' || this.weather.take === 'later') this.tokens += cost
             return taken
           },
@@ -146,7 +154,7 @@ class Stage {
             if (publish === 'throw') throw new Error('the queue broke')
             this.lines.push(Buffer.from(record.line).toString())
             this.nowMs += this.publishLastsMs
-            if (publish !== 'never') queueMicrotask(() => settled(publish))
+            if (publish !== 'never') queueMicrotask(() => settled(publish, this.storedEvents))
           },
           stop: async () => {},
         },
@@ -250,7 +258,7 @@ describe('the path of a request', () => {
         'later',
         'reject',
       ),
-      publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'throw'),
+      publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'unknown', 'throw'),
       broken: fc.constantFrom(null, null, null, 'settle', 'confirm', 'giveBack', 'release'),
       decode: fc.constantFrom('ok', 'ok', 'ok', 'fail'),
       keyed: fc.boolean(),
@@ -325,6 +333,37 @@ describe('the path of a request', () => {
     const sent = await stage.request({ publish: 'duplicate', keyed: true })
     expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 2, deduplicated: true })
     expect(stage.tokens).toBe(0)
+  })
+
+  it('takes a duplicate of what was refused in doubt for its first acceptance, and lets it pay', async () => {
+    const stage = new Stage()
+    stage.inDoubt = true
+    const sent = await stage.request({ publish: 'duplicate', keyed: true })
+    expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 2, deduplicated: true })
+    expect([stage.tokens, stage.settledTokens, stage.metrics.events.track]).toEqual([2, 2, 2])
+  })
+
+  it('refuses what may or may not be stored, gives its cost back, and leaves its key in doubt', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ publish: 'unknown', keyed: true })
+    expect(sent.status).toBe('503 Service Unavailable')
+    expect([stage.tokens, stage.releasedInDoubt, stage.metrics.publishErrors]).toEqual([0, [true], 1])
+  })
+
+  it('keeps a key in doubt through a retry that is refused for another reason', async () => {
+    const stage = new Stage()
+    stage.inDoubt = true
+    await stage.request({ publish: 'unavailable', keyed: true })
+    stage.inDoubt = false
+    await stage.request({ publish: 'unavailable', keyed: true })
+    expect(stage.releasedInDoubt).toEqual([true, false])
+  })
+
+  it('replays the number of events that were stored, where the queue can tell', async () => {
+    const stage = new Stage()
+    stage.storedEvents = 7
+    const sent = await stage.request({ publish: 'duplicate', keyed: true })
+    expect(JSON.parse(sent.body).events).toBe(7)
   })
 
   it('sends one line with every event to the queue, as sent', async () => {

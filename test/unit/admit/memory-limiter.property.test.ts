@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../../src/admit/app.ts'
+import type { LimitRefusal } from '../../../src/admit/limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../src/admit/memory-limiter.ts'
 import { cycleAt } from '../../../src/admit/plans.ts'
 import { anApp } from './apps.ts'
@@ -100,12 +101,12 @@ describe('while the process runs', () => {
           } else if (action.kind === 'take') {
             const app = apps[action.app]
             const [minute, day, month] = spent(app).map((used) => used + action.cost)
-            let expected = 'taken'
+            let expected: LimitRefusal | number = nowMs
             if (month > app.eventsPerMonth) expected = 'monthly_limit_exceeded'
             else if (day > (app.eventsPerDay ?? Number.POSITIVE_INFINITY)) expected = 'daily_limit_exceeded'
             else if (minute > app.eventsPerMinute) expected = 'rate_limit_exceeded'
             assert.equal(limiter.take(app, action.cost, nowMs), expected)
-            if (expected !== 'taken') continue
+            if (typeof expected === 'string') continue
             const { names, startsMs } = windowsAt(app, newestMs)
             const early = startsMs.map((startMs) => nowMs < startMs)
             taken.push({ app, cost: action.cost, atMs: nowMs, names, early, state: 'in flight' })
@@ -179,7 +180,7 @@ describe('across crashes', () => {
             apps[action.app] = { ...apps[action.app], ...action.limits }
           } else if (action.kind === 'take') {
             const app = apps[action.app]
-            if (limiter.take(app, action.cost, nowMs) === 'taken') {
+            if (typeof limiter.take(app, action.cost, nowMs) === 'number') {
               inFlight.push({ app, cost: action.cost, atMs: nowMs })
             }
           } else if (action.kind === 'snapshot') {

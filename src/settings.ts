@@ -43,12 +43,12 @@ export const SETTINGS = {
   REDIS_URL: url(
     ['redis', 'rediss'],
     { several: false },
-    'not in this version: limits, idempotency and apps shared between nodes',
+    'limits, idempotency and apps, shared between nodes; without it they live in SLUICE_DATA_DIR',
   ),
   NATS_URL: url(
     ['nats', 'tls'],
     { several: true },
-    'not in this version: the queue, one server or several with commas between',
+    'the queue: one server, or several of a cluster with commas between; without it a journal in SLUICE_DATA_DIR',
   ),
   SLUICE_RING_MB: wholeNumber(64, RING_MB.least, RING_MB.most, 'memory for bodies in hand, in MiB; no room is a 503'),
   SLUICE_PARSERS: optional(
@@ -59,10 +59,10 @@ export const SETTINGS = {
     1,
     1,
     MOST_PROCESSES,
-    'not in this version: front ends on one port; more than 1 wants REDIS_URL and NATS_URL',
+    'front ends, each with its ring and threads, on one port; more than 1 wants REDIS_URL and NATS_URL',
   ),
   SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'how bodies are checked; simdjson is an optional package'),
-  SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'not in this version: subjects that NATS messages are spread over'),
+  SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'subjects that NATS messages are spread over: all nodes must agree'),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
     10_240,
     1,

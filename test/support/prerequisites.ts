@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process'
 
-const PROGRAMS = ['bash', 'curl', 'openssl']
+const PROGRAMS = ['bash', 'curl', 'openssl', 'redis-server', 'nats-server']
 
 export default function installPrerequisites(): void {
   const missing = PROGRAMS.filter((name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined)

@@ -27,7 +27,7 @@ export interface Program {
 
 export interface ProgramOptions {
   readonly name: string
-  command(place: { port: number; folder: string }): readonly string[]
+  readonly command: (place: { port: number; folder: string }) => readonly string[]
 }
 
 export async function startProgram({ name, command }: ProgramOptions): Promise<Program> {

@@ -6,7 +6,7 @@ import type { App } from './admit/app.ts'
 import type { Config } from './config.ts'
 import { DecodePool } from './decode/pool.ts'
 import { openEmbeddedStores } from './embedded.ts'
-import { startAdmin } from './http/admin.ts'
+import { type Health, startAdmin } from './http/admin.ts'
 import { Inflater } from './http/inflate.ts'
 import { type Server, startServer } from './http/server.ts'
 import { Ingest } from './ingest.ts'
@@ -15,7 +15,7 @@ import { errorMessage, StartError } from './lib/errors.ts'
 import { createFreshBatchIds } from './lib/ids.ts'
 import { packageVersion } from './lib/version.ts'
 import type { Log } from './observe/log.ts'
-import { createMetrics } from './observe/metrics.ts'
+import { createMetrics, type Metrics } from './observe/metrics.ts'
 import { MAX_BODY_BYTES } from './ring/layout.ts'
 import { Ring } from './ring/ring.ts'
 
@@ -27,16 +27,27 @@ const DRAIN_POLL_MS = 10
 /** Left of the deadline for flushing the queue and writing the last snapshot: so much, or half of a short one. */
 const FLUSH_RESERVE_MS = 2000
 
+export interface SluiceContext {
+  readonly log: Log
+  readonly clock: Clock
+  /** One of several front ends on one port: it shares the public port, and its supervisor has the admin port. */
+  readonly supervised?: boolean
+}
+
 export interface Sluice {
   readonly publicPort: number
-  readonly adminPort: number
+  /** null: none of its own. */
+  readonly adminPort: number | null
   readonly demoApp: App | null
+  readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
+  readonly health: Health
   /** Drains: answers what is in hand, flushes the queue, and lets everything go. */
   stop(): Promise<void>
 }
 
 /** Throws a StartError for what an operator must mend. */
-export async function startSluice(config: Config, { log, clock }: { log: Log; clock: Clock }): Promise<Sluice> {
+export async function startSluice(config: Config, context: SluiceContext): Promise<Sluice> {
+  const { log, clock, supervised = false } = context
   if (!config.embedded) {
     throw new StartError('REDIS_URL, NATS_URL: this version serves one machine from its own disk; unset both')
   }
@@ -85,16 +96,15 @@ export async function startSluice(config: Config, { log, clock }: { log: Log; cl
       draining: () => draining,
     })
     let ready = false
-    const admin = await startAdmin({
-      host: config.adminHost,
-      port: config.adminPort,
-      metrics,
-      health: { ready: () => ready, parts: stores.parts },
-    })
-    started.push(() => admin.stop())
+    const health: Health = { ready: () => ready, parts: stores.parts }
+    const admin = supervised
+      ? null
+      : await startAdmin({ host: config.adminHost, port: config.adminPort, metrics, health })
+    started.push(() => admin?.stop())
     const server = await startServer({
       host: config.publicHost,
       port: config.publicPort,
+      shared: supervised,
       tls: config.tls,
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,
@@ -102,8 +112,10 @@ export async function startSluice(config: Config, { log, clock }: { log: Log; cl
     ready = true
     return {
       publicPort: server.port,
-      adminPort: admin.port,
+      adminPort: admin?.port ?? null,
       demoApp: stores.demoApp,
+      metrics,
+      health,
       stop: async () => {
         ready = false
         draining = true
@@ -112,7 +124,7 @@ export async function startSluice(config: Config, { log, clock }: { log: Log; cl
         await drain(server, ingest, { delayMs: config.drainDelayMs, deadlineMs })
         await pool.stop()
         await stores.stop()
-        admin.stop()
+        admin?.stop()
       },
     }
   } catch (error) {

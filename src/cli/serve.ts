@@ -55,7 +55,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   stop = () => sluice.stop()
   if (sluice.demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: sluice.publicPort, tls: config.tls !== null }
-    const adminAddress = { host: config.adminHost, port: sluice.adminPort, tls: false }
+    const adminAddress = { host: config.adminHost, port: sluice.adminPort ?? config.adminPort, tls: false }
     await print(shell.stdout, demoBanner(publicAddress, adminAddress, sluice.demoApp.appKey))
   }
   // Last of all, so that whoever waits for this line has seen the banner.

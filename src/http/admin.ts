@@ -5,12 +5,15 @@ import uWS, { type HttpRequest, type HttpResponse } from 'uWebSockets.js'
 import type { Metrics } from '../observe/metrics.ts'
 import { listen } from './listen.ts'
 
+/** What a supervisor says of itself comes from its front ends, and so later. */
 export interface Health {
   /** True from the first successful start until the drain. */
-  ready(): boolean
+  ready(): boolean | Promise<boolean>
   /** What each part says of itself, as `queue: connected`. */
-  parts(): Readonly<Record<string, string>>
+  parts(): Parts | Promise<Parts>
 }
+
+export type Parts = Readonly<Record<string, string>>
 
 export interface AdminOptions {
   readonly host: string
@@ -46,7 +49,7 @@ export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
   const pages = adminPages(options)
   const app = uWS.App()
   app.any('/*', (response, request) => serve(pages, response, request))
-  const { port } = await listen(app, options.host, options.port)
+  const { port } = await listen(app, { host: options.host, port: options.port })
   return { port, stop: () => void app.close() }
 }
 
@@ -58,12 +61,12 @@ function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page
   ])
 }
 
-function readiness(health: Health, request: AdminRequest): Answer {
-  const ready = health.ready()
+async function readiness(health: Health, request: AdminRequest): Promise<Answer> {
+  const ready = await health.ready()
   const status = ready ? '200 OK' : '503 Service Unavailable'
   const wantsJson = request.accept.includes(JSON_TYPE)
   const verbose = new URLSearchParams(request.query).has('verbose')
-  const parts = verbose ? health.parts() : {}
+  const parts = verbose ? await health.parts() : {}
   if (wantsJson) {
     const body = verbose ? { ready, parts } : { ready }
     return { status, contentType: JSON_TYPE, body: `${JSON.stringify(body)}\n` }

@@ -1,11 +1,19 @@
-// Binds a uWebSockets.js app to an address of its own.
+// Binds a uWebSockets.js app to an address: one of its own, or one that the processes of a supervisor share.
 
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import uWS, { type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
 import { errorCode } from '../lib/errors.ts'
 
-/** Takes the port for this process alone: uWebSockets.js would let two processes share it without a word. */
+/** Takes the port for this process alone: without it any two processes of one user share a port without a word. */
 const EXCLUSIVE_PORT = 1
+/** Sets SO_REUSEPORT, and the kernel deals new connections out; not for port 0, where uWebSockets.js leaves it unset. */
+const SHARED_PORT = 0
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is taken',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  EACCES: 'this user may not listen on that port',
+}
 
 export interface Listening {
   readonly socket: us_listen_socket
@@ -13,8 +21,16 @@ export interface Listening {
   readonly port: number
 }
 
+export interface Address {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** Others that share the port may listen there at the same time. */
+  readonly shared?: boolean
+}
+
 /** Rejects with an Error that names the address where it cannot be had. */
-export function listen(app: TemplatedApp, host: string, port: number): Promise<Listening> {
+export function listen(app: TemplatedApp, { host, port, shared = false }: Address): Promise<Listening> {
   // The types leave out the form with a host and options, which the library has.
   const bind = app.listen.bind(app) as unknown as (
     host: string,
@@ -23,24 +39,29 @@ export function listen(app: TemplatedApp, host: string, port: number): Promise<L
     bound: (socket: us_listen_socket | false) => void,
   ) => void
   return new Promise((resolve, reject) => {
-    bind(host, port, EXCLUSIVE_PORT, (socket) => {
+    bind(host, port, shared ? SHARED_PORT : EXCLUSIVE_PORT, (socket) => {
       if (socket) resolve({ socket, port: uWS.us_socket_local_port(socket) })
-      else void whyNot(host, port).then((why) => reject(new Error(`cannot listen on ${host}:${port}: ${why}`)))
+      // uWebSockets.js does not say why, so Node is asked to do the same.
+      else findPort(host, port).then(() => reject(refusal(host, port, 'it was taken a moment ago')), reject)
     })
   })
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the port is taken',
-  EADDRNOTAVAIL: 'this machine has no such address',
-  EACCES: 'this user may not listen on that port',
+/**
+ * A port of this address that nobody listens on, not even a process that would share it: the one asked for, or any
+ * for 0. It is free again at once. Rejects with an Error that names the address where it cannot be had.
+ */
+export function findPort(host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', (error) => reject(refusal(host, port, REASONS[errorCode(error) ?? ''] ?? error.message)))
+    server.listen({ host, port, exclusive: true }, () => {
+      const { port: found } = server.address() as AddressInfo
+      server.close(() => resolve(found))
+    })
+  })
 }
 
-/** uWebSockets.js does not say why, so Node is asked to do the same. */
-function whyNot(host: string, port: number): Promise<string> {
-  return new Promise((done) => {
-    const server = createServer()
-    server.once('error', (error) => done(REASONS[errorCode(error) ?? ''] ?? error.message))
-    server.listen({ host, port, exclusive: true }, () => server.close(() => done('the port was taken a moment ago')))
-  })
+function refusal(host: string, port: number, why: string): Error {
+  return new Error(`cannot listen on ${host}:${port}: ${why}`)
 }

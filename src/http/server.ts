@@ -11,6 +11,8 @@ import { listen } from './listen.ts'
 export interface ServerOptions {
   readonly host: string
   readonly port: number
+  /** Other processes may listen on the same port, and each gets a part of the connections. */
+  readonly shared: boolean
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   /** Most bytes of bodies on their way. */
   readonly gatheringMaxBytes: number
@@ -40,7 +42,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const exchange = new Exchange(readHead(request), response, performance.now())
     if (ingest.begin(exchange)) receive(response, exchange, ingest, gathering)
   })
-  const { socket, port } = await listen(app, options.host, options.port)
+  const { socket, port } = await listen(app, options)
   return {
     port,
     get connections() {

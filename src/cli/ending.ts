@@ -10,6 +10,9 @@ import { EXIT } from './shell.ts'
  */
 const SAME_SIGNAL_MS = 500
 
+/** How much longer than its deadline a drain may take before the process ends itself. */
+export const WATCHDOG_GRACE_MS = 1000
+
 export interface EndingOptions {
   readonly log: Log
   readonly clock: Clock
@@ -17,14 +20,17 @@ export interface EndingOptions {
   readonly watchdogMs: number
   readonly stop: () => Promise<void>
   readonly exit: (code: number) => void
+  /** What a second signal does: `end`, the default, ends the process at once. */
+  readonly again?: 'end' | 'ignore'
 }
 
 /** What to do on SIGTERM and SIGINT. */
-export function signalHandler({ log, clock, watchdogMs, stop, exit }: EndingOptions): (signal: string) => void {
+export function signalHandler(options: EndingOptions): (signal: string) => void {
+  const { log, clock, watchdogMs, stop, exit, again = 'end' } = options
   let firstAtMs: number | null = null
   return (signal) => {
     if (firstAtMs !== null) {
-      if (clock() - firstAtMs < SAME_SIGNAL_MS) return
+      if (again === 'ignore' || clock() - firstAtMs < SAME_SIGNAL_MS) return
       log.warn({ signal }, 'second signal, ending at once')
       exit(EXIT.failed)
       return

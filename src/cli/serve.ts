@@ -1,15 +1,23 @@
-// `sluice serve`: settings in, service up, and out again on a signal. What it builds is in app.ts.
+// `sluice serve`: settings in, service up, and out again on a signal. What it builds is in app.ts, and for several
+// processes in supervisor/.
 
+import type { Sluice } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
-import { openLog } from '../observe/log.ts'
+import { type Log, openLog } from '../observe/log.ts'
 import { SETTING_NAMES, SETTINGS } from '../settings.ts'
 import { demoBanner } from './demo.ts'
-import { bugHandler, signalHandler } from './ending.ts'
+import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from './ending.ts'
 import { print, readFlags, type Shell } from './shell.ts'
 
-/** How much longer than its deadline a drain may take before the process ends itself. */
-const WATCHDOG_GRACE_MS = 1000
+/** One process, or a supervisor of several. */
+interface Service {
+  start(): Promise<Pick<Sluice, 'publicPort' | 'adminPort' | 'demoApp'>>
+  /** Drains. Before `start` has come to its end there may be nothing to drain. */
+  stop(): Promise<void>
+  /** Ends at once what would outlive this process. */
+  kill(): void
+}
 
 export const help = `Usage: sluice serve
 
@@ -44,23 +52,55 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
   process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
   // Until something is served there is nothing to drain.
-  let stop = async (): Promise<void> => {}
-  const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
-  const onSignal = signalHandler({ log, clock: shell.clock, watchdogMs, stop: () => stop(), exit })
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
+  let service: Service | null = null
+  onSignals(config, log, shell, () => service)
 
-  const { startSluice } = await loadService()
-  const sluice = await startSluice(config, { log, clock: shell.clock })
-  stop = () => sluice.stop()
-  if (sluice.demoApp !== null) {
-    const publicAddress = { host: config.publicHost, port: sluice.publicPort, tls: config.tls !== null }
-    const adminAddress = { host: config.adminHost, port: sluice.adminPort ?? config.adminPort, tls: false }
-    await print(shell.stdout, demoBanner(publicAddress, adminAddress, sluice.demoApp.appKey))
+  service = config.processes > 1 ? await severalProcesses(config, log, shell) : await oneProcess(config, log, shell)
+  const { publicPort, adminPort, demoApp } = await service.start()
+  if (demoApp !== null) {
+    const publicAddress = { host: config.publicHost, port: publicPort, tls: config.tls !== null }
+    const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false }
+    await print(shell.stdout, demoBanner(publicAddress, adminAddress, demoApp.appKey))
   }
   // Last of all, so that whoever waits for this line has seen the banner.
-  log.info({ port: sluice.publicPort, admin_port: sluice.adminPort, ...parts(config) }, 'listening')
+  log.info({ port: publicPort, admin_port: adminPort, ...parts(config) }, 'listening')
   return new Promise(() => {})
+}
+
+async function oneProcess(config: Config, log: Log, { clock }: Shell): Promise<Service> {
+  const { startSluice } = await loadService()
+  let sluice: Sluice | null = null
+  return {
+    start: async () => {
+      sluice = await startSluice(config, { log, clock })
+      return sluice
+    },
+    stop: async () => sluice?.stop(),
+    kill: () => {},
+  }
+}
+
+async function severalProcesses(config: Config, log: Log, { env }: Shell): Promise<Service> {
+  await loadService()
+  const { superviseService } = await import('../supervisor/service.ts')
+  return superviseService(config, { log, env })
+}
+
+function onSignals(config: Config, log: Log, { clock }: Shell, service: () => Service | null): void {
+  // A supervisor waits for the watchdogs of its front ends.
+  const graceMs = config.processes > 1 ? 2 * WATCHDOG_GRACE_MS : WATCHDOG_GRACE_MS
+  const onSignal = signalHandler({
+    log,
+    clock,
+    watchdogMs: config.shutdownMs + graceMs,
+    stop: async () => service()?.stop(),
+    exit: (code) => {
+      service()?.kill()
+      process.exit(code)
+    },
+  })
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
 }
 
 /** uWebSockets.js is a binary for each version of Node, and each wants a C library of its own. */
@@ -83,5 +123,6 @@ function parts(config: Config): object {
     admin_host: config.adminHost,
     data_directory: config.dataDirectory,
     tls: config.tls !== null,
+    processes: config.processes,
   }
 }

@@ -1,0 +1,63 @@
+// A front end as a process of its own: the whole service but for the admin port, which its supervisor has. It ends
+// when it is told to, and also when its supervisor is gone.
+
+import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../cli/ending.ts'
+import { EXIT } from '../cli/shell.ts'
+import { readConfig } from '../config.ts'
+import { type Sluice, startSluice } from '../app.ts'
+import { systemClock } from '../lib/clock.ts'
+import { StartError } from '../lib/errors.ts'
+import { type Log, openLog } from '../observe/log.ts'
+import type { Asking, Question, Report } from './messages.ts'
+
+async function main(place: number): Promise<void> {
+  const config = readConfig(process.env)
+  const terminal = process.stdout.isTTY
+  const colour = terminal && (process.env['NO_COLOR'] ?? '') === ''
+  const log = openLog({ level: config.logLevel, terminal, colour }).child({ front_end: place })
+  const exit = (code: number): never => process.exit(code)
+  process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
+  process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
+  // Until something is served there is nothing to drain.
+  let stop = async (): Promise<void> => {}
+  const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
+  // A terminal, or what manages the service, may signal every process of it, and the supervisor does so once more.
+  const onSignal = signalHandler({ log, clock: systemClock, watchdogMs, stop: () => stop(), exit, again: 'ignore' })
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+  process.once('disconnect', () => onSignal('supervisor gone'))
+
+  const sluice = await startSluice(config, { log, clock: systemClock, supervised: true })
+  stop = async () => {
+    await sluice.stop()
+    await tell(await answerTo('page', sluice, log))
+  }
+  process.on('message', ({ ask }: Asking) => void answerTo(ask, sluice, log).then(tell))
+  await tell({ kind: 'serving' })
+}
+
+async function answerTo(question: Question, { metrics, health }: Sluice, log: Log): Promise<Report> {
+  if (question === 'health') return { kind: 'health', ready: await health.ready(), parts: await health.parts() }
+  try {
+    return { kind: 'page', text: await metrics.scrape() }
+  } catch (error) {
+    log.error({ err: error }, 'the metrics cannot be read')
+    return { kind: 'page', text: null }
+  }
+}
+
+/** Where the supervisor is gone there is nobody to tell, and the lost channel ends this process. */
+function tell(report: Report): Promise<void> {
+  return new Promise((done) => {
+    if (process.connected) process.send?.(report, undefined, undefined, () => done())
+    else done()
+  })
+}
+
+try {
+  await main(Number(process.argv[2]))
+} catch (error) {
+  if (!(error instanceof StartError)) throw error
+  await tell({ kind: 'refused', why: error.message })
+  process.exit(EXIT.failed)
+}

@@ -1,0 +1,65 @@
+// The service as several processes: the admin port here, and as many front ends as the settings name, which share
+// the public port.
+
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { WATCHDOG_GRACE_MS } from '../cli/ending.ts'
+import type { Config } from '../config.ts'
+import { type AdminServer, startAdmin } from '../http/admin.ts'
+import { findPort } from '../http/listen.ts'
+import { errorMessage, StartError } from '../lib/errors.ts'
+import type { Log } from '../observe/log.ts'
+import { Supervisor } from './supervisor.ts'
+
+const FRONT_END = new URL('./front-end.js', import.meta.url)
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface SupervisedService {
+  /** Throws a StartError for what an operator must mend. */
+  start(): Promise<{ readonly publicPort: number; readonly adminPort: number; readonly demoApp: null }>
+  /** Drains all front ends, those too that have only begun to start. Rejects where one did not end well. */
+  stop(): Promise<void>
+  /** Ends all front ends at once. */
+  kill(): void
+}
+
+export function superviseService(config: Config, { log, env }: { log: Log; env: Environment }): SupervisedService {
+  // By then the watchdog of a front end has ended it, unless it hangs.
+  const killAfterMs = config.shutdownMs + WATCHDOG_GRACE_MS
+  const supervisor = new Supervisor({ log, processes: config.processes, killAfterMs })
+  let admin: AdminServer | null = null
+
+  async function stop(): Promise<void> {
+    try {
+      await supervisor.stop()
+    } finally {
+      // Last of all: it tells how the drain goes.
+      admin?.stop()
+    }
+  }
+
+  return {
+    start: async () => {
+      try {
+        const { health } = supervisor
+        admin = await startAdmin({ host: config.adminHost, port: config.adminPort, metrics: supervisor, health })
+        // Front ends would share the port with any other service of this user. The admin port is held by now, so that
+        // a free one is not the same.
+        const publicPort = await findPort(config.publicHost, config.publicPort)
+        await supervisor.start((place) => forkFrontEnd(place, { ...env, PORT: String(publicPort) }))
+        return { publicPort, adminPort: admin.port, demoApp: null }
+      } catch (error) {
+        await stop().catch((fault: unknown) => log.error({ err: fault }, 'after a failed start'))
+        throw error instanceof StartError ? error : new StartError(errorMessage(error))
+      }
+    },
+    stop,
+    kill: () => supervisor.kill(),
+  }
+}
+
+/** It gets the options of Node that this process was started with. */
+function forkFrontEnd(place: number, env: Environment): ReturnType<typeof fork> {
+  return fork(fileURLToPath(FRONT_END), [String(place)], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+}

@@ -1,0 +1,89 @@
+// Several front ends as one service: one start, one page of metrics, one state of health, one stop.
+
+import type { Health, Parts } from '../http/admin.ts'
+import type { Log } from '../observe/log.ts'
+import { mergePages, PAGE_CONTENT_TYPE } from '../observe/merged-page.ts'
+import { MetricsPage } from '../observe/page.ts'
+import { Place, type StartFrontEnd } from './place.ts'
+
+export interface SupervisorOptions {
+  readonly log: Log
+  readonly processes: number
+  /** When a front end that was told to stop is killed. */
+  readonly killAfterMs: number
+}
+
+export class Supervisor {
+  readonly contentType = PAGE_CONTENT_TYPE
+  readonly health: Health = { ready: () => this.#isReady(), parts: () => this.#parts() }
+  readonly #places: readonly Place[]
+  readonly #killAfterMs: number
+  readonly #ownPage = new MetricsPage()
+  #hasStarted = false
+  #isStopping = false
+
+  constructor({ log, processes, killAfterMs }: SupervisorOptions) {
+    this.#places = Array.from({ length: processes }, (_, at) => new Place(at + 1, log))
+    this.#killAfterMs = killAfterMs
+    const places = this.#places
+    this.#ownPage.numbers('sluice_front_ends', 'gauge', 'Front ends that serve. No series with one process.', [
+      { labels: {}, read: () => places.filter((place) => place.isServing).length },
+    ])
+    this.#ownPage.numbers('sluice_front_end_restarts_total', 'counter', 'Front ends started after one that ended.', [
+      { labels: {}, read: () => places.reduce((restarts, place) => restarts + place.restarts, 0) },
+    ])
+  }
+
+  /** Until all serve. Rejects with a StartError where one cannot; the others then go on until `stop`. */
+  async start(startFrontEnd: StartFrontEnd): Promise<void> {
+    // Told to stop before it began: the process is about to end.
+    if (this.#isStopping) return new Promise(() => {})
+    await Promise.all(this.#places.map((place) => place.start(startFrontEnd)))
+    this.#hasStarted = true
+  }
+
+  async scrape(): Promise<string> {
+    const answered = await Promise.all(this.#places.map((place) => place.refresh()))
+    // From here on without a wait, so that a page that is begun later never shows less.
+    return mergePages(this.#places.map((place, at) => place.counted(answered[at]))) + this.#ownPage.text()
+  }
+
+  /**
+   * While one front end is ready so is the service: the kernel deals connections only to those that listen, and
+   * another takes the place of one that ended in a moment. To turn all away for that would make it an outage.
+   */
+  async #isReady(): Promise<boolean> {
+    if (!this.#hasStarted || this.#isStopping) return false
+    const reports = await Promise.all(this.#places.map((place) => place.health()))
+    return reports.some((report) => report?.ready ?? false)
+  }
+
+  async #parts(): Promise<Parts> {
+    const states = this.#places.map(async (place) => {
+      const name = `front end ${place.number}`
+      if (!place.isServing) return [name, 'starting'] as const
+      const report = await place.health()
+      return [name, report === null ? 'no answer' : describe(report.parts)] as const
+    })
+    return Object.fromEntries(await Promise.all(states))
+  }
+
+  /** Lets all drain at once. Rejects where one did not end well. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    const faults = await Promise.all(this.#places.map((place) => place.stop(this.#killAfterMs)))
+    const found = faults.filter((fault) => fault !== null)
+    if (found.length > 0) throw new Error(found.join(', '))
+  }
+
+  /** Ends all at once, without a drain. */
+  kill(): void {
+    for (const place of this.#places) place.kill()
+  }
+}
+
+function describe(parts: Parts): string {
+  return Object.entries(parts)
+    .map(([part, state]) => `${part} ${state}`)
+    .join(', ')
+}

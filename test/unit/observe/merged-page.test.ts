@@ -1,0 +1,213 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  countedIn,
+  EMPTY_PAGE,
+  mergePages,
+  type Page,
+  PAGE_CONTENT_TYPE,
+  readPage,
+} from '../../../src/observe/merged-page.ts'
+import { createMetrics, type Sampler } from '../../../src/observe/metrics.ts'
+
+const family = (type: string, name: string, ...samples: string[]): string =>
+  [`# HELP ${name} About ${name}.`, `# TYPE ${name} ${type}`, ...samples, ''].join('\n')
+
+/** What one place gives: its front end has answered, and is the first there. */
+const answering = (...families: string[]): Page => countedIn(EMPTY_PAGE, readPage(families.join('')), true)
+
+/** The value of one sample on a page. */
+function valueOf(page: string, start: string): number | null {
+  const line = page.split('\n').find((candidate) => candidate.startsWith(`${start} `))
+  return line === undefined ? null : Number(line.slice(start.length + 1))
+}
+
+describe('front ends that answer', () => {
+  test('have their counters and histograms added up, series by series', () => {
+    const page = (accepted: number, refused: number, below: number) => [
+      family(
+        'counter',
+        'requests_total',
+        `requests_total{code="a b"} ${accepted}`,
+        `requests_total{code="c"} ${refused}`,
+      ),
+      family(
+        'histogram',
+        'took',
+        `took_bucket{le="1"} ${below}`,
+        `took_bucket{le="+Inf"} 9`,
+        'took_sum 0.5',
+        'took_count 9',
+      ),
+    ]
+    const merged = mergePages([answering(...page(1, 2, 3)), answering(...page(10, 20, 30))])
+    expect(merged).toBe(
+      [
+        family('counter', 'requests_total', 'requests_total{code="a b"} 11', 'requests_total{code="c"} 22'),
+        family(
+          'histogram',
+          'took',
+          'took_bucket{le="1"} 33',
+          'took_bucket{le="+Inf"} 18',
+          'took_sum 1',
+          'took_count 18',
+        ),
+      ].join(''),
+    )
+  })
+
+  test('have amounts added up, and of states the worst shown', () => {
+    const page = (used: number, draining: number, up: number, lag: number, start: number) => [
+      family('gauge', 'sluice_ring_used_bytes', `sluice_ring_used_bytes ${used}`),
+      family('gauge', 'sluice_draining', `sluice_draining ${draining}`),
+      family('gauge', 'sluice_degraded', `sluice_degraded{part="limits"} ${draining}`),
+      family('gauge', 'sluice_redis_up', `sluice_redis_up ${up}`),
+      family('gauge', 'nodejs_eventloop_lag_max_seconds', `nodejs_eventloop_lag_max_seconds ${lag}`),
+      family('gauge', 'process_start_time_seconds', `process_start_time_seconds ${start}`),
+      family('gauge', 'sluice_build_info', 'sluice_build_info{version="1"} 1'),
+    ]
+    const merged = mergePages([answering(...page(5, 0, 1, 0.1, 1000)), answering(...page(7, 1, 0, 0.3, 900))])
+    expect(merged).toBe(
+      [
+        family('gauge', 'sluice_ring_used_bytes', 'sluice_ring_used_bytes 12'),
+        family('gauge', 'sluice_draining', 'sluice_draining 1'),
+        family('gauge', 'sluice_degraded', 'sluice_degraded{part="limits"} 1'),
+        family('gauge', 'sluice_redis_up', 'sluice_redis_up 0'),
+        family('gauge', 'nodejs_eventloop_lag_max_seconds', 'nodejs_eventloop_lag_max_seconds 0.3'),
+        family('gauge', 'process_start_time_seconds', 'process_start_time_seconds 900'),
+        family('gauge', 'sluice_build_info', 'sluice_build_info{version="1"} 1'),
+      ].join(''),
+    )
+  })
+
+  test('may each have series that the others lack, and a family without any', () => {
+    const merged = mergePages([
+      answering(family('gauge', 'handles', 'handles{type="Pipe"} 1'), family('gauge', 'journal')),
+      answering(family('gauge', 'handles', 'handles{type="Socket"} 2'), family('gauge', 'journal')),
+    ])
+    const both = family('gauge', 'handles', 'handles{type="Pipe"} 1', 'handles{type="Socket"} 2')
+    expect(merged).toBe(both + family('gauge', 'journal'))
+  })
+
+  test('do not spoil a sum by a value that is no number yet', () => {
+    const page = (value: string) => answering(family('gauge', 'delay', `delay ${value}`))
+    expect(valueOf(mergePages([page('Nan'), page('2')]), 'delay')).toBe(2)
+  })
+})
+
+describe('a front end that does not answer', () => {
+  test('counts with what it last said, and has no gauges', () => {
+    const said = family('counter', 'requests_total', 'requests_total 4') + family('gauge', 'ring', 'ring 3')
+    const silent = countedIn(EMPTY_PAGE, readPage(said), false)
+    const merged = mergePages([silent, answering(family('gauge', 'ring', 'ring 2'))])
+    expect([valueOf(merged, 'requests_total'), valueOf(merged, 'ring')]).toEqual([4, 2])
+  })
+})
+
+describe('a front end in the place of one that ended', () => {
+  test('counts on from it, also where it has no such series yet', () => {
+    const first = readPage(family('counter', 'gc_total', 'gc_total{kind="major"} 2', 'gc_total{kind="minor"} 3'))
+    const second = readPage(family('counter', 'gc_total', 'gc_total{kind="minor"} 1'))
+    const merged = mergePages([countedIn(countedIn(EMPTY_PAGE, first, false), second, true)])
+    expect([valueOf(merged, 'gc_total{kind="major"}'), valueOf(merged, 'gc_total{kind="minor"}')]).toEqual([2, 4])
+  })
+
+  const PLACES = 3
+  const step = fc.record({
+    place: fc.nat(PLACES - 1),
+    does: fc.constantFrom('counts', 'is asked', 'ends'),
+    // Tenths, whose sums depend on their order.
+    by: fc.integer({ min: 1, max: 1000 }).map((tenths) => tenths / 10),
+  })
+
+  test('never lets a counter go back, not by its last digit, and loses only what was never told', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const places = Array.from({ length: PLACES }, () => ({
+          past: EMPTY_PAGE,
+          last: EMPTY_PAGE,
+          now: 0,
+          told: 0,
+          kept: 0,
+        }))
+        let before = 0
+        for (const { place, does, by } of steps) {
+          const at = places[place]
+          if (does === 'counts') at.now += by
+          if (does === 'is asked') {
+            at.last = readPage(family('counter', 'n_total', `n_total ${at.now}`))
+            at.told = at.now
+          }
+          if (does === 'ends') {
+            at.past = countedIn(at.past, at.last, false)
+            at.last = EMPTY_PAGE
+            at.kept += at.told
+            at.now = 0
+            at.told = 0
+          }
+          const merged = mergePages(places.map(({ past, last }) => countedIn(past, last, true)))
+          const value = valueOf(merged, 'n_total') ?? 0
+          expect(value).toBeGreaterThanOrEqual(before)
+          expect(value).toBeCloseTo(
+            places.reduce((sum, { kept, told }) => sum + kept + told, 0),
+            3,
+          )
+          before = value
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('the page of the real service', () => {
+  const sampler: Sampler = {
+    ringUsedBytes: () => 1,
+    ringSizeBytes: () => 1,
+    ringRequests: () => 1,
+    parserQueue: () => 1,
+    requestsInFlight: () => 1,
+    keysRemembered: () => 1,
+    journalBytes: () => 1,
+    draining: () => true,
+    redisUp: () => true,
+    natsUp: () => true,
+    degraded: () => ({ limits: true }),
+  }
+  const metrics = createMetrics({ version: '1.2.3' })
+  metrics.sampleFrom(sampler)
+  metrics.outcome('accepted')
+  metrics.requestSeconds.observe(0.25)
+
+  test('comes out of the merging of one as it went in', async () => {
+    const text = await metrics.scrape()
+    expect(mergePages([answering(text)])).toBe(text.replaceAll(/\n\n/g, '\n'))
+    expect(PAGE_CONTENT_TYPE).toBe(metrics.contentType)
+  })
+
+  /** A gauge that is missing here is new: decide whether several of it add up. */
+  const AMOUNTS = [
+    /^sluice_(requests_in_flight|ring_used_bytes|ring_size_bytes|ring_requests|parser_queue|keys_remembered|journal_bytes)$/,
+    /^process_(resident|virtual)_memory_bytes$/,
+    /^process_heap_bytes$/,
+    /^nodejs_active_(resources|handles|requests)(_total)?$/,
+    /^nodejs_heap_(space_)?size_(total|used|available)_bytes$/,
+    /^nodejs_external_memory_bytes$/,
+  ]
+
+  test('has no gauge of which nobody decided whether it adds up', async () => {
+    const text = await metrics.scrape()
+    const merged = readPage(mergePages([answering(text), answering(text)]))
+    const doubled: string[] = []
+    for (const [name, { type, samples }] of readPage(text)) {
+      if (type !== 'gauge') continue
+      for (const [start, value] of samples) {
+        const total = merged.get(name)?.samples.get(start)
+        expect([value, 2 * value], start).toContain(total)
+        if (value > 0 && total === 2 * value) doubled.push(name)
+      }
+    }
+    expect(doubled.filter((name) => !AMOUNTS.some((amount) => amount.test(name)))).toEqual([])
+    expect(doubled).toContain('sluice_ring_used_bytes')
+  })
+})

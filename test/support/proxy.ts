@@ -16,19 +16,34 @@ export interface Proxy {
 
 export async function startProxy(targetPort: number): Promise<Proxy> {
   const sockets = new Set<Socket>()
-  const held: (() => void)[] = []
+  /** One for each direction of each connection: passes on what is due. */
+  const flushes = new Set<() => void>()
   let delayMs = 0
   let holding = false
   let refusing = false
 
   const relay = (from: Socket, to: Socket): void => {
-    from.on('data', (piece) => {
-      const pass = (): void => void (to.destroyed || to.write(piece))
-      if (holding) held.push(pass)
-      else if (delayMs > 0) setTimeout(pass, delayMs)
-      else pass()
+    // In the order in which they came, whatever the delay was then and is now.
+    const waiting: { piece: Buffer; dueMs: number }[] = []
+    const flush = (): void => {
+      if (holding) return
+      const untilMs = delayMs === 0 ? Number.POSITIVE_INFINITY : performance.now()
+      while (waiting.length > 0 && waiting[0].dueMs <= untilMs) {
+        const next = waiting.shift()
+        if (next !== undefined && !to.destroyed) to.write(next.piece)
+      }
+    }
+    flushes.add(flush)
+    from.on('data', (piece: Buffer) => {
+      waiting.push({ piece, dueMs: performance.now() + delayMs })
+      // A timer may fire a little early.
+      if (delayMs > 0) setTimeout(flush, delayMs + 1)
+      else flush()
     })
-    from.on('close', () => to.destroy())
+    from.on('close', () => {
+      flushes.delete(flush)
+      to.destroy()
+    })
     from.on('error', () => to.destroy())
   }
   const server: Server = createServer((client) => {
@@ -65,7 +80,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
       refusing = false
       holding = false
       delayMs = 0
-      for (const pass of held.splice(0)) pass()
+      for (const flush of flushes) flush()
     },
     stop: async () => {
       const closed = new Promise((resolve) => server.close(resolve))

@@ -68,5 +68,7 @@ export function connectionFault(error: unknown): RedisFault {
   if (reply !== null) return reply
   const code = errorCode(error)
   if (code !== undefined) return { kind: 'connection', reason: CONNECTION_CODES[code] ?? code }
-  return { kind: 'connection', reason: errorMessage(error).slice(0, MAX_REASON_CHARACTERS) }
+  const message = errorMessage(error)
+  const isClosed = message === 'Connection is closed.'
+  return { kind: 'connection', reason: isClosed ? 'connection lost' : message.slice(0, MAX_REASON_CHARACTERS) }
 }

@@ -91,6 +91,8 @@ async function openCluster({ address, knownNodes, onEnd, signal }: SessionOption
   cluster.on('node error', (error: unknown) => (failure ??= error))
   try {
     await within(cluster.connect(), OPEN_TIMEOUT_MS, signal)
+    // The client connects to a node when it is first asked, and fails what is asked until it is connected.
+    await within(pingMasters(cluster), OPEN_TIMEOUT_MS, signal)
   } catch (error) {
     drop()
     throw failure ?? error
@@ -108,10 +110,13 @@ async function openCluster({ address, knownNodes, onEnd, signal }: SessionOption
         .slice(0, MAX_KNOWN_NODES)
         .map(({ options: { host, port } }): ClusterNode => ({ host: host ?? address.host, port: port ?? address.port }))
     },
-    probe: () =>
-      Promise.all([...cluster.nodes('master').map((node) => node.ping()), cluster.set(PROBE_KEY, '1', 'XX')]),
+    probe: () => Promise.all([pingMasters(cluster), cluster.set(PROBE_KEY, '1', 'XX')]),
     drop,
   }
+}
+
+function pingMasters(cluster: Cluster): Promise<unknown> {
+  return Promise.all(cluster.nodes('master').map((node) => node.ping()))
 }
 
 /** What holds for every connection, to one server or to a node of a cluster. */

@@ -1,0 +1,325 @@
+// The link to Redis, held to real servers that are killed, frozen, slowed, cut and refused.
+
+import { Redis } from 'ioredis'
+import { afterEach, describe, expect, it } from 'vitest'
+import { openRedis, type RedisConnection, untilUp } from '../../src/admit/redis-connection.ts'
+import type { RedisClient } from '../../src/admit/redis.ts'
+import { freePort } from '../support/programs.ts'
+import { type Proxy, startProxy } from '../support/proxy.ts'
+import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
+import { eventually, sleep } from '../support/service.ts'
+
+const UP_TIMEOUT_MS = 10_000
+
+const toStop: (() => unknown)[] = []
+afterEach(async () => {
+  for (const stop of toStop.splice(0).reverse()) await stop()
+})
+
+async function aServer(extra: readonly string[] = []): Promise<RedisServer> {
+  const server = await startRedis(extra)
+  toStop.push(() => server.stop())
+  return server
+}
+
+async function aProxy(port: number): Promise<Proxy> {
+  const proxy = await startProxy(port)
+  toStop.push(() => proxy.stop())
+  return proxy
+}
+
+interface Watched {
+  readonly link: RedisConnection
+  readonly notices: string[]
+  readonly changes: boolean[]
+}
+
+/** With a budget that leaves room for a busy machine, unless a test is about the budget. */
+function watched(url: string, budgetMs = 250): Watched {
+  const notices: string[] = []
+  const changes: boolean[] = []
+  const link = openRedis({ url, budgetMs, onNotice: (message) => void notices.push(message) })
+  link.onChange((isUp) => void changes.push(isUp))
+  toStop.push(() => link.stop())
+  return { link, notices, changes }
+}
+
+async function connected(url: string, budgetMs?: number): Promise<Watched> {
+  const made = watched(url, budgetMs)
+  expect(await untilUp(made.link, UP_TIMEOUT_MS)).toBe(true)
+  return made
+}
+
+const isBack = (link: RedisConnection) => eventually('Redis is back', () => link.isUp)
+const isAway = (link: RedisConnection) => eventually('Redis is away', () => !link.isUp)
+const ping = (client: RedisClient) => client.ping()
+
+describe('a link to Redis', () => {
+  it('is made in the background, and gives what Redis answers', async () => {
+    const server = await aServer()
+    const { link, notices, changes } = watched(server.url)
+    expect([link.isUp, link.hasBeenUp, link.state]).toEqual([false, false, 'away: not connected yet'])
+    expect(await link.call(ping)).toBe('away')
+    await isBack(link)
+    expect([link.isUp, link.hasBeenUp, link.state]).toEqual([true, true, 'up'])
+    expect(await link.call((client) => client.incrby('n', 41))).toBe(41)
+    expect(await Promise.all([1, 2, 3].map((by) => link.call((client) => client.incrby('n', by))))).toEqual([
+      42, 44, 47,
+    ])
+    expect([notices, changes]).toEqual([[], [true]])
+  })
+
+  it('rejects with an error reply that is a mistake of the caller, and stays up', async () => {
+    const { link, changes } = await connected((await aServer()).url)
+    await link.call((client) => client.set('text', 'a'))
+    await expect(link.call((client) => client.incr('text'))).rejects.toThrow('not an integer')
+    await expect(link.call(() => Promise.reject(new TypeError('ours')))).rejects.toThrow('ours')
+    await expect(
+      link.call(() => {
+        throw new TypeError('at once')
+      }),
+    ).rejects.toThrow('at once')
+    expect(await link.call(ping)).toBe('PONG')
+    expect(changes).toEqual([true])
+  })
+
+  it('that is stopped answers what is under way, and nothing more', async () => {
+    const { link, changes, notices } = await connected((await aServer()).url)
+    const under = link.call((client) => client.set('last', 'word'))
+    await link.stop()
+    expect(await under).toBe('OK')
+    expect(await link.call(ping)).toBe('away')
+    expect([changes, notices]).toEqual([[true, false], []])
+  })
+
+  it('that never came about can be stopped', async () => {
+    const { link, notices } = watched(`redis://:secret@127.0.0.1:${await freePort()}`)
+    await eventually('it said so', () => notices.length > 0)
+    await link.stop()
+    expect(notices).toEqual(['Redis is away: connection refused; going on without it'])
+    expect([link.isUp, link.hasBeenUp]).toEqual([false, false])
+  })
+
+  it('leaves no connection behind where it is stopped while a frozen Redis lets it wait', async () => {
+    const server = await aServer()
+    server.freeze()
+    const { link } = watched(server.url)
+    await sleep(300)
+    await link.stop()
+    server.resume()
+    const direct = new Redis(server.url)
+    toStop.push(() => direct.disconnect())
+    await eventually(
+      'only this client is left',
+      async () => !String(await direct.client('LIST')).includes('name=sluice'),
+    )
+  })
+})
+
+describe('a Redis that is away', () => {
+  it('at the start is waited for, and told of once', async () => {
+    const server = await aServer()
+    await server.kill()
+    const { link, notices, changes } = watched(server.url)
+    await eventually('it said so', () => notices.length > 0)
+    await sleep(1000)
+    expect(notices).toEqual(['Redis is away: connection refused; going on without it'])
+    expect(await link.call(ping)).toBe('away')
+    await server.restart()
+    await isBack(link)
+    expect(notices[1]).toMatch(/^Redis is back after \d+\.\d s$/)
+    expect([notices.length, changes]).toEqual([2, [true]])
+  })
+
+  it.each([false, true])('by kill -9 is found again once it is back (empty: %s)', async (empty) => {
+    const server = await aServer()
+    const { link, notices, changes } = await connected(server.url)
+    await link.call((client) => client.set('kept', 'yes'))
+    await server.kill()
+    await isAway(link)
+    expect(await link.call(ping)).toBe('away')
+    await sleep(1000)
+    await server.restart({ empty })
+    await isBack(link)
+    expect(await link.call((client) => client.get('kept'))).toBe(empty ? null : 'yes')
+    expect(changes).toEqual([true, false, true])
+    expect(notices[0]).toBe('Redis is away: connection lost; going on without it')
+    expect(notices.at(-1)).toMatch(/^Redis is back after/)
+  })
+
+  it('by a cut connection lets every call go at once', async () => {
+    const server = await aServer()
+    const proxy = await aProxy(server.port)
+    const { link } = await connected(`redis://127.0.0.1:${proxy.port}`, 60_000)
+    proxy.hold()
+    const calls = Array.from({ length: 50 }, () => link.call(ping))
+    proxy.cut()
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['away']))
+    expect(link.isUp).toBe(false)
+    proxy.heal()
+    await isBack(link)
+  })
+
+  it('by being frozen lets every call go within the budget, and those that follow at once', async () => {
+    const server = await aServer()
+    const { link, notices, changes } = await connected(server.url)
+    server.freeze()
+    const calls = Array.from({ length: 50 }, () => link.call((client) => client.incr('late')))
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['away']))
+    expect([link.isUp, link.state]).toEqual([false, 'away: no answer in 250 ms'])
+    let settled = 0
+    for (let call = 0; call < 50; call++) void link.call((client) => client.incr('late')).then(() => settled++)
+    await Promise.resolve()
+    await Promise.resolve()
+    expect(settled).toBe(50)
+    await sleep(4000)
+    expect(changes).toEqual([true, false])
+    server.resume()
+    await isBack(link)
+    // What lay in the socket was done late; what was asked while the link was down was never sent.
+    expect(Number(await link.call((client) => client.get('late')))).toBeLessThanOrEqual(50)
+    expect(notices.filter((notice) => notice.includes('no answer in 250 ms'))).toHaveLength(1)
+    expect(notices.at(-1)).toMatch(/^Redis is back after/)
+  })
+
+  it('by being slow is left aside until it is quick again', async () => {
+    const server = await aServer()
+    const proxy = await aProxy(server.port)
+    const { link, notices } = await connected(`redis://127.0.0.1:${proxy.port}`, 25)
+    proxy.delay(20)
+    // One of 40 ms a call: beyond the budget, however quick the machine.
+    expect(await link.call(ping)).toBe('away')
+    expect(link.isUp).toBe(false)
+    await eventually('it said so', () => notices.some((notice) => notice.includes('no answer in 25 ms')))
+    await sleep(1500)
+    expect(link.isUp).toBe(false)
+    const told = notices.length
+    await sleep(1000)
+    expect([link.isUp, notices.length]).toEqual([false, told])
+    proxy.heal()
+    await isBack(link)
+  })
+
+  it('is not taken for away where this process itself was slow', async () => {
+    const { link, changes } = await connected((await aServer()).url, 100)
+    const calls = Array.from({ length: 100 }, () => link.call(ping))
+    const untilMs = performance.now() + 400
+    while (performance.now() < untilMs);
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['PONG']))
+    expect(changes).toEqual([true])
+  })
+})
+
+describe('a Redis that refuses', () => {
+  it('its password is away until it takes it, and no notice holds it', async () => {
+    const server = await aServer(['--requirepass', 'right'])
+    const { link, notices } = watched(`redis://:wr%6Fng-secret@127.0.0.1:${server.port}`)
+    await eventually('it said so', () => notices.length > 0)
+    const direct = new Redis({ port: server.port, password: 'right' })
+    toStop.push(() => direct.disconnect())
+    await direct.config('SET', 'requirepass', 'wrong-secret')
+    await isBack(link)
+    expect(notices[0]).toBe('Redis is away: it refuses the user name or the password (WRONGPASS); going on without it')
+    expect(notices.join()).not.toContain('secret')
+  })
+
+  it('to work without a password says so', async () => {
+    const { notices } = watched((await aServer(['--requirepass', 'right'])).url)
+    await eventually('it said so', () => notices.length > 0)
+    expect(notices[0]).toBe('Redis is away: it wants a password (NOAUTH); going on without it')
+  })
+
+  it('takes the user, password and database of the URL', async () => {
+    const server = await aServer()
+    const root = new Redis(server.url)
+    toStop.push(() => root.disconnect())
+    await root.acl('SETUSER', 'node', 'on', '>p%40ss', '~*', '+@all')
+    const { link } = await connected(`redis://node:p%2540ss@127.0.0.1:${server.port}/3`)
+    expect(await link.call((client) => client.acl('WHOAMI'))).toBe('node')
+    await link.call((client) => client.set('here', '3'))
+    const direct = new Redis({ port: server.port, db: 3 })
+    toStop.push(() => direct.disconnect())
+    expect(await direct.get('here')).toBe('3')
+  })
+
+  it.each([
+    { why: 'full', set: ['maxmemory', '1'], unset: ['maxmemory', '0'], notice: 'its memory is full (maxmemory) (OOM)' },
+    {
+      why: 'too few replicas',
+      set: ['min-replicas-to-write', '1'],
+      unset: ['min-replicas-to-write', '0'],
+      notice: 'it has too few replicas to take writes (NOREPLICAS)',
+    },
+  ])('writes is away until it takes them again: $why', async ({ set, unset, notice }) => {
+    const server = await aServer()
+    const { link, notices, changes } = await connected(server.url)
+    const direct = new Redis(server.url)
+    toStop.push(() => direct.disconnect())
+    await direct.config('SET', set[0], set[1])
+    expect(await link.call((client) => client.eval('return redis.call("SET", KEYS[1], "v")', 1, 'key'))).toBe('away')
+    expect(link.isUp).toBe(false)
+    await sleep(1000)
+    expect([link.isUp, notices]).toEqual([false, [`Redis is away: ${notice}; going on without it`]])
+    await direct.config('SET', unset[0], unset[1])
+    await isBack(link)
+    expect(changes).toEqual([true, false, true])
+  })
+
+  it('writes because it has become a replica is away, though it answers', async () => {
+    const [master, server] = [await aServer(), await aServer()]
+    const { link, notices } = await connected(server.url)
+    const direct = new Redis(server.url)
+    toStop.push(() => direct.disconnect())
+    await direct.replicaof('127.0.0.1', master.port)
+    expect(await link.call((client) => client.set('key', 'v'))).toBe('away')
+    await sleep(500)
+    expect(link.isUp).toBe(false)
+    expect(notices[0]).toBe('Redis is away: it is a replica, and takes no writes (READONLY); going on without it')
+    await direct.replicaof('NO', 'ONE')
+    await isBack(link)
+  })
+})
+
+describe('a Redis Cluster', () => {
+  it('is found by asking, takes keys of every slot, and is away while one of its nodes is', async () => {
+    const cluster = await startRedisCluster()
+    toStop.push(() => cluster.stop())
+    const { link, notices } = await connected(`${cluster.url}/5`)
+    expect(notices).toEqual(['REDIS_URL names database 5: a Redis Cluster has only database 0'])
+    const keys = Array.from({ length: 60 }, (_, at) => `key-${at}`)
+    await Promise.all(keys.map((key) => link.call((client) => client.set(key, key))))
+    expect(await Promise.all(keys.map((key) => link.call((client) => client.get(key))))).toEqual(keys)
+
+    cluster.nodes[1].freeze()
+    const during = await Promise.all(keys.map((key) => link.call((client) => client.get(key))))
+    expect(during).toContain('away')
+    expect(link.isUp).toBe(false)
+    await sleep(1000)
+    expect(link.isUp).toBe(false)
+    cluster.nodes[1].resume()
+    await isBack(link)
+    expect(await Promise.all(keys.map((key) => link.call((client) => client.get(key))))).toEqual(keys)
+  })
+
+  it('is found again by its other nodes where the one that the URL names is gone', async () => {
+    const cluster = await startRedisCluster()
+    toStop.push(() => cluster.stop())
+    for (const { port } of cluster.nodes) {
+      const direct = new Redis({ port })
+      await direct.config('SET', 'cluster-require-full-coverage', 'no')
+      direct.disconnect()
+    }
+    const { link } = await connected(cluster.url)
+    const other = new Redis({ port: cluster.nodes[1].port })
+    toStop.push(() => other.disconnect())
+    await cluster.nodes[0].kill()
+    await isAway(link)
+    // What the first node held passes to the second, as after a failover.
+    await other.call('CLUSTER', 'BUMPEPOCH')
+    const slots = Array.from({ length: 5462 }, (_, slot) => slot)
+    for (const slot of slots)
+      void other.call('CLUSTER', 'SETSLOT', slot, 'NODE', String(await other.call('CLUSTER', 'MYID')))
+    await isBack(link)
+    expect(await link.call((client) => client.set('foo', 'bar'))).toBe('OK')
+  })
+})

@@ -1,0 +1,165 @@
+// @ts-check
+// What must hold at the end: of the stream, the limits, the counters and the answers. Pure: what was seen goes in,
+// what is wrong comes out, in sentences.
+
+/** @typedef {import('./load.js').Batch} Batch */
+/** @typedef {import('./load.js').SoakApp} SoakApp */
+/** @typedef {import('./stream.js').StoredRecord} StoredRecord */
+/** @typedef {{ perMinute: number, perDay: number | null, perMonth: number }} Limits */
+/** @typedef {{ appId: string, batch: Batch | null, receivedAtMs: number, events: number }} Stored */
+/** @typedef {{ startMs: number, endMs: number }} Span */
+
+/** Each kind of violation is shown so many times; the rest are counted. */
+const MAX_SHOWN = 5
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+/** After an outage Redis is told what was spent in it; a window that reaches so far belongs to the outage. */
+const OUTAGE_TAIL_MS = 2000
+
+/** Collects what is wrong by kind, so that one fault that shows a thousand times stays readable. */
+export class Violations {
+  /** @type {Map<string, string[]>} */
+  #byKind = new Map()
+  count = 0
+
+  /** @param {string} kind @param {string} text */
+  add(kind, text) {
+    this.count += 1
+    const list = this.#byKind.get(kind) ?? []
+    list.push(text)
+    this.#byKind.set(kind, list)
+  }
+
+  lines() {
+    const lines = []
+    for (const [kind, texts] of this.#byKind) {
+      lines.push(`${kind}: ${texts.length}`)
+      for (const text of texts.slice(0, MAX_SHOWN)) lines.push(`    ${text}`)
+    }
+    return lines
+  }
+}
+
+/**
+ * Takes the records of the stream one by one, and holds them against the batches that were sent.
+ */
+export class StreamCheck {
+  /** @type {Map<string, { batch: Batch, times: number }>} */
+  #expected = new Map()
+  /** @type {Stored[]} */
+  stored = []
+  /** Stored under no id that an answer named: only requests without a key may leave such. */
+  strays = 0
+
+  /**
+   * @param {{ batches: readonly Batch[], apps: readonly SoakApp[], batchIdOf: (appId: string, key: string) => string,
+   *   violations: Violations }} options
+   */
+  constructor({ batches, apps, batchIdOf, violations }) {
+    this.violations = violations
+    this.unkeyedApps = new Set(apps.filter(({ keyed }) => !keyed).map(({ appId }) => appId))
+    for (const batch of batches) {
+      const id = batch.key === null ? batch.batchId : batchIdOf(batch.app.appId, batch.key)
+      if (batch.batchId !== '' && batch.batchId !== id) violations.add('wrong batch id', batch.history)
+      if (id !== '') this.#expected.set(id, { batch, times: 0 })
+    }
+  }
+
+  /** @param {StoredRecord} record */
+  take({ batch_id: id, app_id: appId, received_at: receivedAt, events }) {
+    const found = this.#expected.get(id) ?? null
+    const receivedAtMs = Date.parse(receivedAt)
+    this.stored.push({ appId, batch: found?.batch ?? null, receivedAtMs, events: events.length })
+    if (found === null) {
+      this.strays += 1
+      if (!this.unkeyedApps.has(appId)) this.violations.add('in the stream, but never sent', `${id} of ${appId}`)
+      return
+    }
+    found.times += 1
+    const { batch } = found
+    if (found.times === 2) this.violations.add('in the stream twice', `${id}: ${batch.history}`)
+    if (appId !== batch.app.appId) this.violations.add('stored for another app', `${id}: ${appId}`)
+    if (JSON.stringify(events) !== batch.body.eventsText) {
+      this.violations.add('stored with other events than were sent', `${id}: ${batch.history}`)
+    }
+  }
+
+  /** After the last record. @returns {{ unacknowledged: Batch[] }} stored, though its client never saw a 202 */
+  end() {
+    const unacknowledged = []
+    for (const [id, { batch, times }] of this.#expected) {
+      if (batch.fresh > 1) this.violations.add('accepted twice as new', `${id}: ${batch.history}`)
+      if (batch.outcome === 'accepted' && times === 0)
+        this.violations.add('202, but not in the stream', `${id}: ${batch.history}`)
+      if (batch.outcome === 'accepted' || times === 0) continue
+      if (batch.isDoubtful) unacknowledged.push(batch)
+      else this.violations.add('stored, though every answer refused it', `${id}: ${batch.history}`)
+    }
+    return { unacknowledged }
+  }
+}
+
+/**
+ * No window of an app holds more than its limit. A batch whose first try ended in doubt may have been charged in the
+ * window of a later try, though its record names the first: such a window is told apart.
+ * @param {{ app: SoakApp, limits: Limits, stored: readonly Stored[], outages: readonly Span[], violations: Violations }} options
+ */
+export function checkWindows({ app, limits, stored, outages, violations }) {
+  /** @type {string[]} */
+  const notes = []
+  let fullestMinute = 0
+  for (const [name, lengthMs, limit] of /** @type {const} */ ([
+    ['minute', MINUTE_MS, limits.perMinute],
+    ['day', DAY_MS, limits.perDay],
+    ['month', Infinity, limits.perMonth],
+  ])) {
+    if (limit === null) continue
+    for (const [startMs, { certain, all }] of byWindow(stored, lengthMs)) {
+      if (name === 'minute') fullestMinute = Math.max(fullestMinute, all)
+      if (all <= limit) continue
+      const endMs = startMs + lengthMs + OUTAGE_TAIL_MS
+      const isInOutage = outages.some((outage) => outage.startMs < endMs && outage.endMs > startMs)
+      const where = `${app.appId}, ${name} of ${lengthMs === Infinity ? 'the run' : new Date(startMs).toISOString()}`
+      const text = `${where}: ${all} events, ${all - certain} of them of batches in doubt, limit ${limit}`
+      if (certain > limit)
+        violations.add(isInOutage ? `over the ${name} while Redis was away` : `over the ${name}`, text)
+      else notes.push(`over by batches in doubt alone, charged in the window of their retry: ${text}`)
+    }
+  }
+  return { notes, fullestMinute }
+}
+
+/** @param {readonly Stored[]} stored @param {number} lengthMs */
+function byWindow(stored, lengthMs) {
+  /** @type {Map<number, { certain: number, all: number }>} */
+  const windows = new Map()
+  for (const { batch, receivedAtMs, events } of stored) {
+    const startMs = lengthMs === Infinity ? 0 : Math.floor(receivedAtMs / lengthMs) * lengthMs
+    const sums = windows.get(startMs) ?? { certain: 0, all: 0 }
+    sums.all += events
+    if (batch !== null && !batch.isDoubtful) sums.certain += events
+    windows.set(startMs, sums)
+  }
+  return windows
+}
+
+/**
+ * What was accepted, and what may have been: stored, but its client never heard of it.
+ * @param {readonly Stored[]} stored @returns {{ least: number, most: number }}
+ */
+export function eventsCharged(stored) {
+  let least = 0
+  let most = 0
+  for (const { batch, events } of stored) {
+    most += events
+    if (batch?.outcome === 'accepted') least += events
+  }
+  return { least, most }
+}
+
+/** @param {{ appId: string, window: string, used: number, charged: { least: number, most: number } }} options */
+export function counterFault({ appId, window, used, charged: { least, most } }) {
+  if (used >= least && used <= most) return null
+  const wanted = least === most ? `${least}` : `${least} to ${most}`
+  return `${appId}: the ${window}'s counter says ${used}, accepted were ${wanted} (${used > most ? '+' : ''}${used > most ? used - most : used - least})`
+}

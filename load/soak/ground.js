@@ -1,0 +1,99 @@
+// @ts-check
+// What a soak runs on: Redis, NATS, the apps and the nodes, all started and ready.
+
+import { randomInt } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { copyService, createNats, createNode, createRedis, sluice } from './servers.js'
+import { freePort } from './processes.js'
+
+/** Never reached. */
+const ENDLESS = 1_000_000_000
+const MEAN_EVENTS = 3
+/** The command tests a body that costs one event. */
+const EXPLAIN_TRIES = 3
+
+/** @typedef {import('./checks.js').Limits} Limits */
+/** @typedef {import('./load.js').SoakApp & { limits: Limits, plan: string, subscription: string }} LimitedApp */
+
+/**
+ * One app with room for all, and one for each limit, which the load runs into.
+ * @param {{ perSecond: number, minutes: number }} options @returns {LimitedApp[]}
+ */
+export function planApps({ perSecond, minutes }) {
+  const eventsPerMinute = (/** @type {number} */ share) => perSecond * share * MEAN_EVENTS * 60
+  const endless = { perMinute: ENDLESS, perDay: null, perMonth: ENDLESS }
+  const [minuteShare, dayShare, trialShare] = [0.2, 0.1, 0.1]
+  const perDay = Math.round(eventsPerMinute(dayShare) * minutes * 0.5)
+  const trial = { perMinute: 200, perDay: null, perMonth: Math.round(200 * minutes * 0.6) }
+  return [
+    app('ample', 0.45, { limits: endless }),
+    app('minute', minuteShare, {
+      limits: { ...endless, perMinute: Math.round(eventsPerMinute(minuteShare) * 0.6) },
+    }),
+    app('day', dayShare, { limits: { ...endless, perDay } }),
+    app('trial', trialShare, { limits: trial, plan: 'trial', subscription: 'trialing' }),
+    app('unkeyed', 0.15, { limits: endless, keyed: false }),
+  ]
+}
+
+/** @param {string} name @param {number} share @param {Partial<LimitedApp> & Pick<LimitedApp, 'limits'>} rest @returns {LimitedApp} */
+function app(name, share, rest) {
+  return { appId: name, appKey: `ak_soak_${name}`, share, keyed: true, plan: '5m', subscription: 'active', ...rest }
+}
+
+/**
+ * @param {{ folder: string, apps: readonly LimitedApp[], nodes: number,
+ *   onLog: (line: import('./servers.js').LogLine) => void, onDeath: (text: string) => void }} options
+ */
+export async function prepareGround({ folder, apps, nodes: count, onLog, onDeath }) {
+  const dist = await copyService(folder)
+  const redis = createRedis(await freePort(randomInt), join(folder, 'redis'))
+  const nats = createNats(await freePort(randomInt), join(folder, 'nats'))
+  await Promise.all([redis.start(), nats.start()])
+  const env = { REDIS_URL: redis.url, NATS_URL: nats.url }
+  for (const each of apps) await addApp(each)
+  const nodes = []
+  for (let index = 0; index < count; index++) {
+    const [port, adminPort] = [await freePort(randomInt), await freePort(randomInt)]
+    const name = `node-${index + 1}`
+    nodes.push(createNode({ name, port, adminPort, folder: join(folder, name), dist, env, onLog, onDeath }))
+  }
+  await Promise.all(nodes.map((node) => node.start()))
+
+  /** @param {LimitedApp} each */
+  async function addApp({ appId, appKey, plan, subscription, limits }) {
+    const members = ['--app-id', appId, '--app-key', appKey, '--plan', plan, '--subscription', subscription]
+    const figures = ['--events-per-minute', String(limits.perMinute)]
+    // What is sold has a tenth on top, except for a trial.
+    const sold = plan === 'trial' ? limits.perMonth : soldFor(limits.perMonth)
+    figures.push('--events-per-month', String(sold))
+    if (limits.perDay !== null) figures.push('--events-per-day', String(limits.perDay))
+    const { code, output } = await sluice(dist, folder, env, ['apps', 'add', ...members, ...figures])
+    if (code !== 0) throw new Error(`sluice apps add ended with ${code}:\n${output}`)
+  }
+
+  /** What Redis has counted of an app. @param {LimitedApp} each @returns {Promise<{ day: number, month: number }>} */
+  async function counters({ appId, appKey }) {
+    const file = join(folder, 'explain.json')
+    await writeFile(file, JSON.stringify({ app_key: appKey, events: [] }))
+    let output = ''
+    for (let attempt = 0; attempt < EXPLAIN_TRIES; attempt++) {
+      // 1 is a body that would be refused, which is an answer too.
+      const result = await sluice(dist, folder, env, ['explain', '--json', file])
+      output = result.output
+      const start = output.indexOf('{')
+      if (result.code === null || result.code > 1 || start < 0) continue
+      const { limits } = JSON.parse(output.slice(start))
+      if (limits !== null) return { day: limits.day.used, month: limits.month.used }
+    }
+    throw new Error(`sluice explain said nothing of ${appId}:\n${output}`)
+  }
+
+  return { dist, redis, nats, nodes, counters }
+}
+
+/** The figure of which the enforced month is the largest that fits: n + floor(n / 10). @param {number} enforced */
+function soldFor(enforced) {
+  return Math.ceil((enforced * 10) / 11)
+}

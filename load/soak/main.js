@@ -1,0 +1,182 @@
+// @ts-check
+// `npm run soak`: nodes of the built service over real Redis and NATS, a steady load with retries, and a fault every
+// few seconds. In the end every 202 is in the stream exactly once, every limit held, every counter is right.
+
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { createRng } from '../payloads.js'
+import { Violations } from './checks.js'
+import { episodes, FAULTS, happen } from './faults.js'
+import { planApps, prepareGround } from './ground.js'
+import { Load } from './load.js'
+import { endAll } from './processes.js'
+import { faultLog, report } from './report.js'
+import { Connections } from './send.js'
+import { judge } from './judge.js'
+import { startWatch, untilReady } from './watch.js'
+
+const HELP = `Usage: npm run soak -- [OPTIONS]
+
+  --minutes N          how long faults are made (10); the checks take a minute or two more
+  --nodes N            nodes of the service (2)
+  --rate N             new batches a second (200)
+  --fault-every N      mean seconds between the end of a fault and the next (5)
+  --faults A,B         only these: ${FAULTS.join(', ')}
+  --seed N             the same faults in the same order (default: made up, and printed)
+  --keep               where something is wrong, keeps the folder with logs and data
+`
+/** What is sent is remembered until the end: about 0.5 KB a batch. */
+const MAX_BATCHES = 3_000_000
+const READY_TIMEOUT_MS = 30_000
+/** Calm before the first fault. */
+const WARM_UP_MS = 3000
+/** Longer than the tries of the last batch can go on. */
+const RETRIES_END_MS = 150_000
+
+/** @param {Record<string, string | boolean | undefined>} values */
+function readOptions(values) {
+  const number = (/** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most) => {
+    const value = Number(values[name])
+    if (!(value >= least && value <= most)) throw new Error(`--${name}: must be a number from ${least} to ${most}`)
+    return value
+  }
+  const named = values.faults === undefined ? FAULTS : String(values.faults).split(',')
+  const unknown = named.filter((name) => !FAULTS.some((kind) => kind === name))
+  if (unknown.length > 0) throw new Error(`--faults: no such fault: ${unknown.join(', ')}`)
+  const options = {
+    minutes: number('minutes', 0.1, 24 * 60),
+    nodes: number('nodes', 1, 16),
+    perSecond: number('rate', 1, 5000),
+    faultEveryMs: number('fault-every', 0.5, 3600) * 1000,
+    kinds: FAULTS.filter((kind) => named.some((name) => name === kind)),
+    seed: values.seed === undefined ? Math.floor(Math.random() * 1e9) : number('seed', 0, 2 ** 32),
+    keep: values.keep === true,
+  }
+  if (options.minutes * 60 * options.perSecond > MAX_BATCHES) {
+    throw new Error(`--minutes, --rate: more than ${MAX_BATCHES} batches would not fit into memory`)
+  }
+  return options
+}
+
+/** @param {ReturnType<typeof readOptions>} options @param {string} folder @returns {Promise<boolean>} whether all is well */
+async function soak(options, folder) {
+  const violations = new Violations()
+  /** @type {import('./servers.js').LogLine[]} */
+  const logLines = []
+  const apps = planApps(options)
+  const ground = await prepareGround({
+    folder,
+    apps,
+    nodes: options.nodes,
+    onLog: (line) => void (line.level === 'info' || logLines.push(line)),
+    onDeath: (text) => violations.add('a node ended by itself', text),
+  })
+  const { nodes } = ground
+  if ((await untilReady(nodes, READY_TIMEOUT_MS)) === null) throw new Error(`the nodes are not ready; see ${folder}`)
+  const connections = new Connections()
+  const onProblem = (/** @type {string} */ text) => violations.add('seen on the way', text)
+  const watch = startWatch({ nodes, onProblem })
+  const load = new Load({ apps, targets: nodes, perSecond: options.perSecond, seed: options.seed, connections })
+  load.start()
+  await sleep(WARM_UP_MS)
+  const log = await makeFaults(options, { ...ground, connections, onProblem }, violations)
+  load.stop()
+  const deadlineMs = Date.now() + RETRIES_END_MS
+  while (load.underWay > 0 && Date.now() < deadlineMs) await sleep(100)
+  if (load.underWay > 0) violations.add('clients that never ended', String(load.underWay))
+  connections.stop()
+  await watch.stop()
+  const { figures, notes } = await judge({ ground, apps, load, log, logLines, violations })
+  const memory = watch.memory.map(({ mostMiB, lastMiB }) => `${lastMiB.toFixed(0)} (most ${mostMiB.toFixed(0)})`)
+  const rows = /** @type {[string, string | number][]} */ ([
+    ['seed', options.seed],
+    ['minutes, nodes', `${options.minutes}, ${options.nodes}`],
+    ['node memory, MiB', memory.join(', ')],
+    ['metrics pages summed', watch.scrapes()],
+    ...figures,
+  ])
+  console.log(report({ log, load, figures: rows }))
+  for (const note of notes) console.log(`  note: ${note}`)
+  if (violations.count === 0) {
+    console.log('  nothing wrong')
+    return true
+  }
+  console.log(`\nfault log\n${faultLog(log)}\nWRONG: ${violations.count}\n${violations.lines().join('\n')}`)
+  return false
+}
+
+/**
+ * @param {ReturnType<typeof readOptions>} options @param {import('./faults.js').Ground} ground @param {Violations} violations
+ * @returns {Promise<import('./faults.js').EpisodeEntry[]>}
+ */
+async function makeFaults({ seed, kinds, nodes, faultEveryMs, minutes }, ground, violations) {
+  const log = []
+  const endMs = Date.now() + minutes * 60_000
+  for (const { faults, spellMs } of episodes({ rng: createRng(seed), kinds, nodes, everyMs: faultEveryMs })) {
+    if (Date.now() >= endMs) break
+    const startedMs = Date.now()
+    const entries = await Promise.all(faults.map((fault) => happen(fault, ground)))
+    const healedMs = Date.now()
+    const readyMs = await untilReady(ground.nodes, READY_TIMEOUT_MS)
+    if (readyMs === null) violations.add('not ready again', `${READY_TIMEOUT_MS / 1000} s after ${faults[0].kind}`)
+    process.stderr.write(
+      `${entries.map(({ kind, target }) => `${kind} ${target}`).join(' + ')}, ${healedMs - startedMs} ms\n`,
+    )
+    await sleep(spellMs)
+    log.push({ startedMs, healedMs, readyMs: readyMs ?? Date.now(), endedMs: Date.now(), entries })
+  }
+  return log
+}
+
+async function main() {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '10' },
+      nodes: { type: 'string', default: '2' },
+      rate: { type: 'string', default: '200' },
+      'fault-every': { type: 'string', default: '5' },
+      faults: { type: 'string' },
+      seed: { type: 'string' },
+      keep: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) {
+    console.log(HELP)
+    return
+  }
+  const options = readOptions(values)
+  if (!existsSync(fileURLToPath(new URL('../../dist/main.js', import.meta.url)))) {
+    throw new Error('the service is not built: npm run build')
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-soak-'))
+  console.log(`seed ${options.seed}, folder ${folder}`)
+  let isWell = false
+  try {
+    isWell = await soak(options, folder)
+  } finally {
+    await endAll()
+    if (isWell || !options.keep) await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+    else console.log(`kept: ${folder}`)
+  }
+  if (!isWell) process.exitCode = 1
+}
+
+// A signal ends every process, and nothing more can be started: whatever the run waits for then fails, and it ends.
+let interrupted = false
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
+  process.on(signal, () => {
+    interrupted = true
+    void endAll().then(() => process.exit(130))
+  })
+}
+
+main().catch((/** @type {unknown} */ error) => {
+  process.exitCode = interrupted ? 130 : 1
+  if (!interrupted) console.error(`soak: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+})

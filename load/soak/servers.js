@@ -1,0 +1,200 @@
+// @ts-check
+// Redis, NATS and the nodes of a soak. Each keeps its port and its folder when it is killed and started again.
+
+import { appendFileSync, mkdirSync } from 'node:fs'
+import { cp, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { kill, launch, runToEnd, untilListening } from './processes.js'
+
+const START_TIMEOUT_MS = 30_000
+/** What a drain may take, and a little for a machine that is busy. */
+export const DRAIN_TIMEOUT_MS = 30_000
+const MAX_OUTPUT_CHARACTERS = 10_000
+/** As `npm start` gives them to Node. */
+const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** @typedef {import('./processes.js').Running} Running */
+/** @typedef {import('./processes.js').Exit} Exit */
+/** @typedef {{ name: string, atMs: number, level: string, text: string }} LogLine */
+
+/**
+ * A server that others talk to.
+ * @typedef {object} Server
+ * @property {string} name
+ * @property {number} port
+ * @property {string} url
+ * @property {() => Promise<void>} start resolves when it listens
+ * @property {() => Promise<void>} kill
+ * @property {() => void} freeze
+ * @property {() => void} resume
+ */
+
+/** @param {{ name: string, port: number, scheme: string, folder: string, command: string[] }} options @returns {Server} */
+function createServer({ name, port, scheme, folder, command }) {
+  mkdirSync(folder, { recursive: true })
+  /** @type {Running | null} */
+  let process = null
+  const alive = () => {
+    if (process === null) throw new Error(`${name} was never started`)
+    return process
+  }
+  return {
+    name,
+    port,
+    url: `${scheme}://127.0.0.1:${port}`,
+    start: async () => {
+      let output = ''
+      const started = launch({
+        command,
+        cwd: folder,
+        onOutput: (text) => (output = (output + text).slice(-MAX_OUTPUT_CHARACTERS)),
+      })
+      process = started
+      if (!(await untilListening(started, port, START_TIMEOUT_MS))) throw new Error(`${name} did not start:\n${output}`)
+    },
+    kill: () => kill(alive()),
+    freeze: () => alive().signal('SIGSTOP'),
+    resume: () => alive().signal('SIGCONT'),
+  }
+}
+
+/** Everything written is in the file before it is answered. @param {number} port @param {string} folder */
+export function createRedis(port, folder) {
+  const listening = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--logfile', '']
+  const storing = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'always']
+  return createServer({
+    name: 'redis',
+    port,
+    scheme: 'redis',
+    folder,
+    command: ['redis-server', ...listening, ...storing],
+  })
+}
+
+/** @param {number} port @param {string} folder */
+export function createNats(port, folder) {
+  const command = ['nats-server', '--addr', '127.0.0.1', '--port', String(port), '--jetstream', '--store_dir', folder]
+  return createServer({ name: 'nats', port, scheme: 'nats', folder, command })
+}
+
+/** The built service as it is now: a build during the run must not mix two versions. @param {string} folder */
+export async function copyService(folder) {
+  await cp(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true })
+  await cp(join(ROOT, 'package.json'), join(folder, 'package.json'))
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  return join(folder, 'dist')
+}
+
+/**
+ * @typedef {object} Node
+ * @property {string} name
+ * @property {number} port
+ * @property {number} adminPort
+ * @property {number} life counts its starts
+ * @property {() => number} pid
+ * @property {() => Promise<void>} start resolves when it listens
+ * @property {() => Promise<void>} kill
+ * @property {() => Promise<Exit | null>} terminate SIGTERM; null: still there when it had to be gone
+ * @property {() => void} freeze
+ * @property {() => void} resume
+ */
+
+/**
+ * @param {{ name: string, port: number, adminPort: number, folder: string, dist: string, env: Record<string, string>,
+ *   onLog: (line: LogLine) => void, onDeath: (text: string) => void }} options `onDeath`: it ended by itself
+ * @returns {Node}
+ */
+export function createNode({ name, port, adminPort, folder, dist, env, onLog, onDeath }) {
+  mkdirSync(folder, { recursive: true })
+  /** @type {Running | null} */
+  let process = null
+  let isMeantToEnd = false
+  const alive = () => {
+    if (process === null) throw new Error(`${name} was never started`)
+    return process
+  }
+  const node = {
+    name,
+    port,
+    adminPort,
+    life: 0,
+    pid: () => alive().pid,
+    start: async () => {
+      isMeantToEnd = false
+      node.life += 1
+      const lines = lineReader((text) => {
+        appendFileSync(join(folder, 'log'), `${text}\n`)
+        onLog(readLogLine(name, text))
+      })
+      const command = ['node', ...NODE_FLAGS, join(dist, 'main.js'), 'serve']
+      const started = launch({ command, cwd: folder, env: nodeEnvironment(), onOutput: lines })
+      process = started
+      void noticeDeath(started)
+      if (!(await untilListening(started, port, START_TIMEOUT_MS)))
+        throw new Error(`${name} did not start; see its log`)
+    },
+    kill: () => {
+      isMeantToEnd = true
+      return kill(alive())
+    },
+    terminate: async () => {
+      isMeantToEnd = true
+      const { exited, signal } = alive()
+      signal('SIGTERM')
+      /** @type {NodeJS.Timeout | undefined} */
+      let timer
+      const late = new Promise((/** @type {(exit: null) => void} */ resolve) => {
+        timer = setTimeout(() => resolve(null), DRAIN_TIMEOUT_MS)
+      })
+      const exit = await Promise.race([exited, late])
+      clearTimeout(timer)
+      if (exit === null) await kill(alive())
+      return exit
+    },
+    freeze: () => alive().signal('SIGSTOP'),
+    resume: () => alive().signal('SIGCONT'),
+  }
+  /** @param {Running} started */
+  const noticeDeath = async (started) => {
+    const { code, signal } = await started.exited
+    if (!isMeantToEnd) onDeath(`${name} ended by itself: code ${code}, signal ${signal}`)
+  }
+  const nodeEnvironment = () => ({
+    ...env,
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    SLUICE_ADMIN_PORT: String(adminPort),
+    SLUICE_ADMIN_HOST: '127.0.0.1',
+    SLUICE_DATA_DIR: join(folder, 'data'),
+    SLUICE_PARSERS: '1',
+  })
+  return node
+}
+
+/** @param {(line: string) => void} onLine */
+function lineReader(onLine) {
+  let rest = ''
+  return (/** @type {string} */ text) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) onLine(line)
+  }
+}
+
+/** What is not JSON was not written by the log, and so should not be there. @param {string} name @param {string} text @returns {LogLine} */
+function readLogLine(name, text) {
+  try {
+    const { level, time } = JSON.parse(text)
+    return { name, atMs: Date.parse(time), level, text }
+  } catch {
+    return { name, atMs: Date.now(), level: 'fatal', text }
+  }
+}
+
+/** A command of sluice, to its end. @param {string} dist @param {string} folder @param {Record<string, string>} env @param {string[]} args */
+export async function sluice(dist, folder, env, args) {
+  const { code, output } = await runToEnd({ command: ['node', join(dist, 'main.js'), ...args], cwd: folder, env })
+  return { code, output }
+}

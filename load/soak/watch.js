@@ -1,0 +1,94 @@
+// @ts-check
+// Looks at the nodes all along: whether their own sums add up, how much memory they take, whether they are ready.
+
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const INTERVAL_MS = 2000
+const SCRAPE_TIMEOUT_MS = 2000
+const READY_POLL_MS = 50
+const MIB = 1024 * 1024
+const PAGE_BYTES = 4096
+
+/** @typedef {import('./servers.js').Node} Node */
+
+/** @param {Node} node @param {string} path @returns {Promise<{ status: number, text: string } | null>} null: no answer */
+export async function ask(node, path) {
+  try {
+    const response = await fetch(`http://127.0.0.1:${node.adminPort}${path}`, {
+      signal: AbortSignal.timeout(SCRAPE_TIMEOUT_MS),
+    })
+    return { status: response.status, text: await response.text() }
+  } catch {
+    return null
+  }
+}
+
+/** Every series of a name, added up. @param {string} page @param {string} name */
+export function sumOf(page, name) {
+  let sum = 0
+  for (const line of page.split('\n')) {
+    if (line.startsWith(`${name} `) || line.startsWith(`${name}{`)) sum += Number(line.slice(line.lastIndexOf(' ') + 1))
+  }
+  return sum
+}
+
+/** What a node's metrics get wrong, or null. @param {string} page */
+export function sumsFault(page) {
+  const received = sumOf(page, 'sluice_requests_received_total')
+  const ended = sumOf(page, 'sluice_requests_total')
+  const inFlight = sumOf(page, 'sluice_requests_in_flight')
+  return received === ended + inFlight ? null : `received ${received}, ended ${ended}, in flight ${inFlight}`
+}
+
+/** @param {number} pid */
+function residentMiB(pid) {
+  try {
+    return (Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES) / MIB
+  } catch {
+    return 0
+  }
+}
+
+/** @param {{ nodes: readonly Node[], onProblem: (text: string) => void }} options */
+export function startWatch({ nodes, onProblem }) {
+  const memory = nodes.map(() => ({ mostMiB: 0, lastMiB: 0 }))
+  let scrapes = 0
+  const over = new AbortController()
+  const looking = Promise.all(nodes.map((node, index) => look(node, memory[index])))
+
+  /** @param {Node} node @param {{ mostMiB: number, lastMiB: number }} seen */
+  async function look(node, seen) {
+    while (!over.signal.aborted) {
+      const { life } = node
+      const page = await ask(node, '/metrics')
+      if (page !== null) {
+        scrapes += 1
+        const fault = sumsFault(page.text)
+        if (fault !== null) onProblem(`${node.name}.${life}: its metrics do not add up: ${fault}`)
+        seen.lastMiB = residentMiB(node.pid())
+        seen.mostMiB = Math.max(seen.mostMiB, seen.lastMiB)
+      }
+      await sleep(INTERVAL_MS)
+    }
+  }
+  return {
+    memory,
+    scrapes: () => scrapes,
+    stop: async () => {
+      over.abort()
+      await looking
+    },
+  }
+}
+
+/** When all nodes are ready; null: not within the time. @param {readonly Node[]} nodes @param {number} timeoutMs */
+export async function untilReady(nodes, timeoutMs) {
+  const deadlineMs = Date.now() + timeoutMs
+  for (;;) {
+    const answers = await Promise.all(nodes.map((node) => ask(node, '/readyz')))
+    if (answers.every((answer) => answer?.status === 200)) return Date.now()
+    if (Date.now() > deadlineMs) return null
+    await sleep(READY_POLL_MS)
+  }
+}

@@ -1,0 +1,179 @@
+// The soak's own judgement: what it must call wrong, and what it must let pass.
+
+import { describe, expect, it } from 'vitest'
+import { createRng } from '../../../load/payloads.js'
+import { checkWindows, counterFault, eventsCharged, StreamCheck, Violations } from '../../../load/soak/checks.js'
+import { episodes, FAULTS } from '../../../load/soak/faults.js'
+import { recoveries } from '../../../load/soak/report.js'
+import { sumsFault } from '../../../load/soak/watch.js'
+
+type Batch = ConstructorParameters<typeof StreamCheck>[0]['batches'][number]
+type Stored = StreamCheck['stored'][number]
+
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+const EVENTS = [{ name: 'a' }, { name: 'b' }]
+const keyed = { appId: 'ample', appKey: 'ak_ample', share: 1, keyed: true }
+const unkeyed = { appId: 'plain', appKey: 'ak_plain', share: 1, keyed: false }
+const batchIdOf = (appId: string, key: string) => `${appId}:${key}`
+
+function sent(changes: Partial<Batch> = {}): Batch {
+  return {
+    app: keyed,
+    key: 'k1',
+    body: { bytes: Buffer.from(''), events: EVENTS.length, eventsText: JSON.stringify(EVENTS) },
+    startedAtMs: NOON_MS,
+    batchId: 'ample:k1',
+    outcome: 'accepted',
+    fresh: 1,
+    replays: 0,
+    isDoubtful: false,
+    history: 'its history',
+    ...changes,
+  }
+}
+
+function record(batchId: string, changes: { app_id?: string; events?: unknown[] } = {}) {
+  const receivedAt = new Date(NOON_MS).toISOString()
+  return { batch_id: batchId, app_id: 'ample', received_at: receivedAt, events: EVENTS, ...changes }
+}
+
+function judged(batches: Batch[], records: ReturnType<typeof record>[]) {
+  const violations = new Violations()
+  const check = new StreamCheck({ batches, apps: [keyed, unkeyed], batchIdOf, violations })
+  for (const each of records) check.take(each)
+  const { unacknowledged } = check.end()
+  const kinds = violations.lines().filter((line) => !line.startsWith(' '))
+  return { kinds, unacknowledged, check }
+}
+
+describe('the soak’s check of the stream', () => {
+  it('lets every 202 be there once', () => {
+    expect(judged([sent()], [record('ample:k1')]).kinds).toEqual([])
+    expect(judged([sent({ fresh: 0, replays: 2 })], [record('ample:k1')]).kinds).toEqual([])
+  })
+
+  it('finds a 202 that is not there, and one that is there twice', () => {
+    expect(judged([sent()], []).kinds).toEqual(['202, but not in the stream: 1'])
+    expect(judged([sent()], [record('ample:k1'), record('ample:k1')]).kinds).toEqual(['in the stream twice: 1'])
+  })
+
+  it('finds a batch that two nodes took for new', () => {
+    expect(judged([sent({ fresh: 2 })], [record('ample:k1')]).kinds).toEqual(['accepted twice as new: 1'])
+  })
+
+  it('finds events that changed on the way, another app, and a wrong batch id', () => {
+    expect(judged([sent()], [record('ample:k1', { events: [EVENTS[0]] })]).kinds).toEqual([
+      'stored with other events than were sent: 1',
+    ])
+    expect(judged([sent()], [record('ample:k1', { app_id: 'other' })]).kinds).toEqual(['stored for another app: 1'])
+    expect(judged([sent({ batchId: 'else' })], [record('ample:k1')]).kinds).toEqual(['wrong batch id: 1'])
+  })
+
+  it('finds what nobody sent, unless the request had no key', () => {
+    expect(judged([], [record('other')]).kinds).toEqual(['in the stream, but never sent: 1'])
+    const plain = judged([], [record('other', { app_id: 'plain' })])
+    expect(plain.kinds).toEqual([])
+    expect(plain.check.strays).toBe(1)
+  })
+
+  it('lets a batch whose client saw no 202 be there only where a try ended in doubt', () => {
+    const gaveUp = sent({ batchId: '', outcome: 'gave up', fresh: 0, isDoubtful: true })
+    expect(judged([gaveUp], [record('ample:k1')])).toMatchObject({ kinds: [], unacknowledged: [gaveUp] })
+    const refused = sent({ batchId: '', outcome: 'dropped', fresh: 0 })
+    expect(judged([refused], [record('ample:k1')]).kinds).toEqual(['stored, though every answer refused it: 1'])
+  })
+})
+
+describe('the soak’s check of the limits', () => {
+  const limits = { perMinute: 10, perDay: 20, perMonth: 30 }
+  const stored = (events: number, atMs: number, changes: Partial<Batch> = {}): Stored => {
+    return { appId: 'ample', batch: sent(changes), receivedAtMs: atMs, events }
+  }
+  const check = (list: Stored[], outages: { startMs: number; endMs: number }[] = []) => {
+    const violations = new Violations()
+    const { notes, fullestMinute } = checkWindows({ app: keyed, limits, stored: list, outages, violations })
+    return { kinds: violations.lines().filter((line) => !line.startsWith(' ')), notes, fullestMinute }
+  }
+
+  it('lets each window be full', () => {
+    const full = [stored(10, NOON_MS), stored(10, NOON_MS + 60_000), stored(10, NOON_MS + 86_400_000)]
+    expect(check(full)).toEqual({ kinds: [], notes: [], fullestMinute: 10 })
+  })
+
+  it('finds one event too many in a minute, a day and a month', () => {
+    expect(check([stored(10, NOON_MS), stored(1, NOON_MS + 59_999)]).kinds).toEqual(['over the minute: 1'])
+    const day = [0, 1, 2].map((minute) => stored(7, NOON_MS + minute * 60_000))
+    expect(check(day).kinds).toEqual(['over the day: 1'])
+    const month = [0, 1, 2, 3].map((at) => stored(8, NOON_MS + at * 86_400_000))
+    expect(check(month).kinds).toEqual(['over the month: 1'])
+  })
+
+  it('tells windows of an outage of Redis, and batches in doubt, apart', () => {
+    const over = [stored(10, NOON_MS), stored(1, NOON_MS)]
+    const outage = { startMs: NOON_MS - 5000, endMs: NOON_MS + 1000 }
+    expect(check(over, [outage]).kinds).toEqual(['over the minute while Redis was away: 1'])
+    const doubt = check([stored(10, NOON_MS), stored(1, NOON_MS, { isDoubtful: true })])
+    expect(doubt.kinds).toEqual([])
+    expect(doubt.notes).toHaveLength(1)
+  })
+
+  it('wants the counter to be what was accepted, or what may have been', () => {
+    const list = [stored(5, NOON_MS), stored(3, NOON_MS, { outcome: 'gave up' })]
+    const charged = eventsCharged(list)
+    expect(charged).toEqual({ least: 5, most: 8 })
+    const faultAt = (used: number) => counterFault({ appId: 'ample', window: 'day', used, charged })
+    expect([4, 5, 8, 9].map((used) => faultAt(used) === null)).toEqual([false, true, true, false])
+  })
+})
+
+describe('the soak’s faults', () => {
+  const first = (seed: number, kinds: readonly (typeof FAULTS)[number][], count: number) => {
+    const sequence = episodes({ rng: createRng(seed), kinds, nodes: 2, everyMs: 5000 })
+    return Array.from({ length: count }, () => sequence.next().value)
+  }
+
+  it('come in the same order from the same seed, and in another from another', () => {
+    expect(first(7, FAULTS, 50)).toEqual(first(7, FAULTS, 50))
+    expect(first(7, FAULTS, 50)).not.toEqual(first(8, FAULTS, 50))
+  })
+
+  it('are of every kind, alone and two at once, never twice on one part, and only those asked for', () => {
+    const list = first(3, FAULTS, 300)
+    const kinds = list.flatMap(({ faults }) => faults.map(({ kind }) => kind))
+    expect(new Set(kinds)).toEqual(new Set(FAULTS))
+    expect(new Set(list.map(({ faults }) => faults.length))).toEqual(new Set([1, 2]))
+    const pairs = list.filter(({ faults }) => faults.length === 2).map(({ faults }) => faults)
+    const isSame = pairs.filter(([one, other]) => {
+      const isServer = ['redis', 'nats'].some((part) => one.kind.startsWith(part) && other.kind.startsWith(part))
+      const isNode = one.kind.startsWith('node') && other.kind.startsWith('node')
+      return isServer || (isNode && one.nodeIndex === other.nodeIndex)
+    })
+    expect(isSame).toEqual([])
+    const few = first(3, ['cut', 'nats-kill'], 100).flatMap(({ faults }) => faults.map(({ kind }) => kind))
+    expect(new Set(few)).toEqual(new Set(['cut', 'nats-kill']))
+  })
+
+  it('count a failure after they healed as time to recover, of single faults only', () => {
+    const entry = { kind: 'nats-kill' as const, target: 'nats', startedMs: 0, healedMs: 100 }
+    const episode = { startedMs: 0, healedMs: 100, readyMs: 100, endedMs: 1000, entries: [entry] }
+    const failedTries = [50, 400, 2000].map((startedAtMs) => ({ startedAtMs }))
+    expect(recoveries([episode], failedTries).get('nats-kill')).toEqual({ times: 1, alone: 1, worstMs: 300 })
+    const both = { ...episode, entries: [entry, { ...entry, kind: 'cut' as const }] }
+    expect(recoveries([both], failedTries).get('nats-kill')).toEqual({ times: 1, alone: 0, worstMs: 0 })
+  })
+})
+
+describe('the soak’s look at the metrics', () => {
+  const page = (received: number, accepted: number, inFlight: number) =>
+    [
+      `sluice_requests_received_total ${received}`,
+      `sluice_requests_total{status="202",code="accepted"} ${accepted}`,
+      'sluice_requests_total{status="503",code="service_overloaded"} 2',
+      `sluice_requests_in_flight ${inFlight}`,
+    ].join('\n')
+
+  it('wants outcomes and those in flight to be what was received', () => {
+    expect(sumsFault(page(15, 10, 3))).toBeNull()
+    expect(sumsFault(page(16, 10, 3))).toBe('received 16, ended 12, in flight 3')
+  })
+})

@@ -44,7 +44,6 @@ export interface JournalOptions {
   readonly onNotice?: (message: string) => void
 }
 
-
 interface Batch {
   readonly lines: Uint8Array[]
   readonly settled: Settled[]

@@ -1,0 +1,353 @@
+// The shared queue: publishes records to a JetStream stream, pipelined within a window, and settles each one by the
+// stream's acknowledgement. Nothing is sent again once it was answered, and nothing waits longer than its time.
+
+import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
+import { parseAck, storedSequence } from './ack.ts'
+import { AckWindow, type InFlight } from './ack-window.ts'
+import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
+import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
+import { encodeMessage, payloadBytes } from './nats-message.ts'
+import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
+import { partitionOf, type StreamReport } from './stream.ts'
+import { StreamKeeper } from './stream-keeper.ts'
+import { createOriginalLookup, type OriginalLookup } from './stream-original.ts'
+import { StreamState } from './stream-state.ts'
+
+const DEFAULT_ACK_TIMEOUT_MS = 2000
+/** How late a record's time may be found to be over; one timer serves all of them. */
+const SWEEP_MS = 25
+/** Between two tries while nobody takes the messages: the stream is missing, or its leader is being chosen. */
+const RETRY_MS = 75
+/** More than a ring of the default size can hold. */
+const MAX_RECORDS_IN_HAND = 262_144
+
+export interface JetStreamOptions {
+  readonly url: string
+  /** 8 to 16 hex digits, lower case, fresh for each process: it marks each message, and makes ids that none else has. */
+  readonly nodeId: string
+  readonly partitions: number
+  readonly ackTimeoutMs?: number
+  /** A time in ms that never goes back. */
+  readonly nowMs?: () => number
+  /** Called for each message that became durable, with the records in it. */
+  readonly onCommit?: (records: number) => void
+  /** Gets a sentence for the log when something changes. */
+  readonly onNotice?: (message: string) => void
+}
+
+/** Returns at once and connects meanwhile. Throws a StartError where the URL is none. */
+export function openJetStreamQueue(options: JetStreamOptions): JetStreamQueue {
+  return new JetStreamQueue(options)
+}
+
+export class JetStreamQueue implements EventQueue {
+  /** The highest sequence of the stream that was acknowledged here; what it holds is settled in the same turn. */
+  lastAckedSequence = 0
+  /** Acknowledgements that came after their records had been given up. */
+  lateAcks = 0
+  readonly #nodeId: string
+  readonly #ackTimeoutMs: number
+  readonly #nowMs: () => number
+  readonly #onCommit: (records: number) => void
+  readonly #state: StreamState
+  readonly #link: NatsLink
+  readonly #keeper: StreamKeeper
+  readonly #lookUpOriginal: OriginalLookup
+  readonly #inbox = createInbox()
+
+  readonly #lanes: readonly Lane[]
+  /** Lanes with something that may go; each at most once. */
+  readonly #ready: Lane[] = []
+  readonly #window = new AckWindow()
+  #published = 0
+  #gathered = 0
+  #recordsInHand = 0
+  #refused: Settled[] = []
+  #isPumpDue = false
+  /** Nobody took the last message: the next try is not before this. */
+  #resumeAtMs = 0
+  #lastAckAtMs = Number.NEGATIVE_INFINITY
+  #sweeper: NodeJS.Timeout | null = null
+  #isExpiryDue = false
+  #isStopping = false
+  #onIdle: (() => void) | null = null
+
+  constructor(options: JetStreamOptions) {
+    this.#nodeId = options.nodeId
+    this.#ackTimeoutMs = options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
+    this.#nowMs = options.nowMs ?? (() => performance.now())
+    this.#onCommit = options.onCommit ?? (() => {})
+    const onNotice = options.onNotice ?? (() => {})
+    this.#lanes = Array.from({ length: options.partitions }, (_, partition) => new Lane(partition))
+    this.#state = new StreamState(onNotice)
+    this.#keeper = new StreamKeeper({ onReport: (report) => this.#reported(report), onNotice })
+    this.#lookUpOriginal = createOriginalLookup()
+    this.#link = new NatsLink({
+      url: options.url,
+      onUp: (connection) => this.#connected(connection),
+      onDown: (reason) => this.#disconnected(reason),
+      onComplaint: (message) => this.#state.complained(message),
+    })
+  }
+
+  /** Connected, the stream is there, and it acknowledges. */
+  get isUp(): boolean {
+    return this.#state.isUp
+  }
+
+  /** It has been up at least once. */
+  get hasBeenUp(): boolean {
+    return this.#state.hasBeenUp
+  }
+
+  /** 'connected', or what is amiss. */
+  get state(): string {
+    return this.#state.text
+  }
+
+  /** Records that are waiting or in flight. */
+  get recordsInHand(): number {
+    return this.#recordsInHand
+  }
+
+  /** The connection in use, for reading; null: there is none now. */
+  get connection(): NatsConnection | null {
+    return this.#link.connection
+  }
+
+  publish(record: QueueRecord, settled: Settled): void {
+    if (this.#isStopping || this.#recordsInHand >= MAX_RECORDS_IN_HAND) {
+      this.#refuse(settled)
+      return
+    }
+    this.#published += 1
+    this.#recordsInHand += 1
+    const lane = this.#lanes[partitionOf(record.appId, this.#lanes.length)]
+    const deadlineMs = this.#nowMs() + this.#ackTimeoutMs
+    lane.push({ record, settled, deadlineMs, number: this.#published, next: null })
+    this.#offer(lane)
+    this.#sweeper ??= setInterval(this.#sweep, SWEEP_MS)
+    if (this.#isPumpDue) return
+    this.#isPumpDue = true
+    // Behind all that this turn of the event loop brings, so that it goes out in one write.
+    setImmediate(this.#pump)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    if (this.#recordsInHand > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    if (this.#sweeper !== null) clearInterval(this.#sweeper)
+    this.#keeper.use(null)
+    await this.#link.stop()
+  }
+
+  #offer(lane: Lane): void {
+    const { first } = lane
+    if (lane.isReady || first === null || (!first.record.keyed && this.#window.holds(lane))) return
+    lane.isReady = true
+    this.#ready.push(lane)
+  }
+
+  readonly #pump = (): void => {
+    this.#isPumpDue = false
+    const connection = this.#link.connection
+    if (connection === null || this.#state.isSilent || this.#ready.length === 0) return
+    const nowMs = this.#nowMs()
+    if (nowMs < this.#resumeAtMs) return
+    while (this.#window.isOpen && isConnected(connection)) {
+      const lane = this.#ready.shift()
+      if (lane === undefined) return
+      lane.isReady = false
+      // It may have become empty, or may have to gather, since it was offered.
+      const { first } = lane
+      if (first === null || (!first.record.keyed && this.#window.holds(lane))) continue
+      const parcel = lane.take()
+      if (parcel !== null) this.#send(connection, lane, parcel, nowMs)
+      this.#offer(lane)
+    }
+  }
+
+  #send(connection: NatsConnection, lane: Lane, parcel: Parcel, nowMs: number): void {
+    const { keyed, batchId } = parcel.first.record
+    const id = keyed ? batchId : `${this.#nodeId}-${(this.#gathered += 1)}`
+    const maxBytes = connection.info?.max_payload ?? 0
+    const bytes = payloadBytes(id.length, this.#nodeId, parcel.bytes)
+    if (bytes > maxBytes) {
+      this.#state.tooLarge(bytes, maxBytes)
+      this.#settleAll(parcel.first, 'unavailable')
+      return
+    }
+    const reply = `${this.#inbox}.${this.#window.nextNumber}`
+    const message = encodeMessage({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel)
+    this.#window.add(lane, parcel, nowMs)
+    sendRaw(connection, message)
+  }
+
+  readonly #onAnswer = (error: Error | null, answer: Msg): void => {
+    // A refused subscription is told by the server's complaint as well.
+    if (error !== null) return
+    try {
+      this.#answered(Number(answer.subject.slice(this.#inbox.length + 1)), answer)
+    } catch (fault) {
+      // The client's reader would swallow it, and with it every answer from now on.
+      queueMicrotask(() => {
+        throw fault
+      })
+    }
+  }
+
+  #answered(number: number, answer: Msg): void {
+    const message = this.#window.take(number)
+    const sequence = storedSequence(answer.data)
+    const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
+    this.#lastAckAtMs = this.#nowMs()
+    if (ack?.kind !== 'no responders') this.#state.answered(ack?.kind === 'refused' ? ack.reason : null)
+    if (message === null) {
+      this.lateAcks += 1
+      this.#pump()
+      return
+    }
+    if (ack === null) return this.#stored(message, sequence)
+    switch (ack.kind) {
+      case 'stored':
+        return this.#stored(message, ack.sequence)
+      case 'duplicate':
+        return this.#duplicate(message, ack.sequence)
+      case 'refused':
+        return this.#ended(message, 'unavailable')
+      case 'no responders':
+        return this.#unheard(message)
+      case 'unreadable':
+        return this.#ended(message, 'unknown')
+    }
+  }
+
+  #stored(message: InFlight, sequence: number): void {
+    if (sequence > this.lastAckedSequence) this.lastAckedSequence = sequence
+    this.#ended(message, 'durable')
+    this.#onCommit(message.records)
+  }
+
+  #duplicate(message: InFlight, sequence: number): void {
+    const { first, isGathered } = message
+    const connection = this.#link.connection
+    // Of an id that none else has, a second message can only be an id's collision: this one is not stored.
+    if (isGathered || first === null) return this.#ended(message, 'unavailable')
+    message.first = null
+    this.#ended(message, 'duplicate')
+    const leftMs = Math.max(1, first.deadlineMs - this.#nowMs())
+    void this.#lookUpOriginal(connection, sequence, first.record.batchId, leftMs).then((events) =>
+      this.#settle(first, 'duplicate', events),
+    )
+  }
+
+  /** The message was surely not stored, and its records have their time left: they are sent again, as new messages. */
+  #unheard(message: InFlight): void {
+    const { first, lane } = message
+    this.#resumeAtMs = this.#nowMs() + RETRY_MS
+    this.#state.unheard()
+    this.#keeper.look()
+    if (first !== null) lane.putBack(first)
+    message.first = null
+    this.#offer(lane)
+  }
+
+  /** The next message goes out before the answers to this one do. */
+  #ended(message: InFlight, settlement: Settlement): void {
+    const { first, lane } = message
+    message.first = null
+    this.#offer(lane)
+    this.#pump()
+    if (first !== null) this.#settleAll(first, settlement)
+  }
+
+  #connected(connection: NatsConnection): void {
+    // The same inbox on each connection: in a cluster, an answer may come after the connection it was asked on.
+    connection.subscribe(`${this.#inbox}.*`, { callback: this.#onAnswer })
+    this.#resumeAtMs = 0
+    this.#state.connected()
+    this.#keeper.use(connection)
+    this.#pump()
+  }
+
+  #disconnected(reason: string): void {
+    this.#keeper.use(null)
+    this.#state.disconnected(reason)
+    this.#renewWindow()
+  }
+
+  #reported(report: StreamReport): void {
+    this.#state.reported(report)
+    if (report.kind === 'present') {
+      this.#resumeAtMs = 0
+      this.#pump()
+    } else {
+      this.#keeper.look()
+    }
+  }
+
+  /** What is in flight may never be answered, and must not hold up what comes. */
+  #renewWindow(): void {
+    this.#window.renew()
+    for (const lane of this.#lanes) this.#offer(lane)
+  }
+
+  readonly #sweep = (): void => {
+    if (this.#recordsInHand === 0) {
+      if (this.#sweeper !== null) clearInterval(this.#sweeper)
+      this.#sweeper = null
+      return
+    }
+    if (this.#resumeAtMs > 0) this.#pump()
+    if (this.#isExpiryDue) return
+    this.#isExpiryDue = true
+    // After the sockets were read: an answer that lies there since the loop was last free counts.
+    setImmediate(this.#expire)
+  }
+
+  readonly #expire = (): void => {
+    this.#isExpiryDue = false
+    const nowMs = this.#nowMs()
+    for (const lane of this.#lanes) {
+      for (let entry = lane.takeExpired(nowMs); entry !== null; entry = lane.takeExpired(nowMs)) {
+        this.#settle(entry, 'unavailable')
+      }
+    }
+    let isSilent = false
+    for (let expired = this.#window.takeExpired(nowMs); expired !== null; expired = this.#window.takeExpired(nowMs)) {
+      isSilent ||= this.#window.isCurrent(expired.message) && this.#lastAckAtMs < expired.message.sentAtMs
+      this.#offer(expired.message.lane)
+      this.#settle(expired.entry, 'unknown')
+    }
+    if (!isSilent || this.#link.connection === null) return
+    // Nothing more is sent until it speaks again, so that what comes meanwhile is surely not stored.
+    this.#state.silent()
+    this.#renewWindow()
+    this.#keeper.look()
+  }
+
+  #settleAll(first: Entry, settlement: Settlement): void {
+    for (let entry: Entry | null = first; entry !== null; ) {
+      const { next }: Entry = entry
+      this.#settle(entry, settlement)
+      entry = next
+    }
+  }
+
+  #settle(entry: Entry, settlement: Settlement, storedEvents?: number): void {
+    this.#recordsInHand -= 1
+    if (storedEvents === undefined) entry.settled(settlement)
+    else entry.settled(settlement, storedEvents)
+    if (this.#recordsInHand === 0) this.#onIdle?.()
+  }
+
+  /** Answers after `publish` has returned, as for a record that is sent. */
+  #refuse(settled: Settled): void {
+    if (this.#refused.push(settled) > 1) return
+    queueMicrotask(() => {
+      const refused = this.#refused
+      this.#refused = []
+      for (const settle of refused) settle('unavailable')
+    })
+  }
+}

@@ -1,0 +1,68 @@
+// NATS_URL taken apart: servers, and what to show them. Passwords stay in here; errors and texts never hold them.
+
+import { StartError } from '../lib/errors.ts'
+
+const DEFAULT_PORT = 4222
+
+export interface NatsServer {
+  readonly host: string
+  readonly port: number
+}
+
+export interface NatsAddress {
+  readonly servers: readonly NatsServer[]
+  /** The servers must speak TLS; otherwise TLS is used where they ask for it. */
+  readonly tls: boolean
+  readonly user: string | null
+  readonly password: string | null
+  readonly token: string | null
+}
+
+/**
+ * `nats://host`, `tls://user:password@host:4222`, `nats://token@host`, and several of them with commas between. One
+ * name and one password serve all of them: they are one cluster. Throws a StartError.
+ */
+export function parseNatsUrl(url: string): NatsAddress {
+  const parts = url
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+  const urls = parts.map((part) => {
+    const text = part.includes('://') ? part : `nats://${part}`
+    if (!URL.canParse(text)) throw new StartError('NATS_URL: not a URL like nats://host:4222')
+    const parsed = new URL(text)
+    if (parsed.protocol !== 'nats:' && parsed.protocol !== 'tls:') {
+      throw new StartError(`NATS_URL: must begin with nats:// or tls://, not ${parsed.protocol}//`)
+    }
+    if (parsed.hostname === '') throw new StartError('NATS_URL: names no host')
+    return parsed
+  })
+  if (urls.length === 0) throw new StartError('NATS_URL: names no server')
+  const named = urls.find((each) => each.username !== '')
+  const name = named === undefined ? null : decode(named.username)
+  const password = named === undefined || named.password === '' ? null : decode(named.password)
+  return {
+    // The brackets around an IPv6 address belong to the URL.
+    servers: urls.map((each) => ({
+      host: each.hostname.replace(/^\[|\]$/g, ''),
+      port: each.port === '' ? DEFAULT_PORT : Number(each.port),
+    })),
+    tls: urls.some((each) => each.protocol === 'tls:'),
+    user: password === null ? null : name,
+    password,
+    token: password === null ? name : null,
+  }
+}
+
+/** `host:port`, for the log. */
+export function serverText({ host, port }: NatsServer): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new StartError('NATS_URL: the name or the password has a % that is not followed by two hex digits')
+  }
+}

@@ -1,0 +1,95 @@
+// What waits for its place in a message: one lane a partition, first in, first out, so that an app's order is kept.
+
+import type { QueueRecord, Settled } from './queue.ts'
+import { subjectOf } from './stream.ts'
+
+/** Above this nothing is gained: 64 KB a message carries as much as the server takes. */
+const MAX_GATHERED_BYTES = 64 * 1024
+
+/** A record from `publish` until it is settled. */
+export interface Entry {
+  readonly record: QueueRecord
+  readonly settled: Settled
+  readonly deadlineMs: number
+  /** Counts up by `publish`. */
+  readonly number: number
+  next: Entry | null
+}
+
+/** Entries that go in one message. */
+export interface Parcel {
+  readonly first: Entry
+  readonly records: number
+  readonly bytes: number
+}
+
+export class Lane {
+  readonly subject: string
+  /** Queued to be sent from. */
+  isReady = false
+  /** The window in which a gathered message is in flight: those behind it gather until it is answered. */
+  gatheredWindow = -1
+  #first: Entry | null = null
+  #last: Entry | null = null
+
+  constructor(partition: number) {
+    this.subject = subjectOf(partition)
+  }
+
+  get first(): Entry | null {
+    return this.#first
+  }
+
+  push(entry: Entry): void {
+    if (this.#last === null) this.#first = entry
+    else this.#last.next = entry
+    this.#last = entry
+  }
+
+  /** A keyed record travels alone, others as many as fit into 64 KB; a larger one alone. */
+  take(): Parcel | null {
+    const first = this.#first
+    if (first === null) return null
+    let last = first
+    let records = 1
+    let bytes = first.record.line.length
+    if (!first.record.keyed) {
+      for (let next = first.next; next !== null && !next.record.keyed; next = next.next) {
+        if (bytes + next.record.line.length > MAX_GATHERED_BYTES) break
+        bytes += next.record.line.length
+        records += 1
+        last = next
+      }
+    }
+    this.#first = last.next
+    if (this.#first === null) this.#last = null
+    last.next = null
+    return { first, records, bytes }
+  }
+
+  /** Puts entries back where they were: they were sent and surely not stored. */
+  putBack(first: Entry): void {
+    let before: Entry | null = null
+    let after = this.#first
+    while (after !== null && after.number < first.number) {
+      before = after
+      after = after.next
+    }
+    if (before === null) this.#first = first
+    else before.next = first
+    let last = first
+    while (last.next !== null) last = last.next
+    last.next = after
+    if (after === null) this.#last = last
+  }
+
+  /** Takes the first entry off where its time is over. */
+  takeExpired(nowMs: number): Entry | null {
+    const entry = this.#first
+    if (entry === null || entry.deadlineMs > nowMs) return null
+    this.#first = entry.next
+    if (this.#first === null) this.#last = null
+    entry.next = null
+    return entry
+  }
+}

@@ -1,0 +1,148 @@
+// The JetStream stream that holds the events: what it must be like, how it is made, and how one that is there differs.
+
+import {
+  DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../admit/deduplicator.ts'
+import { describeFault } from './nats-connection.ts'
+
+export const STREAM_NAME = 'SLUICE_EVENTS'
+const SUBJECT_PREFIX = 'sluice.events.'
+export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
+/** JetStream stores one message under an id within the duplicate window. */
+export const ID_HEADER = 'Nats-Msg-Id'
+/** Which process published the message. */
+export const NODE_HEADER = 'Sluice-Node'
+
+const NANOSECONDS = 1_000_000_000
+const API_TIMEOUT_MS = 1000
+/** The largest record: a body of 512 KiB, and a head before its events. */
+const MAX_RECORD_BYTES = 600 * 1024
+/** JetStream says so where another node has made the stream in the same moment. */
+const NAME_IN_USE = 10058
+const FNV_OFFSET = 0x811c9dc5
+const FNV_PRIME = 0x01000193
+
+/** Everything that sluice relies on; the rest is the operator's to choose, replicas above all. */
+const WANTED = {
+  name: STREAM_NAME,
+  subjects: [ALL_SUBJECTS],
+  storage: StorageType.File,
+  retention: RetentionPolicy.Limits,
+  discard: DiscardPolicy.New,
+  duplicate_window: IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS,
+  num_replicas: 1,
+  allow_direct: true,
+} as const
+
+export interface StreamFacts {
+  readonly messages: number
+  readonly bytes: number
+  readonly firstSequence: number
+  readonly lastSequence: number
+  readonly replicas: number
+  /** Each one a clause: `duplicate_window is 120 s, sluice wants 300 s`. */
+  readonly differences: readonly string[]
+}
+
+/** What NATS says of the stream. `reason` is fit for the log. */
+export type StreamReport =
+  | { readonly kind: 'present'; readonly facts: StreamFacts; readonly created: boolean }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unreadable'; readonly reason: string }
+
+export function subjectOf(partition: number): string {
+  return SUBJECT_PREFIX + partition
+}
+
+/** FNV-1a, 32 bits, over the bytes of the app_id, which is ASCII; then the rest by the number of partitions. */
+export function partitionOf(appId: string, partitions: number): number {
+  let hash = FNV_OFFSET
+  for (let index = 0; index < appId.length; index += 1) {
+    hash = Math.imul(hash ^ appId.charCodeAt(index), FNV_PRIME)
+  }
+  return (hash >>> 0) % partitions
+}
+
+/** Never rejects. */
+export async function describeStream(connection: NatsConnection): Promise<StreamReport> {
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const info = await manager.streams.info(STREAM_NAME)
+    return { kind: 'present', facts: factsOf(info), created: false }
+  } catch (error) {
+    if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
+    return { kind: 'unreadable', reason: describeFault(error) }
+  }
+}
+
+/** Makes the stream where there is none; one that is there stays as it is. Never rejects. */
+export async function ensureStream(connection: NatsConnection): Promise<StreamReport> {
+  const report = await describeStream(connection)
+  if (report.kind !== 'absent') return report
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const info = await manager.streams.add({ ...WANTED, subjects: [...WANTED.subjects] })
+    return { kind: 'present', facts: factsOf(info), created: true }
+  } catch (error) {
+    if (codeOf(error) === NAME_IN_USE) return await describeStream(connection)
+    return { kind: 'unreadable', reason: `it cannot be created: ${describeFault(error)}` }
+  }
+}
+
+/** The sentence for the log; null: the stream is what it should be. */
+export function differenceText(differences: readonly string[]): string | null {
+  return differences.length === 0 ? null : `stream ${STREAM_NAME} differs: ${differences.join('; ')}`
+}
+
+/** What the contract fixes, and whatever else would lose or refuse what should be stored. */
+export function differencesOf(config: StreamConfig): string[] {
+  const found: string[] = []
+  const compare = (name: string, is: string, wanted: string): void => {
+    if (is !== wanted) found.push(`${name} is ${is}, sluice wants ${wanted}`)
+  }
+  compare('subjects', (config.subjects ?? []).join(' ') || 'none', WANTED.subjects.join(' '))
+  compare('storage', config.storage, WANTED.storage)
+  compare('retention', config.retention, WANTED.retention)
+  compare('discard', config.discard, WANTED.discard)
+  compare('duplicate_window', secondsText(config.duplicate_window), secondsText(WANTED.duplicate_window))
+  compare('max_age', config.max_age > 0 ? secondsText(config.max_age) : 'none', 'none')
+  compare('max_msgs_per_subject', limitText(config.max_msgs_per_subject), 'none')
+  if (config.max_msg_size > 0 && config.max_msg_size < MAX_RECORD_BYTES) {
+    compare('max_msg_size', `${config.max_msg_size} bytes`, `at least ${MAX_RECORD_BYTES} bytes`)
+  }
+  compare('no_ack', String(config.no_ack ?? false), 'false')
+  compare('sealed', String(config.sealed ?? false), 'false')
+  return found
+}
+
+function factsOf({ config, state }: StreamInfo): StreamFacts {
+  return {
+    messages: state.messages,
+    bytes: state.bytes,
+    firstSequence: state.first_seq,
+    lastSequence: state.last_seq,
+    replicas: config.num_replicas,
+    differences: differencesOf(config),
+  }
+}
+
+function secondsText(nanoseconds: number): string {
+  return `${nanoseconds / NANOSECONDS} s`
+}
+
+function limitText(limit: number): string {
+  return limit > 0 ? String(limit) : 'none'
+}
+
+function codeOf(error: unknown): number | null {
+  return error instanceof JetStreamApiError ? error.code : null
+}

@@ -1,0 +1,142 @@
+// Nodes of the built service over one Redis and one NATS, with a relay before each of the two where a test wants to
+// delay or cut what passes. What a test learns of them comes over ports, the stream and the commands.
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { get, single } from './client.ts'
+import { type NatsServer, startNats } from './nats.ts'
+import { type Proxy, startProxy } from './proxy.ts'
+import { type RedisServer, startRedis } from './redis.ts'
+import {
+  type AppRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  runCommand,
+  type Service,
+  startService,
+} from './service.ts'
+
+export interface Cluster {
+  readonly redis: RedisServer
+  readonly nats: NatsServer
+  /** Nodes go through these two. */
+  readonly redisProxy: Proxy
+  readonly natsProxy: Proxy
+  /** In the order in which they were started; those that ended stay listed. */
+  readonly nodes: readonly Service[]
+  /** Settings under which commands reach Redis and NATS, past the relays. */
+  readonly commandEnv: Readonly<Record<string, string>>
+  startNode(env?: Readonly<Record<string, string>>): Promise<Service>
+  addApps(records: readonly AppRecord[]): Promise<void>
+  /** Events that count in the app's running day and month. */
+  used(appKey: string): Promise<Used>
+  stop(): Promise<void>
+}
+
+export interface Used {
+  readonly minute: number
+  readonly day: number
+  readonly month: number
+}
+
+export interface ClusterOptions {
+  readonly nodes: number
+  readonly apps: readonly AppRecord[]
+}
+
+export async function startCluster({ nodes: count, apps }: ClusterOptions): Promise<Cluster> {
+  const folder = await makeFolder()
+  const [redis, nats] = await Promise.all([startRedis(), startNats()])
+  const [redisProxy, natsProxy] = await Promise.all([startProxy(redis.port), startProxy(nats.port)])
+  const commandEnv = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_DATA_DIR: folder }
+  const nodes: Service[] = []
+  const folders: string[] = [folder]
+
+  const startNode = async (env: Readonly<Record<string, string>> = {}): Promise<Service> => {
+    const dataDir = await makeFolder()
+    folders.push(dataDir)
+    const node = await startService({
+      dataDir,
+      env: {
+        REDIS_URL: `redis://127.0.0.1:${redisProxy.port}`,
+        NATS_URL: `nats://127.0.0.1:${natsProxy.port}`,
+        SLUICE_ADMIN_HOST: '127.0.0.1',
+        ...env,
+      },
+    })
+    nodes.push(node)
+    return node
+  }
+
+  const addApps = async (records: readonly AppRecord[]): Promise<void> => {
+    for (const record of records) {
+      const { code, output } = await runCommand(['apps', 'add', ...addFlags(record)], commandEnv)
+      if (code !== 0) throw new Error(`sluice apps add: ${output}`)
+    }
+  }
+
+  const bodyFile = join(folder, 'body.json')
+  const used = async (appKey: string): Promise<Used> => {
+    writeFileSync(bodyFile, single(appKey))
+    const { stdout, output } = await runCommand(['explain', '--json', bodyFile], commandEnv)
+    const { limits } = JSON.parse(stdout) as { limits: Record<keyof Used, { used: number }> | null }
+    if (limits === null) throw new Error(`sluice explain: ${output}`)
+    return { minute: limits.minute.used, day: limits.day.used, month: limits.month.used }
+  }
+
+  const stop = async (): Promise<void> => {
+    await Promise.all(nodes.map((node) => node.kill()))
+    await Promise.all([redisProxy.stop(), natsProxy.stop()])
+    await Promise.all([redis.stop(), nats.stop()])
+    await Promise.all(folders.map(removeFolder))
+  }
+
+  try {
+    await addApps(apps)
+    await Promise.all(Array.from({ length: count }, () => startNode()))
+    await Promise.all(nodes.map((node) => becomesReady(node)))
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { redis, nats, redisProxy, natsProxy, nodes, commandEnv, startNode, addApps, used, stop }
+}
+
+/** The command line of `sluice apps add`: its flags are the record's members. */
+function addFlags(record: AppRecord): string[] {
+  return Object.entries(record).flatMap(([member, value]) => [`--${member.replaceAll('_', '-')}`, String(value)])
+}
+
+export function becomesReady(node: Service): Promise<void> {
+  return eventually('the node is ready', async () => (await get(node.adminPort, '/readyz')).status === 200)
+}
+
+/** What each part of a node says of itself. */
+export async function partsOf(node: Service): Promise<Record<string, string>> {
+  const { text } = await get(node.adminPort, '/readyz?verbose')
+  const lines = text.split('\n').slice(1)
+  return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/: (.*)/s, 2)))
+}
+
+/** One series, as `sluice_degraded{part="limits"}`; null: it is not on the page. */
+export async function metric(node: Service, series: string): Promise<number | null> {
+  const { text } = await get(node.adminPort, '/metrics')
+  const line = text.split('\n').find((candidate) => candidate.startsWith(`${series} `))
+  return line === undefined ? null : Number(line.slice(series.length + 1))
+}
+
+export interface LogLine {
+  readonly level: string
+  readonly msg: string
+}
+
+/** What a node has logged, from a place in its output on. */
+export function logOf(node: Service, from = 0): LogLine[] {
+  return node
+    .output()
+    .slice(from)
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as LogLine)
+}

@@ -182,9 +182,10 @@ export class Load {
     const result = await this.connections.send({ port: target.port, body: batch.body.bytes, key: batch.key, timeoutMs })
     const what = result.kind === 'answer' ? describe(result) : result.kind === 'error' ? result.code : 'timeout'
     batch.history += `${new Date(startedAtMs).toISOString().slice(11, 23)} +${Date.now() - startedAtMs}ms ${life} ${what}; `
-    const isDefinite = result.kind === 'answer' && result.status !== 503
-    if (!isDefinite) {
-      batch.isDoubtful = true
+    const isFailed = result.kind !== 'answer' || result.status === 503
+    if (isFailed) {
+      // A refused connection carried nothing.
+      if (what !== 'ECONNREFUSED') batch.isDoubtful = true
       if (timeoutMs === TRY_TIMEOUT_MS) this.failedTries.push({ startedAtMs, node: target.name, what, knewApp })
     }
     if (result.kind === 'timeout') this.counts.timeouts += 1

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from './admit/app.ts'
 import type { Config } from './config.ts'
 import { DecodePool } from './decode/pool.ts'
-import { openEmbeddedStores } from './embedded.ts'
 import { type Health, startAdmin } from './http/admin.ts'
 import { Inflater } from './http/inflate.ts'
 import { type Server, startServer } from './http/server.ts'
@@ -18,6 +17,7 @@ import type { Log } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
 import { MAX_BODY_BYTES } from './ring/layout.ts'
 import { Ring } from './ring/ring.ts'
+import { openStores } from './stores.ts'
 
 /** Bodies on their way may take a quarter of what whole ones may. */
 const GATHERING_SHARE = 4
@@ -48,14 +48,11 @@ export interface Sluice {
 /** Throws a StartError for what an operator must mend. */
 export async function startSluice(config: Config, context: SluiceContext): Promise<Sluice> {
   const { log, clock, supervised = false } = context
-  if (!config.embedded) {
-    throw new StartError('REDIS_URL, NATS_URL: this version serves one machine from its own disk; unset both')
-  }
   // What is started goes on this list, and comes down in reverse where a later part cannot start.
   const started: (() => unknown)[] = []
   try {
     const metrics = createMetrics({ version: packageVersion() })
-    const stores = await openEmbeddedStores(config, { log, clock, metrics })
+    const stores = await openStores(config, { log, clock, metrics })
     started.push(() => stores.stop())
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
@@ -91,12 +88,11 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       ringRequests: () => ring.requests,
       parserQueue: () => pool.waiting,
       requestsInFlight: () => ingest.inFlight,
-      keysRemembered: stores.keysRemembered,
-      journalBytes: stores.journalBytes,
+      ...stores.gauges,
       draining: () => draining,
     })
-    let ready = false
-    const health: Health = { ready: () => ready, parts: stores.parts }
+    let isServing = false
+    const health: Health = { ready: () => isServing && stores.isReady(), parts: stores.parts }
     const admin = supervised
       ? null
       : await startAdmin({ host: config.adminHost, port: config.adminPort, metrics, health })
@@ -109,7 +105,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,
     })
-    ready = true
+    isServing = true
     return {
       publicPort: server.port,
       adminPort: admin?.port ?? null,
@@ -117,7 +113,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       metrics,
       health,
       stop: async () => {
-        ready = false
+        isServing = false
         draining = true
         // By a clock that nobody sets.
         const deadlineMs = performance.now() + config.shutdownMs

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { App } from '../../src/admit/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { openEmbeddedStores, type Stores } from '../../src/embedded.ts'
+import { openStores, type Stores } from '../../src/stores.ts'
 import type { Log } from '../../src/observe/log.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { journalDirectory, segmentPath } from '../../src/queue/segments.ts'
@@ -32,7 +32,7 @@ async function open(folder: string, opening: Opening = {}): Promise<{ stores: St
   const say = (level: string) => (parts: unknown, message: string) =>
     void lines.push(`${level} ${message} ${JSON.stringify(parts)}`)
   const log = { info: say('info'), warn: say('warn'), error: say('error') } as unknown as Log
-  const stores = await openEmbeddedStores(readConfig({ SLUICE_DATA_DIR: folder, ...env }), {
+  const stores = await openStores(readConfig({ SLUICE_DATA_DIR: folder, ...env }), {
     log,
     clock,
     metrics: createMetrics({ version: 'test', runtime: false }),
@@ -59,7 +59,8 @@ async function accept(stores: Stores, id: string, wish: RecordWish = {}): Promis
   const cost = wish.events ?? 1
   const receivedAtMs = wish.receivedAtMs ?? NOW_MS
   const record = makeRecord({ ...wish, appId: id, receivedAtMs })
-  if (record.keyed) expect(stores.deduplicator.claim(record.batchId, receivedAtMs)).toEqual({ kind: 'claimed' })
+  if (record.keyed)
+    expect(stores.deduplicator.claim(record.batchId, receivedAtMs)).toEqual({ kind: 'claimed', inDoubt: false })
   expect(stores.limiter.take(app, cost, receivedAtMs)).toBeTypeOf('number')
   expect(await publish(stores.queue as Parameters<typeof publish>[0], record)).toBe('durable')
   stores.limiter.settle(app, cost, receivedAtMs)
@@ -159,7 +160,7 @@ describe('a start', () => {
       await stores.stop()
       const again = await open(folder)
       expect(again.stores.deduplicator.claim(young, NOW_MS)).toEqual({ kind: 'replay', events: 4 })
-      expect(again.stores.deduplicator.claim(old, NOW_MS)).toEqual({ kind: 'claimed' })
+      expect(again.stores.deduplicator.claim(old, NOW_MS)).toEqual({ kind: 'claimed', inDoubt: false })
       await again.stores.stop()
     }))
 
@@ -198,9 +199,9 @@ describe('settings of the stores', () => {
       let nowMs = NOW_MS
       const { stores } = await open(folder, { clock: () => nowMs })
       for (let n = 0; n < 5; n++) await accept(stores, 'a', { keyed: true })
-      expect(stores.keysRemembered()).toBe(5)
+      expect(stores.gauges.keysRemembered?.()).toBe(5)
       nowMs += 300_001
-      await eventually('the keys are forgotten', () => stores.keysRemembered() === 0, 10_000)
+      await eventually('the keys are forgotten', () => stores.gauges.keysRemembered?.() === 0, 10_000)
       await stores.stop()
     }))
 

@@ -1,0 +1,274 @@
+// Opens what a request needs behind its four seams, apps, limits, keys and queue: each in the folder of this machine,
+// or shared with other nodes through Redis and NATS. Parts open in the order in which they rely on each other.
+
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import type { App, AppStore } from './admit/app.ts'
+import { demoAppRecords, openAppsFile, writeAppRecords } from './admit/apps-file.ts'
+import type { Deduplicator } from './admit/deduplicator.ts'
+import type { Limiter } from './admit/limiter.ts'
+import type { MemoryDeduplicator } from './admit/memory-deduplicator.ts'
+import { openRedis, type RedisConnection } from './admit/redis-connection.ts'
+import { openRedisLimiter } from './admit/redis-limiter.ts'
+import type { Config } from './config.ts'
+import type { Clock } from './lib/clock.ts'
+import { errorMessage, StartError } from './lib/errors.ts'
+import { makeFolder } from './lib/folder.ts'
+import { acquireLock } from './lib/lock.ts'
+import { createDeduplicator, keepSnapshots } from './memory-store.ts'
+import type { Log } from './observe/log.ts'
+import type { Metrics, Sampler } from './observe/metrics.ts'
+import { type JetStreamQueue, openJetStreamQueue } from './queue/jetstream.ts'
+import { Journal, openJournal } from './queue/journal.ts'
+import type { EventQueue } from './queue/queue.ts'
+import { type Recovery, recover } from './queue/recovery.ts'
+import { journalDirectory } from './queue/segments.ts'
+import { recoverLimiter } from './recovered.ts'
+
+/** A spoilt journal may hold any number of them. */
+const MAX_CORRUPT_LINES_LOGGED = 10
+const HOUR_MS = 3_600_000
+const NODE_ID_BYTES = 6
+
+export interface Stores {
+  readonly apps: AppStore
+  readonly limiter: Limiter
+  readonly deduplicator: Deduplicator
+  readonly queue: EventQueue
+  /** The app that a first start made for trying things out; null: there is none. */
+  readonly demoApp: App | null
+  readonly gauges: Sampler
+  /** Everything that is shared has been reached once. */
+  readonly isReady: () => boolean
+  /** What each part says of itself, for /readyz?verbose. */
+  readonly parts: () => Record<string, string>
+  /** Settles what is in hand, keeps it, and lets everything go. */
+  stop(): Promise<void>
+}
+
+export interface StoresContext {
+  readonly log: Log
+  readonly clock: Clock
+  readonly metrics: Metrics
+  readonly snapshotIntervalMs?: number
+}
+
+/** What is opened goes here with what closes it, and closes in reverse. */
+type OnStop = (stop: () => unknown) => void
+
+/** Throws a StartError that says what to mend. Redis and NATS may be away: they are waited for while serving. */
+export async function openStores(config: Config, context: StoresContext): Promise<Stores> {
+  const stops: (() => unknown)[] = []
+  const stop = async () => {
+    for (const next of stops.splice(0).reverse()) await next()
+  }
+  try {
+    return { ...(await open(config, context, (next) => void stops.push(next))), stop }
+  } catch (error) {
+    await stop()
+    throw error instanceof StartError ? error : new StartError(errorMessage(error))
+  }
+}
+
+async function open(config: Config, context: StoresContext, onStop: OnStop): Promise<Omit<Stores, 'stop'>> {
+  if (config.redisUrl === null || config.natsUrl === null) onStop(await takeFolder(config.dataDirectory))
+  const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
+  const redis = config.redisUrl === null ? null : connectRedis(config.redisUrl, context, onStop)
+  const apps = openApps(config, context, redis)
+  onStop(() => apps.stop())
+  const stream = config.natsUrl === null ? null : connectStream(config.natsUrl, nodeId, config, context)
+  const counted =
+    redis === null
+      ? await openMemoryStore(config, context, { apps, stream, onStop })
+      : await openRedisStore(config, context, { redis, nodeId, stream, onStop })
+  const { queue } = counted
+  return {
+    ...counted,
+    apps,
+    demoApp: config.appsFile === null || config.appsFileNamed ? null : (findDemoApp(apps) ?? null),
+    gauges: {
+      ...counted.gauges,
+      ...(redis === null ? {} : { redisUp: () => redis.isUp }),
+      ...(stream === null ? {} : { natsUp: () => stream.isUp }),
+      ...(queue instanceof Journal ? { journalBytes: () => queue.sizeBytes } : {}),
+    },
+    isReady: () => (redis?.hasBeenUp ?? true) && (stream?.hasBeenUp ?? true),
+    parts: () => ({
+      queue: queue instanceof Journal ? `journal ${queue.state}` : `JetStream ${queue.state}`,
+      limits: redis === null ? 'memory' : `Redis ${redis.state}`,
+      apps: config.appsFile === null ? `Redis ${redis?.state}` : 'file',
+    }),
+  }
+}
+
+/** What counts requests, and where they become durable. */
+interface Counted {
+  readonly limiter: Limiter
+  readonly deduplicator: Deduplicator
+  readonly queue: Journal | JetStreamQueue
+  readonly gauges: Sampler
+}
+
+/** This machine's alone: what it counts is brought back from the queue's own records. */
+async function openMemoryStore(
+  config: Config,
+  context: StoresContext,
+  parts: { apps: AppStore; stream: JetStreamQueue | null; onStop: OnStop },
+): Promise<Counted> {
+  const { clock, log } = context
+  const { apps, stream, onStop } = parts
+  const deduplicator = createDeduplicator(config.maxKeys)
+  const { limiter, recovery } = await recoverLimiter({
+    dataDirectory: config.dataDirectory,
+    nowMs: clock(),
+    apps: apps.all(),
+    onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
+    onCorrupt: corruptLineLogger(log),
+  })
+  if (stream !== null) throw new StartError('NATS_URL: wants REDIS_URL')
+  const queue = await openJournalQueue(config, context, recovery)
+  const snapshots = keepSnapshots({
+    directory: config.dataDirectory,
+    limiter,
+    deduplicator,
+    queue,
+    clock,
+    log,
+    ...(context.snapshotIntervalMs === undefined ? {} : { intervalMs: context.snapshotIntervalMs }),
+  })
+  onStop(() => snapshots.stop())
+  onStop(() => queue.stop())
+  return { limiter, deduplicator, queue, gauges: { keysRemembered: () => deduplicator.size } }
+}
+
+/** Shared between nodes: what each has counted is Redis's, and the queue's where a node died. */
+async function openRedisStore(
+  config: Config,
+  context: StoresContext,
+  parts: { redis: RedisConnection; nodeId: string; stream: JetStreamQueue | null; onStop: OnStop },
+): Promise<Counted> {
+  const { clock, log, metrics } = context
+  const { redis, nodeId, stream, onStop } = parts
+  const deduplicator = createDeduplicator(config.maxKeys)
+  const limiter = openRedisLimiter({
+    link: redis,
+    nodeId,
+    clock,
+    monotonicMs: () => performance.now(),
+    ledger: null,
+    leaseRequests: metrics.leaseRequests,
+    onNotice: (message) => log.warn({ part: 'limits' }, message),
+  })
+  onStop(() => limiter.stop())
+  const queue = stream ?? (await openJournalQueue(config, context, await recoverKeys(config, context, deduplicator)))
+  onStop(() => queue.stop())
+  return {
+    limiter,
+    deduplicator,
+    queue,
+    gauges: { keysRemembered: () => deduplicator.size, degraded: () => ({ limits: limiter.isDegraded }) },
+  }
+}
+
+function connectStream(
+  url: string,
+  nodeId: string,
+  { partitions }: Config,
+  { log, metrics }: StoresContext,
+): JetStreamQueue {
+  return openJetStreamQueue({
+    url,
+    nodeId,
+    partitions,
+    onCommit: (records) => metrics.publishRecords.observe(records),
+    onNotice: (message) => log.warn({ part: 'nats' }, message),
+  })
+}
+
+function connectRedis(url: string, { log }: StoresContext, onStop: OnStop): RedisConnection {
+  const redis = openRedis({ url, onNotice: (message) => log.warn({ part: 'redis' }, message) })
+  onStop(() => redis.stop())
+  return redis
+}
+
+async function openJournalQueue(config: Config, context: StoresContext, recovery: Recovery): Promise<Journal> {
+  const { clock, log, metrics } = context
+  if (recovery.snapshotProblem !== null)
+    log.warn({ problem: recovery.snapshotProblem }, 'snapshot.json was not used; the whole journal was read instead')
+  const journal = await openJournal({
+    directory: journalDirectory(config.dataDirectory),
+    maxBytes: config.journalMaxBytes,
+    keepHours: config.journalKeepMs === null ? null : config.journalKeepMs / HOUR_MS,
+    keysFrom: recovery.keysFrom,
+    resumeAfter: recovery.resumeAfter,
+    clock,
+    onNotice: (message) => log.warn({ part: 'journal' }, message),
+    onCommit: (records) => metrics.publishRecords.observe(records),
+  })
+  if (journal.cutBytes > 0) log.warn({ cut_bytes: journal.cutBytes }, 'a torn last line was cut from the journal')
+  log.info({ records: recovery.counted, keys: recovery.keys, bytes: recovery.bytes }, 'journal read')
+  return journal
+}
+
+/** With the limits in Redis, only the keys of the last 300 s are wanted from the journal. */
+function recoverKeys(
+  config: Config,
+  { clock, log }: StoresContext,
+  deduplicator: MemoryDeduplicator,
+): Promise<Recovery> {
+  return recover({
+    dataDirectory: config.dataDirectory,
+    nowMs: clock(),
+    onSnapshot: () => null,
+    onUsage: () => {},
+    onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
+    onCorrupt: corruptLineLogger(log),
+  })
+}
+
+/** Logs the first of them, since a spoilt journal may hold any number. */
+function corruptLineLogger(log: Log): (path: string, offset: number) => void {
+  let found = 0
+  return (path, offset) => {
+    if (++found > MAX_CORRUPT_LINES_LOGGED) return
+    const more = found === MAX_CORRUPT_LINES_LOGGED ? '; more of them are not logged' : ''
+    log.error({ path, offset }, `a line of the journal is not a record; it is left out${more}`)
+  }
+}
+
+async function takeFolder(directory: string): Promise<() => Promise<void>> {
+  try {
+    makeFolder(directory, 0o750)
+  } catch (error) {
+    throw new StartError(`SLUICE_DATA_DIR: cannot make ${directory}: ${errorMessage(error)}`)
+  }
+  const lock = await acquireLock(directory)
+  if ('held' in lock) throw new StartError(`${directory} is in use: another sluice process works in this folder`)
+  return () => lock.release()
+}
+
+/** A file that the operator named must be there; the one of a first start is made, with one app to try things out. */
+function openApps(config: Config, { log, metrics }: StoresContext, redis: RedisConnection | null): AppStore {
+  const path = config.appsFile
+  if (path === null) {
+    if (redis === null) throw new StartError('SLUICE_APPS_FILE: no app file')
+    throw new StartError('SLUICE_APPS_FILE: no app file')
+  }
+  if (!existsSync(path) && !config.appsFileNamed) {
+    writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))
+    log.info({ path }, 'made an app file with a demo app')
+  }
+  return openAppsFile({
+    path,
+    onReload: (count) => log.info({ path, apps: count }, 'app file read again'),
+    onBadFile: (reasons) => {
+      metrics.appsReloadFailures++
+      log.error({ path, reasons }, 'the app file cannot be used; the last good one stays in force')
+    },
+  })
+}
+
+function findDemoApp(apps: AppStore): App | undefined {
+  for (const app of apps.all()) if (app.appId === 'demo' && app.appKey.startsWith('ak_demo_')) return app
+  return undefined
+}

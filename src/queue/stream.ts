@@ -49,6 +49,8 @@ export interface StreamFacts {
   readonly firstSequence: number
   readonly lastSequence: number
   readonly replicas: number
+  /** ISO 8601: one that was deleted and made again has another. */
+  readonly createdAt: string
   /** Each one a clause: `duplicate_window is 120 s, sluice wants 300 s`. */
   readonly differences: readonly string[]
 }
@@ -124,13 +126,14 @@ export function differencesOf(config: StreamConfig): string[] {
   return found
 }
 
-function factsOf({ config, state }: StreamInfo): StreamFacts {
+function factsOf({ config, created, state }: StreamInfo): StreamFacts {
   return {
     messages: state.messages,
     bytes: state.bytes,
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
     replicas: config.num_replicas,
+    createdAt: created,
     differences: differencesOf(config),
   }
 }

@@ -60,11 +60,11 @@ export class FrontEndProcess {
 
   async #ask<T>(question: Question, answer: Answer<T>, timeoutMs: number): Promise<T | null> {
     if (!this.isServing) return null
-    if (!answer.isAwaited) {
-      // With a callback, a lost channel is no error by itself: it closes, and the process ends.
-      this.#child.send({ ask: question } satisfies Asking, () => {})
-    }
-    return answer.within(timeoutMs)
+    const isAsked = answer.isAwaited
+    const answered = answer.within(timeoutMs)
+    // With a callback, a lost channel is no error by itself: it closes, and the process ends.
+    if (!isAsked) this.#child.send({ ask: question } satisfies Asking, () => {})
+    return answered
   }
 
   signal(name: NodeJS.Signals): void {

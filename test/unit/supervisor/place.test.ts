@@ -1,0 +1,196 @@
+// What a place does in time: how long it waits before it starts another front end, and how long for an answer.
+
+import type { ChildProcess } from 'node:child_process'
+import { EventEmitter } from 'node:events'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Log } from '../../../src/observe/log.ts'
+import { mergePages } from '../../../src/observe/merged-page.ts'
+import type { Asking, Report } from '../../../src/supervisor/messages.ts'
+import { Place } from '../../../src/supervisor/place.ts'
+
+/** A child process that lives and dies at once, and answers while it is not mute. */
+class FakeChild extends EventEmitter {
+  readonly pid = 4711
+  readonly asked: string[] = []
+  readonly signals: string[] = []
+  mute = false
+
+  say(report: Report): void {
+    this.emit('message', report)
+  }
+
+  send({ ask }: Asking): void {
+    this.asked.push(ask)
+    if (!this.mute) this.answer(ask)
+  }
+
+  answer(ask: string): void {
+    const text = '# HELP n_total N.\n# TYPE n_total counter\nn_total 5\n# HELP g G.\n# TYPE g gauge\ng 1\n'
+    if (ask === 'page') this.say({ kind: 'page', text })
+    else this.say({ kind: 'health', ready: true, parts: {} })
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.signals.push(signal)
+    if (signal === 'SIGKILL') this.emit('close', null, signal)
+  }
+
+  end(code: number): void {
+    this.emit('close', code, null)
+  }
+}
+
+let children: FakeChild[]
+let said: { msg: string; pause_ms?: number }[]
+let place: Place
+
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
+  children = []
+  said = []
+  const note = (members: object | string, msg?: string) =>
+    void said.push(typeof members === 'string' ? { msg: members } : { ...members, msg: msg ?? '' })
+  const log = { info: note, error: note, child: () => log } as unknown as Log
+  place = new Place(1, log)
+  const started = place.start(() => {
+    const child = new FakeChild()
+    children.push(child)
+    return child as unknown as ChildProcess
+  })
+  present().say({ kind: 'serving' })
+  await started
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const present = (): FakeChild => children[children.length - 1]
+const advance = (ms: number) => vi.advanceTimersByTimeAsync(ms)
+const LONGEST_PAUSE_MS = 5000
+const LOOKS_MS = 20_000
+
+describe('the pause before another front end', () => {
+  const dieYoung = async () => {
+    present().end(1)
+    await advance(LONGEST_PAUSE_MS)
+    present().say({ kind: 'serving' })
+  }
+  const pauses = () => said.map((line) => line.pause_ms).filter((pause) => pause !== undefined)
+
+  test('grows while they die young, to an end', async () => {
+    for (let count = 0; count < 8; count++) await dieYoung()
+    expect(pauses()).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000])
+    expect(place.restarts).toBe(8)
+  })
+
+  test('is short again after one that lived', async () => {
+    for (let count = 0; count < 3; count++) await dieYoung()
+    await advance(30_000)
+    await dieYoung()
+    expect(pauses()).toEqual([100, 200, 400, 100])
+  })
+
+  test('is waited out', async () => {
+    present().end(1)
+    await advance(99)
+    expect(children).toHaveLength(1)
+    await advance(1)
+    expect(children).toHaveLength(2)
+  })
+
+  test('is the last of it where the service stops', async () => {
+    present().end(1)
+    expect(await place.stop(1000)).toBe(null)
+    await advance(LOOKS_MS)
+    expect(children).toHaveLength(1)
+  })
+})
+
+describe('a front end that cannot start again', () => {
+  test('is followed by another all the same', async () => {
+    present().end(1)
+    await advance(100)
+    present().say({ kind: 'refused', why: 'the port is taken' })
+    present().end(1)
+    await advance(200)
+    expect(children).toHaveLength(3)
+    expect(said).toContainEqual(expect.objectContaining({ why: 'the port is taken' }))
+  })
+})
+
+describe('a front end that says nothing', () => {
+  test('is killed after some looks, and another takes its place', async () => {
+    const mute = present()
+    mute.mute = true
+    await advance(LOOKS_MS)
+    expect(mute.signals).toEqual(['SIGKILL'])
+    await advance(LONGEST_PAUSE_MS)
+    expect(children).toHaveLength(2)
+  })
+
+  test('is left alone where it answers in between', async () => {
+    for (let count = 0; count < 4; count++) {
+      present().mute = true
+      await advance(LOOKS_MS / 2)
+      present().mute = false
+      present().answer('health')
+      await advance(LOOKS_MS / 2)
+    }
+    expect([children.length, present().signals]).toEqual([1, []])
+  })
+
+  test('is asked the same once, however many want to know', async () => {
+    present().mute = true
+    const first = place.refresh()
+    await advance(10_000)
+    const later = [place.refresh(), place.refresh()]
+    expect(present().asked.filter((ask) => ask === 'page')).toHaveLength(1)
+    present().answer('page')
+    expect(await Promise.all([first, ...later])).toEqual([false, true, true])
+    const unanswered = place.refresh()
+    await advance(2000)
+    expect(await unanswered).toBe(false)
+    expect(present().asked.filter((ask) => ask === 'page')).toHaveLength(2)
+  })
+
+  test('keeps nobody waiting once it has ended', async () => {
+    present().mute = true
+    const asked = [place.refresh(), place.health()]
+    present().end(1)
+    expect(await Promise.all(asked)).toEqual([false, null])
+  })
+
+  test('is looked at no more while it drains', async () => {
+    const mute = present()
+    mute.mute = true
+    const stopped = place.stop(100_000)
+    await advance(2 * LOOKS_MS)
+    expect(mute.signals).toEqual(['SIGTERM'])
+    mute.end(0)
+    expect(await stopped).toBe(null)
+  })
+})
+
+describe('what is counted', () => {
+  test('stays when the front end ends, and its gauges go with it', async () => {
+    const page = (answered: boolean) => mergePages([place.counted(answered)])
+    expect(await place.refresh()).toBe(true)
+    expect(page(true)).toContain('n_total 5\n')
+    expect(page(true)).toContain('g 1\n')
+    present().end(1)
+    expect(await place.refresh()).toBe(false)
+    expect(page(true)).toContain('n_total 5\n')
+    expect(page(true)).not.toContain('g 1\n')
+  })
+})
+
+describe('the stop', () => {
+  test('kills what has not ended by its deadline, and tells of it', async () => {
+    const stopped = place.stop(1000)
+    await advance(999)
+    expect(present().signals).toEqual(['SIGTERM'])
+    await advance(1)
+    expect(present().signals).toEqual(['SIGTERM', 'SIGKILL'])
+    expect(await stopped).toBe('front end 1 was ended by SIGKILL')
+  })
+})

@@ -1,0 +1,189 @@
+// A supervisor over real processes, in which a small program stands in for a front end.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { StartError } from '../../../src/lib/errors.ts'
+import type { Log } from '../../../src/observe/log.ts'
+import { Supervisor } from '../../../src/supervisor/supervisor.ts'
+import { eventually } from '../../support/service.ts'
+
+const STAND_IN = fileURLToPath(new URL('../../support/front-end.mjs', import.meta.url))
+const NOBODY = () => {}
+
+interface Behaviour {
+  readonly how?: string
+  readonly requests?: number
+}
+
+interface Started {
+  readonly supervisor: Supervisor
+  /** Of each place, by its number, the processes that were started there. */
+  readonly children: Record<number, ChildProcess[]>
+}
+
+const all: Started[] = []
+afterEach(async () => {
+  for (const { supervisor, children } of all.splice(0)) {
+    for (const child of Object.values(children).flat()) child.kill('SIGKILL')
+    await supervisor.stop().catch(NOBODY)
+  }
+})
+
+/** `behaviours` by place; a place that is not named serves. */
+function supervise(processes: number, behaviours: Record<number, Behaviour>, killAfterMs = 10_000) {
+  const log = { info: NOBODY, warn: NOBODY, error: NOBODY, child: () => log } as unknown as Log
+  const supervisor = new Supervisor({ log, processes, killAfterMs })
+  const children: Started['children'] = {}
+  const startFrontEnd = (place: number): ChildProcess => {
+    const { how = 'serves', requests = 0 } = behaviours[place] ?? {}
+    const child = fork(STAND_IN, [String(place), how, String(requests)], {
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    })
+    children[place] = [...(children[place] ?? []), child]
+    return child
+  }
+  const started = { supervisor, children }
+  all.push(started)
+  return { ...started, start: () => supervisor.start(startFrontEnd) }
+}
+
+/** The value of a sample on the page. */
+async function sample(supervisor: Supervisor, name: string): Promise<number | null> {
+  const line = (await supervisor.scrape()).split('\n').find((candidate) => candidate.startsWith(`${name} `))
+  return line === undefined ? null : Number(line.split(' ')[1])
+}
+
+const isGone = (child: ChildProcess | undefined): boolean => child?.exitCode !== null || child.signalCode !== null
+
+const serving = (supervisor: Supervisor, count: number): Promise<void> =>
+  eventually(`${count} front ends serve`, async () => (await sample(supervisor, 'sluice_front_ends')) === count)
+
+describe('the start', () => {
+  test('is over when all front ends serve, and the service is then ready', async () => {
+    const { supervisor, start } = supervise(3, {})
+    expect(await supervisor.health.ready()).toBe(false)
+    await start()
+    expect(await supervisor.health.ready()).toBe(true)
+    expect(await sample(supervisor, 'sluice_front_ends')).toBe(3)
+  })
+
+  test('fails with the words of a front end that cannot start', async () => {
+    const { supervisor, start } = supervise(2, { 2: { how: 'refuses' } })
+    const failed = await start().catch((error: unknown) => error)
+    expect(failed).toBeInstanceOf(StartError)
+    expect((failed as Error).message).toBe('cannot listen on 10.0.0.1:80')
+    expect(await supervisor.health.ready()).toBe(false)
+  })
+
+  test('fails where a front end ends before it serves', async () => {
+    const { start, children } = supervise(2, { 1: { how: 'crashes' } })
+    await expect(start()).rejects.toThrow(new StartError('front end 1 ended with code 7 before it served'))
+    expect(children[1]).toHaveLength(1)
+  })
+})
+
+describe('a front end that is killed', () => {
+  test('is followed by another, and the others are left alone', async () => {
+    const { supervisor, children, start } = supervise(2, {})
+    await start()
+    children[1]?.[0]?.kill('SIGKILL')
+    await eventually('another is started', () => children[1]?.length === 2)
+    await serving(supervisor, 2)
+    expect(await sample(supervisor, 'sluice_front_end_restarts_total')).toBe(1)
+    expect(children[2]).toHaveLength(1)
+    expect(isGone(children[2]?.[0])).toBe(false)
+  })
+
+  test('leaves the service ready, and no counter goes back', async () => {
+    const { supervisor, children, start } = supervise(2, { 1: { requests: 5 }, 2: { requests: 70 } })
+    await start()
+    expect(await sample(supervisor, 'requests_total')).toBe(75)
+    children[2]?.[0]?.kill('SIGKILL')
+    const seen: (number | null)[] = []
+    await eventually('another is started', async () => {
+      seen.push(await sample(supervisor, 'requests_total'))
+      expect(await supervisor.health.ready()).toBe(true)
+      return children[2]?.length === 2
+    })
+    await serving(supervisor, 2)
+    seen.push(await sample(supervisor, 'requests_total'))
+    // The second front end in its place says that it has had 70 too.
+    expect(seen.at(-1)).toBe(145)
+    expect(seen).toEqual(seen.toSorted((left, right) => Number(left) - Number(right)))
+    expect(seen[0]).toBe(75)
+  })
+})
+
+describe('a front end that is frozen', () => {
+  test('keeps neither the page nor the probes from their answers', async () => {
+    const { supervisor, children, start } = supervise(2, { 1: { requests: 5 }, 2: { requests: 70 } })
+    await start()
+    await supervisor.scrape()
+    children[2]?.[0]?.kill('SIGSTOP')
+    expect(await supervisor.health.ready()).toBe(true)
+    expect(await supervisor.health.parts()).toEqual({
+      'front end 1': 'queue connected, apps 3 known',
+      'front end 2': 'no answer',
+    })
+    const page = await supervisor.scrape()
+    expect(page).toContain('\nrequests_total 75\n')
+    expect(page).toContain('\nring_bytes 1\n')
+    children[2]?.[0]?.kill('SIGCONT')
+    await eventually('it answers again', async () => (await sample(supervisor, 'ring_bytes')) === 2)
+  })
+
+  test('makes the service unready where none is left', async () => {
+    const { supervisor, children, start } = supervise(2, {})
+    await start()
+    for (const place of [1, 2]) children[place]?.[0]?.kill('SIGSTOP')
+    expect(await supervisor.health.ready()).toBe(false)
+  })
+
+  test('is killed when it has not drained in time, and that is told', async () => {
+    const { supervisor, children, start } = supervise(2, {}, 500)
+    await start()
+    children[2]?.[0]?.kill('SIGSTOP')
+    await expect(supervisor.stop()).rejects.toThrow('front end 2 was ended by SIGKILL')
+    expect(children[1]?.[0]?.exitCode).toBe(0)
+  })
+})
+
+describe('the stop', () => {
+  test('lets all drain, with their last figures on the page', async () => {
+    const { supervisor, children, start } = supervise(2, { 1: { requests: 5 }, 2: { requests: 70 } })
+    await start()
+    await supervisor.stop()
+    expect([1, 2].map((place) => children[place]?.map((child) => child.exitCode))).toEqual([[0], [0]])
+    expect(await sample(supervisor, 'requests_total')).toBe(75)
+  })
+
+  test('tells of a front end that ended badly', async () => {
+    const { supervisor, start } = supervise(2, { 1: { how: 'drains badly' } })
+    await start()
+    await expect(supervisor.stop()).rejects.toThrow('front end 1 ended with code 3')
+  })
+
+  test('before all serve is neither a failed start nor a bad end', async () => {
+    const { supervisor, children, start } = supervise(2, { 2: { how: 'hangs' } })
+    let outcome = 'starting'
+    start().then(
+      () => (outcome = 'started'),
+      () => (outcome = 'failed'),
+    )
+    await eventually('both run', () => children[2]?.[0]?.pid !== undefined)
+    await supervisor.stop()
+    expect([isGone(children[1]?.[0]), isGone(children[2]?.[0]), outcome]).toEqual([true, true, 'starting'])
+  })
+
+  test('makes the service unready at once, and kills nobody before its deadline unless told to', async () => {
+    const { supervisor, children, start } = supervise(2, { 1: { how: 'never drains' } })
+    await start()
+    const stopped = supervisor.stop().catch((error: Error) => error.message)
+    expect(await supervisor.health.ready()).toBe(false)
+    expect(isGone(children[1]?.[0])).toBe(false)
+    supervisor.kill()
+    expect(await stopped).toContain('front end 1 was ended by SIGKILL')
+    expect([isGone(children[1]?.[0]), isGone(children[2]?.[0])]).toEqual([true, true])
+  })
+})

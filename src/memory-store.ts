@@ -8,7 +8,7 @@ import type { Clock } from './lib/clock.ts'
 import { errorMessage } from './lib/errors.ts'
 import type { Log } from './observe/log.ts'
 import type { JournalPosition } from './queue/segments.ts'
-import { writeSnapshot } from './queue/snapshot.ts'
+import { type SnapshotOf, writeSnapshot } from './queue/snapshot.ts'
 
 /** Between snapshots: what a start reads of the queue at the most, besides the last 300 s of keys. */
 const SNAPSHOT_INTERVAL_MS = 30_000
@@ -33,6 +33,7 @@ export interface SnapshotKeeper {
 /** Forgets keys that are over, and writes snapshots of the limits until it is stopped. */
 export function keepSnapshots(options: {
   readonly directory: string
+  readonly of: SnapshotOf
   readonly limiter: MemoryLimiter
   readonly deduplicator: MemoryDeduplicator
   readonly queue: Positions
@@ -40,14 +41,18 @@ export function keepSnapshots(options: {
   readonly log: Log
   readonly intervalMs?: number
 }): SnapshotKeeper {
-  const { directory, limiter, deduplicator, queue, clock, log } = options
+  const { directory, of, limiter, deduplicator, queue, clock, log } = options
   const snapshot = () =>
-    writeSnapshot(directory, {
-      writtenAtMs: clock(),
-      position: queue.position(),
-      keysFrom: queue.keysFrom(clock()),
-      usage: limiter.dump(),
-    })
+    writeSnapshot(
+      directory,
+      {
+        writtenAtMs: clock(),
+        position: queue.position(),
+        keysFrom: queue.keysFrom(clock()),
+        usage: limiter.dump(),
+      },
+      of,
+    )
   let writing: Promise<void> = Promise.resolve()
   const snapshotTimer = setInterval(() => {
     writing = writing.then(snapshot).catch((error: unknown) => {

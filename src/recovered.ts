@@ -1,13 +1,16 @@
-// Puts back what the last process knew: the limits' counters and the remembered keys, from snapshot and journal.
+// Puts back what the last process knew: the limits' counters and the remembered keys, from snapshot and queue.
 // Only reads, so that a command may do it beside a running service.
 
 import type { App } from './admit/app.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './admit/memory-limiter.ts'
 import { errorMessage } from './lib/errors.ts'
 import { type Recovery, type RecoveryOptions, recover } from './queue/recovery.ts'
+import { recoverFromStream } from './queue/stream-recovery.ts'
 
 export interface RecoveredOptions extends Pick<RecoveryOptions, 'dataDirectory' | 'nowMs' | 'onCorrupt'> {
   readonly apps: Iterable<App>
+  /** Where the queue is a stream; null: it is the journal in the folder. */
+  readonly natsUrl?: string | null
   /** Each keyed record of the last 300 s; absent: the keys are not wanted. */
   readonly onKey?: RecoveryOptions['onKey']
 }
@@ -17,7 +20,7 @@ export async function recoverLimiter(
 ): Promise<{ limiter: MemoryLimiter; recovery: Recovery }> {
   const limiter = createMemoryLimiter()
   const appOfId = new Map(Array.from(options.apps, (app) => [app.appId, app]))
-  const recovery = await recover({
+  const wanted: RecoveryOptions = {
     dataDirectory: options.dataDirectory,
     nowMs: options.nowMs,
     onSnapshot: (usage) => {
@@ -31,6 +34,8 @@ export async function recoverLimiter(
     onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(appOfId.get(appId), appId, cost, receivedAtMs),
     onKey: options.onKey ?? (() => {}),
     onCorrupt: options.onCorrupt,
-  })
+  }
+  const { natsUrl = null } = options
+  const recovery = await (natsUrl === null ? recover(wanted) : recoverFromStream(natsUrl, wanted))
   return { limiter, recovery }
 }

@@ -23,6 +23,7 @@ import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
 import { type Recovery, recover } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
+import { StreamPositions } from './queue/stream-recovery.ts'
 import { recoverLimiter } from './recovered.ts'
 
 /** A spoilt journal may hold any number of them. */
@@ -122,16 +123,19 @@ async function openMemoryStore(
     dataDirectory: config.dataDirectory,
     nowMs: clock(),
     apps: apps.all(),
+    natsUrl: config.natsUrl,
     onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
     onCorrupt: corruptLineLogger(log),
   })
-  if (stream !== null) throw new StartError('NATS_URL: wants REDIS_URL')
-  const queue = await openJournalQueue(config, context, recovery)
+  const queue = stream ?? (await openJournalQueue(config, context, recovery))
+  const positions = queue instanceof Journal ? queue : new StreamPositions(queue, recovery, clock)
+  if (positions instanceof StreamPositions) onStop(() => positions.stop())
   const snapshots = keepSnapshots({
     directory: config.dataDirectory,
+    of: queue instanceof Journal ? 'journal' : 'stream',
     limiter,
     deduplicator,
-    queue,
+    queue: positions,
     clock,
     log,
     ...(context.snapshotIntervalMs === undefined ? {} : { intervalMs: context.snapshotIntervalMs }),

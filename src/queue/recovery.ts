@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../admit/deduplicator.ts'
 import { parseRecordHead, type RecordHead, viewOf } from './record-head.ts'
 import { comparePositions, type JournalPosition, journalDirectory, listSegments, type Segment } from './segments.ts'
-import { readSnapshot } from './snapshot.ts'
+import { readSnapshot, type SnapshotOf } from './snapshot.ts'
 
 /** Twice what the longest record takes: a line that does not fit is no record. */
 const CHUNK_BYTES = 2 * 1024 * 1024
@@ -20,7 +20,7 @@ export interface ReadResult {
   readonly records: number
   readonly corruptLines: number
   readonly bytes: number
-  /** Where the last whole line ends; null: there is no segment. */
+  /** Where the last whole record ends; null: nothing is stored. */
   readonly end: JournalPosition | null
 }
 
@@ -124,7 +124,7 @@ export interface RecoveryOptions {
   readonly onCorrupt: CorruptLine
 }
 
-export interface Recovery extends Omit<ReadResult, 'end'> {
+export interface Recovery extends ReadResult {
   /** Records that went to `onUsage`. */
   readonly counted: number
   readonly keys: number
@@ -137,8 +137,18 @@ export interface Recovery extends Omit<ReadResult, 'end'> {
 }
 
 /** Reads snapshot and journal, and tells the caller what they hold. */
-export async function recover(options: RecoveryOptions): Promise<Recovery> {
-  const reading = await readSnapshot(options.dataDirectory)
+export function recover(options: RecoveryOptions): Promise<Recovery> {
+  const directory = journalDirectory(options.dataDirectory)
+  return recoverFrom('journal', options, (from, visit) => readRecords(directory, from, visit, options.onCorrupt))
+}
+
+/** The same over any reader of records in their order. */
+export async function recoverFrom(
+  kind: SnapshotOf,
+  options: RecoveryOptions,
+  read: (from: JournalPosition | null, visit: VisitRecord) => Promise<ReadResult>,
+): Promise<Recovery> {
+  const reading = await readSnapshot(options.dataDirectory, kind)
   const refusal = reading?.kind === 'read' ? options.onSnapshot(reading.snapshot.usage) : null
   const snapshot = reading?.kind === 'read' && refusal === null ? reading.snapshot : null
   const covered = snapshot === null ? null : snapshot.position
@@ -162,7 +172,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     options.onKey(record.batchId, record.events, receivedAtMs)
   }
   const from = snapshot === null ? null : earlier(snapshot.keysFrom, snapshot.position)
-  const { end, ...result } = await readRecords(journalDirectory(options.dataDirectory), from, visit, options.onCorrupt)
+  const { end, ...result } = await read(from, visit)
   return {
     ...result,
     counted,
@@ -170,6 +180,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     snapshotProblem: reading?.kind === 'problem' ? reading.problem : refusal,
     keysFrom: keysFrom ?? end,
     resumeAfter: covered,
+    end,
   }
 }
 

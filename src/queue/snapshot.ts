@@ -1,4 +1,4 @@
-// DATA_DIR/snapshot.json: what the limiter had counted at one position of the journal, so that a start reads only the
+// DATA_DIR/snapshot.json: what the limiter had counted at one position of the queue, so that a start reads only the
 // records after it. It is replaced whole or not at all.
 
 import { open, readFile, rename } from 'node:fs/promises'
@@ -6,6 +6,10 @@ import { join } from 'node:path'
 import { type JournalPosition, MAX_SEGMENT_NUMBER, syncDirectory } from './segments.ts'
 
 const VERSION = 1
+/** Positions mean other things in a journal and in a stream: each has a file of its own. */
+const FILE_NAMES = { journal: 'snapshot.json', stream: 'stream-snapshot.json' } as const
+
+export type SnapshotOf = keyof typeof FILE_NAMES
 
 export interface Snapshot {
   readonly writtenAtMs: number
@@ -24,8 +28,12 @@ export type SnapshotReading =
   | null
 
 /** One call at a time: the file it writes beside the snapshot has one name, so that a crash leaves no litter. */
-export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot): Promise<void> {
-  const path = snapshotPath(dataDirectory)
+export async function writeSnapshot(
+  dataDirectory: string,
+  snapshot: Snapshot,
+  of: SnapshotOf = 'journal',
+): Promise<void> {
+  const path = join(dataDirectory, FILE_NAMES[of])
   const temporary = `${path}.new`
   const handle = await open(temporary, 'w', 0o640)
   try {
@@ -39,8 +47,8 @@ export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot): 
   await syncDirectory(dataDirectory)
 }
 
-export async function readSnapshot(dataDirectory: string): Promise<SnapshotReading> {
-  const path = snapshotPath(dataDirectory)
+export async function readSnapshot(dataDirectory: string, of: SnapshotOf = 'journal'): Promise<SnapshotReading> {
+  const path = join(dataDirectory, FILE_NAMES[of])
   let text: string
   try {
     text = await readFile(path, 'utf8')
@@ -57,10 +65,6 @@ export async function readSnapshot(dataDirectory: string): Promise<SnapshotReadi
   const snapshot = asSnapshot(value)
   if (snapshot === null) return { kind: 'problem', problem: `${path} is not a snapshot of version ${VERSION}` }
   return { kind: 'read', snapshot }
-}
-
-function snapshotPath(dataDirectory: string): string {
-  return join(dataDirectory, 'snapshot.json')
 }
 
 function asSnapshot(value: unknown): Snapshot | null {

@@ -31,6 +31,7 @@ export interface Config {
   /** Neither Redis nor NATS: one machine, with everything in the data folder. */
   readonly embedded: boolean
   readonly ringBytes: number
+  /** Threads of each process. */
   readonly parsers: number
   readonly processes: number
   readonly decoder: (typeof DECODERS)[number]
@@ -197,7 +198,8 @@ function toConfig(values: Values, machine: Machine): Config {
     natsUrl: values.NATS_URL,
     embedded,
     ringBytes: values.SLUICE_RING_MB * MIB,
-    parsers: values.SLUICE_PARSERS ?? Math.max(1, machine.parallelism - 1),
+    // Each process has its share of the cores, and of these one is for its front end.
+    parsers: values.SLUICE_PARSERS ?? Math.max(1, Math.floor(machine.parallelism / values.SLUICE_PROCESSES) - 1),
     processes: values.SLUICE_PROCESSES,
     decoder: values.SLUICE_DECODER,
     partitions: values.SLUICE_PARTITIONS,

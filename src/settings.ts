@@ -52,8 +52,8 @@ export const SETTINGS = {
   ),
   SLUICE_RING_MB: wholeNumber(64, RING_MB.least, RING_MB.most, 'memory for bodies in hand, in MiB; no room is a 503'),
   SLUICE_PARSERS: optional(
-    wholeNumber(1, 1, MOST_PARSERS, 'threads that check bodies'),
-    'processor cores less one, at least 1',
+    wholeNumber(1, 1, MOST_PARSERS, 'threads that check bodies, in each process'),
+    'processor cores, or the share of each process in them, less one, at least 1',
   ),
   SLUICE_PROCESSES: wholeNumber(
     1,

@@ -56,6 +56,13 @@ describe('with nothing set', () => {
   test('one core still gets one parser', () => {
     expect(readConfig({}, { ...machine, parallelism: 1 }).parsers).toBe(1)
   })
+
+  test('processes share the cores, with one parser at least for each', () => {
+    const four = { SLUICE_PROCESSES: '4', REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
+    expect(readConfig(four, { ...machine, parallelism: 16 }).parsers).toBe(3)
+    expect(readConfig(four, { ...machine, parallelism: 6 }).parsers).toBe(1)
+    expect(readConfig({ ...four, SLUICE_PARSERS: '2' }, { ...machine, parallelism: 16 }).parsers).toBe(2)
+  })
 })
 
 test('every value is read, in bytes and milliseconds', () => {

@@ -10,6 +10,7 @@ import type { Limiter } from './admit/limiter.ts'
 import type { MemoryDeduplicator } from './admit/memory-deduplicator.ts'
 import { openRedis, type RedisConnection } from './admit/redis-connection.ts'
 import { openRedisLimiter } from './admit/redis-limiter.ts'
+import type { Ledger } from './admit/reclaim.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
@@ -23,6 +24,7 @@ import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
 import { type Recovery, recover } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
+import { storedBy } from './queue/stream-ledger.ts'
 import { StreamPositions } from './queue/stream-recovery.ts'
 import { recoverLimiter } from './recovered.ts'
 
@@ -159,7 +161,7 @@ async function openRedisStore(
     nodeId,
     clock,
     monotonicMs: () => performance.now(),
-    ledger: null,
+    ledger: stream === null ? null : ledgerOf(stream),
     leaseRequests: metrics.leaseRequests,
     onNotice: (message) => log.warn({ part: 'limits' }, message),
   })
@@ -212,6 +214,17 @@ async function openJournalQueue(config: Config, context: StoresContext, recovery
   if (journal.cutBytes > 0) log.warn({ cut_bytes: journal.cutBytes }, 'a torn last line was cut from the journal')
   log.info({ records: recovery.counted, keys: recovery.keys, bytes: recovery.bytes }, 'journal read')
   return journal
+}
+
+/** What the stream tells of a node that died: a mark is a sequence. */
+function ledgerOf(stream: JetStreamQueue): Ledger {
+  return {
+    mark: () => stream.lastAckedSequence,
+    storedBy: async (nodeId, afterSequence) => {
+      const costs = await storedBy(stream.connection, { nodeId, afterSequence })
+      return costs === 'away' ? 'away' : costs.map(({ sequence, ...cost }) => ({ ...cost, mark: sequence }))
+    },
+  }
 }
 
 /** With the limits in Redis, only the keys of the last 300 s are wanted from the journal. */

@@ -1,0 +1,290 @@
+// The limits of all nodes together, counted in Redis. A request spends what this node holds; only where that does not
+// suffice does it wait, in turn, for one call of its app to Redis. Without Redis a node goes on with its share.
+
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/errors.ts'
+import type { RateLimitView } from '../outcome.ts'
+import type { App } from './app.ts'
+import { AppLimits, type LimitsContext } from './app-limits.ts'
+import { Lease } from './lease.ts'
+import type { Limiter, LimitRefusal, Standing } from './limiter.ts'
+import { NodeRegistry, type SilentNode } from './nodes.ts'
+import { MINUTE_MS, windowStartMs } from './plans.ts'
+import { readStanding } from './read-standing.ts'
+import { type Ledger, reclaimFrom } from './reclaim.ts'
+import type { RedisLink } from './redis.ts'
+import { RedisTime } from './redis-time.ts'
+
+/** How often apps are looked through for something to tell Redis. */
+const SWEEP_MS = 100
+const BEAT_MS = 1000
+/** Sweeps from one look for apps to forget to the next. */
+const SWEEPS_PER_FORGET = 100
+/** An app is forgotten so long after its last request: its windows are over by then. */
+const FORGOTTEN_AFTER_MS = 2 * MINUTE_MS
+/** Apps that a sweep lets call Redis at the same time. */
+const MAX_CALLS = 64
+/** The two clocks of a machine do not part by more, unless it slept or was set. */
+const CLOCKS_PARTED_MS = 1000
+/** All that `stop` may take for giving back. */
+const STOP_MS = 1000
+
+export interface RedisLimiterParts {
+  readonly link: RedisLink
+  /** New with every start of a process. */
+  readonly nodeId: string
+  readonly clock: Clock
+  readonly monotonicMs: () => number
+  /** null: no queue is shared, and nobody can tell what a dead node had stored. */
+  readonly ledger: Ledger | null
+  readonly leaseRequests: { granted: number; refused: number; failed: number }
+  /** Once a change: this node goes on with its share, or with all of them again; and what was taken back. */
+  readonly onNotice: (message: string) => void
+  /** For tests: the time that scripts go by, instead of Redis's own. */
+  readonly testTimeMs?: () => number
+  /** For tests: no timers; `sweep` and `beat` are called by hand. */
+  readonly isManual?: boolean
+}
+
+export interface RedisLimiter extends Limiter {
+  /** Redis is away, for some app or for all. */
+  readonly isDegraded: boolean
+  /** Nodes heard lately. */
+  readonly nodes: number
+  /** Gives back what is in hand. Nothing may be taken after. */
+  stop(): Promise<void>
+}
+
+export function openRedisLimiter(parts: RedisLimiterParts): LeasingLimiter {
+  return new LeasingLimiter(parts)
+}
+
+export class LeasingLimiter implements RedisLimiter {
+  readonly #parts: RedisLimiterParts
+  readonly #registry: NodeRegistry
+  readonly #context: LimitsContext
+  readonly #limitsOfApp = new Map<string, AppLimits>()
+  /** Apps of which Redis may have to hear. */
+  readonly #active = new Set<AppLimits>()
+  readonly #timers: NodeJS.Timeout[] = []
+  /** Wall time minus monotonic time. */
+  #wallOffsetMs: number
+  #lastSeq = 0
+  #lastWindowId = 0
+  #sweeps = 0
+  #isBeating = false
+  #isStopped = false
+  #isReclaiming = false
+  #beatIsAway = false
+  #wasDegraded = false
+  #lastFailure = ''
+
+  constructor(parts: RedisLimiterParts) {
+    this.#parts = parts
+    const { link, nodeId, monotonicMs, ledger, leaseRequests } = parts
+    const testTimeMs = parts.testTimeMs ?? null
+    const time = new RedisTime(parts.clock(), monotonicMs())
+    this.#wallOffsetMs = parts.clock() - monotonicMs()
+    this.#registry = new NodeRegistry({ link, nodeId, mark: () => ledger?.mark() ?? 0, testTimeMs })
+    this.#context = {
+      link,
+      nodeId,
+      monotonicMs,
+      time,
+      registry: this.#registry,
+      ledger,
+      leaseRequests,
+      testTimeMs,
+      nextSeq: () => ++this.#lastSeq,
+      nextWindowId: () => ++this.#lastWindowId,
+      onFailure: (message) => this.#tellFailure(message),
+      away: new Set(),
+      distrustedBeforeMs: Number.NEGATIVE_INFINITY,
+    }
+    link.onChange((isUp) => {
+      this.#tellMode()
+      if (isUp && parts.isManual !== true) void this.beat()
+    })
+    if (parts.isManual === true) return
+    this.#timers.push(setInterval(() => this.sweep(), SWEEP_MS))
+    this.#timers.push(setInterval(() => void this.beat(), BEAT_MS))
+    void this.beat()
+  }
+
+  get isDegraded(): boolean {
+    return !this.#parts.link.isUp || this.#beatIsAway || this.#context.away.size > 0
+  }
+
+  get nodes(): number {
+    return this.#registry.count
+  }
+
+  take(app: App, cost: number, wallMs: number): number | LimitRefusal | Promise<number | LimitRefusal> {
+    if (!(cost >= 1)) throw new Error(`a request cannot cost ${cost}`)
+    const nowMs = this.#parts.monotonicMs()
+    const partedByMs = wallMs - nowMs - this.#wallOffsetMs
+    if (partedByMs > CLOCKS_PARTED_MS || partedByMs < -CLOCKS_PARTED_MS) this.#clocksParted(partedByMs, nowMs)
+    const limits = this.#limitsOf(app)
+    this.#active.add(limits)
+    return limits.take(app, cost, nowMs)
+  }
+
+  settle(app: App, cost: number, takenAtMs: number): void {
+    this.#limitsThatTook(app).settle(app, cost, takenAtMs, this.#parts.monotonicMs())
+  }
+
+  giveBack(app: App, cost: number, takenAtMs: number): void {
+    this.#limitsThatTook(app).giveBack(app, cost, takenAtMs, this.#parts.monotonicMs())
+  }
+
+  view(app: App): RateLimitView {
+    const nowMs = this.#parts.monotonicMs()
+    const limit = app.eventsPerMinute
+    const limits = this.#limitsOfApp.get(app.appId)
+    if (limits === undefined) {
+      const minuteMs = windowStartMs(this.#context.time.nowMs(nowMs), MINUTE_MS)
+      return { limit, remaining: limit, resetUnixSeconds: (minuteMs + MINUTE_MS) / 1000 }
+    }
+    const { events, endsAtMs } = limits.remaining(app, nowMs)
+    return { limit, remaining: events, resetUnixSeconds: endsAtMs / 1000 }
+  }
+
+  standing(app: App): Standing | Promise<Standing> {
+    const nowMs = this.#parts.monotonicMs()
+    const limits = this.#limitsOfApp.get(app.appId)
+    if (limits === undefined)
+      return this.#askStanding(
+        app,
+        () => new Lease(app, () => 1).standing(app, this.#context.time.nowMs(nowMs)).standing,
+      )
+    const { standing, isKnown } = limits.standing(app, nowMs)
+    return isKnown || limits.isAway ? standing : this.#askStanding(app, () => standing)
+  }
+
+  async #askStanding(app: App, otherwise: () => Standing): Promise<Standing> {
+    const timeMs = this.#context.time.nowMs(this.#parts.monotonicMs())
+    const standing = await readStanding(this.#parts.link, app, timeMs)
+    return standing === 'away' ? otherwise() : standing
+  }
+
+  /** Lets each app tell Redis what is due, and forgets those that are done with. */
+  sweep(): void {
+    const nowMs = this.#parts.monotonicMs()
+    let calls = 0
+    for (const limits of this.#active) {
+      if (calls >= MAX_CALLS) break
+      if (!limits.sweep(nowMs)) this.#active.delete(limits)
+      if (limits.isCalling) calls++
+    }
+    this.#tellMode()
+    this.#sweeps++
+    if (this.#sweeps % SWEEPS_PER_FORGET !== 0) return
+    for (const [appId, limits] of this.#limitsOfApp) {
+      if (limits.isForgettable(nowMs, FORGOTTEN_AFTER_MS)) this.#limitsOfApp.delete(appId)
+    }
+  }
+
+  /** Makes this node heard, and takes back from those that are not. */
+  async beat(): Promise<void> {
+    if (this.#isBeating || this.#isStopped || !this.#parts.link.isUp) return
+    this.#isBeating = true
+    try {
+      const sentAtMs = this.#parts.monotonicMs()
+      const beat = await this.#registry.beat(sentAtMs)
+      this.#beatIsAway = beat === 'away'
+      if (beat === 'away') return
+      this.#context.time.learn(beat.clockMs, sentAtMs, this.#parts.monotonicMs())
+      this.#lastFailure = ''
+      void this.reclaim(beat.dead)
+    } catch (error) {
+      this.#beatIsAway = true
+      this.#tellFailure(errorMessage(error))
+    } finally {
+      this.#isBeating = false
+      this.#tellMode()
+    }
+  }
+
+  /** Takes back what dead nodes held, one node after the other. */
+  async reclaim(dead: readonly SilentNode[]): Promise<void> {
+    if (this.#isReclaiming || dead.length === 0) return
+    this.#isReclaiming = true
+    const { link, ledger } = this.#parts
+    try {
+      for (const node of dead) {
+        const reclaimed = await reclaimFrom(node, { link, ledger, testTimeMs: this.#parts.testTimeMs ?? null })
+        if (reclaimed === 'away') break
+        if (reclaimed === null) continue
+        const { apps, events } = reclaimed
+        this.#parts.onNotice(`node ${node.nodeId} has died: ${events} unused events of ${apps} apps were taken back`)
+      }
+    } catch (error) {
+      this.#tellFailure(errorMessage(error))
+    } finally {
+      this.#isReclaiming = false
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    for (const timer of this.#timers) clearInterval(timer)
+    let timer: NodeJS.Timeout | undefined
+    const timeUp = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, STOP_MS)
+    })
+    await Promise.race([this.#giveAllBack(), timeUp])
+    clearTimeout(timer)
+  }
+
+  async #giveAllBack(): Promise<void> {
+    await Promise.all(Array.from(this.#limitsOfApp.values(), (limits) => limits.called()))
+    const rest = [...this.#limitsOfApp.values()].filter(({ isAtRest }) => !isAtRest)
+    for (let at = 0; at < rest.length && this.#parts.link.isUp; at += MAX_CALLS) {
+      const some = rest.slice(at, at + MAX_CALLS)
+      for (const limits of some) limits.sync({ keeps: false })
+      await Promise.all(some.map((limits) => limits.called()))
+    }
+    // Otherwise the others find this node silent, and take back what it could not.
+    if (rest.every(({ isAtRest }) => isAtRest)) await this.#registry.leave()
+  }
+
+  #limitsOf(app: App): AppLimits {
+    let limits = this.#limitsOfApp.get(app.appId)
+    if (limits === undefined) {
+      limits = new AppLimits(app, this.#context)
+      this.#limitsOfApp.set(app.appId, limits)
+    }
+    return limits
+  }
+
+  #limitsThatTook(app: App): AppLimits {
+    const limits = this.#limitsOfApp.get(app.appId)
+    if (limits === undefined) throw new Error(`nothing was taken for ${app.appId}`)
+    this.#active.add(limits)
+    return limits
+  }
+
+  /** The machine slept, or its clock was set: what is in hand may be another's by now. */
+  #clocksParted(byMs: number, nowMs: number): void {
+    this.#wallOffsetMs += byMs
+    this.#context.distrustedBeforeMs = nowMs
+    this.#context.time.shift(byMs)
+  }
+
+  #tellMode(): void {
+    const isDegraded = this.isDegraded
+    if (isDegraded === this.#wasDegraded) return
+    this.#wasDegraded = isDegraded
+    this.#parts.onNotice(
+      isDegraded
+        ? `Redis is away: limits go on with one share of ${this.nodes}, and what is accepted is counted later`
+        : 'limits are counted in Redis again',
+    )
+  }
+
+  #tellFailure(message: string): void {
+    if (message === this.#lastFailure) return
+    this.#lastFailure = message
+    this.#parts.onNotice(`Redis refuses to count limits: ${message}`)
+  }
+}

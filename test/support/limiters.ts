@@ -1,0 +1,87 @@
+// Limiters for tests, in a time that the test sets: nodes over one real Redis, with links that lose what they are told
+// to lose.
+
+import { Redis } from 'ioredis'
+import type { Ledger } from '../../src/admit/reclaim.ts'
+import type { Away, RedisClient, RedisLink } from '../../src/admit/redis.ts'
+import { type LeasingLimiter, openRedisLimiter } from '../../src/admit/redis-limiter.ts'
+
+/** `unsent`: nothing arrives. `unanswered`: it is done, and nobody hears. `late`: it is done when `deliver` is called. */
+export type LinkFault = 'none' | 'unsent' | 'unanswered' | 'late'
+
+/** A link without a breaker, over a client that stays connected. */
+export class TestLink implements RedisLink {
+  readonly #client: RedisClient
+  readonly #listeners: ((isUp: boolean) => void)[] = []
+  readonly #late: (() => Promise<unknown>)[] = []
+  fault: LinkFault = 'none'
+  isUp = true
+
+  constructor(client: RedisClient) {
+    this.#client = client
+  }
+
+  async call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
+    if (!this.isUp || this.fault === 'unsent') return 'away'
+    if (this.fault === 'none') return command(this.#client)
+    if (this.fault === 'unanswered') await command(this.#client)
+    else this.#late.push(() => command(this.#client))
+    return 'away'
+  }
+
+  /** What was late arrives, the newest first. */
+  async deliver(): Promise<void> {
+    for (const command of this.#late.splice(0).reverse()) await command().catch(() => null)
+  }
+
+  set(isUp: boolean): void {
+    if (this.isUp === isUp) return
+    this.isUp = isUp
+    for (const listener of this.#listeners) listener(isUp)
+  }
+
+  onChange(listener: (isUp: boolean) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  async stop(): Promise<void> {}
+}
+
+export interface TestNode {
+  readonly limiter: LeasingLimiter
+  readonly link: TestLink
+  readonly notices: string[]
+  readonly leaseRequests: { granted: number; refused: number; failed: number }
+}
+
+/** A node that goes by `nowMs`, and calls Redis only when it is taken from, swept or made to beat. */
+export function testNode(parts: {
+  client: RedisClient
+  nodeId: string
+  nowMs: () => number
+  /** This node's own clocks, where they differ. */
+  monotonicMs?: () => number
+  wallMs?: () => number
+  ledger?: Ledger
+}): TestNode {
+  const { nodeId, nowMs } = parts
+  const link = new TestLink(parts.client)
+  const notices: string[] = []
+  const leaseRequests = { granted: 0, refused: 0, failed: 0 }
+  const limiter = openRedisLimiter({
+    link,
+    nodeId,
+    clock: parts.wallMs ?? nowMs,
+    monotonicMs: parts.monotonicMs ?? nowMs,
+    ledger: parts.ledger ?? null,
+    leaseRequests,
+    onNotice: (message) => notices.push(message),
+    testTimeMs: nowMs,
+    isManual: true,
+  })
+  return { limiter, link, notices, leaseRequests }
+}
+
+export function connect(url: string): Redis {
+  return new Redis(url, { enableAutoPipelining: false, maxRetriesPerRequest: null })
+}

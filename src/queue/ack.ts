@@ -9,6 +9,8 @@ export type Ack =
   | { readonly kind: 'duplicate'; readonly sequence: number }
   /** Not stored. */
   | { readonly kind: 'refused'; readonly reason: string }
+  /** Stored elsewhere: another stream has taken our subjects, and nobody will read it there. */
+  | { readonly kind: 'strange' }
   /** Nobody is there to store it. */
   | { readonly kind: 'no responders' }
   /** It says neither. */
@@ -54,8 +56,7 @@ export function parseAck(data: Uint8Array, status: number): Ack {
     const { description, code } = error as Record<string, unknown>
     return { kind: 'refused', reason: typeof description === 'string' ? description : `error ${String(code)}` }
   }
-  // The answer of another stream, which took our subject, stores nothing where our readers look.
-  if (stream !== STREAM_NAME) return { kind: 'refused', reason: 'another stream took the message' }
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= 0) return { kind: 'unreadable' }
+  if (stream !== STREAM_NAME) return { kind: 'strange' }
   return { kind: duplicate === true ? 'duplicate' : 'stored', sequence: seq }
 }

@@ -2,7 +2,7 @@
 // stream's acknowledgement. Nothing is sent again once it was answered, and nothing waits longer than its time.
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
-import { parseAck, storedSequence } from './ack.ts'
+import { type Ack, parseAck, storedSequence } from './ack.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
@@ -201,7 +201,7 @@ export class JetStreamQueue implements EventQueue {
     const sequence = storedSequence(answer.data)
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
     this.#lastAckAtMs = this.#nowMs()
-    if (ack?.kind !== 'no responders') this.#state.answered(ack?.kind === 'refused' ? ack.reason : null)
+    this.#note(ack)
     if (message === null) {
       this.lateAcks += 1
       this.#pump()
@@ -214,11 +214,24 @@ export class JetStreamQueue implements EventQueue {
       case 'duplicate':
         return this.#duplicate(message, ack.sequence)
       case 'refused':
+      case 'strange':
         return this.#ended(message, 'unavailable')
       case 'no responders':
         return this.#unheard(message)
       case 'unreadable':
         return this.#ended(message, 'unknown')
+    }
+  }
+
+  /** What an answer says of the stream. null: a message was stored. */
+  #note(ack: Ack | null): void {
+    if (ack === null || ack.kind === 'stored' || ack.kind === 'duplicate') {
+      this.#state.answered(null)
+    } else if (ack.kind === 'refused') {
+      this.#state.answered(ack.reason)
+    } else if (ack.kind !== 'unreadable') {
+      this.#state.unheard(ack.kind === 'strange' ? 'another stream takes the messages' : 'nobody takes the messages')
+      this.#keeper.look()
     }
   }
 
@@ -245,8 +258,6 @@ export class JetStreamQueue implements EventQueue {
   #unheard(message: InFlight): void {
     const { first, lane } = message
     this.#resumeAtMs = this.#nowMs() + RETRY_MS
-    this.#state.unheard()
-    this.#keeper.look()
     if (first !== null) lane.putBack(first)
     message.first = null
     this.#offer(lane)

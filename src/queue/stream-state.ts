@@ -73,9 +73,9 @@ export class StreamState {
     this.#tell()
   }
 
-  /** Nobody is there to take messages. */
-  unheard(): void {
-    this.#streamTrouble ??= 'nobody takes the messages'
+  /** Messages do not get to the stream. */
+  unheard(trouble: string): void {
+    this.#streamTrouble ??= trouble
     this.#tell()
   }
 

@@ -26,8 +26,6 @@ const NANOSECONDS = 1_000_000_000
 const API_TIMEOUT_MS = 1000
 /** The largest record: a body of 512 KiB, and a head before its events. */
 const MAX_RECORD_BYTES = 600 * 1024
-/** JetStream says so where another node has made the stream in the same moment. */
-const NAME_IN_USE = 10058
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
@@ -95,7 +93,9 @@ export async function ensureStream(connection: NatsConnection): Promise<StreamRe
     const info = await manager.streams.add({ ...WANTED, subjects: [...WANTED.subjects] })
     return { kind: 'present', facts: factsOf(info), created: true }
   } catch (error) {
-    if (codeOf(error) === NAME_IN_USE) return await describeStream(connection)
+    // Another node may have made it in the same moment, which JetStream tells in several ways.
+    const again = await describeStream(connection)
+    if (again.kind === 'present') return again
     return { kind: 'unreadable', reason: `it cannot be created: ${describeFault(error)}` }
   }
 }

@@ -1,0 +1,293 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { makeRecord } from '../support/journal.ts'
+import {
+  addStream,
+  countBatches,
+  openQueue,
+  openReadyQueue,
+  publishTo,
+  readStreamPlainly,
+  settlementsOf,
+  streamConfig,
+  withConnection,
+} from '../support/jetstream.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+import { startProxy } from '../support/proxy.ts'
+import { eventually } from '../support/service.ts'
+import { partitionOf } from '../../src/queue/stream.ts'
+
+const KIB = 1024
+
+describe('messages of the JetStream queue', () => {
+  let nats: NatsServer
+  beforeAll(async () => {
+    nats = await startNats()
+  })
+  afterAll(() => nats.stop())
+
+  it('makes the stream where there is none, as the contract has it', async () => {
+    const { queue, notices } = await openReadyQueue(nats.url)
+    expect(queue.hasBeenUp).toBe(true)
+    expect(queue.state).toBe('connected')
+    expect(notices).toEqual(['stream SLUICE_EVENTS was created with 1 replica', 'NATS: connected'])
+    expect(await streamConfig(nats.url)).toMatchObject({
+      subjects: ['sluice.events.*'],
+      storage: 'file',
+      retention: 'limits',
+      discard: 'new',
+      duplicate_window: 300e9,
+      max_age: 0,
+      max_bytes: -1,
+      max_msgs: -1,
+      num_replicas: 1,
+      allow_direct: true,
+    })
+    await queue.stop()
+  })
+
+  it('sends a keyed record alone, under its batch id, on the subject of its partition', async () => {
+    const { queue } = await openReadyQueue(nats.url, { nodeId: '0000000a' })
+    const records = Array.from({ length: 20 }, (_, index) => makeRecord({ keyed: true, appId: `keyed-${index % 3}` }))
+    expect(new Set(await settlementsOf(records.map((record) => publishTo(queue, record))))).toEqual(
+      new Set(['durable']),
+    )
+    const messages = new Map((await readStreamPlainly(nats.url)).map((message) => [message.id, message]))
+    for (const { batchId, appId, line } of records) {
+      expect(messages.get(batchId)).toMatchObject({
+        subject: `sluice.events.${partitionOf(appId, 16)}`,
+        node: '0000000a',
+        text: line.toString(),
+      })
+    }
+    await queue.stop()
+  })
+
+  it('sends a record without a key at once where the way is free', async () => {
+    const { queue, commits } = await openReadyQueue(nats.url, { nodeId: '00000001' })
+    for (let index = 0; index < 3; index += 1) {
+      expect(await publishTo(queue, makeRecord({ appId: 'free' }))).toMatchObject({ settlement: 'durable' })
+    }
+    expect(commits).toEqual([1, 1, 1])
+    const messages = (await readStreamPlainly(nats.url)).filter(({ node }) => node === '00000001')
+    expect(messages.map(({ id }) => id)).toEqual(['00000001-1', '00000001-2', '00000001-3'])
+    await queue.stop()
+  })
+
+  it('gathers records without a key behind one in flight, up to 64 KB, and keeps their order', async () => {
+    const proxy = await startProxy(nats.port)
+    const { queue, commits } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`, { nodeId: '00000002' })
+    proxy.delay(150)
+    const first = publishTo(queue, makeRecord({ appId: 'gather' }))
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    const records = Array.from({ length: 100 }, () => makeRecord({ appId: 'gather', fillBytes: 2000 }))
+    const rest = records.map((record) => publishTo(queue, record))
+    expect(new Set(await settlementsOf([first, ...rest]))).toEqual(new Set(['durable']))
+    proxy.heal()
+    await queue.stop()
+    await proxy.stop()
+
+    expect(commits[0]).toBe(1)
+    const size = records[0].line.length
+    const full = Math.floor((64 * KIB) / size)
+    expect(commits.slice(1)).toEqual([full, full, full, 100 - 3 * full])
+    const messages = (await readStreamPlainly(nats.url)).filter(({ node }) => node === '00000002')
+    for (const { text } of messages) expect(text.length).toBeLessThanOrEqual(64 * KIB)
+    expect(
+      messages
+        .slice(1)
+        .map(({ text }) => text)
+        .join(''),
+    ).toBe(records.map(({ line }) => line.toString()).join(''))
+  })
+
+  it('keeps the order of an app across keyed and other records', async () => {
+    const { queue } = await openReadyQueue(nats.url, { nodeId: '00000003' })
+    const records = Array.from({ length: 500 }, (_, index) => makeRecord({ appId: 'order', keyed: index % 7 === 3 }))
+    await Promise.all(records.map((record) => publishTo(queue, record)))
+    const messages = (await readStreamPlainly(nats.url)).filter(({ node }) => node === '00000003')
+    expect(messages.map(({ text }) => text).join('')).toBe(records.map(({ line }) => line.toString()).join(''))
+    await queue.stop()
+  })
+
+  it('sends a record of more than 64 KB alone, and refuses one that the server would not take', async () => {
+    const { queue, notices, commits } = await openReadyQueue(nats.url)
+    const large = makeRecord({ appId: 'large', fillBytes: 600 * KIB })
+    const tooLarge = makeRecord({ appId: 'large', fillBytes: KIB * KIB })
+    const small = makeRecord({ appId: 'large' })
+    const outcomes = await settlementsOf([large, tooLarge, small, tooLarge].map((record) => publishTo(queue, record)))
+    expect(outcomes).toEqual(['durable', 'unavailable', 'durable', 'unavailable'])
+    expect(commits).toEqual([1, 1])
+    expect(notices.filter((notice) => notice.includes('max_payload of the NATS server is 1048576'))).toHaveLength(1)
+    const counts = countBatches(await readStreamPlainly(nats.url))
+    expect([large, small, tooLarge].map(({ batchId }) => counts.get(batchId))).toEqual([1, 1, undefined])
+    await queue.stop()
+  })
+
+  it('copies what it sends: the ring may be written over once a record is settled', async () => {
+    const ring = Buffer.from(new SharedArrayBuffer(8 * KIB))
+    const { queue } = await openReadyQueue(nats.url, { nodeId: '00000004' })
+    const texts: string[] = []
+    for (let index = 0; index < 50; index += 1) {
+      const record = makeRecord({ appId: 'ring', fillBytes: 3000 })
+      texts.push(record.line.toString())
+      ring.fill(record.line, 0, record.line.length)
+      await publishTo(queue, { ...record, line: ring.subarray(0, record.line.length) })
+      ring.fill(0)
+    }
+    const messages = (await readStreamPlainly(nats.url)).filter(({ node }) => node === '00000004')
+    expect(messages.map(({ text }) => text)).toEqual(texts)
+    await queue.stop()
+  })
+
+  it('tells a duplicate, with the number of events of the one that is stored', async () => {
+    const one = await openReadyQueue(nats.url)
+    const two = await openReadyQueue(nats.url, { nodeId: '00000005' })
+    const record = makeRecord({ keyed: true, events: 7 })
+    const other = { ...makeRecord({ keyed: true, events: 3 }), batchId: record.batchId }
+    expect(await publishTo(one.queue, record)).toMatchObject({ settlement: 'durable', storedEvents: undefined })
+    const sequence = one.queue.lastAckedSequence
+    expect(sequence).toBeGreaterThan(0)
+    for (const { queue } of [one, two, one]) {
+      expect(await publishTo(queue, other)).toMatchObject({ settlement: 'duplicate', storedEvents: 7 })
+    }
+    expect(one.queue.lastAckedSequence).toBe(sequence)
+    expect(two.queue.lastAckedSequence).toBe(0)
+    expect(two.commits).toEqual([])
+    expect(countBatches(await readStreamPlainly(nats.url)).get(record.batchId)).toBe(1)
+    await one.queue.stop()
+    await two.queue.stop()
+  })
+
+  it('tells a duplicate without a number where the original is gone', async () => {
+    const { queue } = await openReadyQueue(nats.url)
+    const record = makeRecord({ keyed: true })
+    await publishTo(queue, record)
+    await withConnection(nats.url, async (connection) => {
+      const manager = await jetstreamManager(connection)
+      await manager.streams.deleteMessage('SLUICE_EVENTS', queue.lastAckedSequence)
+    })
+    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'duplicate', storedEvents: undefined })
+    await queue.stop()
+  })
+
+  it('has counted its acknowledgement before anyone hears of it', async () => {
+    const { queue } = await openReadyQueue(nats.url)
+    const before = queue.lastAckedSequence
+    const seen = await new Promise<number>((resolve) =>
+      queue.publish(makeRecord(), () => resolve(queue.lastAckedSequence)),
+    )
+    expect(seen).toBeGreaterThan(before)
+    await queue.stop()
+  })
+
+  it('settles what is in hand when it stops, and refuses what comes later', async () => {
+    const { queue } = await openReadyQueue(nats.url)
+    const inHand = Array.from({ length: 300 }, (_, index) =>
+      publishTo(queue, makeRecord({ keyed: index % 2 === 0, appId: `app-${index % 5}` })),
+    )
+    const stopped = queue.stop()
+    const late = publishTo(queue, makeRecord())
+    await stopped
+    expect(new Set(await settlementsOf(inHand))).toEqual(new Set(['durable']))
+    expect(await late).toMatchObject({ settlement: 'unavailable' })
+    expect(queue.recordsInHand).toBe(0)
+  })
+})
+
+describe('a stream that is there', () => {
+  it('stays as it is, and every difference is named once', async () => {
+    const nats = await startNats()
+    await addStream(nats.url, { duplicate_window: 120e9, max_age: 3600e9, subjects: ['sluice.events.*', 'other'] })
+    const before = await streamConfig(nats.url)
+    const { queue, notices } = await openReadyQueue(nats.url)
+    expect(notices[0]).toBe(
+      'stream SLUICE_EVENTS differs: subjects is sluice.events.* other, sluice wants sluice.events.*; ' +
+        'discard is old, sluice wants new; duplicate_window is 120 s, sluice wants 300 s; ' +
+        'max_age is 3600 s, sluice wants none',
+    )
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    await nats.restart()
+    await eventually('the queue is up again', () => queue.isUp)
+    expect(notices.filter((notice) => notice.includes('differs'))).toHaveLength(1)
+    expect(await streamConfig(nats.url)).toEqual(before)
+    await queue.stop()
+    await nats.stop()
+  })
+
+  it('and is full refuses: nothing is thrown away, and it goes on once there is room', async () => {
+    const nats = await startNats()
+    await addStream(nats.url, { discard: 'new', max_msgs: 3, duplicate_window: 300e9 })
+    const { queue, notices } = await openReadyQueue(nats.url)
+    const records = Array.from({ length: 6 }, (_, index) => makeRecord({ keyed: true, appId: `app-${index}` }))
+    const outcomes = []
+    for (const record of records) outcomes.push((await publishTo(queue, record)).settlement)
+    expect(outcomes).toEqual(['durable', 'durable', 'durable', 'unavailable', 'unavailable', 'unavailable'])
+    expect(queue.state).toBe('refusing: maximum messages exceeded')
+    expect(queue.isUp).toBe(true)
+    expect(notices.filter((notice) => notice.includes('refusing'))).toEqual([
+      'NATS: refusing: maximum messages exceeded',
+    ])
+    expect((await readStreamPlainly(nats.url)).map(({ id }) => id)).toEqual(
+      records.slice(0, 3).map(({ batchId }) => batchId),
+    )
+    await withConnection(nats.url, async (connection) => {
+      const manager = await jetstreamManager(connection)
+      await manager.streams.purge('SLUICE_EVENTS')
+    })
+    expect(await publishTo(queue, records[3])).toMatchObject({ settlement: 'durable' })
+    expect(queue.state).toBe('connected')
+    await queue.stop()
+    await nats.stop()
+  })
+
+  it('is made anew where it was deleted, within the time of the records that wait for it', async () => {
+    const nats = await startNats()
+    const { queue, notices } = await openReadyQueue(nats.url)
+    await publishTo(queue, makeRecord())
+    await withConnection(nats.url, async (connection) => {
+      const manager = await jetstreamManager(connection)
+      await manager.streams.delete('SLUICE_EVENTS')
+    })
+    const records = Array.from({ length: 200 }, (_, index) =>
+      makeRecord({ keyed: index % 3 === 0, appId: `app-${index % 7}` }),
+    )
+    expect(new Set(await settlementsOf(records.map((record) => publishTo(queue, record))))).toEqual(
+      new Set(['durable']),
+    )
+    const counts = countBatches(await readStreamPlainly(nats.url))
+    expect(records.map(({ batchId }) => counts.get(batchId))).toEqual(records.map(() => 1))
+    expect(notices).toContain('NATS: no stream: nobody takes the messages')
+    await queue.stop()
+    await nats.stop()
+  })
+
+  it('of another name that takes our subjects is told, and waited for', async () => {
+    const nats = await startNats()
+    await addStream(nats.url, { name: 'OTHER', subjects: ['sluice.>'] })
+    const { queue, notices } = openQueue(nats.url, { ackTimeoutMs: 300 })
+    await eventually('the overlap is told', () => notices.some((notice) => notice.includes('overlap')))
+    expect(queue.isUp).toBe(false)
+    expect(queue.hasBeenUp).toBe(false)
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
+    await withConnection(nats.url, async (connection) => {
+      const manager = await jetstreamManager(connection)
+      await manager.streams.delete('OTHER')
+    })
+    await eventually('the queue is up', () => queue.isUp)
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    expect(notices.filter((notice) => notice.includes('overlap'))).toHaveLength(1)
+    await queue.stop()
+    await nats.stop()
+  })
+
+  it('may be made by many nodes in one moment', async () => {
+    const nats = await startNats()
+    const queues = await Promise.all(Array.from({ length: 8 }, () => openReadyQueue(nats.url)))
+    for (const { queue, notices } of queues) {
+      expect(notices.filter((notice) => notice.includes('cannot'))).toEqual([])
+      await queue.stop()
+    }
+    await nats.stop()
+  })
+})

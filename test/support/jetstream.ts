@@ -1,0 +1,126 @@
+// What the tests of the JetStream queue share: an open queue with what it said, and the stream as another program sees it.
+
+import { randomBytes } from 'node:crypto'
+import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { type JetStreamOptions, type JetStreamQueue, openJetStreamQueue } from '../../src/queue/jetstream.ts'
+import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import { eventually } from './service.ts'
+
+export interface OpenQueue {
+  readonly queue: JetStreamQueue
+  readonly notices: readonly string[]
+  /** Records of each message that became durable. */
+  readonly commits: readonly number[]
+}
+
+export function openQueue(url: string, changes: Partial<JetStreamOptions> = {}): OpenQueue {
+  const notices: string[] = []
+  const commits: number[] = []
+  const queue = openJetStreamQueue({
+    url,
+    nodeId: randomBytes(6).toString('hex'),
+    partitions: 16,
+    onNotice: (message) => void notices.push(message),
+    onCommit: (records) => void commits.push(records),
+    ...changes,
+  })
+  return { queue, notices, commits }
+}
+
+export async function openReadyQueue(url: string, changes: Partial<JetStreamOptions> = {}): Promise<OpenQueue> {
+  const opened = openQueue(url, changes)
+  await eventually('the queue is up', () => opened.queue.isUp)
+  return opened
+}
+
+export interface Outcome {
+  readonly settlement: Settlement
+  readonly storedEvents: number | undefined
+  readonly afterMs: number
+}
+
+/** Rejects where it is settled more than once or during the call. */
+export function publishTo(queue: JetStreamQueue, record: QueueRecord): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const startedAtMs = performance.now()
+    let settlements = 0
+    let hasReturned = false
+    queue.publish(record, (settlement, storedEvents) => {
+      settlements += 1
+      if (!hasReturned) reject(new Error('settled during the call'))
+      if (settlements > 1) reject(new Error('settled twice'))
+      resolve({ settlement, storedEvents, afterMs: performance.now() - startedAtMs })
+    })
+    hasReturned = true
+  })
+}
+
+export async function settlementsOf(outcomes: Iterable<Promise<Outcome>>): Promise<Settlement[]> {
+  return (await Promise.all(outcomes)).map(({ settlement }) => settlement)
+}
+
+export interface SeenMessage {
+  readonly sequence: number
+  readonly subject: string
+  readonly id: string
+  readonly node: string
+  readonly text: string
+}
+
+/** Everything in the stream, by the client's own means. */
+export async function readStreamPlainly(url: string): Promise<SeenMessage[]> {
+  return await withConnection(url, async (connection) => {
+    const manager = await jetstreamManager(connection)
+    const { state } = await manager.streams.info('SLUICE_EVENTS')
+    const seen: SeenMessage[] = []
+    for (let sequence = state.first_seq; sequence <= state.last_seq; sequence += 1) {
+      const message = await manager.streams.getMessage('SLUICE_EVENTS', { seq: sequence })
+      if (message === null) continue
+      const { header, subject } = message
+      seen.push({
+        sequence,
+        subject,
+        id: header.get('Nats-Msg-Id'),
+        node: header.get('Sluice-Node'),
+        text: Buffer.from(message.data).toString(),
+      })
+    }
+    return seen
+  })
+}
+
+/** How often each batch is in the stream. */
+export function countBatches(messages: readonly SeenMessage[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { text } of messages) {
+    for (const line of text.trimEnd().split('\n')) {
+      const { batch_id: batchId } = JSON.parse(line) as { batch_id: string }
+      counts.set(batchId, (counts.get(batchId) ?? 0) + 1)
+    }
+  }
+  return counts
+}
+
+export async function addStream(url: string, changes: Partial<StreamConfig> = {}): Promise<void> {
+  await withConnection(url, async (connection) => {
+    const manager = await jetstreamManager(connection)
+    await manager.streams.add({ name: 'SLUICE_EVENTS', subjects: ['sluice.events.*'], ...changes })
+  })
+}
+
+export async function streamConfig(url: string): Promise<StreamConfig> {
+  return await withConnection(url, async (connection) => {
+    const manager = await jetstreamManager(connection)
+    return (await manager.streams.info('SLUICE_EVENTS')).config
+  })
+}
+
+export async function withConnection<T>(url: string, use: (connection: NatsConnection) => Promise<T>): Promise<T> {
+  const connection = await connect({ servers: [url] })
+  try {
+    return await use(connection)
+  } finally {
+    await connection.close()
+  }
+}

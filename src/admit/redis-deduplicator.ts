@@ -1,0 +1,223 @@
+// Idempotency across nodes: first what this process knows, then what Redis knows. With Redis away a key is claimed
+// here alone, and the queue's own duplicate window decides.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Claim, Deduplicator } from './deduplicator.ts'
+import { createMemoryDeduplicator, type MemoryDeduplicator } from './memory-deduplicator.ts'
+import type { RedisLink } from './redis.ts'
+import { type ClaimAnswers, claimKeys, confirmKeys, type KeyAnswer, releaseKey, WINDOW_MS } from './redis-keys.ts'
+import { RedisTime } from './redis-time.ts'
+
+/** What Redis comes to later than this was given up long ago: calls have a budget of milliseconds. */
+const LATE_MS = 1000
+/** Between looks at a key that another node holds: the first, and the longest. */
+const POLL_MS = { first: 10, longest: 50 } as const
+/** A key may pass from one failing request to the next; whoever has waited for so long is answered 503. */
+const MAX_WAIT_MS = 20_000
+/** Keys that one call claims or confirms, so that it holds Redis up for a fraction of a millisecond. */
+const MAX_KEYS_PER_CALL = 64
+/** Doubts that Redis has not heard of, kept until it is back. */
+const MAX_UNTOLD_DOUBTS = 10_000
+
+const CLAIMED: Claim = { kind: 'claimed', inDoubt: false }
+const CLAIMED_IN_DOUBT: Claim = { kind: 'claimed', inDoubt: true }
+const FULL: Claim = { kind: 'full' }
+
+export interface RedisDeduplicatorOptions {
+  readonly link: RedisLink
+  /** Of this process alone, and new at each start. */
+  readonly nodeId: string
+  /** Most keys accepted here in the last 300 s and in flight that this process itself knows. */
+  readonly maxKeys: number
+  readonly seed?: number
+  readonly monotonicMs?: () => number
+  /** A call that nobody waits for was refused by Redis as a mistake of ours. */
+  readonly onFault?: (error: unknown) => void
+}
+
+export interface RedisDeduplicator extends Deduplicator {
+  /** To be called about once a second. */
+  sweep(nowMs: number): void
+  /** Accepted keys that this process itself knows. */
+  readonly size: number
+}
+
+export function createRedisDeduplicator(options: RedisDeduplicatorOptions): RedisDeduplicator {
+  return new SharedDeduplicator(options)
+}
+
+interface Asked {
+  readonly batchId: string
+  readonly resolve: (answer: KeyAnswer | 'away') => void
+  readonly reject: (error: unknown) => void
+}
+
+interface Accepted {
+  readonly batchIds: string[]
+  readonly events: number[]
+}
+
+class SharedDeduplicator implements RedisDeduplicator {
+  readonly #link: RedisLink
+  readonly #nodeId: string
+  readonly #memory: MemoryDeduplicator
+  readonly #monotonicMs: () => number
+  readonly #onFault: (error: unknown) => void
+  /** Claimed in Redis alone, because the memory was full. */
+  readonly #beyondMemory = new Set<string>()
+  /** Each until when, in Redis time. */
+  readonly #untoldDoubts = new Map<string, number>()
+  #time: RedisTime | null = null
+  /** What gathers until the running turn of the loop is over, and then goes in one call. */
+  #asked: Asked[] = []
+  #accepted: Accepted = { batchIds: [], events: [] }
+
+  constructor({ link, nodeId, maxKeys, seed = 0, monotonicMs, onFault }: RedisDeduplicatorOptions) {
+    this.#link = link
+    this.#nodeId = nodeId
+    this.#memory = createMemoryDeduplicator({ maxKeys, seed })
+    this.#monotonicMs = monotonicMs ?? (() => performance.now())
+    this.#onFault = onFault ?? (() => {})
+    link.onChange((isUp) => isUp && this.#tellDoubts())
+  }
+
+  get size(): number {
+    return this.#memory.size
+  }
+
+  sweep(nowMs: number): void {
+    this.#memory.sweep(nowMs)
+  }
+
+  claim(batchId: string, nowMs: number): Claim | Promise<Claim> {
+    this.#time ??= new RedisTime(nowMs, this.#monotonicMs())
+    const claim = this.#memory.claim(batchId, nowMs)
+    if (claim instanceof Promise) return claim.then((passedOn) => this.#share(batchId, passedOn, nowMs))
+    return this.#share(batchId, claim, nowMs)
+  }
+
+  confirm(batchId: string, events: number, nowMs: number): void {
+    if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, nowMs)
+    this.#untoldDoubts.delete(batchId)
+    if (!this.#link.isUp) return
+    const { batchIds, events: counts } = this.#accepted
+    counts.push(events)
+    if (batchIds.push(batchId) === 1) queueMicrotask(() => this.#sendConfirms())
+    else if (batchIds.length === MAX_KEYS_PER_CALL) this.#sendConfirms()
+  }
+
+  release(batchId: string, inDoubt: boolean, nowMs: number): void {
+    const doubtUntilMs = inDoubt ? this.#redisNowMs() + WINDOW_MS : 0
+    if (this.#link.isUp) this.#sendRelease(batchId, this.#redisNowMs() + LATE_MS, doubtUntilMs)
+    else if (inDoubt) this.#keepDoubt(batchId, doubtUntilMs)
+    // Redis hears of it before whoever waited here asks it in turn.
+    if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId, inDoubt, nowMs)
+  }
+
+  /** The key is this process's own; now for the other nodes. */
+  #share(batchId: string, claim: Claim, nowMs: number): Claim | Promise<Claim> {
+    switch (claim.kind) {
+      case 'replay':
+        return claim
+      case 'full':
+        if (this.#beyondMemory.has(batchId)) return FULL
+        this.#beyondMemory.add(batchId)
+        return this.#link.isUp ? this.#ask(batchId, false, nowMs) : CLAIMED
+      case 'claimed':
+        return this.#link.isUp ? this.#ask(batchId, claim.inDoubt, nowMs) : claim
+    }
+  }
+
+  async #ask(batchId: string, inDoubt: boolean, nowMs: number): Promise<Claim> {
+    const giveUpAtMs = this.#monotonicMs() + MAX_WAIT_MS
+    try {
+      for (let pauseMs: number = POLL_MS.first; ; pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)) {
+        const answer = await this.#claimInRedis(batchId)
+        if (answer === 'away') return inDoubt ? CLAIMED_IN_DOUBT : CLAIMED
+        switch (answer.kind) {
+          case 'claimed':
+            return inDoubt || answer.inDoubt ? CLAIMED_IN_DOUBT : CLAIMED
+          case 'accepted':
+            this.#letGo(batchId, nowMs)
+            return { kind: 'replay', events: answer.events }
+          case 'held':
+            if (this.#monotonicMs() >= giveUpAtMs) {
+              this.#letGo(batchId, nowMs)
+              return FULL
+            }
+            await sleep(pauseMs)
+        }
+      }
+    } catch (error) {
+      this.#letGo(batchId, nowMs)
+      throw error
+    }
+  }
+
+  /** Another node has the answer: whoever waits here asks for it as well. */
+  #letGo(batchId: string, nowMs: number): void {
+    if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId, false, nowMs)
+  }
+
+  #claimInRedis(batchId: string): Promise<KeyAnswer | 'away'> {
+    return new Promise((resolve, reject) => {
+      const gathered = this.#asked.push({ batchId, resolve, reject })
+      if (gathered === 1) queueMicrotask(() => void this.#sendClaims())
+      else if (gathered === MAX_KEYS_PER_CALL) void this.#sendClaims()
+    })
+  }
+
+  async #sendClaims(): Promise<void> {
+    const asked = this.#asked
+    if (asked.length === 0) return
+    this.#asked = []
+    try {
+      const batchIds = asked.map(({ batchId }) => batchId)
+      // A clock of Redis that was set forward makes one call late; its answer tells the new time.
+      let claimed = await this.#claimBefore(batchIds)
+      if (claimed !== 'away' && claimed.answers === null) claimed = await this.#claimBefore(batchIds)
+      const answers = claimed === 'away' ? null : claimed.answers
+      asked.forEach(({ resolve }, at) => resolve(answers === null ? 'away' : answers[at]))
+    } catch (error) {
+      for (const { reject } of asked) reject(error)
+    }
+  }
+
+  async #claimBefore(batchIds: readonly string[]): Promise<ClaimAnswers | 'away'> {
+    const sentMs = this.#monotonicMs()
+    const claimed = await claimKeys(this.#link, this.#nodeId, batchIds, this.#redisNowMs() + LATE_MS)
+    if (claimed !== 'away') this.#time?.learn(claimed.redisMs, sentMs, this.#monotonicMs())
+    return claimed
+  }
+
+  #sendConfirms(): void {
+    const { batchIds, events } = this.#accepted
+    if (batchIds.length === 0) return
+    this.#accepted = { batchIds: [], events: [] }
+    confirmKeys(this.#link, this.#nodeId, batchIds, events, this.#redisNowMs() + WINDOW_MS).catch(this.#onFault)
+  }
+
+  #sendRelease(batchId: string, deadlineMs: number, doubtUntilMs: number): void {
+    releaseKey(this.#link, this.#nodeId, batchId, { deadlineMs, doubtUntilMs }).then(
+      (reply) => reply === 'away' && doubtUntilMs > 0 && this.#keepDoubt(batchId, doubtUntilMs),
+      this.#onFault,
+    )
+  }
+
+  #keepDoubt(batchId: string, doubtUntilMs: number): void {
+    this.#untoldDoubts.set(batchId, doubtUntilMs)
+    const [oldest] = this.#untoldDoubts.keys()
+    if (this.#untoldDoubts.size > MAX_UNTOLD_DOUBTS) this.#untoldDoubts.delete(oldest)
+  }
+
+  #tellDoubts(): void {
+    const doubts = [...this.#untoldDoubts]
+    this.#untoldDoubts.clear()
+    // Without a deadline that could be met, since the key may be this node's own again by now.
+    for (const [batchId, untilMs] of doubts) this.#sendRelease(batchId, 0, untilMs)
+  }
+
+  #redisNowMs(): number {
+    return this.#time?.nowMs(this.#monotonicMs()) ?? 0
+  }
+}

@@ -36,6 +36,8 @@ export interface RedisDeduplicatorOptions {
 }
 
 export interface RedisDeduplicator extends Deduplicator {
+  /** Remembers here a key that was accepted before this start. Best called in order of acceptance. */
+  restore(batchId: string, events: number, acceptedAtMs: number): void
   /** To be called about once a second. */
   sweep(nowMs: number): void
   /** Accepted keys that this process itself knows. */
@@ -79,6 +81,10 @@ class SharedDeduplicator implements RedisDeduplicator {
     this.#monotonicMs = monotonicMs ?? (() => performance.now())
     this.#onFault = onFault ?? (() => {})
     link.onChange((isUp) => isUp && this.#tellDoubts())
+  }
+
+  restore(batchId: string, events: number, acceptedAtMs: number): void {
+    this.#memory.restore(batchId, events, acceptedAtMs)
   }
 
   get size(): number {

@@ -1,0 +1,339 @@
+// SLUICE_PROCESSES: several front ends on one port are one service, and outlive the end of any of them.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { readPage } from '../../src/observe/merged-page.ts'
+import { batch, expectAccepted, get, post, single } from '../support/client.ts'
+import { becomesReady, logOf, metric, partsOf } from '../support/cluster.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+import { openRaw, rawPost } from '../support/raw-http.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import {
+  appRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  runCommand,
+  type Service,
+  type ServiceOptions,
+  sleep,
+  startService,
+  writeApps,
+} from '../support/service.ts'
+import { readRecords } from '../support/stream.ts'
+
+const FIGURES = { plan: 'trial', events_per_minute: 1_000_000_000, events_per_month: 1_000_000_000 }
+const APPS = [appRecord('plain', FIGURES)]
+const PROCESSES = 2
+const CONNECTIONS = 24
+const EVENTS = 3
+
+let redis: RedisServer
+let nats: NatsServer
+let folder: string
+let service: Service
+
+beforeAll(async () => {
+  ;[redis, nats] = await Promise.all([startRedis(), startNats()])
+})
+afterAll(() => Promise.all([redis?.stop(), nats?.stop()]))
+
+beforeEach(async () => {
+  folder = await makeFolder()
+})
+afterEach(async () => {
+  // Its output ends with the last of its processes.
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+const settings = (env: Record<string, string> = {}): Record<string, string> => ({
+  REDIS_URL: redis.url,
+  NATS_URL: nats.url,
+  SLUICE_APPS_FILE: `${folder}/apps.json`,
+  SLUICE_ADMIN_HOST: '127.0.0.1',
+  SLUICE_PROCESSES: String(PROCESSES),
+  SLUICE_RING_MB: '8',
+  ...env,
+})
+
+async function start(env: Record<string, string> = {}, options: Partial<ServiceOptions> = {}): Promise<Service> {
+  const started = await startService({ dataDir: folder, apps: APPS, ...options, env: settings(env) })
+  await becomesReady(started)
+  return started
+}
+
+/** The front ends' process ids, by their places. */
+function frontEnds(supervisor: number): number[] {
+  const found: [place: number, pid: number][] = []
+  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const parent = readFileSync(`/proc/${name}/stat`, 'utf8')
+        .replace(/^.*\) /s, '')
+        .split(' ')[1]
+      if (Number(parent) !== supervisor) continue
+      const args = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
+      found.push([Number(args.at(-2)), Number(name)])
+    } catch {
+      // It ended while it was looked at.
+    }
+  }
+  return found.toSorted(([left], [right]) => left - right).map(([, pid]) => pid)
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    // A zombie still has a line here, and has ended all the same.
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .startsWith('Z')
+  } catch {
+    return false
+  }
+}
+
+interface Tally {
+  readonly batchIds: string[]
+  /** How often each client lost a connection before its answer. */
+  readonly dropped: number[]
+  readonly otherStatus: number[]
+}
+
+interface Load {
+  readonly tally: Tally
+  stop(): Promise<Tally>
+}
+
+/** So many clients, each with a connection that it keeps and renews when it is lost, until none is to be had. */
+function startLoad(port: number): Load {
+  const tally: Tally = { batchIds: [], dropped: Array.from({ length: CONNECTIONS }, () => 0), otherStatus: [] }
+  const stopping = new AbortController()
+  const client = async (at: number): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      const connection = await openRaw(port).catch(() => null)
+      if (connection === null) return
+      while (!stopping.signal.aborted) {
+        connection.write(rawPost(batch('ak_plain', EVENTS)))
+        const answer = await connection.readAnswer()
+        if (answer === null) {
+          tally.dropped[at]++
+          break
+        }
+        if (answer.status === 202) tally.batchIds.push(expectAccepted(answer, EVENTS))
+        else tally.otherStatus.push(answer.status)
+        if (answer.headers['connection'] === 'close') break
+        await sleep(2)
+      }
+      connection.close()
+    }
+  }
+  const clients = tally.dropped.map((_, at) => client(at))
+  return {
+    tally,
+    stop: async () => {
+      stopping.abort()
+      await Promise.all(clients)
+      return tally
+    },
+  }
+}
+
+/** Each of them is stored, and none of them twice. */
+async function expectStored(batchIds: readonly string[]): Promise<void> {
+  const stored = new Map<string, number>()
+  for (const { batch_id } of await readRecords(nats.url)) stored.set(batch_id, (stored.get(batch_id) ?? 0) + 1)
+  expect(batchIds.filter((batchId) => stored.get(batchId) !== 1)).toEqual([])
+}
+
+/** The lines of a page without their values: what is on it, and not how much. */
+function seriesOf(page = ''): string[] {
+  const lines = page.split('\n').map((line) => (line.startsWith('#') ? line : line.replace(/ [^ ]+$/, '')))
+  // Which handles there are, and which kinds of collection there have been, differs from process to process.
+  return lines.filter((line) => !/^nodejs_(active|gc)_/.test(line))
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
+
+describe('several front ends', () => {
+  test('share one port, and one page tells of them all', async () => {
+    service = await start()
+    expect(Object.keys(await partsOf(service))).toEqual(['front end 1', 'front end 2'])
+    const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => openRaw(service.port)))
+    const [frozen = 0] = frontEnds(service.pid)
+    process.kill(frozen, 'SIGSTOP')
+    let answered = 0
+    const answers = connections.map(async (connection) => {
+      connection.write(rawPost(batch('ak_plain', EVENTS)))
+      const answer = await connection.readAnswer()
+      answered++
+      return answer?.status
+    })
+    await eventually('some are answered without the frozen one', () => answered > 0)
+    await sleep(500)
+    expect(answered, 'some are dealt to the frozen one').toBeLessThan(CONNECTIONS)
+    process.kill(frozen, 'SIGCONT')
+    expect(await Promise.all(answers)).toEqual(connections.map(() => 202))
+    expect(await metric(service, 'sluice_requests_total{status="202",code="accepted"}')).toBe(CONNECTIONS)
+    expect(await metric(service, 'sluice_events_accepted_total{type="track"}')).toBe(CONNECTIONS * EVENTS)
+    expect(await metric(service, 'sluice_request_duration_seconds_count')).toBe(CONNECTIONS)
+    expect(await metric(service, 'sluice_ring_size_bytes')).toBe(PROCESSES * 8 * 1024 * 1024)
+    expect(await metric(service, 'sluice_front_ends')).toBe(PROCESSES)
+    for (const connection of connections) connection.close()
+  })
+
+  test('show every metric that one process shows', async () => {
+    const folderOfOne = await makeFolder()
+    const one = await start({ SLUICE_PROCESSES: '1' }, { dataDir: folderOfOne })
+    try {
+      service = await start()
+      for (const node of [one, service]) expectAccepted(await post(node, single('ak_plain')), 1)
+      const [alone, merged] = await Promise.all(
+        [one, service].map(async (node) => readPage((await get(node.adminPort, '/metrics')).text)),
+      )
+      expect(alone?.length).toBeGreaterThan(1000)
+      expect(seriesOf(alone).filter((name) => !seriesOf(merged).includes(name))).toEqual([])
+    } finally {
+      await one.kill()
+      await removeFolder(folderOfOne)
+    }
+  })
+})
+
+describe('a front end that is killed under load', () => {
+  test('takes its own connections with it and no others, is replaced, and no counter goes back', async () => {
+    service = await start()
+    const load = startLoad(service.port)
+    const before = new Map<string, number>()
+    const wentBack: string[] = []
+    const look = async (): Promise<void> => {
+      for (const family of readPage((await get(service.adminPort, '/metrics')).text).values()) {
+        if (family.type === 'gauge') continue
+        for (const [series, value] of family.samples) {
+          if (value < (before.get(series) ?? 0)) wentBack.push(`${series}: ${before.get(series)}, then ${value}`)
+          before.set(series, value)
+        }
+      }
+    }
+    await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
+    await look()
+    const [victim = 0, other = 0] = frontEnds(service.pid)
+    process.kill(victim, 'SIGKILL')
+    await eventually('another is there', async () => {
+      await look()
+      return (
+        (await metric(service, 'sluice_front_end_restarts_total')) === 1 &&
+        (await metric(service, 'sluice_front_ends')) === PROCESSES
+      )
+    })
+    const acceptedByThen = load.tally.batchIds.length
+    await eventually('the load goes on', () => load.tally.batchIds.length > acceptedByThen + 10 * CONNECTIONS)
+    await look()
+    const tally = await load.stop()
+    expect(frontEnds(service.pid)[1], 'the other is left alone').toBe(other)
+    expect(frontEnds(service.pid)[0]).not.toBe(victim)
+    expect(tally.otherStatus).toEqual([])
+    expect(Math.max(...tally.dropped), 'each client lost one connection at most').toBeLessThanOrEqual(1)
+    expect(sum(tally.dropped), 'clients of the other lost none').toBeLessThan(CONNECTIONS)
+    expect(wentBack).toEqual([])
+    expect(before.get('sluice_requests_received_total')).toBeGreaterThan(acceptedByThen / PROCESSES / 2)
+    expect(logOf(service).filter(({ msg }) => msg === 'the front end ended, and another is started')).toHaveLength(1)
+    await expectStored(tally.batchIds)
+  })
+})
+
+describe('the end', () => {
+  test('on SIGTERM under load loses no request, and leaves nothing running', async () => {
+    service = await start()
+    const load = startLoad(service.port)
+    await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
+    const pids = frontEnds(service.pid)
+    expect(pids).toHaveLength(PROCESSES)
+    const exit = await service.stop()
+    const tally = await load.stop()
+    expect(exit.code, exit.output).toBe(0)
+    expect([sum(tally.dropped), tally.otherStatus.filter((status) => status !== 503)]).toEqual([0, []])
+    expect(pids.filter(isRunning)).toEqual([])
+    await expectStored(tally.batchIds)
+  })
+
+  test('comes once, though a terminal sends the signal to every process', async () => {
+    service = await start({ SLUICE_DRAIN_DELAY_SECONDS: '3' })
+    const pids = [...frontEnds(service.pid), service.pid]
+    for (const pid of pids) process.kill(pid, 'SIGINT')
+    await eventually('readiness is off', async () => (await get(service.adminPort, '/readyz')).status === 503)
+    expect((await get(service.adminPort, '/livez')).status).toBe(200)
+    expect(await metric(service, 'sluice_draining')).toBe(1)
+    // Longer than what counts as one press of a key; the supervisor alone would take it for a second one.
+    await sleep(600)
+    for (const pid of pids.slice(0, PROCESSES)) process.kill(pid, 'SIGINT')
+    expectAccepted(await post(service, single('ak_plain')), 1)
+    const exit = await service.exited
+    expect(exit.code, exit.output).toBe(0)
+  })
+
+  test('comes at once where a second signal asks for it', async () => {
+    service = await start({ SLUICE_DRAIN_DELAY_SECONDS: '20' })
+    const pids = frontEnds(service.pid)
+    service.signal('SIGTERM')
+    await sleep(700)
+    service.signal('SIGTERM')
+    const exit = await service.exited
+    expect([exit.code, pids.filter(isRunning)]).toEqual([1, []])
+  })
+
+  test('of the supervisor alone lets its front ends drain and end', async () => {
+    service = await start()
+    const load = startLoad(service.port)
+    await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
+    const pids = frontEnds(service.pid)
+    process.kill(service.pid, 'SIGKILL')
+    await eventually('nothing is left running', () => !pids.some(isRunning))
+    const tally = await load.stop()
+    expect([sum(tally.dropped), tally.otherStatus.filter((status) => status !== 503)]).toEqual([0, []])
+    await expectStored(tally.batchIds)
+  })
+
+  test('comes by the deadline though a front end is frozen', async () => {
+    service = await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
+    const pids = frontEnds(service.pid)
+    process.kill(pids[1] ?? 0, 'SIGSTOP')
+    const exit = await service.stop()
+    expect(exit.code).toBe(1)
+    expect(exit.output).toContain('front end 2 was ended by SIGKILL')
+    expect(pids.filter(isRunning)).toEqual([])
+  })
+})
+
+describe('a start is refused', () => {
+  const refused = async (env: Record<string, string>): Promise<string> => {
+    await writeApps(`${folder}/apps.json`, APPS)
+    const { code, output } = await runCommand(
+      ['serve'],
+      settings({ SLUICE_ADMIN_PORT: '0', HOST: '127.0.0.1', ...env }),
+    )
+    expect(code, output).toBe(1)
+    return output
+  }
+
+  test('where another program has the port', async () => {
+    const other = createServer()
+    await new Promise<void>((done) => void other.listen(0, '127.0.0.1', done))
+    const { port } = other.address() as { port: number }
+    expect(await refused({ PORT: String(port) })).toContain(`cannot listen on 127.0.0.1:${port}: the port is taken`)
+    other.close()
+  })
+
+  test('where another service shares the port among its own front ends', async () => {
+    service = await start()
+    const output = await refused({ PORT: String(service.port) })
+    expect(output).toContain(`cannot listen on 127.0.0.1:${service.port}: the port is taken`)
+    expectAccepted(await post(service, single('ak_plain')), 1)
+  })
+
+  test('once and for all, where no front end can start', async () => {
+    const output = await refused({ PORT: '0', SLUICE_APPS_FILE: `${folder}/none.json` })
+    expect(output).toContain('none.json')
+    expect(output).not.toContain('another is started')
+  })
+})

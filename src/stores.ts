@@ -7,10 +7,10 @@ import type { App, AppStore } from './admit/app.ts'
 import { demoAppRecords, openAppsFile, writeAppRecords } from './admit/apps-file.ts'
 import type { Deduplicator } from './admit/deduplicator.ts'
 import type { Limiter } from './admit/limiter.ts'
-import type { MemoryDeduplicator } from './admit/memory-deduplicator.ts'
 import { openRedis, type RedisConnection } from './admit/redis-connection.ts'
+import { createRedisDeduplicator, type RedisDeduplicator } from './admit/redis-deduplicator.ts'
 import { openRedisLimiter } from './admit/redis-limiter.ts'
-import type { Ledger } from './admit/reclaim.ts'
+import type { Ledger, StoredRecord } from './admit/reclaim.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
@@ -24,13 +24,15 @@ import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
 import { type Recovery, recover } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
-import { storedBy } from './queue/stream-ledger.ts'
+import { type StoredCost, storedBy } from './queue/stream-ledger.ts'
 import { StreamPositions } from './queue/stream-recovery.ts'
 import { recoverLimiter } from './recovered.ts'
 
 /** A spoilt journal may hold any number of them. */
 const MAX_CORRUPT_LINES_LOGGED = 10
 const HOUR_MS = 3_600_000
+/** Between sweeps of keys whose 300 s are over. */
+const SWEEP_INTERVAL_MS = 1000
 const NODE_ID_BYTES = 6
 
 export interface Stores {
@@ -155,7 +157,16 @@ async function openRedisStore(
 ): Promise<Counted> {
   const { clock, log, metrics } = context
   const { redis, nodeId, stream, onStop } = parts
-  const deduplicator = createDeduplicator(config.maxKeys)
+  const deduplicator = createRedisDeduplicator({
+    link: redis,
+    nodeId,
+    maxKeys: config.maxKeys,
+    seed: randomBytes(4).readUInt32LE(),
+    onFault: (error) => log.error({ err: error }, 'a call to Redis about a key was a mistake'),
+  })
+  const sweeper = setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
+  sweeper.unref()
+  onStop(() => clearInterval(sweeper))
   const limiter = openRedisLimiter({
     link: redis,
     nodeId,
@@ -216,13 +227,17 @@ async function openJournalQueue(config: Config, context: StoresContext, recovery
   return journal
 }
 
+function markedCost({ appId, cost, receivedAtMs, sequence }: StoredCost): StoredRecord {
+  return { appId, cost, receivedAtMs, mark: sequence }
+}
+
 /** What the stream tells of a node that died: a mark is a sequence. */
 function ledgerOf(stream: JetStreamQueue): Ledger {
   return {
     mark: () => stream.lastAckedSequence,
     storedBy: async (nodeId, afterSequence) => {
       const costs = await storedBy(stream.connection, { nodeId, afterSequence })
-      return costs === 'away' ? 'away' : costs.map(({ sequence, ...cost }) => ({ ...cost, mark: sequence }))
+      return costs === 'away' ? 'away' : costs.map(markedCost)
     },
   }
 }
@@ -231,7 +246,7 @@ function ledgerOf(stream: JetStreamQueue): Ledger {
 function recoverKeys(
   config: Config,
   { clock, log }: StoresContext,
-  deduplicator: MemoryDeduplicator,
+  deduplicator: RedisDeduplicator,
 ): Promise<Recovery> {
   return recover({
     dataDirectory: config.dataDirectory,

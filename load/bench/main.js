@@ -6,14 +6,15 @@ import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { pinned, stopAll } from './processes.js'
+import { ensurePrograms } from './programs.js'
+import { queues } from './queues.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
-import { ensureWrk } from './wrk.js'
 
-const SECTIONS = { throughput, decode, latency, memory }
+const SECTIONS = { throughput, queues, decode, latency, memory }
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
-  --quick           shorter runs and fewer of them: about a minute instead of five
+  --quick           shorter runs and fewer of them: about a minute instead of eight
   --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
   --json FILE       writes every number to a file
   --markdown        tables as Markdown
@@ -40,7 +41,7 @@ async function main() {
   const seconds = Number(process.env.SECONDS ?? (values.quick ? 8 : 20))
   if (!(seconds >= 2)) throw new Error('SECONDS must be a number of at least 2')
   if (!existsSync(SERVICE_ENTRY)) throw new Error('the service is not built: npm run build')
-  ensureWrk()
+  ensurePrograms(['wrk'])
 
   const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`
   console.log(`${machine}\n`)

@@ -102,7 +102,17 @@ export async function waitUntilUp(started, url, isUp) {
 
 /** CPU seconds of a process, all its threads, user and system. @param {number} pid */
 export function cpuSeconds(pid) {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  return readCpuSeconds(`/proc/${pid}/stat`)
+}
+
+/** The same of its first thread alone, which is the front end's. @param {number} pid */
+export function mainThreadCpuSeconds(pid) {
+  return readCpuSeconds(`/proc/${pid}/task/${pid}/stat`)
+}
+
+/** @param {string} path */
+function readCpuSeconds(path) {
+  const stat = readFileSync(path, 'utf8')
   // The second field is the name, in brackets, and may hold spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND

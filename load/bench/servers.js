@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort, SERVER_CORE, start, stop, waitUntilUp } from './processes.js'
 
-export const APP_KEY = 'ak_bench_0123456789'
+/** Apps that the service knows. */
+export const APPS = 64
 /** Never reached: the benchmark asks what a request costs, not what a plan allows. */
 const ENDLESS = 1_000_000_000_000
 const JOURNAL_MAX_MB = 60_000
@@ -38,28 +39,38 @@ export async function removeFolders() {
   await Promise.all([...folders].map(removeFolder))
 }
 
-/** Starts the service with an empty journal. @param {string[]} [nodeArgs] @returns {Promise<Server>} */
-export async function startService(nodeArgs = []) {
+/** @param {number} app counts from 0 */
+export function appKeyOf(app) {
+  return `ak_bench_${String(app).padStart(10, '0')}`
+}
+
+/**
+ * Starts the service with an empty journal, or on the Redis and NATS that `env` names.
+ * @param {{ nodeArgs?: string[], env?: Record<string, string> }} [options] @returns {Promise<Server>}
+ */
+export async function startService({ nodeArgs = [], env = {} } = {}) {
   const folder = await temporaryFolder()
   const [port, adminPort] = [await freePort(), await freePort()]
   const appsFile = join(folder, 'apps.json')
-  const app = {
-    app_key: APP_KEY,
-    app_id: 'bench',
+  const apps = Array.from({ length: APPS }, (_, app) => ({
+    app_key: appKeyOf(app),
+    app_id: `bench-${app}`,
     plan: '5m',
     subscription: 'active',
     events_per_minute: ENDLESS,
     events_per_month: ENDLESS,
-  }
-  await writeFile(appsFile, JSON.stringify({ apps: [app] }))
+  }))
+  await writeFile(appsFile, JSON.stringify({ apps }))
   await mkdir(join(folder, 'data'))
   const started = start(SERVER_CORE, [process.execPath, ...NODE_FLAGS, ...nodeArgs, SERVICE_ENTRY, 'serve'], {
     PORT: String(port),
     HOST: '127.0.0.1',
     SLUICE_ADMIN_PORT: String(adminPort),
+    SLUICE_ADMIN_HOST: '127.0.0.1',
     SLUICE_DATA_DIR: join(folder, 'data'),
     SLUICE_APPS_FILE: appsFile,
     SLUICE_JOURNAL_MAX_MB: String(JOURNAL_MAX_MB),
+    ...env,
   })
   await waitUntilUp(started, `http://127.0.0.1:${adminPort}/readyz`, (status) => status === 200)
   const end = async () => {

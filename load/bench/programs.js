@@ -1,0 +1,121 @@
+// @ts-check
+// The programs that the benchmark does not bring along: wrk, and the Redis and NATS servers that it starts for itself.
+
+import { execFileSync } from 'node:child_process'
+import { mkdir } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuSeconds, freePort, LOAD_CORE, start, stop } from './processes.js'
+import { removeFolder, temporaryFolder } from './servers.js'
+
+const START_TIMEOUT_MS = 10_000
+const REDIS_REPLY_TIMEOUT_MS = 5000
+
+/** @typedef {{ url: string, cpuSeconds: () => number, stop: () => Promise<void> }} Backend */
+/** @typedef {{ calls: number, commands: number }} RedisCounts */
+
+/** Finds the programs, or installs them where that is one command away. @param {string[]} names */
+export function ensurePrograms(names) {
+  const missing = names.filter((name) => !isPresent(name))
+  if (missing.length === 0) return
+  const command = `apt-get install -y --no-install-recommends ${missing.join(' ')}`
+  if (process.getuid?.() === 0 && isPresent('apt-get')) {
+    console.error(command)
+    try {
+      execFileSync('sh', ['-c', `apt-get update && ${command}`], { stdio: 'ignore' })
+      return
+    } catch {
+      // What to install is said below.
+    }
+  }
+  throw new Error(`not installed: ${missing.join(', ')}; on Debian and Ubuntu: ${command}`)
+}
+
+/** @param {string} program */
+function isPresent(program) {
+  try {
+    execFileSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Keeps an append-only file, synced every second. @returns {Promise<Backend & { counts: () => Promise<RedisCounts> }>} */
+export async function startRedis() {
+  const { port, ...redis } = await startBackend((place, folder) => {
+    const listening = ['--bind', '127.0.0.1', '--port', String(place), '--dir', folder, '--logfile', '']
+    return ['redis-server', ...listening, '--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec']
+  })
+  return { ...redis, url: `redis://127.0.0.1:${port}`, counts: () => redisCounts(port) }
+}
+
+/** JetStream with its defaults, in a folder of its own. @returns {Promise<Backend>} */
+export async function startNats() {
+  const { port, ...nats } = await startBackend((place, folder) => {
+    const listening = ['--addr', '127.0.0.1', '--port', String(place)]
+    return ['nats-server', ...listening, '--jetstream', '--store_dir', folder]
+  })
+  return { ...nats, url: `nats://127.0.0.1:${port}` }
+}
+
+/** @param {(port: number, folder: string) => string[]} command */
+async function startBackend(command) {
+  const folder = await temporaryFolder()
+  const port = await freePort()
+  const data = join(folder, 'data')
+  await mkdir(data)
+  const started = start(LOAD_CORE, command(port, data))
+  const end = async () => {
+    await stop(started)
+    await removeFolder(folder)
+  }
+  const deadlineMs = Date.now() + START_TIMEOUT_MS
+  while (!(await accepts(port))) {
+    if (Date.now() > deadlineMs) throw new Error(`${command(port, data)[0]} did not start:\n${started.output()}`)
+    await sleep(50)
+  }
+  return { port, cpuSeconds: () => cpuSeconds(started.pid), stop: end }
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function accepts(port) {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+/**
+ * What Redis has done so far. `calls`: scripts that it was asked to run; `commands`: all of its work, scripts and the
+ * commands in them. Asking counts as one command.
+ * @param {number} port @returns {Promise<RedisCounts>}
+ */
+async function redisCounts(port) {
+  const text = await askRedis(port, 'INFO everything')
+  const calls = ['evalsha', 'eval'].map((name) =>
+    Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, 'm').exec(text)?.[1] ?? 0),
+  )
+  const commands = Number(/^total_commands_processed:(\d+)/m.exec(text)?.[1])
+  return { calls: calls[0] + calls[1], commands }
+}
+
+/** Sends one command and gives its text. @param {number} port @param {string} command @returns {Promise<string>} */
+function askRedis(port, command) {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(`${command}\r\n`))
+    socket.setTimeout(REDIS_REPLY_TIMEOUT_MS, () => socket.destroy(new Error(`Redis did not answer ${command}`)))
+    socket.once('error', reject)
+    let reply = Buffer.alloc(0)
+    socket.on('data', (chunk) => {
+      reply = Buffer.concat([reply, chunk])
+      // `$<bytes>`, a line's end, the text, a line's end.
+      const head = /^\$(\d+)\r\n/.exec(reply.toString('latin1', 0, 32))
+      if (head === null || reply.length < head[0].length + Number(head[1])) return
+      socket.destroy()
+      resolve(reply.toString('utf8', head[0].length))
+    })
+  })
+}

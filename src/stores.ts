@@ -183,8 +183,16 @@ async function openRedisStore(
     limiter,
     deduplicator,
     queue,
-    gauges: { keysRemembered: () => deduplicator.size, degraded: () => ({ limits: limiter.isDegraded }) },
+    gauges: {
+      keysRemembered: () => deduplicator.size,
+      degraded: () => ({ limits: limiter.isDegraded, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
+    },
   }
+}
+
+/** Records that live in Redis are answered from what is cached while it is away. */
+function appsDegraded({ appsFile }: Config, redis: RedisConnection): { apps?: boolean } {
+  return appsFile === null ? { apps: !redis.isUp } : {}
 }
 
 function connectStream(

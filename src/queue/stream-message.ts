@@ -1,8 +1,8 @@
-// One stored message by its sequence, without a consumer: from any replica where the stream allows it, otherwise, and
-// where a replica knows of none, from the leader.
+// One stored message by its sequence, without a consumer: from any replica, where the stream allows that, or from its
+// leader, who alone knows for sure that there is none.
 
 import { JetStreamApiCodes } from '@nats-io/jetstream'
-import { headers, type Msg, MsgHdrsImpl, type NatsConnection, RequestError } from '@nats-io/transport-node'
+import { headers, MsgHdrsImpl, type NatsConnection } from '@nats-io/transport-node'
 import { NODE_HEADER, STREAM_NAME } from './stream.ts'
 
 const DIRECT_GET = `$JS.API.DIRECT.GET.${STREAM_NAME}`
@@ -28,19 +28,16 @@ export interface MessageQuery {
   readonly subject?: string
 }
 
-/** null: this replica has none, which the leader may. 'closed': the stream does not give messages out this way. */
+/**
+ * null: this replica has none, which the leader may. A stream that does not allow this lets the request run out of time:
+ * the server takes it as one for JetStream, and no one there answers.
+ */
 export async function getFromReplica(
   connection: NatsConnection,
   query: MessageQuery,
   timeoutMs: number,
-): Promise<StoredMessage | 'closed' | null> {
-  let answer: Msg
-  try {
-    answer = await connection.request(DIRECT_GET, requestText(query), { timeout: timeoutMs })
-  } catch (error) {
-    if (error instanceof RequestError && error.isNoResponders()) return 'closed'
-    throw error
-  }
+): Promise<StoredMessage | null> {
+  const answer = await connection.request(DIRECT_GET, requestText(query), { timeout: timeoutMs })
   const head = answer.headers
   if (head === undefined) throw new Error('a stored message came without its headers')
   if (head.code === NOT_FOUND) return null

@@ -2,7 +2,7 @@
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { parseRecordHead } from './record-head.ts'
-import { getFromLeader, getFromReplica, type StoredMessage } from './stream-message.ts'
+import { getFromLeader } from './stream-message.ts'
 
 /** Duplicates come singly; of a storm of them those above this are answered without looking. */
 const MAX_LOOKUPS = 64
@@ -22,7 +22,8 @@ export function createOriginalLookup(): OriginalLookup {
     if (connection === null || lookups >= MAX_LOOKUPS) return undefined
     lookups += 1
     try {
-      const message = await getMessage(connection, sequence, timeoutMs)
+      // The leader, which has just told of it: a replica may lag.
+      const message = await getFromLeader(connection, { sequence }, timeoutMs)
       return message === null ? undefined : eventsOf(message.data, batchId)
     } catch {
       return undefined
@@ -30,18 +31,6 @@ export function createOriginalLookup(): OriginalLookup {
       lookups -= 1
     }
   }
-}
-
-async function getMessage(
-  connection: NatsConnection,
-  sequence: number,
-  timeoutMs: number,
-): Promise<StoredMessage | null> {
-  const startedAtMs = performance.now()
-  const message = await getFromReplica(connection, { sequence }, timeoutMs)
-  if (message !== null && message !== 'closed') return message
-  const leftMs = timeoutMs - (performance.now() - startedAtMs)
-  return leftMs < 1 ? null : await getFromLeader(connection, { sequence }, leftMs)
 }
 
 /** Events of the record that has this id, in a message of records. */

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { connectNats, describeFault } from './nats-connection.ts'
 import { ALL_SUBJECTS, describeStream } from './stream.ts'
 import type { StoredMessage } from './stream-message.ts'
-import { readRange } from './stream-range.ts'
+import { readRange, type StreamRange } from './stream-range.ts'
 
 const RECONNECT_MS = 250
 /** A look at the stream's end where no message rings for it: one that a mirror brought, or a bell that was lost. */
@@ -14,6 +14,7 @@ const POLL_MS = 1000
 /** A message rings before it is stored: so soon the next look, and so many of them. */
 const RUNG_POLL_MS = 20
 const MAX_RUNG_POLLS = 25
+const NO_STREAM = { allowsDirect: false, createdAt: null, firstSequence: 1, lastSequence: 0 }
 
 export interface ReadStreamOptions {
   readonly url: string
@@ -73,8 +74,8 @@ class Cursor {
     const bell = follow ? new Bell(connection, subject ?? ALL_SUBJECTS, signal) : null
     try {
       while (!signal.aborted) {
-        const { from, until } = await this.#look(connection)
-        const range = { from, until, ...(subject === undefined ? {} : { subject }) }
+        const range = await this.#look(connection)
+        const { from, until } = range
         for await (const message of readRange(connection, range)) {
           // Before the caller has it: whatever happens next, it is not read twice.
           this.#next = message.sequence + 1
@@ -91,16 +92,22 @@ class Cursor {
   }
 
   /** What is to be read next; throws where NATS does not tell. */
-  async #look(connection: NatsConnection): Promise<{ from: number; until: number }> {
+  async #look(connection: NatsConnection): Promise<StreamRange> {
+    const { from, subject } = this.#options
     const report = await describeStream(connection)
     if (report.kind === 'unreadable') throw new Error(report.reason)
-    const facts = report.kind === 'present' ? report.facts : { createdAt: null, firstSequence: 1, lastSequence: 0 }
-    const { createdAt, firstSequence, lastSequence } = facts
+    const facts = report.kind === 'present' ? report.facts : NO_STREAM
+    const { allowsDirect, createdAt, firstSequence, lastSequence } = facts
     const isAnew = this.#createdAt !== null && createdAt !== null && createdAt !== this.#createdAt
     this.#createdAt = createdAt ?? this.#createdAt
     if (isAnew) this.#next = firstSequence
-    this.#next ??= this.#options.from === 'end' ? lastSequence + 1 : firstSequence
-    return { from: Math.max(1, firstSequence, this.#next), until: lastSequence }
+    this.#next ??= from === 'end' ? lastSequence + 1 : firstSequence
+    return {
+      from: Math.max(1, firstSequence, this.#next),
+      until: lastSequence,
+      allowsDirect,
+      ...(subject === undefined ? {} : { subject }),
+    }
   }
 }
 

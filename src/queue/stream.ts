@@ -47,6 +47,8 @@ export interface StreamFacts {
   readonly firstSequence: number
   readonly lastSequence: number
   readonly replicas: number
+  /** Any replica may be asked for a message; otherwise only the leader answers. */
+  readonly allowsDirect: boolean
   /** ISO 8601: one that was deleted and made again has another. */
   readonly createdAt: string
   /** Each one a clause: `duplicate_window is 120 s, sluice wants 300 s`. */
@@ -80,7 +82,7 @@ export async function describeStream(connection: NatsConnection): Promise<Stream
     return { kind: 'present', facts: factsOf(info), created: false }
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
-    return { kind: 'unreadable', reason: describeFault(error) }
+    return { kind: 'unreadable', reason: reasonOf(error) }
   }
 }
 
@@ -96,7 +98,7 @@ export async function ensureStream(connection: NatsConnection): Promise<StreamRe
     // Another node may have made it in the same moment, which JetStream tells in several ways.
     const again = await describeStream(connection)
     if (again.kind === 'present') return again
-    return { kind: 'unreadable', reason: `it cannot be created: ${describeFault(error)}` }
+    return { kind: 'unreadable', reason: `it cannot be created: ${reasonOf(error)}` }
   }
 }
 
@@ -133,6 +135,7 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
     replicas: config.num_replicas,
+    allowsDirect: config.allow_direct,
     createdAt: created,
     differences: differencesOf(config),
   }
@@ -144,6 +147,13 @@ function secondsText(nanoseconds: number): string {
 
 function limitText(limit: number): string {
   return limit > 0 ? String(limit) : 'none'
+}
+
+function reasonOf(error: unknown): string {
+  // Also where its servers have no leader yet.
+  return error instanceof Error && error.name === 'JetStreamNotEnabled'
+    ? 'JetStream is not enabled'
+    : describeFault(error)
 }
 
 function codeOf(error: unknown): number | null {

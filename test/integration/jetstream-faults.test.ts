@@ -1,0 +1,237 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { makeRecord } from '../support/journal.ts'
+import {
+  countBatches,
+  openQueue,
+  openReadyQueue,
+  type OpenQueue,
+  publishTo,
+  readStreamPlainly,
+  settlementsOf,
+  streamConfig,
+} from '../support/jetstream.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+import { startProxy } from '../support/proxy.ts'
+import { freePort, startProgram } from '../support/programs.ts'
+import { eventually } from '../support/service.ts'
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Publishes one record after another until one is durable; how long that took. */
+async function untilDurable({ queue }: OpenQueue, appId = 'demo'): Promise<number> {
+  const startedAtMs = performance.now()
+  for (;;) {
+    const { settlement } = await publishTo(queue, makeRecord({ keyed: true, appId }))
+    if (settlement === 'durable') return performance.now() - startedAtMs
+    if (performance.now() - startedAtMs > 20_000) throw new Error(`not durable in 20 s: ${queue.state}`)
+  }
+}
+
+const many = (count: number, keyed = true) =>
+  Array.from({ length: count }, (_, index) => makeRecord({ keyed, appId: `app-${index % 9}` }))
+
+describe('the JetStream queue in an outage', () => {
+  let nats: NatsServer
+  beforeAll(async () => {
+    nats = await startNats()
+  })
+  afterEach(async () => {
+    nats.resume()
+    await nats.restart()
+  })
+  afterAll(() => nats.stop())
+
+  it('answers after 2 s while NATS is frozen: what was sent is unknown, what was not is not stored', async () => {
+    const opened = await openReadyQueue(nats.url)
+    const { queue, notices } = opened
+    nats.freeze()
+    const first = await Promise.all(many(100).map((record) => publishTo(queue, record)))
+    expect(first.slice(0, 64).map(({ settlement }) => settlement)).toEqual(first.slice(0, 64).map(() => 'unknown'))
+    expect(first.slice(64).map(({ settlement }) => settlement)).toEqual(first.slice(64).map(() => 'unavailable'))
+    for (const { afterMs } of first) expect(afterMs).toBeGreaterThanOrEqual(1990)
+    expect(queue.isUp).toBe(false)
+    expect(queue.state).toBe('not acknowledging')
+    const silent = many(10)
+    expect(new Set(await settlementsOf(silent.map((record) => publishTo(queue, record))))).toEqual(
+      new Set(['unavailable']),
+    )
+    await eventually('the frozen server is given up', () => queue.state === 'disconnected: no answer', 20_000)
+    nats.resume()
+    expect(await untilDurable(opened)).toBeLessThan(2000)
+    await eventually('the queue is up', () => queue.isUp)
+    const counts = countBatches(await readStreamPlainly(nats.url))
+    for (const { batchId } of silent) expect(counts.get(batchId)).toBe(undefined)
+    expect(notices.filter((notice) => notice === 'NATS: not acknowledging')).toHaveLength(1)
+    expect(notices.filter((notice) => notice === 'NATS: disconnected: no answer')).toHaveLength(1)
+    expect(notices.at(-1)).toBe('NATS: connected')
+    await queue.stop()
+  })
+
+  it('goes on with what waits when NATS was frozen for less than the time of a record', async () => {
+    const { queue } = await openReadyQueue(nats.url)
+    nats.freeze()
+    const outcomes = many(200).map((record) => publishTo(queue, record))
+    await pause(800)
+    nats.resume()
+    expect(new Set(await settlementsOf(outcomes))).toEqual(new Set(['durable']))
+    expect(queue.lateAcks).toBe(0)
+    await queue.stop()
+  })
+
+  it('takes a late acknowledgement as a sign of life, and nothing else', async () => {
+    const { queue } = await openReadyQueue(nats.url, { ackTimeoutMs: 300 })
+    nats.freeze()
+    const record = makeRecord({ keyed: true })
+    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'unknown' })
+    expect(queue.isUp).toBe(false)
+    nats.resume()
+    await eventually('the queue is up', () => queue.isUp)
+    await eventually('the late acknowledgement came', () => queue.lateAcks === 1)
+    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'duplicate', storedEvents: 1 })
+    await queue.stop()
+  })
+
+  it('answers 2 s after NATS was killed, and is back within 2 s of its return', async () => {
+    const opened = await openReadyQueue(nats.url)
+    const { queue, notices } = opened
+    await nats.kill()
+    await eventually('the queue is down', () => !queue.isUp)
+    const records = [...many(50), ...many(50, false)]
+    const outcomes = await Promise.all(records.map((record) => publishTo(queue, record)))
+    for (const { settlement, afterMs } of outcomes) {
+      expect(settlement).toBe('unavailable')
+      expect(afterMs).toBeGreaterThanOrEqual(1990)
+    }
+    expect(queue.state).toBe('disconnected: connection refused')
+    await nats.restart()
+    expect(await untilDurable(opened)).toBeLessThan(2000)
+    const counts = countBatches(await readStreamPlainly(nats.url))
+    for (const { batchId } of records) expect(counts.get(batchId)).toBe(undefined)
+    expect(notices.length).toBeLessThan(6)
+    await queue.stop()
+  })
+
+  it('sends what waited through a short outage', async () => {
+    const { queue } = await openReadyQueue(nats.url)
+    await nats.kill()
+    await eventually('the queue is down', () => !queue.isUp)
+    const records = [...many(50), ...many(50, false)]
+    const outcomes = records.map((record) => publishTo(queue, record))
+    await nats.restart()
+    expect(new Set(await settlementsOf(outcomes))).toEqual(new Set(['durable']))
+    const counts = countBatches(await readStreamPlainly(nats.url))
+    for (const { batchId } of records) expect(counts.get(batchId)).toBe(1)
+    await queue.stop()
+  })
+
+  it('makes the stream again where NATS comes back with nothing', async () => {
+    const opened = await openReadyQueue(nats.url)
+    const before = await streamConfig(nats.url)
+    await untilDurable(opened)
+    await nats.kill()
+    await nats.restart({ empty: true })
+    expect(await untilDurable(opened)).toBeLessThan(2000)
+    expect(await streamConfig(nats.url)).toEqual(before)
+    await opened.queue.stop()
+  })
+
+  it('is in doubt of what was in flight when the connection broke, and of nothing else', async () => {
+    const proxy = await startProxy(nats.port)
+    const { queue } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
+    proxy.hold()
+    const records = many(150)
+    const outcomes = records.map((record) => publishTo(queue, record))
+    await pause(100)
+    proxy.cut()
+    const settlements = await settlementsOf(outcomes)
+    expect(settlements.slice(0, 64)).toEqual(Array.from({ length: 64 }, () => 'unknown'))
+    expect(settlements.slice(64)).toEqual(Array.from({ length: 86 }, () => 'unavailable'))
+    await proxy.stop()
+    await queue.stop()
+    const counts = countBatches(await readStreamPlainly(nats.url))
+    for (const { batchId } of records.slice(64)) expect(counts.get(batchId)).toBe(undefined)
+  })
+
+  it('works over a slow connection', async () => {
+    const proxy = await startProxy(nats.port)
+    proxy.delay(300)
+    const { queue } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
+    expect(new Set(await settlementsOf(many(120).map((record) => publishTo(queue, record))))).toEqual(
+      new Set(['durable']),
+    )
+    proxy.heal()
+    await queue.stop()
+    await proxy.stop()
+  })
+
+  it('does not take its own stalled event loop for an outage', async () => {
+    const { queue } = await openReadyQueue(nats.url, { ackTimeoutMs: 200 })
+    const outcomes = many(30).map((record) => publishTo(queue, record))
+    setImmediate(() =>
+      setImmediate(() => {
+        const untilMs = performance.now() + 600
+        while (performance.now() < untilMs);
+      }),
+    )
+    expect(new Set(await settlementsOf(outcomes))).toEqual(new Set(['durable']))
+    await queue.stop()
+  })
+})
+
+describe('the JetStream queue at its start', () => {
+  it('waits for a NATS that is away, and says so once', async () => {
+    const port = await freePort()
+    const { queue, notices } = openQueue(`nats://127.0.0.1:${port}`, { ackTimeoutMs: 400 })
+    expect(queue.isUp).toBe(false)
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
+    expect(queue.state).toBe('disconnected: connection refused')
+    expect(queue.hasBeenUp).toBe(false)
+    expect(notices).toEqual(['NATS: disconnected: connection refused'])
+    await queue.stop()
+  })
+
+  it('stops while it waits', async () => {
+    const { queue } = openQueue(`nats://127.0.0.1:${await freePort()}`)
+    const outcome = publishTo(queue, makeRecord())
+    await queue.stop()
+    expect(await outcome).toMatchObject({ settlement: 'unavailable' })
+  })
+
+  it('finds the one of several servers that is there', async () => {
+    const nats = await startNats()
+    const urls = [await freePort(), nats.port, await freePort()].map((port) => `127.0.0.1:${port}`)
+    const { queue } = await openReadyQueue(`nats://${urls.join(',')}`)
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    await queue.stop()
+    await nats.stop()
+  })
+
+  it('gives the name and the password of the URL, and shows neither where they are wrong', async () => {
+    const nats = await startNats(['--user', 'sluice', '--pass', 'p@ss/word'])
+    const good = await openReadyQueue(`nats://sluice:p%40ss%2Fword@127.0.0.1:${nats.port}`)
+    expect(await publishTo(good.queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    await good.queue.stop()
+    const bad = openQueue(`nats://sluice:s3cret@127.0.0.1:${nats.port}`, { ackTimeoutMs: 600 })
+    expect(await publishTo(bad.queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
+    expect(bad.queue.state).toMatch(/^disconnected: .*authorization/i)
+    expect(bad.notices).toHaveLength(1)
+    expect(bad.notices.join()).not.toContain('s3cret')
+    await bad.queue.stop()
+    await nats.stop()
+  })
+
+  it('tells a server without JetStream', async () => {
+    const plain = await startProgram({
+      name: 'nats-plain',
+      command: ({ port }) => ['nats-server', '--addr', '127.0.0.1', '--port', String(port)],
+    })
+    const { queue, notices } = openQueue(`nats://127.0.0.1:${plain.port}`, { ackTimeoutMs: 400 })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
+    expect(queue.state).toBe('no stream: JetStream is not enabled')
+    expect(queue.isUp).toBe(false)
+    expect(notices).toContain('NATS: no stream: JetStream is not enabled')
+    expect(notices.length).toBeLessThan(3)
+    await queue.stop()
+    await plain.stop()
+  })
+})

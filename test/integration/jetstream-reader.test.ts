@@ -1,0 +1,231 @@
+import { jetstreamManager } from '@nats-io/jetstream'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { QueueRecord } from '../../src/queue/queue.ts'
+import { partitionOf, subjectOf } from '../../src/queue/stream.ts'
+import { storedBy } from '../../src/queue/stream-ledger.ts'
+import type { StoredMessage } from '../../src/queue/stream-message.ts'
+import { type ReadStreamOptions, readStream } from '../../src/queue/stream-reader.ts'
+import { addStream, openReadyQueue, publishTo, withConnection } from '../support/jetstream.ts'
+import { makeRecord } from '../support/journal.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+import { freePort } from '../support/programs.ts'
+import { eventually } from '../support/service.ts'
+
+const DAY_MS = 86_400_000
+const NODE = '0123456789ab'
+
+let nats: NatsServer
+beforeAll(async () => {
+  nats = await startNats()
+})
+beforeEach(() => nats.restart({ empty: true }))
+afterEach(() => nats.resume())
+afterAll(() => nats.stop())
+
+/** One message each. */
+async function store(records: readonly QueueRecord[], nodeId = NODE): Promise<void> {
+  const { queue } = await openReadyQueue(nats.url, { nodeId })
+  for (const record of records) expect(await publishTo(queue, record)).toMatchObject({ settlement: 'durable' })
+  await queue.stop()
+}
+
+const keyed = (count: number, appId = 'demo'): QueueRecord[] =>
+  Array.from({ length: count }, () => makeRecord({ keyed: true, appId }))
+
+const textOf = ({ line }: QueueRecord): string => Buffer.from(line).toString()
+
+function reading(changes: Partial<ReadStreamOptions> = {}) {
+  const aborter = new AbortController()
+  const read: StoredMessage[] = []
+  const notices: string[] = []
+  const ended = (async () => {
+    const options = { url: nats.url, from: 'start', follow: false, signal: aborter.signal, ...changes } as const
+    for await (const message of readStream({ ...options, onNotice: (notice) => void notices.push(notice) })) {
+      read.push(message)
+    }
+  })()
+  const stop = async (): Promise<void> => {
+    aborter.abort()
+    await ended
+  }
+  return { read, notices, ended, stop, texts: () => read.map(({ data }) => data.toString()) }
+}
+
+async function deleteMessages(sequences: readonly number[]): Promise<void> {
+  await withConnection(nats.url, async (connection) => {
+    const manager = await jetstreamManager(connection)
+    for (const sequence of sequences) await manager.streams.deleteMessage('SLUICE_EVENTS', sequence)
+  })
+}
+
+describe('reading the stream', () => {
+  it('yields every message from the start, in order, with where it stands and who sent it', async () => {
+    const records = keyed(150)
+    await store(records)
+    const { read, ended, texts } = reading()
+    await ended
+    expect(texts()).toEqual(records.map(textOf))
+    expect(read.map(({ sequence }) => sequence)).toEqual(records.map((_, index) => index + 1))
+    for (const { node, storedAtMs, subject } of read) {
+      expect(node).toBe(NODE)
+      expect(Math.abs(Date.now() - storedAtMs)).toBeLessThan(60_000)
+      expect(subject).toBe(subjectOf(partitionOf('demo', 16)))
+    }
+  })
+
+  it('begins at a sequence, and leaves no consumer', async () => {
+    const records = keyed(50)
+    await store(records)
+    const { ended, texts } = reading({ from: 41 })
+    await ended
+    expect(texts()).toEqual(records.slice(40).map(textOf))
+    await withConnection(nats.url, async (connection) => {
+      const manager = await jetstreamManager(connection)
+      expect((await manager.streams.info('SLUICE_EVENTS')).state.consumer_count).toBe(0)
+    })
+  })
+
+  it('yields only the messages of one subject', async () => {
+    const [one, two] = [keyed(30, 'one'), keyed(30, 'two')]
+    expect(partitionOf('one', 16)).not.toBe(partitionOf('two', 16))
+    await store(one.flatMap((record, index) => [record, two[index]]))
+    const { ended, texts } = reading({ subject: subjectOf(partitionOf('two', 16)) })
+    await ended
+    expect(texts()).toEqual(two.map(textOf))
+  })
+
+  it.each([true, false])('passes over what was deleted (allow_direct: %s)', async (allow_direct) => {
+    await addStream(nats.url, { allow_direct, duplicate_window: 300e9 })
+    const records = keyed(120)
+    await store(records)
+    const deleted = [1, 2, 5, 6, 7, ...Array.from({ length: 60 }, (_, index) => 30 + index), 119, 120]
+    await deleteMessages(deleted)
+    const left = records.filter((_, index) => !deleted.includes(index + 1))
+    for (const subject of [undefined, subjectOf(partitionOf('demo', 16))]) {
+      const { ended, texts } = reading(subject === undefined ? {} : { subject })
+      await ended
+      expect(texts()).toEqual(left.map(textOf))
+    }
+  })
+
+  it('ends at once on an empty stream, and on none', async () => {
+    const { ended, texts } = reading()
+    await ended
+    await addStream(nats.url)
+    const again = reading()
+    await again.ended
+    expect([...texts(), ...again.texts()]).toEqual([])
+  })
+
+  it('follows from the end: what was there is not read, and what comes is, within a second', async () => {
+    await store(keyed(5))
+    const { read, texts, stop } = reading({ from: 'end', follow: true })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const records = keyed(40)
+    await store(records)
+    await eventually('all is read', () => read.length >= records.length)
+    await stop()
+    expect(texts()).toEqual(records.map(textOf))
+  })
+
+  it('waits for a stream that does not exist yet', async () => {
+    const { read, texts, stop } = reading({ from: 'end', follow: true })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const records = keyed(3)
+    await store(records)
+    await eventually('all is read', () => read.length >= records.length)
+    await stop()
+    expect(texts()).toEqual(records.map(textOf))
+  })
+
+  it('goes on over a restart of NATS, with nothing lost and nothing twice', async () => {
+    const before = keyed(40)
+    await store(before)
+    const { read, texts, notices, stop } = reading({ follow: true })
+    await eventually('the first are read', () => read.length === before.length)
+    await nats.kill()
+    await eventually('the outage is told', () => notices.length > 0)
+    await nats.restart()
+    const after = keyed(40)
+    await store(after)
+    await eventually('the others are read', () => read.length >= 80)
+    await stop()
+    expect(texts()).toEqual([...before, ...after].map(textOf))
+    expect(notices[1]).toBe('reading goes on')
+    expect(notices).toHaveLength(2)
+  })
+
+  it('goes on with a stream that was made anew', async () => {
+    await store(keyed(20))
+    const { read, texts, stop } = reading({ from: 'end', follow: true })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await withConnection(nats.url, async (connection) => {
+      const manager = await jetstreamManager(connection)
+      await manager.streams.delete('SLUICE_EVENTS')
+    })
+    const records = keyed(4)
+    await store(records)
+    await eventually('they are read', () => read.length >= records.length)
+    await stop()
+    expect(texts()).toEqual(records.map(textOf))
+  })
+
+  it('says in one sentence that NATS cannot be reached', async () => {
+    const port = await freePort()
+    const { ended } = reading({ url: `nats://someone:s3cret@127.0.0.1:${port}` })
+    await expect(ended).rejects.toThrow(`NATS cannot be reached (127.0.0.1:${port}: connection refused)`)
+  })
+})
+
+describe('what a process had stored', () => {
+  it('is told message by message, after a sequence, and without what others stored', async () => {
+    const atMs = 1_800_000_000_000
+    const mine = [
+      makeRecord({ appId: 'one', events: 5, receivedAtMs: atMs }),
+      makeRecord({ appId: 'one', events: 2, receivedAtMs: atMs, keyed: true }),
+      makeRecord({ appId: 'one', events: 3, receivedAtMs: atMs + 10_000 }),
+      makeRecord({ appId: 'two', events: 0, receivedAtMs: atMs }),
+      makeRecord({ appId: 'one', events: 7, receivedAtMs: atMs + DAY_MS }),
+    ]
+    await store(mine.slice(0, 1))
+    await store([makeRecord({ appId: 'one', events: 90, receivedAtMs: atMs })], 'ba9876543210')
+    await store(mine.slice(1), '00000000aaaa')
+    await withConnection(nats.url, async (connection) => {
+      expect(await storedBy(connection, { nodeId: NODE, afterSequence: 0 })).toEqual([
+        { appId: 'one', cost: 5, receivedAtMs: atMs, sequence: 1 },
+      ])
+      const rest = [
+        { appId: 'one', cost: 2, receivedAtMs: atMs, sequence: 3 },
+        { appId: 'one', cost: 3, receivedAtMs: atMs + 10_000, sequence: 4 },
+        { appId: 'two', cost: 1, receivedAtMs: atMs, sequence: 5 },
+        { appId: 'one', cost: 7, receivedAtMs: atMs + DAY_MS, sequence: 6 },
+      ]
+      const nodeId = '00000000aaaa'
+      expect(await storedBy(connection, { nodeId, afterSequence: 2 })).toEqual(rest)
+      expect(await storedBy(connection, { nodeId, afterSequence: 3, untilSequence: 5 })).toEqual(rest.slice(1, 3))
+      expect(await storedBy(connection, { nodeId: NODE, afterSequence: 6 })).toEqual([])
+    })
+  })
+
+  it('counts every record of a message of many', async () => {
+    const { queue } = await openReadyQueue(nats.url, { nodeId: NODE })
+    const records = Array.from({ length: 500 }, (_, index) => makeRecord({ appId: `app-${index % 3}`, events: 2 }))
+    await Promise.all(records.map((record) => publishTo(queue, record)))
+    const costs = await storedBy(queue.connection, { nodeId: NODE, afterSequence: 0 })
+    const sums: Record<string, number> = {}
+    if (costs === 'away') throw new Error('NATS is there')
+    for (const { appId, cost } of costs) sums[appId] = (sums[appId] ?? 0) + cost
+    expect(sums).toEqual({ 'app-0': 334, 'app-1': 334, 'app-2': 332 })
+    await queue.stop()
+  })
+
+  it('cannot be told while NATS is away', async () => {
+    expect(await storedBy(null, { nodeId: NODE, afterSequence: 0 })).toBe('away')
+    const { queue } = await openReadyQueue(nats.url, { nodeId: NODE })
+    await publishTo(queue, makeRecord())
+    nats.freeze()
+    expect(await storedBy(queue.connection, { nodeId: NODE, afterSequence: 0 })).toBe('away')
+    nats.resume()
+    await queue.stop()
+  })
+})

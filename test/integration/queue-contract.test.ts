@@ -1,0 +1,174 @@
+import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openJournal } from '../../src/queue/journal.ts'
+import { segmentPath } from '../../src/queue/segments.ts'
+import type { EventQueue, QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import { openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
+import { makeRecord, withFolder } from '../support/journal.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+
+interface Store {
+  readonly open: () => Promise<EventQueue>
+  /** Every stored line, oldest first, without its newline. */
+  readonly lines: () => Promise<string[]>
+}
+
+type WithStore = (use: (store: Store) => Promise<void>) => Promise<void>
+
+let nats: NatsServer
+beforeAll(async () => {
+  nats = await startNats()
+})
+afterAll(() => nats.stop())
+
+const withJournal: WithStore = (use) =>
+  withFolder((folder) =>
+    use({
+      open: () => openJournal({ directory: join(folder, 'journal'), maxBytes: 512 * 1024 * 1024, keepHours: null }),
+      lines: async () => linesOf(await readFile(segmentPath(join(folder, 'journal'), 1), 'utf8')),
+    }),
+  )
+
+const withStream: WithStore = async (use) => {
+  await nats.restart({ empty: true })
+  await use({
+    open: async () => (await openReadyQueue(nats.url)).queue,
+    lines: async () => linesOf((await readStreamPlainly(nats.url)).map(({ text }) => text).join('')),
+  })
+}
+
+function linesOf(text: string): string[] {
+  expect(text === '' || text.endsWith('\n')).toBe(true)
+  return text === '' ? [] : text.slice(0, -1).split('\n')
+}
+
+const lineOf = ({ line }: QueueRecord): string => Buffer.from(line).toString().trimEnd()
+
+describe.each([
+  ['the journal', withJournal],
+  ['JetStream', withStream],
+])('%s as a queue', (_name, withStore) => {
+  it('has a record in its store before it calls it durable', () =>
+    withStore(async ({ open, lines }) => {
+      const queue = await open()
+      for (const keyed of [true, false, true]) {
+        const record = makeRecord({ keyed, events: 3 })
+        expect(await publish(queue, record)).toBe('durable')
+        expect(await lines()).toContain(lineOf(record))
+      }
+      await queue.stop()
+    }))
+
+  it('settles each of many records once, and after the call', () =>
+    withStore(async ({ open, lines }) => {
+      const queue = await open()
+      const records = Array.from({ length: 5000 }, (_, index) =>
+        makeRecord({ keyed: index % 3 === 0, appId: `app-${index % 40}` }),
+      )
+      const settled = new Map<string, Settlement[]>(records.map(({ batchId }) => [batchId, []]))
+      let left = records.length
+      await new Promise<void>((resolve) => {
+        for (const record of records) {
+          queue.publish(record, (settlement) => {
+            settled.get(record.batchId)?.push(settlement)
+            left -= 1
+            if (left === 0) resolve()
+          })
+        }
+        expect(left).toBe(records.length)
+      })
+      await queue.stop()
+      for (const settlements of settled.values()) expect(settlements).toEqual(['durable'])
+      expect((await lines()).toSorted()).toEqual(records.map(lineOf).toSorted())
+    }))
+
+  it('keeps the order of each app', () =>
+    withStore(async ({ open, lines }) => {
+      const queue = await open()
+      const apps = ['one', 'two', 'three']
+      const records = Array.from({ length: 600 }, (_, index) =>
+        makeRecord({ keyed: index % 5 === 0, appId: apps[index % 3] }),
+      )
+      await Promise.all(records.map((record) => publish(queue, record)))
+      const stored = await lines()
+      for (const appId of apps) {
+        const ofApp = (line: string): boolean => line.includes(`"app_id":"${appId}"`)
+        expect(stored.filter(ofApp)).toEqual(records.map(lineOf).filter(ofApp))
+      }
+      await queue.stop()
+    }))
+
+  it('stores records of every size a request can have, byte by byte', () =>
+    withStore(async ({ open, lines }) => {
+      const queue = await open()
+      const sizes = [0, 1, 1000, 60_000, 64_000, 66_000, 130_000, 524_288]
+      const records = sizes.flatMap((fillBytes) => [
+        makeRecord({ fillBytes, appId: 'sizes' }),
+        makeRecord({ fillBytes, appId: 'sizes', keyed: true }),
+      ])
+      const settlements = await Promise.all(records.map((record) => publish(queue, record)))
+      expect(new Set(settlements)).toEqual(new Set(['durable']))
+      expect(await lines()).toEqual(records.map(lineOf))
+      await queue.stop()
+    }))
+
+  it('reads a line until it is settled, and never after', () =>
+    withStore(async ({ open, lines }) => {
+      const queue = await open()
+      const wanted: string[] = []
+      const ring = Buffer.from(new SharedArrayBuffer(4096))
+      const places = Array.from({ length: 8 }, (_, index) => ring.subarray(index * 512, index * 512 + 512))
+      await Promise.all(
+        places.map(async (place) => {
+          for (let turn = 0; turn < 30; turn += 1) {
+            const record = makeRecord({ keyed: turn % 2 === 0, fillBytes: turn })
+            wanted.push(lineOf(record))
+            place.fill(record.line, 0, record.line.length)
+            await publish(queue, { ...record, line: place.subarray(0, record.line.length) })
+            place.fill(0x21)
+          }
+        }),
+      )
+      expect((await lines()).toSorted()).toEqual(wanted.toSorted())
+      await queue.stop()
+    }))
+
+  it('settles what is in hand before it has stopped, and stores nothing that comes later', () =>
+    withStore(async ({ open, lines }) => {
+      const queue = await open()
+      const records = Array.from({ length: 400 }, (_, index) => makeRecord({ keyed: index % 2 === 0 }))
+      let settled = 0
+      const inHand = records.map(async (record) => {
+        const settlement = await publish(queue, record)
+        settled += 1
+        return settlement
+      })
+      await queue.stop()
+      await Promise.resolve()
+      expect(settled).toBe(records.length)
+      expect(new Set(await Promise.all(inHand))).toEqual(new Set(['durable']))
+      const late = makeRecord()
+      expect(await publish(queue, late)).toBe('unavailable')
+      expect((await lines()).toSorted()).toEqual(records.map(lineOf).toSorted())
+    }))
+
+  it('may be published to from a settlement', () =>
+    withStore(async ({ open, lines }) => {
+      const queue = await open()
+      const records = Array.from({ length: 100 }, (_, index) => makeRecord({ keyed: index % 2 === 0 }))
+      await new Promise<void>((resolve) => {
+        const next = (index: number): void => {
+          if (index === records.length) resolve()
+          else queue.publish(records[index], () => next(index + 1))
+        }
+        next(0)
+      })
+      expect(await lines()).toEqual(records.map(lineOf))
+      await queue.stop()
+    }))
+})
+
+function publish(queue: EventQueue, record: QueueRecord): Promise<Settlement> {
+  return new Promise((resolve) => queue.publish(record, resolve))
+}

@@ -1,0 +1,160 @@
+import type { StreamConfig } from '@nats-io/jetstream'
+import { describe, expect, it } from 'vitest'
+import { parseNatsUrl } from '../../../src/queue/nats-address.ts'
+import { differencesOf, partitionOf } from '../../../src/queue/stream.ts'
+import { StreamState } from '../../../src/queue/stream-state.ts'
+
+const WANTED = {
+  name: 'SLUICE_EVENTS',
+  subjects: ['sluice.events.*'],
+  storage: 'file',
+  retention: 'limits',
+  discard: 'new',
+  duplicate_window: 300e9,
+  max_age: 0,
+  max_msgs: -1,
+  max_bytes: -1,
+  max_msgs_per_subject: -1,
+  max_msg_size: -1,
+  num_replicas: 1,
+  allow_direct: true,
+} as unknown as StreamConfig
+
+const FACTS = {
+  messages: 0,
+  bytes: 0,
+  firstSequence: 1,
+  lastSequence: 0,
+  replicas: 1,
+  allowsDirect: true,
+  createdAt: '2026-11-20T12:00:00Z',
+  differences: [],
+}
+
+describe('the partition of an app', () => {
+  it('is FNV-1a of its id by the number of partitions', () => {
+    // The hash's published vectors: "" is 811c9dc5, "a" e40c292c, "foobar" bf9cf968.
+    expect(partitionOf('', 2 ** 32)).toBe(0x811c9dc5)
+    expect(partitionOf('a', 2 ** 32)).toBe(0xe40c292c)
+    expect(partitionOf('foobar', 2 ** 32)).toBe(0xbf9cf968)
+    expect(partitionOf('foobar', 16)).toBe(8)
+    expect(partitionOf('foobar', 1)).toBe(0)
+  })
+
+  it('spreads apps evenly', () => {
+    const counts = Array.from({ length: 16 }, () => 0)
+    for (let index = 0; index < 16_000; index += 1) counts[partitionOf(`app-${index}`, 16)] += 1
+    for (const count of counts) expect(Math.abs(count - 1000)).toBeLessThan(150)
+  })
+})
+
+describe('a stream', () => {
+  it('that has what the contract wants differs in nothing, whatever its replicas and its size', () => {
+    expect(differencesOf(WANTED)).toEqual([])
+    expect(differencesOf({ ...WANTED, num_replicas: 3, max_bytes: 1e12, max_msgs: 1e9, allow_direct: false })).toEqual(
+      [],
+    )
+  })
+
+  it.each([
+    [{ subjects: ['sluice.>'] }, 'subjects is sluice.>, sluice wants sluice.events.*'],
+    [{ subjects: undefined }, 'subjects is none, sluice wants sluice.events.*'],
+    [{ storage: 'memory' }, 'storage is memory, sluice wants file'],
+    [{ retention: 'workqueue' }, 'retention is workqueue, sluice wants limits'],
+    [{ discard: 'old' }, 'discard is old, sluice wants new'],
+    [{ duplicate_window: 120e9 }, 'duplicate_window is 120 s, sluice wants 300 s'],
+    [{ max_age: 3600e9 }, 'max_age is 3600 s, sluice wants none'],
+    [{ max_msgs_per_subject: 1 }, 'max_msgs_per_subject is 1, sluice wants none'],
+    [{ max_msg_size: 1024 }, 'max_msg_size is 1024 bytes, sluice wants at least 614400 bytes'],
+    [{ no_ack: true }, 'no_ack is true, sluice wants false'],
+    [{ sealed: true }, 'sealed is true, sluice wants false'],
+  ])('with %o is told', (change, difference) => {
+    expect(differencesOf({ ...WANTED, ...change } as unknown as StreamConfig)).toEqual([difference])
+  })
+})
+
+describe('the state of the shared queue', () => {
+  const present = { kind: 'present', facts: FACTS, created: false } as const
+
+  it('is told once per change, and a short outage that comes back is told again', () => {
+    const notices: string[] = []
+    const state = new StreamState((notice) => void notices.push(notice))
+    const outage = (): void => {
+      for (let tries = 0; tries < 5; tries += 1) state.disconnected('connection refused')
+      state.connected()
+      state.reported(present)
+      state.reported(present)
+      state.answered(null)
+    }
+    outage()
+    outage()
+    const once = ['NATS: disconnected: connection refused', 'NATS: connected']
+    expect(notices).toEqual([...once, ...once])
+  })
+
+  it('is up only with a connection, a stream, and answers', () => {
+    const state = new StreamState(() => {})
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, false, 'disconnected: not connected yet'])
+    state.connected()
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, false, 'looking for the stream'])
+    state.reported({ kind: 'unreadable', reason: 'timeout' })
+    expect([state.isUp, state.text]).toEqual([false, 'no stream: timeout'])
+    state.reported(present)
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([true, true, 'connected'])
+    state.silent()
+    expect([state.isUp, state.text]).toEqual([false, 'not acknowledging'])
+    state.reported({ kind: 'unreadable', reason: 'no answer' })
+    expect([state.isUp, state.text]).toEqual([false, 'not acknowledging'])
+    state.answered(null)
+    expect([state.isUp, state.text]).toEqual([true, 'connected'])
+    state.answered('maximum bytes exceeded')
+    expect([state.isUp, state.text]).toEqual([true, 'refusing: maximum bytes exceeded'])
+    state.unheard('nobody takes the messages')
+    expect(state.isUp).toBe(false)
+    state.disconnected('no answer')
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, true, 'disconnected: no answer'])
+  })
+
+  it('tells a bounded number of things in one outage', () => {
+    const notices: string[] = []
+    const state = new StreamState((notice) => void notices.push(notice))
+    for (let index = 0; index < 1000; index += 1) state.complained(`complaint ${index}`)
+    expect(notices).toHaveLength(16)
+  })
+})
+
+describe('NATS_URL', () => {
+  const none = { user: null, password: null, token: null, tls: false }
+
+  it.each([
+    ['nats://host', { ...none, servers: [{ host: 'host', port: 4222 }] }],
+    ['host:4333', { ...none, servers: [{ host: 'host', port: 4333 }] }],
+    ['nats://[::1]:4333', { ...none, servers: [{ host: '::1', port: 4333 }] }],
+    ['tls://host', { ...none, tls: true, servers: [{ host: 'host', port: 4222 }] }],
+    ['nats://me:p%40ss@host', { ...none, user: 'me', password: 'p@ss', servers: [{ host: 'host', port: 4222 }] }],
+    ['nats://t0ken@host', { ...none, token: 't0ken', servers: [{ host: 'host', port: 4222 }] }],
+    [
+      'nats://me:secret@one:1, nats://two:2,three',
+      {
+        ...none,
+        user: 'me',
+        password: 'secret',
+        servers: [
+          { host: 'one', port: 1 },
+          { host: 'two', port: 2 },
+          { host: 'three', port: 4222 },
+        ],
+      },
+    ],
+  ])('%s', (url, wanted) => {
+    expect(parseNatsUrl(url)).toEqual(wanted)
+  })
+
+  it.each(['', ' , ', 'http://s3cret@host', 'nats://', 'nats://s3cret:%zz@host', 'nats://s3cret@host:99999'])(
+    '%o is an error that shows no password',
+    (url) => {
+      expect(() => parseNatsUrl(url)).toThrow(/^NATS_URL: /)
+      expect(() => parseNatsUrl(url)).not.toThrow(/s3cret/)
+    },
+  )
+})

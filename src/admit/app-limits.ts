@@ -3,7 +3,7 @@
 
 import { errorMessage } from '../lib/errors.ts'
 import type { App } from './app.ts'
-import { Lease } from './lease.ts'
+import { type Counts, Lease } from './lease.ts'
 import { MAX_COSTS_PER_CALL, type SyncCall, type SyncReply, syncLease } from './lease-script.ts'
 import type { LimitRefusal, Standing } from './limiter.ts'
 import type { NodeRegistry } from './nodes.ts'
@@ -60,7 +60,9 @@ export class AppLimits {
   readonly #lease: Lease
   /** First come, first served; those at the front may be in a call. */
   readonly #waiting: Waiter[] = []
-  #call: Promise<void> | null = null
+  /** At most one call at a time. */
+  #isCalling = false
+  #calls: Promise<void> = Promise.resolve()
   #isAway = false
   #retryAtMs = 0
   /** Of the first change that Redis was not told; null: there is none. */
@@ -82,12 +84,12 @@ export class AppLimits {
 
   /** Redis is being called. */
   get isCalling(): boolean {
-    return this.#call !== null
+    return this.#isCalling
   }
 
-  /** Settles with the call that is under way, if there is one. */
-  async called(): Promise<void> {
-    await this.#call
+  /** Resolves when no call is under way. */
+  called(): Promise<void> {
+    return this.#calls
   }
 
   take(app: App, cost: number, nowMs: number): number | LimitRefusal | Promise<number | LimitRefusal> {
@@ -98,7 +100,7 @@ export class AppLimits {
         const taken = this.#lease.spend(app, cost, timeMs)
         if (taken !== null) {
           this.#changedAtMs ??= nowMs
-          if (this.#lease.isLow && this.#call === null && !this.isAway) this.sync({ keeps: true })
+          if (this.#lease.isLow && !this.#isCalling && !this.isAway) this.sync({ keeps: true })
           return taken
         }
       }
@@ -135,9 +137,13 @@ export class AppLimits {
     return this.#lease.standing(app, this.#context.time.nowMs(nowMs))
   }
 
+  untold(app: App, nowMs: number): Counts {
+    return this.#lease.untold(app, this.#context.time.nowMs(nowMs))
+  }
+
   /** Nothing is left of this app that matters, and nobody has used it for so long. */
   isForgettable(nowMs: number, idleMs: number): boolean {
-    return this.#call === null && nowMs - this.#usedAtMs > idleMs && this.#lease.isClosed
+    return !this.#isCalling && nowMs - this.#usedAtMs > idleMs && this.#lease.isClosed
   }
 
   /** Whether Redis knows all that there is to know, and this node holds nothing. */
@@ -147,7 +153,7 @@ export class AppLimits {
 
   /** Tells Redis what is due. false: there is nothing to look after here until the next request. */
   sweep(nowMs: number): boolean {
-    if (this.#call !== null) return true
+    if (this.#isCalling) return true
     const lease = this.#lease
     const isIdle = nowMs - this.#usedAtMs >= IDLE_MS
     const hasEnded = lease.hasEnded(this.#context.time.nowMs(nowMs))
@@ -163,26 +169,27 @@ export class AppLimits {
 
   /** Tells Redis how things stand, and asks for what the waiting requests need. */
   sync({ keeps }: { keeps: boolean }): void {
-    if (this.#call !== null) return
-    this.#call = this.#callUntilServed(keeps)
-      .catch((error: unknown) => {
-        for (const { reject } of this.#waiting.splice(0)) reject(error)
-      })
-      .finally(() => {
-        this.#call = null
-      })
+    if (!this.#isCalling) this.#calls = this.#callUntilServed(keeps)
   }
 
   async #callUntilServed(keeps: boolean): Promise<void> {
+    this.#isCalling = true
     let misses = 0
-    for (;;) {
-      const isProbe = this.#isAway
-      const result = await this.#callOnce(keeps, isProbe)
-      if (result === 'missed') misses++
-      if (result === 'away' || misses === MAX_MISSES) return this.#serveFromShare()
-      if (result === 'done') this.#serveFromLease()
-      // A probe has told only what Redis had heard of before.
-      if (this.#waiting.length === 0 && !isProbe && result === 'done') return
+    try {
+      for (;;) {
+        const isProbe = this.#isAway
+        const result = await this.#callOnce(keeps, isProbe)
+        if (result === 'missed') misses++
+        if (result === 'away' || misses === MAX_MISSES) return this.#serveFromShare()
+        if (result === 'done') this.#serveFromLease()
+        // A probe has told only what Redis had heard of before.
+        if (this.#waiting.length === 0 && !isProbe && result === 'done') return
+      }
+    } catch (error) {
+      for (const { reject } of this.#waiting.splice(0)) reject(error)
+    } finally {
+      // In the same turn in which nobody was left waiting: whoever comes next makes the next call.
+      this.#isCalling = false
     }
   }
 

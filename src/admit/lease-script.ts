@@ -12,7 +12,7 @@ export function limitsKey(appId: string): string {
 }
 
 /** The hash outlives its longest cycle, and goes when its app has been silent for so long. */
-const LIMITS_EXPIRY_SECONDS = 40 * 86_400
+export const LIMITS_EXPIRY_SECONDS = 40 * 86_400
 
 /**
  * What the script and `reclaim.ts` share: the stored form, the windows that hold a time, and adding to totals.
@@ -66,8 +66,8 @@ end
  * minute turns, what nodes have already counted in it is summed up anew (nothing, but for such a step), and the records
  * of nodes that were not heard for a day are let go of.
  *
- * A hash that this node remembers and that is another one now was lost: totals come back as this node saw them last,
- * and what it was granted is a part of them.
+ * A hash that this node remembers and that is another one now was lost: totals come back as they were seen last, which
+ * what the node was granted is a part of. Where another node saw them later, its word takes the place of this one's.
  */
 const SYNC = redisScript(`${LEASE_LIBRARY}
 if clockMs > call.deadlineMs then return { 1, clockMs } end
@@ -79,21 +79,26 @@ own = own or { windows = {} }
 local totals = readField('totals')
 local nowMs = clockMs
 if totals and nowMs < totals.newestMs and nowMs > totals.newestMs - MINUTE then nowMs = totals.newestMs end
-totals = totals or { bornMs = nowMs, minute = { startMs = -1 }, day = { startMs = -1, used = 0 }, cycles = {} }
+totals = totals or { bornMs = nowMs, version = 0, minute = { startMs = -1 }, day = { startMs = -1, used = 0 }, cycles = {} }
 totals.newestMs = nowMs
 
 local hasTurned = totals.minute.startMs ~= startOf(nowMs, MINUTE)
 if hasTurned then
   local minute = { startMs = startOf(nowMs, MINUTE), used = 0 }
   local day = { startMs = startOf(nowMs, DAY), used = 0 }
+  local unplaced = {}
   local fields = redis.call('HGETALL', KEYS[1])
   for at = 1, #fields, 2 do
     if fields[at] ~= 'totals' then
       local record = cjson.decode(fields[at + 1])
       if record.atMs < nowMs - DAY and fields[at] ~= field then redis.call('HDEL', KEYS[1], fields[at]) end
       for _, window in ipairs(record.windows) do
-        if startOf(window.startMs, MINUTE) == minute.startMs then minute.used = minute.used + window.granted end
-        if startOf(window.startMs, DAY) == day.startMs then day.used = day.used + window.granted end
+        if not window.cycleEndMs then
+          unplaced[fields[at]] = record
+        else
+          if startOf(window.startMs, MINUTE) == minute.startMs then minute.used = minute.used + window.granted end
+          if startOf(window.startMs, DAY) == day.startMs then day.used = day.used + window.granted end
+        end
       end
     end
   end
@@ -104,22 +109,43 @@ if hasTurned then
     if cycle.endMs > nowMs - DAY then table.insert(cycles, cycle) end
   end
   totals.cycles = cycles
+  -- Counted for a dead node when no cycle of the app was known: now one is.
+  for name, record in pairs(unplaced) do
+    for _, window in ipairs(record.windows) do
+      if not window.cycleEndMs and call.cycle.startMs <= window.startMs and window.startMs < call.cycle.endMs then
+        window.cycleStartMs = call.cycle.startMs
+        window.cycleEndMs = call.cycle.endMs
+        add(totals, window, window.granted)
+      end
+    end
+    if name == field then own = record else redis.call('HSET', KEYS[1], name, cjson.encode(record)) end
+  end
 end
 
-local isLost = call.known and call.known.bornMs ~= totals.bornMs
-if isLost then
-  local known = call.known
-  local function raise(total, used) total.used = math.max(total.used, used) end
-  if known.minuteStartMs == totals.minute.startMs then raise(totals.minute, known.minuteUsed) end
-  if known.dayStartMs == totals.day.startMs then raise(totals.day, known.dayUsed) end
+local known = call.known
+local isLost = known and known.bornMs ~= totals.bornMs
+local seed = totals.seed or { version = 0 }
+if isLost and known.version > seed.version then
+  if known.minuteStartMs == totals.minute.startMs then
+    local before = seed.minuteStartMs == known.minuteStartMs and seed.minuteUsed or 0
+    totals.minute.used = totals.minute.used + known.minuteUsed - before
+  end
+  if known.dayStartMs == totals.day.startMs then
+    local before = seed.dayStartMs == known.dayStartMs and seed.dayUsed or 0
+    totals.day.used = totals.day.used + known.dayUsed - before
+  end
   local cycle = cycleOf(totals, known.cycleStartMs, known.cycleEndMs)
-  raise(cycle, known.cycleUsed)
+  local before = seed.cycleStartMs == known.cycleStartMs and seed.cycleUsed or 0
+  cycle.used = cycle.used + known.cycleUsed - before
   table.insert(totals.cycles, 1, cycle)
+  totals.seed = known
+  totals.version = math.max(totals.version, known.version)
 end
+totals.version = totals.version + 1
 
 -- What was only inferred when this node was taken for dead is undone: its own account is here now.
 for _, window in ipairs(own.windows) do
-  if window.id == 0 then add(totals, window, -window.granted) end
+  if window.id == 0 and window.cycleEndMs then add(totals, window, -window.granted) end
 end
 
 local windows = {}
@@ -171,13 +197,12 @@ end
 
 local kept = {}
 for _, window in ipairs(windows) do
-  window.spent = nil
   if window.granted > 0 then table.insert(kept, window) end
 end
 local record = { seq = call.seq, atMs = nowMs, mark = call.mark, windows = kept }
 redis.call('HSET', KEYS[1], 'totals', cjson.encode(totals), field, cjson.encode(record))
 if hasTurned then redis.call('EXPIRE', KEYS[1], ${LIMITS_EXPIRY_SECONDS}) end
-return { 0, clockMs, nowMs, totals.bornMs, isCurrent and 1 or 0, totals.minute.used, totals.day.used, cycle.used,
+return { 0, clockMs, nowMs, totals.bornMs, totals.version, isCurrent and 1 or 0, totals.minute.used, totals.day.used, cycle.used,
   current.granted, unpack(verdicts) }
 `)
 
@@ -205,6 +230,8 @@ export interface WindowAccount {
 /** The totals as a node last saw them. `bornMs` names the hash they stood in. */
 export interface KnownTotals {
   readonly bornMs: number
+  /** Grows with every call, through losses too. */
+  readonly version: number
   readonly minuteStartMs: number
   readonly minuteUsed: number
   readonly dayStartMs: number
@@ -251,6 +278,7 @@ export type SyncReply =
       /** The time by which windows were judged: never before the newest one seen. */
       readonly nowMs: number
       readonly bornMs: number
+      readonly version: number
       /** false: the window meant is not the running one, and nothing was asked of it. */
       readonly isCurrent: boolean
       readonly minuteUsed: number
@@ -272,7 +300,7 @@ const VERDICTS: readonly Verdict[] = [
 export async function syncLease(link: RedisLink, appId: string, call: SyncCall): Promise<SyncReply | 'away'> {
   const reply = await runScript(link, SYNC, [limitsKey(appId)], [JSON.stringify(call)])
   if (reply === 'away') return 'away'
-  const [status, clockMs, nowMs, bornMs, isCurrent, minuteUsed, dayUsed, cycleUsed, granted, ...verdicts] =
+  const [status, clockMs, nowMs, bornMs, version, isCurrent, minuteUsed, dayUsed, cycleUsed, granted, ...verdicts] =
     reply as number[]
   if (status !== 0) return { kind: 'ignored', clockMs }
   return {
@@ -280,6 +308,7 @@ export async function syncLease(link: RedisLink, appId: string, call: SyncCall):
     clockMs,
     nowMs,
     bornMs,
+    version,
     isCurrent: isCurrent === 1,
     minuteUsed,
     dayUsed,

@@ -30,7 +30,7 @@ export interface CallAsk {
 }
 
 /** Events by window. */
-interface Counts {
+export interface Counts {
   readonly minute: number
   readonly day: number
   readonly month: number
@@ -131,6 +131,11 @@ export class Lease {
     return { standing: standingOf(app, spent, window), isKnown }
   }
 
+  /** Spent here, or given back, since Redis last heard; in the windows that hold `timeMs`. */
+  untold(app: App, timeMs: number): Counts {
+    return this.#sum(this.#windowAt(app, timeMs), ({ spent, toldSpent }) => spent - toldSpent)
+  }
+
   /** What the next call says. All that is in hand is thrown in for requests that wait. */
   call(ask: CallAsk, timeMs: number, monotonicMs: number): SyncCall {
     const window = this.#windowAt(this.#app, timeMs)
@@ -165,6 +170,7 @@ export class Lease {
   answered(call: SyncCall, reply: SyncReply & { kind: 'done' }): readonly (number | LimitRefusal)[] | 'again' {
     this.#known = {
       bornMs: reply.bornMs,
+      version: reply.version,
       minuteStartMs: windowStartMs(reply.nowMs, MINUTE_MS),
       minuteUsed: reply.minuteUsed,
       dayStartMs: windowStartMs(reply.nowMs, DAY_MS),
@@ -186,6 +192,7 @@ export class Lease {
       window.isReleased = this.#limitsDiffer(call)
       for (const [at, verdict] of reply.verdicts.entries()) {
         results.push(verdict === 'granted' ? this.#take(window, call.costs[at]) : verdict)
+        if (verdict === 'granted') window.toldSpent += call.costs[at]
       }
     }
     const wasAhead = asked !== undefined && !reply.isCurrent
@@ -257,17 +264,22 @@ export class Lease {
   }
 
   /** Granted and unspent here; below zero where debts are more. */
-  #inHand({ startMs, cycle }: LeaseWindow): Counts {
+  #inHand(window: LeaseWindow): Counts {
+    return this.#sum(window, ({ granted, spent }) => granted - spent)
+  }
+
+  /** Over all windows in the minute, the day and the cycle of one. */
+  #sum({ startMs, cycle }: LeaseWindow, countOf: (window: LeaseWindow) => number): Counts {
     const minuteMs = windowStartMs(startMs, MINUTE_MS)
     const dayMs = windowStartMs(startMs, DAY_MS)
     let minute = 0
     let day = 0
     let month = 0
     for (const one of this.#windows.all) {
-      const inHand = one.granted - one.spent
-      if (windowStartMs(one.startMs, MINUTE_MS) === minuteMs) minute += inHand
-      if (windowStartMs(one.startMs, DAY_MS) === dayMs) day += inHand
-      if (isSameCycle(one.cycle, cycle)) month += inHand
+      const count = countOf(one)
+      if (windowStartMs(one.startMs, MINUTE_MS) === minuteMs) minute += count
+      if (windowStartMs(one.startMs, DAY_MS) === dayMs) day += count
+      if (isSameCycle(one.cycle, cycle)) month += count
     }
     return { minute, day, month }
   }
@@ -306,11 +318,7 @@ export class Lease {
 }
 
 /** A standing by what is spent, in the windows that hold `at`. */
-export function standingOf(
-  app: App,
-  spent: { readonly minute: number; readonly day: number; readonly month: number },
-  at: { readonly startMs: number; readonly cycle: Cycle },
-): Standing {
+export function standingOf(app: App, spent: Counts, at: { readonly startMs: number; readonly cycle: Cycle }): Standing {
   const minuteEndMs = windowStartMs(at.startMs, MINUTE_MS) + MINUTE_MS
   const dayEndMs = windowStartMs(at.startMs, DAY_MS) + DAY_MS
   return {

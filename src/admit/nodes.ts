@@ -38,6 +38,17 @@ local heard = redis.call('ZCOUNT', KEYS[1], nowMs - ${COUNTED_MS}, '+inf')
 return { nowMs, isNew, heard, redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') }
 `)
 
+/** With its first app a node is in the list, whether it has beaten yet or not: it may die before. */
+const REGISTER = redisScript(`
+local nowMs = tonumber(ARGV[3])
+if not nowMs then
+  local time = redis.call('TIME')
+  nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+redis.call('SADD', KEYS[2], ARGV[2])
+return redis.call('ZADD', KEYS[1], 'NX', nowMs, ARGV[1])
+`)
+
 interface Watched {
   readonly score: string
   readonly sinceMonotonicMs: number
@@ -67,7 +78,7 @@ export class NodeRegistry {
   readonly #registered = new Set<string>()
   readonly #watched = new Map<string, Watched>()
   #nobodyIsDeadBeforeMonotonicMs = Number.NEGATIVE_INFINITY
-  #hasBeaten = false
+  #wasListed = false
   /** Nodes heard lately, this one included. */
   count = 1
 
@@ -89,9 +100,7 @@ export class NodeRegistry {
     if (this.#nobodyIsDeadBeforeMonotonicMs === Number.POSITIVE_INFINITY) {
       this.#nobodyIsDeadBeforeMonotonicMs = monotonicMs + GRACE_MS
     }
-    // Forgotten by Redis, or taken for dead: the list of apps went with it.
-    if (isNew === 1 && this.#hasBeaten) this.#registered.clear()
-    this.#hasBeaten = true
+    this.#seeWhetherNew(isNew)
     this.count = Math.max(1, heard)
     return { clockMs, dead: this.#watch(scores, monotonicMs) }
   }
@@ -121,12 +130,20 @@ export class NodeRegistry {
   /** Before this node's first lease of an app, so that whoever reclaims finds it. */
   async register(appId: string): Promise<'registered' | Away> {
     if (this.#registered.has(appId)) return 'registered'
-    const { link, nodeId } = this.#parts
-    const added = await link.call((client) => client.sadd(nodeAppsKey(nodeId), appId))
-    if (added === 'away') return 'away'
+    const { link, nodeId, testTimeMs } = this.#parts
+    const args = [nodeId, appId, testTimeMs === null ? '' : String(testTimeMs())]
+    const isNew = await runScript(link, REGISTER, [NODES_KEY, nodeAppsKey(nodeId)], args)
+    if (isNew === 'away') return 'away'
+    this.#seeWhetherNew(isNew as number)
     if (this.#registered.size >= MAX_REGISTERED) this.#registered.clear()
     this.#registered.add(appId)
     return 'registered'
+  }
+
+  /** Forgotten by Redis, or taken for dead: the list of its apps went with it. */
+  #seeWhetherNew(isNew: number): void {
+    if (isNew === 1 && this.#wasListed) this.#registered.clear()
+    this.#wasListed = true
   }
 
   /** This node holds nothing any more. */

@@ -1,7 +1,7 @@
 // Reads from Redis what an app has used, and writes nothing: for the commands, and for an app new to this node.
 
 import type { App } from './app.ts'
-import { standingOf } from './lease.ts'
+import { type Counts, standingOf } from './lease.ts'
 import { limitsKey } from './lease-script.ts'
 import type { Standing } from './limiter.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from './plans.ts'
@@ -24,33 +24,38 @@ interface StoredRecord {
     readonly cycleStartMs: number
     readonly cycleEndMs: number
     readonly granted: number
-    readonly settled: number
+    readonly spent: number
   }[]
 }
 
-/** What is granted to a node and not durable yet does not count as used. */
-export async function readStanding(link: RedisLink, app: App, nowMs: number): Promise<Standing | Away> {
+/** `untold`: what Redis has not heard yet. What is granted to a node, and by its last word unspent, does not count as used. */
+export async function readStanding(
+  link: RedisLink,
+  app: App,
+  nowMs: number,
+  untold: Counts = { minute: 0, day: 0, month: 0 },
+): Promise<Standing | Away> {
   const fields = await link.call((client) => client.hgetall(limitsKey(app.appId)))
   if (fields === 'away') return 'away'
   const cycle = cycleAt(app.billingAnchorMs, nowMs)
-  const spent = { minute: 0, day: 0, month: 0 }
+  const spent = { ...untold }
   if (fields.totals !== undefined) {
     const { minute, day, cycles } = JSON.parse(fields.totals) as StoredTotals
     const isCycle = (startMs: number, endMs: number): boolean => startMs === cycle.startMs && endMs === cycle.endMs
     const isMinute = (timeMs: number): boolean => windowStartMs(timeMs, MINUTE_MS) === windowStartMs(nowMs, MINUTE_MS)
     const isDay = (timeMs: number): boolean => windowStartMs(timeMs, DAY_MS) === windowStartMs(nowMs, DAY_MS)
-    if (isMinute(minute.startMs)) spent.minute = minute.used
-    if (isDay(day.startMs)) spent.day = day.used
-    spent.month = cycles.find(({ startMs, endMs }) => isCycle(startMs, endMs))?.used ?? 0
+    if (isMinute(minute.startMs)) spent.minute += minute.used
+    if (isDay(day.startMs)) spent.day += day.used
+    spent.month += cycles.find(({ startMs, endMs }) => isCycle(startMs, endMs))?.used ?? 0
     for (const [field, text] of Object.entries(fields)) {
       if (field === 'totals') continue
       const { windows } = JSON.parse(text) as StoredRecord
       // Lua writes an empty list as an empty object.
       if (!Array.isArray(windows)) continue
-      for (const { startMs, cycleStartMs, cycleEndMs, granted, settled } of windows as StoredRecord['windows']) {
-        if (isMinute(startMs)) spent.minute -= granted - settled
-        if (isDay(startMs)) spent.day -= granted - settled
-        if (isCycle(cycleStartMs, cycleEndMs)) spent.month -= granted - settled
+      for (const { startMs, cycleStartMs, cycleEndMs, granted, spent: used } of windows as StoredRecord['windows']) {
+        if (isMinute(startMs)) spent.minute -= granted - used
+        if (isDay(startMs)) spent.day -= granted - used
+        if (isCycle(cycleStartMs, cycleEndMs)) spent.month -= granted - used
       }
     }
   }

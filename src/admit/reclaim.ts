@@ -1,7 +1,7 @@
 // Takes back what a dead node held: of each of its apps, all that was granted to it and that it did not use. What it
 // used is what it had told of, and what the queue's ledger says it stored after that.
 
-import { LEASE_LIBRARY, limitsKey } from './lease-script.ts'
+import { LEASE_LIBRARY, LIMITS_EXPIRY_SECONDS, limitsKey } from './lease-script.ts'
 import { DEAD_AFTER_MS, forgetNode, NODE_MARKS_KEY, nodeAppsKey, nodeLockKey, type SilentNode } from './nodes.ts'
 import { MINUTE_MS, windowStartMs } from './plans.ts'
 import type { Away, RedisLink } from './redis.ts'
@@ -37,32 +37,37 @@ local own = readField(field)
 if (own and own.seq or 0) ~= call.seq then return 0 end
 if own and (own.reclaimed or clockMs - own.atMs < ${DEAD_AFTER_MS}) then return 0 end
 local totals = readField('totals')
-if not totals then return 0 end
+if not totals and #call.inferred == 0 then return 0 end
 own = own or { seq = 0, atMs = clockMs, windows = {} }
 local back = 0
 local function set(window, granted)
-  add(totals, window, granted - window.granted)
+  if totals then add(totals, window, granted - window.granted) end
   back = back + window.granted - granted
   window.granted = granted
+  window.spent = granted
   window.settled = granted
 end
 for _, used in ipairs(call.used) do set(findWindow(own.windows, used.id), used.spent) end
-for _, inferred in ipairs(call.inferred) do
-  for _, cycle in ipairs(totals.cycles) do
-    if cycle.startMs <= inferred.startMs and inferred.startMs < cycle.endMs then
-      inferred.id = 0
-      inferred.cycleStartMs = cycle.startMs
-      inferred.cycleEndMs = cycle.endMs
-      inferred.granted = 0
-      set(inferred, inferred.spent)
-      inferred.spent = nil
-      table.insert(own.windows, inferred)
+for _, window in ipairs(call.inferred) do
+  window.id = 0
+  window.granted = window.spent
+  window.settled = window.spent
+  -- Where no cycle is known that holds it, the next call of any node places it.
+  for _, cycle in ipairs(totals and totals.cycles or {}) do
+    if cycle.startMs <= window.startMs and window.startMs < cycle.endMs then
+      window.cycleStartMs = cycle.startMs
+      window.cycleEndMs = cycle.endMs
+      add(totals, window, window.granted)
       break
     end
   end
+  back = back - window.granted
+  table.insert(own.windows, window)
 end
 own.reclaimed = true
-redis.call('HSET', KEYS[1], 'totals', cjson.encode(totals), field, cjson.encode(own))
+if totals then redis.call('HSET', KEYS[1], 'totals', cjson.encode(totals)) end
+redis.call('HSET', KEYS[1], field, cjson.encode(own))
+redis.call('EXPIRE', KEYS[1], ${LIMITS_EXPIRY_SECONDS})
 return back
 `)
 

@@ -6,7 +6,6 @@ import { errorMessage } from '../lib/errors.ts'
 import type { RateLimitView } from '../outcome.ts'
 import type { App } from './app.ts'
 import { AppLimits, type LimitsContext } from './app-limits.ts'
-import { Lease } from './lease.ts'
 import type { Limiter, LimitRefusal, Standing } from './limiter.ts'
 import { NodeRegistry, type SilentNode } from './nodes.ts'
 import { MINUTE_MS, windowStartMs } from './plans.ts'
@@ -75,6 +74,7 @@ export class LeasingLimiter implements RedisLimiter {
   #isBeating = false
   #isStopped = false
   #isReclaiming = false
+  #reclaiming: Promise<void> = Promise.resolve()
   #beatIsAway = false
   #wasDegraded = false
   #lastFailure = ''
@@ -152,19 +152,17 @@ export class LeasingLimiter implements RedisLimiter {
   standing(app: App): Standing | Promise<Standing> {
     const nowMs = this.#parts.monotonicMs()
     const limits = this.#limitsOfApp.get(app.appId)
-    if (limits === undefined)
-      return this.#askStanding(
-        app,
-        () => new Lease(app, () => 1).standing(app, this.#context.time.nowMs(nowMs)).standing,
-      )
-    const { standing, isKnown } = limits.standing(app, nowMs)
-    return isKnown || limits.isAway ? standing : this.#askStanding(app, () => standing)
+    const known = limits?.standing(app, nowMs)
+    if (known?.isKnown || (known !== undefined && limits?.isAway)) return known.standing
+    return this.#askStanding(app, limits)
   }
 
-  async #askStanding(app: App, otherwise: () => Standing): Promise<Standing> {
-    const timeMs = this.#context.time.nowMs(this.#parts.monotonicMs())
-    const standing = await readStanding(this.#parts.link, app, timeMs)
-    return standing === 'away' ? otherwise() : standing
+  async #askStanding(app: App, limits: AppLimits | undefined): Promise<Standing> {
+    const nowMs = this.#parts.monotonicMs()
+    const timeMs = this.#context.time.nowMs(nowMs)
+    const standing = await readStanding(this.#parts.link, app, timeMs, limits?.untold(app, nowMs))
+    if (standing !== 'away') return standing
+    return (limits ?? new AppLimits(app, this.#context)).standing(app, nowMs).standing
   }
 
   /** Lets each app tell Redis what is due, and forgets those that are done with. */
@@ -195,7 +193,8 @@ export class LeasingLimiter implements RedisLimiter {
       if (beat === 'away') return
       this.#context.time.learn(beat.clockMs, sentAtMs, this.#parts.monotonicMs())
       this.#lastFailure = ''
-      void this.reclaim(beat.dead)
+      // Not waited for: a dead node's records may take a while to read, and this node must be heard meanwhile.
+      if (!this.#isReclaiming && beat.dead.length > 0) this.#reclaiming = this.#reclaim(beat.dead)
     } catch (error) {
       this.#beatIsAway = true
       this.#tellFailure(errorMessage(error))
@@ -206,8 +205,7 @@ export class LeasingLimiter implements RedisLimiter {
   }
 
   /** Takes back what dead nodes held, one node after the other. */
-  async reclaim(dead: readonly SilentNode[]): Promise<void> {
-    if (this.#isReclaiming || dead.length === 0) return
+  async #reclaim(dead: readonly SilentNode[]): Promise<void> {
     this.#isReclaiming = true
     const { link, ledger } = this.#parts
     try {
@@ -223,6 +221,12 @@ export class LeasingLimiter implements RedisLimiter {
     } finally {
       this.#isReclaiming = false
     }
+  }
+
+  /** Resolves when no app is calling Redis and nothing is being taken back. */
+  async quiet(): Promise<void> {
+    await Promise.all(Array.from(this.#limitsOfApp.values(), (limits) => limits.called()))
+    await this.#reclaiming
   }
 
   async stop(): Promise<void> {

@@ -35,6 +35,7 @@ export interface RedisAppsOptions {
 }
 
 export interface RedisApps extends AppStore {
+  stop(): void
   /** Records found that could not be used, each change of one counted once. */
   readonly badRecords: number
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { checkWindows, counterFault, eventsCharged, StreamCheck } from './checks.js'
 import { isRedisFault } from './faults.js'
-import { lastFailureMs } from './report.js'
+import { lastFailure } from './report.js'
 import { readStream } from './stream.js'
 import { ask, sumOf, sumsFault } from './watch.js'
 
@@ -152,13 +152,19 @@ function checkAnswers({ load, log, outages, violations }) {
   }
   for (const { entries, startedMs, healedMs, readyMs, endedMs } of log) {
     const kinds = entries.map(({ kind }) => kind)
-    const lateMs = lastFailureMs(load.failedTries, Math.max(healedMs, readyMs), endedMs)
-    if (lateMs > RECOVERY_MS) violations.add('failing long after a fault', `${kinds.join(' + ')}: ${lateMs} ms`)
+    const wellAtMs = Math.max(healedMs, readyMs)
+    const last = lastFailure(load.failedTries, wellAtMs, endedMs)
+    if (last !== null && last.startedAtMs - wellAtMs > RECOVERY_MS) {
+      const lateMs = last.startedAtMs - wellAtMs
+      violations.add(
+        'failing long after a fault',
+        `${kinds.join(' + ')}: ${last.what} of ${last.node} after ${lateMs} ms`,
+      )
+    }
     if (!kinds.every(isRedisFault)) continue
     const failed = load.failedTries.filter(({ startedAtMs }) => startedAtMs > startedMs && startedAtMs < healedMs)
-    for (const { startedAtMs, node, what, knewApp } of failed) {
-      const text = `${new Date(startedAtMs).toISOString()} ${node}: ${what}`
-      if (knewApp) violations.add('failed while only Redis was away', text)
+    for (const { knewApp, batch } of failed) {
+      if (knewApp) violations.add('failed while only Redis was away', batch.history)
     }
   }
 }

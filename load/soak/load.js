@@ -39,6 +39,10 @@ const OBEDIENT_SHARE = 0.15
  * @property {string} history every answer, with its time and node
  */
 /** @typedef {{ name: string, port: number, life: number }} Target */
+/**
+ * @typedef {{ startedAtMs: number, endedAtMs: number, node: string, what: string, knewApp: boolean, batch: Batch }} FailedTry
+ * `knewApp`: this life of the node had answered for the app before
+ */
 
 export class Load {
   /** @type {Batch[]} */
@@ -49,7 +53,7 @@ export class Load {
   wrongAnswers = []
   /** Repeats of accepted batches that a limit refused: only a node that cannot ask Redis may not know them. @type {{ atMs: number, batch: Batch }[]} */
   refusedReplays = []
-  /** @type {{ startedAtMs: number, node: string, what: string, knewApp: boolean }[]} */
+  /** @type {FailedTry[]} */
   failedTries = []
   #underWay = 0
   #due = 0
@@ -186,7 +190,9 @@ export class Load {
     if (isFailed) {
       // A refused connection carried nothing.
       if (what !== 'ECONNREFUSED') batch.isDoubtful = true
-      if (timeoutMs === TRY_TIMEOUT_MS) this.failedTries.push({ startedAtMs, node: target.name, what, knewApp })
+      if (timeoutMs === TRY_TIMEOUT_MS) {
+        this.failedTries.push({ startedAtMs, endedAtMs: Date.now(), node: target.name, what, knewApp, batch })
+      }
     }
     if (result.kind === 'timeout') this.counts.timeouts += 1
     else if (result.kind === 'error') this.counts.broken += 1

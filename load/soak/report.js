@@ -4,7 +4,8 @@
 import { FAULTS } from './faults.js'
 
 /** @typedef {import('./faults.js').EpisodeEntry} EpisodeEntry */
-/** @typedef {import('./faults.js').FaultEntry} FaultEntry */
+/** @typedef {Pick<import('./load.js').FailedTry, 'startedAtMs' | 'endedAtMs' | 'node' | 'what'>} FailedTry */
+/** @typedef {{ times: number, alone: number, worstMs: number, what: string }} Recovery */
 
 /** @param {readonly [string, string | number][]} rows */
 function aligned(rows) {
@@ -12,29 +13,39 @@ function aligned(rows) {
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}\n`).join('')
 }
 
-/** How long after the last thing healed a try still failed, by kind of fault, single faults only. @param {readonly EpisodeEntry[]} log @param {readonly { startedAtMs: number }[]} failedTries */
+/**
+ * How long after the last thing healed a try still failed, by kind of fault, single faults only.
+ * @param {readonly EpisodeEntry[]} log @param {readonly FailedTry[]} failedTries
+ */
 export function recoveries(log, failedTries) {
-  /** @type {Map<string, { times: number, alone: number, worstMs: number }>} */
-  const byKind = new Map(FAULTS.map((kind) => [kind, { times: 0, alone: 0, worstMs: 0 }]))
+  /** @type {Map<string, Recovery>} */
+  const byKind = new Map(FAULTS.map((kind) => [kind, { times: 0, alone: 0, worstMs: 0, what: '' }]))
   for (const { entries, healedMs, endedMs } of log) {
     for (const { kind } of entries) {
-      const figures = /** @type {{ times: number, alone: number, worstMs: number }} */ (byKind.get(kind))
+      const figures = /** @type {Recovery} */ (byKind.get(kind))
       figures.times += 1
       if (entries.length > 1) continue
       figures.alone += 1
-      figures.worstMs = Math.max(figures.worstMs, lastFailureMs(failedTries, healedMs, endedMs))
+      const last = lastFailure(failedTries, healedMs, endedMs)
+      if (last === null || last.startedAtMs - healedMs <= figures.worstMs) continue
+      figures.worstMs = last.startedAtMs - healedMs
+      figures.what = `${last.what} of ${last.node}`
     }
   }
   return byKind
 }
 
-/** How long after it healed a try was begun that failed. @param {readonly { startedAtMs: number }[]} failedTries @param {number} healedMs @param {number} endedMs */
-export function lastFailureMs(failedTries, healedMs, endedMs) {
-  let lastMs = healedMs
-  for (const { startedAtMs } of failedTries) {
-    if (startedAtMs > lastMs && startedAtMs < endedMs) lastMs = startedAtMs
+/**
+ * The last try that failed within a span.
+ * @template {Pick<FailedTry, 'startedAtMs' | 'endedAtMs'>} T
+ * @param {readonly T[]} failedTries @param {number} fromMs @param {number} untilMs @returns {T | null}
+ */
+export function lastFailure(failedTries, fromMs, untilMs) {
+  let last = null
+  for (const each of failedTries) {
+    if (each.startedAtMs > (last?.startedAtMs ?? fromMs) && each.endedAtMs < untilMs) last = each
   }
-  return lastMs - healedMs
+  return last
 }
 
 /** @param {{ log: readonly EpisodeEntry[], load: import('./load.js').Load, figures: readonly [string, string | number][] }} options */
@@ -52,10 +63,15 @@ export function report({ log, load, figures }) {
     ['left out', `${load.leftOut} batches, too many under way`],
   ])
   const faults = [...recoveries(log, load.failedTries)].filter(([, { times }]) => times > 0)
-  const faultRows = faults.map(([kind, { times, alone, worstMs }]) => {
-    const recovery =
-      alone === 0 ? 'never alone' : `alone ${alone}, last failure ${(worstMs / 1000).toFixed(1)} s after it healed`
-    return /** @type {[string, string]} */ ([kind, `${times} (${recovery})`])
+  const faultRows = faults.map(([kind, { times, alone, worstMs, what }]) => {
+    const last =
+      what === ''
+        ? 'no failure after it healed'
+        : `last failure ${(worstMs / 1000).toFixed(1)} s after it healed: ${what}`
+    return /** @type {[string, string]} */ ([
+      kind,
+      `${times} (${alone === 0 ? 'never alone' : `alone ${alone}, ${last}`})`,
+    ])
   })
   return `${aligned(rows)}\n  faults\n${aligned(faultRows)}`
 }

@@ -156,10 +156,16 @@ describe('the soak’s faults', () => {
   it('count a failure after they healed as time to recover, of single faults only', () => {
     const entry = { kind: 'nats-kill' as const, target: 'nats', startedMs: 0, healedMs: 100 }
     const episode = { startedMs: 0, healedMs: 100, readyMs: 100, endedMs: 1000, entries: [entry] }
-    const failedTries = [50, 400, 2000].map((startedAtMs) => ({ startedAtMs }))
-    expect(recoveries([episode], failedTries).get('nats-kill')).toEqual({ times: 1, alone: 1, worstMs: 300 })
+    const failedTries = [50, 400, 996, 2000].map((startedAtMs) => ({
+      startedAtMs,
+      endedAtMs: startedAtMs + 5,
+      node: 'node-1',
+      what: 'timeout',
+    }))
+    const recovery = { times: 1, alone: 1, worstMs: 300, what: 'timeout of node-1' }
+    expect(recoveries([episode], failedTries).get('nats-kill')).toEqual(recovery)
     const both = { ...episode, entries: [entry, { ...entry, kind: 'cut' as const }] }
-    expect(recoveries([both], failedTries).get('nats-kill')).toEqual({ times: 1, alone: 0, worstMs: 0 })
+    expect(recoveries([both], failedTries).get('nats-kill')).toMatchObject({ times: 1, alone: 0, worstMs: 0 })
   })
 })
 

@@ -301,10 +301,10 @@ describe(`nodes over one Redis (seed ${SEED})`, () => {
       fc.asyncProperty(limits, actions, actions, async (figures, before, after) => {
         await client.flushall()
         const world = new World(figures)
-        for (const action of before) await perform(world, action as Action)
+        for (const action of before) await perform(world, action)
         await world.calm()
         await client.flushall()
-        for (const action of after) await perform(world, action as Action)
+        for (const action of after) await perform(world, action)
         // Nodes tell what they know as soon as they have something to ask for.
         for (const at of world.nodes.keys()) for (const app of world.apps) await world.take(at, app, 1)
         await end(world)

@@ -1,0 +1,377 @@
+// Several nodes over a real Redis: what each plan gets, what it costs, and what outages and dead nodes leave behind.
+
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { App } from '../../src/admit/app.ts'
+import { PLANS } from '../../src/admit/plans.ts'
+import { readStanding } from '../../src/admit/read-standing.ts'
+import type { StoredRecord } from '../../src/admit/reclaim.ts'
+import { openRedis, untilUp } from '../../src/admit/redis-connection.ts'
+import { openRedisLimiter, type RedisLimiter } from '../../src/admit/redis-limiter.ts'
+import { connect, TestLink, type TestNode, testNode } from '../support/limiters.ts'
+import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
+import { eventually } from '../support/service.ts'
+import { anApp } from '../unit/admit/apps.ts'
+
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+const MINUTE_MS = 60_000
+
+let server: RedisServer
+let client: Redis
+let nowMs = NOON_MS
+beforeAll(async () => {
+  server = await startRedis()
+  client = connect(server.url)
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+beforeEach(async () => {
+  await client.flushall()
+  nowMs = NOON_MS
+})
+
+/** Nodes that have heard of each other. */
+async function startNodes(count: number): Promise<TestNode[]> {
+  const nodes = Array.from({ length: count }, (_, at) => testNode({ client, nodeId: `node${at}`, nowMs: () => nowMs }))
+  for (const { limiter } of [...nodes, ...nodes]) await limiter.beat()
+  return nodes
+}
+
+/** Time passes, and every node does what it does by itself. */
+async function pass(nodes: readonly TestNode[], forMs: number): Promise<void> {
+  for (let passedMs = 0; passedMs < forMs; passedMs += 100) {
+    nowMs += 100
+    for (const { limiter } of nodes) {
+      limiter.sweep()
+      if (nowMs % 1000 === 0) await limiter.beat()
+      await limiter.quiet()
+    }
+  }
+}
+
+async function usedInMonth(appId: string): Promise<number> {
+  const standing = await readStanding(new TestLink(client), anApp({ appId }), nowMs)
+  if (standing === 'away') throw new Error('the link is down')
+  return standing.month.used
+}
+
+describe('an app that sends steadily to three nodes', () => {
+  const figures = [...new Set(Object.values(PLANS).map(({ eventsPerMinute }) => eventsPerMinute))]
+  it.each(figures)('gets at least 99% of %i events a minute, and never more', async (eventsPerMinute) => {
+    const nodes = await startNodes(3)
+    const app = anApp({ eventsPerMinute, eventsPerMonth: 10_000_000 })
+    for (const rate of [1, 1.3]) {
+      let accepted = 0
+      let owed = 0
+      for (let step = 0; step < 600; step++) {
+        owed += (eventsPerMinute * rate) / 600
+        for (let at = 0; owed >= 1; at++) {
+          const cost = Math.min(1 + (step % 5), Math.floor(owed))
+          owed -= cost
+          const taken = await nodes[at % 3].limiter.take(app, cost, nowMs)
+          if (typeof taken !== 'number') continue
+          accepted += cost
+          nodes[at % 3].limiter.settle(app, cost, taken)
+        }
+        await pass(nodes, 100)
+      }
+      expect(accepted).toBeLessThanOrEqual(eventsPerMinute)
+      expect(accepted).toBeGreaterThanOrEqual(Math.floor(0.99 * eventsPerMinute))
+    }
+  })
+})
+
+/** Commands that clients sent; those inside scripts are not among them. */
+async function scriptCalls(): Promise<number> {
+  const stats = await client.info('commandstats')
+  const calls = [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].map(([, count]) => Number(count))
+  return calls.reduce((sum, count) => sum + count, 0)
+}
+
+describe('calls to Redis', () => {
+  it('are under 5 for 1,000 requests of a few busy apps', async () => {
+    const nodes = await startNodes(2)
+    const apps = ['a', 'b', 'c'].map((appId) => anApp({ appId, eventsPerMinute: 1e6, eventsPerMonth: 1e8 }))
+    const before = await scriptCalls()
+    let requests = 0
+    for (let step = 0; step < 100; step++) {
+      for (let at = 0; at < 100; at++) {
+        for (const app of apps) {
+          const { limiter } = nodes[at % 2]
+          const taken = limiter.take(app, 1, nowMs)
+          limiter.settle(app, 1, (await taken) as number)
+          requests++
+        }
+      }
+      await pass(nodes, 100)
+    }
+    const calls = (await scriptCalls()) - before
+    console.log(`${calls} calls for ${requests} requests`)
+    expect(calls).toBeLessThan((5 * requests) / 1000)
+  })
+
+  it('stay few while an app hammers at a limit that is spent', async () => {
+    const [node] = await startNodes(1)
+    const app = anApp({ eventsPerMinute: 10 })
+    await node.limiter.take(app, 10, nowMs)
+    const before = await scriptCalls()
+    for (let at = 0; at < 1000; at++) {
+      nowMs++
+      expect(await node.limiter.take(app, 1, nowMs)).toBe('rate_limit_exceeded')
+    }
+    expect((await scriptCalls()) - before).toBeLessThanOrEqual(15)
+  })
+
+  it('are shared by requests that come together', async () => {
+    const [node] = await startNodes(1)
+    const app = anApp({ eventsPerMinute: 100, eventsPerMonth: 1000 })
+    const before = await scriptCalls()
+    const taken = await Promise.all(Array.from({ length: 200 }, async () => node.limiter.take(app, 1, nowMs)))
+    expect(taken.filter((one) => typeof one === 'number')).toHaveLength(100)
+    expect((await scriptCalls()) - before).toBeLessThanOrEqual(4)
+  })
+})
+
+describe('what a node holds', () => {
+  it('goes back when its app falls silent, and another node can have it', async () => {
+    const nodes = await startNodes(2)
+    const app = anApp({ eventsPerMinute: 100 })
+    const taken = (await nodes[0].limiter.take(app, 10, nowMs)) as number
+    nodes[0].limiter.settle(app, 10, taken)
+    expect(await nodes[1].limiter.take(app, 90, nowMs)).toBe('rate_limit_exceeded')
+    await pass(nodes, 1500)
+    expect(await nodes[1].limiter.take(app, 90, nowMs)).toBeTypeOf('number')
+  })
+
+  it('goes back when the node stops, which then is no node any more', async () => {
+    const nodes = await startNodes(2)
+    const app = anApp({ eventsPerMinute: 100 })
+    await nodes[0].limiter.take(app, 10, nowMs)
+    await nodes[0].limiter.stop()
+    expect(await nodes[1].limiter.take(app, 90, nowMs)).toBeTypeOf('number')
+    expect(await client.zrange('sluice:{nodes}', '0', '-1')).toEqual(['node1'])
+    expect(await client.keys('sluice:{nodes}:node0:*')).toEqual([])
+  })
+
+  it('is taken back within a minute when the node dies, but for what it had stored', async () => {
+    const app = anApp({ eventsPerMinute: 100_000, eventsPerMonth: 1000 })
+    const stored: StoredRecord[] = []
+    const ledger = { mark: () => 7, storedBy: async () => stored }
+    const [dead, alive] = ['dead', 'alive'].map((nodeId) => testNode({ client, nodeId, nowMs: () => nowMs, ledger }))
+    await alive.limiter.beat()
+    const taken = (await dead.limiter.take(app, 100, nowMs)) as number
+    // The ledger knows of 60; an older record is a part of what the node had told.
+    stored.push({ appId: 'demo', cost: 60, receivedAtMs: taken, mark: 8 })
+    stored.push({ appId: 'demo', cost: 5, receivedAtMs: taken, mark: 7 })
+    expect(await alive.limiter.take(app, 940, nowMs)).toBe('monthly_limit_exceeded')
+    await pass([alive], MINUTE_MS / 2)
+    expect(alive.notices.filter((notice) => notice.includes('dead has died'))).toHaveLength(1)
+    expect(await alive.limiter.take(app, 941, nowMs)).toBe('monthly_limit_exceeded')
+    expect(await alive.limiter.take(app, 940, nowMs)).toBeTypeOf('number')
+    expect(await client.zrange('sluice:{nodes}', '0', '-1')).toEqual(['alive'])
+  })
+
+  it('stays spent when the node dies and nobody can tell what it had stored', async () => {
+    const nodes = await startNodes(2)
+    const app = anApp({ eventsPerMinute: 100_000, eventsPerMonth: 1000 })
+    await nodes[0].limiter.take(app, 100, nowMs)
+    await pass([nodes[1]], MINUTE_MS / 2)
+    expect(nodes[1].notices.join()).toContain('node0 has died: 0 unused events of 1 apps were taken back')
+    expect(await nodes[1].limiter.take(app, 901, nowMs)).toBe('monthly_limit_exceeded')
+  })
+
+  it('is nobody to be taken from just after Redis was away', async () => {
+    const nodes = await startNodes(2)
+    await nodes[0].limiter.take(anApp(), 1, nowMs)
+    await pass([nodes[1]], 10_000)
+    nodes[1].link.fault = 'unsent'
+    await pass([nodes[1]], 60_000)
+    nodes[1].link.fault = 'none'
+    await pass([nodes[1]], 29_000)
+    expect(nodes[1].notices.join()).not.toContain('has died')
+    await pass([nodes[1]], 5000)
+    expect(nodes[1].notices.join()).toContain('node0 has died')
+  })
+
+  it('is not spent by a node that stood still while others took it back', async () => {
+    let standsStillSinceMs: number | null = null
+    const ledger = { mark: () => 0, storedBy: async () => [] }
+    const sleeper = testNode({ client, nodeId: 'sleeper', nowMs: () => nowMs, ledger })
+    const watcher = testNode({ client, nodeId: 'watcher', nowMs: () => nowMs, ledger })
+    const app = anApp({ eventsPerMinute: 400, eventsPerMonth: 400 })
+    await sleeper.limiter.beat()
+    const taken = (await sleeper.limiter.take(app, 40, nowMs)) as number
+    sleeper.limiter.settle(app, 40, taken)
+    // It holds some, and is stopped before it tells that 40 are settled: nothing of it is in the ledger.
+    standsStillSinceMs = nowMs
+    await pass([watcher], 25_000)
+    expect(watcher.notices.join()).toContain('sleeper has died')
+    expect(await watcher.limiter.take(app, 400, nowMs)).toBeTypeOf('number')
+    expect(nowMs - standsStillSinceMs).toBeLessThan(MINUTE_MS)
+    expect(await sleeper.limiter.take(app, 1, nowMs)).toBe('monthly_limit_exceeded')
+    await pass([watcher, sleeper], 2000)
+    expect(await usedInMonth('demo')).toBe(440)
+  })
+})
+
+describe('while Redis is away', () => {
+  it('each node goes on with its share, and all is counted when it is back', async () => {
+    const nodes = await startNodes(2)
+    const app = anApp({ eventsPerMinute: 100, eventsPerDay: 150, eventsPerMonth: 1000 })
+    const taken = (await nodes[0].limiter.take(app, 20, nowMs)) as number
+    nodes[0].limiter.settle(app, 20, taken)
+    await pass(nodes, 2000)
+    for (const { link } of nodes) link.set(false)
+    expect(nodes.map(({ limiter }) => limiter.isDegraded)).toEqual([true, true])
+
+    // 80 were left: 40 each, which the one that knows of them goes by. The other never heard of the app: 50.
+    expect(await exhaust(nodes[0], 1)).toBe(40)
+    expect(await exhaust(nodes[1], 1)).toBe(50)
+    // The next minute has 50 for each, but of the day's 130 node 0 has taken 40 of 65, and node 1 50 of 75.
+    await pass(nodes, MINUTE_MS)
+    expect(await exhaust(nodes[0], 1)).toBe(25)
+    expect(await exhaust(nodes[1], 1)).toBe(25)
+    for (const { notices } of nodes) expect(notices.filter((notice) => notice.includes('away'))).toHaveLength(1)
+
+    for (const { link } of nodes) link.set(true)
+    await pass(nodes, 3000)
+    expect(await nodes[0].limiter.take(app, 1, nowMs)).toBe('daily_limit_exceeded')
+    expect(await usedInMonth('demo')).toBe(20 + 40 + 50 + 25 + 25)
+    expect(nodes.map(({ limiter }) => limiter.isDegraded)).toEqual([false, false])
+    for (const { notices } of nodes) expect(notices.at(-1)).toBe('limits are counted in Redis again')
+
+    async function exhaust({ limiter }: TestNode, cost: number): Promise<number> {
+      let accepted = 0
+      for (;;) {
+        const takenAtMs = limiter.take(app, cost, nowMs)
+        if (takenAtMs instanceof Promise) throw new Error('a request waited for a Redis that is away')
+        if (typeof takenAtMs !== 'number') return accepted
+        limiter.settle(app, cost, takenAtMs)
+        accepted += cost
+      }
+    }
+  })
+
+  it('one node alone gives an app no more than its limits', async () => {
+    const [node] = await startNodes(1)
+    const app = anApp({ eventsPerMinute: 100, eventsPerMonth: 150 })
+    const first = (await node.limiter.take(app, 30, nowMs)) as number
+    node.limiter.settle(app, 30, first)
+    node.link.set(false)
+    expect(node.limiter.view(app).remaining).toBe(70)
+    expect(node.limiter.take(app, 71, nowMs)).toBe('rate_limit_exceeded')
+    expect(node.limiter.take(app, 70, nowMs)).toBeTypeOf('number')
+    nowMs += MINUTE_MS
+    expect(node.limiter.take(app, 51, nowMs)).toBe('monthly_limit_exceeded')
+    expect(node.limiter.take(app, 50, nowMs)).toBeTypeOf('number')
+  })
+
+  it('for hours, what is to be told stays small, and comes out right', async () => {
+    const [node] = await startNodes(1)
+    const app = anApp({ appId: 'demo', eventsPerMonth: 1_000_000 })
+    await node.limiter.take(app, 1, nowMs)
+    node.link.set(false)
+    for (let minute = 0; minute < 600; minute++) {
+      nowMs += MINUTE_MS
+      const taken = node.limiter.take(app, 5, nowMs)
+      if (typeof taken !== 'number') throw new Error(`refused in minute ${minute}`)
+      if (minute % 2 === 0) node.limiter.settle(app, 5, taken)
+      else node.limiter.giveBack(app, 5, taken)
+    }
+    node.link.set(true)
+    await pass([node], 1100)
+    const { windows } = JSON.parse((await client.hget('sluice:{demo}:limits', 'node:node0')) ?? '{}')
+    expect(windows.length).toBeLessThan(5)
+    expect(await usedInMonth('demo')).toBe(1501)
+  })
+})
+
+describe('by Redis itself, its clock and its connection', () => {
+  const app = anApp({ appId: 'demo', eventsPerMinute: 10_000, eventsPerMonth: 1_000_000 })
+  const parts = (nodeId: string) => ({
+    nodeId,
+    clock: () => Date.now(),
+    monotonicMs: () => performance.now(),
+    ledger: null,
+    leaseRequests: { granted: 0, refused: 0, failed: 0 },
+    onNotice: () => {},
+  })
+
+  it('a frozen Redis holds nobody up, and is told all when it wakes', async () => {
+    const own = await startRedis()
+    const link = openRedis({ url: own.url, onNotice: () => {} })
+    try {
+      await untilUp(link, 5000)
+      const limiter = openRedisLimiter({ link, ...parts('one') })
+      let accepted = 0
+      const send = async (count: number): Promise<void> => {
+        for (let at = 0; at < count; at++) {
+          const taken = await limiter.take(app, 1, Date.now())
+          if (typeof taken !== 'number') throw new Error(`refused: ${taken}`)
+          limiter.settle(app, 1, taken)
+          accepted++
+        }
+      }
+      await send(100)
+      own.freeze()
+      await send(500)
+      await eventually('the link notices', () => !link.isUp)
+      expect(limiter.isDegraded).toBe(true)
+      await send(100)
+      own.resume()
+      await eventually('limits are counted in Redis again', () => !limiter.isDegraded)
+      await send(100)
+      await limiter.stop()
+      const standing = await readStanding(link, app, Date.now())
+      expect(standing).toMatchObject({ month: { used: accepted } })
+    } finally {
+      await link.stop()
+      await own.stop()
+    }
+  })
+
+  it('a cluster counts as one Redis does', async () => {
+    const cluster = await startRedisCluster()
+    const address = new URL(cluster.url)
+    const clusterClient = new Cluster([{ host: address.hostname, port: Number(address.port) }])
+    try {
+      const open = (nodeId: string) => openRedisLimiter({ link: new TestLink(clusterClient), ...parts(nodeId) })
+      const nodes = [open('node0'), open('node1')]
+      const apps = Array.from({ length: 12 }, (_, at) => anApp({ appId: `app${at}`, eventsPerMonth: 50 }))
+      const accepted = new Map<string, number>()
+      const send = async ({ limiter, one }: { limiter: RedisLimiter; one: App }): Promise<void> => {
+        const taken = await limiter.take(one, 1, Date.now())
+        if (typeof taken !== 'number') return
+        limiter.settle(one, 1, taken)
+        accepted.set(one.appId, (accepted.get(one.appId) ?? 0) + 1)
+      }
+      await Promise.all(
+        apps.flatMap((one) => Array.from({ length: 80 }, (_, at) => send({ limiter: nodes[at % 2], one }))),
+      )
+      for (const limiter of nodes) await limiter.stop()
+      const last = open('node2')
+      for (const one of apps) for (let at = 0; at < 50; at++) await send({ limiter: last, one })
+      await last.stop()
+      for (const one of apps) {
+        const standing = await readStanding(new TestLink(clusterClient), one, Date.now())
+        expect(standing).toMatchObject({ month: { used: 50 } })
+        expect(accepted.get(one.appId)).toBe(50)
+      }
+      const counts = await Promise.all(cluster.nodes.map(({ port }) => limitsAt(port)))
+      expect(counts.filter((count) => count > 0).length).toBeGreaterThan(1)
+    } finally {
+      clusterClient.disconnect()
+      await cluster.stop()
+    }
+  })
+})
+
+/** Apps whose limits one server of a cluster holds. */
+async function limitsAt(port: number): Promise<number> {
+  const one = new Redis(port, '127.0.0.1')
+  const keys = await one.keys('sluice:*:limits')
+  one.disconnect()
+  return keys.length
+}

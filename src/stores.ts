@@ -2,12 +2,10 @@
 // or shared with other nodes through Redis and NATS. Parts open in the order in which they rely on each other.
 
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import type { App, AppStore } from './admit/app.ts'
-import { demoAppRecords, openAppsFile, writeAppRecords } from './admit/apps-file.ts'
 import type { Deduplicator } from './admit/deduplicator.ts'
 import type { Limiter } from './admit/limiter.ts'
-import { openRedis, type RedisConnection } from './admit/redis-connection.ts'
+import { openRedis, type RedisConnection, untilUp } from './admit/redis-connection.ts'
 import { createRedisDeduplicator, type RedisDeduplicator } from './admit/redis-deduplicator.ts'
 import { openRedisLimiter } from './admit/redis-limiter.ts'
 import type { Ledger, StoredRecord } from './admit/reclaim.ts'
@@ -26,11 +24,14 @@ import { type Recovery, recover } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
 import { type StoredCost, storedBy } from './queue/stream-ledger.ts'
 import { StreamPositions } from './queue/stream-recovery.ts'
+import { findDemoApp, openApps } from './opened-apps.ts'
 import { recoverLimiter } from './recovered.ts'
 
 /** A spoilt journal may hold any number of them. */
 const MAX_CORRUPT_LINES_LOGGED = 10
 const HOUR_MS = 3_600_000
+/** So long a start waits for Redis; past that it serves without. */
+const REDIS_START_MS = 2000
 /** Between sweeps of keys whose 300 s are over. */
 const SWEEP_INTERVAL_MS = 1000
 const NODE_ID_BYTES = 6
@@ -79,7 +80,9 @@ async function open(config: Config, context: StoresContext, onStop: OnStop): Pro
   if (config.redisUrl === null || config.natsUrl === null) onStop(await takeFolder(config.dataDirectory))
   const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
   const redis = config.redisUrl === null ? null : connectRedis(config.redisUrl, context, onStop)
-  const apps = openApps(config, context, redis)
+  // Limits without Redis go by the nodes last seen: one that has not yet looked would take the others' shares as well.
+  if (redis !== null) await untilUp(redis, REDIS_START_MS)
+  const apps = openApps(config.appsFile, { ...context, redis, isNamed: config.appsFileNamed })
   onStop(() => apps.stop())
   const stream = config.natsUrl === null ? null : connectStream(config.natsUrl, nodeId, config, context)
   const counted =
@@ -93,6 +96,7 @@ async function open(config: Config, context: StoresContext, onStop: OnStop): Pro
     demoApp: config.appsFile === null || config.appsFileNamed ? null : (findDemoApp(apps) ?? null),
     gauges: {
       ...counted.gauges,
+      badAppRecords: () => apps.badRecords ?? 0,
       ...(redis === null ? {} : { redisUp: () => redis.isUp }),
       ...(stream === null ? {} : { natsUp: () => stream.isUp }),
       ...(queue instanceof Journal ? { journalBytes: () => queue.sizeBytes } : {}),
@@ -285,30 +289,4 @@ async function takeFolder(directory: string): Promise<() => Promise<void>> {
   const lock = await acquireLock(directory)
   if ('held' in lock) throw new StartError(`${directory} is in use: another sluice process works in this folder`)
   return () => lock.release()
-}
-
-/** A file that the operator named must be there; the one of a first start is made, with one app to try things out. */
-function openApps(config: Config, { log, metrics }: StoresContext, redis: RedisConnection | null): AppStore {
-  const path = config.appsFile
-  if (path === null) {
-    if (redis === null) throw new StartError('SLUICE_APPS_FILE: no app file')
-    throw new StartError('SLUICE_APPS_FILE: no app file')
-  }
-  if (!existsSync(path) && !config.appsFileNamed) {
-    writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))
-    log.info({ path }, 'made an app file with a demo app')
-  }
-  return openAppsFile({
-    path,
-    onReload: (count) => log.info({ path, apps: count }, 'app file read again'),
-    onBadFile: (reasons) => {
-      metrics.appsReloadFailures++
-      log.error({ path, reasons }, 'the app file cannot be used; the last good one stays in force')
-    },
-  })
-}
-
-function findDemoApp(apps: AppStore): App | undefined {
-  for (const app of apps.all()) if (app.appId === 'demo' && app.appKey.startsWith('ak_demo_')) return app
-  return undefined
 }

@@ -21,6 +21,8 @@ export interface Sampler {
   readonly keysRemembered?: () => number
   readonly journalBytes?: () => number
   readonly draining?: () => boolean
+  /** Of those in Redis, how many were found that could not be used. */
+  readonly badAppRecords?: () => number
   /** Absent where no Redis is configured. */
   readonly redisUp?: () => boolean
   /** Absent where no NATS is configured. */
@@ -108,7 +110,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     scrape: async () => page.text() + (await runtimeRegistry.metrics()),
   }
 
-  addCounters(page, metrics)
+  addCounters(page, metrics, () => sampler)
   page.numbers(
     'sluice_requests_total',
     'counter',
@@ -126,7 +128,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
   return metrics
 }
 
-function addCounters(page: MetricsPage, metrics: Metrics): void {
+function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler): void {
   const single = (name: string, help: string, read: () => number) =>
     page.numbers(name, 'counter', help, [{ labels: {}, read }])
 
@@ -136,8 +138,8 @@ function addCounters(page: MetricsPage, metrics: Metrics): void {
   single('sluice_replays_total', 'Requests that repeated an accepted Idempotency-Key.', () => metrics.replays)
   single('sluice_publish_errors_total', 'Records that the queue did not take.', () => metrics.publishErrors)
   single('sluice_ring_refusals_total', 'Requests that found no room in the ring.', () => metrics.ringRefusals)
-  single('sluice_apps_reload_failures_total', 'Changed app files that could not be used.', () => {
-    return metrics.appsReloadFailures
+  single('sluice_apps_reload_failures_total', 'Changed app files, or records in Redis, that could not be used.', () => {
+    return metrics.appsReloadFailures + (sampler().badAppRecords?.() ?? 0)
   })
   page.numbers('sluice_events_accepted_total', 'counter', 'Events that were durably queued, by their type.', [
     { labels: { type: 'track' }, read: () => metrics.events.track },

@@ -2,7 +2,8 @@
 // stream's acknowledgement. Nothing is sent again once it was answered, and nothing waits longer than its time.
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
-import { type Ack, parseAck, storedSequence } from './ack.ts'
+import { parseAck, storedSequence } from './ack.ts'
+import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
@@ -14,8 +15,6 @@ import { createOriginalLookup, type OriginalLookup } from './stream-original.ts'
 import { StreamState } from './stream-state.ts'
 
 const DEFAULT_ACK_TIMEOUT_MS = 2000
-/** How late a record's time may be found to be over; one timer serves all of them. */
-const SWEEP_MS = 25
 /** Between two tries while nobody takes the messages: the stream is missing, or its leader is being chosen. */
 const RETRY_MS = 75
 /** More than a ring of the default size can hold. */
@@ -56,9 +55,11 @@ export class JetStreamQueue implements EventQueue {
   readonly #inbox = createInbox()
 
   readonly #lanes: readonly Lane[]
-  /** Lanes with something that may go; each at most once. */
+  /** Lanes with something that waits; each at most once. */
   readonly #ready: Lane[] = []
   readonly #window = new AckWindow()
+  /** What the server that is connected takes. */
+  #maxPayloadBytes = 0
   #published = 0
   #gathered = 0
   #recordsInHand = 0
@@ -67,8 +68,7 @@ export class JetStreamQueue implements EventQueue {
   /** Nobody took the last message: the next try is not before this. */
   #resumeAtMs = 0
   #lastAckAtMs = Number.NEGATIVE_INFINITY
-  #sweeper: NodeJS.Timeout | null = null
-  #isExpiryDue = false
+  readonly #sweeper = new AckSweeper(() => this.#sweep())
   #isStopping = false
   #onIdle: (() => void) | null = null
 
@@ -126,7 +126,7 @@ export class JetStreamQueue implements EventQueue {
     const deadlineMs = this.#nowMs() + this.#ackTimeoutMs
     lane.push({ record, settled, deadlineMs, number: this.#published, next: null })
     this.#offer(lane)
-    this.#sweeper ??= setInterval(this.#sweep, SWEEP_MS)
+    this.#sweeper.start()
     if (this.#isPumpDue) return
     this.#isPumpDue = true
     // Behind all that this turn of the event loop brings, so that it goes out in one write.
@@ -136,14 +136,13 @@ export class JetStreamQueue implements EventQueue {
   async stop(): Promise<void> {
     this.#isStopping = true
     if (this.#recordsInHand > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve))
-    if (this.#sweeper !== null) clearInterval(this.#sweeper)
+    this.#sweeper.stop()
     this.#keeper.use(null)
     await this.#link.stop()
   }
 
   #offer(lane: Lane): void {
-    const { first } = lane
-    if (lane.isReady || first === null || (!first.record.keyed && this.#window.holds(lane))) return
+    if (lane.isReady || lane.first === null) return
     lane.isReady = true
     this.#ready.push(lane)
   }
@@ -158,11 +157,13 @@ export class JetStreamQueue implements EventQueue {
       const lane = this.#ready.shift()
       if (lane === undefined) return
       lane.isReady = false
-      // It may have become empty, or may have to gather, since it was offered.
       const { first } = lane
-      if (first === null || (!first.record.keyed && this.#window.holds(lane))) continue
+      // Those behind a gathered message gather; its end offers the lane again.
+      if (first !== null && !first.record.keyed && this.#window.holds(lane)) continue
       const parcel = lane.take()
-      if (parcel !== null) this.#send(connection, lane, parcel, nowMs)
+      // What was there when the lane was offered may have expired.
+      if (parcel === null) continue
+      this.#send(connection, lane, parcel, nowMs)
       this.#offer(lane)
     }
   }
@@ -170,10 +171,9 @@ export class JetStreamQueue implements EventQueue {
   #send(connection: NatsConnection, lane: Lane, parcel: Parcel, nowMs: number): void {
     const { keyed, batchId } = parcel.first.record
     const id = keyed ? batchId : `${this.#nodeId}-${(this.#gathered += 1)}`
-    const maxBytes = connection.info?.max_payload ?? 0
     const bytes = payloadBytes(id.length, this.#nodeId, parcel.bytes)
-    if (bytes > maxBytes) {
-      this.#state.tooLarge(bytes, maxBytes)
+    if (bytes > this.#maxPayloadBytes) {
+      this.#state.tooLarge(bytes, this.#maxPayloadBytes)
       this.#settleAll(parcel.first, 'unavailable')
       return
     }
@@ -201,7 +201,7 @@ export class JetStreamQueue implements EventQueue {
     const sequence = storedSequence(answer.data)
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
     this.#lastAckAtMs = this.#nowMs()
-    this.#note(ack)
+    if (this.#state.answered(ack) === 'astray') this.#keeper.look()
     if (message === null) {
       this.lateAcks += 1
       this.#pump()
@@ -220,18 +220,6 @@ export class JetStreamQueue implements EventQueue {
         return this.#unheard(message)
       case 'unreadable':
         return this.#ended(message, 'unknown')
-    }
-  }
-
-  /** What an answer says of the stream. null: a message was stored. */
-  #note(ack: Ack | null): void {
-    if (ack === null || ack.kind === 'stored' || ack.kind === 'duplicate') {
-      this.#state.answered(null)
-    } else if (ack.kind === 'refused') {
-      this.#state.answered(ack.reason)
-    } else if (ack.kind !== 'unreadable') {
-      this.#state.unheard(ack.kind === 'strange' ? 'another stream takes the messages' : 'nobody takes the messages')
-      this.#keeper.look()
     }
   }
 
@@ -275,6 +263,7 @@ export class JetStreamQueue implements EventQueue {
   #connected(connection: NatsConnection): void {
     // The same inbox on each connection: in a cluster, an answer may come after the connection it was asked on.
     connection.subscribe(`${this.#inbox}.*`, { callback: this.#onAnswer })
+    this.#maxPayloadBytes = connection.info?.max_payload ?? 0
     this.#resumeAtMs = 0
     this.#state.connected()
     this.#keeper.use(connection)
@@ -303,21 +292,11 @@ export class JetStreamQueue implements EventQueue {
     for (const lane of this.#lanes) this.#offer(lane)
   }
 
-  readonly #sweep = (): void => {
+  #sweep(): void {
     if (this.#recordsInHand === 0) {
-      if (this.#sweeper !== null) clearInterval(this.#sweeper)
-      this.#sweeper = null
+      this.#sweeper.stop()
       return
     }
-    if (this.#resumeAtMs > 0) this.#pump()
-    if (this.#isExpiryDue) return
-    this.#isExpiryDue = true
-    // After the sockets were read: an answer that lies there since the loop was last free counts.
-    setImmediate(this.#expire)
-  }
-
-  readonly #expire = (): void => {
-    this.#isExpiryDue = false
     const nowMs = this.#nowMs()
     for (const lane of this.#lanes) {
       for (let entry = lane.takeExpired(nowMs); entry !== null; entry = lane.takeExpired(nowMs)) {
@@ -330,11 +309,14 @@ export class JetStreamQueue implements EventQueue {
       this.#offer(expired.message.lane)
       this.#settle(expired.entry, 'unknown')
     }
-    if (!isSilent || this.#link.connection === null) return
-    // Nothing more is sent until it speaks again, so that what comes meanwhile is surely not stored.
-    this.#state.silent()
-    this.#renewWindow()
-    this.#keeper.look()
+    if (isSilent && this.#link.connection !== null) {
+      // Nothing more is sent until it speaks again, so that what comes meanwhile is surely not stored.
+      this.#state.silent()
+      this.#renewWindow()
+      this.#keeper.look()
+    }
+    // What was not heard is tried again, and what expired has made room.
+    this.#pump()
   }
 
   #settleAll(first: Entry, settlement: Settlement): void {

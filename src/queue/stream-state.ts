@@ -1,5 +1,6 @@
 // How the shared queue is doing: one text for /readyz?verbose, and a sentence for the log where that changes.
 
+import type { Ack } from './ack.ts'
 import type { StreamReport } from './stream.ts'
 
 /** In one outage; what comes after them is not told before the queue was up again. */
@@ -21,6 +22,8 @@ export class StreamState {
   readonly #told = new Set<string>()
   #wasUp = false
   #isTooLargeTold = false
+  /** false from a silence to the next acknowledgement: that the stream is there to be looked at ends none yet. */
+  #hasSpoken = true
 
   constructor(onNotice: (message: string) => void) {
     this.#onNotice = onNotice
@@ -42,6 +45,7 @@ export class StreamState {
   connected(): void {
     this.#downReason = null
     this.isSilent = false
+    this.#hasSpoken = true
     this.#streamTrouble = null
     this.#isStreamKnown = false
     this.#refusal = null
@@ -61,11 +65,33 @@ export class StreamState {
     this.#tell()
   }
 
-  /** The stream took a message, or gave a reason why not. */
-  answered(refusal: string | null): void {
+  /** null: the stream took a message. 'astray': messages do not get to the stream, which wants looking after. */
+  answered(ack: Ack | null): 'heard' | 'astray' {
+    switch (ack?.kind) {
+      case undefined:
+      case 'stored':
+      case 'duplicate':
+        this.#heard(null)
+        return 'heard'
+      case 'refused':
+        this.#heard(ack.reason)
+        return 'heard'
+      case 'strange':
+      case 'no responders':
+        this.#streamTrouble ??=
+          ack.kind === 'strange' ? 'another stream takes the messages' : 'nobody takes the messages'
+        this.#tell()
+        return 'astray'
+      case 'unreadable':
+        return 'heard'
+    }
+  }
+
+  #heard(refusal: string | null): void {
     // The common case costs a few comparisons.
     if (refusal === this.#refusal && this.#wasUp && !this.isSilent) return
     this.isSilent = false
+    this.#hasSpoken = true
     this.#streamTrouble = null
     this.#isStreamKnown = true
     this.hasBeenUp = true
@@ -73,14 +99,9 @@ export class StreamState {
     this.#tell()
   }
 
-  /** Messages do not get to the stream. */
-  unheard(trouble: string): void {
-    this.#streamTrouble ??= trouble
-    this.#tell()
-  }
-
   silent(): void {
     this.isSilent = true
+    this.#hasSpoken = false
     this.#tell()
   }
 
@@ -97,6 +118,7 @@ export class StreamState {
   #tell(): void {
     const { text } = this
     if (text === CONNECTED) {
+      if (!this.#hasSpoken) return
       if (!this.#wasUp) this.#onNotice('NATS: connected')
       this.#wasUp = true
       this.#told.clear()

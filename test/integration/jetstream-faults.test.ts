@@ -152,6 +152,22 @@ describe('the JetStream queue in an outage', () => {
     for (const { batchId } of records.slice(64)) expect(counts.get(batchId)).toBe(undefined)
   })
 
+  it('lets nothing wait for what was in flight on a broken connection', async () => {
+    const proxy = await startProxy(nats.port)
+    const { queue } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
+    proxy.hold()
+    const outcomes = many(100).map((record) => publishTo(queue, record))
+    await pause(100)
+    proxy.cut()
+    await eventually('the queue is down', () => !queue.isUp)
+    proxy.heal()
+    const settlements = await settlementsOf(outcomes)
+    expect(settlements.slice(0, 64)).toEqual(Array.from({ length: 64 }, () => 'unknown'))
+    expect(settlements.slice(64)).toEqual(Array.from({ length: 36 }, () => 'durable'))
+    await queue.stop()
+    await proxy.stop()
+  })
+
   it('works over a slow connection', async () => {
     const proxy = await startProxy(nats.port)
     proxy.delay(300)

@@ -107,12 +107,27 @@ describe('the state of the shared queue', () => {
     expect([state.isUp, state.text]).toEqual([false, 'not acknowledging'])
     state.answered(null)
     expect([state.isUp, state.text]).toEqual([true, 'connected'])
-    state.answered('maximum bytes exceeded')
+    state.answered({ kind: 'refused', reason: 'maximum bytes exceeded' })
     expect([state.isUp, state.text]).toEqual([true, 'refusing: maximum bytes exceeded'])
-    state.unheard('nobody takes the messages')
-    expect(state.isUp).toBe(false)
+    expect(state.answered({ kind: 'no responders' })).toBe('astray')
+    expect([state.isUp, state.text]).toEqual([false, 'no stream: nobody takes the messages'])
     state.disconnected('no answer')
     expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, true, 'disconnected: no answer'])
+  })
+
+  it('does not tell again and again of a stream that can be looked at but acknowledges nothing', () => {
+    const notices: string[] = []
+    const state = new StreamState((notice) => void notices.push(notice))
+    state.connected()
+    state.reported(present)
+    for (let turn = 0; turn < 5; turn += 1) {
+      state.silent()
+      state.reported(present)
+      expect(state.isUp).toBe(true)
+    }
+    expect(notices).toEqual(['NATS: connected', 'NATS: not acknowledging'])
+    state.answered(null)
+    expect(notices.at(-1)).toBe('NATS: connected')
   })
 
   it('tells a bounded number of things in one outage', () => {

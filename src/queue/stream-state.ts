@@ -70,8 +70,11 @@ export class StreamState {
     switch (ack?.kind) {
       case undefined:
       case 'stored':
-      case 'duplicate':
         this.#heard(null)
+        return 'heard'
+      case 'duplicate':
+        // A full stream knows repeats all the same.
+        this.#heard(this.#refusal)
         return 'heard'
       case 'refused':
         this.#heard(ack.reason)

@@ -28,7 +28,7 @@ const HELP = `Usage: npm run soak -- [OPTIONS]
   --fault-every N      mean seconds between the end of a fault and the next (5)
   --faults A,B         only these: ${FAULTS.join(', ')}
   --seed N             the same faults in the same order (default: made up, and printed)
-  --keep               where something is wrong, keeps the folder with logs and data
+  --keep               keeps the folder with the nodes' logs and all data
 `
 /** What is sent is remembered until the end: about 0.5 KB a batch. */
 const MAX_BATCHES = 3_000_000
@@ -161,8 +161,8 @@ async function main() {
     isWell = await soak(options, folder)
   } finally {
     await endAll()
-    if (isWell || !options.keep) await rm(folder, { recursive: true, force: true, maxRetries: 5 })
-    else console.log(`kept: ${folder}`)
+    if (options.keep) console.log(`kept: ${folder}`)
+    else await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   if (!isWell) process.exitCode = 1
 }

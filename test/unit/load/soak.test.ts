@@ -108,10 +108,18 @@ describe('the soak’s check of the limits', () => {
     expect(check(month).kinds).toEqual(['over the month: 1'])
   })
 
-  it('tells windows of an outage of Redis, and batches in doubt, apart', () => {
-    const over = [stored(10, NOON_MS), stored(1, NOON_MS)]
+  it('tells windows of an outage of Redis apart, within bounds', () => {
     const outage = { startMs: NOON_MS - 5000, endMs: NOON_MS + 1000 }
-    expect(check(over, [outage]).kinds).toEqual(['over the minute while Redis was away: 1'])
+    const over = check([stored(10, NOON_MS), stored(5, NOON_MS)], [outage])
+    expect(over.kinds).toEqual([])
+    expect(over.notes).toHaveLength(1)
+    const farOver = check([stored(10, NOON_MS), stored(6, NOON_MS)], [outage])
+    expect(farOver.kinds).toEqual(['far over the minute while Redis was away: 1'])
+    const before = { startMs: NOON_MS - 5000, endMs: NOON_MS - 1 }
+    expect(check([stored(10, NOON_MS), stored(5, NOON_MS)], [before]).kinds).toEqual(['over the minute: 1'])
+  })
+
+  it('tells batches in doubt apart', () => {
     const doubt = check([stored(10, NOON_MS), stored(1, NOON_MS, { isDoubtful: true })])
     expect(doubt.kinds).toEqual([])
     expect(doubt.notes).toHaveLength(1)

@@ -16,7 +16,8 @@ export type Ack =
   /** It says neither. */
   | { readonly kind: 'unreadable' }
 
-const PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}","seq":`)
+/** As the server writes it, blank included. */
+const PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}", "seq":`)
 const DIGIT_ZERO = 48
 const DIGIT_NINE = 57
 const BRACE_CLOSE = 125
@@ -24,7 +25,7 @@ const BRACE_CLOSE = 125
 const MAX_EXACT_DIGITS = 15
 
 /**
- * The sequence in `{"stream":"SLUICE_EVENTS","seq":123}`; 0 where the answer is of another form, for `parseAck` to
+ * The sequence in `{"stream":"SLUICE_EVENTS", "seq":123}`; 0 where the answer is of another form, for `parseAck` to
  * read.
  */
 export function storedSequence(data: Uint8Array): number {

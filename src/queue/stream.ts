@@ -23,9 +23,9 @@ export const ID_HEADER = 'Nats-Msg-Id'
 export const NODE_HEADER = 'Sluice-Node'
 
 const NANOSECONDS = 1_000_000_000
-const API_TIMEOUT_MS = 1000
+export const API_TIMEOUT_MS = 1000
 /** The largest record: a body of 512 KiB, and a head before its events. */
-const MAX_RECORD_BYTES = 600 * 1024
+export const MAX_RECORD_BYTES = 600 * 1024
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 

@@ -37,7 +37,6 @@ export interface LimitsContext {
   readonly registry: NodeRegistry
   readonly ledger: Ledger | null
   readonly leaseRequests: { granted: number; refused: number; failed: number }
-  readonly testTimeMs: (() => number) | null
   readonly nextSeq: () => number
   readonly nextWindowId: () => number
   /** Redis refused a call. */
@@ -186,6 +185,7 @@ export class AppLimits {
         if (this.#waiting.length === 0 && !isProbe && result === 'done') return
       }
     } catch (error) {
+      if (this.#waiting.length === 0) this.#context.onFailure(errorMessage(error))
       for (const { reject } of this.#waiting.splice(0)) reject(error)
     } finally {
       // In the same turn in which nobody was left waiting: whoever comes next makes the next call.
@@ -230,7 +230,7 @@ export class AppLimits {
   }
 
   #nextCall(keeps: boolean, isProbe: boolean, nowMs: number): SyncCall {
-    const { nodeId, time, registry, ledger, nextSeq, testTimeMs } = this.#context
+    const { nodeId, time, registry, ledger, nextSeq } = this.#context
     const timeMs = time.nowMs(nowMs)
     const costs = isProbe ? [] : this.#waiting.slice(0, MAX_COSTS_PER_CALL).map(({ cost }) => cost)
     const isTrusted = this.#isTrusted(nowMs)
@@ -244,7 +244,6 @@ export class AppLimits {
         costs,
         keeps: costs.length > 0 || (keeps && isTrusted && !isProbe),
         isProbe,
-        testTimeMs: testTimeMs === null ? null : testTimeMs(),
       },
       timeMs,
       nowMs,

@@ -26,7 +26,6 @@ export interface CallAsk {
   readonly keeps: boolean
   /** Only what Redis may have heard of: the call is to find out whether it is there again. */
   readonly isProbe: boolean
-  readonly testTimeMs: number | null
 }
 
 /** Events by window. */
@@ -159,7 +158,6 @@ export class Lease {
       costs: ask.costs,
       hold: ask.keeps ? hold : 0,
       ...(this.#known === null ? {} : { known: this.#known }),
-      ...(ask.testTimeMs === null ? {} : { testTimeMs: ask.testTimeMs }),
     }
   }
 

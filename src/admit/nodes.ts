@@ -70,7 +70,6 @@ export interface NodeRegistryParts {
   readonly link: RedisLink
   readonly nodeId: string
   readonly mark: () => number
-  readonly testTimeMs: (() => number) | null
 }
 
 export class NodeRegistry {
@@ -88,9 +87,8 @@ export class NodeRegistry {
 
   /** Makes this node heard, and looks who else is. `monotonicMs` is now. */
   async beat(monotonicMs: number): Promise<Beat | Away> {
-    const { link, nodeId, mark, testTimeMs } = this.#parts
-    const args = [nodeId, String(mark()), testTimeMs === null ? '' : String(testTimeMs())]
-    const reply = await runScript(link, BEAT, [NODES_KEY, NODE_MARKS_KEY], args)
+    const { link, nodeId, mark } = this.#parts
+    const reply = await runScript(link, BEAT, [NODES_KEY, NODE_MARKS_KEY], [nodeId, String(mark())])
     if (reply === 'away') {
       this.#watched.clear()
       this.#nobodyIsDeadBeforeMonotonicMs = Number.POSITIVE_INFINITY
@@ -130,9 +128,8 @@ export class NodeRegistry {
   /** Before this node's first lease of an app, so that whoever reclaims finds it. */
   async register(appId: string): Promise<'registered' | Away> {
     if (this.#registered.has(appId)) return 'registered'
-    const { link, nodeId, testTimeMs } = this.#parts
-    const args = [nodeId, appId, testTimeMs === null ? '' : String(testTimeMs())]
-    const isNew = await runScript(link, REGISTER, [NODES_KEY, nodeAppsKey(nodeId)], args)
+    const { link, nodeId } = this.#parts
+    const isNew = await runScript(link, REGISTER, [NODES_KEY, nodeAppsKey(nodeId)], [nodeId, appId])
     if (isNew === 'away') return 'away'
     this.#seeWhetherNew(isNew as number)
     if (this.#registered.size >= MAX_REGISTERED) this.#registered.clear()

@@ -88,7 +88,6 @@ interface NodeRecord {
 export interface ReclaimParts {
   readonly link: RedisLink
   readonly ledger: Ledger | null
-  readonly testTimeMs: (() => number) | null
 }
 
 export interface Reclaimed {
@@ -119,8 +118,7 @@ export async function reclaimFrom(dead: SilentNode, parts: ReclaimParts): Promis
   const appIds = [...new Set([...apps, ...storedByApp.keys()])]
   const returned = await inParallel(appIds, async (appId) => {
     const account = accountOf(records.get(appId) ?? null, ledger === null ? null : (storedByApp.get(appId) ?? []))
-    const testTimeMs = parts.testTimeMs === null ? {} : { testTimeMs: parts.testTimeMs() }
-    const call = { node: nodeId, ...account, ...testTimeMs }
+    const call = { node: nodeId, ...account }
     return (await runScript(link, RECLAIM, [limitsKey(appId)], [JSON.stringify(call)])) as number | Away
   })
   if (returned === 'away') return unlock(link, nodeId)

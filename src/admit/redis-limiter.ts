@@ -39,8 +39,6 @@ export interface RedisLimiterParts {
   readonly leaseRequests: { granted: number; refused: number; failed: number }
   /** Once a change: this node goes on with its share, or with all of them again; and what was taken back. */
   readonly onNotice: (message: string) => void
-  /** For tests: the time that scripts go by, instead of Redis's own. */
-  readonly testTimeMs?: () => number
   /** For tests: no timers; `sweep` and `beat` are called by hand. */
   readonly isManual?: boolean
 }
@@ -82,10 +80,9 @@ export class LeasingLimiter implements RedisLimiter {
   constructor(parts: RedisLimiterParts) {
     this.#parts = parts
     const { link, nodeId, monotonicMs, ledger, leaseRequests } = parts
-    const testTimeMs = parts.testTimeMs ?? null
     const time = new RedisTime(parts.clock(), monotonicMs())
     this.#wallOffsetMs = parts.clock() - monotonicMs()
-    this.#registry = new NodeRegistry({ link, nodeId, mark: () => ledger?.mark() ?? 0, testTimeMs })
+    this.#registry = new NodeRegistry({ link, nodeId, mark: () => ledger?.mark() ?? 0 })
     this.#context = {
       link,
       nodeId,
@@ -94,7 +91,6 @@ export class LeasingLimiter implements RedisLimiter {
       registry: this.#registry,
       ledger,
       leaseRequests,
-      testTimeMs,
       nextSeq: () => ++this.#lastSeq,
       nextWindowId: () => ++this.#lastWindowId,
       onFailure: (message) => this.#tellFailure(message),
@@ -122,8 +118,7 @@ export class LeasingLimiter implements RedisLimiter {
   take(app: App, cost: number, wallMs: number): number | LimitRefusal | Promise<number | LimitRefusal> {
     if (!(cost >= 1)) throw new Error(`a request cannot cost ${cost}`)
     const nowMs = this.#parts.monotonicMs()
-    const partedByMs = wallMs - nowMs - this.#wallOffsetMs
-    if (partedByMs > CLOCKS_PARTED_MS || partedByMs < -CLOCKS_PARTED_MS) this.#clocksParted(partedByMs, nowMs)
+    this.#compareClocks(wallMs, nowMs)
     const limits = this.#limitsOf(app)
     this.#active.add(limits)
     return limits.take(app, cost, nowMs)
@@ -188,6 +183,8 @@ export class LeasingLimiter implements RedisLimiter {
     this.#isBeating = true
     try {
       const sentAtMs = this.#parts.monotonicMs()
+      this.#compareClocks(this.#parts.clock(), sentAtMs)
+      this.#wallOffsetMs = this.#parts.clock() - sentAtMs
       const beat = await this.#registry.beat(sentAtMs)
       this.#beatIsAway = beat === 'away'
       if (beat === 'away') return
@@ -210,7 +207,7 @@ export class LeasingLimiter implements RedisLimiter {
     const { link, ledger } = this.#parts
     try {
       for (const node of dead) {
-        const reclaimed = await reclaimFrom(node, { link, ledger, testTimeMs: this.#parts.testTimeMs ?? null })
+        const reclaimed = await reclaimFrom(node, { link, ledger })
         if (reclaimed === 'away') break
         if (reclaimed === null) continue
         const { apps, events } = reclaimed
@@ -268,11 +265,13 @@ export class LeasingLimiter implements RedisLimiter {
     return limits
   }
 
-  /** The machine slept, or its clock was set: what is in hand may be another's by now. */
-  #clocksParted(byMs: number, nowMs: number): void {
-    this.#wallOffsetMs += byMs
+  /** Where they have parted, the machine slept, or its clock was set: what is in hand may be another's by now. */
+  #compareClocks(wallMs: number, nowMs: number): void {
+    const partedByMs = wallMs - nowMs - this.#wallOffsetMs
+    if (partedByMs < CLOCKS_PARTED_MS && partedByMs > -CLOCKS_PARTED_MS) return
+    this.#wallOffsetMs += partedByMs
     this.#context.distrustedBeforeMs = nowMs
-    this.#context.time.shift(byMs)
+    this.#context.time.shift(partedByMs)
   }
 
   #tellMode(): void {

@@ -108,7 +108,6 @@ describe('calls to Redis', () => {
       await pass(nodes, 100)
     }
     const calls = (await scriptCalls()) - before
-    console.log(`${calls} calls for ${requests} requests`)
     expect(calls).toBeLessThan((5 * requests) / 1000)
   })
 
@@ -213,6 +212,50 @@ describe('what a node holds', () => {
     expect(await sleeper.limiter.take(app, 1, nowMs)).toBe('monthly_limit_exceeded')
     await pass([watcher, sleeper], 2000)
     expect(await usedInMonth('demo')).toBe(440)
+  })
+})
+
+describe('a call that Redis does late', () => {
+  it('changes nothing where a newer one was done before it', async () => {
+    const [node] = await startNodes(1)
+    const app = anApp()
+    node.link.fault = 'late'
+    const taken = (await node.limiter.take(app, 10, nowMs)) as number
+    node.link.fault = 'none'
+    node.limiter.settle(app, 10, taken)
+    await pass([node], 300)
+    expect(await usedInMonth('demo')).toBe(10)
+    node.limiter.settle(app, 5, (await node.limiter.take(app, 5, nowMs)) as number)
+    await node.link.deliver()
+    expect(await usedInMonth('demo')).toBe(15)
+  })
+
+  it('grants nothing to a node that may be dead by then', async () => {
+    const [node] = await startNodes(1)
+    await node.limiter.take(anApp({ appId: 'known' }), 1, nowMs)
+    node.link.fault = 'late'
+    await node.limiter.take(anApp(), 10, nowMs)
+    await node.limiter.take(anApp({ appId: 'known' }), 499, nowMs)
+    nowMs += 1100
+    await node.link.deliver()
+    expect(await client.exists('sluice:{demo}:limits')).toBe(0)
+    expect(await usedInMonth('known')).toBe(1)
+  })
+})
+
+describe('a machine that slept', () => {
+  it('trusts nothing that it was granted before, though its clock did not go on', async () => {
+    let monotonicMs = 0
+    const ledger = { mark: () => 0, storedBy: async () => [] }
+    const sleeper = testNode({ client, nodeId: 'sleeper', nowMs: () => nowMs, monotonicMs: () => monotonicMs, ledger })
+    const watcher = testNode({ client, nodeId: 'watcher', nowMs: () => nowMs, ledger })
+    const app = anApp({ eventsPerMinute: 400, eventsPerMonth: 400 })
+    await sleeper.limiter.beat()
+    await sleeper.limiter.take(app, 40, nowMs)
+    await pass([watcher], 25_000)
+    expect(await watcher.limiter.take(app, 400, nowMs)).toBeTypeOf('number')
+    monotonicMs += 1
+    expect(await sleeper.limiter.take(app, 1, nowMs)).toBe('monthly_limit_exceeded')
   })
 })
 

@@ -17,8 +17,9 @@ export class TestLink implements RedisLink {
   fault: LinkFault = 'none'
   isUp = true
 
-  constructor(client: RedisClient) {
-    this.#client = client
+  /** With `nowMs` scripts go by that time, as it is when they are done. */
+  constructor(client: RedisClient, nowMs?: () => number) {
+    this.#client = nowMs === undefined ? client : timed(client, nowMs)
   }
 
   async call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
@@ -47,6 +48,20 @@ export class TestLink implements RedisLink {
   async stop(): Promise<void> {}
 }
 
+function timed(client: RedisClient, nowMs: () => number): RedisClient {
+  const withTime =
+    (run: (...args: (string | number)[]) => Promise<unknown>) =>
+    (...args: (string | number)[]): Promise<unknown> =>
+      run.call(client, ...args, String(nowMs()))
+  return new Proxy(client, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      return name === 'eval' || name === 'evalsha' ? withTime(member as never) : member.bind(target)
+    },
+  })
+}
+
 export interface TestNode {
   readonly limiter: LeasingLimiter
   readonly link: TestLink
@@ -65,7 +80,7 @@ export function testNode(parts: {
   ledger?: Ledger
 }): TestNode {
   const { nodeId, nowMs } = parts
-  const link = new TestLink(parts.client)
+  const link = new TestLink(parts.client, nowMs)
   const notices: string[] = []
   const leaseRequests = { granted: 0, refused: 0, failed: 0 }
   const limiter = openRedisLimiter({
@@ -76,7 +91,6 @@ export function testNode(parts: {
     ledger: parts.ledger ?? null,
     leaseRequests,
     onNotice: (message) => notices.push(message),
-    testTimeMs: nowMs,
     isManual: true,
   })
   return { limiter, link, notices, leaseRequests }

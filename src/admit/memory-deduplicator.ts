@@ -97,7 +97,7 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     // The key stays in flight: it passes to the one who has waited longest, and the others wait for that one.
     const next = waiters.shift() as Waiter
     this.#inFlight.set(batchId, waiters.length > 0 ? waiters : null)
-    next(inDoubt ? CLAIMED_IN_DOUBT : CLAIMED)
+    next(this.#inDoubt(batchId) ? CLAIMED_IN_DOUBT : CLAIMED)
   }
 
   restore(batchId: string, events: number, acceptedAtMs: number): void {

@@ -69,6 +69,9 @@ class SharedDeduplicator implements RedisDeduplicator {
   readonly #beyondMemory = new Set<string>()
   /** Each until when, in Redis time. */
   readonly #untoldDoubts = new Map<string, number>()
+  /** Which call may have claimed each key that is in flight here. */
+  readonly #claimedBy = new Map<string, number>()
+  #calls = 0
   #time: RedisTime | null = null
   /** What gathers until the running turn of the loop is over, and then goes in one call. */
   #asked: Asked[] = []
@@ -104,6 +107,7 @@ class SharedDeduplicator implements RedisDeduplicator {
 
   confirm(batchId: string, events: number, nowMs: number): void {
     if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, nowMs)
+    this.#claimedBy.delete(batchId)
     this.#untoldDoubts.delete(batchId)
     if (!this.#link.isUp) return
     const { batchIds, events: counts } = this.#accepted
@@ -114,9 +118,9 @@ class SharedDeduplicator implements RedisDeduplicator {
 
   release(batchId: string, inDoubt: boolean, nowMs: number): void {
     const doubtUntilMs = inDoubt ? this.#redisNowMs() + WINDOW_MS : 0
-    if (this.#link.isUp) this.#sendRelease(batchId, this.#redisNowMs() + LATE_MS, doubtUntilMs)
+    if (this.#link.isUp) this.#sendRelease(batchId, this.#claimedBy.get(batchId) ?? 0, doubtUntilMs)
     else if (inDoubt) this.#keepDoubt(batchId, doubtUntilMs)
-    // Redis hears of it before whoever waited here asks it in turn.
+    this.#claimedBy.delete(batchId)
     if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId, inDoubt, nowMs)
   }
 
@@ -162,6 +166,7 @@ class SharedDeduplicator implements RedisDeduplicator {
 
   /** Another node has the answer: whoever waits here asks for it as well. */
   #letGo(batchId: string, nowMs: number): void {
+    this.#claimedBy.delete(batchId)
     if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId, false, nowMs)
   }
 
@@ -179,9 +184,9 @@ class SharedDeduplicator implements RedisDeduplicator {
     this.#asked = []
     try {
       const batchIds = asked.map(({ batchId }) => batchId)
+      let claimed = await this.#claimAll(batchIds)
       // A clock of Redis that was set forward makes one call late; its answer tells the new time.
-      let claimed = await this.#claimBefore(batchIds)
-      if (claimed !== 'away' && claimed.answers === null) claimed = await this.#claimBefore(batchIds)
+      if (claimed !== 'away' && claimed.answers === null) claimed = await this.#claimAll(batchIds)
       const answers = claimed === 'away' ? null : claimed.answers
       asked.forEach(({ resolve }, at) => resolve(answers === null ? 'away' : answers[at]))
     } catch (error) {
@@ -189,9 +194,12 @@ class SharedDeduplicator implements RedisDeduplicator {
     }
   }
 
-  async #claimBefore(batchIds: readonly string[]): Promise<ClaimAnswers | 'away'> {
+  async #claimAll(batchIds: readonly string[]): Promise<ClaimAnswers | 'away'> {
     const sentMs = this.#monotonicMs()
-    const claimed = await claimKeys(this.#link, this.#nodeId, batchIds, this.#redisNowMs() + LATE_MS)
+    const call = ++this.#calls
+    for (const batchId of batchIds) this.#claimedBy.set(batchId, call)
+    const deadlineMs = this.#redisNowMs() + LATE_MS
+    const claimed = await claimKeys(this.#link, this.#nodeId, batchIds, { call, deadlineMs })
     if (claimed !== 'away') this.#time?.learn(claimed.redisMs, sentMs, this.#monotonicMs())
     return claimed
   }
@@ -203,8 +211,8 @@ class SharedDeduplicator implements RedisDeduplicator {
     confirmKeys(this.#link, this.#nodeId, batchIds, events, this.#redisNowMs() + WINDOW_MS).catch(this.#onFault)
   }
 
-  #sendRelease(batchId: string, deadlineMs: number, doubtUntilMs: number): void {
-    releaseKey(this.#link, this.#nodeId, batchId, { deadlineMs, doubtUntilMs }).then(
+  #sendRelease(batchId: string, call: number, doubtUntilMs: number): void {
+    releaseKey(this.#link, this.#nodeId, batchId, { call, doubtUntilMs }).then(
       (reply) => reply === 'away' && doubtUntilMs > 0 && this.#keepDoubt(batchId, doubtUntilMs),
       this.#onFault,
     )
@@ -219,7 +227,7 @@ class SharedDeduplicator implements RedisDeduplicator {
   #tellDoubts(): void {
     const doubts = [...this.#untoldDoubts]
     this.#untoldDoubts.clear()
-    // Without a deadline that could be met, since the key may be this node's own again by now.
+    // Of no call, since the key may be this node's own again by now.
     for (const [batchId, untilMs] of doubts) this.#sendRelease(batchId, 0, untilMs)
   }
 

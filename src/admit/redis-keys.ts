@@ -14,8 +14,8 @@ function keyOf(batchId: string): string {
 }
 
 /**
- * A key holds the count of events it was accepted with, or `c:<claimed until>:<in doubt until>:<by which node>`, in
- * Redis time, where the first is 0 for a key that is only in doubt.
+ * A key holds the count of events it was accepted with, or `c:<claimed until>:<in doubt until>:<node>:<call>`, with
+ * times of Redis's clock, and which call of which node has claimed it. A key that is only in doubt is claimed until 0.
  */
 const LIBRARY = `
 local time = redis.call('TIME')
@@ -23,14 +23,14 @@ local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local node = ARGV[1]
 
 local function readClaim(held)
-  local untilMs, doubtUntilMs, holder = string.match(held, '^c:(%d+):(%d+):(.*)$')
-  return tonumber(untilMs), tonumber(doubtUntilMs), holder
+  local untilMs, doubtUntilMs, holder, call = string.match(held, '^c:(%d+):(%d+):(.*):(%d+)$')
+  return tonumber(untilMs), tonumber(doubtUntilMs), holder, call
 end
 
-local function writeClaim(key, untilMs, doubtUntilMs, holder)
+local function writeClaim(key, untilMs, doubtUntilMs, holder, call)
   local keptMs = math.max(untilMs, doubtUntilMs) - nowMs
   if keptMs <= 0 then return redis.call('DEL', key) end
-  redis.call('SET', key, string.format('c:%d:%d:%s', untilMs, doubtUntilMs, holder), 'PX', keptMs)
+  redis.call('SET', key, string.format('c:%d:%d:%s:%s', untilMs, doubtUntilMs, holder, call), 'PX', keptMs)
 end
 `
 
@@ -40,7 +40,7 @@ const HELD = -3
 
 /** A node takes what it has claimed already: an answer of Redis may have been late, and the claim with it. */
 const CLAIM = redisScript(`${LIBRARY}
-if nowMs > tonumber(ARGV[2]) then return { nowMs } end
+if nowMs > tonumber(ARGV[3]) then return { nowMs } end
 local answers = { nowMs }
 for at, key in ipairs(KEYS) do
   local held = redis.call('GET', key)
@@ -57,7 +57,7 @@ for at, key in ipairs(KEYS) do
     end
   end
   if answer == ${CLAIMED} or answer == ${CLAIMED_IN_DOUBT} then
-    writeClaim(key, nowMs + ${CLAIM_MS}, doubtUntilMs, node)
+    writeClaim(key, nowMs + ${CLAIM_MS}, doubtUntilMs, node, ARGV[2])
   end
   answers[at + 1] = answer
 end
@@ -74,14 +74,14 @@ for at, key in ipairs(KEYS) do
 end
 `)
 
-/** One that comes late frees nothing: the node may have claimed the key anew. A doubt stays one. */
+/** Frees what that very call has claimed: the node may have claimed the key anew. A doubt stays one. */
 const RELEASE = redisScript(`${LIBRARY}
 local held = redis.call('GET', KEYS[1])
 if held and tonumber(held) then return end
-local untilMs, doubtUntilMs, holder = 0, 0, ''
-if held then untilMs, doubtUntilMs, holder = readClaim(held) end
-if holder == node and nowMs <= tonumber(ARGV[2]) then untilMs, holder = 0, '' end
-writeClaim(KEYS[1], untilMs, math.max(doubtUntilMs, tonumber(ARGV[3])), holder)
+local untilMs, doubtUntilMs, holder, call = 0, 0, '', '0'
+if held then untilMs, doubtUntilMs, holder, call = readClaim(held) end
+if holder == node and call == ARGV[2] then untilMs = 0 end
+writeClaim(KEYS[1], untilMs, math.max(doubtUntilMs, tonumber(ARGV[3])), holder, call)
 `)
 
 export type KeyAnswer =
@@ -97,15 +97,15 @@ export interface ClaimAnswers {
   readonly answers: readonly KeyAnswer[] | null
 }
 
-/** `deadlineMs`, in Redis time: a call that Redis comes to later is not done. */
+/** A node's calls are numbered from 1. `deadlineMs`, in Redis time: one that Redis comes to later is not done. */
 export function claimKeys(
   link: RedisLink,
   node: string,
   batchIds: readonly string[],
-  deadlineMs: number,
+  { call, deadlineMs }: { call: number; deadlineMs: number },
 ): Promise<ClaimAnswers | 'away'> {
   return link.call(async (client) => {
-    const args = [node, String(deadlineMs)]
+    const args = [node, String(call), String(deadlineMs)]
     const replies = (await forKeys(client, CLAIM, batchIds, (ids) => [ids, args])) as number[][]
     const answers = replies.flatMap((reply) => reply.slice(1))
     return { redisMs: replies[0][0], answers: answers.length < batchIds.length ? null : answers.map(answerOf) }
@@ -128,16 +128,14 @@ export function confirmKeys(
   )
 }
 
-/** `doubtUntilMs` 0: there is no doubt. Both times in Redis time. */
+/** `call` is the one that claimed it, 0 where none has. `doubtUntilMs`, in Redis time; 0: there is no doubt. */
 export function releaseKey(
   link: RedisLink,
   node: string,
   batchId: string,
-  { deadlineMs, doubtUntilMs }: { deadlineMs: number; doubtUntilMs: number },
+  { call, doubtUntilMs }: { call: number; doubtUntilMs: number },
 ): Promise<unknown> {
-  return link.call((client) =>
-    evaluate(client, RELEASE, [keyOf(batchId)], [node, String(deadlineMs), String(doubtUntilMs)]),
-  )
+  return link.call((client) => evaluate(client, RELEASE, [keyOf(batchId)], [node, String(call), String(doubtUntilMs)]))
 }
 
 /** All keys in one call, or each in its own on a cluster, where each has its own slot. */

@@ -9,8 +9,7 @@ import type { StoredMessage } from './stream-message.ts'
 import { readRange, type StreamRange } from './stream-range.ts'
 
 const RECONNECT_MS = 250
-/** A look at the stream's end where no message rings for it: one that a mirror brought, or a bell that was lost. */
-const POLL_MS = 1000
+const DEFAULT_POLL_MS = 1000
 /** A message rings before it is stored: so soon the next look, and so many of them. */
 const RUNG_POLL_MS = 20
 const MAX_RUNG_POLLS = 25
@@ -25,6 +24,8 @@ export interface ReadStreamOptions {
   /** Goes on as the stream grows; a stream that does not exist yet is waited for. */
   readonly follow: boolean
   readonly signal: AbortSignal
+  /** Between two looks at the stream's end where no message rings for one: a bell may be lost. */
+  readonly pollMs?: number
   /** Gets a sentence where a followed stream cannot be read for a while, and where it goes on. */
   readonly onNotice?: (message: string) => void
 }
@@ -70,8 +71,8 @@ class Cursor {
   }
 
   async *read(connection: NatsConnection): AsyncGenerator<StoredMessage> {
-    const { follow, signal, subject } = this.#options
-    const bell = follow ? new Bell(connection, subject ?? ALL_SUBJECTS, signal) : null
+    const { follow, signal } = this.#options
+    const bell = follow ? new Bell(connection, this.#options) : null
     try {
       while (!signal.aborted) {
         const range = await this.#look(connection)
@@ -114,14 +115,16 @@ class Cursor {
 /** Wakes a reader that has seen all there is, soon after a message came. */
 class Bell {
   readonly #signal: AbortSignal
+  readonly #pollMs: number
   readonly #stopListening: () => void
   #isRung = false
   #rungPolls = 0
   #wake: (() => void) | null = null
 
-  constructor(connection: NatsConnection, subject: string, signal: AbortSignal) {
+  constructor(connection: NatsConnection, { pollMs, signal, subject }: ReadStreamOptions) {
     this.#signal = signal
-    const subscription = connection.subscribe(subject, {
+    this.#pollMs = pollMs ?? DEFAULT_POLL_MS
+    const subscription = connection.subscribe(subject ?? ALL_SUBJECTS, {
       callback: () => {
         this.#isRung = true
         this.#wake?.()
@@ -145,7 +148,7 @@ class Bell {
     if (isExpecting) this.#rungPolls -= 1
     if (this.#signal.aborted) return
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, isExpecting ? RUNG_POLL_MS : POLL_MS)
+      const timer = setTimeout(resolve, isExpecting ? RUNG_POLL_MS : this.#pollMs)
       // One that expects news waits its few ms even where more rings: many messages need not make as many looks.
       if (isExpecting) return
       this.#wake = () => {

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { makeRecord } from '../support/journal.ts'
 import {
   countBatches,
+  freeze,
   openQueue,
   openReadyQueue,
   type OpenQueue,
@@ -44,7 +45,7 @@ describe('the JetStream queue in an outage', () => {
   it('answers after 2 s while NATS is frozen: what was sent is unknown, what was not is not stored', async () => {
     const opened = await openReadyQueue(nats.url)
     const { queue, notices } = opened
-    nats.freeze()
+    await freeze(nats)
     const first = await Promise.all(many(100).map((record) => publishTo(queue, record)))
     expect(first.slice(0, 64).map(({ settlement }) => settlement)).toEqual(first.slice(0, 64).map(() => 'unknown'))
     expect(first.slice(64).map(({ settlement }) => settlement)).toEqual(first.slice(64).map(() => 'unavailable'))
@@ -69,7 +70,7 @@ describe('the JetStream queue in an outage', () => {
 
   it('goes on with what waits when NATS was frozen for less than the time of a record', async () => {
     const { queue } = await openReadyQueue(nats.url)
-    nats.freeze()
+    await freeze(nats)
     const outcomes = many(200).map((record) => publishTo(queue, record))
     await pause(800)
     nats.resume()
@@ -80,7 +81,7 @@ describe('the JetStream queue in an outage', () => {
 
   it('takes a late acknowledgement as a sign of life, and nothing else', async () => {
     const { queue } = await openReadyQueue(nats.url, { ackTimeoutMs: 300 })
-    nats.freeze()
+    await freeze(nats)
     const record = makeRecord({ keyed: true })
     expect(await publishTo(queue, record)).toMatchObject({ settlement: 'unknown' })
     expect(queue.isUp).toBe(false)

@@ -4,8 +4,9 @@ import type { QueueRecord } from '../../src/queue/queue.ts'
 import { partitionOf, subjectOf } from '../../src/queue/stream.ts'
 import { storedBy } from '../../src/queue/stream-ledger.ts'
 import type { StoredMessage } from '../../src/queue/stream-message.ts'
+import { readRange } from '../../src/queue/stream-range.ts'
 import { type ReadStreamOptions, readStream } from '../../src/queue/stream-reader.ts'
-import { addStream, openReadyQueue, publishTo, withConnection } from '../support/jetstream.ts'
+import { addStream, freeze, openReadyQueue, publishTo, withConnection } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { freePort } from '../support/programs.ts'
@@ -108,6 +109,23 @@ describe('reading the stream', () => {
     }
   })
 
+  it('ends where it is told, in a gap as well', async () => {
+    const records = keyed(20)
+    await store(records)
+    await deleteMessages([8, 9, 10, 11, 12])
+    const subject = subjectOf(partitionOf('demo', 16))
+    await withConnection(nats.url, async (connection) => {
+      for (const range of [
+        { from: 5, until: 10 },
+        { from: 5, until: 10, subject },
+      ]) {
+        const sequences: number[] = []
+        for await (const { sequence } of readRange(connection, range)) sequences.push(sequence)
+        expect(sequences).toEqual([5, 6, 7])
+      }
+    })
+  })
+
   it('ends at once on an empty stream, and on none', async () => {
     const { ended, texts } = reading()
     await ended
@@ -117,9 +135,9 @@ describe('reading the stream', () => {
     expect([...texts(), ...again.texts()]).toEqual([])
   })
 
-  it('follows from the end: what was there is not read, and what comes is, within a second', async () => {
+  it('follows from the end: what was there is not read, and what comes rings for itself', async () => {
     await store(keyed(5))
-    const { read, texts, stop } = reading({ from: 'end', follow: true })
+    const { read, texts, stop } = reading({ from: 'end', follow: true, pollMs: 600_000 })
     await new Promise((resolve) => setTimeout(resolve, 300))
     const records = keyed(40)
     await store(records)
@@ -153,6 +171,19 @@ describe('reading the stream', () => {
     expect(texts()).toEqual([...before, ...after].map(textOf))
     expect(notices[1]).toBe('reading goes on')
     expect(notices).toHaveLength(2)
+  })
+
+  it('goes on where it was when the connection breaks between two messages', async () => {
+    const records = keyed(150)
+    await store(records)
+    const texts: string[] = []
+    const options = { url: nats.url, from: 'start', follow: true, signal: new AbortController().signal } as const
+    for await (const { data } of readStream(options)) {
+      texts.push(data.toString())
+      if (texts.length === 5 || texts.length === 70) await nats.restart()
+      if (texts.length === records.length) break
+    }
+    expect(texts).toEqual(records.map(textOf))
   })
 
   it('goes on with a stream that was made anew', async () => {
@@ -223,7 +254,7 @@ describe('what a process had stored', () => {
     expect(await storedBy(null, { nodeId: NODE, afterSequence: 0 })).toBe('away')
     const { queue } = await openReadyQueue(nats.url, { nodeId: NODE })
     await publishTo(queue, makeRecord())
-    nats.freeze()
+    await freeze(nats)
     expect(await storedBy(queue.connection, { nodeId: NODE, afterSequence: 0 })).toBe('away')
     nats.resume()
     await queue.stop()

@@ -5,6 +5,7 @@ import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { type JetStreamOptions, type JetStreamQueue, openJetStreamQueue } from '../../src/queue/jetstream.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import type { NatsServer } from './nats.ts'
 import { eventually } from './service.ts'
 
 export interface OpenQueue {
@@ -114,6 +115,12 @@ export async function streamConfig(url: string): Promise<StreamConfig> {
     const manager = await jetstreamManager(connection)
     return (await manager.streams.info('SLUICE_EVENTS')).config
   })
+}
+
+/** SIGSTOP, and until it has taken hold: signals are delivered in their own time. */
+export async function freeze(nats: NatsServer): Promise<void> {
+  nats.freeze()
+  await new Promise((resolve) => setTimeout(resolve, 100))
 }
 
 export async function withConnection<T>(url: string, use: (connection: NatsConnection) => Promise<T>): Promise<T> {

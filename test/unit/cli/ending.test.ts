@@ -57,6 +57,20 @@ describe('a signal', () => {
     expect(exits).toEqual([1])
   })
 
+  test('that is given again is ignored where every process of the service gets each signal', async () => {
+    let drained: () => void = () => {}
+    const stop = () => new Promise<void>((resolve) => (drained = resolve))
+    const exit = (code: number) => void exits.push(code)
+    const onSignal = signalHandler({ log, clock: Date.now, watchdogMs: 6000, stop, exit, again: 'ignore' })
+    onSignal('SIGTERM')
+    vi.advanceTimersByTime(600)
+    onSignal('SIGTERM')
+    expect(exits).toEqual([])
+    drained()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(exits).toEqual([0])
+  })
+
   test('whose drain hangs ends with 1 by the watchdog', () => {
     handler(never)('SIGTERM')
     vi.advanceTimersByTime(5999)

@@ -1,16 +1,12 @@
-// `sluice apps`: the app records. An edit reads, checks and writes the file as a whole while no other edit runs; a
-// service that is running takes it up by itself.
+// `sluice apps`: the app records, in a file or in Redis. An edit reads, checks and writes all of them while no other
+// edit comes between; a service that is running takes it up by itself.
 
 import { randomBytes } from 'node:crypto'
-import { dirname } from 'node:path'
-import { writeAppRecords } from '../admit/apps-file.ts'
 import { type AppRecord, readApp } from '../admit/app-record.ts'
 import { PLANS } from '../admit/plans.ts'
 import { readConfig } from '../config.ts'
-import { errorMessage, StartError } from '../lib/errors.ts'
-import { makeFolder } from '../lib/folder.ts'
-import { withEditLock } from './edit-lock.ts'
-import { appsFileOf, missingAppsFile, loadRecords } from './data-folder.ts'
+import { StartError } from '../lib/errors.ts'
+import { withAppRecords } from './app-records.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from './shell.ts'
 import { formatCount, formatTable } from './table.ts'
 
@@ -20,8 +16,9 @@ export const help = `Usage: sluice apps list [--json]
        sluice apps remove APP_ID
        sluice apps rotate APP_ID                           a new key, printed; the old one stops at once
 
-Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). A running service takes a change
-up within a second. Edits at the same time wait for each other.
+Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL set and
+SLUICE_APPS_FILE unset, app records live in Redis instead. Every running service takes a change up within a
+second, and edits at the same time do not undo each other.
 
 Members:
   --plan PLAN                  ${Object.keys(PLANS).join(', ')}
@@ -74,7 +71,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 
 async function list(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
-  const records = loadRecords(appsFileOf(readConfig(shell.env)))
+  const records = await withAppRecords(readConfig(shell.env), (stored) => stored.all())
   await print(shell.stdout, flags.json ? `${JSON.stringify({ apps: records }, null, 2)}\n` : formatApps(records))
   return EXIT.ok
 }
@@ -118,22 +115,7 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
 }
 
 async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {
-  const config = readConfig(shell.env)
-  const path = appsFileOf(config)
-  try {
-    makeFolder(dirname(path))
-  } catch (error) {
-    throw new StartError(`cannot make the folder of ${path}: ${errorMessage(error)}`)
-  }
-  await withEditLock(path, async () => {
-    const records = missingAppsFile(config) ? [] : loadRecords(path)
-    const changed = checked(change(records))
-    try {
-      writeAppRecords(path, changed)
-    } catch (error) {
-      throw new StartError(`cannot write ${path}: ${errorMessage(error)}`)
-    }
-  })
+  await withAppRecords(readConfig(shell.env), (stored) => stored.edit((records) => checked(change(records))))
 }
 
 /** Replaces one record, or drops it where `change` gives null. */

@@ -1,40 +1,25 @@
-// `sluice check`: holds this machine against the settings before, or while, the service runs. Nothing it makes
-// stays.
+// `sluice check`: holds this machine, Redis and NATS against the settings before, or while, the service runs. Nothing
+// it makes stays.
 
-import { X509Certificate } from 'node:crypto'
-import { access, constants, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
 import { type Config, readConfig } from '../config.ts'
-import { ConfigError, errorCode, errorMessage } from '../lib/errors.ts'
-import { acquireLock } from '../lib/lock.ts'
-import { journalDirectory, listSegments } from '../queue/segments.ts'
-import { urlOf } from './demo.ts'
-import { missingAppsFile, loadApps } from './data-folder.ts'
+import { ConfigError, errorMessage } from '../lib/errors.ts'
+import { isMissing, readRecordsFile } from './app-records.ts'
+import { folderFindings, lockIsHeld, portFinding, tlsFindings } from './check-machine.ts'
+import { sharedFindings } from './check-shared.ts'
+import { type Finding, finding } from './finding.ts'
 import { loadService } from './serve.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
-import { formatBytes, formatCount, formatTable } from './table.ts'
-
-const PROBE_TIMEOUT_MS = 2000
-const DAY_MS = 86_400_000
-const CERTIFICATE_WARNING_DAYS = 14
+import { formatCount, formatTable } from './table.ts'
 
 export const help = `Usage: sluice check
 
-Tests the settings and what they name: app file, data folder, ports, TLS files. Nothing is left behind, and a
-service may be running on the same settings. One line a part: ok, warn or FAIL.
+Tests the settings and what they name: Redis, NATS and its stream, app records, data folder, ports, TLS files.
+Nothing is left behind, and a service may be running on the same settings. One line a part: ok, warn or FAIL.
 Exit code: 0 all is well or only a warning, 1 something fails, 2 for a wrong command line.
 
 Example:
-  SLUICE_DATA_DIR=/var/lib/sluice sluice check
+  REDIS_URL=redis://127.0.0.1:6379 NATS_URL=nats://127.0.0.1:4222 sluice check
 `
-
-export interface Finding {
-  readonly part: string
-  readonly state: 'ok' | 'warn' | 'FAIL'
-  readonly detail: string
-}
 
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
   readFlags(args, {})
@@ -43,6 +28,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   return findings.some(({ state }) => state === 'FAIL') ? EXIT.failed : EXIT.ok
 }
 
+/** Side by side, so that parts which give no answer are waited for together. */
 async function examine(shell: Shell): Promise<Finding[]> {
   let config: Config
   try {
@@ -51,27 +37,14 @@ async function examine(shell: Shell): Promise<Finding[]> {
     if (!(error instanceof ConfigError)) throw error
     return error.mistakes.map((mistake) => finding('settings', 'FAIL', mistake))
   }
-  const running = await lockIsHeld(config.dataDirectory)
-  return [
-    finding('settings', 'ok', `queue and store: ${config.embedded ? 'embedded' : 'shared'}`),
-    ...sharedParts(config),
-    appsFinding(config),
-    ...(await folderFindings(config, running)),
-    await portFinding('port', { host: config.publicHost, port: config.publicPort, tls: config.tls !== null }, running),
-    await portFinding('admin port', { host: config.adminHost, port: config.adminPort, tls: false }, running),
-    await frontEndFinding(),
-    finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`),
-    ...(await tlsFindings(config, shell.clock())),
-  ]
-}
-
-async function frontEndFinding(): Promise<Finding> {
-  try {
-    await loadService()
-    return finding('front end', 'ok', `uWebSockets.js on Node ${process.version}`)
-  } catch (error) {
-    return finding('front end', 'FAIL', errorMessage(error))
-  }
+  const [shared, local, frontEnd, tls] = await Promise.all([
+    sharedFindings(config),
+    localFindings(config),
+    frontEndFinding(),
+    tlsFindings(config, shell.clock()),
+  ])
+  const decoder = finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`)
+  return [finding('settings', 'ok', placesText(config)), ...shared, ...local, frontEnd, decoder, ...tls]
 }
 
 export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 'colour'>): string {
@@ -81,147 +54,44 @@ export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 
   return table.replace(/^(ok|warn|FAIL)/gm, (state) => paint(colours[state as Finding['state']], state, shell))
 }
 
-function finding(part: string, state: Finding['state'], detail: string): Finding {
-  return { part, state, detail }
+function placesText({ appsFile, natsUrl, redisUrl }: Config): string {
+  const queue = natsUrl === null ? 'journal' : 'NATS'
+  const limits = redisUrl === null ? 'embedded' : 'Redis'
+  return `queue: ${queue}, limits and keys: ${limits}, apps: ${appsFile === null ? 'Redis' : 'file'}`
 }
 
-function sharedParts({ redisUrl, natsUrl }: Config): Finding[] {
-  const given = [...(redisUrl === null ? [] : ['REDIS_URL']), ...(natsUrl === null ? [] : ['NATS_URL'])]
-  return given.map((name) =>
-    finding(name, 'FAIL', 'this version serves one machine, with the embedded queue and store'),
-  )
-}
-
-function appsFinding(config: Config): Finding {
-  if (config.appsFile !== null && missingAppsFile(config) && !config.appsFileNamed) {
-    return finding('apps', 'ok', `no ${config.appsFile} yet: the first start writes one with a demo app`)
+/** Records that live in Redis are found there. */
+function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
+  if (appsFile === null) return []
+  if (!appsFileNamed && isMissing(appsFile)) {
+    return [finding('apps', 'ok', `no ${appsFile} yet: the first start writes one with a demo app`)]
   }
   try {
-    return finding('apps', 'ok', `${formatCount(loadApps(config).size)} in ${config.appsFile}`)
+    const { length } = readRecordsFile(appsFile, appsFileNamed)
+    return [finding('apps', 'ok', `${formatCount(length)} in ${appsFile}`)]
   } catch (error) {
-    return finding('apps', 'FAIL', errorMessage(error))
+    return [finding('apps', 'FAIL', errorMessage(error))]
   }
 }
 
-async function folderFindings({ dataDirectory, journalMaxBytes }: Config, running: boolean): Promise<Finding[]> {
-  const folder = await nearestFolder(resolve(dataDirectory))
-  const missing = folder !== resolve(dataDirectory)
-  const problem = await writeProblem(folder, missing)
-  if (problem !== null) return [finding('data folder', 'FAIL', problem)]
-  const state = missing ? 'is not there yet, and can be made' : running ? 'in use by a running sluice' : 'writable'
-  const segments = await listSegments(journalDirectory(dataDirectory))
-  const journalBytes = segments.reduce((sum, { bytes }) => sum + bytes, 0)
+/** With queue and store both shared, a node has no folder, and what holds its ports tells alone that it runs. */
+async function localFindings(config: Config): Promise<Finding[]> {
+  const { adminHost, adminPort, dataDirectory, natsUrl, publicHost, publicPort, redisUrl, tls } = config
+  const hasFolder = natsUrl === null || redisUrl === null
+  const mayRun = !hasFolder || (await lockIsHeld(dataDirectory))
   return [
-    finding('data folder', 'ok', `${dataDirectory}: ${state}`),
-    await journalFinding(folder, journalBytes, journalMaxBytes),
+    ...appsFileFindings(config),
+    ...(hasFolder ? await folderFindings(config, mayRun) : []),
+    await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null }, mayRun),
+    await portFinding('admin port', { host: adminHost, port: adminPort, tls: false }, mayRun),
   ]
 }
 
-async function journalFinding(folder: string, bytes: number, maxBytes: number): Promise<Finding> {
-  const { bavail, bsize } = await statfs(folder)
-  const freeBytes = bavail * bsize
-  const detail = `${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}, free on the disk: ${formatBytes(freeBytes)}`
-  if (bytes >= maxBytes) return finding('journal', 'FAIL', `${detail}; full, so that batches are answered 503`)
-  if (freeBytes === 0)
-    return finding('journal', 'FAIL', `${detail}; the disk is full, so that batches are answered 503`)
-  if (bytes + freeBytes < maxBytes) {
-    return finding('journal', 'warn', `${detail}; the disk will be full before SLUICE_JOURNAL_MAX_MB is reached`)
-  }
-  return finding('journal', 'ok', detail)
-}
-
-/** The folder itself, or the nearest above it that is there. */
-async function nearestFolder(path: string): Promise<string> {
-  let folder = path
-  while (!(await exists(folder)) && dirname(folder) !== folder) folder = dirname(folder)
-  return folder
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    (error: unknown) => errorCode(error) !== 'ENOENT',
-  )
-}
-
-/** Permission bits do not tell of a read-only disk, so a folder is made and removed; not in one that is not ours. */
-async function writeProblem(folder: string, missing: boolean): Promise<string | null> {
+async function frontEndFinding(): Promise<Finding> {
   try {
-    if (!(await stat(folder)).isDirectory()) return `${folder} is not a folder`
-    if (missing) await access(folder, constants.W_OK | constants.X_OK)
-    else await rmdir(await mkdtemp(join(folder, '.check-')))
-    return null
+    await loadService()
+    return finding('front end', 'ok', `uWebSockets.js on Node ${process.version}`)
   } catch (error) {
-    return `${folder} cannot be written to: ${errorMessage(error)}`
-  }
-}
-
-async function lockIsHeld(dataDirectory: string): Promise<boolean> {
-  if (!(await exists(dataDirectory))) return false
-  try {
-    const lock = await acquireLock(dataDirectory)
-    if ('held' in lock) return true
-    await lock.release()
-    return false
-  } catch {
-    // What is wrong with the folder is found where it is tested for writing.
-    return false
-  }
-}
-
-interface Place {
-  readonly host: string
-  readonly port: number
-  readonly tls: boolean
-}
-
-async function portFinding(part: string, place: Place, running: boolean): Promise<Finding> {
-  if (place.port === 0) return finding(part, 'ok', 'the system chooses one')
-  const shown = `${place.host}:${place.port}`
-  const code = await listenProblem(place)
-  if (code === null) return finding(part, 'ok', `${shown} is free`)
-  if (code !== 'EADDRINUSE') return finding(part, 'FAIL', `cannot listen on ${shown}: ${code}`)
-  if (running && (await answers(place))) return finding(part, 'ok', `${shown} is held by the running sluice`)
-  return finding(part, 'FAIL', `${shown} is held by another program`)
-}
-
-function listenProblem({ host, port }: Place): Promise<string | null> {
-  return new Promise((done) => {
-    const server = createServer()
-    server.once('error', (error) => done(errorCode(error) ?? error.message))
-    server.listen({ host, port, exclusive: true }, () => server.close(() => done(null)))
-  })
-}
-
-/** Asks for a path of either port; a certificate is not what is being tested. */
-async function answers(place: Place): Promise<boolean> {
-  const { request } = place.tls ? await import('node:https') : await import('node:http')
-  return new Promise((done) => {
-    const asked = request(
-      `${urlOf(place)}/livez`,
-      { timeout: PROBE_TIMEOUT_MS, rejectUnauthorized: false },
-      (response) => {
-        response.resume()
-        done(response.statusCode === 200 || response.headers['x-ratelimit-limit'] !== undefined)
-      },
-    )
-    asked.once('timeout', () => asked.destroy())
-    asked.once('error', () => done(false))
-    asked.once('close', () => done(false))
-    asked.end()
-  })
-}
-
-async function tlsFindings({ tls }: Config, nowMs: number): Promise<Finding[]> {
-  if (tls === null) return []
-  try {
-    const cert = await readFile(tls.certFile)
-    createSecureContext({ cert, key: await readFile(tls.keyFile) })
-    const daysLeft = (Date.parse(new X509Certificate(cert).validTo) - nowMs) / DAY_MS
-    if (daysLeft < 0) return [finding('TLS', 'FAIL', `the certificate in ${tls.certFile} has expired`)]
-    const detail = `the certificate in ${tls.certFile} is good for ${formatCount(Math.floor(daysLeft))} days`
-    return [finding('TLS', daysLeft < CERTIFICATE_WARNING_DAYS ? 'warn' : 'ok', detail)]
-  } catch (error) {
-    return [finding('TLS', 'FAIL', `${tls.certFile} and ${tls.keyFile} do not work together: ${errorMessage(error)}`)]
+    return finding('front end', 'FAIL', errorMessage(error))
   }
 }

@@ -1,17 +1,17 @@
-// `sluice explain`: what would happen to a body now. It takes the request's path over a copy of the counters, so
-// that nothing is queued or spent.
+// `sluice explain`: what would happen to a body now. It takes the request's path over what the stores say, so that
+// nothing is queued or spent.
 
 import { createReadStream } from 'node:fs'
 import type { App } from '../admit/app.ts'
 import { subscriptionRefusal } from '../admit/app-record.ts'
-import type { Limiter, LimitRefusal, Standing } from '../admit/limiter.ts'
+import type { LimitRefusal, Standing } from '../admit/limiter.ts'
 import { trialView } from '../admit/plans.ts'
 import { violations } from '../decode/validator.ts'
 import { StartError, errorMessage } from '../lib/errors.ts'
 import { readConfig } from '../config.ts'
 import { MAX_BODY_BYTES } from '../ring/layout.ts'
 import { answerTo, type Outcome, type RefusalCode, refused } from '../outcome.ts'
-import { loadCounters, loadApps } from './data-folder.ts'
+import { type Stores, withStores } from './explain-stores.ts'
 import { membersOf, type Span } from './json-text.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
 import { formatBytes, formatCount, formatTable } from './table.ts'
@@ -20,7 +20,10 @@ export const help = `Usage: sluice explain [--app-key K] [--json] FILE
 
 Says what would happen to the body in FILE ('-': standard input) if it were sent now: the answer, every offending
 member rather than the first, and the app's limits with what is left of them. Nothing is queued or spent, and a
-service may be running on the same folder.
+service may be running on the same settings.
+
+Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or Redis
+where REDIS_URL is set. With NATS_URL alone the limits are counted anew from the stream.
 
   --app-key K   put this key in place of the body's app_key
   --json        for machines
@@ -38,14 +41,12 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     { 'app-key': { type: 'string' }, json: { type: 'boolean', default: false } },
     ['FILE'],
   )
-  const config = readConfig(shell.env)
-  const apps = loadApps(config)
-  const sent = await readBody(positionals[0], shell)
-  const nowMs = shell.clock()
-  const key = flags['app-key']
-  const body = key === undefined ? sent : withAppKey(sent, key, nowMs)
-  const limiter = await loadCounters(config, apps, nowMs)
-  const explanation = await explain({ body, nowMs, apps, limiter })
+  const explanation = await withStores(readConfig(shell.env), shell.clock, async (stores) => {
+    const sent = await readBody(positionals[0], shell)
+    const nowMs = await stores.now()
+    const key = flags['app-key']
+    return explain({ body: key === undefined ? sent : withAppKey(sent, key, nowMs), nowMs, stores })
+  })
   await print(
     shell.stdout,
     flags.json ? `${JSON.stringify(toJson(explanation), null, 2)}\n` : format(explanation, shell),
@@ -71,13 +72,11 @@ export interface Explanation {
 export interface Question {
   readonly body: Uint8Array
   readonly nowMs: number
-  readonly apps: ReadonlyMap<string, App>
-  /** A copy of the counters: the body's cost is taken from it. */
-  readonly limiter: Limiter
+  readonly stores: Pick<Stores, 'findApp' | 'standingOf'>
 }
 
 /** The request's own order of checks, from the size of the body on. */
-export async function explain({ body, nowMs, apps, limiter }: Question): Promise<Explanation> {
+export async function explain({ body, nowMs, stores }: Question): Promise<Explanation> {
   const bodyBytes = body.length > MAX_BODY_BYTES ? null : body.length
   const base = { bodyBytes, events: null, violations: [], app: null, standing: null }
   const ending = (outcome: Outcome, found: Partial<Explanation> = {}): Explanation => ({
@@ -92,16 +91,23 @@ export async function explain({ body, nowMs, apps, limiter }: Question): Promise
   if (schemaRefusal !== null && result.appKey === null) return ending(schemaRefusal, { violations: messages })
 
   const events = result.code === null ? result.events : null
-  const app = apps.get(result.appKey ?? '')
-  if (app === undefined) return ending(refused('invalid_app_key'), { events, violations: messages })
-  const found = { events, violations: messages, app, standing: await limiter.standing(app, nowMs) }
+  const app = await stores.findApp(result.appKey ?? '')
+  if (app === null) return ending(refused('invalid_app_key'), { events, violations: messages })
+  const found = { events, violations: messages, app, standing: await stores.standingOf(app, nowMs) }
   const inactive = subscriptionRefusal(app, nowMs)
   if (inactive !== null) return ending(refused(inactive), found)
   if (schemaRefusal !== null) return ending(schemaRefusal, found)
   const count = events ?? 0
-  const taken = await limiter.take(app, Math.max(1, count), nowMs)
-  if (typeof taken !== 'number') return ending(refused(taken, null, waitSeconds(taken, found.standing, nowMs)), found)
+  const full = limitRefusal(found.standing, Math.max(1, count))
+  if (full !== null) return ending(refused(full, null, waitSeconds(full, found.standing, nowMs)), found)
   return ending({ kind: 'accepted', events: count, batchId: '' }, found)
+}
+
+/** The widest window without room for `cost`. */
+function limitRefusal({ minute, day, month }: Standing, cost: number): LimitRefusal | null {
+  if (month.used + cost > month.limit) return 'monthly_limit_exceeded'
+  if (day.limit !== null && day.used + cost > day.limit) return 'daily_limit_exceeded'
+  return minute.used + cost > minute.limit ? 'rate_limit_exceeded' : null
 }
 
 function waitSeconds(refusal: LimitRefusal, { minute, day, month }: Standing, nowMs: number): number {

@@ -1,11 +1,8 @@
 // `sluice tail`: events as they become durable, one JSON object a line, every byte of an event as it was sent.
 
-import { existsSync } from 'node:fs'
-import { readConfig } from '../config.ts'
-import { StartError } from '../lib/errors.ts'
-import { readLines } from '../queue/journal-reader.ts'
-import { journalDirectory } from '../queue/segments.ts'
+import { type Config, readConfig } from '../config.ts'
 import { decodeString, itemsOf, membersOf, type Span } from './json-text.ts'
+import { type ReadQueueOptions, readQueue } from './queue-lines.ts'
 import { EXIT, print, readFlags, type Shell } from './shell.ts'
 
 const NEWLINE = Buffer.from('\n')
@@ -21,7 +18,10 @@ An event stands as its client sent it; sdk_version is null where the request had
   --no-follow    end at the last event that is there now
   --records      print queue records as stored: one accepted request a line, with all its events
 
-Reads the folder SLUICE_DATA_DIR/journal, whether or not the service runs. Ctrl-C ends it with exit code 0.
+Reads the stream at NATS_URL, or where that is unset the folder SLUICE_DATA_DIR/journal, whether or not the
+service runs. It leaves nothing behind in either, and goes on after a break of the connection to NATS. With
+--app it asks NATS for one partition only: give it the SLUICE_PARTITIONS of the service.
+Ctrl-C ends it with exit code 0.
 
 Example:
   sluice tail --from-start --no-follow | jq -r .event.name | sort | uniq -c
@@ -35,30 +35,38 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     records: { type: 'boolean', default: false },
   })
   const config = readConfig(shell.env)
-  if (config.natsUrl !== null) throw new StartError('NATS_URL is set, and this version reads the embedded queue only')
-
   const interrupted = new AbortController()
+  const interruption = new Promise<void>((resolve) => {
+    interrupted.signal.addEventListener('abort', () => resolve())
+  })
   const interrupt = (): void => interrupted.abort()
   process.once('SIGINT', interrupt)
   process.once('SIGTERM', interrupt)
-  const directory = journalDirectory(config.dataDirectory)
-  if (!existsSync(directory)) await print(shell.stderr, `sluice tail: there is no journal at ${directory} yet\n`)
-  const lines = readLines(directory, {
+  const printing = printQueue(config, shell, {
     fromStart: flags['from-start'],
     follow: !flags['no-follow'],
+    appId: flags.app,
     signal: interrupted.signal,
+    asStored: flags.records,
   })
-  for await (const line of lines) {
+  // A queue that gives no answer must not keep anyone here who wants to leave.
+  await Promise.race([printing, interruption])
+  return EXIT.ok
+}
+
+type Wanted = Omit<ReadQueueOptions, 'onNotice'> & { readonly asStored: boolean }
+
+async function printQueue(config: Config, shell: Shell, wanted: Wanted): Promise<void> {
+  const onNotice = (message: string): void => void shell.stderr.write(`sluice tail: ${message}\n`)
+  for await (const line of readQueue(config, { ...wanted, onNotice })) {
     const record = readRecord(line)
     if (record === null) {
       await print(shell.stderr, 'sluice tail: skipped a line that is not a queue record\n')
       continue
     }
-    if (flags.app !== undefined && record.appId !== flags.app) continue
-    if (flags.records) await print(shell.stdout, Buffer.concat([line, NEWLINE]))
-    else await print(shell.stdout, eventLines(line, record))
+    if (wanted.appId !== undefined && record.appId !== wanted.appId) continue
+    await print(shell.stdout, wanted.asStored ? Buffer.concat([line, NEWLINE]) : eventLines(line, record))
   }
-  return EXIT.ok
 }
 
 export interface RecordParts {

@@ -33,7 +33,12 @@ function ask(
   its: Partial<App> = {},
   limiter: MemoryLimiter = createMemoryLimiter(),
 ): Promise<Explanation> {
-  return explain({ body, nowMs: NOW_MS, apps: new Map([[app.appKey, { ...app, ...its }]]), limiter })
+  const known = { ...app, ...its }
+  const stores = {
+    findApp: async (appKey: string) => (appKey === known.appKey ? known : null),
+    standingOf: async () => limiter.standing(known, NOW_MS),
+  }
+  return explain({ body, nowMs: NOW_MS, stores })
 }
 
 describe('the outcome', () => {

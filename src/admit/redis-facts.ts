@@ -1,0 +1,57 @@
+// What Redis says of itself: for operators, who want to know whether it keeps what it is given.
+
+import { Cluster, type Redis } from 'ioredis'
+import type { Away, RedisClient, RedisLink } from './redis.ts'
+import { isReply } from './redis-fault.ts'
+
+export interface RedisNode {
+  readonly version: string
+  /** What it throws away when its memory is full. */
+  readonly evictionPolicy: string
+  readonly hasAppendOnlyFile: boolean
+  /** null: this user may not ask, or it does not tell. */
+  readonly hasSnapshots: boolean | null
+}
+
+export interface RedisFacts {
+  readonly isCluster: boolean
+  /** The masters of a cluster, or the one server; null: this user may not ask. */
+  readonly nodes: readonly RedisNode[] | null
+}
+
+/** Only reads. */
+export function describeRedis(link: RedisLink): Promise<RedisFacts | Away> {
+  return link.call(describe)
+}
+
+async function describe(client: RedisClient): Promise<RedisFacts> {
+  const isCluster = client instanceof Cluster
+  const nodes = await Promise.all((isCluster ? client.nodes('master') : [client]).map(describeNode))
+  return { isCluster, nodes: nodes.every((node) => node !== null) ? nodes : null }
+}
+
+async function describeNode(node: Redis): Promise<RedisNode | null> {
+  const info = await unlessRefused(node.info())
+  if (info === null) return null
+  const saves = await unlessRefused(node.config('GET', 'save'))
+  return {
+    version: fieldOf(info, 'redis_version'),
+    evictionPolicy: fieldOf(info, 'maxmemory_policy'),
+    hasAppendOnlyFile: fieldOf(info, 'aof_enabled') === '1',
+    hasSnapshots: Array.isArray(saves) && saves.length === 2 ? saves[1] !== '' : null,
+  }
+}
+
+/** A refusal here is no fault of the link: nothing but this report needs the answer. */
+async function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
+  try {
+    return await answer
+  } catch (error) {
+    if (isReply(error)) return null
+    throw error
+  }
+}
+
+function fieldOf(info: string, name: string): string {
+  return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? 'unknown'
+}

@@ -1,0 +1,135 @@
+// The part of `sluice check` that asks Redis and NATS. Nothing is written in either.
+
+import { describeRedis, type RedisFacts, type RedisNode } from '../admit/redis-facts.ts'
+import type { Config } from '../config.ts'
+import { errorMessage, StartError } from '../lib/errors.ts'
+import { connectNats } from '../queue/nats-connection.ts'
+import { describeStream, MAX_RECORD_BYTES, STREAM_NAME, type StreamFacts, type StreamReport } from '../queue/stream.ts'
+import { recordsInRedis } from './app-records.ts'
+import { type Finding, finding, findingWith } from './finding.ts'
+import { type CommandRedis, withRedis } from './redis.ts'
+import { formatBytes, formatCount } from './table.ts'
+
+/** All that is asked of one of them. */
+const PROBE_TIMEOUT_MS = 8000
+const OLDEST_REDIS = '6.2'
+const OLDEST_NATS = '2.9'
+
+/** Both at once, so that where neither answers they are waited for together. */
+export async function sharedFindings(config: Config): Promise<Finding[]> {
+  return (await Promise.all([redisFindings(config), natsFindings(config)])).flat()
+}
+
+async function redisFindings({ redisUrl, appsFile }: Config): Promise<Finding[]> {
+  if (redisUrl === null) return []
+  return await inTime('redis', 'Redis', () =>
+    withRedis(redisUrl, async (redis) => {
+      const facts = await redis.ask(describeRedis)
+      const apps = appsFile === null ? [await appsFinding(redis)] : []
+      return [redisFinding(redis.place, facts), ...apps]
+    }),
+  )
+}
+
+async function natsFindings({ natsUrl }: Config): Promise<Finding[]> {
+  if (natsUrl === null) return []
+  return await inTime('nats', 'NATS', async () => {
+    const connection = await connectNats(natsUrl)
+    try {
+      const report = await describeStream(connection)
+      const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}
+      return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), streamFinding(report)]
+    } finally {
+      await connection.close()
+    }
+  })
+}
+
+export function redisFinding(place: string, { isCluster, nodes }: RedisFacts): Finding {
+  const kind = isCluster ? `cluster of ${nodes?.length ?? 'some'} masters` : 'one server'
+  if (nodes === null) {
+    return finding('redis', 'warn', `${place}: ${kind}; its user may not run INFO, so that its settings are not known`)
+  }
+  const versions = [...new Set(nodes.map(({ version }) => version))].join(' and ')
+  const complaints = new Set(nodes.flatMap(complaintsOf))
+  const keeps = nodes.every(({ hasAppendOnlyFile }) => hasAppendOnlyFile) ? ', append-only file' : ''
+  return findingWith('redis', `${place}: Redis ${versions}, ${kind}${keeps}`, [...complaints])
+}
+
+function complaintsOf({ version, evictionPolicy, hasAppendOnlyFile, hasSnapshots }: RedisNode): string[] {
+  const complaints: string[] = []
+  if (isOlder(version, OLDEST_REDIS)) complaints.push(`Redis ${version} is older than ${OLDEST_REDIS}`)
+  if (evictionPolicy !== 'noeviction') {
+    complaints.push(`maxmemory-policy is ${evictionPolicy}, sluice wants noeviction: what it evicts is counted anew`)
+  }
+  if (hasAppendOnlyFile) return complaints
+  if (hasSnapshots === false) complaints.push('persistence is off: a restart forgets apps, limits and keys')
+  else complaints.push('appendonly is off: a restart forgets what came after its last snapshot')
+  return complaints
+}
+
+async function appsFinding(redis: CommandRedis): Promise<Finding> {
+  try {
+    const { length } = await recordsInRedis(redis).all()
+    return finding(
+      'apps',
+      'ok',
+      length === 0 ? 'none in Redis yet: sluice apps add makes one' : `${formatCount(length)} in Redis`,
+    )
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    return finding('apps', 'FAIL', error.message)
+  }
+}
+
+interface ServerFacts {
+  readonly place: string
+  readonly version: string
+  readonly maxPayloadBytes: number
+}
+
+export function natsFinding({ place, version, maxPayloadBytes }: ServerFacts): Finding {
+  const detail = `${place}: nats-server ${version}, max_payload ${formatBytes(maxPayloadBytes)}`
+  if (maxPayloadBytes < MAX_RECORD_BYTES) {
+    return finding('nats', 'FAIL', `${detail}; a record may need ${formatBytes(MAX_RECORD_BYTES)}, and is answered 503`)
+  }
+  return findingWith('nats', detail, isOlder(version, OLDEST_NATS) ? [`older than ${OLDEST_NATS}`] : [])
+}
+
+export function streamFinding(report: StreamReport): Finding {
+  switch (report.kind) {
+    case 'present':
+      return presentStreamFinding(report.facts)
+    case 'absent':
+      return finding('stream', 'ok', `no ${STREAM_NAME} yet: the first start creates it`)
+    case 'unreadable':
+      return finding('stream', 'FAIL', `${STREAM_NAME} cannot be read: ${report.reason}`)
+  }
+}
+
+function presentStreamFinding({ messages, bytes, replicas, differences }: StreamFacts): Finding {
+  const detail = `${STREAM_NAME}: ${countOf(messages, 'message')}, ${formatBytes(bytes)}, ${countOf(replicas, 'replica')}`
+  return findingWith('stream', detail, differences)
+}
+
+function countOf(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** `version` may have a tail, such as 2.11.0-beta.1; one that is not a version is not older than any. */
+function isOlder(version: string, oldest: string): boolean {
+  const [major, minor] = version.split('.').map((part) => Number.parseInt(part, 10))
+  const [oldestMajor, oldestMinor] = oldest.split('.').map(Number)
+  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor)
+}
+
+/** A failure is a finding, and so is no answer at all. */
+async function inTime(part: string, name: string, probe: () => Promise<Finding[]>): Promise<Finding[]> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<Finding[]>((resolve) => {
+    const detail = `${name} gave no answer in ${PROBE_TIMEOUT_MS / 1000} s`
+    timer = setTimeout(() => resolve([finding(part, 'FAIL', detail)]), PROBE_TIMEOUT_MS)
+  })
+  const found = probe().catch((error: unknown) => [finding(part, 'FAIL', errorMessage(error))])
+  return await Promise.race([found, late]).finally(() => clearTimeout(timer))
+}

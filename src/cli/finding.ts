@@ -1,0 +1,16 @@
+// One line of `sluice check`.
+
+export interface Finding {
+  readonly part: string
+  readonly state: 'ok' | 'warn' | 'FAIL'
+  readonly detail: string
+}
+
+export function finding(part: string, state: Finding['state'], detail: string): Finding {
+  return { part, state, detail }
+}
+
+/** Well where nothing is complained of. */
+export function findingWith(part: string, detail: string, complaints: readonly string[]): Finding {
+  return finding(part, complaints.length === 0 ? 'ok' : 'warn', [detail, ...complaints].join('; '))
+}

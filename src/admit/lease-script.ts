@@ -96,9 +96,9 @@ if hasTurned then
       for _, window in ipairs(record.windows) do
         if not window.cycleEndMs then
           unplaced[fields[at]] = record
-        else
+        elseif startOf(window.startMs, DAY) == day.startMs then
+          day.used = day.used + window.granted
           if startOf(window.startMs, MINUTE) == minute.startMs then minute.used = minute.used + window.granted end
-          if startOf(window.startMs, DAY) == day.startMs then day.used = day.used + window.granted end
         end
       end
     end
@@ -119,7 +119,8 @@ if hasTurned then
         add(totals, window, window.granted)
       end
     end
-    if name == field then own = record else redis.call('HSET', KEYS[1], name, cjson.encode(record)) end
+    if name == field then own = record
+    elseif record.atMs >= nowMs - DAY then redis.call('HSET', KEYS[1], name, cjson.encode(record)) end
   end
 end
 

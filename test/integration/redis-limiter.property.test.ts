@@ -111,6 +111,16 @@ class World {
     return this.taken.filter(({ state, node }) => state === 'in flight' && !this.crashed.includes(node))
   }
 
+  settle(one: Taken): void {
+    this.store(one)
+    one.state = 'settled'
+    this.nodes[this.names.indexOf(one.node)].limiter.settle(one.app, one.cost, one.atMs)
+  }
+
+  settleAll(): void {
+    for (const one of this.inFlight()) this.settle(one)
+  }
+
   /** What counts, by the requests themselves. */
   sum(app: App, holds: (timeMs: number) => boolean): number {
     return this.taken
@@ -173,10 +183,7 @@ async function perform(world: World, action: Action): Promise<void> {
     case 'settle': {
       const one = world.inFlight()[action.which % Math.max(1, world.inFlight().length)]
       if (one === undefined) return
-      world.store(one)
-      one.state = 'settled'
-      world.nodes[world.names.indexOf(one.node)].limiter.settle(one.app, one.cost, one.atMs)
-      return
+      return world.settle(one)
     }
     case 'give back': {
       const one = world.inFlight()[action.which % Math.max(1, world.inFlight().length)]
@@ -225,11 +232,7 @@ async function end(world: World): Promise<void> {
     link.fault = 'none'
     await link.deliver()
   }
-  for (const one of world.inFlight()) {
-    world.store(one)
-    one.state = 'settled'
-    world.nodes[world.names.indexOf(one.node)].limiter.settle(one.app, one.cost, one.atMs)
-  }
+  world.settleAll()
   await world.calm()
   await world.mourn()
   await world.calm()
@@ -298,10 +301,14 @@ describe(`nodes over one Redis (seed ${SEED})`, () => {
   it('together remember what a Redis that came back empty has lost', async () => {
     const actions = fc.array(fc.oneof(take, take, burst, settle, settle, giveBack, step, sweep), { maxLength: 30 })
     await fc.assert(
-      fc.asyncProperty(limits, actions, actions, async (figures, before, after) => {
+      fc.asyncProperty(limits, actions, actions, fc.boolean(), async (figures, before, after, isSettled) => {
         await client.flushall()
         const world = new World(figures)
         for (const action of before) await perform(world, action)
+        if (isSettled) {
+          world.settleAll()
+          world.nowMs += MINUTE_MS
+        }
         await world.calm()
         await client.flushall()
         for (const action of after) await perform(world, action)

@@ -7,7 +7,7 @@ import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
-import { encodeMessage, payloadBytes } from './nats-message.ts'
+import { encodeMessages, messageHead, type NewMessage, payloadBytes } from './nats-message.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
 import { partitionOf, type StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
@@ -65,6 +65,9 @@ export class JetStreamQueue implements EventQueue {
   #recordsInHand = 0
   #refused: Settled[] = []
   #isPumpDue = false
+  /** Messages that were answered, with what is still to be settled of each. */
+  #ends: { readonly first: Entry; readonly settlement: Settlement }[] = []
+  #isTurnDue = false
   /** Nobody took the last message: the next try is not before this. */
   #resumeAtMs = 0
   #lastAckAtMs = Number.NEGATIVE_INFINITY
@@ -147,15 +150,17 @@ export class JetStreamQueue implements EventQueue {
     this.#ready.push(lane)
   }
 
+  /** Sends what may go, in one write. */
   readonly #pump = (): void => {
     this.#isPumpDue = false
     const connection = this.#link.connection
     if (connection === null || this.#state.isSilent || this.#ready.length === 0) return
     const nowMs = this.#nowMs()
-    if (nowMs < this.#resumeAtMs) return
-    while (this.#window.isOpen && isConnected(connection)) {
+    if (nowMs < this.#resumeAtMs || !isConnected(connection)) return
+    const messages: NewMessage[] = []
+    while (this.#window.isOpen) {
       const lane = this.#ready.shift()
-      if (lane === undefined) return
+      if (lane === undefined) break
       lane.isReady = false
       const { first } = lane
       // Those behind a gathered message gather; its end offers the lane again.
@@ -163,24 +168,26 @@ export class JetStreamQueue implements EventQueue {
       const parcel = lane.take()
       // What was there when the lane was offered may have expired.
       if (parcel === null) continue
-      this.#send(connection, lane, parcel, nowMs)
+      const message = this.#address(lane, parcel, nowMs)
+      if (message !== null) messages.push(message)
       this.#offer(lane)
     }
+    if (messages.length > 0) sendRaw(connection, encodeMessages(messages))
   }
 
-  #send(connection: NatsConnection, lane: Lane, parcel: Parcel, nowMs: number): void {
+  /** Counts the parcel among those in flight. null: the server would not take it, and it was settled. */
+  #address(lane: Lane, parcel: Parcel, nowMs: number): NewMessage | null {
     const { keyed, batchId } = parcel.first.record
     const id = keyed ? batchId : `${this.#nodeId}-${(this.#gathered += 1)}`
     const bytes = payloadBytes(id.length, this.#nodeId, parcel.bytes)
     if (bytes > this.#maxPayloadBytes) {
       this.#state.tooLarge(bytes, this.#maxPayloadBytes)
       this.#settleAll(parcel.first, 'unavailable')
-      return
+      return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
-    const message = encodeMessage({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel)
     this.#window.add(lane, parcel, nowMs)
-    sendRaw(connection, message)
+    return { head: messageHead({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel.bytes), parcel }
   }
 
   readonly #onAnswer = (error: Error | null, answer: Msg): void => {
@@ -204,7 +211,7 @@ export class JetStreamQueue implements EventQueue {
     if (this.#state.answered(ack) === 'astray') this.#keeper.look()
     if (message === null) {
       this.lateAcks += 1
-      this.#pump()
+      this.#turnSoon()
       return
     }
     if (ack === null) return this.#stored(message, sequence)
@@ -251,13 +258,32 @@ export class JetStreamQueue implements EventQueue {
     this.#offer(lane)
   }
 
-  /** The next message goes out before the answers to this one do. */
   #ended(message: InFlight, settlement: Settlement): void {
     const { first, lane } = message
     message.first = null
     this.#offer(lane)
+    if (first !== null) this.#ends.push({ first, settlement })
+    this.#turnSoon()
+  }
+
+  /** Behind all answers that came in one piece, so that what may go now goes out in one write. */
+  #turnSoon(): void {
+    if (this.#isTurnDue) return
+    this.#isTurnDue = true
+    queueMicrotask(this.#turn)
+  }
+
+  readonly #turn = (): void => {
+    this.#isTurnDue = false
     this.#pump()
-    if (first !== null) this.#settleAll(first, settlement)
+    // Behind that write, which the client makes in a microtask too: the server works while clients are answered.
+    if (this.#ends.length > 0) queueMicrotask(this.#settleEnds)
+  }
+
+  readonly #settleEnds = (): void => {
+    const ends = this.#ends
+    this.#ends = []
+    for (const { first, settlement } of ends) this.#settleAll(first, settlement)
   }
 
   #connected(connection: NatsConnection): void {

@@ -1,4 +1,5 @@
-// The bytes of one published message: the protocol's line, the headers and the records, written once into one buffer.
+// The bytes of published messages: the protocol's line, the headers and the records of each, written once into one
+// buffer.
 
 import { ID_HEADER, NODE_HEADER } from './stream.ts'
 import type { Parcel } from './nats-lanes.ts'
@@ -19,22 +20,36 @@ export function payloadBytes(idLength: number, nodeId: string, parcelBytes: numb
   return headersOf('', nodeId).length + idLength + parcelBytes
 }
 
-export function encodeMessage({ subject, reply, id, nodeId }: MessageHead, parcel: Parcel): Buffer {
+export interface NewMessage {
+  /** The protocol's line and the headers, all of it ASCII. */
+  readonly head: string
+  readonly parcel: Parcel
+}
+
+export function messageHead({ subject, reply, id, nodeId }: MessageHead, parcelBytes: number): string {
   const headers = headersOf(id, nodeId)
-  // All of it is ASCII, so that its length is its size.
-  const head = `HPUB ${subject} ${reply} ${headers.length} ${headers.length + parcel.bytes}\r\n${headers}`
-  const message = Buffer.allocUnsafe(head.length + parcel.bytes + 2)
-  message.write(head, 0, head.length, 'latin1')
-  let at = head.length
-  for (let entry: typeof parcel.first | null = parcel.first; entry !== null; entry = entry.next) {
-    const { line } = entry.record
-    // `fill` copies in one piece; `set` from the ring's shared memory goes word by word.
-    message.fill(line, at, at + line.length)
-    at += line.length
+  return `HPUB ${subject} ${reply} ${headers.length} ${headers.length + parcelBytes}\r\n${headers}`
+}
+
+/** One buffer for all of them: as many pieces would each be joined and copied once more on their way out. */
+export function encodeMessages(messages: readonly NewMessage[]): Buffer {
+  let size = 0
+  for (const { head, parcel } of messages) size += head.length + parcel.bytes + 2
+  const bytes = Buffer.allocUnsafe(size)
+  let at = 0
+  for (const { head, parcel } of messages) {
+    at += bytes.write(head, at, 'latin1')
+    for (let entry: typeof parcel.first | null = parcel.first; entry !== null; entry = entry.next) {
+      const { line } = entry.record
+      // `fill` copies in one piece; `set` from the ring's shared memory goes word by word.
+      bytes.fill(line, at, at + line.length)
+      at += line.length
+    }
+    bytes[at] = CR
+    bytes[at + 1] = LF
+    at += 2
   }
-  message[at] = CR
-  message[at + 1] = LF
-  return message
+  return bytes
 }
 
 function headersOf(id: string, nodeId: string): string {

@@ -83,7 +83,12 @@ describe('messages of the JetStream queue', () => {
     const first = publishTo(queue, makeRecord({ appId: 'gather' }))
     await new Promise((resolve) => setTimeout(resolve, 30))
     const records = Array.from({ length: 100 }, () => makeRecord({ appId: 'gather', fillBytes: 2000 }))
-    const rest = records.map((record) => publishTo(queue, record))
+    const rest = []
+    for (const record of records) {
+      rest.push(publishTo(queue, record))
+      // Each in a turn of its own, as requests come.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
     expect(new Set(await settlementsOf([first, ...rest]))).toEqual(new Set(['durable']))
     proxy.heal()
     await queue.stop()
@@ -286,8 +291,8 @@ describe('a stream that is there', () => {
 
   it('may be made by many nodes in one moment', async () => {
     const nats = await startNats()
-    for (let round = 0; round < 5; round += 1) {
-      const connections = await Promise.all(Array.from({ length: 16 }, () => connect({ servers: [nats.url] })))
+    for (let round = 0; round < 10; round += 1) {
+      const connections = await Promise.all(Array.from({ length: 40 }, () => connect({ servers: [nats.url] })))
       const reports = await Promise.all(connections.map((connection) => ensureStream(connection)))
       expect(reports.map(({ kind }) => kind)).toEqual(reports.map(() => 'present'))
       await (await jetstreamManager(connections[0])).streams.delete('SLUICE_EVENTS')

@@ -1,7 +1,8 @@
 import type { StreamConfig } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, it } from 'vitest'
 import { parseNatsUrl } from '../../../src/queue/nats-address.ts'
-import { differencesOf, partitionOf } from '../../../src/queue/stream.ts'
+import { differencesOf, ensureStream, partitionOf } from '../../../src/queue/stream.ts'
 import { StreamState } from '../../../src/queue/stream-state.ts'
 
 const WANTED = {
@@ -70,6 +71,47 @@ describe('a stream', () => {
     [{ sealed: true }, 'sealed is true, sluice wants false'],
   ])('with %o is told', (change, difference) => {
     expect(differencesOf({ ...WANTED, ...change } as unknown as StreamConfig)).toEqual([difference])
+  })
+})
+
+describe('making the stream', () => {
+  /** A connection whose server gives these answers, one after another, to what is asked of JetStream. */
+  function answering(...answers: readonly object[]): { connection: NatsConnection; asked: string[] } {
+    const asked: string[] = []
+    const left = [...answers]
+    const request = (subject: string): Promise<{ data: Buffer }> => {
+      asked.push(subject.replace('$JS.API.STREAM.', ''))
+      return Promise.resolve({ data: Buffer.from(JSON.stringify(left.shift())) })
+    }
+    const features = { get: () => ({ ok: true, min: '' }) }
+    return { connection: { options: {}, features, request } as unknown as NatsConnection, asked }
+  }
+  const none = { error: { code: 404, err_code: 10059, description: 'stream not found' } }
+  const overlap = { error: { code: 400, err_code: 10065, description: 'subjects overlap with an existing stream' } }
+  const there = {
+    config: WANTED,
+    created: FACTS.createdAt,
+    state: { messages: 0, bytes: 0, first_seq: 1, last_seq: 0 },
+  }
+
+  it('takes the one that another node made in the same moment', async () => {
+    const { connection, asked } = answering(none, overlap, there)
+    expect(await ensureStream(connection)).toEqual({ kind: 'present', facts: FACTS, created: false })
+    expect(asked).toEqual(['INFO.SLUICE_EVENTS', 'CREATE.SLUICE_EVENTS', 'INFO.SLUICE_EVENTS'])
+  })
+
+  it('tells why it could not', async () => {
+    const { connection } = answering(none, overlap, none)
+    expect(await ensureStream(connection)).toEqual({
+      kind: 'unreadable',
+      reason: 'it cannot be created: subjects overlap with an existing stream',
+    })
+  })
+
+  it('asks for nothing else where there is one', async () => {
+    const { connection, asked } = answering(there)
+    expect(await ensureStream(connection)).toMatchObject({ kind: 'present', created: false })
+    expect(asked).toEqual(['INFO.SLUICE_EVENTS'])
   })
 })
 

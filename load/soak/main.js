@@ -3,7 +3,7 @@
 // few seconds. In the end every 202 is in the stream exactly once, every limit held, every counter is right.
 
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,7 +28,7 @@ const HELP = `Usage: npm run soak -- [OPTIONS]
   --fault-every N      mean seconds between the end of a fault and the next (5)
   --faults A,B         only these: ${FAULTS.join(', ')}
   --seed N             the same faults in the same order (default: made up, and printed)
-  --keep               keeps the folder with the nodes' logs and all data
+  --keep               keeps the folder: logs, data, and what became of each batch that was retried
 `
 /** What is sent is remembered until the end: about 0.5 KB a batch. */
 const MAX_BATCHES = 3_000_000
@@ -91,6 +91,7 @@ async function soak(options, folder) {
   if (load.underWay > 0) violations.add('clients that never ended', String(load.underWay))
   connections.stop()
   await watch.stop()
+  await writeHistories(load.batches, join(folder, 'histories.ndjson'))
   const { figures, notes } = await judge({ ground, apps, load, log, logLines, violations })
   const memory = watch.memory.map(({ mostMiB, lastMiB }) => `${lastMiB.toFixed(0)} (most ${mostMiB.toFixed(0)})`)
   const rows = /** @type {[string, string | number][]} */ ([
@@ -131,6 +132,16 @@ async function makeFaults({ seed, kinds, nodes, faultEveryMs, minutes }, ground,
     log.push({ startedMs, healedMs, readyMs: readyMs ?? Date.now(), endedMs: Date.now(), entries })
   }
   return log
+}
+
+/** For whoever looks into what went wrong: every batch that was not simply accepted at its first try. @param {Load['batches']} batches @param {string} path */
+async function writeHistories(batches, path) {
+  const lines = batches
+    .filter(({ isDoubtful, fresh, replays }) => isDoubtful || fresh !== 1 || replays > 0)
+    .map(({ app, key, batchId, body, outcome, fresh, replays, history }) =>
+      JSON.stringify({ app: app.appId, key, batchId, events: body.events, outcome, fresh, replays, history }),
+    )
+  await writeFile(path, `${lines.join('\n')}\n`)
 }
 
 async function main() {

@@ -172,6 +172,35 @@ describe('what a node holds', () => {
     expect(await client.zrange('sluice:{nodes}', '0', '-1')).toEqual(['alive'])
   })
 
+  it('is counted once where the node was only cut off, and went on meanwhile', async () => {
+    const app = anApp()
+    const stored: StoredRecord[] = []
+    const ledger = { mark: () => stored.length, storedBy: async () => stored }
+    const [cutOff, other] = ['cut off', 'other'].map((nodeId) =>
+      testNode({ client, nodeId, nowMs: () => nowMs, ledger }),
+    )
+    const send = async (cost: number): Promise<void> => {
+      const taken = (await cutOff.limiter.take(app, cost, nowMs)) as number
+      stored.push({ appId: 'demo', cost, receivedAtMs: taken, mark: stored.length + 1 })
+      cutOff.limiter.settle(app, cost, taken)
+    }
+    await cutOff.limiter.beat()
+    await send(10)
+    await pass([cutOff, other], 2000)
+    cutOff.link.set(false)
+    // What Redis never heard of: in the minute that it knows, and in two that it does not.
+    for (const cost of [20, 30, 40]) {
+      await send(cost)
+      nowMs += MINUTE_MS
+    }
+    await pass([other], MINUTE_MS / 2)
+    expect(other.notices.join()).toContain('cut off has died')
+    expect(await usedInMonth('demo')).toBe(100)
+    cutOff.link.set(true)
+    await pass([cutOff, other], 3000)
+    expect(await usedInMonth('demo')).toBe(100)
+  })
+
   it('stays spent when the node dies and nobody can tell what it had stored', async () => {
     const nodes = await startNodes(2)
     const app = anApp({ eventsPerMinute: 100_000, eventsPerMonth: 1000 })

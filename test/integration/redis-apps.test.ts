@@ -74,11 +74,16 @@ async function put(node: Node, ...records: AppRecord[]): Promise<void> {
 const remove = (node: Node, id: string) =>
   editAppRecordsInRedis(node.link, (present) => present.filter(({ app_id: other }) => other !== id))
 
+/** Long before a record is asked for because of its age. */
 const hasPlan = (node: Node, key: string, plan: string) =>
-  eventually(`${key} has the plan ${plan}`, async () => {
-    const found = await find(node, key)
-    return typeof found === 'object' && found.plan === plan
-  })
+  eventually(
+    `${key} has the plan ${plan}`,
+    async () => {
+      const found = await find(node, key)
+      return typeof found === 'object' && found.plan === plan
+    },
+    5000,
+  )
 
 describe('an app in Redis', () => {
   it('is found by its key, and then at once', async () => {
@@ -194,6 +199,17 @@ describe('an edit', () => {
     expect((records as AppRecord[]).map(({ app_id: id }) => id)).toEqual(
       Array.from({ length: 30 }, (_, at) => `app-${at}`).sort(),
     )
+  })
+
+  it('of one app at the same moment as others builds on each of them', async () => {
+    const nodes = [await aNode(), await aNode(), await aNode()]
+    await put(nodes[0], record('a', { events_per_day: 1 }))
+    const more = (node: Node) =>
+      editAppRecordsInRedis(node.link, ([{ events_per_day: count = 0 }]) => [
+        record('a', { events_per_day: count + 1 }),
+      ])
+    await Promise.all(Array.from({ length: 30 }, (_, at) => more(nodes[at % 3])))
+    expect(await readAppRecordsInRedis(nodes[0].link)).toEqual([record('a', { events_per_day: 31 })])
   })
 
   it('that would leave two apps with one id or one key is not made', async () => {

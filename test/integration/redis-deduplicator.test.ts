@@ -35,6 +35,7 @@ afterEach(async () => {
 })
 
 interface Node {
+  readonly id: string
   readonly link: RedisConnection
   readonly keys: RedisDeduplicator
   readonly faults: unknown[]
@@ -46,14 +47,16 @@ interface Node {
 async function aNode({ url = server.url, maxKeys = 100_000 } = {}): Promise<Node> {
   const link = await connectedLink(url)
   toStop.push(() => link.stop())
+  const nodeId = randomUUID().slice(0, 12)
   const faults: unknown[] = []
   const keys = createRedisDeduplicator({
     link,
-    nodeId: randomUUID().slice(0, 12),
+    nodeId,
     maxKeys,
     onFault: (error) => void faults.push(error),
   })
   return {
+    id: nodeId,
     link,
     keys,
     faults,
@@ -273,6 +276,13 @@ describe('with Redis away', () => {
     server.resume()
     await eventually('Redis is back', () => b.link.isUp)
     expect(await soFar(b.claim(id), 1000)).toEqual(CLAIMED)
+  })
+
+  it('for a while, a claim that was not answered in time is taken up by the node that made it', async () => {
+    const a = await aNode()
+    const id = freshId()
+    await direct.set(keyOf(id), `c:${Date.now() + 7000}:0:${a.id}:1`, 'PX', 7000)
+    expect(await soFar(a.claim(id), 1000)).toEqual(CLAIMED)
   })
 
   it('for a while, what was accepted is remembered from its acceptance on, not from when Redis hears of it', async () => {

@@ -276,7 +276,7 @@ export class LeasingLimiter implements RedisLimiter {
 
   #tellMode(): void {
     const isDegraded = this.isDegraded
-    if (isDegraded === this.#wasDegraded) return
+    if (isDegraded === this.#wasDegraded || this.#isStopped) return
     this.#wasDegraded = isDegraded
     this.#parts.onNotice(
       isDegraded

@@ -1,0 +1,320 @@
+// `sluice tail` over a real NATS: what it prints, that the stream does not notice it, and how it takes outages.
+
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { partitionOf, subjectOf } from '../../src/queue/stream.ts'
+import { addStream, withConnection } from '../support/jetstream.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+import { freePort } from '../support/programs.ts'
+import { type CommandResult, eventually, runCommand, type Started, startCommand } from '../support/service.ts'
+
+const MAIN = resolve('dist/main.js')
+const PARTITIONS = 16
+const MIB = 1024 * 1024
+
+let nats: NatsServer
+const started: Started[] = []
+beforeAll(async () => {
+  nats = await startNats()
+})
+beforeEach(() => nats.restart({ empty: true }))
+afterEach(async () => {
+  for (const command of started.splice(0)) {
+    command.kill()
+    await command.exited
+  }
+})
+afterAll(() => nats.stop())
+
+function tail(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
+  return runCommand(['tail', ...args], { NATS_URL: nats.url, ...env })
+}
+
+function following(...args: string[]): Started {
+  const command = startCommand(['tail', ...args], { NATS_URL: nats.url })
+  started.push(command)
+  return command
+}
+
+const HEAD = '"received_at":"2026-11-20T12:00:00.000Z"'
+
+function record(appId: string, events: string): string {
+  return `{"v":1,"batch_id":"${randomUUID()}","app_id":"${appId}",${HEAD},"events":${events}}\n`
+}
+
+const subjectFor = (appId: string, partitions = PARTITIONS): string => subjectOf(partitionOf(appId, partitions))
+
+interface Message {
+  readonly subject: string
+  readonly text: string
+}
+
+const messageOf = (appId: string, events = '[{"a":1}]'): Message => ({
+  subject: subjectFor(appId),
+  text: record(appId, events),
+})
+
+async function store(messages: readonly Message[]): Promise<void> {
+  await withConnection(nats.url, async (connection) => {
+    const js = jetstream(connection)
+    for (const { subject, text } of messages) await js.publish(subject, text)
+  })
+}
+
+interface State {
+  readonly consumers: number
+  readonly lastSequence: number
+}
+
+function stateOfStream(): Promise<State> {
+  return withConnection(nats.url, async (connection) => {
+    const manager = await jetstreamManager(connection)
+    const { state } = await manager.streams.info('SLUICE_EVENTS')
+    return { consumers: state.consumer_count, lastSequence: state.last_seq }
+  })
+}
+
+/** Sends until it is printed: what came before the command read the stream's end is not shown. */
+async function untilPrinted(command: Started, message: () => Message): Promise<void> {
+  await eventually('an event is printed', async () => {
+    await store([message()])
+    return command.stdout() !== ''
+  })
+}
+
+describe('what is printed', () => {
+  test('is every byte of an event as it was sent, gathered messages cut into their records', async () => {
+    await addStream(nats.url)
+    const event = '{"n":12345678901234567890,"x":1e999, "s":"\\ud83d é"}'
+    const texts = [record('demo', `[${event},{"b":1.10}]`), record('demo', '[{"c":2}]'), record('demo', '[]')]
+    await store([{ subject: subjectFor('demo'), text: texts.join('') }, messageOf('demo', '[{"d":3}]')])
+    const { code, stdout } = await tail(['--from-start', '--no-follow'])
+    expect(code).toBe(0)
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.map((line) => line.slice(line.indexOf(',"event":')))).toEqual([
+      `,"event":${event}}`,
+      ',"event":{"b":1.10}}',
+      ',"event":{"c":2}}',
+      ',"event":{"d":3}}',
+    ])
+    expect(lines[0]).toMatch(
+      /^\{"batch_id":"[-0-9a-f]{36}","app_id":"demo","received_at":"2026-[^"]+","sdk_version":null/,
+    )
+  })
+
+  test('with --records is what is stored, byte by byte', async () => {
+    await addStream(nats.url)
+    const messages = Array.from({ length: 70 }, (_, number) => messageOf(`app${number % 5}`, `[{"n":${number}.0}]`))
+    await store(messages)
+    const { stdout } = await tail(['--from-start', '--no-follow', '--records'])
+    expect(stdout).toBe(messages.map(({ text }) => text).join(''))
+  })
+
+  test('says so where a line is no record, and goes on', async () => {
+    await addStream(nats.url)
+    const subject = subjectFor('demo')
+    await store([
+      { subject, text: `by hand\n${record('demo', '[{"a":1}]')}` },
+      { subject, text: '' },
+      messageOf('demo'),
+    ])
+    const { code, stdout, output } = await tail(['--from-start', '--no-follow'])
+    expect(code).toBe(0)
+    expect(stdout.trimEnd().split('\n')).toHaveLength(2)
+    expect(output.match(/skipped a line/g)).toHaveLength(1)
+  })
+})
+
+describe('--app', () => {
+  test('shows one app alone, also out of messages that hold records of others', async () => {
+    await addStream(nats.url)
+    const mixed = [record('demo', '[{"mine":1}]'), record('other', '[{"theirs":1}]'), record('demo', '[{"mine":2}]')]
+    await store([{ subject: subjectFor('demo'), text: mixed.join('') }])
+    const { stdout } = await tail(['--from-start', '--no-follow', '--app', 'demo'])
+    expect(stdout).toMatch(/"mine":1[^]*"mine":2/)
+    expect(stdout).not.toContain('theirs')
+  })
+
+  test('reads the partition of the app and no other', async () => {
+    await addStream(nats.url)
+    const elsewhere = subjectOf((partitionOf('demo', PARTITIONS) + 1) % PARTITIONS)
+    await store([messageOf('demo', '[{"mine":1}]'), { subject: elsewhere, text: 'not a record\n' }])
+    const { stdout, output } = await tail(['--from-start', '--no-follow', '--app', 'demo'])
+    expect(stdout).toContain('"mine":1')
+    // It would have told of the line, had it read that message.
+    expect(output).not.toContain('skipped')
+  })
+
+  test('finds its events where the service has another number of partitions than the settings', async () => {
+    await addStream(nats.url)
+    const apps = Array.from({ length: 12 }, (_, number) => `app${number}`)
+    await store(apps.map((app) => ({ subject: subjectFor(app, 64), text: record(app, '[{"a":1}]') })))
+    for (const app of apps.slice(0, 4)) {
+      expect((await tail(['--from-start', '--no-follow', '--app', app])).stdout).toContain(`"app_id":"${app}"`)
+    }
+  })
+
+  test('follows an app that has not sent anything yet', async () => {
+    await addStream(nats.url)
+    await store([messageOf('other')])
+    const command = following('--app', 'late')
+    await untilPrinted(command, () => messageOf('late'))
+    expect(command.stdout()).toContain('"app_id":"late"')
+  })
+})
+
+describe('following', () => {
+  test('shows what comes after its start, leaves no consumer, and Ctrl-C ends it with 0', async () => {
+    await addStream(nats.url)
+    await store([messageOf('demo', '[{"early":1}]')])
+    const command = following()
+    await untilPrinted(command, () => messageOf('demo', '[{"late":1}]'))
+    await store(Array.from({ length: 100 }, () => messageOf('demo', '[{"later":1}]')))
+    await eventually('all are shown', () => command.stdout().split('"later"').length === 101)
+    expect(command.stdout()).not.toContain('early')
+    expect(await stateOfStream()).toMatchObject({ consumers: 0 })
+    process.kill(command.pid, 'SIGINT')
+    expect(await command.exited).toMatchObject({ code: 0, signal: null })
+  })
+
+  test('goes on after NATS was away, says so, and misses and repeats nothing', async () => {
+    await addStream(nats.url)
+    const command = following()
+    await untilPrinted(command, () => messageOf('demo', '[{"first":1}]'))
+    await nats.kill()
+    await eventually('it says so', () => command.output().includes('cannot be read for now'))
+    await nats.restart()
+    await store(Array.from({ length: 20 }, (_, number) => messageOf('demo', `[{"after":${number}}]`)))
+    await eventually('the last is shown', () => command.stdout().includes('"after":19}'))
+    expect(command.stdout().split('"after"')).toHaveLength(21)
+    expect(command.output()).toContain('sluice tail: reading goes on')
+    expect(await stateOfStream()).toMatchObject({ consumers: 0 })
+  })
+
+  test('waits for a stream that is not there yet, and shows it from its first message', async () => {
+    const command = following()
+    await eventually('it says so', () => command.output().includes('there is no stream SLUICE_EVENTS yet'))
+    await addStream(nats.url)
+    await store([messageOf('demo', '[{"n":1}]'), messageOf('demo', '[{"n":2}]')])
+    await eventually('both are shown', () => command.stdout().includes('"n":2'))
+    expect(command.stdout()).toMatch(/"n":1[^]*"n":2/)
+  })
+
+  test('is left by Ctrl-C also while NATS is frozen', async () => {
+    await addStream(nats.url)
+    const command = following()
+    await untilPrinted(command, () => messageOf('demo'))
+    nats.freeze()
+    try {
+      process.kill(command.pid, 'SIGINT')
+      expect(await command.exited).toMatchObject({ code: 0, signal: null })
+    } finally {
+      nats.resume()
+    }
+  })
+})
+
+describe('--no-follow', () => {
+  test('ends at the last message that was there, however many come', async () => {
+    await addStream(nats.url)
+    await store(Array.from({ length: 50 }, () => messageOf('demo')))
+    let isOver = false
+    const writing = (async () => {
+      while (!isOver) await store(Array.from({ length: 20 }, () => messageOf('demo')))
+    })()
+    const { code, stdout } = await tail(['--from-start', '--no-follow'])
+    isOver = true
+    await writing
+    expect(code).toBe(0)
+    const shown = stdout.trimEnd().split('\n').length
+    expect(shown).toBeGreaterThanOrEqual(50)
+    expect(shown).toBeLessThan((await stateOfStream()).lastSequence)
+  })
+
+  test('without --from-start shows nothing of what is there', async () => {
+    await addStream(nats.url)
+    await store([messageOf('demo')])
+    expect(await tail(['--no-follow'])).toMatchObject({ code: 0, output: '' })
+  })
+
+  test('ends where there is no stream, and says so', async () => {
+    const { code, stdout, output } = await tail(['--from-start', '--no-follow'])
+    expect(code).toBe(0)
+    expect(stdout).toBe('')
+    expect(output).toContain('there is no stream SLUICE_EVENTS yet')
+  })
+})
+
+test('it ends quietly with 0 when its reader has seen enough', async () => {
+  await addStream(nats.url)
+  const many = Array.from({ length: 300 }, () => record('demo', `[{"p":"${'x'.repeat(200)}"}]`)).join('')
+  await store(Array.from({ length: 20 }, () => ({ subject: subjectFor('demo'), text: many })))
+  const script = `"${process.execPath}" "${MAIN}" tail --from-start | head -n 1 | wc -l; echo "\${PIPESTATUS[0]}"`
+  const env = { PATH: process.env['PATH'] ?? '', NATS_URL: nats.url }
+  const output = await new Promise<string>((done, fail) => {
+    execFile('bash', ['--norc', '-c', script], { env }, (error, stdout) => (error ? fail(error) : done(stdout)))
+  })
+  expect(output).toBe('1\n0\n')
+})
+
+test('a stream of any length takes bounded memory, also where nobody reads what is printed', async () => {
+  await addStream(nats.url)
+  const filler = `[{"p":"${'x'.repeat(MIB / 2)}"}]`
+  await store(Array.from({ length: 600 }, () => messageOf('demo', filler)))
+  const child = spawn(process.execPath, [MAIN, 'tail', '--from-start', '--no-follow'], {
+    env: { PATH: process.env['PATH'] ?? '', NATS_URL: nats.url },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const exited = new Promise<number | null>((done) => {
+    child.once('exit', (code) => done(code))
+  })
+  try {
+    await eventually('it stands still', async () => {
+      const before = cpuTicks(child)
+      await new Promise((done) => setTimeout(done, 500))
+      return before > 0 && cpuTicks(child) === before
+    })
+    expect(peakBytes(child)).toBeLessThan(200 * MIB)
+    let bytes = 0
+    let peak = 0
+    child.stdout.on('data', (piece: Buffer) => {
+      bytes += piece.length
+      peak = Math.max(peak, peakBytes(child))
+    })
+    expect(await exited).toBe(0)
+    expect(bytes).toBeGreaterThan(300 * MIB)
+    expect(peak).toBeLessThan(200 * MIB)
+  } finally {
+    child.kill('SIGKILL')
+  }
+})
+
+/** 0 once it is gone. */
+function peakBytes({ pid }: ChildProcess): number {
+  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(procFile(pid, 'status'))
+  return peak === null ? 0 : Number(peak[1]) * 1024
+}
+
+function cpuTicks({ pid }: ChildProcess): number {
+  const fields = procFile(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
+  return Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
+}
+
+function procFile(pid: number | undefined, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+test('NATS away at its start is one clear line without the password, and exit 1', async () => {
+  const { code, stdout, output } = await tail([], { NATS_URL: `nats://me:s3cret@127.0.0.1:${await freePort()}` })
+  expect(code).toBe(1)
+  expect(stdout).toBe('')
+  expect(output).toMatch(/^sluice tail: NATS cannot be reached \(127\.0\.0\.1:\d+: connection refused\)\n$/)
+})

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import type { RedisNode } from '../../../src/admit/redis-facts.ts'
+import { natsFinding, redisFinding, streamFinding } from '../../../src/cli/check-shared.ts'
+
+const good: RedisNode = {
+  version: '7.0.15',
+  evictionPolicy: 'noeviction',
+  hasAppendOnlyFile: true,
+  hasSnapshots: false,
+}
+const oneServer = (changes: Partial<RedisNode>) =>
+  redisFinding('host:6379', { isCluster: false, nodes: [{ ...good, ...changes }] })
+
+describe('Redis', () => {
+  test.each([
+    ['ok', {}, /^host:6379: Redis 7\.0\.15, one server, append-only file$/],
+    ['ok', { version: '10.1.0' }, /Redis 10\.1\.0/],
+    ['ok', { version: '6.2.0' }, /Redis 6\.2\.0/],
+    ['ok', { version: 'unknown' }, /Redis unknown/],
+    ['warn', { version: '6.0.16' }, /; Redis 6\.0\.16 is older than 6\.2$/],
+    ['warn', { version: '5.9' }, /; Redis 5\.9 is older than 6\.2$/],
+    ['warn', { evictionPolicy: 'volatile-lru' }, /; maxmemory-policy is volatile-lru, sluice wants noeviction/],
+    ['warn', { hasAppendOnlyFile: false }, /; persistence is off/],
+    ['warn', { hasAppendOnlyFile: false, hasSnapshots: true }, /; appendonly is off/],
+    ['warn', { hasAppendOnlyFile: false, hasSnapshots: null }, /; appendonly is off/],
+  ] as const)('is %s with %j', (state, changes, detail) => {
+    const found = oneServer(changes)
+    expect(found).toMatchObject({ part: 'redis', state })
+    expect(found.detail).toMatch(detail)
+  })
+
+  test('as a cluster is as well as the worst of its masters, and each complaint is made once', () => {
+    const evicting = { ...good, evictionPolicy: 'allkeys-lru' }
+    const found = redisFinding('host:6379', { isCluster: true, nodes: [good, evicting, evicting] })
+    expect(found.state).toBe('warn')
+    expect(found.detail).toContain('cluster of 3 masters')
+    expect(found.detail.match(/maxmemory-policy/g)).toHaveLength(1)
+  })
+
+  test('that tells nothing of itself is a warning', () => {
+    expect(redisFinding('host:6379', { isCluster: false, nodes: null })).toMatchObject({ state: 'warn' })
+  })
+})
+
+describe('NATS', () => {
+  const server = { place: 'host:4222', version: '2.9.10', maxPayloadBytes: 1_048_576 }
+
+  test('is well from 2.9 on, with room for the largest record', () => {
+    expect(natsFinding(server).state).toBe('ok')
+    expect(natsFinding({ ...server, version: '2.11.0-beta.1' }).state).toBe('ok')
+    expect(natsFinding({ ...server, version: '2.8.4' }).state).toBe('warn')
+    expect(natsFinding({ ...server, maxPayloadBytes: 600 * 1024 }).state).toBe('ok')
+    expect(natsFinding({ ...server, maxPayloadBytes: 600 * 1024 - 1 }).state).toBe('FAIL')
+  })
+})
+
+describe('the stream', () => {
+  const facts = {
+    messages: 1,
+    bytes: 2048,
+    firstSequence: 1,
+    lastSequence: 1,
+    replicas: 3,
+    allowsDirect: true,
+    createdAt: '2026-11-20T12:00:00Z',
+    differences: [],
+  }
+
+  test('is shown with what it holds, and with each difference as a warning', () => {
+    expect(streamFinding({ kind: 'present', facts, created: false })).toEqual({
+      part: 'stream',
+      state: 'ok',
+      detail: 'SLUICE_EVENTS: 1 message, 2 KiB, 3 replicas',
+    })
+    const differences = ['storage is memory, sluice wants file', 'discard is old, sluice wants new']
+    const differing = streamFinding({ kind: 'present', facts: { ...facts, differences }, created: false })
+    expect(differing.state).toBe('warn')
+    for (const difference of differences) expect(differing.detail).toContain(difference)
+  })
+
+  test('may be absent, but not unreadable', () => {
+    expect(streamFinding({ kind: 'absent' }).state).toBe('ok')
+    expect(streamFinding({ kind: 'unreadable', reason: 'no answer' })).toMatchObject({
+      state: 'FAIL',
+      detail: 'SLUICE_EVENTS cannot be read: no answer',
+    })
+  })
+})

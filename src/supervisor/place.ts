@@ -35,9 +35,10 @@ export class Place {
   #looksUnanswered = 0
   #restarts = 0
   #isStopping = false
-  #onServing: () => void = () => {}
-  /** Told of the end of the first front end before it serves, and of the last one; of others nobody is. */
-  #onEnded: ((ending: Ending) => void) | null = null
+  /** Told once, that the first front end serves, which is null, or how it ended before it did. */
+  #onStarted: ((failure: Ending | null) => void) | null = null
+  /** Told of the end of the last front end. */
+  #onStopped: ((ending: Ending) => void) | null = null
 
   /** `number` counts from 1. */
   constructor(number: number, log: Log) {
@@ -58,13 +59,10 @@ export class Place {
   start(startFrontEnd: StartFrontEnd): Promise<void> {
     this.#looking = setInterval(() => void this.#look(), LOOK_INTERVAL_MS)
     return new Promise((resolve, reject) => {
-      this.#onEnded = (ending) => {
-        reject(new StartError(ending.why ?? `front end ${this.number} ${howEnded(ending)} before it served`))
-      }
-      this.#onServing = () => {
-        this.#onEnded = null
-        this.#onServing = () => this.#log.info('the front end serves')
-        resolve()
+      this.#onStarted = (failure) => {
+        this.#onStarted = null
+        if (failure === null) resolve()
+        else reject(new StartError(failure.why ?? `front end ${this.number} ${howEnded(failure)} before it served`))
       }
       this.#launch(startFrontEnd)
     })
@@ -74,7 +72,7 @@ export class Place {
     this.#launchedAtMs = performance.now()
     this.#looksUnanswered = 0
     this.#present = new FrontEndProcess(startFrontEnd(this.number), {
-      onServing: () => this.#onServing(),
+      onServing: () => this.#serves(),
       onPage: (text) => {
         this.#last = readPage(text)
       },
@@ -82,12 +80,20 @@ export class Place {
     })
   }
 
+  #serves(): void {
+    // Told to stop while it started: neither a start nor a failure.
+    if (this.#onStopped !== null) return
+    if (this.#onStarted === null) this.#log.info('the front end serves')
+    else this.#onStarted(null)
+  }
+
   #ended(ending: Ending, startFrontEnd: StartFrontEnd): void {
     const pid = this.#present?.pid
     this.#present = null
     this.#past = countedIn(this.#past, this.#last, false)
     this.#last = EMPTY_PAGE
-    if (this.#onEnded !== null) return this.#onEnded(ending)
+    if (this.#onStopped !== null) return this.#onStopped(ending)
+    if (this.#onStarted !== null) return this.#onStarted(ending)
     if (performance.now() - this.#launchedAtMs >= LIVED_MS) this.#pauseMs = FIRST_PAUSE_MS
     this.#log.error({ pid, ...ending, pause_ms: this.#pauseMs }, 'the front end ended, and another is started')
     this.#launching = setTimeout(() => {
@@ -133,7 +139,7 @@ export class Place {
     const hasServed = last.isServing
     const ending = await new Promise<Ending>((resolve) => {
       const killing = setTimeout(() => last.signal('SIGKILL'), killAfterMs)
-      this.#onEnded = (ended) => {
+      this.#onStopped = (ended) => {
         clearTimeout(killing)
         resolve(ended)
       }

@@ -42,7 +42,14 @@ class FakeChild extends EventEmitter {
 
 let children: FakeChild[]
 let said: { msg: string; pause_ms?: number }[]
+let log: Log
 let place: Place
+
+const startFrontEnd = (): ChildProcess => {
+  const child = new FakeChild()
+  children.push(child)
+  return child as unknown as ChildProcess
+}
 
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
@@ -50,13 +57,9 @@ beforeEach(async () => {
   said = []
   const note = (members: object | string, msg?: string) =>
     void said.push(typeof members === 'string' ? { msg: members } : { ...members, msg: msg ?? '' })
-  const log = { info: note, error: note, child: () => log } as unknown as Log
+  log = { info: note, error: note, child: () => log } as unknown as Log
   place = new Place(1, log)
-  const started = place.start(() => {
-    const child = new FakeChild()
-    children.push(child)
-    return child as unknown as ChildProcess
-  })
+  const started = place.start(startFrontEnd)
   present().say({ kind: 'serving' })
   await started
 })
@@ -185,6 +188,21 @@ describe('what is counted', () => {
 })
 
 describe('the stop', () => {
+  test('holds against a front end that comes to serve only then', async () => {
+    const starting = new Place(2, log)
+    let outcome = 'starting'
+    starting.start(startFrontEnd).then(
+      () => (outcome = 'started'),
+      () => (outcome = 'failed'),
+    )
+    const stopped = starting.stop(1000)
+    present().say({ kind: 'serving' })
+    present().end(0)
+    expect(await stopped).toBe(null)
+    await advance(LONGEST_PAUSE_MS)
+    expect([children.length, outcome]).toEqual([2, 'starting'])
+  })
+
   test('kills what has not ended by its deadline, and tells of it', async () => {
     const stopped = place.stop(1000)
     await advance(999)

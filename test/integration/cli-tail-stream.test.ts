@@ -222,12 +222,12 @@ describe('--no-follow', () => {
   test('ends at the last message that was there, however many come', async () => {
     await addStream(nats.url)
     await store(Array.from({ length: 50 }, () => messageOf('demo')))
-    let isOver = false
+    const over = new AbortController()
     const writing = (async () => {
-      while (!isOver) await store(Array.from({ length: 20 }, () => messageOf('demo')))
+      while (!over.signal.aborted) await store(Array.from({ length: 20 }, () => messageOf('demo')))
     })()
     const { code, stdout } = await tail(['--from-start', '--no-follow'])
-    isOver = true
+    over.abort()
     await writing
     expect(code).toBe(0)
     const shown = stdout.trimEnd().split('\n').length

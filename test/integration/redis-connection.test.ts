@@ -1,10 +1,12 @@
 // The link to Redis, held to real servers that are killed, frozen, slowed, cut and refused.
 
+import { execFileSync, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { openRedis, type RedisConnection, untilUp } from '../../src/admit/redis-connection.ts'
 import type { RedisClient } from '../../src/admit/redis.ts'
-import { freePort } from '../support/programs.ts'
+import { freePort, startProgram } from '../support/programs.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
 import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
 import { eventually, sleep } from '../support/service.ts'
@@ -321,5 +323,50 @@ describe('a Redis Cluster', () => {
       void other.call('CLUSTER', 'SETSLOT', slot, 'NODE', String(await other.call('CLUSTER', 'MYID')))
     await isBack(link)
     expect(await link.call((client) => client.set('foo', 'bar'))).toBe('OK')
+  })
+})
+
+describe('a Redis behind TLS', () => {
+  /** What a process of its own makes of it, since Node reads its certificates at its start. */
+  function pingFrom(url: string, environment: Record<string, string>): string {
+    const connection = join(import.meta.dirname, '../../dist/admit/redis-connection.js')
+    const program = `
+      import { openRedis, untilUp } from ${JSON.stringify(connection)}
+      const link = openRedis({ url: ${JSON.stringify(url)}, budgetMs: 2000, onNotice: (message) => console.log(message) })
+      if (await untilUp(link, 3000)) console.log(await link.call((client) => client.ping()))
+      await link.stop()`
+    const args = ['--input-type=module', '--eval', program]
+    return spawnSync(process.execPath, args, { env: { ...process.env, ...environment }, encoding: 'utf8' }).stdout
+  }
+
+  it('is reached by rediss:// where its certificate is trusted, and says so where not', async () => {
+    const server = await startProgram({
+      name: 'redis-tls',
+      command: ({ port, folder }) => {
+        const [certificate, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+        const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+        const made = [
+          'req',
+          '-x509',
+          '-newkey',
+          'rsa:2048',
+          '-nodes',
+          '-days',
+          '1',
+          '-keyout',
+          key,
+          '-out',
+          certificate,
+        ]
+        execFileSync('openssl', [...made, ...names], { stdio: 'ignore' })
+        const tls = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-ca-cert-file', certificate]
+        const listening = ['--port', '0', '--tls-port', String(port), '--bind', '127.0.0.1', '--tls-auth-clients', 'no']
+        return ['redis-server', ...listening, ...tls, '--save', '', '--logfile', '']
+      },
+    })
+    toStop.push(() => server.stop())
+    const url = `rediss://127.0.0.1:${server.port}`
+    expect(pingFrom(url, { NODE_EXTRA_CA_CERTS: join(server.folder, 'cert.pem') })).toBe('PONG\n')
+    expect(pingFrom(url, {})).toMatch(/^Redis is away: \S*SELF_SIGNED\S*; going on without it\n$/)
   })
 })

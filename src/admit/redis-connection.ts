@@ -162,9 +162,13 @@ class Breaker implements RedisConnection {
     let session: RedisSession | null = null
     try {
       session = await openSession({ address: this.#address, knownNodes, onEnd, signal })
-      const failed = await Promise.race([ended, this.#prove(session, signal)])
-      if (failed !== null) return failed
-      return await this.#beUp(session)
+      for (;;) {
+        const failed = await Promise.race([ended, this.#prove(session, signal)])
+        if (failed !== null) return failed
+        const fault = await this.#beUp(session)
+        // One answer that came a little late does not cost a new session: this one proves itself again, or is given up.
+        if (fault.kind !== 'slow') return fault
+      }
     } catch (error) {
       return connectionFault(error)
     } finally {
@@ -192,8 +196,6 @@ class Breaker implements RedisConnection {
         this.#lose = null
         this.#session = null
         this.#knownNodes = session.knownNodes
-        // What lies in the socket of a frozen Redis is done when it wakes: the less, the better.
-        session.drop()
         for (const { leave } of this.#outstanding) leave('away')
         this.#outstanding.clear()
         if (!this.#stopping.signal.aborted) this.#tellAway(fault)

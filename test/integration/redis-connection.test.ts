@@ -202,6 +202,22 @@ describe('a Redis that is away', () => {
     await isBack(link)
   })
 
+  it('by being late once is soon back, over the connection that there is', async () => {
+    const server = await aServer()
+    const proxy = await aProxy(server.port)
+    const { link } = await connected(`redis://127.0.0.1:${proxy.port}`, 100)
+    const connections = async () => {
+      const text = await link.call((client) => client.info('stats'))
+      return Number(/total_connections_received:(\d+)/.exec(text)?.[1])
+    }
+    const before = await connections()
+    proxy.hold()
+    expect(await link.call(ping)).toBe('away')
+    proxy.heal()
+    await isBack(link)
+    expect(await connections()).toBe(before)
+  })
+
   it('is not taken for away where this process itself was slow', async () => {
     const { link, changes } = await connected((await aServer()).url, 100)
     const calls = Array.from({ length: 100 }, () => link.call(ping))

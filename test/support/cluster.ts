@@ -3,7 +3,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { get, single } from './client.ts'
+import { get, post, single } from './client.ts'
 import { type NatsServer, startNats } from './nats.ts'
 import { type Proxy, startProxy } from './proxy.ts'
 import { type RedisServer, startRedis } from './redis.ts'
@@ -14,8 +14,12 @@ import {
   removeFolder,
   runCommand,
   type Service,
+  sleep,
   startService,
 } from './service.ts'
+
+/** Nodes tell what is settled within a second; a busy machine gets more. */
+const COUNTED_MS = 15_000
 
 export interface Cluster {
   readonly redis: RedisServer
@@ -23,11 +27,15 @@ export interface Cluster {
   /** Nodes go through these two. */
   readonly redisProxy: Proxy
   readonly natsProxy: Proxy
-  /** In the order in which they were started; those that ended stay listed. */
+  /** Those that run, in the order in which they were started. */
   readonly nodes: readonly Service[]
   /** Settings under which commands reach Redis and NATS, past the relays. */
   readonly commandEnv: Readonly<Record<string, string>>
+  /** Returns once it listens, which may be long before it is ready. */
   startNode(env?: Readonly<Record<string, string>>): Promise<Service>
+  /** Returns once it is ready and knows every app. */
+  addNode(env?: Readonly<Record<string, string>>): Promise<Service>
+  /** Returns once every node knows them: a busy machine may lose sight of Redis in between. */
   addApps(records: readonly AppRecord[]): Promise<void>
   /** Events that count in the app's running day and month. */
   used(appKey: string): Promise<Used>
@@ -47,10 +55,12 @@ export interface ClusterOptions {
 
 export async function startCluster({ nodes: count, apps }: ClusterOptions): Promise<Cluster> {
   const folder = await makeFolder()
-  const [redis, nats] = await Promise.all([startRedis(), startNats()])
+  // Writes reach the system before they are answered, so that kill -9 loses none; no answer waits for a busy disk.
+  const [redis, nats] = await Promise.all([startRedis(['--appendfsync', 'no']), startNats()])
   const [redisProxy, natsProxy] = await Promise.all([startProxy(redis.port), startProxy(nats.port)])
   const commandEnv = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_DATA_DIR: folder }
   const nodes: Service[] = []
+  const known: string[] = []
   const folders: string[] = [folder]
 
   const startNode = async (env: Readonly<Record<string, string>> = {}): Promise<Service> => {
@@ -66,6 +76,14 @@ export async function startCluster({ nodes: count, apps }: ClusterOptions): Prom
       },
     })
     nodes.push(node)
+    void node.exited.then(() => nodes.splice(nodes.indexOf(node), 1))
+    return node
+  }
+
+  const addNode = async (env: Readonly<Record<string, string>> = {}): Promise<Service> => {
+    const node = await startNode(env)
+    await becomesReady(node)
+    await knowsApps(node, known)
     return node
   }
 
@@ -73,7 +91,10 @@ export async function startCluster({ nodes: count, apps }: ClusterOptions): Prom
     for (const record of records) {
       const { code, output } = await runCommand(['apps', 'add', ...addFlags(record)], commandEnv)
       if (code !== 0) throw new Error(`sluice apps add: ${output}`)
+      known.push(record.app_key)
     }
+    const added = records.map(({ app_key }) => app_key)
+    await Promise.all(nodes.map((node) => knowsApps(node, added)))
   }
 
   const bodyFile = join(folder, 'body.json')
@@ -94,18 +115,25 @@ export async function startCluster({ nodes: count, apps }: ClusterOptions): Prom
 
   try {
     await addApps(apps)
-    await Promise.all(Array.from({ length: count }, () => startNode()))
-    await Promise.all(nodes.map((node) => becomesReady(node)))
+    await Promise.all(Array.from({ length: count }, () => addNode()))
   } catch (error) {
     await stop()
     throw error
   }
-  return { redis, nats, redisProxy, natsProxy, nodes, commandEnv, startNode, addApps, used, stop }
+  return { redis, nats, redisProxy, natsProxy, nodes, commandEnv, startNode, addNode, addApps, used, stop }
 }
 
 /** The command line of `sluice apps add`: its flags are the record's members. */
 function addFlags(record: AppRecord): string[] {
   return Object.entries(record).flatMap(([member, value]) => [`--${member.replaceAll('_', '-')}`, String(value)])
+}
+
+/** Asks with bodies that no app may send, and that cost nothing. */
+async function knowsApps(node: Service, appKeys: readonly string[]): Promise<void> {
+  for (const appKey of appKeys) {
+    const body = JSON.stringify({ app_key: appKey })
+    await eventually(`${appKey} is known`, async () => (await post(node, body)).status === 400)
+  }
 }
 
 export function becomesReady(node: Service): Promise<void> {
@@ -126,8 +154,59 @@ export async function metric(node: Service, series: string): Promise<number | nu
   return line === undefined ? null : Number(line.slice(series.length + 1))
 }
 
+/** Until so many events are counted in the app's month, and no others. */
+export async function expectUsed(
+  cluster: Cluster,
+  appKey: string,
+  events: number,
+  timeoutMs = COUNTED_MS,
+): Promise<void> {
+  const deadlineMs = Date.now() + timeoutMs
+  for (;;) {
+    const { month } = await cluster.used(appKey)
+    if (month === events) return
+    if (Date.now() > deadlineMs) throw new Error(`${month} events are counted of ${appKey}, where ${events} should be`)
+    await sleep(100)
+  }
+}
+
+const MOST_ATTEMPTS = 3
+
+/**
+ * Tries what holds as long as Redis answers. On a machine so busy that a node loses sight of it once more than the
+ * test itself brings about, a failure proves nothing, and the next attempt is to tell, on apps of its own.
+ */
+export async function whileRedisAnswers(
+  cluster: Cluster,
+  attempt: (number: number) => Promise<void>,
+  expectedLosses = 0,
+): Promise<void> {
+  for (let number = 1; ; number++) {
+    const nodes = [...cluster.nodes]
+    const from = nodes.map((node) => node.output().length)
+    try {
+      return await attempt(number)
+    } catch (error) {
+      const losses = nodes.map((node, at) => lossesOfRedis(logOf(node, from[at])))
+      if (number === MOST_ATTEMPTS || losses.every((count) => count <= expectedLosses)) throw error
+    }
+  }
+}
+
+function lossesOfRedis(lines: readonly LogLine[]): number {
+  let losses = 0
+  let isAway = false
+  for (const { part, msg } of lines) {
+    if (part !== 'redis') continue
+    if (msg.startsWith('Redis is away') && !isAway) losses++
+    isAway = msg.startsWith('Redis is away')
+  }
+  return losses
+}
+
 export interface LogLine {
   readonly level: string
+  readonly part?: string
   readonly msg: string
 }
 

@@ -1,0 +1,193 @@
+// Limits and counters over several nodes: never over, exact at the end, and right to the event after every kind of end.
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { batch, expectAccepted, expectRefused, expectSound, figures, post, single } from '../support/client.ts'
+import { type Cluster, expectUsed, startCluster, whileRedisAnswers } from '../support/cluster.ts'
+import { acceptedOf, eventsOf, expectStoredOnce, startLoad } from '../support/load.ts'
+import { openRaw, rawPost } from '../support/raw-http.ts'
+import type { StoredRecord } from '../support/journal-files.ts'
+import { type AppRecord, appRecord, roomInMinute, type Service, sleep } from '../support/service.ts'
+import { readRecords } from '../support/stream.ts'
+
+const NODES = 3
+/** Connections to each node that send without pause. */
+const WORKERS = 3
+/** One after the other on one connection: the limit is reached, and not only for a moment. */
+const REFUSALS = 15
+/** Of the minute that an attempt may fill. */
+const ATTEMPT_SECONDS = 15
+/** A dead node is found out and what it held reclaimed within a minute; tests of a busy machine get more. */
+const RECLAIM_MS = 75_000
+/** What a node gives back before it ends is counted already; a death would take fifteen seconds to be noticed. */
+const DRAINED_MS = 10_000
+
+let cluster: Cluster
+
+beforeAll(async () => {
+  cluster = await startCluster({ nodes: NODES, apps: ['dying', 'ending'].map((id) => appRecord(id)) })
+}, 60_000)
+
+afterAll(() => cluster?.stop())
+
+interface Hammered {
+  readonly appId: string
+  /** Events. */
+  readonly accepted: number
+  readonly refusals: readonly string[]
+}
+
+/** Sends to every node at once until none takes any more. */
+async function hammer(appId: string, events: number): Promise<Hammered> {
+  let accepted = 0
+  const refusals = new Set<string>()
+  const worker = async (node: Service): Promise<void> => {
+    for (let inARow = 0; inARow < REFUSALS; ) {
+      const answer = await post(node, batch(`ak_${appId}`, events))
+      expectSound(answer)
+      if (answer.status === 202) {
+        accepted += events
+        inARow = 0
+      } else {
+        refusals.add(String(answer.json['error']))
+        inARow++
+      }
+    }
+  }
+  await Promise.all(cluster.nodes.flatMap((node) => Array.from({ length: WORKERS }, () => worker(node))))
+  return { appId, accepted, refusals: [...refusals] }
+}
+
+/** On an app of its own, in a minute that has not just begun to end. */
+async function hammerNew(appId: string, limits: Partial<AppRecord>, events = 1): Promise<Hammered> {
+  await cluster.addApps([appRecord(appId, limits)])
+  await roomInMinute(ATTEMPT_SECONDS)
+  return hammer(appId, events)
+}
+
+function eventsIn(records: readonly StoredRecord[]): number {
+  return records.reduce((sum, { events }) => sum + events.length, 0)
+}
+
+async function storedOf(appId: string): Promise<StoredRecord[]> {
+  return (await readRecords(cluster.nats.url)).filter(({ app_id }) => app_id === appId)
+}
+
+interface Tally {
+  accepted: number
+  dropped: number
+  readonly others: number[]
+}
+
+/** One connection after the other, until none is to be had; each goes when it is told to. */
+async function sendUntilGone(node: Service, appKey: string, tally: Tally): Promise<void> {
+  for (;;) {
+    const connection = await openRaw(node.port).catch(() => null)
+    if (connection === null) return
+    for (let isOpen = true; isOpen; ) {
+      connection.write(rawPost(batch(appKey, 2), [`Idempotency-Key: ${randomUUID()}`]))
+      const answer = await connection.readAnswer()
+      if (answer === null) tally.dropped++
+      else if (answer.status === 202) tally.accepted += 2
+      else tally.others.push(answer.status)
+      isOpen = answer !== null && answer.headers['connection'] !== 'close'
+    }
+    connection.close()
+  }
+}
+
+describe('three nodes that are sent more than a limit', () => {
+  test('accept a minute of it together', () =>
+    whileRedisAnswers(cluster, async (attempt) => {
+      const { appId, accepted, refusals } = await hammerNew(`minute-${attempt}`, { plan: 'trial' })
+      expect(refusals).toEqual(['rate_limit_exceeded'])
+      expect(accepted).toBeLessThanOrEqual(200)
+      expect(accepted).toBeGreaterThanOrEqual(198)
+      for (const node of cluster.nodes) {
+        const answer = await post(node, batch(`ak_${appId}`, 100))
+        expectRefused(answer, 429, 'rate_limit_exceeded')
+        expect(figures(answer)).toMatchObject({ limit: 200, remaining: 200 - accepted })
+      }
+    }))
+
+  test('accept a day of it together', () =>
+    whileRedisAnswers(cluster, async (attempt) => {
+      const { appId, accepted, refusals } = await hammerNew(`day-${attempt}`, { events_per_day: 300 })
+      expect(refusals).toEqual(['daily_limit_exceeded'])
+      expect(accepted).toBeLessThanOrEqual(300)
+      expect(accepted).toBeGreaterThanOrEqual(297)
+      expect((await storedOf(appId)).length).toBe(accepted)
+    }))
+
+  test('accept a month of it together', () =>
+    whileRedisAnswers(cluster, async (attempt) => {
+      const limits = { plan: 'trial', events_per_minute: 100_000, events_per_month: 250 }
+      const { appId, accepted, refusals } = await hammerNew(`month-${attempt}`, limits)
+      expect(refusals).toEqual(['monthly_limit_exceeded'])
+      expect(accepted).toBeLessThanOrEqual(250)
+      expect(accepted).toBeGreaterThanOrEqual(248)
+      expect((await storedOf(appId)).length).toBe(accepted)
+    }))
+
+  test('take batches whole, and leave less than one untaken', () =>
+    whileRedisAnswers(cluster, async (attempt) => {
+      const { appId, accepted } = await hammerNew(`batches-${attempt}`, { events_per_day: 1000 }, 7)
+      expect(accepted).toBeLessThanOrEqual(1000)
+      expect(accepted).toBeGreaterThan(1000 - 7)
+      expect(eventsIn(await storedOf(appId))).toBe(accepted)
+    }))
+})
+
+describe('a node', () => {
+  test('that is told to stop under load answers all that reached it, and gives back what it held', () =>
+    whileRedisAnswers(cluster, async (attempt) => {
+      const appId = `leaving-${attempt}`
+      await cluster.addApps([appRecord(appId)])
+      const leaving = await cluster.addNode()
+      const tally: Tally = { accepted: 0, dropped: 0, others: [] }
+      const workers = Array.from({ length: 8 }, () => sendUntilGone(leaving, `ak_${appId}`, tally))
+      await sleep(500)
+      const exit = await leaving.stop()
+      await Promise.all(workers)
+      expect(exit.code, exit.output).toBe(0)
+      expect(tally).toEqual({ accepted: tally.accepted, dropped: 0, others: [] })
+      expect(tally.accepted).toBeGreaterThan(0)
+      expect(eventsIn(await storedOf(appId))).toBe(tally.accepted)
+      // At once: nothing of it has to be reclaimed.
+      await expectUsed(cluster, `ak_${appId}`, tally.accepted, DRAINED_MS)
+    }))
+
+  test('that is killed under load loses nothing, and what it had stored is counted within a minute', async () => {
+    const [staying] = cluster.nodes
+    const dying = await cluster.addNode()
+    let ports = [dying.port, staying.port]
+    const load = startLoad({ ports: () => ports, appKey: 'ak_dying', workers: 8, pauseMs: 0 })
+    await sleep(700)
+    await dying.kill()
+    ports = [staying.port]
+    await sleep(300)
+    const batches = await load.stop()
+    expect(batches.filter(({ batchId }) => batchId === null)).toEqual([])
+    expectStoredOnce(await storedOf('dying'), batches)
+    await expectUsed(cluster, 'ak_dying', eventsOf(acceptedOf(batches)), RECLAIM_MS)
+  }, 150_000)
+})
+
+describe('all nodes', () => {
+  test('leave exact counters behind when they stop', async () => {
+    const load = startLoad({ ports: () => cluster.nodes.map(({ port }) => port), appKey: 'ak_ending', unkeyedEvery: 3 })
+    await sleep(1000)
+    const batches = await load.stop()
+    expect(batches.filter(({ batchId }) => batchId === null)).toEqual([])
+    const exits = await Promise.all(cluster.nodes.map((node) => node.stop()))
+    expect(exits.map(({ code }) => code)).toEqual(exits.map(() => 0))
+    expectStoredOnce(await storedOf('ending'), batches)
+    expect((await cluster.used('ak_ending')).month).toBe(eventsOf(batches))
+    const records = await readRecords(cluster.nats.url)
+    for (const appId of new Set(records.map(({ app_id }) => app_id))) {
+      const stored = eventsIn(records.filter(({ app_id }) => app_id === appId))
+      expect((await cluster.used(`ak_${appId}`)).month, appId).toBe(stored)
+    }
+    expectAccepted(await post(await cluster.addNode(), single('ak_ending')), 1)
+  })
+})

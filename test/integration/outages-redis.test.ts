@@ -1,0 +1,187 @@
+// Redis away, in each way it can be, under the same two nodes from the first fault to the last: nobody is turned away
+// for it, each node keeps to its share, and afterwards the counters hold what was accepted.
+
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
+import {
+  becomesReady,
+  type Cluster,
+  expectUsed,
+  logOf,
+  metric,
+  partsOf,
+  startCluster,
+  whileRedisAnswers,
+} from '../support/cluster.ts'
+import type { StoredRecord } from '../support/journal-files.ts'
+import { acceptedOf, eventsOf, expectStoredOnce, type RunningLoad, startLoad, statusCounts } from '../support/load.ts'
+import { appRecord, eventually, type Service, sleep } from '../support/service.ts'
+import { readRecords } from '../support/stream.ts'
+
+const FAULTS = ['killed', 'frozen', 'delayed', 'cut', 'emptied'] as const
+type Fault = (typeof FAULTS)[number]
+
+/** Of the app whose share is tried. */
+const MONTH = 100
+/** More than the budget of a call, and far more than a request may wait for Redis. */
+const DELAY_MS = 5000
+/** After a second without requests a node gives back what it holds of an app. */
+const REST_MS = 2000
+
+let cluster: Cluster
+let first: Service
+let second: Service
+/** Mends what a test has broken and not mended itself. */
+let heal: (() => unknown) | null = null
+let load: RunningLoad | null = null
+
+/** An app with a month that is soon used up, and minutes that are not. */
+const small = (id: string) => appRecord(id, { plan: 'trial', events_per_minute: 100_000, events_per_month: MONTH })
+
+beforeAll(async () => {
+  cluster = await startCluster({ nodes: 2, apps: [] })
+  ;[first, second] = cluster.nodes as [Service, Service]
+}, 60_000)
+
+async function mend(): Promise<void> {
+  await heal?.()
+  heal = null
+  await load?.stop()
+  load = null
+}
+
+afterEach(mend)
+
+afterAll(() => cluster?.stop())
+
+const make: Readonly<Record<Fault, { fault: () => unknown; heal: () => unknown }>> = {
+  killed: { fault: () => cluster.redis.kill(), heal: () => cluster.redis.restart() },
+  frozen: { fault: () => cluster.redis.freeze(), heal: () => cluster.redis.resume() },
+  delayed: { fault: () => cluster.redisProxy.delay(DELAY_MS), heal: () => cluster.redisProxy.heal() },
+  cut: { fault: () => cluster.redisProxy.cut(), heal: () => cluster.redisProxy.heal() },
+  emptied: { fault: () => cluster.redis.kill(), heal: () => cluster.redis.restart({ empty: true }) },
+}
+
+/** Sends batches of one event to one node until one is refused; gives how many were accepted. */
+async function fill(node: Service, appKey: string): Promise<number> {
+  for (let accepted = 0; ; accepted++) {
+    const answer = await post(node, single(appKey))
+    if (answer.status === 202) continue
+    expectRefused(answer, 429, 'monthly_limit_exceeded')
+    return accepted
+  }
+}
+
+async function everyNode(series: string, value: number): Promise<void> {
+  await eventually(`${series} is ${value} on every node`, async () => {
+    const values = await Promise.all([first, second].map((node) => metric(node, series)))
+    return values.every((found) => found === value)
+  })
+}
+
+async function storedOf(appId: string): Promise<StoredRecord[]> {
+  return (await readRecords(cluster.nats.url)).filter(({ app_id }) => app_id === appId)
+}
+
+/** A line for each change, and not for each request: none follows its like. */
+function expectToldOnce(node: Service, from: number, requests: number): void {
+  const lines = logOf(node, from)
+  for (const part of ['redis', 'limits']) {
+    const told = lines.filter((line) => line.part === part).map(({ msg }) => msg)
+    expect(told.length, told.join('\n')).toBeGreaterThanOrEqual(2)
+    expect(told.length, told.join('\n')).toBeLessThan(requests / 4)
+    expect(told.filter((msg, at) => msg === told[at + 1])).toEqual([])
+  }
+  const errors = lines.filter(({ level }) => level === 'error' || level === 'fatal')
+  expect(errors.map(({ msg }) => msg)).toEqual([])
+}
+
+/** What holds while Redis is away. The app's two events of before are counted. */
+async function holdMeanwhile(appKey: string, earlyKey: string): Promise<void> {
+  await everyNode('sluice_redis_up', 0)
+  await everyNode('sluice_degraded{part="limits"}', 1)
+  const early = { 'Idempotency-Key': earlyKey }
+  expectAccepted(await post(first, single(appKey), early), 1, true)
+  // The other node has never seen the key: the stream tells it.
+  expectAccepted(await post(second, single(appKey), early), 1, true)
+  const during = { 'Idempotency-Key': randomUUID() }
+  expectAccepted(await post(second, single(appKey), during), 1)
+  expectAccepted(await post(first, single(appKey), during), 1, true)
+  const filled = [await fill(first, appKey), await fill(second, appKey)]
+  expect(3 + filled[0] + filled[1], 'never over').toBeLessThanOrEqual(MONTH)
+  for (const share of filled) expect(share, 'about half').toBeGreaterThan(MONTH / 2 - 10)
+  for (const node of [first, second]) {
+    expect((await get(node.adminPort, '/livez')).status).toBe(200)
+    expect((await get(node.adminPort, '/readyz')).status).toBe(200)
+    expect((await partsOf(node))['limits']).toMatch(/^Redis away: /)
+    expect(await metric(node, 'sluice_nats_up')).toBe(1)
+  }
+}
+
+async function holdOutage(fault: Fault, attempt: number): Promise<void> {
+  const [steady, shared] = [`steady-${fault}-${attempt}`, `shared-${fault}-${attempt}`]
+  const appKey = `ak_${shared}`
+  const stranger = single(`ak_stranger-${fault}-${attempt}`)
+  await cluster.addApps([appRecord(steady), small(shared)])
+  const loudness = [first, second].map((node) => node.output().length)
+  load = startLoad({ ports: () => [first.port, second.port], appKey: `ak_${steady}`, unkeyedEvery: 4 })
+  const earlyKey = randomUUID()
+  expectAccepted(await post(first, single(appKey), { 'Idempotency-Key': earlyKey }), 1)
+  expectAccepted(await post(second, single(appKey)), 1)
+  await expectUsed(cluster, appKey, 2)
+  // What the two hold unspent goes back, so that each knows what is left.
+  await sleep(REST_MS)
+
+  heal = make[fault].heal
+  await make[fault].fault()
+  await holdMeanwhile(appKey, earlyKey)
+  expectRefused(await post(first, stranger), 503, 'service_overloaded')
+
+  await heal()
+  heal = null
+  await everyNode('sluice_redis_up', 1)
+  await everyNode('sluice_degraded{part="limits"}', 0)
+  if (fault === 'emptied') {
+    // The records went with it: who was known goes on, and of others nothing is known until there are records again.
+    expectRefused(await post(first, stranger), 503, 'service_overloaded')
+    expect((await post(first, single(appKey))).status).not.toBe(503)
+    await cluster.addApps([appRecord(steady), small(shared)])
+  }
+  await eventually('a stranger is refused', async () => (await post(first, stranger)).status === 401)
+  const batches = await load.stop()
+  expect(Object.keys(statusCounts(batches)), 'nobody was turned away').toEqual(['202'])
+  const longestMs = Math.max(...batches.flatMap(({ tries }) => tries.map(({ tookMs }) => tookMs)))
+  expect(longestMs, 'nobody waited for Redis').toBeLessThan(DELAY_MS)
+  expectStoredOnce(await storedOf(steady), batches)
+  await expectUsed(cluster, `ak_${steady}`, eventsOf(acceptedOf(batches)))
+  // What the shares left over is there for either node now, and not one event more.
+  await expectUsed(cluster, appKey, (await storedOf(shared)).length)
+  await fill(first, appKey)
+  await fill(second, appKey)
+  expect((await storedOf(shared)).length).toBe(MONTH)
+  await expectUsed(cluster, appKey, MONTH)
+  for (const [at, node] of [first, second].entries()) expectToldOnce(node, loudness[at], batches.length)
+}
+
+describe('an outage of Redis', () => {
+  test.each(FAULTS)('(%s) turns nobody away, and all is counted once it is over', (fault) =>
+    whileRedisAnswers(cluster, (attempt) => holdOutage(fault, attempt).finally(mend), 1),
+  )
+
+  test('at a start leaves the node not ready, and it serves once Redis is there, without a restart', async () => {
+    await cluster.addApps([appRecord('late')])
+    heal = () => cluster.redisProxy.heal()
+    cluster.redisProxy.cut()
+    const node = await cluster.startNode()
+    expect((await get(node.adminPort, '/livez')).status).toBe(200)
+    expect((await get(node.adminPort, '/readyz')).status).toBe(503)
+    expect((await partsOf(node))['limits']).toMatch(/^Redis away: /)
+    expectRefused(await post(node, single('ak_late')), 503, 'service_overloaded')
+    heal()
+    await becomesReady(node)
+    expectAccepted(await post(node, batch('ak_late', 2)), 2)
+    await expectUsed(cluster, 'ak_late', 2)
+    expect((await node.stop()).code).toBe(0)
+  })
+})

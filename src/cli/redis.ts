@@ -5,7 +5,7 @@ import type { Away, RedisLink } from '../admit/redis.ts'
 import { openRedis, untilUp, type RedisConnection } from '../admit/redis-connection.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 
-/** Longer than the first attempt takes at the most, so that what ended it is known. */
+/** For all steps of the first attempt together, each of which has a timeout of its own. */
 const CONNECT_TIMEOUT_MS = 4000
 /** For each call: a person waits for it rather than a request. */
 const BUDGET_MS = 2000

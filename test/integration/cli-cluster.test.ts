@@ -235,7 +235,8 @@ describe('explain', () => {
     cleanUps.push(() => service.kill())
     expectAccepted(await post(service, batch('ak_one', 6)), 6)
     await service.stop()
-    expect(await explain(batch('ak_one', 5), { SLUICE_APPS_FILE: appsFile })).toMatchObject({
+    const elsewhere = { SLUICE_APPS_FILE: appsFile, SLUICE_DATA_DIR: join(folder, 'none') }
+    expect(await explain(batch('ak_one', 5), elsewhere)).toMatchObject({
       outcome: 'daily_limit_exceeded',
       limits: { day: { limit: 10, used: 6 } },
     })

@@ -149,13 +149,15 @@ describe('--app', () => {
     expect(output).not.toContain('skipped')
   })
 
-  test('finds its events where the service has another number of partitions than the settings', async () => {
+  test.each([8, 64])('finds its events where the service has %i partitions and the settings say 16', async (count) => {
     await addStream(nats.url)
-    const apps = Array.from({ length: 12 }, (_, number) => `app${number}`)
-    await store(apps.map((app) => ({ subject: subjectFor(app, 64), text: record(app, '[{"a":1}]') })))
-    for (const app of apps.slice(0, 4)) {
-      expect((await tail(['--from-start', '--no-follow', '--app', app])).stdout).toContain(`"app_id":"${app}"`)
-    }
+    // An app that the settings' partition does not hold, in a stream that seems to have that partition if it can.
+    const isAstray = (app: string): boolean => partitionOf(app, PARTITIONS) !== partitionOf(app, count)
+    const astray = Array.from({ length: 100 }, (_, number) => `app${number}`).find(isAstray) ?? ''
+    await store([{ subject: subjectFor(astray, count), text: record(astray, '[{"a":1}]') }])
+    if (count > PARTITIONS) await store([{ subject: subjectFor(astray), text: record('other', '[{"a":1}]') }])
+    const { stdout } = await tail(['--from-start', '--no-follow', '--app', astray])
+    expect(stdout).toContain(`"app_id":"${astray}"`)
   })
 
   test('follows an app that has not sent anything yet', async () => {

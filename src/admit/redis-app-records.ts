@@ -118,12 +118,16 @@ async function readAll(link: RedisLink): Promise<{ version: number; records: App
   const reply = await runScript(link, READ_ALL, KEYS, [])
   if (reply === 'away') return 'away'
   const [version, fields] = reply as [number, string[]]
+  const texts: [appKey: string, text: string][] = []
+  for (let at = 0; at < fields.length; at += 2) texts.push([fields[at], fields[at + 1]])
+  // A hash has no order, and mistakes are named in the same one each time.
+  texts.sort(([one], [other]) => (one < other ? -1 : 1))
   const records: AppRecord[] = []
   const mistakes: string[] = []
-  for (let at = 0; at < fields.length; at += 2) {
-    const read = readRecord(fields[at], fields[at + 1])
+  for (const [appKey, text] of texts) {
+    const read = readRecord(appKey, text)
     if (read.kind === 'app') records.push(read.record)
-    else mistakes.push(...read.mistakes.map((mistake) => `under ${fields[at]}: ${mistake}`))
+    else mistakes.push(...read.mistakes.map((mistake) => `under ${appKey}: ${mistake}`))
   }
   if (mistakes.length > 0) throw new Error(describeMistakes(mistakes))
   records.sort((one, other) => (one.app_id < other.app_id ? -1 : 1))

@@ -31,9 +31,9 @@ export class AckWindow {
     return this.#openMessages < MAX_MESSAGES && this.#openBytes < MAX_BYTES
   }
 
-  /** A message of records that gathered is in flight in this lane. */
+  /** What waits in this lane goes on gathering: a message of gathered records is in flight, and there is room for more. */
   holds(lane: Lane): boolean {
-    return lane.gatheredWindow === this.#window
+    return lane.gathered.window === this.#window && lane.gathered.messages > 0 && !lane.isFull
   }
 
   /** The number that the next message's acknowledgement will bear. */
@@ -46,7 +46,7 @@ export class AckWindow {
     this.#openMessages += 1
     this.#openBytes += parcel.bytes
     const isGathered = !parcel.first.record.keyed
-    if (isGathered) lane.gatheredWindow = this.#window
+    if (isGathered) this.#countGathered(lane)
     this.#messages.set(this.#lastNumber, {
       number: this.#lastNumber,
       lane,
@@ -93,11 +93,18 @@ export class AckWindow {
     this.#openBytes = 0
   }
 
+  #countGathered({ gathered }: Lane): void {
+    // Those of a window before it are not waited for.
+    if (gathered.window !== this.#window) gathered.messages = 0
+    gathered.window = this.#window
+    gathered.messages += 1
+  }
+
   #remove(message: InFlight): void {
     this.#messages.delete(message.number)
     if (message.window !== this.#window) return
     this.#openMessages -= 1
     this.#openBytes -= message.bytes
-    if (message.isGathered) message.lane.gatheredWindow = -1
+    if (message.isGathered) message.lane.gathered.messages -= 1
   }
 }

@@ -163,7 +163,7 @@ export class JetStreamQueue implements EventQueue {
       if (lane === undefined) break
       lane.isReady = false
       const { first } = lane
-      // Those behind a gathered message gather; its end offers the lane again.
+      // Those behind a gathered message gather; its end, or one more of them, offers the lane again.
       if (first !== null && !first.record.keyed && this.#window.holds(lane)) continue
       const parcel = lane.take()
       // What was there when the lane was offered may have expired.

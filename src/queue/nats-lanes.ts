@@ -27,10 +27,11 @@ export class Lane {
   readonly subject: string
   /** Queued to be sent from. */
   isReady = false
-  /** The window in which a gathered message is in flight: those behind it gather until it is answered. */
-  gatheredWindow = -1
+  /** Gathered messages in flight, of this window of acknowledgements: those behind them gather until they are answered. */
+  gathered = { window: -1, messages: 0 }
   #first: Entry | null = null
   #last: Entry | null = null
+  #bytes = 0
 
   constructor(partition: number) {
     this.subject = subjectOf(partition)
@@ -40,7 +41,13 @@ export class Lane {
     return this.#first
   }
 
+  /** As much waits as a message holds: it would gain nothing by waiting on. */
+  get isFull(): boolean {
+    return this.#bytes >= MAX_GATHERED_BYTES
+  }
+
   push(entry: Entry): void {
+    this.#bytes += entry.record.line.length
     if (this.#last === null) this.#first = entry
     else this.#last.next = entry
     this.#last = entry
@@ -64,6 +71,7 @@ export class Lane {
     this.#first = last.next
     if (this.#first === null) this.#last = null
     last.next = null
+    this.#bytes -= bytes
     return { first, records, bytes }
   }
 
@@ -78,7 +86,11 @@ export class Lane {
     if (before === null) this.#first = first
     else before.next = first
     let last = first
-    while (last.next !== null) last = last.next
+    this.#bytes += last.record.line.length
+    while (last.next !== null) {
+      last = last.next
+      this.#bytes += last.record.line.length
+    }
     last.next = after
     if (after === null) this.#last = last
   }
@@ -90,6 +102,7 @@ export class Lane {
     this.#first = entry.next
     if (this.#first === null) this.#last = null
     entry.next = null
+    this.#bytes -= entry.record.line.length
     return entry
   }
 }

@@ -108,6 +108,20 @@ describe('messages of the JetStream queue', () => {
     ).toBe(records.map(({ line }) => line.toString()).join(''))
   })
 
+  it('lets what fills a message wait for no other', async () => {
+    const proxy = await startProxy(nats.port)
+    const { queue, commits } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
+    proxy.delay(300)
+    // One after the other, the last of them would not be stored within its 2 s.
+    const records = Array.from({ length: 8 }, () => makeRecord({ appId: 'full', fillBytes: 64 * KIB }))
+    const settlements = await settlementsOf(records.map((record) => publishTo(queue, record)))
+    expect(settlements).toEqual(records.map(() => 'durable'))
+    expect(commits).toEqual(records.map(() => 1))
+    proxy.heal()
+    await queue.stop()
+    await proxy.stop()
+  })
+
   it('keeps the order of an app across keyed and other records', async () => {
     const { queue } = await openReadyQueue(nats.url, { nodeId: '00000003' })
     const records = Array.from({ length: 500 }, (_, index) => makeRecord({ appId: 'order', keyed: index % 7 === 3 }))

@@ -85,6 +85,8 @@ describe('a lane', () => {
               expect(lane.takeExpired(oldest)).toBe(null)
             }
             expect(numbersOf(lane.first)).toEqual(model)
+            const bytes = model.reduce((sum, number) => sum + wishes[number].bytes, 0)
+            expect(lane.isFull).toBe(bytes >= LIMIT_BYTES)
           }
           lane.push(entry(1000, false, 1))
           expect(numbersOf(lane.first)).toEqual([...model, 1000])
@@ -134,6 +136,22 @@ describe('the window of acknowledgements', () => {
     expect([window.holds(one), window.holds(two)]).toEqual([true, false])
     window.take(1)
     expect(window.holds(one)).toBe(false)
+  })
+
+  it('lets a lane go on that has as much as a message holds, and then holds it until all it sent is answered', () => {
+    const window = new AckWindow()
+    const lane = new Lane(0)
+    window.add(lane, parcelOf(1, false, 10), 0)
+    lane.push(entry(2, false, LIMIT_BYTES - 1))
+    expect(window.holds(lane)).toBe(true)
+    lane.push(entry(3, false, 1))
+    expect(window.holds(lane)).toBe(false)
+    window.add(lane, lane.take() as Parcel, 0)
+    expect(window.holds(lane)).toBe(true)
+    window.take(1)
+    expect(window.holds(lane)).toBe(true)
+    window.take(2)
+    expect(window.holds(lane)).toBe(false)
   })
 
   it('begins anew without forgetting what was sent, and what is answered late does not open it twice', () => {

@@ -1,6 +1,7 @@
 // The limits of all nodes together, counted in Redis. A request spends what this node holds; only where that does not
 // suffice does it wait, in turn, for one call of its app to Redis. Without Redis a node goes on with its share.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { RateLimitView } from '../outcome.ts'
@@ -27,6 +28,7 @@ const MAX_CALLS = 64
 const CLOCKS_PARTED_MS = 1000
 /** All that `stop` may take for giving back. */
 const STOP_MS = 1000
+const STOP_PAUSE_MS = 20
 
 export interface RedisLimiterParts {
   readonly link: RedisLink
@@ -71,6 +73,7 @@ export class LeasingLimiter implements RedisLimiter {
   #sweeps = 0
   #isBeating = false
   #isStopped = false
+  #isTimeUp = false
   #isReclaiming = false
   #reclaiming: Promise<void> = Promise.resolve()
   #beatIsAway = false
@@ -231,22 +234,30 @@ export class LeasingLimiter implements RedisLimiter {
     for (const timer of this.#timers) clearInterval(timer)
     let timer: NodeJS.Timeout | undefined
     const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, STOP_MS)
+      timer = setTimeout(() => {
+        this.#isTimeUp = true
+        resolve()
+      }, STOP_MS)
     })
     await Promise.race([this.#giveAllBack(), timeUp])
     clearTimeout(timer)
   }
 
+  /** What it could not give back in its time, others take back: they find this node silent. */
   async #giveAllBack(): Promise<void> {
     await Promise.all(Array.from(this.#limitsOfApp.values(), (limits) => limits.called()))
-    const rest = [...this.#limitsOfApp.values()].filter(({ isAtRest }) => !isAtRest)
-    for (let at = 0; at < rest.length && this.#parts.link.isUp; at += MAX_CALLS) {
-      const some = rest.slice(at, at + MAX_CALLS)
-      for (const limits of some) limits.sync({ keeps: false })
-      await Promise.all(some.map((limits) => limits.called()))
+    for (;;) {
+      const rest = [...this.#limitsOfApp.values()].filter(({ isAtRest }) => !isAtRest)
+      if (rest.length === 0) return this.#registry.leave()
+      if (this.#isTimeUp) return
+      for (let at = 0; at < rest.length && this.#parts.link.isUp; at += MAX_CALLS) {
+        const some = rest.slice(at, at + MAX_CALLS)
+        for (const limits of some) limits.sync({ keeps: false })
+        await Promise.all(some.map((limits) => limits.called()))
+      }
+      // Redis may have been lost sight of just now, and be back in a moment.
+      if (rest.some(({ isAtRest }) => !isAtRest)) await sleep(STOP_PAUSE_MS)
     }
-    // Otherwise the others find this node silent, and take back what it could not.
-    if (rest.every(({ isAtRest }) => isAtRest)) await this.#registry.leave()
   }
 
   #limitsOf(app: App): AppLimits {

@@ -10,7 +10,7 @@ import { openRedis, untilUp } from '../../src/admit/redis-connection.ts'
 import { openRedisLimiter, type RedisLimiter } from '../../src/admit/redis-limiter.ts'
 import { connect, TestLink, type TestNode, testNode } from '../support/limiters.ts'
 import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
-import { eventually } from '../support/service.ts'
+import { eventually, sleep } from '../support/service.ts'
 import { anApp } from '../unit/admit/apps.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -152,6 +152,21 @@ describe('what a node holds', () => {
     expect(await nodes[1].limiter.take(app, 90, nowMs)).toBeTypeOf('number')
     expect(await client.zrange('sluice:{nodes}', '0', '-1')).toEqual(['node1'])
     expect(await client.keys('sluice:{nodes}:node0:*')).toEqual([])
+  })
+
+  it('is told and given back though Redis was lost sight of as the node stopped', async () => {
+    const [node, other] = await startNodes(2)
+    const app = anApp({ eventsPerMinute: 100 })
+    const taken = (await node.limiter.take(app, 10, nowMs)) as number
+    node.limiter.settle(app, 10, taken)
+    node.link.set(false)
+    const stopping = node.limiter.stop()
+    await sleep(200)
+    node.link.set(true)
+    await stopping
+    expect(await usedInMonth(app.appId)).toBe(10)
+    expect(await other.limiter.take(app, 90, nowMs)).toBeTypeOf('number')
+    expect(await client.zrange('sluice:{nodes}', '0', '-1')).toEqual(['node1'])
   })
 
   it('is taken back within a minute when the node dies, but for what it had stored', async () => {

@@ -29,6 +29,8 @@ export interface Cluster {
   readonly natsProxy: Proxy
   /** Those that run, in the order in which they were started. */
   readonly nodes: readonly Service[]
+  /** Those that have ended, too. */
+  readonly everyNode: readonly Service[]
   /** Settings under which commands reach Redis and NATS, past the relays. */
   readonly commandEnv: Readonly<Record<string, string>>
   /** Returns once it listens, which may be long before it is ready. */
@@ -60,6 +62,7 @@ export async function startCluster({ nodes: count, apps }: ClusterOptions): Prom
   const [redisProxy, natsProxy] = await Promise.all([startProxy(redis.port), startProxy(nats.port)])
   const commandEnv = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_DATA_DIR: folder }
   const nodes: Service[] = []
+  const everyNode: Service[] = []
   const known: string[] = []
   const folders: string[] = [folder]
 
@@ -76,6 +79,7 @@ export async function startCluster({ nodes: count, apps }: ClusterOptions): Prom
       },
     })
     nodes.push(node)
+    everyNode.push(node)
     void node.exited.then(() => nodes.splice(nodes.indexOf(node), 1))
     return node
   }
@@ -120,7 +124,7 @@ export async function startCluster({ nodes: count, apps }: ClusterOptions): Prom
     await stop()
     throw error
   }
-  return { redis, nats, redisProxy, natsProxy, nodes, commandEnv, startNode, addNode, addApps, used, stop }
+  return { redis, nats, redisProxy, natsProxy, nodes, everyNode, commandEnv, startNode, addNode, addApps, used, stop }
 }
 
 /** The command line of `sluice apps add`: its flags are the record's members. */
@@ -182,12 +186,11 @@ export async function whileRedisAnswers(
   expectedLosses = 0,
 ): Promise<void> {
   for (let number = 1; ; number++) {
-    const nodes = [...cluster.nodes]
-    const from = nodes.map((node) => node.output().length)
+    const from = new Map(cluster.everyNode.map((node) => [node, node.output().length]))
     try {
       return await attempt(number)
     } catch (error) {
-      const losses = nodes.map((node, at) => lossesOfRedis(logOf(node, from[at])))
+      const losses = cluster.everyNode.map((node) => lossesOfRedis(logOf(node, from.get(node) ?? 0)))
       if (number === MOST_ATTEMPTS || losses.every((count) => count <= expectedLosses)) throw error
     }
   }

@@ -16,6 +16,8 @@ export interface InFlight {
   readonly records: number
   readonly bytes: number
   readonly sentAtMs: number
+  /** The highest sequence that was acknowledged when it was sent: in the same stream its own is higher. */
+  readonly afterSequence: number
   readonly window: number
   readonly isGathered: boolean
 }
@@ -41,7 +43,7 @@ export class AckWindow {
     return this.#lastNumber + 1
   }
 
-  add(lane: Lane, parcel: Parcel, nowMs: number): void {
+  add(lane: Lane, parcel: Parcel, nowMs: number, afterSequence: number): void {
     this.#lastNumber += 1
     this.#openMessages += 1
     this.#openBytes += parcel.bytes
@@ -54,6 +56,7 @@ export class AckWindow {
       records: parcel.records,
       bytes: parcel.bytes,
       sentAtMs: nowMs,
+      afterSequence,
       window: this.#window,
       isGathered,
     })

@@ -40,7 +40,10 @@ export function openJetStreamQueue(options: JetStreamOptions): JetStreamQueue {
 }
 
 export class JetStreamQueue implements EventQueue {
-  /** The highest sequence of the stream that was acknowledged here; what it holds is settled in the same turn. */
+  /**
+   * The highest sequence of the stream that was acknowledged here; what it holds is settled in the same turn. It starts
+   * anew with a stream that was made anew.
+   */
   lastAckedSequence = 0
   /** Acknowledgements that came after their records had been given up. */
   lateAcks = 0
@@ -186,7 +189,7 @@ export class JetStreamQueue implements EventQueue {
       return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
-    this.#window.add(lane, parcel, nowMs)
+    this.#window.add(lane, parcel, nowMs, this.lastAckedSequence)
     return { head: messageHead({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel.bytes), parcel }
   }
 
@@ -231,7 +234,9 @@ export class JetStreamQueue implements EventQueue {
   }
 
   #stored(message: InFlight, sequence: number): void {
-    if (sequence > this.lastAckedSequence) this.lastAckedSequence = sequence
+    const { afterSequence } = message
+    const isAnew = sequence <= afterSequence && afterSequence <= this.lastAckedSequence
+    if (isAnew || sequence > this.lastAckedSequence) this.lastAckedSequence = sequence
     this.#ended(message, 'durable')
     this.#onCommit(message.records)
   }

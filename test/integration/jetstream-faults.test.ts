@@ -128,11 +128,16 @@ describe('the JetStream queue in an outage', () => {
   it('makes the stream again where NATS comes back with nothing', async () => {
     const opened = await openReadyQueue(nats.url)
     const before = await streamConfig(nats.url)
-    await untilDurable(opened)
+    for (let stored = 0; stored < 5; stored++) await untilDurable(opened)
     await nats.kill()
     await nats.restart({ empty: true })
     expect(await untilDurable(opened)).toBeLessThan(2000)
     expect(await streamConfig(nats.url)).toEqual(before)
+    // What is counted from there on is counted in the new stream.
+    const { lastAckedSequence } = opened.queue
+    expect(lastAckedSequence).toBeLessThan(5)
+    await untilDurable(opened)
+    expect(opened.queue.lastAckedSequence).toBeGreaterThan(lastAckedSequence)
     await opened.queue.stop()
   })
 

@@ -280,13 +280,13 @@ export class Ingest {
     }
     switch (settlement) {
       case 'durable':
-        this.#charge(ticket, app, nowMs)
+        this.#charge(ticket, app, ticket.events, nowMs)
         this.#finish(ticket, { kind: 'accepted', events: ticket.events, batchId: ticket.batchId })
         return
       case 'duplicate':
         // The one that was stored has paid, unless it was refused in doubt: then what it cost went back.
         if (ticket.inDoubt) {
-          this.#charge(ticket, app, nowMs)
+          this.#charge(ticket, app, storedEvents ?? ticket.events, nowMs)
         } else {
           limiter.giveBack(app, ticket.cost, ticket.takenAtMs, nowMs)
           ticket.cost = 0
@@ -306,12 +306,12 @@ export class Ingest {
     }
   }
 
-  /** What is stored keeps its key and its cost, whatever throws from here on. */
-  #charge(ticket: Ticket, app: App, nowMs: number): void {
+  /** What is stored keeps its key and its cost, whatever throws from here on. `events`: those of the stored one. */
+  #charge(ticket: Ticket, app: App, events: number, nowMs: number): void {
     const { limiter, metrics, ring } = this.#parts
     const { cost } = ticket
     ticket.cost = 0
-    this.#confirm(ticket, ticket.events, nowMs)
+    this.#confirm(ticket, events, nowMs)
     limiter.settle(app, cost, ticket.takenAtMs)
     const { track, screen, revenue } = eventsIn(ring, ticket.slot)
     metrics.events.track += track
@@ -332,15 +332,14 @@ export class Ingest {
   }
 
   async #overLimit(ticket: Ticket, app: App, refusal: LimitRefusal): Promise<void> {
-    const nowMs = this.#parts.nowMs()
-    const asked = this.#parts.limiter.standing(app, nowMs)
+    const asked = this.#parts.limiter.standing(app, this.#parts.nowMs())
     const standing = asked instanceof Promise ? await asked : asked
     const window = {
       monthly_limit_exceeded: 'month',
       daily_limit_exceeded: 'day',
       rate_limit_exceeded: 'minute',
     } as const
-    const waitMs = standing[window[refusal]].endsAtMs - nowMs
+    const waitMs = standing[window[refusal]].endsAtMs - standing.atMs
     this.#refuse(ticket, refused(refusal, null, Math.max(1, Math.ceil(waitMs / 1000))))
   }
 

@@ -62,7 +62,10 @@ export interface StoresContext {
 /** What is opened goes here with what closes it, and closes in reverse. */
 type OnStop = (stop: () => unknown) => void
 
-/** Throws a StartError that says what to mend. Redis and NATS may be away: they are waited for while serving. */
+/**
+ * Throws a StartError that says what to mend. Redis and NATS may be away, and are waited for while serving; but with
+ * NATS alone the counters are in its stream, and nothing can begin without them.
+ */
 export async function openStores(config: Config, context: StoresContext): Promise<Stores> {
   const stops: (() => unknown)[] = []
   const stop = async () => {
@@ -85,6 +88,8 @@ async function open(config: Config, context: StoresContext, onStop: OnStop): Pro
   const apps = openApps(config.appsFile, { ...context, redis, isNamed: config.appsFileNamed })
   onStop(() => apps.stop())
   const stream = config.natsUrl === null ? null : connectStream(config.natsUrl, nodeId, config, context)
+  // A queue is stopped before what counts for it; this stops one that a failed start leaves behind.
+  if (stream !== null) onStop(() => stream.stop())
   const counted =
     redis === null
       ? await openMemoryStore(config, context, { apps, stream, onStop })

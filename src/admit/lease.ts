@@ -127,7 +127,7 @@ export class Lease {
     const spent = { minute: used.minute - inHand.minute, day: used.day - inHand.day, month: used.month - inHand.month }
     const isKnown =
       isMinuteOf(this.#known, windowStartMs(window.startMs, MINUTE_MS)) && isCycleOf(this.#known, window.cycle)
-    return { standing: standingOf(app, spent, window), isKnown }
+    return { standing: standingOf(app, spent, window, timeMs), isKnown }
   }
 
   /** Spent here, or given back, since Redis last heard; in the windows that hold `timeMs`. */
@@ -316,10 +316,16 @@ export class Lease {
 }
 
 /** A standing by what is spent, in the windows that hold `at`. */
-export function standingOf(app: App, spent: Counts, at: { readonly startMs: number; readonly cycle: Cycle }): Standing {
+export function standingOf(
+  app: App,
+  spent: Counts,
+  at: { readonly startMs: number; readonly cycle: Cycle },
+  atMs: number,
+): Standing {
   const minuteEndMs = windowStartMs(at.startMs, MINUTE_MS) + MINUTE_MS
   const dayEndMs = windowStartMs(at.startMs, DAY_MS) + DAY_MS
   return {
+    atMs,
     minute: { limit: app.eventsPerMinute, used: Math.max(0, spent.minute), endsAtMs: minuteEndMs },
     day: { limit: app.eventsPerDay, used: Math.max(0, spent.day), endsAtMs: dayEndMs },
     month: { limit: app.eventsPerMonth, used: Math.max(0, spent.month), endsAtMs: at.cycle.endMs },

@@ -7,6 +7,8 @@ export type LimitRefusal = 'monthly_limit_exceeded' | 'daily_limit_exceeded' | '
 
 /** What one app has left. */
 export interface Standing {
+  /** Now, by the clock that the windows go by: Redis's, where it counts. */
+  readonly atMs: number
   readonly minute: { readonly limit: number; readonly used: number; readonly endsAtMs: number }
   readonly day: { readonly limit: number | null; readonly used: number; readonly endsAtMs: number }
   readonly month: { readonly limit: number; readonly used: number; readonly endsAtMs: number }

@@ -112,6 +112,7 @@ class CountingLimiter implements MemoryLimiter {
       this.#countsOfApp.get(app.appId) ?? newAppCounts(this.#minuteStartMs, this.#dayStartMs)
     const cycle = cycleAt(app.billingAnchorMs, this.#newestMs)
     return {
+      atMs: nowMs,
       minute: {
         limit: app.eventsPerMinute,
         used: minute.startMs === this.#minuteStartMs ? minute.used : 0,

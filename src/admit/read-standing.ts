@@ -59,5 +59,5 @@ export async function readStanding(
       }
     }
   }
-  return standingOf(app, spent, { startMs: nowMs, cycle })
+  return standingOf(app, spent, { startMs: nowMs, cycle }, nowMs)
 }

@@ -7,7 +7,7 @@ import { errorMessage, StartError } from '../lib/errors.ts'
 import { type Log, openLog } from '../observe/log.ts'
 import { SETTING_NAMES, SETTINGS } from '../settings.ts'
 import { demoBanner } from './demo.ts'
-import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from './ending.ts'
+import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../lib/ending.ts'
 import { print, readFlags, type Shell } from './shell.ts'
 
 /** One process, or a supervisor of several. */

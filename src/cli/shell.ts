@@ -3,6 +3,7 @@
 import { type ParseArgsConfig, parseArgs, styleText } from 'node:util'
 import type { Clock } from '../lib/clock.ts'
 import { errorCode, errorMessage } from '../lib/errors.ts'
+import { EXIT } from '../lib/exit.ts'
 
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -22,7 +23,7 @@ export interface Command {
   run(args: readonly string[], shell: Shell): Promise<number>
 }
 
-export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
+export { EXIT }
 
 /** The command line itself is wrong: exit 2. */
 export class UsageError extends Error {}

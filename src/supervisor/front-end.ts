@@ -1,8 +1,8 @@
 // A front end as a process of its own: the whole service but for the admin port, which its supervisor has. It ends
 // when it is told to, and also when its supervisor is gone.
 
-import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../cli/ending.ts'
-import { EXIT } from '../cli/shell.ts'
+import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../lib/ending.ts'
+import { EXIT } from '../lib/exit.ts'
 import { readConfig } from '../config.ts'
 import { type Sluice, startSluice } from '../app.ts'
 import { systemClock } from '../lib/clock.ts'

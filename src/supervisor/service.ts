@@ -3,7 +3,7 @@
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { WATCHDOG_GRACE_MS } from '../cli/ending.ts'
+import { WATCHDOG_GRACE_MS } from '../lib/ending.ts'
 import type { Config } from '../config.ts'
 import { type AdminServer, startAdmin } from '../http/admin.ts'
 import { findPort } from '../http/listen.ts'

@@ -74,6 +74,7 @@ class Stage {
   publishLastsMs = 0
   readonly takenAtMs: number[] = []
   readonly confirmedAtMs: number[] = []
+  readonly confirmedEvents: number[] = []
   readonly ring = new Ring(4 * 1024 * 1024)
   readonly metrics = createMetrics({ version: 'test', runtime: false })
   readonly faults: unknown[] = []
@@ -81,6 +82,8 @@ class Stage {
   readonly held = new Set<string>()
   readonly confirmed = new Set<string>()
   storedEvents: number | undefined
+  /** How far the clock of the limits is ahead of this machine's. */
+  limiterAheadMs = 0
   /** What a claim says, and what each release did. */
   inDoubt = false
   readonly releasedInDoubt: boolean[] = []
@@ -113,8 +116,9 @@ class Stage {
             if (!['replay', 'full', 'reject'].includes(this.weather.claim)) this.held.add(batchId)
             return claim
           },
-          confirm: (batchId, _events, nowMs) => {
+          confirm: (batchId, events, nowMs) => {
             this.#breakIf('confirm')
+            this.confirmedEvents.push(events)
             this.confirmedAtMs.push(nowMs)
             this.held.delete(batchId)
             this.confirmed.add(batchId)
@@ -145,7 +149,7 @@ class Stage {
           view: () => ({ limit: 1000, remaining: 999, resetUnixSeconds: 1 }),
           standing: () => {
             const window = { limit: 1, used: 1, endsAtMs: NOW_MS + 1500 }
-            return { minute: window, day: window, month: window }
+            return { atMs: this.limiterAheadMs + this.nowMs, minute: window, day: window, month: window }
           },
         },
         queue: {
@@ -420,6 +424,20 @@ describe('the path of a request', () => {
     expect((await stage.request({}, { method: 'HEAD' })).headers).not.toContain('Connection')
     stage.ingest.closing = true
     expect((await stage.request({}, { method: 'HEAD' })).headers).toContain('Connection: close')
+  })
+
+  it('tells by Retry-After how far off the end is by the clock that windows go by, not by its own', async () => {
+    const stage = new Stage()
+    stage.limiterAheadMs = -90_000
+    const sent = await stage.request({ take: 'rate_limit_exceeded' })
+    expect(sent.headers).toMatch(/\r\nRetry-After: 92$/)
+  })
+
+  it('remembers for a retry in doubt as many events as were stored', async () => {
+    const stage = new Stage()
+    Object.assign(stage, { inDoubt: true, storedEvents: 7 })
+    const sent = await stage.request({ publish: 'duplicate', keyed: true })
+    expect([JSON.parse(sent.body).events, stage.confirmedEvents]).toEqual([7, [7]])
   })
 
   it('tells a client by Retry-After when its window ends, rounded up', async () => {

@@ -224,6 +224,7 @@ describe('the figures shown', () => {
       resetUnixSeconds: NOON_MS / 1000 + 60,
     })
     expect(limiter.standing(anApp({ eventsPerDay: 9 }), NOON_MS)).toEqual({
+      atMs: NOON_MS,
       minute: { limit: 500, used: 0, endsAtMs: NOON_MS + MINUTE_MS },
       day: { limit: 9, used: 0, endsAtMs: NOON_MS + DAY_MS / 2 },
       month: { limit: 110_000, used: 0, endsAtMs: Date.UTC(2026, 11, 1) },

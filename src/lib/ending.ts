@@ -1,8 +1,8 @@
 // How the service ends: on a signal after a drain, under a watchdog, or at once on a bug.
 
-import type { Clock } from '../lib/clock.ts'
+import type { Clock } from './clock.ts'
 import type { Log } from '../observe/log.ts'
-import { EXIT } from './shell.ts'
+import { EXIT } from './exit.ts'
 
 /**
  * A second signal ends the process at once, but only after this: one Ctrl-C reaches a service under `npm start`

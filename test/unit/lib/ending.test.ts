@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { bugHandler, signalHandler } from '../../../src/cli/ending.ts'
+import { bugHandler, signalHandler } from '../../../src/lib/ending.ts'
 import type { Log } from '../../../src/observe/log.ts'
 
 let exits: number[]

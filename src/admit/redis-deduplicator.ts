@@ -7,6 +7,7 @@ import { createMemoryDeduplicator, type MemoryDeduplicator } from './memory-dedu
 import type { RedisLink } from './redis.ts'
 import { type ClaimAnswers, claimKeys, confirmKeys, type KeyAnswer, releaseKey, WINDOW_MS } from './redis-keys.ts'
 import { RedisTime } from './redis-time.ts'
+import { UntoldKeys } from './untold-keys.ts'
 
 /** What Redis comes to later than this was given up long ago: calls have a budget of milliseconds. */
 const LATE_MS = 1000
@@ -69,6 +70,7 @@ class SharedDeduplicator implements RedisDeduplicator {
   readonly #beyondMemory = new Set<string>()
   /** Each until when, in Redis time. */
   readonly #untoldDoubts = new Map<string, number>()
+  readonly #untoldKeys: UntoldKeys
   /** Which call may have claimed each key that is in flight here. */
   readonly #claimedBy = new Map<string, number>()
   #calls = 0
@@ -83,7 +85,16 @@ class SharedDeduplicator implements RedisDeduplicator {
     this.#memory = createMemoryDeduplicator({ maxKeys, seed })
     this.#monotonicMs = monotonicMs ?? (() => performance.now())
     this.#onFault = onFault ?? (() => {})
-    link.onChange((isUp) => isUp && this.#tellDoubts())
+    this.#untoldKeys = new UntoldKeys({
+      maxKeysPerCall: MAX_KEYS_PER_CALL,
+      isUp: () => link.isUp,
+      tell: (batchIds, events, untilMs) => confirmKeys(link, nodeId, batchIds, events, untilMs),
+    })
+    link.onChange((isUp) => {
+      if (!isUp) return
+      this.#tellDoubts()
+      this.#untoldKeys.tell().catch(this.#onFault)
+    })
   }
 
   restore(batchId: string, events: number, acceptedAtMs: number): void {
@@ -109,7 +120,10 @@ class SharedDeduplicator implements RedisDeduplicator {
     if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, nowMs)
     this.#claimedBy.delete(batchId)
     this.#untoldDoubts.delete(batchId)
-    if (!this.#link.isUp) return
+    if (!this.#link.isUp) {
+      this.#untoldKeys.keep([batchId], [events], this.#redisNowMs() + WINDOW_MS)
+      return
+    }
     const { batchIds, events: counts } = this.#accepted
     counts.push(events)
     if (batchIds.push(batchId) === 1) queueMicrotask(() => this.#sendConfirms())
@@ -208,7 +222,11 @@ class SharedDeduplicator implements RedisDeduplicator {
     const { batchIds, events } = this.#accepted
     if (batchIds.length === 0) return
     this.#accepted = { batchIds: [], events: [] }
-    confirmKeys(this.#link, this.#nodeId, batchIds, events, this.#redisNowMs() + WINDOW_MS).catch(this.#onFault)
+    const untilMs = this.#redisNowMs() + WINDOW_MS
+    confirmKeys(this.#link, this.#nodeId, batchIds, events, untilMs).then(
+      (reply) => reply === 'away' && this.#untoldKeys.keep(batchIds, events, untilMs),
+      this.#onFault,
+    )
   }
 
   #sendRelease(batchId: string, call: number, doubtUntilMs: number): void {

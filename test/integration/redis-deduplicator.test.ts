@@ -285,6 +285,30 @@ describe('with Redis away', () => {
     expect(await soFar(a.claim(id), 1000)).toEqual(CLAIMED)
   })
 
+  it('for a while, what was accepted meanwhile is replayed by the other node once Redis is back', async () => {
+    const [a, b] = [await aNode(), await aNode()]
+    const ids = Array.from({ length: 200 }, freshId)
+    const [early, ...late] = ids
+    expect(await a.claim(early)).toEqual(CLAIMED)
+    server.freeze()
+    // Accepted before anyone has noticed: this one is on its way to Redis, and lost there.
+    a.confirm(early, 7)
+    await eventually('Redis is away', () => !a.link.isUp)
+    await server.kill()
+    for (const id of late) {
+      expect(await a.claim(id)).toEqual(CLAIMED)
+      a.confirm(id, 7)
+    }
+    await server.restart()
+    await eventually('Redis is back', () => a.link.isUp && b.link.isUp)
+    await isStored(ids[199], 7)
+    expect(new Set(await Promise.all(ids.map((id) => direct.get(keyOf(id)))))).toEqual(new Set(['7']))
+    const leftMs = await direct.pttl(keyOf(ids[199]))
+    expect(leftMs).toBeLessThanOrEqual(300_000)
+    expect(await b.claim(late[0])).toEqual(replayOf(7))
+    expect([a.faults, b.faults]).toEqual([[], []])
+  })
+
   it('for a while, what was accepted is remembered from its acceptance on, not from when Redis hears of it', async () => {
     const a = await aNode()
     const [before, id] = [freshId(), freshId()]

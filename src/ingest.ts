@@ -4,7 +4,7 @@
 import type { App, AppLookup, AppStore } from './admit/app.ts'
 import { subscriptionRefusal } from './admit/app-record.ts'
 import type { Deduplicator } from './admit/deduplicator.ts'
-import type { Limiter, LimitRefusal } from './admit/limiter.ts'
+import { type Limiter, type LimitRefusal, secondsUntilRoom } from './admit/limiter.ts'
 import { trialView } from './admit/plans.ts'
 import type { Validation } from './decode/decoded.ts'
 import type { DecodePool } from './decode/pool.ts'
@@ -19,6 +19,7 @@ import { recordLine } from './queue/record.ts'
 import { MAX_BODY_BYTES } from './ring/layout.ts'
 import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn } from './ring/decoded-body.ts'
 import type { Ring } from './ring/ring.ts'
+import { newTicket, type Ticket } from './ticket.ts'
 
 const EVENTS_PATH = '/api/v1/events'
 
@@ -36,24 +37,6 @@ export interface IngestParts {
   readonly isoTime: (timeMs: number) => string
   /** A stage threw: a fault of ours, which the client sees as a 503. */
   readonly onFault: (error: unknown) => void
-}
-
-/** A request whose body is in the ring, and what has been done for it so far. */
-interface Ticket {
-  readonly exchange: Exchange
-  readonly slot: number
-  app: App | null
-  batchId: string
-  /** The key is held for this request, until it is confirmed or released. */
-  claimed: boolean
-  /** An earlier request under this key, or this one, may have been stored without our knowing. */
-  inDoubt: boolean
-  events: number
-  /** What was taken from the limits; 0: nothing. */
-  cost: number
-  takenAtMs: number
-  publishedAtMs: number
-  over: boolean
 }
 
 export class Ingest {
@@ -185,19 +168,7 @@ export class Ingest {
     const exchange = this.#inSlot[slot]
     if (exchange === null) throw new Error(`nobody's body came back in slot ${slot}`)
     this.#inSlot[slot] = null
-    return {
-      exchange,
-      slot,
-      app: null,
-      batchId: '',
-      claimed: false,
-      inDoubt: false,
-      events: 0,
-      cost: 0,
-      takenAtMs: 0,
-      publishedAtMs: 0,
-      over: false,
-    }
+    return newTicket(exchange, slot)
   }
 
   /** From what was read to what is queued. Waits only where a store has to be asked. */
@@ -334,13 +305,7 @@ export class Ingest {
   async #overLimit(ticket: Ticket, app: App, refusal: LimitRefusal): Promise<void> {
     const asked = this.#parts.limiter.standing(app, this.#parts.nowMs())
     const standing = asked instanceof Promise ? await asked : asked
-    const window = {
-      monthly_limit_exceeded: 'month',
-      daily_limit_exceeded: 'day',
-      rate_limit_exceeded: 'minute',
-    } as const
-    const waitMs = standing[window[refusal]].endsAtMs - standing.atMs
-    this.#refuse(ticket, refused(refusal, null, Math.max(1, Math.ceil(waitMs / 1000))))
+    this.#refuse(ticket, refused(refusal, null, secondsUntilRoom(standing, refusal)))
   }
 
   #noRoom(): Outcome {

@@ -4,7 +4,7 @@
 import { createReadStream } from 'node:fs'
 import type { App } from '../admit/app.ts'
 import { subscriptionRefusal } from '../admit/app-record.ts'
-import type { LimitRefusal, Standing } from '../admit/limiter.ts'
+import { type LimitRefusal, secondsUntilRoom, type Standing } from '../admit/limiter.ts'
 import { trialView } from '../admit/plans.ts'
 import { violations } from '../decode/validator.ts'
 import { StartError, errorMessage } from '../lib/errors.ts'
@@ -99,7 +99,7 @@ export async function explain({ body, nowMs, stores }: Question): Promise<Explan
   if (schemaRefusal !== null) return ending(schemaRefusal, found)
   const count = events ?? 0
   const full = limitRefusal(found.standing, Math.max(1, count))
-  if (full !== null) return ending(refused(full, null, waitSeconds(full, found.standing, nowMs)), found)
+  if (full !== null) return ending(refused(full, null, secondsUntilRoom(found.standing, full)), found)
   return ending({ kind: 'accepted', events: count, batchId: '' }, found)
 }
 
@@ -108,11 +108,6 @@ function limitRefusal({ minute, day, month }: Standing, cost: number): LimitRefu
   if (month.used + cost > month.limit) return 'monthly_limit_exceeded'
   if (day.limit !== null && day.used + cost > day.limit) return 'daily_limit_exceeded'
   return minute.used + cost > minute.limit ? 'rate_limit_exceeded' : null
-}
-
-function waitSeconds(refusal: LimitRefusal, { minute, day, month }: Standing, nowMs: number): number {
-  const window = { monthly_limit_exceeded: month, daily_limit_exceeded: day, rate_limit_exceeded: minute }[refusal]
-  return Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1000))
 }
 
 /** Status and message are taken from the very answer a client would get. */

@@ -166,28 +166,31 @@ async function main() {
     throw new Error('the service is not built: npm run build')
   }
   const folder = await mkdtemp(join(tmpdir(), 'sluice-soak-'))
+  // A signal ends every process at once; whatever the run still waits for is left.
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
+    process.on(signal, () => void end(folder, options.keep).finally(() => process.exit(130)))
+  }
   console.log(`seed ${options.seed}, folder ${folder}`)
   let isWell = false
   try {
     isWell = await soak(options, folder)
   } finally {
-    await endAll()
-    if (options.keep) console.log(`kept: ${folder}`)
-    else await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+    await end(folder, options.keep)
   }
   if (!isWell) process.exitCode = 1
 }
 
-// A signal ends every process, and nothing more can be started: whatever the run waits for then fails, and it ends.
-let interrupted = false
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
-  process.on(signal, () => {
-    interrupted = true
-    void endAll().then(() => process.exit(130))
-  })
+/** @param {string} folder @param {boolean} isKept */
+async function end(folder, isKept) {
+  await endAll()
+  if (isKept) console.log(`kept: ${folder}`)
+  else await rm(folder, { recursive: true, force: true, maxRetries: 5 })
 }
 
-main().catch((/** @type {unknown} */ error) => {
-  process.exitCode = interrupted ? 130 : 1
-  if (!interrupted) console.error(`soak: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
-})
+main()
+  .catch((/** @type {unknown} */ error) => {
+    process.exitCode = 1
+    console.error(`soak: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+  })
+  // Where something failed, the load and the watch still go on; what was printed goes out first.
+  .finally(() => process.stdout.write('', () => process.exit()))

@@ -144,7 +144,7 @@ export function describeFault(error: unknown): string {
 async function dial(address: NatsAddress, server: NatsServer, signal: AbortSignal): Promise<NatsConnection> {
   // The client forgets the socket of a try that timed out, and a frozen server would be left with one for each try.
   await hearGreeting(server, signal)
-  return await connect({
+  const connecting = connect({
     servers: [serverText(server)],
     name: 'sluice',
     reconnect: false,
@@ -156,6 +156,20 @@ async function dial(address: NatsAddress, server: NatsServer, signal: AbortSigna
     ...(address.user === null ? {} : { user: address.user }),
     ...(address.password === null ? {} : { pass: address.password }),
     ...(address.token === null ? {} : { token: address.token }),
+  })
+  return await untilAborted(connecting, signal)
+}
+
+/** Rejects at the signal; a connection that comes after it is closed. */
+function untilAborted(connecting: Promise<NatsConnection>, signal: AbortSignal): Promise<NatsConnection> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      reject(new Error('stopping'))
+      connecting.then((connection) => connection.close()).catch(() => {})
+    }
+    signal.addEventListener('abort', onAbort)
+    connecting.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+    if (signal.aborted) onAbort()
   })
 }
 

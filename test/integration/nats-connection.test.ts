@@ -1,0 +1,37 @@
+import { createServer, type Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { expect, it } from 'vitest'
+import { NatsLink } from '../../src/queue/nats-connection.ts'
+import { eventually } from '../support/service.ts'
+
+const INFO = 'INFO {"server_id":"x","version":"2.10.0","proto":1,"headers":true,"max_payload":1048576}\r\n'
+
+it('a stop does not wait for a server that greets and then says nothing', async () => {
+  const sockets: Socket[] = []
+  let greeted = 0
+  const server = createServer((socket) => {
+    sockets.push(socket.on('error', () => {}))
+    socket.write(INFO)
+    greeted += 1
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const reasons: string[] = []
+  const link = new NatsLink({
+    url: `nats://127.0.0.1:${port}`,
+    onUp: () => reasons.push('up'),
+    onDown: (reason) => reasons.push(reason),
+  })
+  try {
+    // The first connection hears the greeting alone, the second is the client's own, whose handshake takes 5 s to fail.
+    await eventually('the handshake is under way', () => greeted === 2)
+    const stopped = link.stop().then(() => 'stopped')
+    const handshake = new Promise((resolve) => setTimeout(resolve, 3000, 'handshake'))
+    expect(await Promise.race([stopped, handshake])).toBe('stopped')
+    expect(reasons).toEqual([])
+  } finally {
+    await link.stop()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
+})

@@ -8,9 +8,8 @@ import { connectNats, describeFault } from '../queue/nats-connection.ts'
 import { journalDirectory } from '../queue/segments.ts'
 import { describeStream, STREAM_NAME } from '../queue/stream.ts'
 import { readStream } from '../queue/stream-reader.ts'
+import { recordsOf } from '../queue/stream-records.ts'
 import { subjectOfApp } from '../queue/stream-subject.ts'
-
-const NEWLINE = 10
 
 export interface ReadQueueOptions {
   /** From the oldest record that is kept; otherwise from the end as it is now. */
@@ -47,7 +46,7 @@ async function* streamLines(url: string, partitions: number, options: ReadQueueO
     ...(subject === null ? {} : { subject }),
   })
   try {
-    for await (const { data } of messages) yield* linesOf(data)
+    for await (const { data } of messages) yield* recordsOf(data)
   } catch (error) {
     throw new StartError(`the stream cannot be read: ${describeFault(error)}`)
   }
@@ -72,15 +71,5 @@ async function lookAtStream(
     }
   } catch (error) {
     throw error instanceof StartError ? error : new StartError(errorMessage(error))
-  }
-}
-
-/** The records of one message, which need not end with a newline. */
-export function* linesOf(message: Buffer): Generator<Buffer> {
-  for (let start = 0; start < message.length; ) {
-    const newlineAt = message.indexOf(NEWLINE, start)
-    const end = newlineAt < 0 ? message.length : newlineAt
-    yield message.subarray(start, end)
-    start = end + 1
   }
 }

@@ -3,10 +3,10 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { parseRecordHead } from './record-head.ts'
 import { getFromLeader } from './stream-message.ts'
+import { recordsOf } from './stream-records.ts'
 
 /** Duplicates come singly; of a storm of them those above this are answered without looking. */
 const MAX_LOOKUPS = 64
-const NEWLINE = 10
 
 /** Within the time given; undefined where it cannot be told. Never rejects. */
 export type OriginalLookup = (
@@ -35,12 +35,9 @@ export function createOriginalLookup(): OriginalLookup {
 
 /** Events of the record that has this id, in a message of records. */
 function eventsOf(data: Buffer, batchId: string): number | undefined {
-  for (let start = 0; start < data.length; ) {
-    const newlineAt = data.indexOf(NEWLINE, start)
-    const end = newlineAt < 0 ? data.length : newlineAt
-    const head = parseRecordHead(data, start, end)
+  for (const record of recordsOf(data)) {
+    const head = parseRecordHead(record, 0, record.length)
     if (head?.batchId === batchId) return head.events
-    start = end + 1
   }
   return undefined
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { linesOf } from '../../../src/cli/queue-lines.ts'
+import { recordsOf } from '../../../src/queue/stream-records.ts'
 
-const textsOf = (message: string): string[] => [...linesOf(Buffer.from(message))].map((line) => line.toString('utf8'))
+const textsOf = (message: string): string[] => [...recordsOf(Buffer.from(message))].map((line) => line.toString('utf8'))
 
 test('a message is cut at its newlines, whether or not it ends with one', () => {
   expect(textsOf('{"é":1}\n{"b":2}\n')).toEqual(['{"é":1}', '{"b":2}'])

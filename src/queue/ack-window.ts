@@ -1,12 +1,8 @@
 // Messages between their sending and their acknowledgement, and how many more may go. What counts is the window: after a
 // broken connection, or one that went silent, a new one begins, and those of the old are waited for without counting.
 
+import { AckPace } from './ack-pace.ts'
 import type { Entry, Lane, Parcel } from './nats-lanes.ts'
-
-/** A wider window only adds queueing: 64 messages of 1 KB, or 16 of 64 KB, keep the server busy. */
-const MAX_MESSAGES = 64
-/** The message that reaches it is the last, so that one more than this may be under way. */
-const MAX_BYTES = 1024 * 1024
 
 export interface InFlight {
   readonly number: number
@@ -16,6 +12,8 @@ export interface InFlight {
   readonly records: number
   readonly bytes: number
   readonly sentAtMs: number
+  /** How many others of its window were in flight when it was sent. */
+  readonly openMessages: number
   /** The highest sequence that was acknowledged when it was sent: in the same stream its own is higher. */
   readonly afterSequence: number
   readonly window: number
@@ -24,13 +22,15 @@ export interface InFlight {
 
 export class AckWindow {
   readonly #messages = new Map<number, InFlight>()
+  readonly #pace = new AckPace()
   #window = 0
   #lastNumber = 0
   #openMessages = 0
   #openBytes = 0
 
+  /** The message that reaches the bound in bytes is the last, so that one more than this may be under way. */
   get isOpen(): boolean {
-    return this.#openMessages < MAX_MESSAGES && this.#openBytes < MAX_BYTES
+    return this.#openMessages < this.#pace.maxMessages && this.#openBytes < this.#pace.maxBytes
   }
 
   /** What waits in this lane goes on gathering: a message of gathered records is in flight, and there is room for more. */
@@ -45,6 +45,7 @@ export class AckWindow {
 
   add(lane: Lane, parcel: Parcel, nowMs: number, afterSequence: number): void {
     this.#lastNumber += 1
+    const openMessages = this.#openMessages
     this.#openMessages += 1
     this.#openBytes += parcel.bytes
     const isGathered = !parcel.first.record.keyed
@@ -56,6 +57,7 @@ export class AckWindow {
       records: parcel.records,
       bytes: parcel.bytes,
       sentAtMs: nowMs,
+      openMessages,
       afterSequence,
       window: this.#window,
       isGathered,
@@ -63,9 +65,10 @@ export class AckWindow {
   }
 
   /** Takes a message out that was answered; null: nobody waits for it any more. */
-  take(number: number): InFlight | null {
+  take(number: number, nowMs: number): InFlight | null {
     const message = this.#messages.get(number)
     if (message === undefined) return null
+    if (this.isCurrent(message)) this.#pace.answered(message.openMessages, message.sentAtMs, nowMs)
     this.#remove(message)
     return message
   }
@@ -92,6 +95,7 @@ export class AckWindow {
   /** Begins anew: what was sent may still be answered, and holds nothing up. */
   renew(): void {
     this.#window += 1
+    this.#pace.renew()
     this.#openMessages = 0
     this.#openBytes = 0
   }

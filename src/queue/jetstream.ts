@@ -207,10 +207,11 @@ export class JetStreamQueue implements EventQueue {
   }
 
   #answered(number: number, answer: Msg): void {
-    const message = this.#window.take(number)
+    const nowMs = this.#nowMs()
+    const message = this.#window.take(number, nowMs)
     const sequence = storedSequence(answer.data)
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
-    this.#lastAckAtMs = this.#nowMs()
+    this.#lastAckAtMs = nowMs
     if (this.#state.answered(ack) === 'astray') this.#keeper.look()
     if (message === null) {
       this.lateAcks += 1

@@ -112,8 +112,8 @@ describe('the window of acknowledgements', () => {
       window.add(lane, parcelOf(number, true, 100), 0, 0)
     }
     expect(window.isOpen).toBe(false)
-    expect(window.take(17)?.number).toBe(17)
-    expect(window.take(17)).toBe(null)
+    expect(window.take(17, 0)?.number).toBe(17)
+    expect(window.take(17, 0)).toBe(null)
     expect(window.isOpen).toBe(true)
 
     const large = new AckWindow()
@@ -122,7 +122,7 @@ describe('the window of acknowledgements', () => {
       large.add(lane, parcelOf(number, true, 65_536), 0, 0)
     }
     expect(large.isOpen).toBe(false)
-    large.take(1)
+    large.take(1, 0)
     expect(large.isOpen).toBe(true)
   })
 
@@ -132,9 +132,9 @@ describe('the window of acknowledgements', () => {
     window.add(one, parcelOf(1, false, 10), 0, 0)
     window.add(two, parcelOf(2, true, 10), 0, 0)
     expect([window.holds(one), window.holds(two)]).toEqual([true, false])
-    window.take(2)
+    window.take(2, 0)
     expect([window.holds(one), window.holds(two)]).toEqual([true, false])
-    window.take(1)
+    window.take(1, 0)
     expect(window.holds(one)).toBe(false)
   })
 
@@ -148,9 +148,9 @@ describe('the window of acknowledgements', () => {
     expect(window.holds(lane)).toBe(false)
     window.add(lane, lane.take() as Parcel, 0, 0)
     expect(window.holds(lane)).toBe(true)
-    window.take(1)
+    window.take(1, 0)
     expect(window.holds(lane)).toBe(true)
-    window.take(2)
+    window.take(2, 0)
     expect(window.holds(lane)).toBe(false)
   })
 
@@ -163,11 +163,11 @@ describe('the window of acknowledgements', () => {
     expect(window.holds(lane)).toBe(false)
     for (let number = 65; number <= 128; number += 1) window.add(lane, parcelOf(number, number > 65, 10), 0, 0)
     expect(window.isOpen).toBe(false)
-    const late = window.take(1) as InFlight
+    const late = window.take(1, 0) as InFlight
     expect(window.isCurrent(late)).toBe(false)
     expect(window.isOpen).toBe(false)
     expect(window.holds(lane)).toBe(true)
-    expect(window.isCurrent(window.take(65) as InFlight)).toBe(true)
+    expect(window.isCurrent(window.take(65, 0) as InFlight)).toBe(true)
     expect(window.isOpen).toBe(true)
     expect(window.holds(lane)).toBe(false)
   })
@@ -181,10 +181,10 @@ describe('the window of acknowledgements', () => {
     expect(window.takeExpired(25)?.entry.number).toBe(10)
     expect(window.takeExpired(25)?.entry.number).toBe(20)
     expect(window.takeExpired(25)).toBe(null)
-    expect(numbersOf((window.take(1) as InFlight).first)).toEqual([30])
+    expect(numbersOf((window.take(1, 0) as InFlight).first)).toEqual([30])
     window.add(lane, parcelOf(40, false, 100), 5, 0)
     expect(window.takeExpired(40)?.message.number).toBe(2)
-    expect(window.take(2)).toBe(null)
+    expect(window.take(2, 0)).toBe(null)
     expect(window.holds(lane)).toBe(false)
   })
 })

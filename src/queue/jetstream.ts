@@ -45,8 +45,8 @@ export class JetStreamQueue implements EventQueue {
    * anew with a stream that was made anew.
    */
   lastAckedSequence = 0
-  /** Acknowledgements that came after their records had been given up. */
-  lateAcks = 0
+  /** ISO 8601, as last seen; null: the stream was not seen yet. */
+  streamCreatedAt: string | null = null
   readonly #nodeId: string
   readonly #ackTimeoutMs: number
   readonly #nowMs: () => number
@@ -214,7 +214,6 @@ export class JetStreamQueue implements EventQueue {
     this.#lastAckAtMs = nowMs
     if (this.#state.answered(ack) === 'astray') this.#keeper.look()
     if (message === null) {
-      this.lateAcks += 1
       this.#turnSoon()
       return
     }
@@ -238,6 +237,7 @@ export class JetStreamQueue implements EventQueue {
     const { afterSequence } = message
     const isAnew = sequence <= afterSequence && afterSequence <= this.lastAckedSequence
     if (isAnew || sequence > this.lastAckedSequence) this.lastAckedSequence = sequence
+    if (isAnew) this.#keeper.look()
     this.#ended(message, 'durable')
     this.#onCommit(message.records)
   }
@@ -311,6 +311,11 @@ export class JetStreamQueue implements EventQueue {
   #reported(report: StreamReport): void {
     this.#state.reported(report)
     if (report.kind === 'present') {
+      const { createdAt, lastSequence } = report.facts
+      const isAnew = this.streamCreatedAt !== null && createdAt !== this.streamCreatedAt
+      // Acknowledgements of the new stream may have come before this, and count.
+      if (isAnew && this.lastAckedSequence > lastSequence) this.lastAckedSequence = 0
+      this.streamCreatedAt = createdAt
       this.#resumeAtMs = 0
       this.#pump()
     } else {

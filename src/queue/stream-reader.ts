@@ -1,5 +1,4 @@
-// Reads the stream as it grows, for `sluice tail`: from its start, its end or any sequence, over broken connections, and
-// without a consumer in the server.
+// Reads the stream as it grows, for `sluice tail`: from its start or its end, over broken connections, and without a consumer in the server.
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,8 +16,8 @@ const NO_STREAM = { allowsDirect: false, createdAt: null, firstSequence: 1, last
 
 export interface ReadStreamOptions {
   readonly url: string
-  /** A sequence, the oldest message that is kept, or the end as it is now. */
-  readonly from: number | 'start' | 'end'
+  /** The oldest message that is kept, or the end as it is now. */
+  readonly from: 'start' | 'end'
   /** Only this subject; undefined: all. */
   readonly subject?: string
   /** Goes on as the stream grows; a stream that does not exist yet is waited for. */
@@ -62,12 +61,11 @@ export async function* readStream(options: ReadStreamOptions): AsyncGenerator<St
 class Cursor {
   readonly #options: ReadStreamOptions
   /** The next sequence; null: not known before NATS has told where the stream begins and ends. */
-  #next: number | null
+  #next: number | null = null
   #createdAt: string | null = null
 
   constructor(options: ReadStreamOptions) {
     this.#options = options
-    this.#next = typeof options.from === 'number' ? options.from : null
   }
 
   async *read(connection: NatsConnection): AsyncGenerator<StoredMessage> {

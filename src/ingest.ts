@@ -257,6 +257,7 @@ export class Ingest {
       case 'duplicate':
         // The one that was stored has paid, unless it was refused in doubt: then what it cost went back.
         if (ticket.inDoubt) {
+          this.#payFor(ticket, app, storedEvents ?? ticket.events)
           this.#charge(ticket, app, storedEvents ?? ticket.events, nowMs)
         } else {
           limiter.giveBack(app, ticket.cost, ticket.takenAtMs, nowMs)
@@ -275,6 +276,15 @@ export class Ingest {
         this.#refuse(ticket, overloaded())
         return
     }
+  }
+
+  /** A client may have put another body under its key: what is owed is what was stored, whatever the limits say now. */
+  #payFor(ticket: Ticket, app: App, storedEvents: number): void {
+    const { limiter, nowMs } = this.#parts
+    const owed = Math.max(1, storedEvents)
+    if (owed === ticket.cost) return
+    limiter.giveBack(app, ticket.cost - owed, ticket.takenAtMs, nowMs())
+    ticket.cost = owed
   }
 
   /** What is stored keeps its key and its cost, whatever throws from here on. `events`: those of the stored one. */

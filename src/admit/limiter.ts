@@ -38,7 +38,10 @@ export interface Limiter {
    * flight, and a snapshot leaves it out: a crash then finds it in the journal or not at all.
    */
   settle(app: App, cost: number, takenAtMs: number): void
-  /** Gives back what `take` at `takenAtMs` took, in each window that has not turned since. */
+  /**
+   * Gives back what `take` at `takenAtMs` took, in each window that has not turned since. Below zero, it takes so much
+   * more, whatever the limits: that is for what turns out to be stored already.
+   */
   giveBack(app: App, cost: number, takenAtMs: number, nowMs: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App, nowMs: number): RateLimitView

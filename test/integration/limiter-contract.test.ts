@@ -173,6 +173,15 @@ describe.each(Object.entries(kinds))('a limiter in %s', (_kind, open) => {
     expect((await standing(moved, NOON_MS)).month.used).toBe(0)
   })
 
+  it('takes more than was asked for, or gives a part back, where something else turns out to be stored', async () => {
+    const app = anApp({ eventsPerMinute: 10 })
+    const takenAtMs = (await take(app, 5, NOON_MS)) as number
+    limiter.giveBack(app, -7, takenAtMs, NOON_MS)
+    limiter.settle(app, 12, takenAtMs)
+    expect(await used(app, NOON_MS)).toEqual([12, 12, 12])
+    expect(await take(app, 1, NOON_MS)).toBe('rate_limit_exceeded')
+  })
+
   it('shows an app never seen as untouched', async () => {
     expect(limiter.view(anApp(), NOON_MS)).toEqual({
       limit: 500,

@@ -111,7 +111,11 @@ class Stage {
           claim: (batchId) => {
             this.nowMs += this.claimLastsMs
             const claim = answer<Claim>(this.weather.claim, { kind: 'claimed', inDoubt: this.inDoubt }, (kind) =>
-              kind === 'replay' ? { kind, events: 7 } : kind === 'full' ? { kind } : { kind: 'claimed', inDoubt: this.inDoubt },
+              kind === 'replay'
+                ? { kind, events: 7 }
+                : kind === 'full'
+                  ? { kind }
+                  : { kind: 'claimed', inDoubt: this.inDoubt },
             )
             if (!['replay', 'full', 'reject'].includes(this.weather.claim)) this.held.add(batchId)
             return claim
@@ -438,6 +442,7 @@ describe('the path of a request', () => {
     Object.assign(stage, { inDoubt: true, storedEvents: 7 })
     const sent = await stage.request({ publish: 'duplicate', keyed: true })
     expect([JSON.parse(sent.body).events, stage.confirmedEvents]).toEqual([7, [7]])
+    expect([stage.tokens, stage.settledTokens]).toEqual([7, 7])
   })
 
   it('tells a client by Retry-After when its window ends, rounded up', async () => {

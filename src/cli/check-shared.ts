@@ -107,9 +107,10 @@ export function streamFinding(report: StreamReport): Finding {
   }
 }
 
-function presentStreamFinding({ messages, bytes, replicas, differences }: StreamFacts): Finding {
+function presentStreamFinding({ messages, bytes, replicas, differences, isUnusable }: StreamFacts): Finding {
   const detail = `${STREAM_NAME}: ${countOf(messages, 'message')}, ${formatBytes(bytes)}, ${countOf(replicas, 'replica')}`
-  return findingWith('stream', detail, differences)
+  if (!isUnusable) return findingWith('stream', detail, differences)
+  return finding('stream', 'FAIL', `${[detail, ...differences].join('; ')}; every batch would be answered 503`)
 }
 
 function countOf(count: number, noun: string): string {

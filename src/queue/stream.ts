@@ -53,6 +53,8 @@ export interface StreamFacts {
   readonly createdAt: string
   /** Each one a clause: `duplicate_window is 120 s, sluice wants 300 s`. */
   readonly differences: readonly string[]
+  /** It takes no record, or acknowledges none: every batch is answered 503. */
+  readonly isUnusable: boolean
 }
 
 /** What NATS says of the stream. `reason` is fit for the log. */
@@ -138,7 +140,13 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     allowsDirect: config.allow_direct,
     createdAt: created,
     differences: differencesOf(config),
+    isUnusable: config.no_ack === true || config.sealed || !takesOurs(config.subjects ?? []),
   }
+}
+
+/** Of the subjects that a stream may have for ours, without going into those that take some partitions only. */
+function takesOurs(subjects: readonly string[]): boolean {
+  return subjects.some((subject) => ['>', 'sluice.>', 'sluice.*.*', 'sluice.events.>', ALL_SUBJECTS].includes(subject))
 }
 
 function secondsText(nanoseconds: number): string {

@@ -64,6 +64,7 @@ describe('the stream', () => {
     allowsDirect: true,
     createdAt: '2026-11-20T12:00:00Z',
     differences: [],
+    isUnusable: false,
   }
 
   test('is shown with what it holds, and with each difference as a warning', () => {

@@ -30,6 +30,7 @@ const FACTS = {
   allowsDirect: true,
   createdAt: '2026-11-20T12:00:00Z',
   differences: [],
+  isUnusable: false,
 }
 
 describe('the partition of an app', () => {

@@ -41,10 +41,12 @@ export function openJetStreamQueue(options: JetStreamOptions): JetStreamQueue {
 
 export class JetStreamQueue implements EventQueue {
   /**
-   * The highest sequence of the stream that was acknowledged here; what it holds is settled in the same turn. It starts
-   * anew with a stream that was made anew.
+   * The highest sequence of the stream that was acknowledged here and settled: what this node stored up to it is. It
+   * starts anew with a stream that was made anew.
    */
   lastAckedSequence = 0
+  /** The same before the turn's settlements. */
+  #ackedSequence = 0
   /** ISO 8601, as last seen; null: the stream was not seen yet. */
   streamCreatedAt: string | null = null
   readonly #nodeId: string
@@ -189,7 +191,7 @@ export class JetStreamQueue implements EventQueue {
       return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
-    this.#window.add(lane, parcel, nowMs, this.lastAckedSequence)
+    this.#window.add(lane, parcel, nowMs, this.#ackedSequence)
     return { head: messageHead({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel.bytes), parcel }
   }
 
@@ -235,8 +237,8 @@ export class JetStreamQueue implements EventQueue {
 
   #stored(message: InFlight, sequence: number): void {
     const { afterSequence } = message
-    const isAnew = sequence <= afterSequence && afterSequence <= this.lastAckedSequence
-    if (isAnew || sequence > this.lastAckedSequence) this.lastAckedSequence = sequence
+    const isAnew = sequence <= afterSequence && afterSequence <= this.#ackedSequence
+    if (isAnew || sequence > this.#ackedSequence) this.#ackedSequence = sequence
     if (isAnew) this.#keeper.look()
     this.#ended(message, 'durable')
     this.#onCommit(message.records)
@@ -290,6 +292,8 @@ export class JetStreamQueue implements EventQueue {
     const ends = this.#ends
     this.#ends = []
     for (const { first, settlement } of ends) this.#settleAll(first, settlement)
+    // Only now: whoever settles a dead node's account by it takes what came before for told.
+    this.lastAckedSequence = this.#ackedSequence
   }
 
   #connected(connection: NatsConnection): void {
@@ -314,7 +318,8 @@ export class JetStreamQueue implements EventQueue {
       const { createdAt, lastSequence } = report.facts
       const isAnew = this.streamCreatedAt !== null && createdAt !== this.streamCreatedAt
       // Acknowledgements of the new stream may have come before this, and count.
-      if (isAnew && this.lastAckedSequence > lastSequence) this.lastAckedSequence = 0
+      if (isAnew && this.#ackedSequence > lastSequence) this.#ackedSequence = 0
+      if (isAnew) this.lastAckedSequence = Math.min(this.lastAckedSequence, this.#ackedSequence)
       this.streamCreatedAt = createdAt
       this.#resumeAtMs = 0
       this.#pump()

@@ -193,13 +193,18 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
-  it('has counted its acknowledgement before anyone hears of it', async () => {
+  it('does not mark a record before its settlement is called', async () => {
     const { queue } = await openReadyQueue(nats.url)
-    const before = queue.lastAckedSequence
-    const seen = await new Promise<number>((resolve) =>
-      queue.publish(makeRecord(), () => resolve(queue.lastAckedSequence)),
-    )
-    expect(seen).toBeGreaterThan(before)
+    const first = queue.lastAckedSequence
+    const marks = await new Promise<number[]>((resolve) => {
+      const seen: number[] = []
+      queue.publish(makeRecord({ keyed: true }), () => {
+        seen.push(queue.lastAckedSequence)
+        queueMicrotask(() => resolve([...seen, queue.lastAckedSequence]))
+      })
+    })
+    expect(marks[0]).toBe(first)
+    expect(marks[1]).toBeGreaterThan(first)
     await queue.stop()
   })
 

@@ -1,11 +1,12 @@
 // How many messages may be under way at once: more where the quickest acknowledgement is slow, as over a long way or from
 // replicas that each write to their disk.
 
-/** Keeps a server busy that answers within a millisecond: 64 messages of 1 KB, or 16 of 64 KB. More only adds queueing. */
-export const MIN_MESSAGES = 64
+/** Keeps a server busy that answers within 2 ms: 64 messages of 1 KB, or 16 of 64 KB. More only adds queueing. */
+const MIN_MESSAGES = 64
 const MAX_MESSAGES = 1024
 const MIN_BYTES = 1024 * 1024
 const MAX_BYTES = 8 * MIN_BYTES
+const NEAR_MS = 2
 /** Acknowledgements whose quickest one is the measure, so that a hiccup is none. */
 const SAMPLES = 256
 /** What was measured holds so long; then the window closes to its least for as many acknowledgements. */
@@ -26,8 +27,8 @@ export class AckPace {
     this.#samples += 1
     this.#quickestMs = Math.min(this.#quickestMs, nowMs - sentAtMs)
     if (this.#samples < SAMPLES) return
-    // As many for each millisecond.
-    this.#allow(this.#quickestMs)
+    // As many for each millisecond; a server near by that is busy takes one or two.
+    this.#allow(this.#quickestMs < NEAR_MS ? 1 : this.#quickestMs)
     this.#samples = 0
     this.#quickestMs = Number.POSITIVE_INFINITY
     this.#measuredAtMs = nowMs

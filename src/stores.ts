@@ -22,7 +22,7 @@ import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
 import { type Recovery, recover } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
-import { type StoredCost, storedBy } from './queue/stream-ledger.ts'
+import { type StoredCost, StreamLedger } from './queue/stream-ledger.ts'
 import { StreamPositions } from './queue/stream-recovery.ts'
 import { findDemoApp, openApps } from './opened-apps.ts'
 import { recoverLimiter } from './recovered.ts'
@@ -250,10 +250,11 @@ function markedCost({ appId, cost, receivedAtMs, sequence }: StoredCost): Stored
 
 /** What the stream tells of a node that died: a mark is a sequence. */
 function ledgerOf(stream: JetStreamQueue): Ledger {
+  const ledger = new StreamLedger()
   return {
     mark: () => stream.lastAckedSequence,
     storedBy: async (nodeId, afterSequence) => {
-      const costs = await storedBy(stream.connection, { nodeId, afterSequence })
+      const costs = await ledger.storedBy(stream.connection, { nodeId, afterSequence })
       return costs === 'away' ? 'away' : costs.map(markedCost)
     },
   }

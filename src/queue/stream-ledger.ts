@@ -10,6 +10,8 @@ import { readRange } from './stream-range.ts'
 const MAX_READ_MS = 20_000
 /** More messages than can be read in that time. */
 const MAX_COSTS = 1_000_000
+/** Nodes whose reading is under way; beyond, the oldest is begun anew at its next attempt. */
+const MAX_READINGS = 4
 const MINUTE_MS = 60_000
 const NEWLINE = 10
 
@@ -32,25 +34,66 @@ export interface StoredCost {
   readonly sequence: number
 }
 
-/** 'away': NATS did not answer, or not in time. */
-export async function storedBy(
+interface Reading {
+  readonly afterSequence: number
+  /** The stream's end when the node was first looked for: a dead one stores nothing after. */
+  readonly untilSequence: number
+  nextSequence: number
+  readonly costs: StoredCost[]
+}
+
+/** Reads what dead nodes had stored. What one attempt does not finish, the next goes on with. */
+export class StreamLedger {
+  readonly #maxReadMs: number
+  /** By node, the oldest first. */
+  readonly #readings = new Map<string, Reading>()
+
+  constructor(maxReadMs = MAX_READ_MS) {
+    this.#maxReadMs = maxReadMs
+  }
+
+  /** 'away': NATS did not answer, or not in time. */
+  async storedBy(connection: NatsConnection | null, query: LedgerQuery): Promise<readonly StoredCost[] | 'away'> {
+    if (connection === null) return 'away'
+    const deadlineMs = performance.now() + this.#maxReadMs
+    try {
+      const reading = await this.#readingOf(connection, query)
+      const { untilSequence: until, costs } = reading
+      for await (const message of readRange(connection, { from: reading.nextSequence, until })) {
+        if (message.node === query.nodeId) costs.push(...costsIn(message))
+        reading.nextSequence = message.sequence + 1
+        if (costs.length > MAX_COSTS) return 'away'
+        if (performance.now() > deadlineMs && reading.nextSequence <= until) return 'away'
+      }
+      this.#readings.delete(query.nodeId)
+      return costs
+    } catch {
+      return 'away'
+    }
+  }
+
+  async #readingOf(connection: NatsConnection, query: LedgerQuery): Promise<Reading> {
+    const { nodeId, afterSequence } = query
+    const known = this.#readings.get(nodeId)
+    if (known?.afterSequence === afterSequence) return known
+    const untilSequence = query.untilSequence ?? (await lastSequence(connection))
+    const reading = { afterSequence, untilSequence, nextSequence: afterSequence + 1, costs: [] }
+    this.#readings.delete(nodeId)
+    for (const oldest of this.#readings.keys()) {
+      if (this.#readings.size < MAX_READINGS) break
+      this.#readings.delete(oldest)
+    }
+    this.#readings.set(nodeId, reading)
+    return reading
+  }
+}
+
+/** In one attempt. 'away': NATS did not answer, or not in time. */
+export function storedBy(
   connection: NatsConnection | null,
   query: LedgerQuery,
 ): Promise<readonly StoredCost[] | 'away'> {
-  if (connection === null) return 'away'
-  const deadlineMs = performance.now() + MAX_READ_MS
-  const costs: StoredCost[] = []
-  try {
-    const until = query.untilSequence ?? (await lastSequence(connection))
-    for await (const message of readRange(connection, { from: query.afterSequence + 1, until })) {
-      if (performance.now() > deadlineMs || costs.length > MAX_COSTS) return 'away'
-      if (message.node !== query.nodeId) continue
-      costs.push(...costsIn(message))
-    }
-  } catch {
-    return 'away'
-  }
-  return costs
+  return new StreamLedger().storedBy(connection, query)
 }
 
 function costsIn({ data, sequence }: StoredMessage): StoredCost[] {

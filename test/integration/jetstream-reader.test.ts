@@ -2,7 +2,7 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { QueueRecord } from '../../src/queue/queue.ts'
 import { partitionOf, subjectOf } from '../../src/queue/stream.ts'
-import { storedBy } from '../../src/queue/stream-ledger.ts'
+import { storedBy, StreamLedger } from '../../src/queue/stream-ledger.ts'
 import type { StoredMessage } from '../../src/queue/stream-message.ts'
 import { readRange } from '../../src/queue/stream-range.ts'
 import { type ReadStreamOptions, readStream } from '../../src/queue/stream-reader.ts'
@@ -247,6 +247,24 @@ describe('what a process had stored', () => {
     if (costs === 'away') throw new Error('NATS is there')
     for (const { appId, cost } of costs) sums[appId] = (sums[appId] ?? 0) + cost
     expect(sums).toEqual({ 'app-0': 334, 'app-1': 334, 'app-2': 332 })
+    await queue.stop()
+  })
+
+  it('is read to where the stream ended at first, each attempt going on where the one before ran out of time', async () => {
+    const { queue } = await openReadyQueue(nats.url, { nodeId: NODE })
+    const store = async (): Promise<void> => {
+      expect(await publishTo(queue, makeRecord({ appId: 'one' }))).toMatchObject({ settlement: 'durable' })
+    }
+    for (let count = 0; count < 5; count++) await store()
+    const ledger = new StreamLedger(0)
+    const query = { nodeId: NODE, afterSequence: 0 }
+    for (let attempt = 0; attempt < 4; attempt++) {
+      expect(await ledger.storedBy(queue.connection, query)).toBe('away')
+      await store()
+    }
+    const costs = await ledger.storedBy(queue.connection, query)
+    if (costs === 'away') throw new Error('four attempts have read four messages of five')
+    expect(costs.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5])
     await queue.stop()
   })
 

@@ -40,7 +40,9 @@ export interface LimitsContext {
   readonly nextSeq: () => number
   readonly nextWindowId: () => number
   /** Redis refused a call. */
-  readonly onFailure: (message: string) => void
+  readonly onFailure: (appId: string, message: string) => void
+  /** Redis answered a call. */
+  readonly onSuccess: (appId: string) => void
   /** Apps whose last call had no answer. */
   readonly away: Set<AppLimits>
   /** What was granted to calls sent before is not trusted. */
@@ -74,6 +76,10 @@ export class AppLimits {
   constructor(app: App, context: LimitsContext) {
     this.#context = context
     this.#lease = new Lease(app, context.nextWindowId)
+  }
+
+  get appId(): string {
+    return this.#lease.appId
   }
 
   /** Redis is away for this app: its share decides. */
@@ -185,7 +191,7 @@ export class AppLimits {
         if (this.#waiting.length === 0 && !isProbe && result === 'done') return
       }
     } catch (error) {
-      if (this.#waiting.length === 0) this.#context.onFailure(errorMessage(error))
+      if (this.#waiting.length === 0) this.#context.onFailure(this.appId, errorMessage(error))
       for (const { reject } of this.#waiting.splice(0)) reject(error)
     } finally {
       // In the same turn in which nobody was left waiting: whoever comes next makes the next call.
@@ -204,7 +210,7 @@ export class AppLimits {
       call = this.#nextCall(keeps, isProbe, sentAtMs)
       reply = await syncLease(link, this.#lease.appId, call)
     } catch (error) {
-      this.#context.onFailure(errorMessage(error))
+      this.#context.onFailure(this.appId, errorMessage(error))
       return this.#hasFailed()
     }
     if (reply === 'away') return this.#hasFailed()
@@ -214,6 +220,7 @@ export class AppLimits {
 
     this.#isAway = false
     this.#context.away.delete(this)
+    this.#context.onSuccess(this.appId)
     this.#sentAtMs = sentAtMs
     const results = this.#lease.answered(call, reply)
     this.#changedAtMs = this.#lease.isTold ? null : nowMs

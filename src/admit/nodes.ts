@@ -90,8 +90,7 @@ export class NodeRegistry {
     const { link, nodeId, mark } = this.#parts
     const reply = await runScript(link, BEAT, [NODES_KEY, NODE_MARKS_KEY], [nodeId, String(mark())])
     if (reply === 'away') {
-      this.#watched.clear()
-      this.#nobodyIsDeadBeforeMonotonicMs = Number.POSITIVE_INFINITY
+      this.loseSight()
       return 'away'
     }
     const [clockMs, isNew, heard, scores] = reply as [number, number, number, string[]]
@@ -99,8 +98,16 @@ export class NodeRegistry {
       this.#nobodyIsDeadBeforeMonotonicMs = monotonicMs + GRACE_MS
     }
     this.#seeWhetherNew(isNew)
-    this.count = Math.max(1, heard)
+    // The first node back hears nobody else yet, and must not take the shares of those that are still on their way.
+    const isEarly = monotonicMs < this.#nobodyIsDeadBeforeMonotonicMs
+    this.count = Math.max(1, heard, isEarly ? this.count : 0)
     return { clockMs, dead: this.#watch(scores, monotonicMs) }
+  }
+
+  /** Redis is away: who was silent may only have been cut off, and gets its time anew from the next answered beat. */
+  loseSight(): void {
+    this.#watched.clear()
+    this.#nobodyIsDeadBeforeMonotonicMs = Number.POSITIVE_INFINITY
   }
 
   /**

@@ -29,6 +29,13 @@ const CLOCKS_PARTED_MS = 1000
 /** All that `stop` may take for giving back. */
 const STOP_MS = 1000
 const STOP_PAUSE_MS = 20
+/** After an attempt to take back from dead nodes that came to nothing, the next one. */
+const RECLAIM_PAUSE_MS = 5000
+/** Kinds of failure that are told until all of it works again. */
+const MAX_FAILURES_TOLD = 8
+
+/** 'some': Redis answers, but not for every app. */
+type Mode = 'counted' | 'some' | 'away'
 
 export interface RedisLimiterParts {
   readonly link: RedisLink
@@ -77,8 +84,13 @@ export class LeasingLimiter implements RedisLimiter {
   #isReclaiming = false
   #reclaiming: Promise<void> = Promise.resolve()
   #beatIsAway = false
-  #wasDegraded = false
-  #lastFailure = ''
+  /** No new attempt to take back from dead nodes before this. */
+  #reclaimNotBeforeMs = Number.NEGATIVE_INFINITY
+  #toldMode: Mode = 'counted'
+  /** What Redis refuses to count now. */
+  readonly #failing = new Set<string>()
+  /** Told since something began to fail. */
+  readonly #toldFailures = new Set<string>()
 
   constructor(parts: RedisLimiterParts) {
     this.#parts = parts
@@ -96,11 +108,13 @@ export class LeasingLimiter implements RedisLimiter {
       leaseRequests,
       nextSeq: () => ++this.#lastSeq,
       nextWindowId: () => ++this.#lastWindowId,
-      onFailure: (message) => this.#tellFailure(message),
+      onFailure: (appId, message) => this.#tellFailure(`of app ${appId}`, message),
+      onSuccess: (appId) => this.#failing.delete(`of app ${appId}`),
       away: new Set(),
       distrustedBeforeMs: Number.NEGATIVE_INFINITY,
     }
     link.onChange((isUp) => {
+      if (!isUp) this.#registry.loseSight()
       this.#tellMode()
       if (isUp && parts.isManual !== true) void this.beat()
     })
@@ -111,7 +125,7 @@ export class LeasingLimiter implements RedisLimiter {
   }
 
   get isDegraded(): boolean {
-    return !this.#parts.link.isUp || this.#beatIsAway || this.#context.away.size > 0
+    return this.#mode !== 'counted'
   }
 
   get nodes(): number {
@@ -166,17 +180,24 @@ export class LeasingLimiter implements RedisLimiter {
   /** Lets each app tell Redis what is due, and forgets those that are done with. */
   sweep(): void {
     const nowMs = this.#parts.monotonicMs()
-    let calls = 0
+    const callers: AppLimits[] = []
     for (const limits of this.#active) {
-      if (calls >= MAX_CALLS) break
+      if (callers.length >= MAX_CALLS) break
       if (!limits.sweep(nowMs)) this.#active.delete(limits)
-      if (limits.isCalling) calls++
+      if (limits.isCalling) callers.push(limits)
+    }
+    // Those that had their turn go behind those that wait for theirs.
+    for (const limits of callers) {
+      this.#active.delete(limits)
+      this.#active.add(limits)
     }
     this.#tellMode()
     this.#sweeps++
     if (this.#sweeps % SWEEPS_PER_FORGET !== 0) return
     for (const [appId, limits] of this.#limitsOfApp) {
-      if (limits.isForgettable(nowMs, FORGOTTEN_AFTER_MS)) this.#limitsOfApp.delete(appId)
+      if (!limits.isForgettable(nowMs, FORGOTTEN_AFTER_MS)) continue
+      this.#limitsOfApp.delete(appId)
+      this.#context.onSuccess(appId)
     }
   }
 
@@ -192,12 +213,13 @@ export class LeasingLimiter implements RedisLimiter {
       this.#beatIsAway = beat === 'away'
       if (beat === 'away') return
       this.#context.time.learn(beat.clockMs, sentAtMs, this.#parts.monotonicMs())
-      this.#lastFailure = ''
+      this.#failing.delete('of nodes')
       // Not waited for: a dead node's records may take a while to read, and this node must be heard meanwhile.
-      if (!this.#isReclaiming && beat.dead.length > 0) this.#reclaiming = this.#reclaim(beat.dead)
+      const isDue = !this.#isReclaiming && sentAtMs >= this.#reclaimNotBeforeMs
+      if (isDue && beat.dead.length > 0) this.#reclaiming = this.#reclaim(beat.dead)
     } catch (error) {
       this.#beatIsAway = true
-      this.#tellFailure(errorMessage(error))
+      this.#tellFailure('of nodes', errorMessage(error))
     } finally {
       this.#isBeating = false
       this.#tellMode()
@@ -211,13 +233,18 @@ export class LeasingLimiter implements RedisLimiter {
     try {
       for (const node of dead) {
         const reclaimed = await reclaimFrom(node, { link, ledger })
-        if (reclaimed === 'away') break
+        if (reclaimed === 'away') {
+          this.#reclaimNotBeforeMs = this.#parts.monotonicMs() + RECLAIM_PAUSE_MS
+          break
+        }
         if (reclaimed === null) continue
         const { apps, events } = reclaimed
         this.#parts.onNotice(`node ${node.nodeId} has died: ${events} unused events of ${apps} apps were taken back`)
       }
+      this.#failing.delete('of dead nodes')
     } catch (error) {
-      this.#tellFailure(errorMessage(error))
+      this.#reclaimNotBeforeMs = this.#parts.monotonicMs() + RECLAIM_PAUSE_MS
+      this.#tellFailure('of dead nodes', errorMessage(error))
     } finally {
       this.#isReclaiming = false
     }
@@ -285,20 +312,39 @@ export class LeasingLimiter implements RedisLimiter {
     this.#context.time.shift(partedByMs)
   }
 
-  #tellMode(): void {
-    const isDegraded = this.isDegraded
-    if (isDegraded === this.#wasDegraded || this.#isStopped) return
-    this.#wasDegraded = isDegraded
-    this.#parts.onNotice(
-      isDegraded
-        ? `Redis is away: limits go on with one share of ${this.nodes}, and what is accepted is counted later`
-        : 'limits are counted in Redis again',
-    )
+  get #mode(): Mode {
+    if (!this.#parts.link.isUp || this.#beatIsAway) return 'away'
+    return this.#context.away.size > 0 ? 'some' : 'counted'
   }
 
-  #tellFailure(message: string): void {
-    if (message === this.#lastFailure) return
-    this.#lastFailure = message
-    this.#parts.onNotice(`Redis refuses to count limits: ${message}`)
+  #tellMode(): void {
+    const mode = this.#mode
+    // After an outage one app after the other comes back: that is its end, and no news.
+    if (this.#isStopped || mode === this.#toldMode || (mode === 'some' && this.#toldMode === 'away')) return
+    this.#toldMode = mode
+    this.#parts.onNotice(this.#noticeOf(mode))
+  }
+
+  #noticeOf(mode: Mode): string {
+    const share = `one share of ${this.nodes}, and what is accepted is counted later`
+    switch (mode) {
+      case 'away':
+        return `Redis is away: limits go on with ${share}`
+      case 'some': {
+        const [first] = this.#context.away
+        return `Redis does not answer for app ${first?.appId}, or others: their limits go on with ${share}`
+      }
+      case 'counted':
+        return 'limits are counted in Redis again'
+    }
+  }
+
+  /** Once, however often it is tried, until nothing fails any more. */
+  #tellFailure(what: string, message: string): void {
+    if (this.#failing.size === 0) this.#toldFailures.clear()
+    this.#failing.add(what)
+    if (this.#toldFailures.has(message) || this.#toldFailures.size >= MAX_FAILURES_TOLD) return
+    this.#toldFailures.add(message)
+    this.#parts.onNotice(`Redis refuses to count limits ${what}: ${message}`)
   }
 }

@@ -238,6 +238,32 @@ describe('what a node holds', () => {
     expect(nodes[1].notices.join()).toContain('node0 has died')
   })
 
+  it('is nobody to be taken from just after the connection to Redis was lost', async () => {
+    const nodes = await startNodes(2)
+    await nodes[0].limiter.take(anApp(), 1, nowMs)
+    await pass([nodes[1]], 10_000)
+    nodes[1].link.set(false)
+    await pass([nodes[1]], 60_000)
+    nodes[1].link.set(true)
+    await pass([nodes[1]], 29_000)
+    expect(nodes[1].notices.join()).not.toContain('has died')
+    await pass([nodes[1]], 5000)
+    expect(nodes[1].notices.join()).toContain('node0 has died')
+  })
+
+  it('is tried to be taken back again after a while, not at every beat, where the ledger cannot tell', async () => {
+    let attempts = 0
+    const ledger = { mark: () => 0, storedBy: async () => (++attempts > 2 ? [] : ('away' as const)) }
+    const [dead, alive] = ['dead', 'alive'].map((nodeId) => testNode({ client, nodeId, nowMs: () => nowMs, ledger }))
+    await alive.limiter.beat()
+    await dead.limiter.take(anApp(), 1, nowMs)
+    await pass([alive], 19_000)
+    expect(attempts).toBe(1)
+    await pass([alive], 12_000)
+    expect(attempts).toBe(3)
+    expect(alive.notices.join()).toContain('dead has died')
+  })
+
   it('is not spent by a node that stood still while others took it back', async () => {
     let standsStillSinceMs: number | null = null
     const ledger = { mark: () => 0, storedBy: async () => [] }
@@ -342,6 +368,22 @@ describe('while Redis is away', () => {
     }
   })
 
+  it('the first node to come back goes on with its share of all nodes', async () => {
+    const nodes = await startNodes(3)
+    await nodes[0].limiter.beat()
+    expect(nodes[0].limiter.nodes).toBe(3)
+    nodes[0].link.set(false)
+    nowMs += 20_000
+    nodes[0].link.set(true)
+    await nodes[0].limiter.beat()
+    nodes[0].link.set(false)
+    expect(nodes[0].limiter.nodes).toBe(3)
+    expect(nodes[0].limiter.take(anApp({ eventsPerMinute: 90 }), 31, nowMs)).toBe('rate_limit_exceeded')
+    nodes[0].link.set(true)
+    await pass([nodes[0]], 32_000)
+    expect(nodes[0].limiter.nodes).toBe(1)
+  })
+
   it('one node alone gives an app no more than its limits', async () => {
     const [node] = await startNodes(1)
     const app = anApp({ eventsPerMinute: 100, eventsPerMonth: 150 })
@@ -373,6 +415,48 @@ describe('while Redis is away', () => {
     const { windows } = JSON.parse((await client.hget('sluice:{demo}:limits', 'node:node0')) ?? '{}')
     expect(windows.length).toBeLessThan(5)
     expect(await usedInMonth('demo')).toBe(1501)
+  })
+})
+
+describe('an app that Redis refuses to count', () => {
+  it('is told of once, by its id, and again where it fails after it had worked', async () => {
+    const [node] = await startNodes(1)
+    await client.set('sluice:{bad}:limits', 'no hash')
+    const bad = anApp({ appId: 'bad' })
+    const good = anApp({ appId: 'good' })
+    const send = async (): Promise<void> => {
+      for (const app of [bad, good]) node.limiter.settle(app, 1, (await node.limiter.take(app, 1, nowMs)) as number)
+      await pass([node], 5000)
+    }
+    await send()
+    await send()
+    expect(node.notices).toHaveLength(2)
+    expect(node.notices[0]).toMatch(/^Redis refuses to count limits of app bad: .*WRONGTYPE/)
+    expect(node.notices[1]).toMatch(/^Redis does not answer for app bad, /)
+    await client.del('sluice:{bad}:limits')
+    await pass([node], 5000)
+    expect(node.notices.slice(2)).toEqual(['limits are counted in Redis again'])
+    await client.set('sluice:{bad}:limits', 'no hash')
+    await send()
+    expect(node.notices.filter((notice) => notice.includes('refuses'))).toHaveLength(2)
+  })
+})
+
+describe('many apps', () => {
+  it('have their turn one after the other, though the first always have something new to tell', async () => {
+    const [node] = await startNodes(1)
+    const apps = Array.from({ length: 300 }, (_, at) => anApp({ appId: `app${at}` }))
+    const takenAtMs = await Promise.all(apps.map(async (app) => (await node.limiter.take(app, 10, nowMs)) as number))
+    for (let step = 0; step < 8; step++) {
+      for (const [at, app] of apps.entries()) node.limiter.settle(app, 1, takenAtMs[at])
+      nowMs += 1000
+      node.limiter.sweep()
+      await node.limiter.quiet()
+    }
+    for (const { appId } of apps) {
+      const { windows } = JSON.parse((await client.hget(`sluice:{${appId}}:limits`, 'node:node0')) ?? '{}')
+      expect(windows[0].settled, appId).toBeGreaterThan(0)
+    }
   })
 })
 

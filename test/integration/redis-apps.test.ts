@@ -256,7 +256,7 @@ describe('a spray of keys that nobody has', () => {
     while (performance.now() - startedAtMs < 1000) expect(await find(node, `ak_made_up_${asked++}`)).toBe('unknown')
     // 10 ms between calls: a hundred in a second, and a few that were not spaced.
     const seconds = (performance.now() - startedAtMs) / 1000
-    expect((await commandCalls(direct))['hmget']).toBeLessThanOrEqual(100 * seconds + 5)
+    expect((await commandCalls(direct))['hmget']).toBeLessThanOrEqual(100 * seconds + 15)
     expect(asked).toBeGreaterThan(20)
 
     await direct.config('RESETSTAT')

@@ -171,7 +171,9 @@ async function openRedisStore(
     nodeId,
     maxKeys: config.maxKeys,
     seed: randomBytes(4).readUInt32LE(),
-    onFault: (error) => log.error({ err: error }, 'a call to Redis about a key was a mistake'),
+    onFault: onceEach((problem) =>
+      log.error({ part: 'idempotency', problem }, 'Redis refuses calls about keys; going on without it'),
+    ),
   })
   const sweeper = setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
   sweeper.unref()
@@ -196,6 +198,16 @@ async function openRedisStore(
       keysRemembered: () => deduplicator.size,
       degraded: () => ({ limits: limiter.isDegraded, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
     },
+  }
+}
+
+/** Tells a problem when it is another than the last. */
+function onceEach(tell: (problem: string) => void): (error: unknown) => void {
+  let last: string | null = null
+  return (error) => {
+    const problem = errorMessage(error)
+    if (problem !== last) tell(problem)
+    last = problem
   }
 }
 

@@ -14,7 +14,7 @@ const MAX_EDIT_ATTEMPTS = 50
 
 /** The version of an edit is its time, so that it goes up also where Redis has forgotten earlier ones. */
 const EDIT = redisScript(`
-local version = tonumber(redis.call('GET', KEYS[1]) or '0')
+local version = (tonumber(redis.call('GET', KEYS[1]) or '0') or 0)
 if version ~= tonumber(ARGV[1]) then return 0 end
 local time = redis.call('TIME')
 local edited = math.max(version + 1, time[1] * 1000 + math.floor(time[2] / 1000))
@@ -29,16 +29,16 @@ return edited
 `)
 
 const READ_ALL = redisScript(`
-return { tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('HGETALL', KEYS[2]) }
+return { (tonumber(redis.call('GET', KEYS[1]) or '0') or 0), redis.call('HGETALL', KEYS[2]) }
 `)
 
 const LOOK_UP = redisScript(`
-return { tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('HMGET', KEYS[2], unpack(ARGV)) }
+return { (tonumber(redis.call('GET', KEYS[1]) or '0') or 0), redis.call('HMGET', KEYS[2], unpack(ARGV)) }
 `)
 
 /** Where all that are kept are newer than what was seen last, older ones may have been dropped: 1 says so. */
 const CHANGES_SINCE = redisScript(`
-local version, seen = tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[1])
+local version, seen = (tonumber(redis.call('GET', KEYS[1]) or '0') or 0), tonumber(ARGV[1])
 if version == seen then return { version } end
 local changed = redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. ARGV[1], '+inf')
 local isCut = version < seen or #changed >= ${MAX_CHANGES_KEPT}

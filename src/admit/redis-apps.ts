@@ -73,6 +73,8 @@ class CachedApps implements RedisApps {
   #seenVersion: number | null = null
   #highestVersion = 0
   #isLost = false
+  /** Told once, until records are given again. */
+  #lastRefusal: string | null = null
   #badRecords = 0
   #pollTimer: NodeJS.Timeout
   #isStopped = false
@@ -165,6 +167,7 @@ class CachedApps implements RedisApps {
   #take(appKey: string, text: string | null, version: number): AppLookup {
     const nowMs = this.#monotonicMs()
     this.#seenVersion ??= version
+    this.#lastRefusal = null
     this.#noteVersion(version)
     if (text === null) return this.#takeAbsent(appKey, nowMs)
     const read = readRecord(appKey, text)
@@ -203,7 +206,7 @@ class CachedApps implements RedisApps {
     dropOldest(this.#bad, MAX_BAD_RECORDS)
     this.#badRecords++
     const inForce = this.#known.has(appKey) ? '; the last good one stays in force' : ''
-    this.#onNotice(`the app record under ${appKey} in Redis cannot be used: ${mistakes.join('; ')}${inForce}`)
+    this.#onNotice(`the app record under ${masked(appKey)} in Redis cannot be used: ${mistakes.join('; ')}${inForce}`)
     return 'unavailable'
   }
 
@@ -216,7 +219,9 @@ class CachedApps implements RedisApps {
   }
 
   #refused(error: unknown): 'away' {
-    this.#onNotice(`Redis refuses to give app records: ${errorMessage(error)}`)
+    const refusal = errorMessage(error)
+    if (refusal !== this.#lastRefusal) this.#onNotice(`Redis refuses to give app records: ${refusal}`)
+    this.#lastRefusal = refusal
     return 'away'
   }
 
@@ -270,4 +275,9 @@ function dropOldest(map: Map<string, unknown>, most: number): void {
   if (map.size <= most) return
   const [oldest] = map.keys()
   map.delete(oldest)
+}
+
+/** Enough to find it by, and too little to send events with. */
+function masked(appKey: string): string {
+  return `${appKey.slice(0, 6)}…`
 }

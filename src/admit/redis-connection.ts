@@ -8,8 +8,11 @@ import { type RedisAddress, readRedisUrl } from './redis-address.ts'
 import { awayFault, connectionFault, type RedisFault } from './redis-fault.ts'
 import { openSession, type RedisSession, within } from './redis-session.ts'
 
-/** A slow Redis may add 50 ms to a request, which makes two calls: its key, and its limits. */
-const BUDGET_MS = 25
+/**
+ * A slow Redis may add 50 ms to a request. The first call that takes longer than this takes the link down, so that no
+ * other one waits; calls that stay just below it add up, two for a key and a lease.
+ */
+const BUDGET_MS = 40
 /** Between attempts at a new session, drawn anew each time, so that nodes do not come back in step. */
 const PAUSE_MS = { least: 50, most: 300 } as const
 const PROBE_PAUSE_MS = 50

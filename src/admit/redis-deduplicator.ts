@@ -17,8 +17,8 @@ const POLL_MS = { first: 10, longest: 50 } as const
 const MAX_WAIT_MS = 20_000
 /** Keys that one call claims or confirms, so that it holds Redis up for a fraction of a millisecond. */
 const MAX_KEYS_PER_CALL = 64
-/** Doubts that Redis has not heard of, kept until it is back. */
-const MAX_UNTOLD_DOUBTS = 10_000
+/** Releases that Redis has not heard of, kept until it is back. */
+const MAX_UNTOLD_RELEASES = 10_000
 
 const CLAIMED: Claim = { kind: 'claimed', inDoubt: false }
 const CLAIMED_IN_DOUBT: Claim = { kind: 'claimed', inDoubt: true }
@@ -32,7 +32,7 @@ export interface RedisDeduplicatorOptions {
   readonly maxKeys: number
   readonly seed?: number
   readonly monotonicMs?: () => number
-  /** A call that nobody waits for was refused by Redis as a mistake of ours. */
+  /** Redis refused a call; nobody is told but the log. */
   readonly onFault?: (error: unknown) => void
 }
 
@@ -55,6 +55,13 @@ interface Asked {
   readonly reject: (error: unknown) => void
 }
 
+interface Release {
+  /** Which of this node's claims it frees; 0: none. */
+  readonly call: number
+  /** In Redis time; 0: no doubt. */
+  readonly doubtUntilMs: number
+}
+
 interface Accepted {
   readonly batchIds: string[]
   readonly events: number[]
@@ -69,7 +76,7 @@ class SharedDeduplicator implements RedisDeduplicator {
   /** Claimed in Redis alone, because the memory was full. */
   readonly #beyondMemory = new Set<string>()
   /** Each until when, in Redis time. */
-  readonly #untoldDoubts = new Map<string, number>()
+  readonly #untoldReleases = new Map<string, Release>()
   readonly #untoldKeys: UntoldKeys
   /** Which call may have claimed each key that is in flight here. */
   readonly #claimedBy = new Map<string, number>()
@@ -92,7 +99,7 @@ class SharedDeduplicator implements RedisDeduplicator {
     })
     link.onChange((isUp) => {
       if (!isUp) return
-      this.#tellDoubts()
+      this.#tellReleases()
       this.#untoldKeys.tell().catch(this.#onFault)
     })
   }
@@ -119,7 +126,7 @@ class SharedDeduplicator implements RedisDeduplicator {
   confirm(batchId: string, events: number, nowMs: number): void {
     if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, nowMs)
     this.#claimedBy.delete(batchId)
-    this.#untoldDoubts.delete(batchId)
+    this.#untoldReleases.delete(batchId)
     if (!this.#link.isUp) {
       this.#untoldKeys.keep([batchId], [events], this.#redisNowMs() + WINDOW_MS)
       return
@@ -132,8 +139,9 @@ class SharedDeduplicator implements RedisDeduplicator {
 
   release(batchId: string, inDoubt: boolean, nowMs: number): void {
     const doubtUntilMs = inDoubt ? this.#redisNowMs() + WINDOW_MS : 0
-    if (this.#link.isUp) this.#sendRelease(batchId, this.#claimedBy.get(batchId) ?? 0, doubtUntilMs)
-    else if (inDoubt) this.#keepDoubt(batchId, doubtUntilMs)
+    const call = this.#claimedBy.get(batchId) ?? 0
+    if (this.#link.isUp) this.#sendRelease(batchId, call, doubtUntilMs)
+    else if (inDoubt || call > 0) this.#keepRelease(batchId, { call, doubtUntilMs })
     this.#claimedBy.delete(batchId)
     if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId, inDoubt, nowMs)
   }
@@ -204,7 +212,9 @@ class SharedDeduplicator implements RedisDeduplicator {
       const answers = claimed === 'away' ? null : claimed.answers
       asked.forEach(({ resolve }, at) => resolve(answers === null ? 'away' : answers[at]))
     } catch (error) {
-      for (const { reject } of asked) reject(error)
+      // The queue's own duplicate window decides, as it does without Redis.
+      this.#onFault(error)
+      for (const { resolve } of asked) resolve('away')
     }
   }
 
@@ -231,22 +241,22 @@ class SharedDeduplicator implements RedisDeduplicator {
 
   #sendRelease(batchId: string, call: number, doubtUntilMs: number): void {
     releaseKey(this.#link, this.#nodeId, batchId, { call, doubtUntilMs }).then(
-      (reply) => reply === 'away' && doubtUntilMs > 0 && this.#keepDoubt(batchId, doubtUntilMs),
+      (reply) => reply === 'away' && this.#keepRelease(batchId, { call, doubtUntilMs }),
       this.#onFault,
     )
   }
 
-  #keepDoubt(batchId: string, doubtUntilMs: number): void {
-    this.#untoldDoubts.set(batchId, doubtUntilMs)
-    const [oldest] = this.#untoldDoubts.keys()
-    if (this.#untoldDoubts.size > MAX_UNTOLD_DOUBTS) this.#untoldDoubts.delete(oldest)
+  #keepRelease(batchId: string, release: Release): void {
+    this.#untoldReleases.set(batchId, release)
+    const [oldest] = this.#untoldReleases.keys()
+    if (this.#untoldReleases.size > MAX_UNTOLD_RELEASES) this.#untoldReleases.delete(oldest)
   }
 
-  #tellDoubts(): void {
-    const doubts = [...this.#untoldDoubts]
-    this.#untoldDoubts.clear()
-    // Of no call, since the key may be this node's own again by now.
-    for (const [batchId, untilMs] of doubts) this.#sendRelease(batchId, 0, untilMs)
+  /** Each frees its own claim alone: the key may be this node's again by now, by another call. */
+  #tellReleases(): void {
+    const releases = [...this.#untoldReleases]
+    this.#untoldReleases.clear()
+    for (const [batchId, { call, doubtUntilMs }] of releases) this.#sendRelease(batchId, call, doubtUntilMs)
   }
 
   #redisNowMs(): number {

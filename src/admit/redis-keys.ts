@@ -24,7 +24,14 @@ local node = ARGV[1]
 
 local function readClaim(held)
   local untilMs, doubtUntilMs, holder, call = string.match(held, '^c:(%d+):(%d+):(.*):(%d+)$')
-  return tonumber(untilMs), tonumber(doubtUntilMs), holder, call
+  return tonumber(untilMs) or 0, tonumber(doubtUntilMs) or 0, holder or '', call or '0'
+end
+
+-- What is neither a count nor a claim is nobody's: the key is free.
+local function countOf(held)
+  local count = string.match(held, '^%d%d?%d?$')
+  count = count and tonumber(count)
+  return count and count <= 100 and count
 end
 
 local function writeClaim(key, untilMs, doubtUntilMs, holder, call)
@@ -46,7 +53,7 @@ for at, key in ipairs(KEYS) do
   local held = redis.call('GET', key)
   local answer, doubtUntilMs = ${CLAIMED}, 0
   if held then
-    local events = tonumber(held)
+    local events = countOf(held)
     if events then
       answer = events
     else
@@ -70,14 +77,14 @@ local leftMs = tonumber(ARGV[2]) - nowMs
 if leftMs <= 0 then return end
 for at, key in ipairs(KEYS) do
   local held = redis.call('GET', key)
-  if not (held and tonumber(held)) then redis.call('SET', key, ARGV[at + 2], 'PX', leftMs) end
+  if not (held and countOf(held)) then redis.call('SET', key, ARGV[at + 2], 'PX', leftMs) end
 end
 `)
 
 /** Frees what that very call has claimed: the node may have claimed the key anew. A doubt stays one. */
 const RELEASE = redisScript(`${LIBRARY}
 local held = redis.call('GET', KEYS[1])
-if held and tonumber(held) then return end
+if held and countOf(held) then return end
 local untilMs, doubtUntilMs, holder, call = 0, 0, '', '0'
 if held then untilMs, doubtUntilMs, holder, call = readClaim(held) end
 if holder == node and call == ARGV[2] then untilMs = 0 end

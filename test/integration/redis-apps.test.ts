@@ -383,10 +383,10 @@ describe('a record that cannot be used', () => {
     }
     expect(node.notices).toEqual([
       expect.stringMatching(
-        /^the app record under ak_a in Redis cannot be used: plan: must be one of .*; the last good one stays in force$/,
+        /^the app record under ak_a… in Redis cannot be used: plan: must be one of .*; the last good one stays in force$/,
       ),
-      'the app record under ak_b in Redis cannot be used: not JSON',
-      'the app record under ak_c in Redis cannot be used: app_key: not the key it is stored under',
+      'the app record under ak_b… in Redis cannot be used: not JSON',
+      'the app record under ak_c… in Redis cannot be used: app_key: not the key it is stored under',
     ])
     expect(node.apps.badRecords).toBe(3)
     await direct.hset(RECORDS, 'ak_b', '{')
@@ -395,10 +395,19 @@ describe('a record that cannot be used', () => {
     await expect(readAppRecordsInRedis(node.link)).rejects.toThrow(/under ak_a: plan[^]*under ak_b: not JSON/)
   })
 
+  it('and a version that is no number end nobody', async () => {
+    const node = await aNode()
+    await put(node, record('a'))
+    await direct.set('sluice:{apps}:version', 'abc')
+    expect(await find(node, 'ak_a')).toMatchObject({ appId: 'a' })
+    expect(await find(await aNode(), 'ak_a')).toMatchObject({ appId: 'a' })
+  })
+
   it('and a hash that is none are no answer', async () => {
     const node = await aNode()
     await direct.set(RECORDS, 'text')
-    expect(await find(node, 'ak_a')).toBe('unavailable')
+    for (let times = 0; times < 3; times++) expect(await find(node, 'ak_a')).toBe('unavailable')
+    expect(node.notices).toHaveLength(1)
     expect(node.notices[0]).toMatch(/^Redis refuses to give app records: WRONGTYPE/)
   })
 })

@@ -393,19 +393,44 @@ describe('a memory that is full', () => {
   })
 })
 
+describe('a key that was released while Redis was away', () => {
+  it('is free on other nodes once Redis is back, and not only when its claim runs out', async () => {
+    const [a, b] = [await aNode(), await aNode()]
+    const id = freshId()
+    expect(await a.claim(id)).toEqual(CLAIMED)
+    server.freeze()
+    await eventually('Redis is away', () => !a.link.isUp)
+    a.release(id)
+    server.resume()
+    await eventually('Redis is back', () => a.link.isUp && b.link.isUp)
+    // A claim lasts seven seconds.
+    expect(await soFar(b.claim(id), 4000)).toEqual(CLAIMED)
+  })
+})
+
 describe('a key under which something else is stored', () => {
-  it('is a fault of that request, and of no later one', async () => {
+  it('is claimed here alone, and its like in the same call too: the queue decides', async () => {
+    const a = await aNode()
+    const [id, other] = [freshId(), freshId()]
+    await direct.lpush(keyOf(id), 'x')
+    expect(await Promise.all([a.claim(id), a.claim(other)])).toEqual([CLAIMED, CLAIMED])
+    expect(a.faults).toHaveLength(1)
+    a.confirm(id, 1)
+    await eventually('the fault is known', () => a.faults.length === 2)
+    await direct.del(keyOf(id))
+    const next = freshId()
+    expect(await a.claim(next)).toEqual(CLAIMED)
+    expect(await direct.get(keyOf(next))).toMatch(/^c:/)
+  })
+
+  it.each(['abc', 'c:1:2', 'c:x:y:z:1', '-3', '0x10', '5.5', '101', ''])('is free where it is %j', async (planted) => {
     const a = await aNode()
     const id = freshId()
-    await direct.lpush(keyOf(id), 'x')
-    await expect(a.claim(id)).rejects.toThrow('WRONGTYPE')
-    await expect(a.claim(id)).rejects.toThrow('WRONGTYPE')
-    await direct.del(keyOf(id))
+    await direct.set(keyOf(id), planted)
     expect(await a.claim(id)).toEqual(CLAIMED)
-    await direct.del(keyOf(id))
-    await direct.lpush(keyOf(id), 'x')
-    a.confirm(id, 1)
-    await eventually('the fault is known', () => a.faults.length === 1)
+    a.confirm(id, 7)
+    await eventually('it is accepted', async () => (await direct.get(keyOf(id))) === '7')
+    expect(a.faults).toEqual([])
   })
 })
 

@@ -399,6 +399,8 @@ describe('a key that was released while Redis was away', () => {
     const id = freshId()
     expect(await a.claim(id)).toEqual(CLAIMED)
     server.freeze()
+    // The first call that is not answered tells that Redis is away.
+    void a.claim(freshId())
     await eventually('Redis is away', () => !a.link.isUp)
     a.release(id)
     server.resume()

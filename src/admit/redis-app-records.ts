@@ -1,7 +1,7 @@
 // App records as Redis keeps them, for those who edit them and those who follow the edits: a hash of records, the
 // version of the last edit, and which keys the last edits changed. All of it lies in one hash slot.
 
-import { type AppRecord, readApp, readApps } from './app-record.ts'
+import { type AppRecord, type ReadApp, readApp, readApps } from './app-record.ts'
 import type { RedisLink } from './redis.ts'
 import { redisScript, runScript } from './redis-script.ts'
 
@@ -11,6 +11,7 @@ const KEYS = ['sluice:{apps}:version', 'sluice:{apps}:records', 'sluice:{apps}:c
 const MAX_CHANGES_KEPT = 1000
 /** Edits at the same time make one of them begin again. */
 const MAX_EDIT_ATTEMPTS = 50
+const SHOWN_KEY_CHARACTERS = 6
 
 /** The version of an edit is its time, so that it goes up also where Redis has forgotten earlier ones. */
 const EDIT = redisScript(`
@@ -72,27 +73,84 @@ export async function changesSince(link: RedisLink, seenVersion: number): Promis
   return { version, appKeys: isCut === 1 ? null : appKeys }
 }
 
-/** In the order of their ids. Records that a service would not use throw an Error that names every mistake. */
-export async function readAppRecordsInRedis(link: RedisLink): Promise<AppRecord[] | 'away'> {
-  const read = await readAll(link)
-  return read === 'away' ? 'away' : read.records
+interface Named {
+  readonly appKey: string
+  /** null: not even that can be read. */
+  readonly appId: string | null
+}
+
+/** What is stored under a key and cannot be used. */
+export interface BadRecord extends Named {
+  readonly mistakes: readonly string[]
+}
+
+export interface StoredRecords {
+  /** In the order of their ids. */
+  readonly records: readonly AppRecord[]
+  /** In the order of their keys. */
+  readonly bad: readonly BadRecord[]
+}
+
+/** Records that a service would not use throw an Error that names every mistake. */
+export async function readAppRecordsInRedis(link: RedisLink): Promise<readonly AppRecord[] | 'away'> {
+  const stored = await readStoredRecords(link)
+  if (stored === 'away') return 'away'
+  if (stored.bad.length === 0) return stored.records
+  const mistakes = stored.bad.flatMap((bad) => bad.mistakes.map((mistake) => `${nameOf(bad)}: ${mistake}`))
+  throw new Error(describeMistakes(mistakes))
 }
 
 /**
  * Puts the records that `change` makes of the present ones in their place, in one step. `change` is called again where
- * another edit came between, and what it throws ends the edit. 'away': the edit may have been made or not.
+ * another edit came between, and what it throws ends the edit. Bad records stay as they are. 'away': the edit may have
+ * been made or not.
  */
-export async function editAppRecordsInRedis(
+export function editAppRecordsInRedis(
   link: RedisLink,
   change: (records: readonly AppRecord[]) => readonly AppRecord[],
 ): Promise<'done' | 'away'> {
-  for (let attempt = 0; attempt < MAX_EDIT_ATTEMPTS; attempt++) {
-    const present = await readAll(link)
-    if (present === 'away') return 'away'
-    const wanted = change(present.records)
+  return edit(link, ({ records, bad }) => {
+    const wanted = change(records)
     const checked = readApps({ apps: wanted })
     if (checked.kind === 'mistakes') throw new Error(describeMistakes(checked.mistakes))
-    const changes = changesBetween(present.records, wanted)
+    const presentIds = new Set(records.map((record) => record.app_id))
+    const added = wanted.filter((record) => !presentIds.has(record.app_id))
+    const inTheWay = bad.find(
+      ({ appKey, appId }) =>
+        wanted.some((record) => record.app_key === appKey) || added.some((record) => record.app_id === appId),
+    )
+    if (inTheWay !== undefined) throw new Error(`${describeBad(inTheWay)}; it has to be removed first`)
+    return changesBetween(records, wanted)
+  })
+}
+
+export type RecordChoice = { readonly appId: string } | { readonly appKey: string }
+
+/**
+ * Takes away what is stored under a key, whether it can be used or not; or the record of an app, and where it has none
+ * that can be used, the bad ones that name it. Throws where there is nothing such.
+ */
+export function removeAppRecordsInRedis(link: RedisLink, choice: RecordChoice): Promise<'done' | 'away'> {
+  const isChosen = ({ appKey, appId }: Named): boolean =>
+    'appKey' in choice ? appKey === choice.appKey : appId === choice.appId
+  return edit(link, ({ records, bad }) => {
+    const good = records.map((record): Named => ({ appKey: record.app_key, appId: record.app_id })).filter(isChosen)
+    const appKeys = (good.length > 0 ? good : bad.filter(isChosen)).map(({ appKey }) => appKey)
+    if (appKeys.length === 0) throw new Error(describeNone(choice))
+    return appKeys.flatMap((appKey) => [appKey, ''])
+  })
+}
+
+export function describeNone(choice: RecordChoice): string {
+  return 'appId' in choice ? `there is no app ${choice.appId}` : 'there is no app with this key'
+}
+
+/** `changesOf` gives keys and what to store under each, one after the other. */
+async function edit(link: RedisLink, changesOf: (present: StoredRecords) => string[]): Promise<'done' | 'away'> {
+  for (let attempt = 0; attempt < MAX_EDIT_ATTEMPTS; attempt++) {
+    const present = await readStoredRecords(link)
+    if (present === 'away') return 'away'
+    const changes = changesOf(present)
     if (changes.length === 0) return 'done'
     const version = await runScript(link, EDIT, KEYS, [String(present.version), ...changes])
     if (version === 'away') return 'away'
@@ -114,7 +172,7 @@ function changesBetween(present: readonly AppRecord[], wanted: readonly AppRecor
   return changes
 }
 
-async function readAll(link: RedisLink): Promise<{ version: number; records: AppRecord[] } | 'away'> {
+export async function readStoredRecords(link: RedisLink): Promise<(StoredRecords & { version: number }) | 'away'> {
   const reply = await runScript(link, READ_ALL, KEYS, [])
   if (reply === 'away') return 'away'
   const [version, fields] = reply as [number, string[]]
@@ -123,31 +181,51 @@ async function readAll(link: RedisLink): Promise<{ version: number; records: App
   // A hash has no order, and mistakes are named in the same one each time.
   texts.sort(([one], [other]) => (one < other ? -1 : 1))
   const records: AppRecord[] = []
-  const mistakes: string[] = []
+  const bad: BadRecord[] = []
   for (const [appKey, text] of texts) {
     const read = readRecord(appKey, text)
     if (read.kind === 'app') records.push(read.record)
-    else mistakes.push(...read.mistakes.map((mistake) => `under ${appKey}: ${mistake}`))
+    else bad.push(read.bad)
   }
-  if (mistakes.length > 0) throw new Error(describeMistakes(mistakes))
   records.sort((one, other) => (one.app_id < other.app_id ? -1 : 1))
-  return { version, records }
+  return { version, records, bad }
 }
 
+type ReadRecord = Extract<ReadApp, { kind: 'app' }> | { readonly kind: 'bad'; readonly bad: BadRecord }
+
 /** Reads what is stored under a key. */
-export function readRecord(appKey: string, text: string): ReturnType<typeof readApp> {
+export function readRecord(appKey: string, text: string): ReadRecord {
+  const badFor = (appId: string | null, mistakes: readonly string[]): ReadRecord => ({
+    kind: 'bad',
+    bad: { appKey, appId, mistakes },
+  })
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     // What JSON.parse says would quote the record.
-    return { kind: 'mistakes', mistakes: ['not JSON'] }
+    return badFor(null, ['not JSON'])
   }
   const read = readApp(value, '')
-  if (read.kind === 'app' && read.record.app_key !== appKey) {
-    return { kind: 'mistakes', mistakes: ['app_key: not the key it is stored under'] }
-  }
-  return read
+  if (read.kind === 'mistakes') return badFor(appIdOf(value, read.mistakes), read.mistakes)
+  if (read.record.app_key === appKey) return read
+  return badFor(read.record.app_id, ['app_key: not the key it is stored under'])
+}
+
+/** Where no mistake is found in it. */
+function appIdOf(value: unknown, mistakes: readonly string[]): string | null {
+  const { app_id: appId } = (value ?? {}) as Readonly<Record<string, unknown>>
+  return typeof appId === 'string' && !mistakes.some((mistake) => mistake.startsWith('app_id:')) ? appId : null
+}
+
+/** For the log too: says which record it is, and no key. */
+export function describeBad(bad: BadRecord): string {
+  return `the app record ${nameOf(bad)} in Redis cannot be used: ${bad.mistakes.join('; ')}`
+}
+
+/** Of a key so much as to find it by, and too little to send events with. */
+function nameOf({ appId, appKey }: BadRecord): string {
+  return appId === null ? `under ${appKey.slice(0, SHOWN_KEY_CHARACTERS)}…` : `of ${appId}`
 }
 
 function describeMistakes(mistakes: readonly string[]): string {

@@ -2,10 +2,10 @@
 // at once where an edit has changed them. A record that is known stays in force for as long as Redis is away.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { errorMessage } from '../lib/errors.ts'
 import type { App, AppLookup, AppStore } from './app.ts'
 import type { RedisLink } from './redis.ts'
-import { changesSince, lookUpRecords, readRecord } from './redis-app-records.ts'
+import { type BadRecord, changesSince, describeBad, lookUpRecords, readRecord } from './redis-app-records.ts'
+import { refusalReason } from './redis-fault.ts'
 
 /** A record is asked for anew in the background from here on, and waited for once it is older than the other. */
 const RECORD_MS = { refreshed: 20_000, used: 30_000 } as const
@@ -73,8 +73,8 @@ class CachedApps implements RedisApps {
   #seenVersion: number | null = null
   #highestVersion = 0
   #isLost = false
-  /** Told once, until records are given again. */
-  #lastRefusal: string | null = null
+  /** Why Redis refused the last call of each kind. Told once, until one succeeds. */
+  readonly #refusals = new Map<'look up' | 'poll', string>()
   #badRecords = 0
   #pollTimer: NodeJS.Timeout
   #isStopped = false
@@ -147,7 +147,8 @@ class CachedApps implements RedisApps {
 
   async #askFor(batch: readonly (readonly [string, readonly Waiter[]])[]): Promise<void> {
     const appKeys = batch.map(([appKey]) => appKey)
-    const found = await lookUpRecords(this.#link, appKeys).catch((error: unknown) => this.#refused(error))
+    const found = await lookUpRecords(this.#link, appKeys).catch((error: unknown) => this.#refused('look up', error))
+    if (found !== 'away') this.#refusals.delete('look up')
     let apps = 0
     batch.forEach(([appKey, waiters], at) => {
       const lookup = found === 'away' ? 'unavailable' : this.#take(appKey, found.texts[at], found.version)
@@ -167,11 +168,10 @@ class CachedApps implements RedisApps {
   #take(appKey: string, text: string | null, version: number): AppLookup {
     const nowMs = this.#monotonicMs()
     this.#seenVersion ??= version
-    this.#lastRefusal = null
     this.#noteVersion(version)
     if (text === null) return this.#takeAbsent(appKey, nowMs)
     const read = readRecord(appKey, text)
-    if (read.kind === 'mistakes') return this.#takeBad(appKey, text, read.mistakes, nowMs)
+    if (read.kind === 'bad') return this.#takeBad(read.bad, text, nowMs)
     this.#bad.delete(appKey)
     this.#unknown.delete(appKey)
     // What was read before a change that has been heard of since may be what the change replaced.
@@ -199,14 +199,15 @@ class CachedApps implements RedisApps {
     return 'unknown'
   }
 
-  #takeBad(appKey: string, text: string, mistakes: readonly string[], nowMs: number): AppLookup {
+  #takeBad(bad: BadRecord, text: string, nowMs: number): AppLookup {
+    const { appKey } = bad
     this.#keep(appKey, nowMs, RECORD_MS.used)
     if (this.#bad.get(appKey) === text) return 'unavailable'
     this.#bad.set(appKey, text)
     dropOldest(this.#bad, MAX_BAD_RECORDS)
     this.#badRecords++
     const inForce = this.#known.has(appKey) ? '; the last good one stays in force' : ''
-    this.#onNotice(`the app record under ${masked(appKey)} in Redis cannot be used: ${mistakes.join('; ')}${inForce}`)
+    this.#onNotice(`${describeBad(bad)}${inForce}`)
     return 'unavailable'
   }
 
@@ -218,10 +219,10 @@ class CachedApps implements RedisApps {
     known.staleAtMs = nowMs + forMs
   }
 
-  #refused(error: unknown): 'away' {
-    const refusal = errorMessage(error)
-    if (refusal !== this.#lastRefusal) this.#onNotice(`Redis refuses to give app records: ${refusal}`)
-    this.#lastRefusal = refusal
+  #refused(kind: 'look up' | 'poll', error: unknown): 'away' {
+    const refusal = refusalReason(error)
+    if (refusal !== this.#refusals.get(kind)) this.#onNotice(`Redis refuses to give app records: ${refusal}`)
+    this.#refusals.set(kind, refusal)
     return 'away'
   }
 
@@ -248,9 +249,10 @@ class CachedApps implements RedisApps {
 
   async #poll(): Promise<void> {
     const changes = await changesSince(this.#link, this.#seenVersion ?? 0).catch((error: unknown) =>
-      this.#refused(error),
+      this.#refused('poll', error),
     )
     if (changes === 'away') return
+    this.#refusals.delete('poll')
     this.#seenVersion = changes.version
     this.#noteVersion(changes.version)
     if (changes.appKeys === null) {
@@ -275,9 +277,4 @@ function dropOldest(map: Map<string, unknown>, most: number): void {
   if (map.size <= most) return
   const [oldest] = map.keys()
   map.delete(oldest)
-}
-
-/** Enough to find it by, and too little to send events with. */
-function masked(appKey: string): string {
-  return `${appKey.slice(0, 6)}…`
 }

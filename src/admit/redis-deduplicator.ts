@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Claim, Deduplicator } from './deduplicator.ts'
 import { createMemoryDeduplicator, type MemoryDeduplicator } from './memory-deduplicator.ts'
 import type { RedisLink } from './redis.ts'
+import { refusalReason } from './redis-fault.ts'
 import { type ClaimAnswers, claimKeys, confirmKeys, type KeyAnswer, releaseKey, WINDOW_MS } from './redis-keys.ts'
 import { RedisTime } from './redis-time.ts'
 import { UntoldKeys } from './untold-keys.ts'
@@ -32,8 +33,8 @@ export interface RedisDeduplicatorOptions {
   readonly maxKeys: number
   readonly seed?: number
   readonly monotonicMs?: () => number
-  /** Redis refused a call; nobody is told but the log. */
-  readonly onFault?: (error: unknown) => void
+  /** Why Redis refused a call; nobody is told but the log. */
+  readonly onFault?: (reason: string) => void
 }
 
 export interface RedisDeduplicator extends Deduplicator {
@@ -91,7 +92,7 @@ class SharedDeduplicator implements RedisDeduplicator {
     this.#nodeId = nodeId
     this.#memory = createMemoryDeduplicator({ maxKeys, seed })
     this.#monotonicMs = monotonicMs ?? (() => performance.now())
-    this.#onFault = onFault ?? (() => {})
+    this.#onFault = (error) => onFault?.(refusalReason(error))
     this.#untoldKeys = new UntoldKeys({
       maxKeysPerCall: MAX_KEYS_PER_CALL,
       isUp: () => link.isUp,

@@ -41,6 +41,9 @@ const CONNECTION_CODES: Readonly<Record<string, string>> = {
 
 const MAX_REASON_CHARACTERS = 120
 
+/** What follows the reason in an error reply: what was sent, keys of apps among it, and where a script stood. */
+const REPLY_DETAILS = /,? (?:with args beginning with|script): [^]*$/
+
 /** Whether a call that failed so found Redis away; null: no, it is a mistake of ours. */
 export function awayFault(error: unknown): RedisFault | null {
   if (isReply(error)) return awayReply(error)
@@ -60,6 +63,11 @@ function awayReply(error: unknown): RedisFault | null {
 
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
+}
+
+/** Why Redis refused a call, without what was sent. */
+export function refusalReason(error: unknown): string {
+  return errorMessage(error).replace(REPLY_DETAILS, '').slice(0, MAX_REASON_CHARACTERS)
 }
 
 /** What stood in the way of a connection. */

@@ -5,6 +5,7 @@ import { Cluster, Redis, type ClusterNode, type RedisOptions } from 'ioredis'
 import type { RedisClient } from './redis.ts'
 import type { RedisAddress } from './redis-address.ts'
 import { isReply } from './redis-fault.ts'
+import { loadScripts } from './redis-script.ts'
 
 /** From the first packet until the first answer. */
 const OPEN_TIMEOUT_MS = 3000
@@ -56,6 +57,7 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
       drop()
       return await openCluster(options)
     }
+    await within(loadScripts(client), OPEN_TIMEOUT_MS, signal)
   } catch (error) {
     drop()
     throw failure ?? error
@@ -93,6 +95,7 @@ async function openCluster({ address, knownNodes, onEnd, signal }: SessionOption
     await within(cluster.connect(), OPEN_TIMEOUT_MS, signal)
     // The client connects to a node when it is first asked, and fails what is asked until it is connected.
     await within(pingMasters(cluster), OPEN_TIMEOUT_MS, signal)
+    await within(Promise.all(cluster.nodes('master').map(loadScripts)), OPEN_TIMEOUT_MS, signal)
   } catch (error) {
     drop()
     throw failure ?? error

@@ -5,7 +5,17 @@ import { dirname } from 'node:path'
 import type { App } from '../admit/app.ts'
 import { type AppRecord, readApp } from '../admit/app-record.ts'
 import { readAppRecords, writeAppRecords } from '../admit/apps-file.ts'
-import { editAppRecordsInRedis, lookUpRecords, readAppRecordsInRedis, readRecord } from '../admit/redis-app-records.ts'
+import {
+  describeBad,
+  describeNone,
+  editAppRecordsInRedis,
+  lookUpRecords,
+  readAppRecordsInRedis,
+  readRecord,
+  readStoredRecords,
+  type RecordChoice,
+  removeAppRecordsInRedis,
+} from '../admit/redis-app-records.ts'
 import type { Config } from '../config.ts'
 import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/folder.ts'
@@ -17,10 +27,15 @@ export type Change = (records: readonly AppRecord[]) => readonly AppRecord[]
 
 /** What cannot be read or written throws a StartError. */
 export interface AppRecords {
+  /** Only where every one can be used. */
   all(): Promise<readonly AppRecord[]>
+  /** Those that can be used, and what is to be said of each other one. */
+  list(): Promise<{ readonly records: readonly AppRecord[]; readonly complaints: readonly string[] }>
   find(appKey: string): Promise<App | null>
   /** While no other edit comes between: `change` is called again where one did. */
   edit(change: Change): Promise<void>
+  /** Takes away one that cannot be used as well. */
+  remove(choice: RecordChoice): Promise<void>
 }
 
 /** What is said of an edit that Redis did not answer. */
@@ -38,38 +53,56 @@ export function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'app
   const all = (): AppRecord[] => readRecordsFile(path, appsFileNamed)
   return {
     all: async () => all(),
+    list: async () => ({ records: all(), complaints: [] }),
     find: async (appKey) => appsOf(all()).find((app) => app.appKey === appKey) ?? null,
-    edit: async (change) => {
-      try {
-        makeFolder(dirname(path))
-      } catch (error) {
-        throw new StartError(`cannot make the folder of ${path}: ${errorMessage(error)}`)
-      }
-      await withEditLock(path, async () => {
-        const changed = change(isMissing(path) ? [] : load(path))
-        try {
-          writeAppRecords(path, changed)
-        } catch (error) {
-          throw new StartError(`cannot write ${path}: ${errorMessage(error)}`)
-        }
-      })
-    },
+    edit: (change) => editFile(path, change),
+    remove: (choice) =>
+      editFile(path, (records) => {
+        const kept = records.filter((record) =>
+          'appId' in choice ? record.app_id !== choice.appId : record.app_key !== choice.appKey,
+        )
+        if (kept.length === records.length) throw new StartError(describeNone(choice))
+        return kept
+      }),
   }
+}
+
+async function editFile(path: string, change: Change): Promise<void> {
+  try {
+    makeFolder(dirname(path))
+  } catch (error) {
+    throw new StartError(`cannot make the folder of ${path}: ${errorMessage(error)}`)
+  }
+  await withEditLock(path, async () => {
+    const changed = change(isMissing(path) ? [] : load(path))
+    try {
+      writeAppRecords(path, changed)
+    } catch (error) {
+      throw new StartError(`cannot write ${path}: ${errorMessage(error)}`)
+    }
+  })
 }
 
 export function recordsInRedis(redis: CommandRedis): AppRecords {
   return {
     all: () => redis.ask((link) => usable(readAppRecordsInRedis(link))),
+    list: async () => {
+      const { records, bad } = await redis.ask((link) => usable(readStoredRecords(link)))
+      return { records, complaints: bad.map(describeBad) }
+    },
     find: async (appKey) => {
       const { texts } = await redis.ask((link) => lookUpRecords(link, [appKey]))
       const [text] = texts
       if (text === null) return null
       const read = readRecord(appKey, text)
       if (read.kind === 'app') return read.app
-      throw new StartError(`the app record under ${appKey} in Redis cannot be used: ${read.mistakes.join('; ')}`)
+      throw new StartError(describeBad(read.bad))
     },
     edit: async (change) => {
       await redis.ask((link) => usable(editAppRecordsInRedis(link, change)), UNSURE)
+    },
+    remove: async (choice) => {
+      await redis.ask((link) => usable(removeAppRecordsInRedis(link, choice)), UNSURE)
     },
   }
 }

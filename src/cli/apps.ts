@@ -14,6 +14,7 @@ export const help = `Usage: sluice apps list [--json]
        sluice apps add --app-id ID --plan PLAN [MEMBERS]   prints the new app's key
        sluice apps set APP_ID MEMBERS                      an empty value removes a member
        sluice apps remove APP_ID
+       sluice apps remove --app-key KEY                    what is stored under that key, a bad record too
        sluice apps rotate APP_ID                           a new key, printed; the old one stops at once
 
 Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL set and
@@ -24,7 +25,7 @@ Members:
   --plan PLAN                  ${Object.keys(PLANS).join(', ')}
   --subscription STATE         trialing, active (what add takes if none is given), past_due, canceled, unpaid, paused
   --name NAME
-  --app-key KEY                add only; if none is given, one is made up
+  --app-key KEY                with add; if none is given, one is made up
   --trial-ends-at TIME         such as 2026-12-31T00:00:00Z
   --billing-cycle-anchor TIME  the billing cycle begins then and every month after
   --events-per-minute N        in place of the plan's figure
@@ -71,7 +72,8 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 
 async function list(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
-  const records = await withAppRecords(readConfig(shell.env), (stored) => stored.all())
+  const { records, complaints } = await withAppRecords(readConfig(shell.env), (stored) => stored.list())
+  for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
   await print(shell.stdout, flags.json ? `${JSON.stringify({ apps: records }, null, 2)}\n` : formatApps(records))
   return EXIT.ok
 }
@@ -100,8 +102,11 @@ async function set(args: readonly string[], shell: Shell): Promise<number> {
 }
 
 async function remove(args: readonly string[], shell: Shell): Promise<number> {
-  const { positionals } = readFlags(args, {}, ['APP_ID'])
-  await edit(shell, (records) => changeOne(records, positionals[0], () => null))
+  const isByKey = args.some((arg) => arg.startsWith('--app-key'))
+  const { values: flags, positionals } = readFlags(args, { 'app-key': { type: 'string' } }, isByKey ? [] : ['APP_ID'])
+  const appKey = flags['app-key']
+  const choice = appKey === undefined ? { appId: positionals[0] } : { appKey }
+  await withAppRecords(readConfig(shell.env), (stored) => stored.remove(choice))
   return EXIT.ok
 }
 
@@ -118,16 +123,14 @@ async function edit(shell: Shell, change: (records: readonly Draft[]) => readonl
   await withAppRecords(readConfig(shell.env), (stored) => stored.edit((records) => checked(change(records))))
 }
 
-/** Replaces one record, or drops it where `change` gives null. */
+/** Replaces one record. */
 export function changeOne(
   records: readonly Draft[],
   appId: string,
-  change: (record: Draft) => Draft | null,
+  change: (record: Draft) => Draft,
 ): readonly Draft[] {
   if (!records.some((record) => record.app_id === appId)) throw new StartError(`there is no app ${appId}`)
-  return records
-    .map((record) => (record.app_id === appId ? change(record) : record))
-    .filter((record) => record !== null)
+  return records.map((record) => (record.app_id === appId ? change(record) : record))
 }
 
 /** Flags onto a record: an empty one removes its member, and figures become numbers where they are ones. */

@@ -74,6 +74,9 @@ describe('apps in Redis', () => {
       ['list', '--json'],
       ['rotate', 'nobody'],
       ['remove', 'two'],
+      ['remove', 'two'],
+      ['remove', '--app-key', 'ak_none'],
+      ['remove', '--app-key', 'ak_shop', 'shop'],
       ['list'],
     ]
     for (const step of steps) {
@@ -103,14 +106,18 @@ describe('apps in Redis', () => {
     expect(apps.map((app) => app.app_id)).toEqual(ids)
   })
 
-  test('that cannot be used are named, and no edit goes over them', async () => {
-    await client.hset(RECORDS_KEY, 'ak_bad', '{"app_key":')
-    for (const args of [['list'], ['add', '--app-id', 'new', '--plan', '1m']]) {
-      const { code, output } = await sluice(['apps', ...args])
-      expect(code).toBe(1)
-      expect(output).toBe('sluice apps: the app records in Redis cannot be used:\n  under ak_bad: not JSON\n')
-    }
-    expect(await client.hkeys(RECORDS_KEY)).toEqual(['ak_bad'])
+  test('that cannot be used are named beside the others, and removed by their key', async () => {
+    await sluice(['apps', 'add', '--app-id', 'shop', '--plan', '1m', '--app-key', 'ak_shop'])
+    await client.hset(RECORDS_KEY, 'ak_bad_secret', '{"app_key":')
+    const { code, stdout, output } = await sluice(['apps', 'list'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^shop +1m/m)
+    expect(output).toContain('sluice apps: the app record under ak_bad… in Redis cannot be used: not JSON\n')
+    expect(output).not.toContain('secret')
+    expect((await sluice(['apps', 'set', 'shop', '--plan', '5m'])).code).toBe(0)
+    expect((await client.hkeys(RECORDS_KEY)).toSorted()).toEqual(['ak_bad_secret', 'ak_shop'])
+    expect((await sluice(['apps', 'remove', '--app-key', 'ak_bad_secret'])).code).toBe(0)
+    expect(await client.hkeys(RECORDS_KEY)).toEqual(['ak_shop'])
   })
 
   test('are left alone where an app file is named', async () => {
@@ -267,9 +274,7 @@ describe('explain', () => {
     writeFileSync(join(folder, 'body.json'), batch('ak_bad'))
     const { code, output } = await sluice(['explain', 'body.json'])
     expect(code).toBe(1)
-    expect(output).toMatch(
-      /^sluice explain: the app record under ak_bad in Redis cannot be used: plan: must be [^\n]+\n$/,
-    )
+    expect(output).toMatch(/^sluice explain: the app record of bad in Redis cannot be used: plan: must be [^\n]+\n$/)
   })
 })
 
@@ -329,7 +334,7 @@ describe('check', () => {
     expect((await check()).stdout).toMatch(/^ok +apps +1 in Redis$/m)
     await client.hset(RECORDS_KEY, 'ak_bad', '{}')
     const { code, stdout } = await check()
-    expect(stdout).toMatch(/^FAIL +apps +the app records in Redis cannot be used:\n +under ak_bad: /m)
+    expect(stdout).toMatch(/^FAIL +apps +the app records in Redis cannot be used:\n +under ak_bad…: /m)
     expect(stdout).toMatch(/^ok +redis /m)
     expect(code).toBe(1)
   })

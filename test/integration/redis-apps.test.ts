@@ -4,7 +4,11 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AppRecord } from '../../src/admit/app-record.ts'
 import type { AppLookup } from '../../src/admit/app.ts'
-import { editAppRecordsInRedis, readAppRecordsInRedis } from '../../src/admit/redis-app-records.ts'
+import {
+  editAppRecordsInRedis,
+  readAppRecordsInRedis,
+  removeAppRecordsInRedis,
+} from '../../src/admit/redis-app-records.ts'
 import { openRedisApps, type RedisApps } from '../../src/admit/redis-apps.ts'
 import type { RedisConnection } from '../../src/admit/redis-connection.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -383,16 +387,16 @@ describe('a record that cannot be used', () => {
     }
     expect(node.notices).toEqual([
       expect.stringMatching(
-        /^the app record under ak_a… in Redis cannot be used: plan: must be one of .*; the last good one stays in force$/,
+        /^the app record of a in Redis cannot be used: plan: must be one of .*; the last good one stays in force$/,
       ),
       'the app record under ak_b… in Redis cannot be used: not JSON',
-      'the app record under ak_c… in Redis cannot be used: app_key: not the key it is stored under',
+      'the app record of a in Redis cannot be used: app_key: not the key it is stored under',
     ])
     expect(node.apps.badRecords).toBe(3)
     await direct.hset(RECORDS, 'ak_b', '{')
     await find(node, 'ak_b')
     expect(node.apps.badRecords).toBe(4)
-    await expect(readAppRecordsInRedis(node.link)).rejects.toThrow(/under ak_a: plan[^]*under ak_b: not JSON/)
+    await expect(readAppRecordsInRedis(node.link)).rejects.toThrow(/of a: plan[^]*under ak_b…: not JSON/)
   })
 
   it('and a version that is no number end nobody', async () => {
@@ -409,6 +413,76 @@ describe('a record that cannot be used', () => {
     for (let times = 0; times < 3; times++) expect(await find(node, 'ak_a')).toBe('unavailable')
     expect(node.notices).toHaveLength(1)
     expect(node.notices[0]).toMatch(/^Redis refuses to give app records: WRONGTYPE/)
+  })
+
+  it('and changes that are none are told once, though records are given', async () => {
+    const node = await aNode()
+    await put(node, record('a'))
+    await find(node, 'ak_a')
+    await direct.set('sluice:{apps}:changes', 'text')
+    await direct.incr('sluice:{apps}:version')
+    await eventually('it is told', () => node.notices.length > 0)
+    for (let times = 0; times < 5; times++) {
+      expect(await find(node, `ak_x${times}`)).toBe('unknown')
+      await sleep(400)
+    }
+    expect(node.notices).toEqual([expect.stringMatching(/^Redis refuses to give app records: WRONGTYPE/)])
+  })
+})
+
+describe('a Redis that does not know the command', () => {
+  it('is told of once a kind of call, and no notice holds the key that was asked for', async () => {
+    const limited = await startRedis(['--rename-command', 'EVALSHA', ''])
+    toStop.push(() => limited.stop())
+    const node = await aNode(limited.url)
+    for (let times = 0; times < 5; times++) expect(await find(node, `ak_secret${times}`)).toBe('unavailable')
+    await sleep(1000)
+    const told = "Redis refuses to give app records: ERR unknown command 'evalsha'"
+    // One for those asked for, one for the look for changes.
+    expect(node.notices).toEqual([told, told])
+  })
+})
+
+describe('beside records that cannot be used', () => {
+  const good = record('good')
+  const planted = {
+    ak_cut: '{"app_key":',
+    ak_plan: JSON.stringify(record('plan', { plan: 'x' as never })),
+    ak_copy: JSON.stringify(good),
+  }
+  let node: Node
+
+  beforeEach(async () => {
+    node = await aNode()
+    await put(node, good)
+    await direct.hset(RECORDS, planted)
+  })
+
+  it('edits are made, and leave them as they are', async () => {
+    await put(node, record('good', { plan: '1m' }), record('new'))
+    await remove(node, 'new')
+    expect(await direct.hgetall(RECORDS)).toEqual({
+      ...planted,
+      ak_good: JSON.stringify(record('good', { plan: '1m' })),
+    })
+  })
+
+  it('none is added with the key of one or the id of one', async () => {
+    await expect(put(node, record('new', { app_key: 'ak_cut' }))).rejects.toThrow('under ak_cut… in Redis cannot be')
+    await expect(put(node, record('plan', { app_key: 'ak_new' }))).rejects.toThrow('it has to be removed first')
+    expect(await direct.hgetall(RECORDS)).toEqual({ ...planted, ak_good: JSON.stringify(good) })
+  })
+
+  it('one is removed by its key or its id, and an id that can be used never means the bad one', async () => {
+    expect(await removeAppRecordsInRedis(node.link, { appKey: 'ak_cut' })).toBe('done')
+    expect(await removeAppRecordsInRedis(node.link, { appId: 'plan' })).toBe('done')
+    expect((await direct.hkeys(RECORDS)).toSorted()).toEqual(['ak_copy', 'ak_good'])
+    expect(await removeAppRecordsInRedis(node.link, { appId: 'good' })).toBe('done')
+    expect(await direct.hkeys(RECORDS)).toEqual(['ak_copy'])
+    expect(await removeAppRecordsInRedis(node.link, { appId: 'good' })).toBe('done')
+    expect(await direct.hkeys(RECORDS)).toEqual([])
+    await expect(removeAppRecordsInRedis(node.link, { appId: 'good' })).rejects.toThrow('there is no app good')
+    await expect(removeAppRecordsInRedis(node.link, { appKey: 'ak_cut' })).rejects.toThrow('no app with this key')
   })
 })
 

@@ -5,11 +5,15 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Claim } from '../../src/admit/deduplicator.ts'
 import type { RedisConnection } from '../../src/admit/redis-connection.ts'
+import { openRedisLimiter } from '../../src/admit/redis-limiter.ts'
+import type { RedisLink } from '../../src/admit/redis.ts'
 import { createRedisDeduplicator, type RedisDeduplicator } from '../../src/admit/redis-deduplicator.ts'
 import { batchIdOf } from '../../src/lib/ids.ts'
+import { startProxy } from '../support/proxy.ts'
 import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
 import { commandCalls, connectedLink } from '../support/redis-nodes.ts'
 import { eventually, sleep } from '../support/service.ts'
+import { anApp } from '../unit/admit/apps.ts'
 
 const CLAIMED: Claim = { kind: 'claimed', inDoubt: false }
 const CLAIMED_IN_DOUBT: Claim = { kind: 'claimed', inDoubt: true }
@@ -447,5 +451,85 @@ describe('on a Redis Cluster', () => {
     for (const id of ids.slice(0, 50)) a.confirm(id, 7)
     for (const id of ids.slice(50)) a.release(id, true)
     expect(await Promise.all(twins)).toEqual([...times(50, replayOf(7)), ...times(50, CLAIMED_IN_DOUBT)])
+  })
+})
+
+/** Calls of the link's own are left out. */
+function counted(link: RedisLink): RedisLink & { calls: number } {
+  return {
+    calls: 0,
+    get isUp() {
+      return link.isUp
+    },
+    call(command) {
+      this.calls++
+      return link.call(command)
+    },
+    onChange: (listener) => link.onChange(listener),
+    stop: () => link.stop(),
+  }
+}
+
+describe('what a keyed request waits for', () => {
+  it.each([8, 16])('is two calls at most, where Redis is %i ms away', async (delayMs) => {
+    const proxy = await startProxy(server.port)
+    toStop.push(() => proxy.stop())
+    const connection = await connectedLink(`redis://127.0.0.1:${proxy.port}`)
+    toStop.push(() => connection.stop())
+    proxy.delay(delayMs)
+    const link = counted(connection)
+    const keys = createRedisDeduplicator({ link, nodeId: 'node', maxKeys: 1000 })
+    const limiter = openRedisLimiter({
+      link,
+      nodeId: 'node',
+      clock: Date.now,
+      monotonicMs: () => performance.now(),
+      ledger: null,
+      leaseRequests: { granted: 0, refused: 0, failed: 0 },
+      onNotice: () => {},
+      isManual: true,
+    })
+    const app = anApp({ eventsPerMinute: 5000, eventsPerMonth: 100_000 })
+    expect(await limiter.take(app, 1, Date.now())).toBeTypeOf('number')
+    for (let request = 0; request < 5; request++) {
+      link.calls = 0
+      expect(await keys.claim(freshId(), Date.now())).toEqual(CLAIMED)
+      expect(await limiter.take(app, 100, Date.now())).toBeTypeOf('number')
+      expect(link.calls).toBeGreaterThan(0)
+      expect(link.calls).toBeLessThanOrEqual(2)
+    }
+    await limiter.stop()
+  })
+
+  it('is no text of a script: a server knows them from the start of a session, also after it was emptied', async () => {
+    const a = await aNode()
+    expect(await a.claim(freshId())).toEqual(CLAIMED)
+    expect(await commandCalls(direct)).toMatchObject({ evalsha: 1 })
+    expect(await commandCalls(direct)).not.toHaveProperty('eval')
+    await server.restart({ empty: true })
+    await eventually('Redis is away and back', () => a.link.isUp)
+    expect(await a.claim(freshId())).toEqual(CLAIMED)
+    expect(await commandCalls(direct)).not.toHaveProperty('eval')
+  })
+
+  it('is no text of a script on any node of a cluster', async () => {
+    const cluster = await startRedisCluster()
+    toStop.push(() => cluster.stop())
+    const a = await aNode({ url: cluster.url })
+    for (let key = 0; key < 30; key++) expect(await a.claim(freshId())).toEqual(CLAIMED)
+    for (const { url } of cluster.nodes) {
+      const client = new Redis(url)
+      toStop.push(() => client.disconnect())
+      const calls = await commandCalls(client)
+      expect(calls).toHaveProperty('evalsha')
+      expect(calls).not.toHaveProperty('eval')
+    }
+  })
+
+  it('is the text where a server has forgotten its scripts', async () => {
+    const a = await aNode()
+    await direct.script('FLUSH')
+    expect(await a.claim(freshId())).toEqual(CLAIMED)
+    expect(await commandCalls(direct)).toMatchObject({ eval: 1 })
   })
 })

@@ -1,6 +1,6 @@
 import { ReplyError } from 'ioredis'
 import { describe, expect, it } from 'vitest'
-import { awayFault, connectionFault } from '../../../src/admit/redis-fault.ts'
+import { awayFault, connectionFault, refusalReason } from '../../../src/admit/redis-fault.ts'
 
 const reply = (message: string): Error => new (ReplyError as new (message: string) => Error)(message)
 
@@ -44,5 +44,18 @@ describe('an error of Redis', () => {
     expect(connectionFault(Object.assign(new Error('x'), { code: 'EPIPE' })).reason).toBe('EPIPE')
     expect(awayFault(new Error('Connection is closed.'))?.reason).toBe('connection lost')
     expect(connectionFault(new Error('x'.repeat(500))).reason).toHaveLength(120)
+  })
+})
+
+describe('why a call was refused', () => {
+  it.each([
+    [
+      "ERR unknown command 'evalsha', with args beginning with: 'abc' '1' 'ak_secret' ",
+      "ERR unknown command 'evalsha'",
+    ],
+    ['WRONGTYPE Operation against a key script: c00cc6, on @user_script:1.', 'WRONGTYPE Operation against a key'],
+    ['ERR upstream failure', 'ERR upstream failure'],
+  ])('%s', (message, reason) => {
+    expect(refusalReason(reply(message))).toBe(reason)
   })
 })

@@ -9,7 +9,7 @@ export default defineConfig({
         test: {
           name: 'service',
           globalSetup: './test/support/prerequisites.ts',
-          include: ['test/contract/**/*.test.ts', 'test/integration/**/*.test.ts'],
+          include: ['contract', 'integration', 'deploy', 'load'].map((folder) => `test/${folder}/**/*.test.ts`),
           testTimeout: 120_000,
           hookTimeout: 60_000,
           maxWorkers: 2,

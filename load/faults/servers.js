@@ -1,5 +1,5 @@
 // @ts-check
-// Redis, NATS and the nodes of a soak. Each keeps its port and its folder when it is killed and started again.
+// Redis, NATS and the nodes of a run of faults. Each keeps its port and its folder when it is killed and started again.
 
 import { appendFileSync, mkdirSync } from 'node:fs'
 import { cp, symlink } from 'node:fs/promises'

@@ -1,5 +1,5 @@
 // @ts-check
-// `npm run soak`: nodes of the built service over real Redis and NATS, a steady load with retries, and a fault every
+// `npm run faults`: nodes of the built service over real Redis and NATS, a steady load with retries, and a fault every
 // few seconds. In the end every 202 is in the stream exactly once, every limit held, every counter is right.
 
 import { existsSync } from 'node:fs'
@@ -20,7 +20,7 @@ import { Connections } from './send.js'
 import { judge } from './judge.js'
 import { startWatch, untilReady } from './watch.js'
 
-const HELP = `Usage: npm run soak -- [OPTIONS]
+const HELP = `Usage: npm run faults -- [OPTIONS]
 
   --minutes N          how long faults are made (10); the checks take a minute or two more
   --nodes N            nodes of the service (2)
@@ -64,7 +64,7 @@ function readOptions(values) {
 }
 
 /** @param {ReturnType<typeof readOptions>} options @param {string} folder @returns {Promise<boolean>} whether all is well */
-async function soak(options, folder) {
+async function runFaults(options, folder) {
   const violations = new Violations()
   /** @type {import('./servers.js').LogLine[]} */
   const logLines = []
@@ -165,7 +165,7 @@ async function main() {
   if (!existsSync(fileURLToPath(new URL('../../dist/main.js', import.meta.url)))) {
     throw new Error('the service is not built: npm run build')
   }
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-soak-'))
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-faults-'))
   // A signal ends every process at once; whatever the run still waits for is left.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
     process.on(signal, () => void end(folder, options.keep).finally(() => process.exit(130)))
@@ -173,7 +173,7 @@ async function main() {
   console.log(`seed ${options.seed}, folder ${folder}`)
   let isWell = false
   try {
-    isWell = await soak(options, folder)
+    isWell = await runFaults(options, folder)
   } finally {
     await end(folder, options.keep)
   }
@@ -190,7 +190,7 @@ async function end(folder, isKept) {
 main()
   .catch((/** @type {unknown} */ error) => {
     process.exitCode = 1
-    console.error(`soak: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    console.error(`faults: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
   })
   // Where something failed, the load and the watch still go on; what was printed goes out first.
   .finally(() => process.stdout.write('', () => process.exit()))

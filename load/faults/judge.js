@@ -1,5 +1,5 @@
 // @ts-check
-// The end of a soak: reads the stream, the counters and the logs, and holds them against what was sent.
+// The end of a run of faults: reads the stream, the counters and the logs, and holds them against what was sent.
 
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

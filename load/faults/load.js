@@ -23,11 +23,11 @@ const LONGEST_REPLAY_PAUSE_MS = 60_000
 /** Of the batches refused by a limit, those whose client waits for the window rather than dropping them. */
 const OBEDIENT_SHARE = 0.15
 
-/** @typedef {{ appId: string, appKey: string, share: number, keyed: boolean }} SoakApp */
+/** @typedef {{ appId: string, appKey: string, share: number, keyed: boolean }} LoadedApp */
 /** @typedef {{ bytes: Buffer, events: number, eventsText: string }} Body */
 /**
  * @typedef {object} Batch
- * @property {SoakApp} app
+ * @property {LoadedApp} app
  * @property {string | null} key
  * @property {Body} body
  * @property {number} startedAtMs
@@ -65,7 +65,7 @@ export class Load {
   #known = new Set()
 
   /**
-   * @param {{ apps: SoakApp[], targets: readonly Target[], perSecond: number, seed: number,
+   * @param {{ apps: LoadedApp[], targets: readonly Target[], perSecond: number, seed: number,
    *   connections: import('./send.js').Connections }} options
    */
   constructor({ apps, targets, perSecond, seed, connections }) {
@@ -238,7 +238,7 @@ export class Load {
     return Math.floor(this.rng() * count)
   }
 
-  /** Made ahead, so that the load costs the machine little. @param {SoakApp} app @returns {Body[]} */
+  /** Made ahead, so that the load costs the machine little. @param {LoadedApp} app @returns {Body[]} */
   #makeBodies({ appKey }) {
     return Array.from({ length: MAX_EVENTS * BODIES_PER_COUNT }, (_, index) => {
       const events = 1 + (index % MAX_EVENTS)

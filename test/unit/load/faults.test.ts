@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from 'vitest'
 import { createRng } from '../../../load/payloads.js'
-import { checkWindows, counterFault, eventsCharged, StreamCheck, Violations } from '../../../load/soak/checks.js'
-import { episodes, FAULTS } from '../../../load/soak/faults.js'
-import { recoveries } from '../../../load/soak/report.js'
-import { sumsFault } from '../../../load/soak/watch.js'
+import { checkWindows, counterFault, eventsCharged, StreamCheck, Violations } from '../../../load/faults/checks.js'
+import { episodes, FAULTS } from '../../../load/faults/faults.js'
+import { recoveries } from '../../../load/faults/report.js'
+import { sumsFault } from '../../../load/faults/watch.js'
 
 type Batch = ConstructorParameters<typeof StreamCheck>[0]['batches'][number]
 type Stored = StreamCheck['stored'][number]
@@ -46,7 +46,7 @@ function judged(batches: Batch[], records: ReturnType<typeof record>[]) {
   return { kinds, unacknowledged, check }
 }
 
-describe('the soak’s check of the stream', () => {
+describe('the fault run’s check of the stream', () => {
   it('lets every 202 be there once', () => {
     expect(judged([sent()], [record('ample:k1')]).kinds).toEqual([])
     expect(judged([sent({ fresh: 0, replays: 2 })], [record('ample:k1')]).kinds).toEqual([])
@@ -84,7 +84,7 @@ describe('the soak’s check of the stream', () => {
   })
 })
 
-describe('the soak’s check of the limits', () => {
+describe('the fault run’s check of the limits', () => {
   const limits = { perMinute: 10, perDay: 20, perMonth: 30 }
   const stored = (events: number, atMs: number, changes: Partial<Batch> = {}): Stored => {
     return { appId: 'ample', batch: sent(changes), receivedAtMs: atMs, events }
@@ -134,7 +134,7 @@ describe('the soak’s check of the limits', () => {
   })
 })
 
-describe('the soak’s faults', () => {
+describe('the fault run’s faults', () => {
   const first = (seed: number, kinds: readonly (typeof FAULTS)[number][], count: number) => {
     const sequence = episodes({ rng: createRng(seed), kinds, nodes: 2, everyMs: 5000 })
     return Array.from({ length: count }, () => sequence.next().value)
@@ -177,7 +177,7 @@ describe('the soak’s faults', () => {
   })
 })
 
-describe('the soak’s look at the metrics', () => {
+describe('the fault run’s look at the metrics', () => {
   const page = (received: number, accepted: number, inFlight: number) =>
     [
       `sluice_requests_received_total ${received}`,

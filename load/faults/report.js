@@ -1,5 +1,5 @@
 // @ts-check
-// What a soak found, as a small table.
+// What a run of faults found, as a small table.
 
 import { FAULTS } from './faults.js'
 

@@ -1,5 +1,5 @@
 // @ts-check
-// The processes of a soak: each on a port of its own, killed, frozen and started again by its pid, and every one of
+// The processes of a run of faults: each on a port of its own, killed, frozen and started again by its pid, and every one of
 // them ended with the run, however it ends.
 
 import { spawn } from 'node:child_process'

@@ -3,7 +3,7 @@
 // what is wrong comes out, in sentences.
 
 /** @typedef {import('./load.js').Batch} Batch */
-/** @typedef {import('./load.js').SoakApp} SoakApp */
+/** @typedef {import('./load.js').LoadedApp} LoadedApp */
 /** @typedef {import('./stream.js').StoredRecord} StoredRecord */
 /** @typedef {{ perMinute: number, perDay: number | null, perMonth: number }} Limits */
 /** @typedef {{ appId: string, batch: Batch | null, receivedAtMs: number, events: number }} Stored */
@@ -54,7 +54,7 @@ export class StreamCheck {
   strays = 0
 
   /**
-   * @param {{ batches: readonly Batch[], apps: readonly SoakApp[], batchIdOf: (appId: string, key: string) => string,
+   * @param {{ batches: readonly Batch[], apps: readonly LoadedApp[], batchIdOf: (appId: string, key: string) => string,
    *   violations: Violations }} options
    */
   constructor({ batches, apps, batchIdOf, violations }) {
@@ -105,7 +105,7 @@ export class StreamCheck {
  * No window of an app holds more than its limit as long as Redis answers all nodes. Told apart, since neither is wrong:
  * a window in which Redis was away, where each node goes by what it saw last; and a batch whose first try ended in
  * doubt, which is charged in the window of a later try, though its record names the first.
- * @param {{ app: SoakApp, limits: Limits, stored: readonly Stored[], outages: readonly Span[], violations: Violations }} options
+ * @param {{ app: LoadedApp, limits: Limits, stored: readonly Stored[], outages: readonly Span[], violations: Violations }} options
  */
 export function checkWindows({ app, limits, stored, outages, violations }) {
   /** @type {string[]} */

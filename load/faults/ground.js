@@ -1,5 +1,5 @@
 // @ts-check
-// What a soak runs on: Redis, NATS, the apps and the nodes, all started and ready.
+// What a run of faults stands on: Redis, NATS, the apps and the nodes, all started and ready.
 
 import { randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
@@ -14,7 +14,7 @@ const MEAN_EVENTS = 3
 const EXPLAIN_TRIES = 3
 
 /** @typedef {import('./checks.js').Limits} Limits */
-/** @typedef {import('./load.js').SoakApp & { limits: Limits, plan: string, subscription: string }} LimitedApp */
+/** @typedef {import('./load.js').LoadedApp & { limits: Limits, plan: string, subscription: string }} LimitedApp */
 
 /**
  * One app with room for all, and one for each limit, which the load runs into.
@@ -39,7 +39,7 @@ export function planApps({ perSecond, minutes }) {
 
 /** @param {string} name @param {number} share @param {Partial<LimitedApp> & Pick<LimitedApp, 'limits'>} rest @returns {LimitedApp} */
 function app(name, share, rest) {
-  return { appId: name, appKey: `ak_soak_${name}`, share, keyed: true, plan: '5m', subscription: 'active', ...rest }
+  return { appId: name, appKey: `ak_faults_${name}`, share, keyed: true, plan: '5m', subscription: 'active', ...rest }
 }
 
 /**

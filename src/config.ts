@@ -36,6 +36,8 @@ export interface Config {
   readonly processes: number
   readonly decoder: (typeof DECODERS)[number]
   readonly partitions: number
+  /** Of a stream that is made here; one that has fewer is warned of. */
+  readonly streamReplicas: number
   readonly journalMaxBytes: number
   /** null: segments are kept. */
   readonly journalKeepMs: number | null
@@ -203,6 +205,7 @@ function toConfig(values: Values, machine: Machine): Config {
     processes: values.SLUICE_PROCESSES,
     decoder: values.SLUICE_DECODER,
     partitions: values.SLUICE_PARTITIONS,
+    streamReplicas: values.SLUICE_STREAM_REPLICAS,
     journalMaxBytes: values.SLUICE_JOURNAL_MAX_MB * MIB,
     journalKeepMs: keepHours === null ? null : keepHours * HOUR_MS,
     maxKeys: values.SLUICE_MAX_KEYS,

@@ -17,6 +17,8 @@ export interface Setting<T> {
 
 const MOST_PARSERS = 256
 const MOST_PROCESSES = 256
+/** JetStream keeps no more. */
+const MOST_REPLICAS = 5
 const LONGEST_SHUTDOWN_SECONDS = 3600
 /** Below four MiB a few of the largest bodies would fill the ring; above one GiB its offsets gain nothing. */
 const RING_MB = { least: 4, most: 1024 }
@@ -63,6 +65,12 @@ export const SETTINGS = {
   ),
   SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'how bodies are checked; simdjson is an optional package'),
   SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'subjects that NATS messages are spread over: all nodes must agree'),
+  SLUICE_STREAM_REPLICAS: wholeNumber(
+    1,
+    1,
+    MOST_REPLICAS,
+    'NATS servers that keep a copy of each event, where the stream has to be created; fewer are warned of',
+  ),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
     10_240,
     1,

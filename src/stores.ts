@@ -219,13 +219,14 @@ function appsDegraded({ appsFile }: Config, redis: RedisConnection): { apps?: bo
 function connectStream(
   url: string,
   nodeId: string,
-  { partitions }: Config,
+  { partitions, streamReplicas }: Config,
   { log, metrics }: StoresContext,
 ): JetStreamQueue {
   return openJetStreamQueue({
     url,
     nodeId,
     partitions,
+    replicas: streamReplicas,
     onCommit: (records) => metrics.publishRecords.observe(records),
     onNotice: (message) => log.warn({ part: 'nats' }, message),
   })

@@ -31,12 +31,12 @@ async function redisFindings({ redisUrl, appsFile }: Config): Promise<Finding[]>
   )
 }
 
-async function natsFindings({ natsUrl }: Config): Promise<Finding[]> {
+async function natsFindings({ natsUrl, streamReplicas }: Config): Promise<Finding[]> {
   if (natsUrl === null) return []
   return await inTime('nats', 'NATS', async () => {
     const connection = await connectNats(natsUrl)
     try {
-      const report = await describeStream(connection)
+      const report = await describeStream(connection, streamReplicas)
       const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}
       return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), streamFinding(report)]
     } finally {

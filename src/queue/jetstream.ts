@@ -25,6 +25,8 @@ export interface JetStreamOptions {
   /** 8 to 16 hex digits, lower case, fresh for each process: it marks each message, and makes ids that none else has. */
   readonly nodeId: string
   readonly partitions: number
+  /** Of the stream, where it has to be made: 1 to 5; default 1. */
+  readonly replicas?: number
   readonly ackTimeoutMs?: number
   /** A time in ms that never goes back. */
   readonly nowMs?: () => number
@@ -88,7 +90,11 @@ export class JetStreamQueue implements EventQueue {
     const onNotice = options.onNotice ?? (() => {})
     this.#lanes = Array.from({ length: options.partitions }, (_, partition) => new Lane(partition))
     this.#state = new StreamState(onNotice)
-    this.#keeper = new StreamKeeper({ onReport: (report) => this.#reported(report), onNotice })
+    this.#keeper = new StreamKeeper({
+      replicas: options.replicas ?? 1,
+      onReport: (report) => this.#reported(report),
+      onNotice,
+    })
     this.#lookUpOriginal = createOriginalLookup()
     this.#link = new NatsLink({
       url: options.url,

@@ -8,6 +8,8 @@ import { differenceText, ensureStream, STREAM_NAME, type StreamReport } from './
 const LOOK_INTERVAL_MS = 500
 
 export interface StreamKeeperOptions {
+  /** Of the stream, where it is made here. */
+  readonly replicas: number
   /** Each look ends here: JetStream has answered, or has not. */
   readonly onReport: (report: StreamReport) => void
   readonly onNotice: (message: string) => void
@@ -43,7 +45,7 @@ export class StreamKeeper {
   async #look(connection: NatsConnection): Promise<void> {
     this.#isWanted = false
     this.#isLooking = true
-    const report = await ensureStream(connection)
+    const report = await ensureStream(connection, this.#options.replicas)
     this.#isLooking = false
     if (connection !== this.#connection) {
       // It broke meanwhile, and what it said last is nothing to go by; the next one may be up already.
@@ -61,7 +63,11 @@ export class StreamKeeper {
 
   #tell(report: StreamReport): void {
     if (report.kind !== 'present') return
-    if (report.created) this.#options.onNotice(`stream ${STREAM_NAME} was created with 1 replica`)
+    if (report.created) {
+      const { replicas } = report.facts
+      const counted = replicas === 1 ? '1 replica' : `${replicas} replicas`
+      this.#options.onNotice(`stream ${STREAM_NAME} was created with ${counted}`)
+    }
     const difference = differenceText(report.facts.differences)
     if (difference !== null && difference !== this.#lastDifference) this.#options.onNotice(difference)
     this.#lastDifference = difference

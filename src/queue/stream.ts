@@ -29,7 +29,7 @@ export const MAX_RECORD_BYTES = 600 * 1024
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
-/** Everything that sluice relies on; the rest is the operator's to choose, replicas above all. */
+/** Everything that sluice relies on; the rest is the operator's to choose. */
 const WANTED = {
   name: STREAM_NAME,
   subjects: [ALL_SUBJECTS],
@@ -37,7 +37,6 @@ const WANTED = {
   retention: RetentionPolicy.Limits,
   discard: DiscardPolicy.New,
   duplicate_window: IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS,
-  num_replicas: 1,
   allow_direct: true,
 } as const
 
@@ -76,12 +75,12 @@ export function partitionOf(appId: string, partitions: number): number {
   return (hash >>> 0) % partitions
 }
 
-/** Never rejects. */
-export async function describeStream(connection: NatsConnection): Promise<StreamReport> {
+/** Fewer replicas than `leastReplicas` are a difference. Never rejects. */
+export async function describeStream(connection: NatsConnection, leastReplicas = 1): Promise<StreamReport> {
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
     const info = await manager.streams.info(STREAM_NAME)
-    return { kind: 'present', facts: factsOf(info), created: false }
+    return { kind: 'present', facts: factsOf(info, leastReplicas), created: false }
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
     return { kind: 'unreadable', reason: reasonOf(error) }
@@ -89,16 +88,16 @@ export async function describeStream(connection: NatsConnection): Promise<Stream
 }
 
 /** Makes the stream where there is none; one that is there stays as it is. Never rejects. */
-export async function ensureStream(connection: NatsConnection): Promise<StreamReport> {
-  const report = await describeStream(connection)
+export async function ensureStream(connection: NatsConnection, replicas = 1): Promise<StreamReport> {
+  const report = await describeStream(connection, replicas)
   if (report.kind !== 'absent') return report
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    const info = await manager.streams.add({ ...WANTED, subjects: [...WANTED.subjects] })
-    return { kind: 'present', facts: factsOf(info), created: true }
+    const info = await manager.streams.add({ ...WANTED, num_replicas: replicas, subjects: [...WANTED.subjects] })
+    return { kind: 'present', facts: factsOf(info, replicas), created: true }
   } catch (error) {
     // Another node may have made it in the same moment, which JetStream tells in several ways.
-    const again = await describeStream(connection)
+    const again = await describeStream(connection, replicas)
     if (again.kind === 'present') return again
     return { kind: 'unreadable', reason: `it cannot be created: ${reasonOf(error)}` }
   }
@@ -110,7 +109,7 @@ export function differenceText(differences: readonly string[]): string | null {
 }
 
 /** What the contract fixes, and whatever else would lose or refuse what should be stored. */
-export function differencesOf(config: StreamConfig): string[] {
+export function differencesOf(config: StreamConfig, leastReplicas = 1): string[] {
   const found: string[] = []
   const compare = (name: string, is: string, wanted: string): void => {
     if (is !== wanted) found.push(`${name} is ${is}, sluice wants ${wanted}`)
@@ -125,12 +124,15 @@ export function differencesOf(config: StreamConfig): string[] {
   if (config.max_msg_size > 0 && config.max_msg_size < MAX_RECORD_BYTES) {
     compare('max_msg_size', `${config.max_msg_size} bytes`, `at least ${MAX_RECORD_BYTES} bytes`)
   }
+  if (config.num_replicas < leastReplicas) {
+    compare('num_replicas', String(config.num_replicas), `at least ${leastReplicas}`)
+  }
   compare('no_ack', String(config.no_ack ?? false), 'false')
   compare('sealed', String(config.sealed ?? false), 'false')
   return found
 }
 
-function factsOf({ config, created, state }: StreamInfo): StreamFacts {
+function factsOf({ config, created, state }: StreamInfo, leastReplicas: number): StreamFacts {
   return {
     messages: state.messages,
     bytes: state.bytes,
@@ -139,7 +141,7 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     replicas: config.num_replicas,
     allowsDirect: config.allow_direct,
     createdAt: created,
-    differences: differencesOf(config),
+    differences: differencesOf(config, leastReplicas),
     isUnusable: config.no_ack === true || config.sealed || !takesOurs(config.subjects ?? []),
   }
 }

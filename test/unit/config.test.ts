@@ -43,6 +43,7 @@ describe('with nothing set', () => {
       journalKeepMs: null,
       maxKeys: 4_000_000,
       shutdownMs: 25_000,
+      streamReplicas: 1,
       drainDelayMs: 0,
       tls: null,
       logLevel: 'info',

@@ -75,6 +75,18 @@ describe('a stream', () => {
   })
 })
 
+describe('replicas', () => {
+  it.each([
+    [1, 1, []],
+    [3, 1, []],
+    [3, 3, []],
+    [5, 3, []],
+    [1, 3, ['num_replicas is 1, sluice wants at least 3']],
+  ])('%i of them, where %i are wanted', (present, wanted, differences) => {
+    expect(differencesOf({ ...WANTED, num_replicas: present }, wanted)).toEqual(differences)
+  })
+})
+
 describe('making the stream', () => {
   /** A connection whose server gives these answers, one after another, to what is asked of JetStream. */
   function answering(...answers: readonly object[]): { connection: NatsConnection; asked: string[] } {

@@ -86,12 +86,14 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       (slot) => pool.submit(slot),
     )
     let draining = false
+    let server: Server | null = null
     metrics.sampleFrom({
       ringUsedBytes: () => ring.usedBytes,
       ringSizeBytes: () => ring.sizeBytes,
       ringRequests: () => ring.requests,
       parserQueue: () => pool.waiting,
       requestsInFlight: () => ingest.inFlight,
+      connections: () => server?.connections,
       ...stores.gauges,
       draining: () => draining,
     })
@@ -101,7 +103,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       ? null
       : await startAdmin({ host: config.adminHost, port: config.adminPort, metrics, health })
     started.push(() => admin?.stop())
-    const server = await startServer({
+    const opened = await startServer({
       host: config.publicHost,
       port: config.publicPort,
       shared: supervised,
@@ -109,9 +111,10 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,
     })
+    server = opened
     isServing = true
     return {
-      publicPort: server.port,
+      publicPort: opened.port,
       adminPort: admin?.port ?? null,
       demoApp: stores.demoApp,
       metrics,
@@ -121,7 +124,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
         draining = true
         // By a clock that nobody sets.
         const deadlineMs = performance.now() + config.shutdownMs
-        await drain(server, ingest, { delayMs: config.drainDelayMs, deadlineMs })
+        await drain(opened, ingest, { delayMs: config.drainDelayMs, deadlineMs })
         await pool.stop()
         await stores.stop()
         admin?.stop()

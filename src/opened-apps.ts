@@ -7,7 +7,7 @@ import { demoAppRecords, openAppsFile, writeAppRecords } from './admit/apps-file
 import type { RedisLink } from './admit/redis.ts'
 import { openRedisApps, type RedisApps } from './admit/redis-apps.ts'
 import { StartError } from './lib/errors.ts'
-import type { Log } from './observe/log.ts'
+import { type Log, noticeTo } from './observe/log.ts'
 import type { Metrics } from './observe/metrics.ts'
 
 export interface AppsContext {
@@ -25,7 +25,7 @@ export function openApps(
 ): AppStore & Partial<RedisApps> {
   if (path === null) {
     if (redis === null) throw new StartError('SLUICE_APPS_FILE: no app file')
-    return openRedisApps({ link: redis, onNotice: (message) => log.warn({ part: 'apps' }, message) })
+    return openRedisApps({ link: redis, onNotice: noticeTo(log, 'apps') })
   }
   if (!existsSync(path) && !isNamed) {
     writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))

@@ -15,7 +15,7 @@ import { errorMessage, StartError } from './lib/errors.ts'
 import { makeFolder } from './lib/folder.ts'
 import { acquireLock } from './lib/lock.ts'
 import { createDeduplicator, keepSnapshots } from './memory-store.ts'
-import type { Log } from './observe/log.ts'
+import { type Log, noticeTo } from './observe/log.ts'
 import type { Metrics, Sampler } from './observe/metrics.ts'
 import { type JetStreamQueue, openJetStreamQueue } from './queue/jetstream.ts'
 import { Journal, openJournal } from './queue/journal.ts'
@@ -104,7 +104,9 @@ async function open(config: Config, context: StoresContext, onStop: OnStop): Pro
       badAppRecords: () => apps.badRecords ?? 0,
       ...(redis === null ? {} : { redisUp: () => redis.isUp }),
       ...(stream === null ? {} : { natsUp: () => stream.isUp }),
-      ...(queue instanceof Journal ? { journalBytes: () => queue.sizeBytes } : {}),
+      ...(queue instanceof Journal
+        ? { journalBytes: () => queue.sizeBytes, journalMaxBytes: () => config.journalMaxBytes }
+        : {}),
     },
     isReady: () => (redis?.hasBeenUp ?? true) && (stream?.hasBeenUp ?? true),
     parts: () => ({
@@ -155,7 +157,12 @@ async function openMemoryStore(
   })
   onStop(() => snapshots.stop())
   onStop(() => queue.stop())
-  return { limiter, deduplicator, queue, gauges: { keysRemembered: () => deduplicator.size } }
+  return {
+    limiter,
+    deduplicator,
+    queue,
+    gauges: { keysRemembered: () => deduplicator.size, keysMax: () => config.maxKeys },
+  }
 }
 
 /** Shared between nodes: what each has counted is Redis's, and the queue's where a node died. */
@@ -185,7 +192,7 @@ async function openRedisStore(
     monotonicMs: () => performance.now(),
     ledger: stream === null ? null : ledgerOf(stream),
     leaseRequests: metrics.leaseRequests,
-    onNotice: (message) => log.warn({ part: 'limits' }, message),
+    onNotice: noticeTo(log, 'limits'),
   })
   onStop(() => limiter.stop())
   const queue = stream ?? (await openJournalQueue(config, context, await recoverKeys(config, context, deduplicator)))
@@ -228,12 +235,16 @@ function connectStream(
     partitions,
     replicas: streamReplicas,
     onCommit: (records) => metrics.publishRecords.observe(records),
-    onNotice: (message) => log.warn({ part: 'nats' }, message),
+    onNotice: noticeTo(log, 'nats'),
   })
 }
 
-function connectRedis(url: string, { log }: StoresContext, onStop: OnStop): RedisConnection {
-  const redis = openRedis({ url, onNotice: (message) => log.warn({ part: 'redis' }, message) })
+function connectRedis(url: string, { log, metrics }: StoresContext, onStop: OnStop): RedisConnection {
+  const redis = openRedis({
+    url,
+    onNotice: noticeTo(log, 'redis'),
+    onReply: (seconds) => metrics.redisCallSeconds.observe(seconds),
+  })
   onStop(() => redis.stop())
   return redis
 }
@@ -249,7 +260,7 @@ async function openJournalQueue(config: Config, context: StoresContext, recovery
     keysFrom: recovery.keysFrom,
     resumeAfter: recovery.resumeAfter,
     clock,
-    onNotice: (message) => log.warn({ part: 'journal' }, message),
+    onNotice: noticeTo(log, 'journal'),
     onCommit: (records) => metrics.publishRecords.observe(records),
   })
   if (journal.cutBytes > 0) log.warn({ cut_bytes: journal.cutBytes }, 'a torn last line was cut from the journal')

@@ -2,6 +2,7 @@
 // at once where an edit has changed them. A record that is known stays in force for as long as Redis is away.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { OnNotice } from '../lib/notice.ts'
 import type { App, AppLookup, AppStore } from './app.ts'
 import type { RedisLink } from './redis.ts'
 import { type BadRecord, changesSince, describeBad, lookUpRecords, readRecord } from './redis-app-records.ts'
@@ -28,7 +29,7 @@ const MAX_BAD_RECORDS = 1000
 export interface RedisAppsOptions {
   readonly link: RedisLink
   /** Once a change: a record that cannot be used, or records that are gone. */
-  readonly onNotice?: (message: string) => void
+  readonly onNotice?: OnNotice
   /** What records age by; it never goes back. */
   readonly monotonicMs?: () => number
   readonly pollMs?: number
@@ -55,7 +56,7 @@ type Waiter = (lookup: AppLookup) => void
 
 class CachedApps implements RedisApps {
   readonly #link: RedisLink
-  readonly #onNotice: (message: string) => void
+  readonly #onNotice: OnNotice
   readonly #monotonicMs: () => number
   readonly #pollMs: number
   /** Each in the order in which it was last asked for, so that those which nobody uses go first. */
@@ -236,6 +237,7 @@ class CachedApps implements RedisApps {
       isLost
         ? 'Redis has lost edits of app records: known ones stay in force, and no key is refused, until the next edit'
         : 'app records in Redis are up to date again',
+      isLost ? undefined : 'info',
     )
   }
 

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClusterNode } from 'ioredis'
+import type { OnNotice } from '../lib/notice.ts'
 import type { Away, RedisClient, RedisLink } from './redis.ts'
 import { type RedisAddress, readRedisUrl } from './redis-address.ts'
 import { awayFault, connectionFault, type RedisFault } from './redis-fault.ts'
@@ -15,6 +16,7 @@ import { openSession, type RedisSession, within } from './redis-session.ts'
 const BUDGET_MS = 40
 /** Between attempts at a new session, drawn anew each time, so that nodes do not come back in step. */
 const PAUSE_MS = { least: 50, most: 300 } as const
+const SECOND_MS = 1000
 const PROBE_PAUSE_MS = 50
 /** A session whose probe has gone unanswered for so long is given up for a new one. */
 const PROBE_TIMEOUT_MS = 1000
@@ -36,12 +38,14 @@ export interface RedisConnectionOptions {
   readonly url: string
   readonly budgetMs?: number
   /** Once a change: Redis is away, and why, or back. */
-  readonly onNotice: (message: string) => void
+  readonly onNotice: OnNotice
+  /** Once a call, when it is answered, however late, or fails. */
+  readonly onReply?: (seconds: number) => void
 }
 
 /** Returns at once, connected or not, and goes on trying. Throws only for a URL that cannot be read. */
-export function openRedis({ url, budgetMs = BUDGET_MS, onNotice }: RedisConnectionOptions): RedisConnection {
-  return new Breaker(readRedisUrl(url), budgetMs, onNotice)
+export function openRedis(options: RedisConnectionOptions): RedisConnection {
+  return new Breaker(readRedisUrl(options.url), options)
 }
 
 /** Waits until the link is up; false: it is not, after so long. */
@@ -61,7 +65,8 @@ interface Call {
 class Breaker implements RedisConnection {
   readonly #address: RedisAddress
   readonly #budgetMs: number
-  readonly #onNotice: (message: string) => void
+  readonly #onNotice: OnNotice
+  readonly #onReply: (seconds: number) => void
   readonly #listeners: ((isUp: boolean) => void)[] = []
   readonly #stopping = new AbortController()
   readonly #running: Promise<void>
@@ -79,10 +84,11 @@ class Breaker implements RedisConnection {
   #told: { readonly sinceMs: number; readonly kinds: Set<string> } | null = null
   #hasToldDatabase = false
 
-  constructor(address: RedisAddress, budgetMs: number, onNotice: (message: string) => void) {
+  constructor(address: RedisAddress, { budgetMs = BUDGET_MS, onNotice, onReply = () => {} }: RedisConnectionOptions) {
     this.#address = address
     this.#budgetMs = budgetMs
     this.#onNotice = onNotice
+    this.#onReply = onReply
     this.#running = this.#run()
   }
 
@@ -127,6 +133,7 @@ class Breaker implements RedisConnection {
 
   #over<T>(call: Call, result: T): T {
     this.#outstanding.delete(call)
+    this.#onReply((performance.now() - call.startedAtMs) / SECOND_MS)
     return result
   }
 
@@ -265,6 +272,6 @@ class Breaker implements RedisConnection {
     if (this.#told === null) return
     const awayMs = performance.now() - this.#told.sinceMs
     this.#told = null
-    this.#onNotice(`Redis is back after ${(awayMs / 1000).toFixed(1)} s`)
+    this.#onNotice(`Redis is back after ${(awayMs / SECOND_MS).toFixed(1)} s`, 'info')
   }
 }

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../lib/clock.ts'
+import type { OnNotice } from '../lib/notice.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { RateLimitView } from '../outcome.ts'
 import type { App } from './app.ts'
@@ -47,7 +48,7 @@ export interface RedisLimiterParts {
   readonly ledger: Ledger | null
   readonly leaseRequests: { granted: number; refused: number; failed: number }
   /** Once a change: this node goes on with its share, or with all of them again; and what was taken back. */
-  readonly onNotice: (message: string) => void
+  readonly onNotice: OnNotice
   /** For tests: no timers; `sweep` and `beat` are called by hand. */
   readonly isManual?: boolean
 }
@@ -322,7 +323,7 @@ export class LeasingLimiter implements RedisLimiter {
     // After an outage one app after the other comes back: that is its end, and no news.
     if (this.#isStopped || mode === this.#toldMode || (mode === 'some' && this.#toldMode === 'away')) return
     this.#toldMode = mode
-    this.#parts.onNotice(this.#noticeOf(mode))
+    this.#parts.onNotice(this.#noticeOf(mode), mode === 'counted' ? 'info' : undefined)
   }
 
   #noticeOf(mode: Mode): string {

@@ -4,6 +4,7 @@
 import { type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
 import { build as pretty } from 'pino-pretty'
 import type { LogLevel } from '../config.ts'
+import type { OnNotice } from '../lib/notice.ts'
 
 export type Log = Logger
 
@@ -31,6 +32,11 @@ export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
     },
     destination,
   )
+}
+
+/** Where a part's notices go. */
+export function noticeTo(log: Log, part: string): OnNotice {
+  return (message, level) => log[level ?? 'warn']({ part }, message)
 }
 
 /** An error's own members may hold anything; only these are known to be fit for a log. */

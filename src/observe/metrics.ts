@@ -18,8 +18,12 @@ export interface Sampler {
   readonly ringRequests?: () => number
   readonly parserQueue?: () => number
   readonly requestsInFlight?: () => number
+  readonly connections?: () => number | undefined
   readonly keysRemembered?: () => number
+  /** Absent where more keys than that are left to Redis. */
+  readonly keysMax?: () => number
   readonly journalBytes?: () => number
+  readonly journalMaxBytes?: () => number
   readonly draining?: () => boolean
   /** Of those in Redis, how many were found that could not be used. */
   readonly badAppRecords?: () => number
@@ -46,6 +50,7 @@ export interface Metrics {
   readonly batchEvents: Histogram
   /** Records in each durable write or message. */
   readonly publishRecords: Histogram
+  readonly redisCallSeconds: Histogram
   /** Ends a request: each one that was received comes here exactly once. */
   outcome(name: OutcomeName): void
   outcomeTotals(): Record<OutcomeName, number>
@@ -67,6 +72,8 @@ const REQUEST_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.0
 const STAGE_SECONDS = [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 2.5]
 const BODY_BYTES = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288]
 const BATCH_EVENTS = [0, 1, 2, 5, 10, 20, 50, 100]
+/** Around the 40 ms after which Redis is left aside. */
+const REDIS_CALL_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.1, 1]
 const PUBLISH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
 /** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped again. */
@@ -96,6 +103,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     bodyBytes: new Histogram(BODY_BYTES),
     batchEvents: new Histogram(BATCH_EVENTS),
     publishRecords: new Histogram(PUBLISH_RECORDS),
+    redisCallSeconds: new Histogram(REDIS_CALL_SECONDS),
     outcome: (name) => {
       outcomeCounts[indexOfOutcome.get(name) as number] += 1
     },
@@ -169,6 +177,11 @@ function addHistograms(page: MetricsPage, metrics: Metrics): void {
   single('sluice_body_bytes', 'Size of the bodies that were read, after decompression.', metrics.bodyBytes)
   single('sluice_batch_events', 'Events in each accepted request.', metrics.batchEvents)
   single('sluice_publish_records', 'Records in each durable write or message.', metrics.publishRecords)
+  single(
+    'sluice_redis_call_duration_seconds',
+    'From a call to Redis to its reply, or failure.',
+    metrics.redisCallSeconds,
+  )
 }
 
 function addGauges(page: MetricsPage, sampler: () => Sampler): void {
@@ -187,8 +200,17 @@ function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   gauge('sluice_ring_size_bytes', 'Bytes of the ring.', () => sampler().ringSizeBytes?.())
   gauge('sluice_ring_requests', 'Requests whose body is in the ring.', () => sampler().ringRequests?.())
   gauge('sluice_parser_queue', 'Requests that wait for a thread to decode them.', () => sampler().parserQueue?.())
+  gauge('sluice_connections', 'Open connections on the port for events.', () => sampler().connections?.())
   gauge('sluice_keys_remembered', 'Idempotency keys held in this process.', () => sampler().keysRemembered?.())
+  gauge(
+    'sluice_keys_max',
+    'Most idempotency keys held; full is a 503 for requests with one. No series with Redis.',
+    () => sampler().keysMax?.(),
+  )
   gauge('sluice_journal_bytes', 'Size of the embedded queue. No series with NATS.', () => sampler().journalBytes?.())
+  gauge('sluice_journal_max_bytes', 'The size at which the embedded queue is full. No series with NATS.', () => {
+    return sampler().journalMaxBytes?.()
+  })
   gauge('sluice_draining', '1 from the signal to stop until the end.', () => sampler().draining?.())
   gauge('sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.', () => {
     return sampler().redisUp?.()

@@ -2,6 +2,7 @@
 // stream's acknowledgement. Nothing is sent again once it was answered, and nothing waits longer than its time.
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
+import type { OnNotice } from '../lib/notice.ts'
 import { parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
@@ -33,7 +34,7 @@ export interface JetStreamOptions {
   /** Called for each message that became durable, with the records in it. */
   readonly onCommit?: (records: number) => void
   /** Gets a sentence for the log when something changes. */
-  readonly onNotice?: (message: string) => void
+  readonly onNotice?: OnNotice
 }
 
 /** Returns at once and connects meanwhile. Throws a StartError where the URL is none. */

@@ -2,6 +2,7 @@
 // next takes all that has gathered meanwhile: one sync pays for many records, and none waits when the way is free.
 
 import { type Clock, systemClock } from '../lib/clock.ts'
+import type { OnNotice } from '../lib/notice.ts'
 import { type Disk, JournalFiles, realDisk } from './journal-files.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
 import type { JournalPosition } from './segments.ts'
@@ -41,7 +42,7 @@ export interface JournalOptions {
   /** Called for each write that became durable. */
   readonly onCommit?: (records: number) => void
   /** Gets a sentence for the log when the disk fails, when it takes records again, and when upkeep fails. */
-  readonly onNotice?: (message: string) => void
+  readonly onNotice?: OnNotice
 }
 
 interface Batch {
@@ -77,7 +78,7 @@ export class Journal implements EventQueue {
   readonly #commitBytes: number
   readonly #clock: Clock
   readonly #onCommit: (records: number) => void
-  readonly #onNotice: (message: string) => void
+  readonly #onNotice: OnNotice
   readonly #marks: TimeMarks
   readonly #stopSweeping: () => void
 
@@ -236,7 +237,7 @@ export class Journal implements EventQueue {
       void this.#fail(batch, error)
       return
     }
-    if (this.#trouble !== null) this.#onNotice('The journal takes records again')
+    if (this.#trouble !== null) this.#onNotice('The journal takes records again', 'info')
     this.#trouble = null
     const end = this.#files.end
     // The disk has its next write before the answers of this one go out.

@@ -2,6 +2,7 @@
 // as long as something is amiss.
 
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { OnNotice } from '../lib/notice.ts'
 import { differenceText, ensureStream, STREAM_NAME, type StreamReport } from './stream.ts'
 
 /** Between two looks while something is amiss. */
@@ -12,7 +13,7 @@ export interface StreamKeeperOptions {
   readonly replicas: number
   /** Each look ends here: JetStream has answered, or has not. */
   readonly onReport: (report: StreamReport) => void
-  readonly onNotice: (message: string) => void
+  readonly onNotice: OnNotice
 }
 
 export class StreamKeeper {
@@ -66,7 +67,7 @@ export class StreamKeeper {
     if (report.created) {
       const { replicas } = report.facts
       const counted = replicas === 1 ? '1 replica' : `${replicas} replicas`
-      this.#options.onNotice(`stream ${STREAM_NAME} was created with ${counted}`)
+      this.#options.onNotice(`stream ${STREAM_NAME} was created with ${counted}`, 'info')
     }
     const difference = differenceText(report.facts.differences)
     if (difference !== null && difference !== this.#lastDifference) this.#options.onNotice(difference)

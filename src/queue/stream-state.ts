@@ -1,5 +1,6 @@
 // How the shared queue is doing: one text for /readyz?verbose, and a sentence for the log where that changes.
 
+import type { OnNotice } from '../lib/notice.ts'
 import type { Ack } from './ack.ts'
 import type { StreamReport } from './stream.ts'
 
@@ -12,7 +13,7 @@ export class StreamState {
   isSilent = false
   /** It has been connected, with a stream there, at least once. */
   hasBeenUp = false
-  readonly #onNotice: (message: string) => void
+  readonly #onNotice: OnNotice
   #downReason: string | null = 'not connected yet'
   /** null: the stream is there. */
   #streamTrouble: string | null = null
@@ -25,7 +26,7 @@ export class StreamState {
   /** false from a silence to the next acknowledgement: that the stream is there to be looked at ends none yet. */
   #hasSpoken = true
 
-  constructor(onNotice: (message: string) => void) {
+  constructor(onNotice: OnNotice) {
     this.#onNotice = onNotice
   }
 
@@ -122,7 +123,7 @@ export class StreamState {
     const { text } = this
     if (text === CONNECTED) {
       if (!this.#hasSpoken) return
-      if (!this.#wasUp) this.#onNotice('NATS: connected')
+      if (!this.#wasUp) this.#onNotice('NATS: connected', 'info')
       this.#wasUp = true
       this.#told.clear()
     } else {

@@ -1,9 +1,10 @@
 // The second port: liveness, readiness, metrics. And what the metrics must never tell.
 
 import { randomUUID } from 'node:crypto'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batch, event, get, MARK, post, send, single } from '../support/client.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
 
 let folder: string
 let service: Service
@@ -148,6 +149,20 @@ describe('metrics', () => {
       expect(grown, type).toBe(count)
     }
     expect(value(after, 'sluice_replays_total') - value(before, 'sluice_replays_total')).toBe(1)
+  })
+
+  test('say how near to full the journal and the remembered keys are, and who is connected', async () => {
+    await post(service, single('ak_secretive'))
+    const text = await metrics()
+    expect(value(text, 'sluice_journal_max_bytes')).toBe(10_240 * 1024 * 1024)
+    expect(value(text, 'sluice_journal_bytes')).toBeLessThan(value(text, 'sluice_journal_max_bytes'))
+    expect(value(text, 'sluice_keys_max')).toBe(4_000_000)
+    const before = value(text, 'sluice_connections')
+    expect(before).toBeGreaterThanOrEqual(1)
+    const socket = connect(service.port, '127.0.0.1')
+    await eventually('it is counted', async () => value(await metrics(), 'sluice_connections') === before + 1)
+    socket.destroy()
+    await eventually('the connection is gone', async () => value(await metrics(), 'sluice_connections') === before)
   })
 
   test('at rest nothing lies in the ring', async () => {

@@ -66,7 +66,7 @@ describe('a stream of three replicas', () => {
     const leader = await leaderOf(servers[0].url)
     const lost = servers.find(({ serverName }) => serverName === leader)
     expect(lost).toBeDefined()
-    const [survivor] = servers.filter((server) => server !== lost)
+    const survivor = servers.find((server) => server !== lost) as ClusteredNatsServer
     const loading = send(300)
     await lost?.kill()
     await loading

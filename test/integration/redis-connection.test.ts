@@ -71,6 +71,28 @@ describe('a link to Redis', () => {
     expect([notices, changes]).toEqual([[], [true]])
   })
 
+  it('tells how long each call took, late ones too, and nothing of those that were not made', async () => {
+    const server = await aServer()
+    const seconds: number[] = []
+    const link = openRedis({
+      url: server.url,
+      budgetMs: 100,
+      onNotice: () => {},
+      onReply: (took) => void seconds.push(took),
+    })
+    toStop.push(() => link.stop())
+    expect(await link.call(ping)).toBe('away')
+    await isBack(link)
+    await link.call(ping)
+    expect(seconds).toHaveLength(1)
+    server.freeze()
+    expect(await link.call(ping)).toBe('away')
+    expect(seconds).toHaveLength(1)
+    server.resume()
+    await eventually('the late answer is there', () => seconds.length === 2)
+    expect(seconds[1]).toBeGreaterThan(0.1)
+  })
+
   it('rejects with an error reply that is a mistake of the caller, and stays up', async () => {
     const { link, changes } = await connected((await aServer()).url)
     await link.call((client) => client.set('text', 'a'))

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { type Log, type LogOptions, openLog } from '../../../src/observe/log.ts'
+import { type Log, type LogOptions, noticeTo, openLog } from '../../../src/observe/log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -42,6 +42,23 @@ test('of an error only kind, code, message and stack are written', () => {
   const { err } = JSON.parse(text) as { err: Record<string, unknown> }
   expect(err).toEqual({ type: 'TypeError', code: 'ENOSPC', message: 'broken', stack: expect.any(String) })
   expect(JSON.parse(written((log) => log.error({ err: 'text' }, 'failed')))).toMatchObject({ err: { message: 'text' } })
+})
+
+test('a notice is a warning of its part, and good news is not', () => {
+  const lines = written((log) => {
+    const tell = noticeTo(log, 'redis')
+    tell('Redis is away')
+    tell('Redis is back', 'info')
+  })
+  expect(
+    lines
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object),
+  ).toMatchObject([
+    { level: 'warn', part: 'redis', msg: 'Redis is away' },
+    { level: 'info', part: 'redis', msg: 'Redis is back' },
+  ])
 })
 
 test('on a terminal a line is for people, and coloured only where that is wanted', () => {

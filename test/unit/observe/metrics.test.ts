@@ -24,6 +24,10 @@ const CONTRACT_NAMES = [
   'sluice_draining',
   'sluice_requests_received_total',
   'sluice_requests_in_flight',
+  'sluice_connections',
+  'sluice_journal_max_bytes',
+  'sluice_keys_max',
+  'sluice_redis_call_duration_seconds',
 ]
 
 const quiet = () => createMetrics({ version: '1.2.3', runtime: false })
@@ -125,7 +129,9 @@ describe('metrics', () => {
     const page = await samples(metrics)
     expect(page.get('sluice_ring_used_bytes')).toBe(77)
     expect(page.get('sluice_redis_up')).toBe(0)
-    expect(page.has('sluice_nats_up')).toBe(false)
+    for (const name of ['sluice_nats_up', 'sluice_connections', 'sluice_journal_max_bytes', 'sluice_keys_max']) {
+      expect(page.has(name)).toBe(false)
+    }
     expect(page.get('sluice_degraded{part="redis"}')).toBe(1)
     expect(page.get('sluice_degraded{part="nats"}')).toBe(0)
   })

@@ -98,7 +98,10 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       draining: () => draining,
     })
     let isServing = false
-    const health: Health = { ready: () => isServing && stores.isReady(), parts: stores.parts }
+    const health: Health = {
+      ready: () => isServing && stores.isReady(),
+      parts: () => (draining ? { service: 'draining', ...stores.parts() } : stores.parts()),
+    }
     const admin = supervised
       ? null
       : await startAdmin({ host: config.adminHost, port: config.adminPort, metrics, health })

@@ -57,6 +57,8 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
       drop()
       return await openCluster(options)
     }
+    // The client goes on in database 0, and says nothing, where the one it was told to select does not exist.
+    if (address.database !== 0) await within(client.select(address.database), OPEN_TIMEOUT_MS, signal)
     await within(loadScripts(client), OPEN_TIMEOUT_MS, signal)
   } catch (error) {
     drop()

@@ -110,6 +110,7 @@ describe('SIGTERM', () => {
     service.signal('SIGTERM')
     await eventually('readiness is off', async () => (await get(service.adminPort, '/readyz')).status === 503, 1_500)
     expect((await get(service.adminPort, '/livez')).status).toBe(200)
+    expect((await get(service.adminPort, '/readyz?verbose')).text).toContain('service: draining')
     expectAccepted(await post(service, single('ak_plain')), 1)
     expect((await get(service.adminPort, '/metrics')).text).toMatch(/^sluice_draining 1$/m)
     expect((await service.exited).code).toBe(0)

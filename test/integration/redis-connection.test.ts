@@ -282,6 +282,14 @@ describe('a Redis that refuses', () => {
     expect(await direct.get('here')).toBe('3')
   })
 
+  it('does not go on in another database where the one of the URL does not exist', async () => {
+    const server = await aServer()
+    const { link, notices } = watched(`${server.url}/99`)
+    await eventually('it said so', () => notices.length > 0)
+    expect(notices[0]).toBe('Redis is away: ERR DB index is out of range; going on without it')
+    expect(link.hasBeenUp).toBe(false)
+  })
+
   it.each([
     { why: 'full', set: ['maxmemory', '1'], unset: ['maxmemory', '0'], notice: 'its memory is full (maxmemory) (OOM)' },
     {

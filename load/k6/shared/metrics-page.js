@@ -1,0 +1,77 @@
+// @ts-check
+// Reads a Prometheus text page: series by name and labels, sums over nodes, and percentiles out of histograms. Pure.
+
+/** @typedef {{ name: string, labels: Readonly<Record<string, string>>, value: number }} Series */
+
+const LINE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/
+const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/g
+const ESCAPES = /** @type {Readonly<Record<string, string>>} */ ({ n: '\n', '"': '"', '\\': '\\' })
+const MILLISECONDS = 1000
+
+/** @param {string} text @returns {Series[]} */
+export function parsePage(text) {
+  const list = []
+  for (const line of text.split('\n')) {
+    const found = line.startsWith('#') ? null : LINE.exec(line.trimEnd())
+    if (found === null) continue
+    /** @type {Record<string, string>} */
+    const labels = {}
+    for (const [, name, value] of (found[2] ?? '').matchAll(LABEL)) {
+      labels[name] = value.replace(/\\(.)/g, (_, escaped) => ESCAPES[escaped] ?? escaped)
+    }
+    list.push({ name: found[1], labels, value: Number(found[3].replace('Inf', 'Infinity')) })
+  }
+  return list
+}
+
+/** The sum of a name's series, over every node; NaN where there is none. @param {readonly Series[]} page @param {string} name @param {Readonly<Record<string, string>>} [labels] */
+export function sumOf(page, name, labels = {}) {
+  const wanted = Object.entries(labels)
+  const found = page.filter(
+    (series) => series.name === name && wanted.every(([label, value]) => series.labels[label] === value),
+  )
+  return found.length === 0 ? Number.NaN : found.reduce((sum, { value }) => sum + value, 0)
+}
+
+/** How many requests have ended under each code. @param {readonly Series[]} page @returns {Record<string, number>} */
+export function outcomesOf(page) {
+  /** @type {Record<string, number>} */
+  const counts = {}
+  for (const { name, labels, value } of page) {
+    if (name === 'sluice_requests_total') counts[labels.code] = (counts[labels.code] ?? 0) + value
+  }
+  return counts
+}
+
+/**
+ * A percentile, in milliseconds, of what a histogram of seconds counted between two pages; within a bucket, in
+ * proportion. NaN where nothing was counted.
+ * @param {readonly Series[]} before @param {readonly Series[]} after @param {string} name @param {number} share from 0 to 1
+ */
+export function percentileMs(before, after, name, share) {
+  /** @type {Map<number, number>} */
+  const counts = new Map()
+  const count = (/** @type {readonly Series[]} */ page, /** @type {number} */ sign) => {
+    for (const series of page) {
+      if (series.name !== `${name}_bucket`) continue
+      const upTo = Number(series.labels.le.replace('+Inf', 'Infinity'))
+      counts.set(upTo, (counts.get(upTo) ?? 0) + sign * series.value)
+    }
+  }
+  count(before, -1)
+  count(after, 1)
+  const buckets = [...counts].toSorted(([left], [right]) => left - right)
+  const total = buckets.at(-1)?.[1] ?? 0
+  if (total <= 0) return Number.NaN
+  const rank = share * total
+  let [lower, below] = [0, 0]
+  for (const [upTo, cumulative] of buckets) {
+    if (cumulative >= rank) {
+      // The last bucket has no end: all that is known is where it begins.
+      if (upTo === Number.POSITIVE_INFINITY) return lower * MILLISECONDS
+      return (lower + (upTo - lower) * ((rank - below) / (cumulative - below))) * MILLISECONDS
+    }
+    ;[lower, below] = [upTo, cumulative]
+  }
+  return lower * MILLISECONDS
+}

@@ -1,0 +1,50 @@
+// @ts-check
+// What the nodes themselves say, over their admin ports: read at the start and the end of a run, and by scripts on the way.
+
+import http from 'k6/http'
+import { Gauge } from 'k6/metrics'
+import { CODES } from './answers.js'
+import { SHOWN } from './objectives.js'
+import { outcomesOf, parsePage } from './metrics-page.js'
+import { checkTarget } from './target.js'
+
+const TIMEOUT = '5s'
+
+/** How many requests the nodes counted in this run, by the tag `code`. */
+const nodeOutcomes = new Gauge('node_outcomes')
+
+/** @typedef {import('./settings.js').Settings} Settings */
+/** @typedef {import('./metrics-page.js').Series} Series */
+/** @typedef {{ startedMs: number, outcomes: Record<string, number> | null }} Begun */
+
+/** Every node's series in one list, or null where an admin port was not named or did not answer. @param {Settings} settings @returns {Series[] | null} */
+export function readNodes({ adminUrls }) {
+  if (adminUrls.length === 0) return null
+  const series = []
+  for (const adminUrl of adminUrls) {
+    const response = http.get(`${adminUrl}/metrics`, { timeout: TIMEOUT, tags: { kind: 'metrics' } })
+    if (response.status !== 200 || typeof response.body !== 'string') return null
+    series.push(...parsePage(response.body))
+  }
+  return series
+}
+
+/** For `setup`: the service is there, and this is what it had counted before. @param {Settings} settings @returns {Begun} */
+export function begin(settings) {
+  checkTarget(settings)
+  const page = readNodes(settings)
+  return { startedMs: Date.now(), outcomes: page === null ? null : outcomesOf(page) }
+}
+
+/** For `teardown`: hands what the nodes counted since to the summary. @param {Settings} settings @param {Begun} begun */
+export function end(settings, { outcomes: before }) {
+  const page = before === null ? null : readNodes(settings)
+  if (page === null || before === null) return
+  for (const [code, count] of Object.entries(outcomesOf(page))) nodeOutcomes.add(count - (before[code] ?? 0), { code })
+}
+
+/** @param {Settings} settings @returns {import('./objectives.js').Thresholds} */
+export function nodeFigures({ adminUrls }) {
+  if (adminUrls.length === 0) return {}
+  return Object.fromEntries([...CODES, 'aborted'].map((code) => [`node_outcomes{code:${code}}`, [SHOWN.gauge]]))
+}

@@ -1,0 +1,124 @@
+// @ts-check
+// Closes a run: a small table on stdout, and the whole as JSON and as a page of HTML in the report's folder. Pure.
+
+import { durationOf } from './objectives.js'
+import { page } from './html.js'
+import { count, milliseconds, outcomesTable, textTable } from './tables.js'
+import { figure, isNodeOfOneMind, judge, judgedRules, outcomesOf } from './verdict.js'
+
+/** @typedef {import('./tables.js').Table} Table */
+/** @typedef {{ title: string, unit: string, across: string, series: readonly { name: string, points: readonly { x: number, y: number }[] }[], limit?: number }} Chart */
+/**
+ * @typedef {object} Findings
+ * @property {string} question
+ * @property {boolean} [mayDrop] the script itself judges iterations that were dropped
+ * @property {readonly Table[]} [tables]
+ * @property {readonly Chart[]} [charts]
+ * @property {readonly string[]} [notes] sentences: what was found, what was not asked
+ * @property {Record<string, unknown>} [found] the script's own figures, for the JSON
+ * @property {readonly string[]} [voids] why the run says nothing, beside what every run is held to
+ */
+/** @typedef {import('./settings.js').Settings} Settings */
+
+/** What `handleSummary` returns. @param {Settings} settings @param {import('./verdict.js').RunData} data @param {Findings} findings @returns {Record<string, string>} */
+export function summarise(settings, data, findings) {
+  const report = reportOf(settings, data, findings)
+  const text = textOf(report)
+  if (settings.out === '') return { stdout: text }
+  return {
+    stdout: `${text}  report  ${settings.out}/report.html\n`,
+    [`${settings.out}/report.json`]: `${JSON.stringify({ ...report, k6: data }, null, 2)}\n`,
+    [`${settings.out}/report.html`]: page(report),
+  }
+}
+
+/** @typedef {ReturnType<typeof reportOf>} Report */
+
+/** @param {Settings} settings @param {import('./verdict.js').RunData} data @param {Findings} findings */
+function reportOf(
+  settings,
+  data,
+  { question, tables = [], charts = [], notes = [], found = {}, voids = [], mayDrop = false },
+) {
+  const judged = judge(data, { mayDrop })
+  const outcomes = outcomesOf(data)
+  const nodeAgrees = isNodeOfOneMind(data, settings)
+  const isVoid = judged.verdict === 'VOID' || voids.length > 0
+  const reasons = judged.verdict === 'FAILED' && isVoid ? [] : [...judged.reasons]
+  reasons.push(...voids)
+  if (nodeAgrees === false) reasons.push('the node counted other outcomes than were seen here')
+  return {
+    script: settings.script,
+    question,
+    verdict: isVoid ? 'VOID' : nodeAgrees === false ? 'FAILED' : judged.verdict,
+    reasons,
+    endedAt: new Date().toISOString(),
+    seconds: (data.state?.testRunDurationMs ?? 0) / 1000,
+    settings: shownSettings(settings),
+    objectives: judgedRules(data),
+    latency: latencyOf(data),
+    outcomes,
+    nodeAgrees,
+    events: figure(data, 'events_accepted', 'count') || 0,
+    dropped: figure(data, 'dropped_iterations', 'count') || 0,
+    notes,
+    tables,
+    charts,
+    found,
+  }
+}
+
+/** All but what is a secret. @param {Settings} settings */
+function shownSettings(settings) {
+  const {
+    baseUrls,
+    adminUrls,
+    isLocal,
+    rate,
+    durationMs,
+    events,
+    body,
+    keyed,
+    seed,
+    vus,
+    latencyObjectiveMs,
+    availabilityObjective,
+  } = settings
+  return {
+    baseUrls,
+    adminUrls,
+    isLocal,
+    rate,
+    durationMs,
+    events,
+    body,
+    keyed,
+    seed,
+    vus,
+    latencyObjectiveMs,
+    availabilityObjective,
+  }
+}
+
+/** Of every request to the service, whatever its answer. @param {import('./verdict.js').RunData} data @returns {Record<string, number>} */
+function latencyOf(data) {
+  return data.metrics[durationOf()]?.values ?? {}
+}
+
+/** @param {Report} report */
+function textOf(report) {
+  const { verdict, script, question, objectives, latency, outcomes, tables, notes, reasons, events, seconds } = report
+  const lines = ['', `${script}: ${question}`, '']
+  for (const { metric, rule, isHeld } of objectives) lines.push(`  ${isHeld ? 'held  ' : 'BROKEN'}  ${metric}  ${rule}`)
+  const sent = outcomes.reduce((sum, outcome) => sum + outcome.sent, 0)
+  lines.push('', `  ${count(sent)} requests, ${count(events)} events accepted, ${seconds.toFixed(1)} s`)
+  const percentiles = ['med', 'p(90)', 'p(99)', 'p(99.9)', 'max'].map(
+    (name) => `${name} ${milliseconds(latency[name])}`,
+  )
+  lines.push(`  latency ${percentiles.join(', ')}`)
+  lines.push('', ...textTable(outcomesTable(report)))
+  for (const table of tables) lines.push('', ...textTable(table))
+  if (notes.length > 0) lines.push('', ...notes.map((note) => `  ${note}`))
+  lines.push('', `  ${verdict}${reasons.length > 0 ? `: ${reasons.join('; ')}` : ''}`, '')
+  return lines.join('\n')
+}

@@ -1,0 +1,157 @@
+// @ts-check
+// `npm run load -- NAME`: runs a k6 script of load/k6 against the service at BASE_URL, or against a node that it starts
+// for the run, and ends with k6's exit code.
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { endAll } from './faults/processes.js'
+import { COMMON_SETTINGS } from './k6/shared/settings.js'
+import { AMPLE_KEY, apps } from './run/apps.js'
+import { findK6, runK6, stopK6 } from './run/k6.js'
+import { startNode, writeApps } from './run/node.js'
+import { SCRIPTS } from './run/scripts.js'
+import { readReport, verify } from './run/verify.js'
+
+const SETTING_COLUMN = 28
+const EXIT = { failed: 1, interrupted: 130 }
+
+/** @param {string} name */
+function optionOf(name) {
+  return name.toLowerCase().replaceAll('_', '-')
+}
+
+/** @param {Readonly<Record<string, string>>} settings */
+function settingLines(settings) {
+  return Object.entries(settings)
+    .map(([name, text]) => `  --${optionOf(name)}`.padEnd(SETTING_COLUMN) + text)
+    .join('\n')
+}
+
+function list() {
+  return Object.entries(SCRIPTS)
+    .map(([name, { question }]) => `  ${name.padEnd(14)}${question}`)
+    .join('\n')
+}
+
+/** @param {string | undefined} name */
+function help(name) {
+  const own = name === undefined ? {} : (SCRIPTS[name]?.settings ?? {})
+  return `Usage: npm run load -- NAME [OPTIONS]
+
+${list()}
+
+Each option is an environment variable too: --vus 50 is VUS=50.
+${settingLines(COMMON_SETTINGS)}
+${settingLines(own)}
+  --keep                    keeps the folder of the local node
+  --list                    the scripts
+  --help                    after NAME: with the settings of that script
+
+k6 is taken from K6, from PATH, or from Go's folder of programs. docs/load.md says more.
+`
+}
+
+/** @param {string[]} args */
+function readArguments(args) {
+  const names = [
+    ...Object.keys(COMMON_SETTINGS),
+    ...Object.values(SCRIPTS).flatMap(({ settings }) => Object.keys(settings ?? {})),
+  ]
+  const text = Object.fromEntries(names.map((name) => [optionOf(name), /** @type {const} */ ({ type: 'string' })]))
+  const flag = /** @type {const} */ ({ type: 'boolean', default: false })
+  const { values: parsed, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { ...text, keep: flag, list: flag, help: { ...flag, short: 'h' } },
+  })
+  const values = /** @type {Record<string, string | boolean | undefined>} */ (parsed)
+  /** @type {Record<string, string>} */
+  const given = {}
+  for (const name of names) {
+    const value = values[optionOf(name)] ?? process.env[name]
+    if (typeof value === 'string' && value !== '') given[name] = value
+  }
+  return {
+    name: positionals[0],
+    extra: positionals.slice(1),
+    given,
+    keep: values.keep === true,
+    list: values.list === true,
+    help: values.help === true,
+  }
+}
+
+/** @param {Record<string, string>} given @param {string} name @param {string} folder */
+async function prepare(given, name, folder) {
+  const { node: nodeEnvironment = {}, environment = {}, apps: ownApps = () => [] } = SCRIPTS[name]
+  if (given.BASE_URL !== undefined) {
+    if (given.APP_KEY === undefined) throw new Error('APP_KEY: which app of the service at BASE_URL sends?')
+    return { environment: given, nodes: [] }
+  }
+  const appsFile = writeApps(folder, [...apps(), ...ownApps(given)])
+  const node = await startNode({ name: 'node', folder, appsFile, env: nodeEnvironment })
+  console.log(`a node at ${node.baseUrl}, admin port at ${node.adminUrl}, data in ${node.dataDir}`)
+  const local = {
+    LOCAL_NODE: '1',
+    BASE_URL: node.baseUrl,
+    ADMIN_URL: node.adminUrl,
+    APP_KEY: AMPLE_KEY,
+    APPS_FILE: appsFile,
+  }
+  return { environment: { ...local, ...environment, ...given }, nodes: [node] }
+}
+
+/** @param {{ name: string, given: Record<string, string>, folder: string }} options @returns {Promise<number>} */
+async function runScript({ name, given, folder }) {
+  const k6 = findK6()
+  const out = resolve(
+    given.OUT ?? join('load', 'reports', `${name}-${new Date().toISOString().replace(/[-:]|\..*/g, '')}`),
+  )
+  mkdirSync(out, { recursive: true })
+  const { environment, nodes } = await prepare(given, name, folder)
+  const code = await runK6({ k6, name, environment: { ...environment, OUT: out } })
+  const report = await readReport(out)
+  const isWell = report === null ? false : await verify({ name, report, out, dataDir: nodes[0]?.dataDir })
+  await Promise.all(nodes.map((node) => node.stop()))
+  if (code !== 0) return code
+  return isWell ? 0 : EXIT.failed
+}
+
+async function main() {
+  const { name, extra, given, keep, list: isList, help: isHelp } = readArguments(process.argv.slice(2))
+  if (isList) return console.log(list())
+  if (isHelp || name === undefined) {
+    console.log(help(name))
+    process.exitCode = isHelp ? 0 : EXIT.failed
+    return
+  }
+  if (!Object.hasOwn(SCRIPTS, name) || extra.length > 0)
+    throw new Error(`no such script: ${[name, ...extra].join(' ')}\n${list()}`)
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-load-'))
+  const clean = async () => {
+    await endAll()
+    if (keep) console.log(`kept: ${folder}`)
+    else await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+  // k6 ends its run at a signal and still writes its report; a second signal ends everything at once.
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
+    let signals = 0
+    process.on(signal, () => {
+      process.exitCode = EXIT.interrupted
+      if (++signals > 1 || !stopK6()) void clean().finally(() => process.exit(EXIT.interrupted))
+    })
+  }
+  try {
+    process.exitCode = (await runScript({ name, given, folder })) || process.exitCode || 0
+  } finally {
+    await clean()
+  }
+}
+
+main().catch((/** @type {unknown} */ error) => {
+  process.exitCode = EXIT.failed
+  console.error(`load: ${error instanceof Error ? error.message : String(error)}`)
+})

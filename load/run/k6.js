@@ -1,0 +1,67 @@
+// @ts-check
+// Finds k6 and runs one script with it.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** k6 ends its run at a first signal and writes its report; after this it is killed. */
+const STOP_TIMEOUT_MS = 30_000
+export const NO_K6 = 'k6 is not installed: `go install go.k6.io/k6@latest` builds it, with Go 1.24 or later'
+
+/** @type {import('node:child_process').ChildProcess | null} */
+let running = null
+
+/** The program to call: K6 in the environment, PATH, or where `go install` puts it. Throws where there is none. */
+export function findK6() {
+  const named = process.env.K6
+  if (named !== undefined && named !== '') {
+    if (isProgram(named)) return named
+    throw new Error(`K6=${named}: that is not k6`)
+  }
+  const go = spawnSync('go', ['env', 'GOPATH'], { encoding: 'utf8' })
+  const goPath = go.status === 0 ? go.stdout.trim() : join(homedir(), 'go')
+  const found = ['k6', join(goPath, 'bin', 'k6')].find(
+    (program) => (program === 'k6' || existsSync(program)) && isProgram(program),
+  )
+  if (found === undefined) throw new Error(NO_K6)
+  return found
+}
+
+/** @param {string} program */
+function isProgram(program) {
+  return spawnSync(program, ['version'], { stdio: 'ignore' }).status === 0
+}
+
+/**
+ * Runs load/k6/NAME.js and resolves with k6's exit code: 0, or 99 where a threshold failed.
+ * @param {{ k6: string, name: string, environment: Readonly<Record<string, string>> }} options @returns {Promise<number>}
+ */
+export function runK6({ k6, name, environment }) {
+  const script = fileURLToPath(new URL(`../k6/${name}.js`, import.meta.url))
+  // Progress bars are for a terminal; elsewhere they fill a log.
+  const quiet = process.stdout.isTTY ? [] : ['--quiet']
+  const child = spawn(k6, ['run', '--no-usage-report', ...quiet, script], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  running = child
+  return new Promise((done, fail) => {
+    child.once('error', fail)
+    child.once('close', (code) => {
+      running = null
+      done(code ?? 1)
+    })
+  })
+}
+
+/** Asks k6 to end its run; false where none is under way. */
+export function stopK6() {
+  const child = running
+  if (child === null) return false
+  child.kill('SIGINT')
+  setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS).unref()
+  return true
+}

@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util'
 import { endAll } from './faults/processes.js'
 import { COMMON_SETTINGS } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
+import { findBeside, withBeside } from './run/beside.js'
 import { findK6, runK6, stopK6 } from './run/k6.js'
 import { startNode, writeApps } from './run/node.js'
 import { SCRIPTS } from './run/scripts.js'
@@ -112,9 +113,13 @@ async function runScript({ name, given, folder }) {
   )
   mkdirSync(out, { recursive: true })
   const { environment, nodes } = await prepare(given, name, folder)
-  const code = await runK6({ k6, name, environment: { ...environment, OUT: out } })
+  const surroundings = { baseUrls: environment.BASE_URL.split(','), node: nodes[0] ?? null, environment, out }
+  const beside = await findBeside(name)
+  const { result: code, found } = await withBeside(beside, surroundings, () =>
+    runK6({ k6, name, environment: { ...environment, OUT: out }, extra: beside.k6Arguments?.(surroundings) ?? [] }),
+  )
   const report = await readReport(out)
-  const isWell = report === null ? false : await verify({ name, report, out, dataDir: nodes[0]?.dataDir })
+  const isWell = report === null ? false : await verify({ name, report, out, dataDir: nodes[0]?.dataDir, found })
   await Promise.all(nodes.map((node) => node.stop()))
   if (code !== 0) return code
   return isWell ? 0 : EXIT.failed

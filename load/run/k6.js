@@ -37,13 +37,13 @@ function isProgram(program) {
 
 /**
  * Runs load/k6/NAME.js and resolves with k6's exit code: 0, or 99 where a threshold failed.
- * @param {{ k6: string, name: string, environment: Readonly<Record<string, string>> }} options @returns {Promise<number>}
+ * @param {{ k6: string, name: string, environment: Readonly<Record<string, string>>, extra?: readonly string[] }} options @returns {Promise<number>}
  */
-export function runK6({ k6, name, environment }) {
+export function runK6({ k6, name, environment, extra = [] }) {
   const script = fileURLToPath(new URL(`../k6/${name}.js`, import.meta.url))
   // Progress bars are for a terminal; elsewhere they fill a log.
   const quiet = process.stdout.isTTY ? [] : ['--quiet']
-  const child = spawn(k6, ['run', '--no-usage-report', ...quiet, script], {
+  const child = spawn(k6, ['run', '--no-usage-report', ...quiet, ...extra, script], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     stdio: ['ignore', 'inherit', 'inherit'],
   })

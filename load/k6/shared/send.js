@@ -36,21 +36,37 @@ let complaints = 0
  * @property {string} [method] (POST)
  * @property {string} [url] (the events path)
  * @property {number} [timeoutMs]
+ * @property {'gzip'} [compression] of the body, by k6
  */
 /** @typedef {{ code: Code, status: number, durationMs: number, retryAfterSeconds: number, batchId: string, limit: number, remaining: number, resetSeconds: number, serverSeconds: number, body: import('./answers.js').Body | null }} Sent */
 
 /**
- * @param {import('./settings.js').Settings} settings @param {string | ArrayBuffer | null} body @param {Sending} [sending] @returns {Sent}
+ * A request as `http.batch` takes it.
+ * @param {import('./settings.js').Settings} settings @param {string | ArrayBuffer | null} body @param {Sending} [sending]
  */
-export function post(settings, body, sending = {}) {
-  const { expected = ['accepted'], isStrict = false, key, method = 'POST', timeoutMs = TIMEOUT_MS } = sending
+export function requestOf(settings, body, sending = {}) {
+  const { expected = ['accepted'], key, method = 'POST', timeoutMs = TIMEOUT_MS, compression } = sending
   const headers = {
     'Content-Type': 'application/json',
     ...(key === undefined ? {} : { 'Idempotency-Key': key }),
     ...sending.headers,
   }
   const tags = { kind: 'event', expected: expected.join('|'), ...sending.tags }
-  const response = http.request(method, sending.url ?? eventsUrl(settings), body, { headers, tags, timeout: timeoutMs })
+  const params = { headers, tags, timeout: timeoutMs, ...(compression === undefined ? {} : { compression }) }
+  return { method, url: sending.url ?? eventsUrl(settings), body, params }
+}
+
+/**
+ * @param {import('./settings.js').Settings} settings @param {string | ArrayBuffer | null} body @param {Sending} [sending] @returns {Sent}
+ */
+export function post(settings, body, sending = {}) {
+  const request = requestOf(settings, body, sending)
+  return settle(http.request(request.method, request.url, body, request.params), sending)
+}
+
+/** Judges and counts an answer. @param {import('k6/http').RefinedResponse<'text'>} response @param {Sending} [sending] @returns {Sent} */
+export function settle(response, sending = {}) {
+  const { expected = ['accepted'], isStrict = false } = sending
   const parsed = parseBody(response.body)
   const code = codeOf(response, parsed)
   outcomes.add(1, { ...sending.tags, code })
@@ -74,7 +90,7 @@ export function post(settings, body, sending = {}) {
     remaining: Number(header(response, 'X-RateLimit-Remaining')),
     resetSeconds: Number(header(response, 'X-RateLimit-Reset')),
     /** The service's own clock, in whole seconds. */
-    serverSeconds: Date.parse(header(response, 'Date')) / 1000,
+    serverSeconds: (Date.parse(header(response, 'Date')) || Date.now()) / 1000,
     body: parsed,
   }
 }

@@ -1,0 +1,47 @@
+// @ts-check
+// The records of the queue that a run filled, through `sluice tail`: a local node's journal, or the stream at NATS_URL.
+
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { ENTRY } from './node.js'
+
+/**
+ * @typedef {object} QueueRecord
+ * @property {string} batch_id
+ * @property {string} app_id
+ * @property {string} received_at
+ * @property {readonly { type: string }[]} events
+ * @property {Readonly<Record<string, unknown>>} [extra] members of the request that the schema does not name
+ */
+
+/**
+ * What names the queue to `sluice tail`; null: nothing does.
+ * @param {string | undefined} dataDir of a local node @param {Readonly<Record<string, string | undefined>>} environment
+ * @returns {Readonly<Record<string, string>> | null}
+ */
+export function queueOf(dataDir, environment) {
+  if (dataDir !== undefined) return { SLUICE_DATA_DIR: dataDir }
+  const { NATS_URL: natsUrl } = environment
+  return natsUrl === undefined || natsUrl === '' ? null : { NATS_URL: natsUrl }
+}
+
+/** Every record that is there now. Throws where the queue cannot be read. @param {Readonly<Record<string, string>>} queue @returns {AsyncGenerator<QueueRecord>} */
+export async function* readRecords(queue) {
+  const args = [ENTRY, 'tail', '--records', '--from-start', '--no-follow']
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env.PATH, ...queue },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let complaints = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => (complaints += text))
+  const ended = new Promise((/** @type {(code: number | null) => void} */ done) => child.once('close', done))
+  try {
+    for await (const line of createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
+      yield JSON.parse(line)
+    }
+    const code = await ended
+    if (code !== 0) throw new Error(`sluice tail ended with ${code}: ${complaints}`)
+  } finally {
+    child.kill()
+  }
+}

@@ -1,0 +1,58 @@
+# The image of sluice: built in one stage, run in another that holds Node, the built program and what it loads.
+# docs/container.md says how to build and run it, and what was tried.
+
+# Debian 13, because the HTTP front end's binary for Node 24 wants glibc 2.38 or later; Alpine has another C library.
+ARG BASE=docker.io/library/node:24-trixie-slim
+
+FROM ${BASE} AS build
+WORKDIR /build
+# The manifests first: while they stay as they are, so does the layer with the packages.
+COPY package.json package-lock.json ./
+# `npm install` takes what the lock file names at its version and hash, as `npm ci` does; but `npm ci` refuses a lock
+# file that lacks an optional package of another system (linters bring dozens), as one does that was written where not
+# every system's packages could be had. No install script is needed: simdjson's is left out of the image below.
+RUN npm install --no-save --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY bin/build.js bin/
+COPY src src
+RUN npm run build
+# Packages that the running service loads. The optional ones stay out: simdjson is a second opinion that wants a compiler,
+# and the rest are tools' binaries.
+RUN npm prune --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+COPY deploy/image/prune.js deploy/image/
+RUN node deploy/image/prune.js node_modules
+
+FROM ${BASE} AS runtime
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="sluice" \
+      org.opencontainers.image.description="Takes batches of events over HTTP, checks and limits them, queues them durably, and answers" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="docker.io/library/node:24-trixie-slim"
+# A container's own loopback is out of reach of every probe and of Prometheus: whether anybody else gets to the admin
+# port is decided by what is published, and by network policy.
+ENV NODE_ENV=production \
+    SLUICE_ADMIN_HOST=0.0.0.0 \
+    SLUICE_DATA_DIR=/var/lib/sluice
+WORKDIR /opt/sluice
+# The data folder belongs to the user before it becomes a volume, so that a fresh volume does too. The link makes
+# `docker exec CONTAINER sluice tail` work.
+RUN install --directory --owner=1000 --group=1000 --mode=0750 /var/lib/sluice \
+    && ln -s /opt/sluice/dist/main.js /usr/local/bin/sluice
+COPY --from=build /build/node_modules node_modules
+COPY --from=build /build/dist dist
+COPY LICENSE package.json ./
+COPY deploy/image/healthcheck.js ./
+# By number, so that Kubernetes can see that it is not root.
+USER 1000:1000
+# What a 202 promised must not go with the container, even where nobody thought of a volume.
+VOLUME /var/lib/sluice
+EXPOSE 8080 9090
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
+    CMD ["node", "/opt/sluice/healthcheck.js"]
+# As `npm start` runs it, without npm, so that node is process 1 and gets the signals.
+ENTRYPOINT ["node", "--single-threaded-gc", "--min-semi-space-size=16", "/opt/sluice/dist/main.js"]
+CMD ["serve"]

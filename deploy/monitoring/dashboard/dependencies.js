@@ -1,0 +1,64 @@
+// @ts-check
+// What the nodes lean on, as each of them sees it.
+
+import { heatMap, stateTimeline, timeseries } from './panels.js'
+import { buckets, of, quantile, rate } from './queries.js'
+
+const REDIS_GIVEN_UP_SECONDS = 0.04
+const UP = { 0: { text: 'away', color: 'red' }, 1: { text: 'up', color: 'green' } }
+const DEGRADED = { 0: { text: 'normal', color: 'green' }, 1: { text: 'degraded', color: 'orange' } }
+const DRAINING = { 0: { text: 'serving', color: 'green' }, 1: { text: 'draining', color: 'purple' } }
+
+/** @type {import('./panels.js').Row} */
+export const dependencies = {
+  id: 600,
+  title: 'Redis, NATS, degraded states',
+  panels: [
+    stateTimeline(601, 'Redis', {
+      about: 'Whether Redis answers each node: away on all is Redis itself, away on one is that node or its network.',
+      unit: 'none',
+      states: UP,
+      queries: [[of('sluice_redis_up'), '{{instance}}']],
+    }),
+    stateTimeline(602, 'NATS', {
+      about: 'Whether each node is connected to NATS; while it is not, its requests end in 503.',
+      unit: 'none',
+      states: UP,
+      queries: [[of('sluice_nats_up'), '{{instance}}']],
+    }),
+    stateTimeline(603, 'Degraded parts', {
+      about: 'Parts that go on without what they depend on: limits by shares, keys by NATS, apps from the cache.',
+      unit: 'none',
+      states: DEGRADED,
+      queries: [[of('sluice_degraded'), '{{instance}} {{part}}']],
+    }),
+    stateTimeline(604, 'Draining', {
+      about: 'From the signal to stop until the end of the process; a drain that lasts meets the grace period.',
+      unit: 'none',
+      states: DRAINING,
+      queries: [[of('sluice_draining'), '{{instance}}']],
+    }),
+    timeseries(605, 'Redis call duration', {
+      about: 'Above the dashed line a node gives Redis up for a while and goes on without it.',
+      unit: 's',
+      thresholds: [
+        [0, 'transparent'],
+        [REDIS_GIVEN_UP_SECONDS, 'red'],
+      ],
+      queries: [
+        [quantile(0.5, 'sluice_redis_call_duration_seconds'), 'p50'],
+        [quantile(0.99, 'sluice_redis_call_duration_seconds'), 'p99'],
+      ],
+    }),
+    heatMap(606, 'Redis call duration', {
+      about: 'Calls of all nodes by the time until their reply or failure.',
+      unit: 's',
+      query: buckets('sluice_redis_call_duration_seconds'),
+    }),
+    timeseries(607, 'Redis calls', {
+      about: 'Calls each second; keyed requests need some each, others nearly none.',
+      unit: 'ops',
+      queries: [[`sum by (instance) (${rate('sluice_redis_call_duration_seconds_count')})`, '{{instance}}']],
+    }),
+  ],
+}

@@ -1,0 +1,59 @@
+// @ts-check
+// What plans turn away, what is sent again, and the apps that both are counted for.
+
+import { timeseries } from './panels.js'
+import { increase, of, rate } from './queries.js'
+
+/** @type {import('./panels.js').Row} */
+export const limits = {
+  id: 500,
+  title: 'Limits and replays',
+  panels: [
+    timeseries(501, '429 by limit', {
+      about: 'Requests of apps that have used up their minute, day or month: the plan at work, no fault of the nodes.',
+      unit: 'reqps',
+      stacked: true,
+      queries: [[`sum by (code) (${rate('sluice_requests_total', 'status="429"')})`, '{{code}}']],
+    }),
+    timeseries(502, 'Lease requests', {
+      about: 'Calls to Redis for events to spend: failed ones mean that Redis is away or slow.',
+      unit: 'ops',
+      queries: [[`sum by (result) (${rate('sluice_lease_requests_total')})`, '{{result}}']],
+    }),
+    timeseries(503, 'Replays', {
+      about: 'Requests that repeat an accepted key: clients that did not get their first answer in time.',
+      unit: 'reqps',
+      queries: [[`sum by (instance) (${rate('sluice_replays_total')})`, '{{instance}}']],
+    }),
+    timeseries(504, 'Share of replays', {
+      about: 'Of all 202s, those that only repeat an earlier one; a rise means time-outs between clients and nodes.',
+      unit: 'percentunit',
+      queries: [
+        [`sum(${rate('sluice_replays_total')}) / sum(${rate('sluice_requests_total', 'status="202"')})`, 'replays'],
+      ],
+    }),
+    timeseries(505, 'Keys remembered', {
+      about: 'Idempotency keys of the last 300 s that each node holds in its memory.',
+      unit: 'short',
+      queries: [[of('sluice_keys_remembered'), '{{instance}}']],
+    }),
+    timeseries(507, 'Keys in use', {
+      about:
+        'Share of SLUICE_MAX_KEYS that is taken; at 1 keyed requests are answered 503. Empty where Redis keeps them.',
+      unit: 'percentunit',
+      max: 1,
+      thresholds: [
+        [0, 'transparent'],
+        [0.8, 'red'],
+      ],
+      queries: [[`${of('sluice_keys_remembered')} / ${of('sluice_keys_max')}`, '{{instance}}']],
+    }),
+    timeseries(506, 'App records that could not be used', {
+      about: 'Changed app files, or records in Redis, that are wrong: the last good ones stay in force until mended.',
+      unit: 'short',
+      queries: [
+        [`sum by (instance) (${increase('$__rate_interval', 'sluice_apps_reload_failures_total')})`, '{{instance}}'],
+      ],
+    }),
+  ],
+}

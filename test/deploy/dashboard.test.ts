@@ -1,0 +1,261 @@
+// The dashboard against a real Prometheus that scraped real nodes while requests ended in every way they can: each
+// panel has something to show, and what the counters say is what the clients saw.
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { dashboard } from '../../deploy/monitoring/dashboard.js'
+import { STATUS_OF_REFUSAL } from '../../src/outcome.ts'
+import { post, single } from '../support/client.ts'
+import { type Cluster, startCluster } from '../support/cluster.ts'
+import { APPS, CLOSED_APPS, SMALLEST_RING_MB, sendEveryOutcome, type Tally } from '../support/every-outcome.ts'
+import { type Prometheus, type Sample, startPrometheus } from '../support/prometheus.ts'
+import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
+
+const JOB = 'sluice'
+const STEP_SECONDS = 1
+const RATE_INTERVAL = '10s'
+const CODES = ['accepted', 'replayed', 'aborted', ...Object.keys(STATUS_OF_REFUSAL)]
+const DRAIN_DELAY_SECONDS = 4
+
+interface Target {
+  readonly expr: string
+  readonly legendFormat: string
+  readonly format: string
+  readonly instant: boolean
+}
+
+interface Asked {
+  readonly name: string
+  readonly expr: string
+  readonly legend: string
+  readonly isHeatMap: boolean
+  readonly isInstant: boolean
+}
+
+const panels = dashboard.panels.flatMap((panel) => ('targets' in panel ? [panel] : []))
+const asked: Asked[] = panels.flatMap(({ id, title, targets }) =>
+  targets.map(({ expr, legendFormat, format, instant }: Target) => ({
+    name: `${id} ${title} (${legendFormat})`,
+    expr,
+    legend: legendFormat,
+    isHeatMap: format === 'heatmap',
+    isInstant: instant,
+  })),
+)
+const marks = dashboard.annotations.list.flatMap((mark) => ('target' in mark ? [mark] : []))
+
+let cluster: Cluster
+let embedded: Service
+/** It drains at the end. */
+let leaving: Service
+let embeddedFolder: string
+let prometheus: Prometheus
+let tally: Tally
+let fromMs: number
+let toMs: number
+/** Of each node and code, before the load. */
+let requestsBefore: Map<string, number>
+
+beforeAll(async () => {
+  embeddedFolder = await makeFolder()
+  cluster = await startCluster({ nodes: 0, apps: APPS })
+  const small = { SLUICE_RING_MB: String(SMALLEST_RING_MB), SLUICE_DRAIN_DELAY_SECONDS: String(DRAIN_DELAY_SECONDS) }
+  ;[embedded, leaving] = await Promise.all([
+    startService({ dataDir: embeddedFolder, apps: [...APPS, ...CLOSED_APPS], env: { SLUICE_JOURNAL_MAX_MB: '1' } }),
+    cluster.addNode(small),
+    // Its page is put together from those of two front ends.
+    cluster.addNode({ SLUICE_PROCESSES: '2' }),
+  ])
+  await addClosedApps()
+  const targets = [...cluster.nodes, embedded].map(({ adminPort }) => adminPort)
+  prometheus = await startPrometheus({ job: JOB, targets })
+  fromMs = Date.now()
+  requestsBefore = await requestCounts()
+  tally = await sendEveryOutcome({ cluster, embedded })
+  await prometheus.scraped()
+  leaving.signal('SIGTERM')
+  await leaving.exited
+  await eventually('it is seen as down', async () => (await prometheus.query('up == 0')).length === 1)
+  toMs = Date.now()
+}, 90_000)
+
+afterAll(async () => {
+  await prometheus?.stop()
+  await cluster?.stop()
+  await embedded?.kill()
+  await removeFolder(embeddedFolder)
+})
+
+/** By the command alone: the cluster waits for apps that may send. */
+async function addClosedApps(): Promise<void> {
+  for (const record of CLOSED_APPS) {
+    const flags = Object.entries(record).flatMap(([member, value]) => [`--${member.replaceAll('_', '-')}`, value])
+    const { code, output } = await runCommand(['apps', 'add', ...flags], cluster.commandEnv)
+    expect(code, output).toBe(0)
+    for (const node of cluster.nodes) {
+      await eventually('it is known', async () => (await post(node, single(record.app_key))).status === 402)
+    }
+  }
+}
+
+/** As Grafana puts a choice of several nodes into a regular expression. */
+function chosenNodes(): string {
+  const ports = [...cluster.everyNode, embedded].map(({ adminPort }) => `127\\\\.0\\\\.0\\\\.1:${adminPort}`)
+  return `(${ports.join('|')})`
+}
+
+function filledIn(expression: string): string {
+  const values: Record<string, string> = {
+    __rate_interval: RATE_INTERVAL,
+    __interval: `${STEP_SECONDS}s`,
+    __range: `${Math.ceil((toMs - fromMs) / 1000)}s`,
+    job: JOB,
+    instance: chosenNodes(),
+  }
+  return expression.replaceAll(/\$(\w+)/g, (_, name: string) => {
+    if (values[name] === undefined) throw new Error(`$${name} is no variable of the dashboard`)
+    return values[name]
+  })
+}
+
+/** What Grafana would get. */
+function answerTo({ expr, isInstant }: Pick<Asked, 'expr' | 'isInstant'>): Promise<Sample[]> {
+  const query = filledIn(expr)
+  return isInstant
+    ? prometheus.query(query, toMs)
+    : prometheus.queryRange(query, { fromMs, toMs, stepSeconds: STEP_SECONDS })
+}
+
+const isShown = ({ values }: Sample): boolean => values.some(Number.isFinite)
+
+const portOf = ({ metric }: Sample): string => metric['instance'].split(':')[1]
+
+/** Requests by admin port and code, whether or not the node is still there. */
+async function requestCounts(): Promise<Map<string, number>> {
+  const samples = await prometheus.query('max_over_time(sluice_requests_total[10m])')
+  return new Map(samples.map((sample) => [`${portOf(sample)} ${sample.metric['code']}`, sample.values[0]]))
+}
+
+async function valueNow(expression: string): Promise<number> {
+  const [sample] = await prometheus.query(expression, toMs)
+  return sample?.values[0]
+}
+
+/** Names of metrics, without what histograms append. */
+async function exportedMetrics(): Promise<Set<string>> {
+  const names = await prometheus.labelValues('__name__', `{job="${JOB}"}`)
+  return new Set(names.map(familyOf))
+}
+
+function familyOf(name: string): string {
+  return name.replace(/_(bucket|sum|count)$/, '')
+}
+
+function metricsIn(expression: string): string[] {
+  return [...expression.matchAll(/\b([a-z][a-z0-9_]*)\{/g)].map(([, name]) => familyOf(name))
+}
+
+describe('what the load has left', () => {
+  test('it ended in every way a request can end', () => {
+    const reached = new Set([...tally.outcomes.keys()].map((key) => key.split(' ')[1]))
+    expect([...reached].toSorted()).toEqual(CODES.toSorted())
+  })
+
+  test('every node counted each outcome as often as its clients saw it', async () => {
+    const counted: Record<string, number> = {}
+    for (const [key, count] of await requestCounts()) {
+      const grown = count - (requestsBefore.get(key) ?? 0)
+      if (grown > 0) counted[key] = grown
+    }
+    expect(counted).toEqual(Object.fromEntries(tally.outcomes))
+  })
+
+  test('events are counted by type as clients sent them', async () => {
+    const samples = await prometheus.query('sum by (type) (max_over_time(sluice_events_accepted_total[10m]))')
+    const counted = Object.fromEntries(samples.map(({ metric, values }) => [metric['type'], values[0]]))
+    expect(counted).toEqual(tally.events)
+  })
+
+  test.each([
+    ['Redis was seen away', 'min(min_over_time(sluice_redis_up[5m])) == 0'],
+    ['NATS was seen away', 'min(min_over_time(sluice_nats_up[5m])) == 0'],
+    ['every part was degraded', 'min(max by (part) (max_over_time(sluice_degraded[5m]))) == 1'],
+    ['a node was draining', 'max(max_over_time(sluice_draining[5m])) == 1'],
+    ['leases ended in every way', 'min(sum by (result) (max_over_time(sluice_lease_requests_total[5m]))) > 0'],
+    ['the queue refused records', 'sum(max_over_time(sluice_publish_errors_total[5m])) > 0'],
+    ['the ring was full', 'sum(max_over_time(sluice_ring_refusals_total[5m])) > 0'],
+    ['an app file could not be used', 'sum(max_over_time(sluice_apps_reload_failures_total[5m])) > 0'],
+  ])('%s', async (_, expression) => {
+    expect(await prometheus.query(expression, toMs)).toHaveLength(1)
+  })
+})
+
+describe('the panels', () => {
+  test.each(asked)('$name has something to show', async (target) => {
+    const shown = (await answerTo(target)).filter(isShown)
+    expect(shown, filledIn(target.expr)).not.toEqual([])
+    if (target.isHeatMap) expect(shown.length, 'buckets').toBeGreaterThan(1)
+    for (const [, label] of target.legend.matchAll(/\{\{(\w+)\}\}/g)) {
+      for (const { metric } of shown) expect(metric, 'the labels of a series').toHaveProperty(label)
+    }
+    // Lines that bear the same name cannot be told apart.
+    const names = shown.map(({ metric }) => target.legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label) => metric[label]))
+    if (target.legend !== '') expect(new Set(names).size, 'names of lines').toBe(names.length)
+  })
+
+  test('no query names a metric that no node exports', async () => {
+    const exported = await exportedMetrics()
+    const used = [...asked.map(({ expr }) => expr), ...marks.map(({ target }) => target.expr)].flatMap(metricsIn)
+    expect(used.length).toBeGreaterThan(asked.length)
+    expect(used.filter((name) => !exported.has(name))).toEqual([])
+  })
+
+  test('every metric of the service is on a panel', async () => {
+    const used = new Set(asked.flatMap(({ expr }) => metricsIn(expr)))
+    const own = [...(await exportedMetrics())].filter((name) => name.startsWith('sluice_'))
+    expect(own.length).toBeGreaterThan(20)
+    expect(own.filter((name) => !used.has(name))).toEqual([])
+  })
+
+  test('the shares of the objectives are those that clients saw', async () => {
+    const counts = [...tally.outcomes]
+    const all = counts.reduce((sum, [, count]) => sum + count, 0)
+    const bad = counts.reduce((sum, [key, count]) => sum + (key.endsWith(' service_overloaded') ? count : 0), 0)
+    const valueOf = (id: number): Promise<number> => {
+      const panel = panels.find((candidate) => candidate.id === id)
+      return valueNow(filledIn(String(panel?.targets[0].expr)))
+    }
+    // Prometheus extends what it saw to the ends of the span, node by node.
+    const share = 1 - (await valueOf(103))
+    expect(share).toBeGreaterThan((bad / all) * 0.8)
+    expect(share).toBeLessThan((bad / all) * 1.25)
+    expect(await valueOf(105)).toBeLessThan(0)
+    const underBound = await valueOf(104)
+    expect(underBound).toBeGreaterThan(0.3)
+    expect(underBound).toBeLessThan(1)
+  })
+})
+
+describe('above the panels', () => {
+  test('the job and its nodes can be chosen', async () => {
+    const queries = dashboard.templating.list.flatMap((variable) =>
+      'definition' in variable ? [variable.definition] : [],
+    )
+    const found = queries.map(async (query) => {
+      const [, selector, label] = /^label_values\((.+), (\w+)\)$/.exec(filledIn(query)) ?? []
+      return (await prometheus.labelValues(label, selector)).toSorted()
+    })
+    const instances = [...cluster.everyNode, embedded].map(({ adminPort }) => `127.0.0.1:${adminPort}`)
+    expect(await Promise.all(found)).toEqual([[JOB], instances.toSorted()])
+  })
+
+  test.each(marks)('$name are marked', async ({ target, useValueForTime, titleFormat }) => {
+    const shown = (await answerTo({ expr: target.expr, isInstant: false })).filter(isShown)
+    expect(shown.length).toBeGreaterThan(0)
+    expect(titleFormat).toContain('{{instance}}')
+    if (useValueForTime) {
+      const startedMs = shown.flatMap(({ values }) => values)
+      expect(Math.min(...startedMs)).toBeGreaterThan(fromMs - 60_000)
+      expect(Math.max(...startedMs)).toBeLessThan(toMs)
+    }
+  })
+})

@@ -1,24 +1,43 @@
 // Bodies that arrive in pieces gather here, beside the ring, so that a slow client holds no place in it. They lie in
-// the pages of one arena of fixed size: where these run out, the body that has been on its way the longest gives way.
+// the pages of one arena of fixed size. Where these run out, slow bodies give way, and after them whoever comes last.
 
 const PAGE_BYTES = 8192
+/**
+ * A body that has been on its way for longer is a slow one. The others go on: were they to give way to each newcomer,
+ * none would arrive whole while more come than there is room for.
+ */
+const PATIENCE_MS = 500
 
 /** A body on its way. */
 export interface PartialBody {
   /** Numbers of the arena's pages that hold it, in order. */
   readonly pages: number[]
   lengthBytes: number
+  /** null: the client has not said how much it sends. */
+  readonly declaredBytes: number | null
+  readonly startedAtMs: number
+  /** Free pages that are kept for the rest of it. */
+  promisedPages: number
   /** Called when this body has to give way; it is forgotten already. */
   readonly evicted: () => void
 }
 
+export interface GatheringOptions {
+  readonly maxBytes: number
+  /** A time in ms that never goes back. */
+  readonly nowMs: () => number
+}
+
 export class Gathering {
+  readonly #nowMs: () => number
   readonly #arena: Buffer
   readonly #freePages: number[]
-  /** In order of arrival: the first is the oldest. */
+  #promisedPages = 0
+  /** Those that hold pages, in order of arrival: the first is the oldest. */
   readonly #bodies = new Set<PartialBody>()
 
-  constructor(maxBytes: number) {
+  constructor({ maxBytes, nowMs }: GatheringOptions) {
+    this.#nowMs = nowMs
     const pages = Math.floor(maxBytes / PAGE_BYTES)
     // One allocation for good: buffers that come and go with slow clients would outrun the garbage collector.
     this.#arena = Buffer.allocUnsafeSlow(pages * PAGE_BYTES)
@@ -30,32 +49,25 @@ export class Gathering {
     return this.#arena.length - this.#freePages.length * PAGE_BYTES
   }
 
-  begin(evicted: () => void): PartialBody {
-    const body = { pages: [], lengthBytes: 0, evicted }
-    this.#bodies.add(body)
-    return body
+  begin(declaredBytes: number | null, evicted: () => void): PartialBody {
+    return { pages: [], lengthBytes: 0, declaredBytes, startedAtMs: this.#nowMs(), promisedPages: 0, evicted }
   }
 
-  /** Copies a piece. Evicts as many of the oldest bodies as that takes, at last this very one. */
+  /** Copies a piece. Where there is no room for it, slow bodies are evicted, and at last this very one. */
   add(body: PartialBody, piece: Uint8Array): void {
-    let copied = 0
-    while (copied < piece.length) {
-      const usedOfPage = body.lengthBytes % PAGE_BYTES
-      if (usedOfPage === 0) {
-        const page = this.#takePage()
-        // To make room, this body may have been the one to go.
-        if (!this.#bodies.has(body)) {
-          this.#freePages.push(page)
-          return
-        }
-        body.pages.push(page)
-      }
-      const bytes = Math.min(piece.length - copied, PAGE_BYTES - usedOfPage)
-      const page = body.pages[body.pages.length - 1]
-      this.#arena.set(piece.subarray(copied, copied + bytes), page * PAGE_BYTES + usedOfPage)
-      body.lengthBytes += bytes
-      copied += bytes
+    const lengthBytes = body.lengthBytes + piece.length
+    const pages = pagesFor(lengthBytes)
+    const rest = Math.max(0, pagesFor(body.declaredBytes ?? 0) - pages)
+    // Once half of it is there: who sends little cannot keep much from others.
+    const promised = rest <= pages ? rest : 0
+    this.#promise(body, 0)
+    if (!this.#makeRoom(body, pages - body.pages.length + promised)) {
+      this.#evict(body)
+      return
     }
+    this.#promise(body, promised)
+    this.#bodies.add(body)
+    this.#copy(body, piece)
   }
 
   /** What has arrived, in order; valid until the body is forgotten. */
@@ -69,28 +81,51 @@ export class Gathering {
   /** The body was used, or nobody wants it any more. Harmless when repeated. */
   forget(body: PartialBody): void {
     if (!this.#bodies.delete(body)) return
+    this.#promise(body, 0)
     this.#freePages.push(...body.pages)
     body.pages.length = 0
   }
 
   /** Ends every body on its way. */
   evictAll(): void {
-    for (const body of this.#bodies) {
-      this.forget(body)
-      body.evicted()
+    for (const body of this.#bodies) this.#evict(body)
+  }
+
+  #copy(body: PartialBody, piece: Uint8Array): void {
+    let copied = 0
+    while (copied < piece.length) {
+      const usedOfPage = body.lengthBytes % PAGE_BYTES
+      if (usedOfPage === 0) body.pages.push(this.#freePages.pop() as number)
+      const bytes = Math.min(piece.length - copied, PAGE_BYTES - usedOfPage)
+      const page = body.pages[body.pages.length - 1]
+      this.#arena.set(piece.subarray(copied, copied + bytes), page * PAGE_BYTES + usedOfPage)
+      body.lengthBytes += bytes
+      copied += bytes
     }
   }
 
-  #takePage(): number {
-    for (const oldest of this.#bodies) {
-      if (this.#freePages.length > 0) break
-      // One that has sent nothing yet would free nothing.
-      if (oldest.pages.length === 0) continue
-      this.forget(oldest)
-      oldest.evicted()
-    }
-    const page = this.#freePages.pop()
-    if (page === undefined) throw new Error('the arena for bodies on their way has no page at all')
-    return page
+  #promise(body: PartialBody, pages: number): void {
+    this.#promisedPages += pages - body.promisedPages
+    body.promisedPages = pages
   }
+
+  /** Whether so many pages are free, for which slow bodies give way. */
+  #makeRoom(body: PartialBody, pages: number): boolean {
+    const slowBeforeMs = this.#nowMs() - PATIENCE_MS
+    for (const oldest of this.#bodies) {
+      if (this.#freePages.length - this.#promisedPages >= pages) return true
+      if (oldest === body || oldest.startedAtMs > slowBeforeMs) return false
+      this.#evict(oldest)
+    }
+    return this.#freePages.length - this.#promisedPages >= pages
+  }
+
+  #evict(body: PartialBody): void {
+    this.forget(body)
+    body.evicted()
+  }
+}
+
+function pagesFor(bytes: number): number {
+  return Math.ceil(bytes / PAGE_BYTES)
 }

@@ -32,7 +32,7 @@ export interface Server {
 /** Rejects with an Error that names the address where it cannot be had. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { tls, ingest } = options
-  const gathering = new Gathering(options.gatheringMaxBytes)
+  const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, nowMs: () => performance.now() })
   const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
   let connections = 0
   app.filter((_response, change) => {
@@ -72,7 +72,7 @@ function receive(response: HttpResponse, exchange: Exchange, ingest: Ingest, gat
     if (lengthBytes > MAX_BODY_BYTES) {
       ingest.bodyTooLarge(exchange)
     } else if (!isLast) {
-      partial ??= gathering.begin(() => ingest.bodyEvicted(exchange))
+      partial ??= gathering.begin(exchange.head.contentLengthBytes, () => ingest.bodyEvicted(exchange))
       gathering.add(partial, piece)
       return
     } else {

@@ -15,7 +15,7 @@ import {
 
 /** Of bodies on their way the smallest ring holds 1 MiB. */
 const AT_ONCE = 10
-const SENT_BYTES = 60_000
+const SENT_BYTES = 48_000
 const ROUNDS = 8
 
 let folder: string

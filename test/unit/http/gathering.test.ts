@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { Gathering } from '../../../src/http/gathering.ts'
+import { Gathering, type PartialBody } from '../../../src/http/gathering.ts'
 
 const PAGE_BYTES = 8192
 const FOUR_PAGES = 4 * PAGE_BYTES
+/** Longer than a body may take before it is a slow one. */
+const LONG_MS = 1000
+
+/** Where no time passes. */
+function atLeisure(maxBytes: number): Gathering {
+  return new Gathering({ maxBytes, nowMs: () => 0 })
+}
 
 function piece(lengthBytes: number, fill = 1): Uint8Array {
   return new Uint8Array(lengthBytes).fill(fill)
@@ -12,8 +19,8 @@ describe('bodies on their way', () => {
   it.each([1, 100, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1])(
     'gather whole and in order from pieces of %i bytes, and give their pages back once forgotten',
     (bytes) => {
-      const gathering = new Gathering(FOUR_PAGES)
-      const body = gathering.begin(() => expect.unreachable())
+      const gathering = atLeisure(FOUR_PAGES)
+      const body = gathering.begin(null, () => expect.unreachable())
       const sent: Uint8Array[] = []
       for (let fill = 1; fill <= 3; fill++) {
         const next = piece(bytes, fill)
@@ -31,8 +38,8 @@ describe('bodies on their way', () => {
   )
 
   it('do not mix when they take turns', () => {
-    const gathering = new Gathering(16 * PAGE_BYTES)
-    const bodies = [1, 2, 3].map((fill) => ({ fill, body: gathering.begin(() => expect.unreachable()) }))
+    const gathering = atLeisure(16 * PAGE_BYTES)
+    const bodies = [1, 2, 3].map((fill) => ({ fill, body: gathering.begin(null, () => expect.unreachable()) }))
     for (let turn = 0; turn < 10; turn++) {
       for (const { fill, body } of bodies) gathering.add(body, piece(3000, fill))
     }
@@ -41,40 +48,107 @@ describe('bodies on their way', () => {
     }
   })
 
-  it('make the oldest give way when the pages are used up', () => {
-    const gathering = new Gathering(FOUR_PAGES)
-    const evicted: string[] = []
-    const bodies = ['slow', 'middle', 'new'].map((name) => gathering.begin(() => evicted.push(name)))
-    gathering.add(bodies[0], piece(2 * PAGE_BYTES))
-    gathering.add(bodies[1], piece(2 * PAGE_BYTES))
-    expect(evicted).toEqual([])
-    gathering.add(bodies[2], piece(2 * PAGE_BYTES, 9))
-    expect(evicted).toEqual(['slow'])
-    expect(gathering.usedBytes).toBe(FOUR_PAGES)
-    expect(Buffer.concat(gathering.pieces(bodies[2])).every((byte) => byte === 9)).toBe(true)
-  })
-
   it('never hold more than their bound, even for one body, and go on after it', () => {
-    const gathering = new Gathering(FOUR_PAGES)
+    const gathering = atLeisure(FOUR_PAGES)
     let evictions = 0
-    const body = gathering.begin(() => evictions++)
+    const body = gathering.begin(null, () => evictions++)
     gathering.add(body, piece(FOUR_PAGES + 1))
     expect([evictions, gathering.usedBytes]).toEqual([1, 0])
-    const next = gathering.begin(() => expect.unreachable())
+    const next = gathering.begin(null, () => expect.unreachable())
     gathering.add(next, piece(FOUR_PAGES))
     expect(gathering.usedBytes).toBe(FOUR_PAGES)
   })
+})
 
-  it('spare a connection that has sent nothing yet: evicting it would free nothing', () => {
-    const gathering = new Gathering(FOUR_PAGES)
+describe('where the pages are used up', () => {
+  interface Crowd {
+    readonly gathering: Gathering
+    readonly evicted: string[]
+    readonly begin: (name: string, declaredBytes?: number | null) => PartialBody
+    readonly wait: () => void
+  }
+
+  function crowd(pages = 4): Crowd {
+    let nowMs = 0
     const evicted: string[] = []
-    gathering.begin(() => evicted.push('silent'))
-    const large = gathering.begin(() => evicted.push('large'))
-    gathering.add(large, piece(3 * PAGE_BYTES))
-    gathering.add(
-      gathering.begin(() => evicted.push('last')),
-      piece(2 * PAGE_BYTES),
-    )
+    const gathering = new Gathering({ maxBytes: pages * PAGE_BYTES, nowMs: () => nowMs })
+    return {
+      gathering,
+      evicted,
+      begin: (name, declaredBytes = null) => gathering.begin(declaredBytes, () => evicted.push(name)),
+      wait: () => void (nowMs += LONG_MS),
+    }
+  }
+
+  it('those that are slow give way, the oldest first, and no more of them than that takes', () => {
+    const { gathering, evicted, begin, wait } = crowd()
+    const [slow, middle] = [begin('slow'), begin('middle')]
+    gathering.add(slow, piece(2 * PAGE_BYTES))
+    gathering.add(middle, piece(2 * PAGE_BYTES))
+    wait()
+    const fresh = begin('fresh')
+    gathering.add(fresh, piece(2 * PAGE_BYTES, 9))
+    expect(evicted).toEqual(['slow'])
+    expect(gathering.usedBytes).toBe(FOUR_PAGES)
+    expect(Buffer.concat(gathering.pieces(fresh)).every((byte) => byte === 9)).toBe(true)
+  })
+
+  it('a newcomer gives way to those that are not slow: some arrive whole, however many come', () => {
+    const { gathering, evicted, begin } = crowd()
+    const [first, second, third] = [begin('first'), begin('second'), begin('third')]
+    gathering.add(first, piece(2 * PAGE_BYTES))
+    gathering.add(second, piece(2 * PAGE_BYTES))
+    gathering.add(third, piece(1))
+    expect(evicted).toEqual(['third'])
+    gathering.add(second, piece(1))
+    expect(evicted).toEqual(['third', 'second'])
+    gathering.add(first, piece(2 * PAGE_BYTES))
+    expect(first.lengthBytes).toBe(FOUR_PAGES)
+  })
+
+  it('a body that said how long it is keeps room for the rest once half of it is there', () => {
+    const { gathering, evicted, begin } = crowd()
+    const declared = begin('declared', FOUR_PAGES)
+    gathering.add(declared, piece(2 * PAGE_BYTES))
+    gathering.add(begin('newcomer'), piece(1))
+    expect(evicted).toEqual(['newcomer'])
+    gathering.add(declared, piece(2 * PAGE_BYTES))
+    gathering.forget(declared)
+    gathering.add(begin('next'), piece(FOUR_PAGES))
+    expect(evicted).toEqual(['newcomer'])
+    expect(gathering.usedBytes).toBe(FOUR_PAGES)
+  })
+
+  it('one that has sent little keeps little, however much it says will come', () => {
+    const { gathering, evicted, begin } = crowd()
+    gathering.add(begin('boaster', FOUR_PAGES), piece(1))
+    gathering.add(begin('modest'), piece(3 * PAGE_BYTES))
+    expect(evicted).toEqual([])
+  })
+
+  it('a connection that has sent nothing yet is spared: evicting it would free nothing', () => {
+    const { gathering, evicted, begin, wait } = crowd()
+    begin('silent')
+    gathering.add(begin('large'), piece(3 * PAGE_BYTES))
+    wait()
+    gathering.add(begin('last'), piece(2 * PAGE_BYTES))
     expect(evicted).toEqual(['large'])
+  })
+
+  it('nothing is kept for those that are gone, whatever order they come and go in', () => {
+    const { gathering, begin, wait } = crowd(64)
+    const under: PartialBody[] = []
+    for (let turn = 0; turn < 2000; turn++) {
+      const body = begin(`${turn}`, turn % 3 === 0 ? null : (turn % 40) * 1000)
+      gathering.add(body, piece(1 + ((turn * 7919) % 30_000)))
+      under.push(body)
+      if (turn % 5 === 0) wait()
+      if (turn % 2 === 0) gathering.forget(under[(turn * 31) % under.length])
+    }
+    for (const body of under) gathering.forget(body)
+    expect(gathering.usedBytes).toBe(0)
+    const whole = gathering.begin(null, () => expect.unreachable())
+    gathering.add(whole, piece(64 * PAGE_BYTES))
+    expect(whole.lengthBytes).toBe(64 * PAGE_BYTES)
   })
 })

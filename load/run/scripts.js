@@ -37,4 +37,8 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     node: { SLUICE_RING_MB: '4' },
     environment: { NOTES: '1', APP_ID: 'load-ample' },
   },
+  'bad-clients': {
+    question: 'Do bad clients get their right answers, and do good ones notice nothing of them?',
+    settings: { BAD_RATE: 'bad requests a second, beside RATE good ones (100)' },
+  },
 })

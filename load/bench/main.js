@@ -5,13 +5,14 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { footprint } from './footprint.js'
 import { pinned, stopAll } from './processes.js'
 import { ensurePrograms } from './programs.js'
 import { queues } from './queues.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
 
-const SECTIONS = { throughput, queues, decode, latency, memory }
+const SECTIONS = { throughput, queues, footprint, decode, latency, memory }
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
   --quick           shorter runs and fewer of them: about a minute instead of eight

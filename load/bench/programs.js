@@ -12,7 +12,7 @@ import { removeFolder, temporaryFolder } from './servers.js'
 const START_TIMEOUT_MS = 10_000
 const REDIS_REPLY_TIMEOUT_MS = 5000
 
-/** @typedef {{ url: string, cpuSeconds: () => number, stop: () => Promise<void> }} Backend */
+/** `folder`: where it stores what it is given. @typedef {{ url: string, folder: string, cpuSeconds: () => number, stop: () => Promise<void> }} Backend */
 /** @typedef {{ calls: number, commands: number }} RedisCounts */
 
 /** Finds the programs, or installs them where that is one command away. @param {string[]} names */
@@ -42,13 +42,21 @@ function isPresent(program) {
   }
 }
 
-/** Keeps an append-only file, synced every second. @returns {Promise<Backend & { counts: () => Promise<RedisCounts> }>} */
+/**
+ * Keeps an append-only file, synced every second.
+ * @returns {Promise<Backend & { counts: () => Promise<RedisCounts>, usedBytes: () => Promise<number> }>}
+ */
 export async function startRedis() {
   const { port, ...redis } = await startBackend((place, folder) => {
     const listening = ['--bind', '127.0.0.1', '--port', String(place), '--dir', folder, '--logfile', '']
     return ['redis-server', ...listening, '--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec']
   })
-  return { ...redis, url: `redis://127.0.0.1:${port}`, counts: () => redisCounts(port) }
+  return {
+    ...redis,
+    url: `redis://127.0.0.1:${port}`,
+    counts: () => redisCounts(port),
+    usedBytes: async () => Number(/^used_memory:(\d+)/m.exec(await askRedis(port, 'INFO memory'))?.[1]),
+  }
 }
 
 /** JetStream with its defaults, in a folder of its own. @returns {Promise<Backend>} */
@@ -76,7 +84,7 @@ async function startBackend(command) {
     if (Date.now() > deadlineMs) throw new Error(`${command(port, data)[0]} did not start:\n${started.output()}`)
     await sleep(50)
   }
-  return { port, cpuSeconds: () => cpuSeconds(started.pid), stop: end }
+  return { port, folder: data, cpuSeconds: () => cpuSeconds(started.pid), stop: end }
 }
 
 /** @param {number} port @returns {Promise<boolean>} */

@@ -48,7 +48,8 @@ describe('the file', () => {
         expect([datasource.uid, target.datasource.uid]).toEqual(['${datasource}', '${datasource}'])
         const selectors = [...target.expr.matchAll(/\{(.*?)\}/g)].map(([, selector]) => selector)
         expect(selectors.length, `${id}`).toBeGreaterThan(0)
-        for (const selector of selectors) expect(selector).toContain('job="$job", instance=~"$instance"')
+        const held = target.expr.includes('ALERTS{') ? 'job="$job"' : 'job="$job", instance=~"$instance"'
+        for (const selector of selectors) expect(selector, `${id}`).toContain(held)
       }
     }
     const names = dashboard.templating.list.map(({ name }) => name)

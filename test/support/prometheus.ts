@@ -34,6 +34,8 @@ export interface PrometheusOptions {
   readonly job: string
   /** Ports on this machine, whose path is /metrics. */
   readonly targets: readonly number[]
+  /** Files of rules, evaluated once a second where their groups do not say otherwise. */
+  readonly ruleFiles?: readonly string[]
 }
 
 interface Answered {
@@ -55,10 +57,11 @@ interface Target {
 }
 
 /** Returns once every target was scraped. */
-export async function startPrometheus({ job, targets }: PrometheusOptions): Promise<Prometheus> {
+export async function startPrometheus({ job, targets, ruleFiles = [] }: PrometheusOptions): Promise<Prometheus> {
   const addresses = targets.map((port) => `127.0.0.1:${port}`)
   const configuration = {
-    global: { scrape_interval: '1s', scrape_timeout: '1s' },
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    rule_files: ruleFiles,
     scrape_configs: [{ job_name: job, static_configs: [{ targets: addresses }] }],
   }
   const program = await startProgram({
@@ -115,6 +118,9 @@ export async function startPrometheus({ job, targets }: PrometheusOptions): Prom
     stop: () => program.stop(),
   }
   try {
+    // It listens before it has read what it stored, and until then has no answers.
+    const readyUrl = `http://127.0.0.1:${program.port}/-/ready`
+    await eventually('Prometheus is ready', async () => (await fetch(readyUrl)).ok)
     await eventually('every target is up', async () => {
       const up = await prometheus.query(`up{job="${job}"} == 1`)
       return up.length === addresses.length

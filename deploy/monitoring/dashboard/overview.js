@@ -1,7 +1,7 @@
 // @ts-check
 // The first row: is the service what it promises to be, and is anything missing?
 
-import { stat, timeseries } from './panels.js'
+import { stat, stateTimeline, timeseries } from './panels.js'
 import { badShare, OBJECTIVE, of, rate, slowShare } from './queries.js'
 
 /** @typedef {import('./panels.js').Row} Row */
@@ -114,6 +114,17 @@ export const overview = {
         [allowed.slow, 'red'],
       ],
       queries: [[slowShare('$__rate_interval'), 'over 50 ms']],
+    }),
+    stateTimeline(112, 'Alerts', {
+      about: 'Alerts that fire, of all nodes of the job; docs/runbooks.md has a section of the same name for each.',
+      unit: 'none',
+      width: 24,
+      height: 6,
+      states: { 1: { text: 'fires', color: 'red' } },
+      // Some are about a node and some about the job, so that the choice of nodes cannot hold here.
+      queries: [
+        ['max by (alertname) (ALERTS{job="$job", alertname=~"Sluice.*", alertstate="firing"})', '{{alertname}}'],
+      ],
     }),
   ],
 }

@@ -33,7 +33,7 @@ for (const path of filesUnder(root)) {
   if (NOT_LOADED.test(name) && !LICENCE.test(name)) rmSync(path)
 }
 // Where the binary for this Node is missing, the build fails here and not a container at its start.
-createRequire(join(root, 'any'))(UWS)
+createRequire(import.meta.url)(join(root, UWS))
 console.log(`pruned ${folder}: ${megabytes(before)} MB before, ${megabytes(sizeOf(root))} MB after`)
 
 /**

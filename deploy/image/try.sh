@@ -48,7 +48,7 @@ make_base() {
   chroot "$root" useradd --uid 1000 --create-home node
   tar -C "$root" -c . | pod import --change 'CMD ["node"]' - "$BASE" >/dev/null 2>&1
   cd / && rm -rf "$root" "$folder/packages"
-  pod run --rm "${confined[@]}" "$BASE" sh -c 'node --version; npm --version; ldd --version' | head -3 | paste -sd ' '
+  pod run --rm "${confined[@]}" "$BASE" sh -c 'node --version; npm --version; ldd --version | head -1' | paste -sd ' '
 }
 
 unpack() { # PACKAGE FOLDER

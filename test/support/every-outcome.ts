@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import type { Answer, Members, Sending } from './client.ts'
 import { batch, bodyOfSize, event, MAX_BODY_BYTES, send } from './client.ts'
-import type { Cluster } from './cluster.ts'
+import { type Cluster, metric } from './cluster.ts'
 import { head, openRaw } from './raw-http.ts'
 import { type AppRecord, appRecord, eventually, type Service, sleep } from './service.ts'
 
@@ -121,10 +121,7 @@ export async function sendEveryOutcome({ cluster, embedded }: Load): Promise<Tal
   await Promise.all(nodes.map((node) => leaveEarly(node, tally)))
   await sleep(CALM_MS)
 
-  // Each of these asks Redis, and a call that is under way fails; without one Redis would be away before it is asked.
-  cluster.redis.freeze()
-  const overLimit = ['ak_minute', 'ak_day', 'ak_month'].map((appKey) => ({ body: batch(appKey, 10) }))
-  await Promise.all(cluster.nodes.flatMap((node) => overLimit.map((sending) => deliver(node, sending))))
+  await failLeases(cluster, deliver)
   await cluster.redis.kill()
   await sleep(AWAY_MS)
   await cluster.redis.restart()
@@ -147,6 +144,24 @@ export async function sendEveryOutcome({ cluster, embedded }: Load): Promise<Tal
   over.abort()
   await steady
   return tally
+}
+
+/** Freezes Redis while apps ask it for more than they have left, so that their calls fail; it stays frozen. */
+async function failLeases(
+  cluster: Cluster,
+  deliver: (node: Service, sending: Sending) => Promise<string>,
+): Promise<void> {
+  const overLimit = ['ak_minute', 'ak_day', 'ak_month'].map((appKey) => ({ body: batch(appKey, 10) }))
+  await eventually('a call for a lease has failed', async () => {
+    // A node that takes Redis to be away for another reason does not ask.
+    cluster.redis.resume()
+    const isUp = async (node: Service): Promise<boolean> => (await metric(node, 'sluice_redis_up')) === 1
+    if (!(await Promise.all(cluster.nodes.map(isUp))).every(Boolean)) return false
+    cluster.redis.freeze()
+    await Promise.all(cluster.nodes.flatMap((node) => overLimit.map((sending) => deliver(node, sending))))
+    const failed = cluster.nodes.map((node) => metric(node, 'sluice_lease_requests_total{result="failed"}'))
+    return (await Promise.all(failed)).some((count) => count !== null && count > 0)
+  })
 }
 
 /** Ends the connection in the middle of a body, and waits until the node has seen it. */

@@ -16,18 +16,21 @@ export const dependencies = {
   panels: [
     stateTimeline(601, 'Redis', {
       about: 'Whether Redis answers each node: away on all is Redis itself, away on one is that node or its network.',
+      empty: 'No node has a Redis.',
       unit: 'none',
       states: UP,
       queries: [[of('sluice_redis_up'), '{{instance}}']],
     }),
     stateTimeline(602, 'NATS', {
       about: 'Whether each node is connected to NATS; while it is not, its requests end in 503.',
+      empty: 'No node has a NATS.',
       unit: 'none',
       states: UP,
       queries: [[of('sluice_nats_up'), '{{instance}}']],
     }),
     stateTimeline(603, 'Degraded parts', {
       about: 'Parts that go on without what they depend on: limits by shares, keys by NATS, apps from the cache.',
+      empty: 'No node has a Redis.',
       unit: 'none',
       states: DEGRADED,
       queries: [[of('sluice_degraded'), '{{instance}} {{part}}']],

@@ -38,8 +38,8 @@ export const limits = {
       queries: [[of('sluice_keys_remembered'), '{{instance}}']],
     }),
     timeseries(507, 'Keys in use', {
-      about:
-        'Share of SLUICE_MAX_KEYS that is taken; at 1 keyed requests are answered 503. Empty where Redis keeps them.',
+      about: 'Share of SLUICE_MAX_KEYS that is taken; at 1 the embedded store answers keyed requests 503.',
+      empty: 'No node has an embedded store.',
       unit: 'percentunit',
       max: 1,
       thresholds: [

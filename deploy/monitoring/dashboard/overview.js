@@ -117,6 +117,7 @@ export const overview = {
     }),
     stateTimeline(112, 'Alerts', {
       about: 'Alerts that fire, of all nodes of the job; docs/runbooks.md has a section of the same name for each.',
+      empty: 'No alert fires.',
       unit: 'none',
       width: 24,
       height: 6,

@@ -23,6 +23,7 @@ const HEIGHT = 8
  * @property {boolean} [stacked]
  * @property {boolean} [wholeRange] one answer for all the time that is shown
  * @property {Record<string, State>} [states] what values are called
+ * @property {string} [empty] what it says where there is nothing to show, for panels of what some nodes do not have
  *
  * @typedef {readonly [from: number, color: string]} Step
  * @typedef {{ readonly text: string, readonly color: string }} State
@@ -42,7 +43,7 @@ const PLAIN = [[0, 'green']]
  * @param {{ custom?: object, color?: string, format?: string, options: object, rest?: object }} kind
  */
 function panel(id, type, title, look, { custom = {}, color = 'palette-classic', format, options, rest = {} }) {
-  const { about, unit, queries, wholeRange = false, thresholds = PLAIN, min, max, decimals, states } = look
+  const { about, unit, queries, wholeRange = false, thresholds = PLAIN, min, max, decimals, states, empty } = look
   return {
     id,
     type,
@@ -66,6 +67,7 @@ function panel(id, type, title, look, { custom = {}, color = 'palette-classic', 
         ...(min === undefined ? {} : { min }),
         ...(max === undefined ? {} : { max }),
         ...(decimals === undefined ? {} : { decimals }),
+        ...(empty === undefined ? {} : { noValue: empty }),
         color: { mode: color },
         thresholds: {
           mode: 'absolute',

@@ -36,11 +36,13 @@ export const processes = {
     timeseries(707, 'Front ends', {
       about:
         'Front ends that serve on nodes with more than one of SLUICE_PROCESSES; fewer means that one is starting anew.',
+      empty: 'Every node has a single front end.',
       unit: 'short',
       queries: [[of('sluice_front_ends'), '{{instance}}']],
     }),
     timeseries(708, 'Front ends that ended', {
       about: 'Front ends that were started anew because one ended by itself; the log of the node says why.',
+      empty: 'Every node has a single front end.',
       unit: 'short',
       queries: [
         [`sum by (instance) (${increase('$__rate_interval', 'sluice_front_end_restarts_total')})`, '{{instance}}'],

@@ -98,12 +98,14 @@ export const saturation = {
       ],
     }),
     timeseries(412, 'Journal', {
-      about: 'Disk that the embedded queue takes; empty where NATS is the queue.',
+      about: 'Disk that the embedded queue takes; where NATS is the queue there is none.',
+      empty: 'No node has an embedded queue.',
       unit: 'bytes',
       queries: [[of('sluice_journal_bytes'), '{{instance}}']],
     }),
     timeseries(413, 'Journal in use', {
       about: 'Share of SLUICE_JOURNAL_MAX_MB that is taken; at 1 every batch is answered 503.',
+      empty: 'No node has an embedded queue.',
       unit: 'percentunit',
       max: 1,
       thresholds: [

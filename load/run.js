@@ -13,6 +13,7 @@ import { AMPLE_KEY, apps } from './run/apps.js'
 import { findBeside, withBeside } from './run/beside.js'
 import { findK6, runK6, stopK6 } from './run/k6.js'
 import { startNode, writeApps } from './run/node.js'
+import { writePacks } from './run/packs.js'
 import { SCRIPTS } from './run/scripts.js'
 import { readReport, verify } from './run/verify.js'
 
@@ -85,7 +86,10 @@ function readArguments(args) {
   }
 }
 
-/** @param {Record<string, string>} given @param {string} name @param {string} folder */
+/**
+ * @param {Record<string, string>} given @param {string} name @param {string} folder
+ * @returns {Promise<{ environment: Record<string, string>, nodes: import('./run/node.js').LocalNode[] }>}
+ */
 async function prepare(given, name, folder) {
   const { node: nodeEnvironment = {}, environment = {}, apps: ownApps = () => [] } = SCRIPTS[name]
   if (given.BASE_URL !== undefined) {
@@ -112,7 +116,9 @@ async function runScript({ name, given, folder }) {
     given.OUT ?? join('load', 'reports', `${name}-${new Date().toISOString().replace(/[-:]|\..*/g, '')}`),
   )
   mkdirSync(out, { recursive: true })
-  const { environment, nodes } = await prepare(given, name, folder)
+  const { environment: prepared, nodes } = await prepare(given, name, folder)
+  /** @type {Record<string, string>} */
+  const environment = { ...prepared, PACKS: writePacks(folder, prepared) }
   const surroundings = { baseUrls: environment.BASE_URL.split(','), node: nodes[0] ?? null, environment, out }
   const beside = await findBeside(name)
   const { result: code, found } = await withBeside(beside, surroundings, () =>

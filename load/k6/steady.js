@@ -2,7 +2,7 @@
 // Steady: do the objectives hold at RATE requests a second for DURATION? A few seconds of warm-up come first; they are
 // shown, held to the contract and to the rate, but not to the latency of a process that has just started.
 
-import { maybeKey, prepareBodies } from './shared/bodies.js'
+import { maybeKey, packBodies } from './shared/bodies.js'
 import { begin, end, nodeFigures } from './shared/node.js'
 import {
   arrivals,
@@ -25,7 +25,7 @@ const PHASES = ['warm_up', 'steady']
 const settings = readTarget('steady', { WARM_UP: '5s' })
 const warmUpMs = settings.readDurationMs('WARM_UP')
 settings.check()
-const bodies = prepareBodies(settings)
+const bodies = packBodies(settings)
 
 export const options = makeOptions(settings, {
   scenarios: {

@@ -41,9 +41,9 @@ function isProgram(program) {
  */
 export function runK6({ k6, name, environment, extra = [] }) {
   const script = fileURLToPath(new URL(`../k6/${name}.js`, import.meta.url))
-  // Progress bars are for a terminal; elsewhere they fill a log.
+  // No API of k6's own: two runs at once would want the same port. Progress bars are for a terminal; elsewhere they fill a log.
   const quiet = process.stdout.isTTY ? [] : ['--quiet']
-  const child = spawn(k6, ['run', '--no-usage-report', ...quiet, ...extra, script], {
+  const child = spawn(k6, ['run', '--no-usage-report', '--address', '', ...quiet, ...extra, script], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     stdio: ['ignore', 'inherit', 'inherit'],
   })

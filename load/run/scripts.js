@@ -1,6 +1,7 @@
 // @ts-check
 // The load scripts: the question of each, and what a local node is given for it beside the apps of all.
 
+import { makeFleet, readFleetSettings } from '../k6/shared/fleet.js'
 import { limitRecords } from '../k6/shared/limit-apps.js'
 
 /**
@@ -20,6 +21,44 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
   steady: {
     question: 'Do the objectives hold at this rate?',
     settings: { WARM_UP: 'sent before, and not held to the latency (5s)' },
+  },
+  ramp: {
+    question: 'At which rate does the service break?',
+    settings: {
+      STEPS: 'how many (8)',
+      GROWTH: 'the rate of a step over the one before (1.4)',
+      STEP_DURATION: 'how long each goes on (10s)',
+    },
+  },
+  spike: {
+    question: 'Does a spike above capacity get quick 503s, and is it over when it is over?',
+    settings: {
+      SPIKE_RATE: 'requests a second in the spike; above what the service can carry, or the run is void (2000)',
+      SPIKE_DURATION: 'how long the spike goes on (10s)',
+      BASE_DURATION: 'how long the rate before it, and after it, is held (10s)',
+      BEST_VUS: 'requests under way at once while the best rate is measured (16)',
+      ACCEPTED_SHARE: 'of the best rate, which the spike must reach; off: it is shown and not judged (0.9)',
+    },
+    // The smallest ring, so that a spike that k6 can send does not fit into it.
+    node: { SLUICE_RING_MB: '4' },
+  },
+  soak: {
+    question: 'Does memory stay flat, and do the objectives hold, for hours?',
+    settings: {
+      SAMPLE_EVERY: 'how often the nodes are asked for their memory (10s; at most 120 times in a run)',
+      GROWTH_PERCENT: 'most growth of memory in an hour (5)',
+      GROWTH_MB: 'growth in the whole run that says nothing, whatever its slope (32)',
+    },
+    // What is older has been read, or nobody will: a soak of hours must not fill the disk.
+    node: { SLUICE_JOURNAL_KEEP_HOURS: '1' },
+  },
+  sweep: {
+    question: 'What do batches of each size cost?',
+    settings: {
+      SIZES: 'events in a body, of each step (1,5,10,25,50,100)',
+      EVENT_RATE: 'events a second; where that would be more than RATE requests, it is RATE (5000)',
+      STEP_DURATION: 'how long each goes on (10s)',
+    },
   },
   limits: {
     question: 'Does an app at twice its plan get its plan, and can its client trust what it is told?',
@@ -41,4 +80,19 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     question: 'Do bad clients get their right answers, and do good ones notice nothing of them?',
     settings: { BAD_RATE: 'bad requests a second, beside RATE good ones (100)' },
   },
+  mixed: {
+    question: 'In a mixed fleet, does each app get what its plan says, and those within their limits in time?',
+    settings: {
+      APPS: 'in the fleet (500)',
+      ZIPF: 'exponent of Zipf’s law: 0 makes all apps equal (1)',
+      WAVES: 'how often the rate rises to RATE and falls (3)',
+    },
+    apps: fleetRecords,
+  },
 })
+
+/** @param {Readonly<Record<string, string>>} given @returns {import('./apps.js').AppRecord[]} */
+function fleetRecords(given) {
+  const { options } = readFleetSettings({ ...given, BASE_URL: 'http://127.0.0.1', APP_KEY: 'ak_none' })
+  return makeFleet(options).flatMap(({ record }) => (record === null ? [] : [record]))
+}

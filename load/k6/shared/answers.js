@@ -35,13 +35,17 @@ const CLOCK_SLACK_SECONDS = 5
 /** @typedef {{ status: number, headers: Readonly<Record<string, string>>, body: unknown }} Answer */
 /** @typedef {{ status?: string, events?: number, deduplicated?: boolean, error?: string, message?: string }} Body */
 
-/** A header by its name in any letter case: k6 writes them as Go does. @param {Answer} answer @param {string} name */
+/** As Go, and so k6, writes the name of a header. @type {Map<string, string>} */
+const canonicalNames = new Map()
+
+/** A header by its name, or ''. @param {Answer} answer @param {string} name */
 export function header({ headers }, name) {
-  const exact = headers[name]
-  if (exact !== undefined) return exact
-  const wanted = name.toLowerCase()
-  const found = Object.keys(headers).find((each) => each.toLowerCase() === wanted)
-  return found === undefined ? '' : headers[found]
+  let canonical = canonicalNames.get(name)
+  if (canonical === undefined) {
+    canonical = name.toLowerCase().replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+    canonicalNames.set(name, canonical)
+  }
+  return headers[canonical] ?? ''
 }
 
 /** @param {unknown} text @returns {Body | null} */

@@ -1,29 +1,29 @@
 // @ts-check
-// Bodies for a script, made once before the load: k6's JavaScript is too slow to make one a request.
+// Bodies for a script, made once before the load: k6's JavaScript is too slow to make one a request. `packBodies` is for
+// rates, `prepareBodies` for scripts that change a body's text before they send it.
 
 import { SharedArray } from 'k6/data'
 import exec from 'k6/execution'
 import { createRng, uniformBody, uuid, variedBody } from '../../payloads.js'
+import { asciiBytes, cutBody, KEY_PLACEHOLDER, packName } from './packs.js'
 
-/** Stands in every prepared body where the app's key goes. */
-const KEY_PLACEHOLDER = 'ak_placeholder_of_load'
-
-/** @typedef {{ text: string, events: number }} Prepared */
+/** @typedef {import('./settings.js').Settings} Settings */
 
 /**
  * In the init context only. Times in the bodies lie up to an hour before now: good for the 71 hours that follow.
- * @param {import('./settings.js').Settings} settings @param {{ name?: string, events?: number, bodies?: number }} [options] `name` tells lists of a script apart
+ * @param {Settings} settings @param {{ name?: string, events?: number, bodies?: number }} [options] `name` tells lists of a script apart
  */
 export function prepareBodies(settings, { name = 'bodies', events = settings.events, bodies = settings.bodies } = {}) {
   const make = settings.body === 'uniform' ? uniformBody : variedBody
+  // In objects: a string that comes out of a SharedArray by itself is frozen character by character.
   const list = new SharedArray(name, () => {
     const options = { rng: createRng(settings.seed), appKey: KEY_PLACEHOLDER, events, nowMs: Date.now() }
-    return Array.from({ length: bodies }, () => make(options))
+    return Array.from({ length: bodies }, () => ({ text: make(options) }))
   })
 
   /** The body of this number, counted round, for this app. @param {number} index @param {string} [appKey] */
   function at(index, appKey = settings.appKey) {
-    return list[index % list.length].replace(KEY_PLACEHOLDER, () => appKey)
+    return list[index % list.length].text.replace(KEY_PLACEHOLDER, () => appKey)
   }
 
   return {
@@ -32,6 +32,27 @@ export function prepareBodies(settings, { name = 'bodies', events = settings.eve
     /** The body that is this iteration's turn: the same in every run. @param {string} [appKey] */
     next: (appKey) => at(exec.scenario.iterationInTest, appKey),
   }
+}
+
+/**
+ * The same as bytes, from the files that `npm run load` wrote; without it (`k6 run`) as text, which costs k6 far more.
+ * @param {Settings} settings @param {{ events?: number }} [options]
+ * @returns {{ events: number, next: (appKey?: string) => string | ArrayBuffer }}
+ */
+export function packBodies(settings, { events = settings.events } = {}) {
+  const folder = settings.text('PACKS')
+  if (folder === '') return prepareBodies(settings, { name: `bodies-${events}`, events })
+  const path = `${folder}/${packName({ body: settings.body, events, seed: settings.seed })}`
+  const pack = open(`${path}.bin`, 'b')
+  const places = /** @type {number[][]} */ (JSON.parse(open(`${path}.json`)))
+  /** @type {Map<string, Uint8Array>} */
+  const keys = new Map()
+  const next = (appKey = settings.appKey) => {
+    let key = keys.get(appKey)
+    if (key === undefined) keys.set(appKey, (key = asciiBytes(appKey)))
+    return cutBody(pack, places[exec.scenario.iterationInTest % places.length], key)
+  }
+  return { events, next }
 }
 
 /** A fresh key for a share of the requests, `undefined` for the rest. @param {number} share */

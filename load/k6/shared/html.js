@@ -1,7 +1,7 @@
 // @ts-check
 // The report as one page that needs nothing else: no script, no address, readable in light and in dark. Pure.
 
-import { outcomesTable } from './tables.js'
+import { count, outcomesTable } from './tables.js'
 
 const CHART = { width: 720, height: 240, left: 64, right: 16, top: 12, bottom: 40 }
 const TICKS = 4
@@ -137,5 +137,5 @@ function roundUp(value) {
 
 /** @param {number} value */
 function shortNumber(value) {
-  return escapeHtml(Number(value.toPrecision(3)).toLocaleString('en'))
+  return value >= 1000 ? count(value) : String(Number(value.toPrecision(3)))
 }

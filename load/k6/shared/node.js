@@ -17,16 +17,16 @@ const nodeOutcomes = new Gauge('node_outcomes')
 /** @typedef {import('./metrics-page.js').Series} Series */
 /** @typedef {{ startedMs: number, outcomes: Record<string, number> | null }} Begun */
 
+/** What a node's metrics say, or null where it did not answer. @param {string} adminUrl @returns {Series[] | null} */
+export function readNode(adminUrl) {
+  const response = http.get(`${adminUrl}/metrics`, { timeout: TIMEOUT, tags: { kind: 'metrics' } })
+  return response.status === 200 && typeof response.body === 'string' ? parsePage(response.body) : null
+}
+
 /** Every node's series in one list, or null where an admin port was not named or did not answer. @param {Settings} settings @returns {Series[] | null} */
 export function readNodes({ adminUrls }) {
-  if (adminUrls.length === 0) return null
-  const series = []
-  for (const adminUrl of adminUrls) {
-    const response = http.get(`${adminUrl}/metrics`, { timeout: TIMEOUT, tags: { kind: 'metrics' } })
-    if (response.status !== 200 || typeof response.body !== 'string') return null
-    series.push(...parsePage(response.body))
-  }
-  return series
+  const pages = adminUrls.map(readNode)
+  return pages.length === 0 || pages.includes(null) ? null : pages.flatMap((page) => page ?? [])
 }
 
 /** For `setup`: the service is there, and this is what it had counted before. @param {Settings} settings @returns {Begun} */

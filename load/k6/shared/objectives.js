@@ -12,11 +12,13 @@ export const GRACE_MS = 3000
 /** @typedef {Record<string, import('k6/options').Threshold[]>} Thresholds */
 
 /**
- * What the service promises, over the requests of a `phase` or over all of them.
- * @param {Settings} settings @param {{ phase?: string }} [options] @returns {Thresholds}
+ * What the service promises, over the requests with a tag (`phase:steady`) or over all of them.
+ * @param {Settings} settings @param {{ phase?: string, tag?: string }} [options] @returns {Thresholds}
  */
-export function objectives({ availabilityObjective, latencyObjectiveMs }, { phase } = {}) {
-  const tag = phase === undefined ? '' : `phase:${phase}`
+export function objectives(
+  { availabilityObjective, latencyObjectiveMs },
+  { phase, tag = phase === undefined ? '' : `phase:${phase}` } = {},
+) {
   return {
     [tag === '' ? 'available' : `available{${tag}}`]: [`rate>=${availabilityObjective}`],
     [durationOf(tag)]: latencyObjectiveMs === null ? [SHOWN.trend] : [`p(99)<${latencyObjectiveMs}`],

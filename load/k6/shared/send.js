@@ -14,6 +14,7 @@ const MAX_COMPLAINTS = 5
 /** How each request ended, by the tag `code`. */
 const outcomes = new Counter('outcomes')
 const eventsAccepted = new Counter('events_accepted')
+const bytesSent = new Counter('bytes_sent')
 /** Answered, and not with 5xx: the objective of availability. */
 const available = new Rate('available')
 /** Answers that this request must not get. 503 and no answer count here only where a script expects something else outright. */
@@ -61,6 +62,7 @@ export function requestOf(settings, body, sending = {}) {
  */
 export function post(settings, body, sending = {}) {
   const request = requestOf(settings, body, sending)
+  if (body instanceof ArrayBuffer) bytesSent.add(body.byteLength, sending.tags)
   return settle(http.request(request.method, request.url, body, request.params), sending)
 }
 

@@ -27,7 +27,7 @@ export const COMMON_SETTINGS = /** @type {Readonly<Record<string, string>>} */ (
 /** @typedef {Readonly<Record<string, string | undefined>>} Environment */
 /** @typedef {Readonly<Record<string, string | number>>} Defaults */
 
-const COMMON_DEFAULTS = /** @type {Defaults} */ ({
+export const COMMON_DEFAULTS = /** @type {Defaults} */ ({
   RATE: 500,
   DURATION: '1m',
   EVENTS: 10,
@@ -86,6 +86,13 @@ export function readSettings(environment, { script, defaults = {} }) {
     if (bad.length > 0) faults.push(`${name}=${bad.join(',')}: must begin with http:// or https://`)
     return list
   }
+  const list = (/** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most) => {
+    const values = raw(name).split(',').map(Number)
+    if (!values.every((value) => Number.isInteger(value) && value >= least && value <= most)) {
+      faults.push(`${name}=${raw(name)}: must be whole numbers from ${least} to ${most} with commas between them`)
+    }
+    return values
+  }
   const baseUrls = addresses('BASE_URL')
   if (baseUrls.length === 0) faults.push('BASE_URL: where is the service? `npm run load` starts one by itself')
   const appKey = raw('APP_KEY')
@@ -116,6 +123,7 @@ export function readSettings(environment, { script, defaults = {} }) {
     ...settings,
     number,
     whole,
+    list,
     text: raw,
     readDurationMs: durationMs,
     check: () => check(script, faults),

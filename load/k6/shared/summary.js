@@ -18,6 +18,7 @@ import { figure, isNodeOfOneMind, judge, judgedRules, outcomesOf } from './verdi
  * @property {readonly string[]} [notes] sentences: what was found, what was not asked
  * @property {Record<string, unknown>} [found] the script's own figures, for the JSON
  * @property {readonly string[]} [voids] why the run says nothing, beside what every run is held to
+ * @property {readonly string[]} [failures] objectives that are no threshold, and did not hold
  */
 /** @typedef {import('./settings.js').Settings} Settings */
 
@@ -36,29 +37,20 @@ export function summarise(settings, data, findings) {
 /** @typedef {ReturnType<typeof reportOf>} Report */
 
 /** @param {Settings} settings @param {import('./verdict.js').RunData} data @param {Findings} findings */
-function reportOf(
-  settings,
-  data,
-  { question, tables = [], charts = [], notes = [], found = {}, voids = [], mayDrop = false, othersSend = false },
-) {
-  const judged = judge(data, { mayDrop })
-  const outcomes = outcomesOf(data)
-  const nodeAgrees = othersSend ? null : isNodeOfOneMind(data, settings)
-  const isVoid = judged.verdict === 'VOID' || voids.length > 0
-  const reasons = judged.verdict === 'FAILED' && isVoid ? [] : [...judged.reasons]
-  reasons.push(...voids)
-  if (nodeAgrees === false) reasons.push('the node counted other outcomes than were seen here')
+function reportOf(settings, data, findings) {
+  const { question, tables = [], charts = [], notes = [], found = {}, voids = [], failures = [] } = findings
+  const nodeAgrees = findings.othersSend === true ? null : isNodeOfOneMind(data, settings)
+  const more = nodeAgrees === false ? ['the node counted other outcomes than were seen here'] : []
   return {
     script: settings.script,
     question,
-    verdict: isVoid ? 'VOID' : nodeAgrees === false ? 'FAILED' : judged.verdict,
-    reasons,
+    ...judge(data, { mayDrop: findings.mayDrop === true, voids, failures: [...failures, ...more] }),
     endedAt: new Date().toISOString(),
     seconds: (data.state?.testRunDurationMs ?? 0) / 1000,
     settings: shownSettings(settings),
     objectives: judgedRules(data),
     latency: latencyOf(data),
-    outcomes,
+    outcomes: outcomesOf(data),
     nodeAgrees,
     events: figure(data, 'events_accepted', 'count') || 0,
     dropped: figure(data, 'dropped_iterations', 'count') || 0,

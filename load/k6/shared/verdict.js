@@ -51,20 +51,20 @@ export function isNodeOfOneMind(data, { isLocal }) {
 }
 
 /**
- * A run is void where it did not ask what it was to ask: iterations were dropped, or nothing was sent.
- * @param {RunData} data @param {{ mayDrop?: boolean }} [options] @returns {{ verdict: Verdict, reasons: string[] }}
+ * A run is void where it did not ask what it was to ask: iterations were dropped, or nothing was sent, or what the
+ * script itself says. Whatever else failed in it says nothing then.
+ * @param {RunData} data @param {{ mayDrop?: boolean, voids?: readonly string[], failures?: readonly string[] }} [options]
+ * @returns {{ verdict: Verdict, reasons: string[] }}
  */
-export function judge(data, { mayDrop = false } = {}) {
+export function judge(data, { mayDrop = false, voids = [], failures = [] } = {}) {
   const dropped = figure(data, 'dropped_iterations', 'count') || 0
-  const voids = []
+  const emptiness = [...voids]
   if (dropped > 0 && !mayDrop) {
-    voids.push(`${dropped} iterations were dropped: the rate that was asked for was not sent`)
+    emptiness.unshift(`${dropped} iterations were dropped: the rate that was asked for was not sent`)
   }
-  if (!(figure(data, 'http_reqs{kind:event}', 'count') > 0)) voids.push('nothing was sent')
-  if (voids.length > 0) return { verdict: 'VOID', reasons: voids }
-  const failed = judgedRules(data).filter(({ isHeld }) => !isHeld)
-  return {
-    verdict: failed.length > 0 ? 'FAILED' : 'HELD',
-    reasons: failed.map(({ metric, rule }) => `${metric}: ${rule}`),
-  }
+  if (!(figure(data, 'http_reqs{kind:event}', 'count') > 0)) emptiness.push('nothing was sent')
+  if (emptiness.length > 0) return { verdict: 'VOID', reasons: emptiness }
+  const broken = judgedRules(data).filter(({ isHeld }) => !isHeld)
+  const reasons = [...broken.map(({ metric, rule }) => `${metric}: ${rule}`), ...failures]
+  return { verdict: reasons.length > 0 ? 'FAILED' : 'HELD', reasons }
 }

@@ -1,0 +1,167 @@
+// @ts-check
+// Soak: does memory stay flat, and do the objectives hold, for hours? The nodes are asked for their memory all along; a line
+// through the last two thirds of the samples tells growth from noise.
+
+import { sleep } from 'k6'
+import exec from 'k6/execution'
+import { Gauge, Rate } from 'k6/metrics'
+import { maybeKey, packBodies } from './shared/bodies.js'
+import { judgeGrowth } from './shared/growth.js'
+import { sumOf } from './shared/metrics-page.js'
+import { begin, end, nodeFigures, readNode } from './shared/node.js'
+import { arrivals, objectives, options as makeOptions, SHOWN, soundness } from './shared/objectives.js'
+import { post } from './shared/send.js'
+import { summarise } from './shared/summary.js'
+import { mebibytes } from './shared/tables.js'
+import { readTarget } from './shared/target.js'
+import { figure } from './shared/verdict.js'
+
+const QUESTION = 'Does memory stay flat, and do the objectives hold, for hours?'
+/** k6 keeps each sample as a metric of its own. */
+const MAX_SAMPLES = 120
+const MIB = 1_048_576
+/** What is drawn, by the name it has on the nodes' pages. */
+const PARTS = /** @type {const} */ ({
+  resident: 'process_resident_memory_bytes',
+  heap: 'nodejs_heap_size_used_bytes',
+  external: 'nodejs_external_memory_bytes',
+  ring: 'sluice_ring_used_bytes',
+  at: 'seconds into the run',
+})
+const PART_NAMES = /** @type {(keyof typeof PARTS)[]} */ (Object.keys(PARTS))
+
+const settings = readTarget('soak', {
+  RATE: 100,
+  DURATION: '2h',
+  SAMPLE_EVERY: '10s',
+  GROWTH_PERCENT: 5,
+  GROWTH_MB: 32,
+})
+const sampleEveryMs = Math.max(settings.readDurationMs('SAMPLE_EVERY'), settings.durationMs / MAX_SAMPLES)
+const limits = {
+  percentPerHour: settings.number('GROWTH_PERCENT', 0, 10_000),
+  bytes: settings.number('GROWTH_MB', 0, 1_000_000) * MIB,
+}
+const isWatched = settings.adminUrls.length > 0
+const samples = Math.floor(settings.durationMs / sampleEveryMs)
+const bodies = packBodies(settings)
+settings.check()
+
+const memory = new Gauge('memory')
+const memoryFlat = new Rate('memory_flat')
+const growthPercent = new Gauge('memory_growth_percent_per_hour')
+const growthBytes = new Gauge('memory_growth_bytes')
+
+const tagsOf = (/** @type {keyof typeof PARTS} */ part, /** @type {number} */ sample) => ({
+  part,
+  sample: String(sample),
+})
+const nameOf = (/** @type {keyof typeof PARTS} */ part, /** @type {number} */ sample) =>
+  `memory{part:${part},sample:${sample}}`
+
+/** @returns {import('./shared/objectives.js').Thresholds} */
+function memoryThresholds() {
+  if (!isWatched) return {}
+  const shown = PART_NAMES.flatMap((part) =>
+    Array.from({ length: samples }, (_, sample) => [nameOf(part, sample), [SHOWN.gauge]]),
+  )
+  return {
+    ...Object.fromEntries(shown),
+    memory_flat: ['rate==1'],
+    memory_growth_percent_per_hour: [SHOWN.gauge],
+    memory_growth_bytes: [SHOWN.gauge],
+  }
+}
+
+export const options = makeOptions(settings, {
+  scenarios: {
+    soak: arrivals(settings, { exec: 'soak' }),
+    ...(isWatched
+      ? {
+          memory: {
+            executor: 'per-vu-iterations',
+            vus: 1,
+            iterations: 1,
+            maxDuration: `${Math.ceil(settings.durationMs / 1000) + 60}s`,
+            exec: 'watchMemory',
+          },
+        }
+      : {}),
+  },
+  thresholds: { ...soundness(), ...objectives(settings), ...nodeFigures(settings), ...memoryThresholds() },
+})
+
+export const setup = () => begin(settings)
+export const teardown = (/** @type {import('./shared/node.js').Begun} */ begun) => end(settings, begun)
+
+export function soak() {
+  post(settings, bodies.next(), { events: bodies.events, key: maybeKey(settings.keyed) })
+}
+
+export function watchMemory() {
+  const begunMs = exec.scenario.startTime
+  const resident = settings.adminUrls.map(() => /** @type {import('./shared/growth.js').Sample[]} */ ([]))
+  for (let sample = 0; sample < samples; sample++) {
+    sleep(Math.max(0, begunMs + (sample + 1) * sampleEveryMs - Date.now()) / 1000)
+    const atMs = Date.now() - begunMs
+    const pages = settings.adminUrls.map(readNode)
+    for (const [node, page] of pages.entries()) {
+      if (page !== null) resident[node].push({ atMs, value: sumOf(page, PARTS.resident) })
+    }
+    const all = pages.flatMap((page) => page ?? [])
+    // A node that did not answer would look like memory given back.
+    if (pages.includes(null)) continue
+    for (const part of PART_NAMES)
+      memory.add(part === 'at' ? atMs / 1000 : sumOf(all, PARTS[part]), tagsOf(part, sample))
+  }
+  const growths = resident.map((list) => judgeGrowth(list, limits))
+  for (const { isFlat } of growths) memoryFlat.add(isFlat)
+  const [worst] = growths.toSorted((left, right) => right.bytes - left.bytes)
+  growthPercent.add(worst.percentPerHour)
+  growthBytes.add(worst.bytes)
+}
+
+export function handleSummary(/** @type {import('./shared/verdict.js').RunData} */ data) {
+  const series = Array.from({ length: isWatched ? samples : 0 }, (_, sample) =>
+    Object.fromEntries(PART_NAMES.map((part) => [part, figure(data, nameOf(part, sample), 'value')])),
+  ).filter(({ at }) => at > 0)
+  const line = (/** @type {string} */ part) => ({
+    name: part,
+    points: series.map((sample) => ({ x: sample.at / 60, y: sample[part] / MIB })),
+  })
+  const growth = {
+    percentPerHour: figure(data, 'memory_growth_percent_per_hour', 'value'),
+    bytes: figure(data, 'memory_growth_bytes', 'value'),
+  }
+  const [first, last] = [series[0], series[series.length - 1]]
+  const rows =
+    series.length === 0
+      ? []
+      : ['resident', 'heap', 'external', 'ring'].map((part) => [
+          part,
+          mebibytes(first[part]),
+          mebibytes(last[part]),
+          mebibytes(Math.max(...series.map((sample) => sample[part]))),
+        ])
+  return summarise(settings, data, {
+    question: QUESTION,
+    voids:
+      isWatched && series.length < 3 ? ['memory was seen less than three times: a longer run, or SAMPLE_EVERY'] : [],
+    notes: isWatched
+      ? [
+          `resident memory of the node that grew most: ${mebibytes(growth.bytes)} over the last two thirds of the run, ${growth.percentPerHour.toFixed(1)}% an hour`,
+          `flat is: at most ${limits.percentPerHour}% an hour, or at most ${mebibytes(limits.bytes)} in all`,
+        ]
+      : ['memory was not looked at: ADMIN_URL was not given'],
+    tables: [{ title: 'memory of all nodes', columns: ['part', 'first', 'last', 'most'], rows }],
+    charts: [
+      {
+        title: 'memory of all nodes',
+        unit: 'MiB',
+        across: 'minutes',
+        series: ['resident', 'heap', 'external', 'ring'].map(line),
+      },
+    ],
+    found: { growth, samples: series },
+  })
+}

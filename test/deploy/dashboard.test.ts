@@ -69,8 +69,9 @@ beforeAll(async () => {
   embeddedFolder = await makeFolder()
   cluster = await startCluster({ nodes: 0, apps: APPS })
   const small = { SLUICE_RING_MB: String(SMALLEST_RING_MB), SLUICE_DRAIN_DELAY_SECONDS: String(DRAIN_DELAY_SECONDS) }
-  ;[embedded, leaving] = await Promise.all([
-    startService({ dataDir: embeddedFolder, apps: [...APPS, ...CLOSED_APPS], env: { SLUICE_JOURNAL_MAX_MB: '1' } }),
+  const store = { SLUICE_JOURNAL_MAX_MB: '1' }
+  embedded = await startService({ dataDir: embeddedFolder, apps: [...APPS, ...CLOSED_APPS], env: store })
+  ;[leaving] = await Promise.all([
     cluster.addNode(small),
     // Its page is put together from those of two front ends.
     cluster.addNode({ SLUICE_PROCESSES: '2' }),

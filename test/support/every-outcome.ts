@@ -171,5 +171,6 @@ async function leaveEarly(node: Service, tally: Tally): Promise<void> {
   await sleep(100)
   connection.close()
   tally.add(node, 'aborted')
-  await eventually('the node has seen it', () => connection.socket.destroyed)
+  const left = 'sluice_requests_total{status="499",code="aborted"}'
+  await eventually('the node has seen it', async () => Number(await metric(node, left)) > 0)
 }

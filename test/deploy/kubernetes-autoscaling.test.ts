@@ -1,0 +1,104 @@
+// The metric by which production's autoscaler counts: asked of Prometheus as the adapter asks, over series that a node
+// really has.
+
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse, stringify } from 'yaml'
+import { get } from '../support/client.ts'
+import { objectsOf, quantity } from '../support/kubernetes-view.ts'
+import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+import { makeFolder, removeFolder, startService } from '../support/service.ts'
+
+interface AdapterRule {
+  readonly seriesQuery: string
+  readonly name: { readonly matches: string; readonly as: string }
+  readonly metricsQuery: string
+}
+
+const VALUES = resolve(import.meta.dirname, '../../deploy/monitoring/prometheus-adapter.yaml')
+const { rules } = parse(readFileSync(VALUES, 'utf8')) as { rules: { custom: AdapterRule[] } }
+const [rule] = rules.custom
+const MIB = 2 ** 20
+
+let folder: string
+beforeAll(async () => {
+  folder = await makeFolder()
+})
+afterAll(() => removeFolder(folder))
+
+/** The adapter's templates, filled in as for all pods of one namespace. */
+function asked(): string {
+  return rule.metricsQuery
+    .replaceAll('<<.Series>>', seriesName(rule.seriesQuery))
+    .replaceAll('<<.LabelMatchers>>', 'namespace="sluice",pod=~"sluice-1|sluice-2"')
+    .replaceAll('<<.GroupBy>>', 'pod')
+}
+
+function seriesName(selector: string): string {
+  return selector.replace(/\{.*$/, '')
+}
+
+describe('the share of the ring in use', () => {
+  it("is the metric that production's autoscaler asks for, under the name that the adapter gives it", async () => {
+    const [autoscaler] = objectsOf<IHorizontalPodAutoscaler & KubernetesObject>(
+      await buildKustomization('deploy/overlays/production'),
+      'HorizontalPodAutoscaler',
+    )
+    const found = (autoscaler.spec?.metrics ?? []).flatMap(({ pods }) => pods ?? [])
+    expect(found.map(({ metric }) => metric.name)).toEqual([rule.name.as])
+    expect(seriesName(rule.seriesQuery)).toMatch(new RegExp(rule.name.matches))
+    const target = quantity(found[0].target.averageValue)
+    expect(target).toBeGreaterThan(0)
+    expect(target).toBeLessThan(1)
+  })
+
+  it('is one number from 0 to 1 for each pod of the namespace', () => {
+    const pod = (name: string, instance: string): string => `namespace="sluice",pod="${name}",instance="${instance}"`
+    const file = join(folder, 'adapter.test.yaml')
+    const series = (metric: string, labels: string, bytes: number, count = 10): object => ({
+      series: `${metric}{${labels}}`,
+      values: `${bytes}x${count}`,
+    })
+    const tests = [
+      {
+        interval: '15s',
+        input_series: [
+          series('sluice_ring_used_bytes', pod('sluice-1', '10.0.0.1:9090'), 16 * MIB),
+          series('sluice_ring_size_bytes', pod('sluice-1', '10.0.0.1:9090'), 64 * MIB),
+          series('sluice_ring_used_bytes', pod('sluice-2', '10.0.0.2:9090'), 0),
+          series('sluice_ring_size_bytes', pod('sluice-2', '10.0.0.2:9090'), 64 * MIB),
+          // In another namespace, and so none of this autoscaler's.
+          series('sluice_ring_used_bytes', 'namespace="other",pod="sluice-1"', 64 * MIB),
+          series('sluice_ring_size_bytes', 'namespace="other",pod="sluice-1"', 64 * MIB),
+        ],
+        promql_expr_test: [
+          {
+            expr: asked(),
+            eval_time: '2m',
+            exp_samples: [
+              { labels: '{pod="sluice-1"}', value: 0.25 },
+              { labels: '{pod="sluice-2"}', value: 0 },
+            ],
+          },
+        ],
+      },
+    ]
+    writeFileSync(file, stringify({ evaluation_interval: '15s', tests }))
+    expect(execFileSync('promtool', ['test', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS')
+  })
+
+  it('is made of series that a node has', async () => {
+    const node = await startService({ dataDir: folder, apps: [] })
+    try {
+      const { text } = await get(node.adminPort, '/metrics')
+      const named = asked().match(/sluice_\w+/g) ?? []
+      expect(new Set(named).size).toBe(2)
+      for (const name of named) expect(text).toMatch(new RegExp(`^${name} \\d+$`, 'm'))
+    } finally {
+      await node.kill()
+    }
+  })
+})

@@ -1,0 +1,284 @@
+// The configurations of Redis and NATS in the manifests, in real servers: addresses and folders alone are others, and one
+// line is left out where nats-server is older than the image.
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { becomesReady } from '../support/cluster.ts'
+import { get, post, single } from '../support/client.ts'
+import { environmentOf, expand, objectsOf, probesOf, type Workload, workloadsOf } from '../support/kubernetes-view.ts'
+import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+import { freePort, type Program, startProgram } from '../support/programs.ts'
+import { startRedis } from '../support/redis.ts'
+import { appRecord, eventually, makeFolder, removeFolder, runCommand, sleep, startService } from '../support/service.ts'
+
+const [local, production] = await Promise.all(
+  ['local', 'production'].map((name) => buildKustomization(`deploy/overlays/${name}`)),
+)
+const PASSWORDS: Readonly<Record<string, string>> = { SLUICE: 'pSluice1', SYSTEM: 'pSystem1', ROUTES: 'pRoutes1' }
+const SERVERS = 3
+const ANY_PORT = { PORT: '0', SLUICE_ADMIN_PORT: '0' }
+const ELECTION_MS = 45_000
+const RETRY_MS = 50
+const NATS_VERSION = execFileSync('nats-server', ['--version'], { encoding: 'utf8' })
+const KNOWS_SYNC_INTERVAL = !/v2\.[0-9]\./.test(NATS_VERSION)
+
+const started: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const stop of started.splice(0).reverse()) await stop()
+})
+
+function workload(objects: readonly KubernetesObject[], wanted: string): Workload {
+  const found = workloadsOf(objects).find(({ name }) => name === wanted)
+  if (found === undefined) throw new Error(`there is no ${wanted}`)
+  return found
+}
+
+function configuration(objects: readonly KubernetesObject[], map: string, file: string): string {
+  const found = objectsOf(objects, 'ConfigMap').find(({ metadata }) => metadata.name.startsWith(`${map}-`))
+  if (found === undefined) throw new Error(`there is no ${map}`)
+  return (found['data'] as Record<string, string>)[file]
+}
+
+/** As it stands, but for the line that nats-server 2.9 does not know. */
+function natsConfiguration(objects: readonly KubernetesObject[]): string {
+  const text = configuration(objects, 'nats-config', 'nats.conf')
+  return KNOWS_SYNC_INTERVAL ? text : text.replace(/^ *sync_interval:.*\n/m, '')
+}
+
+interface Replacement {
+  readonly found: string
+  readonly by: string
+}
+
+/** Each must be there once: a line that is written otherwise one day must not be left as it is in silence. */
+function replaceEach(text: string, replacements: readonly Replacement[]): string {
+  return replacements.reduce((before, { found, by }) => {
+    if (before.split(found).length !== 2) throw new Error(`${JSON.stringify(found)} is not there once`)
+    return before.replace(found, by)
+  }, text)
+}
+
+interface NatsServer {
+  readonly program: Program
+  readonly name: string
+  readonly monitorPort: number
+  readonly pidFile: string
+}
+
+/** The StatefulSet of production, with each pod's command line, configuration and environment. */
+async function startProductionNats(): Promise<{ servers: NatsServer[]; url: string }> {
+  const [container] = workload(production, 'nats').pod.containers
+  const routePorts = await Promise.all(Array.from({ length: SERVERS }, () => freePort()))
+  const servers = await Promise.all(
+    routePorts.map(async (routePort, at) => {
+      const monitorPort = await freePort()
+      const env = {
+        ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]),
+        POD_NAME: `nats-${at}`,
+      }
+      const args = (container.args ?? []).map((arg) =>
+        expand(arg, env).replaceAll(/nats-(\d)\.nats:6222/g, (_, of: string) => `127.0.0.1:${routePorts[Number(of)]}`),
+      )
+      const program = await startProgram({
+        name: 'nats',
+        command: ({ port, folder }) => {
+          const file = join(folder, 'nats.conf')
+          const adapted = replaceEach(natsConfiguration(production), [
+            { found: '\nport: 4222\n', by: `\nhost: 127.0.0.1\nport: ${port}\n` },
+            { found: '\nhttp_port: 8222\n', by: `\nhttp: "127.0.0.1:${monitorPort}"\n` },
+            { found: '"/var/run/nats/nats.pid"', by: JSON.stringify(join(folder, 'pid')) },
+            { found: 'store_dir: "/data"', by: `store_dir: ${JSON.stringify(join(folder, 'data'))}` },
+            { found: '\n  port: 6222\n', by: `\n  host: 127.0.0.1\n  port: ${routePort}\n` },
+          ])
+          writeFileSync(file, adapted)
+          const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+          return ['env', ...settings, 'nats-server', ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file))]
+        },
+      })
+      started.push(() => program.stop())
+      return { program, name: env.POD_NAME, monitorPort, pidFile: join(program.folder, 'pid') }
+    }),
+  )
+  return { servers, url: servers.map(natsUrl).join(',') }
+}
+
+function natsUrl({ program }: NatsServer): string {
+  return `nats://sluice:${PASSWORDS['SLUICE']}@127.0.0.1:${program.port}`
+}
+
+async function startNode(env: Readonly<Record<string, string>>) {
+  const dataDir = await makeFolder()
+  started.push(() => removeFolder(dataDir))
+  const record = appRecord('stores')
+  const added = await runCommand(
+    [
+      'apps',
+      'add',
+      ...Object.entries(record).flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, String(value)]),
+    ],
+    env,
+  )
+  if (added.code !== 0) throw new Error(added.output)
+  const node = await startService({ dataDir, env: { SLUICE_ADMIN_HOST: '127.0.0.1', SLUICE_PARSERS: '1', ...env } })
+  started.push(() => node.kill())
+  return { node, appKey: record.app_key }
+}
+
+/** What the monitoring port says of the stream's leader. */
+async function leaderOf({ monitorPort }: NatsServer): Promise<string | undefined> {
+  interface Account {
+    readonly stream_detail?: readonly { readonly cluster?: { readonly leader?: string } }[]
+  }
+  const { text } = await get(monitorPort, '/jsz?accounts=true&streams=true')
+  const { account_details: accounts = [] } = JSON.parse(text) as { account_details?: Account[] }
+  return accounts.flatMap(({ stream_detail: streams = [] }) => streams).at(0)?.cluster?.leader
+}
+
+describe("production's NATS", () => {
+  it('has a configuration in which nats-server 2.9 knows every line but one', () => {
+    const [container] = workload(production, 'nats').pod.containers
+    const env = { ...process.env, ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]) }
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-nats-'))
+    started.push(() => removeFolder(folder))
+    const complaintAbout = (text: string): string => {
+      const file = join(folder, 'nats.conf')
+      writeFileSync(file, text)
+      const { status, stderr } = spawnSync('nats-server', ['-t', '-c', file], { env, encoding: 'utf8' })
+      return status === 0 ? '' : stderr
+    }
+    const text = configuration(production, 'nats-config', 'nats.conf')
+    expect(complaintAbout(text)).toMatch(KNOWS_SYNC_INTERVAL ? /^$/ : /unknown field "sync_interval"/)
+    expect(complaintAbout(natsConfiguration(production))).toBe('')
+    expect(complaintAbout(text.replace('max_file_store', 'max_file_stores'))).toMatch(/unknown field "max_file_stores"/)
+  })
+
+  it('keeps three copies behind its passwords, and loses and doubles no batch when a server goes as preStop has it', async () => {
+    const redis = await startRedis()
+    started.push(() => redis.stop())
+    const { servers, url } = await startProductionNats()
+    const env = { ...ANY_PORT, REDIS_URL: redis.url, NATS_URL: url, SLUICE_STREAM_REPLICAS: '3' }
+    const probes = probesOf(workload(production, 'nats').pod.containers[0])
+    for (const server of servers) {
+      for (const { httpGet } of probes) {
+        const path = httpGet?.path ?? ''
+        await eventually(
+          `${path} is 200`,
+          async () => (await get(server.monitorPort, path)).status === 200,
+          ELECTION_MS,
+        )
+      }
+    }
+    const { node, appKey } = await startNode(env)
+    await becomesReady(node)
+    await eventually('a batch is stored', async () => (await post(node, single(appKey))).status === 202, ELECTION_MS)
+    const check = await runCommand(['check'], env)
+    expect(check.output).toMatch(/ok +stream .*3 replicas/)
+    const wrong = await runCommand(['check'], { ...env, NATS_URL: url.replaceAll('pSluice1', 'pSluice2') })
+    expect(wrong.output).toMatch(/FAIL +nats/i)
+
+    const leaderName = await leaderOf(servers[0])
+    const leader = servers.find(({ name }) => name === leaderName)
+    if (leader === undefined) throw new Error(`the stream's leader is ${leaderName}`)
+    const accepted: string[] = []
+    const ending = new AbortController()
+    const load = (async () => {
+      while (!ending.signal.aborted) {
+        // As a client does: the same batch under the same key until it is told that it is stored.
+        const headers = { 'Idempotency-Key': randomUUID() }
+        for (;;) {
+          const answer = await post(node, single(appKey), headers)
+          if (answer.status === 202) accepted.push(String(answer.headers['x-batch-id']))
+          if (answer.status === 202) break
+          expect(answer.status).toBe(503)
+          await sleep(RETRY_MS)
+        }
+      }
+    })()
+    const [file, ...args] = preStopOf(production).map((arg) => arg.replace('/var/run/nats/nats.pid', leader.pidFile))
+    execFileSync(file, args)
+    // The kubelet's, right after the hook.
+    process.kill(leader.program.pid, 'SIGTERM')
+    await eventually('the server is gone', () => !isAlive(leader.program.pid), ELECTION_MS)
+    const survivor = servers.find((server) => server !== leader) ?? leader
+    await eventually(
+      'another leads',
+      async () => ((await leaderOf(survivor)) ?? leaderName) !== leaderName,
+      ELECTION_MS,
+    )
+    ending.abort()
+    await load
+    expect(accepted.length).toBeGreaterThan(1)
+    const { stdout } = await runCommand(['tail', '--from-start', '--no-follow', '--records'], env)
+    const records = stdout.trimEnd().split('\n')
+    const stored = records.map((line) => (JSON.parse(line) as { batch_id: string }).batch_id)
+    expect(new Set(stored).size, 'nothing is stored twice').toBe(stored.length)
+    expect(accepted.filter((batchId) => !stored.includes(batchId))).toEqual([])
+  })
+})
+
+function preStopOf(objects: readonly KubernetesObject[]): string[] {
+  return workload(objects, 'nats').pod.containers[0].lifecycle?.preStop?.exec?.command ?? []
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe("local's stores", () => {
+  it('are a Redis and a NATS that sluice finds nothing wrong with', async () => {
+    const container = workload(local, 'redis').pod.containers[0]
+    const redis = await startProgram({
+      name: 'redis',
+      command: ({ port, folder }) => {
+        const file = join(folder, 'redis.conf')
+        const adapted = replaceEach(configuration(local, 'redis-config', 'redis.conf'), [
+          { found: 'bind * -::*', by: 'bind 127.0.0.1' },
+          { found: 'port 6379', by: `port ${port}` },
+          { found: 'dir /data', by: `dir ${folder}` },
+        ])
+        writeFileSync(file, adapted)
+        return (container.args ?? []).map((arg) => arg.replace('/etc/redis/redis.conf', file))
+      },
+    })
+    started.push(() => redis.stop())
+    const nats = await startProgram({
+      name: 'nats',
+      command: ({ port, folder }) => {
+        const file = join(folder, 'nats.conf')
+        const adapted = replaceEach(natsConfiguration(local), [
+          { found: 'port: 4222\n', by: `host: 127.0.0.1\nport: ${port}\n` },
+          { found: 'http_port: 8222\n', by: '' },
+          { found: 'store_dir: "/data"', by: `store_dir: ${JSON.stringify(join(folder, 'data'))}` },
+        ])
+        writeFileSync(file, adapted)
+        return ['nats-server', '--config', file]
+      },
+    })
+    started.push(() => nats.stop())
+    const urls = { REDIS_URL: `redis://127.0.0.1:${redis.port}`, NATS_URL: `nats://127.0.0.1:${nats.port}` }
+    const env = { ...ANY_PORT, ...urls }
+    const { node, appKey } = await startNode(env)
+    await becomesReady(node)
+    expect((await post(node, single(appKey))).status).toBe(202)
+    const { output } = await runCommand(['check'], env)
+    expect(output).toMatch(/ok +redis .*append-only/)
+    expect(output).toMatch(/ok +stream /)
+    expect(output).not.toMatch(/^(warn|FAIL)/im)
+
+    const probe = (container.readinessProbe?.exec?.command ?? []).map((arg) =>
+      arg.replace('redis-cli', `redis-cli -p ${redis.port}`),
+    )
+    expect(spawnSync(probe[0], probe.slice(1)).status).toBe(0)
+    await redis.kill()
+    expect(spawnSync(probe[0], probe.slice(1)).status).not.toBe(0)
+  })
+})

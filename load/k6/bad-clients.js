@@ -37,7 +37,7 @@ export const options = optionsOf(settings, {
   },
   thresholds: {
     ...soundness(),
-    ...objectives(settings, { phase: 'good' }),
+    ...objectives(settings, { tag: 'phase:good' }),
     good_accepted: ['rate==1'],
     ...Object.fromEntries(kinds.map((kind) => [`bad_answered_right{bad:${kind}}`, ['rate==1']])),
     [durationOf('phase:bad')]: [SHOWN.trend],

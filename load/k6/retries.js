@@ -149,6 +149,7 @@ export function handleSummary(data) {
   const missed = met.filter((each) => each.count === 0).map(({ code }) => code)
   return summarise(settings, data, {
     question: QUESTION,
+    othersSend: true,
     notes: [`${count(figure(data, 'retries_resent', 'count') || 0)} tries were second ones or later`],
     // On a service elsewhere nobody can say what it will meet.
     voids: settings.isLocal && missed.length > 0 ? [`the run met no ${missed.join(', no ')}`] : [],

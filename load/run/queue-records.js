@@ -1,5 +1,6 @@
 // @ts-check
-// The records of the queue that a run filled, through `sluice tail`: a local node's journal, or the stream at NATS_URL.
+// The records of the queue that a run filled, through `sluice tail`: a local node's journal, or for a
+// service elsewhere the stream at NATS_URL or the journal in SLUICE_DATA_DIR.
 
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -21,8 +22,9 @@ import { ENTRY } from './node.js'
  */
 export function queueOf(dataDir, environment) {
   if (dataDir !== undefined) return { SLUICE_DATA_DIR: dataDir }
-  const { NATS_URL: natsUrl } = environment
-  return natsUrl === undefined || natsUrl === '' ? null : { NATS_URL: natsUrl }
+  const { NATS_URL: natsUrl = '', SLUICE_DATA_DIR: named = '' } = environment
+  if (natsUrl !== '') return { NATS_URL: natsUrl }
+  return named === '' ? null : { SLUICE_DATA_DIR: named }
 }
 
 /** Every record that is there now. Throws where the queue cannot be read. @param {Readonly<Record<string, string>>} queue @returns {AsyncGenerator<QueueRecord>} */

@@ -82,7 +82,10 @@ export function limitsOf(record) {
 /** @param {import('./verify.js').Run} run @returns {Promise<import('./verify.js').Verified>} */
 export async function verify({ queue, report, dataDir }) {
   if (queue === null)
-    return { ok: true, lines: ['the queue was not read: set NATS_URL to have its minutes counted too'] }
+    return {
+      ok: true,
+      lines: ['the queue was not read: set NATS_URL or SLUICE_DATA_DIR to have its minutes counted too'],
+    }
   const accepted = new AcceptedEvents()
   for await (const record of readRecords(queue)) accepted.add(record)
   const { eventsPerMinute } = report.found

@@ -125,7 +125,10 @@ function faultsOf({ key, app, events, answers = [] }, stored) {
 /** @param {import('./verify.js').Run} run @returns {Promise<import('./verify.js').Verified>} */
 export async function verify({ queue, out, found }) {
   if (queue === null)
-    return { ok: true, lines: ['the queue was not read: set NATS_URL to have its records counted too'] }
+    return {
+      ok: true,
+      lines: ['the queue was not read: set NATS_URL or SLUICE_DATA_DIR to have its records counted too'],
+    }
   const check = new RetryCheck()
   for await (const line of createInterface({ input: createReadStream(join(out, NOTES_FILE)) })) check.takeLine(line)
   for await (const record of readRecords(queue)) check.takeRecord(record)

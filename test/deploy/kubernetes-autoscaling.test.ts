@@ -21,6 +21,7 @@ interface AdapterRule {
 const VALUES = resolve(import.meta.dirname, '../../deploy/monitoring/prometheus-adapter.yaml')
 const { rules } = parse(readFileSync(VALUES, 'utf8')) as { rules: { custom: AdapterRule[] } }
 const [rule] = rules.custom
+const PROMTOOL = 'promtool'
 const MIB = 2 ** 20
 
 let folder: string
@@ -87,7 +88,7 @@ describe('the share of the ring in use', () => {
       },
     ]
     writeFileSync(file, stringify({ evaluation_interval: '15s', tests }))
-    expect(execFileSync('promtool', ['test', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS')
+    expect(execFileSync(PROMTOOL, ['test', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS')
   })
 
   it('is made of series that a node has', async () => {

@@ -23,7 +23,8 @@ const SERVERS = 3
 const ANY_PORT = { PORT: '0', SLUICE_ADMIN_PORT: '0' }
 const ELECTION_MS = 45_000
 const RETRY_MS = 50
-const NATS_VERSION = execFileSync('nats-server', ['--version'], { encoding: 'utf8' })
+const NATS_SERVER = 'nats-server'
+const NATS_VERSION = execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' })
 const KNOWS_SYNC_INTERVAL = !/v2\.[0-9]\./.test(NATS_VERSION)
 
 const started: (() => Promise<unknown>)[] = []
@@ -147,7 +148,7 @@ describe("production's NATS", () => {
     const complaintAbout = (text: string): string => {
       const file = join(folder, 'nats.conf')
       writeFileSync(file, text)
-      const { status, stderr } = spawnSync('nats-server', ['-t', '-c', file], { env, encoding: 'utf8' })
+      const { status, stderr } = spawnSync(NATS_SERVER, ['-t', '-c', file], { env, encoding: 'utf8' })
       return status === 0 ? '' : stderr
     }
     const text = configuration(production, 'nats-config', 'nats.conf')

@@ -1,0 +1,63 @@
+// docs/kubernetes.md, done as it says: the commands that make the Secrets, and the overlay of an operator's own.
+
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join, relative, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { parseNatsUrl } from '../../src/queue/nats-address.ts'
+import { workloadsOf } from '../support/kubernetes-view.ts'
+import { buildKustomization } from '../support/kustomize.ts'
+import { makeFolder, removeFolder } from '../support/service.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const run = promisify(execFile)
+
+let page: string
+let folder: string
+beforeAll(async () => {
+  page = await readFile(join(ROOT, 'docs/kubernetes.md'), 'utf8')
+  folder = await makeFolder()
+})
+afterAll(() => removeFolder(folder))
+
+/** The block of code that holds these words, without the indent of the list that it stands in. */
+function block(language: string, words: string): string {
+  const fences = page.matchAll(new RegExp(`^( *)\`\`\`${language}\\n(.*?)^ *\`\`\`$`, 'gms'))
+  const found = [...fences].find(([whole]) => whole.includes(words))
+  if (found === undefined) throw new Error(`no block of the page holds ${words}`)
+  return found[2].replaceAll(new RegExp(`^${found[1]}`, 'gm'), '')
+}
+
+it('makes Secrets whose passwords fit together, and name the servers that there are', async () => {
+  // What kubectl would be called with, a line each.
+  const script = `kubectl() { printf '%s\\n' "$@"; }\n${block('sh', 'create secret generic')}`
+  const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], { cwd: ROOT })
+  const literals = Object.fromEntries(
+    [...stdout.matchAll(/^--from-literal=(\w+)=(.*)$/gm)].map(([, key, value]) => [key, value]),
+  )
+  const passwords = ['SLUICE', 'SYSTEM', 'ROUTES'].map((name) => literals[name])
+  // nats-server takes what begins with a digit for a number, and a URL wants nothing escaped.
+  for (const password of passwords) expect(password).toMatch(/^[a-z][a-z0-9]{40,}$/)
+  expect(new Set(passwords).size).toBe(passwords.length)
+
+  const { servers, user, password } = parseNatsUrl(literals['NATS_URL'])
+  expect({ user, password }).toEqual({ user: 'sluice', password: literals['SLUICE'] })
+  const nats = workloadsOf(await buildKustomization('deploy/overlays/production')).find(({ name }) => name === 'nats')
+  const pods = Array.from({ length: nats?.replicas ?? 0 }, (_, at) => ({ host: `nats-${at}.nats`, port: 4222 }))
+  expect(servers).toEqual(pods)
+  expect(literals['REDIS_URL']).toMatch(/^rediss:/)
+})
+
+it('has an overlay that puts an image of its own in the place of the example', async () => {
+  const overlay = join(folder, 'overlay')
+  await mkdir(overlay)
+  const production = relative(overlay, join(ROOT, 'deploy/overlays/production'))
+  const text = block('yaml', 'resources: [../production]').replace('../production', production)
+  await writeFile(join(overlay, 'kustomization.yaml'), text)
+  const images = workloadsOf(await buildKustomization(overlay)).flatMap(({ pod }) =>
+    pod.containers.map(({ image }) => image),
+  )
+  expect(images).toContainEqual(expect.stringMatching(/^your\.registry\/sluice:\d/))
+  expect(images.join()).not.toContain('example.com')
+})

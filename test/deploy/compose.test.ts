@@ -201,8 +201,17 @@ describe('what stands around the nodes', () => {
     expect(servers).toEqual(nodes.map((name) => [name, `${name}:${configOf(name).publicPort}`]))
     expect(Number(/default-server check port (\d+)/.exec(text)?.[1])).toBe(configOf(nodes[0]).adminPort)
     const bound = [...text.matchAll(/^ {2}bind :(\d+)$/gm)].map(([, port]) => port)
+    // Its default is HTTP/1.0, which a node answers with 505.
+    expect(text).toMatch(/^ {2}http-check send meth GET uri \/readyz ver HTTP\/1\.1 /m)
     expect(services['balancer'].ports).toEqual([`127.0.0.1:8080:${bound[0]}`])
     expect(services['balancer'].healthcheck?.test?.join(' ')).toContain(`127.0.0.1:${bound[1]}/`)
+  })
+
+  it('is a balancer whose file HAProxy takes', (context) => {
+    const file = join(DEPLOY, 'compose/haproxy.cfg')
+    const { error, status, stdout, stderr } = spawnSync('haproxy', ['-c', '-f', file], { encoding: 'utf8' })
+    if (error !== undefined) context.skip('haproxy is not installed: its own check of haproxy.cfg was not made')
+    expect(`${status} ${stdout}${stderr}`).toMatch(/^0 [^]*Configuration file is valid/)
   })
 
   it('is a Prometheus that takes its file, reads the rules, and scrapes each node as the job they name', async () => {

@@ -1,6 +1,6 @@
 // @ts-check
-// Bodies for tests under load, made from a seed: `uniform` ones of a single layout, and `varied` ones as SDKs of many
-// makes would send them. Plain JavaScript with no imports, so that Node and k6 both run it.
+// Bodies for tests under load, made from a seed: `uniform` ones of a single layout, `varied` ones as SDKs of many makes
+// would send them, and `large` ones. Plain JavaScript with no imports, so that Node and k6 both run it.
 
 /** @typedef {() => number} Rng A number from 0 up to 1. */
 /** @typedef {{ rng: Rng, appKey: string, events: number, nowMs: number }} BodyOptions */
@@ -31,6 +31,19 @@ export function uniformBody({ rng, appKey, events, nowMs }) {
 }
 
 /**
+ * ASCII, as large as events commonly get: about 4.9 KB each, so that 100 of them nearly fill the 512 KB that a body may
+ * have. They cost the service far more than whoever sends them. @param {BodyOptions} options
+ */
+export function largeBody({ rng, appKey, events, nowMs }) {
+  const list = []
+  for (let index = 0; index < events; index++) {
+    const event = uniformEvent(rng, nowMs)
+    list.push({ ...event, properties: { ...event.properties, ...longProperties(rng) } })
+  }
+  return JSON.stringify({ app_key: appKey, sdk_version: '3.12.0', events: list })
+}
+
+/**
  * Random order of members, escapes, text beyond ASCII, nested properties, members left out or added,
  * all three types, sizes from a few hundred bytes to about two thousand for an event. @param {BodyOptions} options
  */
@@ -44,6 +57,9 @@ export function variedBody({ rng, appKey, events, nowMs }) {
   if (rng() < 0.2) body.sent_at = isoTime(rng, nowMs)
   return encode(rng, body, rng() < 0.1 ? ' ' : '')
 }
+
+/** By name. @type {Readonly<Record<string, (options: BodyOptions) => string>>} */
+export const MAKERS = { uniform: uniformBody, varied: variedBody, large: largeBody }
 
 const TEXTS = [
   'plan_selected',
@@ -152,6 +168,16 @@ function variedProperties(rng) {
       () => ({ sku: hex(rng, 8), price: { amount: 9.99, currency: 'EUR' } }),
     ])()
   }
+  return properties
+}
+
+const LONG_PROPERTIES = 38
+
+/** @param {Rng} rng */
+function longProperties(rng) {
+  /** @type {Record<string, string>} */
+  const properties = {}
+  for (let index = 0; index < LONG_PROPERTIES; index++) properties[`detail_${index}`] = hex(rng, 96)
   return properties
 }
 

@@ -11,7 +11,7 @@ import { freePort, launch } from '../faults/processes.js'
 /** As `npm start` gives them to Node. */
 const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
 export const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
-const START_TIMEOUT_MS = 20_000
+const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000
 const POLL_MS = 50
 const MAX_OUTPUT_CHARACTERS = 20_000

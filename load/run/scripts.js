@@ -33,10 +33,10 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
   spike: {
     question: 'Does a spike above capacity get quick 503s, and is it over when it is over?',
     settings: {
-      SPIKE_RATE: 'requests a second in the spike; above what the service can carry, or the run is void (2000)',
+      SPIKE_RATE: 'requests a second in the spike; above what the service can carry, or the run is void (600)',
       SPIKE_DURATION: 'how long the spike goes on (10s)',
       BASE_DURATION: 'how long the rate before it, and after it, is held (10s)',
-      BEST_VUS: 'requests under way at once while the best rate is measured (16)',
+      BEST_VUS: 'requests under way at once while the best rate is measured (4)',
       ACCEPTED_SHARE: 'of the best rate, which the spike must reach; off: it is shown and not judged (0.9)',
     },
     // The smallest ring, so that a spike that k6 can send does not fit into it.

@@ -6,9 +6,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { TestContext } from 'vitest'
-import { findK6, NO_K6 } from '../../load/run/k6.js'
+import { findK6 } from '../../load/run/k6.js'
 
 const RUNNER = resolve(import.meta.dirname, '../../load/run.js')
+/** On a busy machine latency says nothing, so it is shown and not judged. */
+const UNTIMED = { LATENCY_OBJECTIVE_MS: 'off', WARM_UP: '1s' }
 
 /** Of report.json, what tests look at. */
 export interface LoadReport {
@@ -18,7 +20,11 @@ export interface LoadReport {
   readonly outcomes: readonly { readonly code: string; readonly sent: number; readonly node: number | null }[]
   readonly nodeAgrees: boolean | null
   readonly events: number
-  readonly found: Readonly<Record<string, unknown>>
+  readonly dropped: number
+  readonly notes: readonly string[]
+  // Each script has figures of its own.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly found: any
   readonly verified?: { readonly ok: boolean; readonly lines: readonly string[] }
 }
 
@@ -28,7 +34,11 @@ export interface LoadRun {
   readonly output: string
   /** null: it wrote none. */
   readonly report: LoadReport | null
+  /** '' where it wrote none. */
+  readonly html: string
 }
+
+export type Environment = Readonly<Record<string, string>>
 
 /** For the start of a test that needs k6. */
 export function needK6(context: TestContext): void {
@@ -36,40 +46,59 @@ export function needK6(context: TestContext): void {
   try {
     found = findK6()
   } catch {
-    context.skip(NO_K6)
+    context.skip('k6 is not installed: scripts type-checked, not executed')
   }
   if (found === '') throw new Error('k6 was found without a name')
 }
 
-/** Only these settings reach the run. On a busy machine latency says nothing, so it is shown and not judged. */
-export async function runLoad(name: string, settings: Readonly<Record<string, string>>): Promise<LoadRun> {
-  const out = await mkdtemp(join(tmpdir(), 'sluice-load-report-'))
-  try {
-    const { PATH = '', HOME = '/', K6 = '' } = process.env
-    const env = { PATH, HOME, K6, LATENCY_OBJECTIVE_MS: 'off', ...settings, OUT: out }
-    const child = spawn(process.execPath, [RUNNER, name], { cwd: out, env, stdio: ['ignore', 'pipe', 'pipe'] })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        output += text
-      })
-    }
-    const code = await new Promise<number | null>((done, fail) => {
-      child.once('error', fail)
-      child.once('close', done)
-    })
-    return { code, output, report: await readReport(out) }
-  } finally {
-    await rm(out, { recursive: true, force: true, maxRetries: 5 })
-  }
+export interface StartedLoad {
+  output(): string
+  signal(name: NodeJS.Signals): void
+  readonly ended: Promise<LoadRun>
 }
 
-async function readReport(folder: string): Promise<LoadReport | null> {
-  try {
-    return JSON.parse(await readFile(join(folder, 'report.json'), 'utf8')) as LoadReport
-  } catch {
-    return null
+/** Starts the program; only these settings reach it, and what it writes goes with its end. */
+export async function startLoad(args: readonly string[], settings: Environment = {}): Promise<StartedLoad> {
+  const out = await mkdtemp(join(tmpdir(), 'sluice-load-report-'))
+  const { PATH = '', HOME = '/', K6 = '' } = process.env
+  const env = { PATH, HOME, K6, ...UNTIMED, ...settings, OUT: out }
+  const child = spawn(process.execPath, [RUNNER, ...args], { cwd: out, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
   }
+  const closed = new Promise<number | null>((done, fail) => {
+    child.once('error', fail)
+    child.once('close', done)
+  })
+  const collect = async (): Promise<LoadRun> => {
+    try {
+      const code = await closed
+      const json = await readText(join(out, 'report.json'))
+      const report = json === '' ? null : (JSON.parse(json) as LoadReport)
+      return { code, output, report, html: await readText(join(out, 'report.html')) }
+    } finally {
+      await rm(out, { recursive: true, force: true, maxRetries: 5 })
+    }
+  }
+  return { output: () => output, signal: (name) => void child.kill(name), ended: collect() }
+}
+
+/** Runs a script to its end. */
+export async function runLoad(name: string, settings: Environment = {}): Promise<LoadRun> {
+  return (await startLoad([name], settings)).ended
+}
+
+/** The report of a run that must have written one. */
+export function reportOf({ report, output }: LoadRun): LoadReport {
+  if (report === null) throw new Error(`no report was written:\n${output}`)
+  return report
+}
+
+function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch(() => '')
 }
 
 /** How many requests of a run ended under a code. */

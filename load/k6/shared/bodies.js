@@ -4,7 +4,7 @@
 
 import { SharedArray } from 'k6/data'
 import exec from 'k6/execution'
-import { createRng, uniformBody, uuid, variedBody } from '../../payloads.js'
+import { createRng, MAKERS, uuid } from '../../payloads.js'
 import { asciiBytes, cutBody, KEY_PLACEHOLDER, packName } from './packs.js'
 
 /** @typedef {import('./settings.js').Settings} Settings */
@@ -14,7 +14,7 @@ import { asciiBytes, cutBody, KEY_PLACEHOLDER, packName } from './packs.js'
  * @param {Settings} settings @param {{ name?: string, events?: number, bodies?: number }} [options] `name` tells lists of a script apart
  */
 export function prepareBodies(settings, { name = 'bodies', events = settings.events, bodies = settings.bodies } = {}) {
-  const make = settings.body === 'uniform' ? uniformBody : variedBody
+  const make = MAKERS[settings.body]
   // In objects: a string that comes out of a SharedArray by itself is frozen character by character.
   const list = new SharedArray(name, () => {
     const options = { rng: createRng(settings.seed), appKey: KEY_PLACEHOLDER, events, nowMs: Date.now() }

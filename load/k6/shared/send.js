@@ -4,7 +4,7 @@
 import { check } from 'k6'
 import http from 'k6/http'
 import { Counter, Rate } from 'k6/metrics'
-import { codeOf, faultsOf, header, parseBody, STATUS_OF_CODE } from './answers.js'
+import { codeOf, faultsOf, header, parseBody } from './answers.js'
 import { eventsUrl } from './target.js'
 
 /** Longer than the 2 s that a batch may wait for its queue. */
@@ -17,6 +17,8 @@ const eventsAccepted = new Counter('events_accepted')
 const bytesSent = new Counter('bytes_sent')
 /** Answered, and not with 5xx: the objective of availability. */
 const available = new Rate('available')
+/** Answered at all, be it with 503. */
+const answered = new Rate('answered')
 /** Answers that this request must not get. 503 and no answer count here only where a script expects something else outright. */
 const unexpected = new Counter('unexpected_answers')
 
@@ -72,6 +74,7 @@ export function settle(response, sending = {}) {
   const parsed = parseBody(response.body)
   const code = codeOf(response, parsed)
   outcomes.add(1, { ...sending.tags, code })
+  answered.add(response.status !== 0, sending.tags)
   available.add(response.status !== 0 && response.status < 500, sending.tags)
   if (code === 'accepted') eventsAccepted.add(parsed?.events ?? 0, sending.tags)
   const isJudgedElsewhere = !isStrict && (code === 'service_overloaded' || code === 'no_answer')
@@ -114,9 +117,4 @@ function judge(response, body, { events, tags }) {
 /** The first few of each virtual user: they show what is wrong, and the counts show how often. @param {string} text */
 function complain(text) {
   if (complaints++ < MAX_COMPLAINTS) console.error(text)
-}
-
-/** The status that belongs to a code. @param {Code} code */
-export function statusOf(code) {
-  return code === 'no_answer' || code === 'other' ? 0 : STATUS_OF_CODE[code]
 }

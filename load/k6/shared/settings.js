@@ -1,6 +1,8 @@
 // @ts-check
 // The settings of a load script, read from its environment and checked at once. Pure: `npm run load` reads this too.
 
+import { MAKERS } from '../../payloads.js'
+
 const ONE_HOUR_MS = 3_600_000
 /** Events older than 72 hours are refused, and bodies are prepared once, with times of up to an hour before. */
 export const MAX_DURATION_MS = 70 * ONE_HOUR_MS
@@ -14,7 +16,7 @@ export const COMMON_SETTINGS = /** @type {Readonly<Record<string, string>>} */ (
   RATE: 'requests a second',
   DURATION: 'how long, such as 90s, 10m, 2h',
   EVENTS: 'events in a body, 0 to 100',
-  BODY: 'varied (as SDKs of many makes send) or uniform (one layout)',
+  BODY: 'varied (as SDKs of many makes send), uniform (one layout) or large (4.9 KB an event)',
   BODIES: 'bodies that are prepared and sent in turn',
   KEYED: 'share of requests that carry an Idempotency-Key, 0 to 1',
   SEED: 'one seed gives the same bodies in the same order',
@@ -98,7 +100,7 @@ export function readSettings(environment, { script, defaults = {} }) {
   const appKey = raw('APP_KEY')
   if (!appKey.startsWith('ak_')) faults.push('APP_KEY: the key of an app that the service knows, beginning with ak_')
   const body = raw('BODY')
-  if (body !== 'varied' && body !== 'uniform') faults.push(`BODY=${body}: must be varied or uniform`)
+  if (!Object.hasOwn(MAKERS, body)) faults.push(`BODY=${body}: must be one of ${Object.keys(MAKERS).join(', ')}`)
   const settings = {
     script,
     baseUrls,

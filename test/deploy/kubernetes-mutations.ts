@@ -40,6 +40,14 @@ function set(title: string, path: string, value?: unknown): Mutation['mutate'] {
   }
 }
 
+/** In the configuration of a server. */
+function write(map: 'nats' | 'redis', found: string, by: string): Mutation['mutate'] {
+  return (objects) => {
+    const data = find(objects, `ConfigMap ${map}-config`)['data'] as Record<string, string>
+    data[`${map}.conf`] = data[`${map}.conf`].replace(found, by)
+  }
+}
+
 function remove(title: string): Mutation['mutate'] {
   return (objects) => void objects.splice(objects.indexOf(find(objects, title)), 1)
 }
@@ -48,6 +56,7 @@ const SETTINGS = 'ConfigMap sluice-settings'
 const SLUICE = 'Deployment sluice'
 const POD = 'spec.template.spec'
 const CONTAINER = `${POD}.containers.0`
+const CLAIM = 'spec.volumeClaimTemplates.0.spec.resources.requests.storage'
 const SELECTORS = 'selectors find the pods that they are meant for'
 const PORTS = 'ports that are named are there'
 const REFERENCES = 'what is referred to is there, or the operator is told to make it'
@@ -62,6 +71,8 @@ const STORES = 'the stores that the settings name are there, with room for as ma
 const ENDING = 'a pod is given longer to end than its drain takes'
 const AVAILABLE = 'there is always a node, and the autoscaler alone counts them'
 const RESOURCES = 'memory is what the settings may use, and no quota stops the event loop'
+const NATS = "NATS's configuration is that of its pod"
+const REDIS = "Redis's configuration is that of its pod"
 const OTHER = { 'app.kubernetes.io/name': 'sluce' }
 
 type Row = readonly [rule: string, what: string, mutate: Mutation['mutate'], mention: RegExp, overlay?: 'local']
@@ -176,6 +187,21 @@ const ROWS: readonly Row[] = [
   [RESOURCES, 'no limit', set('StatefulSet nats', `${CONTAINER}.resources.limits`), /take all memory/],
   [RESOURCES, 'no request', set(SLUICE, `${CONTAINER}.resources.requests`), /requests nothing/],
   [RESOURCES, 'a quota', set(SLUICE, `${CONTAINER}.resources.limits.cpu`, '2'), /a quota/],
+  [NATS, 'a port', write('nats', 'port: 4222', 'port: 4223'), /listens on 4223/],
+  [NATS, 'a port of the pod', set('StatefulSet nats', `${CONTAINER}.ports.0.containerPort`, 6223), /its ports are/],
+  [NATS, 'a full disk', write('nats', '90GB', '110GB'), /more than its volume/],
+  [NATS, 'a small volume', set('StatefulSet nats', CLAIM, '50Gi'), /more than its volume/],
+  [NATS, 'small messages', write('nats', 'max_payload: 1MB', 'max_payload: 512KB'), /refuses the largest record/],
+  [NATS, 'memory', set('StatefulSet nats', `${CONTAINER}.resources.limits.memory`, '1Gi'), /more memory than/],
+  [NATS, 'a folder', write('nats', 'store_dir: "/data"', 'store_dir: "/jetstream"'), /outside of its volumes/],
+  [NATS, 'a variable', write('nats', '$POD_NAME', '$HOST_NAME'), /HOST_NAME is not in/],
+  [NATS, 'the pid', write('nats', 'nats/nats.pid', 'nats/pid'), /preStop does not find it/],
+  [NATS, 'a short grace', set('StatefulSet nats', `${POD}.terminationGracePeriodSeconds`, 30), /is killed before/],
+  [REDIS, 'a port', write('redis', 'port 6379', 'port 6380'), /listens on 6380/, 'local'],
+  [REDIS, 'a folder', write('redis', 'dir /data', 'dir /var'), /outside of its volumes/, 'local'],
+  [REDIS, 'memory', write('redis', 'maxmemory 128mb', 'maxmemory 300mb'), /more memory than/, 'local'],
+  [REDIS, 'eviction', write('redis', 'noeviction', 'allkeys-lru'), /throws counters away/, 'local'],
+  [REDIS, 'no log', write('redis', 'appendonly yes', 'appendonly no'), /forgets app records/, 'local'],
   [RESOURCES, 'two cores', set(SLUICE, `${CONTAINER}.resources.requests.cpu`, '2'), /more than its front end/],
 ]
 

@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { becomesReady } from '../support/cluster.ts'
 import { get, post, single } from '../support/client.ts'
-import { environmentOf, expand, objectsOf, probesOf, type Workload, workloadsOf } from '../support/kubernetes-view.ts'
+import { configurationOf } from '../support/kubernetes-store-rules.ts'
+import { environmentOf, expand, probesOf, type Workload, workloadsOf } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
 import { freePort, type Program, startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
@@ -38,15 +39,9 @@ function workload(objects: readonly KubernetesObject[], wanted: string): Workloa
   return found
 }
 
-function configuration(objects: readonly KubernetesObject[], map: string, file: string): string {
-  const found = objectsOf(objects, 'ConfigMap').find(({ metadata }) => metadata.name.startsWith(`${map}-`))
-  if (found === undefined) throw new Error(`there is no ${map}`)
-  return (found['data'] as Record<string, string>)[file]
-}
-
 /** As it stands, but for the line that nats-server 2.9 does not know. */
 function natsConfiguration(objects: readonly KubernetesObject[]): string {
-  const text = configuration(objects, 'nats-config', 'nats.conf')
+  const text = configurationOf(objects, 'nats-config', 'nats.conf')
   return KNOWS_SYNC_INTERVAL ? text : text.replace(/^ *sync_interval:.*\n/m, '')
 }
 
@@ -151,7 +146,7 @@ describe("production's NATS", () => {
       const { status, stderr } = spawnSync(NATS_SERVER, ['-t', '-c', file], { env, encoding: 'utf8' })
       return status === 0 ? '' : stderr
     }
-    const text = configuration(production, 'nats-config', 'nats.conf')
+    const text = configurationOf(production, 'nats-config', 'nats.conf')
     expect(complaintAbout(text)).toMatch(KNOWS_SYNC_INTERVAL ? /^$/ : /unknown field "sync_interval"/)
     expect(complaintAbout(natsConfiguration(production))).toBe('')
     expect(complaintAbout(text.replace('max_file_store', 'max_file_stores'))).toMatch(/unknown field "max_file_stores"/)
@@ -241,7 +236,7 @@ describe("local's stores", () => {
       name: 'redis',
       command: ({ port, folder }) => {
         const file = join(folder, 'redis.conf')
-        const adapted = replaceEach(configuration(local, 'redis-config', 'redis.conf'), [
+        const adapted = replaceEach(configurationOf(local, 'redis-config', 'redis.conf'), [
           { found: 'bind * -::*', by: 'bind 127.0.0.1' },
           { found: 'port 6379', by: `port ${port}` },
           { found: 'dir /data', by: `dir ${folder}` },
@@ -269,7 +264,7 @@ describe("local's stores", () => {
     const env = { ...ANY_PORT, ...urls }
     const { node, appKey } = await startNode(env)
     await becomesReady(node)
-    expect((await post(node, single(appKey))).status).toBe(202)
+    await eventually('a batch is stored', async () => (await post(node, single(appKey))).status === 202)
     const { output } = await runCommand(['check'], env)
     expect(output).toMatch(/ok +redis .*append-only/)
     expect(output).toMatch(/ok +stream /)

@@ -8,6 +8,7 @@ import { get } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { RELATIONS, type Rule } from '../support/kubernetes-rules.ts'
 import { SLUICE_RULES, sluiceConfig, sluiceOf } from '../support/kubernetes-sluice-rules.ts'
+import { STORE_RULES } from '../support/kubernetes-store-rules.ts'
 import { objectsOf, probesOf } from '../support/kubernetes-view.ts'
 import { buildKustomization, hasKubectl, type KubernetesObject, schemaMistakes } from '../support/kustomize.ts'
 import { startNats } from '../support/nats.ts'
@@ -16,7 +17,7 @@ import { startRedis } from '../support/redis.ts'
 import { makeFolder, removeFolder, startService } from '../support/service.ts'
 import { MUTATIONS } from './kubernetes-mutations.ts'
 
-const RULES: Readonly<Record<string, Rule>> = { ...RELATIONS, ...SLUICE_RULES }
+const RULES: Readonly<Record<string, Rule>> = { ...RELATIONS, ...SLUICE_RULES, ...STORE_RULES }
 const OVERLAYS = ['local', 'production'] as const
 const FOLDERS = ['deploy/base', ...OVERLAYS.map((name) => `deploy/overlays/${name}`)]
 const [base, local, production] = await Promise.all(FOLDERS.map((folder) => buildKustomization(folder)))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createRng, uniformBody, uuid, variedBody } from '../../../load/payloads.js'
+import { createRng, MAKERS, uniformBody, uuid, variedBody } from '../../../load/payloads.js'
 import { compileSchema } from '../../../load/bench/schema.js'
 import { DECODED_WORDS } from '../../../src/decode/decoded.ts'
 import { validate } from '../../../src/decode/validator.ts'
@@ -14,7 +14,7 @@ function bodies(make: typeof variedBody, count: number, events: number, seed: nu
 
 describe('payloads', () => {
   it('come out the same from the same seed, and different from another', () => {
-    for (const make of [uniformBody, variedBody]) {
+    for (const make of Object.values(MAKERS)) {
       expect(bodies(make, 20, 3, 7)).toEqual(bodies(make, 20, 3, 7))
       expect(bodies(make, 20, 3, 7)).not.toEqual(bodies(make, 20, 3, 8))
     }
@@ -23,7 +23,7 @@ describe('payloads', () => {
   it('fit the service’s own rules, and the schema that the benchmark compares with', () => {
     const words = new Int32Array(DECODED_WORDS)
     const fitsSchema = compileSchema(() => NOW_MS)
-    for (const make of [uniformBody, variedBody]) {
+    for (const make of Object.values(MAKERS)) {
       const all = [...bodies(make, 300, 1, 1), ...bodies(make, 30, 10, 2), ...bodies(make, 5, 100, 3)]
       const judged = all.map((body) => validate(new Uint8Array(Buffer.from(body)), NOW_MS, words, 0))
       expect(judged.filter((validation) => validation.kind === 'refused')).toEqual([])
@@ -33,7 +33,7 @@ describe('payloads', () => {
   })
 
   it('hold as many events as were asked for', () => {
-    for (const make of [uniformBody, variedBody]) {
+    for (const make of Object.values(MAKERS)) {
       for (const events of [0, 1, 10, 100]) {
         expect(JSON.parse(make(options(1, events))).events).toHaveLength(events)
       }

@@ -1,0 +1,230 @@
+// The parts of the load scripts that reckon and write: no k6 in them, so they are tested without it.
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { codeOf, faultsOf, parseBody } from '../../../load/k6/shared/answers.js'
+import { findBreakingPoint, type Step } from '../../../load/k6/shared/breaking.js'
+import { fitLine, judgeGrowth } from '../../../load/k6/shared/growth.js'
+import { outcomesOf, parsePage, percentileMs, sumOf } from '../../../load/k6/shared/metrics-page.js'
+import { asciiBytes, cutBody, KEY_PLACEHOLDER } from '../../../load/k6/shared/packs.js'
+import { parseDurationMs, readSettings } from '../../../load/k6/shared/settings.js'
+import { judge } from '../../../load/k6/shared/verdict.js'
+
+describe('a line through samples', () => {
+  it('is the line itself where the samples lie on one', () => {
+    const line = fc.record({ slope: fc.integer({ min: -1000, max: 1000 }), start: fc.integer({ min: 0, max: 1e6 }) })
+    const times = fc.uniqueArray(fc.integer({ min: 0, max: 1e6 }), { minLength: 2, maxLength: 50 })
+    fc.assert(
+      fc.property(line, times, ({ slope, start }, list) => {
+        const sorted = list.toSorted((left, right) => left - right)
+        const found = fitLine(sorted.map((atMs) => ({ atMs, value: start + slope * (atMs - sorted[0]) })))
+        expect(found.slope).toBeCloseTo(slope, 3)
+        expect(Math.abs(found.start - start)).toBeLessThan(1)
+      }),
+    )
+  })
+
+  it('does not take what a process grows at its start for growth', () => {
+    const limits = { percentPerHour: 5, bytes: 10 }
+    const settled = Array.from({ length: 30 }, (_, index) => ({
+      atMs: index * 60_000,
+      value: Math.min(1000, 100 * index),
+    }))
+    expect(judgeGrowth(settled, limits)).toMatchObject({ isFlat: true, percentPerHour: 0 })
+  })
+
+  it('finds growth by its slope or by its size, and holds what has no samples not to be flat', () => {
+    // 0.1 a minute: 6 an hour, of 1,000.
+    const samples = Array.from({ length: 31 }, (_, index) => ({ atMs: index * 60_000, value: 1000 + index * 0.1 }))
+    const { percentPerHour, bytes } = judgeGrowth(samples, { percentPerHour: 0, bytes: 0 })
+    expect(percentPerHour).toBeCloseTo(0.6, 2)
+    expect(bytes).toBeCloseTo(2, 5)
+    expect(judgeGrowth(samples, { percentPerHour: 0.5, bytes: 1.9 }).isFlat).toBe(false)
+    expect(judgeGrowth(samples, { percentPerHour: 0.7, bytes: 1.9 }).isFlat).toBe(true)
+    expect(judgeGrowth(samples, { percentPerHour: 0.5, bytes: 2.1 }).isFlat).toBe(true)
+    expect(judgeGrowth([], { percentPerHour: 100, bytes: 100 }).isFlat).toBe(false)
+  })
+})
+
+describe('the breaking point', () => {
+  const step = (rate: number, changes: Partial<Step> = {}): Step => ({
+    rate,
+    p99Ms: 5,
+    failed: 0,
+    dropped: 0,
+    nodeP99Ms: 4,
+    nodeLagMs: 1,
+    nodeCores: 0.3,
+    ...changes,
+  })
+
+  it('is the last step before the first that did not hold, even where a later one did', () => {
+    const found = findBreakingPoint([step(10), step(20), step(40, { failed: 1 }), step(80)], 50)
+    expect(found).toMatchObject({ best: { rate: 20 }, broken: { rate: 40 }, cause: 'service' })
+  })
+
+  it('is the last step where all held, and none where the first broke', () => {
+    expect(findBreakingPoint([step(10), step(20)], 50)).toMatchObject({ best: { rate: 20 }, broken: null, cause: null })
+    expect(findBreakingPoint([step(10, { dropped: 1 })], 50)).toMatchObject({ best: null, broken: { rate: 10 } })
+    expect(findBreakingPoint([step(10, { p99Ms: 900 })], null)).toMatchObject({ broken: null })
+    expect(findBreakingPoint([step(10, { p99Ms: 50 })], 50)).toMatchObject({ broken: { rate: 10 } })
+  })
+
+  it('is laid to whoever ran out', () => {
+    const causeOf = (changes: Partial<Step>): string | null => findBreakingPoint([step(1), step(2, changes)], 50).cause
+    expect(causeOf({ p99Ms: 80, nodeCores: 0.97 })).toBe('service')
+    expect(causeOf({ dropped: 9, failed: 2 })).toBe('service')
+    expect(causeOf({ dropped: 9 })).toBe('k6')
+    expect(causeOf({ p99Ms: 200, nodeP99Ms: 150, nodeLagMs: 60 })).toBe('machine')
+    expect(causeOf({ p99Ms: 200, nodeP99Ms: 150 })).toBe('waiting')
+    expect(causeOf({ p99Ms: 80, nodeCores: Number.NaN, nodeP99Ms: Number.NaN })).toBe('unknown')
+  })
+})
+
+describe('a page of metrics', () => {
+  const PAGE = `# HELP sluice_requests_total how requests ended
+# TYPE sluice_requests_total counter
+sluice_requests_total{status="202",code="accepted"} 40
+sluice_requests_total{status="400",code="invalid_json"} 2
+odd{text="a \\"b\\" \\\\ {c}, d=\\"e\\"",le="+Inf"} 1.5e3 1700000000000
+
+process_cpu_seconds_total 0.25
+nan_value NaN
+`
+  const bucket = (counts: readonly number[]) =>
+    parsePage(['0.01', '0.05', '0.1', '+Inf'].map((le, index) => `t_bucket{le="${le}"} ${counts[index]}`).join('\n'))
+
+  it('is read as it is written, escapes and all', () => {
+    const page = parsePage(PAGE)
+    expect(page).toHaveLength(5)
+    expect(outcomesOf(page)).toEqual({ accepted: 40, invalid_json: 2 })
+    expect(page[2]).toEqual({ name: 'odd', labels: { text: 'a "b" \\ {c}, d="e"', le: '+Inf' }, value: 1500 })
+    expect(sumOf(page, 'sluice_requests_total')).toBe(42)
+    expect(sumOf([...page, ...page], 'process_cpu_seconds_total')).toBe(0.5)
+    expect(sumOf(page, 'sluice_requests_total', { code: 'accepted' })).toBe(40)
+    expect(sumOf(page, 'none')).toBeNaN()
+    expect(sumOf(page, 'nan_value')).toBeNaN()
+  })
+
+  it('gives percentiles of what was counted between two readings', () => {
+    const [before, after] = [bucket([100, 100, 100, 100]), bucket([150, 190, 200, 200])]
+    expect(percentileMs(before, after, 't', 0.25)).toBeCloseTo(5)
+    expect(percentileMs(before, after, 't', 0.7)).toBeCloseTo(30)
+    expect(percentileMs(before, after, 't', 0.99)).toBeCloseTo(95)
+    expect(percentileMs(before, bucket([100, 100, 100, 101]), 't', 0.99)).toBe(100)
+    expect(percentileMs(before, before, 't', 0.99)).toBeNaN()
+  })
+})
+
+describe('settings', () => {
+  it('take times as k6 does, and nothing that is none', () => {
+    expect(['90s', '1h30m', '250ms', '1.5m'].map(parseDurationMs)).toEqual([90_000, 5_400_000, 250, 90_000])
+    for (const text of ['', '90', 's', '5 s', '1h30', 'x5s', '-1s']) expect(parseDurationMs(text), text).toBeNaN()
+  })
+
+  it('come from the environment, then from the script, then from what all have in common', () => {
+    const place = { BASE_URL: 'http://a:1/, http://b:2', APP_KEY: 'ak_x' }
+    const read = readSettings(
+      { ...place, RATE: '7', VUS: '' },
+      { script: 's', defaults: { RATE: 3, VUS: 9, OWN: '2s' } },
+    )
+    expect(read).toMatchObject({ rate: 7, vus: 9, events: 10, latencyObjectiveMs: 50, isLocal: false })
+    expect(read.baseUrls).toEqual(['http://a:1', 'http://b:2'])
+    expect(read.readDurationMs('OWN')).toBe(2000)
+    expect(() => read.check()).not.toThrow()
+    const off = readSettings({ ...place, LATENCY_OBJECTIVE_MS: 'off' }, { script: 's' })
+    expect(off.latencyObjectiveMs).toBeNull()
+    expect(() => off.check()).not.toThrow()
+  })
+
+  it('are refused all at once, each by its name', () => {
+    const read = readSettings({ BASE_URL: 'a', APP_KEY: 'x', RATE: 'fast', BODY: 'odd' }, { script: 's' })
+    read.list('SIZES', 1, 2)
+    for (const name of ['BASE_URL=a', 'APP_KEY', 'RATE=fast', 'BODY=odd', 'SIZES']) {
+      expect(() => read.check(), name).toThrow(name)
+    }
+  })
+})
+
+describe('a body cut out of a pack', () => {
+  it('has the app’s key where the stand-in was, however long that key is', () => {
+    const texts = ['é', 'plain', '購入'].map((text) => JSON.stringify({ text, app_key: KEY_PLACEHOLDER, after: text }))
+    const pieces = texts.map((text) => Buffer.from(text))
+    const pack = new Uint8Array(Buffer.concat(pieces)).buffer
+    for (const key of ['ak_1', KEY_PLACEHOLDER.replace('load', 'l0ad'), `ak_${'x'.repeat(60)}`]) {
+      let start = 0
+      for (const [index, piece] of pieces.entries()) {
+        const place = [start, start + piece.indexOf(KEY_PLACEHOLDER), start + piece.length]
+        const cut = Buffer.from(cutBody(pack, place, asciiBytes(key))).toString()
+        expect(cut).toBe(texts[index].replace(KEY_PLACEHOLDER, key))
+        start += piece.length
+      }
+    }
+    expect(Buffer.from(pack).toString(), 'the pack is as it was').toBe(texts.join(''))
+  })
+})
+
+describe('an answer', () => {
+  const NOW = 1_700_000_030
+  const limits = { 'X-Ratelimit-Limit': '10', 'X-Ratelimit-Remaining': '3', 'X-Ratelimit-Reset': '1700000040' }
+  const json = { 'Content-Type': 'application/json', ...limits }
+  const batch = { 'X-Batch-Id': '018f0000-0000-7000-8000-000000000000' }
+  const faults = (status: number, body: string, headers: Record<string, string>, events?: number): string[] =>
+    faultsOf({ status, headers, body }, parseBody(body), {
+      nowSeconds: NOW,
+      ...(events === undefined ? {} : { events }),
+    })
+
+  it('as the contract says has no fault', () => {
+    expect(faults(202, '{"status":"accepted","events":2}', { ...json, ...batch }, 2)).toEqual([])
+    expect(faults(503, '{"error":"service_overloaded","message":"m"}', { ...json, 'Retry-After': '3' })).toEqual([])
+    expect(faults(405, '{"error":"method_not_allowed","message":"m"}', { ...json, Allow: 'POST' })).toEqual([])
+    expect(faults(0, '', {})).toEqual([])
+  })
+
+  it.each([
+    ['status and error code', 400, '{"error":"invalid_app_key","message":"m"}', json],
+    ['status and error code', 500, 'oops', json],
+    ['JSON object', 500, 'oops', json],
+    ['Content-Type', 400, '{"error":"invalid_json","message":"m"}', limits],
+    ['X-RateLimit', 400, '{"error":"invalid_json","message":"m"}', { 'Content-Type': 'application/json' }],
+    ['at most', 400, '{"error":"invalid_json","message":"m"}', { ...json, 'X-Ratelimit-Remaining': '11' }],
+    ['UTC minute', 400, '{"error":"invalid_json","message":"m"}', { ...json, 'X-Ratelimit-Reset': '1700000041' }],
+    ['UTC minute', 400, '{"error":"invalid_json","message":"m"}', { ...json, 'X-Ratelimit-Reset': '1700000160' }],
+    ['Retry-After', 503, '{"error":"service_overloaded","message":"m"}', json],
+    ['Retry-After', 503, '{"error":"service_overloaded","message":"m"}', { ...json, 'Retry-After': '0' }],
+    ['Retry-After', 400, '{"error":"invalid_json","message":"m"}', { ...json, 'Retry-After': '3' }],
+    ['message', 400, '{"error":"invalid_json"}', json],
+    ['Allow', 405, '{"error":"method_not_allowed","message":"m"}', json],
+    ['202 only', 400, '{"error":"invalid_json","message":"m"}', { ...json, ...batch }],
+    ['UUID', 202, '{"status":"accepted","events":2}', json],
+    ['number that was sent', 202, '{"status":"accepted","events":1}', { ...json, ...batch }],
+  ])('is found out: %s, status %i', (fault, status, body, headers) => {
+    expect(faults(status, body, headers, 2).join('\n')).toContain(fault)
+  })
+
+  it('has a code of the closed set', () => {
+    const code = (status: number, body: string) => codeOf({ status, headers: {}, body }, parseBody(body))
+    expect(code(202, '{"deduplicated":true}')).toBe('replayed')
+    expect(code(0, '')).toBe('no_answer')
+    expect(code(400, '{"error":"toString"}')).toBe('other')
+    expect(code(500, '')).toBe('other')
+  })
+})
+
+describe('the verdict', () => {
+  const counter = (count: number, thresholds = {}) => ({ type: 'counter', values: { count }, thresholds })
+  const sent = { 'http_reqs{kind:event}': counter(5) }
+
+  it('is void before it is anything else, and failed where a rule broke', () => {
+    const broken = { checks: { type: 'rate', values: { rate: 0.5 }, thresholds: { 'rate==1': { ok: false } } } }
+    expect(judge({ metrics: { ...sent } })).toEqual({ verdict: 'HELD', reasons: [] })
+    expect(judge({ metrics: { ...sent, ...broken } })).toEqual({ verdict: 'FAILED', reasons: ['checks: rate==1'] })
+    const dropped = { metrics: { ...sent, ...broken, dropped_iterations: counter(3) } }
+    expect(judge(dropped)).toMatchObject({ verdict: 'VOID' })
+    expect(judge(dropped, { mayDrop: true })).toMatchObject({ verdict: 'FAILED' })
+    expect(judge({ metrics: {} })).toEqual({ verdict: 'VOID', reasons: ['nothing was sent'] })
+    expect(judge({ metrics: sent }, { failures: ['too few'] })).toEqual({ verdict: 'FAILED', reasons: ['too few'] })
+    expect(judge({ metrics: sent }, { voids: ['no 503'] })).toEqual({ verdict: 'VOID', reasons: ['no 503'] })
+  })
+})

@@ -1,0 +1,123 @@
+// What deploy/monitoring gives to a cluster: objects that the Prometheus operator's schemas know, that find the Service
+// of deploy/base, and whom its network policy lets in.
+
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { buildKustomization, hasKubectl, type KubernetesObject, schemaMistakes } from '../support/kustomize.ts'
+import type { RuleFile } from '../support/promtool.ts'
+
+const MONITORING = resolve(import.meta.dirname, '../../deploy/monitoring')
+const NAMESPACE_LABEL = 'kubernetes.io/metadata.name'
+
+interface Monitor extends KubernetesObject {
+  spec: {
+    jobLabel: string
+    namespaceSelector: { matchNames: string[] }
+    selector: { matchLabels: Record<string, string> }
+    endpoints: { port: string; path: string; interval: string; scrapeTimeout: string }[]
+  }
+}
+
+interface Service extends KubernetesObject {
+  spec: { ports: { name: string; targetPort: string }[]; publishNotReadyAddresses?: boolean; clusterIP?: string }
+}
+
+interface Policy extends KubernetesObject {
+  spec: {
+    ingress: {
+      from?: { namespaceSelector?: { matchLabels: Record<string, string> } }[]
+      ports: { port: string }[]
+    }[]
+  }
+}
+
+let objects: KubernetesObject[]
+let base: KubernetesObject[]
+
+beforeAll(async () => {
+  objects = await buildKustomization('deploy/monitoring')
+  base = await buildKustomization('deploy/base')
+})
+
+function one(from: readonly KubernetesObject[], kind: string): KubernetesObject {
+  const found = from.filter((object) => object.kind === kind)
+  expect(found.map(({ metadata }) => metadata.name)).toHaveLength(1)
+  return found[0]
+}
+
+test('kustomize builds a rule, a monitor and a dashboard, all for the namespace of Prometheus', () => {
+  expect(objects.map(({ kind, metadata }) => `${metadata.namespace}/${kind}/${metadata.name}`).sort()).toEqual([
+    'monitoring/ConfigMap/sluice-dashboard',
+    'monitoring/PrometheusRule/sluice',
+    'monitoring/ServiceMonitor/sluice',
+  ])
+})
+
+test.skipIf(!hasKubectl)('kubectl builds the same', async () => {
+  expect(await buildKustomization('deploy/monitoring', 'kubectl')).toEqual(objects)
+})
+
+test('every object fits its schema, and names no member that it does not know', async () => {
+  for (const object of objects) expect(await schemaMistakes(object)).toEqual([])
+})
+
+test('a member that the operator does not know is told', async () => {
+  const monitor = structuredClone(one(objects, 'ServiceMonitor') as Monitor)
+  Object.assign(monitor.spec.endpoints[0], { scrapeIntervall: '15s' })
+  expect(await schemaMistakes(monitor)).toEqual(['ServiceMonitor sluice: /spec/endpoints/0/scrapeIntervall is unknown'])
+  const rule = structuredClone(one(objects, 'PrometheusRule') as KubernetesObject & { spec: RuleFile })
+  Object.assign(rule.spec.groups[1].rules[0], { form: '1m' })
+  expect(await schemaMistakes(rule)).toEqual(['PrometheusRule sluice: /spec/groups/1/rules/0/form is unknown'])
+})
+
+describe('the service monitor', () => {
+  test('selects the admin Service alone, in the namespace of sluice, and names its port', () => {
+    const { spec } = one(objects, 'ServiceMonitor') as Monitor
+    const services = base.filter(({ kind }) => kind === 'Service') as Service[]
+    const selected = services.filter(({ metadata }) =>
+      Object.entries(spec.selector.matchLabels).every(([label, value]) => metadata.labels?.[label] === value),
+    )
+    expect(selected.map(({ metadata }) => metadata.name)).toEqual(['sluice-admin'])
+    const [service] = selected
+    expect(spec.namespaceSelector.matchNames).toEqual([service.metadata.namespace])
+    expect(spec.endpoints.map(({ port }) => port)).toEqual(['admin'])
+    expect(service.spec.ports.map(({ name }) => name)).toContain('admin')
+    expect(service.spec).toMatchObject({ clusterIP: 'None', publishNotReadyAddresses: true })
+    expect(service.metadata.labels?.[spec.jobLabel], 'the job that all rules go by').toBe('sluice')
+  })
+
+  test('scrapes often enough for the shortest window of the rules to hold eight scrapes', () => {
+    const { spec } = one(objects, 'ServiceMonitor') as Monitor
+    const windows = readFileSync(join(MONITORING, 'rules.yaml'), 'utf8').matchAll(/\[(\d+)m\]/g)
+    const shortestSeconds = Math.min(...[...windows].map(([, minutes]) => Number(minutes) * 60))
+    for (const { interval, scrapeTimeout, path } of spec.endpoints) {
+      expect(interval).toBe('15s')
+      expect(shortestSeconds / Number.parseInt(interval, 10)).toBeGreaterThanOrEqual(8)
+      expect(Number.parseInt(scrapeTimeout, 10)).toBeLessThan(Number.parseInt(interval, 10))
+      expect(path).toBe('/metrics')
+    }
+  })
+
+  test('runs in a namespace that the network policy lets reach the admin port', () => {
+    const { metadata } = one(objects, 'ServiceMonitor') as Monitor
+    const { spec } = one(base, 'NetworkPolicy') as Policy
+    const toAdmin = spec.ingress.filter(({ ports }) => ports.some(({ port }) => port === 'admin'))
+    const namespaces = toAdmin.flatMap(({ from = [] }) =>
+      from.map(({ namespaceSelector }) => namespaceSelector?.matchLabels[NAMESPACE_LABEL]),
+    )
+    expect(namespaces).toEqual([metadata.namespace])
+  })
+})
+
+test('the rule object carries the rules of rules.yaml', () => {
+  const { spec } = one(objects, 'PrometheusRule') as KubernetesObject & { spec: RuleFile }
+  expect(spec).toEqual(parse(readFileSync(join(MONITORING, 'rules.yaml'), 'utf8')))
+})
+
+test("the dashboard's map holds dashboard.json under the label that Grafana looks for", () => {
+  const map = one(objects, 'ConfigMap') as KubernetesObject & { data: Record<string, string> }
+  expect(map.metadata.labels).toMatchObject({ grafana_dashboard: '1' })
+  expect(map.data).toEqual({ 'sluice.json': readFileSync(join(MONITORING, 'dashboard.json'), 'utf8') })
+})

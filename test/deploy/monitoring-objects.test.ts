@@ -9,6 +9,7 @@ import { buildKustomization, hasKubectl, type KubernetesObject, schemaMistakes }
 import type { RuleFile } from '../support/promtool.ts'
 
 const MONITORING = resolve(import.meta.dirname, '../../deploy/monitoring')
+const MEBIBYTE = 1024 * 1024
 const NAMESPACE_LABEL = 'kubernetes.io/metadata.name'
 
 interface Monitor extends KubernetesObject {
@@ -31,6 +32,10 @@ interface Policy extends KubernetesObject {
       ports: { port: string }[]
     }[]
   }
+}
+
+interface Deployment extends KubernetesObject {
+  spec: { template: { spec: { containers: { resources: { limits: { memory: string } } }[] } } }
 }
 
 let objects: KubernetesObject[]
@@ -120,4 +125,18 @@ test("the dashboard's map holds dashboard.json under the label that Grafana look
   const map = one(objects, 'ConfigMap') as KubernetesObject & { data: Record<string, string> }
   expect(map.metadata.labels).toMatchObject({ grafana_dashboard: '1' })
   expect(map.data).toEqual({ 'sluice.json': readFileSync(join(MONITORING, 'dashboard.json'), 'utf8') })
+})
+
+test("a node's memory alerts before the container's limit ends it", () => {
+  const { spec } = one(base, 'Deployment') as Deployment
+  const { data } = one(base, 'ConfigMap') as KubernetesObject & { data: Record<string, string> }
+  const rules = (one(objects, 'PrometheusRule') as KubernetesObject & { spec: RuleFile }).spec.groups
+  const rule = rules.flatMap((group) => group.rules).find(({ alert }) => alert === 'SluiceMemoryHigh')
+  const factors = [...(rule?.expr ?? '').matchAll(/([\d.]+) \* /g)].map(([, factor]) => Number(factor))
+  const [ring, key, rest] = factors
+  const alertBytes = ring * Number(data['SLUICE_RING_MB']) * MEBIBYTE + key * Number(data['SLUICE_MAX_KEYS']) + rest
+  const { memory } = spec.template.spec.containers[0].resources.limits
+  expect(memory).toMatch(/^\d+Mi$/)
+  expect(alertBytes).toBeGreaterThan(300 * MEBIBYTE)
+  expect(alertBytes).toBeLessThan(0.9 * Number.parseInt(memory, 10) * MEBIBYTE)
 })

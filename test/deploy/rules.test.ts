@@ -1,7 +1,7 @@
-// The alerts: each has a case that makes it fire and one that does not, cases that notice when a rule is spoilt, a
-// section in the runbooks, and metrics that the service really shows.
+// The alerts: each has a case that makes it fire and one that does not, cases that notice when its rule is spoilt, and
+// metrics that the service really shows.
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -52,23 +52,6 @@ function isOf({ labels = {} }: Rule, expected: Readonly<Record<string, string>>)
   return Object.entries(labels).every(([label, value]) => expected[label] === value)
 }
 
-/** Words, and neither a command, nor a query, a setting or a path. */
-function isLogged(quote: string): boolean {
-  return (
-    /^[\w ,:;…'-]+$/.test(quote) &&
-    quote.includes(' ') &&
-    !/^(kubectl|nats|redis-cli|sluice|ulimit|appendfsync|SLOWLOG|INFO|ACL|JetStream|Redis away)/.test(quote)
-  )
-}
-
-/** Template literals are cut where a value comes, as quotes are by an ellipsis. */
-function sourceText(): string {
-  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.ts'),
-  )
-  return files.map((file) => readFileSync(join(ROOT, 'src', file), 'utf8')).join('\n')
-}
-
 describe('promtool', () => {
   test('finds nothing wrong with the rules', async () => {
     const { passed, output } = await promtool(['check', 'rules', 'rules.yaml'], MONITORING)
@@ -111,32 +94,6 @@ describe('each alert', () => {
     const firing = cases.flatMap(({ alert_rule_test = [] }) => alert_rule_test.flatMap(({ exp_alerts }) => exp_alerts))
     expect(firing.length).toBeGreaterThan(alerts.length)
     for (const { exp_labels } of firing) expect(exp_labels['job']).toBe('sluice')
-  })
-
-  test('has a section in the runbooks, and no section is without its alert', () => {
-    const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8')
-    const sections = [...text.matchAll(/^## (\S+)$/gm)].map(([, heading]) => heading)
-    expect(sections).toEqual([...new Set(alerts.map(({ alert }) => alert))])
-  })
-
-  test('has a runbook that quotes only what the service logs', () => {
-    const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8').replaceAll('\n', ' ')
-    const quotes = [...text.matchAll(/`([^`]+)`/g)].map(([, quote]) => quote).filter(isLogged)
-    expect(quotes.length).toBeGreaterThan(20)
-    const source = sourceText()
-    const pieces = quotes.flatMap((quote) => quote.split('…').map((piece) => piece.trim()))
-    for (const piece of pieces) expect(source, piece).toContain(piece)
-  })
-
-  test('tells in its runbook what it means, where to look, what to do and when it is over', () => {
-    const [, ...sections] = readFileSync(join(ROOT, RUNBOOKS), 'utf8').split(/^## /m)
-    for (const section of sections) {
-      for (const part of ['Means', 'Look', 'Causes', 'Do', 'Over', 'Do not']) {
-        expect(section, section.split('\n')[0]).toMatch(
-          new RegExp(`^\\*\\*${part}\\.\\*\\* \\S|^\\*\\*${part}\\.\\*\\*\\n`, 'm'),
-        )
-      }
-    }
   })
 })
 

@@ -1,0 +1,79 @@
+// The runbooks: one section an alert, which tells what to do, and names only what there is.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { dashboard } from '../../deploy/monitoring/dashboard.js'
+import { SETTING_NAMES } from '../../src/settings.ts'
+import type { RuleFile } from '../support/promtool.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const RUNBOOKS = 'docs/runbooks.md'
+/** Of NATS, not of the environment. */
+const STREAM = 'SLUICE_EVENTS'
+
+const ruleFile = parse(readFileSync(join(ROOT, 'deploy/monitoring/rules.yaml'), 'utf8')) as RuleFile
+const alerts = ruleFile.groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined)
+
+/** Words, and neither a command, nor a query, a setting or a path. */
+function isLogged(quote: string): boolean {
+  return (
+    /^[\w ,:;…'-]+$/.test(quote) &&
+    quote.includes(' ') &&
+    !/^(kubectl|nats|redis-cli|sluice|ulimit|appendfsync|SLOWLOG|INFO|ACL|JetStream|Redis away)/.test(quote)
+  )
+}
+
+/** Template literals are cut where a value comes, as quotes are by an ellipsis. */
+function sourceText(): string {
+  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  )
+  return files.map((file) => readFileSync(join(ROOT, 'src', file), 'utf8')).join('\n')
+}
+
+test('has a section in the runbooks, and no section is without its alert', () => {
+  const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8')
+  const sections = [...text.matchAll(/^## (\S+)$/gm)].map(([, heading]) => heading)
+  expect(sections).toEqual([...new Set(alerts.map(({ alert }) => alert))])
+})
+
+test('has a runbook that quotes only what the service logs', () => {
+  const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8').replaceAll('\n', ' ')
+  const quotes = [...text.matchAll(/`([^`]+)`/g)].map(([, quote]) => quote).filter(isLogged)
+  expect(quotes.length).toBeGreaterThan(20)
+  const source = sourceText()
+  const pieces = quotes.flatMap((quote) => quote.split('…').map((piece) => piece.trim()))
+  for (const piece of pieces) expect(source, piece).toContain(piece)
+})
+
+test('tells in its runbook what it means, where to look, what to do and when it is over', () => {
+  const [, ...sections] = readFileSync(join(ROOT, RUNBOOKS), 'utf8').split(/^## /m)
+  for (const section of sections) {
+    for (const part of ['Means', 'Look', 'Causes', 'Do', 'Over', 'Do not']) {
+      expect(section, section.split('\n')[0]).toMatch(
+        new RegExp(`^\\*\\*${part}\\.\\*\\* \\S|^\\*\\*${part}\\.\\*\\*\\n`, 'm'),
+      )
+    }
+  }
+})
+
+test('names rows that the dashboard has, and settings that the service has', () => {
+  const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8').replaceAll('\n', ' ')
+  const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title)
+  const named = [...text.matchAll(/row "([^"]+)"/g)].map(([, title]) => title)
+  expect(named.length).toBeGreaterThan(5)
+  for (const title of named) expect(rows).toContain(title)
+  const settings = [...text.matchAll(/SLUICE_[A-Z_]+/g)].map(([name]) => name).filter((name) => name !== STREAM)
+  expect(settings.length).toBeGreaterThan(5)
+  for (const name of settings) expect(SETTING_NAMES).toContain(name)
+})
+
+test('leads from one section to another that is there', () => {
+  const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8')
+  const links = [...text.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor)
+  expect(links.length).toBeGreaterThan(5)
+  const anchors = alerts.map(({ alert }) => alert?.toLowerCase())
+  for (const anchor of links) expect(anchors).toContain(anchor)
+})

@@ -150,7 +150,12 @@ export function handleSummary(data) {
   return summarise(settings, data, {
     question: QUESTION,
     othersSend: true,
-    notes: [`${count(figure(data, 'retries_resent', 'count') || 0)} tries were second ones or later`],
+    notes: [
+      `${count(figure(data, 'retries_resent', 'count') || 0)} tries were second ones or later`,
+      ...(settings.isLocal
+        ? ['the node’s own count has those too that stood before its door while it was frozen']
+        : []),
+    ],
     // On a service elsewhere nobody can say what it will meet.
     voids: settings.isLocal && missed.length > 0 ? [`the run met no ${missed.join(', no ')}`] : [],
     found: { met },

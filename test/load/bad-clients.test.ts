@@ -15,7 +15,12 @@ describe('the load script of bad clients', () => {
   }, async (context) => {
     needK6(context)
     // Bad requests of every kind, one after the other: some 70 of them.
-    const { code, output, report } = await runLoad('bad-clients', { DURATION: '6s', RATE: '30', BAD_RATE: '30' })
+    const { code, output, report } = await runLoad('bad-clients', {
+      DURATION: '6s',
+      RATE: '20',
+      BAD_RATE: '40',
+      VUS: '60',
+    })
     expect(report?.verdict, output).toBe('HELD')
     expect(report?.verified, output).toMatchObject({ ok: true })
     const lines = report?.verified?.lines.join('\n') ?? ''

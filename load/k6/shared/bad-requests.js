@@ -2,8 +2,7 @@
 // What clients send that should not: every kind that k6 can send, and the code that each must get. Pure.
 
 const MAX_BODY_BYTES = 524_288
-/** Eight times what may come out of it. */
-const BOMB_BYTES = 8 * MAX_BODY_BYTES
+const BOMB_BYTES = 2 * MAX_BODY_BYTES
 const MAX_DEPTH = 64
 const MAX_EVENTS = 100
 const HOUR_MS = 3_600_000
@@ -14,6 +13,7 @@ const HOUR_MS = 3_600_000
  * @property {string} kind
  * @property {Code} code
  * @property {string | ArrayBuffer | null} body
+ * @property {number} [padToBytes] of the body, with spaces: every virtual user has this list, so large ones are made when they are sent
  * @property {string} [method]
  * @property {string} [path]
  * @property {string} [key]
@@ -58,10 +58,10 @@ function bodyOf(appKey, events) {
 /** @param {string} good @returns {BadRequest[]} */
 function oversize(good) {
   return [
-    { kind: 'oversize', code: 'payload_too_large', body: good + ' '.repeat(MAX_BODY_BYTES) },
+    { kind: 'oversize', code: 'payload_too_large', body: good, padToBytes: 2 * MAX_BODY_BYTES },
     // One byte over.
-    { kind: 'oversize', code: 'payload_too_large', body: good.padEnd(MAX_BODY_BYTES + 1) },
-    { kind: 'bomb', code: 'payload_too_large', body: good.padEnd(BOMB_BYTES), compression: 'gzip' },
+    { kind: 'oversize', code: 'payload_too_large', body: good, padToBytes: MAX_BODY_BYTES + 1 },
+    { kind: 'bomb', code: 'payload_too_large', body: good, padToBytes: BOMB_BYTES, compression: 'gzip' },
   ]
 }
 
@@ -83,7 +83,7 @@ function brokenJson(good) {
     good.replace('"track"', '"a\nb"'),
     good.replace('}', ',}'),
     `${'['.repeat(MAX_DEPTH + 1)}${']'.repeat(MAX_DEPTH + 1)}`,
-    '['.repeat(200_000),
+    '['.repeat(20_000),
     `// a comment\n${good}`,
     '<events><event/></events>',
     'app_key=ak_x&events=1',
@@ -160,7 +160,8 @@ function wrongRequest(good) {
     media({ 'Content-Type': 'application/x-www-form-urlencoded' }),
     media({ 'Content-Encoding': 'compress' }),
     { kind: 'bad key', code: 'validation_failed', body: good, key: 'not-a-uuid' },
-    { kind: 'bad key', code: 'validation_failed', body: good, key: 'k'.repeat(4000) },
+    // With heads beyond 4 KB it would depend on how they arrive whether uWebSockets.js takes them, or answers 431 by itself.
+    { kind: 'bad key', code: 'validation_failed', body: good, key: 'k'.repeat(1000) },
   ]
 }
 

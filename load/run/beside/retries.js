@@ -13,9 +13,9 @@ const FIRST_AFTER_MS = 1500
 const EVERY_MS = 2500
 const FREEZE_MS = 1000
 const AFTER_MS = 300
-/** Together more than the ring that the node has for this script; each fits into the buffer of its socket, so that it is there at once. */
-const CROWD = 100
-const CROWD_BODY_BYTES = 60_000
+/** Together far more than the ring that the node has for this script; each fits into its socket's buffer, so that it is there at once. */
+const CROWD = 300
+const CROWD_BODY_BYTES = 50_000
 /** Of an app that may not send: its bodies take room, and never come into the queue. */
 const CROWD_KEY = 'ak_load_canceled'
 
@@ -36,7 +36,6 @@ async function freezeNowAndThen({ node }, signal) {
   if (node === null) return null
   let times = 0
   for (let waitMs = FIRST_AFTER_MS; await waits(waitMs, signal); waitMs = EVERY_MS) {
-    // They stand before those of k6 in the order in which the node finds them.
     const crowd = await openAll(node.baseUrl)
     process.kill(node.pid, 'SIGSTOP')
     times++
@@ -55,7 +54,8 @@ function openAll(baseUrl) {
   const opened = Array.from({ length: CROWD }, async () => {
     const socket = connect({ host, port: Number(port) })
     socket.on('error', () => {})
-    socket.resume()
+    // Each sends the next as soon as it has its answer, so that the ring stays full for a while.
+    socket.on('data', () => socket.write(crowdRequest))
     await once(socket, 'connect')
     return socket
   })

@@ -11,6 +11,7 @@ import { endAll } from './faults/processes.js'
 import { COMMON_SETTINGS } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
 import { findBeside, withBeside } from './run/beside.js'
+import { divideCores } from './run/cores.js'
 import { findK6, runK6, stopK6 } from './run/k6.js'
 import { startNode, writeApps } from './run/node.js'
 import { writePacks } from './run/packs.js'
@@ -88,16 +89,18 @@ function readArguments(args) {
 
 /**
  * @param {Record<string, string>} given @param {string} name @param {string} folder
- * @returns {Promise<{ environment: Record<string, string>, nodes: import('./run/node.js').LocalNode[] }>}
+ * @returns {Promise<{ environment: Record<string, string>, nodes: import('./run/node.js').LocalNode[], place: readonly string[] }>}
  */
 async function prepare(given, name, folder) {
   const { node: nodeEnvironment = {}, environment = {}, apps: ownApps = () => [] } = SCRIPTS[name]
   if (given.BASE_URL !== undefined) {
     if (given.APP_KEY === undefined) throw new Error('APP_KEY: which app of the service at BASE_URL sends?')
-    return { environment: given, nodes: [] }
+    return { environment: given, nodes: [], place: [] }
   }
   const appsFile = writeApps(folder, [...apps(), ...ownApps(given)])
-  const node = await startNode({ name: 'node', folder, appsFile, env: nodeEnvironment })
+  const isPinned = (given.PIN ?? environment.PIN ?? '0') === '1'
+  const places = await divideCores(isPinned)
+  const node = await startNode({ name: 'node', folder, appsFile, env: nodeEnvironment, place: places.node })
   console.log(`a node at ${node.baseUrl}, admin port at ${node.adminUrl}, data in ${node.dataDir}`)
   const local = {
     LOCAL_NODE: '1',
@@ -106,7 +109,7 @@ async function prepare(given, name, folder) {
     APP_KEY: AMPLE_KEY,
     APPS_FILE: appsFile,
   }
-  return { environment: { ...local, ...environment, ...given }, nodes: [node] }
+  return { environment: { ...local, ...environment, ...given }, nodes: [node], place: places.k6 }
 }
 
 /** @param {{ name: string, given: Record<string, string>, folder: string }} options @returns {Promise<number>} */
@@ -116,13 +119,19 @@ async function runScript({ name, given, folder }) {
     given.OUT ?? join('load', 'reports', `${name}-${new Date().toISOString().replace(/[-:]|\..*/g, '')}`),
   )
   mkdirSync(out, { recursive: true })
-  const { environment: prepared, nodes } = await prepare(given, name, folder)
+  const { environment: prepared, nodes, place } = await prepare(given, name, folder)
   /** @type {Record<string, string>} */
   const environment = { ...prepared, PACKS: writePacks(folder, prepared) }
   const surroundings = { baseUrls: environment.BASE_URL.split(','), node: nodes[0] ?? null, environment, out }
   const beside = await findBeside(name)
   const { result: code, found } = await withBeside(beside, surroundings, () =>
-    runK6({ k6, name, environment: { ...environment, OUT: out }, extra: beside.k6Arguments?.(surroundings) ?? [] }),
+    runK6({
+      k6,
+      name,
+      environment: { ...environment, OUT: out },
+      extra: beside.k6Arguments?.(surroundings) ?? [],
+      place,
+    }),
   )
   const report = await readReport(out)
   const isWell = report === null ? false : await verify({ name, report, out, dataDir: nodes[0]?.dataDir, found })

@@ -25,7 +25,7 @@ const running = new Set()
 let stopping = false
 
 /** The processor cores this process may use: `0-3,8` in /proc. */
-function allowedCores() {
+export function allowedCores() {
   const list = /^Cpus_allowed_list:\s+(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   return list.split(',').flatMap((range) => {
     const [first, last = first] = range.split('-').map(Number)

@@ -9,7 +9,7 @@ import { maybeKey, packBodies } from './shared/bodies.js'
 import { judgeGrowth } from './shared/growth.js'
 import { sumOf } from './shared/metrics-page.js'
 import { begin, end, nodeFigures, readNode } from './shared/node.js'
-import { arrivals, objectives, options as makeOptions, SHOWN, soundness } from './shared/objectives.js'
+import { arrivals, fewVus, objectives, options as makeOptions, SHOWN, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { mebibytes } from './shared/tables.js'
@@ -75,7 +75,7 @@ function memoryThresholds() {
 
 export const options = makeOptions(settings, {
   scenarios: {
-    soak: arrivals(settings, { exec: 'soak' }),
+    soak: arrivals(settings, { exec: 'soak', vus: fewVus(settings) }),
     ...(isWatched
       ? {
           memory: {

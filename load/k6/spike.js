@@ -7,6 +7,7 @@ import { begin, end, nodeFigures } from './shared/node.js'
 import {
   arrivals,
   durationOf,
+  fewVus,
   GRACE_MS,
   objectives,
   options as makeOptions,
@@ -71,7 +72,7 @@ function scenarioOf({ name, durationMs, startMs }) {
     const times = { duration: `${durationMs}ms`, startTime: `${startMs}ms`, gracefulStop: `${GRACE_MS}ms` }
     return { executor: 'constant-vus', vus: bestVus, ...times, tags }
   }
-  return arrivals(settings, { durationMs, startMs, tags, vus: Math.min(settings.vus, 200) })
+  return arrivals(settings, { durationMs, startMs, tags, vus: fewVus(settings) })
 }
 
 const REFUSED_QUICKLY = durationOf('phase:spike,status:503')

@@ -7,6 +7,7 @@ import { begin, end, nodeFigures } from './shared/node.js'
 import {
   arrivals,
   durationOf,
+  fewVus,
   GRACE_MS,
   objectives,
   options as makeOptions,
@@ -29,8 +30,8 @@ const bodies = packBodies(settings)
 
 export const options = makeOptions(settings, {
   scenarios: {
-    warm_up: arrivals(settings, { durationMs: warmUpMs, tags: { phase: 'warm_up' } }),
-    steady: arrivals(settings, { startMs: warmUpMs + GRACE_MS, tags: { phase: 'steady' } }),
+    warm_up: arrivals(settings, { durationMs: warmUpMs, tags: { phase: 'warm_up' }, vus: fewVus(settings) }),
+    steady: arrivals(settings, { startMs: warmUpMs + GRACE_MS, tags: { phase: 'steady' }, vus: fewVus(settings) }),
   },
   thresholds: {
     ...soundness(),

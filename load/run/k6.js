@@ -37,15 +37,18 @@ function isProgram(program) {
 
 /**
  * Runs load/k6/NAME.js and resolves with k6's exit code: 0, or 99 where a threshold failed.
- * @param {{ k6: string, name: string, environment: Readonly<Record<string, string>>, extra?: readonly string[] }} options @returns {Promise<number>}
+ * @param {{ k6: string, name: string, environment: Readonly<Record<string, string>>, extra?: readonly string[], place?: readonly string[] }} options `place` stands before its command @returns {Promise<number>}
  */
-export function runK6({ k6, name, environment, extra = [] }) {
+export function runK6({ k6, name, environment, extra = [], place = [] }) {
   const script = fileURLToPath(new URL(`../k6/${name}.js`, import.meta.url))
   // No API of k6's own: two runs at once would want the same port. Progress bars are for a terminal; elsewhere they fill a log.
   const quiet = process.stdout.isTTY ? [] : ['--quiet']
-  const child = spawn(k6, ['run', '--no-usage-report', '--address', '', ...quiet, ...extra, script], {
+  const command = [...place, k6, 'run', '--no-usage-report', '--address', '', ...quiet, ...extra, script]
+  const child = spawn(command[0], command.slice(1), {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     stdio: ['ignore', 'inherit', 'inherit'],
+    // Ctrl-C reaches a whole group, and k6 would take ours after it for the second, which ends it without a report.
+    detached: true,
   })
   running = child
   return new Promise((done, fail) => {

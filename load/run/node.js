@@ -19,15 +19,15 @@ const JOURNAL_MAX_MB = 60_000
 
 /** @typedef {{ baseUrl: string, adminUrl: string, pid: number, dataDir: string, stop: () => Promise<void>, output: () => string }} LocalNode */
 
-/** @param {{ name: string, folder: string, appsFile?: string, env?: Readonly<Record<string, string>> }} options @returns {Promise<LocalNode>} */
-export async function startNode({ name, folder, appsFile, env = {} }) {
+/** @param {{ name: string, folder: string, appsFile?: string, env?: Readonly<Record<string, string>>, place?: readonly string[] }} options @returns {Promise<LocalNode>} */
+export async function startNode({ name, folder, appsFile, env = {}, place = [] }) {
   if (!existsSync(ENTRY)) throw new Error('the service is not built: npm run build')
   const dataDir = join(folder, name)
   mkdirSync(dataDir, { recursive: true })
   const [port, adminPort] = [await freePort(randomInt), await freePort(randomInt)]
   let output = ''
   const started = launch({
-    command: [process.execPath, ...NODE_FLAGS, ENTRY, 'serve'],
+    command: [...place, process.execPath, ...NODE_FLAGS, ENTRY, 'serve'],
     cwd: folder,
     env: {
       PORT: String(port),

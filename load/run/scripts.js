@@ -41,6 +41,8 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     },
     // The smallest ring, so that a spike that k6 can send does not fit into it.
     node: { SLUICE_RING_MB: '4' },
+    // Neither may take CPU from the other: the spike would break k6, or the node for want of it.
+    environment: { PIN: '1' },
   },
   soak: {
     question: 'Does memory stay flat, and do the objectives hold, for hours?',

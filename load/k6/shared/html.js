@@ -16,7 +16,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums } th, td {
 th { font-weight: 500 } th:first-child, td:first-child { text-align: left } .wide { overflow-x: auto } .left td { text-align: left }
 code { font: 13px ui-monospace, monospace } svg { width: 100%; height: auto } svg text { fill: var(--soft); font: 11px system-ui, sans-serif }
 `
-const COLOURS = ['var(--first)', 'var(--second)', 'var(--soft)']
+const COLOURS = ['var(--first)', 'var(--second)', 'var(--soft)', 'var(--good)']
+const LATENCIES = ['count', 'min', 'avg', 'med', 'p(90)', 'p(99)', 'p(99.9)', 'max']
 const ESCAPES = /** @type {Readonly<Record<string, string>>} */ ({
   '&': '&amp;',
   '<': '&lt;',
@@ -57,10 +58,7 @@ ${table(outcomesTable(report))}
 ${table(latencyTable(report))}
 <h2>settings</h2>
 <table class="left">${Object.entries(settings)
-    .map(
-      ([name, value]) =>
-        `<tr><td>${escapeHtml(name)}</td><td><code>${escapeHtml(JSON.stringify(value))}</code></td></tr>`,
-    )
+    .map(([name, value]) => `<tr><td>${escapeHtml(name)}</td><td><code>${escapeHtml(value)}</code></td></tr>`)
     .join('\n')}</table>
 </body>
 </html>
@@ -69,11 +67,11 @@ ${table(latencyTable(report))}
 
 /** @param {import('./summary.js').Report} report @returns {import('./tables.js').Table} */
 function latencyTable({ latency }) {
-  const entries = Object.entries(latency)
+  const entries = LATENCIES.map((name) => /** @type {const} */ ([name, latency[name] ?? Number.NaN]))
   return {
     title: 'latency, milliseconds',
     columns: entries.map(([name]) => name),
-    rows: [entries.map(([name, value]) => value.toFixed(name === 'count' ? 0 : 2))],
+    rows: [entries.map(([name, value]) => (Number.isNaN(value) ? '–' : value.toFixed(name === 'count' ? 0 : 2)))],
   }
 }
 

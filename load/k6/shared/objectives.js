@@ -64,6 +64,18 @@ export function options({ script }, { scenarios, thresholds }) {
   }
 }
 
+/** The service closes a connection that nothing was sent on for 10 s; a request sent at that very moment is lost. */
+const REUSE_WITHIN_SECONDS = 5
+const MIN_VUS = 10
+
+/**
+ * Virtual users for a rate, for scripts whose iterations are one request: k6 takes them in turn, so that each uses its
+ * connection again in time. @param {Settings} settings @param {number} [rate]
+ */
+export function fewVus({ vus, rate: ownRate }, rate = ownRate) {
+  return Math.min(vus, Math.max(MIN_VUS, Math.ceil(rate * REUSE_WITHIN_SECONDS)))
+}
+
 /**
  * A scenario that begins requests at a constant rate, however slow the answers are.
  * @param {Settings} settings @param {{ rate?: number, durationMs?: number, startMs?: number, exec?: string, tags?: Record<string, string>, vus?: number }} [arrival]

@@ -23,8 +23,11 @@ export const COMMON_SETTINGS = /** @type {Readonly<Record<string, string>>} */ (
   VUS: 'most requests under way at once',
   LATENCY_OBJECTIVE_MS: 'p99 must stay below; off: it is shown and not judged',
   AVAILABILITY_OBJECTIVE: 'least share of requests that are answered, and not with 5xx',
+  PIN: '1: a local node has the first core to itself, and k6 the others (spike 1, else 0)',
   OUT: 'folder of the report (load/reports/NAME-TIME)',
 })
+
+const NOT_SHOWN = new Set(['APP_KEY', 'APPS_FILE', 'OUT', 'PACKS'])
 
 /** @typedef {Readonly<Record<string, string | undefined>>} Environment */
 /** @typedef {Readonly<Record<string, string | number>>} Defaults */
@@ -56,9 +59,14 @@ export function parseDurationMs(text) {
 export function readSettings(environment, { script, defaults = {} }) {
   /** @type {string[]} */
   const faults = []
+  /** @type {Map<string, string>} */
+  const read = new Map()
   const raw = (/** @type {string} */ name) => {
     const given = environment[name]
-    return String(given === undefined || given === '' ? (defaults[name] ?? COMMON_DEFAULTS[name] ?? '') : given).trim()
+    const isGiven = given !== undefined && given !== ''
+    const text = String(isGiven ? given : (defaults[name] ?? COMMON_DEFAULTS[name] ?? '')).trim()
+    read.set(name, text)
+    return text
   }
   const number = (/** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most) => {
     const value = raw(name) === '' ? Number.NaN : Number(raw(name))
@@ -128,6 +136,8 @@ export function readSettings(environment, { script, defaults = {} }) {
     list,
     text: raw,
     readDurationMs: durationMs,
+    /** What the run can be repeated with: no key, and no place of this machine's. */
+    shown: () => Object.fromEntries([...read].filter(([name]) => !NOT_SHOWN.has(name))),
     check: () => check(script, faults),
   })
 }

@@ -6,7 +6,7 @@ import exec from 'k6/execution'
 import { Gauge } from 'k6/metrics'
 import { percentileMs, sumOf } from './metrics-page.js'
 import { readNode } from './node.js'
-import { arrivals, durationOf, GRACE_MS, SHOWN } from './objectives.js'
+import { arrivals, durationOf, fewVus, GRACE_MS, SHOWN } from './objectives.js'
 import { figure } from './verdict.js'
 
 const MILLISECONDS = 1000
@@ -36,7 +36,7 @@ export function layOut(steps, { startMs, durationMs, exec: name }) {
 export function stepScenarios(settings, plans) {
   const steps = plans.map(({ name, rate, startMs, durationMs, exec: run }) => [
     name,
-    arrivals(settings, { rate, startMs, durationMs, exec: run, tags: { step: name } }),
+    arrivals(settings, { rate, startMs, durationMs, exec: run, tags: { step: name }, vus: fewVus(settings, rate) }),
   ])
   if (settings.adminUrls.length === 0) return Object.fromEntries(steps)
   const last = plans[plans.length - 1]

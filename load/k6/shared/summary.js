@@ -47,7 +47,7 @@ function reportOf(settings, data, findings) {
     ...judge(data, { mayDrop: findings.mayDrop === true, voids, failures: [...failures, ...more] }),
     endedAt: new Date().toISOString(),
     seconds: (data.state?.testRunDurationMs ?? 0) / 1000,
-    settings: shownSettings(settings),
+    settings: settings.shown(),
     objectives: judgedRules(data),
     latency: latencyOf(data),
     outcomes: outcomesOf(data),
@@ -58,38 +58,6 @@ function reportOf(settings, data, findings) {
     tables,
     charts,
     found,
-  }
-}
-
-/** All but what is a secret. @param {Settings} settings */
-function shownSettings(settings) {
-  const {
-    baseUrls,
-    adminUrls,
-    isLocal,
-    rate,
-    durationMs,
-    events,
-    body,
-    keyed,
-    seed,
-    vus,
-    latencyObjectiveMs,
-    availabilityObjective,
-  } = settings
-  return {
-    baseUrls,
-    adminUrls,
-    isLocal,
-    rate,
-    durationMs,
-    events,
-    body,
-    keyed,
-    seed,
-    vus,
-    latencyObjectiveMs,
-    availabilityObjective,
   }
 }
 

@@ -64,6 +64,17 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
     expect(report.notes[0]).toMatch(/^10 requests\/s held; the service broke at 20/)
   })
 
+  it('ramp takes iterations that k6 drops for a step that did not hold, not for a void run', async (context) => {
+    needK6(context)
+    const settings = { RATE: '10', STEPS: '2', GROWTH: '2', STEP_DURATION: '1s', EVENTS: '1', VUS: '2' }
+    // Two at a time, each for 300 ms: six or seven a second.
+    const react = ({ request }: { request: number }) => ({ delayMs: request > 25 ? 300 : 0 })
+    const { report, code } = await againstStandIn('ramp', { react }, settings)
+    expect({ code, verdict: report.verdict, reasons: report.reasons }).toMatchObject({ code: 0, verdict: 'HELD' })
+    expect(report.found.breaking).toMatchObject({ best: { rate: 10 }, broken: { rate: 20 }, cause: 'unknown' })
+    expect(report.found.breaking.broken.dropped).toBe(report.dropped)
+  })
+
   it('sweep sends each size at its own rate, and knows what CPU it cost', async (context) => {
     needK6(context)
     const run = await runLoad('sweep', { ...FEW, RATE: '20', EVENT_RATE: '100', SIZES: '1,10', STEP_DURATION: '1s' })

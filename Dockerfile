@@ -23,6 +23,7 @@ COPY deploy/image/prune.js deploy/image/
 RUN node deploy/image/prune.js node_modules
 
 FROM ${BASE} AS runtime
+ARG BASE
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="sluice" \
@@ -30,7 +31,7 @@ LABEL org.opencontainers.image.title="sluice" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
-      org.opencontainers.image.base.name="docker.io/library/node:24-trixie-slim"
+      org.opencontainers.image.base.name="${BASE}"
 # A container's own loopback is out of reach of every probe and of Prometheus: whether anybody else gets to the admin
 # port is decided by what is published, and by network policy.
 ENV NODE_ENV=production \

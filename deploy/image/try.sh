@@ -65,6 +65,8 @@ build_image() {
   timeout 900 podman "${store[@]}" build --network host --format docker "${trust[@]}" --build-arg "BASE=$BASE" \
     --tag "$IMAGE" "$repository" >"$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
   grep -E '^(added|removed|pruned) ' "$folder/build.log"
+  expect 'its labels name the base' \
+    "$(pod image inspect "$IMAGE" --format '{{index .Labels "org.opencontainers.image.base.name"}}')" "$BASE"
 }
 
 try_embedded() {
@@ -97,9 +99,9 @@ try_embedded() {
 
 try_processes() {
   choose_ports
-  local redis=$((port + 2)) nats=$((port + 3)) child
+  local child
   redis-server --bind 127.0.0.1 --port "$redis" --save '' --dir "$folder" >/dev/null & servers+=($!)
-  nats-server -a 127.0.0.1 -p "$nats" -js -sd "$folder/nats" >/dev/null 2>&1 & servers+=($!)
+  nats-server -a 127.0.0.1 -p "$nats" -js -sd "$folder/nats" >"$folder/nats.log" 2>&1 & servers+=($!)
   local shared=(--env "REDIS_URL=redis://127.0.0.1:$redis" --env "NATS_URL=nats://127.0.0.1:$nats")
   eventually 'Redis and NATS are there' pod run --rm "${confined[@]}" "${ports[@]}" "${shared[@]}" "$IMAGE" check
   # After the heading come the app's id and key.
@@ -139,16 +141,21 @@ pod() {
   timeout 120 podman "${store[@]}" "$@" 2> >(grep -v 'systemd' >&2)
 }
 
-choose_ports() {
-  port=$(node -p 'let s = require("net").createServer().listen(0, "127.0.0.1", () => (console.log(s.address().port), s.close())); ""' | sed '/^$/d')
-  ports=(--env "PORT=$port" --env "SLUICE_ADMIN_PORT=$((port + 1))")
+choose_ports() { # four that are free, all open at once so that they differ
+  read -r port admin redis nats < <(node -e '
+    const servers = Array.from({ length: 4 }, () => require("net").createServer().listen(0, "127.0.0.1"))
+    Promise.all(servers.map((server) => new Promise((done) => server.once("listening", done)))).then(() => {
+      console.log(servers.map((server) => server.address().port).join(" "))
+      for (const server of servers) server.close()
+    })')
+  ports=(--env "PORT=$port" --env "SLUICE_ADMIN_PORT=$admin")
 }
 
 start() { # NAME OPTION...
   : >"$folder/accepted"
   pod rm --force "$1" >/dev/null 2>&1 || true
   pod run --detach --name "$1" "${confined[@]}" "${@:2}" "$IMAGE" >/dev/null
-  eventually 'it is ready' curl -sfo /dev/null "http://127.0.0.1:$((port + 1))/readyz"
+  eventually 'it is ready' curl -sfo /dev/null "http://127.0.0.1:$admin/readyz"
 }
 
 post() { # notes the batch id of a 202

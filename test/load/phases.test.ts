@@ -66,9 +66,9 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
 
   it('ramp takes iterations that k6 drops for a step that did not hold, not for a void run', async (context) => {
     needK6(context)
-    const settings = { RATE: '10', STEPS: '2', GROWTH: '2', STEP_DURATION: '1s', EVENTS: '1', VUS: '2' }
-    // Two at a time, each for 300 ms: six or seven a second.
-    const react = ({ request }: { request: number }) => ({ delayMs: request > 25 ? 300 : 0 })
+    const settings = { RATE: '10', STEPS: '2', GROWTH: '2', STEP_DURATION: '1s', EVENTS: '1', VUS: '6' }
+    // Six at a time, each for 900 ms: six or seven a second.
+    const react = ({ request }: { request: number }) => ({ delayMs: request > 25 ? 900 : 0 })
     const { report, code } = await againstStandIn('ramp', { react }, settings)
     expect({ code, verdict: report.verdict, reasons: report.reasons }).toMatchObject({ code: 0, verdict: 'HELD' })
     expect(report.found.breaking).toMatchObject({ best: { rate: 10 }, broken: { rate: 20 }, cause: 'unknown' })

@@ -7,7 +7,15 @@ import { Rate } from 'k6/metrics'
 import { badRequests } from './shared/bad-requests.js'
 import { maybeKey, prepareBodies } from './shared/bodies.js'
 import { begin, end } from './shared/node.js'
-import { arrivals, durationOf, objectives, options as optionsOf, SHOWN, soundness } from './shared/objectives.js'
+import {
+  arrivals,
+  durationOf,
+  fewVus,
+  objectives,
+  options as optionsOf,
+  SHOWN,
+  soundness,
+} from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { count, milliseconds } from './shared/tables.js'
@@ -31,8 +39,8 @@ const answeredRight = new Rate('bad_answered_right')
 
 export const options = optionsOf(settings, {
   scenarios: {
-    good: arrivals(settings, { durationMs: WARM_UP_MS + settings.durationMs, exec: 'sendGood' }),
-    bad: arrivals(settings, { startMs: WARM_UP_MS, rate: badRate, exec: 'sendBad' }),
+    good: arrivals(settings, { durationMs: WARM_UP_MS + settings.durationMs, exec: 'sendGood', vus: fewVus(settings) }),
+    bad: arrivals(settings, { startMs: WARM_UP_MS, rate: badRate, exec: 'sendBad', vus: fewVus(settings, badRate) }),
   },
   thresholds: {
     ...soundness(),

@@ -8,7 +8,7 @@ import { Counter, Rate } from 'k6/metrics'
 import { prepareBodies } from './shared/bodies.js'
 import { greedyApp, obedientApp, smallApps, windowEndSeconds } from './shared/limit-apps.js'
 import { begin, end, nodeFigures } from './shared/node.js'
-import { arrivals, objectives, options as optionsOf, soundness } from './shared/objectives.js'
+import { arrivals, fewVus, objectives, options as optionsOf, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { count } from './shared/tables.js'
@@ -73,7 +73,12 @@ function windowThresholds() {
 export const options = {
   ...optionsOf(settings, {
     scenarios: {
-      greedy: arrivals(settings, { rate: requestsPerSecond, durationMs: seconds * 1000, exec: 'sendTooMuch' }),
+      greedy: arrivals(settings, {
+        rate: requestsPerSecond,
+        durationMs: seconds * 1000,
+        exec: 'sendTooMuch',
+        vus: fewVus(settings, requestsPerSecond),
+      }),
       obedient: once({ iterations: isShort ? 1 : windows, exec: 'obey', maxSeconds: seconds + MINUTE_SECONDS }),
       usedUp: once({ iterations: 1, exec: 'useUp', maxSeconds: 30 }),
     },

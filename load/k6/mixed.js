@@ -16,7 +16,7 @@ import {
   waveRates,
 } from './shared/fleet.js'
 import { begin, end, nodeFigures } from './shared/node.js'
-import { GRACE_MS, options as optionsOf, SHOWN, soundness } from './shared/objectives.js'
+import { fewVus, GRACE_MS, options as optionsOf, SHOWN, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { count, milliseconds } from './shared/tables.js'
@@ -27,6 +27,8 @@ const GZIP_SHARE = 0.3
 /** Of the accepted requests with a key, so many are sent again. */
 const REPLAY_SHARE = 0.1
 const LOW_SHARE = 0.3
+/** Makes seeds that lie next to each other give other numbers. */
+const SPREAD = 0x9e3779b1
 const PLANS = ['trial', '10k', '100k', '500k', '1m', '2m', '5m']
 
 const { settings, options: fleetOptions, waves } = readFleetSettings(__ENV)
@@ -45,6 +47,7 @@ const marks = new Counter('fleet_marks')
 const latency = new Trend('fleet_latency', true)
 
 const rates = waveRates({ low: settings.rate * LOW_SHARE, high: settings.rate, waves })
+const vus = fewVus(settings, Math.min(...rates))
 const within = settings.latencyObjectiveMs === null ? SHOWN.trend : `p(99)<${settings.latencyObjectiveMs}`
 
 export const options = optionsOf(settings, {
@@ -54,8 +57,8 @@ export const options = optionsOf(settings, {
       startRate: rates[rates.length - 1],
       timeUnit: '1s',
       stages: rates.map((target) => ({ target, duration: `${Math.round(settings.durationMs / rates.length)}ms` })),
-      preAllocatedVUs: settings.vus,
-      maxVUs: settings.vus,
+      preAllocatedVUs: vus,
+      maxVUs: vus,
       gracefulStop: `${GRACE_MS}ms`,
       exec: 'sendOne',
     },
@@ -100,10 +103,12 @@ export function teardown(begun) {
 /** @param {import('./shared/node.js').Begun} begun */
 export function sendOne({ startedMs }) {
   const turn = exec.scenario.iterationInTest
-  const rng = createRng(startedMs + settings.seed + turn * 0x9e3779b1)
+  // The seed decides who sends and how much; keys are of this run alone, for the service remembers those of the last.
+  const rng = createRng(settings.seed + turn * SPREAD)
+  const keyRng = createRng(startedMs + turn * SPREAD)
   const { app, events } = pick(rng)
   const body = /** @type {ReturnType<typeof prepareBodies>} */ (bodies.get(events)).at(turn, app.appKey)
-  const key = rng() < settings.keyed ? uuid(rng) : undefined
+  const key = rng() < settings.keyed ? uuid(keyRng) : undefined
   const tags = { class: app.kind, plan: app.plan }
   const expected = ANSWERS_OF_CLASS[app.kind]
   /** @type {import('./shared/send.js').Sending} */

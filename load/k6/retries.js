@@ -36,6 +36,7 @@ const MAX_SEED = 0x100000000
 
 const settings = readTarget('retries', { RATE: 30, DURATION: '1m', EVENTS: 100, VUS: 250, KEY_ON_RETRY: 'same' })
 const isKeyKept = settings.text('KEY_ON_RETRY') !== 'fresh'
+if (!settings.isLocal && settings.text('APP_ID') === '') throw new Error('APP_ID: the app_id of the app that sends')
 settings.check()
 
 const bodies = prepareBodies(settings, { bodies: Math.min(settings.bodies, 50) })
@@ -138,9 +139,9 @@ function belongTogether(answers) {
   return taken.every(({ batch }) => batch === taken[0].batch) && taken.filter(({ replay }) => !replay).length <= 1
 }
 
-/** A line for the check of the queue. @param {object} line */
+/** A line for the check of the queue, where `npm run load` catches it. @param {object} line */
 function note(line) {
-  if (settings.text('NOTES') === '1') console.log(JSON.stringify(line))
+  if (settings.out !== '') console.log(JSON.stringify(line))
 }
 
 /** @param {import('./shared/verdict.js').RunData} data */

@@ -73,10 +73,13 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
   },
   retries: {
     question: 'Is a batch that is sent again under its key after timeouts and 503s accepted exactly once?',
-    settings: { KEY_ON_RETRY: 'same, or fresh: a client that does it wrong, to see that it is found out (same)' },
+    settings: {
+      KEY_ON_RETRY: 'same, or fresh: a client that does it wrong, to see that it is found out (same)',
+      APP_ID: 'of the app that sends, from which batch ids are told; needed with BASE_URL',
+    },
     // The smallest ring: what piles up while the node is frozen does not fit.
     node: { SLUICE_RING_MB: '4' },
-    environment: { NOTES: '1', APP_ID: 'load-ample' },
+    environment: { APP_ID: 'load-ample' },
   },
   'bad-clients': {
     question: 'Do bad clients get their right answers, and do good ones notice nothing of them?',

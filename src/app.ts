@@ -85,6 +85,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       },
       (slot) => pool.submit(slot),
     )
+    let isServing = false
     let draining = false
     let server: Server | null = null
     metrics.sampleFrom({
@@ -95,9 +96,9 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       requestsInFlight: () => ingest.inFlight,
       connections: () => server?.connections,
       ...stores.gauges,
+      ready: () => isServing && stores.isReady(),
       draining: () => draining,
     })
-    let isServing = false
     const health: Health = {
       ready: () => isServing && stores.isReady(),
       parts: () => (draining ? { service: 'draining', ...stores.parts() } : stores.parts()),

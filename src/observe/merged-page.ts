@@ -22,6 +22,7 @@ const sum: Combine = (left, right) => left + right
 
 /** Gauges that are states, spans or limits of a process. All others are amounts, which add up. */
 const COMBINED: Readonly<Record<string, Combine>> = {
+  sluice_ready: Math.max,
   sluice_draining: Math.max,
   sluice_degraded: Math.max,
   sluice_redis_up: Math.min,

@@ -24,6 +24,8 @@ export interface Sampler {
   readonly keysMax?: () => number
   readonly journalBytes?: () => number
   readonly journalMaxBytes?: () => number
+  /** As /readyz has it. */
+  readonly ready?: () => boolean
   readonly draining?: () => boolean
   /** Of those in Redis, how many were found that could not be used. */
   readonly badAppRecords?: () => number
@@ -211,6 +213,9 @@ function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   gauge('sluice_journal_max_bytes', 'The size at which the embedded queue is full. No series with NATS.', () => {
     return sampler().journalMaxBytes?.()
   })
+  gauge('sluice_ready', '1 from the first successful start until the drain, as /readyz says.', () =>
+    sampler().ready?.(),
+  )
   gauge('sluice_draining', '1 from the signal to stop until the end.', () => sampler().draining?.())
   gauge('sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.', () => {
     return sampler().redisUp?.()

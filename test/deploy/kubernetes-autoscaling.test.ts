@@ -68,11 +68,15 @@ describe('the share of the ring in use', () => {
         interval: '15s',
         input_series: [
           series('sluice_ring_used_bytes', pod('sluice-1', '10.0.0.1:9090'), 16 * MIB),
+          series('sluice_ring_requests', pod('sluice-1', '10.0.0.1:9090'), 1),
           series('sluice_ring_size_bytes', pod('sluice-1', '10.0.0.1:9090'), 64 * MIB),
-          series('sluice_ring_used_bytes', pod('sluice-2', '10.0.0.2:9090'), 0),
+          // Small bodies: half of the slots are taken, and hardly any bytes.
+          series('sluice_ring_used_bytes', pod('sluice-2', '10.0.0.2:9090'), MIB),
+          series('sluice_ring_requests', pod('sluice-2', '10.0.0.2:9090'), 8192),
           series('sluice_ring_size_bytes', pod('sluice-2', '10.0.0.2:9090'), 64 * MIB),
           // In another namespace, and so none of this autoscaler's.
           series('sluice_ring_used_bytes', 'namespace="other",pod="sluice-1"', 64 * MIB),
+          series('sluice_ring_requests', 'namespace="other",pod="sluice-1"', 1),
           series('sluice_ring_size_bytes', 'namespace="other",pod="sluice-1"', 64 * MIB),
         ],
         promql_expr_test: [
@@ -81,7 +85,7 @@ describe('the share of the ring in use', () => {
             eval_time: '2m',
             exp_samples: [
               { labels: '{pod="sluice-1"}', value: 0.25 },
-              { labels: '{pod="sluice-2"}', value: 0 },
+              { labels: '{pod="sluice-2"}', value: 0.5 },
             ],
           },
         ],
@@ -96,7 +100,7 @@ describe('the share of the ring in use', () => {
     try {
       const { text } = await get(node.adminPort, '/metrics')
       const named = asked().match(/sluice_\w+/g) ?? []
-      expect(new Set(named).size).toBe(2)
+      expect(new Set(named).size).toBe(3)
       for (const name of named) expect(text).toMatch(new RegExp(`^${name} \\d+$`, 'm'))
     } finally {
       await node.kill()

@@ -7,7 +7,7 @@ import { buckets, of, quantile, rate } from './queries.js'
 const REDIS_GIVEN_UP_SECONDS = 0.04
 const UP = { 0: { text: 'away', color: 'red' }, 1: { text: 'up', color: 'green' } }
 const DEGRADED = { 0: { text: 'normal', color: 'green' }, 1: { text: 'degraded', color: 'orange' } }
-const DRAINING = { 0: { text: 'serving', color: 'green' }, 1: { text: 'draining', color: 'purple' } }
+const YES_OR_NO = { 0: { text: 'no', color: 'transparent' }, 1: { text: 'yes', color: 'green' } }
 
 /** @type {import('./panels.js').Row} */
 export const dependencies = {
@@ -35,11 +35,14 @@ export const dependencies = {
       states: DEGRADED,
       queries: [[of('sluice_degraded'), '{{instance}} {{part}}']],
     }),
-    stateTimeline(604, 'Draining', {
-      about: 'From the signal to stop until the end of the process; a drain that lasts meets the grace period.',
+    stateTimeline(604, 'Ready and draining', {
+      about: 'Ready as /readyz says. Draining lasts from the signal to stop until the end of the process.',
       unit: 'none',
-      states: DRAINING,
-      queries: [[of('sluice_draining'), '{{instance}}']],
+      states: YES_OR_NO,
+      queries: [
+        [of('sluice_ready'), '{{instance}} ready'],
+        [of('sluice_draining'), '{{instance}} draining'],
+      ],
     }),
     timeseries(605, 'Redis call duration', {
       about: 'Above the dashed line a node gives Redis up for a while and goes on without it.',

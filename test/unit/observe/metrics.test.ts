@@ -25,6 +25,7 @@ const CONTRACT_NAMES = [
   'sluice_requests_received_total',
   'sluice_requests_in_flight',
   'sluice_connections',
+  'sluice_ready',
   'sluice_journal_max_bytes',
   'sluice_keys_max',
   'sluice_redis_call_duration_seconds',

@@ -44,8 +44,8 @@ const limits = {
 }
 const isWatched = settings.adminUrls.length > 0
 const samples = Math.floor(settings.durationMs / sampleEveryMs)
-const bodies = packBodies(settings)
 settings.check()
+const bodies = packBodies(settings)
 
 const memory = new Gauge('memory')
 const memoryFlat = new Rate('memory_flat')

@@ -52,11 +52,8 @@ export function parseDurationMs(text) {
   return parts.reduce((sumMs, [, count, unit]) => sumMs + Number(count) * UNIT_MS[unit], 0)
 }
 
-/**
- * @param {Environment} environment
- * @param {{ script: string, defaults?: Defaults }} options `defaults`: where a script differs, and settings of its own
- */
-export function readSettings(environment, { script, defaults = {} }) {
+/** Reads one setting at a time, and remembers what was wrong. @param {Environment} environment @param {Defaults} defaults */
+function createReader(environment, defaults) {
   /** @type {string[]} */
   const faults = []
   /** @type {Map<string, string>} */
@@ -103,6 +100,15 @@ export function readSettings(environment, { script, defaults = {} }) {
     }
     return values
   }
+  return { faults, read, raw, number, whole, durationMs, addresses, list }
+}
+
+/**
+ * @param {Environment} environment
+ * @param {{ script: string, defaults?: Defaults }} options `defaults`: where a script differs, and settings of its own
+ */
+export function readSettings(environment, { script, defaults = {} }) {
+  const { faults, read, raw, number, whole, durationMs, addresses, list } = createReader(environment, defaults)
   const baseUrls = addresses('BASE_URL')
   if (baseUrls.length === 0) faults.push('BASE_URL: where is the service? `npm run load` starts one by itself')
   const appKey = raw('APP_KEY')

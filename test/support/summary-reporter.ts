@@ -10,10 +10,13 @@ export default class SummaryReporter implements Reporter {
     for (const module of modules) {
       if (module.errors().length > 0) failed++
       for (const test of module.children.allTests()) {
-        const { state } = test.result()
-        if (state === 'passed') passed++
-        else if (state === 'failed') failed++
-        else skipped.push(`${module.relativeModuleId}: ${test.fullName}`)
+        const result = test.result()
+        if (result.state === 'passed') passed++
+        else if (result.state === 'failed') failed++
+        else {
+          const note = result.state === 'skipped' && result.note !== undefined ? ` (${result.note})` : ''
+          skipped.push(`${module.relativeModuleId}: ${test.fullName}${note}`)
+        }
       }
     }
     for (const name of skipped) console.log(`not run: ${name}`)

@@ -5,7 +5,7 @@
 import exec from 'k6/execution'
 import { Rate } from 'k6/metrics'
 import { badRequests } from './shared/bad-requests.js'
-import { maybeKey, prepareBodies } from './shared/bodies.js'
+import { maybeKey, packBodies } from './shared/bodies.js'
 import { begin, end } from './shared/node.js'
 import {
   arrivals,
@@ -26,11 +26,11 @@ const QUESTION = 'Do bad clients get their right answers, and do good ones notic
 /** The first requests of a node are slow, and not held to the latency. */
 const WARM_UP_MS = 2000
 
-const settings = readTarget('bad-clients', { RATE: 200, DURATION: '1m', BAD_RATE: 100 })
+const settings = readTarget('bad-clients', { RATE: 200, DURATION: '1m', BAD_RATE: 50 })
 const badRate = settings.number('BAD_RATE', 1, 100_000)
 settings.check()
 
-const bodies = prepareBodies(settings)
+const bodies = packBodies(settings)
 const bad = badRequests({ appKey: settings.appKey, nowMs: Date.now() })
 const kinds = [...new Set(bad.map(({ kind }) => kind))]
 

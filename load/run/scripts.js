@@ -83,7 +83,7 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
   },
   'bad-clients': {
     question: 'Do bad clients get their right answers, and do good ones notice nothing of them?',
-    settings: { BAD_RATE: 'bad requests a second, beside RATE good ones (100)' },
+    settings: { BAD_RATE: 'bad requests a second, beside RATE good ones (50)' },
   },
   mixed: {
     question: 'In a mixed fleet, does each app get what its plan says, and those within their limits in time?',

@@ -5,7 +5,7 @@
 import exec from 'k6/execution'
 import { Counter, Rate, Trend } from 'k6/metrics'
 import { createRng, uuid } from '../payloads.js'
-import { prepareBodies } from './shared/bodies.js'
+import { packBodies } from './shared/bodies.js'
 import {
   ANSWERS_OF_CLASS,
   createFleetPicker,
@@ -35,9 +35,7 @@ const { settings, options: fleetOptions, waves } = readFleetSettings(__ENV)
 
 const fleet = makeFleet(fleetOptions)
 const pick = createFleetPicker(fleet)
-const bodies = new Map(
-  FLEET_SIZES.map((events) => [events, prepareBodies(settings, { name: `mixed-${events}`, events, bodies: 12 })]),
-)
+const bodies = new Map(FLEET_SIZES.map((events) => [events, packBodies(settings, { events })]))
 const classes = /** @type {import('./shared/fleet.js').FleetClass[]} */ (Object.keys(ANSWERS_OF_CLASS))
 
 const requests = new Counter('fleet_requests')
@@ -107,7 +105,7 @@ export function sendOne({ startedMs }) {
   const rng = createRng(settings.seed + turn * SPREAD)
   const keyRng = createRng(startedMs + turn * SPREAD)
   const { app, events } = pick(rng)
-  const body = /** @type {ReturnType<typeof prepareBodies>} */ (bodies.get(events)).at(turn, app.appKey)
+  const body = /** @type {ReturnType<typeof packBodies>} */ (bodies.get(events)).next(app.appKey)
   const key = rng() < settings.keyed ? uuid(keyRng) : undefined
   const tags = { class: app.kind, plan: app.plan }
   const expected = ANSWERS_OF_CLASS[app.kind]

@@ -70,9 +70,9 @@ const CLASS_OF_PLACE = /** @type {ReadonlyMap<number, FleetClass>} */ (
 const INACTIVE = ['canceled', 'unpaid', 'paused']
 const TRIAL_SHARE = 0.4
 const PAST_DUE_SHARE = 0.05
-/** A phone flushes a few events at a time, a server as many as a request holds. The first tenth of the ranks are servers. */
-const PHONE = senderOf([1, 2, 3, 5, 8, 13, 20], [30, 20, 15, 15, 10, 6, 4])
-const SERVER = senderOf([1, 8, 20, 50, 100], [10, 20, 25, 25, 20])
+/** A phone flushes a few events at a time, a server as many as a request holds: in sizes for which the runner prepares bodies. The first tenth of the ranks are servers. */
+const PHONE = senderOf([1, 5, 10, 25], [45, 30, 17, 8])
+const SERVER = senderOf([1, 10, 25, 50, 100], [10, 20, 25, 25, 20])
 const SERVER_RANKS = 0.1
 export const FLEET_SIZES = [...new Set([...PHONE.sizes, ...SERVER.sizes])]
 /** An app over its limit may have so much of what it sends. */
@@ -95,7 +95,7 @@ function senderOf(sizes, weights) {
   }
 }
 
-const DEFAULTS = { RATE: 200, DURATION: '3m', KEYED: 0.7, APPS: 500, ZIPF: 1, WAVES: 3 }
+const DEFAULTS = { RATE: 200, DURATION: '3m', KEYED: 0.7, VUS: 100, APPS: 500, ZIPF: 1, WAVES: 3 }
 
 /** The settings of the script `mixed`, read alike by it and by those who write its apps. @param {import('./settings.js').Environment} environment */
 export function readFleetSettings(environment) {

@@ -12,6 +12,7 @@ const PROGRAMS = {
   'nats-server': 'nats-server',
   prometheus: 'prometheus',
   promtool: 'prometheus',
+  haproxy: 'haproxy',
 }
 
 export default function installPrerequisites(): void {

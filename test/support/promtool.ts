@@ -76,10 +76,15 @@ export function spoil(rule: Rule): Spoilt[] {
   return [
     withExpr('never', 'vector(0) > 1'),
     withExpr('always', 'vector(1)'),
-    ...spoilComparisons(rule.expr).map(({ how, expr }) => withExpr(how, expr)),
+    ...spoilComparisons(rule.expr, isLong(rule) ? [] : THRESHOLD_FACTORS).map(({ how, expr }) => withExpr(how, expr)),
     ...dropClauses(rule.expr).map(({ how, expr }) => withExpr(how, expr)),
     ...spoilWait(rule),
   ]
+}
+
+/** Each case of these takes a second or more; their thresholds are near misses in the cases themselves. */
+function isLong({ labels }: Rule): boolean {
+  return labels?.['long_window'] !== undefined
 }
 
 interface SpoiltExpr {
@@ -92,7 +97,7 @@ const OPPOSITES: Readonly<Record<string, string>> = { '>': '<=', '>=': '<', '<':
 const THRESHOLD_FACTORS = [0.6, 1.6]
 
 /** Each comparison turned round, and each threshold moved either way, unless that is 0, or a state. */
-function spoilComparisons(expr: string): SpoiltExpr[] {
+function spoilComparisons(expr: string, factors: readonly number[]): SpoiltExpr[] {
   const found = [...expr.matchAll(/ (>=?|<=?|==) ([\d.]+)/g)]
   const turned = found.map(({ 0: comparison, 1: operator, 2: threshold, index }) => ({
     how: `\`${comparison.trim()}\` turned round`,
@@ -100,7 +105,7 @@ function spoilComparisons(expr: string): SpoiltExpr[] {
   }))
   const levels = found.filter(({ 1: operator, 2: threshold }) => operator !== '==' && Number(threshold) !== 0)
   const moved = [...new Set(levels.map(([comparison]) => comparison))].flatMap((comparison) =>
-    THRESHOLD_FACTORS.map((factor) => {
+    factors.map((factor) => {
       const [operator, threshold] = comparison.trim().split(' ')
       const put = `${operator} ${factor} * ${threshold}`
       return { how: put, expr: expr.replaceAll(comparison, ` ${put}`) }

@@ -1,4 +1,4 @@
-// The soak's own judgement: what it must call wrong, and what it must let pass.
+// A fault run's own judgement: what it must call wrong, and what it must let pass.
 
 import { describe, expect, it } from 'vitest'
 import { createRng } from '../../../load/payloads.js'

@@ -1,0 +1,94 @@
+// README and docs: what they name is there, and figures that follow from others do follow.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { SCRIPTS } from '../../load/run/scripts.js'
+import { SETTINGS } from '../../src/settings.ts'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const PAGES = [
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(`${ROOT}docs`).map((name) => `docs/${name}`),
+]
+/** Written by runs; a pattern; kubectl's short name of a Deployment. */
+const NO_FILES = [/^load\/reports/, /NAME/, /^deploy\/sluice$/]
+const STREAM_NAME = 'SLUICE_EVENTS'
+const read = (path: string): string => readFileSync(ROOT + path, 'utf8')
+
+describe.each(PAGES)('%s', (page) => {
+  const text = read(page)
+
+  it('names no file that is not there', () => {
+    const named = [...text.matchAll(/(?<![\w./:-])(?:docs|deploy|load|src|test|bin)\/[\w*{},./-]*\w/g)].map(
+      ([path]) => path,
+    )
+    const plain = named.filter((path) => !/[*{}]/.test(path) && !NO_FILES.some((pattern) => pattern.test(path)))
+    expect(plain.filter((path) => !existsSync(ROOT + path))).toEqual([])
+  })
+
+  it('names no npm script and no load script that is not there', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+    const called = [...text.matchAll(/npm run ([a-z:]+)/g)].map(([, name]) => name)
+    expect(called.filter((name) => !(name in scripts))).toEqual([])
+    const loads = [...text.matchAll(/npm run load -- ([a-z-]+)/g)].map(([, name]) => name)
+    expect(loads.filter((name) => !(name in SCRIPTS) && !name.startsWith('-'))).toEqual([])
+  })
+
+  it('names no setting that is not there', () => {
+    const named = new Set(text.match(/\bSLUICE_[A-Z_]*[A-Z]\b/g) ?? [])
+    const others = new Set([
+      STREAM_NAME,
+      'SLUICE_PORT',
+      'SLUICE_TEST_CASES',
+      'SLUICE_TEST_CRASH_ROUNDS',
+      'SLUICE_TEST_SEED',
+    ])
+    expect([...named].filter((name) => !(name in SETTINGS) && !others.has(name))).toEqual([])
+  })
+})
+
+describe('the capacity page', () => {
+  const capacity = read('docs/capacity.md')
+  const rowsUnder = (heading: string, text: string): string[][] => {
+    const table = text.slice(text.indexOf(heading)).split('\n\n')[0]
+    const rows = table.split('\n').filter((line) => line.startsWith('|'))
+    return rows.slice(2).map((row) =>
+      row
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+  }
+  const figure = (cell: string): number => Number(cell.replaceAll(',', ''))
+  const costs = rowsUnder('| requests of | queue |', capacity)
+
+  it('has the costs of the README’s table', () => {
+    const measured = new Map(
+      rowsUnder('| requests of                                  | requests /s', read('README.md')).map((row) => [
+        row[0],
+        row,
+      ]),
+    )
+    expect(costs.length).toBe(12)
+    for (const [kind, queue, node, frontEnd, redis, nats] of costs) {
+      const row = measured.get(`${kind}: ${queue === 'JetStream' ? 'JetStream and Redis' : 'embedded'}`) ?? []
+      expect([node, frontEnd, redis, nats], `${kind}, ${queue}`).toEqual([row[3], row[5], row[7], row[8]])
+    }
+  })
+
+  it('has rates that follow from the costs', () => {
+    const nodeUs = new Map(costs.map(([kind, queue, node]) => [`${kind}, ${queue}`, figure(node)]))
+    const rates = rowsUnder('| batch | JetStream |', capacity)
+    expect(rates.length).toBe(3)
+    for (const [batch, ...cells] of rates) {
+      const kinds = ['JetStream', 'keyed, JetStream', 'embedded', 'keyed, embedded'].map((kind) => `${batch}, ${kind}`)
+      for (const [index, kind] of kinds.entries()) {
+        const rate = (1e6 / (nodeUs.get(kind) ?? 0)) * Number.parseInt(batch, 10)
+        expect(Math.abs(figure(cells[index]) / rate - 1), `${kind}: ${rate}`).toBeLessThan(0.005)
+      }
+    }
+  })
+})

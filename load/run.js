@@ -1,6 +1,7 @@
 // @ts-check
 // `npm run load -- NAME`: runs a k6 script of load/k6 against the service at BASE_URL, or against a node that it starts
-// for the run, and ends with k6's exit code.
+// for the run, and ends with k6's exit code,
+// or with 1 where only what was found beside k6 is wrong.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { mkdirSync } from 'node:fs'
@@ -16,7 +17,7 @@ import { findK6, runK6, stopK6 } from './run/k6.js'
 import { startNode, writeApps } from './run/node.js'
 import { writePacks } from './run/packs.js'
 import { SCRIPTS } from './run/scripts.js'
-import { readReport, verify } from './run/verify.js'
+import { clearReport, closeRun } from './run/verify.js'
 
 const SETTING_COLUMN = 28
 const EXIT = { failed: 1, interrupted: 130 }
@@ -119,12 +120,13 @@ async function runScript({ name, given, folder }) {
     given.OUT ?? join('load', 'reports', `${name}-${new Date().toISOString().replace(/[-:]|\..*/g, '')}`),
   )
   mkdirSync(out, { recursive: true })
+  await clearReport(out)
   const { environment: prepared, nodes, place } = await prepare(given, name, folder)
   /** @type {Record<string, string>} */
   const environment = { ...prepared, PACKS: writePacks(folder, prepared) }
   const surroundings = { baseUrls: environment.BASE_URL.split(','), node: nodes[0] ?? null, environment, out }
   const beside = await findBeside(name)
-  const { result: code, found } = await withBeside(beside, surroundings, () =>
+  const { result, found, trouble } = await withBeside(beside, surroundings, () =>
     runK6({
       k6,
       name,
@@ -133,8 +135,8 @@ async function runScript({ name, given, folder }) {
       place,
     }),
   )
-  const report = await readReport(out)
-  const isWell = report === null ? false : await verify({ name, report, out, dataDir: nodes[0]?.dataDir, found })
+  const { code, interruption } = result
+  const isWell = await closeRun({ name, out, dataDir: nodes[0]?.dataDir, found, interruption, trouble })
   await Promise.all(nodes.map((node) => node.stop()))
   if (code !== 0) return code
   return isWell ? 0 : EXIT.failed
@@ -165,7 +167,9 @@ async function main() {
     })
   }
   try {
-    process.exitCode = (await runScript({ name, given, folder })) || process.exitCode || 0
+    const code = await runScript({ name, given, folder })
+    // A signal has said already what the run ends with.
+    process.exitCode ??= code
   } finally {
     await clean()
   }

@@ -62,7 +62,7 @@ export function teardown(begun) {
 
 export function sendGood() {
   const key = maybeKey(settings.keyed)
-  const phase = Date.now() - exec.scenario.startTime < WARM_UP_MS ? 'warm-up' : 'good'
+  const phase = Date.now() - exec.scenario.startTime < WARM_UP_MS ? 'warm_up' : 'good'
   const { code } = post(settings, bodies.next(), { events: bodies.events, key, isStrict: true, tags: { phase } })
   accepted.add(code === 'accepted')
 }

@@ -45,6 +45,8 @@ const seconds = isShort ? 2 * EDGE_SECONDS : windows * MINUTE_SECONDS
 const windowCount = isShort ? 2 : windows
 const requestsPerSecond = (over * eventsPerMinute) / MINUTE_SECONDS / MEAN_EVENTS
 const bodies = SIZES.map((events) => prepareBodies(settings, { name: `limits-${events}`, events, bodies: 20 }))
+/** Of the obedient client: one for each window. */
+const turns = isShort ? 1 : windows
 const greedy = greedyApp(eventsPerMinute)
 const obedient = obedientApp(eventsPerMinute)
 /** Nodes that share their limits through leases know what is left only as of their last lease. */
@@ -79,7 +81,7 @@ export const options = {
         exec: 'sendTooMuch',
         vus: fewVus(settings, requestsPerSecond),
       }),
-      obedient: once({ iterations: isShort ? 1 : windows, exec: 'obey', maxSeconds: seconds + MINUTE_SECONDS }),
+      obedient: once({ iterations: turns, exec: 'obey', maxSeconds: seconds + MINUTE_SECONDS }),
       usedUp: once({ iterations: 1, exec: 'useUp', maxSeconds: 30 }),
     },
     thresholds: {
@@ -219,8 +221,12 @@ export function handleSummary(data) {
     { length: windowCount },
     (_, index) => figure(data, `limits_window_events{window:${index}}`, 'count') || 0,
   )
+  const obeyedTurns = (figure(data, 'limits_obeyed', 'passes') || 0) + (figure(data, 'limits_obeyed', 'fails') || 0)
   return summarise(settings, data, {
     question: QUESTION,
+    // One that is never refused, or cut off in its wait, has not shown that it can obey.
+    unmet:
+      obeyedTurns < turns ? [`the obedient client was refused and sent again ${obeyedTurns} times of ${turns}`] : [],
     tables: [
       {
         title: `events accepted of the greedy app, by UTC minute${isShort ? ' (the end of one, the beginning of the next)' : ''}`,

@@ -28,20 +28,22 @@ export async function findBeside(name) {
 }
 
 /**
- * Runs `task` and, beside it, what the script wants; resolves with what came of both.
+ * Runs `task` and, beside it, what the script wants; resolves with what came of both. `trouble`: why what went on beside it
+ * ended by itself, or ''; the task is done all the same, and has its own say.
  * @template T @param {Beside} beside @param {Surroundings} surroundings @param {() => Promise<T>} task
- * @returns {Promise<{ result: T, found: unknown }>}
+ * @returns {Promise<{ result: T, found: unknown, trouble: string }>}
  */
 export async function withBeside({ during }, surroundings, task) {
-  if (during === undefined) return { result: await task(), found: null }
+  if (during === undefined) return { result: await task(), found: null, trouble: '' }
   const over = new AbortController()
-  const going = during(surroundings, over.signal)
-  // Its failure is told once k6 is done: until then somebody has to hold it.
-  going.catch(() => {})
+  const going = during(surroundings, over.signal).then(
+    (found) => ({ found, trouble: '' }),
+    (/** @type {unknown} */ error) => ({ found: null, trouble: `what goes on beside k6 broke off: ${String(error)}` }),
+  )
   try {
     const result = await task()
     over.abort()
-    return { result, found: await going }
+    return { result, ...(await going) }
   } finally {
     over.abort()
   }

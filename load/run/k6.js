@@ -11,8 +11,14 @@ import { fileURLToPath } from 'node:url'
 const STOP_TIMEOUT_MS = 30_000
 export const NO_K6 = 'k6 is not installed: `go install go.k6.io/k6@latest` builds it, with Go 1.24 or later'
 
+/** That the script came to its end, with no threshold broken, or with some. */
+const WHOLE_RUNS = new Set([0, 99])
+/** k6 was told to end. */
+const INTERRUPTED = 105
+
 /** @type {import('node:child_process').ChildProcess | null} */
 let running = null
+let isStopped = false
 
 /** The program to call: K6 in the environment, PATH, or where `go install` puts it. Throws where there is none. */
 export function findK6() {
@@ -36,8 +42,9 @@ function isProgram(program) {
 }
 
 /**
- * Runs load/k6/NAME.js and resolves with k6's exit code: 0, or 99 where a threshold failed.
- * @param {{ k6: string, name: string, environment: Readonly<Record<string, string>>, extra?: readonly string[], place?: readonly string[] }} options `place` stands before its command @returns {Promise<number>}
+ * Runs load/k6/NAME.js and resolves with k6's exit code: 0, or 99 where a threshold failed; `interruption`: why it did not come to
+ * its end, or ''.
+ * @param {{ k6: string, name: string, environment: Readonly<Record<string, string>>, extra?: readonly string[], place?: readonly string[] }} options `place` stands before its command @returns {Promise<{ code: number, interruption: string }>}
  */
 export function runK6({ k6, name, environment, extra = [], place = [] }) {
   const script = fileURLToPath(new URL(`../k6/${name}.js`, import.meta.url))
@@ -55,15 +62,23 @@ export function runK6({ k6, name, environment, extra = [], place = [] }) {
     child.once('error', fail)
     child.once('close', (code) => {
       running = null
-      done(code ?? 1)
+      done({ code: code ?? 1, interruption: interruptionOf(code) })
     })
   })
+}
+
+/** @param {number | null} code */
+function interruptionOf(code) {
+  if (isStopped || code === INTERRUPTED) return 'the run was interrupted'
+  if (code !== null && WHOLE_RUNS.has(code)) return ''
+  return `k6 ended before its time, with ${code ?? 'a signal'}`
 }
 
 /** Asks k6 to end its run; false where none is under way. */
 export function stopK6() {
   const child = running
   if (child === null) return false
+  isStopped = true
   child.kill('SIGINT')
   setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS).unref()
   return true

@@ -6,6 +6,9 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { ENTRY } from './node.js'
 
+/** Why a run is void that asks about the queue, where nobody said which. */
+export const NOT_READ = 'the queue was not read: NATS_URL or SLUICE_DATA_DIR names it'
+
 /**
  * @typedef {object} QueueRecord
  * @property {string} batch_id

@@ -14,3 +14,11 @@ export function waitSeconds({ attempt, retryAfterSeconds, rng }) {
   const ceiling = Math.min(MOST_SECONDS, FIRST_SECONDS * 2 ** attempt)
   return Math.max(0, retryAfterSeconds) + rng() * ceiling
 }
+
+/** All waits between so many tries at their longest. @param {{ tries: number, retryAfterSeconds: number }} options */
+export function mostWaitSeconds({ tries, retryAfterSeconds }) {
+  let seconds = 0
+  for (let attempt = 0; attempt < tries - 1; attempt++)
+    seconds += waitSeconds({ attempt, retryAfterSeconds, rng: () => 1 })
+  return seconds
+}

@@ -18,6 +18,8 @@ code { font: 13px ui-monospace, monospace } svg { width: 100%; height: auto } sv
 `
 const COLOURS = ['var(--first)', 'var(--second)', 'var(--soft)', 'var(--good)']
 const LATENCIES = ['count', 'min', 'avg', 'med', 'p(90)', 'p(99)', 'p(99.9)', 'max']
+/** How a line begins that says what is wrong. */
+export const WRONG = 'WRONG: '
 const ESCAPES = /** @type {Readonly<Record<string, string>>} */ ({
   '&': '&amp;',
   '<': '&lt;',
@@ -54,6 +56,7 @@ ${charts.map(chart).join('\n')}
 ${tables.map(table).join('\n')}
 <h2>objectives</h2>
 <table class="left">${objectives.map(({ metric, rule, isHeld }) => `<tr><td class="${isHeld ? 'held' : 'broken'}">${isHeld ? 'held' : 'BROKEN'}</td><td><code>${escapeHtml(metric)}</code></td><td><code>${escapeHtml(rule)}</code></td></tr>`).join('\n')}</table>
+${besideTable(report.verified)}
 ${table(outcomesTable(report))}
 ${table(latencyTable(report))}
 <h2>settings</h2>
@@ -63,6 +66,17 @@ ${table(latencyTable(report))}
 </body>
 </html>
 `
+}
+
+/** @param {import('./summary.js').Verified | undefined} verified */
+function besideTable(verified) {
+  if (verified === undefined || verified.lines.length === 0) return ''
+  const rows = verified.lines.map((line) => {
+    const kind = line.startsWith(WRONG) ? ' class="broken"' : ''
+    return `<tr><td${kind}>${escapeHtml(line)}</td></tr>`
+  })
+  return `<h2>found beside k6</h2>
+<div class="wide"><table class="left">${rows.join('\n')}</table></div>`
 }
 
 /** @param {import('./summary.js').Report} report @returns {import('./tables.js').Table} */

@@ -1,8 +1,8 @@
 // @ts-check
-// Closes a run: a small table on stdout, and the whole as JSON and as a page of HTML in the report's folder. Pure.
+// Closes a run of k6: plain k6 prints a small table; for `npm run load` the whole goes into a file, since that is what has the
+// last word (load/run/verify.js). Pure.
 
 import { durationOf } from './objectives.js'
-import { page } from './html.js'
 import { count, milliseconds, outcomesTable, textTable } from './tables.js'
 import { figure, isNodeOfOneMind, judge, judgedRules, outcomesOf } from './verdict.js'
 
@@ -18,33 +18,34 @@ import { figure, isNodeOfOneMind, judge, judgedRules, outcomesOf } from './verdi
  * @property {readonly string[]} [notes] sentences: what was found, what was not asked
  * @property {Record<string, unknown>} [found] the script's own figures, for the JSON
  * @property {readonly string[]} [voids] why the run says nothing, beside what every run is held to
+ * @property {readonly string[]} [unmet] what the run did not get to: it is void then, unless something failed
  * @property {readonly string[]} [failures] objectives that are no threshold, and did not hold
  */
 /** @typedef {import('./settings.js').Settings} Settings */
 
+/** In the report's folder until the run is closed. */
+export const K6_FILE = 'k6.json'
+
 /** What `handleSummary` returns. @param {Settings} settings @param {import('./verdict.js').RunData} data @param {Findings} findings @returns {Record<string, string>} */
 export function summarise(settings, data, findings) {
   const report = reportOf(settings, data, findings)
-  const text = textOf(report)
-  if (settings.out === '') return { stdout: text }
-  return {
-    stdout: `${text}  report  ${settings.out}/report.html\n`,
-    [`${settings.out}/report.json`]: `${JSON.stringify({ ...report, k6: data }, null, 2)}\n`,
-    [`${settings.out}/report.html`]: page(report),
-  }
+  if (settings.out === '') return { stdout: textOf(report) }
+  return { [`${settings.out}/${K6_FILE}`]: JSON.stringify({ ...report, k6: data }) }
 }
 
-/** @typedef {ReturnType<typeof reportOf>} Report */
+/** What was found beside k6, for the report. @typedef {{ ok: boolean, lines: readonly string[] }} Verified */
+/** @typedef {ReturnType<typeof reportOf> & { verified?: Verified }} Report */
 
 /** @param {Settings} settings @param {import('./verdict.js').RunData} data @param {Findings} findings */
 function reportOf(settings, data, findings) {
-  const { question, tables = [], charts = [], notes = [], found = {}, voids = [], failures = [] } = findings
+  const { question, tables = [], charts = [], notes = [], found = {} } = findings
+  const { voids = [], failures = [], unmet = [] } = findings
   const nodeAgrees = findings.othersSend === true ? null : isNodeOfOneMind(data, settings)
   const more = nodeAgrees === false ? ['the node counted other outcomes than were seen here'] : []
   return {
     script: settings.script,
     question,
-    ...judge(data, { mayDrop: findings.mayDrop === true, voids, failures: [...failures, ...more] }),
+    ...judge(data, { mayDrop: findings.mayDrop === true, voids, unmet, failures: [...failures, ...more] }),
     endedAt: new Date().toISOString(),
     seconds: (data.state?.testRunDurationMs ?? 0) / 1000,
     settings: settings.shown(),
@@ -66,9 +67,10 @@ function latencyOf(data) {
   return data.metrics[durationOf()]?.values ?? {}
 }
 
-/** @param {Report} report */
-function textOf(report) {
+/** The verdict is its last line. @param {Report} report @param {string} [folder] where the whole report is */
+export function textOf(report, folder = '') {
   const { verdict, script, question, objectives, latency, outcomes, tables, notes, reasons, events, seconds } = report
+  const { verified } = report
   const lines = ['', `${script}: ${question}`, '']
   for (const { metric, rule, isHeld } of objectives) lines.push(`  ${isHeld ? 'held  ' : 'BROKEN'}  ${metric}  ${rule}`)
   const sent = outcomes.reduce((sum, outcome) => sum + outcome.sent, 0)
@@ -80,6 +82,8 @@ function textOf(report) {
   lines.push('', ...textTable(outcomesTable(report)))
   for (const table of tables) lines.push('', ...textTable(table))
   if (notes.length > 0) lines.push('', ...notes.map((note) => `  ${note}`))
+  if (verified !== undefined && verified.lines.length > 0) lines.push('', ...verified.lines.map((line) => `  ${line}`))
+  if (folder !== '') lines.push('', `  report  ${folder}/report.html`)
   lines.push('', `  ${verdict}${reasons.length > 0 ? `: ${reasons.join('; ')}` : ''}`, '')
   return lines.join('\n')
 }

@@ -5,7 +5,7 @@
 
 /** @param {{ outcomes: readonly { code: string, sent: number, node: number }[], nodeAgrees: boolean | null }} report @returns {Table} */
 export function outcomesTable({ outcomes, nodeAgrees }) {
-  const isAsked = outcomes.some(({ node }) => !Number.isNaN(node))
+  const isAsked = outcomes.some(({ node }) => Number.isFinite(node))
   const says = nodeAgrees === null ? '' : nodeAgrees ? ' (the same)' : ' (NOT THE SAME)'
   return {
     title: `how requests ended${isAsked ? `; node: its own count${says}` : ''}`,

@@ -217,7 +217,8 @@ describe('the verdict', () => {
   const sent = { 'http_reqs{kind:event}': counter(5) }
 
   it('is void before it is anything else, and failed where a rule broke', () => {
-    const broken = { checks: { type: 'rate', values: { rate: 0.5 }, thresholds: { 'rate==1': { ok: false } } } }
+    const values = { rate: 0.5, passes: 1, fails: 1 }
+    const broken = { checks: { type: 'rate', values, thresholds: { 'rate==1': { ok: false } } } }
     expect(judge({ metrics: { ...sent } })).toEqual({ verdict: 'HELD', reasons: [] })
     expect(judge({ metrics: { ...sent, ...broken } })).toEqual({ verdict: 'FAILED', reasons: ['checks: rate==1'] })
     const dropped = { metrics: { ...sent, ...broken, dropped_iterations: counter(3) } }

@@ -1,8 +1,12 @@
 // The judge of what goes on beside the script `bad-clients`.
 
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parse } from 'yaml'
 import { describe, expect, test } from 'vitest'
 import { RAW_CLIENTS } from '../../../load/run/raw-clients.js'
-import { faultsOfClients } from '../../../load/run/verify-bad-clients.js'
+import { faultsOfClients, MOST_MEMORY_BYTES } from '../../../load/run/verify-bad-clients.js'
+import { quantity } from '../../support/kubernetes-view.ts'
 
 const MEBIBYTE = 1_048_576
 const kinds = Object.fromEntries(Object.keys(RAW_CLIENTS).map((kind) => [kind, { right: 3, wrong: {} }]))
@@ -27,6 +31,14 @@ describe('the judge of bad clients', () => {
   })
 
   test('finds a node that takes more memory than its bounds explain', () => {
-    expect(faultsOfClients({ ...well, mostBytes: 900 * MEBIBYTE })).toEqual(['the node took 900 MiB of memory'])
+    expect(faultsOfClients({ ...well, mostBytes: 449 * MEBIBYTE })).toEqual(['the node took 449 MiB of memory'])
+    expect(faultsOfClients({ ...well, mostBytes: MOST_MEMORY_BYTES })).toEqual([])
+    expect(faultsOfClients({ ...well, mostBytes: Number.NaN })).toEqual(['the node took NaN MiB of memory'])
+  })
+
+  test('holds a node to less than a pod is killed at, with a tenth to spare', () => {
+    const file = resolve(import.meta.dirname, '../../../deploy/base/deployment.yaml')
+    const [container] = parse(readFileSync(file, 'utf8')).spec.template.spec.containers
+    expect(MOST_MEMORY_BYTES).toBeLessThanOrEqual(0.9 * quantity(container.resources.limits.memory))
   })
 })

@@ -8,7 +8,8 @@ import { mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { endAll } from './faults/processes.js'
+import { endAll } from './shared/processes.js'
+import { defaultsOf } from './k6/shared/defaults.js'
 import { COMMON_SETTINGS } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
 import { findBeside, withBeside } from './run/beside.js'
@@ -27,10 +28,11 @@ function optionOf(name) {
   return name.toLowerCase().replaceAll('_', '-')
 }
 
-/** @param {Readonly<Record<string, string>>} settings */
-function settingLines(settings) {
+/** @param {Readonly<Record<string, string>>} settings @param {import('./k6/shared/defaults.js').Defaults} defaults */
+function settingLines(settings, defaults) {
+  const shown = (/** @type {string} */ name) => ((defaults[name] ?? '') === '' ? '' : ` (${defaults[name]})`)
   return Object.entries(settings)
-    .map(([name, text]) => `  --${optionOf(name)}`.padEnd(SETTING_COLUMN) + text)
+    .map(([name, text]) => `  --${optionOf(name)}`.padEnd(SETTING_COLUMN) + text + shown(name))
     .join('\n')
 }
 
@@ -48,8 +50,8 @@ function help(name) {
 ${list()}
 
 Each option is an environment variable too: --vus 50 is VUS=50.
-${settingLines(COMMON_SETTINGS)}
-${settingLines(own)}
+${settingLines(COMMON_SETTINGS, defaultsOf(name))}
+${settingLines(own, defaultsOf(name))}
   --keep                    keeps the folder of the local node
   --list                    the scripts
   --help                    after NAME: with the settings of that script
@@ -100,7 +102,7 @@ async function prepare(given, name, folder) {
   }
   const appsFile = writeApps(folder, [...apps(), ...ownApps(given)])
   const isPinned = (given.PIN ?? environment.PIN ?? '0') === '1'
-  const places = await divideCores(isPinned)
+  const places = divideCores(isPinned)
   const node = await startNode({ name: 'node', folder, appsFile, env: nodeEnvironment, place: places.node })
   console.log(`a node at ${node.baseUrl}, admin port at ${node.adminUrl}, data in ${node.dataDir}`)
   const local = {
@@ -123,7 +125,7 @@ async function runScript({ name, given, folder }) {
   await clearReport(out)
   const { environment: prepared, nodes, place } = await prepare(given, name, folder)
   /** @type {Record<string, string>} */
-  const environment = { ...prepared, PACKS: writePacks(folder, prepared) }
+  const environment = { ...prepared, ...writePacks(folder, name, prepared) }
   const surroundings = { baseUrls: environment.BASE_URL.split(','), node: nodes[0] ?? null, environment, out }
   const beside = await findBeside(name)
   const { result, found, trouble } = await withBeside(beside, surroundings, () =>

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { allowedCores } from '../shared/cores.js'
 
 /** The server's core and the load's: neither may take time from the other. */
 const [firstCore, secondCore] = allowedCores()
@@ -23,15 +24,6 @@ const TICKS_PER_SECOND = 100
 /** @type {Set<ChildProcess>} */
 const running = new Set()
 let stopping = false
-
-/** The processor cores this process may use: `0-3,8` in /proc. */
-export function allowedCores() {
-  const list = /^Cpus_allowed_list:\s+(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
-  return list.split(',').flatMap((range) => {
-    const [first, last = first] = range.split('-').map(Number)
-    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
-  })
-}
 
 /** @param {number} core @param {string[]} command @param {Record<string, string>} [env] @returns {Started} */
 export function start(core, command, env = {}) {

@@ -5,7 +5,7 @@ import { appendFileSync, mkdirSync } from 'node:fs'
 import { cp, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { kill, launch, runToEnd, untilListening } from './processes.js'
+import { kill, launch, runToEnd, untilListening } from '../shared/processes.js'
 
 const START_TIMEOUT_MS = 30_000
 /** What a drain may take, and a little for a machine that is busy. */
@@ -15,8 +15,8 @@ const MAX_OUTPUT_CHARACTERS = 10_000
 const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** @typedef {import('./processes.js').Running} Running */
-/** @typedef {import('./processes.js').Exit} Exit */
+/** @typedef {import('../shared/processes.js').Running} Running */
+/** @typedef {import('../shared/processes.js').Exit} Exit */
 /** @typedef {{ name: string, atMs: number, level: string, text: string }} LogLine */
 
 /**

@@ -14,7 +14,7 @@ import { readTarget } from './shared/target.js'
 
 const QUESTION = 'At which rate does the service break?'
 
-const settings = readTarget('ramp', { VUS: 400, WARM_UP: '5s', STEPS: 8, GROWTH: 1.4, STEP_DURATION: '10s' })
+const settings = readTarget('ramp')
 const warmUpMs = settings.readDurationMs('WARM_UP')
 const stepCount = settings.whole('STEPS', 1, 40)
 const growth = settings.number('GROWTH', 1.01, 10)

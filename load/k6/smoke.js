@@ -17,7 +17,7 @@ const QUESTION = 'Does every kind of answer come as specified?'
 const MAX_BODY_BYTES = 524_288
 const LOCAL_EVENTS = 5
 
-const settings = readTarget('smoke', { EVENTS: 3, BODIES: 10, VUS: 1 })
+const settings = readTarget('smoke')
 settings.check()
 const bodies = prepareBodies(settings)
 const fives = prepareBodies(settings, { name: 'fives', events: LOCAL_EVENTS, bodies: 4 })

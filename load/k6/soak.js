@@ -4,9 +4,9 @@
 
 import { sleep } from 'k6'
 import exec from 'k6/execution'
-import { Gauge, Rate } from 'k6/metrics'
+import { Counter, Gauge, Rate } from 'k6/metrics'
 import { maybeKey, packBodies } from './shared/bodies.js'
-import { judgeGrowth } from './shared/growth.js'
+import { hasRestarted, isTooShort, judgeGrowth } from './shared/growth.js'
 import { sumOf } from './shared/metrics-page.js'
 import { begin, end, nodeFigures, readNode } from './shared/node.js'
 import { arrivals, fewVus, objectives, options as makeOptions, SHOWN, soundness } from './shared/objectives.js'
@@ -28,17 +28,13 @@ const PARTS = /** @type {const} */ ({
   ring: 'sluice_ring_used_bytes',
   at: 'seconds into the run',
 })
+const STARTED_AT = 'process_start_time_seconds'
 const PART_NAMES = /** @type {(keyof typeof PARTS)[]} */ (Object.keys(PARTS))
 
-const settings = readTarget('soak', {
-  RATE: 100,
-  DURATION: '2h',
-  SAMPLE_EVERY: '10s',
-  GROWTH_PERCENT: 5,
-  GROWTH_MB: 32,
-})
+const settings = readTarget('soak')
 const sampleEveryMs = Math.max(settings.readDurationMs('SAMPLE_EVERY'), settings.durationMs / MAX_SAMPLES)
 const limits = {
+  durationMs: settings.durationMs,
   percentPerHour: settings.number('GROWTH_PERCENT', 0, 10_000),
   bytes: settings.number('GROWTH_MB', 0, 1_000_000) * MIB,
 }
@@ -49,6 +45,7 @@ const bodies = packBodies(settings)
 
 const memory = new Gauge('memory')
 const memoryFlat = new Rate('memory_flat')
+const restarted = new Counter('nodes_restarted')
 const growthPercent = new Gauge('memory_growth_percent_per_hour')
 const growthBytes = new Gauge('memory_growth_bytes')
 
@@ -106,7 +103,8 @@ export function watchMemory() {
     const atMs = Date.now() - begunMs
     const pages = settings.adminUrls.map(readNode)
     for (const [node, page] of pages.entries()) {
-      if (page !== null) resident[node].push({ atMs, value: sumOf(page, PARTS.resident) })
+      if (page === null) continue
+      resident[node].push({ atMs, value: sumOf(page, PARTS.resident), startedAt: sumOf(page, STARTED_AT) })
     }
     const all = pages.flatMap((page) => page ?? [])
     // A node that did not answer would look like memory given back.
@@ -114,6 +112,7 @@ export function watchMemory() {
     for (const part of PART_NAMES)
       memory.add(part === 'at' ? atMs / 1000 : sumOf(all, PARTS[part]), tagsOf(part, sample))
   }
+  for (const list of resident) if (hasRestarted(list)) restarted.add(1)
   const growths = resident.map((list) => judgeGrowth(list, limits))
   for (const { isFlat } of growths) memoryFlat.add(isFlat)
   const [worst] = growths.toSorted((left, right) => right.bytes - left.bytes)
@@ -143,14 +142,17 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
           mebibytes(last[part]),
           mebibytes(Math.max(...series.map((sample) => sample[part]))),
         ])
+  const voids = []
+  if (isWatched && series.length < 3) voids.push('memory was seen less than three times: a longer run, or SAMPLE_EVERY')
+  if (figure(data, 'nodes_restarted', 'count') > 0) voids.push('a node was started again: its memory began anew')
+  const allowance = isTooShort(settings.durationMs) ? `, or at most ${mebibytes(limits.bytes)} in all` : ''
   return summarise(settings, data, {
     question: QUESTION,
-    voids:
-      isWatched && series.length < 3 ? ['memory was seen less than three times: a longer run, or SAMPLE_EVERY'] : [],
+    voids,
     notes: isWatched
       ? [
           `resident memory of the node that grew most: ${mebibytes(growth.bytes)} over the last two thirds of the run, ${growth.percentPerHour.toFixed(1)}% an hour`,
-          `flat is: at most ${limits.percentPerHour}% an hour, or at most ${mebibytes(limits.bytes)} in all`,
+          `flat is: at most ${limits.percentPerHour}% an hour${allowance}`,
         ]
       : ['memory was not looked at: ADMIN_URL was not given'],
     tables: [{ title: 'memory of all nodes', columns: ['part', 'first', 'last', 'most'], rows }],

@@ -24,18 +24,7 @@ const QUESTION = 'Does a spike above capacity get quick 503s, and is it over whe
 /** From here on there are to be no more 503s. */
 const SETTLE_MS = 5000
 
-const settings = readTarget('spike', {
-  RATE: 20,
-  EVENTS: 100,
-  BODY: 'large',
-  VUS: 400,
-  WARM_UP: '5s',
-  SPIKE_RATE: 600,
-  SPIKE_DURATION: '10s',
-  BASE_DURATION: '10s',
-  BEST_VUS: 4,
-  ACCEPTED_SHARE: 0.9,
-})
+const settings = readTarget('spike')
 const baseMs = settings.readDurationMs('BASE_DURATION')
 const spikeMs = settings.readDurationMs('SPIKE_DURATION')
 const spikeRate = settings.number('SPIKE_RATE', 1, 1_000_000)

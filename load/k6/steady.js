@@ -23,7 +23,7 @@ import { figure } from './shared/verdict.js'
 const QUESTION = 'Do the objectives hold at this rate?'
 const PHASES = ['warm_up', 'steady']
 
-const settings = readTarget('steady', { WARM_UP: '5s' })
+const settings = readTarget('steady')
 const warmUpMs = settings.readDurationMs('WARM_UP')
 settings.check()
 const bodies = packBodies(settings)

@@ -14,13 +14,7 @@ import { readTarget } from './shared/target.js'
 
 const QUESTION = 'What do batches of each size cost?'
 
-const settings = readTarget('sweep', {
-  VUS: 100,
-  WARM_UP: '5s',
-  STEP_DURATION: '10s',
-  EVENT_RATE: 5000,
-  SIZES: '1,5,10,25,50,100',
-})
+const settings = readTarget('sweep')
 const warmUpMs = settings.readDurationMs('WARM_UP')
 const stepMs = settings.readDurationMs('STEP_DURATION')
 const eventRate = settings.number('EVENT_RATE', 1, 10_000_000)

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { freePort, launch } from '../faults/processes.js'
+import { freePort, launch } from '../shared/processes.js'
 
 /** As `npm start` gives them to Node. */
 const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']

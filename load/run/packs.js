@@ -1,48 +1,76 @@
 // @ts-check
-// Writes bodies for k6 as bytes, a file for each number of events: to cut one out costs k6 microseconds, to hand over a
-// string of that length milliseconds.
+// Writes bodies for k6 as bytes, for each number of events that a script sends: to cut one out costs k6 microseconds, to
+// hand over a string of that length milliseconds.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { KEY_PLACEHOLDER, packName } from '../k6/shared/packs.js'
-import { COMMON_DEFAULTS } from '../k6/shared/settings.js'
+import { KEY_PLACEHOLDER, packName, partName } from '../k6/shared/packs.js'
+import { readSettings } from '../k6/shared/settings.js'
 import { createRng, MAKERS } from '../payloads.js'
+import { SCRIPTS } from './scripts.js'
 
-/** Every virtual user of k6 holds a copy of each file that its script opens. */
-const MAX_PACK_BYTES = 524_288
-const SIZES = [1, 5, 10, 25, 50, 100]
+/** Every virtual user of k6 holds a copy of one part, or of one body that is larger. */
+const MAX_PART_BYTES = 524_288
+/** k6 itself holds all parts of all sizes once. */
+const MAX_PACK_BYTES = 16_777_216
 
 /**
- * For the settings BODIES, EVENTS and SEED as given, and BODY or, as scripts differ in it, every kind of body.
- * @param {string} parent @param {Readonly<Record<string, string>>} given @returns {string} the folder
+ * For the settings as given; what is wrong with them is for the script to say.
+ * @param {string} parent @param {string} script @param {Readonly<Record<string, string>>} given
+ * @returns {Record<string, string>} settings for k6: PACKS, the folder, and BODIES, of which there may be fewer than were asked for
  */
-export function writePacks(parent, given) {
+export function writePacks(parent, script, given) {
+  const settings = readSettings(given, { script })
+  const sizes = SCRIPTS[script].bodySizes?.(settings) ?? [settings.events]
+  if (sizes.length === 0 || !settings.isSound()) return {}
+  const { body, seed } = settings
+  const packs = [...new Set(sizes)].map((events) => ({ events, bodies: makeBodies(settings, events) }))
+  // All sizes have the same number, so that the report can say it.
+  const count = Math.min(...packs.map(({ bodies }) => bodies.length))
+  if (count < settings.bodies) console.log(`BODIES: ${count} rather than ${settings.bodies}, which would not fit`)
   const folder = join(parent, 'packs')
   mkdirSync(folder, { recursive: true })
-  const number = (/** @type {string} */ name) => Number(given[name] ?? COMMON_DEFAULTS[name])
-  const kinds = Object.keys(MAKERS).filter((kind) => given.BODY === undefined || given.BODY === kind)
-  // What is out of range is for the script to say.
-  const sizes = [...SIZES, number('EVENTS')].filter((events) => events >= 0 && events <= 100)
-  for (const body of kinds) {
-    for (const events of new Set(sizes))
-      writePack(folder, { body, events, seed: number('SEED'), bodies: number('BODIES') })
-  }
-  return folder
+  for (const { events, bodies } of packs)
+    writePack(join(folder, packName({ body, events, seed })), bodies.slice(0, count))
+  return { PACKS: folder, BODIES: String(count) }
 }
 
-/** @param {string} folder @param {{ body: string, events: number, seed: number, bodies: number }} options */
-function writePack(folder, { body, events, seed, bodies }) {
+/** At least one. @param {import('../k6/shared/settings.js').Settings} settings @param {number} events */
+function makeBodies({ body, bodies: most, seed }, events) {
   const options = { rng: createRng(seed), appKey: KEY_PLACEHOLDER, events, nowMs: Date.now() }
-  const [pieces, places] = [/** @type {Buffer[]} */ ([]), /** @type {number[][]} */ ([])]
-  let end = 0
-  while (places.length < bodies) {
-    const piece = Buffer.from(MAKERS[body](options))
-    if (places.length > 0 && end + piece.length > MAX_PACK_BYTES) break
-    pieces.push(piece)
-    places.push([end, end + piece.indexOf(KEY_PLACEHOLDER), end + piece.length])
-    end += piece.length
+  const bodies = [Buffer.from(MAKERS[body](options))]
+  let bytes = bodies[0].length
+  while (bodies.length < most) {
+    const next = Buffer.from(MAKERS[body](options))
+    bytes += next.length
+    if (bytes > MAX_PACK_BYTES) break
+    bodies.push(next)
   }
-  const name = packName({ body, events, seed })
-  writeFileSync(join(folder, `${name}.bin`), Buffer.concat(pieces))
-  writeFileSync(join(folder, `${name}.json`), JSON.stringify(places))
+  return bodies
+}
+
+/** @param {string} path @param {readonly Buffer[]} bodies */
+function writePack(path, bodies) {
+  const parts = [[bodies[0]]]
+  let bytes = bodies[0].length
+  for (const body of bodies.slice(1)) {
+    bytes += body.length
+    if (bytes > MAX_PART_BYTES) {
+      parts.push([])
+      bytes = body.length
+    }
+    parts[parts.length - 1].push(body)
+  }
+  for (const [part, list] of parts.entries()) writeFileSync(partName(path, part), Buffer.concat(list))
+  writeFileSync(`${path}.json`, JSON.stringify(parts.map(placesOf)))
+}
+
+/** Where each begins, where its key stands, where it ends. @param {readonly Buffer[]} bodies */
+function placesOf(bodies) {
+  let end = 0
+  return bodies.map((body) => {
+    const start = end
+    end += body.length
+    return [start, start + body.indexOf(KEY_PLACEHOLDER), end]
+  })
 }

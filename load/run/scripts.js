@@ -1,43 +1,43 @@
 // @ts-check
 // The load scripts: the question of each, and what a local node is given for it beside the apps of all.
 
-import { makeFleet, readFleetSettings } from '../k6/shared/fleet.js'
+import { FLEET_SIZES, makeFleet, readFleetSettings } from '../k6/shared/fleet.js'
+import { defaultsOf } from '../k6/shared/defaults.js'
 import { limitRecords } from '../k6/shared/limit-apps.js'
 
 /**
  * @typedef {object} Script
  * @property {string} question
- * @property {Readonly<Record<string, string>>} [settings] of its own, beside those of every script
+ * @property {Readonly<Record<string, string>>} [settings] of its own, beside those of every script; their defaults are in defaults.js
+ * @property {(settings: import('../k6/shared/settings.js').Settings) => readonly number[]} [bodySizes] the numbers of events for which it takes bodies
+ *   as bytes (`packBodies`); without this EVENTS
  * @property {Readonly<Record<string, string>>} [node] environment of a local node
  * @property {Readonly<Record<string, string>>} [environment] of k6 with a local node, where nothing else is said, such as APP_KEY
  * @property {(given: Readonly<Record<string, string>>) => import('./apps.js').AppRecord[]} [apps] of its own, by the settings that were given
  */
 
-/** Of the script `limits`, where nothing else is said. */
-const EVENTS_PER_MINUTE = 1200
-
 export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
-  smoke: { question: 'Does every kind of answer come as specified?' },
+  smoke: { question: 'Does every kind of answer come as specified?', bodySizes: () => [] },
   steady: {
     question: 'Do the objectives hold at this rate?',
-    settings: { WARM_UP: 'sent before, and not held to the latency (5s)' },
+    settings: { WARM_UP: 'sent before, and not held to the latency' },
   },
   ramp: {
     question: 'At which rate does the service break?',
     settings: {
-      STEPS: 'how many (8)',
-      GROWTH: 'the rate of a step over the one before (1.4)',
-      STEP_DURATION: 'how long each goes on (10s)',
+      STEPS: 'how many',
+      GROWTH: 'the rate of a step over the one before',
+      STEP_DURATION: 'how long each goes on',
     },
   },
   spike: {
     question: 'Does a spike above capacity get quick 503s, and is it over when it is over?',
     settings: {
-      SPIKE_RATE: 'requests a second in the spike; above what the service can carry, or the run is void (600)',
-      SPIKE_DURATION: 'how long the spike goes on (10s)',
-      BASE_DURATION: 'how long the rate before it, and after it, is held (10s)',
-      BEST_VUS: 'requests under way at once while the best rate is measured (4)',
-      ACCEPTED_SHARE: 'of the best rate, which the spike must reach; off: it is shown and not judged (0.9)',
+      SPIKE_RATE: 'requests a second in the spike; above what the service can carry, or the run is void',
+      SPIKE_DURATION: 'how long the spike goes on',
+      BASE_DURATION: 'how long the rate before it, and after it, is held',
+      BEST_VUS: 'requests under way at once while the best rate is measured',
+      ACCEPTED_SHARE: 'of the best rate, which the spike must reach; off: it is shown and not judged',
     },
     // The smallest ring, so that a spike that k6 can send does not fit into it.
     node: { SLUICE_RING_MB: '4' },
@@ -47,52 +47,56 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
   soak: {
     question: 'Does memory stay flat, and do the objectives hold, for hours?',
     settings: {
-      SAMPLE_EVERY: 'how often the nodes are asked for their memory (10s; at most 120 times in a run)',
-      GROWTH_PERCENT: 'most growth of memory in an hour (5)',
-      GROWTH_MB: 'growth in the whole run that says nothing, whatever its slope (32)',
+      SAMPLE_EVERY: 'how often the nodes are asked for their memory, at most 120 times in a run',
+      GROWTH_PERCENT: 'most growth of memory in an hour',
+      GROWTH_MB: 'growth that says nothing in a run of less than 30m, whatever its slope',
     },
     // What is older has been read, or nobody will: a soak of hours must not fill the disk.
     node: { SLUICE_JOURNAL_KEEP_HOURS: '1' },
   },
   sweep: {
     question: 'What do batches of each size cost?',
+    bodySizes: ({ list }) => list('SIZES', 1, 100),
     settings: {
-      SIZES: 'events in a body, of each step (1,5,10,25,50,100)',
-      EVENT_RATE: 'events a second; where that would be more than RATE requests, it is RATE (5000)',
-      STEP_DURATION: 'how long each goes on (10s)',
+      SIZES: 'events in a body, of each step',
+      EVENT_RATE: 'events a second; where that would be more than RATE requests, it is RATE',
+      STEP_DURATION: 'how long each goes on',
     },
   },
   limits: {
     question: 'Does an app at twice its plan get its plan, and can its client trust what it is told?',
     settings: {
-      EVENTS_PER_MINUTE: `of the apps that are limited (${EVENTS_PER_MINUTE})`,
-      WINDOWS: 'whole UTC minutes (2); 0: the last seconds of one and the first of the next',
+      EVENTS_PER_MINUTE: 'of the apps that are limited',
+      WINDOWS: 'whole UTC minutes; 0: the last seconds of one and the first of the next',
       OVER: 'how many times its plan an app sends (2; 40 with WINDOWS=0)',
     },
-    apps: ({ EVENTS_PER_MINUTE: given }) => limitRecords(Number(given ?? EVENTS_PER_MINUTE)),
+    apps: (given) => limitRecords(Number(given.EVENTS_PER_MINUTE ?? defaultsOf('limits').EVENTS_PER_MINUTE)),
+    bodySizes: () => [],
   },
   retries: {
     question: 'Is a batch that is sent again under its key after timeouts and 503s accepted exactly once?',
     settings: {
-      KEY_ON_RETRY: 'same, or fresh: a client that does it wrong, to see that it is found out (same)',
+      KEY_ON_RETRY: 'same, or fresh: a client that does it wrong, to see that it is found out',
       APP_ID: 'of the app that sends, from which batch ids are told; needed with BASE_URL',
     },
     // The smallest ring: what piles up while the node is frozen does not fit.
     node: { SLUICE_RING_MB: '4' },
     environment: { APP_ID: 'load-ample' },
+    bodySizes: () => [],
   },
   'bad-clients': {
     question: 'Do bad clients get their right answers, and do good ones notice nothing of them?',
-    settings: { BAD_RATE: 'bad requests a second, beside RATE good ones (50)' },
+    settings: { BAD_RATE: 'bad requests a second, beside RATE good ones' },
   },
   mixed: {
     question: 'In a mixed fleet, does each app get what its plan says, and those within their limits in time?',
     settings: {
-      APPS: 'in the fleet (500)',
-      ZIPF: 'exponent of Zipf’s law: 0 makes all apps equal (1)',
-      WAVES: 'how often the rate rises to RATE and falls (3)',
+      APPS: 'in the fleet',
+      ZIPF: 'exponent of Zipf’s law: 0 makes all apps equal',
+      WAVES: 'how often the rate rises to RATE and falls',
     },
     apps: fleetRecords,
+    bodySizes: () => FLEET_SIZES,
   },
 })
 

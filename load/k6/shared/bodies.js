@@ -5,7 +5,7 @@
 import { SharedArray } from 'k6/data'
 import exec from 'k6/execution'
 import { createRng, MAKERS, uuid } from '../../payloads.js'
-import { asciiBytes, cutBody, KEY_PLACEHOLDER, packName } from './packs.js'
+import { asciiBytes, cutBody, KEY_PLACEHOLDER, packName, partName } from './packs.js'
 
 /** @typedef {import('./settings.js').Settings} Settings */
 
@@ -36,6 +36,7 @@ export function prepareBodies(settings, { name = 'bodies', events = settings.eve
 
 /**
  * The same as bytes, from the files that `npm run load` wrote; without it (`k6 run`) as text, which costs k6 far more.
+ * A virtual user holds one part of the bodies and sends those in turn; all of them together send all.
  * @param {Settings} settings @param {{ events?: number }} [options]
  * @returns {{ events: number, next: (appKey?: string) => string | ArrayBuffer }}
  */
@@ -43,14 +44,20 @@ export function packBodies(settings, { events = settings.events } = {}) {
   const folder = settings.text('PACKS')
   if (folder === '') return prepareBodies(settings, { name: `bodies-${events}`, events })
   const path = `${folder}/${packName({ body: settings.body, events, seed: settings.seed })}`
-  const pack = open(`${path}.bin`, 'b')
-  const places = /** @type {number[][]} */ (JSON.parse(open(`${path}.json`)))
+  const parts = /** @type {number[][][]} */ (JSON.parse(open(`${path}.json`)))
+  // k6 gives a virtual user only what was opened before there were any, in the run of this module that has the number 0.
+  if (__VU === 0) for (const part of parts.keys()) open(partName(path, part), 'b')
+  const mine = __VU % parts.length
+  const pack = open(partName(path, mine), 'b')
+  const places = parts[mine]
+  // Those who hold the same part begin at different bodies of it.
+  let turn = Math.floor(__VU / parts.length)
   /** @type {Map<string, Uint8Array>} */
   const keys = new Map()
   const next = (appKey = settings.appKey) => {
     let key = keys.get(appKey)
     if (key === undefined) keys.set(appKey, (key = asciiBytes(appKey)))
-    return cutBody(pack, places[exec.scenario.iterationInTest % places.length], key)
+    return cutBody(pack, places[turn++ % places.length], key)
   }
   return { events, next }
 }

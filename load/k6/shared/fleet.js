@@ -95,11 +95,9 @@ function senderOf(sizes, weights) {
   }
 }
 
-const DEFAULTS = { RATE: 100, DURATION: '3m', KEYED: 0.7, VUS: 100, APPS: 500, ZIPF: 1, WAVES: 3 }
-
 /** The settings of the script `mixed`, read alike by it and by those who write its apps. @param {import('./settings.js').Environment} environment */
 export function readFleetSettings(environment) {
-  const settings = readSettings(environment, { script: 'mixed', defaults: DEFAULTS })
+  const settings = readSettings(environment, { script: 'mixed' })
   const options = {
     seed: settings.seed,
     apps: settings.whole('APPS', PERIOD, 100_000),

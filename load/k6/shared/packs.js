@@ -1,5 +1,5 @@
 // @ts-check
-// How prepared bodies lie in a file of bytes: one after the other, each with a stand-in for the app's key. Pure.
+// How prepared bodies lie in files of bytes: one after the other, each with a stand-in for the app's key. Pure.
 
 /** Stands in every prepared body where the app's key goes. */
 export const KEY_PLACEHOLDER = 'ak_placeholder_of_load'
@@ -7,6 +7,11 @@ export const KEY_PLACEHOLDER = 'ak_placeholder_of_load'
 /** @param {{ body: string, events: number, seed: number }} settings */
 export function packName({ body, events, seed }) {
   return `${body}-${events}-${seed}`
+}
+
+/** A pack is in parts: one is what a virtual user holds. @param {string} path of the pack @param {number} part */
+export function partName(path, part) {
+  return `${path}-${part}.bin`
 }
 
 /** @param {string} text ASCII @returns {Uint8Array} */

@@ -2,6 +2,7 @@
 // The settings of a load script, read from its environment and checked at once. Pure: `npm run load` reads this too.
 
 import { MAKERS } from '../../payloads.js'
+import { defaultsOf } from './defaults.js'
 
 const ONE_HOUR_MS = 3_600_000
 /** Events older than 72 hours are refused, and bodies are prepared once, with times of up to an hour before. */
@@ -17,9 +18,9 @@ export const COMMON_SETTINGS = /** @type {Readonly<Record<string, string>>} */ (
   DURATION: 'how long, such as 90s, 10m, 2h',
   EVENTS: 'events in a body, 0 to 100',
   BODY: 'varied (as SDKs of many makes send), uniform (one layout) or large (4.9 KB an event)',
-  BODIES: 'bodies that are prepared and sent in turn',
+  BODIES: 'bodies that are prepared and sent in turn; fewer where they would be more than 16 MiB',
   KEYED: 'share of requests that carry an Idempotency-Key, 0 to 1',
-  SEED: 'one seed gives the same bodies in the same order',
+  SEED: 'one seed gives the same bodies',
   VUS: 'most requests under way at once',
   LATENCY_OBJECTIVE_MS: 'p99 must stay below; off: it is shown and not judged',
   AVAILABILITY_OBJECTIVE: 'least share of requests that are answered, and not with 5xx',
@@ -30,20 +31,7 @@ export const COMMON_SETTINGS = /** @type {Readonly<Record<string, string>>} */ (
 const NOT_SHOWN = new Set(['APP_KEY', 'APPS_FILE', 'OUT', 'PACKS'])
 
 /** @typedef {Readonly<Record<string, string | undefined>>} Environment */
-/** @typedef {Readonly<Record<string, string | number>>} Defaults */
-
-export const COMMON_DEFAULTS = /** @type {Defaults} */ ({
-  RATE: 500,
-  DURATION: '1m',
-  EVENTS: 10,
-  BODY: 'varied',
-  BODIES: 200,
-  KEYED: 1,
-  SEED: 1,
-  VUS: 200,
-  LATENCY_OBJECTIVE_MS: 50,
-  AVAILABILITY_OBJECTIVE: 0.999,
-})
+/** @typedef {import('./defaults.js').Defaults} Defaults */
 
 /** Milliseconds of `90s`, `1h30m`, `250ms`; NaN where it is none. @param {string} text */
 export function parseDurationMs(text) {
@@ -61,7 +49,7 @@ function createReader(environment, defaults) {
   const raw = (/** @type {string} */ name) => {
     const given = environment[name]
     const isGiven = given !== undefined && given !== ''
-    const text = String(isGiven ? given : (defaults[name] ?? COMMON_DEFAULTS[name] ?? '')).trim()
+    const text = String(isGiven ? given : (defaults[name] ?? '')).trim()
     read.set(name, text)
     return text
   }
@@ -105,10 +93,11 @@ function createReader(environment, defaults) {
 
 /**
  * @param {Environment} environment
- * @param {{ script: string, defaults?: Defaults }} options `defaults`: where a script differs, and settings of its own
+ * @param {{ script: string, defaults?: Defaults }} options `defaults`: instead of those that the script has in defaults.js
  */
 export function readSettings(environment, { script, defaults = {} }) {
-  const { faults, read, raw, number, whole, durationMs, addresses, list } = createReader(environment, defaults)
+  const reader = createReader(environment, { ...defaultsOf(script), ...defaults })
+  const { faults, read, raw, number, whole, durationMs, addresses, list } = reader
   const baseUrls = addresses('BASE_URL')
   if (baseUrls.length === 0) faults.push('BASE_URL: where is the service? `npm run load` starts one by itself')
   const appKey = raw('APP_KEY')
@@ -144,6 +133,7 @@ export function readSettings(environment, { script, defaults = {} }) {
     readDurationMs: durationMs,
     /** What the run can be repeated with: no key, and no place of this machine's. */
     shown: () => Object.fromEntries([...read].filter(([name]) => !NOT_SHOWN.has(name))),
+    isSound: () => faults.length === 0,
     check: () => check(script, faults),
   })
 }

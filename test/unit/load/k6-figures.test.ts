@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { codeOf, faultsOf, parseBody } from '../../../load/k6/shared/answers.js'
 import { findBreakingPoint, type Step } from '../../../load/k6/shared/breaking.js'
-import { fitLine, judgeGrowth } from '../../../load/k6/shared/growth.js'
+import { fitLine, hasRestarted, judgeGrowth } from '../../../load/k6/shared/growth.js'
 import { outcomesOf, parsePage, percentileMs, sumOf } from '../../../load/k6/shared/metrics-page.js'
 import { asciiBytes, cutBody, KEY_PLACEHOLDER } from '../../../load/k6/shared/packs.js'
 import { parseDurationMs, readSettings } from '../../../load/k6/shared/settings.js'
@@ -25,7 +25,7 @@ describe('a line through samples', () => {
   })
 
   it('does not take what a process grows at its start for growth', () => {
-    const limits = { percentPerHour: 5, bytes: 10 }
+    const limits = { percentPerHour: 5, bytes: 10, durationMs: 1_800_000 }
     const settled = Array.from({ length: 30 }, (_, index) => ({
       atMs: index * 60_000,
       value: Math.min(1000, 100 * index),
@@ -33,16 +33,39 @@ describe('a line through samples', () => {
     expect(judgeGrowth(settled, limits)).toMatchObject({ isFlat: true, percentPerHour: 0 })
   })
 
-  it('finds growth by its slope or by its size, and holds what has no samples not to be flat', () => {
+  it('finds growth by its slope and, in a short run, by its size, and holds what has no samples not to be flat', () => {
     // 0.1 a minute: 6 an hour, of 1,000.
     const samples = Array.from({ length: 31 }, (_, index) => ({ atMs: index * 60_000, value: 1000 + index * 0.1 }))
-    const { percentPerHour, bytes } = judgeGrowth(samples, { percentPerHour: 0, bytes: 0 })
-    expect(percentPerHour).toBeCloseTo(0.6, 2)
-    expect(bytes).toBeCloseTo(2, 5)
-    expect(judgeGrowth(samples, { percentPerHour: 0.5, bytes: 1.9 }).isFlat).toBe(false)
-    expect(judgeGrowth(samples, { percentPerHour: 0.7, bytes: 1.9 }).isFlat).toBe(true)
-    expect(judgeGrowth(samples, { percentPerHour: 0.5, bytes: 2.1 }).isFlat).toBe(true)
-    expect(judgeGrowth([], { percentPerHour: 100, bytes: 100 }).isFlat).toBe(false)
+    const judged = (percent: number, bytes: number, minutes = 29) =>
+      judgeGrowth(samples, { percentPerHour: percent, bytes, durationMs: minutes * 60_000 })
+    expect(judged(0, 0).percentPerHour).toBeCloseTo(0.6, 2)
+    expect(judged(0, 0).bytes).toBeCloseTo(2, 5)
+    expect(judged(0.5, 1.9).isFlat).toBe(false)
+    expect(judged(0.7, 1.9).isFlat).toBe(true)
+    expect(judged(0.5, 2.1).isFlat).toBe(true)
+    expect(judged(0.5, 2.1, 30).isFlat, 'half an hour is long enough for a slope').toBe(false)
+    expect(judged(0.7, 0, 30).isFlat).toBe(true)
+    expect(judgeGrowth([], { percentPerHour: 100, bytes: 100, durationMs: 1 }).isFlat).toBe(false)
+  })
+
+  it('finds 22 MiB an hour in two hours, which is little in all and 13% an hour', () => {
+    const MIB = 1_048_576
+    const samples = Array.from({ length: 121 }, (_, minute) => ({
+      atMs: minute * 60_000,
+      value: 160 * MIB + (minute / 60) * 22 * MIB,
+    }))
+    const { isFlat, bytes } = judgeGrowth(samples, { percentPerHour: 5, bytes: 32 * MIB, durationMs: 7_200_000 })
+    expect(bytes).toBeLessThan(32 * MIB)
+    expect(isFlat).toBe(false)
+  })
+
+  it('says nothing of a process that was started again on the way', () => {
+    const samples = (starts: readonly number[]) =>
+      starts.map((startedAt, index) => ({ atMs: index, value: 1, startedAt }))
+    expect(hasRestarted(samples([7, 7, 8]))).toBe(true)
+    expect(hasRestarted(samples([7, 7, 7]))).toBe(false)
+    expect(hasRestarted(samples([Number.NaN, Number.NaN])), 'it does not say').toBe(false)
+    expect(hasRestarted([])).toBe(false)
   })
 })
 
@@ -128,6 +151,7 @@ describe('settings', () => {
       { ...place, RATE: '7', VUS: '' },
       { script: 's', defaults: { RATE: 3, VUS: 9, OWN: '2s' } },
     )
+    expect(readSettings(place, { script: 'spike' })).toMatchObject({ rate: 20, events: 100, body: 'large', seed: 1 })
     expect(read).toMatchObject({ rate: 7, vus: 9, events: 10, latencyObjectiveMs: 50, isLocal: false })
     expect(read.baseUrls).toEqual(['http://a:1', 'http://b:2'])
     expect(read.readDurationMs('OWN')).toBe(2000)

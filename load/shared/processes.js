@@ -1,6 +1,6 @@
 // @ts-check
-// The processes of a run of faults: each on a port of its own, killed, frozen and started again by its pid, and every one of
-// them ended with the run, however it ends.
+// The processes of a run of faults or of load: each on a port of its own, killed, frozen and started again by its pid, and
+// every one of them ended with the run, however it ends.
 
 import { spawn } from 'node:child_process'
 import { createServer, connect } from 'node:net'

@@ -131,7 +131,8 @@ describe('load scripts', { timeout: TIMEOUT_MS }, () => {
     expect(run.code).toBe(130)
     expect(reportOf(run).outcomes).toMatchObject([{ code: 'accepted' }])
     // What it would have met, nobody knows.
-    expect(reportOf(run)).toMatchObject({ verdict: 'VOID', reasons: ['the run was interrupted'] })
+    expect(reportOf(run).verdict).toBe('VOID')
+    expect(reportOf(run).reasons[0]).toBe('the run was interrupted')
     expect(existsSync(folder)).toBe(false)
     await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow('fetch failed')
   })

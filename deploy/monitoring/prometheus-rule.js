@@ -1,3 +1,4 @@
+// @ts-check
 // Wraps rules.yaml into the object in which the Prometheus operator takes rules: `node deploy/monitoring/prometheus-rule.js`
 // writes prometheus-rule.yaml anew. rules.test.ts holds the two equal.
 

@@ -2,7 +2,6 @@
 // metrics that the service really shows.
 
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -10,7 +9,6 @@ import { prometheusRule } from '../../deploy/monitoring/prometheus-rule.js'
 import { get } from '../support/client.ts'
 import { becomesReady, type Cluster, startCluster } from '../support/cluster.ts'
 import {
-  type Case,
   type CaseFile,
   type ExpectedAlert,
   matchersIn,
@@ -19,10 +17,9 @@ import {
   promtool,
   type Rule,
   type RuleFile,
-  runCases,
-  spoil,
 } from '../support/promtool.ts'
 import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { AS_IT_IS, isOf, unnoticed } from '../support/spoilt-rules.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const MONITORING = join(ROOT, 'deploy/monitoring')
@@ -48,10 +45,6 @@ function expectationsOf(rule: Rule): ExpectedAlert[][] {
   )
 }
 
-function isOf({ labels = {} }: Rule, expected: Readonly<Record<string, string>>): boolean {
-  return Object.entries(labels).every(([label, value]) => expected[label] === value)
-}
-
 describe('promtool', () => {
   test('finds nothing wrong with the rules', async () => {
     const { passed, output } = await promtool(['check', 'rules', 'rules.yaml'], MONITORING)
@@ -59,9 +52,14 @@ describe('promtool', () => {
     expect(output).toContain(`${rules.length} rules found`)
   })
 
-  test.each(CASE_FILES)('sees each alert do what the cases of %s say', async (file) => {
-    const { passed, output } = await promtool(['test', 'rules', file], MONITORING)
-    expect(passed, output).toBe(true)
+  test('is asked for alerts and records that there are', () => {
+    for (const { rule_files } of caseFiles) expect(rule_files).toEqual(['rules.yaml'])
+    const asked = cases.flatMap(({ alert_rule_test = [], promql_expr_test = [] }) => [
+      ...alert_rule_test.map(({ alertname }) => alertname),
+      ...promql_expr_test.flatMap(({ expr }) => metricsIn(expr)),
+    ])
+    const known = new Set(rules.flatMap(({ alert, record }) => alert ?? record ?? []))
+    expect(asked.filter((name) => !known.has(name))).toEqual([])
   })
 })
 
@@ -97,88 +95,55 @@ describe('each alert', () => {
   })
 })
 
-const NOTHING_ASKED = { passed: true, output: '' }
+describe('the cases find every rule right, and each way to spoil it wrong:', () => {
+  const records = rules.filter(({ record }) => record !== undefined)
+  const names = [...new Set(alerts.map(({ alert }) => alert ?? ''))]
+  const byName = names.map((name) => [name, alerts.filter(({ alert }) => alert === name)] as const)
 
-describe('a rule that is spoilt is noticed by a case:', () => {
-  /** A case that looks at no alert or record of that name cannot notice. */
-  const looksAt = (rule: Rule, { alert_rule_test = [], promql_expr_test = [] }: Case): boolean =>
-    alert_rule_test.some(({ alertname }) => alertname === rule.alert) ||
-    promql_expr_test.some(({ expr }) => rule.record !== undefined && metricsIn(expr).includes(rule.record))
-
-  /** Rules that it does not need are left out: each costs time. */
-  const rulesWith = (original: Rule, spoilt: Rule): RuleFile => {
-    const needed = recordsFor([original])
-    const isKept = (rule: Rule): boolean =>
-      rule === original || (rule.record !== undefined && needed.includes(rule.record))
-    return {
-      groups: ruleFile.groups.map((group) => {
-        return { ...group, rules: group.rules.filter(isKept).map((rule) => (rule === original ? spoilt : rule)) }
-      }),
-    }
-  }
-
-  /** What promtool has against the rule in the place of another; nothing: it is as good. */
-  const complaintOf = async (original: Rule, spoilt: Rule): Promise<string> => {
-    const changed = rulesWith(original, spoilt)
-    for (const file of caseFiles) {
-      const tests = file.tests.filter((each) => looksAt(original, each)).map((each) => only(original, each))
-      const { passed, output } = tests.length === 0 ? NOTHING_ASKED : await runCases(changed, { ...file, tests })
-      if (!passed) return output
-    }
-    return ''
-  }
-
-  /** Of the case, what it says of the rule. */
-  const only = (rule: Rule, { alert_rule_test = [], promql_expr_test = [], ...rest }: Case): Case => ({
-    ...rest,
-    alert_rule_test: alert_rule_test
-      .filter(({ alertname }) => alertname === rule.alert)
-      .map(({ exp_alerts, ...asked }) =>
-        Object.assign(asked, { exp_alerts: exp_alerts.filter(({ exp_labels }) => isOf(rule, exp_labels)) }),
-      ),
-    promql_expr_test: promql_expr_test.filter(
-      ({ expr }) => rule.record !== undefined && metricsIn(expr).includes(rule.record),
-    ),
+  test.each([['the records', records] as const, ...byName])('%s', async (_, ofOneName) => {
+    const asTheyAre = ofOneName.map((rule) => `${nameOf(rule)}: ${AS_IT_IS}`)
+    expect(await unnoticed(ofOneName, { ruleFile, caseFiles })).toEqual(asTheyAre)
   })
-
-  /** They wait for each other. */
-  const timeoutMs = 900_000
-  test.concurrent.each(rules.map((rule) => [nameOf(rule), rule] as const))(
-    '%s',
-    { timeout: timeoutMs },
-    async (_, rule) => {
-      expect(await inTurn(() => complaintOf(rule, rule))).toBe('')
-      const unnoticed: string[] = []
-      for (const spoilt of spoil(rule)) {
-        if ((await inTurn(() => complaintOf(rule, spoilt.rule))) === '') unnoticed.push(spoilt.how)
-      }
-      expect(unnoticed).toEqual([])
-    },
-  )
 })
 
-/** The records that rules are made of, and those that these are made of. */
-function recordsFor(wanted: readonly Rule[]): string[] {
-  const found = wanted.flatMap(({ expr }) => metricsIn(expr)).filter((name) => recorded.includes(name))
-  const deeper = rules.filter(({ record }) => record !== undefined && found.includes(record))
-  return found.length === 0 ? [] : [...new Set([...found, ...recordsFor(deeper)])]
-}
+describe('a budget', () => {
+  const budgets = [
+    { alert: 'SluiceErrorBudgetBurn', bad: 'job:sluice_errors', allowed: 0.001 },
+    { alert: 'SluiceLatencyBudgetBurn', bad: 'job:sluice_slow_answers', allowed: 0.01 },
+  ]
+  const burns = [
+    { factor: 14.4, long: '1h', seconds: 3600, short: '5m', wait: '2m', severity: 'page' },
+    { factor: 6, long: '6h', seconds: 21_600, short: '30m', wait: '5m', severity: 'page' },
+    { factor: 3, long: '1d', seconds: 86_400, short: '2h', wait: '15m', severity: 'ticket' },
+    { factor: 1, long: '3d', seconds: 259_200, short: '6h', wait: '1h', severity: 'ticket' },
+  ]
 
-let running = 0
-const waiting: (() => void)[] = []
+  test('alerts when it burns so fast, over these windows and for so long, in ten requests at least', () => {
+    const wanted = budgets.flatMap(({ alert, bad, allowed }) =>
+      burns.map(({ factor, long, seconds, short, wait, severity }) => ({
+        alert,
+        expr: `${bad}:ratio${long} > ${factor} * ${allowed}
+and ${bad}:ratio${short} > ${factor} * ${allowed}
+and avg_over_time(${bad}:rate5m[${long}]) * ${seconds} >= 10`,
+        for: wait,
+        labels: { severity, long_window: long, short_window: short },
+      })),
+    )
+    const names = new Set(budgets.map(({ alert }) => alert))
+    const found = alerts.filter(({ alert = '' }) => names.has(alert))
+    expect(found.map(({ alert, expr, for: wait, labels }) => ({ alert, expr, for: wait, labels }))).toEqual(wanted)
+  })
 
-/** As many at once as there are cores. */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (running >= availableParallelism()) await new Promise<void>((next) => waiting.push(next))
-  else running++
-  try {
-    return await work()
-  } finally {
-    const next = waiting.shift()
-    if (next === undefined) running--
-    else next()
-  }
-}
+  test('is read over the windows that its records are named after', () => {
+    const ratios = recorded.flatMap((name) => /:ratio(\w+)$/.exec(name)?.[1] ?? [])
+    expect(new Set(ratios)).toEqual(new Set(burns.flatMap(({ long, short }) => [long, short])))
+    for (const { record = '', expr } of rules) {
+      const named = /:(?:ratio|rate)(\w+)$/.exec(record)?.[1]
+      const windows = [...expr.matchAll(/\[(\w+)\]/g)].map(([, window]) => window)
+      if (named !== undefined) expect([record, windows.filter((window) => window !== named)]).toEqual([record, []])
+    }
+  })
+})
 
 describe('what the rules read', () => {
   let cluster: Cluster

@@ -1,9 +1,12 @@
-// Rule files of Prometheus, what promtool says of them, and rules that are spoilt on purpose.
+// Rule files of Prometheus, and what promtool says of them.
 
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+
+const TIMEOUT_MS = 60_000
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 
 export interface Rule {
   readonly record?: string
@@ -30,6 +33,7 @@ export interface Case {
 
 export interface CaseFile {
   readonly evaluation_interval: string
+  readonly rule_files: readonly string[]
   readonly tests: readonly Case[]
 }
 
@@ -40,8 +44,12 @@ export interface Outcome {
 
 export function promtool(args: readonly string[], folder: string): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile('promtool', [...args], { cwd: folder }, (error, stdout, stderr) => {
-      resolve({ passed: error === null, output: stdout + stderr })
+    const options = { cwd: folder, timeout: TIMEOUT_MS, killSignal: 'SIGKILL', maxBuffer: MAX_OUTPUT_BYTES } as const
+    execFile('promtool', [...args], options, (error, stdout, stderr) => {
+      // Whatever it said before it was killed is no verdict.
+      const isKilled = error?.killed === true
+      const output = isKilled ? `promtool was killed: ${error.message}` : stdout + stderr
+      resolve({ passed: error === null, output })
     })
   })
 }
@@ -62,76 +70,6 @@ export async function runCases(rules: RuleFile, cases: CaseFile): Promise<Outcom
 export function nameOf({ record, alert, labels }: Rule): string {
   const window = labels?.['long_window']
   return (record ?? alert ?? '') + (window === undefined ? '' : ` over ${window}`)
-}
-
-export interface Spoilt {
-  readonly how: string
-  readonly rule: Rule
-}
-
-/** The ways in which a rule could be wrong that its cases have to notice. */
-export function spoil(rule: Rule): Spoilt[] {
-  if (rule.record !== undefined) return [{ how: 'twice as much', rule: { ...rule, expr: `2 * (${rule.expr})` } }]
-  const withExpr = (how: string, expr: string): Spoilt => ({ how, rule: { ...rule, expr } })
-  return [
-    withExpr('never', 'vector(0) > 1'),
-    withExpr('always', 'vector(1)'),
-    ...spoilComparisons(rule.expr, isLong(rule) ? [] : THRESHOLD_FACTORS).map(({ how, expr }) => withExpr(how, expr)),
-    ...dropClauses(rule.expr).map(({ how, expr }) => withExpr(how, expr)),
-    ...spoilWait(rule),
-  ]
-}
-
-/** Each case of these takes a second or more; their thresholds are near misses in the cases themselves. */
-function isLong({ labels }: Rule): boolean {
-  return labels?.['long_window'] !== undefined
-}
-
-interface SpoiltExpr {
-  readonly how: string
-  readonly expr: string
-}
-
-const OPPOSITES: Readonly<Record<string, string>> = { '>': '<=', '>=': '<', '<': '>=', '<=': '>', '==': '!=' }
-/** Near misses have to be nearer than that. */
-const THRESHOLD_FACTORS = [0.6, 1.6]
-
-/** Each comparison turned round, and each threshold moved either way, unless that is 0, or a state. */
-function spoilComparisons(expr: string, factors: readonly number[]): SpoiltExpr[] {
-  const found = [...expr.matchAll(/ (>=?|<=?|==) ([\d.]+)/g)]
-  const turned = found.map(({ 0: comparison, 1: operator, 2: threshold, index }) => ({
-    how: `\`${comparison.trim()}\` turned round`,
-    expr: `${expr.slice(0, index)} ${OPPOSITES[operator]} ${threshold}${expr.slice(index + comparison.length)}`,
-  }))
-  const levels = found.filter(({ 1: operator, 2: threshold }) => operator !== '==' && Number(threshold) !== 0)
-  const moved = [...new Set(levels.map(([comparison]) => comparison))].flatMap((comparison) =>
-    factors.map((factor) => {
-      const [operator, threshold] = comparison.trim().split(' ')
-      const put = `${operator} ${factor} * ${threshold}`
-      return { how: put, expr: expr.replaceAll(comparison, ` ${put}`) }
-    }),
-  )
-  return [...turned, ...moved]
-}
-
-/** Without one of the clauses that `and`, `or` and `unless` join. Rules put each on a line of its own. */
-function dropClauses(expr: string): SpoiltExpr[] {
-  const clauses = expr.split(/\n(?=(?:and|or|unless)\b)/)
-  if (clauses.length === 1) return []
-  return clauses.map((clause, dropped) => {
-    const kept = clauses.filter((_, index) => index !== dropped).join('\n')
-    return { how: `without \`${clause}\``, expr: kept.replace(/^(?:and|or|unless)(?: on \([^)]*\))? /, '') }
-  })
-}
-
-function spoilWait(rule: Rule): Spoilt[] {
-  if (rule.for === undefined) return []
-  const { for: wait, ...hasty } = rule
-  const twice = wait.replace(/\d+/, (count) => String(2 * Number(count)))
-  return [
-    { how: `without its ${wait}`, rule: hasty },
-    { how: `after ${twice}`, rule: { ...rule, for: twice } },
-  ]
 }
 
 /** The metrics that an expression reads. */

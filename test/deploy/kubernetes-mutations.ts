@@ -181,6 +181,13 @@ const ROWS: readonly Row[] = [
   [AVAILABLE, 'no budget', remove('PodDisruptionBudget nats'), /StatefulSet nats: no budget/],
   [AVAILABLE, 'a budget of none', set('PodDisruptionBudget sluice', 'spec.maxUnavailable', 0), /lets 0 of 3/],
   [AVAILABLE, 'of a majority', set('PodDisruptionBudget nats', 'spec.maxUnavailable', 2), /lets 2 of 3/],
+  [
+    AVAILABLE,
+    'a spread that is required',
+    set(SLUICE, `${POD}.topologySpreadConstraints.1.whenUnsatisfiable`, 'DoNotSchedule'),
+    /wait while a machine is full/,
+  ],
+  [AVAILABLE, 'no spread', set(SLUICE, `${POD}.topologySpreadConstraints`), /may share a machine/],
   [AVAILABLE, 'a rough rollout', set(SLUICE, 'spec.strategy.rollingUpdate.maxUnavailable', 1), /takes capacity away/],
   [RESOURCES, 'a larger ring', set(SETTINGS, 'data.SLUICE_RING_MB', '512'), /may use \d+ MiB/],
   [RESOURCES, 'more keys', set(SETTINGS, 'data.SLUICE_MAX_KEYS', '20000000'), /may use \d+ MiB/],

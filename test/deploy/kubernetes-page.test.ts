@@ -36,7 +36,7 @@ it('makes Secrets whose passwords fit together, and name the servers that there 
   const literals = Object.fromEntries(
     [...stdout.matchAll(/^--from-literal=(\w+)=(.*)$/gm)].map(([, key, value]) => [key, value]),
   )
-  const passwords = ['SLUICE', 'SYSTEM', 'ROUTES'].map((name) => literals[name])
+  const passwords = ['SLUICE', 'READER', 'SYSTEM', 'ROUTES'].map((name) => literals[name])
   // nats-server takes what begins with a digit for a number, and a URL wants nothing escaped.
   for (const password of passwords) expect(password).toMatch(/^[a-z][a-z0-9]{40,}$/)
   expect(new Set(passwords).size).toBe(passwords.length)

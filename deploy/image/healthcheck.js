@@ -1,3 +1,4 @@
+// @ts-check
 // The image's HEALTHCHECK: exit 0 where the admin port of this container's settings answers /livez with 200.
 
 const TIMEOUT_MS = 4000
@@ -14,7 +15,8 @@ try {
   if (!answer.ok) fail(`/livez answered ${answer.status}`)
 } catch (error) {
   // fetch says only that it failed; what failed is in the cause.
-  fail(error.cause?.message || error.message)
+  const { message, cause } = /** @type {Error} */ (error)
+  fail((cause instanceof Error && cause.message) || message)
 }
 
 /** @param {string} why */

@@ -1,3 +1,4 @@
+// @ts-check
 // Takes out of an installed node_modules what the service never loads on this machine: uWebSockets.js brings a binary
 // for every system and every version of Node, and packages bring maps, types and papers. Licences stay.
 

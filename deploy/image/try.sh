@@ -33,8 +33,8 @@ install_tools() {
   fi
 }
 
-# Stands in for the official image, which cannot be had here: the same Debian and major version of Node, npm beside it,
-# and a user 1000 called node.
+# Stands in for the official image, so that no registry of images is needed: the same Debian and major version of Node,
+# npm beside it, and a user 1000 called node.
 make_base() {
   local root=$folder/base
   debootstrap --variant=minbase trixie "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$folder/debootstrap.log"
@@ -56,7 +56,7 @@ unpack() { # PACKAGE FOLDER
 }
 
 build_image() {
-  # A network that puts its own certificate between is known to this machine's npm, and so to the builder's.
+  # Who has npm trust a further authority has the builder's npm trust it, too.
   local trust=()
   if [[ -n ${NODE_EXTRA_CA_CERTS:-} ]]; then
     echo 'cafile=/etc/ssl/extra.pem' >"$folder/npmrc"
@@ -132,7 +132,7 @@ show_sizes() {
 }
 
 store=(--root "$folder/store" --runroot "$folder/run" --runtime runc)
-# As an orchestrator that trusts nobody runs it. The limits are this machine's own: a sandbox may not raise them.
+# As an orchestrator that trusts nobody runs it, within the limits of this shell.
 confined=(--network host --read-only --read-only-tmpfs=false --cap-drop ALL --security-opt no-new-privileges
   --ulimit "nofile=$(ulimit -Sn):$(ulimit -Hn)" --ulimit "nproc=4096:4096")
 

@@ -227,6 +227,14 @@ describe('what stands around the nodes', () => {
     expect(services['prometheus'].command).toContain('--config.file=/etc/prometheus/prometheus.yaml')
   })
 
+  it('is a Prometheus that keeps what the dashboard looks back on', async () => {
+    const dashboard = await inDeploy('monitoring/dashboard.json')
+    const spans = [...dashboard.matchAll(/\[(\d+)d\]/g)].map(([, days]) => Number(days))
+    const kept = /--storage\.tsdb\.retention\.time=(\d+)d/.exec((services['prometheus'].command ?? []).join(' '))?.[1]
+    expect(spans).toContain(30)
+    expect(Number(kept)).toBeGreaterThan(Math.max(...spans))
+  })
+
   it('is a Grafana that finds Prometheus, and the dashboard on its first page', async () => {
     const { datasources } = parse(await inDeploy('compose/grafana/datasource.yaml')) as {
       datasources: { type: string; url: string; isDefault: boolean; jsonData: { timeInterval: string } }[]

@@ -19,6 +19,7 @@ import { figure } from './shared/verdict.js'
 const QUESTION = 'Does memory stay flat, and do the objectives hold, for hours?'
 /** k6 keeps each sample as a metric of its own. */
 const MAX_SAMPLES = 120
+const MIN_SAMPLE_EVERY_MS = 100
 const MIB = 1_048_576
 /** What is drawn, by the name it has on the nodes' pages. */
 const PARTS = /** @type {const} */ ({
@@ -32,7 +33,10 @@ const STARTED_AT = 'process_start_time_seconds'
 const PART_NAMES = /** @type {(keyof typeof PARTS)[]} */ (Object.keys(PARTS))
 
 const settings = readTarget('soak')
-const sampleEveryMs = Math.max(settings.readDurationMs('SAMPLE_EVERY'), settings.durationMs / MAX_SAMPLES)
+const sampleEveryMs = Math.max(
+  settings.readDurationMs('SAMPLE_EVERY', MIN_SAMPLE_EVERY_MS),
+  settings.durationMs / MAX_SAMPLES,
+)
 const limits = {
   durationMs: settings.durationMs,
   percentPerHour: settings.number('GROWTH_PERCENT', 0, 10_000),

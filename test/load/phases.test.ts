@@ -8,7 +8,7 @@ const MIB = 1_048_576
 /** A run takes some seconds; a machine that does much else makes it more. */
 const TIMEOUT_MS = 180_000
 /** More than a second of any rate here, so that a k6 that is late drops nothing; it takes a while to make many. */
-const FEW = { VUS: '30', WARM_UP: '500ms' }
+const FEW = { VUS: '30' }
 /** More than two k6 and two nodes at once would wait for each other on a small machine. */
 const RUNS_AT_ONCE = 2
 
@@ -69,7 +69,7 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
   it('ramp names the last step that held, and who broke in the next', async (context) => {
     needK6(context)
     const settings = { RATE: '10', STEPS: '2', GROWTH: '4', STEP_DURATION: '1s', EVENTS: '1' }
-    // The warm-up and the first step hold at most 17 requests, the second 40 more.
+    // The warm-up and the first step hold at most 22 requests, the second 40 more.
     const react = ({ request }: { request: number }) => ({ overloaded: request > 25 })
     const { report, code } = await againstStandIn('ramp', { react }, settings)
     expect({ code, verdict: report.verdict, reasons: report.reasons }).toMatchObject({ code: 0, verdict: 'HELD' })
@@ -110,7 +110,7 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
 
   it('spike is void where it met no overload', async (context) => {
     needK6(context)
-    const times = { SPIKE_DURATION: '1s', BASE_DURATION: '600ms', ACCEPTED_SHARE: 'off' }
+    const times = { SPIKE_DURATION: '1s', BASE_DURATION: '1s', ACCEPTED_SHARE: 'off' }
     const settings = { ...times, RATE: '5', SPIKE_RATE: '20', BODY: 'uniform', EVENTS: '1', BEST_VUS: '1' }
     const run = await runInTurn('spike', settings)
     expect(run.code).not.toBe(0)
@@ -120,9 +120,9 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
 
   it('spike tells 503s that end with the spike from such that go on', async (context) => {
     needK6(context)
-    const times = { SPIKE_DURATION: '1s', BASE_DURATION: '600ms', ACCEPTED_SHARE: 'off' }
+    const times = { SPIKE_DURATION: '1s', BASE_DURATION: '1s', ACCEPTED_SHARE: 'off' }
     const settings = { ...times, RATE: '5', SPIKE_RATE: '60', VUS: '70', BODY: 'uniform', EVENTS: '1', BEST_VUS: '1' }
-    // One at a time for 150 ms, and then five a second: there are fewer than 24 before the spike, which has 60.
+    // One at a time for 150 ms, and then five in a second: there are fewer than 24 before the spike, which has 60.
     const refuseFrom24To = (last: number) => ({
       react: ({ request }: { request: number }) => ({ overloaded: request >= 24 && request <= last, delayMs: 150 }),
     })
@@ -148,7 +148,7 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
 
   it('soak takes samples of a node’s memory, and holds a flat one to be flat', async (context) => {
     needK6(context)
-    const settings = { RATE: '10', DURATION: '3s', SAMPLE_EVERY: '500ms', GROWTH_MB: '1000', EVENTS: '1' }
+    const settings = { RATE: '10', DURATION: '2s', SAMPLE_EVERY: '300ms', GROWTH_MB: '1000', EVENTS: '1' }
     const run = await runInTurn('soak', settings)
     const report = reportOf(run)
     expect({ code: run.code, verdict: report.verdict, reasons: report.reasons }).toMatchObject({
@@ -168,7 +168,7 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
     needK6(context)
     let reads = 0
     const metrics = () => `process_resident_memory_bytes ${(100 + 5 * reads++) * MIB}\n`
-    const settings = { RATE: '10', DURATION: '3s', SAMPLE_EVERY: '300ms', GROWTH_MB: '1', EVENTS: '1' }
+    const settings = { RATE: '10', DURATION: '2s', SAMPLE_EVERY: '200ms', GROWTH_MB: '1', EVENTS: '1' }
     const { report, code } = await againstStandIn('soak', { metrics }, settings, true)
     expect({ code, verdict: report.verdict }).toEqual({ code: 99, verdict: 'FAILED' })
     expect(report.reasons).toEqual(['memory_flat: rate==1'])
@@ -181,7 +181,7 @@ describe.concurrent('load scripts with phases', { timeout: TIMEOUT_MS }, () => {
       const isNew = ++reads > 5
       return `process_resident_memory_bytes ${100 * MIB}\nprocess_start_time_seconds ${isNew ? 2000 : 1000}\n`
     }
-    const settings = { RATE: '10', DURATION: '3s', SAMPLE_EVERY: '300ms', EVENTS: '1' }
+    const settings = { RATE: '10', DURATION: '2s', SAMPLE_EVERY: '200ms', EVENTS: '1' }
     const { report } = await againstStandIn('soak', { metrics }, settings, true)
     expect({ verdict: report.verdict, reasons: report.reasons }).toEqual({
       verdict: 'VOID',

@@ -7,6 +7,8 @@ import { defaultsOf } from './defaults.js'
 const ONE_HOUR_MS = 3_600_000
 /** Events older than 72 hours are refused, and bodies are prepared once, with times of up to an hour before. */
 export const MAX_DURATION_MS = 70 * ONE_HOUR_MS
+/** k6 takes no shorter scenario. */
+const MIN_DURATION_MS = 1000
 const UNIT_MS = /** @type {Readonly<Record<string, number>>} */ ({ ms: 1, s: 1000, m: 60_000, h: ONE_HOUR_MS })
 
 /** What every script understands; scripts name their own beside these. */
@@ -65,7 +67,7 @@ function createReader(environment, defaults) {
       faults.push(`${name}=${value}: must be a whole number`)
     return value
   }
-  const durationMs = (/** @type {string} */ name, leastMs = 100, mostMs = MAX_DURATION_MS) => {
+  const durationMs = (/** @type {string} */ name, leastMs = MIN_DURATION_MS, mostMs = MAX_DURATION_MS) => {
     const value = parseDurationMs(raw(name))
     if (!(value >= leastMs && value <= mostMs)) {
       faults.push(`${name}=${raw(name)}: must be a time such as 90s, 10m, 2h, from ${leastMs} ms to ${mostMs} ms`)

@@ -162,9 +162,10 @@ describe('settings', () => {
   })
 
   it('are refused all at once, each by its name', () => {
-    const read = readSettings({ BASE_URL: 'a', APP_KEY: 'x', RATE: 'fast', BODY: 'odd' }, { script: 's' })
+    const given = { BASE_URL: 'a', APP_KEY: 'x', RATE: 'fast', BODY: 'odd', DURATION: '900ms' }
+    const read = readSettings(given, { script: 's' })
     read.list('SIZES', 1, 2)
-    for (const name of ['BASE_URL=a', 'APP_KEY', 'RATE=fast', 'BODY=odd', 'SIZES']) {
+    for (const name of ['BASE_URL=a', 'APP_KEY', 'RATE=fast', 'BODY=odd', 'DURATION=900ms', 'SIZES']) {
       expect(() => read.check(), name).toThrow(name)
     }
   })

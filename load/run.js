@@ -10,18 +10,21 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { endAll } from './shared/processes.js'
 import { defaultsOf } from './k6/shared/defaults.js'
-import { COMMON_SETTINGS } from './k6/shared/settings.js'
+import { COMMON_SETTINGS, readSettings } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
 import { findBeside, withBeside } from './run/beside.js'
 import { divideCores } from './run/cores.js'
-import { findK6, runK6, stopK6 } from './run/k6.js'
+import { findK6, runK6, sayWhy, stopK6 } from './run/k6.js'
 import { startNode, writeApps } from './run/node.js'
 import { writePacks } from './run/packs.js'
+import { probe } from './run/probe.js'
 import { SCRIPTS } from './run/scripts.js'
 import { clearReport, closeRun } from './run/verify.js'
 
 const SETTING_COLUMN = 28
 const EXIT = { failed: 1, interrupted: 130 }
+/** k6's own code. */
+const THRESHOLDS_BROKEN = 99
 
 /** @param {string} name */
 function optionOf(name) {
@@ -74,6 +77,11 @@ function readArguments(args) {
     options: { ...text, keep: flag, list: flag, help: { ...flag, short: 'h' } },
   })
   const values = /** @type {Record<string, string | boolean | undefined>} */ (parsed)
+  const script = positionals[0] ?? ''
+  const known = new Set([...Object.keys(COMMON_SETTINGS), ...Object.keys(SCRIPTS[script]?.settings ?? {})])
+  const foreign = names.filter((name) => !known.has(name) && values[optionOf(name)] !== undefined)
+  if (Object.hasOwn(SCRIPTS, script) && foreign.length > 0)
+    throw new Error(`${script} has no --${optionOf(foreign[0])}: see npm run load -- ${script} --help`)
   /** @type {Record<string, string>} */
   const given = {}
   for (const name of names) {
@@ -81,13 +89,20 @@ function readArguments(args) {
     if (typeof value === 'string' && value !== '') given[name] = value
   }
   return {
-    name: positionals[0],
+    name: script === '' ? undefined : script,
     extra: positionals.slice(1),
     given,
     keep: values.keep === true,
     list: values.list === true,
     help: values.help === true,
   }
+}
+
+/** Before anything is started: what every script understands. k6 checks a script's own settings. @param {string} name @param {Record<string, string>} given */
+function checkSettings(name, given) {
+  if (given.BASE_URL !== undefined && given.APP_KEY === undefined)
+    throw new Error('APP_KEY: which app of the service at BASE_URL sends?')
+  readSettings({ BASE_URL: 'http://127.0.0.1', APP_KEY: AMPLE_KEY, ...given }, { script: name }).check()
 }
 
 /**
@@ -97,7 +112,7 @@ function readArguments(args) {
 async function prepare(given, name, folder) {
   const { node: nodeEnvironment = {}, environment = {}, apps: ownApps = () => [] } = SCRIPTS[name]
   if (given.BASE_URL !== undefined) {
-    if (given.APP_KEY === undefined) throw new Error('APP_KEY: which app of the service at BASE_URL sends?')
+    await probe(given.BASE_URL, given.APP_KEY)
     return { environment: given, nodes: [], place: [] }
   }
   const appsFile = writeApps(folder, [...apps(), ...ownApps(given)])
@@ -118,12 +133,13 @@ async function prepare(given, name, folder) {
 /** @param {{ name: string, given: Record<string, string>, folder: string }} options @returns {Promise<number>} */
 async function runScript({ name, given, folder }) {
   const k6 = findK6()
+  checkSettings(name, given)
   const out = resolve(
     given.OUT ?? join('load', 'reports', `${name}-${new Date().toISOString().replace(/[-:]|\..*/g, '')}`),
   )
+  const { environment: prepared, nodes, place } = await prepare(given, name, folder)
   mkdirSync(out, { recursive: true })
   await clearReport(out)
-  const { environment: prepared, nodes, place } = await prepare(given, name, folder)
   /** @type {Record<string, string>} */
   const environment = { ...prepared, ...writePacks(folder, name, prepared) }
   const surroundings = { baseUrls: environment.BASE_URL.split(','), node: nodes[0] ?? null, environment, out }
@@ -140,8 +156,9 @@ async function runScript({ name, given, folder }) {
   const { code, interruption } = result
   const isWell = await closeRun({ name, out, dataDir: nodes[0]?.dataDir, found, interruption, trouble })
   await Promise.all(nodes.map((node) => node.stop()))
-  if (code !== 0) return code
-  return isWell ? 0 : EXIT.failed
+  if (interruption !== '') await sayWhy(out)
+  if (code === THRESHOLDS_BROKEN) return code
+  return code === 0 && isWell ? 0 : EXIT.failed
 }
 
 async function main() {

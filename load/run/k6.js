@@ -3,6 +3,7 @@
 
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,6 +11,9 @@ import { fileURLToPath } from 'node:url'
 /** k6 ends its run at a first signal and writes its report; after this it is killed. */
 const STOP_TIMEOUT_MS = 30_000
 export const NO_K6 = 'k6 is not installed: `go install go.k6.io/k6@latest` builds it, with Go 1.24 or later'
+
+/** Where a script has k6 log into its report's folder instead of to the terminal. */
+export const LOG_FILE = 'k6.log'
 
 /** That the script came to its end, with no threshold broken, or with some. */
 const WHOLE_RUNS = new Set([0, 99])
@@ -72,6 +76,12 @@ function interruptionOf(code) {
   if (isStopped || code === INTERRUPTED) return 'the run was interrupted'
   if (code !== null && WHOLE_RUNS.has(code)) return ''
   return `k6 ended before its time, with ${code ?? 'a signal'}`
+}
+
+/** What k6 wrote into its log, where that did not go to the terminal. @param {string} out the report's folder */
+export async function sayWhy(out) {
+  const text = await readFile(join(out, LOG_FILE), 'utf8').catch(() => '')
+  if (text !== '') console.error(text.trimEnd())
 }
 
 /** Asks k6 to end its run; false where none is under way. */

@@ -38,7 +38,12 @@ async function natsFindings({ natsUrl, streamReplicas }: Config): Promise<Findin
     try {
       const report = await describeStream(connection, streamReplicas)
       const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}
-      return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), streamFinding(report)]
+      const isAlone = connection.info?.cluster === undefined
+      const stream =
+        report.kind === 'absent' && streamReplicas > 1 && isAlone
+          ? tooFewServers(streamReplicas)
+          : streamFinding(report)
+      return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), stream]
     } finally {
       await connection.close()
     }
@@ -94,6 +99,14 @@ export function natsFinding({ place, version, maxPayloadBytes }: ServerFacts): F
     return finding('nats', 'FAIL', `${detail}; a record may need ${formatBytes(MAX_RECORD_BYTES)}, and is answered 503`)
   }
   return findingWith('nats', detail, isOlder(version, OLDEST_NATS) ? [`older than ${OLDEST_NATS}`] : [])
+}
+
+function tooFewServers(replicas: number): Finding {
+  return finding(
+    'stream',
+    'FAIL',
+    `no ${STREAM_NAME} yet, and it cannot be created: SLUICE_STREAM_REPLICAS is ${replicas}, and this NATS server is in no cluster`,
+  )
 }
 
 export function streamFinding(report: StreamReport): Finding {

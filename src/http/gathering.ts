@@ -3,10 +3,12 @@
 
 const PAGE_BYTES = 8192
 /**
- * A body that has been on its way for longer is a slow one. The others go on: were they to give way to each newcomer,
- * none would arrive whole while more come than there is room for.
+ * A body that has come at less than so many bytes in a millisecond is a slow one, after a moment to begin in; and so is
+ * one that has been on its way for longer than the most. The others go on: were they to give way to each newcomer, none
+ * would arrive whole while more come than there is room for.
  */
-const PATIENCE_MS = 500
+const LEAST_BYTES_PER_MS = 100
+const PATIENCE_MS = { least: 20, most: 500 }
 
 /** A body on its way. */
 export interface PartialBody {
@@ -57,9 +59,10 @@ export class Gathering {
   add(body: PartialBody, piece: Uint8Array): void {
     const lengthBytes = body.lengthBytes + piece.length
     const pages = pagesFor(lengthBytes)
-    const rest = Math.max(0, pagesFor(body.declaredBytes ?? 0) - pages)
     // Once half of it is there: who sends little cannot keep much from others.
-    const promised = rest <= pages ? rest : 0
+    const declaredBytes = body.declaredBytes ?? 0
+    const isHalfThere = 2 * lengthBytes >= declaredBytes
+    const promised = isHalfThere ? Math.max(0, pagesFor(declaredBytes) - pages) : 0
     this.#promise(body, 0)
     if (!this.#makeRoom(body, pages - body.pages.length + promised)) {
       this.#evict(body)
@@ -111,19 +114,26 @@ export class Gathering {
 
   /** Whether so many pages are free, for which slow bodies give way. */
   #makeRoom(body: PartialBody, pages: number): boolean {
-    const slowBeforeMs = this.#nowMs() - PATIENCE_MS
-    for (const oldest of this.#bodies) {
-      if (this.#freePages.length - this.#promisedPages >= pages) return true
-      if (oldest === body || oldest.startedAtMs > slowBeforeMs) return false
-      this.#evict(oldest)
+    const hasRoom = () => this.#freePages.length - this.#promisedPages >= pages
+    if (hasRoom()) return true
+    const nowMs = this.#nowMs()
+    for (const other of this.#bodies) {
+      if (other === body || !isSlow(other, nowMs)) continue
+      this.#evict(other)
+      if (hasRoom()) return true
     }
-    return this.#freePages.length - this.#promisedPages >= pages
+    return false
   }
 
   #evict(body: PartialBody): void {
     this.forget(body)
     body.evicted()
   }
+}
+
+function isSlow({ startedAtMs, lengthBytes }: PartialBody, nowMs: number): boolean {
+  const patienceMs = PATIENCE_MS.least + lengthBytes / LEAST_BYTES_PER_MS
+  return nowMs - startedAtMs > Math.min(PATIENCE_MS.most, patienceMs)
 }
 
 function pagesFor(bytes: number): number {

@@ -329,6 +329,16 @@ describe('check', () => {
     expect(code).toBe(0)
   })
 
+  test('fails where the stream is to have more replicas than there are servers, and warns where it has fewer', async () => {
+    const before = await check({ SLUICE_STREAM_REPLICAS: '3' })
+    expect(before.stdout).toMatch(/^FAIL +stream .*cannot be created: SLUICE_STREAM_REPLICAS is 3/m)
+    expect(before.code).toBe(1)
+    await addStream(nats.url, { duplicate_window: 300_000_000_000 })
+    const after = await check({ SLUICE_STREAM_REPLICAS: '3' })
+    expect(after.stdout).toMatch(/^warn +stream .*num_replicas is 1, sluice wants at least 3/m)
+    expect(after.code).toBe(0)
+  })
+
   test('counts apps and messages, and fails on a record that cannot be used', async () => {
     await sluice(['apps', 'add', '--app-id', 'shop', '--plan', '1m'])
     expect((await check()).stdout).toMatch(/^ok +apps +1 in Redis$/m)

@@ -4,6 +4,7 @@
 import { MAKERS } from '../../payloads.js'
 import { defaultsOf } from './defaults.js'
 
+export const EVENTS_PATH = '/api/v1/events'
 const ONE_HOUR_MS = 3_600_000
 /** Events older than 72 hours are refused, and bodies are prepared once, with times of up to an hour before. */
 export const MAX_DURATION_MS = 70 * ONE_HOUR_MS

@@ -3,9 +3,9 @@
 
 import http from 'k6/http'
 import exec from 'k6/execution'
-import { readSettings } from './settings.js'
+import { EVENTS_PATH, readSettings } from './settings.js'
 
-export const EVENTS_PATH = '/api/v1/events'
+export { EVENTS_PATH }
 const CHECK_TIMEOUT = '5s'
 
 /** @typedef {import('./settings.js').Settings} Settings */

@@ -7,6 +7,7 @@ import { rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LOG_FILE } from '../k6.js'
 import { NOTES_FILE } from '../verify-retries.js'
 
 const FIRST_AFTER_MS = 1500
@@ -25,8 +26,8 @@ export const beside = {
     const notes = join(out, NOTES_FILE)
     // k6 would go on with those of an earlier run.
     rmSync(notes, { force: true })
-    // It would also say of each lost answer that it was lost.
-    return ['--console-output', notes, '--log-format', 'raw', '--log-output', 'none']
+    // On the terminal it would also say of each lost answer that it was lost.
+    return ['--console-output', notes, '--log-format', 'raw', '--log-output', `file=${join(out, LOG_FILE)},level=error`]
   },
   during: freezeNowAndThen,
 }

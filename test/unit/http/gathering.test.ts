@@ -65,7 +65,7 @@ describe('where the pages are used up', () => {
     readonly gathering: Gathering
     readonly evicted: string[]
     readonly begin: (name: string, declaredBytes?: number | null) => PartialBody
-    readonly wait: () => void
+    readonly wait: (ms?: number) => void
   }
 
   function crowd(pages = 4): Crowd {
@@ -76,7 +76,7 @@ describe('where the pages are used up', () => {
       gathering,
       evicted,
       begin: (name, declaredBytes = null) => gathering.begin(declaredBytes, () => evicted.push(name)),
-      wait: () => void (nowMs += LONG_MS),
+      wait: (ms = LONG_MS) => void (nowMs += ms),
     }
   }
 
@@ -117,6 +117,24 @@ describe('where the pages are used up', () => {
     gathering.add(begin('next'), piece(FOUR_PAGES))
     expect(evicted).toEqual(['newcomer'])
     expect(gathering.usedBytes).toBe(FOUR_PAGES)
+  })
+
+  it('one that comes too slowly gives way soon, though others are older: a byte buys no time', () => {
+    const { gathering, evicted, begin, wait } = crowd()
+    gathering.add(begin('quick'), piece(3 * PAGE_BYTES))
+    gathering.add(begin('trickle', FOUR_PAGES), piece(1))
+    wait(100)
+    gathering.add(begin('newcomer'), piece(1))
+    expect(evicted).toEqual(['trickle'])
+    wait(1000)
+    gathering.add(begin('later'), piece(1))
+    expect(evicted).toEqual(['trickle', 'quick'])
+  })
+
+  it('one that has sent a byte of two pages has not sent half', () => {
+    const { gathering, evicted, begin } = crowd()
+    for (const name of ['first', 'second', 'third', 'fourth']) gathering.add(begin(name, 2 * PAGE_BYTES), piece(1))
+    expect(evicted).toEqual([])
   })
 
   it('one that has sent little keeps little, however much it says will come', () => {

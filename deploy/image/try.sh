@@ -37,7 +37,7 @@ install_tools() {
 # npm beside it, and a user 1000 called node.
 make_base() {
   local root=$folder/base
-  debootstrap --variant=minbase trixie "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$folder/debootstrap.log"
+  debootstrap --variant=minbase trixie "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$folder/debootstrap.log"
   rm -rf "$root"/usr/share/{doc,man,locale,info}/* "$root"/var/{cache/apt,lib/apt/lists,log}/*
   mkdir "$folder/packages" && cd "$folder/packages"
   unpack "node-linux-$(node -p process.arch)@24" node

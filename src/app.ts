@@ -86,6 +86,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       (slot) => pool.submit(slot),
     )
     let isServing = false
+    const isReady = () => isServing && stores.isReady()
     let draining = false
     let server: Server | null = null
     metrics.sampleFrom({
@@ -96,11 +97,11 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       requestsInFlight: () => ingest.inFlight,
       connections: () => server?.connections,
       ...stores.gauges,
-      ready: () => isServing && stores.isReady(),
+      ready: isReady,
       draining: () => draining,
     })
     const health: Health = {
-      ready: () => isServing && stores.isReady(),
+      ready: isReady,
       parts: () => (draining ? { service: 'draining', ...stores.parts() } : stores.parts()),
     }
     const admin = supervised

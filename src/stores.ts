@@ -276,7 +276,8 @@ function markedCost({ appId, cost, receivedAtMs, sequence }: StoredCost): Stored
 function ledgerOf(stream: JetStreamQueue): Ledger {
   const ledger = new StreamLedger()
   return {
-    mark: () => stream.lastAckedSequence,
+    // One that has stored nothing yet must not have others read the whole stream when it dies.
+    mark: () => stream.place.settled || stream.place.start,
     storedBy: async (nodeId, afterSequence) => {
       const costs = await ledger.storedBy(stream.connection, { nodeId, afterSequence })
       return costs === 'away' ? 'away' : costs.map(markedCost)

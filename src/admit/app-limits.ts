@@ -45,6 +45,8 @@ export interface LimitsContext {
   readonly onSuccess: (appId: string) => void
   /** Apps whose last call had no answer. */
   readonly away: Set<AppLimits>
+  /** Apps that went on with their share, and have not told of it. */
+  readonly indebted: Set<AppLimits>
   /** What was granted to calls sent before is not trusted. */
   distrustedBeforeMs: number
 }
@@ -72,10 +74,13 @@ export class AppLimits {
   /** When the last answered call was sent. */
   #sentAtMs = Number.NEGATIVE_INFINITY
   #refusedAtMs = Number.NEGATIVE_INFINITY
+  #takenFromShare = 0
+  #toldMark: number
 
   constructor(app: App, context: LimitsContext) {
     this.#context = context
     this.#lease = new Lease(app, context.nextWindowId)
+    this.#toldMark = context.ledger?.mark() ?? 0
   }
 
   get appId(): string {
@@ -90,6 +95,11 @@ export class AppLimits {
   /** Redis is being called. */
   get isCalling(): boolean {
     return this.#isCalling
+  }
+
+  /** The queue's mark at the last full account that Redis has answered: what was stored up to it is in there. */
+  get toldMark(): number {
+    return this.#toldMark
   }
 
   /** Resolves when no call is under way. */
@@ -203,10 +213,12 @@ export class AppLimits {
     const { link, registry, time, leaseRequests, monotonicMs } = this.#context
     let call: SyncCall
     let sentAtMs: number
+    let takenFromShare: number
     let reply: SyncReply | 'away'
     try {
       if ((await registry.register(this.#lease.appId)) === 'away') return this.#hasFailed()
       sentAtMs = monotonicMs()
+      takenFromShare = this.#takenFromShare
       call = this.#nextCall(keeps, isProbe, sentAtMs)
       reply = await syncLease(link, this.#lease.appId, call)
     } catch (error) {
@@ -223,6 +235,9 @@ export class AppLimits {
     this.#context.onSuccess(this.appId)
     this.#sentAtMs = sentAtMs
     const results = this.#lease.answered(call, reply)
+    this.#toldMark = call.mark
+    // A probe leaves out what Redis has not heard of.
+    if (!isProbe && takenFromShare === this.#takenFromShare) this.#context.indebted.delete(this)
     this.#changedAtMs = this.#lease.isTold ? null : nowMs
     if (results === 'again') {
       time.believe(reply.clockMs, nowMs)
@@ -246,7 +261,7 @@ export class AppLimits {
         node: nodeId,
         seq: nextSeq(),
         deadlineMs: timeMs + CALL_DEADLINE_MS,
-        mark: ledger?.mark() ?? 0,
+        mark: isProbe ? this.#toldMark : (ledger?.mark() ?? 0),
         nodes: registry.count,
         costs,
         keeps: costs.length > 0 || (keeps && isTrusted && !isProbe),
@@ -292,7 +307,10 @@ export class AppLimits {
 
   #takeShare(app: App, cost: number, timeMs: number, nowMs: number): number | LimitRefusal {
     const taken = this.#lease.spendShare(app, cost, timeMs, this.#context.registry.count)
-    if (typeof taken === 'number') this.#changedAtMs ??= nowMs
+    if (typeof taken !== 'number') return taken
+    this.#changedAtMs ??= nowMs
+    this.#takenFromShare++
+    this.#context.indebted.add(this)
     return taken
   }
 

@@ -24,7 +24,10 @@ export interface CallAsk {
   readonly costs: readonly number[]
   /** false: give back what is in hand, and ask for no more. */
   readonly keeps: boolean
-  /** Only what Redis may have heard of: the call is to find out whether it is there again. */
+  /**
+   * Only what Redis may have heard of: the call is to find out whether it is there again. What is settled since the
+   * last full account is left to the next one, since `mark` may not pass over a window that is left out.
+   */
   readonly isProbe: boolean
 }
 
@@ -153,7 +156,7 @@ export class Lease {
       minuteLimit: eventsPerMinute,
       ...(eventsPerDay === null ? {} : { dayLimit: eventsPerDay }),
       monthLimit: eventsPerMonth,
-      windows: windows.map((one) => this.#account(one)),
+      windows: windows.map((one) => this.#account(one, ask.isProbe)),
       ...(current > 0 ? { current } : {}),
       costs: ask.costs,
       hold: ask.keeps ? hold : 0,
@@ -200,9 +203,11 @@ export class Lease {
     return wasAhead ? 'again' : results
   }
 
-  #account(window: LeaseWindow): WindowAccount {
+  /** A probe's mark is that of the last full account, and so is what it says is settled. */
+  #account(window: LeaseWindow, isProbe: boolean): WindowAccount {
     window.isSent = true
-    const { id, startMs, endMs, cycle, spent, settled, granted } = window
+    const { id, startMs, endMs, cycle, spent, granted } = window
+    const settled = isProbe ? window.toldSettled : window.settled
     const keep = window === this.#windows.current ? this.holding : 0
     return { id, startMs, endMs, cycleStartMs: cycle.startMs, cycleEndMs: cycle.endMs, spent, settled, keep, granted }
   }

@@ -23,6 +23,8 @@ const COUNTED_MS = 5000
 export const DEAD_AFTER_MS = 15_000
 /** After Redis was away, nodes get so long to be heard again. */
 const GRACE_MS = 30_000
+/** Away for no longer than this was a moment; nodes need at most as much again to be back. */
+const MOMENT_MS = 5000
 /** Apps remembered as registered; beyond, they are registered once more. */
 const MAX_REGISTERED = 100_000
 
@@ -76,6 +78,10 @@ export class NodeRegistry {
   readonly #parts: NodeRegistryParts
   readonly #registered = new Set<string>()
   readonly #watched = new Map<string, Watched>()
+  /** Since when Redis is away; null: it answers. */
+  #awaySinceMonotonicMs: number | null = null
+  /** Nodes may be on their way back until then. */
+  #graceEndsMonotonicMs = Number.NEGATIVE_INFINITY
   #nobodyIsDeadBeforeMonotonicMs = Number.NEGATIVE_INFINITY
   #wasListed = false
   /** Nodes heard lately, this one included. */
@@ -90,24 +96,40 @@ export class NodeRegistry {
     const { link, nodeId, mark } = this.#parts
     const reply = await runScript(link, BEAT, [NODES_KEY, NODE_MARKS_KEY], [nodeId, String(mark())])
     if (reply === 'away') {
-      this.loseSight()
+      this.loseSight(monotonicMs)
       return 'away'
     }
     const [clockMs, isNew, heard, scores] = reply as [number, number, number, string[]]
-    if (this.#nobodyIsDeadBeforeMonotonicMs === Number.POSITIVE_INFINITY) {
-      this.#nobodyIsDeadBeforeMonotonicMs = monotonicMs + GRACE_MS
-    }
+    this.#seeAgain(monotonicMs)
     this.#seeWhetherNew(isNew)
     // The first node back hears nobody else yet, and must not take the shares of those that are still on their way.
-    const isEarly = monotonicMs < this.#nobodyIsDeadBeforeMonotonicMs
+    const isEarly = monotonicMs < this.#graceEndsMonotonicMs
     this.count = Math.max(1, heard, isEarly ? this.count : 0)
     return { clockMs, dead: this.#watch(scores, monotonicMs) }
   }
 
-  /** Redis is away: who was silent may only have been cut off, and gets its time anew from the next answered beat. */
-  loseSight(): void {
-    this.#watched.clear()
-    this.#nobodyIsDeadBeforeMonotonicMs = Number.POSITIVE_INFINITY
+  /** Redis is away: who is silent may only be cut off. */
+  loseSight(monotonicMs: number): void {
+    this.#awaySinceMonotonicMs ??= monotonicMs
+  }
+
+  /**
+   * Redis answers again. Silence counts anew, after a moment without the moment: a link that breaks for an instant every
+   * few seconds must not keep the dead from being found.
+   */
+  #seeAgain(monotonicMs: number): void {
+    if (this.#awaySinceMonotonicMs === null) return
+    const awayMs = monotonicMs - this.#awaySinceMonotonicMs
+    this.#awaySinceMonotonicMs = null
+    this.#graceEndsMonotonicMs = monotonicMs + GRACE_MS
+    if (awayMs > MOMENT_MS) {
+      this.#watched.clear()
+      this.#nobodyIsDeadBeforeMonotonicMs = this.#graceEndsMonotonicMs
+      return
+    }
+    for (const [nodeId, { score, sinceMonotonicMs }] of this.#watched) {
+      this.#watched.set(nodeId, { score, sinceMonotonicMs: sinceMonotonicMs + awayMs + MOMENT_MS })
+    }
   }
 
   /**

@@ -27,15 +27,16 @@ export interface Ledger {
 const LOCK_SECONDS = 60
 const PARALLEL_CALLS = 32
 
-/**
- * Nothing is done where the node was heard since its record was read, or a short while ago by the app's own Redis. The
- * record stays, so that a node that was only cut off goes on from it and is counted right.
- */
+/** The script's answer where the node was heard since its record was read, or a short while ago: nothing was done. */
+const HEARD = 'heard'
+
+/** The record stays, so that a node that was only cut off goes on from it and is counted right. */
 const RECLAIM = redisScript(`${LEASE_LIBRARY}
 local field = 'node:' .. call.node
 local own = readField(field)
-if (own and own.seq or 0) ~= call.seq then return 0 end
-if own and (own.reclaimed or clockMs - own.atMs < ${DEAD_AFTER_MS}) then return 0 end
+if own and own.reclaimed then return 0 end
+if (own and own.seq or 0) ~= call.seq then return '${HEARD}' end
+if own and clockMs - own.atMs < ${DEAD_AFTER_MS} then return '${HEARD}' end
 local totals = readField('totals')
 if not totals and #call.inferred == 0 then return 0 end
 own = own or { seq = 0, atMs = clockMs, windows = {} }
@@ -96,8 +97,14 @@ export interface Reclaimed {
   readonly events: number
 }
 
-/** 'away': Redis or the ledger did not answer; null: another node does it. */
-export async function reclaimFrom(dead: SilentNode, parts: ReclaimParts): Promise<Reclaimed | Away | null> {
+/**
+ * 'away': Redis or the ledger did not answer; 'heard': the node may be alive, or has died only just now; null: another
+ * node does it.
+ */
+export async function reclaimFrom(
+  dead: SilentNode,
+  parts: ReclaimParts,
+): Promise<Reclaimed | Away | typeof HEARD | null> {
   const { link, ledger } = parts
   const { nodeId } = dead
   const locked = await link.call((client) => client.set(nodeLockKey(nodeId), '1', 'EX', LOCK_SECONDS, 'NX'))
@@ -111,7 +118,7 @@ export async function reclaimFrom(dead: SilentNode, parts: ReclaimParts): Promis
   let stored: readonly StoredRecord[] = []
   if (ledger !== null) {
     const answer = await ledger.storedBy(nodeId, oldestMark(Number(beatMark ?? 0), records.values()))
-    if (answer === 'away') return unlock(link, nodeId)
+    if (answer === 'away') return unlock(link, nodeId, 'away')
     stored = answer
   }
   const storedByApp = groupByApp(stored)
@@ -119,17 +126,20 @@ export async function reclaimFrom(dead: SilentNode, parts: ReclaimParts): Promis
   const returned = await inParallel(appIds, async (appId) => {
     const account = accountOf(records.get(appId) ?? null, ledger === null ? null : (storedByApp.get(appId) ?? []))
     const call = { node: nodeId, ...account }
-    return (await runScript(link, RECLAIM, [limitsKey(appId)], [JSON.stringify(call)])) as number | Away
+    return (await runScript(link, RECLAIM, [limitsKey(appId)], [JSON.stringify(call)])) as number | typeof HEARD | Away
   })
-  if (returned === 'away') return unlock(link, nodeId)
+  if (returned === 'away') return unlock(link, nodeId, 'away')
+  const counts = returned.filter((back) => back !== HEARD)
+  // Its calls may come until just after the last beat that others saw: it stays in the list until each app is done.
+  if (counts.length < returned.length) return unlock(link, nodeId, HEARD)
   await forgetNode(link, dead)
-  return { apps: appIds.length, events: returned.reduce((sum, back) => sum + back, 0) }
+  return { apps: appIds.length, events: counts.reduce((sum, back) => sum + back, 0) }
 }
 
 /** The next to look may try again at once. */
-async function unlock(link: RedisLink, nodeId: string): Promise<Away> {
+async function unlock<Outcome>(link: RedisLink, nodeId: string, outcome: Outcome): Promise<Outcome> {
   await link.call((client) => client.del(nodeLockKey(nodeId)))
-  return 'away'
+  return outcome
 }
 
 async function readRecords(

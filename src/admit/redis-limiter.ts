@@ -98,7 +98,7 @@ export class LeasingLimiter implements RedisLimiter {
     const { link, nodeId, monotonicMs, ledger, leaseRequests } = parts
     const time = new RedisTime(parts.clock(), monotonicMs())
     this.#wallOffsetMs = parts.clock() - monotonicMs()
-    this.#registry = new NodeRegistry({ link, nodeId, mark: () => ledger?.mark() ?? 0 })
+    this.#registry = new NodeRegistry({ link, nodeId, mark: () => this.#toldMark() })
     this.#context = {
       link,
       nodeId,
@@ -112,10 +112,11 @@ export class LeasingLimiter implements RedisLimiter {
       onFailure: (appId, message) => this.#tellFailure(`of app ${appId}`, message),
       onSuccess: (appId) => this.#failing.delete(`of app ${appId}`),
       away: new Set(),
+      indebted: new Set(),
       distrustedBeforeMs: Number.NEGATIVE_INFINITY,
     }
     link.onChange((isUp) => {
-      if (!isUp) this.#registry.loseSight()
+      if (!isUp) this.#registry.loseSight(parts.monotonicMs())
       this.#tellMode()
       if (isUp && parts.isManual !== true) void this.beat()
     })
@@ -123,6 +124,13 @@ export class LeasingLimiter implements RedisLimiter {
     this.#timers.push(setInterval(() => this.sweep(), SWEEP_MS))
     this.#timers.push(setInterval(() => void this.beat(), BEAT_MS))
     void this.beat()
+  }
+
+  /** What was stored up to here was granted, or told of: whoever reclaims need not read it. */
+  #toldMark(): number {
+    let mark = this.#parts.ledger?.mark() ?? 0
+    for (const { toldMark } of this.#context.indebted) mark = Math.min(mark, toldMark)
+    return mark
   }
 
   get isDegraded(): boolean {
@@ -234,11 +242,11 @@ export class LeasingLimiter implements RedisLimiter {
     try {
       for (const node of dead) {
         const reclaimed = await reclaimFrom(node, { link, ledger })
-        if (reclaimed === 'away') {
+        if (reclaimed === 'away' || reclaimed === 'heard') {
           this.#reclaimNotBeforeMs = this.#parts.monotonicMs() + RECLAIM_PAUSE_MS
-          break
         }
-        if (reclaimed === null) continue
+        if (reclaimed === 'away') break
+        if (reclaimed === 'heard' || reclaimed === null) continue
         const { apps, events } = reclaimed
         this.#parts.onNotice(`node ${node.nodeId} has died: ${events} unused events of ${apps} apps were taken back`)
       }

@@ -12,6 +12,7 @@ import { encodeMessages, messageHead, type NewMessage, payloadBytes } from './na
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
 import { partitionOf, type StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
+import { StreamPlace } from './stream-place.ts'
 import { createOriginalLookup, type OriginalLookup } from './stream-original.ts'
 import { StreamState } from './stream-state.ts'
 
@@ -43,15 +44,7 @@ export function openJetStreamQueue(options: JetStreamOptions): JetStreamQueue {
 }
 
 export class JetStreamQueue implements EventQueue {
-  /**
-   * The highest sequence of the stream that was acknowledged here and settled: what this node stored up to it is. It
-   * starts anew with a stream that was made anew.
-   */
-  lastAckedSequence = 0
-  /** The same before the turn's settlements. */
-  #ackedSequence = 0
-  /** ISO 8601, as last seen; null: the stream was not seen yet. */
-  streamCreatedAt: string | null = null
+  readonly place = new StreamPlace()
   readonly #nodeId: string
   readonly #ackTimeoutMs: number
   readonly #nowMs: () => number
@@ -198,7 +191,7 @@ export class JetStreamQueue implements EventQueue {
       return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
-    this.#window.add(lane, parcel, nowMs, this.#ackedSequence)
+    this.#window.add(lane, parcel, nowMs, this.place.acked)
     return { head: messageHead({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel.bytes), parcel }
   }
 
@@ -243,9 +236,7 @@ export class JetStreamQueue implements EventQueue {
   }
 
   #stored(message: InFlight, sequence: number): void {
-    const { afterSequence } = message
-    const isAnew = sequence <= afterSequence && afterSequence <= this.#ackedSequence
-    if (isAnew || sequence > this.#ackedSequence) this.#ackedSequence = sequence
+    const isAnew = this.place.stored(sequence, message.afterSequence)
     if (isAnew) this.#keeper.look()
     this.#ended(message, 'durable')
     this.#onCommit(message.records)
@@ -299,8 +290,8 @@ export class JetStreamQueue implements EventQueue {
     const ends = this.#ends
     this.#ends = []
     for (const { first, settlement } of ends) this.#settleAll(first, settlement)
-    // Only now: whoever settles a dead node's account by it takes what came before for told.
-    this.lastAckedSequence = this.#ackedSequence
+    // Only now, and not before any of them.
+    this.place.settle()
   }
 
   #connected(connection: NatsConnection): void {
@@ -323,11 +314,7 @@ export class JetStreamQueue implements EventQueue {
     this.#state.reported(report)
     if (report.kind === 'present') {
       const { createdAt, lastSequence } = report.facts
-      const isAnew = this.streamCreatedAt !== null && createdAt !== this.streamCreatedAt
-      // Acknowledgements of the new stream may have come before this, and count.
-      if (isAnew && this.#ackedSequence > lastSequence) this.#ackedSequence = 0
-      if (isAnew) this.lastAckedSequence = Math.min(this.lastAckedSequence, this.#ackedSequence)
-      this.streamCreatedAt = createdAt
+      this.place.see(createdAt, lastSequence, this.#published > 0)
       this.#resumeAtMs = 0
       this.#pump()
     } else {

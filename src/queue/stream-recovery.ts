@@ -79,11 +79,11 @@ export class StreamPositions {
   }
 
   position(): JournalPosition {
-    const { lastAckedSequence, streamCreatedAt } = this.#queue
-    if (streamCreatedAt === null) return this.#start
-    const segment = segmentOf(streamCreatedAt)
-    if (lastAckedSequence === 0 && segment === this.#start.segment) return this.#start
-    return { segment, offset: lastAckedSequence + 1 }
+    const { settled, createdAt } = this.#queue.place
+    if (createdAt === null) return this.#start
+    const segment = segmentOf(createdAt)
+    if (settled === 0 && segment === this.#start.segment) return this.#start
+    return { segment, offset: settled + 1 }
   }
 
   keysFrom(nowMs: number): JournalPosition {

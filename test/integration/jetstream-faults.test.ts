@@ -134,10 +134,10 @@ describe('the JetStream queue in an outage', () => {
     expect(await untilDurable(opened)).toBeLessThan(2000)
     expect(await streamConfig(nats.url)).toEqual(before)
     // What is counted from there on is counted in the new stream.
-    const { lastAckedSequence } = opened.queue
-    expect(lastAckedSequence).toBeLessThan(5)
+    const { settled } = opened.queue.place
+    expect(settled).toBeLessThan(5)
     await untilDurable(opened)
-    expect(opened.queue.lastAckedSequence).toBeGreaterThan(lastAckedSequence)
+    expect(opened.queue.place.settled).toBeGreaterThan(settled)
     await opened.queue.stop()
   })
 

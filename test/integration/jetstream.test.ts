@@ -167,13 +167,13 @@ describe('messages of the JetStream queue', () => {
     const record = makeRecord({ keyed: true, events: 7 })
     const other = { ...makeRecord({ keyed: true, events: 3 }), batchId: record.batchId }
     expect(await publishTo(one.queue, record)).toMatchObject({ settlement: 'durable', storedEvents: undefined })
-    const sequence = one.queue.lastAckedSequence
+    const sequence = one.queue.place.settled
     expect(sequence).toBeGreaterThan(0)
     for (const { queue } of [one, two, one]) {
       expect(await publishTo(queue, other)).toMatchObject({ settlement: 'duplicate', storedEvents: 7 })
     }
-    expect(one.queue.lastAckedSequence).toBe(sequence)
-    expect(two.queue.lastAckedSequence).toBe(0)
+    expect(one.queue.place.settled).toBe(sequence)
+    expect(two.queue.place.settled).toBe(0)
     expect(two.commits).toEqual([])
     expect(two.notices).toEqual(['NATS: connected'])
     expect(countBatches(await readStreamPlainly(nats.url)).get(record.batchId)).toBe(1)
@@ -187,20 +187,34 @@ describe('messages of the JetStream queue', () => {
     await publishTo(queue, record)
     await withConnection(nats.url, async (connection) => {
       const manager = await jetstreamManager(connection)
-      await manager.streams.deleteMessage('SLUICE_EVENTS', queue.lastAckedSequence)
+      await manager.streams.deleteMessage('SLUICE_EVENTS', queue.place.settled)
     })
     expect(await publishTo(queue, record)).toMatchObject({ settlement: 'duplicate', storedEvents: undefined })
     await queue.stop()
   })
 
+  it('knows where the stream ended before it stored anything, whatever is stored after', async () => {
+    const { queue: before } = await openReadyQueue(nats.url)
+    await publishTo(before, makeRecord({ keyed: true }))
+    const { queue } = await openReadyQueue(nats.url)
+    const end = before.place.settled
+    expect(end).toBeGreaterThan(0)
+    expect(queue.place.start).toBe(end)
+    await publishTo(before, makeRecord({ keyed: true }))
+    expect(queue.place.start).toBe(end)
+    await publishTo(queue, makeRecord({ keyed: true }))
+    expect(queue.place.settled).toBeGreaterThan(end)
+    await Promise.all([before.stop(), queue.stop()])
+  })
+
   it('does not mark a record before its settlement is called', async () => {
     const { queue } = await openReadyQueue(nats.url)
-    const first = queue.lastAckedSequence
+    const first = queue.place.settled
     const marks = await new Promise<number[]>((resolve) => {
       const seen: number[] = []
       queue.publish(makeRecord({ keyed: true }), () => {
-        seen.push(queue.lastAckedSequence)
-        queueMicrotask(() => resolve([...seen, queue.lastAckedSequence]))
+        seen.push(queue.place.settled)
+        queueMicrotask(() => resolve([...seen, queue.place.settled]))
       })
     })
     expect(marks[0]).toBe(first)

@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { App } from '../../src/admit/app.ts'
+import { DEAD_AFTER_MS } from '../../src/admit/nodes.ts'
 import { cycleAt } from '../../src/admit/plans.ts'
 import { readStanding } from '../../src/admit/read-standing.ts'
 import type { StoredRecord } from '../../src/admit/reclaim.ts'
@@ -17,6 +18,7 @@ const RUNS = Number(process.env['SLUICE_TEST_RUNS'] ?? 60)
 const START_MS = Date.UTC(2026, 10, 29, 23, 57, 30)
 const MINUTE_MS = 60_000
 const NODES = 3
+const BEAT_EVERY_MS = 5000
 const ANCHORS = [null, Date.UTC(2026, 10, 30, 0, 1, 30)]
 
 let server: RedisServer
@@ -56,10 +58,20 @@ const step = fc.record({
   byMs: fc.constantFrom(1, 90, 250, 1000, 1000, 3000, 20_000, MINUTE_MS),
 })
 const sweep = fc.record({ kind: fc.constant('sweep' as const), node: anyNode })
+const beat = fc.record({ kind: fc.constant('beat' as const), node: anyNode })
 const fault = fc.record({
   kind: fc.constant('fault' as const),
   node: anyNode,
   fault: fc.constantFrom<LinkFault>('none', 'none', 'unsent', 'unanswered', 'late'),
+})
+/** What is taken and stored while Redis is away, and whether the node is heard before it tells of it. */
+const outage = fc.record({
+  kind: fc.constant('outage' as const),
+  node: anyNode,
+  app: anyApp,
+  fault: fc.constantFrom<LinkFault>('unsent', 'unanswered'),
+  isSwept: fc.boolean(),
+  isHeard: fc.boolean(),
 })
 const deliver = fc.record({ kind: fc.constant('deliver' as const), node: anyNode })
 const crash = fc.record({ kind: fc.constant('crash' as const), node: anyNode, stored: fc.nat(3) })
@@ -73,15 +85,21 @@ class World {
   readonly nodes: TestNode[] = []
   readonly names: string[] = []
   readonly crashed: string[] = []
+  readonly heardAtMs: number[] = []
   mark = 0
   started = 0
 
   constructor(limits: Partial<App>) {
     this.apps = ANCHORS.map((billingAnchorMs, at) => anApp({ appId: `app${at}`, billingAnchorMs, ...limits }))
-    for (let at = 0; at < NODES; at++) this.start(at)
   }
 
-  start(at: number): void {
+  async startAll(): Promise<this> {
+    for (let at = 0; at < NODES; at++) await this.start(at)
+    return this
+  }
+
+  /** Heard once: what a node of which Redis never heard had stored is counted by nobody. */
+  async start(at: number): Promise<void> {
     const name = `node${this.started++}`
     this.names[at] = name
     this.nodes[at] = testNode({
@@ -94,6 +112,7 @@ class World {
           this.stored.filter(({ node, mark }) => node === nodeId && mark > afterMark),
       },
     })
+    await this.beat(at)
   }
 
   async take(at: number, app: App, cost: number): Promise<void> {
@@ -139,6 +158,40 @@ class World {
     }
   }
 
+  /** Nodes beat by themselves. */
+  async pass(forMs: number): Promise<void> {
+    for (const endMs = this.nowMs + forMs; this.nowMs < endMs; ) {
+      this.nowMs = Math.min(endMs, this.nowMs + BEAT_EVERY_MS)
+      if (forMs < 1000) continue
+      for (const at of this.nodes.keys()) await this.beat(at)
+    }
+  }
+
+  async beat(at: number): Promise<void> {
+    const { link, limiter } = this.nodes[at]
+    await limiter.beat()
+    await limiter.quiet()
+    if (link.fault === 'none') this.heardAtMs[at] = this.nowMs
+  }
+
+  /**
+   * What a node stores after others took it for dead is counted once it is heard again: one that was cut off for so
+   * long does not die before that.
+   */
+  async beHeard(at: number): Promise<void> {
+    if (this.nowMs - this.heardAtMs[at] < DEAD_AFTER_MS - BEAT_EVERY_MS) return
+    const { link, limiter } = this.nodes[at]
+    const { fault } = link
+    link.fault = 'none'
+    await link.deliver()
+    await this.beat(at)
+    for (let round = 0; round < 2; round++) {
+      limiter.sweep()
+      await limiter.quiet()
+    }
+    link.fault = fault
+  }
+
   /** Every node has told all that it has to tell, and nothing is in hand. */
   async calm(): Promise<void> {
     for (let round = 0; round < 4; round++) {
@@ -152,10 +205,7 @@ class World {
   async mourn(): Promise<void> {
     for (let beat = 0; beat < 50; beat++) {
       this.nowMs += 1000
-      for (const { limiter } of this.nodes) {
-        await limiter.beat()
-        await limiter.quiet()
-      }
+      for (const at of this.nodes.keys()) await this.beat(at)
     }
   }
 }
@@ -167,7 +217,9 @@ type Action =
   | { kind: 'give back'; which: number }
   | { kind: 'step'; byMs: number }
   | { kind: 'sweep'; node: number }
+  | { kind: 'beat'; node: number }
   | { kind: 'fault'; node: number; fault: LinkFault }
+  | { kind: 'outage'; node: number; app: number; fault: LinkFault; isSwept: boolean; isHeard: boolean }
   | { kind: 'deliver'; node: number }
   | { kind: 'crash'; node: number; stored: number }
 
@@ -193,17 +245,32 @@ async function perform(world: World, action: Action): Promise<void> {
       return
     }
     case 'step':
-      world.nowMs += action.byMs
-      return
+      return world.pass(action.byMs)
     case 'sweep':
       world.nodes[action.node].limiter.sweep()
       return world.nodes[action.node].limiter.quiet()
+    case 'beat':
+      return world.beat(action.node)
     case 'fault':
       world.nodes[action.node].link.fault = action.fault
       return
+    case 'outage': {
+      const { link, limiter } = world.nodes[action.node]
+      const { fault } = link
+      link.fault = action.fault
+      await world.take(action.node, world.apps[action.app], 3)
+      if (action.isSwept) limiter.sweep()
+      await limiter.quiet()
+      for (const one of world.inFlight()) if (one.node === world.names[action.node]) world.settle(one)
+      link.fault = 'none'
+      if (action.isHeard) await world.beat(action.node)
+      link.fault = fault
+      return
+    }
     case 'deliver':
       return world.nodes[action.node].link.deliver()
     case 'crash': {
+      await world.beHeard(action.node)
       const name = world.names[action.node]
       // Of what was in flight some was stored, though the node did not live to hear it.
       for (const [at, one] of world
@@ -214,8 +281,7 @@ async function perform(world: World, action: Action): Promise<void> {
         one.state = at < action.stored ? 'settled' : 'given back'
       }
       world.crashed.push(name)
-      world.start(action.node)
-      return
+      return world.start(action.node)
     }
   }
 }
@@ -252,13 +318,16 @@ async function totals(app: App, world: World): Promise<unknown> {
 
 describe(`nodes over one Redis (seed ${SEED})`, () => {
   it('are never over a limit while Redis answers, and right to the event at the end', async () => {
-    const actions = fc.array(fc.oneof(take, take, burst, burst, settle, settle, giveBack, step, step, sweep, crash), {
-      maxLength: 80,
-    })
+    const actions = fc.array(
+      fc.oneof(take, take, burst, burst, settle, settle, giveBack, step, step, sweep, beat, crash),
+      {
+        maxLength: 80,
+      },
+    )
     await fc.assert(
       fc.asyncProperty(limits, actions, async (figures, sequence) => {
         await client.flushall()
-        const world = new World(figures)
+        const world = await new World(figures).startAll()
         for (const action of sequence) {
           await perform(world, action)
           for (const app of world.apps) {
@@ -280,13 +349,31 @@ describe(`nodes over one Redis (seed ${SEED})`, () => {
 
   it('count each event once, whatever calls are lost, late or unheard, and whoever dies meanwhile', async () => {
     const actions = fc.array(
-      fc.oneof(take, take, burst, settle, settle, giveBack, step, step, sweep, sweep, fault, fault, deliver, crash),
+      fc.oneof(
+        take,
+        take,
+        burst,
+        settle,
+        settle,
+        giveBack,
+        step,
+        step,
+        sweep,
+        sweep,
+        beat,
+        fault,
+        fault,
+        outage,
+        outage,
+        deliver,
+        crash,
+      ),
       { maxLength: 80 },
     )
     await fc.assert(
       fc.asyncProperty(limits, actions, async (figures, sequence) => {
         await client.flushall()
-        const world = new World(figures)
+        const world = await new World(figures).startAll()
         for (const action of sequence) await perform(world, action)
         await end(world)
         for (const app of world.apps) {
@@ -301,11 +388,13 @@ describe(`nodes over one Redis (seed ${SEED})`, () => {
   })
 
   it('together remember what a Redis that came back empty has lost', async () => {
-    const actions = fc.array(fc.oneof(take, take, burst, settle, settle, giveBack, step, sweep), { maxLength: 30 })
+    const actions = fc.array(fc.oneof(take, take, burst, settle, settle, giveBack, step, sweep, beat), {
+      maxLength: 30,
+    })
     await fc.assert(
       fc.asyncProperty(limits, actions, actions, fc.boolean(), async (figures, before, after, isSettled) => {
         await client.flushall()
-        const world = new World(figures)
+        const world = await new World(figures).startAll()
         for (const action of before) await perform(world, action)
         if (isSettled) {
           world.settleAll()

@@ -187,6 +187,80 @@ describe('what a node holds', () => {
     expect(await client.zrange('sluice:{nodes}', '0', '-1')).toEqual(['alive'])
   })
 
+  it('is taken back, too, where the node had called just before it died, and after others had last heard it', async () => {
+    const ledger = { mark: () => 0, storedBy: async () => [] }
+    const [dead, alive] = ['dead', 'alive'].map((nodeId) => testNode({ client, nodeId, nowMs: () => nowMs, ledger }))
+    // Found out fifteen seconds after this, and after the call less than that.
+    nowMs -= 1
+    await dead.limiter.beat()
+    await alive.limiter.beat()
+    nowMs += 901
+    await dead.limiter.take(anApp(), 10, nowMs)
+    nowMs += 100
+    await pass([alive], MINUTE_MS / 2)
+    expect(alive.notices.filter((notice) => notice.includes('dead has died'))).toHaveLength(1)
+    expect(await usedInMonth('demo')).toBe(0)
+  })
+
+  it.each(['never called', 'was found by a probe'])('is counted where a node that %s dies in debt', async (before) => {
+    const app = anApp()
+    const stored: StoredRecord[] = []
+    const ledger = {
+      mark: () => stored.length,
+      storedBy: async (_: string, afterMark: number) => stored.filter(({ mark }) => mark > afterMark),
+    }
+    const [dead, alive] = ['dead', 'alive'].map((nodeId) => testNode({ client, nodeId, nowMs: () => nowMs, ledger }))
+    const send = async (cost: number): Promise<void> => {
+      const taken = (await dead.limiter.take(app, cost, nowMs)) as number
+      stored.push({ appId: 'demo', cost, receivedAtMs: taken, mark: stored.length + 1 })
+      dead.limiter.settle(app, cost, taken)
+    }
+    await dead.limiter.beat()
+    await alive.limiter.beat()
+    expect(await alive.limiter.take(app, 100, nowMs)).toBeTypeOf('number')
+    dead.link.fault = 'unsent'
+    await send(3)
+    if (before === 'was found by a probe') {
+      // The probe is answered, and the call that would tell of the debt is not.
+      dead.link.nextFaults = ['none', 'none', 'unsent']
+      nowMs += 500
+      dead.limiter.sweep()
+      await dead.limiter.quiet()
+      expect(dead.link.nextFaults).toEqual([])
+    }
+    await send(4)
+    dead.link.fault = 'none'
+    await dead.limiter.beat()
+    nowMs += 1000
+    await pass([alive], MINUTE_MS / 2)
+    expect(alive.notices.join()).toContain('dead has died')
+    expect(await usedInMonth('demo')).toBe(107)
+  })
+
+  it('is found to be dead by a node whose link breaks for an instant every few seconds', async () => {
+    const nodes = await startNodes(2)
+    await nodes[0].limiter.take(anApp(), 1, nowMs)
+    for (let round = 0; round < 4; round++) {
+      await pass([nodes[1]], 10_000)
+      nodes[1].link.set(false)
+      await pass([nodes[1]], 300)
+      nodes[1].link.set(true)
+    }
+    expect(nodes[1].notices.join()).toContain('node0 has died')
+  })
+
+  it('is not found to be dead while those who watch it are away for moments', async () => {
+    const nodes = await startNodes(2)
+    await nodes[0].limiter.take(anApp(), 1, nowMs)
+    for (let round = 0; round < 8; round++) {
+      await pass([nodes[1]], 2000)
+      nodes[1].link.set(false)
+      await pass([nodes[1]], 3000)
+      nodes[1].link.set(true)
+    }
+    expect(nodes[1].notices.join()).not.toContain('node0 has died')
+  })
+
   it('is counted once where the node was only cut off, and went on meanwhile', async () => {
     const app = anApp()
     const stored: StoredRecord[] = []

@@ -169,7 +169,10 @@ export async function expectUsed(
   for (;;) {
     const { month } = await cluster.used(appKey)
     if (month === events) return
-    if (Date.now() > deadlineMs) throw new Error(`${month} events are counted of ${appKey}, where ${events} should be`)
+    if (Date.now() > deadlineMs) {
+      const seen = cluster.everyNode.map((node) => `node on port ${node.port}:\n${noticesOf(node)}`).join('\n')
+      throw new Error(`${month} events are counted of ${appKey}, where ${events} should be\n${seen}`)
+    }
     await sleep(100)
   }
 }
@@ -207,7 +210,15 @@ function lossesOfRedis(lines: readonly LogLine[]): number {
   return losses
 }
 
+/** What a node has said of its stores, for whoever reads why a test failed. */
+function noticesOf(node: Service): string {
+  const lines = logOf(node).filter(({ part }) => part !== undefined)
+  return lines.map(({ time, part, msg }) => `  ${new Date(time).toISOString()} ${part}: ${msg}`).join('\n')
+}
+
 export interface LogLine {
+  /** Unix ms. */
+  readonly time: number
   readonly level: string
   readonly part?: string
   readonly msg: string

@@ -15,6 +15,8 @@ export class TestLink implements RedisLink {
   readonly #listeners: ((isUp: boolean) => void)[] = []
   readonly #late: (() => Promise<unknown>)[] = []
   fault: LinkFault = 'none'
+  /** Of the next calls, before `fault` holds again. */
+  nextFaults: LinkFault[] = []
   isUp = true
 
   /** With `nowMs` scripts go by that time, as it is when they are done. */
@@ -23,9 +25,10 @@ export class TestLink implements RedisLink {
   }
 
   async call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
-    if (!this.isUp || this.fault === 'unsent') return 'away'
-    if (this.fault === 'none') return command(this.#client)
-    if (this.fault === 'unanswered') await command(this.#client)
+    const fault = this.nextFaults.shift() ?? this.fault
+    if (!this.isUp || fault === 'unsent') return 'away'
+    if (fault === 'none') return command(this.#client)
+    if (fault === 'unanswered') await command(this.#client)
     else this.#late.push(() => command(this.#client))
     return 'away'
   }

@@ -1,5 +1,6 @@
 // One edit of a file at a time, between processes: a lock file beside it, made only where none is.
 
+import { randomUUID } from 'node:crypto'
 import { link, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -37,7 +38,7 @@ export async function withEditLock<T>(
 async function tryLock(lockPath: string): Promise<boolean> {
   try {
     const file = await open(lockPath, 'wx')
-    await file.writeFile(`${process.pid} ${hostname()}\n`)
+    await file.writeFile(`${process.pid} ${hostname()} ${randomUUID()}\n`)
     await file.close()
     return true
   } catch (error) {
@@ -48,15 +49,18 @@ async function tryLock(lockPath: string): Promise<boolean> {
 
 /**
  * Two processes may find one lock stale, and the slower must not remove the lock that the faster has made since.
- * So it is moved aside first, and put back where it turns out to be another than the one that was judged.
+ * So it is moved aside first, and put back where it turns out to be another than the one that was judged. Its text
+ * tells, which no other lock has: the system gives the number of a file that is gone to the next one.
  */
 async function breakIfStale(lockPath: string): Promise<void> {
   try {
-    const judged = await stat(lockPath)
-    if (!(await isStale(lockPath, judged.mtimeMs))) return
+    const judged = await readFile(lockPath, 'utf8')
+    if (!isLeftBehind(judged) && !(await isOld(lockPath))) return
+    // Its holder may have been done with it, and ended, since it was read.
+    if ((await readFile(lockPath, 'utf8')) !== judged) return
     const aside = `${lockPath}.${process.pid}`
     await rename(lockPath, aside)
-    if ((await stat(aside)).ino !== judged.ino) await link(aside, lockPath)
+    if ((await readFile(aside, 'utf8')) !== judged) await link(aside, lockPath)
     await rm(aside, { force: true })
   } catch (error) {
     // Its holder is done with it, or another process has broken it: the next try tells.
@@ -65,10 +69,13 @@ async function breakIfStale(lockPath: string): Promise<void> {
   }
 }
 
-async function isStale(lockPath: string, madeAtMs: number): Promise<boolean> {
-  if (Date.now() - madeAtMs > STALE_MS) return true
-  const [pid, host] = (await readFile(lockPath, 'utf8')).trim().split(' ')
-  // Process ids mean nothing across machines and containers; and a lock just made may not have its text yet.
+async function isOld(lockPath: string): Promise<boolean> {
+  return Date.now() - (await stat(lockPath)).mtimeMs > STALE_MS
+}
+
+/** Process ids mean nothing across machines and containers; and a lock just made may not have its text yet. */
+function isLeftBehind(text: string): boolean {
+  const [pid, host] = text.trim().split(' ')
   return host === hostname() && !isAlive(Number(pid))
 }
 

@@ -8,7 +8,7 @@ import type { Limiter } from './admit/limiter.ts'
 import { openRedis, type RedisConnection, untilUp } from './admit/redis-connection.ts'
 import { createRedisDeduplicator, type RedisDeduplicator } from './admit/redis-deduplicator.ts'
 import { openRedisLimiter } from './admit/redis-limiter.ts'
-import type { Ledger, StoredRecord } from './admit/reclaim.ts'
+import { type Ledger, type StoredRecord, UNUSED_MARK } from './admit/reclaim.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
@@ -276,8 +276,7 @@ function markedCost({ appId, cost, receivedAtMs, sequence }: StoredCost): Stored
 function ledgerOf(stream: JetStreamQueue): Ledger {
   const ledger = new StreamLedger()
   return {
-    // One that has stored nothing yet must not have others read the whole stream when it dies.
-    mark: () => stream.place.settled || stream.place.start,
+    mark: () => stream.place.mark ?? UNUSED_MARK,
     storedBy: async (nodeId, afterSequence) => {
       const costs = await ledger.storedBy(stream.connection, { nodeId, afterSequence })
       return costs === 'away' ? 'away' : costs.map(markedCost)

@@ -74,13 +74,12 @@ export class AppLimits {
   /** When the last answered call was sent. */
   #sentAtMs = Number.NEGATIVE_INFINITY
   #refusedAtMs = Number.NEGATIVE_INFINITY
-  #takenFromShare = 0
   #toldMark: number
 
   constructor(app: App, context: LimitsContext) {
     this.#context = context
     this.#lease = new Lease(app, context.nextWindowId)
-    this.#toldMark = context.ledger?.mark() ?? 0
+    this.#toldMark = this.#mark
   }
 
   get appId(): string {
@@ -95,6 +94,10 @@ export class AppLimits {
   /** Redis is being called. */
   get isCalling(): boolean {
     return this.#isCalling
+  }
+
+  get #mark(): number {
+    return Math.max(0, this.#context.ledger?.mark() ?? 0)
   }
 
   /** The queue's mark at the last full account that Redis has answered: what was stored up to it is in there. */
@@ -137,8 +140,10 @@ export class AppLimits {
     this.#changedAtMs ??= nowMs
   }
 
+  /** Less than nothing: it has cost more than was taken. */
   giveBack(app: App, cost: number, takenAtMs: number, nowMs: number): void {
     this.#lease.giveBack(app, cost, takenAtMs)
+    if (cost < 0) this.#context.indebted.add(this)
     this.#changedAtMs ??= nowMs
   }
 
@@ -213,12 +218,10 @@ export class AppLimits {
     const { link, registry, time, leaseRequests, monotonicMs } = this.#context
     let call: SyncCall
     let sentAtMs: number
-    let takenFromShare: number
     let reply: SyncReply | 'away'
     try {
       if ((await registry.register(this.#lease.appId)) === 'away') return this.#hasFailed()
       sentAtMs = monotonicMs()
-      takenFromShare = this.#takenFromShare
       call = this.#nextCall(keeps, isProbe, sentAtMs)
       reply = await syncLease(link, this.#lease.appId, call)
     } catch (error) {
@@ -237,7 +240,7 @@ export class AppLimits {
     const results = this.#lease.answered(call, reply)
     this.#toldMark = call.mark
     // A probe leaves out what Redis has not heard of.
-    if (!isProbe && takenFromShare === this.#takenFromShare) this.#context.indebted.delete(this)
+    if (!isProbe) this.#context.indebted.delete(this)
     this.#changedAtMs = this.#lease.isTold ? null : nowMs
     if (results === 'again') {
       time.believe(reply.clockMs, nowMs)
@@ -252,7 +255,7 @@ export class AppLimits {
   }
 
   #nextCall(keeps: boolean, isProbe: boolean, nowMs: number): SyncCall {
-    const { nodeId, time, registry, ledger, nextSeq } = this.#context
+    const { nodeId, time, registry, nextSeq } = this.#context
     const timeMs = time.nowMs(nowMs)
     const costs = isProbe ? [] : this.#waiting.slice(0, MAX_COSTS_PER_CALL).map(({ cost }) => cost)
     const isTrusted = this.#isTrusted(nowMs)
@@ -261,7 +264,7 @@ export class AppLimits {
         node: nodeId,
         seq: nextSeq(),
         deadlineMs: timeMs + CALL_DEADLINE_MS,
-        mark: isProbe ? this.#toldMark : (ledger?.mark() ?? 0),
+        mark: isProbe ? this.#toldMark : this.#mark,
         nodes: registry.count,
         costs,
         keeps: costs.length > 0 || (keeps && isTrusted && !isProbe),
@@ -309,7 +312,6 @@ export class AppLimits {
     const taken = this.#lease.spendShare(app, cost, timeMs, this.#context.registry.count)
     if (typeof taken !== 'number') return taken
     this.#changedAtMs ??= nowMs
-    this.#takenFromShare++
     this.#context.indebted.add(this)
     return taken
   }

@@ -23,7 +23,7 @@ const COUNTED_MS = 5000
 export const DEAD_AFTER_MS = 15_000
 /** After Redis was away, nodes get so long to be heard again. */
 const GRACE_MS = 30_000
-/** Away for no longer than this was a moment; nodes need at most as much again to be back. */
+/** Away for no longer than this was a moment, after which nobody has been taken for dead. */
 const MOMENT_MS = 5000
 /** Apps remembered as registered; beyond, they are registered once more. */
 const MAX_REGISTERED = 100_000
@@ -113,9 +113,14 @@ export class NodeRegistry {
     this.#awaySinceMonotonicMs ??= monotonicMs
   }
 
+  /** Before any call: others may have taken this node for dead, and forgotten of which apps it holds leases. */
+  linkIsBack(monotonicMs: number): void {
+    if (monotonicMs - (this.#awaySinceMonotonicMs ?? monotonicMs) > MOMENT_MS) this.#registered.clear()
+  }
+
   /**
-   * Redis answers again. Silence counts anew, after a moment without the moment: a link that breaks for an instant every
-   * few seconds must not keep the dead from being found.
+   * Redis answers again. Silence counts anew, or after a moment less that moment and as much again for others to be
+   * back: a link that breaks for an instant every few seconds must not keep the dead from being found.
    */
   #seeAgain(monotonicMs: number): void {
     if (this.#awaySinceMonotonicMs === null) return
@@ -124,11 +129,13 @@ export class NodeRegistry {
     this.#graceEndsMonotonicMs = monotonicMs + GRACE_MS
     if (awayMs > MOMENT_MS) {
       this.#watched.clear()
+      this.#registered.clear()
       this.#nobodyIsDeadBeforeMonotonicMs = this.#graceEndsMonotonicMs
       return
     }
     for (const [nodeId, { score, sinceMonotonicMs }] of this.#watched) {
-      this.#watched.set(nodeId, { score, sinceMonotonicMs: sinceMonotonicMs + awayMs + MOMENT_MS })
+      const since = Math.min(monotonicMs, sinceMonotonicMs + 2 * awayMs)
+      this.#watched.set(nodeId, { score, sinceMonotonicMs: since })
     }
   }
 

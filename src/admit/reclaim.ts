@@ -15,6 +15,9 @@ export interface StoredRecord {
   readonly mark: number
 }
 
+/** What a node's mark is before it has stored anything, and before it knows where the queue ends. */
+export const UNUSED_MARK = -1
+
 /** What the shared queue knows of its writers. Marks are the queue's own, and only grow. */
 export interface Ledger {
   /** Of what this node stored, all that is settled stands at this mark or before it. */
@@ -36,7 +39,7 @@ local field = 'node:' .. call.node
 local own = readField(field)
 if own and own.reclaimed then return 0 end
 if (own and own.seq or 0) ~= call.seq then return '${HEARD}' end
-if own and clockMs - own.atMs < ${DEAD_AFTER_MS} then return '${HEARD}' end
+if own and math.abs(clockMs - own.atMs) < ${DEAD_AFTER_MS} then return '${HEARD}' end
 local totals = readField('totals')
 if not totals and #call.inferred == 0 then return 0 end
 own = own or { seq = 0, atMs = clockMs, windows = {} }
@@ -75,6 +78,7 @@ return back
 /** What Redis has of one node in one app; fields that are not used here are left out. */
 interface NodeRecord {
   readonly seq: number
+  readonly atMs: number
   readonly mark: number
   readonly reclaimed?: true
   readonly windows: readonly {
@@ -89,6 +93,8 @@ interface NodeRecord {
 export interface ReclaimParts {
   readonly link: RedisLink
   readonly ledger: Ledger | null
+  /** What time it is for Redis, by this node. */
+  readonly timeMs: () => number
 }
 
 export interface Reclaimed {
@@ -97,49 +103,79 @@ export interface Reclaimed {
   readonly events: number
 }
 
-/**
- * 'away': Redis or the ledger did not answer; 'heard': the node may be alive, or has died only just now; null: another
- * node does it.
- */
-export async function reclaimFrom(
-  dead: SilentNode,
-  parts: ReclaimParts,
-): Promise<Reclaimed | Away | typeof HEARD | null> {
-  const { link, ledger } = parts
-  const { nodeId } = dead
-  const locked = await link.call((client) => client.set(nodeLockKey(nodeId), '1', 'EX', LOCK_SECONDS, 'NX'))
-  if (locked !== 'OK') return locked
-  const apps = await link.call((client) => client.smembers(nodeAppsKey(nodeId)))
-  const beatMark = await link.call((client) => client.hget(NODE_MARKS_KEY, nodeId))
-  if (apps === 'away' || beatMark === 'away') return 'away'
-  const records = await readRecords(link, nodeId, apps)
-  if (records === 'away') return 'away'
+/** 'heard': the node may be alive, or has died only just now. */
+type Undone = Away | typeof HEARD
 
-  let stored: readonly StoredRecord[] = []
-  if (ledger !== null) {
-    const answer = await ledger.storedBy(nodeId, oldestMark(Number(beatMark ?? 0), records.values()))
-    if (answer === 'away') return unlock(link, nodeId, 'away')
-    stored = answer
+/** null: another node does it. */
+export async function reclaimFrom(dead: SilentNode, parts: ReclaimParts): Promise<Reclaimed | Undone | null> {
+  const { link } = parts
+  const lock = nodeLockKey(dead.nodeId)
+  const locked = await link.call((client) => client.set(lock, '1', 'EX', LOCK_SECONDS, 'NX'))
+  if (locked !== 'OK') return locked
+  const reclaimed = await reclaimLocked(dead.nodeId, parts)
+  // It stays in the list until each of its apps is done, and the next to look may try again at once.
+  if (typeof reclaimed === 'string') await link.call((client) => client.del(lock))
+  else await forgetNode(link, dead)
+  return reclaimed
+}
+
+async function reclaimLocked(nodeId: string, parts: ReclaimParts): Promise<Reclaimed | Undone> {
+  const { link, ledger, timeMs } = parts
+  const listed = await link.call((client) => client.smembers(nodeAppsKey(nodeId)))
+  const beatMark = await link.call((client) => client.hget(NODE_MARKS_KEY, nodeId))
+  if (listed === 'away' || beatMark === 'away') return 'away'
+  const records = await readRecords(link, nodeId, listed)
+  if (records === 'away') return 'away'
+  // Redis has the last word, app by app; but the ledger need not be read in vain.
+  if ([...records.values()].some(({ atMs }) => Math.abs(timeMs() - atMs) < DEAD_AFTER_MS)) return HEARD
+
+  let stored = new Map<string, StoredRecord[]>()
+  const hasDoneNothing = listed.length === 0 && Number(beatMark) === UNUSED_MARK
+  if (ledger !== null && !hasDoneNothing) {
+    const read = await readLedger(ledger, { link, nodeId, beatMark: Math.max(0, Number(beatMark ?? 0)), records })
+    if (read === 'away') return 'away'
+    stored = read
   }
-  const storedByApp = groupByApp(stored)
-  const appIds = [...new Set([...apps, ...storedByApp.keys()])]
+  const appIds = [...new Set([...listed, ...stored.keys()])]
   const returned = await inParallel(appIds, async (appId) => {
-    const account = accountOf(records.get(appId) ?? null, ledger === null ? null : (storedByApp.get(appId) ?? []))
+    const account = accountOf(records.get(appId) ?? null, ledger === null ? null : (stored.get(appId) ?? []))
     const call = { node: nodeId, ...account }
-    return (await runScript(link, RECLAIM, [limitsKey(appId)], [JSON.stringify(call)])) as number | typeof HEARD | Away
+    return (await runScript(link, RECLAIM, [limitsKey(appId)], [JSON.stringify(call)])) as number | Undone
   })
-  if (returned === 'away') return unlock(link, nodeId, 'away')
-  const counts = returned.filter((back) => back !== HEARD)
-  // Its calls may come until just after the last beat that others saw: it stays in the list until each app is done.
-  if (counts.length < returned.length) return unlock(link, nodeId, HEARD)
-  await forgetNode(link, dead)
+  if (returned === 'away') return 'away'
+  const counts = returned.filter((back) => typeof back === 'number')
+  if (counts.length < returned.length) return HEARD
   return { apps: appIds.length, events: counts.reduce((sum, back) => sum + back, 0) }
 }
 
-/** The next to look may try again at once. */
-async function unlock<Outcome>(link: RedisLink, nodeId: string, outcome: Outcome): Promise<Outcome> {
-  await link.call((client) => client.del(nodeLockKey(nodeId)))
-  return outcome
+interface LedgerReading {
+  readonly link: RedisLink
+  readonly nodeId: string
+  readonly beatMark: number
+  /** Those of the apps that are listed; gets those of the others that are found. */
+  readonly records: Map<string, NodeRecord>
+}
+
+/**
+ * What the node stored that Redis was not told of, by app. An app that is not listed may have a record all the same,
+ * and that may reach further back: then it is read once more from there.
+ */
+async function readLedger(
+  ledger: Ledger,
+  { link, nodeId, beatMark, records }: LedgerReading,
+): Promise<Map<string, StoredRecord[]> | Away> {
+  for (let afterMark = oldestMark(beatMark, records.values()); ; ) {
+    const stored = await ledger.storedBy(nodeId, afterMark)
+    if (stored === 'away') return 'away'
+    const byApp = groupByApp(stored)
+    const unread = [...byApp.keys()].filter((appId) => !records.has(appId))
+    const found = await readRecords(link, nodeId, unread)
+    if (found === 'away') return 'away'
+    for (const [appId, record] of found) records.set(appId, record)
+    const oldest = oldestMark(beatMark, records.values())
+    if (oldest >= afterMark) return byApp
+    afterMark = oldest
+  }
 }
 
 async function readRecords(
@@ -164,8 +200,8 @@ export function parseRecord(text: string): NodeRecord {
 }
 
 /**
- * From where the ledger has to be read. A node spends only what it was granted, so what it told of in full hides
- * nothing, unless it went on without Redis: then it had beaten before.
+ * From where the ledger has to be read. A node spends only what it was granted, so that a record in which all is settled
+ * hides nothing, unless the node went on without Redis: then the mark of its beat stands back.
  */
 function oldestMark(beatMark: number, records: Iterable<NodeRecord>): number {
   let oldest = beatMark
@@ -187,10 +223,11 @@ function accountOf(record: NodeRecord | null, stored: readonly StoredRecord[] | 
       used[at].spent += cost
       continue
     }
-    const startMs = windowStartMs(receivedAtMs, MINUTE_MS)
-    const window = inferred.get(startMs) ?? { startMs, endMs: startMs + MINUTE_MS, spent: 0 }
+    const minuteMs = windowStartMs(receivedAtMs, MINUTE_MS)
+    // From the first one on, so that it lies in the right cycle where one begins within the minute.
+    const window = inferred.get(minuteMs) ?? { startMs: receivedAtMs, endMs: minuteMs + MINUTE_MS, spent: 0 }
     window.spent += cost
-    inferred.set(startMs, window)
+    inferred.set(minuteMs, window)
   }
   return { seq: record?.seq ?? 0, used, inferred: [...inferred.values()] }
 }

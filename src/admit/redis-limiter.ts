@@ -9,10 +9,11 @@ import type { RateLimitView } from '../outcome.ts'
 import type { App } from './app.ts'
 import { AppLimits, type LimitsContext } from './app-limits.ts'
 import type { Limiter, LimitRefusal, Standing } from './limiter.ts'
-import { NodeRegistry, type SilentNode } from './nodes.ts'
+import { NodeRegistry } from './nodes.ts'
 import { MINUTE_MS, windowStartMs } from './plans.ts'
 import { readStanding } from './read-standing.ts'
-import { type Ledger, reclaimFrom } from './reclaim.ts'
+import { type Ledger, UNUSED_MARK } from './reclaim.ts'
+import { Reclaimer } from './reclaimer.ts'
 import type { RedisLink } from './redis.ts'
 import { RedisTime } from './redis-time.ts'
 
@@ -30,8 +31,6 @@ const CLOCKS_PARTED_MS = 1000
 /** All that `stop` may take for giving back. */
 const STOP_MS = 1000
 const STOP_PAUSE_MS = 20
-/** After an attempt to take back from dead nodes that came to nothing, the next one. */
-const RECLAIM_PAUSE_MS = 5000
 /** Kinds of failure that are told until all of it works again. */
 const MAX_FAILURES_TOLD = 8
 
@@ -69,6 +68,7 @@ export function openRedisLimiter(parts: RedisLimiterParts): LeasingLimiter {
 export class LeasingLimiter implements RedisLimiter {
   readonly #parts: RedisLimiterParts
   readonly #registry: NodeRegistry
+  readonly #reclaimer: Reclaimer
   readonly #context: LimitsContext
   readonly #limitsOfApp = new Map<string, AppLimits>()
   /** Apps of which Redis may have to hear. */
@@ -82,11 +82,7 @@ export class LeasingLimiter implements RedisLimiter {
   #isBeating = false
   #isStopped = false
   #isTimeUp = false
-  #isReclaiming = false
-  #reclaiming: Promise<void> = Promise.resolve()
   #beatIsAway = false
-  /** No new attempt to take back from dead nodes before this. */
-  #reclaimNotBeforeMs = Number.NEGATIVE_INFINITY
   #toldMode: Mode = 'counted'
   /** What Redis refuses to count now. */
   readonly #failing = new Set<string>()
@@ -98,7 +94,7 @@ export class LeasingLimiter implements RedisLimiter {
     const { link, nodeId, monotonicMs, ledger, leaseRequests } = parts
     const time = new RedisTime(parts.clock(), monotonicMs())
     this.#wallOffsetMs = parts.clock() - monotonicMs()
-    this.#registry = new NodeRegistry({ link, nodeId, mark: () => this.#toldMark() })
+    this.#registry = new NodeRegistry({ link, nodeId, mark: () => this.#beatMark() })
     this.#context = {
       link,
       nodeId,
@@ -115,8 +111,20 @@ export class LeasingLimiter implements RedisLimiter {
       indebted: new Set(),
       distrustedBeforeMs: Number.NEGATIVE_INFINITY,
     }
+    this.#reclaimer = new Reclaimer({
+      link,
+      ledger,
+      monotonicMs,
+      timeMs: () => time.nowMs(monotonicMs()),
+      onNotice: (message) => parts.onNotice(message),
+      onFailure: (message) => {
+        if (message === null) this.#failing.delete('of dead nodes')
+        else this.#tellFailure('of dead nodes', message)
+      },
+    })
     link.onChange((isUp) => {
-      if (!isUp) this.#registry.loseSight(parts.monotonicMs())
+      if (isUp) this.#registry.linkIsBack(monotonicMs())
+      else this.#registry.loseSight(monotonicMs())
       this.#tellMode()
       if (isUp && parts.isManual !== true) void this.beat()
     })
@@ -127,8 +135,8 @@ export class LeasingLimiter implements RedisLimiter {
   }
 
   /** What was stored up to here was granted, or told of: whoever reclaims need not read it. */
-  #toldMark(): number {
-    let mark = this.#parts.ledger?.mark() ?? 0
+  #beatMark(): number {
+    let mark = this.#parts.ledger?.mark() ?? UNUSED_MARK
     for (const { toldMark } of this.#context.indebted) mark = Math.min(mark, toldMark)
     return mark
   }
@@ -204,7 +212,8 @@ export class LeasingLimiter implements RedisLimiter {
     this.#sweeps++
     if (this.#sweeps % SWEEPS_PER_FORGET !== 0) return
     for (const [appId, limits] of this.#limitsOfApp) {
-      if (!limits.isForgettable(nowMs, FORGOTTEN_AFTER_MS)) continue
+      // One that Redis may have to hear of would be swept beside its successor, and undo what that one tells.
+      if (this.#active.has(limits) || !limits.isForgettable(nowMs, FORGOTTEN_AFTER_MS)) continue
       this.#limitsOfApp.delete(appId)
       this.#context.onSuccess(appId)
     }
@@ -223,9 +232,7 @@ export class LeasingLimiter implements RedisLimiter {
       if (beat === 'away') return
       this.#context.time.learn(beat.clockMs, sentAtMs, this.#parts.monotonicMs())
       this.#failing.delete('of nodes')
-      // Not waited for: a dead node's records may take a while to read, and this node must be heard meanwhile.
-      const isDue = !this.#isReclaiming && sentAtMs >= this.#reclaimNotBeforeMs
-      if (isDue && beat.dead.length > 0) this.#reclaiming = this.#reclaim(beat.dead)
+      this.#reclaimer.look(beat.dead)
     } catch (error) {
       this.#beatIsAway = true
       this.#tellFailure('of nodes', errorMessage(error))
@@ -235,34 +242,10 @@ export class LeasingLimiter implements RedisLimiter {
     }
   }
 
-  /** Takes back what dead nodes held, one node after the other. */
-  async #reclaim(dead: readonly SilentNode[]): Promise<void> {
-    this.#isReclaiming = true
-    const { link, ledger } = this.#parts
-    try {
-      for (const node of dead) {
-        const reclaimed = await reclaimFrom(node, { link, ledger })
-        if (reclaimed === 'away' || reclaimed === 'heard') {
-          this.#reclaimNotBeforeMs = this.#parts.monotonicMs() + RECLAIM_PAUSE_MS
-        }
-        if (reclaimed === 'away') break
-        if (reclaimed === 'heard' || reclaimed === null) continue
-        const { apps, events } = reclaimed
-        this.#parts.onNotice(`node ${node.nodeId} has died: ${events} unused events of ${apps} apps were taken back`)
-      }
-      this.#failing.delete('of dead nodes')
-    } catch (error) {
-      this.#reclaimNotBeforeMs = this.#parts.monotonicMs() + RECLAIM_PAUSE_MS
-      this.#tellFailure('of dead nodes', errorMessage(error))
-    } finally {
-      this.#isReclaiming = false
-    }
-  }
-
   /** Resolves when no app is calling Redis and nothing is being taken back. */
   async quiet(): Promise<void> {
     await Promise.all(Array.from(this.#limitsOfApp.values(), (limits) => limits.called()))
-    await this.#reclaiming
+    await this.#reclaimer.quiet()
   }
 
   async stop(): Promise<void> {

@@ -190,6 +190,7 @@ export class JetStreamQueue implements EventQueue {
       this.#settleAll(parcel.first, 'unavailable')
       return null
     }
+    this.place.publish()
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
     this.#window.add(lane, parcel, nowMs, this.place.acked)
     return { head: messageHead({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel.bytes), parcel }
@@ -290,7 +291,7 @@ export class JetStreamQueue implements EventQueue {
     const ends = this.#ends
     this.#ends = []
     for (const { first, settlement } of ends) this.#settleAll(first, settlement)
-    // Only now, and not before any of them.
+    // Only now: a settlement may tell others what this node has stored, up to its place.
     this.place.settle()
   }
 
@@ -314,7 +315,7 @@ export class JetStreamQueue implements EventQueue {
     this.#state.reported(report)
     if (report.kind === 'present') {
       const { createdAt, lastSequence } = report.facts
-      this.place.see(createdAt, lastSequence, this.#published > 0)
+      this.place.see(createdAt, lastSequence)
       this.#resumeAtMs = 0
       this.#pump()
     } else {

@@ -99,7 +99,7 @@ it('places a snapshot in the stream that was made anew under a running process',
     await eventually('it has looked at the new stream', () => isDeepStrictEqual(positions.position(), end))
     await nats.restart({ empty: true })
     await eventually('nothing of the next one is marked', () => queue.place.settled === 0)
-    expect(queue.place.start).toBe(0)
+    expect(queue.place.mark).toBe(0)
     await eventually('the queue is up', () => queue.isUp)
     await takeSnapshot(folder, positions)
     await store(queue, [5, 6])

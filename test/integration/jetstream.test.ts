@@ -199,9 +199,9 @@ describe('messages of the JetStream queue', () => {
     const { queue } = await openReadyQueue(nats.url)
     const end = before.place.settled
     expect(end).toBeGreaterThan(0)
-    expect(queue.place.start).toBe(end)
+    expect(queue.place.mark).toBe(end)
     await publishTo(before, makeRecord({ keyed: true }))
-    expect(queue.place.start).toBe(end)
+    expect(queue.place.mark).toBe(end)
     await publishTo(queue, makeRecord({ keyed: true }))
     expect(queue.place.settled).toBeGreaterThan(end)
     await Promise.all([before.stop(), queue.stop()])

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/admit/app.ts'
 import { PLANS } from '../../src/admit/plans.ts'
 import { readStanding } from '../../src/admit/read-standing.ts'
-import type { StoredRecord } from '../../src/admit/reclaim.ts'
+import { type StoredRecord, UNUSED_MARK } from '../../src/admit/reclaim.ts'
 import { openRedis, untilUp } from '../../src/admit/redis-connection.ts'
 import { openRedisLimiter, type RedisLimiter } from '../../src/admit/redis-limiter.ts'
 import { connect, TestLink, type TestNode, testNode } from '../support/limiters.ts'
@@ -133,6 +133,27 @@ describe('calls to Redis', () => {
   })
 })
 
+/** Two nodes over one queue, which the first one writes to. */
+function deadAndAlive(app = anApp()) {
+  const stored: StoredRecord[] = []
+  const ledger = {
+    isUnknown: false,
+    asked: 0,
+    mark: () => (ledger.isUnknown ? UNUSED_MARK : stored.length),
+    storedBy: async (_: string, afterMark: number) => {
+      ledger.asked++
+      return stored.filter(({ mark }) => mark > afterMark)
+    },
+  }
+  const [dead, alive] = ['dead', 'alive'].map((nodeId) => testNode({ client, nodeId, nowMs: () => nowMs, ledger }))
+  const send = async (cost: number): Promise<void> => {
+    const taken = (await dead.limiter.take(app, cost, nowMs)) as number
+    stored.push({ appId: app.appId, cost, receivedAtMs: taken, mark: stored.length + 1 })
+    dead.limiter.settle(app, cost, taken)
+  }
+  return { ledger, send, dead, alive }
+}
+
 describe('what a node holds', () => {
   it('goes back when its app falls silent, and another node can have it', async () => {
     const nodes = await startNodes(2)
@@ -204,17 +225,7 @@ describe('what a node holds', () => {
 
   it.each(['never called', 'was found by a probe'])('is counted where a node that %s dies in debt', async (before) => {
     const app = anApp()
-    const stored: StoredRecord[] = []
-    const ledger = {
-      mark: () => stored.length,
-      storedBy: async (_: string, afterMark: number) => stored.filter(({ mark }) => mark > afterMark),
-    }
-    const [dead, alive] = ['dead', 'alive'].map((nodeId) => testNode({ client, nodeId, nowMs: () => nowMs, ledger }))
-    const send = async (cost: number): Promise<void> => {
-      const taken = (await dead.limiter.take(app, cost, nowMs)) as number
-      stored.push({ appId: 'demo', cost, receivedAtMs: taken, mark: stored.length + 1 })
-      dead.limiter.settle(app, cost, taken)
-    }
+    const { send, dead, alive } = deadAndAlive()
     await dead.limiter.beat()
     await alive.limiter.beat()
     expect(await alive.limiter.take(app, 100, nowMs)).toBeTypeOf('number')
@@ -247,6 +258,114 @@ describe('what a node holds', () => {
       nodes[1].link.set(true)
     }
     expect(nodes[1].notices.join()).toContain('node0 has died')
+  })
+
+  it('is found to be dead once the link is whole again, however often it broke', async () => {
+    const nodes = await startNodes(2)
+    await nodes[0].limiter.take(anApp(), 1, nowMs)
+    for (let flap = 0; flap < 60; flap++) {
+      nodes[1].link.set(false)
+      await pass([nodes[1]], 100)
+      nodes[1].link.set(true)
+      await pass([nodes[1]], 100)
+    }
+    await pass([nodes[1]], 17_000)
+    expect(nodes[1].notices.join()).toContain('node0 has died')
+  })
+
+  it('is counted once where the last thing heard of it is a probe', async () => {
+    const { ledger, send, dead, alive } = deadAndAlive()
+    await dead.limiter.beat()
+    await alive.limiter.beat()
+    await send(10)
+    nowMs += 1000
+    dead.link.nextFaults = ['unsent']
+    dead.limiter.sweep()
+    await dead.limiter.quiet()
+    nowMs += 300
+    dead.link.nextFaults = ['none', 'unsent']
+    dead.limiter.sweep()
+    await dead.limiter.quiet()
+    expect(dead.link.nextFaults).toEqual([])
+    await pass([alive], MINUTE_MS / 2)
+    expect(ledger.asked).toBe(1)
+    expect(await usedInMonth('demo')).toBe(10)
+  })
+
+  it('is taken back and counted where the list of its apps was lost', async () => {
+    const { ledger, send, dead, alive } = deadAndAlive()
+    await dead.limiter.beat()
+    await alive.limiter.beat()
+    await send(10)
+    await pass([dead], 1000)
+    await send(5)
+    await client.del('sluice:{nodes}:dead:apps')
+    await pass([alive], MINUTE_MS / 2)
+    expect(alive.notices.filter((notice) => notice.includes('dead has died'))).toHaveLength(1)
+    expect(ledger.asked).toBeLessThanOrEqual(2)
+    expect(await usedInMonth('demo')).toBe(15)
+    expect(await client.zrange('sluice:{nodes}', '0', '-1')).toEqual(['alive'])
+  })
+
+  it('is listed again with its apps when it was taken for dead and calls before it is heard', async () => {
+    const nodes = await startNodes(2)
+    const app = anApp()
+    await nodes[0].limiter.take(app, 1, nowMs)
+    nodes[0].link.set(false)
+    await pass([nodes[1]], MINUTE_MS / 2)
+    expect(nodes[1].notices.join()).toContain('node0 has died')
+    // Its beat is on its way and unanswered when it takes again.
+    nodes[0].link.fault = 'late'
+    nodes[0].link.set(true)
+    nodes[0].link.fault = 'none'
+    await nodes[0].limiter.take(app, 1, nowMs)
+    expect(await client.smembers('sluice:{nodes}:node0:apps')).toEqual(['demo'])
+  })
+
+  it('is taken back when the clock of Redis was set back by an hour', async () => {
+    const { ledger, dead, alive } = deadAndAlive()
+    await dead.limiter.beat()
+    await alive.limiter.beat()
+    await dead.limiter.take(anApp(), 10, nowMs)
+    nowMs -= 60 * MINUTE_MS
+    let monotonicMs = 0
+    const watcher = testNode({ client, nodeId: 'watcher', nowMs: () => nowMs, monotonicMs: () => monotonicMs, ledger })
+    for (let second = 0; second < 40; second++) {
+      nowMs += 1000
+      monotonicMs += 1000
+      await watcher.limiter.beat()
+      await watcher.limiter.quiet()
+    }
+    expect(watcher.notices.join()).toContain('node dead has died')
+    expect(await usedInMonth('demo')).toBe(0)
+    expect(ledger.asked).toBeLessThanOrEqual(2)
+  })
+
+  it('has nobody read the queue when it dies before it knew where that ends', async () => {
+    const { ledger, dead, alive } = deadAndAlive()
+    ledger.isUnknown = true
+    await dead.limiter.beat()
+    ledger.isUnknown = false
+    await alive.limiter.beat()
+    await pass([alive], MINUTE_MS / 2)
+    expect(alive.notices.join()).toContain('dead has died')
+    expect(ledger.asked).toBe(0)
+  })
+
+  it('is counted in the cycle in which it was stored', async () => {
+    const billingAnchorMs = NOON_MS + 30_000
+    const app = anApp({ billingAnchorMs })
+    const { send, dead, alive } = deadAndAlive(app)
+    await dead.limiter.beat()
+    await alive.limiter.beat()
+    nowMs = billingAnchorMs + 5000
+    expect(await alive.limiter.take(app, 1, nowMs)).toBeTypeOf('number')
+    dead.link.fault = 'unsent'
+    await send(7)
+    await pass([alive], MINUTE_MS)
+    expect(alive.notices.join()).toContain('dead has died')
+    const standing = await readStanding(new TestLink(client), app, nowMs)
+    expect(standing).toMatchObject({ month: { used: 8 } })
   })
 
   it('is not found to be dead while those who watch it are away for moments', async () => {
@@ -405,6 +524,20 @@ describe('a machine that slept', () => {
 })
 
 describe('while Redis is away', () => {
+  it('an app that gave back what it took is not forgotten before Redis has heard of it', async () => {
+    const [node] = await startNodes(1)
+    const app = anApp({ eventsPerMinute: 20, eventsPerMonth: 20 })
+    node.link.set(false)
+    const taken = (await node.limiter.take(app, 10, nowMs)) as number
+    node.limiter.giveBack(app, 10, taken)
+    await pass([node], 3 * MINUTE_MS)
+    node.link.set(true)
+    const again = (await node.limiter.take(app, 10, nowMs)) as number
+    node.limiter.settle(app, 10, again)
+    await pass([node], 5000)
+    expect(await usedInMonth('demo')).toBe(10)
+  })
+
   it('each node goes on with its share, and all is counted when it is back', async () => {
     const nodes = await startNodes(2)
     const app = anApp({ eventsPerMinute: 100, eventsPerDay: 150, eventsPerMonth: 1000 })

@@ -3,6 +3,7 @@
 // Runs as a process of its own; prints one line of JSON.
 
 import { isUtf8 } from 'node:buffer'
+import { SEED } from './cases.js'
 import { createRng, uniformBody, variedBody } from '../payloads.js'
 import { compileSchema } from './schema.js'
 
@@ -13,7 +14,6 @@ const { createDecoder } = await import(built)
 /** @type {typeof import('../../src/decode/memory.ts')} */
 const { createMemory } = await import(new URL('../../dist/decode/memory.js', import.meta.url).href)
 
-const SEED = 20_261_121
 const ROUNDS = 9
 /** The decoder writes a few bytes after the body, and the next must not begin there. */
 const GAP_BYTES = 64

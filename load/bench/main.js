@@ -6,16 +6,17 @@ import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { footprint } from './footprint.js'
+import { overload } from './overload.js'
 import { pinned, stopAll } from './processes.js'
 import { ensurePrograms } from './programs.js'
 import { queues } from './queues.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
 
-const SECTIONS = { throughput, queues, footprint, decode, latency, memory }
+const SECTIONS = { throughput, queues, overload, footprint, decode, latency, memory }
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
-  --quick           shorter runs and fewer of them: about a minute instead of eight
+  --quick           shorter runs and fewer of them: about two minutes instead of twelve
   --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
   --json FILE       writes every number to a file
   --markdown        tables as Markdown

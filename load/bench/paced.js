@@ -1,16 +1,22 @@
 // @ts-check
-// A load of a fixed arrival rate: each request has the moment at which it is due, and its latency counts from there,
-// so that a server that stalls cannot hide it by slowing the load down. Prints one line of JSON.
+// A load of fixed arrival rates, phase after phase: each request has the moment at which it is due, and its latency
+// counts from there, so that a server that stalls cannot hide it by slowing the load down. Prints one line of JSON.
 
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 
+/** @typedef {{ perSecond: number, seconds: number }} Phase */
 /**
- * @typedef {{ port: number, adminPort: number, perSecond: number, seconds: number, warmupSeconds: number,
- *   scrapeEveryMs: number, bodies: string, count: number }} Plan
+ * @typedef {{ port: number, adminPort: number, phases: Phase[], connections: number, scrapeEveryMs: number,
+ *   bodies: string, count: number }} Plan
  */
+/** Latencies from the moment at which a request was due, and from that at which it was sent. @typedef {{ due: number[], sent: number[] }} Latencies */
 
-const CONNECTIONS = 128
+/** For the answers that are still on their way when the last phase is over. */
+const LAST_ANSWERS_MS = 5000
+const TWO = 50
+/** Of the list of free connections, taken ones that are not cut off yet. */
+const FREE_KEPT = 10_000
 
 /** @type {Plan} */
 const plan = JSON.parse(process.argv[2])
@@ -29,69 +35,111 @@ async function prepare({ bodies, count }) {
 
 /** @param {Plan} options @param {Buffer[]} prepared */
 async function pace(options, prepared) {
-  const total = Math.floor(options.perSecond * (options.seconds + options.warmupSeconds))
-  const warmup = Math.floor(options.perSecond * options.warmupSeconds)
-  const intervalMs = 1000 / options.perSecond
-  const latencyMs = new Float64Array(total)
-  const counts = { sent: 0, answered: 0, refused: 0, broken: 0 }
-
-  /** Connections with nothing under way. @type {import('node:net').Socket[]} */
-  const free = []
-  await Promise.all(Array.from({ length: CONNECTIONS }, () => open()))
+  const records = options.phases.map(() => ({
+    due: 0,
+    sent: 0,
+    accepted: /** @type {Latencies} */ ({ due: [], sent: [] }),
+    refused: /** @type {Latencies} */ ({ due: [], sent: [] }),
+    lastRefusedMs: 0,
+  }))
+  const ends = { broken: 0 }
+  /** @typedef {{ socket: import('node:net').Socket, record: typeof records[number], dueMs: number, sentMs: number, startMs: number }} Connection */
+  /** Connections with nothing under way, by turns: one that nothing comes on for ten seconds is closed. @type {Connection[]} */
+  let free = []
+  let taken = 0
+  const nextFree = () => {
+    if (taken === free.length) return undefined
+    const connection = free[taken++]
+    if (taken === FREE_KEPT) {
+      free = free.slice(taken)
+      taken = 0
+    }
+    return connection
+  }
+  await Promise.all(Array.from({ length: options.connections }, () => open()))
 
   function open() {
     return new Promise((resolve, reject) => {
       const socket = connect(options.port, '127.0.0.1', () => {
-        free.push(socket)
+        free.push(connection)
         resolve(undefined)
       })
+      /** @type {Connection} */
+      const connection = { socket, record: records[0], dueMs: 0, sentMs: 0, startMs: 0 }
       socket.setNoDelay(true)
       socket.once('error', reject)
       socket.once('close', () => {
-        counts.broken += 1
+        ends.broken += 1
       })
       // An answer is a few hundred bytes and comes in one piece.
       socket.on('data', (chunk) => {
-        const index = underWay.get(socket) ?? 0
-        latencyMs[index] = performance.now() - (startMs + index * intervalMs)
-        if (chunk.toString('latin1', 9, 12) !== '202') counts.refused += 1
-        counts.answered += 1
-        free.push(socket)
+        const { record, dueMs, sentMs, startMs } = connection
+        const nowMs = performance.now()
+        // `HTTP/1.1 202`
+        const isAccepted = chunk[9] === TWO
+        const latencies = isAccepted ? record.accepted : record.refused
+        latencies.due.push(nowMs - dueMs)
+        latencies.sent.push(nowMs - sentMs)
+        if (!isAccepted) record.lastRefusedMs = nowMs - startMs
+        free.push(connection)
       })
     })
   }
 
-  /** @type {Map<import('node:net').Socket, number>} */
-  const underWay = new Map()
   const scraping = options.scrapeEveryMs > 0 ? startScraping(options) : null
-  const startMs = performance.now()
-  const deadlineMs = startMs + total * intervalMs + 5000
-  while (counts.answered < total && counts.broken === 0 && performance.now() < deadlineMs) {
-    const due = Math.min(total, Math.floor((performance.now() - startMs) / intervalMs) + 1)
-    while (counts.sent < due) {
-      const socket = free.pop()
-      if (socket === undefined) break
-      underWay.set(socket, counts.sent)
-      socket.write(prepared[counts.sent % prepared.length])
-      counts.sent += 1
+  let sent = 0
+  for (const [at, { perSecond, seconds }] of options.phases.entries()) {
+    const record = records[at]
+    const intervalMs = 1000 / perSecond
+    const startMs = performance.now()
+    record.due = Math.floor(perSecond * seconds)
+    for (const endMs = startMs + seconds * 1000; ends.broken === 0; await new Promise(setImmediate)) {
+      const nowMs = performance.now()
+      const due = Math.min(record.due, Math.floor((nowMs - startMs) / intervalMs) + 1)
+      while (record.sent < due) {
+        const connection = nextFree()
+        if (connection === undefined) break
+        connection.record = record
+        connection.dueMs = startMs + record.sent * intervalMs
+        connection.sentMs = performance.now()
+        connection.startMs = startMs
+        connection.socket.write(prepared[sent % prepared.length])
+        record.sent += 1
+        sent += 1
+      }
+      if (nowMs >= endMs) break
     }
+  }
+  const deadlineMs = performance.now() + LAST_ANSWERS_MS
+  while (free.length - taken < options.connections && ends.broken === 0 && performance.now() < deadlineMs)
     await new Promise(setImmediate)
-  }
-  const elapsedMs = performance.now() - startMs
-  const measured = latencyMs.subarray(warmup, Math.max(warmup, counts.sent)).sort()
-  const at = (/** @type {number} */ share) =>
-    measured[Math.min(measured.length - 1, Math.floor(measured.length * share))]
   return {
-    perSecond: counts.answered / (elapsedMs / 1000),
-    unanswered: total - counts.answered,
-    refused: counts.refused,
-    broken: counts.broken,
+    phases: records.map(({ due, sent, accepted, refused, lastRefusedMs }, at) => ({
+      seconds: options.phases[at].seconds,
+      /** Were due and not sent: every connection was waiting for an answer. */
+      unsent: due - sent,
+      accepted: summaryOf(accepted),
+      refused: summaryOf(refused),
+      /** After the phase began; 0: never. */
+      lastRefusedMs,
+    })),
+    unanswered: options.connections - (free.length - taken),
+    broken: ends.broken,
     scrapes: scraping?.stop() ?? 0,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
-    p999Ms: at(0.999),
-    maxMs: at(1),
   }
+}
+
+/** @param {Latencies} latencies */
+function summaryOf({ due, sent }) {
+  return { count: due.length, fromDueMs: percentilesOf(due), fromSentMs: percentilesOf(sent) }
+}
+
+/** @param {number[]} latenciesMs */
+function percentilesOf(latenciesMs) {
+  const sorted = Float64Array.from(latenciesMs).sort()
+  const at = (/** @type {number} */ share) =>
+    sorted.length === 0 ? null : sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+  return { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: at(1) }
 }
 
 /** Asks for the metrics page over one connection that stays open. @param {Plan} options */

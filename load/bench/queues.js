@@ -2,12 +2,11 @@
 // Both queues side by side: the raw front end, the service with its journal, and the service on Redis and JetStream,
 // by turns under as much load as each takes; what each costs, where, and what a key adds.
 
+import { SEED } from './cases.js'
 import { ensurePrograms, startNats, startRedis } from './programs.js'
 import { median, medianRatio, number, table } from './report.js'
 import { APPS, startRaw, startService } from './servers.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
-
-const SEED = 20_261_121
 
 /** @typedef {import('./wrk.js').Case} Case */
 /** @typedef {{ redisUs: number, natsUs: number, callsPer1000: number, commandsPer1000: number, recordsPerMessage: number }} Beside */

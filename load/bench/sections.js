@@ -3,15 +3,18 @@
 
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { nameOf, SEED } from './cases.js'
+import { runPaced } from './pacing.js'
 import { LOAD_CORE, memoryMb, run } from './processes.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startRaw, startService } from './servers.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
-const SEED = 20_261_121
-const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
 const DECODE = fileURLToPath(new URL('decode.js', import.meta.url))
 const SCRAPE_EVERY_MS = 100
+const PACED_CONNECTIONS = 128
+/** Of the requests that were due, not sent by the end of a phase: more, and the rate was another. */
+const MOST_UNSENT = 0.001
 
 /** @typedef {{ quick: boolean, seconds: number, markdown: boolean, folder: string, progress: (line: string) => void }} Options */
 /** @typedef {{ numbers: unknown, text: string }} Section */
@@ -20,10 +23,6 @@ const SCRAPE_EVERY_MS = 100
 const CASES = [false, true].flatMap((varied) =>
   [false, true].flatMap((keyed) => /** @type {const} */ ([1, 10, 100]).map((events) => ({ events, keyed, varied }))),
 )
-
-/** @param {import('./wrk.js').Case} kind */
-const nameOf = ({ events, keyed, varied }) =>
-  `${events} event${events > 1 ? 's' : ''}, ${varied ? 'varied' : 'uniform'}${keyed ? ', keyed' : ''}`
 
 /** The service beside the raw front end, by turns, under as much load as it takes. @param {Options} options @returns {Promise<Section>} */
 export async function throughput(options) {
@@ -114,8 +113,19 @@ export async function latency(options) {
     const best = await runWrk(service, bodies, { keyed: false, seconds: options.quick ? 1 : 3 })
     for (let round = 0; round < rounds; round++) {
       for (const scrapeEveryMs of [0, SCRAPE_EVERY_MS]) {
-        const paced = await runPaced(service, bodies, { perSecond: best.perSecond / 2, seconds, scrapeEveryMs })
-        results.push({ kind, scrapeEveryMs, best: best.perSecond, ...paced })
+        const perSecond = best.perSecond / 2
+        const phases = [1, seconds].map((length) => ({ perSecond, seconds: length }))
+        const paced = await runPaced(service, bodies, { phases, connections: PACED_CONNECTIONS, scrapeEveryMs })
+        const [, { accepted, refused, unsent }] = paced.phases
+        if (refused.count > 0 || unsent > MOST_UNSENT * perSecond * seconds)
+          throw new Error(`void: ${JSON.stringify(paced)}`)
+        results.push({
+          kind,
+          scrapeEveryMs,
+          best: best.perSecond,
+          perSecond: accepted.count / seconds,
+          ...accepted.fromDueMs,
+        })
       }
     }
     await service.stop()
@@ -124,24 +134,10 @@ export async function latency(options) {
   const rows = results.map((result) => [
     `${nameOf(result.kind)}${result.scrapeEveryMs ? `, /metrics every ${result.scrapeEveryMs} ms` : ''}`,
     number(result.perSecond),
-    ...[result.p50Ms, result.p99Ms, result.p999Ms, result.maxMs].map((value) => number(value, 2)),
+    ...[result.p50, result.p99, result.p999, result.max].map((value) => number(value ?? Number.NaN, 2)),
   ])
   const title = 'Latency at a fixed arrival rate, from the moment at which each request was due'
   return { numbers: results, text: table(title, head, rows, options) }
-}
-
-/**
- * @typedef {{ perSecond: number, unanswered: number, refused: number, broken: number, scrapes: number,
- *   p50Ms: number, p99Ms: number, p999Ms: number, maxMs: number }} Paced
- * @param {import('./servers.js').Server} server @param {{ folder: string, count: number }} bodies
- * @param {{ perSecond: number, seconds: number, scrapeEveryMs: number }} options @returns {Promise<Paced>}
- */
-async function runPaced(server, bodies, options) {
-  const plan = { ...options, warmupSeconds: 1, port: server.port, adminPort: server.adminPort }
-  const argument = JSON.stringify({ ...plan, bodies: bodies.folder, count: bodies.count })
-  const paced = JSON.parse(await run(LOAD_CORE, [process.execPath, PACED, argument]))
-  if (paced.refused + paced.broken + paced.unanswered > 0) throw new Error(`void: ${JSON.stringify(paced)}`)
-  return paced
 }
 
 /** Resident memory while the service has as much to do as it can. @param {Options} options @returns {Promise<Section>} */

@@ -1,0 +1,31 @@
+// @ts-check
+// Drives paced.js, the load of fixed arrival rates, on the load's core.
+
+import { fileURLToPath } from 'node:url'
+import { LOAD_CORE, run } from './processes.js'
+
+const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
+
+/** null: there was no such answer. @typedef {{ p50: number | null, p99: number | null, p999: number | null, max: number | null }} Percentiles */
+/** @typedef {{ count: number, fromDueMs: Percentiles, fromSentMs: Percentiles }} Answers */
+/**
+ * @typedef {{ seconds: number, unsent: number, accepted: Answers, refused: Answers, lastRefusedMs: number }} PhaseResult
+ * @typedef {{ phases: PhaseResult[], unanswered: number, broken: number, scrapes: number }} Paced
+ */
+
+/**
+ * A request without an answer makes the run void.
+ * @param {import('./servers.js').Server} server @param {{ folder: string, count: number }} bodies
+ * @param {{ phases: { perSecond: number, seconds: number }[], connections: number, scrapeEveryMs?: number }} options
+ * @returns {Promise<Paced>}
+ */
+export async function runPaced(server, bodies, { phases, connections, scrapeEveryMs = 0 }) {
+  const { port, adminPort } = server
+  const plan = { port, adminPort, phases, connections, scrapeEveryMs, bodies: bodies.folder, count: bodies.count }
+  /** @type {Paced} */
+  const paced = JSON.parse(await run(LOAD_CORE, [process.execPath, PACED, JSON.stringify(plan)]))
+  if (paced.broken + paced.unanswered > 0) {
+    throw new Error(`void: ${paced.broken} connections broke off, ${paced.unanswered} requests were not answered`)
+  }
+  return paced
+}

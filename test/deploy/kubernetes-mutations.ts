@@ -66,6 +66,7 @@ const SECURITY = 'every pod meets the restricted standard, and the namespace enf
 const AMBIENT = 'no pod is told of Services, or given a token'
 const NAMESPACE = 'everything is in one namespace'
 const PASSWORDS = 'no password stands here'
+const KEPT = 'no list is empty, which the API server would forget'
 const SOUND = 'the settings are known, sound, and those of the ports'
 const STORES = 'the stores that the settings name are there, with room for as many copies'
 const ENDING = 'a pod is given longer to end than its drain takes'
@@ -155,6 +156,7 @@ const ROWS: readonly Row[] = [
     /ConfigMap sluice-settings.*: holds/,
   ],
   [PASSWORDS, 'in a Secret', (objects) => void (find(objects, 'Service nats').kind = 'Secret'), /Secret nats: holds/],
+  [KEPT, 'of rules', set('NetworkPolicy nats', 'spec.egress', []), /NetworkPolicy nats: \/spec\/egress is empty/],
   [SOUND, 'a name', set(SETTINGS, 'data.SLUICE_RING_MBS', '64'), /SLUICE_RING_MBS: no such setting/],
   [SOUND, 'a value', set(SETTINGS, 'data.SLUICE_RING_MB', 'much'), /SLUICE_RING_MB: must be/],
   [SOUND, 'a port', set(SETTINGS, 'data.PORT', '8081'), /listens on 8081/],

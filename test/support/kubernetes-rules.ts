@@ -36,6 +36,7 @@ export const RELATIONS: Readonly<Record<string, Rule>> = {
   'no pod is told of Services, or given a token': ambientMistakes,
   'everything is in one namespace': namespaceMistakes,
   'no password stands here': passwordMistakes,
+  'no list is empty, which the API server would forget': emptyMistakes,
 }
 
 function selectorMistakes(objects: Objects): string[] {
@@ -234,4 +235,15 @@ function passwordMistakes(objects: Objects): string[] {
   return objects
     .filter((object) => object.kind === 'Secret' || USER_AND_PASSWORD.test(JSON.stringify(object)))
     .map((object) => `${titleOf(object)}: holds a password`)
+}
+
+/** What is written and what the server keeps would differ, so that every apply writes the object again. */
+function emptyMistakes(objects: Objects): string[] {
+  return objects.flatMap((object) => emptyLists(object).map((path) => `${titleOf(object)}: ${path} is empty`))
+}
+
+function emptyLists(value: unknown, path = ''): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  if (Array.isArray(value) && value.length === 0) return [path]
+  return Object.entries(value).flatMap(([key, member]) => emptyLists(member, `${path}/${key}`))
 }

@@ -28,14 +28,16 @@ export class DecodePool {
   readonly #piscina: Piscina<Run, Note[] | null>
   readonly #maxRuns: number
   #runs = 0
-  /** The next slot that no thread has been given, and how many of them wait. */
-  #nextSlot = 0
+  /** Slots that no thread has been given, round and round: `#waiting` of them, from `#firstWaiting` on. */
+  readonly #waitingSlots: Int32Array
+  #firstWaiting = 0
   #waiting = 0
   #dispatchPlanned = false
 
   constructor(options: DecodePoolOptions) {
     this.#options = options
     this.#maxRuns = options.threads * RUNS_PER_THREAD
+    this.#waitingSlots = new Int32Array(options.slots)
     this.#piscina = new Piscina({
       filename: new URL('./worker.js', import.meta.url).href,
       minThreads: options.threads,
@@ -57,9 +59,9 @@ export class DecodePool {
     return this.#waiting
   }
 
-  /** Takes a committed slot. Slots come in the order in which the ring hands them out. */
+  /** Takes a committed slot. */
   submit(slot: number): void {
-    if (this.#waiting === 0) this.#nextSlot = slot
+    this.#waitingSlots[(this.#firstWaiting + this.#waiting) % this.#options.slots] = slot
     this.#waiting++
     if (this.#dispatchPlanned || this.#runs === this.#maxRuns) return
     this.#dispatchPlanned = true
@@ -77,12 +79,22 @@ export class DecodePool {
   #dispatch(): void {
     while (this.#waiting > 0 && this.#runs < this.#maxRuns) {
       const share = Math.ceil(this.#waiting / (this.#maxRuns - this.#runs))
-      const run = { first: this.#nextSlot, count: Math.min(share, MAX_RUN_SLOTS) }
-      this.#nextSlot = (run.first + run.count) % this.#options.slots
-      this.#waiting -= run.count
       this.#runs++
-      void this.#decode(run)
+      void this.#decode(this.#takeRun(Math.min(share, MAX_RUN_SLOTS)))
     }
+  }
+
+  /** Slots that follow each other, at most so many. The ring hands them out so, but for those that are still taken. */
+  #takeRun(most: number): Run {
+    const { slots } = this.#options
+    const first = this.#waitingSlots[this.#firstWaiting]
+    let count = 0
+    do {
+      count++
+      this.#firstWaiting = (this.#firstWaiting + 1) % slots
+      this.#waiting--
+    } while (count < most && this.#waiting > 0 && this.#waitingSlots[this.#firstWaiting] === (first + count) % slots)
+    return { first, count }
   }
 
   async #decode(run: Run): Promise<void> {

@@ -155,6 +155,15 @@ export class JetStreamQueue implements EventQueue {
     this.#ready.push(lane)
   }
 
+  /** The ready lane whose first record has waited longest: a busy partition waits no longer than the others. */
+  #takeLane(): Lane | undefined {
+    let oldest = 0
+    for (let at = 1; at < this.#ready.length; at++) {
+      if (this.#ready[at].firstNumber < this.#ready[oldest].firstNumber) oldest = at
+    }
+    return this.#ready.splice(oldest, 1)[0]
+  }
+
   /** Sends what may go, in one write. */
   readonly #pump = (): void => {
     this.#isPumpDue = false
@@ -164,7 +173,7 @@ export class JetStreamQueue implements EventQueue {
     if (nowMs < this.#resumeAtMs || !isConnected(connection)) return
     const messages: NewMessage[] = []
     while (this.#window.isOpen) {
-      const lane = this.#ready.shift()
+      const lane = this.#takeLane()
       if (lane === undefined) break
       lane.isReady = false
       const { first } = lane

@@ -41,6 +41,11 @@ export class Lane {
     return this.#first
   }
 
+  /** By `publish`; 0: nothing waits. */
+  get firstNumber(): number {
+    return this.#first?.number ?? 0
+  }
+
   /** As much waits as a message holds: it would gain nothing by waiting on. */
   get isFull(): boolean {
     return this.#bytes >= MAX_GATHERED_BYTES

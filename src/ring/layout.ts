@@ -24,12 +24,12 @@ if (WORD.DECODED + DECODED_WORDS > SLOT_WORDS) throw new Error('a decoded body d
 export const STATE = {
   /** Nobody's. */
   FREE: 0,
+  /** The front end's: the body is being written. */
+  CLAIMED: 1,
   /** The pool's: the body is whole and may not be written by anyone else. */
-  ARRIVED: 1,
+  ARRIVED: 2,
   /** The front end's again: the decoded words are true. */
-  DECODED: 2,
-  /** Released out of turn: its bytes are free once every slot before it is. */
-  RELEASED: 3,
+  DECODED: 3,
 } as const
 
 /** Largest body, before and after its Content-Encoding is undone. */

@@ -1,5 +1,5 @@
-// The ring: bounded shared memory in which a body lies from its arrival until its events are durable. Slots and
-// bytes are handed out in order and become free in order, so that a place is found by two comparisons.
+// The ring: bounded shared memory in which a body lies from its arrival until its events are durable. Room is handed
+// out round and round, and past bodies that stay: one that waits for long, for its twin or the queue, holds up nobody.
 
 import { createMemory } from '../decode/memory.ts'
 import { footprintBytes, HEADROOM_BYTES, type SharedMemory, SLOT_WORDS, STATE, WORD } from './layout.ts'
@@ -10,6 +10,10 @@ const BYTES_PER_SLOT = 4096
 /** From here on one plain copy is cheaper than the call that makes it. */
 const MIN_PLAIN_COPY_BYTES = 4096
 
+/** Places that one search looks at; the next goes on from there, so that a full ring refuses quickly. */
+const MAX_LOOKS = 64
+const NONE = -1
+
 /** Written and released by the front end's thread alone; the pool's threads read bodies and write decoded words. */
 export class Ring {
   readonly memory: SharedMemory
@@ -18,14 +22,17 @@ export class Ring {
   readonly slots: number
   readonly sizeBytes: number
 
-  /** Count of claims so far: the next claim gets slot `#claimed % slots`. */
-  #claimed = 0
-  /** Count of slots that are free again, in order of their claim. */
-  #freed = 0
-  /** Where the next body's room begins, and where the oldest body's does. Equal: empty, or full when slots are out. */
-  #head = 0
-  #tail = 0
+  /** The slot that is looked at first by the next claim. */
+  #nextSlot = 0
+  #requests = 0
   #usedBytes = 0
+  /** Slots of the bodies before and behind each body, by where they lie; NONE: there is none. */
+  readonly #before: Int32Array
+  readonly #behind: Int32Array
+  /** Slot of the body that lies first. */
+  #first = NONE
+  /** Slot of the body behind which room is looked for first; NONE: before all of them. */
+  #cursor = NONE
 
   constructor(sizeBytes: number) {
     this.sizeBytes = sizeBytes
@@ -36,36 +43,39 @@ export class Ring {
     }
     this.bytes = Buffer.from(this.memory.bytes.buffer, 0, sizeBytes)
     this.words = new Int32Array(this.memory.table)
+    this.#before = new Int32Array(this.slots)
+    this.#behind = new Int32Array(this.slots)
   }
 
   /** Bodies in the ring. */
   get requests(): number {
-    return this.#claimed - this.#freed
+    return this.#requests
   }
 
-  /** Bytes taken, headroom, sentinels and the skipped end of the ring included. */
+  /** Bytes taken, headroom and sentinels included. */
   get usedBytes(): number {
     return this.#usedBytes
   }
 
   hasRoomFor(lengthBytes: number): boolean {
-    return this.#place(footprintBytes(lengthBytes)) >= 0
+    return this.#findRoom(footprintBytes(lengthBytes))
   }
 
   /** A place for a body of so many bytes: its slot, which the caller fills and commits at once; -1 where there is none. */
   claim(lengthBytes: number): number {
     const footprint = footprintBytes(lengthBytes)
-    const start = this.#place(footprint)
-    if (start < 0) return -1
-    const skipped = start < this.#head ? this.sizeBytes - this.#head : 0
-    const slot = this.#claimed % this.slots
+    if (!this.#findRoom(footprint)) return NONE
+    const slot = this.#findSlot()
+    if (slot === NONE) return NONE
+    const start = this.#gapStart()
     const at = slot * SLOT_WORDS
+    this.words[at + WORD.STATE] = STATE.CLAIMED
     this.words[at + WORD.OFFSET] = start + HEADROOM_BYTES
     this.words[at + WORD.LENGTH] = lengthBytes
     this.words[at + WORD.END] = start + footprint
-    this.#claimed++
-    this.#head = start + footprint
-    this.#usedBytes += footprint + skipped
+    this.#link(slot)
+    this.#requests++
+    this.#usedBytes += footprint
     return slot
   }
 
@@ -87,23 +97,14 @@ export class Ring {
     Atomics.store(this.words, slot * SLOT_WORDS + WORD.STATE, STATE.ARRIVED)
   }
 
-  /** The slot's body is not needed any more. Its room is free once all that came before it is released too. */
+  /** The slot's body is not needed any more: its room is free at once, whatever still lies before and behind it. */
   release(slot: number): void {
     const at = slot * SLOT_WORDS
-    if (this.words[at + WORD.STATE] === STATE.FREE || this.words[at + WORD.STATE] === STATE.RELEASED) {
-      throw new Error(`slot ${slot} was released twice`)
-    }
-    this.words[at + WORD.STATE] = STATE.RELEASED
-    while (this.#freed < this.#claimed) {
-      const oldest = (this.#freed % this.slots) * SLOT_WORDS
-      if (this.words[oldest + WORD.STATE] !== STATE.RELEASED) return
-      this.words[oldest + WORD.STATE] = STATE.FREE
-      this.#free(this.words[oldest + WORD.END])
-      this.#freed++
-    }
-    this.#head = 0
-    this.#tail = 0
-    this.#usedBytes = 0
+    if (this.words[at + WORD.STATE] === STATE.FREE) throw new Error(`slot ${slot} was released twice`)
+    this.words[at + WORD.STATE] = STATE.FREE
+    this.#unlink(slot)
+    this.#requests--
+    this.#usedBytes -= this.words[at + WORD.END] - this.#startOf(slot)
   }
 
   /** Whether the pool is done with a slot. */
@@ -127,19 +128,55 @@ export class Ring {
     return slot * SLOT_WORDS + WORD.DECODED
   }
 
-  /** Where a footprint fits: behind the head, else from the start again; -1: nowhere. */
-  #place(footprint: number): number {
-    if (this.requests === this.slots) return -1
-    const inUse = this.requests > 0
-    if (inUse && this.#head <= this.#tail) return footprint <= this.#tail - this.#head ? this.#head : -1
-    if (footprint <= this.sizeBytes - this.#head) return this.#head
-    return footprint <= this.#tail ? 0 : -1
+  /** Moves the cursor to where so many bytes are free. false: there is no such place, or not within the next few. */
+  #findRoom(footprint: number): boolean {
+    if (this.#requests === this.slots || this.#usedBytes + footprint > this.sizeBytes) return false
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      const behind = this.#cursor === NONE ? this.#first : this.#behind[this.#cursor]
+      const end = behind === NONE ? this.sizeBytes : this.#startOf(behind)
+      if (end - this.#gapStart() >= footprint) return true
+      // Behind the last body it goes on at the start of the ring.
+      this.#cursor = behind
+    }
+    return false
   }
 
-  /** Moves the tail past a body that ends at `end`, and past the end of the ring that it was wrapped around. */
-  #free(end: number): void {
-    const wrapped = end <= this.#tail
-    this.#usedBytes -= wrapped ? this.sizeBytes - this.#tail + end : end - this.#tail
-    this.#tail = end
+  /** The next slot that is free; those of bodies that stay longer than others are passed over. */
+  #findSlot(): number {
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      const slot = this.#nextSlot
+      this.#nextSlot = slot + 1 === this.slots ? 0 : slot + 1
+      if (this.words[slot * SLOT_WORDS + WORD.STATE] === STATE.FREE) return slot
+    }
+    return NONE
+  }
+
+  #gapStart(): number {
+    return this.#cursor === NONE ? 0 : this.words[this.#cursor * SLOT_WORDS + WORD.END]
+  }
+
+  #startOf(slot: number): number {
+    return this.words[slot * SLOT_WORDS + WORD.OFFSET] - HEADROOM_BYTES
+  }
+
+  /** Puts a body behind the cursor's, and the cursor on it. */
+  #link(slot: number): void {
+    const before = this.#cursor
+    const behind = before === NONE ? this.#first : this.#behind[before]
+    this.#before[slot] = before
+    this.#behind[slot] = behind
+    if (before === NONE) this.#first = slot
+    else this.#behind[before] = slot
+    if (behind !== NONE) this.#before[behind] = slot
+    this.#cursor = slot
+  }
+
+  #unlink(slot: number): void {
+    const before = this.#before[slot]
+    const behind = this.#behind[slot]
+    if (before === NONE) this.#first = behind
+    else this.#behind[before] = behind
+    if (behind !== NONE) this.#before[behind] = before
+    if (this.#cursor === slot) this.#cursor = before
   }
 }

@@ -2,7 +2,17 @@
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { batch, expectAccepted, expectRefused, get, MARK, post, single, uuidVersion } from '../support/client.ts'
+import {
+  batch,
+  bodyOfSize,
+  expectAccepted,
+  expectRefused,
+  get,
+  MARK,
+  post,
+  single,
+  uuidVersion,
+} from '../support/client.ts'
 import { type Cluster, expectUsed, metric, partsOf, startCluster, whileRedisAnswers } from '../support/cluster.ts'
 import { startProxy } from '../support/proxy.ts'
 import { appRecord, eventually, runCommand, type Service, sleep } from '../support/service.ts'
@@ -13,13 +23,14 @@ const GATHERED = 120
 /** Less than an unknown key is remembered for, and far less than a known record. */
 const CHANGE_MS = 3000
 const PARTITIONS = 16
+const SMALL_RING_MB = 4
 
 let cluster: Cluster
 let first: Service
 let second: Service
 
 beforeAll(async () => {
-  const apps = ['twins', 'keyed', 'gathered', 'other'].map((id) => appRecord(id))
+  const apps = ['twins', 'keyed', 'waits', 'gathered', 'other'].map((id) => appRecord(id))
   cluster = await startCluster({ nodes: 2, apps })
   ;[first, second] = cluster.nodes as [Service, Service]
 }, 60_000)
@@ -91,6 +102,32 @@ describe('a key', () => {
         await natsProxy.stop()
       }
     }))
+})
+
+describe('a request that waits for its twin', () => {
+  test('holds up nobody, though the ring could not hold what goes by meanwhile', async () => {
+    const natsProxy = await startProxy(cluster.nats.port)
+    const cutOff = await cluster.addNode({ NATS_URL: `nats://127.0.0.1:${natsProxy.port}` })
+    const small = await cluster.addNode({ SLUICE_RING_MB: String(SMALL_RING_MB) })
+    try {
+      expectAccepted(await post(cutOff, single('ak_waits')), 1)
+      natsProxy.hold()
+      const key = keyHeader()
+      const failing = post(cutOff, batch('ak_waits', 2), key)
+      await sleep(300)
+      let isWaiting = true
+      const twin = post(small, batch('ak_waits', 2), key).finally(() => (isWaiting = false))
+      const body = bodyOfSize('ak_waits', 400_000)
+      for (let sentMb = 0; isWaiting && sentMb < 10 * SMALL_RING_MB; sentMb += 0.4) {
+        expectAccepted(await post(small, body), 1)
+      }
+      expectAccepted(await twin, 2)
+      expectRefused(await failing, 503, 'service_overloaded')
+    } finally {
+      await natsProxy.stop()
+      await Promise.all([cutOff.kill(), small.kill()])
+    }
+  })
 })
 
 describe('a message', () => {

@@ -145,6 +145,19 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
+  it('sends what has waited longest first, whatever its partition', async () => {
+    const { queue } = await openReadyQueue(nats.url, { nodeId: '0000000f' })
+    const ofOne = Array.from({ length: 200 }, () => makeRecord({ keyed: true, appId: 'busy' }))
+    const ofOthers = Array.from({ length: 100 }, (_, index) => makeRecord({ keyed: true, appId: `other-${index}` }))
+    const records = [...ofOne, ...ofOthers]
+    expect(new Set(await settlementsOf(records.map((record) => publishTo(queue, record))))).toEqual(
+      new Set(['durable']),
+    )
+    const sent = (await readStreamPlainly(nats.url)).filter(({ node }) => node === '0000000f').map(({ id }) => id)
+    expect(sent).toEqual(records.map(({ batchId }) => batchId))
+    await queue.stop()
+  })
+
   it('copies what it sends: the ring may be written over once a record is settled', async () => {
     const ring = Buffer.from(new SharedArrayBuffer(8 * KIB))
     const { queue } = await openReadyQueue(nats.url, { nodeId: '00000004' })

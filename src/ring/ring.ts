@@ -11,7 +11,7 @@ const BYTES_PER_SLOT = 4096
 const MIN_PLAIN_COPY_BYTES = 4096
 
 /** Places that one search looks at; the next goes on from there, so that a full ring refuses quickly. */
-const MAX_LOOKS = 64
+const MAX_LOOKS = 512
 const NONE = -1
 
 /** Written and released by the front end's thread alone; the pool's threads read bodies and write decoded words. */

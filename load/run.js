@@ -1,7 +1,6 @@
 // @ts-check
 // `npm run load -- NAME`: runs a k6 script of load/k6 against the service at BASE_URL, or against a node that it starts
-// for the run, and ends with k6's exit code,
-// or with 1 where only what was found beside k6 is wrong.
+// for the run, and ends with k6's exit code, or with 1 where only what was found beside k6 is wrong.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { mkdirSync } from 'node:fs'

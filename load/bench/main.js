@@ -16,7 +16,7 @@ import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
 const SECTIONS = { throughput, queues, overload, footprint, decode, latency, memory }
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
-  --quick           shorter runs and fewer of them: about two minutes instead of twelve
+  --quick           shorter runs and fewer of them, to try it: its figures say little
   --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
   --json FILE       writes every number to a file
   --markdown        tables as Markdown

@@ -119,8 +119,9 @@ export class NodeRegistry {
   }
 
   /**
-   * Redis answers again. Silence counts anew, or after a moment less that moment and as much again for others to be
-   * back: a link that breaks for an instant every few seconds must not keep the dead from being found.
+   * Redis answers again. After long nobody is dead before the grace is over; after a moment silence counts less that
+   * moment, and as much again for others to be back: a link that breaks for an instant every few seconds must not keep
+   * the dead from being found.
    */
   #seeAgain(monotonicMs: number): void {
     if (this.#awaySinceMonotonicMs === null) return
@@ -128,7 +129,6 @@ export class NodeRegistry {
     this.#awaySinceMonotonicMs = null
     this.#graceEndsMonotonicMs = monotonicMs + GRACE_MS
     if (awayMs > MOMENT_MS) {
-      this.#watched.clear()
       this.#registered.clear()
       this.#nobodyIsDeadBeforeMonotonicMs = this.#graceEndsMonotonicMs
       return

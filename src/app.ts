@@ -6,13 +6,13 @@ import { setFlagsFromString } from 'node:v8'
 import type { App } from './admit/app.ts'
 import type { Config } from './config.ts'
 import { DecodePool } from './decode/pool.ts'
-import { type Health, startAdmin } from './http/admin.ts'
+import { type AdminServer, type Health, startAdmin } from './http/admin.ts'
 import { Inflater } from './http/inflate.ts'
 import { type Server, startServer } from './http/server.ts'
 import { Ingest } from './ingest.ts'
 import { type Clock, createIsoTime } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
-import { createFreshBatchIds } from './lib/ids.ts'
+import { createFreshIds } from './lib/ids.ts'
 import { packageVersion } from './lib/version.ts'
 import type { Log } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
@@ -20,6 +20,8 @@ import { MAX_BODY_BYTES } from './ring/layout.ts'
 import { Ring } from './ring/ring.ts'
 import { openStores } from './stores.ts'
 
+/** Between two log lines that say the same of connections. */
+const CONNECTIONS_LOG_INTERVAL_MS = 60_000
 /** Bodies on their way may take a quarter of what whole ones may. */
 const GATHERING_SHARE = 4
 /** A connection that has been silent for so long during the drain has nothing on its way to us. */
@@ -56,6 +58,11 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
   const started: (() => unknown)[] = []
   try {
     const metrics = createMetrics({ version: packageVersion() })
+    // What the service is asked before it serves, and while a long journal is read.
+    let health: Health = { ready: () => false, parts: () => ({ service: 'starting' }) }
+    metrics.sampleFrom({ ready: () => false, draining: () => false })
+    const admin = supervised ? null : await openAdmin(config, metrics, () => health)
+    started.push(() => admin?.stop())
     const stores = await openStores(config, { log, clock, metrics })
     started.push(() => stores.stop())
     const ring = new Ring(config.ringBytes)
@@ -79,7 +86,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
         queue: stores.queue,
         metrics,
         nowMs: clock,
-        freshBatchId: createFreshBatchIds(randomFillSync),
+        freshId: createFreshIds(randomFillSync),
         isoTime: createIsoTime(),
         onFault: (error) => log.error({ err: error }, 'a request was answered 503: a stage failed'),
       },
@@ -96,25 +103,30 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       parserQueue: () => pool.waiting,
       requestsInFlight: () => ingest.inFlight,
       connections: () => server?.connections,
+      connectionsMax: () => config.maxConnections,
       ...stores.gauges,
       ready: isReady,
       draining: () => draining,
     })
-    const health: Health = {
+    health = {
       ready: isReady,
       parts: () => (draining ? { service: 'draining', ...stores.parts() } : stores.parts()),
     }
-    const admin = supervised
-      ? null
-      : await startAdmin({ host: config.adminHost, port: config.adminPort, metrics, health })
-    started.push(() => admin?.stop())
     const opened = await startServer({
       host: config.publicHost,
       port: config.publicPort,
       shared: supervised,
       tls: config.tls,
+      maxConnections: config.maxConnections,
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,
+      counts: metrics.connections,
+      onTooMany: atMostOnceA(CONNECTIONS_LOG_INTERVAL_MS, () =>
+        log.warn(
+          { most: config.maxConnections },
+          'too many connections: new ones are closed at once; see SLUICE_MAX_CONNECTIONS',
+        ),
+      ),
     })
     server = opened
     isServing = true
@@ -138,6 +150,26 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
   } catch (error) {
     for (const stop of started.reverse()) await stop()
     throw error instanceof StartError ? error : new StartError(errorMessage(error))
+  }
+}
+
+function openAdmin(config: Config, metrics: Metrics, health: () => Health): Promise<AdminServer> {
+  return startAdmin({
+    host: config.adminHost,
+    port: config.adminPort,
+    metrics,
+    health: { ready: () => health().ready(), parts: () => health().parts() },
+  })
+}
+
+/** Calls `tell`, unless it did so a moment ago. */
+function atMostOnceA(intervalMs: number, tell: () => void): () => void {
+  let nextMs = 0
+  return () => {
+    const nowMs = performance.now()
+    if (nowMs < nextMs) return
+    nextMs = nowMs + intervalMs
+    tell()
   }
 }
 

@@ -4,13 +4,20 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { ADMIN_MAX_CONNECTIONS } from './bounds.ts'
 import { simdjsonAvailable } from './decode/decoder.ts'
 import { ConfigError, errorMessage } from './lib/errors.ts'
+import { maxOpenFiles } from './lib/open-files.ts'
 import { type DECODERS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
 const MIB = 1024 * 1024
 const SECOND_MS = 1000
 const HOUR_MS = 3600 * SECOND_MS
+/** For the journal's segments and snapshots, the connections to Redis and NATS, Node's own files, and some to spare. */
+const OPEN_FILES_KEPT = 64
+const OPEN_FILES_OF_PARSER = 8
+/** Fewer than so many are no service. */
+const LEAST_CONNECTIONS = 16
 /** A name is taken for a slip of another with at most so many edits, and at most one for so many letters. */
 const NEAR_EDITS = 3
 
@@ -42,6 +49,8 @@ export interface Config {
   /** null: segments are kept. */
   readonly journalKeepMs: number | null
   readonly maxKeys: number
+  /** Of each process. */
+  readonly maxConnections: number
   readonly shutdownMs: number
   readonly drainDelayMs: number
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
@@ -54,11 +63,13 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface Machine {
   readonly parallelism: number
   simdjsonAvailable(): boolean
+  /** Files and sockets that this process may have open. */
+  maxOpenFiles(): number
   /** Why a file cannot be read, or null. */
   unreadable(path: string): string | null
 }
 
-const thisMachine: Machine = { parallelism: availableParallelism(), simdjsonAvailable, unreadable }
+const thisMachine: Machine = { parallelism: availableParallelism(), simdjsonAvailable, maxOpenFiles, unreadable }
 
 /** Throws a ConfigError that lists every mistake. */
 export function readConfig(env: Environment, machine: Machine = thisMachine): Config {
@@ -150,7 +161,34 @@ function relationMistakes(values: Values, machine: Machine): string[] {
   if (values.SLUICE_DECODER === 'simdjson' && !machine.simdjsonAvailable()) {
     mistakes.push('SLUICE_DECODER: simdjson is not installed; run npm install with python3, make and g++ at hand')
   }
-  return [...mistakes, ...tlsMistakes(values, machine)]
+  return [...mistakes, ...connectionMistakes(values, machine), ...tlsMistakes(values, machine)]
+}
+
+/** Each connection is an open file, and so is much else that may not fail for want of one. */
+function connectionMistakes(values: Values, machine: Machine): string[] {
+  const openFiles = machine.maxOpenFiles()
+  const most = openFiles - keptOpenFiles(values, machine)
+  const wanted = Math.ceil((values.SLUICE_MAX_CONNECTIONS ?? LEAST_CONNECTIONS) / values.SLUICE_PROCESSES)
+  if (wanted <= most) return []
+  return [
+    `SLUICE_MAX_CONNECTIONS: with at most ${openFiles} open files (ulimit -n) a process can have ` +
+      `${Math.max(0, most)} connections, not ${wanted}; raise the limit of open files`,
+  ]
+}
+
+/** What a process opens besides connections to the public port. */
+function keptOpenFiles(values: Values, machine: Machine): number {
+  return OPEN_FILES_KEPT + ADMIN_MAX_CONNECTIONS + OPEN_FILES_OF_PARSER * parsersOf(values, machine)
+}
+
+/** Each process has its share of the cores, and of these one is for its front end. */
+function parsersOf(values: Values, machine: Machine): number {
+  return values.SLUICE_PARSERS ?? Math.max(1, Math.floor(machine.parallelism / values.SLUICE_PROCESSES) - 1)
+}
+
+function maxConnectionsOf(values: Values, machine: Machine): number {
+  const { SLUICE_MAX_CONNECTIONS: most, SLUICE_PROCESSES: processes } = values
+  return most === null ? machine.maxOpenFiles() - keptOpenFiles(values, machine) : Math.ceil(most / processes)
 }
 
 function tlsMistakes(values: Values, machine: Machine): string[] {
@@ -200,8 +238,7 @@ function toConfig(values: Values, machine: Machine): Config {
     natsUrl: values.NATS_URL,
     embedded,
     ringBytes: values.SLUICE_RING_MB * MIB,
-    // Each process has its share of the cores, and of these one is for its front end.
-    parsers: values.SLUICE_PARSERS ?? Math.max(1, Math.floor(machine.parallelism / values.SLUICE_PROCESSES) - 1),
+    parsers: parsersOf(values, machine),
     processes: values.SLUICE_PROCESSES,
     decoder: values.SLUICE_DECODER,
     partitions: values.SLUICE_PARTITIONS,
@@ -209,6 +246,7 @@ function toConfig(values: Values, machine: Machine): Config {
     journalMaxBytes: values.SLUICE_JOURNAL_MAX_MB * MIB,
     journalKeepMs: keepHours === null ? null : keepHours * HOUR_MS,
     maxKeys: values.SLUICE_MAX_KEYS,
+    maxConnections: maxConnectionsOf(values, machine),
     shutdownMs: values.SLUICE_SHUTDOWN_SECONDS * SECOND_MS,
     drainDelayMs: values.SLUICE_DRAIN_DELAY_SECONDS * SECOND_MS,
     tls,

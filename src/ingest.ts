@@ -32,7 +32,8 @@ export interface IngestParts {
   readonly queue: EventQueue
   readonly metrics: Metrics
   readonly nowMs: () => number
-  readonly freshBatchId: (nowMs: number) => string
+  /** For batches without a key, and for the ids of refused requests. */
+  readonly freshId: (nowMs: number) => string
   /** ISO 8601 text of a time in Unix ms. */
   readonly isoTime: (timeMs: number) => string
   /** A stage threw: a fault of ours, which the client sees as a 503. */
@@ -216,7 +217,7 @@ export class Ingest {
     ticket.takenAtMs = taken
 
     metrics.stageSeconds.admit.observe((performance.now() - decodedAtMs) / 1000)
-    if (key === null) ticket.batchId = this.#parts.freshBatchId(taken)
+    if (key === null) ticket.batchId = this.#parts.freshId(taken)
     // An empty batch has nothing to queue.
     if (ticket.events === 0) this.#settled(ticket, app, 'durable')
     else this.#publish(ticket, app, key !== null, validation?.extras ?? null)
@@ -362,7 +363,9 @@ export class Ingest {
     metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
     metrics.requestSeconds.observe((performance.now() - exchange.startedAtMs) / 1000)
     const view = app === null ? trialView(nowMs) : limiter.view(app, nowMs)
-    exchange.send(answerTo(outcome, view), this.closing || exchange.head.framingFault !== null)
+    const { framingFault, wantsClose } = exchange.head
+    const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
+    exchange.send(answerTo(outcome, view, requestId), this.closing || wantsClose || framingFault !== null)
   }
 }
 

@@ -82,7 +82,8 @@ export interface Answer {
   readonly body: string
 }
 
-export function answerTo(outcome: Outcome, view: RateLimitView): Answer {
+/** `requestId`: shown where a request is refused, so that the client's log and ours can speak of the same one. */
+export function answerTo(outcome: Outcome, view: RateLimitView, requestId: string): Answer {
   const headers = `\r\nX-RateLimit-Limit: ${view.limit}\r\nX-RateLimit-Remaining: ${view.remaining}\r\nX-RateLimit-Reset: ${view.resetUnixSeconds}`
   switch (outcome.kind) {
     case 'accepted':
@@ -102,7 +103,7 @@ export function answerTo(outcome: Outcome, view: RateLimitView): Answer {
       const allow = outcome.code === 'method_not_allowed' ? '\r\nAllow: POST' : ''
       return {
         status: STATUS_OF_REFUSAL[outcome.code],
-        headers: headers + retryAfter + allow,
+        headers: `${headers}${retryAfter}${allow}\r\nX-Request-Id: ${requestId}`,
         body: JSON.stringify({ error: outcome.code, message: outcome.message ?? MESSAGE_OF_REFUSAL[outcome.code] }),
       }
     }

@@ -87,6 +87,10 @@ export const SETTINGS = {
     100_000_000,
     'most idempotency keys the embedded store remembers; full is a 503 for requests with a key',
   ),
+  SLUICE_MAX_CONNECTIONS: optional(
+    wholeNumber(1, 1, 10_000_000, 'most connections on the port for events; beyond it new ones are closed at once'),
+    'from the limit of open files (ulimit -n)',
+  ),
   SLUICE_SHUTDOWN_SECONDS: wholeNumber(25, 1, LONGEST_SHUTDOWN_SECONDS, 'longest drain, from SIGTERM to exit'),
   SLUICE_DRAIN_DELAY_SECONDS: wholeNumber(
     0,

@@ -115,7 +115,7 @@ function answerParts(
   outcome: Outcome,
   nowMs: number,
 ): Pick<Explanation, 'status' | 'outcome' | 'message' | 'retryAfterSeconds'> {
-  const answer = answerTo(outcome, trialView(nowMs))
+  const answer = answerTo(outcome, trialView(nowMs), '')
   const { message } = JSON.parse(answer.body) as { message?: string }
   return {
     status: Number.parseInt(answer.status, 10),

@@ -2,8 +2,12 @@
 // and none of it is meant for the open network.
 
 import uWS, { type HttpRequest, type HttpResponse } from 'uWebSockets.js'
+import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { errorMessage } from '../lib/errors.ts'
 import { listen } from './listen.ts'
+import { type Reply, send } from './send.ts'
+import { Turn } from './turn.ts'
 
 /** What a supervisor says of itself comes from its front ends, and so later. */
 export interface Health {
@@ -28,11 +32,7 @@ export interface AdminServer {
   stop(): void
 }
 
-interface Answer {
-  readonly status: string
-  readonly contentType: string
-  readonly body: string
-}
+type Answer = Omit<Reply, 'withoutBody' | 'thenClose'>
 
 /** What a page may ask of a request; copied, because uWebSockets.js takes the request back after its handler. */
 interface AdminRequest {
@@ -48,15 +48,21 @@ const JSON_TYPE = 'application/json'
 export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
   const pages = adminPages(options)
   const app = uWS.App()
-  app.any('/*', (response, request) => serve(pages, response, request))
+  const turn = new Turn()
+  let connections = 0
+  app.filter((response, change) => {
+    connections += Number(change)
+    if (connections > ADMIN_MAX_CONNECTIONS) response.close()
+  })
+  app.any('/*', (response, request) => serve(pages, response, request, turn))
   const { port } = await listen(app, { host: options.host, port: options.port })
   return { port, stop: () => void app.close() }
 }
 
 function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page> {
   return new Map<string, Page>([
-    ['/metrics', async () => ({ status: '200 OK', contentType: metrics.contentType, body: await metrics.scrape() })],
-    ['/livez', () => ({ status: '200 OK', contentType: TEXT, body: 'ok\n' })],
+    ['/metrics', async () => answered('200 OK', metrics.contentType, await metrics.scrape())],
+    ['/livez', () => answered('200 OK', TEXT, 'ok\n')],
     ['/readyz', (request) => readiness(health, request)],
   ])
 }
@@ -69,55 +75,46 @@ async function readiness(health: Health, request: AdminRequest): Promise<Answer>
   const parts = verbose ? await health.parts() : {}
   if (wantsJson) {
     const body = verbose ? { ready, parts } : { ready }
-    return { status, contentType: JSON_TYPE, body: `${JSON.stringify(body)}\n` }
+    return answered(status, JSON_TYPE, `${JSON.stringify(body)}\n`)
   }
   const lines = [ready ? 'ok' : 'not ready', ...Object.entries(parts).map(([part, state]) => `${part}: ${state}`)]
-  return { status, contentType: TEXT, body: `${lines.join('\n')}\n` }
+  return answered(status, TEXT, `${lines.join('\n')}\n`)
 }
 
-function serve(pages: ReadonlyMap<string, Page>, response: HttpResponse, request: HttpRequest): void {
-  const method = request.getMethod()
-  const page = pages.get(request.getUrl())
-  if (!page) {
-    send(response, method, problem('404 Not Found', 'not_found', 'no such page on the admin port'))
-    return
-  }
-  if (method !== 'get' && method !== 'head') {
-    send(response, method, problem('405 Method Not Allowed', 'method_not_allowed', 'only GET and HEAD'), 'GET, HEAD')
-    return
-  }
-  const answer = page({ query: request.getQuery() ?? '', accept: request.getHeader('accept') })
-  if (answer instanceof Promise) sendLater(response, method, answer)
-  else send(response, method, answer)
-}
-
-function sendLater(response: HttpResponse, method: string, answer: Promise<Answer>): void {
+function serve(pages: ReadonlyMap<string, Page>, response: HttpResponse, request: HttpRequest, turn: Turn): void {
   // An aborted response must not be touched again: uWebSockets.js throws, and the process would end.
-  let aborted = false
+  let isAborted = false
   response.onAborted(() => {
-    aborted = true
+    isAborted = true
   })
-  const finish = (ready: Answer) => {
-    if (!aborted) response.cork(() => send(response, method, ready))
+  const path = request.getUrl()
+  const method = request.getMethod()
+  const asked = { query: request.getQuery() ?? '', accept: request.getHeader('accept') }
+  const respond = async (): Promise<void> => {
+    if (isAborted) return
+    const answer = await answerTo(pages.get(path), method, asked)
+    if (!isAborted) send(response, { ...answer, withoutBody: method === 'head', thenClose: false })
   }
-  answer.then(finish, (error: unknown) => {
-    const message = error instanceof Error ? error.message : String(error)
-    finish(problem('500 Internal Server Error', 'internal_error', message))
-  })
+  // Never inside the engine's callback: a read full of requests would hold up all others.
+  turn.atEnd(() => void respond())
 }
 
-function send(response: HttpResponse, method: string, answer: Answer, allow?: string): void {
-  response.writeStatus(answer.status).writeHeader('Content-Type', answer.contentType)
-  response.writeHeader('Cache-Control', 'no-store')
-  if (allow) response.writeHeader('Allow', allow)
-  if (method !== 'head') {
-    response.end(answer.body)
-    return
+async function answerTo(page: Page | undefined, method: string, asked: AdminRequest): Promise<Answer> {
+  if (!page) return problem('404 Not Found', 'not_found', 'no such page on the admin port')
+  if (method !== 'get' && method !== 'head') {
+    return problem('405 Method Not Allowed', 'method_not_allowed', 'only GET and HEAD', '\r\nAllow: GET, HEAD')
   }
-  // Given the length as its argument, endWithoutBody would wait for a body of that length.
-  response.writeHeader('Content-Length', String(Buffer.byteLength(answer.body))).endWithoutBody()
+  try {
+    return await page(asked)
+  } catch (error) {
+    return problem('500 Internal Server Error', 'internal_error', errorMessage(error))
+  }
 }
 
-function problem(status: string, error: string, message: string): Answer {
-  return { status, contentType: JSON_TYPE, body: `${JSON.stringify({ error, message })}\n` }
+function answered(status: string, contentType: string, body: string, headers = ''): Answer {
+  return { status, contentType, headers: `\r\nCache-Control: no-store${headers}`, body }
+}
+
+function problem(status: string, error: string, message: string, headers = ''): Answer {
+  return answered(status, JSON_TYPE, `${JSON.stringify({ error, message })}\n`, headers)
 }

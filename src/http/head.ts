@@ -16,7 +16,13 @@ export interface RequestHead {
    * could be a part of it, or a request that somebody hid in it.
    */
   readonly framingFault: string | null
+  /** The client ends the connection after this request. */
+  readonly wantsClose: boolean
 }
+
+/** RFC 9110: digits alone. 15 of them are more than any body has, and are exact as a number. */
+const LENGTH = /^[0-9]{1,15}$/
+const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 
 /** Valid only inside the request handler, as `request` is. */
 export function readHead(request: HttpRequest): RequestHead {
@@ -25,6 +31,8 @@ export function readHead(request: HttpRequest): RequestHead {
   let idempotencyKey: string | null = null
   let contentLengthBytes: number | null = null
   let framingFault: string | null = null
+  let isChunked = false
+  let wantsClose = false
   request.forEach((name, value) => {
     switch (name) {
       case 'content-type':
@@ -38,10 +46,15 @@ export function readHead(request: HttpRequest): RequestHead {
         break
       case 'content-length':
         if (contentLengthBytes !== null) framingFault = 'Content-Length: must appear once'
+        else if (!LENGTH.test(value)) framingFault = 'Content-Length: must be a number of bytes'
         contentLengthBytes = Number(value)
         break
       case 'transfer-encoding':
-        if (value.toLowerCase() !== 'chunked') framingFault = 'Transfer-Encoding: must be chunked'
+        if (isChunked || value.toLowerCase() !== 'chunked') framingFault = 'Transfer-Encoding: must be chunked'
+        isChunked = true
+        break
+      case 'connection':
+        wantsClose ||= CLOSE.test(value)
         break
       case 'trailer':
         // The library takes trailers for the next request's head.
@@ -49,6 +62,9 @@ export function readHead(request: HttpRequest): RequestHead {
         break
     }
   })
+  if (isChunked && contentLengthBytes !== null) {
+    framingFault ??= 'Content-Length: must not appear with Transfer-Encoding'
+  }
   return {
     method: request.getCaseSensitiveMethod(),
     path: request.getUrl(),
@@ -57,6 +73,7 @@ export function readHead(request: HttpRequest): RequestHead {
     idempotencyKey,
     contentLengthBytes,
     framingFault,
+    wantsClose,
   }
 }
 

@@ -1,12 +1,15 @@
 // The public port: uWebSockets.js reads heads and bodies, and the ingest decides what becomes of them.
 
-import uWS, { type HttpResponse } from 'uWebSockets.js'
+import uWS, { type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
 import type { Ingest } from '../ingest.ts'
+import type { ConnectionCounts } from '../observe/metrics.ts'
 import { MAX_BODY_BYTES } from '../ring/layout.ts'
 import { Exchange } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
 import { readHead } from './head.ts'
 import { listen } from './listen.ts'
+import { Turn } from './turn.ts'
+import { UploadPace } from './upload-pace.ts'
 
 export interface ServerOptions {
   readonly host: string
@@ -14,9 +17,14 @@ export interface ServerOptions {
   /** Other processes may listen on the same port, and each gets a part of the connections. */
   readonly shared: boolean
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  /** Most connections at a time; beyond it new ones are closed at once. */
+  readonly maxConnections: number
   /** Most bytes of bodies on their way. */
   readonly gatheringMaxBytes: number
   readonly ingest: Ingest
+  readonly counts: ConnectionCounts
+  /** A connection was closed because there were too many. */
+  readonly onTooMany: () => void
 }
 
 export interface Server {
@@ -31,22 +39,23 @@ export interface Server {
 
 /** Rejects with an Error that names the address where it cannot be had. */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { tls, ingest } = options
+  const { tls, ingest, counts } = options
   const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, nowMs: () => performance.now() })
+  const turn = new Turn()
   const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
-  let connections = 0
-  app.filter((_response, change) => {
-    connections += Number(change)
-  })
+  const connections = countConnections(app, options)
   app.any('/*', (response, request) => {
-    const exchange = new Exchange(readHead(request), response, performance.now())
-    if (ingest.begin(exchange)) receive(response, exchange, ingest, gathering)
+    turn.enter()
+    const onClosed = (reason: 'pipelined' | 'unread') => void counts.closed[reason]++
+    const exchange = new Exchange(readHead(request), { response, turn, onClosed }, performance.now())
+    receive(response, exchange, { ingest, gathering, turn })
+    turn.leave()
   })
   const { socket, port } = await listen(app, options)
   return {
     port,
     get connections() {
-      return connections
+      return connections.open
     },
     stopListening: () => uWS.us_listen_socket_close(socket),
     close: () => {
@@ -56,29 +65,67 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
 }
 
-function receive(response: HttpResponse, exchange: Exchange, ingest: Ingest, gathering: Gathering): void {
+function countConnections(app: TemplatedApp, { maxConnections, counts, onTooMany }: ServerOptions): { open: number } {
+  const connections = { open: 0 }
+  app.filter((response, change) => {
+    connections.open += Number(change)
+    if (Number(change) < 0) {
+      counts.ended++
+      return
+    }
+    counts.opened++
+    if (connections.open <= maxConnections) return
+    counts.closed.limit++
+    onTooMany()
+    response.close()
+  })
+  return connections
+}
+
+interface Reception {
+  readonly ingest: Ingest
+  readonly gathering: Gathering
+  readonly turn: Turn
+}
+
+/** A head is there. */
+function receive(response: HttpResponse, exchange: Exchange, { ingest, gathering, turn }: Reception): void {
   let partial: PartialBody | null = null
+  let pace: UploadPace | null = null
   let isWhole = false
+  // Before all else, even where the head alone is answered: the engine of 2024 ends the process where a client resets
+  // its connection and nobody listens for it.
   response.onAborted(() => {
     if (partial !== null) gathering.forget(partial)
-    if (exchange.isOver) return
-    if (isWhole) exchange.abandon()
+    if (exchange.isOver || isWhole) exchange.abandon()
     else ingest.clientLeft(exchange)
   })
+  if (!ingest.begin(exchange)) return
   response.onData((chunk, isLast) => {
     if (exchange.isOver) return
+    turn.enter()
     const piece = new Uint8Array(chunk)
     const lengthBytes = (partial?.lengthBytes ?? 0) + piece.length
     if (lengthBytes > MAX_BODY_BYTES) {
       ingest.bodyTooLarge(exchange)
-    } else if (!isLast) {
-      partial ??= gathering.begin(exchange.head.contentLengthBytes, () => ingest.bodyEvicted(exchange))
-      gathering.add(partial, piece)
-      return
-    } else {
+    } else if (isLast) {
       isWhole = true
       ingest.body(exchange, partial === null ? [piece] : [...gathering.pieces(partial), piece], lengthBytes)
+    } else {
+      partial ??= gathering.begin(exchange.head.contentLengthBytes, () => ingest.bodyEvicted(exchange))
+      pace ??= new UploadPace(exchange.startedAtMs)
+      if (pace.earnsMoreTime(lengthBytes, performance.now())) giveMoreTime(response)
+      gathering.add(partial, piece)
+      turn.leave()
+      return
     }
     if (partial !== null) gathering.forget(partial)
+    turn.leave()
   })
+}
+
+/** The engine gives each 160 KB of a body 10 s. To resume a paused request begins these 10 s anew. */
+function giveMoreTime(response: HttpResponse): void {
+  response.pause()
+  response.resume()
 }

@@ -53,13 +53,13 @@ const COUNTER_SEED_MASK = 0x7ff
  * Makes fresh UUIDv7 ids, each greater than the one before (RFC 9562, section 6.2, method 1). When the clock
  * steps back, or more ids are asked for than one millisecond holds, the time inside the ids runs ahead instead.
  */
-export function createFreshBatchIds(fillRandom: RandomFill): (nowMs: number) => string {
+export function createFreshIds(fillRandom: RandomFill): (nowMs: number) => string {
   const pool = new Uint8Array(POOLED_IDS * RANDOM_BYTES_PER_ID)
   let poolOffset = pool.length
   let lastMs = -1
   let counter = 0
 
-  return function freshBatchId(nowMs: number): string {
+  return function freshId(nowMs: number): string {
     if (poolOffset === pool.length) {
       fillRandom(pool)
       poolOffset = 0

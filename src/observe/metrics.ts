@@ -19,6 +19,7 @@ export interface Sampler {
   readonly parserQueue?: () => number
   readonly requestsInFlight?: () => number
   readonly connections?: () => number | undefined
+  readonly connectionsMax?: () => number
   readonly keysRemembered?: () => number
   /** Absent where more keys than that are left to Redis. */
   readonly keysMax?: () => number
@@ -37,6 +38,18 @@ export interface Sampler {
   readonly degraded?: () => Readonly<Record<string, boolean>>
 }
 
+/** Of the port for events. What the engine answers by itself is no request of ours, and is seen only here. */
+export interface ConnectionCounts {
+  opened: number
+  /** All that were closed, by whomever. */
+  ended: number
+  /**
+   * Closed by the service: beyond the most connections; because another request came, or the client left, while an
+   * answer waited for the end of the event loop's turn; because earlier answers were left unread.
+   */
+  readonly closed: { limit: number; pipelined: number; unread: number }
+}
+
 /** Counters are plain numbers: add to them where the thing happens. They only ever grow. */
 export interface Metrics {
   requestsReceived: number
@@ -46,6 +59,7 @@ export interface Metrics {
   appsReloadFailures: number
   readonly events: { track: number; screen: number; revenue: number }
   readonly leaseRequests: { granted: number; refused: number; failed: number }
+  readonly connections: ConnectionCounts
   readonly requestSeconds: Histogram
   readonly stageSeconds: Readonly<Record<Stage, Histogram>>
   readonly bodyBytes: Histogram
@@ -95,6 +109,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     appsReloadFailures: 0,
     events: { track: 0, screen: 0, revenue: 0 },
     leaseRequests: { granted: 0, refused: 0, failed: 0 },
+    connections: { opened: 0, ended: 0, closed: { limit: 0, pipelined: 0, unread: 0 } },
     requestSeconds: new Histogram(REQUEST_SECONDS),
     stageSeconds: {
       receive: new Histogram(STAGE_SECONDS),
@@ -156,6 +171,26 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
     { labels: { type: 'screen' }, read: () => metrics.events.screen },
     { labels: { type: 'revenue' }, read: () => metrics.events.revenue },
   ])
+  single('sluice_connections_total', 'Connections that were opened to the port for events.', () => {
+    return metrics.connections.opened
+  })
+  const { closed } = metrics.connections
+  page.numbers(
+    'sluice_connections_closed_total',
+    'counter',
+    'Connections to the port for events that have ended. limit: more than SLUICE_MAX_CONNECTIONS; pipelined: a request ' +
+      'came before the answer to the one before it; unread: the client did not read its answers; other: the client ' +
+      'closed it, or it was idle.',
+    [
+      { labels: { reason: 'limit' }, read: () => closed.limit },
+      { labels: { reason: 'pipelined' }, read: () => closed.pipelined },
+      { labels: { reason: 'unread' }, read: () => closed.unread },
+      {
+        labels: { reason: 'other' },
+        read: () => metrics.connections.ended - closed.limit - closed.pipelined - closed.unread,
+      },
+    ],
+  )
   page.numbers('sluice_lease_requests_total', 'counter', 'Requests to Redis for a lease of events, by result.', [
     { labels: { result: 'granted' }, read: () => metrics.leaseRequests.granted },
     { labels: { result: 'refused' }, read: () => metrics.leaseRequests.refused },
@@ -203,6 +238,9 @@ function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   gauge('sluice_ring_requests', 'Requests whose body is in the ring.', () => sampler().ringRequests?.())
   gauge('sluice_parser_queue', 'Requests that wait for a thread to decode them.', () => sampler().parserQueue?.())
   gauge('sluice_connections', 'Open connections on the port for events.', () => sampler().connections?.())
+  gauge('sluice_connections_max', 'Most connections; beyond it new ones are closed.', () =>
+    sampler().connectionsMax?.(),
+  )
   gauge('sluice_keys_remembered', 'Idempotency keys held in this process.', () => sampler().keysRemembered?.())
   gauge(
     'sluice_keys_max',

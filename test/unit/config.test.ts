@@ -7,7 +7,12 @@ import { ConfigError } from '../../src/lib/errors.ts'
 import { SETTING_NAMES, SETTINGS } from '../../src/settings.ts'
 
 const MIB = 1024 * 1024
-const machine: Machine = { parallelism: 4, simdjsonAvailable: () => false, unreadable: () => null }
+const machine: Machine = {
+  parallelism: 4,
+  simdjsonAvailable: () => false,
+  maxOpenFiles: () => 20_000,
+  unreadable: () => null,
+}
 
 function mistakesOf(env: Record<string, string>, on: Partial<Machine> = {}): readonly string[] {
   try {
@@ -42,12 +47,33 @@ describe('with nothing set', () => {
       journalMaxBytes: 10_240 * MIB,
       journalKeepMs: null,
       maxKeys: 4_000_000,
+      maxConnections: 20_000 - (64 + 128 + 3 * 8),
       shutdownMs: 25_000,
       streamReplicas: 1,
       drainDelayMs: 0,
       tls: null,
       logLevel: 'info',
     })
+  })
+
+  test('connections leave open files for the journal, the stores, the threads and the admin port', () => {
+    expect(readConfig({ SLUICE_PARSERS: '1' }, { ...machine, maxOpenFiles: () => 256 }).maxConnections).toBe(56)
+    expect(readConfig({ SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(100)
+    const processes = { SLUICE_PROCESSES: '3', REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
+    expect(readConfig({ ...processes, SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(34)
+    expect(readConfig(processes, machine).maxConnections).toBe(20_000 - (64 + 128 + 8))
+  })
+
+  test('more connections than open files allow are a mistake, and so is a limit that leaves none', () => {
+    expect(mistakesOf({ SLUICE_MAX_CONNECTIONS: '19785' })).toEqual([
+      'SLUICE_MAX_CONNECTIONS: with at most 20000 open files (ulimit -n) a process can have 19784 connections, ' +
+        'not 19785; raise the limit of open files',
+    ])
+    expect(mistakesOf({ SLUICE_MAX_CONNECTIONS: '19784' })).toEqual([])
+    expect(mistakesOf({}, { maxOpenFiles: () => 200 })).toEqual([
+      'SLUICE_MAX_CONNECTIONS: with at most 200 open files (ulimit -n) a process can have 0 connections, not 16; ' +
+        'raise the limit of open files',
+    ])
   })
 
   test('nobody can change the settings later', () => {

@@ -4,9 +4,11 @@ import type { App, AppLookup } from '../../src/admit/app.ts'
 import type { Claim } from '../../src/admit/deduplicator.ts'
 import type { LimitRefusal } from '../../src/admit/limiter.ts'
 import { createDecoder } from '../../src/decode/decoder.ts'
-import { Exchange } from '../../src/http/exchange.ts'
+import type { HttpResponse } from 'uWebSockets.js'
+import { type Connection, Exchange } from '../../src/http/exchange.ts'
 import type { RequestHead } from '../../src/http/head.ts'
 import { Inflater } from '../../src/http/inflate.ts'
+import { Turn } from '../../src/http/turn.ts'
 import { Ingest } from '../../src/ingest.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
@@ -100,7 +102,7 @@ class Stage {
         metrics: this.metrics,
         nowMs: () => this.nowMs,
         isoTime: createIsoTime(),
-        freshBatchId: () => '0190a1b2-0000-7000-8000-000000000001',
+        freshId: () => '0190a1b2-0000-7000-8000-000000000001',
         onFault: (error) => this.faults.push(error),
         apps: {
           find: () => answer<AppLookup>(this.weather.find, app, (kind) => (kind === 'app' ? app : (kind as 'unknown'))),
@@ -204,9 +206,10 @@ class Stage {
         idempotencyKey: this.weather.keyed ? KEY : null,
         contentLengthBytes: body.length,
         framingFault: null,
+        wantsClose: false,
         ...head,
       },
-      responseInto(sent),
+      connectionInto(sent),
       performance.now(),
     )
     if (this.ingest.begin(exchange)) this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
@@ -234,7 +237,7 @@ interface Sent {
   closed: boolean
 }
 
-function responseInto(sent: Sent): ConstructorParameters<typeof Exchange>[1] {
+function connectionInto(sent: Sent): Connection {
   const response = {
     cork: (write: () => void) => write(),
     writeStatus: (status: string) => {
@@ -246,10 +249,12 @@ function responseInto(sent: Sent): ConstructorParameters<typeof Exchange>[1] {
       return response
     },
     end: (body: string, close: boolean) => Object.assign(sent, { body, closed: close, answers: sent.answers + 1 }),
-    endWithoutBody: (_length: number, close: boolean) =>
-      Object.assign(sent, { closed: close, answers: sent.answers + 1 }),
+    tryEnd: (body: string) => {
+      Object.assign(sent, { body, answers: sent.answers + 1 })
+      return [true, true]
+    },
   }
-  return response as unknown as ConstructorParameters<typeof Exchange>[1]
+  return { response: response as unknown as HttpResponse, turn: new Turn(), onClosed: () => {} }
 }
 
 describe('the path of a request', () => {
@@ -315,7 +320,7 @@ describe('the path of a request', () => {
     const stage = new Stage()
     const sent = await stage.request({ publish: 'throw', keyed: true })
     expect(sent.status).toBe('503 Service Unavailable')
-    expect(sent.headers).toMatch(/\r\nRetry-After: [1-5]$/)
+    expect(sent.headers).toMatch(/\r\nRetry-After: [1-5]\r\n/)
     expect(stage.faults).toHaveLength(1)
     expect(stage.held.size).toBe(0)
   })
@@ -434,7 +439,7 @@ describe('the path of a request', () => {
     const stage = new Stage()
     stage.limiterAheadMs = -90_000
     const sent = await stage.request({ take: 'rate_limit_exceeded' })
-    expect(sent.headers).toMatch(/\r\nRetry-After: 92$/)
+    expect(sent.headers).toMatch(/\r\nRetry-After: 92\r\n/)
   })
 
   it('remembers for a retry in doubt as many events as were stored', async () => {
@@ -449,6 +454,6 @@ describe('the path of a request', () => {
     const stage = new Stage()
     const sent = await stage.request({ take: 'monthly_limit_exceeded' })
     expect(sent.status).toBe('429 Too Many Requests')
-    expect(sent.headers).toMatch(/\r\nRetry-After: 2$/)
+    expect(sent.headers).toMatch(/\r\nRetry-After: 2\r\n/)
   })
 })

@@ -2,7 +2,7 @@ import { randomBytes, randomFillSync, randomUUID } from 'node:crypto'
 import * as fc from 'fast-check'
 import { NIL, v4, v5, v7, validate, version } from 'uuid'
 import { describe, expect, it } from 'vitest'
-import { batchIdOf, createFreshBatchIds, isUuid } from '../../../src/lib/ids.ts'
+import { batchIdOf, createFreshIds, isUuid } from '../../../src/lib/ids.ts'
 
 const NAMESPACE = '736c7569-6365-4bc3-a976-656e74732e31'
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
@@ -31,11 +31,11 @@ describe('batchIdOf', () => {
   })
 })
 
-describe('createFreshBatchIds', () => {
+describe('createFreshIds', () => {
   it('makes UUIDv7 that hold the time', () => {
-    const freshBatchId = createFreshBatchIds(randomFillSync)
+    const freshId = createFreshIds(randomFillSync)
     for (const nowMs of [0, 1, NOW_MS, NOW_MS + 1, 0xffffffffffff]) {
-      const id = freshBatchId(nowMs)
+      const id = freshId(nowMs)
       expect(validate(id)).toBe(true)
       expect(version(id)).toBe(7)
       expect(timeOf(id)).toBe(nowMs)
@@ -44,7 +44,7 @@ describe('createFreshBatchIds', () => {
 
   it('makes the id that the uuid package makes of the same time, counter and random bytes', () => {
     const random = randomBytes(10)
-    const id = createFreshBatchIds((buffer) => buffer.set(random))(NOW_MS)
+    const id = createFreshIds((buffer) => buffer.set(random))(NOW_MS)
     const counter = ((random[8] << 8) | random[9]) & 0x7ff
     const bytes = new Uint8Array(16)
     bytes.set(random.subarray(1, 8), 9)
@@ -59,9 +59,9 @@ describe('createFreshBatchIds', () => {
     const clockSteps = fc.array(fc.integer({ min: -5, max: 5 }), { minLength: 1, maxLength: 2000 })
     fc.assert(
       fc.property(clockSteps, (steps) => {
-        const freshBatchId = createFreshBatchIds(randomFillSync)
+        const freshId = createFreshIds(randomFillSync)
         let nowMs = NOW_MS
-        const ids = steps.map((step) => freshBatchId((nowMs += step)))
+        const ids = steps.map((step) => freshId((nowMs += step)))
         expect(ids).toEqual([...new Set(ids)].toSorted())
       }),
     )
@@ -69,8 +69,8 @@ describe('createFreshBatchIds', () => {
 
   it('runs ahead of the clock rather than repeat an id, when one millisecond asks for too many', () => {
     for (const fill of [0x00, 0xff]) {
-      const freshBatchId = createFreshBatchIds((buffer) => buffer.fill(fill))
-      const ids = Array.from({ length: 10_000 }, () => freshBatchId(NOW_MS))
+      const freshId = createFreshIds((buffer) => buffer.fill(fill))
+      const ids = Array.from({ length: 10_000 }, () => freshId(NOW_MS))
       expect(new Set(ids).size).toBe(ids.length)
       expect(ids).toEqual(ids.toSorted())
       expect(timeOf(ids.at(-1)!) - NOW_MS).toBeLessThanOrEqual(5)
@@ -79,12 +79,12 @@ describe('createFreshBatchIds', () => {
 
   it('draws random bytes for many ids at once', () => {
     let draws = 0
-    const freshBatchId = createFreshBatchIds((buffer) => {
+    const freshId = createFreshIds((buffer) => {
       draws++
       randomFillSync(buffer)
     })
     const tails = new Set<string>()
-    for (let index = 0; index < 1024; index++) tails.add(freshBatchId(NOW_MS).slice(19))
+    for (let index = 0; index < 1024; index++) tails.add(freshId(NOW_MS).slice(19))
     expect(draws).toBe(4)
     expect(tails.size).toBe(1024)
   })

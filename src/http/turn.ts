@@ -1,0 +1,53 @@
+// Bounds what one turn of the event loop answers from inside the engine's callbacks. One read of one connection may hold
+// thousands of requests that are refused by their heads; the engine hands them over one after the other, in one turn.
+
+/** Answers that one turn gives at once, over all connections. */
+const MAX_IMMEDIATE_ANSWERS = 16
+
+export class Turn {
+  #isInsideEngine = false
+  #immediateAnswers = 0
+  #isEndScheduled = false
+  #waiting: (() => void)[] = []
+
+  /** A callback of the engine begins. */
+  enter(): void {
+    this.#isInsideEngine = true
+  }
+
+  /** It ends. */
+  leave(): void {
+    this.#isInsideEngine = false
+  }
+
+  /**
+   * Whether an answer may be written now. One that waits leaves its request open, and the engine closes a connection
+   * that sends another request before that: so nothing behind such a request is served. That is wanted for answers
+   * that end their connection, and for those beyond the bound.
+   */
+  mayAnswerNow(endsConnection: boolean): boolean {
+    if (!this.#isInsideEngine) return true
+    this.#scheduleEnd()
+    return !endsConnection && ++this.#immediateAnswers <= MAX_IMMEDIATE_ANSWERS
+  }
+
+  /** Runs `work` when this turn is over. */
+  atEnd(work: () => void): void {
+    this.#scheduleEnd()
+    this.#waiting.push(work)
+  }
+
+  #scheduleEnd(): void {
+    if (this.#isEndScheduled) return
+    this.#isEndScheduled = true
+    setImmediate(() => this.#end())
+  }
+
+  #end(): void {
+    this.#isEndScheduled = false
+    this.#immediateAnswers = 0
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const work of waiting) work()
+  }
+}

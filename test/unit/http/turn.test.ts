@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { Turn } from '../../../src/http/turn.ts'
+
+const endOfTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+function askTimes(turn: Turn, times: number): number {
+  let immediate = 0
+  for (let asked = 0; asked < times; asked++) if (turn.mayAnswerNow(false)) immediate++
+  return immediate
+}
+
+describe('a turn of the event loop', () => {
+  it('lets 16 answers go from inside the callbacks of the engine, over all of them', () => {
+    const turn = new Turn()
+    turn.enter()
+    expect(askTimes(turn, 10)).toBe(10)
+    turn.leave()
+    turn.enter()
+    expect(askTimes(turn, 10)).toBe(6)
+  })
+
+  it('lets 16 more go in the next turn', async () => {
+    const turn = new Turn()
+    turn.enter()
+    askTimes(turn, 20)
+    await endOfTurn()
+    expect(askTimes(turn, 20)).toBe(16)
+  })
+
+  it('holds back no answer from outside of them', () => {
+    const turn = new Turn()
+    turn.enter()
+    turn.leave()
+    expect(askTimes(turn, 1000)).toBe(1000)
+    expect(turn.mayAnswerNow(true)).toBe(true)
+  })
+
+  it('holds back each answer that ends its connection, and does not count it', () => {
+    const turn = new Turn()
+    turn.enter()
+    expect(turn.mayAnswerNow(true)).toBe(false)
+    expect(askTimes(turn, 20)).toBe(16)
+  })
+
+  it('runs what waits for its end once, in order', async () => {
+    const turn = new Turn()
+    const ran: number[] = []
+    turn.enter()
+    turn.atEnd(() => ran.push(1))
+    turn.atEnd(() => {
+      ran.push(2)
+      turn.atEnd(() => ran.push(3))
+    })
+    turn.leave()
+    expect(ran).toEqual([])
+    await endOfTurn()
+    expect(ran).toEqual([1, 2])
+    await endOfTurn()
+    await endOfTurn()
+    expect(ran).toEqual([1, 2, 3])
+  })
+})

@@ -120,16 +120,15 @@ export const saturation = {
       unit: 'short',
       queries: [[of('sluice_connections'), '{{instance}}']],
     }),
-    timeseries(415, 'File descriptors in connections', {
-      about:
-        'Share of the files that the process may have open which connections take; near 1, clients cannot connect.',
+    timeseries(415, 'Connections used', {
+      about: 'Share of the connections that the node may have; at 1 new ones are closed at once.',
       unit: 'percentunit',
       max: 1,
       thresholds: [
         [0, 'transparent'],
         [0.8, 'red'],
       ],
-      queries: [[`${of('sluice_connections')} / ${of('process_max_fds')}`, '{{instance}}']],
+      queries: [[`${of('sluice_connections')} / ${of('sluice_connections_max')}`, '{{instance}}']],
     }),
   ],
 }

@@ -1,0 +1,65 @@
+// While a long journal is read at the start, the admin port answers: alive, and not ready.
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expectAccepted, get, post, single } from '../support/client.ts'
+import { freePort } from '../support/programs.ts'
+import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+
+const RECORDS = 300_000
+
+let folder: string
+let service: Service
+
+beforeEach(async () => {
+  folder = await makeFolder()
+})
+
+afterEach(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+/** Records of now, so that each is counted and its key remembered. */
+function writeJournal(): void {
+  const receivedAt = new Date().toISOString()
+  const lines = Array.from({ length: RECORDS }, (_, index) => {
+    const id = `0190a1b2-0000-5000-8000-${String(index).padStart(12, '0')}`
+    return `{"v":1,"batch_id":"${id}","app_id":"plain","received_at":"${receivedAt}","events":[{"type":"track"}]}\n`
+  })
+  mkdirSync(join(folder, 'journal'))
+  writeFileSync(join(folder, 'journal', '000000000001.ndjson'), lines.join(''))
+}
+
+test('a service that still reads its journal is alive and not ready, and then serves', async () => {
+  writeJournal()
+  const adminPort = await freePort()
+  let isListening = false
+  const started = startService({
+    dataDir: folder,
+    apps: [appRecord('plain', { events_per_minute: 1_000_000 })],
+    env: { SLUICE_ADMIN_PORT: String(adminPort) },
+  }).finally(() => {
+    isListening = true
+  })
+  const seen = new Set<string>()
+  while (!isListening) {
+    const answers = await Promise.all(
+      ['/livez', '/readyz', '/readyz?verbose', '/metrics'].map((path) => get(adminPort, path).catch(() => null)),
+    )
+    if (isListening) break
+    const [live, ready, verbose, metrics] = answers
+    if (live) seen.add(`live ${live.status}`)
+    if (ready) seen.add(`ready ${ready.status}`)
+    if (verbose) seen.add(verbose.text)
+    if (metrics) seen.add(/^sluice_ready .*$/m.exec(metrics.text)?.[0] ?? 'no sluice_ready')
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  service = await started
+  expect([...seen].toSorted()).toEqual(['live 200', 'not ready\nservice: starting\n', 'ready 503', 'sluice_ready 0'])
+  expect((await get(adminPort, '/readyz')).status).toBe(200)
+  const page = (await get(adminPort, '/metrics')).text
+  expect(page).toContain(`\nsluice_keys_remembered ${RECORDS}\n`)
+  expectAccepted(await post(service, single('ak_plain')), 1)
+})

@@ -1,44 +1,25 @@
 // The path of a request, every branch of it, from top to bottom. What is called from here is straight-line and
 // returns values; the first check that fails ends the request, and nothing refused costs anything.
 
-import type { App, AppLookup, AppStore } from './admit/app.ts'
+import type { App, AppLookup } from './admit/app.ts'
 import { subscriptionRefusal } from './admit/app-record.ts'
-import type { Deduplicator } from './admit/deduplicator.ts'
-import { type Limiter, type LimitRefusal, secondsUntilRoom } from './admit/limiter.ts'
+import { type LimitRefusal, secondsUntilRoom } from './admit/limiter.ts'
 import { trialView } from './admit/plans.ts'
 import type { Validation } from './decode/decoded.ts'
 import type { DecodePool } from './decode/pool.ts'
 import type { Exchange } from './http/exchange.ts'
 import { contentEncodingOf, isJsonMediaType, type RequestHead } from './http/head.ts'
-import type { Inflater } from './http/inflate.ts'
+import type { Inflated } from './http/inflate.ts'
+import type { IngestParts } from './ingest-parts.ts'
 import { batchIdOf, isUuid } from './lib/ids.ts'
-import type { Metrics } from './observe/metrics.ts'
-import { answerTo, type Outcome, overloaded, refused } from './outcome.ts'
-import type { EventQueue, Settlement } from './queue/queue.ts'
+import { answerTo, type Outcome, overloaded, type RateLimitView, refused } from './outcome.ts'
+import type { Settlement } from './queue/queue.ts'
 import { recordLine } from './queue/record.ts'
 import { MAX_BODY_BYTES } from './ring/layout.ts'
 import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn } from './ring/decoded-body.ts'
-import type { Ring } from './ring/ring.ts'
 import { newTicket, type Ticket } from './ticket.ts'
 
 const EVENTS_PATH = '/api/v1/events'
-
-export interface IngestParts {
-  readonly ring: Ring
-  readonly inflater: Inflater
-  readonly apps: AppStore
-  readonly deduplicator: Deduplicator
-  readonly limiter: Limiter
-  readonly queue: EventQueue
-  readonly metrics: Metrics
-  readonly nowMs: () => number
-  /** For batches without a key, and for the ids of refused requests. */
-  readonly freshId: (nowMs: number) => string
-  /** ISO 8601 text of a time in Unix ms. */
-  readonly isoTime: (timeMs: number) => string
-  /** A stage threw: a fault of ours, which the client sees as a 503. */
-  readonly onFault: (error: unknown) => void
-}
 
 export class Ingest {
   readonly #parts: IngestParts
@@ -69,10 +50,7 @@ export class Ingest {
   begin(exchange: Exchange): boolean {
     this.#inFlight++
     this.#parts.metrics.requestsReceived++
-    const outcome = this.#screen(exchange.head)
-    if (outcome === null) return true
-    this.#end(exchange, outcome, null)
-    return false
+    return !this.#endsWith(exchange, () => this.#screen(exchange.head))
   }
 
   #screen(head: RequestHead): Outcome | null {
@@ -90,25 +68,52 @@ export class Ingest {
 
   /** The body is whole: `pieces` in their order, valid only during this call. */
   body(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
-    exchange.bodyAtMs = performance.now()
-    this.#parts.metrics.stageSeconds.receive.observe((exchange.bodyAtMs - exchange.startedAtMs) / 1000)
-    const encoding = contentEncodingOf(exchange.head.contentEncoding) ?? 'identity'
-    if (encoding === 'identity') this.#enter(exchange, pieces, lengthBytes)
-    else void this.#inflate(exchange, encoding, Buffer.concat(pieces))
+    this.#endsWith(exchange, () => {
+      exchange.bodyAtMs = performance.now()
+      this.#parts.metrics.stageSeconds.receive.observe((exchange.bodyAtMs - exchange.startedAtMs) / 1000)
+      const encoding = contentEncodingOf(exchange.head.contentEncoding) ?? 'identity'
+      if (encoding === 'identity') return this.#enter(exchange, pieces, lengthBytes)
+      const inflating = this.#parts.inflater.inflate(encoding, Buffer.concat(pieces))
+      if (!(inflating instanceof Promise)) return this.#inflated(exchange, encoding, inflating)
+      this.#inflateLater(exchange, encoding, inflating)
+      return null
+    })
   }
 
-  async #inflate(exchange: Exchange, encoding: 'gzip' | 'deflate' | 'br', body: Buffer): Promise<void> {
-    const decoded = await this.#parts.inflater.inflate(encoding, body)
-    switch (decoded) {
+  /** Ends the request where `step` has an outcome for it, or throws; a step that answers null has handed it on. */
+  #endsWith(exchange: Exchange, step: () => Outcome | null): boolean {
+    let outcome: Outcome | null
+    try {
+      outcome = step()
+    } catch (error) {
+      this.#parts.onFault(error)
+      outcome = overloaded()
+    }
+    if (outcome === null) return false
+    this.#end(exchange, outcome, null)
+    return true
+  }
+
+  #inflateLater(exchange: Exchange, encoding: string, inflating: Promise<Inflated>): void {
+    inflating.then(
+      (inflated) => this.#endsWith(exchange, () => this.#inflated(exchange, encoding, inflated)),
+      (error: unknown) =>
+        this.#endsWith(exchange, () => {
+          throw error
+        }),
+    )
+  }
+
+  #inflated(exchange: Exchange, encoding: string, inflated: Inflated): Outcome | null {
+    switch (inflated) {
       case 'too large':
-        return this.bodyTooLarge(exchange)
+        return refused('payload_too_large')
       case 'busy':
-        return this.#end(exchange, this.#noRoom(), null)
+        return this.#noRoom()
       case 'corrupt':
-        if (this.#refusesKey(exchange)) return
-        return this.#end(exchange, refused('invalid_json', `body: cannot be decoded as ${encoding}`), null)
+        return this.#badKey(exchange.head) ?? refused('invalid_json', `body: cannot be decoded as ${encoding}`)
       default:
-        return this.#enter(exchange, [decoded], decoded.length)
+        return this.#enter(exchange, [inflated], inflated.length)
     }
   }
 
@@ -130,27 +135,30 @@ export class Ingest {
   }
 
   /** Into the ring, and on to the pool. */
-  #enter(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
-    if (this.#refusesKey(exchange)) return
+  #enter(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): Outcome | null {
+    const badKey = this.#badKey(exchange.head)
+    if (badKey !== null) return badKey
     const { ring, metrics } = this.#parts
     const slot = ring.claim(lengthBytes)
-    if (slot < 0) {
-      this.#end(exchange, this.#noRoom(), null)
-      return
+    if (slot < 0) return this.#noRoom()
+    try {
+      ring.fill(slot, pieces)
+      ring.commit(slot)
+      metrics.bodyBytes.observe(lengthBytes)
+      this.#inSlot[slot] = exchange
+      this.#submit(slot)
+    } catch (error) {
+      this.#inSlot[slot] = null
+      ring.release(slot)
+      throw error
     }
-    ring.fill(slot, pieces)
-    ring.commit(slot)
-    metrics.bodyBytes.observe(lengthBytes)
-    this.#inSlot[slot] = exchange
-    this.#submit(slot)
+    return null
   }
 
   /** The key comes after the body's size and before its grammar. */
-  #refusesKey(exchange: Exchange): boolean {
-    const { idempotencyKey } = exchange.head
-    if (idempotencyKey === null || isUuid(idempotencyKey)) return false
-    this.#end(exchange, refused('validation_failed', 'Idempotency-Key: must be a UUID'), null)
-    return true
+  #badKey({ idempotencyKey }: RequestHead): Outcome | null {
+    if (idempotencyKey === null || isUuid(idempotencyKey)) return null
+    return refused('validation_failed', 'Idempotency-Key: must be a UUID')
   }
 
   /** The pool is done with a slot. `validation` null: accepted, and the slot's words say it all. */
@@ -357,15 +365,29 @@ export class Ingest {
 
   /** Every request ends here, or in `clientLeft`. */
   #end(exchange: Exchange, outcome: Outcome, app: App | null): void {
-    const { limiter, metrics } = this.#parts
+    const { metrics } = this.#parts
     const nowMs = this.#parts.nowMs()
     this.#inFlight--
     metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
     metrics.requestSeconds.observe((performance.now() - exchange.startedAtMs) / 1000)
-    const view = app === null ? trialView(nowMs) : limiter.view(app, nowMs)
     const { framingFault, wantsClose } = exchange.head
-    const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
-    exchange.send(answerTo(outcome, view, requestId), this.closing || wantsClose || framingFault !== null)
+    // It has ended, and is counted: what throws from here on ends neither it again nor the process.
+    try {
+      const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
+      const answer = answerTo(outcome, this.#viewFor(app, nowMs), requestId)
+      exchange.send(answer, this.closing || wantsClose || framingFault !== null)
+    } catch (error) {
+      this.#parts.onFault(error)
+    }
+  }
+
+  #viewFor(app: App | null, nowMs: number): RateLimitView {
+    try {
+      if (app !== null) return this.#parts.limiter.view(app, nowMs)
+    } catch (error) {
+      this.#parts.onFault(error)
+    }
+    return trialView(nowMs)
   }
 }
 

@@ -7,13 +7,13 @@ import { createDecoder } from '../../src/decode/decoder.ts'
 import type { HttpResponse } from 'uWebSockets.js'
 import { type Connection, Exchange } from '../../src/http/exchange.ts'
 import type { RequestHead } from '../../src/http/head.ts'
-import { Inflater } from '../../src/http/inflate.ts'
+import type { Inflated } from '../../src/http/inflate.ts'
 import { Turn } from '../../src/http/turn.ts'
 import { Ingest } from '../../src/ingest.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
-import { MAX_BODY_BYTES, SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
+import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
 import { Ring } from '../../src/ring/ring.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
@@ -50,8 +50,10 @@ interface Weather {
   readonly take: 'taken' | 'rate_limit_exceeded' | 'monthly_limit_exceeded' | 'throw' | 'later' | 'reject'
   readonly publish: Settlement | 'throw' | 'never'
   /** What throws when it is told of the end. */
-  readonly broken: 'settle' | 'confirm' | 'giveBack' | 'release' | null
+  readonly broken: 'settle' | 'confirm' | 'giveBack' | 'release' | 'view' | 'fill' | 'send' | null
   readonly decode: 'ok' | 'fail'
+  /** no: the body is not encoded. */
+  readonly inflate: 'no' | 'ok' | 'later' | 'throw' | 'reject' | 'too large' | 'corrupt' | 'busy'
   readonly keyed: boolean
   readonly body: string
 }
@@ -63,6 +65,7 @@ const fine: Weather = {
   publish: 'durable',
   broken: null,
   decode: 'ok',
+  inflate: 'no',
   keyed: false,
   body: goodBody,
 }
@@ -95,10 +98,18 @@ class Stage {
   readonly #decoder = createDecoder('scanner', this.ring.memory.bytes)
 
   constructor() {
+    const fill = this.ring.fill.bind(this.ring)
+    this.ring.fill = (slot, pieces) => {
+      this.#breakIf('fill')
+      fill(slot, pieces)
+    }
     this.ingest = new Ingest(
       {
         ring: this.ring,
-        inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: MAX_BODY_BYTES }),
+        inflater: {
+          inflate: (_encoding, body) =>
+            answer<Inflated>(this.weather.inflate, body, (kind) => (kind === 'ok' ? body : (kind as Inflated))),
+        },
         metrics: this.metrics,
         nowMs: () => this.nowMs,
         isoTime: createIsoTime(),
@@ -152,7 +163,10 @@ class Stage {
             this.#breakIf('giveBack')
             this.tokens -= cost
           },
-          view: () => ({ limit: 1000, remaining: 999, resetUnixSeconds: 1 }),
+          view: () => {
+            this.#breakIf('view')
+            return { limit: 1000, remaining: 999, resetUnixSeconds: 1 }
+          },
           standing: () => {
             const window = { limit: 1, used: 1, endsAtMs: NOW_MS + 1500 }
             return { atMs: this.limiterAheadMs + this.nowMs, minute: window, day: window, month: window }
@@ -193,7 +207,11 @@ class Stage {
   }
 
   /** Sends one request through; resolves when it had every chance to end. */
-  async request(weather: Partial<Weather> = {}, head: Partial<RequestHead> = {}): Promise<Sent> {
+  async request(
+    weather: Partial<Weather> = {},
+    head: Partial<RequestHead> = {},
+    meanwhile: (exchange: Exchange) => void = () => {},
+  ): Promise<Sent> {
     this.weather = { ...fine, ...weather }
     const sent: Sent = { answers: 0, status: '', headers: '', body: '', closed: false }
     const body = Buffer.from(this.weather.body)
@@ -202,17 +220,18 @@ class Stage {
         method: 'POST',
         path: '/api/v1/events',
         contentType: 'application/json',
-        contentEncoding: null,
+        contentEncoding: this.weather.inflate === 'no' ? null : 'gzip',
         idempotencyKey: this.weather.keyed ? KEY : null,
         contentLengthBytes: body.length,
         framingFault: null,
         wantsClose: false,
         ...head,
       },
-      connectionInto(sent),
+      connectionInto(sent, () => this.#breakIf('send')),
       performance.now(),
     )
     if (this.ingest.begin(exchange)) this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
+    meanwhile(exchange)
     for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
     return sent
   }
@@ -237,9 +256,12 @@ interface Sent {
   closed: boolean
 }
 
-function connectionInto(sent: Sent): Connection {
+function connectionInto(sent: Sent, beforeCork: () => void): Connection {
   const response = {
-    cork: (write: () => void) => write(),
+    cork: (write: () => void) => {
+      beforeCork()
+      write()
+    },
     writeStatus: (status: string) => {
       sent.status = status
       return response
@@ -272,8 +294,9 @@ describe('the path of a request', () => {
         'reject',
       ),
       publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'unknown', 'throw'),
-      broken: fc.constantFrom(null, null, null, 'settle', 'confirm', 'giveBack', 'release'),
+      broken: fc.constantFrom(null, null, null, 'settle', 'confirm', 'giveBack', 'release', 'view', 'fill'),
       decode: fc.constantFrom('ok', 'ok', 'ok', 'fail'),
+      inflate: fc.constantFrom('no', 'no', 'no', 'ok', 'later', 'throw', 'reject', 'too large', 'corrupt', 'busy'),
       keyed: fc.boolean(),
       body: fc.constantFrom(
         goodBody,
@@ -324,6 +347,52 @@ describe('the path of a request', () => {
     expect(stage.faults).toHaveLength(1)
     expect(stage.held.size).toBe(0)
   })
+
+  it.each([
+    ['a decoder that throws', { inflate: 'throw' }],
+    ['a decoder that fails later', { inflate: 'reject' }],
+    ['a ring that throws behind a decoder', { inflate: 'ok', broken: 'fill' }],
+    ['a ring that throws behind a decoder that took its time', { inflate: 'later', broken: 'fill' }],
+    ['a ring that throws', { broken: 'fill' }],
+  ] as const)('answers one request 503 for %s, counts it once, and serves the next', async (_, weather) => {
+    const stage = new Stage()
+    const sent = await stage.request(weather)
+    expect([sent.answers, sent.status]).toEqual([1, '503 Service Unavailable'])
+    expect(stage.faults).toHaveLength(1)
+    expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
+    expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
+    expect((await stage.request({ inflate: 'ok' })).status).toBe('202 Accepted')
+  })
+
+  it('answers at once that the decoders are busy, before the call that brought the body returns', async () => {
+    const stage = new Stage()
+    const sending = stage.request({ inflate: 'busy' })
+    expect(stage.outcomes).toBe(1)
+    expect((await sending).status).toBe('503 Service Unavailable')
+  })
+
+  it('counts once a request whose client left while its body was decoded by a decoder that then fails', async () => {
+    const stage = new Stage()
+    await stage.request({ inflate: 'reject' }, {}, (exchange) => exchange.abandon())
+    expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
+  })
+
+  it('says 202 of what is stored, though the limits cannot say how much is left', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ broken: 'view' })
+    expect([sent.status, sent.answers, stage.faults.length]).toEqual(['202 Accepted', 1, 1])
+  })
+
+  it.each(['no', 'ok', 'later', 'corrupt'] as const)(
+    'counts a request once whose answer cannot be sent (decoding: %s)',
+    async (inflate) => {
+      const stage = new Stage()
+      await stage.request({ broken: 'send', inflate })
+      expect(stage.faults).toHaveLength(1)
+      expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
+      expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
+    },
+  )
 
   it('keeps the key and the cost of what is stored, though the limits throw when they are told', async () => {
     const stage = new Stage()

@@ -1,10 +1,25 @@
+import { randomBytes } from 'node:crypto'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { Inflater } from '../../../src/http/inflate.ts'
+import { decodeInThread, decodeNow } from '../../../src/http/zlib.ts'
+import { type Inflated, Inflater, type InflaterOptions } from '../../../src/http/inflate.ts'
 
-const CAP_BYTES = 1000
-const newInflater = (maxWaitingBytes = 10_000_000) => new Inflater({ capBytes: CAP_BYTES, maxWaitingBytes })
+const CAP_BYTES = 512 * 1024
+const newInflater = (options: Partial<InflaterOptions> = {}) =>
+  new Inflater({ capBytes: CAP_BYTES, maxWaitingBytes: 10_000_000, ...options })
 const text = Buffer.from('a body '.repeat(100))
+const packs = { gzip: gzipSync, deflate: deflateSync, 'raw deflate': deflateRawSync, br: brotliCompressSync }
+type Pack = keyof typeof packs
+const PACKS = Object.keys(packs) as Pack[]
+const encodingOf = (pack: Pack) => (pack === 'raw deflate' ? 'deflate' : pack)
+/** Unfolds to more than is tried at once, and is packed no tighter than events are. */
+const large = Buffer.concat([randomBytes(4000), Buffer.alloc(200_000)])
+/** None of a turn's time is for tries: all go by the threads. */
+const NO_TRIES = { tryMsPerTurn: 0, maxWaitMs: 60_000 }
+/** Tries take no time, and what waits has a minute. */
+const UNHURRIED = { nowMs: () => 0, maxWaitMs: 60_000 }
+/** A comparison of buffers of this size by their members takes a second. */
+const isLarge = (inflated: Inflated) => typeof inflated !== 'string' && large.equals(inflated)
 
 describe('content encodings', () => {
   it.each([
@@ -24,6 +39,37 @@ describe('content encodings', () => {
     expect(await inflater.inflate('gzip', gzipSync(Buffer.alloc(CAP_BYTES)))).toHaveLength(CAP_BYTES)
     expect(await inflater.inflate('gzip', gzipSync(Buffer.alloc(CAP_BYTES + 1)))).toBe('too large')
   })
+
+  it.each(PACKS)('%s: what lies behind its end is not ours to guess: corrupt', async (pack) => {
+    const packed = packs[pack](text)
+    const packedLarge = packs[pack](large)
+    for (const rest of [Buffer.from('garbage'), Buffer.from('A'), Buffer.alloc(1), Buffer.alloc(20)]) {
+      expect(await newInflater().inflate(encodingOf(pack), Buffer.concat([packed, rest]))).toBe('corrupt')
+      expect(await newInflater().inflate(encodingOf(pack), Buffer.concat([packedLarge, rest]))).toBe('corrupt')
+    }
+  })
+
+  it.each(PACKS)('%s: a second stream behind the first is read as gzip says, and corrupt elsewhere', async (pack) => {
+    const twice = Buffer.concat([packs[pack](text), packs[pack](text)])
+    const inflated = await newInflater().inflate(encodingOf(pack), twice)
+    expect(inflated).toEqual(pack === 'gzip' ? Buffer.concat([text, text]) : 'corrupt')
+  })
+
+  it.each(PACKS)('%s: a stream without its end is corrupt, wherever it was cut', async (pack) => {
+    const packed = packs[pack](text)
+    for (let length = 0; length < packed.length; length++) {
+      expect(await newInflater().inflate(encodingOf(pack), packed.subarray(0, length))).toBe('corrupt')
+    }
+  })
+
+  it.each(PACKS)(
+    '%s: large bodies are undone as well, and so is all when a turn has no time for tries',
+    async (pack) => {
+      expect(isLarge(await newInflater().inflate(encodingOf(pack), packs[pack](large)))).toBe(true)
+      expect(isLarge(await newInflater(NO_TRIES).inflate(encodingOf(pack), packs[pack](large)))).toBe(true)
+      expect(await newInflater(NO_TRIES).inflate(encodingOf(pack), packs[pack](text))).toEqual(text)
+    },
+  )
 
   it.each(['gzip', 'deflate', 'br'] as const)('a %s bomb stops at the cap', async (encoding) => {
     const bomb = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }[encoding](Buffer.alloc(50_000_000))
@@ -50,12 +96,64 @@ describe('content encodings', () => {
     answers.forEach((answer, n) => expect(answer).toEqual(n % 7 === 3 ? 'corrupt' : text))
   })
 
-  it('what waits for a decoder is bounded, small bodies counting like larger ones; the rest is turned away at once', async () => {
-    const inflater = newInflater(2.5 * 64 * 1024)
-    const answers = await Promise.all(Array.from({ length: 6 }, () => inflater.inflate('gzip', gzipSync(text))))
-    expect(answers.map((answer) => (answer === 'busy' ? answer : 'done'))).toEqual(
-      'done done done done busy busy'.split(' '),
-    )
+  it('an ordinary body is undone before the call returns, whatever waits', async () => {
+    const inflater = newInflater(UNHURRIED)
+    const bombs = Array.from({ length: 20 }, () => inflater.inflate('gzip', gzipSync(Buffer.alloc(1_000_000))))
+    expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+    expect(await Promise.all(bombs)).toEqual(bombs.map(() => 'too large'))
+  })
+
+  it('what the tries of a turn may take is bounded; the rest of that turn waits, and the next turn tries again', async () => {
+    let nowMs = 0
+    const inflater = newInflater({ tryMsPerTurn: 5, nowMs: () => nowMs++ })
+    const inflated = Array.from({ length: 8 }, () => inflater.inflate('gzip', gzipSync(text)))
+    expect(inflated.map((each) => each instanceof Promise)).toEqual([0, 0, 0, 0, 0, 1, 1, 1].map(Boolean))
+    expect(await Promise.all(inflated)).toEqual(inflated.map(() => text))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+  })
+
+  it('what waits is bounded, small bodies counting like larger ones; the rest is turned away before the call returns', async () => {
+    const inflater = newInflater({ ...NO_TRIES, maxWaitingBytes: 2.5 * 64 * 1024 })
+    const inflated = Array.from({ length: 6 }, () => inflater.inflate('gzip', gzipSync(text)))
+    expect(inflated.slice(4)).toEqual(['busy', 'busy'])
+    expect(await Promise.all(inflated.slice(0, 4))).toEqual([text, text, text, text])
     expect(await inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+  })
+
+  it('what is packed tighter than events waits behind all others, and is the first to go where there is no room', async () => {
+    const inflater = newInflater({ ...UNHURRIED, maxWaitingBytes: 4 * 64 * 1024 })
+    const bomb = gzipSync(Buffer.alloc(400_000))
+    const order: string[] = []
+    const begin = (name: string, body: Buffer) =>
+      Promise.resolve(inflater.inflate('gzip', body)).then((inflated) => {
+        order.push(`${name}: ${typeof inflated === 'string' ? inflated : 'done'}`)
+      })
+    const bombs = [1, 2, 3, 4, 5, 6].map((n) => begin(`bomb ${n}`, bomb))
+    await Promise.all([...bombs, begin('honest', gzipSync(large)), begin('honest', gzipSync(large))])
+    expect(order.slice(0, 2)).toEqual(['bomb 6: busy', 'bomb 5: busy'])
+    expect(order.indexOf('honest: done')).toBeLessThan(order.indexOf('bomb 3: done'))
+    expect(order.lastIndexOf('honest: done')).toBeLessThan(order.indexOf('bomb 4: done'))
+    expect(order).toHaveLength(8)
+  })
+
+  it('nothing waits for longer than it may: it is busy then', async () => {
+    const inflater = newInflater({ maxWaitMs: 0, nowMs: () => 0 })
+    const inflated = await Promise.all(
+      Array.from({ length: 40 }, () =>
+        inflater.inflate('gzip', gzipSync(Buffer.concat([large, randomBytes(250_000)]))),
+      ),
+    )
+    expect(inflated.filter((each) => each !== 'busy').length).toBeGreaterThanOrEqual(2)
+    expect(inflated.includes('busy')).toBe(true)
+    expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+  })
+})
+
+describe('bodies that no decoder is to blame for', () => {
+  it('a lack of memory is a fault of ours, and no word about the body', async () => {
+    // A chunk of no bytes cannot be had: the decoder refuses to begin.
+    expect(() => decodeNow('gzip', gzipSync(text), -1)).toThrow(RangeError)
+    await expect(decodeInThread('gzip', gzipSync(text), -1)).rejects.toThrow(RangeError)
   })
 })

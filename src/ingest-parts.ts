@@ -1,0 +1,26 @@
+// What the path of a request works with.
+
+import type { AppStore } from './admit/app.ts'
+import type { Deduplicator } from './admit/deduplicator.ts'
+import type { Limiter } from './admit/limiter.ts'
+import type { Inflater } from './http/inflate.ts'
+import type { Metrics } from './observe/metrics.ts'
+import type { EventQueue } from './queue/queue.ts'
+import type { Ring } from './ring/ring.ts'
+
+export interface IngestParts {
+  readonly ring: Ring
+  readonly inflater: Pick<Inflater, 'inflate'>
+  readonly apps: AppStore
+  readonly deduplicator: Deduplicator
+  readonly limiter: Limiter
+  readonly queue: EventQueue
+  readonly metrics: Metrics
+  readonly nowMs: () => number
+  /** For batches without a key, and for the ids of refused requests. */
+  readonly freshId: (nowMs: number) => string
+  /** ISO 8601 text of a time in Unix ms. */
+  readonly isoTime: (timeMs: number) => string
+  /** A stage threw: a fault of ours, which the client sees as a 503. */
+  readonly onFault: (error: unknown) => void
+}

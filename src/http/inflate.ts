@@ -61,6 +61,8 @@ export class Inflater {
   readonly #lanes: readonly [Job[], Job[], Job[]] = [[], [], []]
   #waitingBytes = 0
   #running = 0
+  /** One of the decoders has a body that is packed too tightly. */
+  #tightRuns = false
   /** What the tries of this turn of the event loop have taken. */
   #triedMs = 0
   #turnIsKnown = false
@@ -88,7 +90,7 @@ export class Inflater {
       lane = tried === 'busy' ? UNTRIED : this.#laneOfLarge(body)
     }
     const weightBytes = Math.max(body.length, MIN_WAITING_BYTES)
-    if (this.#running === MAX_CONCURRENT && !this.#makeRoom(weightBytes, lane)) return 'busy'
+    if (!this.#isFreeFor(lane) && !this.#makeRoom(weightBytes, lane)) return 'busy'
     return new Promise((done, failed) => this.#take({ format, body, weightBytes, lane, done, failed, patience: null }))
   }
 
@@ -100,6 +102,7 @@ export class Inflater {
       setImmediate(() => {
         this.#turnIsKnown = false
         this.#triedMs = 0
+        this.#tryWaiting()
       })
     }
     const startedMs = this.#nowMs()
@@ -107,6 +110,20 @@ export class Inflater {
       return decodeNow(format, body, this.#tryOutputBytes)
     } finally {
       this.#triedMs += this.#nowMs() - startedMs
+    }
+  }
+
+  /** Those that an earlier turn had no time for, unless a decoder has taken them meanwhile. */
+  #tryWaiting(): void {
+    const waiting = this.#lanes[UNTRIED]
+    while (waiting.length > 0 && this.#triedMs < this.#tryMsPerTurn) {
+      const job = waiting[0]
+      this.#leave(job)
+      try {
+        this.#tried(job, this.#tryOutputBytes, this.#tryNow(job.format, job.body))
+      } catch (error) {
+        job.failed(error)
+      }
     }
   }
 
@@ -128,8 +145,9 @@ export class Inflater {
 
   /** To a decoder, or to the end of its lane. */
   #take(job: Job): void {
-    if (this.#running < MAX_CONCURRENT) {
+    if (this.#isFreeFor(job.lane)) {
       this.#running++
+      if (job.lane === TIGHT) this.#tightRuns = true
       this.#run(job)
       return
     }
@@ -156,28 +174,39 @@ export class Inflater {
     const mostBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#capBytes
     decodeInThread(job.format, job.body, mostBytes).then(
       (decoded) => {
-        this.#next()
-        if (decoded !== 'too large' || mostBytes === this.#capBytes) job.done(decoded)
-        else this.#again({ ...job, lane: this.#laneOfLarge(job.body) })
+        this.#next(job.lane)
+        this.#tried(job, mostBytes, decoded)
       },
       (error: unknown) => {
-        this.#next()
+        this.#next(job.lane)
         job.failed(error)
       },
     )
   }
 
-  #again(job: Job): void {
-    if (this.#running === MAX_CONCURRENT && !this.#makeRoom(job.weightBytes, job.lane)) job.done('busy')
-    else this.#take(job)
+  /** What did not fit into a try goes on as what it is now known to be. */
+  #tried(job: Job, mostBytes: number, inflated: Inflated): void {
+    if (inflated !== 'too large' || mostBytes === this.#capBytes) {
+      job.done(inflated)
+      return
+    }
+    const again = { ...job, lane: this.#laneOfLarge(job.body) }
+    if (this.#isFreeFor(again.lane) || this.#makeRoom(again.weightBytes, again.lane)) this.#take(again)
+    else job.done('busy')
   }
 
-  /** Hands a decoder on to whoever is next. */
-  #next(): void {
+  /** The decoder of a job is free: for whoever is next. */
+  #next(lane: Lane): void {
     this.#running--
-    const job = this.#lanes.find((lane) => lane.length > 0)?.[0]
-    if (job === undefined) return
-    this.#leave(job)
-    this.#take(job)
+    if (lane === TIGHT) this.#tightRuns = false
+    const next = this.#lanes.find((waiting, each) => waiting.length > 0 && this.#isFreeFor(each))?.[0]
+    if (next === undefined) return
+    this.#leave(next)
+    this.#take(next)
+  }
+
+  /** What is packed too tightly gets one decoder at the most, so that others find one, and a core. */
+  #isFreeFor(lane: number): boolean {
+    return this.#running < MAX_CONCURRENT && (lane !== TIGHT || !this.#tightRuns)
   }
 }

@@ -1,8 +1,11 @@
 // The journal's segments as its writer holds them: one open at the end, the others closed. Appends, cuts back what a
 // failed write left, turns to a new segment, and removes old ones.
 
-import { fdatasync, writev } from 'node:fs'
+import { fdatasync, fstatSync, writev } from 'node:fs'
 import { type FileHandle, unlink } from 'node:fs/promises'
+import { errorMessage } from '../lib/errors.ts'
+import type { OnNotice } from '../lib/notice.ts'
+import { missingFrom } from './journal-gaps.ts'
 import {
   comparePositions,
   createDirectory,
@@ -12,6 +15,7 @@ import {
   lastRecordTimeMs,
   listSegments,
   reopenSegment,
+  segmentPath,
   WRITES_ARE_SYNCED,
 } from './segments.ts'
 
@@ -37,12 +41,25 @@ export const realDisk: Disk = {
   createSegment,
 }
 
+/** Where the next segment cannot be begun, it is tried again after this share of a segment. */
+const RETRY_SHARE = 16
+
+export interface JournalFilesOptions {
+  readonly directory: string
+  readonly segmentBytes: number
+  /** Nothing is written before this, which a snapshot says is taken. */
+  readonly resumeAfter: JournalPosition | null
+  readonly disk: Disk
+  readonly onNotice: OnNotice
+}
+
 export class JournalFiles {
   /** Bytes of a torn line that were cut when the journal was opened. */
   readonly cutBytes: number
   readonly #directory: string
   readonly #segmentBytes: number
   readonly #disk: Disk
+  readonly #onNotice: OnNotice
   #handle: FileHandle
   #segment: number
   /** Durable bytes of the open segment. The next write goes here, or the segment is cut back to here before. */
@@ -50,11 +67,13 @@ export class JournalFiles {
   readonly #closedBytes: Map<number, number>
   #mustCut = false
   #mustTurn = false
+  /** What the open segment holds before the next one begins. */
+  #turnAtBytes: number
+  /** Why the next segment could not be begun, the last time; null: it could. */
+  #turnProblem: string | null = null
 
   private constructor(
-    directory: string,
-    segmentBytes: number,
-    disk: Disk,
+    { directory, segmentBytes, disk, onNotice }: JournalFilesOptions,
     handle: FileHandle,
     end: JournalPosition,
     closedBytes: Map<number, number>,
@@ -63,6 +82,8 @@ export class JournalFiles {
     this.#directory = directory
     this.#segmentBytes = segmentBytes
     this.#disk = disk
+    this.#onNotice = onNotice
+    this.#turnAtBytes = segmentBytes
     this.#handle = handle
     this.#segment = end.segment
     this.#end = end.offset
@@ -70,15 +91,12 @@ export class JournalFiles {
     this.cutBytes = cutBytes
   }
 
-  /** Goes on at the end of the last segment; never before `resumeAfter`, which a snapshot says is taken. */
-  static async open(
-    directory: string,
-    segmentBytes: number,
-    resumeAfter: JournalPosition | null,
-    disk: Disk,
-  ): Promise<JournalFiles> {
+  /** Goes on at the end of the last segment, and says what is missing before it. */
+  static async open(options: JournalFilesOptions): Promise<JournalFiles> {
+    const { directory, resumeAfter, disk, onNotice } = options
     await createDirectory(directory)
     const closed = await listSegments(directory)
+    for (const missing of await missingFrom(closed, resumeAfter)) onNotice(missing)
     const closedBytes = new Map(closed.map((segment) => [segment.number, segment.bytes]))
     const last = closed.pop()
     const tail = last === undefined ? { bytes: 0, cutBytes: 0 } : await cutTornTail(last.path)
@@ -93,7 +111,7 @@ export class JournalFiles {
       closedBytes.delete(last.number)
       handle = await reopenSegment(last.path)
     }
-    return new JournalFiles(directory, segmentBytes, disk, handle, end, closedBytes, tail.cutBytes)
+    return new JournalFiles(options, handle, end, closedBytes, tail.cutBytes)
   }
 
   get end(): JournalPosition {
@@ -125,32 +143,79 @@ export class JournalFiles {
       this.#mustCut = false
     }
     if (!this.#mustTurn && !this.#isFilledBy(bytes)) return
-    // A folder that was removed under a running service is made again.
-    await createDirectory(this.#directory)
-    const present = await listSegments(this.#directory)
-    const number = Math.max(this.#segment, present[present.length - 1]?.number ?? 0) + 1
-    const handle = await this.#disk.createSegment(this.#directory, number)
     const closing = this.#handle
+    if (!(await this.#turn(bytes))) return
+    await closing.close().catch(() => {})
+  }
+
+  /** Begins the next segment. false: it cannot be had, and this one grows on; rejects where this one is gone. */
+  async #turn(bytes: number): Promise<boolean> {
+    let number: number
+    let handle: FileHandle
+    try {
+      // A folder that was removed under a running service is made again.
+      await createDirectory(this.#directory)
+      const present = await listSegments(this.#directory)
+      number = Math.max(this.#segment, present[present.length - 1]?.number ?? 0) + 1
+      handle = await this.#disk.createSegment(this.#directory, number)
+    } catch (error) {
+      if (this.#mustTurn) throw error
+      this.#turnAtBytes = this.#end + bytes + Math.ceil(this.#segmentBytes / RETRY_SHARE)
+      this.#turnIs(errorMessage(error))
+      return false
+    }
+    this.#turnIs(null)
     if (!this.#mustTurn) this.#closedBytes.set(this.#segment, this.#end)
     this.#handle = handle
     this.#segment = number
     this.#end = 0
+    this.#turnAtBytes = this.#segmentBytes
     this.#mustTurn = false
-    await closing.close().catch(() => {})
+    return true
+  }
+
+  #turnIs(problem: string | null): void {
+    if (problem !== null && problem !== this.#turnProblem) {
+      this.#onNotice(`The journal's next segment cannot be begun (${problem}); it goes on in the one that is open`)
+    } else if (problem === null && this.#turnProblem !== null) {
+      this.#onNotice('The journal begins new segments again', 'info')
+    }
+    this.#turnProblem = problem
   }
 
   /** Calls `done` once the lines are durable, or with why they are not; `prepare` then undoes what was written. */
   append(lines: readonly Uint8Array[], bytes: number, done: (error: Error | null) => void): void {
     this.#disk.append(this.#handle, lines, (error, durableBytes) => {
-      if (error === null && durableBytes === bytes) {
-        this.#end += bytes
-        done(null)
+      if (error !== null || durableBytes !== bytes) {
+        // After a failed sync nothing of the write may be believed, however much of it the file shows.
+        this.#mustCut = true
+        done(error ?? new Error(`only ${durableBytes} of ${bytes} bytes were written: the disk may be full`))
         return
       }
-      // After a failed sync nothing of the write may be believed, however much of it the file shows.
-      this.#mustCut = true
-      done(error ?? new Error(`only ${durableBytes} of ${bytes} bytes were written: the disk may be full`))
+      if (this.#isUnlinked()) {
+        this.#isGone()
+        this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
+        return
+      }
+      this.#end += bytes
+      done(null)
     })
+  }
+
+  /** Whether somebody has removed the open segment: what is written there is on no disk once this process ends. */
+  #isUnlinked(): boolean {
+    // It asks the kernel's memory, no disk: 2 µs beside a write that is synced.
+    return fstatSync(this.#handle.fd).nlink === 0
+  }
+
+  #isGone(): void {
+    if (this.#mustTurn) return
+    this.#mustTurn = true
+    const path = segmentPath(this.#directory, this.#segment)
+    this.#onNotice(
+      `The journal's open segment ${path} was removed, or moved with its folder, while sluice was running. The ${this.#end} ` +
+        'bytes of accepted records in it are lost, unless it was moved; a new segment begins',
+    )
   }
 
   /** Removes closed segments whose last record is older than that; takes note of what others have removed. */
@@ -158,7 +223,7 @@ export class JournalFiles {
     const open = this.#segment
     const present = new Map((await listSegments(this.#directory)).map((segment) => [segment.number, segment]))
     // Records in a file that has no name would be lost with the process.
-    if (open === this.#segment && !present.has(open)) this.#mustTurn = true
+    if (open === this.#segment && !present.has(open)) this.#isGone()
     let mayRemove = timeMs > Number.NEGATIVE_INFINITY
     for (const number of [...this.#closedBytes.keys()].sort((left, right) => left - right)) {
       const segment = present.get(number)
@@ -171,6 +236,11 @@ export class JournalFiles {
           continue
         }
         await unlink(segment.path)
+      } else {
+        this.#onNotice(
+          `The journal's segment ${segmentPath(this.#directory, number)} was removed by somebody else, with the ` +
+            `${this.#closedBytes.get(number)} bytes of records in it`,
+        )
       }
       this.#closedBytes.delete(number)
     }
@@ -181,6 +251,6 @@ export class JournalFiles {
   }
 
   #isFilledBy(bytes: number): boolean {
-    return this.#end > 0 && this.#end + bytes > this.#segmentBytes
+    return this.#end > 0 && this.#end + bytes > this.#turnAtBytes
   }
 }

@@ -53,12 +53,12 @@ interface Batch {
 
 /** Prepares the folder, cuts what a crash left torn, and opens the last segment. Throws where it cannot be written. */
 export async function openJournal(options: JournalOptions): Promise<Journal> {
-  const { directory, maxBytes, resumeAfter = null, disk = realDisk } = options
+  const { directory, maxBytes, resumeAfter = null, disk = realDisk, onNotice = () => {} } = options
   const wantedBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES
   const segmentBytes = Math.max(1, Math.min(wantedBytes, Math.floor(maxBytes / MIN_SEGMENTS)))
   let files: JournalFiles
   try {
-    files = await JournalFiles.open(directory, segmentBytes, resumeAfter, disk)
+    files = await JournalFiles.open({ directory, segmentBytes, resumeAfter, disk, onNotice })
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     const advice = 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
@@ -101,6 +101,8 @@ export class Journal implements EventQueue {
   #trouble: string | null = null
   #lastTryMs = 0
   #isSweeping = false
+  /** Why the last sweep failed; null: it did not. */
+  #sweepProblem: string | null = null
   #isStopping = false
   #onIdle: (() => void) | null = null
 
@@ -181,8 +183,11 @@ export class Journal implements EventQueue {
     this.#isSweeping = true
     try {
       await this.#files.removeBefore(this.#clock() - this.#keepMs)
+      this.#sweepProblem = null
     } catch (error) {
-      this.#onNotice(`The journal's old segments could not be removed: ${(error as Error).message}`)
+      const problem = (error as Error).message
+      if (problem !== this.#sweepProblem) this.#onNotice(`The journal's old segments were not looked after: ${problem}`)
+      this.#sweepProblem = problem
     }
     this.#durableBytes = this.#files.bytes
     if (this.#durableBytes < this.#maxBytes) this.#isFull = false

@@ -1,9 +1,8 @@
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type JournalOptions, openJournal } from '../../../src/queue/journal.ts'
-import type { Settlement } from '../../../src/queue/queue.ts'
-import { createSegment, listSegments, segmentPath } from '../../../src/queue/segments.ts'
+import { createSegment, type JournalPosition, listSegments, segmentPath } from '../../../src/queue/segments.ts'
 import { FailingDisk, makeRecord, publish, readNaively, withFolder } from '../../support/journal.ts'
 
 const START_MS = 1_800_000_000_000
@@ -133,6 +132,57 @@ describe('the journal', () => {
       expect(journal.state).toBe('ok')
       expect(await publish(journal, makeRecord())).toBe('durable')
       await journal.stop()
+    }))
+
+  it('accepts nothing into a file that was removed while it was written: the same records go into a new one', () =>
+    withFolder(async (folder) => {
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(folder, new Time(), { onNotice }))
+      const lost = makeRecord()
+      await publish(journal, lost)
+      await rm(segmentPath(folder, 1))
+      const records = [makeRecord(), makeRecord(), makeRecord()]
+      for (const record of records) expect(await publish(journal, record)).toBe('durable')
+      expect(journal.sizeBytes).toBeGreaterThan(0)
+      await journal.sweep()
+      await journal.stop()
+      expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual(records.map(({ batchId }) => batchId))
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toContain(`${segmentPath(folder, 1)} was removed, or moved with its folder`)
+      expect(notices[0]).toContain(`The ${lost.line.length} bytes of accepted records in it are lost`)
+    }))
+
+  it('goes on in its own folder when that was moved away, and says so', () =>
+    withFolder(async (folder) => {
+      const directory = join(folder, 'journal')
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(directory, new Time(), { onNotice }))
+      await publish(journal, makeRecord())
+      await rename(directory, join(folder, 'elsewhere'))
+      await publish(journal, makeRecord())
+      await journal.sweep()
+      await publish(journal, makeRecord())
+      await journal.stop()
+      expect(await readNaively(join(folder, 'elsewhere'))).toHaveLength(2)
+      expect(await readNaively(directory)).toHaveLength(1)
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toContain('was removed, or moved with its folder')
+    }))
+
+  it('says once that somebody else removed a segment', () =>
+    withFolder(async (folder) => {
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(folder, new Time(), { onNotice, segmentBytes: 300 }))
+      for (let index = 0; index < 8; index += 1) await publish(journal, makeRecord())
+      await rm(segmentPath(folder, 2))
+      await journal.sweep()
+      await journal.sweep()
+      await journal.stop()
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toMatch(/segment .*000000000002\.ndjson was removed by somebody else, with the [1-9]\d* bytes/)
     }))
 
   it('goes on in a new file when its folder was removed under it', () =>
@@ -277,22 +327,41 @@ describe('a disk that fails', () => {
       expect(await readNaively(folder)).toEqual([])
     }))
 
-  it('that has no room for a new segment refuses, and goes on when it has', () =>
+  it('that cannot begin a new segment goes on in the old one, says so once, and begins one when it can', () =>
+    withFolder(async (folder) => {
+      const disk = new FailingDisk()
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(folder, new Time(), { disk, segmentBytes: 300, onNotice }))
+      disk.failsCreate = true
+      for (let index = 0; index < 20; index += 1) expect(await publish(journal, makeRecord())).toBe('durable')
+      expect([journal.state, journal.position().segment]).toEqual(['ok', 1])
+      disk.failsCreate = false
+      for (let index = 0; index < 3; index += 1) expect(await publish(journal, makeRecord())).toBe('durable')
+      expect(journal.position().segment).toBeGreaterThan(1)
+      await journal.stop()
+      expect(await readNaively(folder)).toHaveLength(23)
+      expect(notices).toEqual([
+        "The journal's next segment cannot be begun (ENOSPC: injected); it goes on in the one that is open",
+        'The journal begins new segments again',
+      ])
+    }))
+
+  it('that cannot begin a new segment where the old one is gone refuses, and goes on when it can', () =>
     withFolder(async (folder) => {
       const time = new Time()
       const disk = new FailingDisk()
-      const journal = await openJournal(options(folder, time, { disk, segmentBytes: 300 }))
+      const journal = await openJournal(options(folder, time, { disk }))
+      await publish(journal, makeRecord())
+      await rm(segmentPath(folder, 1))
       disk.failsCreate = true
-      const settlements: Settlement[] = []
-      for (let index = 0; index < 4; index += 1) settlements.push(await publish(journal, makeRecord()))
-      expect(settlements).toContain('unavailable')
+      expect(await publish(journal, makeRecord())).toBe('unavailable')
       expect(journal.state).toBe('ENOSPC')
       disk.failsCreate = false
       time.nowMs += 1000
       expect(await publish(journal, makeRecord())).toBe('durable')
       await journal.stop()
-      const durable = settlements.filter((settlement) => settlement === 'durable').length
-      expect(await readNaively(folder)).toHaveLength(durable + 1)
+      expect(await readNaively(folder)).toHaveLength(1)
     }))
 
   it('is tried again even when the clock was set back', () =>
@@ -344,6 +413,52 @@ describe('opening a journal', () => {
       await journal.stop()
       expect((await readdir(folder)).length).toBe(5)
       expect((await stat(segmentPath(folder, 9))).size).toBeGreaterThan(0)
+    }))
+
+  async function noticesAtStart(folder: string, resumeAfter: JournalPosition | null = null): Promise<string[]> {
+    const notices: string[] = []
+    const onNotice = (message: string) => void notices.push(message)
+    await (await openJournal(options(folder, new Time(), { onNotice, resumeAfter }))).stop()
+    return notices
+  }
+
+  it('says which segments are missing from the middle, and nothing of those before the first', () =>
+    withFolder(async (folder) => {
+      for (const number of [3, 5, 6, 9]) await writeFile(segmentPath(folder, number), makeRecord().line)
+      const notices = await noticesAtStart(folder)
+      expect(notices).toHaveLength(2)
+      expect(notices[0]).toMatch(/^Segment 4 of the journal is missing between .*0003\.ndjson and .*0005\.ndjson\. /)
+      expect(notices[1]).toMatch(/^Segments 7 to 8 of the journal are missing between .*0006\.ndjson and /)
+    }))
+
+  it('says which segment, but for the last, ends within a record', () =>
+    withFolder(async (folder) => {
+      const { line } = makeRecord()
+      await writeFile(segmentPath(folder, 1), Buffer.concat([line, line.subarray(0, 7)]))
+      await writeFile(segmentPath(folder, 2), Buffer.concat([line, line.subarray(0, 9)]))
+      const notices = await noticesAtStart(folder)
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toMatch(/0001\.ndjson ends within a record: its last 7 bytes are left out$/)
+    }))
+
+  it('says that a snapshot knows more than the journal holds', () =>
+    withFolder(async (folder) => {
+      const { line } = makeRecord()
+      await writeFile(segmentPath(folder, 2), line)
+      expect(await noticesAtStart(folder, { segment: 2, offset: line.length })).toEqual([])
+      const shorter = await noticesAtStart(folder, { segment: 2, offset: line.length + 1 })
+      expect(shorter[0]).toContain(`has ${line.length} bytes, but the last snapshot knows ${line.length + 1} of it`)
+      await rm(segmentPath(folder, 3))
+      const gone = await noticesAtStart(folder, { segment: 7, offset: 0 })
+      expect(gone[0]).toMatch(/ends with segment .*0002\.ndjson, but the last snapshot knows segment 7/)
+    }))
+
+  it('lists no more than ten faults', () =>
+    withFolder(async (folder) => {
+      for (let number = 1; number < 40; number += 2) await writeFile(segmentPath(folder, number), makeRecord().line)
+      const notices = await noticesAtStart(folder)
+      expect(notices).toHaveLength(11)
+      expect(notices[10]).toBe('9 more faults of the journal are not listed')
     }))
 
   it('never writes before a position that a snapshot speaks of', () =>

@@ -1,0 +1,61 @@
+// What the files of a journal show of records that were there and are gone: the service goes on, and says so.
+
+import { open } from 'node:fs/promises'
+import { comparePositions, endOfLastLine, type JournalPosition, type Segment } from './segments.ts'
+
+/** A damaged folder may show any number. */
+const MAX_SENTENCES = 10
+
+/**
+ * Sentences for the log. Old segments may go, so nothing is said of what is missing before the first. `taken`: up to
+ * where a snapshot knows the journal.
+ */
+export async function missingFrom(segments: readonly Segment[], taken: JournalPosition | null): Promise<string[]> {
+  const found: string[] = []
+  for (const [index, segment] of segments.slice(1).entries()) {
+    const before = segments[index]
+    if (before.number + 1 < segment.number) found.push(gapBetween(before, segment))
+  }
+  for (const segment of segments.slice(0, -1)) {
+    const tornBytes = await tornTailOf(segment)
+    if (tornBytes > 0) {
+      found.push(`The journal's segment ${segment.path} ends within a record: its last ${tornBytes} bytes are left out`)
+    }
+  }
+  const last = segments.at(-1)
+  if (taken !== null && last !== undefined) {
+    const known = segments.find((segment) => segment.number === taken.segment)
+    if (known !== undefined && known.bytes < taken.offset) found.push(shorterThan(known, taken))
+    else if (known === undefined && comparePositions({ segment: last.number, offset: 0 }, taken) < 0) {
+      found.push(
+        `The journal ends with segment ${last.path}, but the last snapshot knows segment ${taken.segment}. ${GONE}`,
+      )
+    }
+  }
+  const more = found.length - MAX_SENTENCES
+  return more > 0 ? [...found.slice(0, MAX_SENTENCES), `${more} more faults of the journal are not listed`] : found
+}
+
+const GONE = 'The records that are missing are lost to readers; what they counted for is kept where the snapshot has it'
+
+function gapBetween(before: Segment, after: Segment): string {
+  const [first, last] = [before.number + 1, after.number - 1]
+  const which =
+    first === last ? `Segment ${first} of the journal is` : `Segments ${first} to ${last} of the journal are`
+  return `${which} missing between ${before.path} and ${after.path}. ${GONE}`
+}
+
+function shorterThan({ path, bytes }: Segment, { offset }: JournalPosition): string {
+  return `The journal's segment ${path} has ${bytes} bytes, but the last snapshot knows ${offset} of it. ${GONE}`
+}
+
+/** How many bytes follow the last newline. */
+async function tornTailOf({ path, bytes }: Segment): Promise<number> {
+  if (bytes === 0) return 0
+  const handle = await open(path, 'r')
+  try {
+    return bytes - (await endOfLastLine(handle, bytes))
+  } finally {
+    await handle.close()
+  }
+}

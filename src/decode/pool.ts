@@ -120,7 +120,13 @@ export class DecodePool {
         validation = notes[nextNote].validation
         nextNote++
       }
-      this.#options.onDecoded((run.first + index) % this.#options.slots, validation)
+      const slot = (run.first + index) % this.#options.slots
+      try {
+        this.#options.onDecoded(slot, validation)
+      } catch (error) {
+        // One body's taker broke: the others of its run still come back.
+        this.#options.onFailure(slot, error)
+      }
     }
   }
 

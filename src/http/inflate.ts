@@ -173,15 +173,17 @@ export class Inflater {
   #run(job: Job): void {
     const mostBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#capBytes
     decodeInThread(job.format, job.body, mostBytes).then(
-      (decoded) => {
-        this.#next(job.lane)
-        this.#tried(job, mostBytes, decoded)
-      },
+      (decoded) => this.#ran(job, mostBytes, decoded),
       (error: unknown) => {
         this.#next(job.lane)
         job.failed(error)
       },
     )
+  }
+
+  #ran(job: Job, mostBytes: number, decoded: Inflated): void {
+    this.#next(job.lane)
+    this.#tried(job, mostBytes, decoded)
   }
 
   /** What did not fit into a try goes on as what it is now known to be. */

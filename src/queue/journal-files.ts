@@ -193,13 +193,18 @@ export class JournalFiles {
         return
       }
       if (this.#isUnlinked()) {
-        this.#isGone()
-        this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
+        this.#appendAnew(lines, bytes, done)
         return
       }
       this.#end += bytes
       done(null)
     })
+  }
+
+  /** The same lines into the next segment, since the open one is gone. */
+  #appendAnew(lines: readonly Uint8Array[], bytes: number, done: (error: Error | null) => void): void {
+    this.#isGone()
+    this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
   }
 
   /** Whether somebody has removed the open segment: what is written there is on no disk once this process ends. */

@@ -29,7 +29,9 @@ class Line {
   readonly back: Back[] = []
   readonly faults = new Set<unknown>()
   readonly wrong: string[] = []
-  readonly #inSlot = new Map<number, { body: Body; events: number }>()
+  /** Whose takers throw: bodies by the order in which they were sent. */
+  readonly broken = new Set<number>()
+  readonly #inSlot = new Map<number, { body: Body; events: number; at: number }>()
   #pool: Pool | null = null
   sent = 0
 
@@ -63,11 +65,12 @@ class Line {
     if (slot < 0) throw new Error('the test sent more than the ring holds')
     this.ring.fill(slot, [bytes])
     if (body !== 'torn away') this.ring.commit(slot)
-    this.#inSlot.set(slot, { body, events })
+    this.#inSlot.set(slot, { body, events, at: this.sent - 1 })
     this.pool.submit(slot)
   }
 
   #decoded(slot: number, validation: Validation | null): void {
+    if (this.broken.delete(this.#inSlot.get(slot)?.at ?? -1)) throw new Error('the taker broke')
     const { body, events } = this.#leave(slot)
     const verdict = validation?.kind ?? `${eventsIn(this.ring, slot).track} events`
     const due = body === 'bad' ? 'refused' : `${events} events`
@@ -132,6 +135,17 @@ test('a run that fails is told of for each of its slots, and the runs after it a
   }
   expect(line.faults.size).toBe(30)
   expect(String([...line.faults][0])).toContain('handed over too early')
+})
+
+test('a body whose taker throws is told of as failed, and those behind it in its run come back', async () => {
+  line = new Line(256)
+  await line.start(1)
+  line.broken.add(3)
+  for (let n = 0; n < 10; n++) line.send('good')
+  const { back, faults } = line
+  await vi.waitFor(() => expect(back).toHaveLength(10))
+  expect(back.filter(({ failed }) => failed)).toHaveLength(1)
+  expect([...faults].map(String)).toEqual(['Error: the taker broke'])
 })
 
 test(`a run holds ${LONGEST_RUN} slots at the most, and what waits is counted until a thread has it`, async () => {

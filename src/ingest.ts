@@ -12,7 +12,7 @@ import { contentEncodingOf, isJsonMediaType, type RequestHead } from './http/hea
 import type { Inflated } from './http/inflate.ts'
 import type { IngestParts } from './ingest-parts.ts'
 import { batchIdOf, isUuid } from './lib/ids.ts'
-import { answerTo, type Outcome, overloaded, type RateLimitView, refused } from './outcome.ts'
+import { answerTo, type Outcome, overloaded, type RateLimitView, refused, violation } from './outcome.ts'
 import type { Settlement } from './queue/queue.ts'
 import { recordLine } from './queue/record.ts'
 import { MAX_BODY_BYTES } from './ring/layout.ts'
@@ -86,35 +86,30 @@ export class Ingest {
     try {
       outcome = step()
     } catch (error) {
-      this.#parts.onFault(error)
-      outcome = overloaded()
+      outcome = this.#faulted(error)
     }
     if (outcome === null) return false
     this.#end(exchange, outcome, null)
     return true
   }
 
+  #faulted(error: unknown): Outcome {
+    this.#parts.onFault(error)
+    return overloaded()
+  }
+
   #inflateLater(exchange: Exchange, encoding: string, inflating: Promise<Inflated>): void {
     inflating.then(
       (inflated) => this.#endsWith(exchange, () => this.#inflated(exchange, encoding, inflated)),
-      (error: unknown) =>
-        this.#endsWith(exchange, () => {
-          throw error
-        }),
+      (error: unknown) => this.#endsWith(exchange, () => this.#faulted(error)),
     )
   }
 
   #inflated(exchange: Exchange, encoding: string, inflated: Inflated): Outcome | null {
-    switch (inflated) {
-      case 'too large':
-        return refused('payload_too_large')
-      case 'busy':
-        return this.#noRoom()
-      case 'corrupt':
-        return this.#badKey(exchange.head) ?? refused('invalid_json', `body: cannot be decoded as ${encoding}`)
-      default:
-        return this.#enter(exchange, [inflated], inflated.length)
-    }
+    if (inflated === 'too large') return refused('payload_too_large')
+    if (inflated === 'busy') return this.#noRoom()
+    if (inflated !== 'corrupt') return this.#enter(exchange, [inflated], inflated.length)
+    return this.#badKey(exchange.head) ?? refused('invalid_json', `body: cannot be decoded as ${encoding}`)
   }
 
   /** More arrived, or unfolded, than a body may have. */
@@ -389,9 +384,4 @@ export class Ingest {
     }
     return trialView(nowMs)
   }
-}
-
-function violation(validation: Validation | null): Outcome {
-  if (validation?.kind !== 'refused') throw new Error('an accepted body has an app_key')
-  return refused(validation.code, validation.message)
 }

@@ -1,6 +1,8 @@
 // The closed set of ways a request can end, and the table that turns each into an answer. Every request ends in
 // exactly one outcome; metrics count them by the same names.
 
+import type { Validation } from './decode/decoded.ts'
+
 /** Why a request was refused: the `error` member of its answer. */
 export type RefusalCode = keyof typeof STATUS_OF_REFUSAL
 
@@ -108,4 +110,10 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
       }
     }
   }
+}
+
+/** What a refused body is answered with. */
+export function violation(validation: Validation | null): Outcome {
+  if (validation?.kind !== 'refused') throw new Error('an accepted body has an app_key')
+  return refused(validation.code, validation.message)
 }

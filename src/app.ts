@@ -73,6 +73,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       decoder: config.decoder,
       onDecoded: (slot, validation) => ingest.decoded(slot, validation),
       onFailure: (slot, error) => ingest.decodeFailed(slot, error),
+      onBusy: (slot) => ingest.decodeBusy(slot),
     })
     started.push(() => pool.stop())
     await pool.start()

@@ -168,6 +168,11 @@ export class Ingest {
     this.#fault(this.#ticketFor(slot), error)
   }
 
+  /** Too much waits for the pool's slow thread. */
+  decodeBusy(slot: number): void {
+    this.#refuse(this.#ticketFor(slot), overloaded())
+  }
+
   #ticketFor(slot: number): Ticket {
     const exchange = this.#inSlot[slot]
     if (exchange === null) throw new Error(`nobody's body came back in slot ${slot}`)

@@ -65,8 +65,8 @@ function ownWay(bodies) {
     return start
   })
   return (/** @type {number} */ index) => {
-    const validation = decoder.decode(starts[index], starts[index] + bodies[index].length, nowMs, words, 0)
-    if (validation?.kind === 'refused') throw new Error(`refused: ${validation.message}`)
+    const verdict = decoder.scan(starts[index], starts[index] + bodies[index].length, nowMs, words, 0)
+    if (verdict === 'not sure' || verdict?.kind === 'refused') throw new Error('the scanner did not take a body')
   }
 }
 

@@ -14,7 +14,9 @@ export interface Decoder {
    * Null says accepted, the app key stands in place and there are no extra members: nothing was allocated.
    * Writes nothing but line breaks of a body that fits, which become spaces, and the SENTINEL_BYTES after `end`.
    */
-  decode(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null
+  scan(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null | 'not sure'
+  /** The last word on a body that `scan` was not sure of: slow, and says what is wrong. */
+  explain(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation
 }
 
 /** `memory` is of createMemory's making, and shared: other threads own its other regions. */
@@ -22,14 +24,14 @@ export function createDecoder(name: DecoderName, memory: WebAssembly.Memory): De
   if (name === 'scanner') return new ScanningDecoder(memory)
   const simdjson = loadSimdjson()
   if (simdjson === null) throw new Error('the optional package simdjson is not installed, or did not compile')
-  return {
-    decode(start, end, nowMs, words, at) {
-      const body = new Uint8Array(memory.buffer, start, end - start)
-      const validation = validateWithSimdjson(simdjson, body, nowMs, words, at)
-      if (validation.kind === 'accepted') joinLines(body)
-      return validation
-    },
+  const explain: Decoder['explain'] = (start, end, nowMs, words, at) => {
+    const body = new Uint8Array(memory.buffer, start, end - start)
+    const validation = validateWithSimdjson(simdjson, body, nowMs, words, at)
+    if (validation.kind === 'accepted') joinLines(body)
+    return validation
   }
+  // It has one way for all bodies, and is sure of each.
+  return { scan: explain, explain }
 }
 
 export function simdjsonAvailable(): boolean {
@@ -45,13 +47,15 @@ class ScanningDecoder implements Decoder {
     this.scanner = new Scanner(memory)
   }
 
-  decode(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null {
+  scan(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null | 'not sure' {
     if (end + LOOK_AHEAD_BYTES > this.memory.byteLength) throw new RangeError('a body must end before its memory does')
     const { scanner } = this
-    if (scanner.scan(start, end, nowMs, words, at)) {
-      if (scanner.sawLineBreak) joinLines(new Uint8Array(this.memory, start, end - start))
-      return scanner.extraCount === 0 ? null : this.withExtras()
-    }
+    if (!scanner.scan(start, end, nowMs, words, at)) return 'not sure'
+    if (scanner.sawLineBreak) joinLines(new Uint8Array(this.memory, start, end - start))
+    return scanner.extraCount === 0 ? null : this.withExtras()
+  }
+
+  explain(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation {
     const body = new Uint8Array(this.memory, start, end - start)
     const validation = validate(body, nowMs, words, at)
     if (validation.kind === 'accepted') joinLines(body)

@@ -19,7 +19,7 @@ export interface JsonArray extends Span {
 }
 export interface JsonString extends Span {
   readonly kind: 'string'
-  /** Decoded. */
+  /** Decoded, when it is asked for. */
   readonly text: string
 }
 export interface JsonScalar extends Span {
@@ -28,7 +28,7 @@ export interface JsonScalar extends Span {
 export type JsonValue = JsonObject | JsonArray | JsonString | JsonScalar
 
 export interface JsonMember {
-  /** Decoded. */
+  /** Decoded, when it is asked for. */
   readonly key: string
   /** Where the key's opening quote stands; the member ends where its value does. */
   readonly start: number
@@ -49,11 +49,52 @@ export function readJson(body: Uint8Array): JsonReading {
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const ESCAPED = Buffer.from('"\\/bfnrt')
 const LITERALS = [
   { text: Buffer.from('true'), kind: 'boolean' },
   { text: Buffer.from('false'), kind: 'boolean' },
   { text: Buffer.from('null'), kind: 'null' },
 ] as const
+
+/** A string whose grammar has been checked. Most are never asked for: only the schema's members are. */
+class Text implements JsonString {
+  readonly kind = 'string'
+  readonly start: number
+  readonly end: number
+  private readonly body: Buffer
+  private readonly escaped: boolean
+
+  constructor(body: Buffer, start: number, end: number, escaped: boolean) {
+    this.body = body
+    this.start = start
+    this.end = end
+    this.escaped = escaped
+  }
+
+  get text(): string {
+    return this.escaped
+      ? (JSON.parse(this.body.toString('utf8', this.start, this.end)) as string)
+      : this.body.toString('utf8', this.start + 1, this.end - 1)
+  }
+}
+
+class Member implements JsonMember {
+  readonly value: JsonValue
+  private readonly name: JsonString
+
+  constructor(name: JsonString, value: JsonValue) {
+    this.name = name
+    this.value = value
+  }
+
+  get key(): string {
+    return this.name.text
+  }
+
+  get start(): number {
+    return this.name.start
+  }
+}
 
 /** Every method reads one thing at `position` and moves past it, or notes a problem and returns null. */
 class Reader {
@@ -101,7 +142,7 @@ class Reader {
       if (!this.take(':')) return this.broken()
       const value = this.value(depth)
       if (value === null) return null
-      members.push({ key: key.text, start: key.start, value })
+      members.push(new Member(key, value))
       this.space()
       if (this.take('}')) return { kind: 'object', start, end: this.position, members }
       if (!this.take(',')) return this.broken()
@@ -136,12 +177,7 @@ class Reader {
         if (!this.escape()) return this.broken()
       }
     }
-    const end = this.position
-    // The grammar of the string was just checked, so that JSON.parse only decodes its escapes here.
-    const text = escaped
-      ? (JSON.parse(this.body.toString('utf8', start, end)) as string)
-      : this.body.toString('utf8', start + 1, end - 1)
-    return { kind: 'string', start, end, text }
+    return new Text(this.body, start, this.position, escaped)
   }
 
   /** What follows a backslash. */
@@ -153,7 +189,7 @@ class Reader {
       return true
     }
     this.position += 1
-    return byte !== undefined && '"\\/bfnrt'.includes(String.fromCharCode(byte))
+    return byte !== undefined && ESCAPED.includes(byte)
   }
 
   private number(): JsonScalar | null {
@@ -215,5 +251,7 @@ function isDigit(byte: number | undefined): boolean {
 }
 
 function isHexDigit(byte: number | undefined): boolean {
-  return byte !== undefined && /^[0-9A-Fa-f]$/.test(String.fromCharCode(byte))
+  if (byte === undefined) return false
+  const letter = byte | 0x20
+  return isDigit(byte) || (letter >= code('a') && letter <= code('f'))
 }

@@ -1,14 +1,18 @@
 // Feeds the pool's threads with runs of slots. What has gathered while they were busy goes out as one run: the
-// busier the service, the longer the runs, and the cheaper each body's way to a thread and back.
+// busier the service, the longer the runs, and the cheaper each body's way to a thread and back. What the scanner is
+// not sure of goes on to a thread of its own.
 
 import { Piscina } from 'piscina'
-import type { SharedMemory } from '../ring/layout.ts'
+import { type SharedMemory, SLOT_WORDS, WORD } from '../ring/layout.ts'
 import type { Validation } from './decoded.ts'
 import type { DecoderName } from './decoder.ts'
+import { Explainer } from './explainer.ts'
 import type { Note, Run, WorkerData } from './worker.ts'
 
 /** Longest run: beyond it the cost of the hand-over is lost in the cost of the bodies. */
 const MAX_RUN_SLOTS = 64
+/** Bodies that wait to be explained may take such a part of the ring. */
+const EXPLAINED_SHARE = 4
 /** Runs in hand for each thread: the next is there when one ends. */
 const RUNS_PER_THREAD = 2
 
@@ -21,12 +25,16 @@ export interface DecodePoolOptions {
   readonly onDecoded: (slot: number, validation: Validation | null) => void
   /** The thread that had this slot failed before it answered. */
   readonly onFailure: (slot: number, error: unknown) => void
+  /** The scanner was not sure of this slot, and too much waits to be explained already. */
+  readonly onBusy: (slot: number) => void
 }
 
 export class DecodePool {
   readonly #options: DecodePoolOptions
   readonly #piscina: Piscina<Run, Note[] | null>
+  readonly #explainer: Explainer
   readonly #maxRuns: number
+  readonly #words: Int32Array
   #runs = 0
   /** Slots that no thread has been given, round and round: `#waiting` of them, from `#firstWaiting` on. */
   readonly #waitingSlots: Int32Array
@@ -38,6 +46,14 @@ export class DecodePool {
     this.#options = options
     this.#maxRuns = options.threads * RUNS_PER_THREAD
     this.#waitingSlots = new Int32Array(options.slots)
+    this.#words = new Int32Array(options.memory.table)
+    const workerData: WorkerData = { memory: options.memory, decoder: options.decoder }
+    this.#explainer = new Explainer({
+      workerData,
+      maxWaitingBytes: options.memory.bytes.buffer.byteLength / EXPLAINED_SHARE,
+      onExplained: (slot, validation) => options.onDecoded(slot, validation),
+      onFailure: (slot, error) => options.onFailure(slot, error),
+    })
     this.#piscina = new Piscina({
       filename: new URL('./worker.js', import.meta.url).href,
       minThreads: options.threads,
@@ -45,18 +61,19 @@ export class DecodePool {
       concurrentTasksPerWorker: RUNS_PER_THREAD,
       maxQueue: this.#maxRuns,
       recordTiming: false,
-      workerData: { memory: options.memory, decoder: options.decoder } satisfies WorkerData,
+      workerData,
     })
   }
 
   /** Resolves when every thread has loaded its code. */
   async start(): Promise<void> {
-    await Promise.all(Array.from({ length: this.#options.threads }, () => this.#piscina.run({ first: 0, count: 0 })))
+    const threads = Array.from({ length: this.#options.threads }, () => this.#piscina.run({ first: 0, count: 0 }))
+    await Promise.all([...threads, this.#explainer.start()])
   }
 
   /** Slots that wait for a thread. */
   get waiting(): number {
-    return this.#waiting
+    return this.#waiting + this.#explainer.waiting
   }
 
   /** Takes a committed slot. */
@@ -73,7 +90,7 @@ export class DecodePool {
   }
 
   async stop(): Promise<void> {
-    await this.#piscina.destroy()
+    await Promise.all([this.#piscina.destroy(), this.#explainer.stop()])
   }
 
   #dispatch(): void {
@@ -115,19 +132,21 @@ export class DecodePool {
   #handBack(run: Run, notes: Note[] | null): void {
     let nextNote = 0
     for (let index = 0; index < run.count; index++) {
-      let validation: Validation | null = null
-      if (notes !== null && notes[nextNote]?.index === index) {
-        validation = notes[nextNote].validation
-        nextNote++
-      }
+      const note = notes?.[nextNote]?.index === index ? notes[nextNote++] : null
       const slot = (run.first + index) % this.#options.slots
       try {
-        this.#options.onDecoded(slot, validation)
+        if (note !== null && note.validation === null) this.#explain(slot)
+        else this.#options.onDecoded(slot, note?.validation ?? null)
       } catch (error) {
         // One body's taker broke: the others of its run still come back.
         this.#options.onFailure(slot, error)
       }
     }
+  }
+
+  #explain(slot: number): void {
+    const bytes = this.#words[slot * SLOT_WORDS + WORD.LENGTH]
+    if (!this.#explainer.submit(slot, bytes)) this.#options.onBusy(slot)
   }
 
   #giveUp(run: Run, error: unknown): void {

@@ -15,9 +15,11 @@ type Pool = import('../../src/decode/pool.ts').DecodePool
 const BUILT = pathToFileURL(resolve(import.meta.dirname, '../../dist/decode/pool.js')).href
 const BYTES_PER_SLOT = 4096
 const LONGEST_RUN = 64
+/** Half a megabyte of JSON that does not fit. */
+const LONG = `{"app_key":"ak_1","a":[${'[],'.repeat(170_000)}1],"events":1}`
 
-/** good and bad get a verdict; one that was never handed over makes the thread that reads it fail. */
-type Body = 'good' | 'bad' | 'torn away'
+/** good and bad get a verdict, and so does long, which is bad and takes the slow thread milliseconds; one that was never handed over makes the thread that reads it fail. */
+type Body = 'good' | 'bad' | 'long' | 'torn away'
 
 interface Back {
   readonly body: Body
@@ -34,6 +36,7 @@ class Line {
   readonly #inSlot = new Map<number, { body: Body; events: number; at: number }>()
   #pool: Pool | null = null
   sent = 0
+  busy = 0
 
   constructor(slots: number) {
     this.ring = new Ring(slots * BYTES_PER_SLOT)
@@ -48,6 +51,7 @@ class Line {
       decoder: 'scanner',
       onDecoded: (slot, validation) => this.#decoded(slot, validation),
       onFailure: (slot, error) => this.#failed(slot, error),
+      onBusy: (slot) => this.#busy(slot),
     })
     await this.#pool.start()
   }
@@ -60,7 +64,8 @@ class Line {
   send(body: Body): void {
     const events = this.sent++ % 4
     const list = Array.from({ length: events }, () => event())
-    const bytes = Buffer.from(body === 'bad' ? '{' : JSON.stringify({ app_key: 'ak_1', events: list }))
+    const good = JSON.stringify({ app_key: 'ak_1', events: list })
+    const bytes = Buffer.from(body === 'long' ? LONG : body === 'bad' ? '{' : good)
     const slot = this.ring.claim(bytes.length)
     if (slot < 0) throw new Error('the test sent more than the ring holds')
     this.ring.fill(slot, [bytes])
@@ -73,7 +78,7 @@ class Line {
     if (this.broken.delete(this.#inSlot.get(slot)?.at ?? -1)) throw new Error('the taker broke')
     const { body, events } = this.#leave(slot)
     const verdict = validation?.kind ?? `${eventsIn(this.ring, slot).track} events`
-    const due = body === 'bad' ? 'refused' : `${events} events`
+    const due = body === 'bad' || body === 'long' ? 'refused' : `${events} events`
     if (verdict !== due) this.wrong.push(`slot ${slot}: ${verdict} in place of ${due}`)
     this.ring.release(slot)
     this.back.push({ body, failed: false })
@@ -86,6 +91,14 @@ class Line {
     this.ring.release(slot)
     this.faults.add(error)
     this.back.push({ body, failed: true })
+  }
+
+  #busy(slot: number): void {
+    const { body } = this.#leave(slot)
+    if (body === 'good') this.wrong.push(`slot ${slot}: a good body had to wait to be explained`)
+    this.ring.release(slot)
+    this.busy++
+    this.back.push({ body, failed: false })
   }
 
   #leave(slot: number): { body: Body; events: number } {
@@ -165,4 +178,29 @@ test('bodies that come while every thread is busy go out when one is free', asyn
   for (let n = 0; n < 100; n++) line.send(n % 2 === 0 ? 'good' : 'bad')
   await expectSettled(line)
   expect(line.back).toHaveLength(400)
+})
+
+test('bodies that fit come back before those that have to be explained, which came first', async () => {
+  line = new Line(4096)
+  await line.start(1)
+  for (let n = 0; n < 5; n++) line.send('long')
+  for (let n = 0; n < 100; n++) line.send('good')
+  await expectSettled(line)
+  expect(line.busy).toBe(0)
+  // The first long one may be done before the last good ones have been handed over.
+  expect(line.back.slice(0, 50).filter(({ body }) => body === 'long').length).toBeLessThanOrEqual(1)
+  expect(line.back.slice(-3).map(({ body }) => body)).toEqual(['long', 'long', 'long'])
+})
+
+test('of bodies that have to be explained a bounded number waits, and the others are sent away', async () => {
+  line = new Line(8192)
+  await line.start(1)
+  for (let n = 0; n < 40; n++) line.send('long')
+  for (let n = 0; n < 100; n++) line.send('good')
+  await expectSettled(line)
+  // A quarter of the ring's 32 MB is 8 MB, which 15 of them fill; one or two are with the thread by then.
+  expect(line.busy).toBeGreaterThanOrEqual(40 - 15 - 4)
+  expect(line.busy).toBeLessThanOrEqual(40 - 15)
+  line.send('bad')
+  await expectSettled(line)
 })

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { expectAccepted, get, post, single } from '../support/client.ts'
 import { freePort } from '../support/programs.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, makeFolder, removeFolder, type Service, sleep, startService } from '../support/service.ts'
 
-const RECORDS = 300_000
+const RECORDS = 100_000
 
 let folder: string
 let service: Service
@@ -54,7 +54,7 @@ test('a service that still reads its journal is alive and not ready, and then se
     if (ready) seen.add(`ready ${ready.status}`)
     if (verbose) seen.add(verbose.text)
     if (metrics) seen.add(/^sluice_ready .*$/m.exec(metrics.text)?.[0] ?? 'no sluice_ready')
-    await new Promise((resolve) => setImmediate(resolve))
+    await sleep(20)
   }
   service = await started
   expect([...seen].toSorted()).toEqual(['live 200', 'not ready\nservice: starting\n', 'ready 503', 'sluice_ready 0'])

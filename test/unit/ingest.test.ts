@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { App, AppLookup } from '../../src/admit/app.ts'
 import type { Claim } from '../../src/admit/deduplicator.ts'
 import type { LimitRefusal } from '../../src/admit/limiter.ts'
+import { decodeWith } from '../support/decode.ts'
 import { createDecoder } from '../../src/decode/decoder.ts'
 import type { HttpResponse } from 'uWebSockets.js'
 import { type Connection, Exchange } from '../../src/http/exchange.ts'
@@ -51,7 +52,7 @@ interface Weather {
   readonly publish: Settlement | 'throw' | 'never'
   /** What throws when it is told of the end. */
   readonly broken: 'settle' | 'confirm' | 'giveBack' | 'release' | 'view' | 'fill' | 'send' | null
-  readonly decode: 'ok' | 'fail'
+  readonly decode: 'ok' | 'fail' | 'busy'
   /** no: the body is not encoded. */
   readonly inflate: 'no' | 'ok' | 'later' | 'throw' | 'reject' | 'too large' | 'corrupt' | 'busy'
   readonly keyed: boolean
@@ -192,10 +193,12 @@ class Stage {
   }
 
   #decode(slot: number): void {
+    if (this.weather.decode === 'busy') return this.ingest.decodeBusy(slot)
     if (this.weather.decode === 'fail') return this.ingest.decodeFailed(slot, new Error('the thread died'))
     const start = this.ring.offset(slot)
     const { words } = this.ring
-    const validation = this.#decoder.decode(
+    const validation = decodeWith(
+      this.#decoder,
       start,
       start + this.ring.length(slot),
       NOW_MS,
@@ -295,7 +298,7 @@ describe('the path of a request', () => {
       ),
       publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'unknown', 'throw'),
       broken: fc.constantFrom(null, null, null, 'settle', 'confirm', 'giveBack', 'release', 'view', 'fill'),
-      decode: fc.constantFrom('ok', 'ok', 'ok', 'fail'),
+      decode: fc.constantFrom('ok', 'ok', 'ok', 'fail', 'busy'),
       inflate: fc.constantFrom('no', 'no', 'no', 'ok', 'later', 'throw', 'reject', 'too large', 'corrupt', 'busy'),
       keyed: fc.boolean(),
       body: fc.constantFrom(

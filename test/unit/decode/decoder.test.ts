@@ -2,6 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { DECODED_WORDS, FIELD, type Validation } from '../../../src/decode/decoded.ts'
+import { decodeWith } from '../../support/decode.ts'
 import { createDecoder, type DecoderName, simdjsonAvailable } from '../../../src/decode/decoder.ts'
 import { createMemory, LOOK_AHEAD_BYTES } from '../../../src/decode/memory.ts'
 import { bodyOf, event, NOW_MS } from './bodies.ts'
@@ -24,7 +25,7 @@ function decode(name: DecoderName, body: string, beforeEnd?: number): Decoded {
   const start = beforeEnd === undefined ? 5 : bytes.length - beforeEnd - length
   bytes.set(Buffer.from(body), start)
   const words = new Int32Array(DECODED_WORDS + 3)
-  const answer = createDecoder(name, memory).decode(start, start + length, NOW_MS, words, 3)
+  const answer = decodeWith(createDecoder(name, memory), start, start + length, NOW_MS, words, 3)
   const text = Buffer.from(memory.buffer, start, length).toString()
   return {
     answer,
@@ -108,7 +109,9 @@ test('what lies beyond a body cut off does not complete it', () => {
     for (const rest of [body.slice(length), body.slice(length, length + 1) + body.slice(length), '"}]}'.repeat(20)]) {
       bytes.fill(body, 64, end)
       bytes.write(rest, end)
-      expect(decoder.decode(64, end, NOW_MS, new Int32Array(DECODED_WORDS), 0)).toMatchObject({ code: 'invalid_json' })
+      expect(decodeWith(decoder, 64, end, NOW_MS, new Int32Array(DECODED_WORDS), 0)).toMatchObject({
+        code: 'invalid_json',
+      })
     }
   }
 })
@@ -116,7 +119,7 @@ test('what lies beyond a body cut off does not complete it', () => {
 test('a body too near the end of memory is a mistake of the caller', () => {
   const decoder = createDecoder('scanner', memory)
   const end = memory.buffer.byteLength - LOOK_AHEAD_BYTES + 1
-  expect(() => decoder.decode(end - 60, end, NOW_MS, new Int32Array(9), 0)).toThrow(RangeError)
+  expect(() => decodeWith(decoder, end - 60, end, NOW_MS, new Int32Array(9), 0)).toThrow(RangeError)
 })
 
 test('a body that is taken plainly allocates nothing', () => {
@@ -126,7 +129,8 @@ test('a body that is taken plainly allocates nothing', () => {
   const decoder = createDecoder('scanner', memory)
   const before = process.memoryUsage().heapUsed
   let taken = 0
-  for (let times = 0; times < 3000; times++) if (decoder.decode(0, body.length, NOW_MS, words, 0) === null) taken += 1
+  for (let times = 0; times < 3000; times++)
+    if (decodeWith(decoder, 0, body.length, NOW_MS, words, 0) === null) taken += 1
   expect(taken).toBe(3000)
   // Three thousand times twenty events: one object for each event would already be some megabytes.
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(1_500_000)

@@ -1,6 +1,7 @@
 // Runs one body through every decoder and holds their answers against each other.
 
 import { DECODED_WORDS, FIELD, SENTINEL_BYTES, type Validation } from '../../../src/decode/decoded.ts'
+import { decodeWith } from '../../support/decode.ts'
 import { createDecoder } from '../../../src/decode/decoder.ts'
 import { createMemory } from '../../../src/decode/memory.ts'
 import { Scanner } from '../../../src/decode/scanner.ts'
@@ -58,7 +59,7 @@ export function judge(body: Uint8Array, offset = 17, nowMs = NOW_MS): Verdict {
 
   place(body, offset)
   const decided = wordsOf()
-  const answer = decoder.decode(start, end, nowMs, decided, 1)
+  const answer = decodeWith(decoder, start, end, nowMs, decided, 1)
   if (answer === null) {
     hold(validation.kind === 'accepted' && validation.extras === null, 'null says accepted, without extras')
     const inPlace = memory.slice(start + decided[1 + FIELD.appKeyStart], start + decided[1 + FIELD.appKeyEnd])

@@ -1,21 +1,25 @@
 import { defineConfig } from 'vitest/config'
 
+// They start services, stores and clients and look at how long things take: two at a time, whatever project they are
+// of, which one group with one number of workers ensures.
+const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'load']
+
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/summary-reporter.ts'],
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 60_000, sequence: { groupOrder: 0 } } },
-      {
+      ...SERVICE_PROJECTS.map((name) => ({
         test: {
-          name: 'service',
+          name,
           globalSetup: './test/support/prerequisites.ts',
-          include: ['contract', 'integration', 'deploy', 'load'].map((folder) => `test/${folder}/**/*.test.ts`),
+          include: [`test/${name}/**/*.test.ts`],
           testTimeout: 120_000,
           hookTimeout: 60_000,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
-      },
+      })),
     ],
   },
 })

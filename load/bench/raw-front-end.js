@@ -8,6 +8,10 @@ const port = Number(process.argv[2])
 const resetUnixSeconds = String(Math.ceil(Date.now() / 60_000) * 60)
 const batchId = randomUUID()
 
+// The service does not name the engine in its answers either.
+/** @type {any} */ const engine = uWS
+engine._cfg('silent')
+
 uWS
   .App()
   .post('/*', (response) => {

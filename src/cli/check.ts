@@ -2,12 +2,12 @@
 // it makes stays.
 
 import { type Config, readConfig } from '../config.ts'
+import { loadEngine, OLD_ENGINE_WARNING } from '../http/engine.ts'
 import { ConfigError, errorMessage } from '../lib/errors.ts'
 import { isMissing, readRecordsFile } from './app-records.ts'
 import { folderFindings, lockIsHeld, portFinding, tlsFindings } from './check-machine.ts'
 import { sharedFindings } from './check-shared.ts'
 import { type Finding, finding } from './finding.ts'
-import { loadService } from './serve.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
 import { formatCount, formatTable } from './table.ts'
 
@@ -89,8 +89,9 @@ async function localFindings(config: Config): Promise<Finding[]> {
 
 async function frontEndFinding(): Promise<Finding> {
   try {
-    await loadService()
-    return finding('front end', 'ok', `uWebSockets.js on Node ${process.version}`)
+    const { isOld } = await loadEngine()
+    const which = `uWebSockets.js on Node ${process.version}`
+    return isOld ? finding('front end', 'warn', `${which}: ${OLD_ENGINE_WARNING}`) : finding('front end', 'ok', which)
   } catch (error) {
     return finding('front end', 'FAIL', errorMessage(error))
   }

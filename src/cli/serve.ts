@@ -3,7 +3,7 @@
 
 import type { Sluice } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
-import { errorMessage, StartError } from '../lib/errors.ts'
+import { loadEngine, OLD_ENGINE_WARNING } from '../http/engine.ts'
 import { type Log, openLog } from '../observe/log.ts'
 import { SETTING_NAMES, SETTINGS } from '../settings.ts'
 import { demoBanner } from './demo.ts'
@@ -55,6 +55,10 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   let service: Service | null = null
   onSignals(config, log, shell, () => service)
 
+  // Before all that loads it. Here it is said once, however many processes there will be.
+  const engine = await loadEngine()
+  if (engine.isOld) log.warn(OLD_ENGINE_WARNING)
+
   service = config.processes > 1 ? await severalProcesses(config, log, shell) : await oneProcess(config, log, shell)
   const { publicPort, adminPort, demoApp } = await service.start()
   if (demoApp !== null) {
@@ -68,7 +72,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 }
 
 async function oneProcess(config: Config, log: Log, { clock }: Shell): Promise<Service> {
-  const { startSluice } = await loadService()
+  const { startSluice } = await import('../app.ts')
   let sluice: Sluice | null = null
   return {
     start: async () => {
@@ -81,7 +85,6 @@ async function oneProcess(config: Config, log: Log, { clock }: Shell): Promise<S
 }
 
 async function severalProcesses(config: Config, log: Log, { env }: Shell): Promise<Service> {
-  await loadService()
   const { superviseService } = await import('../supervisor/service.ts')
   return superviseService(config, { log, env })
 }
@@ -101,20 +104,6 @@ function onSignals(config: Config, log: Log, { clock }: Shell, service: () => Se
   })
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
-}
-
-/** uWebSockets.js is a binary for each version of Node, and each wants a C library of its own. */
-export async function loadService(): Promise<typeof import('../app.ts')> {
-  try {
-    return await import('../app.ts')
-  } catch (error) {
-    const why = errorMessage(error)
-    if (!why.includes('uWS')) throw error
-    const cause = /GLIBC_[\d.]+' not found/.exec(why)?.[0].replace("'", '') ?? 'it has no binary for this Node'
-    throw new StartError(
-      `uWebSockets.js does not load on Node ${process.version}: ${cause}; Node 20 wants glibc 2.27, Node 22 and later 2.38`,
-    )
-  }
 }
 
 function parts(config: Config): object {

@@ -3,6 +3,7 @@
 import { type AddressInfo, createServer } from 'node:net'
 import uWS, { type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
 import { errorCode } from '../lib/errors.ts'
+import { omitEngineHeader } from './engine.ts'
 
 /** Takes the port for this process alone: without it any two processes of one user share a port without a word. */
 const EXCLUSIVE_PORT = 1
@@ -31,6 +32,7 @@ export interface Address {
 
 /** Rejects with an Error that names the address where it cannot be had. */
 export function listen(app: TemplatedApp, { host, port, shared = false }: Address): Promise<Listening> {
+  omitEngineHeader(uWS)
   // The types leave out the form with a host and options, which the library has.
   const bind = app.listen.bind(app) as unknown as (
     host: string,

@@ -63,7 +63,7 @@ export const RAW_CLIENTS = /** @type {Readonly<Record<string, RawClient>>} */ ({
     pieces: (body) => [head([`Content-Length: ${Buffer.byteLength(body)}`]), ...cut(body, PIECES)],
     gapMs: PIECE_GAP_MS,
   },
-  // Its first piece holds the whole request line, which uWebSockets.js wants in one.
+  // Its first piece holds the whole request line, which uWebSockets.js on Node 20 wants in one.
   'head that trickles': { expected: [202], pieces: (body) => cut(whole(body), PIECES), gapMs: PIECE_GAP_MS },
   'body that never ends': {
     expected: UNANSWERED,

@@ -231,7 +231,7 @@ describe('size', () => {
     raw.close()
   })
 
-  // uWebSockets.js wants the request line in one piece: it takes half a version for another one.
+  // uWebSockets.js on Node 20 wants the request line in one piece: it takes half a version for another one.
   test('a request line in two pieces is served, or refused and its connection closed', async () => {
     const text = rawPost(single('ak_plain'))
     const cuts = Array.from({ length: text.indexOf('\r\n') + 2 }, (_, index) => index + 1)

@@ -22,7 +22,7 @@ describe.each(PAGES)('%s', (page) => {
   const text = read(page)
 
   it('names no file that is not there', () => {
-    const named = [...text.matchAll(/(?<![\w./:-])(?:docs|deploy|load|src|test|bin)\/[\w*{},./-]*\w/g)].map(
+    const named = [...text.matchAll(/(?<![\w./:-])(?:docs|deploy|load|src|test|tools|bin)\/[\w*{},./-]*\w/g)].map(
       ([path]) => path,
     )
     const plain = named.filter((path) => !/[*{}]/.test(path) && !NO_FILES.some((pattern) => pattern.test(path)))
@@ -31,7 +31,7 @@ describe.each(PAGES)('%s', (page) => {
 
   it('names no npm script and no load script that is not there', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
-    const called = [...text.matchAll(/npm run ([a-z:]+)/g)].map(([, name]) => name)
+    const called = [...text.matchAll(/npm run ([a-z\d:]+)/g)].map(([, name]) => name)
     expect(called.filter((name) => !(name in scripts))).toEqual([])
     const loads = [...text.matchAll(/npm run load -- ([a-z-]+)/g)].map(([, name]) => name)
     expect(loads.filter((name) => !(name in SCRIPTS) && !name.startsWith('-'))).toEqual([])

@@ -9,6 +9,11 @@ import { bodyOf, event, NOW_MS } from './bodies.ts'
 
 const ENGINES: DecoderName[] = simdjsonAvailable() ? ['scanner', 'simdjson'] : ['scanner']
 
+// Where it did not compile, the end of the run names this test, and with it those that are missing.
+test.skipIf(!simdjsonAvailable())('simdjson is here, and held to all that follows', () => {
+  expect(ENGINES).toContain('simdjson')
+})
+
 interface Decoded {
   readonly answer: Validation | null
   readonly text: string

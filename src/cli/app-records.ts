@@ -17,9 +17,9 @@ import {
   removeAppRecordsInRedis,
 } from '../admit/redis-app-records.ts'
 import type { Config } from '../config.ts'
+import { withEditLock } from '../lib/edit-lock.ts'
 import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/folder.ts'
-import { withEditLock } from './edit-lock.ts'
 import { type CommandRedis, withRedis } from './redis.ts'
 
 /** Makes the new records of the present ones; what it throws ends the edit, and nothing is changed. */

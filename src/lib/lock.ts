@@ -43,30 +43,42 @@ function asLock(server: Server | null): LockResult {
   }
 }
 
-/** null: the name is taken. */
-function listen(path: string): Promise<Server | null> {
+/**
+ * The socket does not keep the process alive. null: the name is taken. `writableAll`, for a name that is a file: any
+ * user who gets at its folder may ask whether the process lives.
+ */
+export function listen(path: string, writableAll = false): Promise<Server | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy())
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') resolve(null)
       else reject(error)
     })
-    server.listen({ path, exclusive: true }, () => {
-      // It must not keep the process alive.
+    server.listen({ path, exclusive: true, writableAll }, () => {
       server.unref()
       resolve(server)
     })
   })
 }
 
-function answers(path: string): Promise<boolean> {
+async function answers(path: string): Promise<boolean> {
+  return (await listener(path)) === 'alive'
+}
+
+/**
+ * Whether the process that listens on a socket lives. The kernel knows, whatever that process does: one that is stopped
+ * lives, and so does one that cannot be asked for want of rights, or because too many ask it.
+ */
+export function listener(path: string): Promise<'alive' | 'dead'> {
   return new Promise((resolve) => {
     const socket = connect(path)
     socket.once('connect', () => {
       socket.destroy()
-      resolve(true)
+      resolve('alive')
     })
-    socket.once('error', () => resolve(false))
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      resolve(error.code === 'ECONNREFUSED' || error.code === 'ENOENT' ? 'dead' : 'alive')
+    })
   })
 }
 

@@ -149,10 +149,27 @@ describe('apps', () => {
     expect(readFileSync(join(folder, 'apps.json'), 'utf8')).toBe('{"apps": [')
   })
 
-  test('edited at the same moment are all there afterwards', async () => {
-    const ids = Array.from({ length: 6 }, (_, index) => `app${index}`)
-    await Promise.all(ids.map((id) => sluice(['apps', 'add', '--app-id', id, '--plan', 'trial'])))
-    expect(new Set(appsOnDisk().map((app) => app['app_id']))).toEqual(new Set(ids))
+  test('edited by eight at once, over and over, are all there afterwards', async () => {
+    const editors = Array.from({ length: 8 }, (_, editor) => `app${editor}`)
+    await Promise.all(
+      editors.map(async (id) => {
+        for (const round of [1, 2, 3]) {
+          const added = await sluice(['apps', 'add', '--app-id', `${id}-${round}`, '--plan', 'trial'])
+          expect(added.output).toBe(added.stdout)
+          expect(added.code).toBe(0)
+        }
+        expect((await sluice(['apps', 'set', `${id}-2`, '--name', id])).code).toBe(0)
+        expect((await sluice(['apps', 'remove', `${id}-3`])).code).toBe(0)
+      }),
+    )
+    const expected = editors.flatMap((id) => [
+      [`${id}-1`, undefined],
+      [`${id}-2`, id],
+    ])
+    expect(new Map(appsOnDisk().map((app) => [app['app_id'], app['name']]))).toEqual(
+      new Map(expected as [string, string][]),
+    )
+    expect(await readdir(folder)).toEqual(['apps.json'])
   })
 
   test('changed beside a running service hold there soon', async () => {

@@ -1,0 +1,205 @@
+// One edit of a file at a time, between processes, in containers that share its folder too. Each shows a socket beside
+// the file, under a name that is never used again, and has the lock once it finds no other that is alive.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { type FileHandle, open, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import type { Server } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { errorCode, errorMessage, StartError } from './errors.ts'
+import { listen, listener } from './lock.ts'
+
+const WAIT_MS = 60_000
+const RETRY_MS = 20
+const MAX_RETRY_MS = 200
+const RETRY_GROWTH = 1.2
+/** Systems refuse longer names of sockets: 104 bytes at the least, with the zero at their end. */
+const MAX_ADDRESS_BYTES = 100
+const MAX_HOST_CHARACTERS = 32
+
+export interface EditLockOptions {
+  /** How long to wait for other edits before giving up. */
+  readonly waitMs?: number
+}
+
+/** Runs `edit` while no other edit of `path` runs. */
+export async function withEditLock<T>(
+  path: string,
+  edit: () => Promise<T>,
+  { waitMs = WAIT_MS }: EditLockOptions = {},
+): Promise<T> {
+  const giveUpAtMs = performance.now() + waitMs
+  let release: () => Promise<void>
+  try {
+    const target = await targetOf(path)
+    release = await (process.platform === 'win32' ? takePipe : takeSocket)(target, giveUpAtMs)
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    throw new StartError(`cannot make the lock file ${path}.lock: ${errorMessage(error)}`)
+  }
+  try {
+    return await edit()
+  } finally {
+    await release()
+  }
+}
+
+/** Links to one file lead to one lock. */
+async function targetOf(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+    return join(await realpath(dirname(path)), basename(path))
+  }
+}
+
+async function takePipe(target: string, giveUpAtMs: number): Promise<() => Promise<void>> {
+  const name = `\\\\.\\pipe\\sluice-edit-${shortHash(target)}`
+  for (;;) {
+    const server = await listen(name)
+    if (server !== null) return () => closed(server)
+    if (performance.now() > giveUpAtMs) throw new StartError(`another edit of ${target} still runs`)
+    await sleep(RETRY_MS)
+  }
+}
+
+async function takeSocket(target: string, giveUpAtMs: number): Promise<() => Promise<void>> {
+  const folder = dirname(target)
+  const handle = await open(folder)
+  const queue = new EditQueue({ folder, handle, kernel: kernelId(), base: basename(target) })
+  const release = async (): Promise<void> => {
+    await queue.withdraw()
+    await handle.close()
+  }
+  let retryMs = RETRY_MS
+  try {
+    for (;;) {
+      const others = await queue.othersAlive()
+      if (others.length === 0 && queue.isShown) return release
+      if (performance.now() > giveUpAtMs) {
+        throw new StartError(`another edit holds ${join(folder, others[0]?.name ?? '')}; remove it if none runs`)
+      }
+      // The edit that began first stays; the others step back, so that one of them finds itself alone.
+      if (others.some((other) => other.ticket < queue.ticket)) await queue.withdraw()
+      else if (!queue.isShown) {
+        await queue.show()
+        continue
+      }
+      await sleep(retryMs)
+      retryMs = Math.min(retryMs * RETRY_GROWTH, MAX_RETRY_MS)
+    }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+interface EditPlace {
+  readonly folder: string
+  readonly handle: FileHandle
+  /** The running one: sockets of another cannot be asked. */
+  readonly kernel: string
+  /** The name of the file that is edited. */
+  readonly base: string
+}
+
+interface Shown {
+  readonly name: string
+  readonly ticket: string
+}
+
+/**
+ * The sockets of all edits of a file, this one's among them. Names: `.apps.json.lock.KERNEL.HOST-PID.TICKET.TURN`.
+ * Whoever is alone was seen by all who came later, as each looks after it has shown its own.
+ */
+class EditQueue {
+  readonly #place: EditPlace
+  /** In the order in which edits began, so that none waits for ever. */
+  readonly ticket = `${Date.now().toString(16).padStart(12, '0')}-${randomBytes(4).toString('hex')}`
+  readonly #shownPrefix: string
+  readonly #hiddenPrefix: string
+  #turn = 0
+  #own: { readonly name: string; readonly server: Server } | null = null
+
+  constructor(place: EditPlace) {
+    this.#place = place
+    this.#shownPrefix = `.${place.base}.lock.`
+    this.#hiddenPrefix = `.${place.base}.locking.`
+  }
+
+  get isShown(): boolean {
+    return this.#own !== null
+  }
+
+  /** Leaves it as it was where another took the socket for a dead one's. */
+  async show(): Promise<void> {
+    const { folder, kernel } = this.#place
+    const host = hostname()
+      .replace(/[^A-Za-z0-9-]/g, '-')
+      .slice(0, MAX_HOST_CHARACTERS)
+    const tail = `${kernel}.${host}-${process.pid}.${this.ticket}.${++this.#turn}`
+    // It takes a moment from the making of the file until the socket answers, and until then it looks dead.
+    const hidden = `${this.#hiddenPrefix}${tail}`
+    const server = await listen(this.#address(hidden), true)
+    if (server === null) return
+    try {
+      await rename(join(folder, hidden), join(folder, `${this.#shownPrefix}${tail}`))
+      this.#own = { name: `${this.#shownPrefix}${tail}`, server }
+    } catch (error) {
+      await closed(server)
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+
+  async withdraw(): Promise<void> {
+    const own = this.#own
+    this.#own = null
+    if (own === null) return
+    await rm(join(this.#place.folder, own.name), { force: true })
+    await closed(own.server)
+  }
+
+  /** In their order. Sockets that processes left behind when they died are removed. */
+  async othersAlive(): Promise<Shown[]> {
+    const { folder, kernel } = this.#place
+    const alive: Shown[] = []
+    for (const name of await readdir(folder)) {
+      const prefix = [this.#shownPrefix, this.#hiddenPrefix].find((each) => name.startsWith(each))
+      if (prefix === undefined || name === this.#own?.name) continue
+      const [itsKernel, , ticket = ''] = name.slice(prefix.length).split('.')
+      // On another machine it may be alive. One that is not there any more is for people to judge.
+      const isDead = itsKernel === kernel && (await listener(this.#address(name))) === 'dead'
+      if (isDead) await rm(join(folder, name), { force: true })
+      else if (prefix === this.#shownPrefix) alive.push({ name, ticket })
+    }
+    return alive.sort((one, other) => (one.ticket < other.ticket ? -1 : 1))
+  }
+
+  /** The name of a socket is short, and the path of a folder may be long. */
+  #address(name: string): string {
+    const { folder, handle } = this.#place
+    const path = join(folder, name)
+    if (process.platform !== 'linux' || Buffer.byteLength(path) <= MAX_ADDRESS_BYTES) return path
+    return `/proc/self/fd/${handle.fd}/${name}`
+  }
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+/** One for all containers of a machine, and another after it was started anew. */
+function kernelId(): string {
+  try {
+    return shortHash(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))
+  } catch {
+    return shortHash(hostname())
+  }
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8)
+}

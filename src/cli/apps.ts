@@ -120,7 +120,7 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
 }
 
 async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {
-  await withAppRecords(readConfig(shell.env), (stored) => stored.edit((records) => checked(change(records))))
+  await withAppRecords(readConfig(shell.env), (stored) => stored.edit((records) => checked(change(records), records)))
 }
 
 /** Replaces one record. */
@@ -147,20 +147,25 @@ function memberValue(member: string, text: string | undefined): string | number 
   return member.startsWith('events_per_') && text !== undefined && /^[0-9]+$/.test(text) ? Number(text) : text
 }
 
-/** Throws a StartError with every mistake. */
-export function checked(records: readonly Draft[]): readonly AppRecord[] {
+/** `present`: records that were read, and need no second look. Throws a StartError with every mistake. */
+export function checked(records: readonly Draft[], present: readonly Draft[] = []): readonly AppRecord[] {
+  const read = new Set(present)
   const good: AppRecord[] = []
   const mistakes: string[] = []
-  for (const record of records) {
-    const read = readApp(record, '')
-    if (read.kind === 'mistakes') {
-      mistakes.push(...read.mistakes)
+  const appIds = new Set<string>()
+  const appKeys = new Set<string>()
+  for (const draft of records) {
+    const checkedNow = read.has(draft) ? { kind: 'app' as const, record: draft as AppRecord } : readApp(draft, '')
+    if (checkedNow.kind === 'mistakes') {
+      mistakes.push(...checkedNow.mistakes)
       continue
     }
-    const { app_id: appId, app_key: appKey } = read.record
-    if (good.some((other) => other.app_id === appId)) mistakes.push(`app_id: there is an app ${appId} already`)
-    if (good.some((other) => other.app_key === appKey)) mistakes.push('app_key: another app has this key')
-    good.push(read.record)
+    const { record } = checkedNow
+    if (appIds.has(record.app_id)) mistakes.push(`app_id: there is an app ${record.app_id} already`)
+    if (appKeys.has(record.app_key)) mistakes.push('app_key: another app has this key')
+    appIds.add(record.app_id)
+    appKeys.add(record.app_key)
+    good.push(record)
   }
   if (mistakes.length > 0) {
     throw new StartError(`nothing was changed:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`)

@@ -37,6 +37,32 @@ test('two apps never share an id or a key', () => {
   expect(checked([shop, blog])).toEqual([shop, blog])
 })
 
+test('checking looks at each record so many times, however many there are', () => {
+  const reads = (count: number): number => {
+    let looks = 0
+    const draft = (id: string) => ({
+      app_key: `ak_${id}`,
+      plan: '10k',
+      subscription: 'active',
+      get app_id() {
+        looks++
+        return id
+      },
+    })
+    checked(Array.from({ length: count }, (_, index) => draft(`app-${index}`)))
+    return looks
+  }
+  expect(reads(2000) / 2000).toBeLessThanOrEqual(10)
+  expect(reads(4000)).toBe(2 * reads(2000))
+})
+
+test('a record that was read before is not checked again, and its id and key still count', () => {
+  const odd = { ...shop, plan: 'gone' }
+  expect(checked([odd, blog], [odd])).toEqual([odd, blog])
+  expect(() => checked([odd, { ...blog, app_id: 'shop' }], [odd])).toThrow('there is an app shop already')
+  expect(() => checked([{ ...odd }, blog], [odd])).toThrow('plan: must be one of')
+})
+
 test('the list shows the figures that hold: the app’s own, or its plan’s', () => {
   const [, first, second] = formatApps([{ ...shop, events_per_minute: 9, events_per_day: 1000 }, blog]).split('\n')
   expect(first).toMatch(/^shop +100k +active +9 +1,000 +100,000 +ak_shop_1$/)

@@ -3,9 +3,11 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { App, AppStore } from './admit/app.ts'
-import { demoAppRecords, openAppsFile, writeAppRecords } from './admit/apps-file.ts'
+import { openAppsFile } from './admit/apps-file.ts'
+import { demoAppRecords, writeAppRecords } from './admit/apps-file-edit.ts'
 import type { RedisLink } from './admit/redis.ts'
 import { openRedisApps, type RedisApps } from './admit/redis-apps.ts'
+import { withEditLock } from './lib/edit-lock.ts'
 import { StartError } from './lib/errors.ts'
 import { type Log, noticeTo } from './observe/log.ts'
 import type { Metrics } from './observe/metrics.ts'
@@ -19,17 +21,21 @@ export interface AppsContext {
 }
 
 /** `path` null: they live in Redis. */
-export function openApps(
+export async function openApps(
   path: string | null,
   { log, metrics, redis, isNamed }: AppsContext,
-): AppStore & Partial<RedisApps> {
+): Promise<AppStore & Partial<RedisApps>> {
   if (path === null) {
     if (redis === null) throw new StartError('SLUICE_APPS_FILE: no app file')
     return openRedisApps({ link: redis, onNotice: noticeTo(log, 'apps') })
   }
   if (!existsSync(path) && !isNamed) {
-    writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))
-    log.info({ path }, 'made an app file with a demo app')
+    await withEditLock(path, async () => {
+      // `sluice apps add` may have made it meanwhile.
+      if (existsSync(path)) return
+      writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))
+      log.info({ path }, 'made an app file with a demo app')
+    })
   }
   return openAppsFile({
     path,

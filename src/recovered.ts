@@ -19,7 +19,12 @@ export async function recoverLimiter(
   options: RecoveredOptions,
 ): Promise<{ limiter: MemoryLimiter; recovery: Recovery }> {
   const limiter = createMemoryLimiter()
-  const appOfId = new Map(Array.from(options.apps, (app) => [app.appId, app]))
+  // Only where there is something to put back: it holds every app once more.
+  let appsById: Map<string, App> | null = null
+  const findApp = (appId: string): App | undefined => {
+    appsById ??= new Map(Array.from(options.apps, (app) => [app.appId, app]))
+    return appsById.get(appId)
+  }
   const wanted: RecoveryOptions = {
     dataDirectory: options.dataDirectory,
     nowMs: options.nowMs,
@@ -31,7 +36,7 @@ export async function recoverLimiter(
         return errorMessage(error)
       }
     },
-    onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(appOfId.get(appId), appId, cost, receivedAtMs),
+    onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(findApp(appId), appId, cost, receivedAtMs),
     onKey: options.onKey ?? (() => {}),
     onCorrupt: options.onCorrupt,
   }

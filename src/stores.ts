@@ -85,7 +85,7 @@ async function open(config: Config, context: StoresContext, onStop: OnStop): Pro
   const redis = config.redisUrl === null ? null : connectRedis(config.redisUrl, context, onStop)
   // Limits without Redis go by the nodes last seen: one that has not yet looked would take the others' shares as well.
   if (redis !== null) await untilUp(redis, REDIS_START_MS)
-  const apps = openApps(config.appsFile, { ...context, redis, isNamed: config.appsFileNamed })
+  const apps = await openApps(config.appsFile, { ...context, redis, isNamed: config.appsFileNamed })
   onStop(() => apps.stop())
   const stream = config.natsUrl === null ? null : connectStream(config.natsUrl, nodeId, config, context)
   // A queue is stopped before what counts for it; this stops one that a failed start leaves behind.

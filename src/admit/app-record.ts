@@ -21,14 +21,16 @@ export type ReadApp =
   | { readonly kind: 'app'; readonly app: App; readonly record: AppRecord }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
 
-export type ReadApps =
-  | { readonly kind: 'apps'; readonly apps: readonly App[]; readonly records: readonly AppRecord[] }
+export type CheckedRecords =
+  | { readonly kind: 'records'; readonly records: readonly AppRecord[] }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
 
 export const SUBSCRIPTIONS: readonly Subscription[] = ['trialing', 'active', 'past_due', 'canceled', 'unpaid', 'paused']
 
 const PLAN_NAMES = Object.keys(PLANS)
 const MAX_NAME_CHARACTERS = 200
+/** Of a document; beyond, they are counted. A file whose every record is wrong would fill the log. */
+const MAX_NAMED_MISTAKES = 100
 
 /** What is wrong with a value, or null. */
 type Check = (value: unknown) => string | null
@@ -76,62 +78,81 @@ const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; re
   events_per_month: { required: false, check: isCount },
 }
 
+const MEMBER_RULES = Object.entries(MEMBERS)
+
 /** Reads one record; `path` is where it stands, for the mistakes: `apps[2]`, or empty for a record by itself. */
 export function readApp(value: unknown, path: string): ReadApp {
-  if (!isObject(value)) return { kind: 'mistakes', mistakes: [`${path || 'record'}: must be an object`] }
-  const prefix = path === '' ? '' : `${path}.`
+  const mistakes = mistakesIn(value)
+  if (mistakes.length > 0) return { kind: 'mistakes', mistakes: mistakes.map((each) => withPath(path, value, each)) }
+  const record = value as AppRecord
+  return { kind: 'app', app: appOf(record), record }
+}
+
+/** A mistake in a member follows its record's path with a dot; one of the record itself with a colon. */
+function withPath(path: string, value: unknown, mistake: string): string {
+  if (!isObject(value)) return `${path || 'record'}: ${mistake}`
+  return path === '' ? mistake : `${path}.${mistake}`
+}
+
+function mistakesIn(value: unknown): string[] {
+  if (!isObject(value)) return ['must be an object']
   const mistakes: string[] = []
-  for (const [member, { required, check }] of Object.entries(MEMBERS)) {
+  for (const [member, { required, check }] of MEMBER_RULES) {
     if (!Object.hasOwn(value, member)) {
-      if (required) mistakes.push(`${prefix}${member}: required`)
+      if (required) mistakes.push(`${member}: required`)
       continue
     }
     const found = value[member]
     const mistake = found === null && !required ? 'must not be null: leave it out instead' : check(found)
-    if (mistake !== null) mistakes.push(`${prefix}${member}: ${mistake}`)
+    if (mistake !== null) mistakes.push(`${member}: ${mistake}`)
   }
   // A misspelt limit that passed in silence would be no limit at all.
   for (const member of Object.keys(value)) {
-    if (!Object.hasOwn(MEMBERS, member)) mistakes.push(`${prefix}${member}: unknown member`)
+    if (!Object.hasOwn(MEMBERS, member)) mistakes.push(`${member}: unknown member`)
   }
-  if (mistakes.length > 0) return { kind: 'mistakes', mistakes }
-  const record = value as unknown as AppRecord
-  return { kind: 'app', app: appOf(record), record }
+  return mistakes
 }
 
 /**
- * Reads a whole document, `{"apps": [...]}`. A key names one app, and an app has one record: two records with one
+ * Checks a whole document, `{"apps": [...]}`. A key names one app, and an app has one record: two records with one
  * `app_id` would leave open which limits hold.
  */
-export function readApps(document: unknown): ReadApps {
+export function checkRecords(document: unknown): CheckedRecords {
   if (!isObject(document) || !Array.isArray(document['apps'])) {
     return { kind: 'mistakes', mistakes: ['apps: required, an array of app records'] }
   }
-  const mistakes = Object.keys(document)
-    .filter((member) => member !== 'apps')
-    .map((member) => `${member}: unknown member`)
-  const apps: App[] = []
-  const records: AppRecord[] = []
-  const firstUse = { app_key: new Map<unknown, string>(), app_id: new Map<unknown, string>() }
-  document['apps'].forEach((value: unknown, index) => {
-    const path = `apps[${index}]`
-    const read = readApp(value, path)
-    if (read.kind === 'app') {
-      apps.push(read.app)
-      records.push(read.record)
-    } else {
-      for (const mistake of read.mistakes) mistakes.push(mistake)
-    }
+  const mistakes = new MistakeList()
+  for (const member of Object.keys(document)) if (member !== 'apps') mistakes.add(`${member}: unknown member`)
+  const records: readonly unknown[] = document['apps']
+  const firstUse = { app_key: new Map<string, number>(), app_id: new Map<string, number>() }
+  records.forEach((value, index) => {
+    for (const mistake of mistakesIn(value)) mistakes.add(withPath(`apps[${index}]`, value, mistake))
     if (!isObject(value)) return
     for (const member of ['app_key', 'app_id'] as const) {
       const found = value[member]
       if (typeof found !== 'string') continue
       const usedBy = firstUse[member].get(found)
-      if (usedBy !== undefined) mistakes.push(`${path}.${member}: same as ${usedBy}.${member}`)
-      else firstUse[member].set(found, path)
+      if (usedBy === undefined) firstUse[member].set(found, index)
+      else mistakes.add(`apps[${index}].${member}: same as apps[${usedBy}].${member}`)
     }
   })
-  return mistakes.length > 0 ? { kind: 'mistakes', mistakes } : { kind: 'apps', apps, records }
+  if (mistakes.count > 0) return { kind: 'mistakes', mistakes: mistakes.named() }
+  return { kind: 'records', records: records as readonly AppRecord[] }
+}
+
+/** Names the first ones, and counts the others. */
+class MistakeList {
+  readonly #first: string[] = []
+  count = 0
+
+  add(mistake: string): void {
+    if (this.count++ < MAX_NAMED_MISTAKES) this.#first.push(mistake)
+  }
+
+  named(): string[] {
+    const more = this.count - this.#first.length
+    return more === 0 ? this.#first : [...this.#first, `and ${more} more`]
+  }
 }
 
 /** Why an app may not send at this moment, whatever its request holds; null where it may. */
@@ -143,7 +164,7 @@ export function subscriptionRefusal(app: App, nowMs: number): 'subscription_inac
   return onTrial && app.trialEndsAtMs !== null && app.trialEndsAtMs <= nowMs ? 'trial_expired' : null
 }
 
-function appOf(record: AppRecord): App {
+export function appOf(record: AppRecord): App {
   const plan = PLANS[record.plan]
   return {
     appKey: record.app_key,
@@ -162,19 +183,22 @@ function appOf(record: AppRecord): App {
 const MOMENT_PATTERN =
   /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))$/
 
+const MS_OF_400_YEARS = 146_097 * 86_400_000
+
 /** Unix ms of an ISO 8601 date and time with zone; null where it is none. Digits below the millisecond are cut. */
 function momentMs(text: string): number | null {
   const match = MOMENT_PATTERN.exec(text)
   if (match === null) return null
   const [, year, month, day, hour, minute, second = '0', fraction = '', sign, zoneHour = '0', zoneMinute = '0'] = match
-  // setUTCFullYear, because Date.UTC takes the years 0 to 99 for 1900 to 1999.
-  const date = new Date(0)
-  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day))
+  // The calendar repeats after 400 years; Date.UTC takes the years 0 to 99 for 1900 to 1999.
+  const dayMs = Date.UTC(Number(year) + 400, Number(month) - 1, Number(day))
+  const date = new Date(dayMs)
   // A day that the month does not have (30 February) has moved on into the next.
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return null
-  date.setUTCHours(Number(hour), Number(minute), Number(second), Number(fraction.slice(0, 3).padEnd(3, '0')))
+  const timeMs = (Number(hour) * 60 + Number(minute)) * 60_000 + Number(second) * 1000
   const zoneMs = (Number(zoneHour) * 60 + Number(zoneMinute)) * 60_000
-  return date.getTime() + (sign === '-' ? zoneMs : -zoneMs)
+  const localMs = dayMs - MS_OF_400_YEARS + timeMs + Number(fraction.slice(0, 3).padEnd(3, '0'))
+  return localMs + (sign === '-' ? zoneMs : -zoneMs)
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

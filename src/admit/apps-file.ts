@@ -1,36 +1,28 @@
-// The app file: `{"apps": [...]}`, read at start and again whenever it changes; and its editing side, which
-// replaces the file in one step, so that a reader sees the old one or the new one.
+// The app file: read at start and again whenever it changes, by a thread that lives for as long as that takes. What
+// was read last stays in force until the new apps are there, whole.
 
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fchownSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
 import type { App, AppStore } from './app.ts'
-import { type AppRecord, type ReadApps, readApps } from './app-record.ts'
+import type { AppsRead } from './apps-reader.ts'
+import { describeMistakes, identityOf } from './apps-text.ts'
+import { type AppsThread, startAppsThread } from './apps-thread.ts'
+import { AppTable, packApps } from './packed-apps.ts'
 
-/** Largest file that is read: some 200,000 apps. */
-export const MAX_APPS_FILE_BYTES = 64 * 1024 * 1024
-const POLL_MS = 250
-const NEW_FILE_MODE = 0o600
+const POLL_MS = 200
+/**
+ * A file is read once more so long after it was read. Two changes within one tick of the file system's clock, which may
+ * be seconds, look like one; and a file that could not be read may have been in want of no more than a descriptor.
+ */
+const READ_AGAIN_MS = { good: 3000, bad: 30_000 } as const
+/** Looks in a row that found no file at rest. Then that is said, once. */
+const MAX_RESTLESS_LOOKS = 40
+const RESTLESS = 'it changes again each time it is read'
 
 export interface AppsFileOptions {
   readonly path: string
   /** How often the file is looked at. */
   readonly pollMs?: number
+  readonly readAgainMs?: { readonly good: number; readonly bad: number }
   /** A changed file is in force now, with so many apps. */
   readonly onReload: (count: number) => void
   /** A changed file cannot be used, and the last good one stays in force. Called once a change. */
@@ -48,169 +40,139 @@ export interface AppsFile extends AppStore {
  * Reads the file, and looks every `pollMs` whether it has changed. Polling, because it alone works on every file
  * system, through links that are swapped, and when the file goes and comes back. A bad file here throws.
  */
-export function openAppsFile({ path, pollMs = POLL_MS, onReload, onBadFile }: AppsFileOptions): AppsFile {
-  let identity = identityOf(statOrNull(path))
-  const first = readFile(path)
-  if (first.kind === 'mistakes') throw new Error(describeMistakes(path, first.mistakes))
-  let apps = mapOf(first.apps)
-  let reloadFailures = 0
+export async function openAppsFile(options: AppsFileOptions): Promise<AppsFile> {
+  const file = new WatchedAppsFile(options)
+  await file.start()
+  return file
+}
+
+class WatchedAppsFile implements AppsFile {
+  readonly #options: Required<AppsFileOptions>
+  #table = new AppTable(packApps([], 0))
+  /** Of the text in force. */
+  #digest: string | null = null
+  /** Of the file that was dealt with last; null: none was. */
+  #settled: string | null = null
   /** What a bad file looked like when it was first seen: it may be one that is still being written. */
-  let suspectIdentity: string | null = null
-  let stopped = false
-  let timer = schedulePoll()
+  #suspect: string | null = null
+  #isBad = false
+  #restlessLooks = 0
+  /** By a clock that nobody sets. */
+  #readAgainAtMs = Number.POSITIVE_INFINITY
+  #reloadFailures = 0
+  #thread: AppsThread | null = null
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
 
-  function schedulePoll(): NodeJS.Timeout {
+  constructor(options: AppsFileOptions) {
+    this.#options = { pollMs: POLL_MS, readAgainMs: READ_AGAIN_MS, ...options }
+  }
+
+  get reloadFailures(): number {
+    return this.#reloadFailures
+  }
+
+  async start(): Promise<void> {
+    const { path, pollMs } = this.#options
+    let read = await this.#read()
+    for (let look = 1; read.kind === 'changing' && look < MAX_RESTLESS_LOOKS; look++) {
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
+      read = await this.#read()
+    }
+    if (read.kind === 'mistakes') throw new Error(describeMistakes(path, read.mistakes))
+    if (read.kind !== 'apps') throw new Error(describeMistakes(path, [RESTLESS]))
+    this.#put(read)
+    this.#settle(read.identity, 'good')
+    this.#schedulePoll()
+  }
+
+  find(appKey: string): App | 'unknown' {
+    return this.#table.find(appKey) ?? 'unknown'
+  }
+
+  all(): Iterable<App> {
+    return this.#table.all()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    this.#thread?.stop()
+  }
+
+  #schedulePoll(): void {
     // The next look is set once this one is over, so that no two overlap on a slow disk.
-    return setTimeout(async () => {
-      await lookAtFile()
-      if (!stopped) timer = schedulePoll()
-    }, pollMs).unref()
+    this.#timer = setTimeout(async () => {
+      await this.#look()
+      if (!this.#isStopped) this.#schedulePoll()
+    }, this.#options.pollMs).unref()
   }
 
-  async function lookAtFile(): Promise<void> {
-    const found = identityOf(await stat(path).catch(() => null))
-    if (stopped || found === identity) return
-    const read = readFile(path)
-    if (read.kind === 'apps') {
-      identity = found
-      suspectIdentity = null
-      apps = mapOf(read.apps)
-      onReload(apps.size)
-    } else if (found === suspectIdentity) {
-      identity = found
-      reloadFailures++
-      onBadFile(read.mistakes)
+  async #look(): Promise<void> {
+    const seen = identityOf(await stat(this.#options.path).catch(() => null))
+    if (this.#isStopped || (seen === this.#settled && performance.now() < this.#readAgainAtMs)) return
+    const read = await this.#read()
+    if (this.#isStopped) return
+    switch (read.kind) {
+      case 'apps':
+        this.#put(read)
+        return this.#takeUp(read.identity, true)
+      case 'same':
+        return this.#takeUp(read.identity, this.#isBad)
+      case 'changing':
+        return this.#waitForRest()
+      case 'mistakes':
+        return this.#doubt(read.identity ?? seen, read.mistakes)
+    }
+  }
+
+  async #read(): Promise<AppsRead> {
+    this.#thread = startAppsThread({ path: this.#options.path, knownDigest: this.#digest })
+    const read = await this.#thread.answer
+    this.#thread = null
+    return read
+  }
+
+  #put(read: Extract<AppsRead, { kind: 'apps' }>): void {
+    this.#table = new AppTable(read.packed)
+    this.#digest = read.digest
+  }
+
+  #takeUp(identity: string, isNews: boolean): void {
+    // What was read again, and found as it was, is not read for a third time.
+    if (identity !== this.#settled || isNews) this.#settle(identity, 'good')
+    else this.#readAgainAtMs = Number.POSITIVE_INFINITY
+    this.#isBad = false
+    if (isNews) this.#options.onReload(this.#table.count)
+  }
+
+  #doubt(identity: string, mistakes: readonly string[]): void {
+    if (identity === this.#suspect) {
+      this.#settle(identity, 'bad')
+      this.#fail(mistakes)
+    } else if (identity === this.#settled && this.#isBad) {
+      this.#settle(identity, 'bad')
     } else {
-      suspectIdentity = found
+      this.#suspect = identity
+      this.#waitForRest()
     }
   }
 
-  return {
-    find: (appKey) => apps.get(appKey) ?? 'unknown',
-    all: () => apps.values(),
-    stop() {
-      stopped = true
-      clearTimeout(timer)
-    },
-    get reloadFailures() {
-      return reloadFailures
-    },
+  #settle(identity: string, how: 'good' | 'bad'): void {
+    this.#settled = identity
+    this.#suspect = null
+    this.#restlessLooks = 0
+    this.#readAgainAtMs = performance.now() + this.#options.readAgainMs[how]
   }
-}
 
-/** The records of a file in their order. A missing or bad file throws an Error that names every mistake. */
-export function readAppRecords(path: string): AppRecord[] {
-  const read = readFile(path)
-  if (read.kind === 'mistakes') throw new Error(describeMistakes(path, read.mistakes))
-  return [...read.records]
-}
-
-/**
- * Replaces the file by these records, in this order: it is written beside the old one, made durable, and renamed
- * over it. Mode and owner stay as they were. Records that a service would not read are not written: that throws.
- */
-export function writeAppRecords(path: string, records: readonly AppRecord[]): void {
-  const read = readApps({ apps: records })
-  if (read.kind === 'mistakes') throw new Error(describeMistakes(path, read.mistakes))
-  const old = statOrNull(path)
-  // A rename onto a link would replace the link, and leave the file it points to as it was.
-  const target = old === null ? path : realpathSync(path)
-  const folder = dirname(target)
-  const temporary = join(folder, `.${basename(target)}.${process.pid}.new`)
-  // A crash may have left one behind, under the id of a process that is gone.
-  rmSync(temporary, { force: true })
-  try {
-    const file = openSync(temporary, 'wx', NEW_FILE_MODE)
-    try {
-      writeFileSync(file, `${JSON.stringify({ apps: records }, null, 2)}\n`)
-      if (old !== null) {
-        keepOwner(file, old.uid, old.gid)
-        fchmodSync(file, old.mode & 0o7777)
-      }
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
-    renameSync(temporary, target)
-  } catch (error) {
-    rmSync(temporary, { force: true })
-    throw error
+  #waitForRest(): void {
+    this.#settled = null
+    if (++this.#restlessLooks === MAX_RESTLESS_LOOKS) this.#fail([RESTLESS])
   }
-  syncFolder(folder)
-}
 
-/** What a first start writes, so that there is something to try: one app, whose key ends in `keySuffix`. */
-export function demoAppRecords(keySuffix: string): AppRecord[] {
-  return [{ app_key: `ak_demo_${keySuffix}`, app_id: 'demo', name: 'Demo', plan: '100k', subscription: 'active' }]
-}
-
-function readFile(path: string): ReadApps {
-  let text: string
-  try {
-    // Without O_NONBLOCK the open of a named pipe would wait for its writer, and the whole process with it.
-    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    try {
-      const found = fstatSync(file)
-      if (!found.isFile()) return { kind: 'mistakes', mistakes: ['not a file'] }
-      if (found.size > MAX_APPS_FILE_BYTES) {
-        return { kind: 'mistakes', mistakes: [`${found.size} bytes, at most ${MAX_APPS_FILE_BYTES} are read`] }
-      }
-      text = readFileSync(file, 'utf8')
-    } finally {
-      closeSync(file)
-    }
-  } catch (error) {
-    return { kind: 'mistakes', mistakes: [(error as Error).message] }
-  }
-  let document: unknown
-  try {
-    document = JSON.parse(text)
-  } catch (error) {
-    return { kind: 'mistakes', mistakes: [`not JSON${placeOf(error as Error)}`] }
-  }
-  return readApps(document)
-}
-
-/** Where JSON.parse stopped, where it says so. The rest of its message quotes the file, keys of apps included. */
-function placeOf(error: Error): string {
-  const place = / at position \d+/.exec(error.message)
-  return place === null ? '' : `:${place[0]}`
-}
-
-function mapOf(apps: readonly App[]): Map<string, App> {
-  return new Map(apps.map((app) => [app.appKey, app]))
-}
-
-function describeMistakes(path: string, mistakes: readonly string[]): string {
-  return [`the app file ${path} cannot be used:`, ...mistakes.map((mistake) => `  ${mistake}`)].join('\n')
-}
-
-/** What changes when a file does: written in place, replaced, reached through another link, or gone. */
-function identityOf(found: Stats | null): string {
-  return found === null ? 'gone' : `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}`
-}
-
-function statOrNull(path: string): Stats | null {
-  return statSync(path, { throwIfNoEntry: false }) ?? null
-}
-
-/** Only root may give a file away. Anyone else replaces a file of another by one of their own. */
-function keepOwner(file: number, uid: number, gid: number): void {
-  const own = fstatSync(file)
-  if (own.uid === uid && own.gid === gid) return
-  try {
-    fchownSync(file, uid, gid)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error
-  }
-}
-
-/** Makes the rename durable. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
+  #fail(reasons: readonly string[]): void {
+    this.#isBad = true
+    this.#reloadFailures++
+    this.#options.onBadFile(reasons)
   }
 }

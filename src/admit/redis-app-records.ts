@@ -1,7 +1,7 @@
 // App records as Redis keeps them, for those who edit them and those who follow the edits: a hash of records, the
 // version of the last edit, and which keys the last edits changed. All of it lies in one hash slot.
 
-import { type AppRecord, type ReadApp, readApp, readApps } from './app-record.ts'
+import { type AppRecord, checkRecords, type ReadApp, readApp } from './app-record.ts'
 import type { RedisLink } from './redis.ts'
 import { redisScript, runScript } from './redis-script.ts'
 
@@ -111,14 +111,12 @@ export function editAppRecordsInRedis(
 ): Promise<'done' | 'away'> {
   return edit(link, ({ records, bad }) => {
     const wanted = change(records)
-    const checked = readApps({ apps: wanted })
+    const checked = checkRecords({ apps: wanted })
     if (checked.kind === 'mistakes') throw new Error(describeMistakes(checked.mistakes))
     const presentIds = new Set(records.map((record) => record.app_id))
-    const added = wanted.filter((record) => !presentIds.has(record.app_id))
-    const inTheWay = bad.find(
-      ({ appKey, appId }) =>
-        wanted.some((record) => record.app_key === appKey) || added.some((record) => record.app_id === appId),
-    )
+    const addedIds = new Set(wanted.map((record) => record.app_id).filter((appId) => !presentIds.has(appId)))
+    const keys = new Set(wanted.map((record) => record.app_key))
+    const inTheWay = bad.find(({ appKey, appId }) => keys.has(appKey) || (appId !== null && addedIds.has(appId)))
     if (inTheWay !== undefined) throw new Error(`${describeBad(inTheWay)}; it has to be removed first`)
     return changesBetween(records, wanted)
   })

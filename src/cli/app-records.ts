@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { App } from '../admit/app.ts'
 import { type AppRecord, readApp } from '../admit/app-record.ts'
-import { readAppRecords, writeAppRecords } from '../admit/apps-file.ts'
+import { readAppRecords, writeAppRecords } from '../admit/apps-file-edit.ts'
 import {
   describeBad,
   describeNone,
@@ -50,7 +50,7 @@ export function withAppRecords<T>(place: Place, use: (records: AppRecords) => Pr
 }
 
 export function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'appsFileNamed'>): AppRecords {
-  const all = (): AppRecord[] => readRecordsFile(path, appsFileNamed)
+  const all = (): readonly AppRecord[] => readRecordsFile(path, appsFileNamed)
   return {
     all: async () => all(),
     list: async () => ({ records: all(), complaints: [] }),
@@ -125,13 +125,13 @@ export function isMissing(path: string): boolean {
 }
 
 /** A missing or bad file is for the operator to mend. */
-export function readRecordsFile(path: string, isNamed: boolean): AppRecord[] {
+export function readRecordsFile(path: string, isNamed: boolean): readonly AppRecord[] {
   if (!isMissing(path)) return load(path)
   const makers = isNamed ? 'sluice apps add makes one' : 'sluice apps add makes one, and so does the first start'
   throw new StartError(`there is no app file ${path}: ${makers}`)
 }
 
-function load(path: string): AppRecord[] {
+function load(path: string): readonly AppRecord[] {
   try {
     return readAppRecords(path)
   } catch (error) {

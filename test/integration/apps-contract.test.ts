@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AppRecord } from '../../src/admit/app-record.ts'
 import type { AppLookup, AppStore } from '../../src/admit/app.ts'
-import { openAppsFile, readAppRecords, writeAppRecords } from '../../src/admit/apps-file.ts'
+import { openAppsFile } from '../../src/admit/apps-file.ts'
+import { readAppRecords, writeAppRecords } from '../../src/admit/apps-file-edit.ts'
 import { editAppRecordsInRedis, readAppRecordsInRedis } from '../../src/admit/redis-app-records.ts'
 import { openRedisApps } from '../../src/admit/redis-apps.ts'
 import { startRedis } from '../support/redis.ts'
@@ -32,7 +33,7 @@ async function inFile(): Promise<Made> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-apps-'))
   const path = join(folder, 'apps.json')
   writeAppRecords(path, [])
-  const store = openAppsFile({ path, onReload: () => {}, onBadFile: () => {} })
+  const store = await openAppsFile({ path, onReload: () => {}, onBadFile: () => {} })
   return {
     store,
     edit: async (change) => writeAppRecords(path, change(readAppRecords(path))),

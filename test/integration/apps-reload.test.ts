@@ -74,6 +74,8 @@ test('a named pipe in place of the file holds nobody up', async () => {
   const answer = await Promise.race([post(service, single('ak_second')), sleep(5_000).then(() => null)])
   if (answer === null) throw new Error('the service stands still')
   expectAccepted(answer, 1)
+  await eventually('it is counted', async () => (await failures()) === before + 1)
+  await aFewPolls()
   expect(await failures()).toBe(before + 1)
   await writeApps(`${service.appsFile}.new`, [appRecord('third')])
   await rename(`${service.appsFile}.new`, service.appsFile)

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readApp, readApps, SUBSCRIPTIONS, subscriptionRefusal } from '../../../src/admit/app-record.ts'
+import { checkRecords, readApp, SUBSCRIPTIONS, subscriptionRefusal } from '../../../src/admit/app-record.ts'
 import { anApp } from './apps.ts'
 
 const FULL_RECORD = {
@@ -156,21 +156,19 @@ describe('a record', () => {
 })
 
 describe('a document', () => {
-  it('gives its apps and records in order', () => {
-    const read = readApps({ apps: [FULL_RECORD, RECORD] })
-    expect(read).toMatchObject({ kind: 'apps', apps: [{ appId: 'demo' }, { appId: 'a' }] })
-    expect(read.kind === 'apps' && read.records).toEqual([FULL_RECORD, RECORD])
-    expect(readApps({ apps: [] })).toEqual({ kind: 'apps', apps: [], records: [] })
+  it('gives its records in order', () => {
+    expect(checkRecords({ apps: [FULL_RECORD, RECORD] })).toEqual({ kind: 'records', records: [FULL_RECORD, RECORD] })
+    expect(checkRecords({ apps: [] })).toEqual({ kind: 'records', records: [] })
   })
 
   it('without an array of apps is a mistake', () => {
     for (const value of [null, [], {}, { apps: {} }, 'apps', 1]) {
-      expect(readApps(value)).toMatchObject({ mistakes: [expect.stringContaining('apps: ')] })
+      expect(checkRecords(value)).toMatchObject({ mistakes: [expect.stringContaining('apps: ')] })
     }
   })
 
   it('names the mistakes of every record, and members it does not know', () => {
-    const read = readApps({ app: [], apps: [{ ...RECORD, plan: 'x' }, 5] })
+    const read = checkRecords({ app: [], apps: [{ ...RECORD, plan: 'x' }, 5] })
     expect(read).toMatchObject({
       mistakes: ['app: unknown member', expect.stringContaining('apps[0].plan: '), 'apps[1]: must be an object'],
     })
@@ -178,7 +176,7 @@ describe('a document', () => {
 
   it('has each key and each id once, also among records with other mistakes', () => {
     const again = { ...RECORD, plan: 'x' }
-    expect(readApps({ apps: [RECORD, { ...RECORD, app_key: 'ak_b' }, again] })).toMatchObject({
+    expect(checkRecords({ apps: [RECORD, { ...RECORD, app_key: 'ak_b' }, again] })).toMatchObject({
       mistakes: [
         'apps[1].app_id: same as apps[0].app_id',
         expect.stringContaining('apps[2].plan: '),
@@ -186,6 +184,16 @@ describe('a document', () => {
         'apps[2].app_id: same as apps[0].app_id',
       ],
     })
+  })
+})
+
+describe('a document with more mistakes than a log should hold', () => {
+  it('names the first hundred and counts the others', () => {
+    const read = checkRecords({ apps: Array.from({ length: 150 }, () => 5) })
+    expect(read).toMatchObject({ kind: 'mistakes' })
+    const { mistakes } = read as { mistakes: readonly string[] }
+    expect(mistakes).toHaveLength(101)
+    expect(mistakes.slice(-2)).toEqual(['apps[99]: must be an object', 'and 50 more'])
   })
 })
 

@@ -12,21 +12,18 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AppRecord } from '../../../src/admit/app-record.ts'
-import {
-  type AppsFile,
-  demoAppRecords,
-  MAX_APPS_FILE_BYTES,
-  openAppsFile,
-  readAppRecords,
-  writeAppRecords,
-} from '../../../src/admit/apps-file.ts'
+import { type AppsFile, type AppsFileOptions, openAppsFile } from '../../../src/admit/apps-file.ts'
+import { demoAppRecords, readAppRecords, writeAppRecords } from '../../../src/admit/apps-file-edit.ts'
+import { MAX_APPS_FILE_BYTES } from '../../../src/admit/apps-text.ts'
 
 const record = (id: string, parts: Partial<AppRecord> = {}): AppRecord => ({
   app_key: `ak_${id}`,
@@ -56,23 +53,24 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-function open(): AppsFile {
-  store = openAppsFile({
+async function open(options: Partial<AppsFileOptions> = {}): Promise<AppsFile> {
+  store = await openAppsFile({
     path,
     pollMs: 5,
     onReload: (count) => reloads.push(count),
     onBadFile: (reasons) => badFiles.push(reasons),
+    ...options,
   })
   return store
 }
 
 const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 5 })
-const aFewPolls = () => new Promise((resolve) => setTimeout(resolve, 60))
+const aFewPolls = () => new Promise((resolve) => setTimeout(resolve, 400))
 
 describe('an app file', () => {
-  it('answers for its keys from the start', () => {
+  it('answers for its keys from the start', async () => {
     writeFileSync(path, textOf('a', 'b'))
-    const apps = open()
+    const apps = await open()
     expect(apps.find('ak_a')).toMatchObject({ appId: 'a', eventsPerMonth: 11_000 })
     expect(apps.find('ak_c')).toBe('unknown')
     expect(apps.find('__proto__')).toBe('unknown')
@@ -80,29 +78,29 @@ describe('an app file', () => {
     expect(apps.reloadFailures).toBe(0)
   })
 
-  it('that is missing, no file, not JSON or wrong at start is an error that names it and every mistake', () => {
-    expect(() => open()).toThrow(`${path} cannot be used:\n  ENOENT`)
+  it('that is missing, no file, not JSON or wrong at start is an error that names it and every mistake', async () => {
+    await expect(open()).rejects.toThrow(`${path} cannot be used:\n  ENOENT`)
     mkdirSync(path)
-    expect(() => open()).toThrow('not a file')
+    await expect(open()).rejects.toThrow('not a file')
     rmSync(path, { recursive: true })
     writeFileSync(path, '{"apps": [')
-    expect(() => open()).toThrow('not JSON')
+    await expect(open()).rejects.toThrow('not JSON')
     writeFileSync(path, JSON.stringify({ apps: [{ ...record('a'), plan: 'x' }, record('b', { name: 5 as never })] }))
-    expect(() => open()).toThrow(
+    await expect(open()).rejects.toThrow(
       /apps\.json cannot be used:\n {2}apps\[0\]\.plan: must be .*\n {2}apps\[1\]\.name: must be .*$/,
     )
   })
 
-  it('that is larger than 64 MB is not read', () => {
+  it('that is larger than 64 MB is not read', async () => {
     const file = openSync(path, 'w')
     ftruncateSync(file, MAX_APPS_FILE_BYTES + 1)
     closeSync(file)
-    expect(() => open()).toThrow('67108865 bytes, at most 67108864 are read')
+    await expect(open()).rejects.toThrow('67108865 bytes, at most 67108864 are read')
   })
 
   it('is read again when it is written in place', async () => {
     writeFileSync(path, textOf('a'))
-    const apps = open()
+    const apps = await open()
     writeFileSync(path, textOf('b', 'c'))
     await eventually(() => expect(reloads).toEqual([2]))
     expect(apps.find('ak_a')).toBe('unknown')
@@ -111,7 +109,7 @@ describe('an app file', () => {
 
   it('is read again when another file is renamed over it, of the same size', async () => {
     writeFileSync(path, textOf('a'))
-    const apps = open()
+    const apps = await open()
     writeFileSync(`${path}.new`, textOf('b'))
     renameSync(`${path}.new`, path)
     await eventually(() => expect(reloads).toEqual([1]))
@@ -125,7 +123,7 @@ describe('an app file', () => {
     }
     symlinkSync('a', join(folder, '..data'))
     symlinkSync(join('..data', 'apps.json'), path)
-    const apps = open()
+    const apps = await open()
     symlinkSync('b', join(folder, '..data.new'))
     renameSync(join(folder, '..data.new'), join(folder, '..data'))
     await eventually(() => expect(reloads).toEqual([1]))
@@ -134,7 +132,7 @@ describe('an app file', () => {
 
   it('that turns bad is reported once, and the last good one stays in force until a good one comes', async () => {
     writeFileSync(path, textOf('a'))
-    const apps = open()
+    const apps = await open()
     writeFileSync(path, '{"apps": 5}')
     await eventually(() => expect(badFiles).toEqual([['apps: required, an array of app records']]))
     await aFewPolls()
@@ -151,7 +149,7 @@ describe('an app file', () => {
 
   it('that vanishes is a bad file, and is read again when it is back', async () => {
     writeFileSync(path, textOf('a'))
-    const apps = open()
+    const apps = await open()
     unlinkSync(path)
     await eventually(() => expect(badFiles).toEqual([[expect.stringContaining('ENOENT')]]))
     expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
@@ -159,9 +157,95 @@ describe('an app file', () => {
     await eventually(() => expect(reloads).toEqual([1]))
   })
 
+  it('that nothing can be read from is a bad file, whatever has come in its place, and is taken up when it is back', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    const places: [put: () => void, reason: string][] = [
+      [() => mkdirSync(path), 'not a file'],
+      [() => symlinkSync('apps.json', path), 'ELOOP'],
+      [() => writeFileSync(path, ''), 'not JSON'],
+      [() => (writeFileSync(path, ''), truncateSync(path, MAX_APPS_FILE_BYTES + 1)), 'at most 67108864 are read'],
+    ]
+    for (const [put, reason] of places) {
+      rmSync(path, { recursive: true, force: true })
+      put()
+      await eventually(() => expect(badFiles.at(-1)).toEqual([expect.stringContaining(reason)]))
+      expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
+    }
+    rmSync(path)
+    writeFileSync(path, textOf('a'))
+    await eventually(() => expect(reloads).toEqual([1]))
+    const { length } = badFiles
+    await aFewPolls()
+    expect(badFiles).toHaveLength(length)
+    expect(apps.reloadFailures).toBe(length)
+  })
+
+  it('that is written over and over is in force as one whole version of it, and the last one in the end', async () => {
+    const version = (number: number) =>
+      JSON.stringify({ apps: Array.from({ length: 300 }, (_, at) => record(`app-${at}`, { name: `v${number}` })) })
+    writeFileSync(path, version(0))
+    const apps = await open()
+    const namesInForce = () => new Set(Array.from(apps.all(), ({ name }) => name))
+    for (let number = 1; number <= 200; number++) {
+      // In place, in two steps: in between it is half of one.
+      const text = version(number)
+      writeFileSync(path, text.slice(0, text.length / 2))
+      await new Promise((resolve) => setImmediate(resolve))
+      writeFileSync(path, text.slice(text.length / 2), { flag: 'a' })
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      expect(namesInForce().size).toBe(1)
+    }
+    await eventually(() => expect(namesInForce()).toEqual(new Set(['v200'])))
+    expect(apps.find('ak_app-7')).toMatchObject({ name: 'v200' })
+  })
+
+  it('that never comes to rest is reported once', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    writeFileSync(path, 'a log')
+    const writer = setInterval(() => writeFileSync(path, ' more', { flag: 'a' }), 1)
+    try {
+      await eventually(() => expect(badFiles).toEqual([['it changes again each time it is read']]))
+    } finally {
+      clearInterval(writer)
+    }
+    expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
+    writeFileSync(path, textOf('a'))
+    await eventually(() => expect(reloads).toEqual([1]))
+  })
+
+  it('that only looks changed is not taken up again', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    const before = apps.find('ak_a')
+    const soon = new Date(Date.now() + 60_000)
+    utimesSync(path, soon, soon)
+    await aFewPolls()
+    writeFileSync(path, textOf('a', 'b'))
+    await eventually(() => expect(reloads).toEqual([2]))
+    expect(apps.find('ak_a')).toEqual(before)
+  })
+
+  it('is parsed in a thread of its own, and here only as far as it is asked for', async () => {
+    const ids = Array.from({ length: 5000 }, (_, at) => `app-${at}`)
+    writeFileSync(path, textOf('a'))
+    const parse = vi.spyOn(JSON, 'parse')
+    try {
+      const apps = await open()
+      writeFileSync(path, textOf(...ids))
+      await eventually(() => expect(reloads).toEqual([5000]))
+      expect(parse.mock.calls.filter(([text]) => text.includes('ak_app-'))).toEqual([])
+      expect(apps.find('ak_app-4999')).toMatchObject({ appId: 'app-4999' })
+      expect(parse.mock.calls.filter(([text]) => text.includes('ak_app-'))).toHaveLength(1)
+    } finally {
+      parse.mockRestore()
+    }
+  })
+
   it('is not looked at any more once it is stopped', async () => {
     writeFileSync(path, textOf('a'))
-    const apps = open()
+    const apps = await open()
     apps.stop()
     writeFileSync(path, textOf('b', 'c'))
     await aFewPolls()
@@ -210,6 +294,13 @@ describe('editing an app file', () => {
     expect(readAppRecords(path)).toEqual([record('a')])
   })
 
+  it('does not write more than a service would read', () => {
+    writeAppRecords(path, [record('a')])
+    const many = Array.from({ length: 400_000 }, (_, at) => record(`${at}`.padStart(64, '0')))
+    expect(() => writeAppRecords(path, many)).toThrow('at most 67108864 are read')
+    expect(readAppRecords(path)).toEqual([record('a')])
+  })
+
   it('leaves no litter where it fails, and is not stopped by litter of a crash', () => {
     mkdirSync(path)
     expect(() => writeAppRecords(path, [record('a')])).toThrow('EISDIR')
@@ -225,8 +316,8 @@ describe('editing an app file', () => {
     expect(() => readAppRecords(path)).toThrow('apps: required')
   })
 
-  it('starts with a demo app, whose key ends as asked', () => {
+  it('starts with a demo app, whose key ends as asked', async () => {
     writeAppRecords(path, demoAppRecords('2f6c1d'))
-    expect(open().find('ak_demo_2f6c1d')).toMatchObject({ appId: 'demo', plan: '100k', subscription: 'active' })
+    expect((await open()).find('ak_demo_2f6c1d')).toMatchObject({ appId: 'demo', plan: '100k', subscription: 'active' })
   })
 })

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readApps } from '../../../src/admit/app-record.ts'
+import { appOf, checkRecords } from '../../../src/admit/app-record.ts'
 import { cycleAt } from '../../../src/admit/plans.ts'
 import { waitSeconds } from '../../../load/k6/shared/backoff.js'
 import { createFleetPicker, makeFleet, waveRates } from '../../../load/k6/shared/fleet.js'
@@ -40,15 +40,15 @@ describe('the fleet', () => {
     const fleet = makeFleet(FLEET)
     expect(makeFleet(FLEET)).toEqual(fleet)
     const apps = fleet.flatMap(({ record }) => (record === null ? [] : [record]))
-    expect(readApps({ apps })).toMatchObject({ kind: 'apps' })
+    expect(checkRecords({ apps })).toMatchObject({ kind: 'records' })
     expect(new Set(fleet.map(({ kind }) => kind)).size).toBe(7)
   })
 
   test('keeps apps within their limits under them, and sends the others beyond', () => {
     const fleet = makeFleet(FLEET)
-    const known = readApps({ apps: fleet.flatMap(({ record }) => (record === null ? [] : [record])) })
-    if (known.kind !== 'apps') throw new Error('the fleet has bad records')
-    const limits = new Map(known.apps.map((app) => [app.appKey, app]))
+    const known = checkRecords({ apps: fleet.flatMap(({ record }) => (record === null ? [] : [record])) })
+    if (known.kind !== 'records') throw new Error('the fleet has bad records')
+    const limits = new Map(known.records.map(appOf).map((app) => [app.appKey, app]))
     const pick = createFleetPicker(fleet)
     const rng = createRng(3)
     for (let round = 0; round < 20; round++) {
@@ -129,19 +129,20 @@ describe('windows of the queue', () => {
   })
 
   test('end where the service says that they end', () => {
-    const read = readApps({ apps: limitRecords(300) })
-    if (read.kind !== 'apps') throw new Error('the limited apps have bad records')
+    const read = checkRecords({ apps: limitRecords(300) })
+    if (read.kind !== 'records') throw new Error('the limited apps have bad records')
+    const apps = read.records.map(appOf)
     const moments = fc.integer({ min: Date.UTC(2026, 0, 1), max: Date.UTC(2030, 0, 1) })
     fc.assert(
       fc.property(moments, (nowMs) => {
         for (const [index, record] of limitRecords(300).entries()) {
-          const { endMs } = cycleAt(read.apps[index].billingAnchorMs, nowMs)
+          const { endMs } = cycleAt(apps[index].billingAnchorMs, nowMs)
           expect(windowEndSeconds(record, 'monthly_limit_exceeded', nowMs)).toBe(endMs / 1000)
         }
       }),
     )
     for (const [index, record] of limitRecords(300).entries()) {
-      if (record.events_per_month !== undefined) expect(enforcedMonth(record)).toBe(read.apps[index].eventsPerMonth)
+      if (record.events_per_month !== undefined) expect(enforcedMonth(record)).toBe(apps[index].eventsPerMonth)
     }
   })
 })

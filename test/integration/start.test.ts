@@ -35,20 +35,20 @@ function writeJournal(): void {
 test('a service that still reads its journal is alive and not ready, and then serves', async () => {
   writeJournal()
   const adminPort = await freePort()
-  let isListening = false
+  const start = { isOver: false }
   const started = startService({
     dataDir: folder,
     apps: [appRecord('plain', { events_per_minute: 1_000_000 })],
     env: { SLUICE_ADMIN_PORT: String(adminPort) },
   }).finally(() => {
-    isListening = true
+    start.isOver = true
   })
   const seen = new Set<string>()
-  while (!isListening) {
+  while (!start.isOver) {
     const answers = await Promise.all(
       ['/livez', '/readyz', '/readyz?verbose', '/metrics'].map((path) => get(adminPort, path).catch(() => null)),
     )
-    if (isListening) break
+    if (start.isOver) break
     const [live, ready, verbose, metrics] = answers
     if (live) seen.add(`live ${live.status}`)
     if (ready) seen.add(`ready ${ready.status}`)

@@ -9,7 +9,7 @@ export interface RawConnection {
   readonly socket: Socket
   write(data: string | Uint8Array): void
   /** The next whole answer; null where the connection ends first. */
-  readAnswer(options?: { readonly head?: boolean }): Promise<Answer | null>
+  readAnswer(options?: { readonly head?: boolean; readonly timeoutMs?: number }): Promise<Answer | null>
   /** Resolves when the other side has closed or reset the connection. */
   readonly closed: Promise<void>
   /** Bytes received and not yet read as an answer. */
@@ -97,8 +97,8 @@ export function openRaw(port: number): Promise<RawConnection> {
     wake()
   })
 
-  async function readAnswer(options: { readonly head?: boolean } = {}): Promise<Answer | null> {
-    const deadlineMs = Date.now() + READ_TIMEOUT_MS
+  async function readAnswer(options: { head?: boolean; timeoutMs?: number } = {}): Promise<Answer | null> {
+    const deadlineMs = Date.now() + (options.timeoutMs ?? READ_TIMEOUT_MS)
     for (;;) {
       const parsed = parseAnswer(received, options.head === true, ended)
       if (parsed) {

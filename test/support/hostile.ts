@@ -1,0 +1,129 @@
+// What every hostile test shares: a service with one app that nothing limits, its metrics as numbers, and what must hold
+// after whatever a client did to it.
+
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { expectAccepted, get, post, single } from './client.ts'
+import { readJournal } from './journal-files.ts'
+import { openRaw, type RawConnection } from './raw-http.ts'
+import { appRecord, eventually, makeFolder, removeFolder, type Service, sleep, startService } from './service.ts'
+
+/** Modules of Node 22: from there on the HTTP engine is of 2026, before it of early 2024. */
+const FIRST_MODULES_OF_NEW_ENGINE = 127
+
+/** One generation of the HTTP engine does other things than the other with what HTTP does not allow. */
+export const IS_NEW_ENGINE = Number(process.versions.modules) >= FIRST_MODULES_OF_NEW_ENGINE
+
+export interface Hostile {
+  readonly service: Service
+  /** Batches in the journal. */
+  stored(): number
+}
+
+export type Page = Readonly<Record<string, number>>
+
+/** Each series by its whole name, and the sum of those of one name under that name alone. */
+export async function readPage(service: Service): Promise<Page> {
+  const page: Record<string, number> = {}
+  for (const line of (await get(service.adminPort, '/metrics')).text.split('\n')) {
+    const found = /^(\w+)(\{[^}]*\})? (\S+)$/.exec(line)
+    if (found === null) continue
+    const [, name = '', labels, value] = found
+    if (labels !== undefined) page[name + labels] = Number(value)
+    page[name] = (page[name] ?? 0) + Number(value)
+  }
+  return page
+}
+
+/** Requests that ended with a code. */
+export function ended(page: Page, code: string): number {
+  const found = Object.entries(page).find(
+    ([name]) => name.startsWith('sluice_requests_total{') && name.includes(`code="${code}"`),
+  )
+  if (found === undefined) throw new Error(`no series of sluice_requests_total for ${code}`)
+  return found[1]
+}
+
+/** A service for the tests of a file. After each of them it lives, serves, and its sums are right. */
+export function hostileService(env: Readonly<Record<string, string>> = {}): Hostile {
+  let folder = ''
+  let service: Service
+  beforeAll(async () => {
+    folder = await makeFolder()
+    const limits = { events_per_minute: 1_000_000_000, events_per_month: 1_000_000_000_000 }
+    service = await startService({ dataDir: folder, apps: [appRecord('plain', limits)], env })
+  })
+  afterEach(() => expectUnharmed(service))
+  afterAll(async () => {
+    await service?.kill()
+    await removeFolder(folder)
+  })
+  return {
+    get service() {
+      return service
+    },
+    stored: () => readJournal(folder).length,
+  }
+}
+
+/** The process lives, an honest client is served, nothing is left in hand, and every request has come to one end. */
+export async function expectUnharmed(service: Service): Promise<void> {
+  const gone = await Promise.race([service.exited.then(({ output }) => output), sleep(0).then(() => null)])
+  expect(gone, 'the process ended').toBeNull()
+  process.kill(service.pid, 0)
+  expectAccepted(await post(service, single('ak_plain')), 1)
+  await eventually('nothing is left in hand', async () => {
+    const page = await readPage(service)
+    const received = page['sluice_requests_received_total']
+    expect(page['sluice_requests_total'] + page['sluice_requests_in_flight'], 'outcomes and in flight').toBe(received)
+    return page['sluice_requests_in_flight'] + page['sluice_ring_requests'] + page['sluice_ring_used_bytes'] === 0
+  })
+  const errors = service
+    .output()
+    .split('\n')
+    .filter((line) => /"level":"(error|fatal)"/.test(line))
+  expect(errors).toEqual([])
+}
+
+/** Resolves when the other side has ended the connection; fails where it never does. */
+export function expectClosed(raw: RawConnection, timeoutMs = 15_000): Promise<void> {
+  let timer: NodeJS.Timeout
+  const late = new Promise<never>((_, fail) => {
+    timer = setTimeout(() => fail(new Error('the connection stayed open')), timeoutMs)
+  })
+  return Promise.race([raw.closed, late]).finally(() => clearTimeout(timer))
+}
+
+export interface Heard {
+  /** In order, of the service and of the HTTP engine. */
+  readonly statuses: readonly number[]
+  /** Who ended the connection, if anybody did. */
+  readonly closed: boolean
+  readonly text: string
+}
+
+/**
+ * Sends bytes and hears all that comes back, until the connection ends or an honest request on another one has been
+ * answered `rounds` times with nothing new to hear.
+ */
+export async function hear(service: Service, pieces: readonly (string | Uint8Array)[], rounds = 3): Promise<Heard> {
+  const raw = await openRaw(service.port)
+  let isClosed = false
+  void raw.closed.then(() => {
+    isClosed = true
+  })
+  for (const piece of pieces) {
+    raw.write(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
+    if (pieces.length > 1) await sleep(30)
+  }
+  for (let quiet = 0, length = -1; quiet < rounds && !isClosed; quiet++) {
+    await sleep(30)
+    // Whatever was sent before this was handled before it.
+    expectAccepted(await post(service, single('ak_plain')), 1)
+    if (raw.unread().length !== length) quiet = 0
+    length = raw.unread().length
+  }
+  const text = raw.unread()
+  raw.close()
+  const statuses = Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status))
+  return { statuses, closed: isClosed, text }
+}

@@ -274,6 +274,7 @@ function startHonest(port) {
   })
   return {
     stop: () => {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
       worker.postMessage('stop')
       return reported
     },

@@ -15,7 +15,7 @@ export const IS_NEW_ENGINE = Number(process.versions.modules) >= FIRST_MODULES_O
 
 export interface Hostile {
   readonly service: Service
-  /** Batches in the journal. */
+  /** Batches of the app `plain` in the journal; honest requests of these helpers are of another. */
   stored(): number
 }
 
@@ -50,7 +50,11 @@ export function hostileService(env: Readonly<Record<string, string>> = {}): Host
   beforeAll(async () => {
     folder = await makeFolder()
     const limits = { events_per_minute: 1_000_000_000, events_per_month: 1_000_000_000_000 }
-    service = await startService({ dataDir: folder, apps: [appRecord('plain', limits)], env })
+    service = await startService({
+      dataDir: folder,
+      apps: [appRecord('plain', limits), appRecord('honest', limits)],
+      env,
+    })
   })
   afterEach(() => expectUnharmed(service))
   afterAll(async () => {
@@ -61,7 +65,7 @@ export function hostileService(env: Readonly<Record<string, string>> = {}): Host
     get service() {
       return service
     },
-    stored: () => readJournal(folder).length,
+    stored: () => readJournal(folder).filter(({ app_id }) => app_id === 'plain').length,
   }
 }
 
@@ -70,7 +74,7 @@ export async function expectUnharmed(service: Service): Promise<void> {
   const gone = await Promise.race([service.exited.then(({ output }) => output), sleep(0).then(() => null)])
   expect(gone, 'the process ended').toBeNull()
   process.kill(service.pid, 0)
-  expectAccepted(await post(service, single('ak_plain')), 1)
+  expectAccepted(await post(service, single('ak_honest')), 1)
   await eventually('nothing is left in hand', async () => {
     const page = await readPage(service)
     const received = page['sluice_requests_received_total']
@@ -107,23 +111,25 @@ export interface Heard {
  */
 export async function hear(service: Service, pieces: readonly (string | Uint8Array)[], rounds = 3): Promise<Heard> {
   const raw = await openRaw(service.port)
-  let isClosed = false
-  void raw.closed.then(() => {
-    isClosed = true
+  const connection = { isClosed: false }
+  const noticed = raw.closed.finally(() => {
+    connection.isClosed = true
   })
   for (const piece of pieces) {
     raw.write(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
     if (pieces.length > 1) await sleep(30)
   }
-  for (let quiet = 0, length = -1; quiet < rounds && !isClosed; quiet++) {
+  for (let quiet = 0, length = -1; quiet < rounds && !connection.isClosed; quiet++) {
     await sleep(30)
     // Whatever was sent before this was handled before it.
-    expectAccepted(await post(service, single('ak_plain')), 1)
+    expectAccepted(await post(service, single('ak_honest')), 1)
     if (raw.unread().length !== length) quiet = 0
     length = raw.unread().length
   }
   const text = raw.unread()
+  const { isClosed } = connection
   raw.close()
+  await noticed
   const statuses = Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status))
   return { statuses, closed: isClosed, text }
 }

@@ -52,6 +52,8 @@ export interface ServiceOptions {
   readonly dataDir: string
   readonly apps?: readonly AppRecord[]
   readonly env?: Readonly<Record<string, string>>
+  /** Most open files that the process may have; by default what this one may. */
+  readonly openFiles?: number
 }
 
 /** An app that may send 5M's figures, with what a test wants changed; the key is `ak_` and the id. */
@@ -83,9 +85,17 @@ interface Running {
   stdout(): string
 }
 
-function launch(args: readonly string[], env: Readonly<Record<string, string>>, folder: string): Running {
+function launch(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  folder: string,
+  openFiles?: number,
+): Running {
   if (!existsSync(MAIN)) throw new Error('dist/main.js is missing: run `npm run build` first')
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const command = [process.execPath, MAIN, ...args]
+  const [file, ...rest] =
+    openFiles === undefined ? command : ['bash', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
+  const child = spawn(file, rest, {
     cwd: folder,
     env: cleanEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -146,7 +156,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     ...(DECODER ? { SLUICE_DECODER: DECODER } : {}),
     ...options.env,
   }
-  const running = launch(['serve'], env, options.dataDir)
+  const running = launch(['serve'], env, options.dataDir, options.openFiles)
   const { child, exited } = running
   const listening = await within(
     new Promise<Listening>((done, fail) => {

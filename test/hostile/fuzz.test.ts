@@ -1,0 +1,125 @@
+// Two minutes of the fuzzer (`npm run fuzz`), and what it must find where it is shown a fault. SLUICE_TEST_SEED repeats a run.
+// How fast honest clients are served is measured by the fuzzer alone: no test here asserts on speed.
+
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseAnswers, unsound } from '../../load/fuzz/answers.js'
+import { play } from '../../load/fuzz/client.js'
+import { fuzz } from '../../load/fuzz/run.js'
+import { scriptOf } from '../../load/fuzz/script.js'
+import { deserved } from '../../load/fuzz/verdict.js'
+import { judge } from '../unit/decode/oracle.ts'
+import { single } from '../support/client.ts'
+import { makeFolder, removeFolder } from '../support/service.ts'
+
+const MINUTES = 2
+/** The other tests want a part of the machine. */
+const CLIENTS = 8
+const SEED = Number(process.env['SLUICE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await makeFolder()
+})
+
+afterAll(() => removeFolder(folder))
+
+test(`two minutes of hostile clients beside honest ones: nothing breaks (SLUICE_TEST_SEED=${SEED})`, {
+  timeout: (MINUTES + 2) * 60_000,
+}, async () => {
+  console.log(`fuzz: SLUICE_TEST_SEED=${SEED}`)
+  const report = await fuzz({ seed: SEED, minutes: MINUTES, node: process.execPath, folder, clients: CLIENTS })
+  const scripts = join(folder, 'scripts')
+  const bytes = report.faults
+    .map(({ client }) => join(scripts, `client-${client}.hex`))
+    .filter((file) => existsSync(file))
+  expect(report.faults, bytes.map((file) => readFileSync(file, 'utf8').slice(0, 20_000)).join('\n')).toEqual([])
+  expect(report.clients).toBeGreaterThan(100)
+  expect(report.honest.requests).toBeGreaterThan(100)
+  expect(report.heard[202]).toBeGreaterThan(0)
+})
+
+describe('the fuzzer itself', () => {
+  const ground = { seed: SEED, nowMs: Date.now(), splitsRequestLine: true }
+
+  test('one seed gives one script to each client, another seed another', () => {
+    const scripts = (seed: number): string[] =>
+      Array.from({ length: 50 }, (_, client) => {
+        const { kind, steps } = scriptOf({ ...ground, seed }, client)
+        return `${kind} ${steps.map((step) => (step.do === 'write' ? step.bytes.toString('latin1') : step.do)).join()}`
+      })
+    expect(scripts(SEED).join() === scripts(SEED).join()).toBe(true)
+    expect(scripts(SEED + 1).join() === scripts(SEED).join()).toBe(false)
+  })
+
+  test('what it says that a body deserves is what the decoders of the service say', () => {
+    let bodies = 0
+    for (let client = 0; client < 2000; client++) {
+      const { expectation } = scriptOf(ground, client)
+      if (expectation.hears !== 'judged' || expectation.encoding !== 'identity') continue
+      bodies++
+      const { validation } = judge(expectation.body, 17, ground.nowMs)
+      const { status } = deserved(expectation.body, ground.nowMs)
+      if (validation.kind === 'accepted') expect([202, 401]).toContain(status)
+      else expect([400, 401]).toContain(status)
+    }
+    expect(bodies).toBeGreaterThan(100)
+    expect(deserved(Buffer.from(single('ak_fuzz')), Date.now())).toEqual({ status: 202, error: null })
+    expect(deserved(Buffer.from('{'), Date.now())).toEqual({ status: 400, error: 'invalid_json' })
+    expect(deserved(Buffer.from(single('ak_other')), Date.now())).toEqual({ status: 401, error: 'invalid_app_key' })
+  })
+
+  const SOUND =
+    'Content-Type: application/json\r\nX-RateLimit-Limit: 1\r\nX-RateLimit-Remaining: 1\r\nX-RateLimit-Reset: 60\r\n'
+  const accepted = (headers: string, body = '{"status":"accepted","events":1}') =>
+    `HTTP/1.1 202 Accepted\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`
+  const WRONG: Readonly<Record<string, string>> = {
+    'a header missing': accepted('Content-Type: application/json\r\n'),
+    'a body that is not JSON': accepted(SOUND, '{"status":'),
+    'a 500': accepted(SOUND).replace('202 Accepted', '500 Internal Server Error'),
+    'a 503 that does not say when': accepted(SOUND, '{"error":"a","message":"b"}').replace(
+      '202 Accepted',
+      '503 Service Unavailable',
+    ),
+  }
+  for (const [claim, text] of Object.entries(WRONG)) {
+    test(`an answer with ${claim} is found out`, () => {
+      const about = { ended: true, mayHead: false }
+      expect(parseAnswers(Buffer.from(accepted(SOUND)), about).answers.map((answer) => unsound(answer, about))).toEqual(
+        [null],
+      )
+      const { answers } = parseAnswers(Buffer.from(text), about)
+      expect(answers.map((answer) => unsound(answer, about))).not.toEqual([null])
+    })
+  }
+
+  test('a service that accepts whatever comes is found out, and so is one that repeats what was sent', async () => {
+    let answer = accepted(SOUND)
+    const server = createServer((socket: Socket) => {
+      socket.on('error', () => {}).on('data', () => socket.write(answer))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const faults = new Set<string>()
+    try {
+      for (const body of [accepted(SOUND), accepted(SOUND, '{"status":"accepted","events":1,"x":"zq7mark"}')]) {
+        answer = body
+        for (let client = 0; client < 60; client++) {
+          const script = scriptOf(ground, client)
+          if (script.kind !== 'harmed body' && script.kind !== 'split') continue
+          const { fault } = await play(script, { port, adminPort: port })
+          if (fault !== null)
+            faults.add(fault.includes('repeats') ? 'repeats' : fault.includes('is right') ? 'accepts' : 'others')
+        }
+      }
+    } finally {
+      server.close()
+    }
+    expect([...faults]).toEqual(expect.arrayContaining(['accepts', 'repeats']))
+  })
+})

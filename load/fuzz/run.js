@@ -2,6 +2,7 @@
 // One run of the fuzzer: hostile clients by the dozen, honest ones beside them, a watch on the metrics, and in the end
 // the journal. What does not hold is reported with the bytes of the client that showed it.
 
+import { execFileSync } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -85,7 +86,7 @@ class Run {
     this.ground = {
       seed: options.seed,
       nowMs: Date.now() - HOUR_MS,
-      splitsRequestLine: Number(process.versions.modules) >= FIRST_MODULES_OF_NEW_ENGINE,
+      splitsRequestLine: modulesOf(options.node) >= FIRST_MODULES_OF_NEW_ENGINE,
     }
     this.#endMs = performance.now() + options.minutes * 60_000
   }
@@ -279,6 +280,11 @@ function startHonest(port) {
       return reported
     },
   }
+}
+
+/** By which the service's Node chooses its build of the HTTP engine. @param {string} node */
+function modulesOf(node) {
+  return Number(execFileSync(node, ['-p', 'process.versions.modules'], { encoding: 'utf8' }))
 }
 
 /** @param {number} bytes */

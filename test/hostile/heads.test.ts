@@ -110,8 +110,6 @@ describe('header lines', () => {
     '90 lines': [withLines(...Array.from({ length: 90 }, (_, i) => `X-${i}: 1`)), SERVED],
     '150 lines': [withLines(...Array.from({ length: 150 }, (_, i) => `X-${i}: 1`)), TOO_LARGE, SILENCE],
     '100 KB in one line and one segment': [withLines(`X-Long: ${'x'.repeat(100_000)}`), TOO_LARGE, SERVED],
-    'a megabyte in one line': [withLines(`X-Long: ${'x'.repeat(1_048_576)}`), TOO_LARGE],
-    'a megabyte of path': [withStart(`POST /${'x'.repeat(1_048_576)} HTTP/1.1`), TOO_LARGE, NOT_HTTP],
     'Expect: 100-continue': [withLines('Expect: 100-continue'), { heard: [100, 202], closed: false, stored: 1 }],
     'Expect: of something else': [withLines('Expect: wonders'), SERVED],
     'an upgrade to WebSocket': [
@@ -132,6 +130,20 @@ describe('header lines', () => {
     ],
   })
 })
+
+for (const [claim, sent] of Object.entries({
+  path: withStart(`POST /${'x'.repeat(1_048_576)} HTTP/1.1`),
+  'one header line': withLines(`X-Long: ${'x'.repeat(1_048_576)}`),
+})) {
+  test(`a megabyte of ${claim} is refused, and the connection closed`, async () => {
+    const stored = hostile.stored()
+    const { statuses, closed } = await hear(hostile.service, [sent])
+    // By how much of it came at once; the answer is lost where the connection is reset over what was left unread.
+    expect([[431], [505], []]).toContainEqual(statuses)
+    expect(closed).toBe(true)
+    expect(hostile.stored()).toBe(stored)
+  })
+}
 
 test('a head of 100 KB in several segments is refused with 431', async () => {
   const { statuses, closed } = await hear(hostile.service, [

@@ -61,7 +61,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     // What the service is asked before it serves, and while a long journal is read.
     let health: Health = { ready: () => false, parts: () => ({ service: 'starting' }) }
     metrics.sampleFrom({ ready: () => false, draining: () => false })
-    const admin = supervised ? null : await openAdmin(config, metrics, () => health)
+    const admin = supervised ? null : await openAdmin(config, { log, metrics }, () => health)
     started.push(() => admin?.stop())
     const stores = await openStores(config, { log, clock, metrics })
     started.push(() => stores.stop())
@@ -122,6 +122,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,
       counts: metrics.connections,
+      onFault: (error) => log.error({ err: error }, 'an answer could not be written'),
       onTooMany: atMostOnceA(CONNECTIONS_LOG_INTERVAL_MS, () =>
         log.warn(
           { most: config.maxConnections },
@@ -154,12 +155,17 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
   }
 }
 
-function openAdmin(config: Config, metrics: Metrics, health: () => Health): Promise<AdminServer> {
+function openAdmin(
+  config: Config,
+  { log, metrics }: { log: Log; metrics: Metrics },
+  health: () => Health,
+): Promise<AdminServer> {
   return startAdmin({
     host: config.adminHost,
     port: config.adminPort,
     metrics,
     health: { ready: () => health().ready(), parts: () => health().parts() },
+    onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
   })
 }
 

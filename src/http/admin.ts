@@ -25,6 +25,8 @@ export interface AdminOptions {
   readonly port: number
   readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
   readonly health: Health
+  /** A page could not be sent: a fault of ours. */
+  readonly onFault: (error: unknown) => void
 }
 
 export interface AdminServer {
@@ -48,13 +50,13 @@ const JSON_TYPE = 'application/json'
 export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
   const pages = adminPages(options)
   const app = uWS.App()
-  const turn = new Turn()
+  const turn = new Turn(options.onFault)
   let connections = 0
   app.filter((response, change) => {
     connections += Number(change)
     if (connections > ADMIN_MAX_CONNECTIONS) response.close()
   })
-  app.any('/*', (response, request) => serve(pages, response, request, turn))
+  app.any('/*', (response, request) => serve(pages, response, request, { turn, onFault: options.onFault }))
   const { port } = await listen(app, { host: options.host, port: options.port })
   return { port, stop: () => void app.close() }
 }
@@ -81,7 +83,12 @@ async function readiness(health: Health, request: AdminRequest): Promise<Answer>
   return answered(status, TEXT, `${lines.join('\n')}\n`)
 }
 
-function serve(pages: ReadonlyMap<string, Page>, response: HttpResponse, request: HttpRequest, turn: Turn): void {
+function serve(
+  pages: ReadonlyMap<string, Page>,
+  response: HttpResponse,
+  request: HttpRequest,
+  { turn, onFault }: { turn: Turn; onFault: (error: unknown) => void },
+): void {
   // An aborted response must not be touched again: uWebSockets.js throws, and the process would end.
   let isAborted = false
   response.onAborted(() => {
@@ -96,7 +103,7 @@ function serve(pages: ReadonlyMap<string, Page>, response: HttpResponse, request
     if (!isAborted) send(response, { ...answer, withoutBody: method === 'head', thenClose: false })
   }
   // Never inside the engine's callback: a read full of requests would hold up all others.
-  turn.atEnd(() => void respond())
+  turn.atEnd(() => void respond().catch(onFault))
 }
 
 async function answerTo(page: Page | undefined, method: string, asked: AdminRequest): Promise<Answer> {

@@ -23,6 +23,8 @@ export interface ServerOptions {
   readonly gatheringMaxBytes: number
   readonly ingest: Ingest
   readonly counts: ConnectionCounts
+  /** An answer could not be written: a fault of ours. */
+  readonly onFault: (error: unknown) => void
   /** A connection was closed because there were too many. */
   readonly onTooMany: () => void
 }
@@ -41,7 +43,7 @@ export interface Server {
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { tls, ingest, counts } = options
   const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, nowMs: () => performance.now() })
-  const turn = new Turn()
+  const turn = new Turn(options.onFault)
   const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
   const connections = countConnections(app, options)
   app.any('/*', (response, request) => {
@@ -101,6 +103,12 @@ function receive(response: HttpResponse, exchange: Exchange, { ingest, gathering
     else ingest.clientLeft(exchange)
   })
   if (!ingest.begin(exchange)) return
+  // Where such a head comes in several pieces, the engine never tells of its empty body.
+  if (exchange.head.contentLengthBytes === 0) {
+    isWhole = true
+    ingest.body(exchange, [], 0)
+    return
+  }
   response.onData((chunk, isLast) => {
     if (exchange.isOver) return
     turn.enter()

@@ -5,10 +5,16 @@
 const MAX_IMMEDIATE_ANSWERS = 16
 
 export class Turn {
+  readonly #onFault: (error: unknown) => void
   #isInsideEngine = false
   #immediateAnswers = 0
   #isEndScheduled = false
   #waiting: (() => void)[] = []
+
+  /** `onFault`: what waited for the end of a turn threw. */
+  constructor(onFault: (error: unknown) => void) {
+    this.#onFault = onFault
+  }
 
   /** A callback of the engine begins. */
   enter(): void {
@@ -48,6 +54,13 @@ export class Turn {
     this.#immediateAnswers = 0
     const waiting = this.#waiting
     this.#waiting = []
-    for (const work of waiting) work()
+    for (const work of waiting) {
+      try {
+        work()
+      } catch (error) {
+        // It is one request's: the others have their turn.
+        this.#onFault(error)
+      }
+    }
   }
 }

@@ -43,7 +43,13 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
     start: async () => {
       try {
         const { health } = supervisor
-        admin = await startAdmin({ host: config.adminHost, port: config.adminPort, metrics: supervisor, health })
+        admin = await startAdmin({
+          host: config.adminHost,
+          port: config.adminPort,
+          metrics: supervisor,
+          health,
+          onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
+        })
         // Front ends would share the port with any other service of this user. The admin port is held by now, so that
         // a free one is not the same.
         const publicPort = await findPort(config.publicHost, config.publicPort)

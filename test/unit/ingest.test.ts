@@ -279,7 +279,7 @@ function connectionInto(sent: Sent, beforeCork: () => void): Connection {
       return [true, true]
     },
   }
-  return { response: response as unknown as HttpResponse, turn: new Turn(), onClosed: () => {} }
+  return { response: response as unknown as HttpResponse, turn: new Turn(() => {}), onClosed: () => {} }
 }
 
 describe('the path of a request', () => {

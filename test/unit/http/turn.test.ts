@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { Turn } from '../../../src/http/turn.ts'
 
+const fail = (error: unknown) => {
+  throw error
+}
+
 const endOfTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 function askTimes(turn: Turn, times: number): number {
@@ -11,7 +15,7 @@ function askTimes(turn: Turn, times: number): number {
 
 describe('a turn of the event loop', () => {
   it('lets 16 answers go from inside the callbacks of the engine, over all of them', () => {
-    const turn = new Turn()
+    const turn = new Turn(fail)
     turn.enter()
     expect(askTimes(turn, 10)).toBe(10)
     turn.leave()
@@ -20,7 +24,7 @@ describe('a turn of the event loop', () => {
   })
 
   it('lets 16 more go in the next turn', async () => {
-    const turn = new Turn()
+    const turn = new Turn(fail)
     turn.enter()
     askTimes(turn, 20)
     await endOfTurn()
@@ -28,7 +32,7 @@ describe('a turn of the event loop', () => {
   })
 
   it('holds back no answer from outside of them', () => {
-    const turn = new Turn()
+    const turn = new Turn(fail)
     turn.enter()
     turn.leave()
     expect(askTimes(turn, 1000)).toBe(1000)
@@ -36,14 +40,14 @@ describe('a turn of the event loop', () => {
   })
 
   it('holds back each answer that ends its connection, and does not count it', () => {
-    const turn = new Turn()
+    const turn = new Turn(fail)
     turn.enter()
     expect(turn.mayAnswerNow(true)).toBe(false)
     expect(askTimes(turn, 20)).toBe(16)
   })
 
   it('runs what waits for its end once, in order', async () => {
-    const turn = new Turn()
+    const turn = new Turn(fail)
     const ran: number[] = []
     turn.enter()
     turn.atEnd(() => ran.push(1))
@@ -58,5 +62,20 @@ describe('a turn of the event loop', () => {
     await endOfTurn()
     await endOfTurn()
     expect(ran).toEqual([1, 2, 3])
+  })
+
+  it('tells of what throws at its end, and runs the rest', async () => {
+    const told: unknown[] = []
+    const turn = new Turn((error) => told.push(error))
+    let ran = 0
+    turn.atEnd(() => {
+      throw new Error('the answer broke')
+    })
+    turn.atEnd(() => {
+      ran++
+    })
+    await endOfTurn()
+    expect(ran).toBe(1)
+    expect(told).toEqual([new Error('the answer broke')])
   })
 })

@@ -18,6 +18,9 @@ async function admin(fake: Fake = {}) {
     host: '127.0.0.1',
     port: fake.port ?? 0,
     metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', scrape: fake.scrape ?? (async () => 'a 1\n') },
+    onFault: (error) => {
+      throw error
+    },
     health: { ready: () => fake.ready ?? true, parts: () => ({ queue: 'connected', redis: 'away' }) },
   })
   started.push(server)

@@ -9,11 +9,10 @@ import type { Turn } from './turn.ts'
 /** Why the service closed a connection by itself. */
 export type ClosedBecause = 'pipelined' | 'unread'
 
-/** What an exchange needs of its connection. */
-export interface Connection {
-  readonly response: HttpResponse
+/** What the exchanges of one port share. */
+export interface Port {
   readonly turn: Turn
-  /** Called at most once. */
+  /** The service closed a connection. */
   readonly onClosed: (reason: ClosedBecause) => void
 }
 
@@ -25,13 +24,15 @@ export class Exchange {
   bodyAtMs = 0
   #isOver = false
   #isWaiting = false
+  readonly #port: Port
   /** null: there is nobody to write to. */
-  #connection: Connection | null
+  #response: HttpResponse | null
 
-  constructor(head: RequestHead, connection: Connection, startedAtMs: number) {
+  constructor(head: RequestHead, response: HttpResponse, port: Port, startedAtMs: number) {
     this.head = head
     this.startedAtMs = startedAtMs
-    this.#connection = connection
+    this.#response = response
+    this.#port = port
   }
 
   /** The client has gone, or has its answer or will have it when this turn of the event loop is over. */
@@ -41,34 +42,34 @@ export class Exchange {
 
   /** From now on there is nobody to answer. */
   abandon(): void {
-    const connection = this.#connection
     this.#isOver = true
-    this.#connection = null
+    this.#response = null
     // The engine closes a connection on which a request comes while the answer to the one before still waits.
-    if (this.#isWaiting) connection?.onClosed('pipelined')
+    if (this.#isWaiting) this.#port.onClosed('pipelined')
+    this.#isWaiting = false
   }
 
   /** Sends the answer, if there still is somebody who waits for it. `thenClose`: this connection takes no more requests. */
   send(answer: Answer, thenClose: boolean): void {
-    const connection = this.#connection
-    if (this.#isOver || connection === null) return
+    if (this.#isOver) return
     this.#isOver = true
-    if (connection.turn.mayAnswerNow(thenClose)) {
+    const { turn } = this.#port
+    if (turn.mayAnswerNow(thenClose)) {
       this.#write(answer, thenClose)
       return
     }
     this.#isWaiting = true
-    connection.turn.atEnd(() => {
+    turn.atEnd(() => {
       this.#isWaiting = false
       this.#write(answer, thenClose)
     })
   }
 
   #write(answer: Answer, thenClose: boolean): void {
-    const connection = this.#connection
-    if (connection === null) return
-    this.#connection = null
-    const isTaken = send(connection.response, {
+    const response = this.#response
+    if (response === null) return
+    this.#response = null
+    const isTaken = send(response, {
       status: answer.status,
       contentType: 'application/json',
       headers: answer.headers,
@@ -76,6 +77,6 @@ export class Exchange {
       withoutBody: this.head.method === 'HEAD',
       thenClose,
     })
-    if (!isTaken) connection.onClosed('unread')
+    if (!isTaken) this.#port.onClosed('unread')
   }
 }

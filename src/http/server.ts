@@ -4,7 +4,7 @@ import uWS, { type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
 import type { Ingest } from '../ingest.ts'
 import type { ConnectionCounts } from '../observe/metrics.ts'
 import { MAX_BODY_BYTES } from '../ring/layout.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
 import { readHead } from './head.ts'
 import { listen } from './listen.ts'
@@ -44,22 +44,22 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { tls, ingest, counts } = options
   const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, nowMs: () => performance.now() })
   const turn = new Turn(options.onFault)
+  const port: Port = { turn, onClosed: (reason) => void counts.closed[reason]++ }
   const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
   const connections = countConnections(app, options)
   app.any('/*', (response, request) => {
     turn.enter()
-    const onClosed = (reason: 'pipelined' | 'unread') => void counts.closed[reason]++
-    const exchange = new Exchange(readHead(request), { response, turn, onClosed }, performance.now())
+    const exchange = new Exchange(readHead(request), response, port, performance.now())
     receive(response, exchange, { ingest, gathering, turn })
     turn.leave()
   })
-  const { socket, port } = await listen(app, options)
+  const listening = await listen(app, options)
   return {
-    port,
+    port: listening.port,
     get connections() {
       return connections.open
     },
-    stopListening: () => uWS.us_listen_socket_close(socket),
+    stopListening: () => uWS.us_listen_socket_close(listening.socket),
     close: () => {
       gathering.evictAll()
       app.close()

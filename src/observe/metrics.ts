@@ -178,9 +178,9 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
   page.numbers(
     'sluice_connections_closed_total',
     'counter',
-    'Connections to the port for events that have ended. limit: more than SLUICE_MAX_CONNECTIONS; pipelined: a request ' +
-      'came before the answer to the one before it; unread: the client did not read its answers; other: the client ' +
-      'closed it, or it was idle.',
+    'Connections to the port for events that have ended. limit: beyond SLUICE_MAX_CONNECTIONS; pipelined: requests ' +
+      'behind one whose refusal was not sent yet; unread: answers were not read; other: closed by the client, idle, or ' +
+      'requests behind one that was being handled.',
     [
       { labels: { reason: 'limit' }, read: () => closed.limit },
       { labels: { reason: 'pipelined' }, read: () => closed.pipelined },

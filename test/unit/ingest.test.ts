@@ -6,7 +6,7 @@ import type { LimitRefusal } from '../../src/admit/limiter.ts'
 import { decodeWith } from '../support/decode.ts'
 import { createDecoder } from '../../src/decode/decoder.ts'
 import type { HttpResponse } from 'uWebSockets.js'
-import { type Connection, Exchange } from '../../src/http/exchange.ts'
+import { Exchange } from '../../src/http/exchange.ts'
 import type { RequestHead } from '../../src/http/head.ts'
 import type { Inflated } from '../../src/http/inflate.ts'
 import { Turn } from '../../src/http/turn.ts'
@@ -230,7 +230,8 @@ class Stage {
         wantsClose: false,
         ...head,
       },
-      connectionInto(sent, () => this.#breakIf('send')),
+      responseInto(sent, () => this.#breakIf('send')),
+      { turn: new Turn(() => {}), onClosed: () => {} },
       performance.now(),
     )
     if (this.ingest.begin(exchange)) this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
@@ -259,7 +260,7 @@ interface Sent {
   closed: boolean
 }
 
-function connectionInto(sent: Sent, beforeCork: () => void): Connection {
+function responseInto(sent: Sent, beforeCork: () => void): HttpResponse {
   const response = {
     cork: (write: () => void) => {
       beforeCork()
@@ -279,7 +280,7 @@ function connectionInto(sent: Sent, beforeCork: () => void): Connection {
       return [true, true]
     },
   }
-  return { response: response as unknown as HttpResponse, turn: new Turn(() => {}), onClosed: () => {} }
+  return response as unknown as HttpResponse
 }
 
 describe('the path of a request', () => {

@@ -15,7 +15,7 @@ const SECOND_MS = 1000
 const HOUR_MS = 3600 * SECOND_MS
 /** For the journal's segments and snapshots, the connections to Redis and NATS, Node's own files, and some to spare. */
 const OPEN_FILES_KEPT = 64
-const OPEN_FILES_OF_PARSER = 8
+const OPEN_FILES_OF_THREAD = 8
 /** Fewer than so many are no service. */
 const LEAST_CONNECTIONS = 16
 /** A name is taken for a slip of another with at most so many edits, and at most one for so many letters. */
@@ -161,24 +161,7 @@ function relationMistakes(values: Values, machine: Machine): string[] {
   if (values.SLUICE_DECODER === 'simdjson' && !machine.simdjsonAvailable()) {
     mistakes.push('SLUICE_DECODER: simdjson is not installed; run npm install with python3, make and g++ at hand')
   }
-  return [...mistakes, ...connectionMistakes(values, machine), ...tlsMistakes(values, machine)]
-}
-
-/** Each connection is an open file, and so is much else that may not fail for want of one. */
-function connectionMistakes(values: Values, machine: Machine): string[] {
-  const openFiles = machine.maxOpenFiles()
-  const most = openFiles - keptOpenFiles(values, machine)
-  const wanted = Math.ceil((values.SLUICE_MAX_CONNECTIONS ?? LEAST_CONNECTIONS) / values.SLUICE_PROCESSES)
-  if (wanted <= most) return []
-  return [
-    `SLUICE_MAX_CONNECTIONS: with at most ${openFiles} open files (ulimit -n) a process can have ` +
-      `${Math.max(0, most)} connections, not ${wanted}; raise the limit of open files`,
-  ]
-}
-
-/** What a process opens besides connections to the public port. */
-function keptOpenFiles(values: Values, machine: Machine): number {
-  return OPEN_FILES_KEPT + ADMIN_MAX_CONNECTIONS + OPEN_FILES_OF_PARSER * parsersOf(values, machine)
+  return [...mistakes, ...tlsMistakes(values, machine)]
 }
 
 /** Each process has its share of the cores, and of these one is for its front end. */
@@ -186,9 +169,27 @@ function parsersOf(values: Values, machine: Machine): number {
   return values.SLUICE_PARSERS ?? Math.max(1, Math.floor(machine.parallelism / values.SLUICE_PROCESSES) - 1)
 }
 
+/** Each process has its share of what is set. Where nothing is, it has the open files that nothing else needs. */
 function maxConnectionsOf(values: Values, machine: Machine): number {
   const { SLUICE_MAX_CONNECTIONS: most, SLUICE_PROCESSES: processes } = values
-  return most === null ? machine.maxOpenFiles() - keptOpenFiles(values, machine) : Math.ceil(most / processes)
+  if (most !== null) return Math.max(1, Math.floor(most / processes))
+  return Math.max(LEAST_CONNECTIONS, machine.maxOpenFiles() - openFilesKept(parsersOf(values, machine)))
+}
+
+/** What a process opens besides connections to the public port. */
+function openFilesKept(parsers: number): number {
+  return OPEN_FILES_KEPT + ADMIN_MAX_CONNECTIONS + OPEN_FILES_OF_THREAD * (parsers + 1)
+}
+
+/** Why the service cannot have its connections: only where it runs is the limit of open files the right one. */
+export function openFilesProblem(config: Config, openFiles = maxOpenFiles()): string | null {
+  const { maxConnections, parsers } = config
+  const wanted = maxConnections + openFilesKept(parsers)
+  if (wanted <= openFiles) return null
+  return (
+    `a process with ${maxConnections} connections and ${parsers + 1} threads wants ${wanted} open files, and may have ` +
+    `${openFiles}; raise the limit of open files (ulimit -n), or lower SLUICE_MAX_CONNECTIONS`
+  )
 }
 
 function tlsMistakes(values: Values, machine: Machine): string[] {

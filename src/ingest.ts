@@ -170,7 +170,13 @@ export class Ingest {
 
   /** Too much waits for the pool's slow thread. */
   decodeBusy(slot: number): void {
-    this.#refuse(this.#ticketFor(slot), overloaded())
+    const ticket = this.#ticketFor(slot)
+    this.#parts.metrics.explainRefusals++
+    try {
+      this.#refuse(ticket, overloaded())
+    } catch (error) {
+      this.#fault(ticket, error)
+    }
   }
 
   #ticketFor(slot: number): Ticket {

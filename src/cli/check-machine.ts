@@ -5,7 +5,7 @@ import { access, constants, mkdtemp, readFile, rmdir, stat, statfs } from 'node:
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import type { Config } from '../config.ts'
+import { type Config, openFilesProblem } from '../config.ts'
 import { errorCode, errorMessage } from '../lib/errors.ts'
 import { acquireLock } from '../lib/lock.ts'
 import { journalDirectory, listSegments } from '../queue/segments.ts'
@@ -82,6 +82,12 @@ export async function lockIsHeld(dataDirectory: string): Promise<boolean> {
     // What is wrong with the folder is found where it is tested for writing.
     return false
   }
+}
+
+export function openFilesFinding(config: Config): Finding {
+  const problem = openFilesProblem(config)
+  if (problem !== null) return finding('open files', 'FAIL', problem)
+  return finding('open files', 'ok', `enough for ${formatCount(config.maxConnections)} connections a process`)
 }
 
 interface Place {

@@ -5,7 +5,7 @@ import { type Config, readConfig } from '../config.ts'
 import { loadEngine, OLD_ENGINE_WARNING } from '../http/engine.ts'
 import { ConfigError, errorMessage } from '../lib/errors.ts'
 import { isMissing, readRecordsFile } from './app-records.ts'
-import { folderFindings, lockIsHeld, portFinding, tlsFindings } from './check-machine.ts'
+import { folderFindings, lockIsHeld, openFilesFinding, portFinding, tlsFindings } from './check-machine.ts'
 import { sharedFindings } from './check-shared.ts'
 import { type Finding, finding } from './finding.ts'
 import { EXIT, paint, print, readFlags, type Shell } from './shell.ts'
@@ -82,6 +82,7 @@ async function localFindings(config: Config): Promise<Finding[]> {
   return [
     ...appsFileFindings(config),
     ...(hasFolder ? await folderFindings(config, mayRun) : []),
+    openFilesFinding(config),
     await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null }, mayRun),
     await portFinding('admin port', { host: adminHost, port: adminPort, tls: false }, mayRun),
   ]

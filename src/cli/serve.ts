@@ -2,8 +2,9 @@
 // processes in supervisor/.
 
 import type { Sluice } from '../app.ts'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, openFilesProblem, readConfig } from '../config.ts'
 import { loadEngine, OLD_ENGINE_WARNING } from '../http/engine.ts'
+import { ConfigError } from '../lib/errors.ts'
 import { type Log, openLog } from '../observe/log.ts'
 import { SETTING_NAMES, SETTINGS } from '../settings.ts'
 import { demoBanner } from './demo.ts'
@@ -47,6 +48,8 @@ function settingsHelp(): string {
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
   readFlags(args, {})
   const config = readConfig(shell.env)
+  const problem = openFilesProblem(config)
+  if (problem !== null) throw new ConfigError([problem])
   const log = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
   const exit = (code: number): never => process.exit(code)
   process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))

@@ -1,5 +1,5 @@
-// A thread of its own for the bodies that the scanner is not sure of. To explain what is wrong with a body costs up to a
-// hundred times what it costs to accept one, and those that are accepted must not wait for it.
+// A thread of its own for the bodies that the scanner is not sure of. To explain what is wrong with a body may cost many
+// times what it costs to accept one, and those that are accepted must not wait for it.
 
 import { Piscina } from 'piscina'
 import type { Validation } from './decoded.ts'
@@ -8,13 +8,13 @@ import type { Unsure, WorkerData } from './worker.ts'
 /** What goes to the thread at a time: so much, or one body. It is ready for the next within some milliseconds. */
 const MAX_RUN_BYTES = 64 * 1024
 const MAX_RUN_SLOTS = 64
-/** Bytes of bodies that wait: less than half a second's work. */
-const MAX_WAITING_BYTES = 8 * 1024 * 1024
+/** Bodies up to this size go before larger ones. */
+const SMALL_BYTES = 16 * 1024
+/** Bytes of small bodies that wait, and of large ones: for each a tenth of a second's work, where they are hostile. */
+const MAX_WAITING_BYTES = 2 * 1024 * 1024
 
 export interface ExplainerOptions {
   readonly workerData: WorkerData
-  /** Most bytes of bodies that may wait; never more than MAX_WAITING_BYTES. */
-  readonly maxWaitingBytes: number
   readonly onExplained: (slot: number, validation: Validation) => void
   readonly onFailure: (slot: number, error: unknown) => void
 }
@@ -24,17 +24,45 @@ interface Waiting {
   readonly bytes: number
 }
 
+/** First come, first served, up to so many bytes; one body may always wait. */
+class Line {
+  readonly #waiting: Waiting[] = []
+  #bytes = 0
+
+  get length(): number {
+    return this.#waiting.length
+  }
+
+  join(slot: number, bytes: number): boolean {
+    if (this.#bytes + bytes > MAX_WAITING_BYTES && this.#waiting.length > 0) return false
+    this.#waiting.push({ slot, bytes })
+    this.#bytes += bytes
+    return true
+  }
+
+  /** The slots of one run. */
+  take(): number[] {
+    let count = 0
+    let bytes = 0
+    while (count < this.#waiting.length && count < MAX_RUN_SLOTS) {
+      if (count > 0 && bytes + this.#waiting[count].bytes > MAX_RUN_BYTES) break
+      bytes += this.#waiting[count].bytes
+      count++
+    }
+    this.#bytes -= bytes
+    return this.#waiting.splice(0, count).map(({ slot }) => slot)
+  }
+}
+
 export class Explainer {
   readonly #options: ExplainerOptions
-  readonly #maxWaitingBytes: number
   readonly #piscina: Piscina<Unsure, Validation[]>
-  #waiting: Waiting[] = []
-  #waitingBytes = 0
+  readonly #small = new Line()
+  readonly #large = new Line()
   #isRunning = false
 
   constructor(options: ExplainerOptions) {
     this.#options = options
-    this.#maxWaitingBytes = Math.min(options.maxWaitingBytes, MAX_WAITING_BYTES)
     this.#piscina = new Piscina({
       filename: new URL('./worker.js', import.meta.url).href,
       minThreads: 1,
@@ -52,14 +80,13 @@ export class Explainer {
 
   /** Slots that wait for the thread. */
   get waiting(): number {
-    return this.#waiting.length
+    return this.#small.length + this.#large.length
   }
 
   /** Takes a slot whose body the scanner was not sure of. false: too much waits already. */
   submit(slot: number, bytes: number): boolean {
-    if (this.#waitingBytes + bytes > this.#maxWaitingBytes && this.#waiting.length > 0) return false
-    this.#waiting.push({ slot, bytes })
-    this.#waitingBytes += bytes
+    const line = bytes <= SMALL_BYTES ? this.#small : this.#large
+    if (!line.join(slot, bytes)) return false
     if (!this.#isRunning) void this.#run()
     return true
   }
@@ -70,8 +97,8 @@ export class Explainer {
 
   async #run(): Promise<void> {
     this.#isRunning = true
-    while (this.#waiting.length > 0) {
-      const slots = this.#takeRun()
+    while (this.waiting > 0) {
+      const slots = (this.#small.length > 0 ? this.#small : this.#large).take()
       try {
         const validations = await this.#piscina.run({ slots })
         for (const [index, slot] of slots.entries()) this.#explained(slot, validations[index])
@@ -89,17 +116,5 @@ export class Explainer {
       // One body's taker broke: the others of its run still come back.
       this.#options.onFailure(slot, error)
     }
-  }
-
-  #takeRun(): number[] {
-    let count = 0
-    let bytes = 0
-    while (count < this.#waiting.length && count < MAX_RUN_SLOTS) {
-      if (count > 0 && bytes + this.#waiting[count].bytes > MAX_RUN_BYTES) break
-      bytes += this.#waiting[count].bytes
-      count++
-    }
-    this.#waitingBytes -= bytes
-    return this.#waiting.splice(0, count).map(({ slot }) => slot)
   }
 }

@@ -11,8 +11,6 @@ import type { Note, Run, WorkerData } from './worker.ts'
 
 /** Longest run: beyond it the cost of the hand-over is lost in the cost of the bodies. */
 const MAX_RUN_SLOTS = 64
-/** Bodies that wait to be explained may take such a part of the ring. */
-const EXPLAINED_SHARE = 4
 /** Runs in hand for each thread: the next is there when one ends. */
 const RUNS_PER_THREAD = 2
 
@@ -50,7 +48,6 @@ export class DecodePool {
     const workerData: WorkerData = { memory: options.memory, decoder: options.decoder }
     this.#explainer = new Explainer({
       workerData,
-      maxWaitingBytes: options.memory.bytes.buffer.byteLength / EXPLAINED_SHARE,
       onExplained: (slot, validation) => options.onDecoded(slot, validation),
       onFailure: (slot, error) => options.onFailure(slot, error),
     })

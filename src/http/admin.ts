@@ -5,6 +5,7 @@ import uWS, { type HttpRequest, type HttpResponse } from 'uWebSockets.js'
 import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { errorMessage } from '../lib/errors.ts'
+import { wantsToClose } from './head.ts'
 import { listen } from './listen.ts'
 import { type Reply, send } from './send.ts'
 import { Turn } from './turn.ts'
@@ -95,12 +96,13 @@ function serve(
     isAborted = true
   })
   const path = request.getUrl()
+  const thenClose = wantsToClose(request.getHeader('connection'))
   const method = request.getMethod()
   const asked = { query: request.getQuery() ?? '', accept: request.getHeader('accept') }
   const respond = async (): Promise<void> => {
     if (isAborted) return
     const answer = await answerTo(pages.get(path), method, asked)
-    if (!isAborted) send(response, { ...answer, withoutBody: method === 'head', thenClose: false })
+    if (!isAborted) send(response, { ...answer, withoutBody: method === 'head', thenClose })
   }
   // Never inside the engine's callback: a read full of requests would hold up all others.
   turn.atEnd(() => void respond().catch(onFault))

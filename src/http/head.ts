@@ -54,7 +54,7 @@ export function readHead(request: HttpRequest): RequestHead {
         isChunked = true
         break
       case 'connection':
-        wantsClose ||= CLOSE.test(value)
+        wantsClose ||= wantsToClose(value)
         break
       case 'trailer':
         // The library takes trailers for the next request's head.
@@ -75,6 +75,11 @@ export function readHead(request: HttpRequest): RequestHead {
     framingFault,
     wantsClose,
   }
+}
+
+/** `connection`: the header's value. */
+export function wantsToClose(connection: string): boolean {
+  return CLOSE.test(connection)
 }
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i

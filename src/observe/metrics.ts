@@ -56,6 +56,7 @@ export interface Metrics {
   replays: number
   publishErrors: number
   ringRefusals: number
+  explainRefusals: number
   appsReloadFailures: number
   readonly events: { track: number; screen: number; revenue: number }
   readonly leaseRequests: { granted: number; refused: number; failed: number }
@@ -106,6 +107,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     replays: 0,
     publishErrors: 0,
     ringRefusals: 0,
+    explainRefusals: 0,
     appsReloadFailures: 0,
     events: { track: 0, screen: 0, revenue: 0 },
     leaseRequests: { granted: 0, refused: 0, failed: 0 },
@@ -163,6 +165,9 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
   single('sluice_replays_total', 'Requests that repeated an accepted Idempotency-Key.', () => metrics.replays)
   single('sluice_publish_errors_total', 'Records that the queue did not take.', () => metrics.publishErrors)
   single('sluice_ring_refusals_total', 'Requests that found no room in the ring.', () => metrics.ringRefusals)
+  single('sluice_explain_refusals_total', 'Requests answered 503 because too many bad bodies waited.', () => {
+    return metrics.explainRefusals
+  })
   single('sluice_apps_reload_failures_total', 'Changed app files, or records in Redis, that could not be used.', () => {
     return metrics.appsReloadFailures + (sampler().badAppRecords?.() ?? 0)
   })

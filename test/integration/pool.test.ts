@@ -24,6 +24,8 @@ type Body = 'good' | 'bad' | 'long' | 'torn away'
 interface Back {
   readonly body: Body
   readonly failed: boolean
+  /** It was sent away, since too much waited. */
+  readonly busy?: boolean
 }
 
 class Line {
@@ -98,7 +100,7 @@ class Line {
     if (body === 'good') this.wrong.push(`slot ${slot}: a good body had to wait to be explained`)
     this.ring.release(slot)
     this.busy++
-    this.back.push({ body, failed: false })
+    this.back.push({ body, failed: false, busy: true })
   }
 
   #leave(slot: number): { body: Body; events: number } {
@@ -183,7 +185,7 @@ test('bodies that come while every thread is busy go out when one is free', asyn
 test('bodies that fit come back before those that have to be explained, which came first', async () => {
   line = new Line(4096)
   await line.start(1)
-  for (let n = 0; n < 5; n++) line.send('long')
+  for (let n = 0; n < 4; n++) line.send('long')
   for (let n = 0; n < 100; n++) line.send('good')
   await expectSettled(line)
   expect(line.busy).toBe(0)
@@ -192,15 +194,17 @@ test('bodies that fit come back before those that have to be explained, which ca
   expect(line.back.slice(-3).map(({ body }) => body)).toEqual(['long', 'long', 'long'])
 })
 
-test('of bodies that have to be explained a bounded number waits, and the others are sent away', async () => {
+test('small bodies that have to be explained go before large ones, of which a bounded number waits', async () => {
   line = new Line(8192)
   await line.start(1)
-  for (let n = 0; n < 40; n++) line.send('long')
+  for (let n = 0; n < 30; n++) line.send('long')
+  for (let n = 0; n < 20; n++) line.send('bad')
   for (let n = 0; n < 100; n++) line.send('good')
   await expectSettled(line)
-  // A quarter of the ring's 32 MB is 8 MB, which 15 of them fill; one or two are with the thread by then.
-  expect(line.busy).toBeGreaterThanOrEqual(40 - 15 - 4)
-  expect(line.busy).toBeLessThanOrEqual(40 - 15)
-  line.send('bad')
-  await expectSettled(line)
+  // Four fill the 2 MB, and one or two are with the thread by then.
+  expect(line.busy).toBeGreaterThanOrEqual(30 - 4 - 4)
+  expect(line.busy).toBeLessThanOrEqual(30 - 4)
+  const explained = line.back.filter(({ body, busy }) => !busy && (body === 'long' || body === 'bad'))
+  expect(explained.filter(({ body }) => body === 'bad')).toHaveLength(20)
+  expect(explained.slice(-3).map(({ body }) => body)).toEqual(['long', 'long', 'long'])
 })

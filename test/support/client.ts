@@ -157,12 +157,17 @@ export function expectSound(answer: Answer): void {
   expect(reset).toBeGreaterThan(nowSeconds - 5)
   expect(reset).toBeLessThanOrEqual(nowSeconds + 61)
   expect(answer.whole.toLowerCase(), 'nothing that was sent is repeated').not.toContain(MARK)
+  const isKept = answer.headers['connection']?.toLowerCase() !== 'close'
+  expect(answer.headers['keep-alive'], 'Keep-Alive').toBe(isKept ? 'timeout=8' : undefined)
   if (answer.status === 429 || answer.status === 503) {
     expect(answer.headers['retry-after'] ?? '', 'Retry-After').toMatch(/^[1-9]\d*$/)
   } else {
     expect(answer.headers['retry-after'], 'Retry-After').toBeUndefined()
   }
 }
+
+/** Ids of refusals that were seen. */
+const requestIds = new Set<string>()
 
 /** A sound answer with this status and code, and nothing in its body but `error` and `message`. */
 export function expectRefused(answer: Answer, status: number, code: string, message?: string): void {
@@ -174,6 +179,10 @@ export function expectRefused(answer: Answer, status: number, code: string, mess
   expect(Object.keys(answer.json).toSorted()).toEqual(['error', 'message'])
   expect(String(answer.json['message']).length).toBeGreaterThan(0)
   expect(answer.headers['x-batch-id']).toBeUndefined()
+  const requestId = String(answer.headers['x-request-id'])
+  expect(uuidVersion(requestId), 'X-Request-Id').toBe(7)
+  expect(requestIds.has(requestId), 'X-Request-Id is fresh').toBe(false)
+  requestIds.add(requestId)
   if (message !== undefined) expect(answer.json['message']).toBe(message)
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type Machine, readConfig } from '../../src/config.ts'
+import { type Machine, openFilesProblem, readConfig } from '../../src/config.ts'
 import { ConfigError } from '../../src/lib/errors.ts'
 import { SETTING_NAMES, SETTINGS } from '../../src/settings.ts'
 
@@ -47,7 +47,7 @@ describe('with nothing set', () => {
       journalMaxBytes: 10_240 * MIB,
       journalKeepMs: null,
       maxKeys: 4_000_000,
-      maxConnections: 20_000 - (64 + 128 + 3 * 8),
+      maxConnections: 20_000 - (64 + 128 + 4 * 8),
       shutdownMs: 25_000,
       streamReplicas: 1,
       drainDelayMs: 0,
@@ -57,23 +57,23 @@ describe('with nothing set', () => {
   })
 
   test('connections leave open files for the journal, the stores, the threads and the admin port', () => {
-    expect(readConfig({ SLUICE_PARSERS: '1' }, { ...machine, maxOpenFiles: () => 256 }).maxConnections).toBe(56)
+    expect(readConfig({ SLUICE_PARSERS: '1' }, { ...machine, maxOpenFiles: () => 256 }).maxConnections).toBe(48)
     expect(readConfig({ SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(100)
     const processes = { SLUICE_PROCESSES: '3', REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
-    expect(readConfig({ ...processes, SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(34)
-    expect(readConfig(processes, machine).maxConnections).toBe(20_000 - (64 + 128 + 8))
+    expect(readConfig({ ...processes, SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(33)
+    expect(readConfig({ ...processes, SLUICE_MAX_CONNECTIONS: '2' }, machine).maxConnections).toBe(1)
+    expect(readConfig(processes, machine).maxConnections).toBe(20_000 - (64 + 128 + 2 * 8))
   })
 
-  test('more connections than open files allow are a mistake, and so is a limit that leaves none', () => {
-    expect(mistakesOf({ SLUICE_MAX_CONNECTIONS: '19785' })).toEqual([
-      'SLUICE_MAX_CONNECTIONS: with at most 20000 open files (ulimit -n) a process can have 19784 connections, ' +
-        'not 19785; raise the limit of open files',
-    ])
-    expect(mistakesOf({ SLUICE_MAX_CONNECTIONS: '19784' })).toEqual([])
-    expect(mistakesOf({}, { maxOpenFiles: () => 200 })).toEqual([
-      'SLUICE_MAX_CONNECTIONS: with at most 200 open files (ulimit -n) a process can have 0 connections, not 16; ' +
-        'raise the limit of open files',
-    ])
+  test('more connections than open files allow are found where the service runs, and so is a limit that leaves none', () => {
+    const most = readConfig({ SLUICE_MAX_CONNECTIONS: '19776' }, machine)
+    expect(openFilesProblem(most, 20_000)).toBe(null)
+    expect(openFilesProblem(most, 19_999)).toBe(
+      'a process with 19776 connections and 4 threads wants 20000 open files, and may have 19999; ' +
+        'raise the limit of open files (ulimit -n), or lower SLUICE_MAX_CONNECTIONS',
+    )
+    const few = readConfig({}, { ...machine, maxOpenFiles: () => 200 })
+    expect(openFilesProblem(few, 200)).toMatch(/^a process with 16 connections and 4 threads wants 240 open files/)
   })
 
   test('nobody can change the settings later', () => {

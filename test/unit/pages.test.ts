@@ -42,8 +42,11 @@ describe.each(PAGES)('%s', (page) => {
     const others = new Set([
       STREAM_NAME,
       'SLUICE_PORT',
+      'SLUICE_TEST_BALANCER_REQUESTS',
+      'SLUICE_TEST_BALANCER_SILENCES_MS',
       'SLUICE_TEST_CASES',
       'SLUICE_TEST_CRASH_ROUNDS',
+      'SLUICE_TEST_ENVOY',
       'SLUICE_TEST_SEED',
     ])
     expect([...named].filter((name) => !(name in SETTINGS) && !others.has(name))).toEqual([])

@@ -87,6 +87,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
         queue: stores.queue,
         metrics,
         nowMs: clock,
+        monotonicMs: () => performance.now(),
         freshId: createFreshIds(randomFillSync),
         isoTime: createIsoTime(),
         onFault: (error) => log.error({ err: error }, 'a request was answered 503: a stage failed'),

@@ -17,6 +17,8 @@ export interface IngestParts {
   readonly queue: EventQueue
   readonly metrics: Metrics
   readonly nowMs: () => number
+  /** A time in ms that never goes back. */
+  readonly monotonicMs: () => number
   /** For batches without a key, and for the ids of refused requests. */
   readonly freshId: (nowMs: number) => string
   /** ISO 8601 text of a time in Unix ms. */

@@ -69,7 +69,7 @@ export class Ingest {
   /** The body is whole: `pieces` in their order, valid only during this call. */
   body(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
     this.#endsWith(exchange, () => {
-      exchange.bodyAtMs = performance.now()
+      exchange.bodyAtMs = this.#parts.monotonicMs()
       this.#parts.metrics.stageSeconds.receive.observe((exchange.bodyAtMs - exchange.startedAtMs) / 1000)
       const encoding = contentEncodingOf(exchange.head.contentEncoding) ?? 'identity'
       if (encoding === 'identity') return this.#enter(exchange, pieces, lengthBytes)
@@ -190,7 +190,7 @@ export class Ingest {
   async #admit(ticket: Ticket, validation: Validation | null): Promise<void> {
     const { apps, deduplicator, limiter, metrics } = this.#parts
     const { exchange } = ticket
-    const decodedAtMs = performance.now()
+    const decodedAtMs = this.#parts.monotonicMs()
     metrics.stageSeconds.parse.observe((decodedAtMs - exchange.bodyAtMs) / 1000)
 
     const appKey = validation === null ? appKeyIn(this.#parts.ring, ticket.slot) : validation.appKey
@@ -230,7 +230,7 @@ export class Ingest {
     ticket.cost = cost
     ticket.takenAtMs = taken
 
-    metrics.stageSeconds.admit.observe((performance.now() - decodedAtMs) / 1000)
+    metrics.stageSeconds.admit.observe((this.#parts.monotonicMs() - decodedAtMs) / 1000)
     if (key === null) ticket.batchId = this.#parts.freshId(taken)
     // An empty batch has nothing to queue.
     if (ticket.events === 0) this.#settled(ticket, app, 'durable')
@@ -247,7 +247,7 @@ export class Ingest {
       sdkVersion: sdkVersionIn(ring, slot),
       extras,
     })
-    ticket.publishedAtMs = performance.now()
+    ticket.publishedAtMs = this.#parts.monotonicMs()
     queue.publish({ line, batchId, appId: app.appId, keyed }, (settlement, storedEvents) => {
       try {
         this.#settled(ticket, app, settlement, storedEvents)
@@ -262,7 +262,7 @@ export class Ingest {
     const { limiter, metrics } = this.#parts
     const nowMs = this.#parts.nowMs()
     if (ticket.publishedAtMs > 0) {
-      metrics.stageSeconds.publish.observe((performance.now() - ticket.publishedAtMs) / 1000)
+      metrics.stageSeconds.publish.observe((this.#parts.monotonicMs() - ticket.publishedAtMs) / 1000)
     }
     switch (settlement) {
       case 'durable':
@@ -375,7 +375,7 @@ export class Ingest {
     const nowMs = this.#parts.nowMs()
     this.#inFlight--
     metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
-    metrics.requestSeconds.observe((performance.now() - exchange.startedAtMs) / 1000)
+    metrics.requestSeconds.observe((this.#parts.monotonicMs() - exchange.startedAtMs) / 1000)
     const { framingFault, wantsClose } = exchange.head
     // It has ended, and is counted: what throws from here on ends neither it again nor the process.
     try {

@@ -14,6 +14,7 @@ import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
 import { makeFolder } from './lib/folder.ts'
 import { acquireLock } from './lib/lock.ts'
+import { systemTimers } from './lib/timers.ts'
 import { createDeduplicator, keepSnapshots } from './memory-store.ts'
 import { type Log, noticeTo } from './observe/log.ts'
 import type { Metrics, Sampler } from './observe/metrics.ts'
@@ -188,8 +189,7 @@ async function openRedisStore(
   const limiter = openRedisLimiter({
     link: redis,
     nodeId,
-    clock,
-    monotonicMs: () => performance.now(),
+    timers: { ...systemTimers, nowMs: clock },
     ledger: stream === null ? null : ledgerOf(stream),
     leaseRequests: metrics.leaseRequests,
     onNotice: noticeTo(log, 'limits'),

@@ -1,13 +1,13 @@
 // The link to Redis: a circuit breaker around one session at a time. Every call settles within its budget; the first
 // that does not, or a lost connection, takes the link down, and a new session brings it back once it has proved itself.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClusterNode } from 'ioredis'
 import type { OnNotice } from '../lib/notice.ts'
+import { sleep, systemTimers, type Timer, type Timers } from '../lib/timers.ts'
 import type { Away, RedisClient, RedisLink } from './redis.ts'
 import { type RedisAddress, readRedisUrl } from './redis-address.ts'
 import { awayFault, connectionFault, type RedisFault } from './redis-fault.ts'
-import { openSession, type RedisSession, within } from './redis-session.ts'
+import { type OpenSession, openSession, type RedisSession, within } from './redis-session.ts'
 
 /**
  * A slow Redis may add 50 ms to a request. The first call that takes longer than this takes the link down, so that no
@@ -41,6 +41,12 @@ export interface RedisConnectionOptions {
   readonly onNotice: OnNotice
   /** Once a call, when it is answered, however late, or fails. */
   readonly onReply?: (seconds: number) => void
+  /** Default: those of this process. */
+  readonly timers?: Timers
+  /** A number from 0 up to 1, for jitter. */
+  readonly random?: () => number
+  /** Makes a session; default: one with the server that `url` names. */
+  readonly openSession?: OpenSession
 }
 
 /** Returns at once, connected or not, and goes on trying. Throws only for a URL that cannot be read. */
@@ -53,7 +59,7 @@ export async function untilUp(link: RedisLink, timeoutMs: number): Promise<boole
   if (link.isUp) return true
   const timeout = new AbortController()
   const up = new Promise<boolean>((resolve) => link.onChange((isUp) => isUp && resolve(true)))
-  const late = sleep(timeoutMs, false, { signal: timeout.signal }).catch(() => false)
+  const late = sleep(systemTimers, timeoutMs, timeout.signal).then(() => false)
   return Promise.race([up, late]).finally(() => timeout.abort())
 }
 
@@ -65,6 +71,9 @@ interface Call {
 class Breaker implements RedisConnection {
   readonly #address: RedisAddress
   readonly #budgetMs: number
+  readonly #timers: Timers
+  readonly #random: () => number
+  readonly #openSession: OpenSession
   readonly #onNotice: OnNotice
   readonly #onReply: (seconds: number) => void
   readonly #listeners: ((isUp: boolean) => void)[] = []
@@ -76,7 +85,7 @@ class Breaker implements RedisConnection {
   #session: RedisSession | null = null
   #lose: ((fault: RedisFault) => void) | null = null
   #knownNodes: readonly ClusterNode[] = []
-  #timer: NodeJS.Timeout | null = null
+  #timer: Timer | null = null
   #isJudging = false
   #hasBeenUp = false
   #fault: RedisFault = { kind: 'start', reason: 'not connected yet' }
@@ -84,11 +93,14 @@ class Breaker implements RedisConnection {
   #told: { readonly sinceMs: number; readonly kinds: Set<string> } | null = null
   #hasToldDatabase = false
 
-  constructor(address: RedisAddress, { budgetMs = BUDGET_MS, onNotice, onReply = () => {} }: RedisConnectionOptions) {
+  constructor(address: RedisAddress, options: RedisConnectionOptions) {
     this.#address = address
-    this.#budgetMs = budgetMs
-    this.#onNotice = onNotice
-    this.#onReply = onReply
+    this.#budgetMs = options.budgetMs ?? BUDGET_MS
+    this.#onNotice = options.onNotice
+    this.#onReply = options.onReply ?? (() => {})
+    this.#timers = options.timers ?? systemTimers
+    this.#random = options.random ?? Math.random
+    this.#openSession = options.openSession ?? openSession
     this.#running = this.#run()
   }
 
@@ -112,7 +124,7 @@ class Breaker implements RedisConnection {
     const session = this.#session
     if (session === null || this.#outstanding.size >= MAX_OUTSTANDING) return Promise.resolve('away')
     return new Promise((resolve, reject) => {
-      const call: Call = { startedAtMs: performance.now(), leave: resolve }
+      const call: Call = { startedAtMs: this.#timers.monotonicMs(), leave: resolve }
       const reply = command(session.client)
       this.#outstanding.add(call)
       this.#watch()
@@ -133,18 +145,18 @@ class Breaker implements RedisConnection {
 
   #over<T>(call: Call, result: T): T {
     this.#outstanding.delete(call)
-    this.#onReply((performance.now() - call.startedAtMs) / SECOND_MS)
+    this.#onReply((this.#timers.monotonicMs() - call.startedAtMs) / SECOND_MS)
     return result
   }
 
   async stop(): Promise<void> {
     // What was asked last may be what matters: it has its budget to be answered.
-    const deadlineMs = performance.now() + this.#budgetMs
-    while (this.#outstanding.size > 0 && performance.now() < deadlineMs) await sleep(1)
+    const deadlineMs = this.#timers.monotonicMs() + this.#budgetMs
+    while (this.#outstanding.size > 0 && this.#timers.monotonicMs() < deadlineMs) await sleep(this.#timers, 1)
     this.#stopping.abort()
     this.#lose?.({ kind: 'stop', reason: 'stopped' })
     await this.#running
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    if (this.#timer !== null) this.#timers.clear(this.#timer)
   }
 
   async #run(): Promise<void> {
@@ -154,8 +166,8 @@ class Breaker implements RedisConnection {
       const fault = await this.#serve(attempt % 2 === 0 ? this.#knownNodes : [], signal)
       if (signal.aborted) return
       this.#tellAway(fault)
-      const pauseMs = PAUSE_MS.least + Math.random() * (PAUSE_MS.most - PAUSE_MS.least)
-      await sleep(pauseMs, null, { signal }).catch(() => null)
+      const pauseMs = PAUSE_MS.least + this.#random() * (PAUSE_MS.most - PAUSE_MS.least)
+      await sleep(this.#timers, pauseMs, signal)
     }
   }
 
@@ -171,7 +183,7 @@ class Breaker implements RedisConnection {
     }
     let session: RedisSession | null = null
     try {
-      session = await openSession({ address: this.#address, knownNodes, onEnd, signal })
+      session = await this.#openSession({ address: this.#address, knownNodes, onEnd, signal })
       for (;;) {
         const failed = await Promise.race([ended, this.#prove(session, signal)])
         if (failed !== null) return failed
@@ -189,13 +201,14 @@ class Breaker implements RedisConnection {
   /** Waits until the session answers within the budget. Rejects where it does not answer at all. */
   async #prove(session: RedisSession, signal: AbortSignal): Promise<null> {
     for (let inARow = 0; ; ) {
-      const sentAtMs = performance.now()
-      await within(session.probe(), PROBE_TIMEOUT_MS, signal)
-      const isQuick = performance.now() - sentAtMs <= this.#budgetMs
+      const sentAtMs = this.#timers.monotonicMs()
+      await within(session.probe(), PROBE_TIMEOUT_MS, signal, this.#timers)
+      const isQuick = this.#timers.monotonicMs() - sentAtMs <= this.#budgetMs
       inARow = isQuick ? inARow + 1 : 0
       if (inARow === PROBES_IN_A_ROW) return null
       if (!isQuick) this.#tellAway(this.#tooSlow())
-      await sleep(PROBE_PAUSE_MS, null, { signal })
+      await sleep(this.#timers, PROBE_PAUSE_MS, signal)
+      if (signal.aborted) throw new Error('given up')
     }
   }
 
@@ -224,8 +237,8 @@ class Breaker implements RedisConnection {
     if (this.#timer !== null || this.#isJudging) return
     const [oldest] = this.#outstanding
     if (oldest === undefined) return
-    const leftMs = oldest.startedAtMs + this.#budgetMs - performance.now()
-    this.#timer = setTimeout(() => this.#look(), Math.max(1, Math.ceil(leftMs)))
+    const leftMs = oldest.startedAtMs + this.#budgetMs - this.#timers.monotonicMs()
+    this.#timer = this.#timers.setTimeout(() => this.#look(), Math.max(1, Math.ceil(leftMs)))
   }
 
   #look(): void {
@@ -237,8 +250,8 @@ class Breaker implements RedisConnection {
     // It may be this process that was slow: what lies in the socket already is read before anyone judges. The first
     // turn of the loop reads, and the second lets go on what a reply has set off.
     this.#isJudging = true
-    setImmediate(() => {
-      setImmediate(() => {
+    this.#timers.setImmediate(() => {
+      this.#timers.setImmediate(() => {
         this.#isJudging = false
         if (this.#isOverdue()) this.#lose?.(this.#tooSlow())
         else this.#watch()
@@ -248,7 +261,7 @@ class Breaker implements RedisConnection {
 
   #isOverdue(): boolean {
     const [oldest] = this.#outstanding
-    return oldest !== undefined && performance.now() - oldest.startedAtMs >= this.#budgetMs
+    return oldest !== undefined && this.#timers.monotonicMs() - oldest.startedAtMs >= this.#budgetMs
   }
 
   #tooSlow(): RedisFault {
@@ -257,7 +270,7 @@ class Breaker implements RedisConnection {
 
   #tellAway(fault: RedisFault): void {
     this.#fault = fault
-    this.#told ??= { sinceMs: performance.now(), kinds: new Set() }
+    this.#told ??= { sinceMs: this.#timers.monotonicMs(), kinds: new Set() }
     const { kinds } = this.#told
     if (kinds.has(fault.kind) || kinds.size >= MAX_FAULTS_TOLD) return
     kinds.add(fault.kind)
@@ -270,7 +283,7 @@ class Breaker implements RedisConnection {
       this.#onNotice(`REDIS_URL names database ${this.#address.database}: a Redis Cluster has only database 0`)
     }
     if (this.#told === null) return
-    const awayMs = performance.now() - this.#told.sinceMs
+    const awayMs = this.#timers.monotonicMs() - this.#told.sinceMs
     this.#told = null
     this.#onNotice(`Redis is back after ${(awayMs / SECOND_MS).toFixed(1)} s`, 'info')
   }

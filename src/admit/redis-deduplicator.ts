@@ -1,7 +1,7 @@
 // Idempotency across nodes: first what this process knows, then what Redis knows. With Redis away a key is claimed
 // here alone, and the queue's own duplicate window decides.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { sleep, systemTimers, type Timers } from '../lib/timers.ts'
 import type { Claim, Deduplicator } from './deduplicator.ts'
 import { createMemoryDeduplicator, type MemoryDeduplicator } from './memory-deduplicator.ts'
 import type { RedisLink } from './redis.ts'
@@ -32,7 +32,8 @@ export interface RedisDeduplicatorOptions {
   /** Most keys accepted here in the last 300 s and in flight that this process itself knows. */
   readonly maxKeys: number
   readonly seed?: number
-  readonly monotonicMs?: () => number
+  /** Default: those of this process. */
+  readonly timers?: Timers
   /** Why Redis refused a call; nobody is told but the log. */
   readonly onFault?: (reason: string) => void
 }
@@ -72,7 +73,7 @@ class SharedDeduplicator implements RedisDeduplicator {
   readonly #link: RedisLink
   readonly #nodeId: string
   readonly #memory: MemoryDeduplicator
-  readonly #monotonicMs: () => number
+  readonly #timers: Timers
   readonly #onFault: (error: unknown) => void
   /** Claimed in Redis alone, because the memory was full. */
   readonly #beyondMemory = new Set<string>()
@@ -87,11 +88,11 @@ class SharedDeduplicator implements RedisDeduplicator {
   #asked: Asked[] = []
   #accepted: Accepted = { batchIds: [], events: [] }
 
-  constructor({ link, nodeId, maxKeys, seed = 0, monotonicMs, onFault }: RedisDeduplicatorOptions) {
+  constructor({ link, nodeId, maxKeys, seed = 0, timers, onFault }: RedisDeduplicatorOptions) {
     this.#link = link
     this.#nodeId = nodeId
     this.#memory = createMemoryDeduplicator({ maxKeys, seed })
-    this.#monotonicMs = monotonicMs ?? (() => performance.now())
+    this.#timers = timers ?? systemTimers
     this.#onFault = (error) => onFault?.(refusalReason(error))
     this.#untoldKeys = new UntoldKeys({
       maxKeysPerCall: MAX_KEYS_PER_CALL,
@@ -118,7 +119,7 @@ class SharedDeduplicator implements RedisDeduplicator {
   }
 
   claim(batchId: string, nowMs: number): Claim | Promise<Claim> {
-    this.#time ??= new RedisTime(nowMs, this.#monotonicMs())
+    this.#time ??= new RedisTime(nowMs, this.#timers.monotonicMs())
     const claim = this.#memory.claim(batchId, nowMs)
     if (claim instanceof Promise) return claim.then((passedOn) => this.#share(batchId, passedOn, nowMs))
     return this.#share(batchId, claim, nowMs)
@@ -162,7 +163,7 @@ class SharedDeduplicator implements RedisDeduplicator {
   }
 
   async #ask(batchId: string, inDoubt: boolean, nowMs: number): Promise<Claim> {
-    const giveUpAtMs = this.#monotonicMs() + MAX_WAIT_MS
+    const giveUpAtMs = this.#timers.monotonicMs() + MAX_WAIT_MS
     try {
       for (let pauseMs: number = POLL_MS.first; ; pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)) {
         const answer = await this.#claimInRedis(batchId)
@@ -174,11 +175,11 @@ class SharedDeduplicator implements RedisDeduplicator {
             this.#letGo(batchId, nowMs)
             return { kind: 'replay', events: answer.events }
           case 'held':
-            if (this.#monotonicMs() >= giveUpAtMs) {
+            if (this.#timers.monotonicMs() >= giveUpAtMs) {
               this.#letGo(batchId, nowMs)
               return FULL
             }
-            await sleep(pauseMs)
+            await sleep(this.#timers, pauseMs)
         }
       }
     } catch (error) {
@@ -220,12 +221,12 @@ class SharedDeduplicator implements RedisDeduplicator {
   }
 
   async #claimAll(batchIds: readonly string[]): Promise<ClaimAnswers | 'away'> {
-    const sentMs = this.#monotonicMs()
+    const sentMs = this.#timers.monotonicMs()
     const call = ++this.#calls
     for (const batchId of batchIds) this.#claimedBy.set(batchId, call)
     const deadlineMs = this.#redisNowMs() + LATE_MS
     const claimed = await claimKeys(this.#link, this.#nodeId, batchIds, { call, deadlineMs })
-    if (claimed !== 'away') this.#time?.learn(claimed.redisMs, sentMs, this.#monotonicMs())
+    if (claimed !== 'away') this.#time?.learn(claimed.redisMs, sentMs, this.#timers.monotonicMs())
     return claimed
   }
 
@@ -261,6 +262,6 @@ class SharedDeduplicator implements RedisDeduplicator {
   }
 
   #redisNowMs(): number {
-    return this.#time?.nowMs(this.#monotonicMs()) ?? 0
+    return this.#time?.nowMs(this.#timers.monotonicMs()) ?? 0
   }
 }

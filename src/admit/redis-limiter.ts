@@ -1,10 +1,9 @@
 // The limits of all nodes together, counted in Redis. A request spends what this node holds; only where that does not
 // suffice does it wait, in turn, for one call of its app to Redis. Without Redis a node goes on with its share.
 
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../lib/clock.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { errorMessage } from '../lib/errors.ts'
+import { sleep, type Timer, type Timers } from '../lib/timers.ts'
 import type { RateLimitView } from '../outcome.ts'
 import type { App } from './app.ts'
 import { AppLimits, type LimitsContext } from './app-limits.ts'
@@ -41,8 +40,7 @@ export interface RedisLimiterParts {
   readonly link: RedisLink
   /** New with every start of a process. */
   readonly nodeId: string
-  readonly clock: Clock
-  readonly monotonicMs: () => number
+  readonly timers: Timers
   /** null: no queue is shared, and nobody can tell what a dead node had stored. */
   readonly ledger: Ledger | null
   readonly leaseRequests: { granted: number; refused: number; failed: number }
@@ -73,7 +71,7 @@ export class LeasingLimiter implements RedisLimiter {
   readonly #limitsOfApp = new Map<string, AppLimits>()
   /** Apps of which Redis may have to hear. */
   readonly #active = new Set<AppLimits>()
-  readonly #timers: NodeJS.Timeout[] = []
+  readonly #running: Timer[] = []
   /** Wall time minus monotonic time. */
   #wallOffsetMs: number
   #lastSeq = 0
@@ -91,9 +89,10 @@ export class LeasingLimiter implements RedisLimiter {
 
   constructor(parts: RedisLimiterParts) {
     this.#parts = parts
-    const { link, nodeId, monotonicMs, ledger, leaseRequests } = parts
-    const time = new RedisTime(parts.clock(), monotonicMs())
-    this.#wallOffsetMs = parts.clock() - monotonicMs()
+    const { link, nodeId, timers, ledger, leaseRequests } = parts
+    const monotonicMs = (): number => timers.monotonicMs()
+    const time = new RedisTime(timers.nowMs(), monotonicMs())
+    this.#wallOffsetMs = timers.nowMs() - monotonicMs()
     this.#registry = new NodeRegistry({ link, nodeId, mark: () => this.#beatMark() })
     this.#context = {
       link,
@@ -129,8 +128,8 @@ export class LeasingLimiter implements RedisLimiter {
       if (isUp && parts.isManual !== true) void this.beat()
     })
     if (parts.isManual === true) return
-    this.#timers.push(setInterval(() => this.sweep(), SWEEP_MS))
-    this.#timers.push(setInterval(() => void this.beat(), BEAT_MS))
+    this.#running.push(timers.setInterval(() => this.sweep(), SWEEP_MS))
+    this.#running.push(timers.setInterval(() => void this.beat(), BEAT_MS))
     void this.beat()
   }
 
@@ -151,7 +150,7 @@ export class LeasingLimiter implements RedisLimiter {
 
   take(app: App, cost: number, wallMs: number): number | LimitRefusal | Promise<number | LimitRefusal> {
     if (!(cost >= 1)) throw new Error(`a request cannot cost ${cost}`)
-    const nowMs = this.#parts.monotonicMs()
+    const nowMs = this.#parts.timers.monotonicMs()
     this.#compareClocks(wallMs, nowMs)
     const limits = this.#limitsOf(app)
     this.#active.add(limits)
@@ -159,15 +158,15 @@ export class LeasingLimiter implements RedisLimiter {
   }
 
   settle(app: App, cost: number, takenAtMs: number): void {
-    this.#limitsThatTook(app).settle(app, cost, takenAtMs, this.#parts.monotonicMs())
+    this.#limitsThatTook(app).settle(app, cost, takenAtMs, this.#parts.timers.monotonicMs())
   }
 
   giveBack(app: App, cost: number, takenAtMs: number): void {
-    this.#limitsThatTook(app).giveBack(app, cost, takenAtMs, this.#parts.monotonicMs())
+    this.#limitsThatTook(app).giveBack(app, cost, takenAtMs, this.#parts.timers.monotonicMs())
   }
 
   view(app: App): RateLimitView {
-    const nowMs = this.#parts.monotonicMs()
+    const nowMs = this.#parts.timers.monotonicMs()
     const limit = app.eventsPerMinute
     const limits = this.#limitsOfApp.get(app.appId)
     if (limits === undefined) {
@@ -179,7 +178,7 @@ export class LeasingLimiter implements RedisLimiter {
   }
 
   standing(app: App): Standing | Promise<Standing> {
-    const nowMs = this.#parts.monotonicMs()
+    const nowMs = this.#parts.timers.monotonicMs()
     const limits = this.#limitsOfApp.get(app.appId)
     const known = limits?.standing(app, nowMs)
     if (known?.isKnown || (known !== undefined && limits?.isAway)) return known.standing
@@ -187,7 +186,7 @@ export class LeasingLimiter implements RedisLimiter {
   }
 
   async #askStanding(app: App, limits: AppLimits | undefined): Promise<Standing> {
-    const nowMs = this.#parts.monotonicMs()
+    const nowMs = this.#parts.timers.monotonicMs()
     const timeMs = this.#context.time.nowMs(nowMs)
     const standing = await readStanding(this.#parts.link, app, timeMs, limits?.untold(app, nowMs))
     if (standing !== 'away') return standing
@@ -196,7 +195,7 @@ export class LeasingLimiter implements RedisLimiter {
 
   /** Lets each app tell Redis what is due, and forgets those that are done with. */
   sweep(): void {
-    const nowMs = this.#parts.monotonicMs()
+    const nowMs = this.#parts.timers.monotonicMs()
     const callers: AppLimits[] = []
     for (const limits of this.#active) {
       if (callers.length >= MAX_CALLS) break
@@ -224,13 +223,13 @@ export class LeasingLimiter implements RedisLimiter {
     if (this.#isBeating || this.#isStopped || !this.#parts.link.isUp) return
     this.#isBeating = true
     try {
-      const sentAtMs = this.#parts.monotonicMs()
-      this.#compareClocks(this.#parts.clock(), sentAtMs)
-      this.#wallOffsetMs = this.#parts.clock() - sentAtMs
+      const sentAtMs = this.#parts.timers.monotonicMs()
+      this.#compareClocks(this.#parts.timers.nowMs(), sentAtMs)
+      this.#wallOffsetMs = this.#parts.timers.nowMs() - sentAtMs
       const beat = await this.#registry.beat(sentAtMs)
       this.#beatIsAway = beat === 'away'
       if (beat === 'away') return
-      this.#context.time.learn(beat.clockMs, sentAtMs, this.#parts.monotonicMs())
+      this.#context.time.learn(beat.clockMs, sentAtMs, this.#parts.timers.monotonicMs())
       this.#failing.delete('of nodes')
       this.#reclaimer.look(beat.dead)
     } catch (error) {
@@ -250,16 +249,12 @@ export class LeasingLimiter implements RedisLimiter {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    for (const timer of this.#timers) clearInterval(timer)
-    let timer: NodeJS.Timeout | undefined
-    const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(() => {
-        this.#isTimeUp = true
-        resolve()
-      }, STOP_MS)
-    })
+    const { timers } = this.#parts
+    for (const timer of this.#running) timers.clear(timer)
+    const given = new AbortController()
+    const timeUp = sleep(timers, STOP_MS, given.signal).then(() => (this.#isTimeUp = true))
     await Promise.race([this.#giveAllBack(), timeUp])
-    clearTimeout(timer)
+    given.abort()
   }
 
   /** What it could not give back in its time, others take back: they find this node silent. */
@@ -275,7 +270,7 @@ export class LeasingLimiter implements RedisLimiter {
         await Promise.all(some.map((limits) => limits.called()))
       }
       // Redis may have been lost sight of just now, and be back in a moment.
-      if (rest.some(({ isAtRest }) => !isAtRest)) await sleep(STOP_PAUSE_MS)
+      if (rest.some(({ isAtRest }) => !isAtRest)) await sleep(this.#parts.timers, STOP_PAUSE_MS)
     }
   }
 

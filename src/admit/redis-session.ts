@@ -1,6 +1,7 @@
 // One connection to Redis, or one to each node of a Redis Cluster, from its making to its end. It is never mended:
 // whoever wants a new one opens a new session, so that nothing asked of the old one lingers in a client's queue.
 
+import { systemTimers, type Timers } from '../lib/timers.ts'
 import { Cluster, Redis, type ClusterNode, type RedisOptions } from 'ioredis'
 import type { RedisClient } from './redis.ts'
 import type { RedisAddress } from './redis-address.ts'
@@ -36,6 +37,8 @@ export interface SessionOptions {
 }
 
 /** Rejects with what stood in the way. */
+export type OpenSession = (options: SessionOptions) => Promise<RedisSession>
+
 export async function openSession(options: SessionOptions): Promise<RedisSession> {
   const { address, knownNodes, signal } = options
   if (knownNodes.length > 0) return openCluster(options)
@@ -160,14 +163,19 @@ function dropNode(node: Redis): void {
 }
 
 /** Rejects where `promise` has not settled in time, or `signal` gives it up. */
-export function within<T>(promise: Promise<T>, timeoutMs: number, signal: AbortSignal): Promise<T> {
+export function within<T>(
+  promise: Promise<T>,
+  timeoutMs: number,
+  signal: AbortSignal,
+  timers: Timers = systemTimers,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error('given up'))
-    const timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
+    const timer = timers.setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
     signal.addEventListener('abort', giveUp, { once: true })
     if (signal.aborted) giveUp()
     promise.then(resolve, reject).finally(() => {
-      clearTimeout(timer)
+      timers.clear(timer)
       signal.removeEventListener('abort', giveUp)
     })
   })

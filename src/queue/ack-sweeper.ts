@@ -1,24 +1,28 @@
 // One coarse timer for all that waits for an acknowledgement.
 
+import type { Timer, Timers } from '../lib/timers.ts'
+
 /** How late a record's time may be found to be over. */
 const INTERVAL_MS = 25
 
 export class AckSweeper {
+  readonly #timers: Timers
   readonly #task: () => void
-  #timer: NodeJS.Timeout | null = null
+  #timer: Timer | null = null
   #isDue = false
 
   /** `task` runs again and again between `start` and `stop`. */
-  constructor(task: () => void) {
+  constructor(timers: Timers, task: () => void) {
+    this.#timers = timers
     this.#task = task
   }
 
   start(): void {
-    this.#timer ??= setInterval(this.#tick, INTERVAL_MS)
+    this.#timer ??= this.#timers.setInterval(this.#tick, INTERVAL_MS)
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    if (this.#timer !== null) this.#timers.clear(this.#timer)
     this.#timer = null
   }
 
@@ -26,7 +30,7 @@ export class AckSweeper {
     if (this.#isDue) return
     this.#isDue = true
     // After the sockets were read: an answer that came while the event loop was held up counts.
-    setImmediate(this.#run)
+    this.#timers.setImmediate(this.#run)
   }
 
   readonly #run = (): void => {

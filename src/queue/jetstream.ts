@@ -3,10 +3,11 @@
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../lib/notice.ts'
+import { systemTimers, type Timers } from '../lib/timers.ts'
 import { parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
-import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
+import { type Dial, isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
 import { encodeMessages, messageHead, type NewMessage, payloadBytes } from './nats-message.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
@@ -30,8 +31,12 @@ export interface JetStreamOptions {
   /** Of the stream, where it has to be made: 1 to 5; default 1. */
   readonly replicas?: number
   readonly ackTimeoutMs?: number
-  /** A time in ms that never goes back. */
-  readonly nowMs?: () => number
+  /** Default: those of this process. */
+  readonly timers?: Timers
+  /** A number from 0 up to 1, for jitter. */
+  readonly random?: () => number
+  /** Makes a connection; default: one to the server that `url` names. */
+  readonly dial?: Dial
   /** Called for each message that became durable, with the records in it. */
   readonly onCommit?: (records: number) => void
   /** Gets a sentence for the log when something changes. */
@@ -47,7 +52,7 @@ export class JetStreamQueue implements EventQueue {
   readonly place = new StreamPlace()
   readonly #nodeId: string
   readonly #ackTimeoutMs: number
-  readonly #nowMs: () => number
+  readonly #timers: Timers
   readonly #onCommit: (records: number) => void
   readonly #state: StreamState
   readonly #link: NatsLink
@@ -72,14 +77,16 @@ export class JetStreamQueue implements EventQueue {
   /** Nobody took the last message: the next try is not before this. */
   #resumeAtMs = 0
   #lastAckAtMs = Number.NEGATIVE_INFINITY
-  readonly #sweeper = new AckSweeper(() => this.#sweep())
+  readonly #sweeper: AckSweeper
   #isStopping = false
   #onIdle: (() => void) | null = null
 
   constructor(options: JetStreamOptions) {
     this.#nodeId = options.nodeId
     this.#ackTimeoutMs = options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
-    this.#nowMs = options.nowMs ?? (() => performance.now())
+    const timers = options.timers ?? systemTimers
+    this.#timers = timers
+    this.#sweeper = new AckSweeper(timers, () => this.#sweep())
     this.#onCommit = options.onCommit ?? (() => {})
     const onNotice = options.onNotice ?? (() => {})
     this.#lanes = Array.from({ length: options.partitions }, (_, partition) => new Lane(partition))
@@ -88,10 +95,14 @@ export class JetStreamQueue implements EventQueue {
       replicas: options.replicas ?? 1,
       onReport: (report) => this.#reported(report),
       onNotice,
+      timers,
     })
     this.#lookUpOriginal = createOriginalLookup()
     this.#link = new NatsLink({
       url: options.url,
+      timers,
+      ...(options.random === undefined ? {} : { random: options.random }),
+      ...(options.dial === undefined ? {} : { dial: options.dial }),
       onUp: (connection) => this.#connected(connection),
       onDown: (reason) => this.#disconnected(reason),
       onComplaint: (message) => this.#state.complained(message),
@@ -131,14 +142,14 @@ export class JetStreamQueue implements EventQueue {
     this.#published += 1
     this.#recordsInHand += 1
     const lane = this.#lanes[partitionOf(record.appId, this.#lanes.length)]
-    const deadlineMs = this.#nowMs() + this.#ackTimeoutMs
+    const deadlineMs = this.#timers.monotonicMs() + this.#ackTimeoutMs
     lane.push({ record, settled, deadlineMs, number: this.#published, next: null })
     this.#offer(lane)
     this.#sweeper.start()
     if (this.#isPumpDue) return
     this.#isPumpDue = true
     // Behind all that this turn of the event loop brings, so that it goes out in one write.
-    setImmediate(this.#pump)
+    this.#timers.setImmediate(this.#pump)
   }
 
   async stop(): Promise<void> {
@@ -169,7 +180,7 @@ export class JetStreamQueue implements EventQueue {
     this.#isPumpDue = false
     const connection = this.#link.connection
     if (connection === null || this.#state.isSilent || this.#ready.length === 0) return
-    const nowMs = this.#nowMs()
+    const nowMs = this.#timers.monotonicMs()
     if (nowMs < this.#resumeAtMs || !isConnected(connection)) return
     const messages: NewMessage[] = []
     while (this.#window.isOpen) {
@@ -219,7 +230,7 @@ export class JetStreamQueue implements EventQueue {
   }
 
   #answered(number: number, answer: Msg): void {
-    const nowMs = this.#nowMs()
+    const nowMs = this.#timers.monotonicMs()
     const message = this.#window.take(number, nowMs)
     const sequence = storedSequence(answer.data)
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
@@ -259,7 +270,7 @@ export class JetStreamQueue implements EventQueue {
     if (isGathered || first === null) return this.#ended(message, 'unavailable')
     message.first = null
     this.#ended(message, 'duplicate')
-    const leftMs = Math.max(1, first.deadlineMs - this.#nowMs())
+    const leftMs = Math.max(1, first.deadlineMs - this.#timers.monotonicMs())
     void this.#lookUpOriginal(connection, sequence, first.record.batchId, leftMs).then((events) =>
       this.#settle(first, 'duplicate', events),
     )
@@ -268,7 +279,7 @@ export class JetStreamQueue implements EventQueue {
   /** The message was surely not stored, and its records have their time left: they are sent again, as new messages. */
   #unheard(message: InFlight): void {
     const { first, lane } = message
-    this.#resumeAtMs = this.#nowMs() + RETRY_MS
+    this.#resumeAtMs = this.#timers.monotonicMs() + RETRY_MS
     if (first !== null) lane.putBack(first)
     message.first = null
     this.#offer(lane)
@@ -343,7 +354,7 @@ export class JetStreamQueue implements EventQueue {
       this.#sweeper.stop()
       return
     }
-    const nowMs = this.#nowMs()
+    const nowMs = this.#timers.monotonicMs()
     for (const lane of this.#lanes) {
       for (let entry = lane.takeExpired(nowMs); entry !== null; entry = lane.takeExpired(nowMs)) {
         this.#settle(entry, 'unavailable')

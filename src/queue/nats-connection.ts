@@ -4,6 +4,7 @@
 import { connect as connectSocket, type Socket } from 'node:net'
 import { connect, type NatsConnection, type NatsConnectionImpl } from '@nats-io/transport-node'
 import { errorCode, errorMessage } from '../lib/errors.ts'
+import { sleep, type Timers } from '../lib/timers.ts'
 import { type NatsAddress, type NatsServer, parseNatsUrl, serverText } from './nats-address.ts'
 
 /** For a server's first line. One that is frozen takes the connection and says nothing. */
@@ -32,8 +33,14 @@ export async function connectNats(url: string): Promise<NatsConnection> {
   throw new Error(`NATS cannot be reached (${reasons.join('; ')})`)
 }
 
+/** Makes one connection. Rejects with what stood in the way, or at the signal. */
+export type Dial = (address: NatsAddress, server: NatsServer, signal: AbortSignal) => Promise<NatsConnection>
+
 export interface LinkOptions {
   readonly url: string
+  readonly timers: Timers
+  /** Default: over a socket. */
+  readonly dial?: Dial
   /** A number from 0 up to 1, for the jitter. */
   readonly random?: () => number
   /** In the same turn as the connection became usable. */
@@ -51,6 +58,7 @@ export class NatsLink {
   readonly #options: LinkOptions
   readonly #address: NatsAddress
   readonly #random: () => number
+  readonly #dial: Dial
   readonly #stopping = new AbortController()
   readonly #ended: Promise<void>
   #serverAt = 0
@@ -60,6 +68,7 @@ export class NatsLink {
     this.#options = options
     this.#address = parseNatsUrl(options.url)
     this.#random = options.random ?? Math.random
+    this.#dial = options.dial ?? dial
     this.#serverAt = Math.floor(this.#random() * this.#address.servers.length)
     this.#ended = this.#keepUp()
   }
@@ -76,7 +85,7 @@ export class NatsLink {
     while (!signal.aborted) {
       let reason: string
       try {
-        const connection = await dial(this.#address, this.#address.servers[this.#serverAt], signal)
+        const connection = await this.#dial(this.#address, this.#address.servers[this.#serverAt], signal)
         reason = await this.#use(connection)
       } catch (error) {
         reason = describeFault(error)
@@ -84,7 +93,8 @@ export class NatsLink {
       if (signal.aborted) return
       this.#serverAt = (this.#serverAt + 1) % this.#address.servers.length
       this.#options.onDown(reason)
-      await pause(RETRY_MIN_MS + this.#random() * (RETRY_MAX_MS - RETRY_MIN_MS), signal)
+      const pauseMs = RETRY_MIN_MS + this.#random() * (RETRY_MAX_MS - RETRY_MIN_MS)
+      await sleep(this.#options.timers, pauseMs, signal)
     }
   }
 
@@ -193,21 +203,5 @@ function hearGreeting({ host, port }: NatsServer, signal: AbortSignal): Promise<
     socket.once('error', end)
     socket.once('close', () => end(new Error('the connection was cut')))
     if (signal.aborted) onAbort()
-  })
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve()
-      return
-    }
-    const end = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end)
   })
 }

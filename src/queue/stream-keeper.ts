@@ -3,6 +3,7 @@
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../lib/notice.ts'
+import type { Timer, Timers } from '../lib/timers.ts'
 import { differenceText, ensureStream, STREAM_NAME, type StreamReport } from './stream.ts'
 
 /** Between two looks while something is amiss. */
@@ -14,13 +15,14 @@ export interface StreamKeeperOptions {
   /** Each look ends here: JetStream has answered, or has not. */
   readonly onReport: (report: StreamReport) => void
   readonly onNotice: OnNotice
+  readonly timers: Timers
 }
 
 export class StreamKeeper {
   readonly #options: StreamKeeperOptions
   #connection: NatsConnection | null = null
   #isWanted = false
-  #timer: NodeJS.Timeout | null = null
+  #timer: Timer | null = null
   #isLooking = false
   #lastDifference: string | null = null
 
@@ -31,7 +33,7 @@ export class StreamKeeper {
   /** A connection came up, or went (null). The first look at a new one is at once. */
   use(connection: NatsConnection | null): void {
     this.#connection = connection
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    if (this.#timer !== null) this.#options.timers.clear(this.#timer)
     this.#timer = null
     if (connection !== null) this.look()
   }
@@ -53,7 +55,7 @@ export class StreamKeeper {
       if (this.#connection !== null) this.look()
       return
     }
-    this.#timer = setTimeout(() => {
+    this.#timer = this.#options.timers.setTimeout(() => {
       this.#timer = null
       if (this.#isWanted) this.look()
     }, LOOK_INTERVAL_MS)

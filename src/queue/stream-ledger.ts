@@ -1,6 +1,7 @@
 // What a process had stored before it died, message by message: for whoever settles the limits in its place.
 
 import type { NatsConnection } from '@nats-io/transport-node'
+import { systemTimers, type Timers } from '../lib/timers.ts'
 import { parseRecordHead, viewOf } from './record-head.ts'
 import { describeStream } from './stream.ts'
 import type { StoredMessage } from './stream-message.ts'
@@ -45,17 +46,19 @@ interface Reading {
 /** Reads what dead nodes had stored. What one attempt does not finish, the next goes on with. */
 export class StreamLedger {
   readonly #maxReadMs: number
+  readonly #timers: Timers
   /** By node, the oldest first. */
   readonly #readings = new Map<string, Reading>()
 
-  constructor(maxReadMs = MAX_READ_MS) {
+  constructor(maxReadMs = MAX_READ_MS, timers = systemTimers) {
     this.#maxReadMs = maxReadMs
+    this.#timers = timers
   }
 
   /** 'away': NATS did not answer, or not in time. */
   async storedBy(connection: NatsConnection | null, query: LedgerQuery): Promise<readonly StoredCost[] | 'away'> {
     if (connection === null) return 'away'
-    const deadlineMs = performance.now() + this.#maxReadMs
+    const deadlineMs = this.#timers.monotonicMs() + this.#maxReadMs
     try {
       const reading = await this.#readingOf(connection, query)
       const { untilSequence: until, costs } = reading
@@ -63,7 +66,7 @@ export class StreamLedger {
         if (message.node === query.nodeId) costs.push(...costsIn(message))
         reading.nextSequence = message.sequence + 1
         if (costs.length > MAX_COSTS) return 'away'
-        if (performance.now() > deadlineMs && reading.nextSequence <= until) return 'away'
+        if (this.#timers.monotonicMs() > deadlineMs && reading.nextSequence <= until) return 'away'
       }
       this.#readings.delete(query.nodeId)
       return costs

@@ -2,6 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { NatsLink } from '../../src/queue/nats-connection.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
 import { eventually } from '../support/service.ts'
 
 const INFO = 'INFO {"server_id":"x","version":"2.10.0","proto":1,"headers":true,"max_payload":1048576}\r\n'
@@ -19,6 +20,7 @@ it('a stop does not wait for a server that greets and then says nothing', async 
   const reasons: string[] = []
   const link = new NatsLink({
     url: `nats://127.0.0.1:${port}`,
+    timers: systemTimers,
     onUp: () => reasons.push('up'),
     onDown: (reason) => reasons.push(reason),
   })

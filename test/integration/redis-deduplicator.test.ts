@@ -5,6 +5,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Claim } from '../../src/admit/deduplicator.ts'
 import type { RedisConnection } from '../../src/admit/redis-connection.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
 import { openRedisLimiter } from '../../src/admit/redis-limiter.ts'
 import type { RedisLink } from '../../src/admit/redis.ts'
 import { createRedisDeduplicator, type RedisDeduplicator } from '../../src/admit/redis-deduplicator.ts'
@@ -482,8 +483,7 @@ describe('what a keyed request waits for', () => {
     const limiter = openRedisLimiter({
       link,
       nodeId: 'node',
-      clock: Date.now,
-      monotonicMs: () => performance.now(),
+      timers: systemTimers,
       ledger: null,
       leaseRequests: { granted: 0, refused: 0, failed: 0 },
       onNotice: () => {},

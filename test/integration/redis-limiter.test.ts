@@ -7,6 +7,7 @@ import { PLANS } from '../../src/admit/plans.ts'
 import { readStanding } from '../../src/admit/read-standing.ts'
 import { type StoredRecord, UNUSED_MARK } from '../../src/admit/reclaim.ts'
 import { openRedis, untilUp } from '../../src/admit/redis-connection.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
 import { openRedisLimiter, type RedisLimiter } from '../../src/admit/redis-limiter.ts'
 import { connect, TestLink, type TestNode, testNode } from '../support/limiters.ts'
 import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
@@ -671,8 +672,7 @@ describe('by Redis itself, its clock and its connection', () => {
   const app = anApp({ appId: 'demo', eventsPerMinute: 10_000, eventsPerMonth: 1_000_000 })
   const parts = (nodeId: string) => ({
     nodeId,
-    clock: () => Date.now(),
-    monotonicMs: () => performance.now(),
+    timers: systemTimers,
     ledger: null,
     leaseRequests: { granted: 0, refused: 0, failed: 0 },
     onNotice: () => {},

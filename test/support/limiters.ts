@@ -4,6 +4,7 @@
 import { Redis } from 'ioredis'
 import type { Ledger } from '../../src/admit/reclaim.ts'
 import type { Away, RedisClient, RedisLink } from '../../src/admit/redis.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
 import { type LeasingLimiter, openRedisLimiter } from '../../src/admit/redis-limiter.ts'
 
 /** `unsent`: nothing arrives. `unanswered`: it is done, and nobody hears. `late`: it is done when `deliver` is called. */
@@ -89,8 +90,7 @@ export function testNode(parts: {
   const limiter = openRedisLimiter({
     link,
     nodeId,
-    clock: parts.wallMs ?? nowMs,
-    monotonicMs: parts.monotonicMs ?? nowMs,
+    timers: { ...systemTimers, nowMs: parts.wallMs ?? nowMs, monotonicMs: parts.monotonicMs ?? nowMs },
     ledger: parts.ledger ?? null,
     leaseRequests,
     onNotice: (message) => notices.push(message),

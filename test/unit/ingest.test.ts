@@ -113,6 +113,7 @@ class Stage {
         },
         metrics: this.metrics,
         nowMs: () => this.nowMs,
+        monotonicMs: () => performance.now(),
         isoTime: createIsoTime(),
         freshId: () => '0190a1b2-0000-7000-8000-000000000001',
         onFault: (error) => this.faults.push(error),

@@ -55,11 +55,11 @@ export function openRedis(options: RedisConnectionOptions): RedisConnection {
 }
 
 /** Waits until the link is up; false: it is not, after so long. */
-export async function untilUp(link: RedisLink, timeoutMs: number): Promise<boolean> {
+export async function untilUp(link: RedisLink, timeoutMs: number, timers: Timers = systemTimers): Promise<boolean> {
   if (link.isUp) return true
   const timeout = new AbortController()
   const up = new Promise<boolean>((resolve) => link.onChange((isUp) => isUp && resolve(true)))
-  const late = sleep(systemTimers, timeoutMs, timeout.signal).then(() => false)
+  const late = sleep(timers, timeoutMs, timeout.signal).then(() => false)
   return Promise.race([up, late]).finally(() => timeout.abort())
 }
 

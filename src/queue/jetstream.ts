@@ -2,12 +2,12 @@
 // stream's acknowledgement. Nothing is sent again once it was answered, and nothing waits longer than its time.
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
-import type { OnNotice } from '../lib/notice.ts'
 import { systemTimers, type Timers } from '../lib/timers.ts'
+import type { JetStreamOptions } from './jetstream-options.ts'
 import { parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
-import { type Dial, isConnected, NatsLink, sendRaw } from './nats-connection.ts'
+import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
 import { encodeMessages, messageHead, type NewMessage, payloadBytes } from './nats-message.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
@@ -22,26 +22,6 @@ const DEFAULT_ACK_TIMEOUT_MS = 2000
 const RETRY_MS = 75
 /** More than a ring of the default size can hold. */
 const MAX_RECORDS_IN_HAND = 262_144
-
-export interface JetStreamOptions {
-  readonly url: string
-  /** 8 to 16 hex digits, lower case, fresh for each process: it marks each message, and makes ids that none else has. */
-  readonly nodeId: string
-  readonly partitions: number
-  /** Of the stream, where it has to be made: 1 to 5; default 1. */
-  readonly replicas?: number
-  readonly ackTimeoutMs?: number
-  /** Default: those of this process. */
-  readonly timers?: Timers
-  /** A number from 0 up to 1, for jitter. */
-  readonly random?: () => number
-  /** Makes a connection; default: one to the server that `url` names. */
-  readonly dial?: Dial
-  /** Called for each message that became durable, with the records in it. */
-  readonly onCommit?: (records: number) => void
-  /** Gets a sentence for the log when something changes. */
-  readonly onNotice?: OnNotice
-}
 
 /** Returns at once and connects meanwhile. Throws a StartError where the URL is none. */
 export function openJetStreamQueue(options: JetStreamOptions): JetStreamQueue {

@@ -1,0 +1,249 @@
+// A history: which apps and nodes there are, and what happens when. It is plain data, so that it can be made from a
+// seed, printed, and shrunk.
+
+import type { AppRecord } from '../../src/admit/app-record.ts'
+import { Random } from './random.ts'
+
+export type Step = { readonly atMs: number } & (
+  | Send
+  | { readonly kind: 'start' }
+  | { readonly kind: 'stop' | 'kill'; readonly node: number }
+  | { readonly kind: 'stall'; readonly node: number; readonly forMs: number }
+  | {
+      readonly kind: 'path'
+      readonly node: number
+      readonly to: 'redis' | 'nats'
+      readonly state: 'silent' | 'cut'
+      readonly forMs: number
+    }
+  | {
+      readonly kind: 'delay'
+      readonly node: number
+      readonly to: 'redis' | 'nats'
+      readonly extraMs: number
+      readonly forMs: number
+    }
+  | { readonly kind: 'redis snapshot' | 'redis emptied' | 'redis rolled back' }
+  | { readonly kind: 'redis killed'; readonly comesBack: 'with all' | 'rolled back' | 'empty'; readonly forMs: number }
+  | { readonly kind: 'redis frozen'; readonly forMs: number }
+  | { readonly kind: 'redis slow'; readonly extraMs: number; readonly forMs: number }
+  | {
+      readonly kind: 'nats killed' | 'nats frozen' | 'nats full' | 'nats without leader' | 'nats silent'
+      readonly forMs: number
+    }
+  | { readonly kind: 'nats lost its tail'; readonly tailMs: number; readonly forMs: number }
+  | { readonly kind: 'nats slow'; readonly messagesPerSecond: number; readonly forMs: number }
+  | { readonly kind: 'acks late'; readonly byMs: number; readonly forMs: number }
+  | { readonly kind: 'acks lost'; readonly share: number; readonly forMs: number }
+  | { readonly kind: 'clock'; readonly of: 'redis' | number; readonly byMs: number }
+  | { readonly kind: 'plan'; readonly app: number; readonly record: Partial<AppRecord> }
+)
+
+/** A client that sends some batches, one after the other. */
+export interface Send {
+  readonly kind: 'send'
+  readonly app: number
+  /** Counted over the nodes that are ready. */
+  readonly node: number
+  readonly batches: number
+  readonly gapMs: number
+  /** Of each batch. */
+  readonly events: number
+  readonly keyed: boolean
+  /** What fails is tried again so often, under the same key where it has one. */
+  readonly tries: number
+  readonly retryAfterMs: number
+  /** How many nodes further the next try goes: 0 is the same one. */
+  readonly retryOn: number
+  /** What was accepted is sent so often once more. */
+  readonly replays: number
+}
+
+export interface History {
+  readonly name: string
+  readonly seed: number
+  /** Unix ms at which it begins. */
+  readonly epochMs: number
+  readonly nodes: number
+  readonly apps: readonly AppRecord[]
+  readonly steps: readonly Step[]
+  /** Everything is healed then. */
+  readonly endMs: number
+}
+
+/** Which faults a generated history may have. */
+export const WEATHERS = ['calm', 'plans', 'crashes', 'redis', 'nats', 'all'] as const
+export type Weather = (typeof WEATHERS)[number]
+
+const MINUTE_MS = 60_000
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+const MONTH_TURN_MS = Date.UTC(2026, 11, 1)
+const PLANS = ['10k', '100k', '500k'] as const
+
+export function generate(seed: number, weather: Weather): History {
+  const random = new Random(seed)
+  const endMs = random.int(10, 60) * 1000
+  // Minutes turn in most of them; a day, or a day and a month, in some.
+  const turnMs = random.chance(0.1) ? MONTH_TURN_MS : random.chance(0.1) ? NOON_MS + 12 * 60 * MINUTE_MS : NOON_MS
+  const epochMs = turnMs - random.int(0, Math.min(endMs, MINUTE_MS - 1000))
+  const nodes = random.int(1, 3)
+  const apps = Array.from({ length: random.int(1, 3) }, (_, at) => generateApp(random, at))
+  const steps: Step[] = []
+  const sends = random.int(3, 14)
+  for (let count = 0; count < sends; count++) steps.push(generateSend(random, apps.length, endMs))
+  const faults = weather === 'calm' || weather === 'plans' ? 0 : random.int(1, 4)
+  for (let count = 0; count < faults; count++) steps.push(...generateFault(random, weather, nodes, endMs))
+  const changes = weather === 'plans' ? random.int(1, 3) : weather === 'all' && random.chance(0.2) ? 1 : 0
+  for (let count = 0; count < changes; count++) steps.push(planChange(random, apps.length, endMs))
+  steps.sort((one, other) => one.atMs - other.atMs)
+  return { name: weather, seed, epochMs, nodes, apps, steps, endMs }
+}
+
+function generateApp(random: Random, at: number): AppRecord {
+  const chance = random.next()
+  return {
+    app_key: `ak_${at}`,
+    app_id: `app${at}`,
+    plan: random.pick(PLANS),
+    subscription: 'active',
+    ...(random.chance(0.6) ? { events_per_minute: random.int(10, 300) } : {}),
+    ...(chance < 0.3 ? { events_per_day: random.int(20, 500) } : {}),
+    ...(chance > 0.7 ? { events_per_month: random.int(20, 800) } : {}),
+    ...(random.chance(0.2) ? { billing_cycle_anchor: '2026-01-30T12:00:30Z' } : {}),
+  }
+}
+
+function generateSend(random: Random, apps: number, endMs: number): Step {
+  const keyed = random.chance(0.6)
+  return {
+    atMs: random.int(500, endMs - 1000),
+    kind: 'send',
+    app: random.int(0, apps - 1),
+    node: random.int(0, 2),
+    batches: random.pick([1, 1, 2, 3, 5, 10, 25]),
+    gapMs: random.pick([0, 0, 1, 5, 20, 100, 400]),
+    events: random.pick([1, 1, 2, 5, 10, 50, 100]),
+    keyed,
+    tries: random.int(1, 4),
+    retryAfterMs: random.pick([1, 50, 500, 2500]),
+    retryOn: random.int(0, 1),
+    replays: keyed && random.chance(0.4) ? random.int(1, 2) : 0,
+  }
+}
+
+function planChange(random: Random, apps: number, endMs: number): Step {
+  const record: Partial<AppRecord> = random.chance(0.5)
+    ? { events_per_month: random.int(20, 800) }
+    : { events_per_minute: random.int(10, 300), ...(random.chance(0.5) ? { events_per_day: random.int(20, 500) } : {}) }
+  return { atMs: random.int(1000, endMs - 1000), kind: 'plan', app: random.int(0, apps - 1), record }
+}
+
+function generateFault(random: Random, weather: Weather, nodes: number, endMs: number): Step[] {
+  const atMs = random.int(500, endMs - 1000)
+  const node = random.int(0, nodes - 1)
+  const forMs = random.pick([5, 50, 300, 1500, 4000, 8000])
+  switch (weather === 'all' ? random.pick(['crashes', 'redis', 'nats'] as const) : weather) {
+    case 'redis':
+      return redisFault(random, { atMs, node, forMs })
+    case 'nats':
+      return [natsFault(random, { atMs, node, forMs })]
+    case 'calm':
+    case 'plans':
+    case 'crashes':
+      return nodeFault(random, { atMs, node, forMs })
+  }
+}
+
+interface When {
+  readonly atMs: number
+  readonly node: number
+  readonly forMs: number
+}
+
+function nodeFault(random: Random, { atMs, node, forMs }: When): Step[] {
+  switch (random.int(0, 4)) {
+    case 0:
+      return [
+        { atMs, kind: 'kill', node },
+        { atMs: atMs + forMs, kind: 'start' },
+      ]
+    case 1:
+      return [
+        { atMs, kind: 'stop', node },
+        { atMs: atMs + forMs, kind: 'start' },
+      ]
+    case 2:
+      return [{ atMs, kind: 'start' }]
+    case 3:
+      return [{ atMs, kind: 'clock', of: node, byMs: random.pick([-90_000, -3000, -200, 200, 3000, 90_000]) }]
+    default:
+      return [{ atMs, kind: 'stall', node, forMs }]
+  }
+}
+
+function redisFault(random: Random, { atMs, node, forMs }: When): Step[] {
+  const to = 'redis'
+  switch (random.int(0, 7)) {
+    case 0:
+      return [{ atMs, kind: 'path', node, to, state: random.pick(['silent', 'cut']), forMs }]
+    case 1:
+      return [{ atMs, kind: 'delay', node, to, extraMs: random.pick([5, 30, 60, 150, 400]), forMs }]
+    case 2:
+      return [{ atMs, kind: 'redis slow', extraMs: random.pick([1, 10, 60, 300]), forMs }]
+    case 3:
+      return [{ atMs, kind: 'redis frozen', forMs }]
+    case 4:
+      return [{ atMs, kind: 'redis emptied' }]
+    case 5:
+      return [
+        { atMs: random.int(0, atMs), kind: 'redis snapshot' },
+        { atMs, kind: 'redis rolled back' },
+      ]
+    case 6:
+      return [{ atMs, kind: 'clock', of: 'redis', byMs: random.pick([-3000, -200, 200, 3000, 90_000]) }]
+    default:
+      return [{ atMs, kind: 'redis killed', comesBack: random.pick(['with all', 'rolled back', 'empty']), forMs }]
+  }
+}
+
+function natsFault(random: Random, { atMs, node, forMs }: When): Step {
+  const to = 'nats'
+  switch (random.int(0, 9)) {
+    case 0:
+      return { atMs, kind: 'path', node, to, state: random.pick(['silent', 'cut']), forMs }
+    case 1:
+      return { atMs, kind: 'delay', node, to, extraMs: random.pick([5, 100, 900, 2500]), forMs }
+    case 2:
+      return { atMs, kind: 'nats slow', messagesPerSecond: random.pick([5, 20, 100]), forMs }
+    case 3:
+      return { atMs, kind: 'nats lost its tail', tailMs: random.pick([10, 500, 3000]), forMs }
+    case 4:
+      return { atMs, kind: 'acks late', byMs: random.pick([50, 1000, 2500, 5000]), forMs }
+    case 5:
+      return { atMs, kind: 'acks lost', share: random.pick([0.1, 0.5, 1]), forMs }
+    default:
+      return {
+        atMs,
+        kind: random.pick(['nats killed', 'nats frozen', 'nats full', 'nats without leader', 'nats silent']),
+        forMs,
+      }
+  }
+}
+
+/** One line a step, for people. */
+export function describe(history: History): string {
+  const { name, seed, epochMs, nodes, apps, steps, endMs } = history
+  const lines = [`${name}, seed ${seed}: ${nodes} nodes, from ${new Date(epochMs).toISOString()}`]
+  for (const { app_id, app_key: _key, subscription: _subscription, ...limits } of apps) {
+    lines.push(`  app ${app_id}: ${textOf(limits)}`)
+  }
+  for (const { atMs, kind, ...rest } of steps) lines.push(`  ${String(atMs).padStart(7)} ms  ${kind}  ${textOf(rest)}`)
+  lines.push(`  ${String(endMs).padStart(7)} ms  everything is healed`)
+  return lines.join('\n')
+}
+
+function textOf(members: object): string {
+  return Object.entries(members)
+    .map(([name, value]) => `${name} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+    .join(', ')
+}

@@ -1,0 +1,99 @@
+// The command: runs histories, generated from seeds or by name, and prints the least one that shows what does not hold.
+
+import { parseArgs } from 'node:util'
+import { describe, generate, type History, type Weather, WEATHERS } from './history.ts'
+import type { Oracle, Violation } from './judge.ts'
+import { LuaMachine } from './lua.ts'
+import { run } from './run.ts'
+import { SCENARIOS } from './scenarios.ts'
+import { shrink } from './shrink.ts'
+
+const HELP = `usage: npm run simulate -- [--runs N] [--seed S] [--scenario NAME]
+
+  --runs N         histories to run, default 1000
+  --seed S         of the first one, default 1; the others follow it
+  --scenario NAME  only this kind of history: ${WEATHERS.join(', ')};
+                   or one that showed a fault once: ${Object.keys(SCENARIOS).join(', ')}
+`
+const REPORT_EVERY = 500
+
+const { values } = parseArgs({
+  options: {
+    runs: { type: 'string' },
+    seed: { type: 'string' },
+    scenario: { type: 'string' },
+    help: { type: 'boolean' },
+  },
+})
+if (values.help === true) {
+  process.stdout.write(HELP)
+} else {
+  process.exitCode = await simulate(Number(values.runs ?? 1000), Number(values.seed ?? 1), values.scenario ?? null)
+}
+
+async function simulate(runs: number, firstSeed: number, scenario: string | null): Promise<number> {
+  const isWeather = WEATHERS.includes(scenario as Weather)
+  if (
+    !Number.isInteger(runs) ||
+    !Number.isInteger(firstSeed) ||
+    (scenario !== null && !isWeather && !Object.hasOwn(SCENARIOS, scenario))
+  ) {
+    process.stderr.write(HELP)
+    return 2
+  }
+  const lua = await LuaMachine.open()
+  const oracleOf = async (history: History): Promise<Oracle | null> =>
+    (await run(history, lua)).violation?.oracle ?? null
+  const failures = new Map<Oracle, number[]>()
+  const startedAtMs = performance.now()
+  const cpuAtStart = process.cpuUsage()
+  let requests = 0
+  let done = 0
+  const tell = (): void => {
+    const cpuMs = process.cpuUsage(cpuAtStart).user / 1000
+    const pace = `${(cpuMs / done).toFixed(1)} ms of CPU a run, ${Math.round((done * 60_000) / (performance.now() - startedAtMs))} runs a minute`
+    const failed = [...failures.values()].reduce((sum, seeds) => sum + seeds.length, 0)
+    print(`${done} runs, ${requests} requests, ${failed} failed; ${pace}`)
+  }
+  const only = scenario !== null && !isWeather ? SCENARIOS[scenario].history : null
+  for (let seed = firstSeed; seed < firstSeed + (only === null ? runs : 1); seed++) {
+    const history = only ?? generate(seed, isWeather ? (scenario as Weather) : WEATHERS[seed % WEATHERS.length])
+    const { violation, sent } = await run(history, lua)
+    requests += sent
+    done++
+    if (violation !== null) {
+      const seeds = failures.get(violation.oracle)
+      if (seeds === undefined) failures.set(violation.oracle, [seed])
+      else seeds.push(seed)
+      print(`FAILED: ${history.name}, seed ${seed}: ${textOf(violation)}`)
+      // One of each kind is made small; the others are likely the same.
+      if (seeds === undefined) await tellLeast(history, violation, oracleOf, lua)
+    }
+    if (done % REPORT_EVERY === 0) tell()
+  }
+  tell()
+  for (const [oracle, seeds] of failures)
+    print(`${oracle}: ${seeds.length} of ${done}, seeds ${seeds.slice(0, 20).join(' ')}`)
+  return failures.size > 0 ? 1 : 0
+}
+
+async function tellLeast(
+  history: History,
+  { oracle }: Violation,
+  oracleOf: (history: History) => Promise<Oracle | null>,
+  lua: LuaMachine,
+): Promise<void> {
+  const least = await shrink(history, oracle, oracleOf)
+  const { violation, notices } = await run(least, lua)
+  print(`the least history that shows it:\n${describe(least)}`)
+  if (violation !== null) print(`  ${textOf(violation)}`)
+  for (const notice of notices.slice(0, 20)) print(`    log of ${notice}`)
+}
+
+function textOf({ oracle, atMs, detail }: Violation): string {
+  return `${oracle} at ${atMs.toFixed(0)} ms: ${detail}`
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,0 +1,240 @@
+// A simulated NATS server with JetStream: takes messages one after the other at its own pace, stores and acknowledges
+// them, and answers what nodes ask about its streams.
+
+import type { Random } from './random.ts'
+import { type Message, type StoredMessage, Stream } from './stream.ts'
+import type { World } from './world.ts'
+
+/** What storing a message takes, unless it is told to be slower. */
+const COST_MS = 0.02
+const API_MS = 0.05
+const API = '$JS.API.'
+
+/** A connection as the server sees it. */
+export interface Subscriber {
+  deliver(subject: string, head: string, data: Buffer): void
+}
+
+interface Published {
+  readonly message: Message
+  /** Where the acknowledgement goes; empty: nobody wants one. */
+  readonly reply: string
+}
+
+export class NatsServer {
+  isUp = true
+  /** One message takes so long. */
+  costMs = COST_MS
+  /** Acknowledgements go so much later. */
+  ackDelayMs = 0
+  /** Of the acknowledgements, so many are lost. */
+  ackLossShare = 0
+  /** Nobody takes the messages of a stream: its servers choose their leader. 'silent': they do not even say so. */
+  leader: 'here' | 'gone' | 'silent' = 'here'
+  readonly streams = new Map<string, Stream>()
+  readonly world: World
+  /** Told of each message that a stream has stored. */
+  onStored: (stream: string, message: StoredMessage) => void = () => {}
+  readonly #random: Random
+  readonly #interest = new Map<string, Set<Subscriber>>()
+  #waiting: Published[] = []
+  #asked: (() => void)[] = []
+  #isFrozen = false
+  #busyUntilMs = 0
+  #isScheduled = false
+
+  constructor(world: World, random: Random) {
+    this.world = world
+    this.#random = random
+  }
+
+  get isFrozen(): boolean {
+    return this.#isFrozen
+  }
+
+  subscribe(pattern: string, subscriber: Subscriber): void {
+    const subject = pattern.replace(/\.[*>]$/, '')
+    const subscribers = this.#interest.get(subject)
+    if (subscribers === undefined) this.#interest.set(subject, new Set([subscriber]))
+    else subscribers.add(subscriber)
+  }
+
+  leave(subscriber: Subscriber): void {
+    for (const [subject, subscribers] of this.#interest) {
+      if (subscribers.delete(subscriber) && subscribers.size === 0) this.#interest.delete(subject)
+    }
+  }
+
+  /** A message has arrived. */
+  publish(message: Message, reply: string): void {
+    if (!this.isUp) return
+    if (message.subject.startsWith(API)) {
+      this.#asked.push(() => this.#answerApi(message, reply))
+      this.#answerLater()
+      return
+    }
+    this.#waiting.push({ message, reply })
+    this.#work()
+  }
+
+  /** Answers a ping of the protocol. */
+  ping(answer: () => void): void {
+    this.#asked.push(answer)
+    this.#answerLater()
+  }
+
+  freeze(): void {
+    this.#isFrozen = true
+  }
+
+  thaw(): void {
+    this.#isFrozen = false
+    this.#answerLater()
+    this.#work()
+  }
+
+  /** The process ends. What it had not stored yet is gone. */
+  kill(): void {
+    this.isUp = false
+    this.#isFrozen = false
+    this.#waiting = []
+    this.#asked = []
+    this.#interest.clear()
+  }
+
+  start(): void {
+    this.isUp = true
+    this.#busyUntilMs = this.world.nowMs
+  }
+
+  #answerLater(): void {
+    this.world.after(API_MS, () => {
+      if (this.#isFrozen || !this.isUp) return
+      const asked = this.#asked
+      this.#asked = []
+      for (const answer of asked) answer()
+    })
+  }
+
+  #work(): void {
+    while (this.#waiting.length > 0 && !this.#isFrozen && this.isUp) {
+      if (this.#busyUntilMs > this.world.nowMs) {
+        this.#workLater()
+        return
+      }
+      const { message, reply } = this.#waiting.shift() as Published
+      this.#busyUntilMs = this.world.nowMs + this.costMs
+      this.#store(message, reply)
+    }
+  }
+
+  #workLater(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    this.world.at(this.#busyUntilMs, () => {
+      this.#isScheduled = false
+      this.#work()
+    })
+  }
+
+  #store(message: Message, reply: string): void {
+    const found = [...this.streams].find(([, stream]) => stream.takes(message.subject))
+    if (found === undefined || this.leader !== 'here') {
+      if (this.leader !== 'silent') this.#deliver(reply, 'NATS/1.0 503\r\n\r\n', Buffer.alloc(0))
+      return
+    }
+    const [name, stream] = found
+    const storing = stream.store(message, this.world.nowMs)
+    if (storing.kind === 'stored') this.onStored(name, stream.messages.at(-1) as StoredMessage)
+    if (this.ackLossShare > 0 && this.#random.chance(this.ackLossShare)) return
+    const { kind } = storing
+    const text =
+      kind === 'refused'
+        ? JSON.stringify({
+            error: { code: 503, err_code: storing.code, description: storing.description },
+            stream: name,
+            seq: 0,
+          })
+        : `{"stream":"${name}", "seq":${storing.sequence}${kind === 'duplicate' ? ',"duplicate": true' : ''}}`
+    const answer = (): void => this.#deliver(reply, '', Buffer.from(text))
+    this.world.after(this.costMs + this.ackDelayMs, answer)
+  }
+
+  /** To whoever listens now: an answer may come over another connection than the question. */
+  #deliver(subject: string, head: string, data: Buffer): void {
+    if (!this.isUp || subject === '') return
+    const prefix = subject.slice(0, subject.lastIndexOf('.'))
+    const subscribers = this.#interest.get(subject) ?? this.#interest.get(prefix) ?? []
+    for (const subscriber of subscribers) subscriber.deliver(subject, head, data)
+  }
+
+  #answerApi({ subject, data }: Message, reply: string): void {
+    const [kind, verb, ...rest] = subject.slice(API.length).split('.')
+    const asked = (data.length === 0 ? {} : JSON.parse(data.toString())) as Record<string, unknown>
+    if (kind === 'DIRECT' && verb === 'GET') {
+      this.#getDirect(rest[0], rest.slice(1).join('.'), asked, reply)
+      return
+    }
+    const answer =
+      kind === 'STREAM' && verb === 'MSG'
+        ? this.#getFromLeader(rest[1], asked)
+        : this.#aboutStream(verb, rest[0], asked)
+    if (answer !== null) this.#deliver(reply, '', Buffer.from(JSON.stringify(answer)))
+  }
+
+  /** null: nobody answers. */
+  #aboutStream(verb: string, name: string, asked: Record<string, unknown>): object | null {
+    if (this.leader !== 'here') {
+      return this.leader === 'silent' ? null : failure(503, 10_008, 'JetStream system temporarily unavailable')
+    }
+    const stream = this.streams.get(name)
+    if (verb === 'CREATE' && stream === undefined) {
+      const defaults = { max_age: 0, max_msgs_per_subject: -1, max_msg_size: -1, num_replicas: 1, sealed: false }
+      const made = new Stream({ ...defaults, ...asked } as never, this.world.nowMs)
+      this.streams.set(name, made)
+      return made.info(this.world.epochMs)
+    }
+    if (verb !== 'CREATE' && verb !== 'INFO') throw new Error(`STREAM.${verb} is not simulated`)
+    return stream === undefined ? failure(404, 10_059, 'stream not found') : stream.info(this.world.epochMs)
+  }
+
+  #getFromLeader(name: string, asked: Record<string, unknown>): object | null {
+    if (this.leader !== 'here') return this.leader === 'silent' ? null : failure(503, 10_008, 'no leader')
+    const stream = this.streams.get(name)
+    if (stream === undefined) return failure(404, 10_059, 'stream not found')
+    const found = find(stream, asked)
+    if (found === undefined) return failure(404, 10_037, 'no message found')
+    const time = new Date(this.world.epochMs + found.atMs).toISOString()
+    const hdrs = Buffer.from(found.head).toString('base64')
+    const { subject, sequence: seq } = found
+    return {
+      message: { subject, seq, time, ...(found.head === '' ? {} : { hdrs }), data: found.data.toString('base64') },
+    }
+  }
+
+  #getDirect(name: string, subject: string, asked: Record<string, unknown>, reply: string): void {
+    const stream = this.streams.get(name)
+    if (stream === undefined) {
+      this.#deliver(reply, 'NATS/1.0 503\r\n\r\n', Buffer.alloc(0))
+      return
+    }
+    const found = subject === '' ? find(stream, asked) : stream.lastBy(subject)
+    if (found === undefined) {
+      this.#deliver(reply, 'NATS/1.0 404 Message Not Found\r\n\r\n', Buffer.alloc(0))
+      return
+    }
+    const time = new Date(this.world.epochMs + found.atMs).toISOString()
+    const own = found.head === '' ? 'NATS/1.0\r\n' : found.head.slice(0, -2)
+    const place = `Nats-Stream: ${name}\r\nNats-Subject: ${found.subject}\r\nNats-Sequence: ${found.sequence}\r\n`
+    this.#deliver(reply, `${own}${place}Nats-Time-Stamp: ${time}\r\n\r\n`, found.data)
+  }
+}
+
+function find(stream: Stream, { seq, next_by_subj, last_by_subj }: Record<string, unknown>): StoredMessage | undefined {
+  if (typeof last_by_subj === 'string') return stream.lastBy(last_by_subj)
+  return stream.at(Number(seq ?? 1), typeof next_by_subj === 'string' ? next_by_subj : undefined)
+}
+
+function failure(code: number, err_code: number, description: string): object {
+  return { error: { code, err_code, description } }
+}

@@ -1,0 +1,235 @@
+// One node: the real ingest over the real limits, keys and publisher, with a decoder of its own thread and an exchange
+// over no socket. It is started, stopped and killed as a process is.
+
+import type { HttpResponse } from 'uWebSockets.js'
+import type { App, AppLookup } from '../../src/admit/app.ts'
+import { Exchange } from '../../src/http/exchange.ts'
+import { Inflater } from '../../src/http/inflate.ts'
+import { Turn } from '../../src/http/turn.ts'
+import { Ingest } from '../../src/ingest.ts'
+import { createIsoTime } from '../../src/lib/clock.ts'
+import { createFreshIds } from '../../src/lib/ids.ts'
+import { createMetrics, type Metrics } from '../../src/observe/metrics.ts'
+import { MAX_BODY_BYTES, SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
+import { dialsTo } from './nats-connection.ts'
+import type { NatsServer } from './nats-server.ts'
+import type { NodeParts, OpenParts } from './parts.ts'
+import type { Random } from './random.ts'
+import type { RedisServer } from './redis-server.ts'
+import { sessionsWith } from './redis-session.ts'
+import { putRing, takeRing } from './ring-pool.ts'
+import { Path } from './wire.ts'
+import { Host, type World } from './world.ts'
+
+const DRAIN_PAUSE_MS = 20
+
+export interface Servers {
+  readonly world: World
+  readonly redis: RedisServer
+  readonly nats: NatsServer
+  readonly openParts: OpenParts
+}
+
+/** What a node sends back. */
+export interface Answer {
+  readonly status: number
+  readonly batchId: string | null
+  readonly body: { readonly events?: number; readonly deduplicated?: boolean; readonly error?: string }
+}
+
+export class SimulatedNode {
+  readonly host: Host
+  readonly redisPath: Path
+  readonly natsPath: Path
+  readonly metrics: Metrics
+  readonly notices: string[] = []
+  readonly faults: unknown[] = []
+  /** The newest record that this node has of each app. */
+  readonly apps = new Map<string, App>()
+  parts: NodeParts | null = null
+  ingest: Ingest | null = null
+  isStopping = false
+  hasStopped = false
+  /** Clients whose answer is still to come: they hear when the process ends. */
+  readonly #clients = new Set<() => void>()
+  readonly #world: World
+  readonly #random: Random
+  readonly #pooled = takeRing()
+  #toDecode: number[] = []
+
+  constructor({ world, redis, nats, openParts }: Servers, random: Random, apps: Iterable<App>) {
+    this.#world = world
+    this.#random = random
+    this.host = new Host(world)
+    this.redisPath = new Path(world, random)
+    this.natsPath = new Path(world, random)
+    this.metrics = createMetrics({ version: 'simulated', runtime: false })
+    for (const app of apps) this.apps.set(app.appKey, app)
+    void this.#start(redis, nats, openParts)
+  }
+
+  get isDead(): boolean {
+    return this.host.isDead || this.hasStopped
+  }
+
+  /** Whether a balancer sends requests here. */
+  get isReady(): boolean {
+    return !this.isDead && !this.isStopping && this.parts !== null && this.parts.isReady()
+  }
+
+  async #start(redis: RedisServer, nats: NatsServer, openParts: OpenParts): Promise<void> {
+    const { host, metrics } = this
+    const random = (): number => this.#random.next()
+    const parts = await openParts({
+      nodeId: Array.from({ length: 12 }, () => this.#random.int(0, 15).toString(16)).join(''),
+      timers: host.timers,
+      random,
+      openSession: sessionsWith(redis, this.redisPath, host),
+      dial: dialsTo(nats, this.natsPath, host, this.#random),
+      apps: this.#appStore(),
+      leaseRequests: metrics.leaseRequests,
+      onNotice: (message) => this.notices.push(`${this.#world.nowMs.toFixed(0)} ${message}`),
+    })
+    this.ingest = new Ingest(
+      {
+        ring: this.#pooled.ring,
+        inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: MAX_BODY_BYTES }),
+        apps: this.#appStore(),
+        limiter: parts.limiter,
+        deduplicator: parts.deduplicator,
+        queue: parts.queue,
+        metrics,
+        nowMs: () => host.timers.nowMs(),
+        monotonicMs: () => host.timers.monotonicMs(),
+        freshId: createFreshIds((bytes) => this.#random.fillBytes(bytes)),
+        isoTime: createIsoTime(),
+        onFault: (error) => this.faults.push(error),
+      },
+      (slot) => this.#submit(slot),
+    )
+    this.parts = parts
+  }
+
+  #appStore() {
+    return {
+      find: (appKey: string): AppLookup => this.apps.get(appKey) ?? 'unknown',
+      all: () => this.apps.values(),
+      stop: () => {},
+    }
+  }
+
+  /** A request has come. `answered` is called once; with null where the connection breaks before the answer. */
+  receive(body: Uint8Array, key: string | null, answered: (answer: Answer | null) => void): void {
+    const { ingest } = this
+    if (ingest === null || this.isDead || this.isStopping) {
+      answered(null)
+      return
+    }
+    const broken = (): void => answered(null)
+    this.#clients.add(broken)
+    const head = {
+      method: 'POST',
+      path: '/api/v1/events',
+      contentType: 'application/json',
+      contentEncoding: null,
+      idempotencyKey: key,
+      contentLengthBytes: body.length,
+      framingFault: null,
+      wantsClose: false,
+    }
+    const response = responseInto((answer) => {
+      this.#clients.delete(broken)
+      answered(answer)
+    })
+    const exchange = new Exchange(
+      head,
+      response,
+      { turn: new Turn((error) => this.faults.push(error)), onClosed: () => {} },
+      this.host.timers.monotonicMs(),
+    )
+    if (ingest.begin(exchange)) ingest.body(exchange, [body], body.length)
+  }
+
+  /** As SIGTERM does: what is in hand is answered, and what is held goes back. */
+  stop(): void {
+    this.host.hear(this.#world.nowMs, () => void this.#stop())
+  }
+
+  async #stop(): Promise<void> {
+    const { ingest, parts } = this
+    this.isStopping = true
+    if (ingest === null || parts === null) {
+      this.kill()
+      return
+    }
+    ingest.closing = true
+    while (ingest.inFlight > 0)
+      await new Promise<void>((resolve) => this.host.timers.setTimeout(resolve, DRAIN_PAUSE_MS))
+    await parts.stop()
+    this.kill()
+    this.hasStopped = true
+  }
+
+  kill(): void {
+    if (this.host.isDead) return
+    this.host.kill()
+    for (const broken of this.#clients) broken()
+    this.#clients.clear()
+  }
+
+  /** The run is over: nobody uses this node any more. */
+  discard(): void {
+    this.kill()
+    putRing(this.#pooled)
+  }
+
+  /** Requests that came = outcomes + in flight; null: so it is. */
+  imbalance(): string | null {
+    const { ingest, metrics } = this
+    if (ingest === null) return null
+    const ended = Object.values(metrics.outcomeTotals()).reduce((sum, count) => sum + count, 0)
+    if (metrics.requestsReceived === ended + ingest.inFlight) return null
+    return `${metrics.requestsReceived} received, ${ended} ended, ${ingest.inFlight} in flight`
+  }
+
+  #submit(slot: number): void {
+    if (this.#toDecode.push(slot) === 1) this.host.timers.setImmediate(() => this.#decode())
+  }
+
+  #decode(): void {
+    const { ring, decoder } = this.#pooled
+    const slots = this.#toDecode
+    this.#toDecode = []
+    for (const slot of slots) {
+      const start = ring.offset(slot)
+      const place = [start, start + ring.length(slot), this.#world.epochMs, ring.words, ring.decodedAt(slot)] as const
+      const scanned = decoder.scan(...place)
+      const validation = scanned === 'not sure' ? decoder.explain(...place) : scanned
+      Atomics.store(ring.words, slot * SLOT_WORDS + WORD.STATE, STATE.DECODED)
+      this.ingest?.decoded(slot, validation)
+    }
+  }
+}
+
+function responseInto(answered: (answer: Answer) => void): HttpResponse {
+  let status = 0
+  let batchId: string | null = null
+  const end = (body: string): void => answered({ status, batchId, body: JSON.parse(body) as Answer['body'] })
+  const response = {
+    cork: (write: () => void) => write(),
+    writeStatus: (line: string) => {
+      status = Number(line.slice(0, 3))
+      return response
+    },
+    writeHeader: (_name: string, value: string) => {
+      batchId = /\r\nX-Batch-Id: ([^\r]*)/.exec(value)?.[1] ?? null
+      return response
+    },
+    end,
+    tryEnd: (body: string) => {
+      end(body)
+      return [true, true]
+    },
+  }
+  return response as unknown as HttpResponse
+}

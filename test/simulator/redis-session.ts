@@ -1,0 +1,124 @@
+// A node's session with the simulated Redis, in the place of `openSession` of src/admit/redis-session.ts: the node's own
+// breaker stands before it, and its own scripts go over it.
+
+import type { RedisClient } from '../../src/admit/redis.ts'
+import { loadScripts } from '../../src/admit/redis-script.ts'
+import { type OpenSession, type RedisSession, within } from '../../src/admit/redis-session.ts'
+import { type Reply, ReplyError, Status } from './reply.ts'
+import type { RedisServer } from './redis-server.ts'
+import { type Path, Wire } from './wire.ts'
+import type { Host } from './world.ts'
+
+const OPEN_TIMEOUT_MS = 3000
+
+/** What ioredis makes of a reply before its caller has it. */
+type Heard = number | string | null | readonly Heard[] | Record<string, string>
+
+interface Unanswered {
+  readonly resolve: (reply: Heard) => void
+  readonly reject: (error: Error) => void
+}
+
+export function sessionsWith(server: RedisServer, path: Path, host: Host): OpenSession {
+  return async ({ onEnd, signal }): Promise<RedisSession> => {
+    const connection = new Connection(server, path, host, onEnd)
+    const client = connection.client as unknown as RedisClient
+    try {
+      await within(connection.opened, OPEN_TIMEOUT_MS, signal, host.timers)
+      await within(loadScripts(client as never), OPEN_TIMEOUT_MS, signal, host.timers)
+    } catch (error) {
+      connection.drop()
+      throw error
+    }
+    return {
+      client,
+      isCluster: false,
+      knownNodes: [],
+      probe: () => Promise.all([connection.send(['PING']), connection.send(['SET', 'sluice:probe', '1', 'XX'])]),
+      drop: () => connection.drop(),
+    }
+  }
+}
+
+class Connection {
+  readonly opened: Promise<void>
+  readonly client: object
+  readonly #server: RedisServer
+  readonly #wire: Wire
+  readonly #onEnd: () => void
+  readonly #unanswered: Unanswered[] = []
+  #isOpened = false
+  #isOver = false
+
+  constructor(server: RedisServer, path: Path, host: Host, onEnd: () => void) {
+    this.#server = server
+    this.#onEnd = onEnd
+    let refuse: (error: Error) => void = () => {}
+    this.#wire = new Wire(path, host, () => {
+      refuse(new Error('connect ECONNREFUSED'))
+      this.#end()
+    })
+    this.opened = new Promise((resolve, reject) => {
+      refuse = reject
+      this.#wire.toServer(() => {
+        if (!server.isUp) this.#wire.cut()
+        else
+          this.#wire.toHost(() => {
+            this.#isOpened = true
+            resolve()
+          })
+      })
+      if (path.state === 'cut') this.#wire.cut()
+    })
+    // Any command of the client is sent by its name.
+    this.client = new Proxy(
+      { isCluster: false },
+      {
+        get: (target, name) => {
+          if (name in target || typeof name !== 'string' || name === 'then') return Reflect.get(target, name)
+          return (...args: (string | number)[]) => this.send([name.toUpperCase(), ...args.map(String)])
+        },
+      },
+    )
+  }
+
+  send(words: readonly string[]): Promise<Heard> {
+    if (this.#isOver) return Promise.reject(new Error('Connection is closed.'))
+    return new Promise((resolve, reject) => {
+      this.#unanswered.push({ resolve, reject })
+      this.#wire.toServer(() => {
+        this.#server.submit(words, (reply) => this.#wire.toHost(() => this.#answered(words[0], reply)))
+      })
+    })
+  }
+
+  drop(): void {
+    this.#wire.close()
+    this.#end()
+  }
+
+  #answered(name: string, reply: Reply): void {
+    const next = this.#unanswered.shift()
+    if (next === undefined) throw new Error('Redis answered what nobody had asked')
+    if (reply instanceof ReplyError) next.reject(reply)
+    else next.resolve(heard(name, reply))
+  }
+
+  #end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    for (const { reject } of this.#unanswered.splice(0)) reject(new Error('Connection is closed.'))
+    if (this.#isOpened) this.#onEnd()
+  }
+}
+
+function heard(name: string, reply: Exclude<Reply, ReplyError>): Heard {
+  if (reply instanceof Status) return reply.text
+  if (typeof reply !== 'object' || reply === null) return reply
+  if (name === 'HGETALL') {
+    const fields: Record<string, string> = {}
+    for (let at = 0; at < reply.length; at += 2) fields[reply[at] as string] = reply[at + 1] as string
+    return fields
+  }
+  return reply.map((item) => (item instanceof ReplyError ? item.message : heard('', item)))
+}

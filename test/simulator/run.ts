@@ -1,0 +1,123 @@
+// Runs one history from its beginning to its rest, and says what did not hold.
+
+import type { AppRecord } from '../../src/admit/app-record.ts'
+import { Clients } from './clients.ts'
+import { Cluster } from './cluster.ts'
+import type { History, Send } from './history.ts'
+import { Judge, type Violation } from './judge.ts'
+import type { LuaMachine } from './lua.ts'
+import type { SimulatedNode } from './node.ts'
+import { type OpenParts, openParts } from './parts.ts'
+
+/** After all is healed: requests are accepted again. */
+const BACK_WITHIN_MS = 2000
+/** What the first request may take then. */
+const FIRST_ANSWER_MS = 500
+/** By then an audit has put the stream's truth in the place of the counters. */
+const REST_MS = 130_000
+/** A new node has found its servers, and knows the time. */
+const NEW_NODE_MS = 3000
+
+export interface Result {
+  readonly violation: Violation | null
+  readonly accepted: number
+  readonly replayed: number
+  readonly refused: number
+  readonly sent: number
+  readonly stored: number
+  readonly events: number
+  /** What the nodes wrote into their logs. */
+  readonly notices: readonly string[]
+}
+
+/** `open` builds what stands behind the seams of each node. */
+export async function run(history: History, lua: LuaMachine, open: OpenParts = openParts): Promise<Result> {
+  const last = history.apps.length
+  const probe: AppRecord = { app_key: `ak_${last}`, app_id: `app${last}`, plan: '5m', subscription: 'active' }
+  const probed = { ...history, apps: [...history.apps, probe] }
+  const cluster = new Cluster(probed, lua, open)
+  const judge = new Judge(cluster)
+  const clients = new Clients(cluster, judge, history.seed)
+  const isOver = (): boolean => judge.violation !== null
+  try {
+    await live(history, { cluster, judge, clients, isOver })
+  } finally {
+    cluster.discard()
+  }
+  const { accepted, replayed, refused } = judge
+  const stored = [...cluster.nats.streams.values()].reduce((sum, { messages }) => sum + messages.length, 0)
+  const notices = cluster.nodes.flatMap((node, at) => node.notices.map((notice) => `node ${at}: ${notice}`))
+  const { sent } = clients
+  return {
+    violation: judge.violation,
+    accepted,
+    replayed,
+    refused,
+    sent,
+    stored,
+    events: cluster.world.events,
+    notices,
+  }
+}
+
+interface Stage {
+  readonly cluster: Cluster
+  readonly judge: Judge
+  readonly clients: Clients
+  readonly isOver: () => boolean
+}
+
+async function live(history: History, { cluster, judge, clients, isOver }: Stage): Promise<void> {
+  const { world } = cluster
+  for (const step of history.steps) {
+    world.at(step.atMs, () => {
+      if (step.kind === 'send') clients.start(step)
+      else cluster.apply(step)
+      if (step.kind === 'nats lost its tail') for (const { lost } of cluster.nats.streams.values()) judge.tailLost(lost)
+    })
+  }
+  await world.runUntil(history.endMs, isOver)
+  const healedMs = cluster.heal()
+  if (!cluster.nodes.some(({ isDead, isStopping }) => !isDead && !isStopping)) cluster.start()
+  await world.runUntil(healedMs + BACK_WITHIN_MS, isOver)
+  for (const node of cluster.nodes) {
+    if (!node.isDead && !node.isStopping) await probe(node, history.apps.length, { cluster, judge, clients, isOver })
+  }
+  const outages = cluster.nodes.map(({ parts }) => parts?.redisOutages() ?? 0)
+  await world.runUntil(healedMs + REST_MS, isOver)
+  if (isOver()) return
+  judge.judgeOutages(cluster.nodes, outages)
+  judge.judgeGoodput()
+  const fresh = cluster.start()
+  await world.runUntil(world.nowMs + NEW_NODE_MS, isOver)
+  if (!fresh.isReady) return judge.notBack('a new node is not ready')
+  if (clients.waiting > 0) return judge.notBack(`${clients.waiting} requests have no answer`)
+  let isJudged = false
+  void judge.judgeCounters(fresh).then(() => (isJudged = true))
+  await world.runUntil(world.nowMs + NEW_NODE_MS, isOver)
+  if (!isJudged) judge.notBack('a new node does not say what is used')
+}
+
+/** A node that runs takes events again, of an app with room. */
+async function probe(node: SimulatedNode, app: number, { cluster, judge, clients, isOver }: Stage): Promise<void> {
+  const { world, ready } = cluster
+  if (!node.isReady) return judge.notBack(`a node is not ready ${BACK_WITHIN_MS} ms after all was healed`)
+  const send: Send = {
+    kind: 'send',
+    app,
+    node: 0,
+    batches: 1,
+    gapMs: 0,
+    events: 1,
+    keyed: false,
+    tries: 1,
+    retryAfterMs: 0,
+    retryOn: 0,
+    replays: 0,
+  }
+  let status = 0
+  void clients.ask(send, null, ready.indexOf(node)).then((answer) => (status = answer?.status ?? -1))
+  await world.runUntil(world.nowMs + FIRST_ANSWER_MS, isOver)
+  if (status !== 202)
+    judge.notBack(`a request ${BACK_WITHIN_MS} ms after all was healed was answered ${status || 'by nobody'}`)
+}

@@ -1,0 +1,104 @@
+// Histories that showed a fault once, each kept so that it cannot come back unseen.
+
+import type { AppRecord } from '../../src/admit/app-record.ts'
+import type { History, Send, Step } from './history.ts'
+
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+const HOUR_MS = 3_600_000
+
+function anApp(at: number, limits: Partial<AppRecord> = {}): AppRecord {
+  return { app_key: `ak_${at}`, app_id: `app${at}`, plan: '5m', subscription: 'active', ...limits }
+}
+
+function send(atMs: number, parts: Partial<Send>): Step {
+  const plain = {
+    app: 0,
+    node: 0,
+    batches: 1,
+    gapMs: 0,
+    events: 1,
+    keyed: false,
+    tries: 1,
+    retryAfterMs: 0,
+    retryOn: 0,
+    replays: 0,
+  }
+  return { atMs, kind: 'send', ...plain, ...parts }
+}
+
+function history(name: string, parts: Partial<History> & Pick<History, 'steps' | 'endMs'>): History {
+  return { name, seed: 1, epochMs: NOON_MS, nodes: 2, apps: [anApp(0)], ...parts }
+}
+
+const CLIENTS = 40
+const MANY_APPS = 12_500
+
+/** By name; each says in a sentence what has to hold. */
+export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readonly history: History }>> = {
+  'slow-nats': {
+    claim: 'answers 202 to at least 90% of what a slow NATS takes',
+    history: history('slow-nats', {
+      nodes: 1,
+      steps: [
+        { atMs: 1000, kind: 'nats slow', messagesPerSecond: 100, forMs: 20_000 },
+        ...Array.from({ length: CLIENTS }, (_, client) =>
+          send(1000 + client * 2, { batches: 200, gapMs: 100, keyed: true }),
+        ),
+      ],
+      endMs: 25_000,
+    }),
+  },
+  'smaller-plan': {
+    claim: 'holds the next batch to a plan that was made smaller',
+    history: history('smaller-plan', {
+      nodes: 1,
+      steps: [
+        send(1000, { batches: 109, gapMs: 20, events: 100 }),
+        send(4000, { events: 99 }),
+        { atMs: 10_000, kind: 'plan', app: 0, record: { plan: '10k' } },
+        send(20_000, { events: 2 }),
+      ],
+      endMs: 22_000,
+    }),
+  },
+  'redis-rolled-back': {
+    claim: 'counts exactly again two minutes after Redis came back with an older state',
+    history: history('redis-rolled-back', {
+      apps: [anApp(0, { plan: '10k', events_per_minute: 5000 })],
+      steps: [
+        send(500, { events: 1 }),
+        { atMs: 1500, kind: 'redis snapshot' },
+        send(2000, { batches: 100, gapMs: 40, events: 100, tries: 3, retryAfterMs: 60_000 }),
+        send(65_000, { batches: 50, gapMs: 40, events: 100, node: 1 }),
+        { atMs: 70_000, kind: 'redis killed', comesBack: 'rolled back', forMs: 500 },
+        send(240_000, { batches: 30, gapMs: 40, events: 100 }),
+        send(300_000, { batches: 30, gapMs: 40, events: 100, node: 1 }),
+      ],
+      endMs: 305_000,
+    }),
+  },
+  'doubt-and-crash': {
+    claim: 'charges a batch in doubt once, though its node is killed after the retry that found it stored',
+    history: history('doubt-and-crash', {
+      steps: [
+        send(1000, {}),
+        { atMs: 5000, kind: 'acks late', byMs: 2500, forMs: 1000 },
+        send(5100, { events: 50, keyed: true, tries: 3, retryAfterMs: 1500 }),
+        { atMs: 11_000, kind: 'kill', node: 0 },
+      ],
+      endMs: 40_000,
+    }),
+  },
+  'many-apps': {
+    claim: 'has exact counters again after a node that served 12,500 apps was killed',
+    history: history('many-apps', {
+      epochMs: NOON_MS - 9 * HOUR_MS,
+      apps: Array.from({ length: MANY_APPS }, (_, at) => anApp(at)),
+      steps: [
+        ...Array.from({ length: MANY_APPS }, (_, app) => send(1000 + Math.floor(app / 2), { app })),
+        { atMs: 8000, kind: 'kill', node: 0 },
+      ],
+      endMs: 20_000,
+    }),
+  },
+}

@@ -1,0 +1,128 @@
+// A simulated JetStream stream: sequences, a duplicate window, a size, and a tail that is not on the disk yet.
+
+import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
+
+export interface Message {
+  readonly subject: string
+  /** The header block as sent; empty: none. */
+  readonly head: string
+  readonly data: Buffer
+}
+
+export interface StoredMessage extends Message {
+  readonly sequence: number
+  readonly id: string | null
+  /** Ms of the world. */
+  readonly atMs: number
+}
+
+/** As JetStream's answer to a publish says it. */
+export type Storing =
+  | { readonly kind: 'stored' | 'duplicate'; readonly sequence: number }
+  | { readonly kind: 'refused'; readonly code: number; readonly description: string }
+
+const NANOSECONDS_IN_MS = 1_000_000
+const DEFAULT_WINDOW_MS = 120_000
+const ID = /\r\nNats-Msg-Id: ?([^\r]*)\r\n/i
+const EXPECTED = /\r\nNats-Expected-Last-Subject-Sequence: ?(\d+)\r\n/i
+
+export class Stream {
+  readonly config: StreamConfig
+  readonly createdAtMs: number
+  isFull = false
+  /** In the order of their sequences, without gaps. */
+  readonly messages: StoredMessage[] = []
+  /** What a crash has taken. */
+  readonly lost: StoredMessage[] = []
+  lastSequence = 0
+  readonly #windowMs: number
+  readonly #ids = new Map<string, StoredMessage>()
+
+  constructor(config: StreamConfig, createdAtMs: number) {
+    this.config = config
+    this.createdAtMs = createdAtMs
+    this.#windowMs = (config.duplicate_window ?? 0) / NANOSECONDS_IN_MS || DEFAULT_WINDOW_MS
+  }
+
+  get firstSequence(): number {
+    return this.messages[0]?.sequence ?? this.lastSequence + 1
+  }
+
+  takes(subject: string): boolean {
+    return (this.config.subjects ?? []).some((pattern) => matches(pattern, subject))
+  }
+
+  store(message: Message, nowMs: number): Storing {
+    const id = ID.exec(message.head)?.[1] ?? null
+    const original = id === null ? undefined : this.#ids.get(id)
+    if (original !== undefined && original.atMs + this.#windowMs > nowMs) {
+      return { kind: 'duplicate', sequence: original.sequence }
+    }
+    const expected = EXPECTED.exec(message.head)?.[1]
+    if (expected !== undefined && Number(expected) !== (this.lastBy(message.subject)?.sequence ?? 0)) {
+      return { kind: 'refused', code: 10_071, description: 'wrong last sequence' }
+    }
+    if (this.isFull) return { kind: 'refused', code: 10_077, description: 'maximum bytes exceeded' }
+    this.lastSequence++
+    const stored: StoredMessage = { ...message, sequence: this.lastSequence, id, atMs: nowMs }
+    this.messages.push(stored)
+    if (id !== null) this.#ids.set(id, stored)
+    return { kind: 'stored', sequence: stored.sequence }
+  }
+
+  /** The server's machine fails: what came after `sinceMs` had not reached the disk, and its sequences come again. */
+  loseTail(sinceMs: number): void {
+    for (let last = this.messages.at(-1); last !== undefined && last.atMs > sinceMs; last = this.messages.at(-1)) {
+      this.messages.pop()
+      this.lost.push(last)
+      this.lastSequence = last.sequence - 1
+      if (last.id !== null) this.#ids.delete(last.id)
+    }
+  }
+
+  /** The first at this sequence or after it that is on the subject. */
+  at(sequence: number, subject?: string): StoredMessage | undefined {
+    const from = Math.max(0, sequence - this.firstSequence)
+    if (subject === undefined) {
+      const found = this.messages[sequence - this.firstSequence]
+      return found
+    }
+    for (let index = from; index < this.messages.length; index++) {
+      if (matches(subject, this.messages[index].subject)) return this.messages[index]
+    }
+    return undefined
+  }
+
+  lastBy(subject: string): StoredMessage | undefined {
+    return this.messages.findLast((message) => matches(subject, message.subject))
+  }
+
+  /** As JetStream tells it. */
+  info(epochMs: number): StreamInfo {
+    const { config, messages } = this
+    const bytes = messages.reduce((sum, { data, head }) => sum + data.length + head.length, 0)
+    const timeOf = (atMs: number): string => new Date(epochMs + atMs).toISOString()
+    const state = {
+      messages: messages.length,
+      bytes,
+      first_seq: this.firstSequence,
+      last_seq: this.lastSequence,
+      first_ts: timeOf(messages[0]?.atMs ?? 0),
+      last_ts: timeOf(messages.at(-1)?.atMs ?? 0),
+      consumer_count: 0,
+      num_subjects: new Set(messages.map(({ subject }) => subject)).size,
+    }
+    return { config, created: timeOf(this.createdAtMs), state } as unknown as StreamInfo
+  }
+}
+
+function matches(pattern: string, subject: string): boolean {
+  if (pattern === '>' || pattern === subject) return true
+  const wanted = pattern.split('.')
+  const tokens = subject.split('.')
+  for (const [at, want] of wanted.entries()) {
+    if (want === '>') return tokens.length > at
+    if (at >= tokens.length || (want !== '*' && want !== tokens[at])) return false
+  }
+  return wanted.length === tokens.length
+}

@@ -1,0 +1,115 @@
+// The network: a path between a process and a server that can be slow, silent or cut, and connections over it on which
+// what is sent arrives in its order or not at all.
+
+import type { Host, World } from './world.ts'
+import type { Random } from './random.ts'
+
+/** 'silent': packets vanish, and come after all when it heals. 'cut': connections break, and new ones are refused. */
+export type PathState = 'ok' | 'silent' | 'cut'
+
+/** What a packet takes at the least, and what it may take more. */
+const LATENCY_MS = 0.1
+const JITTER_MS = 0.3
+
+export class Path {
+  readonly world: World
+  readonly random: Random
+  extraMs = 0
+  #state: PathState = 'ok'
+  readonly #wires = new Set<Wire>()
+
+  constructor(world: World, random: Random) {
+    this.world = world
+    this.random = random
+  }
+
+  get state(): PathState {
+    return this.#state
+  }
+
+  get latencyMs(): number {
+    return LATENCY_MS + this.extraMs + JITTER_MS * this.random.next()
+  }
+
+  set(state: PathState): void {
+    this.#state = state
+    if (state === 'cut') this.breakAll()
+    if (state === 'ok') for (const wire of this.#wires) wire.flush()
+  }
+
+  /** Every connection breaks; new ones can be made. */
+  breakAll(): void {
+    for (const wire of this.#wires) wire.cut()
+  }
+
+  add(wire: Wire): void {
+    this.#wires.add(wire)
+  }
+
+  remove(wire: Wire): void {
+    this.#wires.delete(wire)
+  }
+}
+
+type Direction = 'toServer' | 'toHost'
+
+/** One connection. What the process closes still brings to the server what it had sent. */
+export class Wire {
+  isOpen = true
+  readonly #path: Path
+  readonly #host: Host
+  readonly #onCut: () => void
+  readonly #lastMs = { toServer: 0, toHost: 0 }
+  #held: { readonly direction: Direction; readonly task: () => void }[] = []
+
+  /** `onCut`: the process learns that the connection broke. */
+  constructor(path: Path, host: Host, onCut: () => void) {
+    this.#path = path
+    this.#host = host
+    this.#onCut = onCut
+    path.add(this)
+  }
+
+  toServer(task: () => void): void {
+    if (this.isOpen) this.#send('toServer', task)
+  }
+
+  /** What comes after the process has closed is lost. */
+  toHost(task: () => void): void {
+    if (this.isOpen) this.#send('toHost', () => this.isOpen && task())
+  }
+
+  /** The process closes, or dies. */
+  close(): void {
+    this.isOpen = false
+    if (this.#held.length === 0) this.#path.remove(this)
+  }
+
+  /** Broken on the way: what has not arrived is lost. */
+  cut(): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    this.#held = []
+    this.#path.remove(this)
+    this.#host.hear(this.#path.world.nowMs + this.#path.latencyMs, this.#onCut)
+  }
+
+  flush(): void {
+    const held = this.#held
+    this.#held = []
+    for (const { direction, task } of held) this.#send(direction, task)
+    if (!this.isOpen) this.#path.remove(this)
+  }
+
+  #send(direction: Direction, task: () => void): void {
+    if (this.#path.state === 'silent') {
+      this.#held.push({ direction, task })
+      return
+    }
+    const { world } = this.#path
+    const atMs = Math.max(this.#lastMs[direction], world.nowMs + this.#path.latencyMs)
+    this.#lastMs[direction] = atMs
+    if (direction === 'toHost') this.#host.hear(atMs, task)
+    else world.at(atMs, task)
+  }
+}

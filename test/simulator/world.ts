@@ -1,0 +1,240 @@
+// Virtual time: one queue of events for everything that happens. Between two events every promise is let run, so that
+// what an event sets off is done before the next one.
+
+import { promiseHooks } from 'node:v8'
+import type { Timer, Timers } from '../../src/lib/timers.ts'
+
+/** What comes first among the events of one moment, as in one turn of Node's event loop. */
+export const PHASE = { world: 0, timer: 1, io: 2, immediate: 3 } as const
+
+type Phase = (typeof PHASE)[keyof typeof PHASE]
+
+interface Happening {
+  atMs: number
+  readonly phase: Phase
+  readonly order: number
+  /** Whose event loop runs it; null: the world's. */
+  readonly host: Host | null
+  task: (() => void) | null
+}
+
+/** Events that one run may have: more means that something goes round in circles. */
+const MAX_EVENTS = 3_000_000
+
+export class World {
+  /** Ms since this world began. */
+  nowMs = 0
+  /** Unix ms at which it began. */
+  readonly epochMs: number
+  events = 0
+  readonly #heap: Happening[] = []
+  #order = 0
+
+  constructor(epochMs: number) {
+    this.epochMs = epochMs
+  }
+
+  /** Unix ms, by no clock that anyone can set. */
+  get wallMs(): number {
+    return this.epochMs + this.nowMs
+  }
+
+  at(atMs: number, task: () => void): void {
+    this.post(Math.max(atMs, this.nowMs), PHASE.world, null, task)
+  }
+
+  after(delayMs: number, task: () => void): void {
+    this.at(this.nowMs + delayMs, task)
+  }
+
+  post(atMs: number, phase: Phase, host: Host | null, task: () => void): Happening {
+    const happening: Happening = { atMs, phase, order: ++this.#order, host, task }
+    this.#push(happening)
+    return happening
+  }
+
+  /** Lets happen all that is due until then; `isOver` ends it early. */
+  async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
+    await promisesRun()
+    const promises = watchPromises()
+    try {
+      await this.#runUntil(untilMs, isOver, promises)
+    } finally {
+      promises.stop()
+    }
+  }
+
+  async #runUntil(untilMs: number, isOver: () => boolean, promises: PromiseWatch): Promise<void> {
+    for (;;) {
+      const next = this.#heap[0]
+      if (next === undefined || next.atMs > untilMs || isOver()) break
+      this.#pop()
+      if (next.task === null) continue
+      const { host } = next
+      if (host !== null) {
+        if (host.isDead) continue
+        if (host.stalledUntilMs > next.atMs) {
+          next.atMs = host.stalledUntilMs
+          this.#push(next)
+          continue
+        }
+      }
+      this.nowMs = next.atMs
+      if (++this.events > MAX_EVENTS) throw new Error(`over ${MAX_EVENTS} events: something goes round in circles`)
+      promises.isAny = false
+      next.task()
+      // Most events only plan others: they are spared a turn of Node's own event loop, which costs more than they do.
+      if (promises.isAny) await promisesRun()
+    }
+    if (!isOver()) this.nowMs = Math.max(this.nowMs, untilMs)
+  }
+
+  #push(happening: Happening): void {
+    const heap = this.#heap
+    let at = heap.length
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!isBefore(happening, heap[parent])) break
+      heap[at] = heap[parent]
+      at = parent
+    }
+    heap[at] = happening
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop() as Happening
+    const size = heap.length
+    if (size === 0) return
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= size) break
+      if (child + 1 < size && isBefore(heap[child + 1], heap[child])) child++
+      if (!isBefore(heap[child], last)) break
+      heap[at] = heap[child]
+      at = child
+    }
+    heap[at] = last
+  }
+}
+
+function isBefore(one: Happening, other: Happening): boolean {
+  if (one.atMs !== other.atMs) return one.atMs < other.atMs
+  if (one.phase !== other.phase) return one.phase < other.phase
+  return one.order < other.order
+}
+
+/** Whether anything was left to the queue of promises. */
+interface PromiseWatch {
+  isAny: boolean
+  stop(): void
+}
+
+/** Nothing can come into that queue unless a promise is made or settled, or it is put there by `queueMicrotask`. */
+function watchPromises(): PromiseWatch {
+  const { queueMicrotask } = globalThis
+  const see = (): void => {
+    watch.isAny = true
+  }
+  globalThis.queueMicrotask = (task) => {
+    see()
+    queueMicrotask(task)
+  }
+  const stopHook = promiseHooks.createHook({ init: see, settled: see }) as () => void
+  const watch = {
+    isAny: false,
+    stop: () => {
+      stopHook()
+      globalThis.queueMicrotask = queueMicrotask
+    },
+  }
+  return watch
+}
+
+/** Node empties the queues of promises and ticks before it runs an immediate. */
+function promisesRun(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** One process: its timers, its clock, and an event loop that can be held up or die. */
+export class Host {
+  readonly timers: Timers
+  isDead = false
+  stalledUntilMs = 0
+  /** What this machine's wall clock is ahead of the world. */
+  clockOffsetMs = 0
+  readonly #world: World
+  readonly #startedAtMs: number
+  readonly #onKill: (() => void)[] = []
+
+  constructor(world: World) {
+    this.#world = world
+    this.#startedAtMs = world.nowMs
+    this.timers = {
+      nowMs: () => Math.floor(world.wallMs + this.clockOffsetMs),
+      monotonicMs: () => world.nowMs - this.#startedAtMs + 1000,
+      setTimeout: (task, delayMs) => this.#setTimer(task, delayMs, false),
+      setInterval: (task, intervalMs) => this.#setTimer(task, intervalMs, true),
+      clear: (timer) => (timer as VirtualTimer).stop(),
+      setImmediate: (task) => void world.post(world.nowMs, PHASE.immediate, this, task),
+    }
+  }
+
+  /** Something has come over the network. */
+  hear(atMs: number, task: () => void): void {
+    this.#world.post(Math.max(atMs, this.#world.nowMs), PHASE.io, this, task)
+  }
+
+  /** Nothing of this process runs for so long; what is due meanwhile runs after. */
+  stall(forMs: number): void {
+    this.stalledUntilMs = Math.max(this.stalledUntilMs, this.#world.nowMs + forMs)
+  }
+
+  /** What its death closes. */
+  onKill(task: () => void): void {
+    this.#onKill.push(task)
+  }
+
+  /** Nothing of this process runs any more. */
+  kill(): void {
+    this.isDead = true
+    for (const task of this.#onKill.splice(0)) task()
+  }
+
+  #setTimer(task: () => void, delayMs: number, repeats: boolean): Timer {
+    // As Node has it: whole ms, and at least one.
+    return new VirtualTimer(this.#world, this, task, Math.max(1, Math.trunc(delayMs)), repeats)
+  }
+}
+
+class VirtualTimer implements Timer {
+  readonly #world: World
+  readonly #host: Host
+  readonly #task: () => void
+  readonly #delayMs: number
+  readonly #repeats: boolean
+  #next: Happening
+
+  constructor(world: World, host: Host, task: () => void, delayMs: number, repeats: boolean) {
+    this.#world = world
+    this.#host = host
+    this.#task = task
+    this.#delayMs = delayMs
+    this.#repeats = repeats
+    this.#next = this.#post()
+  }
+
+  unref(): void {}
+
+  stop(): void {
+    this.#next.task = null
+  }
+
+  #post(): Happening {
+    return this.#world.post(this.#world.nowMs + this.#delayMs, PHASE.timer, this.#host, () => {
+      if (this.#repeats) this.#next = this.#post()
+      this.#task()
+    })
+  }
+}

@@ -8,18 +8,16 @@ import { trialView } from './admit/plans.ts'
 import type { Validation } from './decode/decoded.ts'
 import type { DecodePool } from './decode/pool.ts'
 import type { Exchange } from './http/exchange.ts'
-import { contentEncodingOf, isJsonMediaType, type RequestHead } from './http/head.ts'
+import { contentEncodingOf, type RequestHead } from './http/head.ts'
 import type { Inflated } from './http/inflate.ts'
 import type { IngestParts } from './ingest-parts.ts'
 import { batchIdOf, isUuid } from './lib/ids.ts'
 import { answerTo, type Outcome, overloaded, type RateLimitView, refused, violation } from './outcome.ts'
 import type { Settlement } from './queue/queue.ts'
 import { recordLine } from './queue/record.ts'
-import { MAX_BODY_BYTES } from './ring/layout.ts'
 import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn } from './ring/decoded-body.ts'
+import { screen } from './screen.ts'
 import { newTicket, type Ticket } from './ticket.ts'
-
-const EVENTS_PATH = '/api/v1/events'
 
 export class Ingest {
   readonly #parts: IngestParts
@@ -54,16 +52,8 @@ export class Ingest {
   }
 
   #screen(head: RequestHead): Outcome | null {
-    const lengthBytes = head.contentLengthBytes ?? 0
-    // Before all else, and the connection ends with this answer: what follows on it may be anything.
-    if (head.framingFault !== null) return refused('validation_failed', head.framingFault)
-    if (head.path !== EVENTS_PATH) return refused('not_found')
-    if (head.method !== 'POST') return refused('method_not_allowed')
-    if (!this.#parts.ring.hasRoomFor(Math.min(lengthBytes, MAX_BODY_BYTES))) return this.#noRoom()
-    if (!isJsonMediaType(head.contentType)) return refused('unsupported_media_type')
-    if (contentEncodingOf(head.contentEncoding) === null) return refused('unsupported_media_type')
-    if (lengthBytes > MAX_BODY_BYTES) return refused('payload_too_large')
-    return null
+    const outcome = screen(head, this.#parts.ring)
+    return outcome === 'no room' ? this.#noRoom() : outcome
   }
 
   /** The body is whole: `pieces` in their order, valid only during this call. */

@@ -35,7 +35,7 @@ export interface Config {
   readonly appsFileNamed: boolean
   readonly redisUrl: string | null
   readonly natsUrl: string | null
-  /** Neither Redis nor NATS: one machine, with everything in the data folder. */
+  /** Neither Redis nor NATS, of which a node has both or none: one machine, with everything in the data folder. */
   readonly embedded: boolean
   readonly ringBytes: number
   /** Threads of each process. */
@@ -75,7 +75,7 @@ const thisMachine: Machine = { parallelism: availableParallelism(), simdjsonAvai
 export function readConfig(env: Environment, machine: Machine = thisMachine): Config {
   const mistakes = unknownNames(env)
   const values = readValues(env, mistakes)
-  mistakes.push(...relationMistakes(values, machine))
+  mistakes.push(...sharingMistakes(env), ...relationMistakes(values, machine))
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return toConfig(values, machine)
 }
@@ -147,12 +147,20 @@ function editsBetween(left: string, right: string): number {
   return previous[right.length]
 }
 
+/** Limits in Redis are counted from the stream, and nodes that share the stream share the limits. */
+function sharingMistakes(env: Environment): string[] {
+  const isSet = (name: SettingName): boolean => (env[name] ?? '') !== ''
+  if (isSet('REDIS_URL') === isSet('NATS_URL')) return []
+  const [missing, given] = isSet('NATS_URL') ? ['REDIS_URL', 'NATS_URL'] : ['NATS_URL', 'REDIS_URL']
+  return [`${missing}: must be given with ${given}: both for many nodes, neither for this machine alone`]
+}
+
 function relationMistakes(values: Values, machine: Machine): string[] {
   const mistakes: string[] = []
   if (values.SLUICE_ADMIN_PORT === values.PORT && values.PORT !== 0) {
     mistakes.push('SLUICE_ADMIN_PORT: must differ from PORT')
   }
-  if (values.SLUICE_PROCESSES > 1 && (values.REDIS_URL === null || values.NATS_URL === null)) {
+  if (values.SLUICE_PROCESSES > 1 && values.REDIS_URL === null && values.NATS_URL === null) {
     mistakes.push('SLUICE_PROCESSES: more than 1 wants REDIS_URL and NATS_URL, which processes share')
   }
   if (values.SLUICE_DRAIN_DELAY_SECONDS >= values.SLUICE_SHUTDOWN_SECONDS) {
@@ -221,7 +229,7 @@ function unreadable(path: string): string | null {
 
 function toConfig(values: Values, machine: Machine): Config {
   const embedded = values.REDIS_URL === null && values.NATS_URL === null
-  const defaultAppsFile = values.REDIS_URL === null ? join(values.SLUICE_DATA_DIR, 'apps.json') : null
+  const defaultAppsFile = embedded ? join(values.SLUICE_DATA_DIR, 'apps.json') : null
   const keepHours = values.SLUICE_JOURNAL_KEEP_HOURS
   const tls =
     values.SLUICE_TLS_CERT === null || values.SLUICE_TLS_KEY === null

@@ -1,4 +1,4 @@
-// The limits and keys of a single node, counted in its memory. A start brings them back from the queue's own records;
+// The limits and keys of a single node, counted in its memory. A start brings them back from the journal's own records;
 // a snapshot keeps what was counted, so that the next start reads only what came after it.
 
 import { randomBytes } from 'node:crypto'
@@ -7,19 +7,13 @@ import type { MemoryLimiter } from './admit/memory-limiter.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage } from './lib/errors.ts'
 import type { Log } from './observe/log.ts'
-import type { JournalPosition } from './queue/segments.ts'
-import { type SnapshotOf, writeSnapshot } from './queue/snapshot.ts'
+import type { Journal } from './queue/journal.ts'
+import { writeSnapshot } from './queue/snapshot.ts'
 
-/** Between snapshots: what a start reads of the queue at the most, besides the last 300 s of keys. */
+/** Between snapshots: what a start reads of the journal at the most, besides the last 300 s of keys. */
 const SNAPSHOT_INTERVAL_MS = 30_000
 /** Between sweeps of keys whose 300 s are over. */
 const SWEEP_INTERVAL_MS = 1000
-
-/** A queue that can say where it ends, and where the last 300 s of it begin. */
-export interface Positions {
-  position(): JournalPosition
-  keysFrom(nowMs: number): JournalPosition
-}
 
 export function createDeduplicator(maxKeys: number): MemoryDeduplicator {
   return createMemoryDeduplicator({ maxKeys, seed: randomBytes(4).readUInt32LE() })
@@ -33,26 +27,21 @@ export interface SnapshotKeeper {
 /** Forgets keys that are over, and writes snapshots of the limits until it is stopped. */
 export function keepSnapshots(options: {
   readonly directory: string
-  readonly of: SnapshotOf
   readonly limiter: MemoryLimiter
   readonly deduplicator: MemoryDeduplicator
-  readonly queue: Positions
+  readonly journal: Pick<Journal, 'position' | 'keysFrom'>
   readonly clock: Clock
   readonly log: Log
   readonly intervalMs?: number
 }): SnapshotKeeper {
-  const { directory, of, limiter, deduplicator, queue, clock, log } = options
+  const { directory, limiter, deduplicator, journal, clock, log } = options
   const snapshot = () =>
-    writeSnapshot(
-      directory,
-      {
-        writtenAtMs: clock(),
-        position: queue.position(),
-        keysFrom: queue.keysFrom(clock()),
-        usage: limiter.dump(),
-      },
-      of,
-    )
+    writeSnapshot(directory, {
+      writtenAtMs: clock(),
+      position: journal.position(),
+      keysFrom: journal.keysFrom(clock()),
+      usage: limiter.dump(),
+    })
   let writing: Promise<void> = Promise.resolve()
   const snapshotTimer = setInterval(() => {
     writing = writing.then(snapshot).catch((error: unknown) => {

@@ -1,16 +1,13 @@
-// Puts back what the last process knew: the limits' counters and the remembered keys, from snapshot and queue.
+// Puts back what the last process knew: the limits' counters and the remembered keys, from snapshot and journal.
 // Only reads, so that a command may do it beside a running service.
 
 import type { App } from './admit/app.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './admit/memory-limiter.ts'
 import { errorMessage } from './lib/errors.ts'
 import { type Recovery, type RecoveryOptions, recover } from './queue/recovery.ts'
-import { recoverFromStream } from './queue/stream-recovery.ts'
 
 export interface RecoveredOptions extends Pick<RecoveryOptions, 'dataDirectory' | 'nowMs' | 'onCorrupt'> {
   readonly apps: Iterable<App>
-  /** Where the queue is a stream; null: it is the journal in the folder. */
-  readonly natsUrl?: string | null
   /** Each keyed record of the last 300 s; absent: the keys are not wanted. */
   readonly onKey?: RecoveryOptions['onKey']
 }
@@ -25,7 +22,7 @@ export async function recoverLimiter(
     appsById ??= new Map(Array.from(options.apps, (app) => [app.appId, app]))
     return appsById.get(appId)
   }
-  const wanted: RecoveryOptions = {
+  const recovery = await recover({
     dataDirectory: options.dataDirectory,
     nowMs: options.nowMs,
     onSnapshot: (usage) => {
@@ -39,8 +36,6 @@ export async function recoverLimiter(
     onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(findApp(appId), appId, cost, receivedAtMs),
     onKey: options.onKey ?? (() => {}),
     onCorrupt: options.onCorrupt,
-  }
-  const { natsUrl = null } = options
-  const recovery = await (natsUrl === null ? recover(wanted) : recoverFromStream(natsUrl, wanted))
+  })
   return { limiter, recovery }
 }

@@ -33,7 +33,7 @@ export const SETTINGS = {
   SLUICE_ADMIN_PORT: wholeNumber(9090, 0, 65_535, 'port for /metrics, /livez and /readyz; 0 lets the system choose'),
   SLUICE_ADMIN_HOST: host(
     null,
-    '127.0.0.1, or 0.0.0.0 with REDIS_URL or NATS_URL',
+    '127.0.0.1, or 0.0.0.0 with REDIS_URL and NATS_URL',
     'address the admin port listens on; it asks for no password',
   ),
   SLUICE_DATA_DIR: text('./data', './data', 'folder of the embedded queue and store'),
@@ -45,12 +45,12 @@ export const SETTINGS = {
   REDIS_URL: url(
     ['redis', 'rediss'],
     { several: false },
-    'limits, idempotency and apps, shared between nodes; without it they live in SLUICE_DATA_DIR',
+    'limits, idempotency and apps, shared between nodes; with NATS_URL, or neither: then all is in SLUICE_DATA_DIR',
   ),
   NATS_URL: url(
     ['nats', 'tls'],
     { several: true },
-    'the queue: one server, or several of a cluster with commas between; without it a journal in SLUICE_DATA_DIR',
+    'the queue: one server, or several of a cluster with commas between; with REDIS_URL, or neither',
   ),
   SLUICE_RING_MB: wholeNumber(64, RING_MB.least, RING_MB.most, 'memory for bodies in hand, in MiB; no room is a 503'),
   SLUICE_PARSERS: optional(

@@ -1,12 +1,12 @@
-// Opens what a request needs behind its four seams, apps, limits, keys and queue: each in the folder of this machine,
-// or shared with other nodes through Redis and NATS. Parts open in the order in which they rely on each other.
+// Opens what a request needs behind its four seams, apps, limits, keys and queue: all of them in the folder of this
+// machine, or shared with other nodes through Redis and NATS. Parts open in the order in which they rely on each other.
 
 import { randomBytes } from 'node:crypto'
 import type { App, AppStore } from './admit/app.ts'
 import type { Deduplicator } from './admit/deduplicator.ts'
 import type { Limiter } from './admit/limiter.ts'
 import { openRedis, type RedisConnection, untilUp } from './admit/redis-connection.ts'
-import { createRedisDeduplicator, type RedisDeduplicator } from './admit/redis-deduplicator.ts'
+import { createRedisDeduplicator } from './admit/redis-deduplicator.ts'
 import { openRedisLimiter } from './admit/redis-limiter.ts'
 import { type Ledger, type StoredRecord, UNUSED_MARK } from './admit/reclaim.ts'
 import type { Config } from './config.ts'
@@ -21,10 +21,9 @@ import type { Metrics, Sampler } from './observe/metrics.ts'
 import { type JetStreamQueue, openJetStreamQueue } from './queue/jetstream.ts'
 import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
-import { type Recovery, recover } from './queue/recovery.ts'
+import type { Recovery } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
 import { type StoredCost, StreamLedger } from './queue/stream-ledger.ts'
-import { StreamPositions } from './queue/stream-recovery.ts'
 import { findDemoApp, openApps } from './opened-apps.ts'
 import { recoverLimiter } from './recovered.ts'
 
@@ -63,10 +62,7 @@ export interface StoresContext {
 /** What is opened goes here with what closes it, and closes in reverse. */
 type OnStop = (stop: () => unknown) => void
 
-/**
- * Throws a StartError that says what to mend. Redis and NATS may be away, and are waited for while serving; but with
- * NATS alone the counters are in its stream, and nothing can begin without them.
- */
+/** Throws a StartError that says what to mend. Redis and NATS may be away, and are waited for while serving. */
 export async function openStores(config: Config, context: StoresContext): Promise<Stores> {
   const stops: (() => unknown)[] = []
   const stop = async () => {
@@ -80,100 +76,106 @@ export async function openStores(config: Config, context: StoresContext): Promis
   }
 }
 
-async function open(config: Config, context: StoresContext, onStop: OnStop): Promise<Omit<Stores, 'stop'>> {
-  if (config.redisUrl === null || config.natsUrl === null) onStop(await takeFolder(config.dataDirectory))
-  const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
-  const redis = config.redisUrl === null ? null : connectRedis(config.redisUrl, context, onStop)
-  // Limits without Redis go by the nodes last seen: one that has not yet looked would take the others' shares as well.
-  if (redis !== null) await untilUp(redis, REDIS_START_MS)
-  const apps = await openApps(config.appsFile, { ...context, redis, isNamed: config.appsFileNamed })
+function open(config: Config, context: StoresContext, onStop: OnStop): Promise<Omit<Stores, 'stop'>> {
+  const { redisUrl, natsUrl } = config
+  return redisUrl === null || natsUrl === null
+    ? openOwnStores(config, context, onStop)
+    : openSharedStores(config, { ...context, redisUrl, natsUrl }, onStop)
+}
+
+/** This machine's alone: what it counts is brought back from the journal's own records. */
+async function openOwnStores(config: Config, context: StoresContext, onStop: OnStop): Promise<Omit<Stores, 'stop'>> {
+  const { clock, log, metrics } = context
+  const { dataDirectory, appsFile, appsFileNamed } = config
+  onStop(await takeFolder(dataDirectory))
+  const apps = await openApps(appsFile, { log, metrics, redis: null, isNamed: appsFileNamed })
   onStop(() => apps.stop())
-  const stream = config.natsUrl === null ? null : connectStream(config.natsUrl, nodeId, config, context)
-  // A queue is stopped before what counts for it; this stops one that a failed start leaves behind.
-  if (stream !== null) onStop(() => stream.stop())
-  const counted =
-    redis === null
-      ? await openMemoryStore(config, context, { apps, stream, onStop })
-      : await openRedisStore(config, context, { redis, nodeId, stream, onStop })
-  const { queue } = counted
-  return {
-    ...counted,
-    apps,
-    demoApp: config.appsFile === null || config.appsFileNamed ? null : (findDemoApp(apps) ?? null),
-    gauges: {
-      ...counted.gauges,
-      badAppRecords: () => apps.badRecords ?? 0,
-      ...(redis === null ? {} : { redisUp: () => redis.isUp }),
-      ...(stream === null ? {} : { natsUp: () => stream.isUp }),
-      ...(queue instanceof Journal
-        ? { journalBytes: () => queue.sizeBytes, journalMaxBytes: () => config.journalMaxBytes }
-        : {}),
-    },
-    isReady: () => (redis?.hasBeenUp ?? true) && (stream?.hasBeenUp ?? true),
-    parts: () => ({
-      queue: queue instanceof Journal ? `journal ${queue.state}` : `JetStream ${queue.state}`,
-      limits: redis === null ? 'memory' : `Redis ${redis.state}`,
-      apps: config.appsFile === null ? `Redis ${redis?.state}` : 'file',
-    }),
-  }
-}
-
-/** What counts requests, and where they become durable. */
-interface Counted {
-  readonly limiter: Limiter
-  readonly deduplicator: Deduplicator
-  readonly queue: Journal | JetStreamQueue
-  readonly gauges: Sampler
-}
-
-/** This machine's alone: what it counts is brought back from the queue's own records. */
-async function openMemoryStore(
-  config: Config,
-  context: StoresContext,
-  parts: { apps: AppStore; stream: JetStreamQueue | null; onStop: OnStop },
-): Promise<Counted> {
-  const { clock, log } = context
-  const { apps, stream, onStop } = parts
   const deduplicator = createDeduplicator(config.maxKeys)
   const { limiter, recovery } = await recoverLimiter({
-    dataDirectory: config.dataDirectory,
+    dataDirectory,
     nowMs: clock(),
     apps: apps.all(),
-    natsUrl: config.natsUrl,
     onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
     onCorrupt: corruptLineLogger(log),
   })
-  const queue = stream ?? (await openJournalQueue(config, context, recovery))
-  const positions = queue instanceof Journal ? queue : new StreamPositions(queue, recovery, clock)
-  if (positions instanceof StreamPositions) onStop(() => positions.stop())
+  const queue = await openJournalQueue(config, context, recovery)
   const snapshots = keepSnapshots({
-    directory: config.dataDirectory,
-    of: queue instanceof Journal ? 'journal' : 'stream',
+    directory: dataDirectory,
     limiter,
     deduplicator,
-    queue: positions,
+    journal: queue,
     clock,
     log,
     ...(context.snapshotIntervalMs === undefined ? {} : { intervalMs: context.snapshotIntervalMs }),
   })
   onStop(() => snapshots.stop())
+  // A queue is stopped before what counts for it.
   onStop(() => queue.stop())
   return {
+    apps,
     limiter,
     deduplicator,
     queue,
-    gauges: { keysRemembered: () => deduplicator.size, keysMax: () => config.maxKeys },
+    demoApp: appsFileNamed ? null : (findDemoApp(apps) ?? null),
+    gauges: {
+      badAppRecords: () => apps.badRecords ?? 0,
+      keysRemembered: () => deduplicator.size,
+      keysMax: () => config.maxKeys,
+      journalBytes: () => queue.sizeBytes,
+      journalMaxBytes: () => config.journalMaxBytes,
+    },
+    isReady: () => true,
+    parts: () => ({ queue: `journal ${queue.state}`, limits: 'memory', apps: 'file' }),
   }
 }
 
-/** Shared between nodes: what each has counted is Redis's, and the queue's where a node died. */
-async function openRedisStore(
+interface SharedContext extends StoresContext {
+  readonly redisUrl: string
+  readonly natsUrl: string
+}
+
+/** Shared between nodes: what each has counted is Redis's, and the stream's where a node died. */
+async function openSharedStores(config: Config, context: SharedContext, onStop: OnStop): Promise<Omit<Stores, 'stop'>> {
+  const { log, metrics, redisUrl, natsUrl } = context
+  const { appsFile, appsFileNamed } = config
+  const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
+  const redis = connectRedis(redisUrl, context, onStop)
+  // Limits without Redis go by the nodes last seen: one that has not yet looked would take the others' shares as well.
+  await untilUp(redis, REDIS_START_MS)
+  const apps = await openApps(appsFile, { log, metrics, redis, isNamed: appsFileNamed })
+  onStop(() => apps.stop())
+  const queue = connectStream(natsUrl, nodeId, config, context)
+  const { limiter, deduplicator } = openSharedCounts(config, context, { redis, nodeId, queue, onStop })
+  // A queue is stopped before what counts for it.
+  onStop(() => queue.stop())
+  return {
+    apps,
+    limiter,
+    deduplicator,
+    queue,
+    demoApp: null,
+    gauges: {
+      badAppRecords: () => apps.badRecords ?? 0,
+      keysRemembered: () => deduplicator.size,
+      degraded: () => ({ limits: limiter.isDegraded, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
+      redisUp: () => redis.isUp,
+      natsUp: () => queue.isUp,
+    },
+    isReady: () => redis.hasBeenUp && queue.hasBeenUp,
+    parts: () => ({
+      queue: `JetStream ${queue.state}`,
+      limits: `Redis ${redis.state}`,
+      apps: appsFile === null ? `Redis ${redis.state}` : 'file',
+    }),
+  }
+}
+
+function openSharedCounts(
   config: Config,
-  context: StoresContext,
-  parts: { redis: RedisConnection; nodeId: string; stream: JetStreamQueue | null; onStop: OnStop },
-): Promise<Counted> {
-  const { clock, log, metrics } = context
-  const { redis, nodeId, stream, onStop } = parts
+  { clock, log, metrics }: StoresContext,
+  parts: { redis: RedisConnection; nodeId: string; queue: JetStreamQueue; onStop: OnStop },
+) {
+  const { redis, nodeId, queue, onStop } = parts
   const deduplicator = createRedisDeduplicator({
     link: redis,
     nodeId,
@@ -190,22 +192,12 @@ async function openRedisStore(
     link: redis,
     nodeId,
     timers: { ...systemTimers, nowMs: clock },
-    ledger: stream === null ? null : ledgerOf(stream),
+    ledger: ledgerOf(queue),
     leaseRequests: metrics.leaseRequests,
     onNotice: noticeTo(log, 'limits'),
   })
   onStop(() => limiter.stop())
-  const queue = stream ?? (await openJournalQueue(config, context, await recoverKeys(config, context, deduplicator)))
-  onStop(() => queue.stop())
-  return {
-    limiter,
-    deduplicator,
-    queue,
-    gauges: {
-      keysRemembered: () => deduplicator.size,
-      degraded: () => ({ limits: limiter.isDegraded, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
-    },
-  }
+  return { deduplicator, limiter }
 }
 
 /** Tells a problem when it is another than the last. */
@@ -282,22 +274,6 @@ function ledgerOf(stream: JetStreamQueue): Ledger {
       return costs === 'away' ? 'away' : costs.map(markedCost)
     },
   }
-}
-
-/** With the limits in Redis, only the keys of the last 300 s are wanted from the journal. */
-function recoverKeys(
-  config: Config,
-  { clock, log }: StoresContext,
-  deduplicator: RedisDeduplicator,
-): Promise<Recovery> {
-  return recover({
-    dataDirectory: config.dataDirectory,
-    nowMs: clock(),
-    onSnapshot: () => null,
-    onUsage: () => {},
-    onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
-    onCorrupt: corruptLineLogger(log),
-  })
 }
 
 /** Logs the first of them, since a spoilt journal may hold any number. */

@@ -1,6 +1,6 @@
 // @ts-check
-// The records of the queue that a run filled, through `sluice tail`: a local node's journal, or for a
-// service elsewhere the stream at NATS_URL or the journal in SLUICE_DATA_DIR.
+// The records of the queue that a run filled, through `sluice tail`: a local node's journal, or for a service
+// elsewhere the stream at NATS_URL (with REDIS_URL, as for the service) or the journal in SLUICE_DATA_DIR.
 
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -25,8 +25,8 @@ export const NOT_READ = 'the queue was not read: NATS_URL or SLUICE_DATA_DIR nam
  */
 export function queueOf(dataDir, environment) {
   if (dataDir !== undefined) return { SLUICE_DATA_DIR: dataDir }
-  const { NATS_URL: natsUrl = '', SLUICE_DATA_DIR: named = '' } = environment
-  if (natsUrl !== '') return { NATS_URL: natsUrl }
+  const { NATS_URL: natsUrl = '', REDIS_URL: redisUrl = '', SLUICE_DATA_DIR: named = '' } = environment
+  if (natsUrl !== '') return { NATS_URL: natsUrl, REDIS_URL: redisUrl }
   return named === '' ? null : { SLUICE_DATA_DIR: named }
 }
 

@@ -39,8 +39,6 @@ export interface RedisDeduplicatorOptions {
 }
 
 export interface RedisDeduplicator extends Deduplicator {
-  /** Remembers here a key that was accepted before this start. Best called in order of acceptance. */
-  restore(batchId: string, events: number, acceptedAtMs: number): void
   /** To be called about once a second. */
   sweep(nowMs: number): void
   /** Accepted keys that this process itself knows. */
@@ -104,10 +102,6 @@ class SharedDeduplicator implements RedisDeduplicator {
       this.#tellReleases()
       this.#untoldKeys.tell().catch(this.#onFault)
     })
-  }
-
-  restore(batchId: string, events: number, acceptedAtMs: number): void {
-    this.#memory.restore(batchId, events, acceptedAtMs)
   }
 
   get size(): number {

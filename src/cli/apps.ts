@@ -17,8 +17,8 @@ export const help = `Usage: sluice apps list [--json]
        sluice apps remove --app-key KEY                    what is stored under that key, a bad record too
        sluice apps rotate APP_ID                           a new key, printed; the old one stops at once
 
-Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL set and
-SLUICE_APPS_FILE unset, app records live in Redis instead. Every running service takes a change up within a
+Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL and
+NATS_URL set and SLUICE_APPS_FILE unset, app records live in Redis instead. Every running service takes a change up within a
 second, and edits at the same time do not undo each other.
 
 Members:

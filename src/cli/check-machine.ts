@@ -17,16 +17,15 @@ const PROBE_TIMEOUT_MS = 2000
 const DAY_MS = 86_400_000
 const CERTIFICATE_WARNING_DAYS = 14
 
-/** A journal is only kept where there is no NATS. */
+/** Of a node that shares nothing: its folder, and the journal in it. */
 export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
-  const { dataDirectory, journalMaxBytes, natsUrl } = config
+  const { dataDirectory, journalMaxBytes } = config
   const folder = await nearestFolder(resolve(dataDirectory))
   const missing = folder !== resolve(dataDirectory)
   const problem = await writeProblem(folder, missing)
   if (problem !== null) return [finding('data folder', 'FAIL', problem)]
   const state = missing ? 'is not there yet, and can be made' : running ? 'in use by a running sluice' : 'writable'
   const found = finding('data folder', 'ok', `${dataDirectory}: ${state}`)
-  if (natsUrl !== null) return [found]
   const segments = await listSegments(journalDirectory(dataDirectory))
   const journalBytes = segments.reduce((sum, { bytes }) => sum + bytes, 0)
   return [found, await journalFinding(folder, journalBytes, journalMaxBytes)]

@@ -54,9 +54,8 @@ export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 
   return table.replace(/^(ok|warn|FAIL)/gm, (state) => paint(colours[state as Finding['state']], state, shell))
 }
 
-function placesText({ appsFile, natsUrl, redisUrl }: Config): string {
-  const queue = natsUrl === null ? 'journal' : 'NATS'
-  const limits = redisUrl === null ? 'embedded' : 'Redis'
+function placesText({ appsFile, embedded }: Config): string {
+  const [queue, limits] = embedded ? ['journal', 'embedded'] : ['NATS', 'Redis']
   return `queue: ${queue}, limits and keys: ${limits}, apps: ${appsFile === null ? 'Redis' : 'file'}`
 }
 
@@ -74,14 +73,13 @@ function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
   }
 }
 
-/** With queue and store both shared, a node has no folder, and what holds its ports tells alone that it runs. */
+/** A node that shares its stores has no folder, and what holds its ports tells alone that it runs. */
 async function localFindings(config: Config): Promise<Finding[]> {
-  const { adminHost, adminPort, dataDirectory, natsUrl, publicHost, publicPort, redisUrl, tls } = config
-  const hasFolder = natsUrl === null || redisUrl === null
-  const mayRun = !hasFolder || (await lockIsHeld(dataDirectory))
+  const { adminHost, adminPort, dataDirectory, embedded, publicHost, publicPort, tls } = config
+  const mayRun = !embedded || (await lockIsHeld(dataDirectory))
   return [
     ...appsFileFindings(config),
-    ...(hasFolder ? await folderFindings(config, mayRun) : []),
+    ...(embedded ? await folderFindings(config, mayRun) : []),
     openFilesFinding(config),
     await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null }, mayRun),
     await portFinding('admin port', { host: adminHost, port: adminPort, tls: false }, mayRun),

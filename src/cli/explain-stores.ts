@@ -1,12 +1,11 @@
 // What a body is held against, as `sluice explain` reads it beside a service that may be running: apps, and what they
-// have used. Nothing is written, in a folder, a stream or Redis.
+// have used. Nothing is written, in a folder or in Redis.
 
 import type { App } from '../admit/app.ts'
 import type { Standing } from '../admit/limiter.ts'
 import { readStanding } from '../admit/read-standing.ts'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
-import { errorMessage, StartError } from '../lib/errors.ts'
 import { recoverLimiter } from '../recovered.ts'
 import { type AppRecords, appsOf, recordsInFile, recordsInRedis } from './app-records.ts'
 import { type CommandRedis, withRedis } from './redis.ts'
@@ -45,18 +44,14 @@ function sharedStores(redis: CommandRedis, records: AppRecords): Stores {
   }
 }
 
-/** The counters of a single node are in its queue, and in the snapshot beside it. */
-function ownStores({ dataDirectory, natsUrl }: Config, clock: Clock, apps: readonly App[]): Stores {
+/** The counters of a single node are in its journal, and in the snapshot beside it. */
+function ownStores({ dataDirectory }: Config, clock: Clock, apps: readonly App[]): Stores {
   return {
     now: async () => clock(),
     findApp: async (appKey) => apps.find((app) => app.appKey === appKey) ?? null,
     standingOf: async (app, nowMs) => {
-      try {
-        const { limiter } = await recoverLimiter({ dataDirectory, nowMs, apps, natsUrl, onCorrupt: () => {} })
-        return limiter.standing(app, nowMs)
-      } catch (error) {
-        throw new StartError(errorMessage(error))
-      }
+      const { limiter } = await recoverLimiter({ dataDirectory, nowMs, apps, onCorrupt: () => {} })
+      return limiter.standing(app, nowMs)
     },
   }
 }

@@ -23,7 +23,7 @@ member rather than the first, and the app's limits with what is left of them. No
 service may be running on the same settings.
 
 Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or Redis
-where REDIS_URL is set. With NATS_URL alone the limits are counted anew from the stream.
+where REDIS_URL and NATS_URL are set.
 
   --app-key K   put this key in place of the body's app_key
   --json        for machines

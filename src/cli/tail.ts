@@ -18,7 +18,7 @@ An event stands as its client sent it; sdk_version is null where the request had
   --no-follow    end at the last event that is there now
   --records      print queue records as stored: one accepted request a line, with all its events
 
-Reads the stream at NATS_URL, or where that is unset the folder SLUICE_DATA_DIR/journal, whether or not the
+Reads the stream at NATS_URL, or without NATS and Redis the folder SLUICE_DATA_DIR/journal, whether or not the
 service runs. It leaves nothing behind in either, and goes on after a break of the connection to NATS. With
 --app and the SLUICE_PARTITIONS of the service it asks NATS for one partition only, where the app has sent lately.
 Ctrl-C ends it with exit code 0.

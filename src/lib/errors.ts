@@ -11,7 +11,9 @@ export class ConfigError extends StartError {
   readonly mistakes: readonly string[]
 
   constructor(mistakes: readonly string[]) {
-    super(`the settings are wrong:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`)
+    const [first, ...others] = mistakes
+    const list = mistakes.map((mistake) => `\n  - ${mistake}`).join('')
+    super(`the settings are wrong:${others.length === 0 ? ` ${first}` : list}`)
     this.mistakes = mistakes
   }
 }

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../admit/deduplicator.ts'
 import { parseRecordHead, type RecordHead, viewOf } from './record-head.ts'
 import { comparePositions, type JournalPosition, journalDirectory, listSegments, type Segment } from './segments.ts'
-import { readSnapshot, type SnapshotOf } from './snapshot.ts'
+import { readSnapshot } from './snapshot.ts'
 
 /** Twice what the longest record takes: a line that does not fit is no record. */
 const CHUNK_BYTES = 2 * 1024 * 1024
@@ -137,18 +137,8 @@ export interface Recovery extends ReadResult {
 }
 
 /** Reads snapshot and journal, and tells the caller what they hold. */
-export function recover(options: RecoveryOptions): Promise<Recovery> {
-  const directory = journalDirectory(options.dataDirectory)
-  return recoverFrom('journal', options, (from, visit) => readRecords(directory, from, visit, options.onCorrupt))
-}
-
-/** The same over any reader of records in their order. */
-export async function recoverFrom(
-  kind: SnapshotOf,
-  options: RecoveryOptions,
-  read: (from: JournalPosition | null, visit: VisitRecord) => Promise<ReadResult>,
-): Promise<Recovery> {
-  const reading = await readSnapshot(options.dataDirectory, kind)
+export async function recover(options: RecoveryOptions): Promise<Recovery> {
+  const reading = await readSnapshot(options.dataDirectory)
   const refusal = reading?.kind === 'read' ? options.onSnapshot(reading.snapshot.usage) : null
   const snapshot = reading?.kind === 'read' && refusal === null ? reading.snapshot : null
   const covered = snapshot === null ? null : snapshot.position
@@ -172,7 +162,8 @@ export async function recoverFrom(
     options.onKey(record.batchId, record.events, receivedAtMs)
   }
   const from = snapshot === null ? null : earlier(snapshot.keysFrom, snapshot.position)
-  const { end, ...result } = await read(from, visit)
+  const directory = journalDirectory(options.dataDirectory)
+  const { end, ...result } = await readRecords(directory, from, visit, options.onCorrupt)
   return {
     ...result,
     counted,

@@ -1,4 +1,4 @@
-// DATA_DIR/snapshot.json: what the limiter had counted at one position of the queue, so that a start reads only the
+// DATA_DIR/snapshot.json: what the limiter had counted at one position of the journal, so that a start reads only the
 // records after it. It is replaced whole or not at all.
 
 import { open, readFile, rename } from 'node:fs/promises'
@@ -6,10 +6,7 @@ import { join } from 'node:path'
 import { type JournalPosition, MAX_SEGMENT_NUMBER, syncDirectory } from './segments.ts'
 
 const VERSION = 1
-/** Positions mean other things in a journal and in a stream: each has a file of its own. */
-const FILE_NAMES = { journal: 'snapshot.json', stream: 'stream-snapshot.json' } as const
-
-export type SnapshotOf = keyof typeof FILE_NAMES
+const FILE_NAME = 'snapshot.json'
 
 export interface Snapshot {
   readonly writtenAtMs: number
@@ -28,12 +25,8 @@ export type SnapshotReading =
   | null
 
 /** One call at a time: the file it writes beside the snapshot has one name, so that a crash leaves no litter. */
-export async function writeSnapshot(
-  dataDirectory: string,
-  snapshot: Snapshot,
-  of: SnapshotOf = 'journal',
-): Promise<void> {
-  const path = join(dataDirectory, FILE_NAMES[of])
+export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot): Promise<void> {
+  const path = join(dataDirectory, FILE_NAME)
   const temporary = `${path}.new`
   const handle = await open(temporary, 'w', 0o640)
   try {
@@ -47,8 +40,8 @@ export async function writeSnapshot(
   await syncDirectory(dataDirectory)
 }
 
-export async function readSnapshot(dataDirectory: string, of: SnapshotOf = 'journal'): Promise<SnapshotReading> {
-  const path = join(dataDirectory, FILE_NAMES[of])
+export async function readSnapshot(dataDirectory: string): Promise<SnapshotReading> {
+  const path = join(dataDirectory, FILE_NAME)
   let text: string
   try {
     text = await readFile(path, 'utf8')

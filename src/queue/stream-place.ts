@@ -1,10 +1,11 @@
-// Where one process stands in the stream: what it stored up to which sequence is settled, so that others, and itself
-// after a restart, know from where on to read.
+// Where one process stands in the stream: what it stored up to which sequence is settled, so that others know from
+// where on to read.
 
 export class StreamPlace {
   #settled = 0
   /** The stream's end when it was first seen, where nothing was published before. */
   #start = 0
+  /** ISO 8601, as last seen; null: the stream was not seen yet. */
   #createdAt: string | null = null
   #hasPublished = false
   /** `settled`, before the turn's settlements. */
@@ -23,11 +24,6 @@ export class StreamPlace {
     if (this.#createdAt === null && !this.#hasPublished) return null
     // Who has stored nothing yet must not have others read the whole stream when it dies.
     return this.#settled > 0 ? this.#settled : this.#start
-  }
-
-  /** ISO 8601, as last seen; null: the stream was not seen yet. */
-  get createdAt(): string | null {
-    return this.#createdAt
   }
 
   /** What a message has to be told when it is sent, so that its acknowledgement can be placed. */

@@ -185,13 +185,13 @@ describe('the nodes', () => {
     const redis = await startRedis()
     try {
       await symlink(join(ROOT, 'dist/main.js'), join(folder, 'sluice'))
-      const env = { PATH: `${folder}:${process.env['PATH']}`, REDIS_URL: redis.url }
+      const env = { PATH: `${folder}:${process.env['PATH']}`, REDIS_URL: redis.url, NATS_URL: 'nats://nats:4222' }
       const [first, second] = [1, 2].map(() =>
         spawnSync(entrypoint[0], [...entrypoint.slice(1), ...command], { env, encoding: 'utf8' }),
       )
       expect(first).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/\bak_\w+/) })
       expect(second.stdout).toMatch(/^demo /m)
-      const { stdout } = await runCommand(['apps', 'list', '--json'], { REDIS_URL: redis.url }, folder)
+      const { stdout } = await runCommand(['apps', 'list', '--json'], env, folder)
       expect(stdout.match(/"app_id": ?"demo"/g)).toHaveLength(1)
     } finally {
       await redis.stop()

@@ -48,7 +48,9 @@ describe("production's reader", () => {
     expect((await manager.direct.getMessage(STREAM_NAME, { seq: 1 }))?.string()).toBe('first')
     // As `sluice tail` reads, which finds no record in that.
     const tail = ['tail', '--from-start', '--no-follow', '--records']
-    expect((await runCommand(tail, { NATS_URL: url })).output).toContain('skipped a line')
+    expect((await runCommand(tail, { NATS_URL: url, REDIS_URL: 'redis://127.0.0.1:1' })).output).toContain(
+      'skipped a line',
+    )
     expect(await manager.consumers.delete(STREAM_NAME, 'warehouse')).toBe(true)
 
     const forbidden: Readonly<Record<string, () => Promise<unknown>>> = {

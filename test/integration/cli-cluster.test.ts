@@ -51,7 +51,7 @@ afterAll(async () => {
 })
 
 function sluice(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
-  return runCommand(args, { REDIS_URL: redis.url, SLUICE_DATA_DIR: folder, ...env }, folder)
+  return runCommand(args, { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_DATA_DIR: folder, ...env }, folder)
 }
 
 /** Each key with what Redis would hand over to move it, its time to live apart. */
@@ -81,7 +81,7 @@ describe('apps in Redis', () => {
     ]
     for (const step of steps) {
       const [inRedis, inFile] = await Promise.all(
-        [redis.url, ''].map((url) => sluice(['apps', ...step], { REDIS_URL: url })),
+        [{}, { REDIS_URL: '', NATS_URL: '' }].map((env) => sluice(['apps', ...step], env)),
       )
       expect(inRedis, step.join(' ')).toEqual(inFile)
     }
@@ -184,6 +184,30 @@ describe('Redis that does not answer', () => {
   })
 })
 
+describe.each([
+  ['NATS_URL', 'REDIS_URL'],
+  ['REDIS_URL', 'NATS_URL'],
+])('%s without %s', (given, missing) => {
+  const mistake = `${missing}: must be given with ${given}: both for many nodes, neither for this machine alone`
+
+  test.each([['serve'], ['apps', 'list'], ['tail', '--no-follow'], ['explain', 'body.json']])(
+    'is one clear line, and exit 1, of sluice %s',
+    async (...args) => {
+      await writeFile(join(folder, 'body.json'), batch('ak_one'))
+      const { code, stdout, output } = await sluice(args, { ...PORTS, [missing]: '' })
+      expect(`${code}${stdout}`).toBe('1')
+      expect(output).toBe(`sluice ${args[0]}: the settings are wrong: ${mistake}\n`)
+      expect(await readdir(folder)).toEqual(['body.json'])
+    },
+  )
+
+  test('is a failure of sluice check, which asks nobody else', async () => {
+    const { code, stdout } = await sluice(['check'], { ...PORTS, [missing]: '' })
+    expect(stdout).toBe(`FAIL  settings  ${mistake}\n`)
+    expect(code).toBe(1)
+  })
+})
+
 interface Explained {
   readonly outcome: string
   readonly limits: Record<'minute' | 'day' | 'month', { limit: number; used: number; remaining: number }>
@@ -237,7 +261,7 @@ describe('explain', () => {
 
   test('takes apps from the file that is named, and limits from Redis', async () => {
     const appsFile = join(folder, 'own.json')
-    const env = { REDIS_URL: redis.url, SLUICE_APPS_FILE: appsFile }
+    const env = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_APPS_FILE: appsFile }
     const service = await startService({ dataDir: folder, apps: [appRecord('one', { events_per_day: 10 })], env })
     cleanUps.push(() => service.kill())
     expectAccepted(await post(service, batch('ak_one', 6)), 6)
@@ -247,22 +271,6 @@ describe('explain', () => {
       outcome: 'daily_limit_exceeded',
       limits: { day: { limit: 10, used: 6 } },
     })
-  })
-
-  test('counts what the stream holds where the limits are a single node’s own', async () => {
-    const env = { NATS_URL: nats.url }
-    const service = await startService({ dataDir: folder, apps: [appRecord('one', { events_per_day: 10 })], env })
-    cleanUps.push(() => service.kill())
-    expectAccepted(await post(service, batch('ak_one', 6)), 6)
-    expect(await explain(batch('ak_one', 5), { ...env, REDIS_URL: '' })).toMatchObject({
-      outcome: 'daily_limit_exceeded',
-      limits: { day: { limit: 10, used: 6 } },
-    })
-    await nats.kill()
-    cleanUps.push(() => nats.restart())
-    const { code, output } = await sluice(['explain', join(folder, 'body.json')], { ...env, REDIS_URL: '' })
-    expect(code).toBe(1)
-    expect(output).toMatch(/^sluice explain: NATS cannot be reached [^\n]+\n$/)
   })
 
   test('of an app whose record in Redis cannot be used says so', async () => {
@@ -280,7 +288,7 @@ describe('explain', () => {
 
 describe('check', () => {
   const check = (env: Record<string, string> = {}): Promise<CommandResult> =>
-    sluice(['check'], { ...PORTS, NATS_URL: nats.url, SLUICE_DATA_DIR: join(folder, 'none'), ...env })
+    sluice(['check'], { ...PORTS, SLUICE_DATA_DIR: join(folder, 'none'), ...env })
 
   beforeEach(() => nats.restart({ empty: true }))
 
@@ -305,13 +313,6 @@ describe('check', () => {
       return (await manager.getAccountInfo()).streams
     })
     expect(streams).toBe(0)
-  })
-
-  test('names the folder and the journal where one half is not shared', async () => {
-    expect((await check({ NATS_URL: '' })).stdout).toMatch(/^ok +data folder[^]*^ok +journal/m)
-    const withoutRedis = (await check({ REDIS_URL: '' })).stdout
-    expect(withoutRedis).toMatch(/^ok +data folder/m)
-    expect(withoutRedis).not.toMatch(/^ok +journal/m)
   })
 
   test('warns of a Redis that forgets, and of each difference of the stream', async () => {

@@ -15,6 +15,8 @@ import { type CommandResult, eventually, runCommand, type Started, startCommand 
 const MAIN = resolve('dist/main.js')
 const PARTITIONS = 16
 const MIB = 1024 * 1024
+/** The settings want it beside NATS_URL; nobody asks it anything. */
+const REDIS_URL = 'redis://127.0.0.1:1'
 
 let nats: NatsServer
 const started: Started[] = []
@@ -31,11 +33,11 @@ afterEach(async () => {
 afterAll(() => nats.stop())
 
 function tail(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
-  return runCommand(['tail', ...args], { NATS_URL: nats.url, ...env })
+  return runCommand(['tail', ...args], { REDIS_URL, NATS_URL: nats.url, ...env })
 }
 
 function following(...args: string[]): Started {
-  const command = startCommand(['tail', ...args], { NATS_URL: nats.url })
+  const command = startCommand(['tail', ...args], { REDIS_URL, NATS_URL: nats.url })
   started.push(command)
   return command
 }
@@ -259,7 +261,7 @@ test('it ends quietly with 0 when its reader has seen enough', async () => {
   const many = Array.from({ length: 300 }, () => record('demo', `[{"p":"${'x'.repeat(200)}"}]`)).join('')
   await store(Array.from({ length: 20 }, () => ({ subject: subjectFor('demo'), text: many })))
   const script = `"${process.execPath}" "${MAIN}" tail --from-start | head -n 1 | wc -l; echo "\${PIPESTATUS[0]}"`
-  const env = { PATH: process.env['PATH'] ?? '', NATS_URL: nats.url }
+  const env = { PATH: process.env['PATH'] ?? '', REDIS_URL, NATS_URL: nats.url }
   const output = await new Promise<string>((done, fail) => {
     execFile('bash', ['--norc', '-c', script], { env }, (error, stdout) => (error ? fail(error) : done(stdout)))
   })
@@ -271,7 +273,7 @@ test('a stream of any length takes bounded memory, also where nobody reads what 
   const filler = `[{"p":"${'x'.repeat(MIB / 2)}"}]`
   await store(Array.from({ length: 600 }, () => messageOf('demo', filler)))
   const child = spawn(process.execPath, [MAIN, 'tail', '--from-start', '--no-follow'], {
-    env: { PATH: process.env['PATH'] ?? '', NATS_URL: nats.url },
+    env: { PATH: process.env['PATH'] ?? '', REDIS_URL, NATS_URL: nats.url },
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   const exited = new Promise<number | null>((done) => {

@@ -135,23 +135,41 @@ test('every value is read, in bytes and milliseconds', () => {
 })
 
 describe('shared parts', () => {
-  test('with either of them the admin port listens on every address', () => {
-    expect(readConfig({ NATS_URL: 'nats://a:4222,tls://b:4222' }, machine)).toMatchObject({
+  const both = { REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
+
+  test('with them the admin port listens on every address', () => {
+    const urls = { NATS_URL: 'nats://a:4222,tls://b:4222', REDIS_URL: 'rediss://:secret@redis:6379/1' }
+    expect(readConfig(urls, machine)).toMatchObject({
       adminHost: '0.0.0.0',
       embedded: false,
       natsUrl: 'nats://a:4222,tls://b:4222',
+      redisUrl: 'rediss://:secret@redis:6379/1',
     })
-    expect(readConfig({ REDIS_URL: 'rediss://:secret@redis:6379/1' }, machine).adminHost).toBe('0.0.0.0')
   })
 
-  test('with Redis, apps live there unless a file is named', () => {
-    expect(readConfig({ REDIS_URL: 'redis://r' }, machine).appsFile).toBeNull()
-    const named = readConfig({ REDIS_URL: 'redis://r', SLUICE_APPS_FILE: 'mine.json' }, machine)
+  test('with them, apps live in Redis unless a file is named', () => {
+    expect(readConfig(both, machine).appsFile).toBeNull()
+    const named = readConfig({ ...both, SLUICE_APPS_FILE: 'mine.json' }, machine)
     expect(named).toMatchObject({ appsFile: 'mine.json', appsFileNamed: true })
   })
 
+  test('are given both or neither: one without the other is a mistake that names the one that is missing', () => {
+    expect(mistakesOf({ REDIS_URL: 'redis://:secret@r' })).toEqual([
+      'NATS_URL: must be given with REDIS_URL: both for many nodes, neither for this machine alone',
+    ])
+    expect(mistakesOf({ NATS_URL: 'nats://n', REDIS_URL: '' })).toEqual([
+      'REDIS_URL: must be given with NATS_URL: both for many nodes, neither for this machine alone',
+    ])
+    expect(mistakesOf({ REDIS_URL: '', NATS_URL: '' })).toEqual([])
+  })
+
+  test('of which one is no URL are one mistake', () => {
+    expect(mistakesOf({ REDIS_URL: 'r', NATS_URL: 'nats://n' })).toEqual([
+      expect.stringContaining('REDIS_URL: must be a URL'),
+    ])
+  })
+
   test('several processes want both', () => {
-    const both = { REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
     expect(mistakesOf({ SLUICE_PROCESSES: '2', ...both })).toEqual([])
     expect(mistakesOf({ SLUICE_PROCESSES: '2' })).toHaveLength(1)
     expect(mistakesOf({ SLUICE_PROCESSES: '2', REDIS_URL: 'redis://r' })).toHaveLength(1)
@@ -166,7 +184,7 @@ describe('shared parts', () => {
     ['NATS_URL', 'nats://secret:4222,'],
     ['NATS_URL', 'nats://secret:99999'],
   ])('%s refuses %s, and does not show it: it may hold a password', (name, value) => {
-    const mistakes = mistakesOf({ [name]: value })
+    const mistakes = mistakesOf({ ...both, [name]: value })
     expect(mistakes).toHaveLength(1)
     expect(mistakes[0]).toMatch(new RegExp(`^${name}: must be a URL`))
     expect(mistakes[0]).not.toContain('secret')
@@ -203,8 +221,9 @@ describe('mistakes', () => {
     ])
   })
 
-  test('the message lists each on its own line', () => {
+  test('the message lists each on its own line, and one alone on the first', () => {
     expect(new ConfigError(['a', 'b']).message).toBe('the settings are wrong:\n  - a\n  - b')
+    expect(new ConfigError(['a']).message).toBe('the settings are wrong: a')
   })
 
   test('a slip in a name is answered with the name that was meant', () => {

@@ -8,9 +8,11 @@ import { ADMIN_MAX_CONNECTIONS } from './bounds.ts'
 import { simdjsonAvailable } from './decode/decoder.ts'
 import { ConfigError, errorMessage } from './lib/errors.ts'
 import { maxOpenFiles } from './lib/open-files.ts'
+import type { NewStream } from './queue/stream.ts'
 import { type DECODERS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
 const MIB = 1024 * 1024
+const GIB = 1024 * MIB
 const SECOND_MS = 1000
 const HOUR_MS = 3600 * SECOND_MS
 /** For the journal's segments and snapshots, the connections to Redis and NATS, Node's own files, and some to spare. */
@@ -43,8 +45,8 @@ export interface Config {
   readonly processes: number
   readonly decoder: (typeof DECODERS)[number]
   readonly partitions: number
-  /** Of a stream that is made here; one that has fewer is warned of. */
-  readonly streamReplicas: number
+  /** The stream, where it has to be created. */
+  readonly stream: NewStream
   readonly journalMaxBytes: number
   /** null: segments are kept. */
   readonly journalKeepMs: number | null
@@ -251,7 +253,11 @@ function toConfig(values: Values, machine: Machine): Config {
     processes: values.SLUICE_PROCESSES,
     decoder: values.SLUICE_DECODER,
     partitions: values.SLUICE_PARTITIONS,
-    streamReplicas: values.SLUICE_STREAM_REPLICAS,
+    stream: Object.freeze({
+      replicas: values.SLUICE_STREAM_REPLICAS,
+      keepMs: values.SLUICE_STREAM_KEEP_HOURS * HOUR_MS,
+      maxBytes: values.SLUICE_STREAM_MAX_GB === null ? null : values.SLUICE_STREAM_MAX_GB * GIB,
+    }),
     journalMaxBytes: values.SLUICE_JOURNAL_MAX_MB * MIB,
     journalKeepMs: keepHours === null ? null : keepHours * HOUR_MS,
     maxKeys: values.SLUICE_MAX_KEYS,

@@ -65,11 +65,26 @@ export const SETTINGS = {
   ),
   SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'how bodies are checked; simdjson is an optional package'),
   SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'subjects that NATS messages are spread over: all nodes must agree'),
+  SLUICE_STREAM_KEEP_HOURS: wholeNumber(
+    72,
+    1,
+    1_000_000,
+    'time that the stream keeps each event, where it has to be created',
+  ),
+  SLUICE_STREAM_MAX_GB: optional(
+    wholeNumber(
+      1,
+      1,
+      1_000_000,
+      'most disk for the stream on each copy, in GiB, where it has to be created; full is a 503',
+    ),
+    'none',
+  ),
   SLUICE_STREAM_REPLICAS: wholeNumber(
     1,
     1,
     MOST_REPLICAS,
-    'NATS servers that keep a copy of each event, where the stream has to be created; fewer are warned of',
+    'NATS servers that keep a copy of each event, where the stream has to be created',
   ),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
     10_240,

@@ -17,12 +17,13 @@ import { acquireLock } from './lib/lock.ts'
 import { systemTimers } from './lib/timers.ts'
 import { createDeduplicator, keepSnapshots } from './memory-store.ts'
 import { type Log, noticeTo } from './observe/log.ts'
-import type { Metrics, Sampler } from './observe/metrics.ts'
+import type { Metrics, Sampler, StreamSample } from './observe/metrics.ts'
 import { type JetStreamQueue, openJetStreamQueue } from './queue/jetstream.ts'
 import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
 import type { Recovery } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
+import type { StreamFacts } from './queue/stream.ts'
 import { type StoredCost, StreamLedger } from './queue/stream-ledger.ts'
 import { findDemoApp, openApps } from './opened-apps.ts'
 import { recoverLimiter } from './recovered.ts'
@@ -160,6 +161,7 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
       degraded: () => ({ limits: limiter.isDegraded, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
+      stream: () => sampleOf(queue.stream, context.clock()),
     },
     isReady: () => redis.hasBeenUp && queue.hasBeenUp,
     parts: () => ({
@@ -215,17 +217,24 @@ function appsDegraded({ appsFile }: Config, redis: RedisConnection): { apps?: bo
   return appsFile === null ? { apps: !redis.isUp } : {}
 }
 
+/** What the metrics show of it. The clock of NATS may be ahead of this one. */
+function sampleOf(stream: StreamFacts | null, nowMs: number): StreamSample | null {
+  if (stream === null) return null
+  const { bytes, maxBytes, oldestAtMs } = stream
+  return { bytes, maxBytes, oldestSeconds: oldestAtMs === null ? 0 : Math.max(0, (nowMs - oldestAtMs) / 1000) }
+}
+
 function connectStream(
   url: string,
   nodeId: string,
-  { partitions, streamReplicas }: Config,
+  { partitions, stream }: Config,
   { log, metrics }: StoresContext,
 ): JetStreamQueue {
   return openJetStreamQueue({
     url,
     nodeId,
     partitions,
-    replicas: streamReplicas,
+    newStream: stream,
     onCommit: (records) => metrics.publishRecords.observe(records),
     onNotice: noticeTo(log, 'nats'),
   })

@@ -4,10 +4,11 @@ import { describeRedis, type RedisFacts, type RedisNode } from '../admit/redis-f
 import type { Config } from '../config.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { connectNats } from '../queue/nats-connection.ts'
-import { describeStream, MAX_RECORD_BYTES, STREAM_NAME, type StreamFacts, type StreamReport } from '../queue/stream.ts'
+import { describeStream, MAX_RECORD_BYTES, STREAM_NAME, type StreamReport } from '../queue/stream.ts'
 import { recordsInRedis } from './app-records.ts'
 import { type Finding, finding, findingWith } from './finding.ts'
 import { type CommandRedis, withRedis } from './redis.ts'
+import { presentStreamFinding, type StreamWish } from './check-stream.ts'
 import { formatBytes, formatCount } from './table.ts'
 
 /** All that is asked of one of them. */
@@ -16,8 +17,8 @@ const OLDEST_REDIS = '6.2'
 const OLDEST_NATS = '2.9'
 
 /** Both at once, so that where neither answers they are waited for together. */
-export async function sharedFindings(config: Config): Promise<Finding[]> {
-  return (await Promise.all([redisFindings(config), natsFindings(config)])).flat()
+export async function sharedFindings(config: Config, nowMs: number): Promise<Finding[]> {
+  return (await Promise.all([redisFindings(config), natsFindings(config, nowMs)])).flat()
 }
 
 async function redisFindings({ redisUrl, appsFile }: Config): Promise<Finding[]> {
@@ -31,18 +32,18 @@ async function redisFindings({ redisUrl, appsFile }: Config): Promise<Finding[]>
   )
 }
 
-async function natsFindings({ natsUrl, streamReplicas }: Config): Promise<Finding[]> {
+async function natsFindings({ natsUrl, stream: { replicas } }: Config, nowMs: number): Promise<Finding[]> {
   if (natsUrl === null) return []
   return await inTime('nats', 'NATS', async () => {
     const connection = await connectNats(natsUrl)
     try {
-      const report = await describeStream(connection, streamReplicas)
+      const report = await describeStream(connection)
       const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}
       const isAlone = connection.info?.cluster === undefined
       const stream =
-        report.kind === 'absent' && streamReplicas > 1 && isAlone
-          ? tooFewServers(streamReplicas)
-          : streamFinding(report)
+        report.kind === 'absent' && replicas > 1 && isAlone
+          ? tooFewServers(replicas)
+          : streamFinding(report, { replicas, nowMs })
       return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), stream]
     } finally {
       await connection.close()
@@ -109,25 +110,15 @@ function tooFewServers(replicas: number): Finding {
   )
 }
 
-export function streamFinding(report: StreamReport): Finding {
+export function streamFinding(report: StreamReport, wish: StreamWish): Finding {
   switch (report.kind) {
     case 'present':
-      return presentStreamFinding(report.facts)
+      return presentStreamFinding(report.facts, wish)
     case 'absent':
       return finding('stream', 'ok', `no ${STREAM_NAME} yet: the first start creates it`)
     case 'unreadable':
       return finding('stream', 'FAIL', `${STREAM_NAME} cannot be read: ${report.reason}`)
   }
-}
-
-function presentStreamFinding({ messages, bytes, replicas, differences, isUnusable }: StreamFacts): Finding {
-  const detail = `${STREAM_NAME}: ${countOf(messages, 'message')}, ${formatBytes(bytes)}, ${countOf(replicas, 'replica')}`
-  if (!isUnusable) return findingWith('stream', detail, differences)
-  return finding('stream', 'FAIL', `${[detail, ...differences].join('; ')}; every batch would be answered 503`)
-}
-
-function countOf(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
 /** `version` may have a tail, such as 2.11.0-beta.1; one that is not a version is not older than any. */

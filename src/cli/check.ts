@@ -38,7 +38,7 @@ async function examine(shell: Shell): Promise<Finding[]> {
     return error.mistakes.map((mistake) => finding('settings', 'FAIL', mistake))
   }
   const [shared, local, frontEnd, tls] = await Promise.all([
-    sharedFindings(config),
+    sharedFindings(config, shell.clock()),
     localFindings(config),
     frontEndFinding(),
     tlsFindings(config, shell.clock()),

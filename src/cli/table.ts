@@ -41,3 +41,16 @@ export function formatBytes(bytes: number): string {
   const text = unit === 0 || value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, '')
   return `${text} ${units[unit]}`
 }
+
+/** In the largest unit of which there is one at least: 45 s, 12 min, 3.5 h, 72 h, 12 days. */
+export function formatSpan(ms: number): string {
+  const units = [
+    ['days', 86_400_000, 4],
+    ['h', 3_600_000, 1],
+    ['min', 60_000, 1],
+  ] as const
+  for (const [name, unitMs, least] of units) {
+    if (ms >= least * unitMs) return `${(ms / unitMs).toFixed(1).replace(/\.0$/, '')} ${name}`
+  }
+  return `${Math.floor(ms / 1000)} s`
+}

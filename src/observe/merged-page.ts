@@ -27,6 +27,10 @@ const COMBINED: Readonly<Record<string, Combine>> = {
   sluice_degraded: Math.max,
   sluice_redis_up: Math.min,
   sluice_nats_up: Math.min,
+  // All front ends ask about one stream.
+  sluice_stream_bytes: Math.max,
+  sluice_stream_max_bytes: Math.max,
+  sluice_stream_oldest_seconds: Math.max,
   sluice_build_info: Math.max,
   nodejs_version_info: Math.max,
   nodejs_eventloop_lag_min_seconds: Math.min,

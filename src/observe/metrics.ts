@@ -11,6 +11,12 @@ import { collectRuntimeMetrics } from './runtime.ts'
 export type OutcomeName = 'accepted' | 'replayed' | 'aborted' | RefusalCode
 export type Stage = 'receive' | 'parse' | 'admit' | 'publish'
 
+export interface StreamSample {
+  readonly bytes: number
+  readonly maxBytes: number | null
+  readonly oldestSeconds: number
+}
+
 /** Read at each scrape. What is absent has no series: an alert on it then stays quiet instead of firing. */
 export interface Sampler {
   readonly ringUsedBytes?: () => number
@@ -34,6 +40,8 @@ export interface Sampler {
   readonly redisUp?: () => boolean
   /** Absent where no NATS is configured. */
   readonly natsUp?: () => boolean
+  /** As it was some seconds ago; null: not known. Absent where no NATS is configured. */
+  readonly stream?: () => StreamSample | null
   /** Parts that can go on without what they depend on, and whether each does so now. A closed set of names. */
   readonly degraded?: () => Readonly<Record<string, boolean>>
 }
@@ -266,9 +274,22 @@ function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   gauge('sluice_nats_up', '1 while NATS is connected, 0 while it is not. No series where none is configured.', () => {
     return sampler().natsUp?.()
   })
+  addStreamGauges(gauge, () => sampler().stream?.() ?? null)
   page.gaugeByLabel('sluice_degraded', '1 while a part goes on without what it depends on.', 'part', () => {
     const parts = Object.entries(sampler().degraded?.() ?? {})
     return Object.fromEntries(parts.map(([part, degraded]) => [part, Number(degraded)]))
+  })
+}
+
+type AddGauge = (name: string, help: string, read: () => number | undefined) => void
+
+function addStreamGauges(gauge: AddGauge, stream: () => StreamSample | null): void {
+  gauge('sluice_stream_bytes', 'Size of the stream on each copy. No series while NATS is away.', () => stream()?.bytes)
+  gauge('sluice_stream_max_bytes', 'The size at which the stream is full. No series where it has none.', () => {
+    return stream()?.maxBytes ?? undefined
+  })
+  gauge('sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.', () => {
+    return stream()?.oldestSeconds
   })
 }
 

@@ -3,14 +3,13 @@
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Dial } from './nats-connection.ts'
+import type { StreamKeeperOptions } from './stream-keeper.ts'
 
-export interface JetStreamOptions {
+export interface JetStreamOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs'> {
   readonly url: string
   /** 8 to 16 hex digits, lower case, fresh for each process: it marks each message, and makes ids that none else has. */
   readonly nodeId: string
   readonly partitions: number
-  /** Of the stream, where it has to be made: 1 to 5; default 1. */
-  readonly replicas?: number
   readonly ackTimeoutMs?: number
   /** Default: those of this process. */
   readonly timers?: Timers

@@ -11,8 +11,8 @@ import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
 import { encodeMessages, messageHead, type NewMessage, payloadBytes } from './nats-message.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
-import { partitionOf, type StreamReport } from './stream.ts'
-import { StreamKeeper } from './stream-keeper.ts'
+import { partitionOf, type StreamFacts, type StreamReport } from './stream.ts'
+import { StreamKeeper, type StreamKeeperOptions } from './stream-keeper.ts'
 import { StreamPlace } from './stream-place.ts'
 import { createOriginalLookup, type OriginalLookup } from './stream-original.ts'
 import { StreamState } from './stream-state.ts'
@@ -71,12 +71,7 @@ export class JetStreamQueue implements EventQueue {
     const onNotice = options.onNotice ?? (() => {})
     this.#lanes = Array.from({ length: options.partitions }, (_, partition) => new Lane(partition))
     this.#state = new StreamState(onNotice)
-    this.#keeper = new StreamKeeper({
-      replicas: options.replicas ?? 1,
-      onReport: (report) => this.#reported(report),
-      onNotice,
-      timers,
-    })
+    this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
     this.#lookUpOriginal = createOriginalLookup()
     this.#link = new NatsLink({
       url: options.url,
@@ -102,6 +97,11 @@ export class JetStreamQueue implements EventQueue {
   /** 'connected', or what is amiss. */
   get state(): string {
     return this.#state.text
+  }
+
+  /** The stream as it was some seconds ago; null: not connected, or not seen yet. */
+  get stream(): StreamFacts | null {
+    return this.#keeper.measured
   }
 
   /** Records that are waiting or in flight. */

@@ -1,17 +1,29 @@
-// Looks after the stream while a connection is up: makes it where it is missing, warns where it differs, and asks again
-// as long as something is amiss.
+// Looks after the stream while a connection is up: makes it where it is missing, warns where it would break a promise,
+// asks again as long as something is amiss, and measures it now and then.
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
-import { differenceText, ensureStream, STREAM_NAME, type StreamReport } from './stream.ts'
+import {
+  describeStream,
+  differenceText,
+  ensureStream,
+  type NewStream,
+  STREAM_NAME,
+  type StreamFacts,
+  type StreamReport,
+} from './stream.ts'
 
 /** Between two looks while something is amiss. */
 const LOOK_INTERVAL_MS = 500
+/** Between two measurements of a stream that is there. */
+const MEASURE_INTERVAL_MS = 10_000
 
 export interface StreamKeeperOptions {
-  /** Of the stream, where it is made here. */
-  readonly replicas: number
+  /** The stream, where it has to be made. */
+  readonly newStream: NewStream
+  /** Between two measurements of it. */
+  readonly measureIntervalMs?: number
   /** Each look ends here: JetStream has answered, or has not. */
   readonly onReport: (report: StreamReport) => void
   readonly onNotice: OnNotice
@@ -25,9 +37,16 @@ export class StreamKeeper {
   #timer: Timer | null = null
   #isLooking = false
   #lastDifference: string | null = null
+  #measureTimer: Timer | null = null
+  #measured: StreamFacts | null = null
 
   constructor(options: StreamKeeperOptions) {
     this.#options = options
+  }
+
+  /** As it was some seconds ago; null: there is no connection, or no answer yet. */
+  get measured(): StreamFacts | null {
+    return this.#measured
   }
 
   /** A connection came up, or went (null). The first look at a new one is at once. */
@@ -35,6 +54,8 @@ export class StreamKeeper {
     this.#connection = connection
     if (this.#timer !== null) this.#options.timers.clear(this.#timer)
     this.#timer = null
+    this.#measured = null
+    this.#measureLater()
     if (connection !== null) this.look()
   }
 
@@ -48,7 +69,7 @@ export class StreamKeeper {
   async #look(connection: NatsConnection): Promise<void> {
     this.#isWanted = false
     this.#isLooking = true
-    const report = await ensureStream(connection, this.#options.replicas)
+    const report = await ensureStream(connection, this.#options.newStream)
     this.#isLooking = false
     if (connection !== this.#connection) {
       // It broke meanwhile, and what it said last is nothing to go by; the next one may be up already.
@@ -60,12 +81,31 @@ export class StreamKeeper {
       if (this.#isWanted) this.look()
     }, LOOK_INTERVAL_MS)
     this.#timer.unref()
-    this.#tell(report)
+    this.#take(report)
     this.#options.onReport(report)
   }
 
-  #tell(report: StreamReport): void {
+  #measureLater(): void {
+    if (this.#measureTimer !== null) this.#options.timers.clear(this.#measureTimer)
+    this.#measureTimer = null
+    const connection = this.#connection
+    if (connection === null) return
+    const intervalMs = this.#options.measureIntervalMs ?? MEASURE_INTERVAL_MS
+    this.#measureTimer = this.#options.timers.setTimeout(() => void this.#measure(connection), intervalMs)
+    this.#measureTimer.unref()
+  }
+
+  /** No answer is no sign of an outage: acknowledgements tell of that, and the last measurement stands. */
+  async #measure(connection: NatsConnection): Promise<void> {
+    const report = await describeStream(connection)
+    if (connection !== this.#connection) return
+    this.#take(report)
+    this.#measureLater()
+  }
+
+  #take(report: StreamReport): void {
     if (report.kind !== 'present') return
+    this.#measured = report.facts
     if (report.created) {
       const { replicas } = report.facts
       const counted = replicas === 1 ? '1 replica' : `${replicas} replicas`

@@ -9,6 +9,7 @@ import {
   StorageType,
   type StreamConfig,
   type StreamInfo,
+  type StreamState,
 } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../admit/deduplicator.ts'
@@ -23,11 +24,26 @@ export const ID_HEADER = 'Nats-Msg-Id'
 export const NODE_HEADER = 'Sluice-Node'
 
 const NANOSECONDS = 1_000_000_000
+const NANOSECONDS_A_MS = 1_000_000
+/** A promise of 300 s from an acceptance may come from a repeat, whose batch was stored up to 300 s before. */
+const DUPLICATE_WINDOW_NANOSECONDS = 2 * IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS
+/** Counters are made anew from the stream, and readers have to come by. */
+const LEAST_AGE_NANOSECONDS = 3600 * NANOSECONDS
 export const API_TIMEOUT_MS = 1000
 /** The largest record: a body of 512 KiB, and a head before its events. */
 export const MAX_RECORD_BYTES = 600 * 1024
+/** Of a small stream, so much may be left of it when it is full: a twentieth. */
+const FULL_SHARE = 20
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
+
+/** Of a new stream, what the settings choose. */
+export interface NewStream {
+  readonly replicas: number
+  readonly keepMs: number
+  /** On each copy; null: none. */
+  readonly maxBytes: number | null
+}
 
 /** Everything that sluice relies on; the rest is the operator's to choose. */
 const WANTED = {
@@ -36,13 +52,24 @@ const WANTED = {
   storage: StorageType.File,
   retention: RetentionPolicy.Limits,
   discard: DiscardPolicy.New,
-  duplicate_window: IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS,
+  duplicate_window: DUPLICATE_WINDOW_NANOSECONDS,
   allow_direct: true,
 } as const
 
 export interface StreamFacts {
   readonly messages: number
   readonly bytes: number
+  /** On each copy; null: none. */
+  readonly maxBytes: number | null
+  readonly maxMessages: number | null
+  /** Full, it drops its oldest messages in place of refusing new ones. */
+  readonly discardsOld: boolean
+  /** null: for good. */
+  readonly keepMs: number | null
+  /** When the oldest message was stored; null: there is none. */
+  readonly oldestAtMs: number | null
+  /** Why it takes no record, or acknowledges none: a clause, and what to do about it. null: it does. */
+  readonly refusal: string | null
   readonly firstSequence: number
   readonly lastSequence: number
   readonly replicas: number
@@ -50,10 +77,8 @@ export interface StreamFacts {
   readonly allowsDirect: boolean
   /** ISO 8601: one that was deleted and made again has another. */
   readonly createdAt: string
-  /** Each one a clause: `duplicate_window is 120 s, sluice wants 300 s`. */
+  /** What would break a promise, each one a clause: `duplicate_window is 120 s, sluice wants at least 600 s`. */
   readonly differences: readonly string[]
-  /** It takes no record, or acknowledges none: every batch is answered 503. */
-  readonly isUnusable: boolean
 }
 
 /** What NATS says of the stream. `reason` is fit for the log. */
@@ -75,12 +100,12 @@ export function partitionOf(appId: string, partitions: number): number {
   return (hash >>> 0) % partitions
 }
 
-/** Fewer replicas than `leastReplicas` are a difference. Never rejects. */
-export async function describeStream(connection: NatsConnection, leastReplicas = 1): Promise<StreamReport> {
+/** Never rejects. */
+export async function describeStream(connection: NatsConnection): Promise<StreamReport> {
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
     const info = await manager.streams.info(STREAM_NAME)
-    return { kind: 'present', facts: factsOf(info, leastReplicas), created: false }
+    return { kind: 'present', facts: factsOf(info), created: false }
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
     return { kind: 'unreadable', reason: reasonOf(error) }
@@ -88,62 +113,98 @@ export async function describeStream(connection: NatsConnection, leastReplicas =
 }
 
 /** Makes the stream where there is none; one that is there stays as it is. Never rejects. */
-export async function ensureStream(connection: NatsConnection, replicas = 1): Promise<StreamReport> {
-  const report = await describeStream(connection, replicas)
+export async function ensureStream(connection: NatsConnection, wanted: NewStream): Promise<StreamReport> {
+  const report = await describeStream(connection)
   if (report.kind !== 'absent') return report
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    const info = await manager.streams.add({ ...WANTED, num_replicas: replicas, subjects: [...WANTED.subjects] })
-    return { kind: 'present', facts: factsOf(info, replicas), created: true }
+    const info = await manager.streams.add({
+      ...WANTED,
+      subjects: [...WANTED.subjects],
+      num_replicas: wanted.replicas,
+      max_age: wanted.keepMs * NANOSECONDS_A_MS,
+      ...(wanted.maxBytes === null ? {} : { max_bytes: wanted.maxBytes }),
+    })
+    return { kind: 'present', facts: factsOf(info), created: true }
   } catch (error) {
     // Another node may have made it in the same moment, which JetStream tells in several ways.
-    const again = await describeStream(connection, replicas)
+    const again = await describeStream(connection)
     if (again.kind === 'present') return again
     return { kind: 'unreadable', reason: `it cannot be created: ${reasonOf(error)}` }
   }
 }
 
-/** The sentence for the log; null: the stream is what it should be. */
+/** The sentence for the log; null: the stream breaks no promise. */
 export function differenceText(differences: readonly string[]): string | null {
-  return differences.length === 0 ? null : `stream ${STREAM_NAME} differs: ${differences.join('; ')}`
+  return differences.length === 0 ? null : `stream ${STREAM_NAME} would break a promise: ${differences.join('; ')}`
 }
 
-/** What the contract fixes, and whatever else would lose or refuse what should be stored. */
-export function differencesOf(config: StreamConfig, leastReplicas = 1): string[] {
+/** What would lose, repeat or refuse what a 202 promised. All else, an age, a size or replicas, is the operator's. */
+export function differencesOf(config: StreamConfig): string[] {
   const found: string[] = []
-  const compare = (name: string, is: string, wanted: string): void => {
-    if (is !== wanted) found.push(`${name} is ${is}, sluice wants ${wanted}`)
+  const say = (name: string, is: string, wanted: string): void => {
+    found.push(`${name} is ${is}, sluice wants ${wanted}`)
   }
-  compare('subjects', (config.subjects ?? []).join(' ') || 'none', WANTED.subjects.join(' '))
-  compare('storage', config.storage, WANTED.storage)
-  compare('retention', config.retention, WANTED.retention)
-  compare('discard', config.discard, WANTED.discard)
-  compare('duplicate_window', secondsText(config.duplicate_window), secondsText(WANTED.duplicate_window))
-  compare('max_age', config.max_age > 0 ? secondsText(config.max_age) : 'none', 'none')
-  compare('max_msgs_per_subject', limitText(config.max_msgs_per_subject), 'none')
-  if (config.max_msg_size > 0 && config.max_msg_size < MAX_RECORD_BYTES) {
-    compare('max_msg_size', `${config.max_msg_size} bytes`, `at least ${MAX_RECORD_BYTES} bytes`)
+  const { duplicate_window: window, max_age: age, max_msgs_per_subject: perSubject, max_msg_size: size } = config
+  const subjects = config.subjects ?? []
+  if (!takesOurs(subjects)) say('subjects', subjects.join(' ') || 'none', ALL_SUBJECTS)
+  if (config.storage !== WANTED.storage) say('storage', config.storage, WANTED.storage)
+  if (config.retention !== WANTED.retention) say('retention', config.retention, WANTED.retention)
+  if (config.discard !== WANTED.discard) say('discard', config.discard, WANTED.discard)
+  if (window < DUPLICATE_WINDOW_NANOSECONDS) {
+    say('duplicate_window', secondsText(window), `at least ${secondsText(DUPLICATE_WINDOW_NANOSECONDS)}`)
   }
-  if (config.num_replicas < leastReplicas) {
-    compare('num_replicas', String(config.num_replicas), `at least ${leastReplicas}`)
+  if (age > 0 && age < LEAST_AGE_NANOSECONDS) {
+    say('max_age', secondsText(age), `at least ${secondsText(LEAST_AGE_NANOSECONDS)}`)
   }
-  compare('no_ack', String(config.no_ack ?? false), 'false')
-  compare('sealed', String(config.sealed ?? false), 'false')
+  if (perSubject > 0) say('max_msgs_per_subject', String(perSubject), 'none')
+  if (size > 0 && size < MAX_RECORD_BYTES) say('max_msg_size', `${size} bytes`, `at least ${MAX_RECORD_BYTES} bytes`)
+  if (config.no_ack === true) say('no_ack', 'true', 'false')
+  if (config.sealed) say('sealed', 'true', 'false')
   return found
 }
 
-function factsOf({ config, created, state }: StreamInfo, leastReplicas: number): StreamFacts {
+function factsOf({ config, created, state }: StreamInfo): StreamFacts {
   return {
     messages: state.messages,
     bytes: state.bytes,
+    maxBytes: limitOf(config.max_bytes),
+    maxMessages: limitOf(config.max_msgs),
+    discardsOld: config.discard !== DiscardPolicy.New,
+    keepMs: config.max_age > 0 ? config.max_age / NANOSECONDS_A_MS : null,
+    oldestAtMs: state.messages > 0 ? Date.parse(state.first_ts) : null,
+    refusal: refusalOf(config, state),
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
     replicas: config.num_replicas,
     allowsDirect: config.allow_direct,
     createdAt: created,
-    differences: differencesOf(config, leastReplicas),
-    isUnusable: config.no_ack === true || config.sealed || !takesOurs(config.subjects ?? []),
+    differences: differencesOf(config),
   }
+}
+
+function refusalOf(config: StreamConfig, { messages, bytes }: StreamState): string | null {
+  if (config.sealed) return 'it is sealed for good: back it up and delete it, and the nodes create a new one'
+  if (config.no_ack === true) return 'it acknowledges nothing: set no_ack to false'
+  if (!takesOurs(config.subjects ?? [])) return `it does not take all our subjects: give it ${ALL_SUBJECTS}`
+  if (config.discard !== DiscardPolicy.New) return null
+  const way = 'or purge what all consumers have had (docs/runbooks.md, SluiceQueueRefuses)'
+  const maxMessages = limitOf(config.max_msgs)
+  if (maxMessages !== null && messages >= maxMessages) return `it is full: raise max_msgs, ${way}`
+  const maxBytes = limitOf(config.max_bytes)
+  if (maxBytes !== null && maxBytes - bytes < roomWanted(maxBytes, bytes / Math.max(1, messages))) {
+    return `it is full: raise max_bytes, ${way}`
+  }
+  return null
+}
+
+/** The stream refuses what does not fit: one that is full has a little room left, for less than comes to it. */
+function roomWanted(maxBytes: number, messageBytes: number): number {
+  return Math.max(1, messageBytes, Math.min(MAX_RECORD_BYTES, maxBytes / FULL_SHARE))
+}
+
+function limitOf(limit: number): number | null {
+  return limit > 0 ? limit : null
 }
 
 /** Of the subjects that a stream may have for ours, without going into those that take some partitions only. */
@@ -153,10 +214,6 @@ function takesOurs(subjects: readonly string[]): boolean {
 
 function secondsText(nanoseconds: number): string {
   return `${nanoseconds / NANOSECONDS} s`
-}
-
-function limitText(limit: number): string {
-  return limit > 0 ? String(limit) : 'none'
 }
 
 function reasonOf(error: unknown): string {

@@ -43,6 +43,8 @@ const BAD_VALUES: Record<string, string[]> = {
   SLUICE_PROCESSES: ['0', 'many'],
   SLUICE_DECODER: ['fast', 'SIMDJSON'],
   SLUICE_PARTITIONS: ['0', 'x'],
+  SLUICE_STREAM_KEEP_HOURS: ['0', 'x'],
+  SLUICE_STREAM_MAX_GB: ['0', 'x'],
   SLUICE_JOURNAL_MAX_MB: ['0', '-5', 'x'],
   SLUICE_JOURNAL_KEEP_HOURS: ['-1', 'x'],
   SLUICE_SHUTDOWN_SECONDS: ['-1', 'x'],
@@ -99,6 +101,7 @@ test('serve --help lists every setting with its default', async () => {
   const names =
     'PORT HOST SLUICE_ADMIN_PORT SLUICE_ADMIN_HOST SLUICE_DATA_DIR SLUICE_APPS_FILE REDIS_URL NATS_URL ' +
     'SLUICE_RING_MB SLUICE_PARSERS SLUICE_PROCESSES SLUICE_DECODER SLUICE_PARTITIONS SLUICE_JOURNAL_MAX_MB ' +
+    'SLUICE_STREAM_KEEP_HOURS SLUICE_STREAM_MAX_GB SLUICE_STREAM_REPLICAS ' +
     'SLUICE_JOURNAL_KEEP_HOURS SLUICE_SHUTDOWN_SECONDS SLUICE_DRAIN_DELAY_SECONDS SLUICE_TLS_CERT SLUICE_TLS_KEY'
   expect(names.split(' ').filter((name) => !result.output.includes(name))).toEqual([])
   for (const value of ['8080', '0.0.0.0', '9090', '127.0.0.1', './data', '64', '10240', '25', '16', 'scanner']) {

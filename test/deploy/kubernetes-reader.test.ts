@@ -5,6 +5,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { afterEach, describe, expect, it } from 'vitest'
 import { connectNats } from '../../src/queue/nats-connection.ts'
 import { ensureStream, STREAM_NAME, subjectOf } from '../../src/queue/stream.ts'
+import { NEW_STREAM } from '../support/jetstream.ts'
 import { buildKustomization } from '../support/kustomize.ts'
 import { SERVERS, startProductionNats, urlOf } from '../support/manifest-nats.ts'
 import { eventually, runCommand } from '../support/service.ts'
@@ -30,7 +31,7 @@ describe("production's reader", () => {
     const owner = await open(urlOf(nats.servers, 'sluice'))
     await eventually(
       'a stream is made',
-      async () => (await ensureStream(owner, SERVERS)).kind === 'present',
+      async () => (await ensureStream(owner, { ...NEW_STREAM, replicas: SERVERS })).kind === 'present',
       ELECTION_MS,
     )
     const subject = subjectOf(0)

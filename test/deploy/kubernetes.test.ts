@@ -90,7 +90,7 @@ it('production starts with three nodes over three copies of the stream, and can 
   )
   expect(autoscaler.spec.minReplicas).toBeGreaterThanOrEqual(3)
   expect(autoscaler.spec.maxReplicas).toBeGreaterThan(autoscaler.spec.minReplicas)
-  expect(sluiceConfig(built.production).streamReplicas).toBe(3)
+  expect(sluiceConfig(built.production).stream.replicas).toBe(3)
 })
 
 describe('a node with the settings of the pod', () => {

@@ -168,7 +168,7 @@ describe('a message', () => {
       subjects: ['sluice.events.*'],
       storage: 'file',
       discard: 'new',
-      duplicate_window: 300 * 1e9,
+      duplicate_window: 600 * 1e9,
     })
   })
 })

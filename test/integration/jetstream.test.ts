@@ -12,6 +12,8 @@ import {
   settlementsOf,
   streamConfig,
   withConnection,
+  freeze,
+  NEW_STREAM,
 } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -38,8 +40,8 @@ describe('messages of the JetStream queue', () => {
       storage: 'file',
       retention: 'limits',
       discard: 'new',
-      duplicate_window: 300e9,
-      max_age: 0,
+      duplicate_window: 600e9,
+      max_age: 72 * 3600e9,
       max_bytes: -1,
       max_msgs: -1,
       num_replicas: 1,
@@ -256,14 +258,13 @@ describe('a stream that is there', () => {
     const before = await streamConfig(nats.url)
     const { queue, notices } = await openReadyQueue(nats.url)
     expect(notices[0]).toBe(
-      'stream SLUICE_EVENTS differs: subjects is sluice.events.* other, sluice wants sluice.events.*; ' +
-        'discard is old, sluice wants new; duplicate_window is 120 s, sluice wants 300 s; ' +
-        'max_age is 3600 s, sluice wants none',
+      'stream SLUICE_EVENTS would break a promise: discard is old, sluice wants new; ' +
+        'duplicate_window is 120 s, sluice wants at least 600 s',
     )
     expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
     await nats.restart()
     await eventually('the queue is up again', () => queue.isUp)
-    expect(notices.filter((notice) => notice.includes('differs'))).toHaveLength(1)
+    expect(notices.filter((notice) => notice.includes('promise'))).toHaveLength(1)
     expect(await streamConfig(nats.url)).toEqual(before)
     await queue.stop()
     await nats.stop()
@@ -271,7 +272,7 @@ describe('a stream that is there', () => {
 
   it('and is full refuses: nothing is thrown away, and it goes on once there is room', async () => {
     const nats = await startNats()
-    await addStream(nats.url, { discard: 'new', max_msgs: 3, duplicate_window: 300e9 })
+    await addStream(nats.url, { discard: 'new', max_msgs: 3, duplicate_window: 600e9 })
     const { queue, notices } = await openReadyQueue(nats.url)
     const records = Array.from({ length: 6 }, (_, index) => makeRecord({ keyed: true, appId: `app-${index}` }))
     const outcomes = []
@@ -335,11 +336,53 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
+  it('is measured while it is connected, a change of its settings too, and not known without a connection', async () => {
+    const nats = await startNats()
+    await addStream(nats.url, { discard: 'new', duplicate_window: 600e9 })
+    const { queue, notices } = openQueue(nats.url, { measureIntervalMs: 20 })
+    expect(queue.stream).toBeNull()
+    await eventually('it is seen', () => queue.stream?.messages === 0)
+    expect(queue.stream).toMatchObject({ bytes: 0, maxBytes: null, oldestAtMs: null })
+    const storedFromMs = Date.now()
+    await publishTo(queue, makeRecord({ fillBytes: 1024 }))
+    await eventually('it has grown', () => queue.stream?.messages === 1)
+    expect(queue.stream?.bytes).toBeGreaterThan(1024)
+    expect(queue.stream?.oldestAtMs).toBeGreaterThanOrEqual(storedFromMs - 1000)
+    expect(notices).toEqual(['NATS: connected'])
+    await withConnection(nats.url, async (connection) => {
+      const manager = await jetstreamManager(connection)
+      await manager.streams.update('SLUICE_EVENTS', { max_bytes: 1e6, duplicate_window: 120e9 })
+    })
+    await eventually('it has a size', () => queue.stream?.maxBytes === 1e6)
+    expect(notices.slice(1)).toEqual([expect.stringContaining('duplicate_window is 120 s')])
+    await nats.kill()
+    await eventually('it is not known', () => queue.stream === null)
+    await nats.restart()
+    await eventually('it is known again', () => queue.stream?.messages === 1)
+    await queue.stop()
+    expect(queue.stream).toBeNull()
+    await nats.stop()
+  })
+
+  it('that gives no measurement for a while is up all the same', async () => {
+    const nats = await startNats()
+    const { queue } = await openReadyQueue(nats.url, { measureIntervalMs: 20 })
+    await freeze(nats)
+    // Longer than the call for it may take.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect([queue.isUp, queue.stream?.messages]).toEqual([true, 0])
+    nats.resume()
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    await eventually('it is measured again', () => queue.stream?.messages === 1)
+    await queue.stop()
+    await nats.stop()
+  })
+
   it('may be made by many nodes in one moment', async () => {
     const nats = await startNats()
     for (let round = 0; round < 10; round += 1) {
       const connections = await Promise.all(Array.from({ length: 40 }, () => connect({ servers: [nats.url] })))
-      const reports = await Promise.all(connections.map((connection) => ensureStream(connection)))
+      const reports = await Promise.all(connections.map((connection) => ensureStream(connection, NEW_STREAM)))
       expect(reports.map(({ kind }) => kind)).toEqual(reports.map(() => 'present'))
       await (await jetstreamManager(connections[0])).streams.delete('SLUICE_EVENTS')
       await Promise.all(connections.map((connection) => connection.close()))

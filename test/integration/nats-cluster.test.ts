@@ -10,6 +10,7 @@ import {
   readStreamPlainly,
   streamConfig,
   withConnection,
+  NEW_STREAM,
 } from '../support/jetstream.ts'
 import { type ClusteredNatsServer, startNats, startNatsCluster } from '../support/nats.ts'
 import { eventually, sleep } from '../support/service.ts'
@@ -32,7 +33,9 @@ describe('a stream of three replicas', () => {
 
   it('loses nothing and stores nothing twice when its leader is killed under load, and takes records again', async () => {
     const servers = await startCluster()
-    const { queue, notices } = openQueue(servers.map(({ url }) => url).join(','), { replicas: 3 })
+    const { queue, notices } = openQueue(servers.map(({ url }) => url).join(','), {
+      newStream: { ...NEW_STREAM, replicas: 3 },
+    })
     started.push(() => queue.stop())
     await eventually('the stream is there', () => queue.isUp, ELECTION_MS)
     expect(notices).toContain('stream SLUICE_EVENTS was created with 3 replicas')
@@ -86,7 +89,7 @@ describe('a stream of three replicas', () => {
   it('is not made on a server that is alone, and the reason is told', async () => {
     const server = await startNats()
     started.push(() => server.stop())
-    const { queue, notices } = openQueue(server.url, { replicas: 3 })
+    const { queue, notices } = openQueue(server.url, { newStream: { ...NEW_STREAM, replicas: 3 } })
     started.push(() => queue.stop())
     await eventually('the reason is told', () =>
       notices.some((notice) => /cannot be created: .*replicas > 1/.test(notice)),

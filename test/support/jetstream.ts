@@ -6,8 +6,12 @@ import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { type JetStreamQueue, openJetStreamQueue } from '../../src/queue/jetstream.ts'
 import type { JetStreamOptions } from '../../src/queue/jetstream-options.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import type { NewStream } from '../../src/queue/stream.ts'
 import type { NatsServer } from './nats.ts'
 import { eventually } from './service.ts'
+
+/** As the settings have it where nothing is set. */
+export const NEW_STREAM: NewStream = { replicas: 1, keepMs: 72 * 3_600_000, maxBytes: null }
 
 export interface OpenQueue {
   readonly queue: JetStreamQueue
@@ -23,6 +27,7 @@ export function openQueue(url: string, changes: Partial<JetStreamOptions> = {}):
     url,
     nodeId: randomBytes(6).toString('hex'),
     partitions: 16,
+    newStream: NEW_STREAM,
     onNotice: (message) => void notices.push(message),
     onCommit: (records) => void commits.push(records),
     ...changes,

@@ -81,11 +81,11 @@ function settingMistakes(objects: Objects): string[] {
 
 function storeMistakes(objects: Objects): string[] {
   const { title } = sluiceOf(objects)
-  const { redisUrl, natsUrl, streamReplicas } = sluiceConfig(objects)
+  const { redisUrl, natsUrl, stream } = sluiceConfig(objects)
   const nats = workloadsOf(objects).find(({ name }) => name === 'nats')
   const mistakes: string[] = []
-  if ((nats?.replicas ?? 0) < streamReplicas) {
-    mistakes.push(`${title}: asks for ${streamReplicas} replicas of the stream, and NATS has ${nats?.replicas}`)
+  if ((nats?.replicas ?? 0) < stream.replicas) {
+    mistakes.push(`${title}: asks for ${stream.replicas} replicas of the stream, and NATS has ${nats?.replicas}`)
   }
   for (const url of [redisUrl ?? '', ...(natsUrl ?? '').split(',')]) {
     const { hostname, port } = new URL(url)

@@ -2,6 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { RedisNode } from '../../../src/admit/redis-facts.ts'
 import { natsFinding, redisFinding, streamFinding } from '../../../src/cli/check-shared.ts'
 
+const HOUR_MS = 3_600_000
+const NOW_MS = Date.parse('2026-11-20T18:00:00Z')
+
 const good: RedisNode = {
   version: '7.0.15',
   evictionPolicy: 'noeviction',
@@ -63,25 +66,67 @@ describe('the stream', () => {
     replicas: 3,
     allowsDirect: true,
     createdAt: '2026-11-20T12:00:00Z',
+    maxBytes: null,
+    maxMessages: null,
+    discardsOld: false,
+    keepMs: 72 * HOUR_MS,
+    oldestAtMs: NOW_MS - 2.5 * HOUR_MS,
+    refusal: null,
     differences: [],
-    isUnusable: false,
   }
+  const found = (changes: Partial<typeof facts> | object = {}, replicas = 3) =>
+    streamFinding({ kind: 'present', facts: { ...facts, ...changes }, created: false }, { replicas, nowMs: NOW_MS })
 
   test('is shown with what it holds, and with each difference as a warning', () => {
-    expect(streamFinding({ kind: 'present', facts, created: false })).toEqual({
+    expect(found()).toEqual({
       part: 'stream',
       state: 'ok',
-      detail: 'SLUICE_EVENTS: 1 message, 2 KiB, 3 replicas',
+      detail: 'SLUICE_EVENTS: 1 message, 2 KiB, reaching back 2.5 h, kept 72 h, 3 replicas',
     })
     const differences = ['storage is memory, sluice wants file', 'discard is old, sluice wants new']
-    const differing = streamFinding({ kind: 'present', facts: { ...facts, differences }, created: false })
+    const differing = found({ differences })
     expect(differing.state).toBe('warn')
     for (const difference of differences) expect(differing.detail).toContain(difference)
   })
 
+  test('is shown with its limits where it has some, and fewer replicas than a new one would have', () => {
+    const limits = { maxBytes: 1024 * 1024, maxMessages: 2000, keepMs: null, oldestAtMs: null, messages: 0, bytes: 0 }
+    expect(found({ ...limits, replicas: 1 })).toEqual({
+      part: 'stream',
+      state: 'ok',
+      detail:
+        'SLUICE_EVENTS: 0 messages of at most 2,000, 0 B of at most 1 MiB, kept whatever their age, ' +
+        '1 replica (SLUICE_STREAM_REPLICAS: 3)',
+    })
+  })
+
+  test('is a warning from four fifths of a limit on, unless it discards the old', () => {
+    expect(found({ bytes: 799, maxBytes: 1000 }).state).toBe('ok')
+    expect(found({ bytes: 800, maxBytes: 1000 })).toMatchObject({
+      state: 'warn',
+      detail: expect.stringContaining('nearly full'),
+    })
+    expect(found({ messages: 8, maxMessages: 10 })).toMatchObject({
+      state: 'warn',
+      detail: expect.stringContaining('nearly full'),
+    })
+    expect(found({ bytes: 800, maxBytes: 1000, discardsOld: true }).state).toBe('ok')
+  })
+
+  test('that refuses is a failure, with what to do', () => {
+    const refusal = 'it is full: raise max_bytes'
+    expect(found({ refusal, bytes: 1000, maxBytes: 1000 })).toMatchObject({
+      state: 'FAIL',
+      detail: expect.stringMatching(
+        /1000 B of at most 1000 B.*; batches are answered 503: it is full: raise max_bytes$/,
+      ),
+    })
+  })
+
   test('may be absent, but not unreadable', () => {
-    expect(streamFinding({ kind: 'absent' }).state).toBe('ok')
-    expect(streamFinding({ kind: 'unreadable', reason: 'no answer' })).toMatchObject({
+    const wish = { replicas: 1, nowMs: NOW_MS }
+    expect(streamFinding({ kind: 'absent' }, wish).state).toBe('ok')
+    expect(streamFinding({ kind: 'unreadable', reason: 'no answer' }, wish)).toMatchObject({
       state: 'FAIL',
       detail: 'SLUICE_EVENTS cannot be read: no answer',
     })

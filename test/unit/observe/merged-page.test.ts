@@ -56,6 +56,18 @@ describe('front ends that answer', () => {
     )
   })
 
+  test('ask about one stream, whose figures are not added up', () => {
+    const page = (bytes: number, oldest: number) => [
+      family('gauge', 'sluice_stream_bytes', `sluice_stream_bytes ${bytes}`),
+      family('gauge', 'sluice_stream_max_bytes', 'sluice_stream_max_bytes 1000'),
+      family('gauge', 'sluice_stream_oldest_seconds', `sluice_stream_oldest_seconds ${oldest}`),
+    ]
+    const merged = mergePages([answering(...page(500, 60)), answering(...page(510, 50))])
+    expect(['bytes', 'max_bytes', 'oldest_seconds'].map((name) => valueOf(merged, `sluice_stream_${name}`))).toEqual([
+      510, 1000, 60,
+    ])
+  })
+
   test('have amounts added up, and of states the worst shown', () => {
     const page = (used: number, draining: number, up: number, lag: number, start: number) => [
       family('gauge', 'sluice_ring_used_bytes', `sluice_ring_used_bytes ${used}`),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMetrics } from '../../../src/observe/metrics.ts'
+import { createMetrics, type StreamSample } from '../../../src/observe/metrics.ts'
 import { MetricsPage } from '../../../src/observe/page.ts'
 import { STATUS_OF_REFUSAL } from '../../../src/outcome.ts'
 
@@ -22,6 +22,9 @@ const CONTRACT_NAMES = [
   'sluice_nats_up',
   'sluice_degraded',
   'sluice_draining',
+  'sluice_stream_bytes',
+  'sluice_stream_max_bytes',
+  'sluice_stream_oldest_seconds',
   'sluice_requests_received_total',
   'sluice_requests_in_flight',
   'sluice_connections',
@@ -139,6 +142,19 @@ describe('metrics', () => {
     }
     expect(page.get('sluice_degraded{part="redis"}')).toBe(1)
     expect(page.get('sluice_degraded{part="nats"}')).toBe(0)
+  })
+
+  it('shows the stream, without a size where it has none, and nothing of one that is not known', async () => {
+    const metrics = quiet()
+    const names = ['bytes', 'max_bytes', 'oldest_seconds'].map((name) => `sluice_stream_${name}`)
+    const shown = async (stream: StreamSample | null) => {
+      metrics.sampleFrom({ stream: () => stream })
+      const page = await samples(metrics)
+      return names.map((name) => page.get(name))
+    }
+    expect(await shown({ bytes: 5, maxBytes: 10, oldestSeconds: 60.5 })).toEqual([5, 10, 60.5])
+    expect(await shown({ bytes: 0, maxBytes: null, oldestSeconds: 0 })).toEqual([0, undefined, 0])
+    expect(await shown(null)).toEqual([undefined, undefined, undefined])
   })
 
   it('adds Node’s own metrics: event-loop lag, heap, garbage collection', async () => {

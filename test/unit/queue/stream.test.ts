@@ -2,8 +2,9 @@ import type { StreamConfig } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, it } from 'vitest'
 import { parseNatsUrl } from '../../../src/queue/nats-address.ts'
-import { differencesOf, ensureStream, partitionOf } from '../../../src/queue/stream.ts'
+import { describeStream, differencesOf, ensureStream, partitionOf } from '../../../src/queue/stream.ts'
 import { StreamState } from '../../../src/queue/stream-state.ts'
+import { NEW_STREAM } from '../../support/jetstream.ts'
 
 const WANTED = {
   name: 'SLUICE_EVENTS',
@@ -11,8 +12,8 @@ const WANTED = {
   storage: 'file',
   retention: 'limits',
   discard: 'new',
-  duplicate_window: 300e9,
-  max_age: 0,
+  duplicate_window: 600e9,
+  max_age: 72 * 3600e9,
   max_msgs: -1,
   max_bytes: -1,
   max_msgs_per_subject: -1,
@@ -29,8 +30,13 @@ const FACTS = {
   replicas: 1,
   allowsDirect: true,
   createdAt: '2026-11-20T12:00:00Z',
+  maxBytes: null,
+  maxMessages: null,
+  discardsOld: false,
+  keepMs: 72 * 3_600_000,
+  oldestAtMs: null,
+  refusal: null,
   differences: [],
-  isUnusable: false,
 }
 
 describe('the partition of an app', () => {
@@ -51,21 +57,35 @@ describe('the partition of an app', () => {
 })
 
 describe('a stream', () => {
-  it('that has what the contract wants differs in nothing, whatever its replicas and its size', () => {
+  it('that has what the contract wants breaks no promise', () => {
     expect(differencesOf(WANTED)).toEqual([])
-    expect(differencesOf({ ...WANTED, num_replicas: 3, max_bytes: 1e12, max_msgs: 1e9, allow_direct: false })).toEqual(
-      [],
-    )
   })
 
   it.each([
-    [{ subjects: ['sluice.>'] }, 'subjects is sluice.>, sluice wants sluice.events.*'],
+    { num_replicas: 3 },
+    { max_age: 0 },
+    { max_age: 3600e9 },
+    { max_age: 1000 * 3600e9 },
+    { max_bytes: 1e12, max_msgs: 1e9 },
+    { duplicate_window: 3600e9 },
+    { subjects: ['sluice.>'] },
+    { subjects: ['sluice.events.*', 'other'] },
+    { allow_direct: false },
+    { compression: 's2', placement: { cluster: 'east', tags: ['ssd'] } },
+    { max_msg_size: 614_400, max_consumers: 20, deny_delete: true, description: 'ours' },
+  ])('with %j is the operator’s choice', (change) => {
+    expect(differencesOf({ ...WANTED, ...change } as unknown as StreamConfig)).toEqual([])
+  })
+
+  it.each([
+    [{ subjects: ['sluice.events.1'] }, 'subjects is sluice.events.1, sluice wants sluice.events.*'],
     [{ subjects: undefined }, 'subjects is none, sluice wants sluice.events.*'],
     [{ storage: 'memory' }, 'storage is memory, sluice wants file'],
     [{ retention: 'workqueue' }, 'retention is workqueue, sluice wants limits'],
+    [{ retention: 'interest' }, 'retention is interest, sluice wants limits'],
     [{ discard: 'old' }, 'discard is old, sluice wants new'],
-    [{ duplicate_window: 120e9 }, 'duplicate_window is 120 s, sluice wants 300 s'],
-    [{ max_age: 3600e9 }, 'max_age is 3600 s, sluice wants none'],
+    [{ duplicate_window: 300e9 }, 'duplicate_window is 300 s, sluice wants at least 600 s'],
+    [{ max_age: 3599e9 }, 'max_age is 3599 s, sluice wants at least 3600 s'],
     [{ max_msgs_per_subject: 1 }, 'max_msgs_per_subject is 1, sluice wants none'],
     [{ max_msg_size: 1024 }, 'max_msg_size is 1024 bytes, sluice wants at least 614400 bytes'],
     [{ no_ack: true }, 'no_ack is true, sluice wants false'],
@@ -75,30 +95,56 @@ describe('a stream', () => {
   })
 })
 
-describe('replicas', () => {
+describe('a stream refuses', () => {
+  const GB = 1e9
+  const KIB = 1024
+
+  async function refusal(config: object, state: { messages?: number; bytes?: number } = {}): Promise<string | null> {
+    const answer = {
+      config: { ...WANTED, ...config },
+      created: FACTS.createdAt,
+      state: { messages: 1000, bytes: 1e6, first_seq: 1, last_seq: 1000, first_ts: FACTS.createdAt, ...state },
+    }
+    const report = await describeStream(answering(answer).connection)
+    return report.kind === 'present' ? report.facts.refusal : report.kind
+  }
+
   it.each([
-    [1, 1, []],
-    [3, 1, []],
-    [3, 3, []],
-    [5, 3, []],
-    [1, 3, ['num_replicas is 1, sluice wants at least 3']],
-  ])('%i of them, where %i are wanted', (present, wanted, differences) => {
-    expect(differencesOf({ ...WANTED, num_replicas: present }, wanted)).toEqual(differences)
+    ['as long as it has no limits', {}, { bytes: 1e15 }],
+    ['while there is room for a large record', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB }],
+    ['while a small one has room for a usual message', { max_bytes: 100_000 }, { messages: 9, bytes: 90_000 }],
+    ['below its number of messages', { max_msgs: 1001 }, {}],
+    ['where it discards the old', { max_msgs: 1000, max_bytes: 1e6, discard: 'old' }, {}],
+  ])('nothing %s', async (_, config, state) => {
+    expect(await refusal(config, state)).toBeNull()
+  })
+
+  it.each([
+    ['max_bytes', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB + 1 }],
+    ['max_bytes', { max_bytes: 100_000 }, { messages: 3, bytes: 90_000 }],
+    ['max_bytes', { max_bytes: 100_000 }, { messages: 9000, bytes: 99_900 }],
+    ['max_msgs', { max_msgs: 1000 }, {}],
+    ['sealed for good', { sealed: true }, {}],
+    ['no_ack', { no_ack: true }, {}],
+    ['sluice.events.*', { subjects: ['sluice.events.1'] }, {}],
+  ])('and says what to do about %s', async (name, config, state) => {
+    expect(await refusal(config, state)).toContain(name)
   })
 })
 
-describe('making the stream', () => {
-  /** A connection whose server gives these answers, one after another, to what is asked of JetStream. */
-  function answering(...answers: readonly object[]): { connection: NatsConnection; asked: string[] } {
-    const asked: string[] = []
-    const left = [...answers]
-    const request = (subject: string): Promise<{ data: Buffer }> => {
-      asked.push(subject.replace('$JS.API.STREAM.', ''))
-      return Promise.resolve({ data: Buffer.from(JSON.stringify(left.shift())) })
-    }
-    const features = { get: () => ({ ok: true, min: '' }) }
-    return { connection: { options: {}, features, request } as unknown as NatsConnection, asked }
+/** A connection whose server gives these answers, one after another, to what is asked of JetStream. */
+function answering(...answers: readonly object[]): { connection: NatsConnection; asked: string[] } {
+  const asked: string[] = []
+  const left = [...answers]
+  const request = (subject: string): Promise<{ data: Buffer }> => {
+    asked.push(subject.replace('$JS.API.STREAM.', ''))
+    return Promise.resolve({ data: Buffer.from(JSON.stringify(left.shift())) })
   }
+  const features = { get: () => ({ ok: true, min: '' }) }
+  return { connection: { options: {}, features, request } as unknown as NatsConnection, asked }
+}
+
+describe('making the stream', () => {
   const none = { error: { code: 404, err_code: 10059, description: 'stream not found' } }
   const overlap = { error: { code: 400, err_code: 10065, description: 'subjects overlap with an existing stream' } }
   const there = {
@@ -109,13 +155,13 @@ describe('making the stream', () => {
 
   it('takes the one that another node made in the same moment', async () => {
     const { connection, asked } = answering(none, overlap, there)
-    expect(await ensureStream(connection)).toEqual({ kind: 'present', facts: FACTS, created: false })
+    expect(await ensureStream(connection, NEW_STREAM)).toEqual({ kind: 'present', facts: FACTS, created: false })
     expect(asked).toEqual(['INFO.SLUICE_EVENTS', 'CREATE.SLUICE_EVENTS', 'INFO.SLUICE_EVENTS'])
   })
 
   it('tells why it could not', async () => {
     const { connection } = answering(none, overlap, none)
-    expect(await ensureStream(connection)).toEqual({
+    expect(await ensureStream(connection, NEW_STREAM)).toEqual({
       kind: 'unreadable',
       reason: 'it cannot be created: subjects overlap with an existing stream',
     })
@@ -123,7 +169,7 @@ describe('making the stream', () => {
 
   it('asks for nothing else where there is one', async () => {
     const { connection, asked } = answering(there)
-    expect(await ensureStream(connection)).toMatchObject({ kind: 'present', created: false })
+    expect(await ensureStream(connection, NEW_STREAM)).toMatchObject({ kind: 'present', created: false })
     expect(asked).toEqual(['INFO.SLUICE_EVENTS'])
   })
 })

@@ -1,0 +1,175 @@
+// The life of the stream under a service: made as the settings have it, left alone where it is there, told of where it
+// would break a promise, and full: what the service answers, what shows it, and what makes room again.
+
+import { AckPolicy, jetstream, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { batch, expectAccepted, get, post } from '../support/client.ts'
+import { addStream, streamConfig, withConnection } from '../support/jetstream.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import {
+  appRecord,
+  type CommandResult,
+  eventually,
+  makeFolder,
+  removeFolder,
+  runCommand,
+  type Service,
+  startService,
+} from '../support/service.ts'
+
+const STREAM = 'SLUICE_EVENTS'
+const GIB = 1024 ** 3
+/** Longer than between two measurements of the stream. */
+const MEASURED_MS = 15_000
+const WHOLE: Partial<StreamConfig> = { discard: 'new', duplicate_window: 600e9 }
+
+let redis: RedisServer
+let nats: NatsServer
+let folder: string
+const cleanUps: (() => unknown)[] = []
+beforeEach(async () => {
+  ;[redis, nats, folder] = await Promise.all([startRedis(), startNats(), makeFolder()])
+  cleanUps.push(() => Promise.all([redis.stop(), nats.stop(), removeFolder(folder)]))
+})
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+const environment = (env: Readonly<Record<string, string>> = {}): Record<string, string> => ({
+  REDIS_URL: redis.url,
+  NATS_URL: nats.url,
+  SLUICE_APPS_FILE: `${folder}/apps.json`,
+  ...env,
+})
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  const service = await startService({ dataDir: folder, apps: [appRecord('one')], env: environment(env) })
+  cleanUps.push(() => service.kill())
+  await eventually('it is ready', async () => (await get(service.adminPort, '/readyz')).status === 200)
+  return service
+}
+
+function check(): Promise<CommandResult> {
+  return runCommand(['check'], environment({ PORT: '0', SLUICE_ADMIN_PORT: '0' }), folder)
+}
+
+async function metric(service: Service, name: string): Promise<number | undefined> {
+  const { text } = await get(service.adminPort, '/metrics')
+  const value = new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]
+  return value === undefined ? undefined : Number(value)
+}
+
+test('a service makes the stream as the settings have it, and shows what it knows of it', async () => {
+  const service = await start({ SLUICE_STREAM_KEEP_HOURS: '5', SLUICE_STREAM_MAX_GB: '2' })
+  expect(await streamConfig(nats.url)).toMatchObject({
+    max_age: 5 * 3600e9,
+    max_bytes: 2 * GIB,
+    num_replicas: 1,
+    discard: 'new',
+    duplicate_window: 600e9,
+  })
+  expect(await metric(service, 'sluice_stream_max_bytes')).toBe(2 * GIB)
+  expect(await metric(service, 'sluice_stream_oldest_seconds')).toBe(0)
+  expectAccepted(await post(service, batch('ak_one', 3)), 3)
+  await eventually(
+    'the stream has grown',
+    async () => ((await metric(service, 'sluice_stream_bytes')) ?? 0) > 0,
+    MEASURED_MS,
+  )
+  expect(await metric(service, 'sluice_stream_oldest_seconds')).toBeGreaterThan(0)
+  const { code, stdout } = await check()
+  expect(stdout).toMatch(/^ok +stream .*1 message, \S+ B of at most 2 GiB, reaching back \d+ s, kept 5 h, 1 replica$/m)
+  expect(code).toBe(0)
+})
+
+test('a stream that an operator made is never altered, and what is an operator’s to choose is not warned of', async () => {
+  await addStream(nats.url, { ...WHOLE, max_age: 24 * 3600e9, max_bytes: 1e9, subjects: ['sluice.>'] })
+  const before = await streamConfig(nats.url)
+  const service = await start({ SLUICE_STREAM_KEEP_HOURS: '5', SLUICE_STREAM_REPLICAS: '3' })
+  expectAccepted(await post(service, batch('ak_one', 3)), 3)
+  await service.stop()
+  expect(await streamConfig(nats.url)).toEqual(before)
+  expect(service.output()).not.toContain('promise')
+  expect((await check()).stdout).toMatch(/^ok +stream /m)
+})
+
+test.each([
+  [{ duplicate_window: 300e9 }, 'duplicate_window is 300 s, sluice wants at least 600 s'],
+  [{ retention: 'interest' }, 'retention is interest, sluice wants limits'],
+  [{ storage: 'memory' }, 'storage is memory, sluice wants file'],
+  [{ max_age: 1800e9 }, 'max_age is 1800 s, sluice wants at least 3600 s'],
+] as const)('a stream with %j is left alone, and warned of by the log and sluice check', async (change, warning) => {
+  await addStream(nats.url, { ...WHOLE, ...change })
+  const before = await streamConfig(nats.url)
+  const service = await start()
+  expect(service.output()).toContain(`stream ${STREAM} would break a promise: ${warning}`)
+  expect(await streamConfig(nats.url)).toEqual(before)
+  const { code, stdout } = await check()
+  expect(stdout).toMatch(new RegExp(`^warn +stream .*; ${warning}$`, 'm'))
+  expect(code).toBe(0)
+})
+
+test('a full stream is refused, shown and failed by sluice check; a purge of what all consumers have had makes room', async () => {
+  await addStream(nats.url, { ...WHOLE, max_bytes: 40_000 })
+  const service = await start()
+  const statuses: number[] = []
+  do statuses.push((await post(service, batch('ak_one', 20))).status)
+  while (statuses.at(-1) === 202 && statuses.length < 100)
+  expect(statuses.at(-1)).toBe(503)
+  expect(statuses.length).toBeGreaterThan(4)
+
+  const full = await check()
+  expect(full.stdout).toMatch(
+    /^FAIL +stream .* of at most 39\.1 KiB, .*; batches are answered 503: it is full: raise max_bytes, or purge /m,
+  )
+  expect(full.code).toBe(1)
+  await eventually(
+    'the metrics show it',
+    async () => ((await metric(service, 'sluice_stream_bytes')) ?? 0) > 0.8 * 40_000,
+    MEASURED_MS,
+  )
+  expect(await metric(service, 'sluice_stream_max_bytes')).toBe(40_000)
+
+  await withConnection(nats.url, async (connection) => {
+    const manager = await jetstreamManager(connection)
+    await consumed(connection, 'ahead', 4)
+    await consumed(connection, 'behind', 3)
+    const consumers = await manager.consumers.list(STREAM).next()
+    const had = Math.min(...consumers.map((consumer) => consumer.ack_floor.stream_seq))
+    expect(had).toBe(3)
+    // As the runbook has it: --seq is the first message that stays.
+    await manager.streams.purge(STREAM, { seq: had + 1 })
+    expect((await manager.streams.info(STREAM)).state.first_seq).toBe(4)
+  })
+  expectAccepted(await post(service, batch('ak_one', 20)), 20)
+  expect((await check()).stdout).toMatch(/^(ok|warn) +stream /m)
+})
+
+test('a full stream goes on as soon as its operator raises its limit', async () => {
+  await addStream(nats.url, { ...WHOLE, max_msgs: 1 })
+  const service = await start()
+  expectAccepted(await post(service, batch('ak_one', 1)), 1)
+  expect((await post(service, batch('ak_one', 1))).status).toBe(503)
+  expect((await check()).stdout).toMatch(/^FAIL +stream .*it is full: raise max_msgs/m)
+  await withConnection(nats.url, async (connection) => {
+    await (await jetstreamManager(connection)).streams.update(STREAM, { max_msgs: 1000 })
+  })
+  expectAccepted(await post(service, batch('ak_one', 1)), 1)
+  expect((await check()).stdout).toMatch(/^ok +stream .*2 messages of at most 1,000/m)
+})
+
+/** A durable consumer that has had, and acknowledged, so many messages. */
+async function consumed(
+  connection: Parameters<typeof jetstreamManager>[0],
+  name: string,
+  messages: number,
+): Promise<void> {
+  const manager = await jetstreamManager(connection)
+  await manager.consumers.add(STREAM, { durable_name: name, ack_policy: AckPolicy.Explicit })
+  const consumer = await jetstream(connection).consumers.get(STREAM, name)
+  for (let index = 0; index < messages; index += 1) {
+    const message = await consumer.next({ expires: 2000 })
+    expect(await message?.ackAck()).toBe(true)
+  }
+}

@@ -40,7 +40,8 @@ test('has a section in the runbooks, and no section is without its alert', () =>
 })
 
 test('has a runbook that quotes only what the service logs', () => {
-  const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8').replaceAll('\n', ' ')
+  const blocks = /^ *```[^]*?```$/gm
+  const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8').replaceAll(blocks, '').replaceAll('\n', ' ')
   const quotes = [...text.matchAll(/`([^`]+)`/g)].map(([, quote]) => quote).filter(isLogged)
   expect(quotes.length).toBeGreaterThan(20)
   const source = sourceText()

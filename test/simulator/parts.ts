@@ -66,6 +66,7 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
     url: 'nats://simulated',
     nodeId,
     partitions: PARTITIONS,
+    newStream: { replicas: 1, keepMs: 72 * 3_600_000, maxBytes: null },
     timers,
     random,
     dial: seams.dial,

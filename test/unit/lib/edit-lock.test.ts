@@ -14,11 +14,26 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { withEditLock } from '../../../src/lib/edit-lock.ts'
 
+const renames = vi.hoisted(() => ({ fail: false, failed: 0 }))
+vi.mock('node:fs/promises', async (original) => {
+  const actual = await original<typeof import('node:fs/promises')>()
+  return {
+    ...actual,
+    rename: (from: string, to: string) => {
+      if (!renames.fail) return actual.rename(from, to)
+      renames.failed++
+      return Promise.reject(Object.assign(new Error('gone'), { code: 'ENOENT' }))
+    },
+  }
+})
+
 const HOLDER = resolve(import.meta.dirname, '../../support/edit-lock-holder.mjs')
+/** For a lock that is held, and for one that must be free. */
 const SHORT = { waitMs: 60 }
+const LONG = { waitMs: 5000 }
 const done = () => Promise.resolve('done')
 const holders: ChildProcess[] = []
 let folder = ''
@@ -48,6 +63,17 @@ async function kill(holder: ChildProcess): Promise<void> {
   await ended
 }
 
+/** A lock whose process was killed, as if it had been begun elsewhere or earlier. Gives its name. */
+async function leaveBehind({ machine, boot }: { machine?: string; boot?: string }): Promise<string> {
+  await kill(await startHolder())
+  const [name] = readdirSync(folder)
+  const parts = name.split('.')
+  if (machine !== undefined) parts[2] = machine
+  if (boot !== undefined) parts[3] = boot
+  renameSync(join(folder, name), join(folder, parts.join('.')))
+  return parts.join('.')
+}
+
 test('edits at the same time run one after the other', async () => {
   let running = 0
   let most = 0
@@ -63,21 +89,23 @@ test('edits at the same time run one after the other', async () => {
 
 test('an edit that fails lets go, and its error comes through', async () => {
   await expect(withEditLock(path, () => Promise.reject(new Error('edit failed')))).rejects.toThrow('edit failed')
-  await expect(withEditLock(path, done, SHORT)).resolves.toBe('done')
+  await expect(withEditLock(path, done, LONG)).resolves.toBe('done')
 })
 
 describe('the lock of a living process', () => {
   test('holds, however old it looks', async () => {
-    await startHolder()
+    const holder = await startHolder()
     const longAgo = new Date(Date.now() - 3_600_000)
     for (const name of readdirSync(folder)) utimesSync(join(folder, name), longAgo, longAgo)
-    await expect(withEditLock(path, done, SHORT)).rejects.toThrow(/another edit holds .*apps\.json\.lock\..*remove it/)
+    await expect(withEditLock(path, done, SHORT)).rejects.toThrow(
+      `another edit of ${path} still runs: process ${holder.pid} holds ${join(folder, '.lock-')}`,
+    )
   })
 
   test('holds while that process is stopped, and is passed on when it goes on and ends', async () => {
     const holder = await startHolder()
     holder.kill('SIGSTOP')
-    await expect(withEditLock(path, done, { waitMs: 500 })).rejects.toThrow('another edit holds')
+    await expect(withEditLock(path, done, { waitMs: 500 })).rejects.toThrow('still runs')
     const next = withEditLock(path, done)
     holder.kill('SIGCONT')
     await kill(holder)
@@ -90,18 +118,18 @@ describe('the lock of a living process', () => {
     symlinkSync('apps.json', link)
     mkdirSync(join(folder, 'other'))
     await startHolder()
-    await expect(withEditLock(link, done, SHORT)).rejects.toThrow('another edit holds')
-    await expect(withEditLock(join(folder, 'other', 'apps.json'), done, SHORT)).resolves.toBe('done')
-    await expect(withEditLock(join(folder, 'apps'), done, SHORT)).resolves.toBe('done')
+    await expect(withEditLock(link, done, SHORT)).rejects.toThrow('still runs')
+    await expect(withEditLock(join(folder, 'other', 'apps.json'), done, LONG)).resolves.toBe('done')
+    await expect(withEditLock(join(folder, 'apps'), done, LONG)).resolves.toBe('done')
   })
 
   test('holds in a folder whose path is longer than the name of a socket may be', async () => {
     const deep = join(folder, 'd'.repeat(120), 'e'.repeat(120))
     mkdirSync(deep, { recursive: true })
     const holder = await startHolder(join(deep, 'apps.json'))
-    await expect(withEditLock(join(deep, 'apps.json'), done, SHORT)).rejects.toThrow('another edit holds')
+    await expect(withEditLock(join(deep, 'apps.json'), done, SHORT)).rejects.toThrow('still runs')
     await kill(holder)
-    await expect(withEditLock(join(deep, 'apps.json'), done, SHORT)).resolves.toBe('done')
+    await expect(withEditLock(join(deep, 'apps.json'), done, LONG)).resolves.toBe('done')
     expect(readdirSync(deep)).toEqual([])
   })
 
@@ -110,7 +138,7 @@ describe('the lock of a living process', () => {
     const tries = withEditLock(path, async () => {
       isHeld = true
       await Promise.all(
-        Array.from({ length: 5 }, () => expect(withEditLock(path, done, SHORT)).rejects.toThrow('another edit holds')),
+        Array.from({ length: 5 }, () => expect(withEditLock(path, done, SHORT)).rejects.toThrow('still runs')),
       )
       isHeld = false
     })
@@ -124,23 +152,28 @@ describe('what was left behind', () => {
   test('by a process that was killed does not stand in the way, and is taken away', async () => {
     await kill(await startHolder())
     expect(readdirSync(folder)).toHaveLength(1)
-    await expect(withEditLock(path, done, SHORT)).resolves.toBe('done')
+    await expect(withEditLock(path, done, LONG)).resolves.toBe('done')
     expect(readdirSync(folder)).toEqual([])
   })
 
   test('by one that was killed before it showed its lock is taken away too', async () => {
     await kill(await startHolder())
     const [name] = readdirSync(folder)
-    renameSync(join(folder, name), join(folder, name.replace('.lock.', '.locking.')))
-    await expect(withEditLock(path, done, SHORT)).resolves.toBe('done')
+    renameSync(join(folder, name), join(folder, name.replace('.lock-', '.locking-')))
+    await expect(withEditLock(path, done, LONG)).resolves.toBe('done')
     expect(readdirSync(folder)).toEqual([])
   })
 
   test('by several at once is taken away by several at once, and one edit runs at a time', async () => {
-    await Promise.all(Array.from({ length: 3 }, (_, at) => startHolder(join(folder, `other-${at}.json`)).then(kill)))
+    const files = [path, ...Array.from({ length: 3 }, (_, at) => join(folder, `other-${at}.json`))]
+    const holders = await Promise.all(files.map((file) => startHolder(file)))
+    const nameOf = ({ pid }: ChildProcess) => readdirSync(folder).find((name) => name.includes(`.${pid}.`)) ?? ''
+    const [prefix] = nameOf(holders[0]).split('.', 2).slice(1)
+    for (const holder of holders) await kill(holder)
     for (const name of readdirSync(folder)) {
-      renameSync(join(folder, name), join(folder, name.replace(/\.other-\d\.json/, '.apps.json')))
+      renameSync(join(folder, name), join(folder, name.replace(/^\.lock-\w+/, `.${prefix}`)))
     }
+    expect(readdirSync(folder)).toHaveLength(files.length)
     let running = 0
     const edit = async (): Promise<void> => {
       expect(++running).toBe(1)
@@ -151,14 +184,69 @@ describe('what was left behind', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
+  test('before the machine was started anew does not stand in the way, and is taken away', async () => {
+    await leaveBehind({ boot: 'earlier' })
+    await expect(withEditLock(path, done, LONG)).resolves.toBe('done')
+    expect(readdirSync(folder)).toEqual([])
+  })
+
   test('on another machine, which cannot be asked, holds until people take it away', async () => {
-    await kill(await startHolder())
-    const [name] = readdirSync(folder)
-    const elsewhere = name.replace(/\.lock\.\w+\./, '.lock.another.')
-    renameSync(join(folder, name), join(folder, elsewhere))
-    await expect(withEditLock(path, done, SHORT)).rejects.toThrow(`holds ${join(folder, elsewhere)}; remove it`)
-    rmSync(join(folder, elsewhere))
-    await expect(withEditLock(path, done, SHORT)).resolves.toBe('done')
+    const socket = join(folder, await leaveBehind({ machine: 'another', boot: 'another' }))
+    await expect(withEditLock(path, done, SHORT)).rejects.toThrow(
+      `holds ${socket}: it was begun on another machine, which cannot be asked from here; remove that socket if no edit`,
+    )
+    rmSync(socket)
+    await expect(withEditLock(path, done, LONG)).resolves.toBe('done')
+  })
+
+  test('in another container of this machine is taken away', async () => {
+    await leaveBehind({ machine: 'another' })
+    await expect(withEditLock(path, done, LONG)).resolves.toBe('done')
+    expect(readdirSync(folder)).toEqual([])
+  })
+})
+
+describe('the socket of a lock', () => {
+  const long = 'b'.repeat(55)
+
+  test('can be made whatever the length of the folder and the file name', async () => {
+    for (let length = 1; length <= 100; length++) {
+      const deep = join(folder, 'd'.repeat(length))
+      mkdirSync(deep)
+      await expect(withEditLock(join(deep, `${long}.json`), done, LONG)).resolves.toBe('done')
+    }
+  })
+
+  test('tells files with long names apart', async () => {
+    await startHolder(join(folder, `${long}.json`))
+    await expect(withEditLock(join(folder, `${long}.json`), done, SHORT)).rejects.toThrow('still runs')
+    await expect(withEditLock(join(folder, `${long}-json`), done, LONG)).resolves.toBe('done')
+  })
+
+  test('is refused in plain words where the system has no short way to a long folder', async () => {
+    const deep = join(folder, 'd'.repeat(100))
+    mkdirSync(deep)
+    const { platform } = process
+    Object.defineProperty(process, 'platform', { value: 'darwin' })
+    try {
+      await expect(withEditLock(join(deep, 'apps.json'), done, SHORT)).rejects.toThrow('too long for a socket')
+    } finally {
+      Object.defineProperty(process, 'platform', { value: platform })
+    }
+    expect(readdirSync(deep)).toEqual([])
+  })
+
+  test('that vanishes each time it is made is waited for with pauses, and names no holder', async () => {
+    renames.fail = true
+    try {
+      await expect(withEditLock(path, done, { waitMs: 300 })).rejects.toThrow(
+        `cannot lock ${path} for an edit: no socket could be made beside it in time`,
+      )
+    } finally {
+      renames.fail = false
+    }
+    expect(renames.failed).toBeGreaterThan(1)
+    expect(renames.failed).toBeLessThan(20)
   })
 })
 
@@ -166,7 +254,7 @@ test('a socket of another program beside the file is left alone', async () => {
   const server = createServer()
   server.listen(join(folder, 'other.sock'))
   await once(server, 'listening')
-  await expect(withEditLock(path, done, SHORT)).resolves.toBe('done')
+  await expect(withEditLock(path, done, LONG)).resolves.toBe('done')
   expect(readdirSync(folder)).toEqual(['other.sock'])
   server.close()
 })
@@ -174,6 +262,6 @@ test('a socket of another program beside the file is left alone', async () => {
 test('a folder that cannot be written to is named', async () => {
   writeFileSync(path, '')
   await expect(withEditLock(join(path, 'apps.json'), () => Promise.resolve())).rejects.toThrow(
-    /cannot make the lock file .*lock/,
+    /cannot lock .*apps\.json for an edit: /,
   )
 })

@@ -4,10 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { App, AppStore } from './admit/app.ts'
 import { openAppsFile } from './admit/apps-file.ts'
-import { demoAppRecords, writeAppRecords } from './admit/apps-file-edit.ts'
+import { demoAppRecords, makeAppsFile } from './admit/apps-file-edit.ts'
 import type { RedisLink } from './admit/redis.ts'
 import { openRedisApps, type RedisApps } from './admit/redis-apps.ts'
-import { withEditLock } from './lib/edit-lock.ts'
 import { StartError } from './lib/errors.ts'
 import { type Log, noticeTo } from './observe/log.ts'
 import type { Metrics } from './observe/metrics.ts'
@@ -30,12 +29,8 @@ export async function openApps(
     return openRedisApps({ link: redis, onNotice: noticeTo(log, 'apps') })
   }
   if (!existsSync(path) && !isNamed) {
-    await withEditLock(path, async () => {
-      // `sluice apps add` may have made it meanwhile.
-      if (existsSync(path)) return
-      writeAppRecords(path, demoAppRecords(randomBytes(6).toString('hex')))
-      log.info({ path }, 'made an app file with a demo app')
-    })
+    const isMade = makeAppsFile(path, demoAppRecords(randomBytes(6).toString('hex')))
+    if (isMade) log.info({ path }, 'made an app file with a demo app')
   }
   return openAppsFile({
     path,

@@ -22,8 +22,32 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AppRecord } from '../../../src/admit/app-record.ts'
 import { type AppsFile, type AppsFileOptions, openAppsFile } from '../../../src/admit/apps-file.ts'
-import { demoAppRecords, readAppRecords, writeAppRecords } from '../../../src/admit/apps-file-edit.ts'
+import { demoAppRecords, makeAppsFile, readAppRecords, writeAppRecords } from '../../../src/admit/apps-file-edit.ts'
 import { MAX_APPS_FILE_BYTES } from '../../../src/admit/apps-text.ts'
+
+const links = vi.hoisted(() => ({ refused: null as string | null }))
+vi.mock('node:fs', async (original) => {
+  const actual = await original<typeof import('node:fs')>()
+  return {
+    ...actual,
+    linkSync: (from: string, to: string) => {
+      if (links.refused !== null) throw Object.assign(new Error(links.refused), { code: links.refused })
+      actual.linkSync(from, to)
+    },
+  }
+})
+/** How often the file was looked at. */
+const looks = vi.hoisted(() => ({ count: 0 }))
+vi.mock('node:fs/promises', async (original) => {
+  const actual = await original<typeof import('node:fs/promises')>()
+  return {
+    ...actual,
+    stat: (path: string) => {
+      looks.count++
+      return actual.stat(path)
+    },
+  }
+})
 
 const record = (id: string, parts: Partial<AppRecord> = {}): AppRecord => ({
   app_key: `ak_${id}`,
@@ -65,7 +89,11 @@ async function open(options: Partial<AppsFileOptions> = {}): Promise<AppsFile> {
 }
 
 const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 5 })
-const aFewPolls = () => new Promise((resolve) => setTimeout(resolve, 400))
+/** A look is over before the next, whatever has to be read. */
+async function aFewLooks(): Promise<void> {
+  const after = looks.count + 10
+  await eventually(() => expect(looks.count).toBeGreaterThanOrEqual(after))
+}
 
 describe('an app file', () => {
   it('answers for its keys from the start', async () => {
@@ -135,7 +163,7 @@ describe('an app file', () => {
     const apps = await open()
     writeFileSync(path, '{"apps": 5}')
     await eventually(() => expect(badFiles).toEqual([['apps: required, an array of app records']]))
-    await aFewPolls()
+    await aFewLooks()
     expect(badFiles).toHaveLength(1)
     expect(apps.reloadFailures).toBe(1)
     expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
@@ -176,7 +204,7 @@ describe('an app file', () => {
     writeFileSync(path, textOf('a'))
     await eventually(() => expect(reloads).toEqual([1]))
     const { length } = badFiles
-    await aFewPolls()
+    await aFewLooks()
     expect(badFiles).toHaveLength(length)
     expect(apps.reloadFailures).toBe(length)
   })
@@ -221,7 +249,7 @@ describe('an app file', () => {
     const before = apps.find('ak_a')
     const soon = new Date(Date.now() + 60_000)
     utimesSync(path, soon, soon)
-    await aFewPolls()
+    await aFewLooks()
     writeFileSync(path, textOf('a', 'b'))
     await eventually(() => expect(reloads).toEqual([2]))
     expect(apps.find('ak_a')).toEqual(before)
@@ -247,8 +275,12 @@ describe('an app file', () => {
     writeFileSync(path, textOf('a'))
     const apps = await open()
     apps.stop()
+    const others: number[] = []
+    const other = await openAppsFile({ path, pollMs: 5, onReload: (count) => others.push(count), onBadFile: () => {} })
     writeFileSync(path, textOf('b', 'c'))
-    await aFewPolls()
+    await eventually(() => expect(others).toEqual([2]))
+    await aFewLooks()
+    other.stop()
     expect(reloads).toEqual([])
     expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
   })
@@ -314,6 +346,36 @@ describe('editing an app file', () => {
   it('reads no bad file', () => {
     writeFileSync(path, '{}')
     expect(() => readAppRecords(path)).toThrow('apps: required')
+  })
+
+  it('makes a first file whole, with no socket beside it, and leaves one that is there', () => {
+    expect(makeAppsFile(path, [record('a')])).toBe(true)
+    expect(makeAppsFile(path, [record('b')])).toBe(false)
+    expect(readAppRecords(path)).toEqual([record('a')])
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(readdirSync(folder)).toEqual(['apps.json'])
+  })
+
+  it('makes a first file where the file system has no links, and leaves one that is there', () => {
+    links.refused = 'EPERM'
+    try {
+      expect(makeAppsFile(path, [record('a')])).toBe(true)
+      expect(makeAppsFile(path, [record('b')])).toBe(false)
+    } finally {
+      links.refused = null
+    }
+    expect(readAppRecords(path)).toEqual([record('a')])
+    expect(readdirSync(folder)).toEqual(['apps.json'])
+  })
+
+  it('says why a first file cannot be made, and leaves no litter', () => {
+    links.refused = 'ENOSPC'
+    try {
+      expect(() => makeAppsFile(path, [record('a')])).toThrow('ENOSPC')
+    } finally {
+      links.refused = null
+    }
+    expect(readdirSync(folder)).toEqual([])
   })
 
   it('starts with a demo app, whose key ends as asked', async () => {

@@ -2,6 +2,7 @@
 // was read last stays in force until the new apps are there, whole.
 
 import { stat } from 'node:fs/promises'
+import { errorMessage } from '../lib/errors.ts'
 import type { App, AppStore } from './app.ts'
 import type { AppsRead } from './apps-reader.ts'
 import { describeMistakes, identityOf } from './apps-text.ts'
@@ -14,15 +15,19 @@ const POLL_MS = 200
  * be seconds, look like one; and a file that could not be read may have been in want of no more than a descriptor.
  */
 const READ_AGAIN_MS = { good: 3000, bad: 30_000 } as const
-/** Looks in a row that found no file at rest. Then that is said, once. */
-const MAX_RESTLESS_LOOKS = 40
-const RESTLESS = 'it changes again each time it is read'
+/** Looks in a row that found a file which was being changed. Then that is said, once. */
+const MAX_CHANGING_LOOKS = 40
+const CHANGING = 'it changes again each time it is read'
+/** A disk that hangs keeps a reader for ever. 200,000 apps take some 2 s. */
+const READ_TIMEOUT_MS = 30_000
 
 export interface AppsFileOptions {
   readonly path: string
   /** How often the file is looked at. */
   readonly pollMs?: number
   readonly readAgainMs?: { readonly good: number; readonly bad: number }
+  /** How long a look or a read may take. */
+  readonly readTimeoutMs?: number
   /** A changed file is in force now, with so many apps. */
   readonly onReload: (count: number) => void
   /** A changed file cannot be used, and the last good one stays in force. Called once a change. */
@@ -54,9 +59,11 @@ class WatchedAppsFile implements AppsFile {
   /** Of the file that was dealt with last; null: none was. */
   #settled: string | null = null
   /** What a bad file looked like when it was first seen: it may be one that is still being written. */
-  #suspect: string | null = null
+  #badOnce: string | null = null
   #isBad = false
-  #restlessLooks = 0
+  /** The disk has not answered in time, and that has been said. */
+  #isLate = false
+  #changingLooks = 0
   /** By a clock that nobody sets. */
   #readAgainAtMs = Number.POSITIVE_INFINITY
   #reloadFailures = 0
@@ -65,7 +72,7 @@ class WatchedAppsFile implements AppsFile {
   #isStopped = false
 
   constructor(options: AppsFileOptions) {
-    this.#options = { pollMs: POLL_MS, readAgainMs: READ_AGAIN_MS, ...options }
+    this.#options = { pollMs: POLL_MS, readAgainMs: READ_AGAIN_MS, readTimeoutMs: READ_TIMEOUT_MS, ...options }
   }
 
   get reloadFailures(): number {
@@ -75,12 +82,13 @@ class WatchedAppsFile implements AppsFile {
   async start(): Promise<void> {
     const { path, pollMs } = this.#options
     let read = await this.#read()
-    for (let look = 1; read.kind === 'changing' && look < MAX_RESTLESS_LOOKS; look++) {
+    for (let look = 1; read.kind === 'changing' && look < MAX_CHANGING_LOOKS; look++) {
       await new Promise((resolve) => setTimeout(resolve, pollMs))
       read = await this.#read()
     }
     if (read.kind === 'mistakes') throw new Error(describeMistakes(path, read.mistakes))
-    if (read.kind !== 'apps') throw new Error(describeMistakes(path, [RESTLESS]))
+    if (read.kind === 'late') throw new Error(describeMistakes(path, [this.#describeLate()]))
+    if (read.kind !== 'apps') throw new Error(describeMistakes(path, [CHANGING]))
     this.#put(read)
     this.#settle(read.identity, 'good')
     this.#schedulePoll()
@@ -103,16 +111,36 @@ class WatchedAppsFile implements AppsFile {
   #schedulePoll(): void {
     // The next look is set once this one is over, so that no two overlap on a slow disk.
     this.#timer = setTimeout(async () => {
-      await this.#look()
+      const seen = await this.#identity()
+      try {
+        await this.#look(seen)
+      } catch (error) {
+        this.#settle(seen, 'bad')
+        this.#fail([`looking at it failed: ${errorMessage(error)}`])
+      }
       if (!this.#isStopped) this.#schedulePoll()
     }, this.#options.pollMs).unref()
   }
 
-  async #look(): Promise<void> {
-    const seen = identityOf(await stat(this.#options.path).catch(() => null))
-    if (this.#isStopped || (seen === this.#settled && performance.now() < this.#readAgainAtMs)) return
+  /** Waits for as long as the disk does not answer: a second question would wait as well, and hold a thread. */
+  async #identity(): Promise<string> {
+    const timer = setTimeout(() => this.#sayLate(), this.#options.readTimeoutMs).unref()
+    const found = await stat(this.#options.path).catch(() => null)
+    clearTimeout(timer)
+    return identityOf(found)
+  }
+
+  async #look(seen: string): Promise<void> {
+    const isKnown = seen === this.#settled && performance.now() < this.#readAgainAtMs
+    if (this.#isStopped || (isKnown && !this.#isLate)) return
     const read = await this.#read()
     if (this.#isStopped) return
+    if (read.kind === 'late') {
+      this.#sayLate()
+      await this.#thread?.ended
+      return
+    }
+    this.#isLate = false
     switch (read.kind) {
       case 'apps':
         this.#put(read)
@@ -120,17 +148,26 @@ class WatchedAppsFile implements AppsFile {
       case 'same':
         return this.#takeUp(read.identity, this.#isBad)
       case 'changing':
-        return this.#waitForRest()
+        return this.#lookAgain()
       case 'mistakes':
-        return this.#doubt(read.identity ?? seen, read.mistakes)
+        return this.#takeBad(read.identity ?? seen, read.mistakes)
     }
   }
 
-  async #read(): Promise<AppsRead> {
-    this.#thread = startAppsThread({ path: this.#options.path, knownDigest: this.#digest })
-    const read = await this.#thread.answer
-    this.#thread = null
-    return read
+  #read(): AppsThread['answer'] {
+    const { path, readTimeoutMs } = this.#options
+    this.#thread = startAppsThread({ path, knownDigest: this.#digest }, readTimeoutMs)
+    return this.#thread.answer
+  }
+
+  #sayLate(): void {
+    if (this.#isStopped || this.#isLate) return
+    this.#isLate = true
+    this.#fail([this.#describeLate()])
+  }
+
+  #describeLate(): string {
+    return `the disk has not given it for ${this.#options.readTimeoutMs / 1000} s`
   }
 
   #put(read: Extract<AppsRead, { kind: 'apps' }>): void {
@@ -146,28 +183,28 @@ class WatchedAppsFile implements AppsFile {
     if (isNews) this.#options.onReload(this.#table.count)
   }
 
-  #doubt(identity: string, mistakes: readonly string[]): void {
-    if (identity === this.#suspect) {
+  #takeBad(identity: string, mistakes: readonly string[]): void {
+    if (identity === this.#badOnce) {
       this.#settle(identity, 'bad')
       this.#fail(mistakes)
     } else if (identity === this.#settled && this.#isBad) {
       this.#settle(identity, 'bad')
     } else {
-      this.#suspect = identity
-      this.#waitForRest()
+      this.#badOnce = identity
+      this.#lookAgain()
     }
   }
 
   #settle(identity: string, how: 'good' | 'bad'): void {
     this.#settled = identity
-    this.#suspect = null
-    this.#restlessLooks = 0
+    this.#badOnce = null
+    this.#changingLooks = 0
     this.#readAgainAtMs = performance.now() + this.#options.readAgainMs[how]
   }
 
-  #waitForRest(): void {
+  #lookAgain(): void {
     this.#settled = null
-    if (++this.#restlessLooks === MAX_RESTLESS_LOOKS) this.#fail([RESTLESS])
+    if (++this.#changingLooks === MAX_CHANGING_LOOKS) this.#fail([CHANGING])
   }
 
   #fail(reasons: readonly string[]): void {

@@ -1,4 +1,4 @@
-// Starts the thread that reads the app file, and waits for what it says.
+// Starts the thread that reads the app file, and waits for what it says, for so long and no longer.
 
 import { Worker } from 'node:worker_threads'
 import { errorMessage } from '../lib/errors.ts'
@@ -8,25 +8,37 @@ import type { AppsRead, ReaderData } from './apps-reader.ts'
 const READER = new URL('../../dist/admit/apps-reader.js', import.meta.url)
 
 export interface AppsThread {
-  /** Never rejects: a thread that fails is a file that cannot be used. */
-  readonly answer: Promise<AppsRead>
+  /** Never rejects: a thread that fails is a file that cannot be used. 'late': it was ended before it had one. */
+  readonly answer: Promise<AppsRead | { readonly kind: 'late' }>
+  /** Once the thread is gone. One that waits for a disk may take until the disk answers. */
+  readonly ended: Promise<void>
   /** Ends it before its answer. */
   stop(): void
 }
 
-export function startAppsThread(data: ReaderData): AppsThread {
+export function startAppsThread(data: ReaderData, timeoutMs: number): AppsThread {
   let worker: Worker
   try {
     worker = new Worker(READER, { workerData: data })
   } catch (error) {
-    return { answer: Promise.resolve(failed(error)), stop: () => {} }
+    return { answer: Promise.resolve(failed(error)), ended: Promise.resolve(), stop: () => {} }
   }
-  const answer = new Promise<AppsRead>((resolve) => {
-    worker.once('message', resolve)
-    worker.once('error', (error) => resolve(failed(error)))
-    worker.once('exit', () => resolve(failed('the thread ended before its answer')))
+  const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+  const stop = (): void => void worker.terminate()
+  const answer = new Promise<AppsRead | { readonly kind: 'late' }>((resolve) => {
+    const timer = setTimeout(() => {
+      stop()
+      resolve({ kind: 'late' })
+    }, timeoutMs)
+    const settle = (read: AppsRead): void => {
+      clearTimeout(timer)
+      resolve(read)
+    }
+    worker.once('message', settle)
+    worker.once('error', (error) => settle(failed(error)))
+    worker.once('exit', () => settle(failed('the thread ended before its answer')))
   })
-  return { answer, stop: () => void worker.terminate() }
+  return { answer, ended, stop }
 }
 
 function failed(error: unknown): AppsRead {

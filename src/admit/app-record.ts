@@ -125,9 +125,10 @@ export function checkRecords(document: unknown): CheckedRecords {
   for (const member of Object.keys(document)) if (member !== 'apps') mistakes.add(`${member}: unknown member`)
   const records: readonly unknown[] = document['apps']
   const firstUse = { app_key: new Map<string, number>(), app_id: new Map<string, number>() }
-  records.forEach((value, index) => {
+  for (const [index, value] of records.entries()) {
+    if (mistakes.count >= MAX_COUNTED_MISTAKES) break
     for (const mistake of mistakesIn(value)) mistakes.add(withPath(`apps[${index}]`, value, mistake))
-    if (!isObject(value)) return
+    if (!isObject(value)) continue
     for (const member of ['app_key', 'app_id'] as const) {
       const found = value[member]
       if (typeof found !== 'string') continue
@@ -135,10 +136,13 @@ export function checkRecords(document: unknown): CheckedRecords {
       if (usedBy === undefined) firstUse[member].set(found, index)
       else mistakes.add(`apps[${index}].${member}: same as apps[${usedBy}].${member}`)
     }
-  })
+  }
   if (mistakes.count > 0) return { kind: 'mistakes', mistakes: mistakes.named() }
   return { kind: 'records', records: records as readonly AppRecord[] }
 }
+
+/** Beyond so many, nobody wants to know how many there are: a hostile file of 60 MB holds millions. */
+const MAX_COUNTED_MISTAKES = 10_000
 
 /** Names the first ones, and counts the others. */
 class MistakeList {
@@ -151,7 +155,8 @@ class MistakeList {
 
   named(): string[] {
     const more = this.count - this.#first.length
-    return more === 0 ? this.#first : [...this.#first, `and ${more} more`]
+    if (more === 0) return this.#first
+    return [...this.#first, this.count >= MAX_COUNTED_MISTAKES ? `and ${more} more at least` : `and ${more} more`]
   }
 }
 

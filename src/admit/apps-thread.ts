@@ -7,6 +7,9 @@ import type { AppsRead, ReaderData } from './apps-reader.ts'
 /** The same from src/ and from dist/: a thread runs the built file. */
 const READER = new URL('../../dist/admit/apps-reader.js', import.meta.url)
 
+/** 100,000 apps take a seventh of it for a moment. */
+const MAX_HEAP_MB = 1024
+
 export interface AppsThread {
   /** Never rejects: a thread that fails is a file that cannot be used. 'late': it was ended before it had one. */
   readonly answer: Promise<AppsRead | { readonly kind: 'late' }>
@@ -19,7 +22,7 @@ export interface AppsThread {
 export function startAppsThread(data: ReaderData, timeoutMs: number): AppsThread {
   let worker: Worker
   try {
-    worker = new Worker(READER, { workerData: data })
+    worker = new Worker(READER, { workerData: data, resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } })
   } catch (error) {
     return { answer: Promise.resolve(failed(error)), ended: Promise.resolve(), stop: () => {} }
   }

@@ -3,62 +3,27 @@
 
 import { Piscina } from 'piscina'
 import type { Validation } from './decoded.ts'
+import { WaitingLine } from './waiting-line.ts'
 import type { Unsure, WorkerData } from './worker.ts'
 
-/** What goes to the thread at a time: so much, or one body. It is ready for the next within some milliseconds. */
-const MAX_RUN_BYTES = 64 * 1024
-const MAX_RUN_SLOTS = 64
 /** Bodies up to this size go before larger ones. */
 const SMALL_BYTES = 16 * 1024
-/** Bytes of small bodies that wait, and of large ones: for each a tenth of a second's work, where they are hostile. */
-const MAX_WAITING_BYTES = 2 * 1024 * 1024
 
 export interface ExplainerOptions {
   readonly workerData: WorkerData
   readonly onExplained: (slot: number, validation: Validation) => void
   readonly onFailure: (slot: number, error: unknown) => void
+  /** It has waited for too long. */
+  readonly onBusy: (slot: number) => void
 }
 
-interface Waiting {
-  readonly slot: number
-  readonly bytes: number
-}
-
-/** First come, first served, up to so many bytes; one body may always wait. */
-class Line {
-  readonly #waiting: Waiting[] = []
-  #bytes = 0
-
-  get length(): number {
-    return this.#waiting.length
-  }
-
-  join(slot: number, bytes: number): boolean {
-    if (this.#bytes + bytes > MAX_WAITING_BYTES && this.#waiting.length > 0) return false
-    this.#waiting.push({ slot, bytes })
-    this.#bytes += bytes
-    return true
-  }
-
-  /** The slots of one run. */
-  take(): number[] {
-    let count = 0
-    let bytes = 0
-    while (count < this.#waiting.length && count < MAX_RUN_SLOTS) {
-      if (count > 0 && bytes + this.#waiting[count].bytes > MAX_RUN_BYTES) break
-      bytes += this.#waiting[count].bytes
-      count++
-    }
-    this.#bytes -= bytes
-    return this.#waiting.splice(0, count).map(({ slot }) => slot)
-  }
-}
-
+/** What half a megabyte of small values takes as a tree, and some to spare: beyond it the thread is made anew. */
+const THREAD_MEMORY = { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 16 } as const
 export class Explainer {
   readonly #options: ExplainerOptions
   readonly #piscina: Piscina<Unsure, Validation[]>
-  readonly #small = new Line()
-  readonly #large = new Line()
+  readonly #small = new WaitingLine()
+  readonly #large = new WaitingLine()
   #isRunning = false
 
   constructor(options: ExplainerOptions) {
@@ -69,6 +34,7 @@ export class Explainer {
       maxThreads: 1,
       maxQueue: 1,
       recordTiming: false,
+      resourceLimits: THREAD_MEMORY,
       workerData: options.workerData,
     })
   }
@@ -86,7 +52,7 @@ export class Explainer {
   /** Takes a slot whose body the scanner was not sure of. false: too much waits already. */
   submit(slot: number, bytes: number): boolean {
     const line = bytes <= SMALL_BYTES ? this.#small : this.#large
-    if (!line.join(slot, bytes)) return false
+    if (!line.join(slot, bytes, performance.now())) return false
     if (!this.#isRunning) void this.#run()
     return true
   }
@@ -98,6 +64,8 @@ export class Explainer {
   async #run(): Promise<void> {
     this.#isRunning = true
     while (this.waiting > 0) {
+      const nowMs = performance.now()
+      for (const line of [this.#small, this.#large]) line.takeLate(nowMs).forEach(this.#options.onBusy)
       const slots = (this.#small.length > 0 ? this.#small : this.#large).take()
       try {
         const validations = await this.#piscina.run({ slots })

@@ -50,6 +50,7 @@ export class DecodePool {
       workerData,
       onExplained: (slot, validation) => options.onDecoded(slot, validation),
       onFailure: (slot, error) => options.onFailure(slot, error),
+      onBusy: (slot) => options.onBusy(slot),
     })
     this.#piscina = new Piscina({
       filename: new URL('./worker.js', import.meta.url).href,

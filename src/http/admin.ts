@@ -63,8 +63,16 @@ export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
 }
 
 function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page> {
+  // All who ask while a page is made get that page: it takes some milliseconds.
+  let scraping: Promise<string> | null = null
+  const scrape = (): Promise<string> => {
+    scraping ??= metrics.scrape().finally(() => {
+      scraping = null
+    })
+    return scraping
+  }
   return new Map<string, Page>([
-    ['/metrics', async () => answered('200 OK', metrics.contentType, await metrics.scrape())],
+    ['/metrics', async () => answered('200 OK', metrics.contentType, await scrape())],
     ['/livez', () => answered('200 OK', TEXT, 'ok\n')],
     ['/readyz', (request) => readiness(health, request)],
   ])

@@ -47,10 +47,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const port: Port = { turn, onClosed: (reason) => void counts.closed[reason]++ }
   const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
   const connections = countConnections(app, options)
+  const isCrowded = () => connections.open > CROWDED_SHARE * options.maxConnections
+  const reception: Reception = { ingest, gathering, turn, counts, isCrowded }
   app.any('/*', (response, request) => {
     turn.enter()
     const exchange = new Exchange(readHead(request), response, port, performance.now())
-    receive(response, exchange, { ingest, gathering, turn })
+    receive(response, exchange, reception)
     turn.leave()
   })
   const listening = await listen(app, options)
@@ -84,14 +86,26 @@ function countConnections(app: TemplatedApp, { maxConnections, counts, onTooMany
   return connections
 }
 
+/** With more of the connections open than this share, slow uploads get no more time: others want a place. */
+const CROWDED_SHARE = 0.9
+/** Smaller pieces cost more to take than their bytes. */
+const SMALL_PIECE_BYTES = 64
+
 interface Reception {
   readonly ingest: Ingest
   readonly gathering: Gathering
   readonly turn: Turn
+  readonly counts: ConnectionCounts
+  /** Nearly as many connections are open as there may be. */
+  readonly isCrowded: () => boolean
 }
 
 /** A head is there. */
-function receive(response: HttpResponse, exchange: Exchange, { ingest, gathering, turn }: Reception): void {
+function receive(
+  response: HttpResponse,
+  exchange: Exchange,
+  { ingest, gathering, turn, counts, isCrowded }: Reception,
+): void {
   let partial: PartialBody | null = null
   let pace: UploadPace | null = null
   let isWhole = false
@@ -111,6 +125,12 @@ function receive(response: HttpResponse, exchange: Exchange, { ingest, gathering
   }
   response.onData((chunk, isLast) => {
     if (exchange.isOver) return
+    if (!isLast && chunk.byteLength < SMALL_PIECE_BYTES && !turn.mayTakePiece()) {
+      // Only this ends the engine's reading of what it has of this connection.
+      counts.closed.fragmented++
+      response.close()
+      return
+    }
     turn.enter()
     const piece = new Uint8Array(chunk)
     const lengthBytes = (partial?.lengthBytes ?? 0) + piece.length
@@ -122,7 +142,7 @@ function receive(response: HttpResponse, exchange: Exchange, { ingest, gathering
     } else {
       partial ??= gathering.begin(exchange.head.contentLengthBytes, () => ingest.bodyEvicted(exchange))
       pace ??= new UploadPace(exchange.startedAtMs)
-      if (pace.earnsMoreTime(lengthBytes, performance.now())) giveMoreTime(response)
+      if (!isCrowded() && pace.earnsMoreTime(lengthBytes, performance.now())) giveMoreTime(response)
       gathering.add(partial, piece)
       turn.leave()
       return

@@ -3,11 +3,14 @@
 
 /** Answers that one turn gives at once, over all connections. */
 const MAX_IMMEDIATE_ANSWERS = 16
+/** Pieces of bodies that one turn takes, over all connections. One read may hold 85,000 chunks of a byte. */
+const MAX_PIECES = 4096
 
 export class Turn {
   readonly #onFault: (error: unknown) => void
   #isInsideEngine = false
   #immediateAnswers = 0
+  #pieces = 0
   #isEndScheduled = false
   #waiting: (() => void)[] = []
 
@@ -37,6 +40,12 @@ export class Turn {
     return !endsConnection && ++this.#immediateAnswers <= MAX_IMMEDIATE_ANSWERS
   }
 
+  /** Whether one more piece of a body may be taken, where a piece holds next to nothing. */
+  mayTakePiece(): boolean {
+    this.#scheduleEnd()
+    return ++this.#pieces <= MAX_PIECES
+  }
+
   /** Runs `work` when this turn is over. */
   atEnd(work: () => void): void {
     this.#scheduleEnd()
@@ -52,6 +61,7 @@ export class Turn {
   #end(): void {
     this.#isEndScheduled = false
     this.#immediateAnswers = 0
+    this.#pieces = 0
     const waiting = this.#waiting
     this.#waiting = []
     for (const work of waiting) {

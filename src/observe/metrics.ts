@@ -53,9 +53,10 @@ export interface ConnectionCounts {
   ended: number
   /**
    * Closed by the service: beyond the most connections; because another request came, or the client left, while an
-   * answer waited for the end of the event loop's turn; because earlier answers were left unread.
+   * answer waited for the end of the event loop's turn; because earlier answers were left unread; because a body came in
+   * too many pieces of a few bytes.
    */
-  readonly closed: { limit: number; pipelined: number; unread: number }
+  readonly closed: { limit: number; pipelined: number; unread: number; fragmented: number }
 }
 
 /** Counters are plain numbers: add to them where the thing happens. They only ever grow. */
@@ -119,7 +120,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     appsReloadFailures: 0,
     events: { track: 0, screen: 0, revenue: 0 },
     leaseRequests: { granted: 0, refused: 0, failed: 0 },
-    connections: { opened: 0, ended: 0, closed: { limit: 0, pipelined: 0, unread: 0 } },
+    connections: { opened: 0, ended: 0, closed: { limit: 0, pipelined: 0, unread: 0, fragmented: 0 } },
     requestSeconds: new Histogram(REQUEST_SECONDS),
     stageSeconds: {
       receive: new Histogram(STAGE_SECONDS),
@@ -192,15 +193,16 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
     'sluice_connections_closed_total',
     'counter',
     'Connections to the port for events that have ended. limit: beyond SLUICE_MAX_CONNECTIONS; pipelined: requests ' +
-      'behind one whose refusal was not sent yet; unread: answers were not read; other: closed by the client, idle, or ' +
+      'behind one whose refusal was not sent yet; unread: answers were not read; fragmented: a body came in thousands of chunks of a few bytes; other: closed by the client, idle, or ' +
       'requests behind one that was being handled.',
     [
       { labels: { reason: 'limit' }, read: () => closed.limit },
       { labels: { reason: 'pipelined' }, read: () => closed.pipelined },
       { labels: { reason: 'unread' }, read: () => closed.unread },
+      { labels: { reason: 'fragmented' }, read: () => closed.fragmented },
       {
         labels: { reason: 'other' },
-        read: () => metrics.connections.ended - closed.limit - closed.pipelined - closed.unread,
+        read: () => metrics.connections.ended - closed.limit - closed.pipelined - closed.unread - closed.fragmented,
       },
     ],
   )

@@ -15,8 +15,8 @@ type Pool = import('../../src/decode/pool.ts').DecodePool
 const BUILT = pathToFileURL(resolve(import.meta.dirname, '../../dist/decode/pool.js')).href
 const BYTES_PER_SLOT = 4096
 const LONGEST_RUN = 64
-/** Half a megabyte of JSON that does not fit. */
-const LONG = `{"app_key":"ak_1","a":[${'[],'.repeat(170_000)}1],"events":1}`
+/** A hundred kilobytes of JSON that do not fit. */
+const LONG = `{"app_key":"ak_1","a":[${'[],'.repeat(34_000)}1],"events":1}`
 
 /** good and bad get a verdict, and so does long, which is bad and takes the slow thread milliseconds; one that was never handed over makes the thread that reads it fail. */
 type Body = 'good' | 'bad' | 'long' | 'torn away'
@@ -188,23 +188,21 @@ test('bodies that fit come back before those that have to be explained, which ca
   for (let n = 0; n < 4; n++) line.send('long')
   for (let n = 0; n < 100; n++) line.send('good')
   await expectSettled(line)
-  expect(line.busy).toBe(0)
-  // The first long one may be done before the last good ones have been handed over.
-  expect(line.back.slice(0, 50).filter(({ body }) => body === 'long').length).toBeLessThanOrEqual(1)
-  expect(line.back.slice(-3).map(({ body }) => body)).toEqual(['long', 'long', 'long'])
+  // The first long ones may be done before the last good ones have been handed over.
+  expect(line.back.slice(0, 50).filter(({ body }) => body === 'long').length).toBeLessThanOrEqual(2)
+  expect(line.back.at(-1)?.body).toBe('long')
 })
 
 test('small bodies that have to be explained go before large ones, of which a bounded number waits', async () => {
   line = new Line(8192)
   await line.start(1)
-  for (let n = 0; n < 30; n++) line.send('long')
+  for (let n = 0; n < 60; n++) line.send('long')
   for (let n = 0; n < 20; n++) line.send('bad')
   for (let n = 0; n < 100; n++) line.send('good')
   await expectSettled(line)
-  // Four fill the 2 MB, and one or two are with the thread by then.
-  expect(line.busy).toBeGreaterThanOrEqual(30 - 4 - 4)
-  expect(line.busy).toBeLessThanOrEqual(30 - 4)
+  // 20 fill the 2 MB, and some are with the thread by then; on a busy machine more are sent away, since they wait too long.
+  expect(line.busy).toBeGreaterThanOrEqual(60 - 20 - 10)
   const explained = line.back.filter(({ body, busy }) => !busy && (body === 'long' || body === 'bad'))
   expect(explained.filter(({ body }) => body === 'bad')).toHaveLength(20)
-  expect(explained.slice(-3).map(({ body }) => body)).toEqual(['long', 'long', 'long'])
+  expect(explained.findIndex(({ body }) => body === 'bad')).toBeLessThanOrEqual(2)
 })

@@ -195,6 +195,15 @@ describe('a document with more mistakes than a log should hold', () => {
     expect(mistakes).toHaveLength(101)
     expect(mistakes.slice(-2)).toEqual(['apps[99]: must be an object', 'and 50 more'])
   })
+
+  it('stops to look where the mistakes are past counting', () => {
+    let looked = 0
+    const record = new Proxy({}, { ownKeys: () => (looked++, []) })
+    const checked = checkRecords({ apps: Array.from({ length: 100_000 }, () => record) })
+    if (checked.kind !== 'mistakes') expect.fail('they were taken')
+    expect(checked.mistakes.at(-1)).toMatch(/^and 9\d{3} more at least$/)
+    expect(looked).toBeLessThan(10_000)
+  })
 })
 
 describe('a subscription', () => {

@@ -46,6 +46,14 @@ describe('a turn of the event loop', () => {
     expect(askTimes(turn, 20)).toBe(16)
   })
 
+  it('takes 4,096 small pieces of bodies, and as many in the next turn', async () => {
+    const turn = new Turn(fail)
+    const taken = () => Array.from({ length: 5000 }, () => turn.mayTakePiece()).filter(Boolean).length
+    expect(taken()).toBe(4096)
+    await endOfTurn()
+    expect(taken()).toBe(4096)
+  })
+
   it('runs what waits for its end once, in order', async () => {
     const turn = new Turn(fail)
     const ran: number[] = []

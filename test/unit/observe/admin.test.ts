@@ -36,6 +36,20 @@ describe('admin port', () => {
     expect(await answer.text()).toBe('a 1\n')
   })
 
+  it('makes one page for all who ask at the same time', async () => {
+    let made = 0
+    const { url } = await admin({
+      scrape: async () => {
+        made++
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        return `a ${made}\n`
+      },
+    })
+    const pages = await Promise.all(Array.from({ length: 10 }, async () => (await fetch(`${url}/metrics`)).text()))
+    expect(new Set(pages).size).toBeLessThan(10)
+    expect(await (await fetch(`${url}/metrics`)).text()).toBe(`a ${made}\n`)
+  })
+
   it('is alive also while it is not ready', async () => {
     const { url } = await admin({ ready: false })
     expect((await fetch(`${url}/livez`)).status).toBe(200)

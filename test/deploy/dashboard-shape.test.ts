@@ -10,7 +10,7 @@ import { SETTING_NAMES } from '../../src/settings.ts'
 const FILE = resolve(import.meta.dirname, '../../deploy/monitoring/dashboard.json')
 const COLUMNS = 24
 /** Of those that Grafana knows: with another name it would write the name behind the number. */
-const UNITS = ['none', 'short', 'reqps', 'eps', 'ops', 'percentunit', 's', 'bytes', 'binBps']
+const UNITS = ['none', 'short', 'reqps', 'eps', 'cps', 'ops', 'percentunit', 's', 'bytes', 'binBps']
 
 const panels = dashboard.panels.flatMap((panel) => ('targets' in panel ? [panel] : []))
 const rows = dashboard.panels.filter(({ type }) => type === 'row')

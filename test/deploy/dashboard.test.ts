@@ -69,13 +69,19 @@ let requestsBefore: Map<string, number>
 beforeAll(async () => {
   embeddedFolder = await makeFolder()
   cluster = await startCluster({ nodes: 0, apps: APPS })
-  const small = { SLUICE_RING_MB: String(SMALLEST_RING_MB), SLUICE_DRAIN_DELAY_SECONDS: String(DRAIN_DELAY_SECONDS) }
+  // Whichever is first creates the stream; one without a size has no series that tells it.
+  const stream = { SLUICE_STREAM_MAX_GB: '1' }
+  const small = {
+    ...stream,
+    SLUICE_RING_MB: String(SMALLEST_RING_MB),
+    SLUICE_DRAIN_DELAY_SECONDS: String(DRAIN_DELAY_SECONDS),
+  }
   const store = { SLUICE_JOURNAL_MAX_MB: '1' }
   embedded = await startService({ dataDir: embeddedFolder, apps: [...APPS, ...CLOSED_APPS], env: store })
   ;[leaving] = await Promise.all([
     cluster.addNode(small),
     // Its page is put together from those of two front ends.
-    cluster.addNode({ SLUICE_PROCESSES: '2' }),
+    cluster.addNode({ ...stream, SLUICE_PROCESSES: '2' }),
   ])
   await addClosedApps()
   const targets = [...cluster.nodes, embedded].map(({ adminPort }) => adminPort)

@@ -66,5 +66,31 @@ export const dependencies = {
       unit: 'ops',
       queries: [[`sum by (instance) (${rate('sluice_redis_call_duration_seconds_count')})`, '{{instance}}']],
     }),
+    timeseries(608, 'Stream', {
+      about: 'Disk that the stream takes on each copy, as each node sees it, and the size at which it is full.',
+      empty: 'No node has a NATS.',
+      unit: 'bytes',
+      queries: [
+        [of('sluice_stream_bytes'), '{{instance}} bytes'],
+        [of('sluice_stream_max_bytes'), '{{instance}} full'],
+      ],
+    }),
+    timeseries(609, 'Stream in use', {
+      about: 'Share of the size of the stream that is taken; at 1 every batch is answered 503.',
+      empty: 'No stream has a size at which it is full.',
+      unit: 'percentunit',
+      max: 1,
+      thresholds: [
+        [0, 'transparent'],
+        [0.8, 'red'],
+      ],
+      queries: [[`${of('sluice_stream_bytes')} / ${of('sluice_stream_max_bytes')}`, '{{instance}}']],
+    }),
+    timeseries(610, 'Oldest message in the stream', {
+      about: 'Its age: it levels off at the age at which the stream drops events, read or not.',
+      empty: 'No node has a NATS.',
+      unit: 's',
+      queries: [[of('sluice_stream_oldest_seconds'), '{{instance}}']],
+    }),
   ],
 }

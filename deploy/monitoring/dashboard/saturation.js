@@ -130,5 +130,20 @@ export const saturation = {
       ],
       queries: [[`${of('sluice_connections')} / ${of('sluice_connections_max')}`, '{{instance}}']],
     }),
+    timeseries(416, 'Connections opened', {
+      about: 'New connections each second; near the rate of requests, clients or a balancer do not keep theirs.',
+      unit: 'cps',
+      queries: [[`sum by (instance) (${rate('sluice_connections_total')})`, '{{instance}}']],
+    }),
+    timeseries(417, 'Connections closed, by reason', {
+      about: 'Connections that ended each second; limit is beyond SLUICE_MAX_CONNECTIONS, other the client or silence.',
+      unit: 'cps',
+      queries: [[`sum by (reason) (${rate('sluice_connections_closed_total')})`, '{{reason}}']],
+    }),
+    timeseries(418, 'Explanations refused', {
+      about: 'Requests each second answered 503 because too many bad bodies waited to be explained; it should be 0.',
+      unit: 'reqps',
+      queries: [[`sum by (instance) (${rate('sluice_explain_refusals_total')})`, '{{instance}}']],
+    }),
   ],
 }

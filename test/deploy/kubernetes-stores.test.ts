@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { becomesReady } from '../support/cluster.ts'
 import { get, post, single } from '../support/client.ts'
+import { ENGINE } from '../support/engine.ts'
 import { configurationOf } from '../support/kubernetes-store-rules.ts'
 import { environmentOf, probesOf } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
@@ -140,9 +141,11 @@ describe("production's NATS", () => {
       async () => ((await leaderOf(survivor)) ?? leaderName) !== leaderName,
       ELECTION_MS,
     )
+    // One may have been sent before: the second was not.
+    const enough = accepted.length + 2
+    await eventually('the new leader stores batches', () => accepted.length >= enough, ELECTION_MS)
     ending.abort()
     await load
-    expect(accepted.length).toBeGreaterThan(1)
     const { stdout } = await runCommand(['tail', '--from-start', '--no-follow', '--records'], env)
     const records = stdout.trimEnd().split('\n')
     const stored = records.map((line) => (JSON.parse(line) as { batch_id: string }).batch_id)
@@ -203,7 +206,11 @@ describe("local's stores", () => {
     const { output } = await runCommand(['check'], env)
     expect(output).toMatch(/ok +redis .*append-only/)
     expect(output).toMatch(/ok +stream /)
-    expect(output).not.toMatch(/^(warn|FAIL)/im)
+    const complaints = output.split('\n').filter((line) => /^(warn|FAIL)/i.test(line))
+    // An older engine is of the Node that the tests run on, and no fault of the stores.
+    const others = complaints.filter((line) => ENGINE === 'new' || !/^warn +front end .* is from 2024/.test(line))
+    expect(others).toEqual([])
+    expect(complaints.length - others.length).toBe(ENGINE === 'old' ? 1 : 0)
 
     const probe = (container.readinessProbe?.exec?.command ?? []).map((arg) =>
       arg.replace('redis-cli', `redis-cli -p ${redis.port}`),

@@ -22,9 +22,11 @@ export function makeBody(random, nowMs) {
   return { body: Buffer.from(body), events }
 }
 
-/** @param {Random} random */
-export function makeKey(random) {
-  return uuid(random.fraction)
+/** Another one in each round: a client that is repeated must not find the keys of its last round taken. @param {Random} random @param {number} round */
+export function makeKey(random, round) {
+  const key = uuid(random.fraction)
+  const end = (Number.parseInt(key.slice(-8), 16) ^ round) >>> 0
+  return key.slice(0, -8) + end.toString(16).padStart(8, '0')
 }
 
 /** @param {Random} random @returns {Encoding} */

@@ -117,7 +117,7 @@ class Run {
     while (!this.#isOver && this.#next < maxClients) {
       const turn = this.#next++
       const client = onlyClient ?? turn
-      const script = scriptOf(this.ground, client)
+      const script = scriptOf({ ...this.ground, round: onlyClient === undefined ? 0 : turn }, client)
       this.#kinds[script.kind] = (this.#kinds[script.kind] ?? 0) + 1
       this.#playing.set(turn, script)
       const { fault, answers } = await play(script, this.service).catch((/** @type {Error} */ error) => {

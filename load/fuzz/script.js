@@ -24,6 +24,7 @@ import * as requests from './requests.js'
  * @typedef {object} Ground
  * @property {number} seed
  * @property {number} nowMs
+ * @property {number} round 0, or how often this client was sent before: each round has keys of its own
  * @property {boolean} splitsRequestLine the engine takes a request line that comes in pieces
  */
 
@@ -57,7 +58,7 @@ const KINDS = {
     const steps = []
     /** @type {ExpectedAnswer[]} */
     const answers = []
-    const key = random.chance(0.4) ? requests.makeKey(random) : null
+    const key = random.chance(0.4) ? requests.makeKey(random, ground.round) : null
     const { body, events } = requests.makeBody(random, ground.nowMs)
     for (let count = random.between(1, 4); count > 0; count--) {
       const encoding = requests.pickEncoding(random)
@@ -182,7 +183,7 @@ function anyRequest(random, ground) {
   if (random.chance(0.5)) return requests.refusedByHead(random).bytes
   const encoding = requests.pickEncoding(random)
   const { body } = requests.makeBody(random, ground.nowMs)
-  const key = random.chance(0.3) ? requests.makeKey(random) : null
+  const key = random.chance(0.3) ? requests.makeKey(random, ground.round) : null
   return requests.postOf(random, requests.compress(random, encoding, body), { encoding, key })
 }
 

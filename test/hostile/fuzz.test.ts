@@ -44,7 +44,7 @@ test(`two minutes of hostile clients beside honest ones: nothing breaks (SLUICE_
 })
 
 describe('the fuzzer itself', () => {
-  const ground = { seed: SEED, nowMs: Date.now(), splitsRequestLine: true }
+  const ground = { seed: SEED, nowMs: Date.now(), round: 0, splitsRequestLine: true }
 
   test('one seed gives one script to each client, another seed another', () => {
     const scripts = (seed: number): string[] =>
@@ -54,6 +54,22 @@ describe('the fuzzer itself', () => {
       })
     expect(scripts(SEED).join() === scripts(SEED).join()).toBe(true)
     expect(scripts(SEED + 1).join() === scripts(SEED).join()).toBe(false)
+  })
+
+  test('a client that is repeated does the same in each round, and has keys of its own in each', () => {
+    const written = (client: number, round: number): string => {
+      const { steps } = scriptOf({ ...ground, round }, client)
+      return steps.map((step) => (step.do === 'write' ? step.bytes.toString('latin1') : '')).join('')
+    }
+    const key = /Idempotency-Key: [0-9a-f]{8}-[0-9a-f-]{27}/i
+    const client = Array.from({ length: 1000 }, (_, number) => number).find((number) => {
+      return scriptOf(ground, number).kind === 'split' && key.test(written(number, 0))
+    })
+    if (client === undefined) throw new Error('no client of this seed has a key')
+    const keys = [0, 1, 2].map((round) => written(client, round).match(key)?.[0].toLowerCase())
+    expect(new Set(keys).size).toBe(3)
+    const rest = [0, 1, 2].map((round) => written(client, round).replaceAll(new RegExp(key, 'gi'), ''))
+    expect(new Set(rest).size).toBe(1)
   })
 
   test('what it says that a body deserves is what the decoders of the service say', () => {

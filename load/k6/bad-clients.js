@@ -46,7 +46,8 @@ export const options = optionsOf(settings, {
     ...soundness(),
     ...objectives(settings, { tag: 'phase:good' }),
     good_accepted: ['rate==1'],
-    ...Object.fromEntries(kinds.map((kind) => [`bad_answered_right{bad:${kind}}`, ['rate==1']])),
+    // A busy node may have no time to explain a bad body, or to undo a bomb, and says so with 503.
+    ...Object.fromEntries(kinds.map((kind) => [`bad_answered_right{bad:${kind}}`, ['rate>0.5']])),
     [durationOf('phase:bad')]: [SHOWN.trend],
   },
 })
@@ -73,7 +74,7 @@ export function sendBad() {
     bad[exec.scenario.iterationInTest % bad.length]
   const padded = typeof body === 'string' && padToBytes !== undefined ? body.padEnd(padToBytes) : body
   const sent = post(settings, padded, {
-    expected: [code],
+    expected: [code, 'service_overloaded'],
     isStrict: true,
     key,
     tags: { bad: kind, phase: 'bad' },

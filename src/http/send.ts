@@ -51,7 +51,7 @@ function end(response: HttpResponse, body: string): boolean {
 function endWithoutBody(response: HttpResponse, { body, thenClose }: Reply): boolean {
   if (thenClose) response.writeHeader('Connection', 'close')
   const [isTaken, isWhole] = response.tryEnd('', Buffer.byteLength(body))
-  // With this the engine of 2026 is done. The one of 2024 waits for the bytes of the body until it is told otherwise.
+  // This ends the answer on the engine of 2026. The one of 2024 goes on to wait for the bytes of the body.
   if (isTaken && !isWhole) response.endWithoutBody()
   return isTaken
 }

@@ -1,4 +1,4 @@
-// What the shared queue is told when it is opened.
+// Options of the shared queue.
 
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timers } from '../lib/timers.ts'

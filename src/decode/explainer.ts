@@ -19,6 +19,7 @@ export interface ExplainerOptions {
 
 /** What half a megabyte of small values takes as a tree, and some to spare: beyond it the thread is made anew. */
 const THREAD_MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16 } as const
+
 export class Explainer {
   readonly #options: ExplainerOptions
   readonly #piscina: Piscina<Unsure, Validation[]>

@@ -120,7 +120,7 @@ describe('requests sent ahead of their answers', () => {
     await eventually('the first is stored', () => hostile.stored() === stored + 1)
   })
 
-  test('with one key, and tried again: the batch that was stored without an answer is told as a replay', async () => {
+  test('with one key, and tried again: the batch that was stored without an answer is answered as a replay', async () => {
     const stored = hostile.stored()
     const key = '0b6e2a52-6f43-4b7a-9d39-0a7f2f3c9b11'
     const raw = await openRaw(hostile.service.port)

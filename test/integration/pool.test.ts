@@ -152,7 +152,7 @@ test('a run that fails is told of for each of its slots, and the runs after it a
   expect(String([...line.faults][0])).toContain('handed over too early')
 })
 
-test('a body whose taker throws is told of as failed, and those behind it in its run come back', async () => {
+test('a body whose taker throws comes back as failed, and those behind it in its run come back', async () => {
   line = new Line(256)
   await line.start(1)
   line.broken.add(3)

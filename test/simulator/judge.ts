@@ -1,5 +1,5 @@
 // What must hold whatever happens. The judge sees every message that the stream stores, every answer that a node gives
-// and, once all is healed and at rest, what the limits say is used. The first thing that does not hold ends the run.
+// and, once every fault is over and nothing is in flight, what the limits say is used. The first thing that does not hold ends the run.
 
 import type { App } from '../../src/admit/app.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/admit/plans.ts'
@@ -240,11 +240,12 @@ export class Judge {
     }
   }
 
-  /** At rest nothing is amiss with Redis: `before` is how often each node had taken it for away when that began. */
+  /** After the last fault nothing is amiss with Redis: `before` is how often each node had taken it for away when that began. */
   judgeOutages(nodes: readonly SimulatedNode[], before: readonly number[]): void {
     for (const [at, count] of before.entries()) {
       const since = (nodes[at].parts?.redisOutages() ?? 0) - count
-      if (since > 0) this.#found('Redis was taken for away while it answered', `${since} times by node ${at}, at rest`)
+      if (since > 0)
+        this.#found('Redis was taken for away while it answered', `${since} times by node ${at}, after the last fault`)
     }
   }
 

@@ -244,7 +244,7 @@ function connectRedis(url: string, { log, metrics }: StoresContext, onStop: OnSt
   const redis = openRedis({
     url,
     onNotice: noticeTo(log, 'redis'),
-    onReply: (seconds) => metrics.redisCallSeconds.observe(seconds),
+    onCall: (_result, seconds) => metrics.redisCallSeconds.observe(seconds),
   })
   onStop(() => redis.stop())
   return redis

@@ -1,5 +1,5 @@
-// The link to Redis: a circuit breaker around one session at a time. Every call settles within its budget; the first
-// that does not, or a lost connection, takes the link down, and a new session brings it back once it has proved itself.
+// The link to Redis: a circuit breaker around one session at a time. A slow answer is waited for; a lost connection, or
+// several calls in a row without an answer, take the link down, and a session that proves itself brings it back.
 
 import type { ClusterNode } from 'ioredis'
 import type { OnNotice } from '../lib/notice.ts'
@@ -9,11 +9,14 @@ import { type RedisAddress, readRedisUrl } from './redis-address.ts'
 import { awayFault, connectionFault, type RedisFault } from './redis-fault.ts'
 import { type OpenSession, openSession, type RedisSession, within } from './redis-session.ts'
 
-/**
- * A slow Redis may add 50 ms to a request. The first call that takes longer than this takes the link down, so that no
- * other one waits; calls that stay just below it add up, two for a key and a lease.
- */
-const BUDGET_MS = 40
+/** The longest that a request waits for Redis. */
+const BUDGET_MS = 250
+/** Calls in a row without an answer in their budget, after which Redis is away. */
+const MAX_MISSES = 3
+/** Between looks at the calls under way, and between the link's own probes while an answer is missing. */
+const TICK_MS = 50
+/** A look that comes later than this means that this process was slow: its calls have so much longer. */
+const MAX_LATE_MS = 50
 /** Between attempts at a new session, drawn anew each time, so that nodes do not come back in step. */
 const PAUSE_MS = { least: 50, most: 300 } as const
 const SECOND_MS = 1000
@@ -22,15 +25,18 @@ const PROBE_PAUSE_MS = 50
 const PROBE_TIMEOUT_MS = 1000
 /** Probes answered within the budget, one after the other, that bring the link back. */
 const PROBES_IN_A_ROW = 2
-/** Calls without an answer. Beyond, calls hear 'away': so many would not be answered within their budget. */
-const MAX_OUTSTANDING = 20_000
+/** Beyond, calls hear 'away': so many would not be answered within their budget. */
+const MAX_WAITING = 20_000
 /** Kinds of fault that one outage names in the log. */
 const MAX_FAULTS_TOLD = 8
+
+/** slow: no answer within the budget. failed: an error reply, or the link went down underway. */
+export type CallResult = 'answered' | 'slow' | 'failed'
 
 export interface RedisConnection extends RedisLink {
   /** Redis has answered at least once. */
   readonly hasBeenUp: boolean
-  /** For /readyz?verbose: `up`, or why not. */
+  /** For /readyz?verbose: `up`, `slow` or `away`, and why. */
   readonly state: string
 }
 
@@ -39,8 +45,8 @@ export interface RedisConnectionOptions {
   readonly budgetMs?: number
   /** Once a change: Redis is away, and why, or back. */
   readonly onNotice: OnNotice
-  /** Once a call, when it is answered, however late, or fails. */
-  readonly onReply?: (seconds: number) => void
+  /** Once a call, when its caller hears. */
+  readonly onCall?: (result: CallResult, seconds: number) => void
   /** Default: those of this process. */
   readonly timers?: Timers
   /** A number from 0 up to 1, for jitter. */
@@ -64,8 +70,9 @@ export async function untilUp(link: RedisLink, timeoutMs: number, timers: Timers
 }
 
 interface Call {
-  readonly startedAtMs: number
-  readonly leave: (away: Away) => void
+  deadlineMs: number
+  /** The caller hears that there is no answer. */
+  readonly leave: (result: CallResult) => void
 }
 
 class Breaker implements RedisConnection {
@@ -75,18 +82,20 @@ class Breaker implements RedisConnection {
   readonly #random: () => number
   readonly #openSession: OpenSession
   readonly #onNotice: OnNotice
-  readonly #onReply: (seconds: number) => void
+  readonly #onCall: (result: CallResult, seconds: number) => void
   readonly #listeners: ((isUp: boolean) => void)[] = []
   readonly #stopping = new AbortController()
   readonly #running: Promise<void>
-  /** In the order in which they were made. */
-  readonly #outstanding = new Set<Call>()
+  /** Those whose callers wait, in the order in which they were made. */
+  readonly #waiting = new Set<Call>()
+  /** Calls in a row that had no answer in time. A probe that has one, from every node, ends the row. */
+  #misses = 0
+  #probeAtMs = 0
   /** null: the link is down. */
   #session: RedisSession | null = null
   #lose: ((fault: RedisFault) => void) | null = null
   #knownNodes: readonly ClusterNode[] = []
   #timer: Timer | null = null
-  #isJudging = false
   #hasBeenUp = false
   #fault: RedisFault = { kind: 'start', reason: 'not connected yet' }
   /** What this outage has named in the log; null: there is none. */
@@ -97,7 +106,7 @@ class Breaker implements RedisConnection {
     this.#address = address
     this.#budgetMs = options.budgetMs ?? BUDGET_MS
     this.#onNotice = options.onNotice
-    this.#onReply = options.onReply ?? (() => {})
+    this.#onCall = options.onCall ?? (() => {})
     this.#timers = options.timers ?? systemTimers
     this.#random = options.random ?? Math.random
     this.#openSession = options.openSession ?? openSession
@@ -113,7 +122,8 @@ class Breaker implements RedisConnection {
   }
 
   get state(): string {
-    return this.#session === null ? `away: ${this.#fault.reason}` : 'up'
+    if (this.#session === null) return `away: ${this.#fault.reason}`
+    return this.#misses > 0 ? `slow: ${this.#tooSlow().reason}` : 'up'
   }
 
   onChange(listener: (isUp: boolean) => void): void {
@@ -122,37 +132,51 @@ class Breaker implements RedisConnection {
 
   call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
     const session = this.#session
-    if (session === null || this.#outstanding.size >= MAX_OUTSTANDING) return Promise.resolve('away')
+    if (session === null || this.#waiting.size >= MAX_WAITING) return Promise.resolve('away')
+    return this.#send(session, () => command(session.client), this.#onCall)
+  }
+
+  #send<T>(
+    session: RedisSession,
+    command: () => Promise<T>,
+    onResult: (result: CallResult, seconds: number) => void,
+  ): Promise<T | Away> {
     return new Promise((resolve, reject) => {
-      const call: Call = { startedAtMs: this.#timers.monotonicMs(), leave: resolve }
-      const reply = command(session.client)
-      this.#outstanding.add(call)
+      const startedAtMs = this.#timers.monotonicMs()
+      const end = (result: CallResult): void => {
+        if (this.#waiting.delete(call)) onResult(result, (this.#timers.monotonicMs() - startedAtMs) / SECOND_MS)
+      }
+      const leave = (result: CallResult): void => {
+        end(result)
+        resolve('away')
+      }
+      const call: Call = { deadlineMs: startedAtMs + this.#budgetMs, leave }
+      const reply = command()
+      this.#waiting.add(call)
       this.#watch()
       reply.then(
-        (value) => resolve(this.#over(call, value)),
+        (value) => {
+          end(this.#timers.monotonicMs() <= call.deadlineMs ? 'answered' : 'slow')
+          return resolve(value)
+        },
         (error: unknown) => {
-          const fault = awayFault(this.#over(call, error))
+          const fault = awayFault(error)
           if (fault === null) {
+            end('failed')
             reject(error)
             return
           }
-          resolve('away')
+          leave('failed')
           if (this.#session === session) this.#lose?.(fault)
         },
       )
     })
   }
 
-  #over<T>(call: Call, result: T): T {
-    this.#outstanding.delete(call)
-    this.#onReply((this.#timers.monotonicMs() - call.startedAtMs) / SECOND_MS)
-    return result
-  }
-
   async stop(): Promise<void> {
     // What was asked last may be what matters: it has its budget to be answered.
     const deadlineMs = this.#timers.monotonicMs() + this.#budgetMs
-    while (this.#outstanding.size > 0 && this.#timers.monotonicMs() < deadlineMs) await sleep(this.#timers, 1)
+    while (this.#waiting.size > 0 && this.#timers.monotonicMs() < deadlineMs) await sleep(this.#timers, 1)
     this.#stopping.abort()
     this.#lose?.({ kind: 'stop', reason: 'stopped' })
     await this.#running
@@ -183,12 +207,12 @@ class Breaker implements RedisConnection {
     }
     let session: RedisSession | null = null
     try {
-      session = await this.#openSession({ address: this.#address, knownNodes, onEnd, signal })
+      session = await this.#openSession({ address: this.#address, knownNodes, onEnd, signal, timers: this.#timers })
       for (;;) {
         const failed = await Promise.race([ended, this.#prove(session, signal)])
         if (failed !== null) return failed
         const fault = await this.#beUp(session)
-        // One answer that came a little late does not cost a new session: this one proves itself again, or is given up.
+        // Late answers do not cost a new session: this one proves itself again, or is given up.
         if (fault.kind !== 'slow') return fault
       }
     } catch (error) {
@@ -219,8 +243,8 @@ class Breaker implements RedisConnection {
         this.#lose = null
         this.#session = null
         this.#knownNodes = session.knownNodes
-        for (const { leave } of this.#outstanding) leave('away')
-        this.#outstanding.clear()
+        this.#misses = 0
+        for (const { leave } of this.#waiting) leave('failed')
         if (!this.#stopping.signal.aborted) this.#tellAway(fault)
         for (const listener of this.#listeners) listener(false)
         resolve(fault)
@@ -232,36 +256,49 @@ class Breaker implements RedisConnection {
     })
   }
 
-  /** One timer for all calls, set for the oldest. */
+  /** One timer for all calls: often enough to tell that this process is late, and in time for the oldest call. */
   #watch(): void {
-    if (this.#timer !== null || this.#isJudging) return
-    const [oldest] = this.#outstanding
-    if (oldest === undefined) return
-    const leftMs = oldest.startedAtMs + this.#budgetMs - this.#timers.monotonicMs()
-    this.#timer = this.#timers.setTimeout(() => this.#look(), Math.max(1, Math.ceil(leftMs)))
+    if (this.#timer !== null) return
+    const [oldest] = this.#waiting
+    if (oldest === undefined && this.#misses === 0) return
+    const nowMs = this.#timers.monotonicMs()
+    const delayMs = Math.max(1, Math.ceil(Math.min(TICK_MS, (oldest?.deadlineMs ?? Infinity) - nowMs)))
+    this.#timer = this.#timers.setTimeout(() => this.#look(nowMs + delayMs), delayMs)
   }
 
-  #look(): void {
+  #look(dueMs: number): void {
     this.#timer = null
-    if (!this.#isOverdue()) {
-      this.#watch()
-      return
+    const nowMs = this.#timers.monotonicMs()
+    const lateMs = nowMs - dueMs
+    if (lateMs > MAX_LATE_MS) {
+      for (const call of this.#waiting) call.deadlineMs = Math.min(call.deadlineMs + lateMs, nowMs + this.#budgetMs)
     }
-    // It may be this process that was slow: what lies in the socket already is read before anyone judges. The first
-    // turn of the loop reads, and the second lets go on what a reply has set off.
-    this.#isJudging = true
-    this.#timers.setImmediate(() => {
-      this.#timers.setImmediate(() => {
-        this.#isJudging = false
-        if (this.#isOverdue()) this.#lose?.(this.#tooSlow())
-        else this.#watch()
-      })
-    })
+    this.#watch()
+    // What lies in the socket already is read before anyone judges: the first turn of the loop reads, and the second
+    // lets go on what a reply has set off. Calls that are made meanwhile are not judged by this look.
+    this.#timers.setImmediate(() => this.#timers.setImmediate(() => this.#judge(nowMs)))
   }
 
-  #isOverdue(): boolean {
-    const [oldest] = this.#outstanding
-    return oldest !== undefined && this.#timers.monotonicMs() - oldest.startedAtMs >= this.#budgetMs
+  #judge(nowMs: number): void {
+    for (const call of this.#waiting) {
+      if (call.deadlineMs > nowMs) break
+      this.#misses++
+      call.leave('slow')
+    }
+    const session = this.#session
+    if (session === null || this.#misses === 0) return
+    if (this.#misses >= MAX_MISSES) this.#lose?.(this.#tooSlow())
+    else if (nowMs >= this.#probeAtMs) {
+      this.#probeAtMs = nowMs + TICK_MS
+      const probing = this.#send(
+        session,
+        () => session.probe(),
+        (result) => {
+          if (result === 'answered') this.#misses = 0
+        },
+      )
+      probing.catch((error: unknown) => this.#session === session && this.#lose?.(connectionFault(error)))
+    }
   }
 
   #tooSlow(): RedisFault {

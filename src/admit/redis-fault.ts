@@ -29,6 +29,12 @@ const AWAY_REPLIES: Readonly<Record<string, string>> = {
   WRONGPASS: 'it refuses the user name or the password',
 }
 
+/** A command that was renamed or taken away; by Redis before 6.2 it stands between backticks. */
+const UNKNOWN_COMMAND = /^ERR unknown command [`']([a-z]+)/i
+
+/** Redis 7.0: what a script may not do, for its user. */
+const DENIED_IN_SCRIPT = /^ERR The user executing the script/
+
 /** Where a script meets such a reply, Redis before 7 puts its own words in front of it. */
 const REPLY_IN_SCRIPT = /^ERR Error running script.*: -?([A-Z]+) /
 
@@ -56,8 +62,11 @@ const MISTAKES = [TypeError, RangeError, ReferenceError, SyntaxError]
 
 function awayReply(error: unknown): RedisFault | null {
   if (!isReply(error)) return null
+  const unknown = UNKNOWN_COMMAND.exec(error.message)?.[1].toUpperCase()
+  if (unknown !== undefined) return { kind: 'unknown command', reason: `it does not know the command ${unknown}` }
   const inScript = REPLY_IN_SCRIPT.exec(error.message)
-  const code = inScript === null ? error.message.split(' ', 1)[0] : inScript[1]
+  let code = inScript === null ? error.message.split(' ', 1)[0] : inScript[1]
+  if (DENIED_IN_SCRIPT.test(error.message)) code = 'NOPERM'
   return Object.hasOwn(AWAY_REPLIES, code) ? { kind: code, reason: `${AWAY_REPLIES[code]} (${code})` } : null
 }
 
@@ -76,7 +85,6 @@ export function connectionFault(error: unknown): RedisFault {
   if (reply !== null) return reply
   const code = errorCode(error)
   if (code !== undefined) return { kind: 'connection', reason: CONNECTION_CODES[code] ?? code }
-  const message = errorMessage(error)
-  const isClosed = message === 'Connection is closed.'
-  return { kind: 'connection', reason: isClosed ? 'connection lost' : message.slice(0, MAX_REASON_CHARACTERS) }
+  const isClosed = errorMessage(error) === 'Connection is closed.'
+  return { kind: 'connection', reason: isClosed ? 'connection lost' : refusalReason(error) }
 }

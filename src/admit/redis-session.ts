@@ -1,26 +1,28 @@
 // One connection to Redis, or one to each node of a Redis Cluster, from its making to its end. It is never mended:
 // whoever wants a new one opens a new session, so that nothing asked of the old one lingers in a client's queue.
 
-import { systemTimers, type Timers } from '../lib/timers.ts'
+import type { Timers } from '../lib/timers.ts'
 import { Cluster, Redis, type ClusterNode, type RedisOptions } from 'ioredis'
 import type { RedisClient } from './redis.ts'
 import type { RedisAddress } from './redis-address.ts'
 import { isReply } from './redis-fault.ts'
-import { loadScripts } from './redis-script.ts'
+import { evaluate, loadScripts, redisScript } from './redis-script.ts'
 
 /** From the first packet until the first answer. */
 const OPEN_TIMEOUT_MS = 3000
 /** Nodes of a cluster that are remembered for the next session, since the one that the URL names may be gone. */
 const MAX_KNOWN_NODES = 64
-/** Asked to be set only where it exists, which it never does: only a write shows that Redis takes writes. */
-const PROBE_KEY = 'sluice:probe'
+/** It sets a key that never exists, where it exists: only a script's write shows that scripts may run and write. */
+const PROBE = redisScript("return redis.call('SET', KEYS[1], '1', 'XX')")
+/** Keys of a cluster that a probe tries, each in a hash slot of its own, so that every master is likely to be asked. */
+const CLUSTER_PROBES = 16
 
 export interface RedisSession {
   readonly client: RedisClient
   readonly isCluster: boolean
   /** Of a cluster: where its nodes are. */
   readonly knownNodes: readonly ClusterNode[]
-  /** Settles once every node has answered, and one has shown that it takes writes. */
+  /** Settles once every node has answered, and has shown that it runs scripts and takes writes. */
   probe(): Promise<unknown>
   /** Ends it at once. What is still unanswered fails. */
   drop(): void
@@ -34,13 +36,14 @@ export interface SessionOptions {
   readonly onEnd: () => void
   /** Gives the attempt up. */
   readonly signal: AbortSignal
+  readonly timers: Timers
 }
 
 /** Rejects with what stood in the way. */
 export type OpenSession = (options: SessionOptions) => Promise<RedisSession>
 
 export async function openSession(options: SessionOptions): Promise<RedisSession> {
-  const { address, knownNodes, signal } = options
+  const { address, knownNodes, signal, timers } = options
   if (knownNodes.length > 0) return openCluster(options)
   const client = new Redis({
     ...connectionOptions(address),
@@ -55,24 +58,23 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
   let failure: unknown = null
   client.on('error', (error: unknown) => (failure ??= error))
   try {
-    await within(client.connect(), OPEN_TIMEOUT_MS, signal)
-    if (await within(isClusterNode(client), OPEN_TIMEOUT_MS, signal)) {
+    await within(client.connect(), OPEN_TIMEOUT_MS, signal, timers)
+    if (await within(isClusterNode(client), OPEN_TIMEOUT_MS, signal, timers)) {
       drop()
       return await openCluster(options)
     }
     // The client goes on in database 0, and says nothing, where the one it was told to select does not exist.
-    if (address.database !== 0) await within(client.select(address.database), OPEN_TIMEOUT_MS, signal)
-    await within(loadScripts(client), OPEN_TIMEOUT_MS, signal)
+    if (address.database !== 0) await within(client.select(address.database), OPEN_TIMEOUT_MS, signal, timers)
+    await within(loadScripts(client), OPEN_TIMEOUT_MS, signal, timers)
   } catch (error) {
     drop()
     throw failure ?? error
   }
   client.on('close', options.onEnd)
-  const probe = () => Promise.all([client.ping(), client.set(PROBE_KEY, '1', 'XX')])
-  return { client, isCluster: false, knownNodes: [], probe, drop }
+  return { client, isCluster: false, knownNodes: [], probe: () => tryScript(client), drop }
 }
 
-async function openCluster({ address, knownNodes, onEnd, signal }: SessionOptions): Promise<RedisSession> {
+async function openCluster({ address, knownNodes, onEnd, signal, timers }: SessionOptions): Promise<RedisSession> {
   const named: ClusterNode = { host: address.host, port: address.port }
   const cluster = new Cluster([named, ...knownNodes], {
     redisOptions: connectionOptions(address),
@@ -97,10 +99,10 @@ async function openCluster({ address, knownNodes, onEnd, signal }: SessionOption
   cluster.on('error', () => {})
   cluster.on('node error', (error: unknown) => (failure ??= error))
   try {
-    await within(cluster.connect(), OPEN_TIMEOUT_MS, signal)
+    await within(cluster.connect(), OPEN_TIMEOUT_MS, signal, timers)
     // The client connects to a node when it is first asked, and fails what is asked until it is connected.
-    await within(pingMasters(cluster), OPEN_TIMEOUT_MS, signal)
-    await within(Promise.all(cluster.nodes('master').map(loadScripts)), OPEN_TIMEOUT_MS, signal)
+    await within(pingMasters(cluster), OPEN_TIMEOUT_MS, signal, timers)
+    await within(Promise.all(cluster.nodes('master').map(loadScripts)), OPEN_TIMEOUT_MS, signal, timers)
   } catch (error) {
     drop()
     throw failure ?? error
@@ -118,9 +120,17 @@ async function openCluster({ address, knownNodes, onEnd, signal }: SessionOption
         .slice(0, MAX_KNOWN_NODES)
         .map(({ options: { host, port } }): ClusterNode => ({ host: host ?? address.host, port: port ?? address.port }))
     },
-    probe: () => Promise.all([pingMasters(cluster), cluster.set(PROBE_KEY, '1', 'XX')]),
+    probe: () => {
+      const scripts = Array.from({ length: CLUSTER_PROBES }, (_, partition) => tryScript(cluster, `{p${partition}}`))
+      return Promise.all([pingMasters(cluster), ...scripts])
+    },
     drop,
   }
+}
+
+/** Rejects with the reply of a Redis that refuses scripts or writes. */
+export function tryScript(client: RedisClient, hashTag = ''): Promise<unknown> {
+  return evaluate(client, PROBE, [`sluice:probe${hashTag}`], [])
 }
 
 function pingMasters(cluster: Cluster): Promise<unknown> {
@@ -163,12 +173,7 @@ function dropNode(node: Redis): void {
 }
 
 /** Rejects where `promise` has not settled in time, or `signal` gives it up. */
-export function within<T>(
-  promise: Promise<T>,
-  timeoutMs: number,
-  signal: AbortSignal,
-  timers: Timers = systemTimers,
-): Promise<T> {
+export function within<T>(promise: Promise<T>, timeoutMs: number, signal: AbortSignal, timers: Timers): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error('given up'))
     const timer = timers.setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)

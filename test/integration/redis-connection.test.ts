@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openRedis, type RedisConnection, untilUp } from '../../src/admit/redis-connection.ts'
+import { type CallResult, openRedis, type RedisConnection, untilUp } from '../../src/admit/redis-connection.ts'
 import type { RedisClient } from '../../src/admit/redis.ts'
 import { freePort, startProgram } from '../support/programs.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
@@ -34,16 +34,22 @@ interface Watched {
   readonly link: RedisConnection
   readonly notices: string[]
   readonly changes: boolean[]
+  readonly results: CallResult[]
 }
 
-/** With a budget that leaves room for a busy machine, unless a test is about the budget. */
-function watched(url: string, budgetMs = 250): Watched {
+function watched(url: string, budgetMs?: number): Watched {
   const notices: string[] = []
   const changes: boolean[] = []
-  const link = openRedis({ url, budgetMs, onNotice: (message) => void notices.push(message) })
+  const results: CallResult[] = []
+  const link = openRedis({
+    url,
+    ...(budgetMs === undefined ? {} : { budgetMs }),
+    onNotice: (message) => void notices.push(message),
+    onCall: (result) => void results.push(result),
+  })
   link.onChange((isUp) => void changes.push(isUp))
   toStop.push(() => link.stop())
-  return { link, notices, changes }
+  return { link, notices, changes, results }
 }
 
 async function connected(url: string, budgetMs?: number): Promise<Watched> {
@@ -69,28 +75,6 @@ describe('a link to Redis', () => {
       42, 44, 47,
     ])
     expect([notices, changes]).toEqual([[], [true]])
-  })
-
-  it('tells how long each call took, late ones too, and nothing of those that were not made', async () => {
-    const server = await aServer()
-    const seconds: number[] = []
-    const link = openRedis({
-      url: server.url,
-      budgetMs: 100,
-      onNotice: () => {},
-      onReply: (took) => void seconds.push(took),
-    })
-    toStop.push(() => link.stop())
-    expect(await link.call(ping)).toBe('away')
-    await isBack(link)
-    await link.call(ping)
-    expect(seconds).toHaveLength(1)
-    server.freeze()
-    expect(await link.call(ping)).toBe('away')
-    expect(seconds).toHaveLength(1)
-    server.resume()
-    await eventually('the late answer is there', () => seconds.length === 2)
-    expect(seconds[1]).toBeGreaterThan(0.1)
   })
 
   it('rejects with an error reply that is a mistake of the caller, and stays up', async () => {
@@ -209,44 +193,92 @@ describe('a Redis that is away', () => {
   it('by being slow is left aside until it is quick again', async () => {
     const server = await aServer()
     const proxy = await aProxy(server.port)
-    const { link, notices } = await connected(`redis://127.0.0.1:${proxy.port}`, 25)
-    proxy.delay(20)
-    // One of 40 ms a call: beyond the budget, however quick the machine.
+    const { link, notices } = await connected(`redis://127.0.0.1:${proxy.port}`, 60)
+    proxy.delay(40)
+    // 80 ms a call: beyond the budget, however quick the machine.
     expect(await link.call(ping)).toBe('away')
-    expect(link.isUp).toBe(false)
-    await eventually('it said so', () => notices.some((notice) => notice.includes('no answer in 25 ms')))
-    await sleep(1500)
-    expect(link.isUp).toBe(false)
-    const told = notices.length
-    await sleep(1000)
-    expect([link.isUp, notices.length]).toEqual([false, told])
+    await isAway(link)
     proxy.heal()
     await isBack(link)
-  })
-
-  it('by being late once is soon back, over the connection that there is', async () => {
-    const server = await aServer()
-    const proxy = await aProxy(server.port)
-    const { link } = await connected(`redis://127.0.0.1:${proxy.port}`, 100)
-    const connections = async () => {
-      const text = await link.call((client) => client.info('stats'))
-      return Number(/total_connections_received:(\d+)/.exec(text)?.[1])
-    }
-    const before = await connections()
-    proxy.hold()
-    expect(await link.call(ping)).toBe('away')
-    proxy.heal()
-    await isBack(link)
-    expect(await connections()).toBe(before)
+    expect(notices).toEqual([
+      'Redis is away: no answer in 60 ms; going on without it',
+      expect.stringMatching(/^Redis is back after/) as string,
+    ])
   })
 
   it('is not taken for away where this process itself was slow', async () => {
-    const { link, changes } = await connected((await aServer()).url, 100)
-    const calls = Array.from({ length: 100 }, () => link.call(ping))
-    const untilMs = performance.now() + 400
-    while (performance.now() < untilMs);
-    expect(new Set(await Promise.all(calls))).toEqual(new Set(['PONG']))
-    expect(changes).toEqual([true])
+    const server = await aServer()
+    const { link, changes, results } = await connected(server.url)
+    for (const blockMs of [100, 240, 400, 2000]) {
+      const calls = Array.from({ length: 100 }, () => link.call(ping))
+      const untilMs = performance.now() + blockMs
+      while (performance.now() < untilMs);
+      expect(new Set(await Promise.all(calls))).toEqual(new Set(['PONG']))
+    }
+    expect([changes, link.state, results.length]).toEqual([[true], 'up', 400])
+  })
+})
+
+describe('a Redis that stops for a moment', () => {
+  /** Calls as a busy node makes them, until `isOver`. */
+  async function callsUntil(link: RedisConnection, isOver: () => boolean): Promise<void> {
+    const calls: Promise<unknown>[] = []
+    while (!isOver()) {
+      calls.push(link.call((client) => client.incr('calls')))
+      await sleep(5)
+    }
+    await Promise.all(calls)
+  }
+
+  it.each([100, 240])('of %i ms is waited for', async (stopMs) => {
+    const server = await aServer()
+    // A machine that is busy adds to the stop: the budget leaves room for that.
+    const { link, changes, results } = await connected(server.url, 1000)
+    server.freeze()
+    let isOver = false
+    const calling = callsUntil(link, () => isOver)
+    await sleep(stopMs)
+    server.resume()
+    isOver = true
+    await calling
+    expect([changes, new Set(results)]).toEqual([[true], new Set(['answered'])])
+  })
+
+  it('of 400 ms costs a node that makes one call nothing but that answer', async () => {
+    const server = await aServer()
+    const { link, changes, results } = await connected(server.url)
+    server.freeze()
+    const call = link.call((client) => client.incr('calls'))
+    expect(await call).toBe('away')
+    expect([link.isUp, link.state]).toEqual([true, 'slow: no answer in 250 ms'])
+    server.resume()
+    await eventually('it answers in time', () => link.state === 'up')
+    expect(await link.call((client) => client.incr('calls'))).toBe(2)
+    expect([changes, results]).toEqual([[true], ['slow', 'answered']])
+  })
+
+  it.each(['frozen', 'paused by CLIENT PAUSE'])('of 2 s is away for that time, and found again: %s', async (how) => {
+    const server = await aServer()
+    const { link, changes, notices, results } = await connected(server.url)
+    const direct = new Redis(server.url)
+    toStop.push(() => direct.disconnect())
+    if (how === 'frozen') server.freeze()
+    else await direct.client('PAUSE', 2000)
+    await callsUntil(link, () => !link.isUp)
+    expect(await link.call(ping)).toBe('away')
+    if (how === 'frozen') {
+      await sleep(1700)
+      server.resume()
+    }
+    await isBack(link)
+    expect(await link.call(ping)).toBe('PONG')
+    expect(changes).toEqual([true, false, true])
+    expect(notices).toEqual([
+      expect.stringMatching(/^Redis is away: no answer in 250 ms; /) as string,
+      ...notices.slice(1, -1),
+      expect.stringMatching(/^Redis is back after/) as string,
+    ])
+    expect(results.filter((result) => result === 'slow').length).toBeGreaterThanOrEqual(3)
   })
 })
 
@@ -311,6 +343,44 @@ describe('a Redis that refuses', () => {
     await direct.config('SET', unset[0], unset[1])
     await isBack(link)
     expect(changes).toEqual([true, false, true])
+  })
+
+  it.each([
+    { what: 'scripts', rule: '-@scripting', reason: 'its user may not run the commands that are needed (NOPERM)' },
+    { what: 'writes in scripts', rule: '-set', reason: 'its user may not run the commands that are needed (NOPERM)' },
+  ])('$what to its user is away until it allows them', async ({ rule, reason }) => {
+    const server = await aServer()
+    const direct = new Redis(server.url)
+    toStop.push(() => direct.disconnect())
+    await direct.acl('SETUSER', 'default', rule)
+    const { link, notices } = watched(server.url)
+    await eventually('it said so', () => notices.length > 0)
+    expect([link.hasBeenUp, link.state]).toEqual([false, `away: ${reason}`])
+    expect(notices).toEqual([`Redis is away: ${reason}; going on without it`])
+    await direct.acl('SETUSER', 'default', '+@all')
+    await isBack(link)
+  })
+
+  it.each(['EVALSHA', 'EVAL', 'SCRIPT'])('%s because it was renamed is away only where none is left', async (name) => {
+    const renamed = name === 'SCRIPT' ? ['EVAL', name] : [name]
+    const server = await aServer(renamed.flatMap((command) => ['--rename-command', command, `not-${command}`]))
+    const { link, notices } = watched(server.url)
+    if (name === 'EVAL') await isBack(link)
+    else {
+      await eventually('it said so', () => notices.length > 0)
+      const missing = name === 'EVALSHA' ? 'EVALSHA' : 'EVAL'
+      expect(link.state).toBe(`away: it does not know the command ${missing}`)
+    }
+  })
+
+  it('writes because it is a replica is away from the start', async () => {
+    const [master, server] = [await aServer(), await aServer()]
+    const direct = new Redis(server.url)
+    toStop.push(() => direct.disconnect())
+    await direct.replicaof('127.0.0.1', master.port)
+    const { link, notices } = watched(server.url)
+    await eventually('it said so', () => notices.length > 0)
+    expect([link.hasBeenUp, link.state]).toEqual([false, 'away: it is a replica, and takes no writes (READONLY)'])
   })
 
   it('writes because it has become a replica is away, though it answers', async () => {

@@ -3,7 +3,7 @@
 
 import type { RedisClient } from '../../src/admit/redis.ts'
 import { loadScripts } from '../../src/admit/redis-script.ts'
-import { type OpenSession, type RedisSession, within } from '../../src/admit/redis-session.ts'
+import { type OpenSession, type RedisSession, tryScript, within } from '../../src/admit/redis-session.ts'
 import { type Reply, ReplyError, Status } from './reply.ts'
 import type { RedisServer } from './redis-server.ts'
 import { type Path, Wire } from './wire.ts'
@@ -34,7 +34,7 @@ export function sessionsWith(server: RedisServer, path: Path, host: Host): OpenS
       client,
       isCluster: false,
       knownNodes: [],
-      probe: () => Promise.all([connection.send(['PING']), connection.send(['SET', 'sluice:probe', '1', 'XX'])]),
+      probe: () => tryScript(client),
       drop: () => connection.drop(),
     }
   }

@@ -4,7 +4,7 @@
 import { heatMap, stateTimeline, timeseries } from './panels.js'
 import { buckets, of, quantile, rate } from './queries.js'
 
-const REDIS_GIVEN_UP_SECONDS = 0.04
+const REDIS_GIVEN_UP_SECONDS = 0.25
 const UP = { 0: { text: 'away', color: 'red' }, 1: { text: 'up', color: 'green' } }
 const DEGRADED = { 0: { text: 'normal', color: 'green' }, 1: { text: 'degraded', color: 'orange' } }
 const YES_OR_NO = { 0: { text: 'no', color: 'transparent' }, 1: { text: 'yes', color: 'green' } }
@@ -45,7 +45,8 @@ export const dependencies = {
       ],
     }),
     timeseries(605, 'Redis call duration', {
-      about: 'Above the dashed line a node gives Redis up for a while and goes on without it.',
+      about:
+        'At the dashed line a request stops waiting; after three such calls in a row a node goes on without Redis for a while.',
       unit: 's',
       thresholds: [
         [0, 'transparent'],

@@ -16,8 +16,19 @@ describe('an error of Redis', () => {
     ["OOM command not allowed when used memory > 'maxmemory'. script: abc, on @user_script:1.", 'OOM'],
     ['ERR Error running script (call to f_abc): @user_script:1: -OOM command not allowed when used memory', 'OOM'],
     ["ERR Error running script (call to f_abc): @user_script: 7: -READONLY You can't write", 'READONLY'],
+    [
+      "ERR The user executing the script can't run this command or subcommand script: 4f93, on @user_script:1.",
+      'NOPERM',
+    ],
   ])('%s means that it is away', (message, kind) => {
     expect(awayFault(reply(message))).toEqual({ kind, reason: expect.stringContaining(`(${kind})`) as string })
+  })
+
+  it.each([
+    "ERR unknown command 'evalsha', with args beginning with: '4f93' '1' ",
+    'ERR unknown command `EVALSHA`, with args beginning with: `4f93`, ',
+  ])('%s means that it is away, since a command is missing', (message) => {
+    expect(awayFault(reply(message))?.reason).toBe('it does not know the command EVALSHA')
   })
 
   it.each([

@@ -1,7 +1,7 @@
-// Builds dist/ from src/, but for what is newer there than all it is made of: tsc for TypeScript, asc for the scanner.
+// Builds dist/ from src/, but for what is newer there than all it is made of: tsc for TypeScript, asc for the scanner, and a copy of each Lua script.
 
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -9,7 +9,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const ASSEMBLY = join('decode', 'assembly')
 const SCANNER = join(root, 'dist', 'decode', 'scanner.wasm')
 
-const sources = readdirSync(join(root, 'src'), { recursive: true }).filter((name) => name.endsWith('.ts'))
+const files = readdirSync(join(root, 'src'), { recursive: true })
+const sources = files.filter((name) => name.endsWith('.ts'))
+const scripts = files.filter((name) => name.endsWith('.lua'))
 const assembly = sources.filter((name) => name.startsWith(ASSEMBLY)).map(inSource)
 const modules = sources.filter((name) => !name.startsWith(ASSEMBLY) && !name.endsWith('.d.ts'))
 const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'].map((name) => join(root, name))
@@ -18,6 +20,10 @@ const settingsMs = Math.max(...settings.map(changedMs))
 if (modules.some((name) => changedMs(outputOf(name)) < Math.max(changedMs(inSource(name)), settingsMs))) {
   run('typescript', 'tsc', '-p', 'tsconfig.build.json')
   chmodSync(join(root, 'dist', 'main.js'), 0o755)
+}
+for (const name of scripts) {
+  if (changedMs(join(root, 'dist', name)) < changedMs(inSource(name)))
+    copyFileSync(inSource(name), join(root, 'dist', name))
 }
 if (assembly.some((name) => changedMs(SCANNER) < changedMs(name))) {
   mkdirSync(dirname(SCANNER), { recursive: true })

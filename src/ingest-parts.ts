@@ -1,9 +1,8 @@
 // What the path of a request works with.
 
 import type { AppStore } from './admit/app.ts'
-import type { Deduplicator } from './admit/deduplicator.ts'
-import type { Limiter } from './admit/limiter.ts'
 import type { Inflater } from './http/inflate.ts'
+import type { Admission } from './limits/admission.ts'
 import type { Metrics } from './observe/metrics.ts'
 import type { EventQueue } from './queue/queue.ts'
 import type { Ring } from './ring/ring.ts'
@@ -12,8 +11,7 @@ export interface IngestParts {
   readonly ring: Ring
   readonly inflater: Pick<Inflater, 'inflate'>
   readonly apps: AppStore
-  readonly deduplicator: Deduplicator
-  readonly limiter: Limiter
+  readonly admission: Admission
   readonly queue: EventQueue
   readonly metrics: Metrics
   readonly nowMs: () => number

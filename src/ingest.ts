@@ -3,7 +3,6 @@
 
 import type { App, AppLookup } from './admit/app.ts'
 import { subscriptionRefusal } from './admit/app-record.ts'
-import { type LimitRefusal, secondsUntilRoom } from './admit/limiter.ts'
 import { trialView } from './admit/plans.ts'
 import type { Validation } from './decode/decoded.ts'
 import type { DecodePool } from './decode/pool.ts'
@@ -12,6 +11,7 @@ import { contentEncodingOf, type RequestHead } from './http/head.ts'
 import type { Inflated } from './http/inflate.ts'
 import type { IngestParts } from './ingest-parts.ts'
 import { batchIdOf, isUuid } from './lib/ids.ts'
+import type { Charge, End } from './limits/admission.ts'
 import { answerTo, type Outcome, overloaded, type RateLimitView, refused, violation } from './outcome.ts'
 import type { Settlement } from './queue/queue.ts'
 import { recordLine } from './queue/record.ts'
@@ -178,7 +178,7 @@ export class Ingest {
 
   /** From what was read to what is queued. Waits only where a store has to be asked. */
   async #admit(ticket: Ticket, validation: Validation | null): Promise<void> {
-    const { apps, deduplicator, limiter, metrics } = this.#parts
+    const { apps, admission, metrics } = this.#parts
     const { exchange } = ticket
     const decodedAtMs = this.#parts.monotonicMs()
     metrics.stageSeconds.parse.observe((decodedAtMs - exchange.bodyAtMs) / 1000)
@@ -192,55 +192,55 @@ export class Ingest {
     if (app === 'unknown') return this.#refuse(ticket, refused('invalid_app_key'))
     ticket.app = app
 
-    let nowMs = this.#parts.nowMs()
-    const inactive = subscriptionRefusal(app, nowMs)
+    const inactive = subscriptionRefusal(app, this.#parts.nowMs())
     if (inactive !== null) return this.#refuse(ticket, refused(inactive))
 
     const key = exchange.head.idempotencyKey
-    if (key !== null) {
-      ticket.batchId = batchIdOf(app.appId, key.toLowerCase())
-      const asked = deduplicator.claim(ticket.batchId, nowMs)
-      const claim = asked instanceof Promise ? await asked : asked
-      if (claim.kind === 'replay') return this.#replay(ticket, claim.events)
-      if (claim.kind === 'full') return this.#refuse(ticket, overloaded())
-      ticket.claimed = true
-      ticket.inDoubt = claim.inDoubt
-      // A twin may have been waited for.
-      nowMs = this.#parts.nowMs()
+    const keyedId = key === null ? null : batchIdOf(app.appId, key.toLowerCase())
+    if (keyedId !== null) ticket.batchId = keyedId
+    if (validation?.kind === 'refused') {
+      const replayed = keyedId === null ? null : await admission.replayOf(app, keyedId)
+      return replayed === null ? this.#refuse(ticket, violation(validation)) : this.#replay(ticket, replayed)
     }
-
-    if (validation?.kind === 'refused') return this.#refuse(ticket, violation(validation))
 
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
     ticket.events = track + screen + revenue
-    const cost = Math.max(1, ticket.events)
-    const asked = limiter.take(app, cost, nowMs)
-    const taken = asked instanceof Promise ? await asked : asked
-    if (typeof taken !== 'number') return this.#overLimit(ticket, app, taken)
-    ticket.cost = cost
-    ticket.takenAtMs = taken
+    const asked = admission.admit(app, ticket.events, keyedId)
+    const admitted = asked instanceof Promise ? await asked : asked
+    switch (admitted.kind) {
+      case 'replay':
+        return this.#replay(ticket, admitted.events)
+      case 'over limit':
+        return this.#refuse(ticket, refused(admitted.refusal, null, admitted.retryAfterSeconds))
+      case 'overloaded':
+        return this.#refuse(ticket, overloaded())
+      case 'taken':
+        ticket.held = { charge: admitted.charge, key: keyedId }
+    }
 
     metrics.stageSeconds.admit.observe((this.#parts.monotonicMs() - decodedAtMs) / 1000)
-    if (key === null) ticket.batchId = this.#parts.freshId(taken)
+    const { charge } = admitted
+    if (keyedId === null) ticket.batchId = this.#parts.freshId(charge.takenAtMs)
     // An empty batch has nothing to queue.
-    if (ticket.events === 0) this.#settled(ticket, app, 'durable')
-    else this.#publish(ticket, app, key !== null, validation?.extras ?? null)
+    if (ticket.events === 0) this.#settled(ticket, 'durable')
+    else this.#publish(ticket, app, charge, validation?.extras ?? null)
   }
 
-  #publish(ticket: Ticket, app: App, keyed: boolean, extras: string | null): void {
+  #publish(ticket: Ticket, app: App, charge: Charge, extras: string | null): void {
     const { ring, queue } = this.#parts
     const { slot, batchId } = ticket
     const line = recordLine(ring.bytes, recordPlaceIn(ring, slot), {
       batchId,
       appId: app.appId,
-      receivedAt: this.#parts.isoTime(ticket.takenAtMs),
+      receivedAt: this.#parts.isoTime(charge.takenAtMs),
       sdkVersion: sdkVersionIn(ring, slot),
       extras,
     })
     ticket.publishedAtMs = this.#parts.monotonicMs()
-    queue.publish({ line, batchId, appId: app.appId, keyed }, (settlement, storedEvents) => {
+    const keyed = ticket.held?.key !== null
+    queue.publish({ line, batchId, appId: app.appId, keyed, charge }, (settlement, storedEvents) => {
       try {
-        this.#settled(ticket, app, settlement, storedEvents)
+        this.#settled(ticket, settlement, storedEvents)
       } catch (error) {
         this.#fault(ticket, error)
       }
@@ -248,32 +248,25 @@ export class Ingest {
   }
 
   /** The queue has spoken. */
-  #settled(ticket: Ticket, app: App, settlement: Settlement, storedEvents?: number): void {
-    const { limiter, metrics } = this.#parts
-    const nowMs = this.#parts.nowMs()
+  #settled(ticket: Ticket, settlement: Settlement, storedEvents = ticket.events): void {
+    const { metrics } = this.#parts
     if (ticket.publishedAtMs > 0) {
       metrics.stageSeconds.publish.observe((this.#parts.monotonicMs() - ticket.publishedAtMs) / 1000)
     }
     switch (settlement) {
       case 'durable':
-        this.#charge(ticket, app, ticket.events, nowMs)
+        this.#endHeld(ticket, 'stored', ticket.events)
+        this.#countAccepted(ticket)
         this.#finish(ticket, { kind: 'accepted', events: ticket.events, batchId: ticket.batchId })
         return
       case 'duplicate':
-        // The one that was stored has paid, unless it was refused in doubt: then what it cost went back.
-        if (ticket.inDoubt) {
-          this.#payFor(ticket, app, storedEvents ?? ticket.events)
-          this.#charge(ticket, app, storedEvents ?? ticket.events, nowMs)
-        } else {
-          limiter.giveBack(app, ticket.cost, ticket.takenAtMs, nowMs)
-          ticket.cost = 0
-          this.#confirm(ticket, storedEvents ?? ticket.events, nowMs)
-        }
-        this.#replay(ticket, storedEvents ?? ticket.events)
+        // The one that was stored has paid.
+        this.#endHeld(ticket, 'duplicate', storedEvents)
+        this.#replay(ticket, storedEvents)
         return
       case 'unknown':
-        ticket.inDoubt = true
         metrics.publishErrors++
+        this.#endHeld(ticket, 'unknown', 0)
         this.#refuse(ticket, overloaded())
         return
       case 'unavailable':
@@ -283,22 +276,15 @@ export class Ingest {
     }
   }
 
-  /** A client may have put another body under its key: what is owed is what was stored, whatever the limits say now. */
-  #payFor(ticket: Ticket, app: App, storedEvents: number): void {
-    const { limiter, nowMs } = this.#parts
-    const owed = Math.max(1, storedEvents)
-    if (owed === ticket.cost) return
-    limiter.giveBack(app, ticket.cost - owed, ticket.takenAtMs, nowMs())
-    ticket.cost = owed
+  /** Once: whatever throws, and is tried again, neither charges nor gives back twice. */
+  #endHeld(ticket: Ticket, end: End, events: number): void {
+    const { app, held } = ticket
+    ticket.held = null
+    if (app !== null && held !== null) this.#parts.admission.end(app, held.charge, held.key, end, events)
   }
 
-  /** What is stored keeps its key and its cost, whatever throws from here on. `events`: those of the stored one. */
-  #charge(ticket: Ticket, app: App, events: number, nowMs: number): void {
-    const { limiter, metrics, ring } = this.#parts
-    const { cost } = ticket
-    ticket.cost = 0
-    this.#confirm(ticket, events, nowMs)
-    limiter.settle(app, cost, ticket.takenAtMs)
+  #countAccepted(ticket: Ticket): void {
+    const { metrics, ring } = this.#parts
     const { track, screen, revenue } = eventsIn(ring, ticket.slot)
     metrics.events.track += track
     metrics.events.screen += screen
@@ -306,21 +292,9 @@ export class Ingest {
     metrics.batchEvents.observe(ticket.events)
   }
 
-  #confirm(ticket: Ticket, events: number, nowMs: number): void {
-    if (!ticket.claimed) return
-    ticket.claimed = false
-    this.#parts.deduplicator.confirm(ticket.batchId, events, nowMs)
-  }
-
   #replay(ticket: Ticket, events: number): void {
     this.#parts.metrics.replays++
     this.#finish(ticket, { kind: 'replayed', events, batchId: ticket.batchId })
-  }
-
-  async #overLimit(ticket: Ticket, app: App, refusal: LimitRefusal): Promise<void> {
-    const asked = this.#parts.limiter.standing(app, this.#parts.nowMs())
-    const standing = asked instanceof Promise ? await asked : asked
-    this.#refuse(ticket, refused(refusal, null, secondsUntilRoom(standing, refusal)))
   }
 
   #noRoom(): Outcome {
@@ -330,13 +304,7 @@ export class Ingest {
 
   /** Ends a request that costs nothing: what it holds goes back. */
   #refuse(ticket: Ticket, outcome: Outcome): void {
-    const { deduplicator, limiter } = this.#parts
-    const { app, cost } = ticket
-    ticket.cost = 0
-    if (cost > 0 && app !== null) limiter.giveBack(app, cost, ticket.takenAtMs, this.#parts.nowMs())
-    const { claimed } = ticket
-    ticket.claimed = false
-    if (claimed) deduplicator.release(ticket.batchId, ticket.inDoubt, this.#parts.nowMs())
+    this.#endHeld(ticket, 'refused', 0)
     this.#finish(ticket, outcome)
   }
 
@@ -379,7 +347,7 @@ export class Ingest {
 
   #viewFor(app: App | null, nowMs: number): RateLimitView {
     try {
-      if (app !== null) return this.#parts.limiter.view(app, nowMs)
+      if (app !== null) return this.#parts.admission.view(app)
     } catch (error) {
       this.#parts.onFault(error)
     }

@@ -3,16 +3,15 @@
 
 import { randomBytes } from 'node:crypto'
 import type { App, AppStore } from './admit/app.ts'
-import type { Deduplicator } from './admit/deduplicator.ts'
-import type { Limiter } from './admit/limiter.ts'
 import { openRedis, type RedisConnection, untilUp } from './admit/redis-connection.ts'
-import { createRedisDeduplicator } from './admit/redis-deduplicator.ts'
-import { openRedisLimiter } from './admit/redis-limiter.ts'
-import { type Ledger, type StoredRecord, UNUSED_MARK } from './admit/reclaim.ts'
+import { Auditor, type AuditState } from './audit/auditor.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
 import { makeFolder } from './lib/folder.ts'
+import type { Admission } from './limits/admission.ts'
+import { OwnAdmission } from './limits/own-admission.ts'
+import { SharedAdmission } from './limits/shared/shared-admission.ts'
 import { acquireLock } from './lib/lock.ts'
 import { systemTimers } from './lib/timers.ts'
 import { createDeduplicator, keepSnapshots } from './memory-store.ts'
@@ -24,7 +23,6 @@ import type { EventQueue } from './queue/queue.ts'
 import type { Recovery } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
 import type { StreamFacts } from './queue/stream.ts'
-import { type StoredCost, StreamLedger } from './queue/stream-ledger.ts'
 import { findDemoApp, openApps } from './opened-apps.ts'
 import { recoverLimiter } from './recovered.ts'
 
@@ -33,14 +31,11 @@ const MAX_CORRUPT_LINES_LOGGED = 10
 const HOUR_MS = 3_600_000
 /** So long a start waits for Redis; past that it serves without. */
 const REDIS_START_MS = 2000
-/** Between sweeps of keys whose 300 s are over. */
-const SWEEP_INTERVAL_MS = 1000
 const NODE_ID_BYTES = 6
 
 export interface Stores {
   readonly apps: AppStore
-  readonly limiter: Limiter
-  readonly deduplicator: Deduplicator
+  readonly admission: Admission
   readonly queue: EventQueue
   /** The app that a first start made for trying things out; null: there is none. */
   readonly demoApp: App | null
@@ -114,8 +109,7 @@ async function openOwnStores(config: Config, context: StoresContext, onStop: OnS
   onStop(() => queue.stop())
   return {
     apps,
-    limiter,
-    deduplicator,
+    admission: new OwnAdmission({ limiter, deduplicator, clock }),
     queue,
     demoApp: appsFileNamed ? null : (findDemoApp(apps) ?? null),
     gauges: {
@@ -146,22 +140,23 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
   const apps = await openApps(appsFile, { log, metrics, redis, isNamed: appsFileNamed })
   onStop(() => apps.stop())
   const queue = connectStream(natsUrl, nodeId, config, context)
-  const { limiter, deduplicator } = openSharedCounts(config, context, { redis, nodeId, queue, onStop })
+  const admission = openSharedAdmission(config, context, { redis, nodeId, onStop })
+  const audit = openAudit(config, context, { redis, nodeId, queue, onStop })
   // A queue is stopped before what counts for it.
   onStop(() => queue.stop())
   return {
     apps,
-    limiter,
-    deduplicator,
+    admission,
     queue,
     demoApp: null,
     gauges: {
       badAppRecords: () => apps.badRecords ?? 0,
-      keysRemembered: () => deduplicator.size,
-      degraded: () => ({ limits: limiter.isDegraded, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
+      keysRemembered: () => admission.keysRemembered,
+      degraded: () => ({ limits: !redis.isUp, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
       stream: () => sampleOf(queue.stream, context.clock()),
+      audit,
     },
     isReady: () => redis.hasBeenUp && queue.hasBeenUp,
     parts: () => ({
@@ -172,34 +167,50 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
   }
 }
 
-function openSharedCounts(
-  config: Config,
+interface SharedParts {
+  readonly redis: RedisConnection
+  readonly nodeId: string
+  readonly onStop: OnStop
+}
+
+function openSharedAdmission(
+  { partitions, maxKeys }: Config,
   { clock, log, metrics }: StoresContext,
-  parts: { redis: RedisConnection; nodeId: string; queue: JetStreamQueue; onStop: OnStop },
-) {
-  const { redis, nodeId, queue, onStop } = parts
-  const deduplicator = createRedisDeduplicator({
+  { redis, nodeId, onStop }: SharedParts,
+): SharedAdmission {
+  const admission = new SharedAdmission({
     link: redis,
     nodeId,
-    maxKeys: config.maxKeys,
+    partitions,
+    maxKeys,
     seed: randomBytes(4).readUInt32LE(),
-    onFault: onceEach((problem) =>
-      log.error({ part: 'idempotency', problem }, 'Redis refuses calls about keys; going on without it'),
-    ),
-  })
-  const sweeper = setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
-  sweeper.unref()
-  onStop(() => clearInterval(sweeper))
-  const limiter = openRedisLimiter({
-    link: redis,
-    nodeId,
     timers: { ...systemTimers, nowMs: clock },
-    ledger: ledgerOf(queue),
-    leaseRequests: metrics.leaseRequests,
-    onNotice: noticeTo(log, 'limits'),
+    calls: metrics.limitCalls,
+    onFault: onceEach((problem) => log.error({ part: 'limits', problem }, 'Redis refuses a call: going on without it')),
   })
-  onStop(() => limiter.stop())
-  return { deduplicator, limiter }
+  onStop(() => admission.stop())
+  return admission
+}
+
+/** Gives the state of the audit, as it was last. */
+function openAudit(
+  { partitions, stream }: Config,
+  { clock, log }: StoresContext,
+  { redis, nodeId, queue, onStop }: SharedParts & { readonly queue: JetStreamQueue },
+): () => AuditState | null {
+  let state: AuditState | null = null
+  const auditor = new Auditor({
+    nodeId,
+    partitions,
+    replicas: stream.replicas,
+    redis,
+    connection: () => queue.connection,
+    timers: { ...systemTimers, nowMs: clock },
+    onNotice: noticeTo(log, 'audit'),
+    onRound: (round) => (state = round),
+  })
+  onStop(() => auditor.stop())
+  return () => state
 }
 
 /** Tells a problem when it is another than the last. */
@@ -267,22 +278,6 @@ async function openJournalQueue(config: Config, context: StoresContext, recovery
   if (journal.cutBytes > 0) log.warn({ cut_bytes: journal.cutBytes }, 'a torn last line was cut from the journal')
   log.info({ records: recovery.counted, keys: recovery.keys, bytes: recovery.bytes }, 'journal read')
   return journal
-}
-
-function markedCost({ appId, cost, receivedAtMs, sequence }: StoredCost): StoredRecord {
-  return { appId, cost, receivedAtMs, mark: sequence }
-}
-
-/** What the stream tells of a node that died: a mark is a sequence. */
-function ledgerOf(stream: JetStreamQueue): Ledger {
-  const ledger = new StreamLedger()
-  return {
-    mark: () => stream.place.mark ?? UNUSED_MARK,
-    storedBy: async (nodeId, afterSequence) => {
-      const costs = await ledger.storedBy(stream.connection, { nodeId, afterSequence })
-      return costs === 'away' ? 'away' : costs.map(markedCost)
-    },
-  }
 }
 
 /** Logs the first of them, since a spoilt journal may hold any number. */

@@ -2,6 +2,7 @@
 
 import type { App } from './admit/app.ts'
 import type { Exchange } from './http/exchange.ts'
+import type { Charge } from './limits/admission.ts'
 
 /** A request whose body is in the ring, and what has been done for it so far. */
 export interface Ticket {
@@ -9,14 +10,9 @@ export interface Ticket {
   readonly slot: number
   app: App | null
   batchId: string
-  /** The key is held for this request, until it is confirmed or released. */
-  claimed: boolean
-  /** An earlier request under this key, or this one, may have been stored without our knowing. */
-  inDoubt: boolean
+  /** What was admitted and has not ended: the charge, and the id under which its key is claimed. */
+  held: { readonly charge: Charge; readonly key: string | null } | null
   events: number
-  /** What was taken from the limits; 0: nothing. */
-  cost: number
-  takenAtMs: number
   publishedAtMs: number
   over: boolean
 }
@@ -27,11 +23,8 @@ export function newTicket(exchange: Exchange, slot: number): Ticket {
     slot,
     app: null,
     batchId: '',
-    claimed: false,
-    inDoubt: false,
+    held: null,
     events: 0,
-    cost: 0,
-    takenAtMs: 0,
     publishedAtMs: 0,
     over: false,
   }

@@ -2,7 +2,7 @@
 // 300 s, kept compactly in shards that forget as they are touched.
 
 import { AcceptedKeys, WORDS_PER_ID } from './accepted-keys.ts'
-import { type Claim, type Deduplicator, IDEMPOTENCY_WINDOW_SECONDS } from './deduplicator.ts'
+import { type Claim, IDEMPOTENCY_WINDOW_SECONDS } from './deduplicator.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
 const SHARDS = 256
@@ -13,11 +13,7 @@ const MAX_FORGOTTEN_PER_SWEEP = 20_000
 /** Events of a batch fit into 7 bits. */
 const MAX_EVENTS = 100
 
-/** Most keys in doubt that are remembered: beyond, the oldest are taken for settled. */
-const MAX_DOUBTS = 100_000
-
-const CLAIMED: Claim = { kind: 'claimed', inDoubt: false }
-const CLAIMED_IN_DOUBT: Claim = { kind: 'claimed', inDoubt: true }
+const CLAIMED: Claim = { kind: 'claimed' }
 const FULL: Claim = { kind: 'full' }
 
 export interface MemoryDeduplicatorOptions {
@@ -27,7 +23,17 @@ export interface MemoryDeduplicatorOptions {
   readonly seed?: number
 }
 
-export interface MemoryDeduplicator extends Deduplicator {
+/**
+ * One key is held by one request at a time. `batchId` is the UUIDv5 of app and key in its
+ * usual lower-case text: the scope of a key is its app, so the id alone names it.
+ */
+export interface MemoryDeduplicator {
+  /** Answers at once where the key is new or was accepted; waits while another request holds it. */
+  claim(batchId: string, nowMs: number): Claim | Promise<Claim>
+  /** The request was accepted: remember it, and let those who wait replay it. */
+  confirm(batchId: string, events: number, nowMs: number): void
+  /** The request was not accepted: the first of those who wait has the key now. */
+  release(batchId: string): void
   /** Remembers a key that was accepted before this start. Best called in order of acceptance. */
   restore(batchId: string, events: number, acceptedAtMs: number): void
   /** Forgets keys whose 300 s are over, and gives their memory back. To be called about once a second. */
@@ -51,8 +57,6 @@ class ShardedDeduplicator implements MemoryDeduplicator {
   readonly #shards: AcceptedKeys[]
   /** Those who wait for each key in flight, the oldest first; null: nobody waits. */
   readonly #inFlight = new Map<string, Waiter[] | null>()
-  /** Keys whose last request was refused in doubt, and until when that matters; the oldest first. */
-  readonly #doubts = new Map<string, number>()
   readonly #id = new Uint32Array(WORDS_PER_ID)
   #accepted = 0
   #newestMs = 0
@@ -79,25 +83,23 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     if (events >= 0) return { kind: 'replay', events }
     if (this.#accepted + this.#inFlight.size >= this.#maxKeys && !this.#makeRoom(timeMs)) return FULL
     this.#inFlight.set(batchId, null)
-    return this.#inDoubt(batchId) ? CLAIMED_IN_DOUBT : CLAIMED
+    return CLAIMED
   }
 
   confirm(batchId: string, events: number, nowMs: number): void {
     const waiters = this.#leave(batchId)
-    this.#doubts.delete(batchId)
     this.#remember(batchId, events, this.#timeAt(nowMs))
     if (waiters === null) return
     for (const resolve of waiters) resolve({ kind: 'replay', events })
   }
 
-  release(batchId: string, inDoubt: boolean, nowMs: number): void {
+  release(batchId: string): void {
     const waiters = this.#leave(batchId)
-    if (inDoubt) this.#doubt(batchId, this.#timeAt(nowMs))
     if (waiters === null) return
     // The key stays in flight: it passes to the one who has waited longest, and the others wait for that one.
     const next = waiters.shift() as Waiter
     this.#inFlight.set(batchId, waiters.length > 0 ? waiters : null)
-    next(this.#inDoubt(batchId) ? CLAIMED_IN_DOUBT : CLAIMED)
+    next(CLAIMED)
   }
 
   restore(batchId: string, events: number, acceptedAtMs: number): void {
@@ -113,21 +115,6 @@ class ShardedDeduplicator implements MemoryDeduplicator {
       this.#accepted -= forgotten
       forgettable -= forgotten
       this.#sweepNext = (this.#sweepNext + 1) % SHARDS
-    }
-  }
-
-  #inDoubt(batchId: string): boolean {
-    const untilMs = this.#doubts.get(batchId)
-    return untilMs !== undefined && untilMs >= this.#newestMs
-  }
-
-  #doubt(batchId: string, nowMs: number): void {
-    // Set anew, so that the map stays in the order of its times.
-    this.#doubts.delete(batchId)
-    this.#doubts.set(batchId, nowMs + WINDOW_MS)
-    for (const [oldest, untilMs] of this.#doubts) {
-      if (untilMs >= nowMs && this.#doubts.size <= MAX_DOUBTS) return
-      this.#doubts.delete(oldest)
     }
   }
 

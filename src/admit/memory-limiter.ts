@@ -3,7 +3,7 @@
 
 import type { RateLimitView } from '../outcome.ts'
 import type { App } from './app.ts'
-import type { Limiter, LimitRefusal, Standing } from './limiter.ts'
+import type { LimitRefusal, Standing } from './limiter.ts'
 import { type DumpedApp, LIMITER_DUMP_VERSION, type LimiterDump, readLimiterDump } from './limiter-dump.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from './plans.ts'
 
@@ -14,8 +14,21 @@ const STEP_BACK_FORGIVEN_MS = 60_000
 /** Cycles counted side by side for an app whose anchor keeps changing; one more drops the oldest. */
 const MAX_CYCLES_PER_APP = 4
 
-export interface MemoryLimiter extends Limiter {
-  take(app: App, cost: number, nowMs: number): number | LimitRefusal
+export interface MemoryLimiter {
+  /**
+   * Takes `events` from month, then day, then minute, all or none; the first that has no room refuses. An empty batch
+   * costs 1 of the minute. Gives the Unix ms at which it was taken, which is what `settle` and `giveBack` want to hear.
+   */
+  take(app: App, events: number, nowMs: number): number | LimitRefusal
+  /**
+   * What `take` at `takenAtMs` took has become durable and stays spent. Until `settle` or `giveBack` it is only in
+   * flight, and a snapshot leaves it out: a crash then finds it in the journal or not at all.
+   */
+  settle(app: App, events: number, takenAtMs: number): void
+  /** Gives back what `take` at `takenAtMs` took, in each window that has not turned since. */
+  giveBack(app: App, events: number, takenAtMs: number, nowMs: number): void
+  /** The minute's figures for the answer's headers. */
+  view(app: App, nowMs: number): RateLimitView
   standing(app: App, nowMs: number): Standing
   /** What is durably spent in windows that are not over, as JSON: what is only in flight is left out. */
   dump(): LimiterDump
@@ -71,28 +84,33 @@ class CountingLimiter implements MemoryLimiter {
   /** Until then, what lands may have been taken before the clock was set back, in a window that was dropped. */
   #forgivenUntilMs = 0
 
-  take(app: App, cost: number, nowMs: number): number | LimitRefusal {
-    if (!(cost >= 1)) throw new Error(`a request cannot cost ${cost}`)
+  take(app: App, events: number, nowMs: number): number | LimitRefusal {
+    if (!(events >= 0)) throw new Error(`a request cannot hold ${events} events`)
     this.#see(nowMs)
     const counts = this.#countsNow(app.appId)
     const { minute, day } = counts
     const month = this.#cycleNow(counts, app.billingAnchorMs)
-    if (month.used + cost > app.eventsPerMonth) return 'monthly_limit_exceeded'
-    if (app.eventsPerDay !== null && day.used + cost > app.eventsPerDay) return 'daily_limit_exceeded'
-    if (minute.used + cost > app.eventsPerMinute) return 'rate_limit_exceeded'
-    spend(minute, cost, nowMs)
-    spend(day, cost, nowMs)
-    spend(month, cost, nowMs)
+    if (events === 0) {
+      if (minute.used + 1 > app.eventsPerMinute) return 'rate_limit_exceeded'
+      minute.used++
+      return nowMs
+    }
+    if (month.used + events > app.eventsPerMonth) return 'monthly_limit_exceeded'
+    if (app.eventsPerDay !== null && day.used + events > app.eventsPerDay) return 'daily_limit_exceeded'
+    if (minute.used + events > app.eventsPerMinute) return 'rate_limit_exceeded'
+    spend(minute, events, nowMs)
+    spend(day, events, nowMs)
+    spend(month, events, nowMs)
     return nowMs
   }
 
-  settle(app: App, cost: number, takenAtMs: number): void {
-    this.#land(app, cost, takenAtMs, 0)
+  settle(app: App, events: number, takenAtMs: number): void {
+    if (events > 0) this.#land(app, events, takenAtMs, 0)
   }
 
-  giveBack(app: App, cost: number, takenAtMs: number, nowMs: number): void {
+  giveBack(app: App, events: number, takenAtMs: number, nowMs: number): void {
     this.#see(nowMs)
-    this.#land(app, cost, takenAtMs, cost)
+    if (events > 0) this.#land(app, events, takenAtMs, events)
   }
 
   view(app: App, nowMs: number): RateLimitView {

@@ -117,6 +117,10 @@ class Breaker implements RedisConnection {
     return this.#session !== null
   }
 
+  get isCluster(): boolean {
+    return this.#session?.isCluster ?? false
+  }
+
   get hasBeenUp(): boolean {
     return this.#hasBeenUp
   }

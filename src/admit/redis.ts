@@ -11,6 +11,8 @@ export type Away = 'away'
 export interface RedisLink {
   /** false: nobody waits for Redis now. */
   readonly isUp: boolean
+  /** A call may name keys of one hash slot only. */
+  readonly isCluster: boolean
   /** Runs `command` and gives its result. Rejects only with an error reply of Redis itself. */
   call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away>
   /** Hears of each change of `isUp`. */

@@ -3,9 +3,9 @@
 
 import type { App } from '../admit/app.ts'
 import type { Standing } from '../admit/limiter.ts'
-import { readStanding } from '../admit/read-standing.ts'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
+import { readStanding } from '../limits/shared/standing.ts'
 import { recoverLimiter } from '../recovered.ts'
 import { type AppRecords, appsOf, recordsInFile, recordsInRedis } from './app-records.ts'
 import { type CommandRedis, withRedis } from './redis.ts'
@@ -24,12 +24,12 @@ export async function withStores<T>(config: Config, clock: Clock, use: (stores: 
   // A file that is missing is told of before anything else is asked for.
   const apps = file === null ? [] : appsOf(await file.all())
   if (redisUrl !== null) {
-    return await withRedis(redisUrl, (redis) => use(sharedStores(redis, file ?? recordsInRedis(redis))))
+    return await withRedis(redisUrl, (redis) => use(sharedStores(redis, file ?? recordsInRedis(redis), config)))
   }
   return await use(ownStores(config, clock, apps))
 }
 
-function sharedStores(redis: CommandRedis, records: AppRecords): Stores {
+function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: Config): Stores {
   return {
     // Redis opens and closes the windows by its own clock, and this machine's may be off.
     now: async () => {
@@ -40,7 +40,7 @@ function sharedStores(redis: CommandRedis, records: AppRecords): Stores {
       return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
     },
     findApp: (appKey) => records.find(appKey),
-    standingOf: (app, nowMs) => redis.ask((link) => readStanding(link, app, nowMs)),
+    standingOf: (app, nowMs) => redis.ask((link) => readStanding(link, app, { partitions, nowMs })),
   }
 }
 

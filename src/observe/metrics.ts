@@ -42,8 +42,16 @@ export interface Sampler {
   readonly natsUp?: () => boolean
   /** As it was some seconds ago; null: not known. Absent where no NATS is configured. */
   readonly stream?: () => StreamSample | null
+  /** null: this node has not audited yet. Absent where no NATS is configured. */
+  readonly audit?: () => AuditSample | null
   /** Parts that can go on without what they depend on, and whether each does so now. A closed set of names. */
   readonly degraded?: () => Readonly<Record<string, boolean>>
+}
+
+export interface AuditSample {
+  /** null: this node audits no partition. */
+  readonly lagSeconds: number | null
+  readonly badMessages: number
 }
 
 /** Of the port for events. What the engine answers by itself is no request of ours, and is seen only here. */
@@ -68,7 +76,7 @@ export interface Metrics {
   explainRefusals: number
   appsReloadFailures: number
   readonly events: { track: number; screen: number; revenue: number }
-  readonly leaseRequests: { granted: number; refused: number; failed: number }
+  readonly limitCalls: { answered: number; slow: number; failed: number }
   readonly connections: ConnectionCounts
   readonly requestSeconds: Histogram
   readonly stageSeconds: Readonly<Record<Stage, Histogram>>
@@ -119,7 +127,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     explainRefusals: 0,
     appsReloadFailures: 0,
     events: { track: 0, screen: 0, revenue: 0 },
-    leaseRequests: { granted: 0, refused: 0, failed: 0 },
+    limitCalls: { answered: 0, slow: 0, failed: 0 },
     connections: { opened: 0, ended: 0, closed: { limit: 0, pipelined: 0, unread: 0, fragmented: 0 } },
     requestSeconds: new Histogram(REQUEST_SECONDS),
     stageSeconds: {
@@ -206,11 +214,16 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
       },
     ],
   )
-  page.numbers('sluice_lease_requests_total', 'counter', 'Requests to Redis for a lease of events, by result.', [
-    { labels: { result: 'granted' }, read: () => metrics.leaseRequests.granted },
-    { labels: { result: 'refused' }, read: () => metrics.leaseRequests.refused },
-    { labels: { result: 'failed' }, read: () => metrics.leaseRequests.failed },
-  ])
+  page.numbers(
+    'sluice_limit_calls_total',
+    'counter',
+    'Calls to Redis for limits and keys, each for all requests of one turn of the event loop. slow: no answer in 250 ms.',
+    [
+      { labels: { result: 'answered' }, read: () => metrics.limitCalls.answered },
+      { labels: { result: 'slow' }, read: () => metrics.limitCalls.slow },
+      { labels: { result: 'failed' }, read: () => metrics.limitCalls.failed },
+    ],
+  )
 }
 
 function addHistograms(page: MetricsPage, metrics: Metrics): void {
@@ -277,6 +290,20 @@ function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     return sampler().natsUp?.()
   })
   addStreamGauges(gauge, () => sampler().stream?.() ?? null)
+  gauge(
+    'sluice_audit_lag_seconds',
+    'Since the end of the last minute that is audited, of the partitions audited here.',
+    () => {
+      return sampler().audit?.()?.lagSeconds ?? undefined
+    },
+  )
+  gauge(
+    'sluice_audit_bad_messages',
+    'Messages of the stream without a right Sluice-Cost header, seen by this process.',
+    () => {
+      return sampler().audit?.()?.badMessages
+    },
+  )
   page.gaugeByLabel('sluice_degraded', '1 while a part goes on without what it depends on.', 'part', () => {
     const parts = Object.entries(sampler().degraded?.() ?? {})
     return Object.fromEntries(parts.map(([part, degraded]) => [part, Number(degraded)]))

@@ -14,8 +14,6 @@ export interface InFlight {
   readonly sentAtMs: number
   /** How many others of its window were in flight when it was sent. */
   readonly openMessages: number
-  /** The highest sequence that was acknowledged when it was sent: in the same stream its own is higher. */
-  readonly afterSequence: number
   readonly window: number
   readonly isGathered: boolean
 }
@@ -43,7 +41,7 @@ export class AckWindow {
     return this.#lastNumber + 1
   }
 
-  add(lane: Lane, parcel: Parcel, nowMs: number, afterSequence: number): void {
+  add(lane: Lane, parcel: Parcel, nowMs: number): void {
     this.#lastNumber += 1
     const openMessages = this.#openMessages
     this.#openMessages += 1
@@ -58,7 +56,6 @@ export class AckWindow {
       bytes: parcel.bytes,
       sentAtMs: nowMs,
       openMessages,
-      afterSequence,
       window: this.#window,
       isGathered,
     })

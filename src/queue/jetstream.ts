@@ -9,11 +9,10 @@ import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
-import { encodeMessages, messageHead, type NewMessage, payloadBytes } from './nats-message.ts'
+import { encodeMessages, headersOf, messageHead, type NewMessage } from './nats-message.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
 import { partitionOf, type StreamFacts, type StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
-import { StreamPlace } from './stream-place.ts'
 import { createOriginalLookup, type OriginalLookup } from './stream-original.ts'
 import { StreamState } from './stream-state.ts'
 
@@ -29,7 +28,6 @@ export function openJetStreamQueue(options: JetStreamOptions): JetStreamQueue {
 }
 
 export class JetStreamQueue implements EventQueue {
-  readonly place = new StreamPlace()
   readonly #nodeId: string
   readonly #ackTimeoutMs: number
   readonly #timers: Timers
@@ -184,16 +182,16 @@ export class JetStreamQueue implements EventQueue {
   #address(lane: Lane, parcel: Parcel, nowMs: number): NewMessage | null {
     const { keyed, batchId } = parcel.first.record
     const id = keyed ? batchId : `${this.#nodeId}-${(this.#gathered += 1)}`
-    const bytes = payloadBytes(id.length, this.#nodeId, parcel.bytes)
+    const headers = headersOf(id, parcel)
+    const bytes = headers.length + parcel.bytes
     if (bytes > this.#maxPayloadBytes) {
       this.#state.tooLarge(bytes, this.#maxPayloadBytes)
       this.#settleAll(parcel.first, 'unavailable')
       return null
     }
-    this.place.publish()
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
-    this.#window.add(lane, parcel, nowMs, this.place.acked)
-    return { head: messageHead({ subject: lane.subject, reply, id, nodeId: this.#nodeId }, parcel.bytes), parcel }
+    this.#window.add(lane, parcel, nowMs)
+    return { head: messageHead(lane.subject, reply, headers, parcel.bytes), parcel }
   }
 
   readonly #onAnswer = (error: Error | null, answer: Msg): void => {
@@ -220,10 +218,10 @@ export class JetStreamQueue implements EventQueue {
       this.#turnSoon()
       return
     }
-    if (ack === null) return this.#stored(message, sequence)
+    if (ack === null) return this.#stored(message)
     switch (ack.kind) {
       case 'stored':
-        return this.#stored(message, ack.sequence)
+        return this.#stored(message)
       case 'duplicate':
         return this.#duplicate(message, ack.sequence)
       case 'refused':
@@ -236,9 +234,7 @@ export class JetStreamQueue implements EventQueue {
     }
   }
 
-  #stored(message: InFlight, sequence: number): void {
-    const isAnew = this.place.stored(sequence, message.afterSequence)
-    if (isAnew) this.#keeper.look()
+  #stored(message: InFlight): void {
     this.#ended(message, 'durable')
     this.#onCommit(message.records)
   }
@@ -291,8 +287,6 @@ export class JetStreamQueue implements EventQueue {
     const ends = this.#ends
     this.#ends = []
     for (const { first, settlement } of ends) this.#settleAll(first, settlement)
-    // Only now: a settlement may tell others what this node has stored, up to its place.
-    this.place.settle()
   }
 
   #connected(connection: NatsConnection): void {
@@ -314,8 +308,6 @@ export class JetStreamQueue implements EventQueue {
   #reported(report: StreamReport): void {
     this.#state.reported(report)
     if (report.kind === 'present') {
-      const { createdAt, lastSequence } = report.facts
-      this.place.see(createdAt, lastSequence)
       this.#resumeAtMs = 0
       this.#pump()
     } else {

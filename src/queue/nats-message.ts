@@ -1,24 +1,12 @@
 // The bytes of published messages: the protocol's line, the headers and the records of each, written once into one
 // buffer.
 
-import { ID_HEADER, NODE_HEADER } from './stream.ts'
-import type { Parcel } from './nats-lanes.ts'
+import { COST_HEADER, CostText } from './cost-header.ts'
+import type { Entry, Parcel } from './nats-lanes.ts'
+import { ID_HEADER } from './stream.ts'
 
 const CR = 13
 const LF = 10
-
-export interface MessageHead {
-  readonly subject: string
-  /** Where the acknowledgement goes. */
-  readonly reply: string
-  readonly id: string
-  readonly nodeId: string
-}
-
-/** What the server counts against its `max_payload`: headers and records. */
-export function payloadBytes(idLength: number, nodeId: string, parcelBytes: number): number {
-  return headersOf('', nodeId).length + idLength + parcelBytes
-}
 
 export interface NewMessage {
   /** The protocol's line and the headers, all of it ASCII. */
@@ -26,8 +14,18 @@ export interface NewMessage {
   readonly parcel: Parcel
 }
 
-export function messageHead({ subject, reply, id, nodeId }: MessageHead, parcelBytes: number): string {
-  const headers = headersOf(id, nodeId)
+export function headersOf(id: string, { first }: Parcel): string {
+  const costs = new CostText()
+  for (let entry: Entry | null = first; entry !== null; entry = entry.next) {
+    const { appId, charge } = entry.record
+    const { minute, cycleMinute, events } = charge
+    costs.add({ minute, cycleMinute, appId, events })
+  }
+  return `NATS/1.0\r\n${ID_HEADER}: ${id}\r\n${COST_HEADER}: ${costs.toString()}\r\n\r\n`
+}
+
+/** `reply`: where the acknowledgement goes. */
+export function messageHead(subject: string, reply: string, headers: string, parcelBytes: number): string {
   return `HPUB ${subject} ${reply} ${headers.length} ${headers.length + parcelBytes}\r\n${headers}`
 }
 
@@ -50,8 +48,4 @@ export function encodeMessages(messages: readonly NewMessage[]): Buffer {
     at += 2
   }
   return bytes
-}
-
-function headersOf(id: string, nodeId: string): string {
-  return `NATS/1.0\r\n${ID_HEADER}: ${id}\r\n${NODE_HEADER}: ${nodeId}\r\n\r\n`
 }

@@ -1,5 +1,7 @@
 // The seam of the queue: where an accepted batch becomes durable.
 
+import type { Charge } from '../limits/admission.ts'
+
 /** One accepted request, ready to be stored. */
 export interface QueueRecord {
   /** The NDJSON line, newline included. It lies in the ring, and stays untouched only until `settled` is called. */
@@ -8,6 +10,8 @@ export interface QueueRecord {
   readonly appId: string
   /** The request carried an Idempotency-Key: its record travels alone, under its `batchId`. */
   readonly keyed: boolean
+  /** What it is charged to. */
+  readonly charge: Charge
 }
 
 /**

@@ -2,8 +2,8 @@
 // leader, who alone knows for sure that there is none.
 
 import { JetStreamApiCodes } from '@nats-io/jetstream'
-import { headers, MsgHdrsImpl, type NatsConnection } from '@nats-io/transport-node'
-import { NODE_HEADER, STREAM_NAME } from './stream.ts'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { STREAM_NAME } from './stream.ts'
 
 const DIRECT_GET = `$JS.API.DIRECT.GET.${STREAM_NAME}`
 const LEADER_GET = `$JS.API.STREAM.MSG.GET.${STREAM_NAME}`
@@ -16,8 +16,6 @@ const SUBJECT_HEADER = 'Nats-Subject'
 export interface StoredMessage {
   readonly sequence: number
   readonly subject: string
-  /** The process that published it; null: another program did. */
-  readonly node: string | null
   readonly storedAtMs: number
   readonly data: Buffer
 }
@@ -45,7 +43,6 @@ export async function getFromReplica(
   return {
     sequence: Number(head.get(SEQUENCE_HEADER)),
     subject: head.get(SUBJECT_HEADER),
-    node: head.get(NODE_HEADER) || null,
     storedAtMs: Date.parse(head.get(TIME_HEADER)),
     data: Buffer.from(answer.data.buffer, answer.data.byteOffset, answer.data.length),
   }
@@ -66,11 +63,9 @@ export async function getFromLeader(
     throw new Error(`JetStream refused a message: ${error.description}`)
   }
   if (message === undefined) throw new Error('JetStream answered without a message')
-  const head = message.hdrs === undefined ? headers() : MsgHdrsImpl.decode(Buffer.from(message.hdrs, 'base64'))
   return {
     sequence: message.seq,
     subject: message.subject,
-    node: head.get(NODE_HEADER) || null,
     storedAtMs: Date.parse(message.time),
     data: Buffer.from(message.data ?? '', 'base64'),
   }

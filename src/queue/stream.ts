@@ -20,8 +20,6 @@ const SUBJECT_PREFIX = 'sluice.events.'
 export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
 /** JetStream stores one message under an id within the duplicate window. */
 export const ID_HEADER = 'Nats-Msg-Id'
-/** Which process published the message. */
-export const NODE_HEADER = 'Sluice-Node'
 
 const NANOSECONDS = 1_000_000_000
 const NANOSECONDS_A_MS = 1_000_000

@@ -4,6 +4,7 @@
 import type { App } from '../../src/admit/app.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/admit/plans.ts'
 import { parseRecordHead } from '../../src/queue/record-head.ts'
+import { STREAM_NAME } from '../../src/queue/stream.ts'
 import { recordsOf } from '../../src/queue/stream-records.ts'
 import type { Cluster } from './cluster.ts'
 import type { Answer, SimulatedNode } from './node.ts'
@@ -79,7 +80,9 @@ export class Judge {
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster
-    cluster.nats.onStored = (_stream, message) => this.#onStored(message)
+    cluster.nats.onStored = (stream, message) => {
+      if (stream === STREAM_NAME) this.#onStored(message)
+    }
   }
 
   #found(oracle: Oracle, detail: string): void {
@@ -264,7 +267,7 @@ export class Judge {
     const { versions } = this.#cluster
     for (let at = 0; at < versions.length; at += Math.ceil(versions.length / MAX_APPS_COMPARED)) {
       const { app } = versions[at].at(-1) as { app: App }
-      const standing = await node.parts?.limiter.standing(app, node.host.timers.nowMs())
+      const standing = await node.parts?.admission.standing(app)
       if (standing === undefined) return this.notBack('a new node is not ready')
       const monthMs = cycleAt(app.billingAnchorMs, standing.atMs).startMs
       const dayMs = windowStartMs(standing.atMs, DAY_MS)

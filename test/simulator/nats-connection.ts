@@ -42,6 +42,7 @@ class Connection implements Subscriber {
   readonly opened: Promise<void>
   readonly options = { inboxPrefix: '_INBOX' }
   readonly info = { max_payload: MAX_PAYLOAD_BYTES, headers: true, version: '2.10.24' }
+  readonly getServerVersion = (): object => ({ major: 2, minor: 10, micro: 24 })
   readonly features = { get: () => ({ ok: true, min: '' }), supports: () => true, require: () => {} }
   readonly protocol = { connected: true, sendCommand: (bytes: Uint8Array) => this.#sendRaw(bytes) }
   readonly #server: NatsServer
@@ -161,12 +162,12 @@ class Connection implements Subscriber {
   }
 
   /** The server has something for this process. */
-  deliver(subject: string, head: string, data: Buffer): void {
+  deliver(subject: string, head: string, data: Buffer, shown: { subject: string; reply: string }): void {
     this.#wire.toHost(() => {
       const found = this.#subscriptions.find(({ pattern }) => {
         return pattern.endsWith('.') ? subject.startsWith(pattern) : pattern === subject
       })
-      found?.callback(null, messageOf(subject, head, data))
+      found?.callback(null, messageOf(shown, head, data))
     })
   }
 
@@ -227,7 +228,7 @@ function parse(bytes: Buffer): { message: Message; reply: string }[] {
   return found
 }
 
-function messageOf(subject: string, head: string, data: Buffer): Msg {
+function messageOf({ subject, reply }: { subject: string; reply: string }, head: string, data: Buffer): Msg {
   const headers = head === '' ? undefined : MsgHdrsImpl.decode(Buffer.from(head))
-  return { subject, data, headers, json: () => JSON.parse(data.toString()) as unknown } as unknown as Msg
+  return { subject, reply, data, headers, json: () => JSON.parse(data.toString()) as unknown } as unknown as Msg
 }

@@ -12,7 +12,8 @@ const API = '$JS.API.'
 
 /** A connection as the server sees it. */
 export interface Subscriber {
-  deliver(subject: string, head: string, data: Buffer): void
+  /** `to`: the subject that it listens to; `shown`: what the message says of itself. */
+  deliver(to: string, head: string, data: Buffer, shown: { readonly subject: string; readonly reply: string }): void
 }
 
 interface Published {
@@ -36,6 +37,7 @@ export class NatsServer {
   /** Told of each message that a stream has stored. */
   onStored: (stream: string, message: StoredMessage) => void = () => {}
   readonly #random: Random
+  #consumers = 0
   readonly #interest = new Map<string, Set<Subscriber>>()
   #waiting: Published[] = []
   #asked: (() => void)[] = []
@@ -161,11 +163,16 @@ export class NatsServer {
   }
 
   /** To whoever listens now: an answer may come over another connection than the question. */
-  #deliver(subject: string, head: string, data: Buffer): void {
+  #deliver(
+    subject: string,
+    head: string,
+    data: Buffer,
+    shown: { readonly subject: string; readonly reply: string } = { subject, reply: '' },
+  ): void {
     if (!this.isUp || subject === '') return
     const prefix = subject.slice(0, subject.lastIndexOf('.'))
     const subscribers = this.#interest.get(subject) ?? this.#interest.get(prefix) ?? []
-    for (const subscriber of subscribers) subscriber.deliver(subject, head, data)
+    for (const subscriber of subscribers) subscriber.deliver(subject, head, data, shown)
   }
 
   #answerApi({ subject, data }: Message, reply: string): void {
@@ -175,10 +182,13 @@ export class NatsServer {
       this.#getDirect(rest[0], rest.slice(1).join('.'), asked, reply)
       return
     }
+    if (kind === 'CONSUMER' && verb === 'MSG') return this.#nextMessages(rest[1], rest[2], asked, reply)
     const answer =
-      kind === 'STREAM' && verb === 'MSG'
-        ? this.#getFromLeader(rest[1], asked)
-        : this.#aboutStream(verb, rest[0], asked)
+      kind === 'CONSUMER'
+        ? this.#makeConsumer(rest[0], asked)
+        : kind === 'STREAM' && verb === 'MSG'
+          ? this.#getFromLeader(rest[1], asked)
+          : this.#aboutStream(verb, rest[0], asked)
     if (answer !== null) this.#deliver(reply, '', Buffer.from(JSON.stringify(answer)))
   }
 
@@ -196,6 +206,46 @@ export class NatsServer {
     }
     if (verb !== 'CREATE' && verb !== 'INFO') throw new Error(`STREAM.${verb} is not simulated`)
     return stream === undefined ? failure(404, 10_059, 'stream not found') : stream.info(this.world.epochMs)
+  }
+
+  #makeConsumer(name: string, { config }: Record<string, unknown>): object | null {
+    if (this.leader !== 'here') return this.leader === 'silent' ? null : failure(503, 10_008, 'no leader')
+    const stream = this.streams.get(name)
+    if (stream === undefined) return failure(404, 10_059, 'stream not found')
+    const asked = config as { name?: string; filter_subject: string; opt_start_seq?: number; opt_start_time?: string }
+    const consumer = asked.name ?? `c${++this.#consumers}`
+    const fromMs = asked.opt_start_time === undefined ? 0 : Date.parse(asked.opt_start_time) - this.world.epochMs
+    const byTime = stream.messages.find(({ atMs }) => atMs >= fromMs)?.sequence ?? stream.lastSequence + 1
+    stream.consumers.set(consumer, { next: asked.opt_start_seq ?? byTime, subject: asked.filter_subject })
+    return { stream_name: name, name: consumer, config: asked }
+  }
+
+  /** Of a consumer that gives headers only, and wants no acknowledgements. */
+  #nextMessages(name: string, consumerName: string, { batch }: Record<string, unknown>, reply: string): void {
+    const stream = this.streams.get(name)
+    const consumer = stream?.consumers.get(consumerName)
+    if (this.leader !== 'here' || stream === undefined || consumer === undefined) {
+      if (this.leader !== 'silent') this.#deliver(reply, 'NATS/1.0 503\r\n\r\n', Buffer.alloc(0))
+      return
+    }
+    const found: StoredMessage[] = []
+    let pending = 0
+    for (
+      let at = stream.at(consumer.next, consumer.subject);
+      at !== undefined;
+      at = stream.at(at.sequence + 1, consumer.subject)
+    ) {
+      if (found.length < Number(batch)) found.push(at)
+      else pending++
+    }
+    if (found.length === 0) return this.#deliver(reply, 'NATS/1.0 404 No Messages\r\n\r\n', Buffer.alloc(0))
+    for (const [at, message] of found.entries()) {
+      consumer.next = message.sequence + 1
+      const timeNs = Math.round((this.world.epochMs + message.atMs) * 1000) * 1000
+      const place = `$JS.ACK.${name}.${consumerName}.1.${message.sequence}.${at + 1}.${timeNs}.${pending + found.length - at - 1}`
+      const head = message.head === '' ? 'NATS/1.0\r\n\r\n' : message.head
+      this.#deliver(reply, head, Buffer.alloc(0), { subject: message.subject, reply: place })
+    }
   }
 
   #getFromLeader(name: string, asked: Record<string, unknown>): object | null {

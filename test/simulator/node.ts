@@ -86,8 +86,8 @@ export class SimulatedNode {
       random,
       openSession: sessionsWith(redis, this.redisPath, host),
       dial: dialsTo(nats, this.natsPath, host, this.#random),
-      apps: this.#appStore(),
-      leaseRequests: metrics.leaseRequests,
+      limitCalls: metrics.limitCalls,
+      onFault: (error) => this.faults.push(error),
       onNotice: (message) => this.notices.push(`${this.#world.nowMs.toFixed(0)} ${message}`),
     })
     this.ingest = new Ingest(
@@ -95,8 +95,7 @@ export class SimulatedNode {
         ring: this.#pooled.ring,
         inflater: new Inflater({ capBytes: MAX_BODY_BYTES, maxWaitingBytes: MAX_BODY_BYTES }),
         apps: this.#appStore(),
-        limiter: parts.limiter,
-        deduplicator: parts.deduplicator,
+        admission: parts.admission,
         queue: parts.queue,
         metrics,
         nowMs: () => host.timers.nowMs(),

@@ -1,6 +1,7 @@
 // Runs one history from its beginning to its rest, and says what did not hold.
 
 import type { AppRecord } from '../../src/admit/app-record.ts'
+import { STREAM_NAME } from '../../src/queue/stream.ts'
 import { Clients } from './clients.ts'
 import { Cluster } from './cluster.ts'
 import type { History, Send } from './history.ts'
@@ -45,7 +46,7 @@ export async function run(history: History, lua: LuaMachine, open: OpenParts = o
     cluster.discard()
   }
   const { accepted, replayed, refused } = judge
-  const stored = [...cluster.nats.streams.values()].reduce((sum, { messages }) => sum + messages.length, 0)
+  const stored = cluster.nats.streams.get(STREAM_NAME)?.messages.length ?? 0
   const notices = cluster.nodes.flatMap((node, at) => node.notices.map((notice) => `node ${at}: ${notice}`))
   const { sent } = clients
   return {
@@ -73,7 +74,7 @@ async function live(history: History, { cluster, judge, clients, isOver }: Stage
     world.at(step.atMs, () => {
       if (step.kind === 'send') clients.start(step)
       else cluster.apply(step)
-      if (step.kind === 'nats lost its tail') for (const { lost } of cluster.nats.streams.values()) judge.tailLost(lost)
+      if (step.kind === 'nats lost its tail') judge.tailLost(cluster.nats.streams.get(STREAM_NAME)?.lost ?? [])
     })
   }
   await world.runUntil(history.endMs, isOver)

@@ -1,0 +1,60 @@
+// The bucket SLUICE_COUNTS: what the audit has counted, one entry a partition, so that counters come back from NATS
+// alone when Redis has lost them.
+
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { Kvm, type KV } from '@nats-io/kv'
+import { jetstream, StorageType } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { API_TIMEOUT_MS } from '../queue/stream.ts'
+import type { SavedTotals } from './totals.ts'
+
+const BUCKET = 'SLUICE_COUNTS'
+/** Of an entry that is read: 100,000 apps in one partition are some 15 MB. */
+const MAX_ENTRY_BYTES = 64 * 1024 * 1024
+
+export interface Entry {
+  /** null: there is none, or it is not one. */
+  readonly saved: SavedTotals | null
+  /** For `write`; 0: there is no entry yet. */
+  readonly revision: number
+}
+
+export class CountsBucket {
+  readonly #bucket: KV
+
+  /** Makes the bucket where there is none. Rejects where JetStream does not answer. */
+  static async open(connection: NatsConnection, replicas: number): Promise<CountsBucket> {
+    const manager = new Kvm(jetstream(connection, { timeout: API_TIMEOUT_MS, checkAPI: false }))
+    return new CountsBucket(await manager.create(BUCKET, { history: 1, replicas, storage: StorageType.File }))
+  }
+
+  private constructor(bucket: KV) {
+    this.#bucket = bucket
+  }
+
+  async read(partition: number): Promise<Entry> {
+    const entry = await this.#bucket.get(nameOf(partition))
+    if (entry === null) return { saved: null, revision: 0 }
+    return { saved: entry.operation === 'PUT' ? parse(entry.value) : null, revision: entry.revision }
+  }
+
+  /** Gives the new revision. Rejects where the entry has another one by now: another auditor has written it. */
+  write(partition: number, saved: SavedTotals, revision: number): Promise<number> {
+    const text = gzipSync(JSON.stringify(saved), { level: 1 })
+    return this.#bucket.put(nameOf(partition), text, { previousSeq: revision })
+  }
+}
+
+function nameOf(partition: number): string {
+  return `p${partition}`
+}
+
+function parse(bytes: Uint8Array): SavedTotals | null {
+  try {
+    const text = gunzipSync(bytes, { maxOutputLength: MAX_ENTRY_BYTES }).toString()
+    const saved = JSON.parse(text) as SavedTotals
+    return saved.v === 1 ? saved : null
+  } catch {
+    return null
+  }
+}

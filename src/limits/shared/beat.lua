@@ -1,0 +1,12 @@
+-- A node says that it lives. KEYS: the nodes, by when each was last heard of. ARGV: node, ms after which one is dead.
+-- Replies Redis's time in ms, and the nodes that live.
+
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[1], nowMs, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs - ARGV[2])
+-- A clock that was set back leaves times that are still to come.
+redis.call('ZREMRANGEBYSCORE', KEYS[1], nowMs + ARGV[2], '+inf')
+local reply = redis.call('ZRANGE', KEYS[1], 0, -1)
+table.insert(reply, 1, nowMs)
+return reply

@@ -1,0 +1,191 @@
+// What one node knows of one app's limits: what Redis last said is used, a bucket of events that Redis has counted
+// already, and what to spend without Redis.
+
+import type { App } from '../../admit/app.ts'
+import type { LimitRefusal } from '../../admit/limiter.ts'
+import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
+import type { Used } from './standing.ts'
+import type { AppAnswer } from './take.ts'
+
+/** Requests a second to this node from which on an app has a bucket. */
+const HOT_REQUESTS = 40
+const RATE_MS = 1000
+/** A bucket is filled again when so much of it is left. */
+const REFILL_SHARE = 4
+const MINUTES_A_DAY = 1440
+const MINUTES_TOLD = 3
+
+/** One request that waits for Redis. */
+export interface Take {
+  readonly events: number
+  /** In Redis; null: it has no key. */
+  readonly key: string | null
+  readonly resolve: (outcome: TakeOutcome) => void
+}
+
+/** away: Redis is. unanswered: it is not, and yet gave no answer in time. Otherwise an answer of take.lua. */
+export type TakeOutcome =
+  | { readonly answer: number; readonly nowMs: number; readonly minute: number }
+  | 'away'
+  | 'unanswered'
+
+export class Room {
+  readonly partition: number
+  app: App
+  /** Waits for the next call. */
+  takes: Take[] = []
+  /** Events that Redis still counts and that are not stored, by minute; below zero, those that it does not count yet. */
+  givenBack = new Map<number, number>()
+  isFillWanted = false
+  usedAtMs = 0
+  cycle: CycleMinutes = { first: 0, next: 0 }
+  /** Of the bucket, and what is left in it. */
+  bucketMinute = -1
+  tokens = 0
+  #filledTo = 0
+  /** The minute that `used` is of. */
+  #minute = -1
+  #used = { month: 0, day: 0, minute: 0 }
+  /** Spent since, without Redis. */
+  #alone = { month: 0, day: 0, minute: 0 }
+  #rateFromMs = Number.NEGATIVE_INFINITY
+  #requests = 0
+  #events = 0
+  #lastRequests = 0
+  #lastEvents = 0
+
+  constructor(app: App, partition: number) {
+    this.app = app
+    this.partition = partition
+  }
+
+  /** A changed record holds from now on: what an older one has granted goes back. */
+  use(app: App, minute: number, nowMs: number): void {
+    this.usedAtMs = nowMs
+    if (!hasSameLimits(app, this.app)) {
+      this.emptyBucket()
+      this.app = app
+      this.cycle = { first: 0, next: 0 }
+    }
+    this.turnTo(minute)
+  }
+
+  turnTo(minute: number): void {
+    if (this.bucketMinute < minute) this.emptyBucket()
+    const { first, next } = this.cycle
+    if (minute < first || minute >= next) this.cycle = cycleMinutesAt(this.app, minute)
+  }
+
+  countRequest(events: number, nowMs: number): void {
+    if (nowMs - this.#rateFromMs >= RATE_MS) {
+      const isNext = nowMs - this.#rateFromMs < 2 * RATE_MS
+      this.#lastRequests = isNext ? this.#requests : 0
+      this.#lastEvents = isNext ? this.#events : 0
+      this.#rateFromMs = nowMs
+      this.#requests = 0
+      this.#events = 0
+    }
+    this.#requests++
+    this.#events += events
+  }
+
+  /** Takes from the bucket; false: it does not hold so much. */
+  spend(events: number): boolean {
+    if (events === 0 || this.tokens < events) return false
+    this.tokens -= events
+    return true
+  }
+
+  get isBucketLow(): boolean {
+    return this.#filledTo > 0 && this.tokens * REFILL_SHARE < this.#filledTo
+  }
+
+  /** A second's worth, for an app that sends fast. */
+  wantedAt(nowMs: number): number {
+    if (nowMs - this.#rateFromMs >= 2 * RATE_MS) return 0
+    if (Math.max(this.#requests, this.#lastRequests) < HOT_REQUESTS) return 0
+    return Math.max(0, Math.max(this.#events, this.#lastEvents) - this.tokens)
+  }
+
+  emptyBucket(): void {
+    if (this.tokens > 0) this.giveBack(this.bucketMinute, this.tokens)
+    this.tokens = 0
+    this.#filledTo = 0
+  }
+
+  /** What was taken and is surely not stored; below zero, what was taken without Redis. */
+  giveBack(minute: number, events: number): void {
+    this.givenBack.set(minute, (this.givenBack.get(minute) ?? 0) + events)
+    // By then the audit has counted what is older.
+    for (const old of this.givenBack.keys()) if (old < minute - MINUTES_TOLD) this.givenBack.delete(old)
+  }
+
+  /** Redis has answered. */
+  hear({ minute, monthUsed, dayUsed, minuteUsed, granted }: AppAnswer): void {
+    if (minute < this.#minute) {
+      // It was asked before the minute turned here.
+      if (granted > 0) this.giveBack(minute, granted)
+      return
+    }
+    this.#minute = minute
+    this.#used = { month: monthUsed, day: dayUsed, minute: minuteUsed }
+    this.#alone = { month: 0, day: 0, minute: 0 }
+    if (this.bucketMinute !== minute) this.emptyBucket()
+    this.bucketMinute = minute
+    this.tokens += granted
+    this.#filledTo = granted > 0 ? this.tokens : this.#filledTo
+  }
+
+  /** Takes from this node's share of what was left when Redis last answered. null: taken. */
+  takeAlone(events: number, minute: number, nodes: number): LimitRefusal | null {
+    this.#turnAlone(minute)
+    const { eventsPerMonth, eventsPerDay, eventsPerMinute } = this.app
+    const used = this.#used
+    const alone = this.#alone
+    const cost = Math.max(1, events)
+    const isFull = (limit: number, window: 'month' | 'day' | 'minute', wanted: number): boolean =>
+      alone[window] + wanted > Math.floor(Math.max(0, limit - used[window]) / nodes)
+    if (events > 0 && isFull(eventsPerMonth, 'month', events)) return 'monthly_limit_exceeded'
+    if (events > 0 && eventsPerDay !== null && isFull(eventsPerDay, 'day', events)) return 'daily_limit_exceeded'
+    if (isFull(eventsPerMinute, 'minute', cost)) return 'rate_limit_exceeded'
+    alone.month += events
+    alone.day += events
+    alone.minute += cost
+    if (events > 0) this.giveBack(minute, -events)
+    return null
+  }
+
+  /** As far as this node knows. What lies in its bucket is not used. */
+  usedAt(minute: number): Used {
+    this.#turnAlone(minute)
+    const held = this.bucketMinute === minute ? this.tokens : 0
+    const of = (window: 'month' | 'day' | 'minute'): number =>
+      Math.max(0, this.#used[window] + this.#alone[window] - held)
+    return { month: of('month'), day: of('day'), minute: of('minute') }
+  }
+
+  #turnAlone(minute: number): void {
+    if (minute <= this.#minute) return
+    this.#used.minute = 0
+    this.#alone.minute = 0
+    if (Math.floor(minute / MINUTES_A_DAY) !== Math.floor(this.#minute / MINUTES_A_DAY)) {
+      this.#used.day = 0
+      this.#alone.day = 0
+    }
+    // Of an app that Redis has said nothing of, nothing is known to be used.
+    if (this.#minute < this.cycle.first) {
+      this.#used.month = 0
+      this.#alone.month = 0
+    }
+    this.#minute = minute
+  }
+}
+
+function hasSameLimits(one: App, other: App): boolean {
+  return (
+    one.eventsPerMonth === other.eventsPerMonth &&
+    one.eventsPerDay === other.eventsPerDay &&
+    one.eventsPerMinute === other.eventsPerMinute &&
+    one.billingAnchorMs === other.billingAnchorMs
+  )
+}

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import type { App, AppStore } from './admit/app.ts'
 import { openRedis, type RedisConnection, untilUp } from './admit/redis-connection.ts'
-import { Auditor, type AuditState } from './audit/auditor.ts'
+import { startAudit } from './audit/start-audit.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import { errorMessage, StartError } from './lib/errors.ts'
@@ -141,7 +141,12 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
   onStop(() => apps.stop())
   const queue = connectStream(natsUrl, nodeId, config, context)
   const admission = openSharedAdmission(config, context, { redis, nodeId, onStop })
-  const audit = openAudit(config, context, { redis, nodeId, queue, onStop })
+  const { partitions, stream } = config
+  const audit = startAudit(
+    { nodeId, partitions, replicas: stream.replicas, redisUrl, natsUrl },
+    noticeTo(log, 'audit'),
+  )
+  onStop(() => audit.stop())
   // A queue is stopped before what counts for it.
   onStop(() => queue.stop())
   return {
@@ -156,7 +161,7 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
       stream: () => sampleOf(queue.stream, context.clock()),
-      audit,
+      audit: () => audit.state,
     },
     isReady: () => redis.hasBeenUp && queue.hasBeenUp,
     parts: () => ({
@@ -190,27 +195,6 @@ function openSharedAdmission(
   })
   onStop(() => admission.stop())
   return admission
-}
-
-/** Gives the state of the audit, as it was last. */
-function openAudit(
-  { partitions, stream }: Config,
-  { clock, log }: StoresContext,
-  { redis, nodeId, queue, onStop }: SharedParts & { readonly queue: JetStreamQueue },
-): () => AuditState | null {
-  let state: AuditState | null = null
-  const auditor = new Auditor({
-    nodeId,
-    partitions,
-    replicas: stream.replicas,
-    redis,
-    connection: () => queue.connection,
-    timers: { ...systemTimers, nowMs: clock },
-    onNotice: noticeTo(log, 'audit'),
-    onRound: (round) => (state = round),
-  })
-  onStop(() => auditor.stop())
-  return () => state
 }
 
 /** Tells a problem when it is another than the last. */

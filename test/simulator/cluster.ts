@@ -14,7 +14,7 @@ import type { Path } from './wire.ts'
 import { World } from './world.ts'
 
 /** A Redis that answers so late is away by contract; one that is quicker is waited for. */
-const AWAY_MS = 100
+const AWAY_MS = 250
 const SLOW_COST_MS = 50
 /** A changed record reaches each node within a second. */
 const MAX_RECORD_LAG_MS = 900
@@ -86,7 +86,8 @@ export class Cluster {
         return
       case 'kill':
         this.#live(step.node)?.kill()
-        return
+        // What it took without Redis is counted by the audit.
+        return this.trouble.more(this.world.nowMs)
       case 'stall':
         this.#live(step.node)?.host.stall(step.forMs)
         return

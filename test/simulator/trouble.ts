@@ -40,6 +40,13 @@ export class Trouble {
     this.end(nowMs)
   }
 
+  /** What a node alone knew is gone with it: another fault, where there is a trouble already. */
+  more(nowMs: number): void {
+    if (!this.isOn(nowMs)) return
+    this.onsets++
+    this.#untilMs = nowMs + EXACT_AGAIN_MS
+  }
+
   truthAway(): void {
     this.#withoutTruth++
   }

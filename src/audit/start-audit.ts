@@ -1,0 +1,69 @@
+// Starts the thread of the audit, hears what it says, and starts it again where it fails.
+
+import { Worker } from 'node:worker_threads'
+import { errorMessage } from '../lib/errors.ts'
+import type { OnNotice } from '../lib/notice.ts'
+import type { AuditThreadData, AuditThreadMessage } from './audit-thread.ts'
+import type { AuditState } from './auditor.ts'
+
+/** The same from src/ and from dist/: a thread runs the built file. */
+const THREAD = new URL('../../dist/audit/audit-thread.js', import.meta.url)
+/** 100,000 apps take a fifth of it. */
+const MAX_HEAP_MB = 1024
+const RESTART_MS = 5000
+const STOP_MS = 2000
+
+export interface Audit {
+  /** As it was in the last round; null: there was none yet. */
+  readonly state: AuditState | null
+  stop(): Promise<void>
+}
+
+export function startAudit(data: AuditThreadData, onNotice: OnNotice): Audit {
+  return new AuditThread(data, onNotice)
+}
+
+class AuditThread implements Audit {
+  state: AuditState | null = null
+  readonly #data: AuditThreadData
+  readonly #onNotice: OnNotice
+  #worker: Worker
+  #timer: NodeJS.Timeout | null = null
+  #isStopping = false
+
+  constructor(data: AuditThreadData, onNotice: OnNotice) {
+    this.#data = data
+    this.#onNotice = onNotice
+    this.#worker = this.#start()
+  }
+
+  #start(): Worker {
+    const worker = new Worker(THREAD, { workerData: this.#data, resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } })
+    worker.unref()
+    worker.on('message', (message: AuditThreadMessage) => {
+      if (message.kind === 'round') this.state = message.state
+      else this.#onNotice(message.message, message.level)
+    })
+    worker.on('error', (error) => {
+      this.#onNotice(`the thread of the audit failed, and starts again: ${errorMessage(error)}`)
+    })
+    worker.once('exit', () => {
+      this.state = null
+      if (this.#isStopping) return
+      this.#timer = setTimeout(() => (this.#worker = this.#start()), RESTART_MS)
+      this.#timer.unref()
+    })
+    return worker
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    const worker = this.#worker
+    const ended = new Promise((resolve) => worker.once('exit', resolve))
+    worker.postMessage('stop')
+    const timeout = setTimeout(() => void worker.terminate(), STOP_MS)
+    if (worker.threadId !== -1) await ended
+    clearTimeout(timeout)
+  }
+}

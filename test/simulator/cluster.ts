@@ -144,6 +144,12 @@ export class Cluster {
     })
   }
 
+  /** One node takes its share of what was left, and the others do not know of it. */
+  #duringOfOne(forMs: number, isTrouble: boolean, heal: () => void): void {
+    this.#during(forMs, isTrouble, heal)
+    if (isTrouble) this.trouble.more(this.world.nowMs)
+  }
+
   #healAfter(forMs: number, heal: () => void): void {
     let isHealed = false
     const once = (): void => {
@@ -172,7 +178,7 @@ export class Cluster {
     path.set(state)
     const heal = (): void => path.set('ok')
     if (to === 'nats') this.#withoutNats(forMs, heal)
-    else this.#during(forMs, state === 'cut' || forMs >= AWAY_MS, heal)
+    else this.#duringOfOne(forMs, state === 'cut' || forMs >= AWAY_MS, heal)
   }
 
   #delay({ node, to, extraMs, forMs }: Extract<Step, { kind: 'delay' }>): void {
@@ -182,7 +188,7 @@ export class Cluster {
     path.extraMs = extraMs
     const heal = (): void => void (path.extraMs = 0)
     if (to === 'nats') this.#withoutNats(forMs, heal)
-    else this.#during(forMs, extraMs >= AWAY_MS, heal)
+    else this.#duringOfOne(forMs, extraMs >= AWAY_MS, heal)
   }
 
   #clock({ of, byMs }: Extract<Step, { kind: 'clock' }>): void {

@@ -20,6 +20,7 @@ export interface Take {
   readonly events: number
   /** In Redis; null: it has no key. */
   readonly key: string | null
+  readonly askedAtMs: number
   readonly resolve: (outcome: TakeOutcome) => void
 }
 

@@ -176,7 +176,7 @@ export class SharedAdmission implements Admission {
 
   #ask(room: Room, events: number, key: string | null): Promise<TakeOutcome> {
     return new Promise((resolve) => {
-      room.takes.push({ events, key, resolve })
+      room.takes.push({ events, key, resolve, askedAtMs: this.#options.timers.monotonicMs() })
       this.#turns.add(room)
     })
   }

@@ -11,6 +11,8 @@ import { type Answer, ANSWER, answerIn, type AppQuestion, type Question, TAKE, w
 const MAX_CALLS = 4
 /** Takes, claims and keys in one call, so that it holds Redis up for some 2 ms. */
 const MAX_WORDS = 256
+/** The longest that a request waits for Redis; so long one may wait for its call as well. */
+const MAX_WAIT_MS = 250
 /** Accepted keys that Redis has not heard of; beyond, the oldest are left to the queue's duplicate window. */
 const MAX_UNTOLD_KEYS = 100_000
 
@@ -186,7 +188,11 @@ export class Turns {
     const apps: AppQuestion[] = []
     for (const room of group.rooms) {
       if (left <= 0) break
-      const takes = room.takes.splice(0, left)
+      const takes = room.takes.splice(0, left).filter((take) => {
+        const isLate = nowMs - take.askedAtMs > MAX_WAIT_MS
+        if (isLate) take.resolve('unanswered')
+        return !isLate
+      })
       left -= Math.max(1, takes.length)
       if (room.takes.length === 0) group.rooms.delete(room)
       const { partition, app, cycle, givenBack } = room

@@ -98,10 +98,11 @@ export class SharedAdmission implements Admission {
   }
 
   admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted> {
-    const room = this.#roomOf(app)
-    room.countRequest(events, this.#options.timers.monotonicMs())
+    const nowMs = this.#options.timers.monotonicMs()
+    const room = this.#roomOf(app, nowMs)
+    room.countRequest(events, nowMs)
     if (batchId === null) {
-      if (this.#spend(room, events)) return this.#taken(room, events, room.bucketMinute)
+      if (this.#spend(room, events)) return this.#taken(room, events, room.bucketMinute, this.#time.nowMs(nowMs))
       return this.#take(room, events, null)
     }
     const claim = this.#memory.claim(batchId, this.#options.timers.nowMs())
@@ -241,13 +242,13 @@ export class SharedAdmission implements Admission {
     if (link.isUp) await leave(link, nodeId).catch(this.#options.onFault)
   }
 
-  #roomOf(app: App): Room {
+  #roomOf(app: App, nowMs = this.#options.timers.monotonicMs()): Room {
     let room = this.#rooms.get(app.appId)
     if (room === undefined) {
       room = new Room(app, this.#partitionOf(app))
       this.#rooms.set(app.appId, room)
     }
-    room.use(app, this.#minute(), this.#options.timers.monotonicMs())
+    room.use(app, Math.floor(this.#time.nowMs(nowMs) / MINUTE_MS), nowMs)
     // What an older record, or an older minute, has granted goes back.
     if (room.givenBack.size > 0) this.#turns.add(room)
     return room

@@ -47,6 +47,9 @@ export class Auditor {
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
   #badMessages = 0
+  /** Those that live, and which of them audits each partition. */
+  #nodes = ''
+  #auditors: (string | undefined)[] = []
   #problem: string | null = null
 
   constructor(options: AuditorOptions) {
@@ -98,7 +101,7 @@ export class Auditor {
     const closable = Math.floor((nowMs - CLOSES_AFTER_MS) / MINUTE_MS) - 1
     for (let partition = 0; partition < partitions && !this.#isStopped; partition++) {
       let audit = this.#audits.get(partition)
-      if (auditorOf(partition, nodes) !== nodeId) {
+      if (this.#auditorOf(partition, nodes) !== nodeId) {
         audit?.close()
         this.#audits.delete(partition)
         continue
@@ -140,15 +143,17 @@ export class Auditor {
     this.#problem = problem
     this.#options.onNotice(`the audit of the limits waits: ${problem}`)
   }
-}
 
-/** By the highest hash, so that few partitions move when a node comes or goes. */
-function auditorOf(partition: number, nodes: readonly string[]): string | null {
-  let best: string | null = null
-  let highest = ''
-  for (const node of nodes) {
-    const hash = createHash('sha1').update(`${partition} ${node}`).digest('hex')
-    if (hash > highest) [best, highest] = [node, hash]
+  /** By the highest hash, so that few partitions move when a node comes or goes. */
+  #auditorOf(partition: number, nodes: readonly string[]): string | undefined {
+    const key = nodes.join(' ')
+    if (key !== this.#nodes) {
+      this.#nodes = key
+      const hash = (at: number, node: string): string => createHash('sha1').update(`${at} ${node}`).digest('hex')
+      this.#auditors = Array.from({ length: this.#options.partitions }, (_, at) => {
+        return nodes.toSorted((one, other) => (hash(at, one) < hash(at, other) ? 1 : -1))[0]
+      })
+    }
+    return this.#auditors[partition]
   }
-  return best
 }

@@ -38,7 +38,7 @@ export interface NodeParts {
   stop(): Promise<void>
 }
 
-const PARTITIONS = 4
+const PARTITIONS = 2
 const MAX_KEYS = 100_000
 const REDIS_START_MS = 2000
 

@@ -21,7 +21,7 @@ export type AuditThreadMessage =
   | { readonly kind: 'notice'; readonly message: string; readonly level?: 'info' }
 
 const { nodeId, partitions, replicas, redisUrl, natsUrl } = workerData as AuditThreadData
-const tell = (message: AuditThreadMessage): void => parentPort?.postMessage(message)
+const tell = (message: AuditThreadMessage): void => parentPort?.postMessage(message, [])
 // The front end tells of outages: it goes by the same servers.
 const redis = openRedis({ url: redisUrl, onNotice: () => {} })
 const nats = new NatsLink({ url: natsUrl, timers: systemTimers, onUp: () => {}, onDown: () => {} })

@@ -78,7 +78,9 @@ export class Auditor {
       const connection = this.#options.connection()
       const now = await redis.call((client) => Promise.all([client.time(), client.zrange(NODES_KEY, '0', '-1')]))
       if (connection === null || now === 'away') return this.#drop()
-      const [[seconds, microseconds], nodes] = now
+      // Strings, whatever the client's types say.
+      const [seconds, microseconds]: readonly unknown[] = now[0]
+      const nodes = now[1]
       const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS)
       await this.#auditAll(connection, nodes, nowMs)
       onRound?.({ lagSeconds: this.#lagSeconds(nowMs), badMessages: this.#badMessages })

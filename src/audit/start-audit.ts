@@ -61,7 +61,7 @@ class AuditThread implements Audit {
     if (this.#timer !== null) clearTimeout(this.#timer)
     const worker = this.#worker
     const ended = new Promise((resolve) => worker.once('exit', resolve))
-    worker.postMessage('stop')
+    worker.postMessage('stop', [])
     const timeout = setTimeout(() => void worker.terminate(), STOP_MS)
     if (worker.threadId !== -1) await ended
     clearTimeout(timeout)

@@ -50,7 +50,7 @@ async function measure({ apps, perSecond }, seconds) {
       const args = [redis.url, apps, perSecond / NODES, seconds].map(String)
       return start(at === 0 ? SERVER_CORE : LOAD_CORE, [process.execPath, NODE, ...args])
     })
-    await Promise.all(nodes.map(({ child }) => child.stdout && once(child.stdout, 'data')))
+    for (const { child } of nodes) if (child.stdout !== null && child.exitCode === null) await once(child.stdout, 'data')
     const before = redis.cpuSeconds()
     await Promise.all(nodes.map(({ child }) => once(child, 'close')))
     const redisSeconds = redis.cpuSeconds() - before

@@ -31,7 +31,7 @@ export interface Config {
   readonly adminPort: number
   readonly adminHost: string
   readonly dataDirectory: string
-  /** null: app records live in Redis. */
+  /** null: app records live in NATS. */
   readonly appsFile: string | null
   /** The operator named the file, so that a missing one is a mistake and not a first start. */
   readonly appsFileNamed: boolean

@@ -1,7 +1,7 @@
 // The path of a request, every branch of it, from top to bottom. What is called from here is straight-line and
 // returns values; the first check that fails ends the request, and nothing refused costs anything.
 
-import type { App, AppLookup } from './admit/app.ts'
+import type { App } from './admit/app.ts'
 import { subscriptionRefusal } from './admit/app-record.ts'
 import { trialView } from './admit/plans.ts'
 import type { Validation } from './decode/decoded.ts'
@@ -186,8 +186,7 @@ export class Ingest {
     const appKey = validation === null ? appKeyIn(this.#parts.ring, ticket.slot) : validation.appKey
     if (appKey === null) return this.#refuse(ticket, violation(validation))
 
-    const lookup = appKey.startsWith('ak_') ? apps.find(appKey) : 'unknown'
-    const app: AppLookup = lookup instanceof Promise ? await lookup : lookup
+    const app = appKey.startsWith('ak_') ? apps.find(appKey) : 'unknown'
     if (app === 'unavailable') return this.#refuse(ticket, overloaded())
     if (app === 'unknown') return this.#refuse(ticket, refused('invalid_app_key'))
     ticket.app = app

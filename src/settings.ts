@@ -39,13 +39,13 @@ export const SETTINGS = {
   SLUICE_DATA_DIR: text('./data', './data', 'folder of the embedded queue and store'),
   SLUICE_APPS_FILE: text(
     null,
-    'SLUICE_DATA_DIR/apps.json, or none with REDIS_URL',
-    'the app records; with REDIS_URL and this unset, they live in Redis',
+    'SLUICE_DATA_DIR/apps.json, or none with NATS_URL',
+    'the app records; with NATS_URL and this unset, they live in the bucket SLUICE_APPS of NATS',
   ),
   REDIS_URL: url(
     ['redis', 'rediss'],
     { several: false },
-    'limits, idempotency and apps, shared between nodes; with NATS_URL, or neither: then all is in SLUICE_DATA_DIR',
+    'limits and idempotency, shared between nodes; with NATS_URL, or neither: then all is in SLUICE_DATA_DIR',
   ),
   NATS_URL: url(
     ['nats', 'tls'],

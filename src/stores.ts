@@ -23,7 +23,7 @@ import type { EventQueue } from './queue/queue.ts'
 import type { Recovery } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
 import type { StreamFacts } from './queue/stream.ts'
-import { findDemoApp, openApps } from './opened-apps.ts'
+import { findDemoApp, openFileApps, openSharedApps } from './opened-apps.ts'
 import { recoverLimiter } from './recovered.ts'
 
 /** A spoilt journal may hold any number of them. */
@@ -81,10 +81,11 @@ function open(config: Config, context: StoresContext, onStop: OnStop): Promise<O
 
 /** This machine's alone: what it counts is brought back from the journal's own records. */
 async function openOwnStores(config: Config, context: StoresContext, onStop: OnStop): Promise<Omit<Stores, 'stop'>> {
-  const { clock, log, metrics } = context
+  const { clock, log } = context
   const { dataDirectory, appsFile, appsFileNamed } = config
   onStop(await takeFolder(dataDirectory))
-  const apps = await openApps(appsFile, { log, metrics, redis: null, isNamed: appsFileNamed })
+  if (appsFile === null) throw new Error('app records live in a file where there is no NATS')
+  const apps = await openFileApps(appsFile, appsFileNamed, context)
   onStop(() => apps.stop())
   const deduplicator = createDeduplicator(config.maxKeys)
   const { limiter, recovery } = await recoverLimiter({
@@ -113,7 +114,6 @@ async function openOwnStores(config: Config, context: StoresContext, onStop: OnS
     queue,
     demoApp: appsFileNamed ? null : (findDemoApp(apps) ?? null),
     gauges: {
-      badAppRecords: () => apps.badRecords ?? 0,
       keysRemembered: () => deduplicator.size,
       keysMax: () => config.maxKeys,
       journalBytes: () => queue.sizeBytes,
@@ -131,20 +131,23 @@ interface SharedContext extends StoresContext {
 
 /** Shared between nodes: what each has counted is Redis's, and the stream's where a node died. */
 async function openSharedStores(config: Config, context: SharedContext, onStop: OnStop): Promise<Omit<Stores, 'stop'>> {
-  const { log, metrics, redisUrl, natsUrl } = context
-  const { appsFile, appsFileNamed } = config
+  const { redisUrl, natsUrl } = context
   const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
   const redis = connectRedis(redisUrl, context, onStop)
   // Limits without Redis go by the nodes last seen: one that has not yet looked would take the others' shares as well.
   await untilUp(redis, REDIS_START_MS)
-  const apps = await openApps(appsFile, { log, metrics, redis, isNamed: appsFileNamed })
+  const { store: apps, bucket } = await openSharedApps(
+    { path: config.appsFile, isNamed: config.appsFileNamed },
+    { url: natsUrl, replicas: config.stream.replicas },
+    context,
+  )
   onStop(() => apps.stop())
   const queue = connectStream(natsUrl, nodeId, config, context)
   const admission = openSharedAdmission(config, context, { redis, nodeId, onStop })
   const { partitions, stream } = config
   const audit = startAudit(
     { nodeId, partitions, replicas: stream.replicas, redisUrl, natsUrl },
-    noticeTo(log, 'audit'),
+    noticeTo(context.log, 'audit'),
   )
   onStop(() => audit.stop())
   // A queue is stopped before what counts for it.
@@ -155,19 +158,23 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
     queue,
     demoApp: null,
     gauges: {
-      badAppRecords: () => apps.badRecords ?? 0,
+      badAppRecords: () => bucket?.badRecords ?? 0,
       keysRemembered: () => admission.keysRemembered,
-      degraded: () => ({ limits: !redis.isUp, idempotency: !redis.isUp, ...appsDegraded(config, redis) }),
+      degraded: () => ({
+        limits: !redis.isUp,
+        idempotency: !redis.isUp,
+        ...(bucket === null ? {} : { apps: !bucket.isUp }),
+      }),
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
       stream: () => sampleOf(queue.stream, context.clock()),
       audit: () => audit.state,
     },
-    isReady: () => redis.hasBeenUp && queue.hasBeenUp,
+    isReady: () => redis.hasBeenUp && queue.hasBeenUp && (bucket?.isLoaded ?? true),
     parts: () => ({
       queue: `JetStream ${queue.state}`,
       limits: `Redis ${redis.state}`,
-      apps: appsFile === null ? `Redis ${redis.state}` : 'file',
+      apps: bucket === null ? 'file' : `NATS ${bucket.state}`,
     }),
   }
 }
@@ -205,11 +212,6 @@ function onceEach(tell: (problem: string) => void): (error: unknown) => void {
     if (problem !== last) tell(problem)
     last = problem
   }
-}
-
-/** Records that live in Redis are answered from what is cached while it is away. */
-function appsDegraded({ appsFile }: Config, redis: RedisConnection): { apps?: boolean } {
-  return appsFile === null ? { apps: !redis.isUp } : {}
 }
 
 /** What the metrics show of it. The clock of NATS may be ahead of this one. */

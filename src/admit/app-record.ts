@@ -1,9 +1,15 @@
 // App records as operators write them: checked whole, every mistake named by its path, and turned into an App.
 
-import type { App, PlanName, Subscription } from './app.ts'
+import type { App, PlanName, PreviousKey, Subscription } from './app.ts'
 import { enforcedEventsPerMonth, PLANS } from './plans.ts'
 
-/** One app as it is stored, in the file or in Redis. */
+/** A key that was rotated out. */
+export interface PreviousKeyRecord {
+  readonly app_key: string
+  readonly valid_until: string
+}
+
+/** One app as it is stored, in the file or in the bucket. */
 export interface AppRecord {
   readonly app_key: string
   readonly app_id: string
@@ -15,6 +21,8 @@ export interface AppRecord {
   readonly events_per_day?: number
   readonly events_per_minute?: number
   readonly events_per_month?: number
+  /** Oldest first. */
+  readonly previous_keys?: readonly PreviousKeyRecord[]
 }
 
 export type ReadApp =
@@ -29,6 +37,7 @@ export const SUBSCRIPTIONS: readonly Subscription[] = ['trialing', 'active', 'pa
 
 const PLAN_NAMES = Object.keys(PLANS)
 const MAX_NAME_CHARACTERS = 200
+export const MAX_PREVIOUS_KEYS = 4
 /** Of a document; beyond, they are counted. A file whose every record is wrong would fill the log. */
 const MAX_NAMED_MISTAKES = 100
 
@@ -58,12 +67,24 @@ const isName: Check = (value) =>
     ? null
     : `must be a string of at most ${MAX_NAME_CHARACTERS} characters`
 
+const isKey = isText(
+  /^ak_[!-~]{0,253}$/,
+  'must start with ak_ and hold at most 256 printable ASCII characters, no space',
+)
+
+const isPreviousKeys: Check = (value) =>
+  Array.isArray(value) && value.length <= MAX_PREVIOUS_KEYS && value.every(isPreviousKey)
+    ? null
+    : `must be an array of at most ${MAX_PREVIOUS_KEYS} objects, each with an app_key and a valid_until, and nothing else`
+
+function isPreviousKey(value: unknown): boolean {
+  if (!isObject(value) || Object.keys(value).length !== 2) return false
+  return isKey(value['app_key']) === null && isMoment(value['valid_until']) === null
+}
+
 /** Every member a record may have, in the order in which mistakes are named. */
 const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; readonly check: Check }>> = {
-  app_key: {
-    required: true,
-    check: isText(/^ak_[!-~]{0,253}$/, 'must start with ak_ and hold at most 256 printable ASCII characters, no space'),
-  },
+  app_key: { required: true, check: isKey },
   app_id: {
     required: true,
     check: isText(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -'),
@@ -76,6 +97,7 @@ const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; re
   events_per_day: { required: false, check: isCount },
   events_per_minute: { required: false, check: isCount },
   events_per_month: { required: false, check: isCount },
+  previous_keys: { required: false, check: isPreviousKeys },
 }
 
 const MEMBER_RULES = Object.entries(MEMBERS)
@@ -110,7 +132,20 @@ function mistakesIn(value: unknown): string[] {
   for (const member of Object.keys(value)) {
     if (!Object.hasOwn(MEMBERS, member)) mistakes.push(`${member}: unknown member`)
   }
+  const keys = recordKeys(value)
+  if (new Set(keys).size < keys.length) mistakes.push('previous_keys: one key is there twice')
   return mistakes
+}
+
+/** Each key that names the app, its own first; of a record that was not checked, those that are strings. */
+export function recordKeys({ app_key: own, previous_keys: previous }: PossibleKeys): string[] {
+  const earlier = Array.isArray(previous) ? previous.map((each: PossibleKeys | null) => each?.app_key) : []
+  return [own, ...earlier].filter((key) => typeof key === 'string')
+}
+
+interface PossibleKeys {
+  readonly app_key?: unknown
+  readonly previous_keys?: unknown
 }
 
 /**
@@ -124,21 +159,33 @@ export function checkRecords(document: unknown): CheckedRecords {
   const mistakes = new MistakeList()
   for (const member of Object.keys(document)) if (member !== 'apps') mistakes.add(`${member}: unknown member`)
   const records: readonly unknown[] = document['apps']
-  const firstUse = { app_key: new Map<string, number>(), app_id: new Map<string, number>() }
+  const idsUsed = new Map<string, number>()
+  const keysUsed = new Map<string, number>()
   for (const [index, value] of records.entries()) {
     if (mistakes.count >= MAX_COUNTED_MISTAKES) break
     for (const mistake of mistakesIn(value)) mistakes.add(withPath(`apps[${index}]`, value, mistake))
     if (!isObject(value)) continue
-    for (const member of ['app_key', 'app_id'] as const) {
-      const found = value[member]
-      if (typeof found !== 'string') continue
-      const usedBy = firstUse[member].get(found)
-      if (usedBy === undefined) firstUse[member].set(found, index)
-      else mistakes.add(`apps[${index}].${member}: same as apps[${usedBy}].${member}`)
+    for (const key of recordKeys(value)) {
+      const usedBy = keysUsed.get(key)
+      if (usedBy === undefined) keysUsed.set(key, index)
+      else if (usedBy !== index) {
+        const first = `apps[${usedBy}].${keyMember(records[usedBy] as PossibleKeys, key)}`
+        mistakes.add(`apps[${index}].${keyMember(value, key)}: same as ${first}`)
+      }
     }
+    const appId = value['app_id']
+    if (typeof appId !== 'string') continue
+    const usedBy = idsUsed.get(appId)
+    if (usedBy === undefined) idsUsed.set(appId, index)
+    else mistakes.add(`apps[${index}].app_id: same as apps[${usedBy}].app_id`)
   }
   if (mistakes.count > 0) return { kind: 'mistakes', mistakes: mistakes.named() }
   return { kind: 'records', records: records as readonly AppRecord[] }
+}
+
+/** Which member of a record names a key that it has. */
+function keyMember(record: PossibleKeys, key: string): string {
+  return record.app_key === key ? 'app_key' : 'previous_keys'
 }
 
 /** Beyond so many, nobody wants to know how many there are: a hostile file of 60 MB holds millions. */
@@ -169,10 +216,18 @@ export function subscriptionRefusal(app: App, nowMs: number): 'subscription_inac
   return onTrial && app.trialEndsAtMs !== null && app.trialEndsAtMs <= nowMs ? 'trial_expired' : null
 }
 
+/** Shared by all apps that have none. */
+const NO_KEYS: readonly PreviousKey[] = []
+
+function previousKeyOf({ app_key: appKey, valid_until: text }: PreviousKeyRecord): PreviousKey {
+  return { appKey, validUntilMs: momentMs(text) ?? 0 }
+}
+
 export function appOf(record: AppRecord): App {
   const plan = PLANS[record.plan]
   return {
     appKey: record.app_key,
+    previousKeys: record.previous_keys === undefined ? NO_KEYS : record.previous_keys.map(previousKeyOf),
     appId: record.app_id,
     name: record.name ?? null,
     plan: record.plan,
@@ -191,7 +246,7 @@ const MOMENT_PATTERN =
 const MS_OF_400_YEARS = 146_097 * 86_400_000
 
 /** Unix ms of an ISO 8601 date and time with zone; null where it is none. Digits below the millisecond are cut. */
-function momentMs(text: string): number | null {
+export function momentMs(text: string): number | null {
   const match = MOMENT_PATTERN.exec(text)
   if (match === null) return null
   const [, year, month, day, hour, minute, second = '0', fraction = '', sign, zoneHour = '0', zoneMinute = '0'] = match

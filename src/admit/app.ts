@@ -3,8 +3,16 @@
 export type Subscription = 'trialing' | 'active' | 'past_due' | 'canceled' | 'unpaid' | 'paused'
 export type PlanName = 'trial' | '10k' | '100k' | '500k' | '1m' | '2m' | '5m'
 
+/** A key that was rotated out, and still finds its app for a while. */
+export interface PreviousKey {
+  readonly appKey: string
+  /** Unix ms. */
+  readonly validUntilMs: number
+}
+
 export interface App {
   readonly appKey: string
+  readonly previousKeys: readonly PreviousKey[]
   readonly appId: string
   readonly name: string | null
   readonly plan: PlanName
@@ -21,14 +29,27 @@ export interface App {
   readonly eventsPerMonth: number
 }
 
-/** A store answers at once from what it holds, or later; 'unavailable' is no answer, and never a refusal. */
+/** 'unavailable': the store has not read its records yet, which is never a refusal. */
 export type AppLookup = App | 'unknown' | 'unavailable'
 
-/** Where app records come from: a file, or Redis. */
+/** Where app records come from: a file, or a bucket in NATS. All of them are held in memory. */
 export interface AppStore {
   /** Constant time; never throws. */
-  find(appKey: string): AppLookup | Promise<AppLookup>
+  find(appKey: string): AppLookup
   /** Every record, for `sluice apps list` and for the journal's recovery. */
   all(): Iterable<App>
   stop(): void | Promise<void>
+}
+
+/** Each key that names the app, its own first. */
+export function keysOf(app: App): string[] {
+  return [app.appKey, ...app.previousKeys.map(({ appKey }) => appKey)]
+}
+
+/** Whether a key that names the app is still valid. */
+export function isValidKey(app: App, appKey: string, nowMs: number): boolean {
+  return (
+    app.appKey === appKey ||
+    app.previousKeys.some((previous) => previous.appKey === appKey && nowMs < previous.validUntilMs)
+  )
 }

@@ -3,7 +3,8 @@
 
 import { stat } from 'node:fs/promises'
 import { errorMessage } from '../lib/errors.ts'
-import type { App, AppStore } from './app.ts'
+import type { Clock } from '../lib/clock.ts'
+import { type App, type AppStore, isValidKey } from './app.ts'
 import type { AppsRead } from './apps-reader.ts'
 import { describeMistakes, identityOf } from './apps-text.ts'
 import { type AppsThread, startAppsThread } from './apps-thread.ts'
@@ -23,6 +24,8 @@ const READ_TIMEOUT_MS = 30_000
 
 export interface AppsFileOptions {
   readonly path: string
+  /** Which previous keys are over. */
+  readonly clock: Clock
   /** How often the file is looked at. */
   readonly pollMs?: number
   readonly readAgainMs?: { readonly good: number; readonly bad: number }
@@ -53,7 +56,7 @@ export async function openAppsFile(options: AppsFileOptions): Promise<AppsFile> 
 
 class WatchedAppsFile implements AppsFile {
   readonly #options: Required<AppsFileOptions>
-  #table = new AppTable(packApps([], 0))
+  #table = new AppTable(packApps([], 0, 0))
   /** Of the text in force. */
   #digest: string | null = null
   /** Of the file that was dealt with last; null: none was. */
@@ -95,7 +98,8 @@ class WatchedAppsFile implements AppsFile {
   }
 
   find(appKey: string): App | 'unknown' {
-    return this.#table.find(appKey) ?? 'unknown'
+    const app = this.#table.find(appKey)
+    return app !== undefined && isValidKey(app, appKey, this.#options.clock()) ? app : 'unknown'
   }
 
   all(): Iterable<App> {

@@ -2,7 +2,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import type { App } from './app.ts'
-import { type AppRecord, appOf, checkRecords } from './app-record.ts'
+import { type AppRecord, appOf, checkRecords, recordKeys } from './app-record.ts'
 import { parseAppsText, readAppsText } from './apps-text.ts'
 import { buffersOf, type PackedApps, packApps } from './packed-apps.ts'
 
@@ -31,7 +31,9 @@ function readPacked({ path, knownDigest }: ReaderData): AppsRead {
   if ('mistake' in parsed) return { kind: 'mistakes', mistakes: [parsed.mistake], identity }
   const checked = checkRecords(parsed.document)
   if (checked.kind === 'mistakes') return { ...checked, identity }
-  return { kind: 'apps', packed: packApps(appsOf(checked.records), checked.records.length), digest, identity }
+  const { records } = checked
+  const keys = records.reduce((sum, record) => sum + recordKeys(record).length, 0)
+  return { kind: 'apps', packed: packApps(appsOf(records), records.length, keys), digest, identity }
 }
 
 /** One at a time: none is kept. */

@@ -1,7 +1,7 @@
 // A set of apps in a few arrays, which a thread makes and hands over without a copy: no object of it exists until its
 // app is asked for, so that a new set of any size costs the thread that serves requests next to nothing.
 
-import type { App } from './app.ts'
+import { type App, keysOf } from './app.ts'
 
 export interface PackedApps {
   readonly count: number
@@ -9,7 +9,7 @@ export interface PackedApps {
   readonly texts: Uint8Array<ArrayBuffer>
   /** Where each app's text ends. */
   readonly ends: Uint32Array<ArrayBuffer>
-  /** A hash table by key, at most half full: the number of an app, plus one, or 0; and the hash of its key. */
+  /** A hash table by key, at most half full: the number of an app, plus one, or 0; and the hash of the key. */
   readonly numbers: Uint32Array<ArrayBuffer>
   readonly hashes: Uint32Array<ArrayBuffer>
 }
@@ -21,9 +21,9 @@ const MIN_TABLE_SLOTS = 16
 /** So many bytes an app are set aside at first. */
 const EXPECTED_TEXT_BYTES = 128
 
-/** `count`: of the apps, or more. No two may have one key. */
-export function packApps(apps: Iterable<App>, count: number): PackedApps {
-  const slots = Math.max(MIN_TABLE_SLOTS, 2 ** Math.ceil(Math.log2(count * 2 + 1)))
+/** `count`: of the apps; `keys`: of all their keys, or more. No two may have one key. */
+export function packApps(apps: Iterable<App>, count: number, keys: number): PackedApps {
+  const slots = Math.max(MIN_TABLE_SLOTS, 2 ** Math.ceil(Math.log2(keys * 2 + 1)))
   const numbers = new Uint32Array(slots)
   const hashes = new Uint32Array(slots)
   const ends = new Uint32Array(count)
@@ -31,11 +31,13 @@ export function packApps(apps: Iterable<App>, count: number): PackedApps {
   let number = 0
   for (const app of apps) {
     ends[number++] = texts.add(textOf(app))
-    const hash = hashOf(app.appKey)
-    let slot = hash & (slots - 1)
-    while (numbers[slot] !== 0) slot = (slot + 1) & (slots - 1)
-    numbers[slot] = number
-    hashes[slot] = hash
+    for (const key of keysOf(app)) {
+      const hash = hashOf(key)
+      let slot = hash & (slots - 1)
+      while (numbers[slot] !== 0) slot = (slot + 1) & (slots - 1)
+      numbers[slot] = number
+      hashes[slot] = hash
+    }
   }
   return { count: number, texts: texts.bytes(), ends, numbers, hashes }
 }
@@ -87,6 +89,7 @@ export class AppTable {
     return this.#packed.count
   }
 
+  /** By any of its keys, also one that is over. */
   find(appKey: string): App | undefined {
     const known = this.#known.get(appKey)
     if (known !== undefined || appKey.length > MAX_KEY_CHARACTERS) return known
@@ -107,7 +110,7 @@ export class AppTable {
     for (let slot = hash & last; numbers[slot] !== 0; slot = (slot + 1) & last) {
       if (hashes[slot] !== hash) continue
       const app = this.#read(numbers[slot] - 1)
-      if (app.appKey === appKey) return app
+      if (keysOf(app).includes(appKey)) return app
     }
     return undefined
   }
@@ -129,6 +132,7 @@ type Members = [
   App['eventsPerMinute'],
   App['eventsPerDay'],
   App['eventsPerMonth'],
+  App['previousKeys'],
 ]
 
 /** Values alone, which take half the bytes that they would with their names. */
@@ -144,6 +148,7 @@ function textOf(app: App): string {
     app.eventsPerMinute,
     app.eventsPerDay,
     app.eventsPerMonth,
+    app.previousKeys,
   ]
   return JSON.stringify(members)
 }
@@ -160,6 +165,7 @@ function appOf(text: string): App {
     eventsPerMinute,
     eventsPerDay,
     eventsPerMonth,
+    previousKeys,
   ] = JSON.parse(text) as Members
   return {
     appKey,
@@ -172,6 +178,7 @@ function appOf(text: string): App {
     eventsPerMinute,
     eventsPerDay,
     eventsPerMonth,
+    previousKeys,
   }
 }
 

@@ -1,67 +1,66 @@
-// Where app records live, for the commands that read and edit them: a file, or Redis.
+// Where app records live, for the commands that read and edit them: a file, or the bucket in NATS.
 
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { App } from '../admit/app.ts'
+import { type App, isValidKey } from '../admit/app.ts'
 import { type AppRecord, readApp } from '../admit/app-record.ts'
+import { readEntry } from '../apps/app-entries.ts'
+import { type BucketEdit, editRecords, readRecords, removeEntry } from '../apps/bucket-edit.ts'
+import { APPS_BUCKET, describeBadEntry } from '../apps/bucket-apps.ts'
 import { readAppRecords, writeAppRecords } from '../admit/apps-file-edit.ts'
-import {
-  describeBad,
-  describeNone,
-  editAppRecordsInRedis,
-  lookUpRecords,
-  readAppRecordsInRedis,
-  readRecord,
-  readStoredRecords,
-  type RecordChoice,
-  removeAppRecordsInRedis,
-} from '../admit/redis-app-records.ts'
 import type { Config } from '../config.ts'
+import type { Clock } from '../lib/clock.ts'
 import { withEditLock } from '../lib/edit-lock.ts'
 import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/folder.ts'
-import { type CommandRedis, withRedis } from './redis.ts'
+import { systemTimers } from '../lib/timers.ts'
+import { Bucket } from '../queue/bucket.ts'
+import { connectNats } from '../queue/nats-connection.ts'
 
 /** Makes the new records of the present ones; what it throws ends the edit, and nothing is changed. */
 export type Change = (records: readonly AppRecord[]) => readonly AppRecord[]
 
 /** What cannot be read or written throws a StartError. */
 export interface AppRecords {
-  /** Only where every one can be used. */
-  all(): Promise<readonly AppRecord[]>
+  /** Where they are, for whoever reads what was done. */
+  readonly place: string
   /** Those that can be used, and what is to be said of each other one. */
   list(): Promise<{ readonly records: readonly AppRecord[]; readonly complaints: readonly string[] }>
   find(appKey: string): Promise<App | null>
   /** While no other edit comes between: `change` is called again where one did. */
-  edit(change: Change): Promise<void>
+  edit(change: Change, options?: Pick<BucketEdit, 'replaceBad'>): Promise<void>
   /** Takes away one that cannot be used as well. */
-  remove(choice: RecordChoice): Promise<void>
+  remove(appId: string): Promise<void>
 }
 
-/** What is said of an edit that Redis did not answer. */
-const UNSURE = '; the change may have been made or not: sluice apps list tells'
+type Place = Pick<Config, 'appsFile' | 'appsFileNamed' | 'natsUrl' | 'stream'>
 
-type Place = Pick<Config, 'appsFile' | 'appsFileNamed' | 'redisUrl'>
-
-export function withAppRecords<T>(place: Place, use: (records: AppRecords) => Promise<T>): Promise<T> {
-  if (place.appsFile !== null) return use(recordsInFile(place.appsFile, place))
-  if (place.redisUrl === null) throw new Error('app records live in a file where there is no Redis')
-  return withRedis(place.redisUrl, (redis) => use(recordsInRedis(redis)))
+export async function withAppRecords<T>(
+  place: Place,
+  clock: Clock,
+  use: (records: AppRecords) => Promise<T>,
+): Promise<T> {
+  if (place.appsFile !== null) return await use(recordsInFile(place.appsFile, place, clock))
+  if (place.natsUrl === null) throw new Error('app records live in a file where there is no NATS')
+  const connection = await usable(connectNats(place.natsUrl))
+  try {
+    return await use(recordsInBucket(new Bucket(connection, APPS_BUCKET), place.stream.replicas, clock))
+  } finally {
+    await connection.close()
+  }
 }
 
-export function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'appsFileNamed'>): AppRecords {
+function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'appsFileNamed'>, clock: Clock): AppRecords {
   const all = (): readonly AppRecord[] => readRecordsFile(path, appsFileNamed)
   return {
-    all: async () => all(),
+    place: path,
     list: async () => ({ records: all(), complaints: [] }),
-    find: async (appKey) => appsOf(all()).find((app) => app.appKey === appKey) ?? null,
+    find: async (appKey) => findApp(appsOf(all()), appKey, clock()),
     edit: (change) => editFile(path, change),
-    remove: (choice) =>
+    remove: (appId) =>
       editFile(path, (records) => {
-        const kept = records.filter((record) =>
-          'appId' in choice ? record.app_id !== choice.appId : record.app_key !== choice.appKey,
-        )
-        if (kept.length === records.length) throw new StartError(describeNone(choice))
+        const kept = records.filter((record) => record.app_id !== appId)
+        if (kept.length === records.length) throw new StartError(`there is no app ${appId}`)
         return kept
       }),
   }
@@ -83,28 +82,31 @@ async function editFile(path: string, change: Change): Promise<void> {
   })
 }
 
-export function recordsInRedis(redis: CommandRedis): AppRecords {
+function recordsInBucket(bucket: Bucket, replicas: number, clock: Clock): AppRecords {
+  const edit = { timers: systemTimers, replicas }
+  const read = () => usable(readRecords(bucket, systemTimers))
   return {
-    all: () => redis.ask((link) => usable(readAppRecordsInRedis(link))),
-    list: async () => {
-      const { records, bad } = await redis.ask((link) => usable(readStoredRecords(link)))
-      return { records, complaints: bad.map(describeBad) }
-    },
+    place: APPS_BUCKET,
+    list: read,
     find: async (appKey) => {
-      const { texts } = await redis.ask((link) => lookUpRecords(link, [appKey]))
-      const [text] = texts
-      if (text === null) return null
-      const read = readRecord(appKey, text)
-      if (read.kind === 'app') return read.app
-      throw new StartError(describeBad(read.bad))
+      const { apps, entries } = await read()
+      const found = apps.find(appKey, clock())
+      if (found !== 'unknown') return found
+      const keyText = JSON.stringify(appKey)
+      for (const { key, text } of entries.values()) {
+        const bad = text?.includes(keyText) === true ? readEntry(key, text) : null
+        if (bad?.kind === 'mistakes') throw new StartError(describeBadEntry(key, bad.mistakes))
+      }
+      return null
     },
-    edit: async (change) => {
-      await redis.ask((link) => usable(editAppRecordsInRedis(link, change)), UNSURE)
-    },
-    remove: async (choice) => {
-      await redis.ask((link) => usable(removeAppRecordsInRedis(link, choice)), UNSURE)
-    },
+    edit: (change, options) => usable(editRecords(bucket, change, { ...edit, ...options })),
+    remove: (appId) => usable(removeEntry(bucket, appId, edit)),
   }
+}
+
+/** By any of its keys that is valid. */
+export function findApp(apps: readonly App[], appKey: string, nowMs: number): App | null {
+  return apps.find((app) => isValidKey(app, appKey, nowMs)) ?? null
 }
 
 export function appsOf(records: readonly AppRecord[]): App[] {

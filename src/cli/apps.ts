@@ -1,25 +1,35 @@
-// `sluice apps`: the app records, in a file or in Redis. An edit reads, checks and writes all of them while no other
-// edit comes between; a service that is running takes it up by itself.
+// `sluice apps`: the app records, in a file or in the bucket in NATS. An edit reads and checks all of them while no
+// other edit comes between; a service that is running takes it up by itself.
 
 import { randomBytes } from 'node:crypto'
-import { type AppRecord, readApp } from '../admit/app-record.ts'
+import type { AppRecord } from '../admit/app-record.ts'
 import { PLANS } from '../admit/plans.ts'
 import { readConfig } from '../config.ts'
-import { StartError } from '../lib/errors.ts'
-import { withAppRecords } from './app-records.ts'
+import { changeOne, checked, type Draft, withMembers } from './app-draft.ts'
+import { type AppRecords, withAppRecords } from './app-records.ts'
+import { overlapOf, rotated } from './apps-keys.ts'
+import { exportApps, importApps } from './apps-move.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from './shell.ts'
 import { formatCount, formatTable } from './table.ts'
 
 export const help = `Usage: sluice apps list [--json]
        sluice apps add --app-id ID --plan PLAN [MEMBERS]   prints the new app's key
        sluice apps set APP_ID MEMBERS                      an empty value removes a member
-       sluice apps remove APP_ID
-       sluice apps remove --app-key KEY                    what is stored under that key, a bad record too
-       sluice apps rotate APP_ID                           a new key, printed; the old one stops at once
+       sluice apps remove APP_ID                           a record that cannot be used, too
+       sluice apps rotate APP_ID [--overlap TIME]          a new key, printed; older ones stay valid for so long
+       sluice apps export FILE                             all records as one JSON file; '-': to stdout
+       sluice apps import FILE [--replace-all] [--dry-run]
 
 Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL and
-NATS_URL set and SLUICE_APPS_FILE unset, app records live in Redis instead. Every running service takes a change up within a
-second, and edits at the same time do not undo each other.
+NATS_URL set and SLUICE_APPS_FILE unset, app records live in the bucket SLUICE_APPS of NATS instead. Every
+running service takes a change up within a second, and edits at the same time do not undo each other.
+
+rotate: --overlap is a number of days or hours, such as 30d (the default) or 12h; no older key of the app is valid
+for longer than that from now on, and with 0 all of them stop at once. At most 4 older keys are kept.
+
+import adds the records of FILE and replaces those with the same app_id; the others stay, unless --replace-all
+removes them. FILE is checked whole before anything is written, and what changes is printed; with --dry-run
+nothing is written. An import that is cut short may be repeated.
 
 Members:
   --plan PLAN                  ${Object.keys(PLANS).join(', ')}
@@ -37,9 +47,6 @@ Exit code: 0 done, 1 refused, 2 for a wrong command line.
 Example:
   sluice apps add --app-id shop --plan 100k --events-per-day 20000
 `
-
-/** A record on its way: what an operator typed may still be wrong. */
-export type Draft = Readonly<Partial<Record<keyof AppRecord, unknown>>>
 
 const MEMBER_FLAGS = {
   name: { type: 'string' },
@@ -65,14 +72,20 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
       return remove(rest, shell)
     case 'rotate':
       return rotate(rest, shell)
+    case 'export':
+      return exportTo(rest, shell)
+    case 'import':
+      return importFrom(rest, shell)
     default:
-      throw new UsageError(action === undefined ? 'list, add, set, remove or rotate is missing' : `cannot ${action}`)
+      throw new UsageError(
+        action === undefined ? 'list, add, set, remove, rotate, export or import is missing' : `cannot ${action}`,
+      )
   }
 }
 
 async function list(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
-  const { records, complaints } = await withAppRecords(readConfig(shell.env), (stored) => stored.list())
+  const { records, complaints } = await withRecords(shell, (stored) => stored.list())
   for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
   await print(shell.stdout, flags.json ? `${JSON.stringify({ apps: records }, null, 2)}\n` : formatApps(records))
   return EXIT.ok
@@ -102,75 +115,53 @@ async function set(args: readonly string[], shell: Shell): Promise<number> {
 }
 
 async function remove(args: readonly string[], shell: Shell): Promise<number> {
-  const isByKey = args.some((arg) => arg.startsWith('--app-key'))
-  const { values: flags, positionals } = readFlags(args, { 'app-key': { type: 'string' } }, isByKey ? [] : ['APP_ID'])
-  const appKey = flags['app-key']
-  const choice = appKey === undefined ? { appId: positionals[0] } : { appKey }
-  await withAppRecords(readConfig(shell.env), (stored) => stored.remove(choice))
+  const { positionals } = readFlags(args, {}, ['APP_ID'])
+  await withRecords(shell, (stored) => stored.remove(positionals[0]))
   return EXIT.ok
 }
 
 async function rotate(args: readonly string[], shell: Shell): Promise<number> {
-  const { positionals } = readFlags(args, {}, ['APP_ID'])
+  const { values: flags, positionals } = readFlags(args, { overlap: { type: 'string', default: '30d' } }, ['APP_ID'])
+  const overlapMs = overlapOf(flags.overlap)
   const appId = positionals[0]
   const key = freshKey(appId)
-  await edit(shell, (records) => changeOne(records, appId, (record) => ({ ...record, app_key: key })))
+  const nowMs = shell.clock()
+  let dropped = 0
+  await edit(shell, (records) =>
+    changeOne(records, appId, (record) => {
+      const change = rotated(record, { key, overlapMs, nowMs })
+      dropped = change.dropped
+      return change.record
+    }),
+  )
+  if (dropped > 0) {
+    await print(shell.stderr, `sluice apps: ${appId} has too many older keys: the oldest one is no longer valid\n`)
+  }
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
 }
 
+async function exportTo(args: readonly string[], shell: Shell): Promise<number> {
+  const { positionals } = readFlags(args, {}, ['FILE'])
+  return await withRecords(shell, (stored) => exportApps(stored, positionals[0], shell))
+}
+
+async function importFrom(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags, positionals } = readFlags(
+    args,
+    { 'replace-all': { type: 'boolean', default: false }, 'dry-run': { type: 'boolean', default: false } },
+    ['FILE'],
+  )
+  const wanted = { file: positionals[0], replaceAll: flags['replace-all'], dryRun: flags['dry-run'] }
+  return await withRecords(shell, (stored) => importApps(stored, wanted, shell))
+}
+
 async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {
-  await withAppRecords(readConfig(shell.env), (stored) => stored.edit((records) => checked(change(records), records)))
+  await withRecords(shell, (stored) => stored.edit((records) => checked(change(records), records)))
 }
 
-/** Replaces one record. */
-export function changeOne(
-  records: readonly Draft[],
-  appId: string,
-  change: (record: Draft) => Draft,
-): readonly Draft[] {
-  if (!records.some((record) => record.app_id === appId)) throw new StartError(`there is no app ${appId}`)
-  return records.map((record) => (record.app_id === appId ? change(record) : record))
-}
-
-/** Flags onto a record: an empty one removes its member, and figures become numbers where they are ones. */
-export function withMembers(record: Draft, flags: Readonly<Record<string, string | undefined>>): Draft {
-  const members = Object.entries(flags).map(([flag, text]) => [flag.replaceAll('-', '_'), text] as const)
-  const changed = {
-    ...record,
-    ...Object.fromEntries(members.map(([member, text]) => [member, memberValue(member, text)])),
-  }
-  return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== '' && value !== undefined))
-}
-
-function memberValue(member: string, text: string | undefined): string | number | undefined {
-  return member.startsWith('events_per_') && text !== undefined && /^[0-9]+$/.test(text) ? Number(text) : text
-}
-
-/** `present`: records that were read, and need no second look. Throws a StartError with every mistake. */
-export function checked(records: readonly Draft[], present: readonly Draft[] = []): readonly AppRecord[] {
-  const read = new Set(present)
-  const good: AppRecord[] = []
-  const mistakes: string[] = []
-  const appIds = new Set<string>()
-  const appKeys = new Set<string>()
-  for (const draft of records) {
-    const checkedNow = read.has(draft) ? { kind: 'app' as const, record: draft as AppRecord } : readApp(draft, '')
-    if (checkedNow.kind === 'mistakes') {
-      mistakes.push(...checkedNow.mistakes)
-      continue
-    }
-    const { record } = checkedNow
-    if (appIds.has(record.app_id)) mistakes.push(`app_id: there is an app ${record.app_id} already`)
-    if (appKeys.has(record.app_key)) mistakes.push('app_key: another app has this key')
-    appIds.add(record.app_id)
-    appKeys.add(record.app_key)
-    good.push(record)
-  }
-  if (mistakes.length > 0) {
-    throw new StartError(`nothing was changed:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`)
-  }
-  return good
+function withRecords<T>(shell: Shell, use: (stored: AppRecords) => Promise<T>): Promise<T> {
+  return withAppRecords(readConfig(shell.env), shell.clock, use)
 }
 
 function freshKey(appId: string): string {
@@ -187,10 +178,11 @@ export function formatApps(records: readonly AppRecord[]): string {
     figure(record.events_per_month, PLANS[record.plan].eventsPerMonth),
     record.trial_ends_at ?? '',
     record.app_key,
+    (record.previous_keys ?? []).map(({ app_key: key, valid_until: until }) => `${key} until ${until}`).join(', '),
     record.name ?? '',
   ])
   return formatTable([
-    ['app', 'plan', 'subscription', 'a minute', 'a day', 'a month', 'trial ends', 'key', 'name'],
+    ['app', 'plan', 'subscription', 'a minute', 'a day', 'a month', 'trial ends', 'key', 'older keys', 'name'],
     ...rows,
   ])
 }

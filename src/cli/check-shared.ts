@@ -1,18 +1,23 @@
 // The part of `sluice check` that asks Redis and NATS. Nothing is written in either.
 
+import { type BucketRecords, readRecords } from '../apps/bucket-edit.ts'
+import { APPS_BUCKET } from '../apps/bucket-apps.ts'
 import { describeRedis, type RedisFacts, type RedisNode } from '../admit/redis-facts.ts'
 import type { Config } from '../config.ts'
-import { errorMessage, StartError } from '../lib/errors.ts'
+import { errorMessage } from '../lib/errors.ts'
+import { systemTimers } from '../lib/timers.ts'
+import { Bucket } from '../queue/bucket.ts'
 import { connectNats } from '../queue/nats-connection.ts'
 import { describeStream, MAX_RECORD_BYTES, STREAM_NAME, type StreamReport } from '../queue/stream.ts'
-import { recordsInRedis } from './app-records.ts'
 import { type Finding, finding, findingWith } from './finding.ts'
-import { type CommandRedis, withRedis } from './redis.ts'
+import { withRedis } from './redis.ts'
 import { presentStreamFinding, type StreamWish } from './check-stream.ts'
 import { formatBytes, formatCount } from './table.ts'
 
 /** All that is asked of one of them. */
 const PROBE_TIMEOUT_MS = 8000
+/** Of app records, named one by one. */
+const MAX_COMPLAINTS = 20
 const OLDEST_REDIS = '6.2'
 const OLDEST_NATS = '2.9'
 
@@ -21,18 +26,14 @@ export async function sharedFindings(config: Config, nowMs: number): Promise<Fin
   return (await Promise.all([redisFindings(config), natsFindings(config, nowMs)])).flat()
 }
 
-async function redisFindings({ redisUrl, appsFile }: Config): Promise<Finding[]> {
+async function redisFindings({ redisUrl }: Config): Promise<Finding[]> {
   if (redisUrl === null) return []
   return await inTime('redis', 'Redis', () =>
-    withRedis(redisUrl, async (redis) => {
-      const facts = await redis.ask(describeRedis)
-      const apps = appsFile === null ? [await appsFinding(redis)] : []
-      return [redisFinding(redis.place, facts), ...apps]
-    }),
+    withRedis(redisUrl, async (redis) => [redisFinding(redis.place, await redis.ask(describeRedis))]),
   )
 }
 
-async function natsFindings({ natsUrl, stream: { replicas } }: Config, nowMs: number): Promise<Finding[]> {
+async function natsFindings({ natsUrl, appsFile, stream: { replicas } }: Config, nowMs: number): Promise<Finding[]> {
   if (natsUrl === null) return []
   return await inTime('nats', 'NATS', async () => {
     const connection = await connectNats(natsUrl)
@@ -44,7 +45,8 @@ async function natsFindings({ natsUrl, stream: { replicas } }: Config, nowMs: nu
         report.kind === 'absent' && replicas > 1 && isAlone
           ? tooFewServers(replicas)
           : streamFinding(report, { replicas, nowMs })
-      return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), stream]
+      const apps = appsFile === null ? [await appsFinding(new Bucket(connection, APPS_BUCKET))] : []
+      return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), stream, ...apps]
     } finally {
       await connection.close()
     }
@@ -69,23 +71,28 @@ function complaintsOf({ version, evictionPolicy, hasAppendOnlyFile, hasSnapshots
     complaints.push(`maxmemory-policy is ${evictionPolicy}, sluice wants noeviction: what it evicts is counted anew`)
   }
   if (hasAppendOnlyFile) return complaints
-  if (hasSnapshots === false) complaints.push('persistence is off: a restart forgets apps, limits and keys')
+  if (hasSnapshots === false) complaints.push('persistence is off: a restart forgets limits and keys')
   else complaints.push('appendonly is off: a restart forgets what came after its last snapshot')
   return complaints
 }
 
-async function appsFinding(redis: CommandRedis): Promise<Finding> {
+async function appsFinding(bucket: Bucket): Promise<Finding> {
   try {
-    const { length } = await recordsInRedis(redis).all()
-    return finding(
-      'apps',
-      'ok',
-      length === 0 ? 'none in Redis yet: sluice apps add makes one' : `${formatCount(length)} in Redis`,
-    )
+    return appsFindingOf(await readRecords(bucket, systemTimers))
   } catch (error) {
-    if (!(error instanceof StartError)) throw error
-    return finding('apps', 'FAIL', error.message)
+    return finding('apps', 'FAIL', errorMessage(error))
   }
+}
+
+export function appsFindingOf({ records, complaints }: Pick<BucketRecords, 'records' | 'complaints'>): Finding {
+  const detail =
+    records.length === 0
+      ? `none in ${APPS_BUCKET} yet: sluice apps add makes one`
+      : `${formatCount(records.length)} in ${APPS_BUCKET}`
+  if (complaints.length === 0) return finding('apps', 'ok', detail)
+  const named = complaints.slice(0, MAX_COMPLAINTS)
+  const more = complaints.length > named.length ? [`and ${complaints.length - named.length} more`] : []
+  return finding('apps', 'FAIL', [detail, ...named, ...more].join('; '))
 }
 
 interface ServerFacts {

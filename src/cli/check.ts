@@ -56,10 +56,10 @@ export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 
 
 function placesText({ appsFile, embedded }: Config): string {
   const [queue, limits] = embedded ? ['journal', 'embedded'] : ['NATS', 'Redis']
-  return `queue: ${queue}, limits and keys: ${limits}, apps: ${appsFile === null ? 'Redis' : 'file'}`
+  return `queue: ${queue}, limits and keys: ${limits}, apps: ${appsFile === null ? 'NATS' : 'file'}`
 }
 
-/** Records that live in Redis are found there. */
+/** Records that live in NATS are found there. */
 function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
   if (appsFile === null) return []
   if (!appsFileNamed && isMissing(appsFile)) {

@@ -1,5 +1,5 @@
 // What a body is held against, as `sluice explain` reads it beside a service that may be running: apps, and what they
-// have used. Nothing is written, in a folder or in Redis.
+// have used. Nothing is written, in a folder, in Redis or in NATS.
 
 import type { App } from '../admit/app.ts'
 import type { Standing } from '../admit/limiter.ts'
@@ -7,7 +7,7 @@ import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { readStanding } from '../limits/shared/standing.ts'
 import { recoverLimiter } from '../recovered.ts'
-import { type AppRecords, appsOf, recordsInFile, recordsInRedis } from './app-records.ts'
+import { type AppRecords, appsOf, findApp, readRecordsFile, withAppRecords } from './app-records.ts'
 import { type CommandRedis, withRedis } from './redis.ts'
 
 export interface Stores {
@@ -20,13 +20,12 @@ export interface Stores {
 /** What cannot be read throws a StartError. */
 export async function withStores<T>(config: Config, clock: Clock, use: (stores: Stores) => Promise<T>): Promise<T> {
   const { appsFile, redisUrl } = config
-  const file = appsFile === null ? null : recordsInFile(appsFile, config)
   // A file that is missing is told of before anything else is asked for.
-  const apps = file === null ? [] : appsOf(await file.all())
-  if (redisUrl !== null) {
-    return await withRedis(redisUrl, (redis) => use(sharedStores(redis, file ?? recordsInRedis(redis), config)))
-  }
-  return await use(ownStores(config, clock, apps))
+  const apps = appsFile === null ? [] : appsOf(readRecordsFile(appsFile, config.appsFileNamed))
+  if (redisUrl === null) return await use(ownStores(config, clock, apps))
+  return await withAppRecords(config, clock, (records) =>
+    withRedis(redisUrl, (redis) => use(sharedStores(redis, records, config))),
+  )
 }
 
 function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: Config): Stores {
@@ -48,7 +47,7 @@ function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: 
 function ownStores({ dataDirectory }: Config, clock: Clock, apps: readonly App[]): Stores {
   return {
     now: async () => clock(),
-    findApp: async (appKey) => apps.find((app) => app.appKey === appKey) ?? null,
+    findApp: async (appKey) => findApp(apps, appKey, clock()),
     standingOf: async (app, nowMs) => {
       const { limiter } = await recoverLimiter({ dataDirectory, nowMs, apps, onCorrupt: () => {} })
       return limiter.standing(app, nowMs)

@@ -22,8 +22,8 @@ Says what would happen to the body in FILE ('-': standard input) if it were sent
 member rather than the first, and the app's limits with what is left of them. Nothing is queued or spent, and a
 service may be running on the same settings.
 
-Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or Redis
-where REDIS_URL and NATS_URL are set.
+Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or NATS
+and Redis where NATS_URL and REDIS_URL are set.
 
   --app-key K   put this key in place of the body's app_key
   --json        for machines

@@ -185,7 +185,7 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
   single('sluice_explain_refusals_total', 'Requests answered 503 because too many bad bodies waited.', () => {
     return metrics.explainRefusals
   })
-  single('sluice_apps_reload_failures_total', 'Changed app files, or records in Redis, that could not be used.', () => {
+  single('sluice_apps_reload_failures_total', 'Changed app files, or records in NATS, that could not be used.', () => {
     return metrics.appsReloadFailures + (sampler().badAppRecords?.() ?? 0)
   })
   page.numbers('sluice_events_accepted_total', 'counter', 'Events that were durably queued, by their type.', [

@@ -214,13 +214,13 @@ function secondsText(nanoseconds: number): string {
   return `${nanoseconds / NANOSECONDS} s`
 }
 
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   // Also where its servers have no leader yet.
   return error instanceof Error && error.name === 'JetStreamNotEnabled'
     ? 'JetStream is not enabled'
     : describeFault(error)
 }
 
-function codeOf(error: unknown): number | null {
+export function codeOf(error: unknown): number | null {
   return error instanceof JetStreamApiError ? error.code : null
 }

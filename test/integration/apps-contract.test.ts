@@ -1,4 +1,4 @@
-// What every store of app records does, whether they lie in a file or in Redis.
+// What every store of app records does, whether they lie in a file or in the bucket in NATS.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,11 +8,17 @@ import type { AppRecord } from '../../src/admit/app-record.ts'
 import type { AppLookup, AppStore } from '../../src/admit/app.ts'
 import { openAppsFile } from '../../src/admit/apps-file.ts'
 import { readAppRecords, writeAppRecords } from '../../src/admit/apps-file-edit.ts'
-import { editAppRecordsInRedis, readAppRecordsInRedis } from '../../src/admit/redis-app-records.ts'
-import { openRedisApps } from '../../src/admit/redis-apps.ts'
-import { startRedis } from '../support/redis.ts'
-import { connectedLink } from '../support/redis-nodes.ts'
+import { editRecords, readRecords } from '../../src/apps/bucket-edit.ts'
+import { APPS_BUCKET, openBucketApps } from '../../src/apps/bucket-apps.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
+import { Bucket } from '../../src/queue/bucket.ts'
+import { connectNats } from '../../src/queue/nats-connection.ts'
+import { startNats } from '../support/nats.ts'
 import { eventually } from '../support/service.ts'
+
+/** What the stores take for the time: it moves only where a test moves it. */
+let nowMs = Date.UTC(2026, 10, 20)
+const clock = () => nowMs
 
 const record = (id: string, parts: Partial<AppRecord> = {}): AppRecord => ({
   app_key: `ak_${id}`,
@@ -33,7 +39,7 @@ async function inFile(): Promise<Made> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-apps-'))
   const path = join(folder, 'apps.json')
   writeAppRecords(path, [])
-  const store = await openAppsFile({ path, onReload: () => {}, onBadFile: () => {} })
+  const store = await openAppsFile({ path, clock, onReload: () => {}, onBadFile: () => {} })
   return {
     store,
     edit: async (change) => writeAppRecords(path, change(readAppRecords(path))),
@@ -45,22 +51,20 @@ async function inFile(): Promise<Made> {
   }
 }
 
-async function inRedis(): Promise<Made> {
-  const server = await startRedis()
-  const [storeLink, editLink] = await Promise.all([connectedLink(server.url), connectedLink(server.url)])
-  const store = openRedisApps({ link: storeLink })
+async function inBucket(): Promise<Made> {
+  const server = await startNats()
+  const timers = { ...systemTimers, nowMs: clock }
+  const store = openBucketApps({ url: server.url, replicas: 1, timers })
+  const connection = await connectNats(server.url)
+  const bucket = new Bucket(connection, APPS_BUCKET)
+  await eventually('the bucket is loaded', () => store.isLoaded)
   return {
     store,
-    edit: async (change) => expect(await editAppRecordsInRedis(editLink, change)).toBe('done'),
-    read: async () => {
-      const records = await readAppRecordsInRedis(editLink)
-      if (records === 'away') throw new Error('Redis is away')
-      return records
-    },
+    edit: (change) => editRecords(bucket, change, { timers, replicas: 1 }),
+    read: async () => (await readRecords(bucket, timers)).records,
     stop: async () => {
-      store.stop()
-      await storeLink.stop()
-      await editLink.stop()
+      await store.stop()
+      await connection.close()
       await server.stop()
     },
   }
@@ -68,7 +72,7 @@ async function inRedis(): Promise<Made> {
 
 describe.each([
   { name: 'in a file', make: inFile },
-  { name: 'in Redis', make: inRedis },
+  { name: 'in the bucket', make: inBucket },
 ])('a store of apps $name', ({ make }) => {
   let made: Made
   beforeAll(async () => {
@@ -76,14 +80,14 @@ describe.each([
   })
   afterAll(() => made.stop())
 
-  const find = async (key: string): Promise<AppLookup> => made.store.find(key)
+  const find = (key: string): AppLookup => made.store.find(key)
   const becomes = (key: string, what: string, is: (lookup: AppLookup) => boolean) =>
-    eventually(`${key} is ${what}`, async () => is(await find(key)), 5000)
+    eventually(`${key} is ${what}`, () => is(find(key)), 5000)
   const isKnown = (lookup: AppLookup) => typeof lookup === 'object'
   const add = (...added: AppRecord[]) => made.edit((records) => [...records, ...added])
 
   it('knows no app where there is none', async () => {
-    expect(await find('ak_nobody')).toBe('unknown')
+    expect(find('ak_nobody')).toBe('unknown')
     expect([...made.store.all()]).toEqual([])
     expect(await made.read()).toEqual([])
   })
@@ -104,6 +108,7 @@ describe.each([
     await becomes('ak_whole', 'known', isKnown)
     expect(made.store.find('ak_whole')).toEqual({
       appKey: 'ak_whole',
+      previousKeys: [],
       appId: 'whole',
       name: 'Ünïcode "quoted"',
       plan: '2m',
@@ -144,6 +149,18 @@ describe.each([
     await becomes('ak_rotating', 'unknown', (lookup) => lookup === 'unknown')
   })
 
+  it('finds an app by a previous key until its time is over', async () => {
+    const previous = { app_key: 'ak_previous', valid_until: new Date(nowMs + 60_000).toISOString() }
+    await add(record('overlapping', { previous_keys: [previous] }))
+    await becomes('ak_previous', 'known', isKnown)
+    expect(find('ak_previous')).toMatchObject({ appId: 'overlapping', appKey: 'ak_overlapping' })
+    nowMs += 59_999
+    expect(find('ak_previous')).toMatchObject({ appId: 'overlapping' })
+    nowMs += 1
+    expect(find('ak_previous')).toBe('unknown')
+    expect(find('ak_overlapping')).toMatchObject({ appId: 'overlapping' })
+  })
+
   it('gives back the records that were written', async () => {
     const before = await made.read()
     const added = [record('read-a', { name: 'Bé', events_per_day: 5 }), record('read-b')]
@@ -154,8 +171,10 @@ describe.each([
   it('takes no record that it would not read, nor two with one id or one key', async () => {
     await add(record('only'))
     const before = await made.read()
+    const old = [{ app_key: 'ak_only', valid_until: '2026-12-31T00:00:00Z' }]
     await expect(add(record('only', { app_key: 'ak_only_2' }))).rejects.toThrow('app_id: same as')
     await expect(add(record('only-2', { app_key: 'ak_only' }))).rejects.toThrow('app_key: same as')
+    await expect(add(record('only-2', { previous_keys: old }))).rejects.toThrow('previous_keys: same as')
     await expect(add(record('only-3', { plan: 'x' as never }))).rejects.toThrow('plan: must be one of')
     expect(await made.read()).toEqual(before)
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Log } from '../../src/observe/log.ts'
 import type { Metrics } from '../../src/observe/metrics.ts'
-import { findDemoApp, openApps } from '../../src/opened-apps.ts'
+import { findDemoApp, openFileApps } from '../../src/opened-apps.ts'
 
 /** As on file systems that have no sockets. */
 vi.mock('node:net', () => ({
@@ -14,7 +14,7 @@ vi.mock('node:net', () => ({
 }))
 
 const log = { info: () => {}, error: () => {} } as unknown as Log
-const context = { log, metrics: {} as Metrics, redis: null, isNamed: false }
+const context = { log, metrics: {} as Metrics, clock: Date.now }
 let folder = ''
 
 beforeEach(() => {
@@ -25,7 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 test('a first start makes its app file where the file system has no sockets, and later ones keep it', async () => {
   const keys: (string | undefined)[] = []
   for (let start = 1; start <= 2; start++) {
-    const apps = await openApps(join(folder, 'apps.json'), context)
+    const apps = await openFileApps(join(folder, 'apps.json'), false, context)
     keys.push(findDemoApp(apps)?.appKey)
     ;(apps as unknown as { stop(): void }).stop()
   }

@@ -49,7 +49,7 @@ export const limits = {
       queries: [[`${of('sluice_keys_remembered')} / ${of('sluice_keys_max')}`, '{{instance}}']],
     }),
     timeseries(506, 'App records that could not be used', {
-      about: 'Changed app files, or records in Redis, that are wrong: the last good ones stay in force until mended.',
+      about: 'Changed app files, or records in NATS, that are wrong: the last good ones stay in force until mended.',
       unit: 'short',
       queries: [
         [`sum by (instance) (${increase('$__rate_interval', 'sluice_apps_reload_failures_total')})`, '{{instance}}'],

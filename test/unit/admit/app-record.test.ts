@@ -36,6 +36,7 @@ describe('a record', () => {
       record: FULL_RECORD,
       app: {
         appKey: 'ak_demo_2f6c1d',
+        previousKeys: [],
         appId: 'demo',
         name: 'Demo',
         plan: '100k',
@@ -52,6 +53,7 @@ describe('a record', () => {
   it('of required members alone has the figures of its plan, and no end, anchor or day', () => {
     expect(appOf({ plan: '2m' })).toEqual({
       appKey: 'ak_',
+      previousKeys: [],
       appId: 'a',
       name: null,
       plan: '2m',

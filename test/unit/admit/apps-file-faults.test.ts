@@ -65,6 +65,7 @@ afterEach(() => {
 async function open(options: Partial<AppsFileOptions> = {}): Promise<AppsFile> {
   store = await openAppsFile({
     path,
+    clock: Date.now,
     pollMs: 5,
     onReload: (count) => reloads.push(count),
     onBadFile: (reasons) => badFiles.push(reasons),
@@ -130,7 +131,13 @@ describe('a disk that hangs', () => {
     disk.isReadLate = false
     writeFileSync(`${path}.other`, textOf('a'))
     // The looks of another watch show that time has passed in which this one could have read.
-    const other = await openAppsFile({ path: `${path}.other`, pollMs: 5, onReload: () => {}, onBadFile: () => {} })
+    const other = await openAppsFile({
+      path: `${path}.other`,
+      clock: Date.now,
+      pollMs: 5,
+      onReload: () => {},
+      onBadFile: () => {},
+    })
     await eventually(() => expect(disk.stats).toBeGreaterThan(stats + 20))
     other.stop()
     expect(reloads).toEqual([])

@@ -22,6 +22,7 @@ it('a change that the file system does not show is found when the file is read o
   const reloads: number[] = []
   const apps = await openAppsFile({
     path,
+    clock: Date.now,
     pollMs: 5,
     readAgainMs: { good: 300, bad: 300 },
     onReload: (count) => reloads.push(count),

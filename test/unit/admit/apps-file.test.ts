@@ -80,6 +80,7 @@ afterEach(() => {
 async function open(options: Partial<AppsFileOptions> = {}): Promise<AppsFile> {
   store = await openAppsFile({
     path,
+    clock: Date.now,
     pollMs: 5,
     onReload: (count) => reloads.push(count),
     onBadFile: (reasons) => badFiles.push(reasons),
@@ -276,7 +277,13 @@ describe('an app file', () => {
     const apps = await open()
     apps.stop()
     const others: number[] = []
-    const other = await openAppsFile({ path, pollMs: 5, onReload: (count) => others.push(count), onBadFile: () => {} })
+    const other = await openAppsFile({
+      path,
+      clock: Date.now,
+      pollMs: 5,
+      onReload: (count) => others.push(count),
+      onBadFile: () => {},
+    })
     writeFileSync(path, textOf('b', 'c'))
     await eventually(() => expect(others).toEqual([2]))
     await aFewLooks()

@@ -5,6 +5,7 @@ import type { App } from '../../../src/admit/app.ts'
 export function anApp(parts: Partial<App> = {}): App {
   return {
     appKey: 'ak_demo_2f6c1d',
+    previousKeys: [],
     appId: 'demo',
     name: null,
     plan: '100k',

@@ -1,16 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { App } from '../../../src/admit/app.ts'
+import { type App, keysOf } from '../../../src/admit/app.ts'
 import { AppTable, packApps } from '../../../src/admit/packed-apps.ts'
 import { anApp } from './apps.ts'
 
-const tableOf = (apps: readonly App[]) => new AppTable(packApps(apps, apps.length))
+const tableOf = (apps: readonly App[]) => new AppTable(packApps(apps, apps.length, apps.flatMap(keysOf).length))
 
 const apps = fc.uniqueArray(
   fc.record({
     appKey: fc
       .string({ maxLength: 250, unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) })
       .map((text) => `ak_${text}`),
+    previousKeys: fc.constant([]),
     appId: fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
     name: fc.option(fc.string({ unit: 'grapheme', maxLength: 200 })),
     plan: fc.constantFrom('trial', '10k', '5m'),
@@ -34,6 +35,14 @@ describe('packed apps', () => {
         for (const app of some) expect(table.find(app.appKey)).toEqual(app)
       }),
     )
+  })
+
+  it('are found by each of their previous keys, in whatever order they come', () => {
+    const previousKeys = ['ak_1', 'ak_2'].map((appKey, at) => ({ appKey, validUntilMs: at }))
+    const some = [anApp({ appKey: 'ak_a' }), anApp({ appKey: 'ak_b', previousKeys }), anApp({ appKey: 'ak_c' })]
+    const table = tableOf(some)
+    for (const key of ['ak_b', 'ak_1', 'ak_2']) expect(table.find(key)).toEqual(some[1])
+    expect([...table.all()]).toEqual(some)
   })
 
   it('are not found by any other key', () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { changeOne, checked, formatApps, withMembers } from '../../../src/cli/apps.ts'
+import { changeOne, checked, withMembers } from '../../../src/cli/app-draft.ts'
+import { formatApps } from '../../../src/cli/apps.ts'
 
 const shop = { app_key: 'ak_shop_1', app_id: 'shop', plan: '100k', subscription: 'active' } as const
 const blog = { app_key: 'ak_blog_1', app_id: 'blog', plan: 'trial', subscription: 'trialing', name: 'Blog' } as const

@@ -6,6 +6,7 @@ import { type Explanation, explain, format, toJson, withAppKey } from '../../../
 const NOW_MS = Date.parse('2026-11-20T12:00:15.000Z')
 const app: App = {
   appKey: 'ak_shop_1',
+  previousKeys: [],
   appId: 'shop',
   name: 'Shop',
   plan: '100k',

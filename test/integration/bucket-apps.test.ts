@@ -1,0 +1,305 @@
+// App records in a real bucket, as a node watches them and as commands edit them, with NATS away, killed, emptied and
+// put back, and with entries that are no app records.
+
+import { jetstreamManager } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { AppRecord } from '../../src/admit/app-record.ts'
+import { editRecords, readRecords, removeEntry } from '../../src/apps/bucket-edit.ts'
+import { APPS_BUCKET, type BucketApps, openBucketApps } from '../../src/apps/bucket-apps.ts'
+import { systemTimers as timers } from '../../src/lib/timers.ts'
+import { Bucket } from '../../src/queue/bucket.ts'
+import { connectNats } from '../../src/queue/nats-connection.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+import { type Proxy, startProxy } from '../support/proxy.ts'
+import { eventually } from '../support/service.ts'
+
+const STREAM = 'KV_SLUICE_APPS'
+const EDIT = { timers, replicas: 1 }
+const record = (id: string, parts: Partial<AppRecord> = {}): AppRecord => ({
+  app_key: `ak_${id}`,
+  app_id: id,
+  plan: '10k',
+  subscription: 'active',
+  ...parts,
+})
+
+let server: NatsServer
+/** Nodes go through it. */
+let proxy: Proxy
+const toStop: (() => unknown)[] = []
+
+beforeEach(async () => {
+  server = await startNats()
+  proxy = await startProxy(server.port)
+})
+
+afterEach(async () => {
+  for (const stop of toStop.splice(0).reverse()) await stop()
+  await proxy.stop()
+  await server.stop()
+})
+
+interface Node {
+  readonly apps: BucketApps
+  readonly notices: string[]
+}
+
+function startNode(): Node {
+  const notices: string[] = []
+  const url = `nats://127.0.0.1:${proxy.port}`
+  const apps = openBucketApps({ url, replicas: 1, timers, onNotice: (message) => void notices.push(message) })
+  toStop.push(() => apps.stop())
+  return { apps, notices }
+}
+
+async function loadedNode(): Promise<Node> {
+  const node = startNode()
+  await eventually('all records are there', () => node.apps.isLoaded)
+  return node
+}
+
+async function connected<T>(use: (connection: NatsConnection) => Promise<T>): Promise<T> {
+  const connection = await connectNats(server.url)
+  try {
+    return await use(connection)
+  } finally {
+    await connection.close()
+  }
+}
+
+const bucketOf = (connection: NatsConnection) => new Bucket(connection, APPS_BUCKET)
+
+/** Puts records in, in place of those with the same id. */
+function put(...records: AppRecord[]): Promise<void> {
+  const ids = new Set(records.map(({ app_id: id }) => id))
+  return connected((connection) =>
+    editRecords(
+      bucketOf(connection),
+      (present) => [...present.filter(({ app_id: id }) => !ids.has(id)), ...records],
+      EDIT,
+    ),
+  )
+}
+
+const remove = (id: string) => connected((connection) => removeEntry(bucketOf(connection), id, EDIT))
+const stored = () => connected((connection) => readRecords(bucketOf(connection), timers))
+
+/** As any other program writes: nothing is checked. */
+function putRaw(key: string, text: string): Promise<number> {
+  return connected(async (connection) => {
+    const bucket = bucketOf(connection)
+    await bucket.ensure(1)
+    const entries = await bucket.open()
+    return await entries.put(key, text)
+  })
+}
+
+const planOf = ({ apps }: Node, key: string): string => {
+  const found = apps.find(key)
+  return typeof found === 'object' ? found.plan : found
+}
+
+const becomes = (node: Node, key: string, plan: string) =>
+  eventually(`${key} is ${plan}`, () => planOf(node, key) === plan)
+
+describe('a node that starts', () => {
+  it('knows nothing until it has read all records, and then every one', async () => {
+    await put(...Array.from({ length: 500 }, (_, at) => record(`app-${at}`)))
+    proxy.cut()
+    const node = startNode()
+    expect(node.apps.find('ak_app-0')).toBe('unavailable')
+    expect(node.apps.find('ak_none')).toBe('unavailable')
+    await eventually('NATS is known to be away', () => node.notices.length > 0)
+    expect(node.notices).toEqual([expect.stringMatching(/^app records cannot be read: .*; until they are, .* 503$/)])
+    proxy.heal()
+    await eventually('all records are there', () => node.apps.isLoaded)
+    expect([...node.apps.all()]).toHaveLength(500)
+    expect(planOf(node, 'ak_app-499')).toBe('10k')
+    expect(planOf(node, 'ak_none')).toBe('unknown')
+  })
+
+  it('makes the bucket where there is none, and leaves one that is there as it is', async () => {
+    const node = await loadedNode()
+    expect(planOf(node, 'ak_none')).toBe('unknown')
+    const config = () =>
+      connected(async (connection) => (await (await jetstreamManager(connection)).streams.info(STREAM)).config)
+    expect(await config()).toMatchObject({ max_msgs_per_subject: 1, storage: 'file', num_replicas: 1 })
+    await connected(async (connection) =>
+      (await jetstreamManager(connection)).streams.update(STREAM, { max_bytes: 9e6 }),
+    )
+    const before = await config()
+    await loadedNode()
+    await put(record('a'))
+    expect(await config()).toEqual(before)
+  })
+})
+
+describe('a change', () => {
+  it('reaches every node while it is up', async () => {
+    const nodes = [await loadedNode(), await loadedNode()]
+    await put(record('a'), record('b'))
+    for (const node of nodes) await becomes(node, 'ak_b', '10k')
+    await put(record('a', { plan: '5m' }))
+    await remove('b')
+    for (const node of nodes) {
+      await becomes(node, 'ak_b', 'unknown')
+      expect(planOf(node, 'ak_a')).toBe('5m')
+    }
+  })
+
+  it('that a node missed reaches it once NATS is back, the end of an app too', async () => {
+    await put(record('a'), record('b'), record('c'))
+    const node = await loadedNode()
+    proxy.cut()
+    await eventually('it knows', () => !node.apps.isUp)
+    await put(record('a', { plan: '5m' }), record('d'))
+    await remove('b')
+    expect(['ak_a', 'ak_b', 'ak_c', 'ak_d'].map((key) => planOf(node, key))).toEqual(['10k', '10k', '10k', 'unknown'])
+    proxy.heal()
+    await becomes(node, 'ak_d', '10k')
+    await eventually('it knows', () => node.apps.isUp)
+    expect(['ak_a', 'ak_b', 'ak_c'].map((key) => planOf(node, key))).toEqual(['5m', 'unknown', '10k'])
+    await put(record('b'))
+    await becomes(node, 'ak_b', '10k')
+  })
+
+  it('at the same moment as others loses none of them', async () => {
+    await Promise.all(Array.from({ length: 20 }, (_, at) => put(record(`app-${at}`))))
+    expect((await stored()).records.map(({ app_id: id }) => id)).toEqual(
+      Array.from({ length: 20 }, (_, at) => `app-${at}`).toSorted(),
+    )
+  })
+
+  it('of one app at the same moment as others builds on each of them', async () => {
+    await put(record('a', { events_per_day: 1 }))
+    const more = () =>
+      connected((connection) =>
+        editRecords(
+          bucketOf(connection),
+          ([{ events_per_day: count = 0 }]) => [record('a', { events_per_day: count + 1 })],
+          EDIT,
+        ),
+      )
+    await Promise.all(Array.from({ length: 10 }, more))
+    expect((await stored()).records).toEqual([record('a', { events_per_day: 11 })])
+  })
+})
+
+describe('known records', () => {
+  it('stay in force while NATS is away, killed and started again', async () => {
+    await put(record('a'))
+    const node = await loadedNode()
+    await server.kill()
+    await eventually('it knows', () => !node.apps.isUp)
+    expect(planOf(node, 'ak_a')).toBe('10k')
+    expect(planOf(node, 'ak_none')).toBe('unknown')
+    expect(node.apps.state).toMatch(/^away: .*; the records known stay in force$/)
+    await server.restart()
+    await eventually('it is back', () => node.apps.isUp)
+    await put(record('a', { plan: '5m' }))
+    await becomes(node, 'ak_a', '5m')
+    expect(node.notices.filter((notice) => notice.includes('stay in force'))).toHaveLength(1)
+  })
+
+  it('stay in force where NATS lost its data, and take up what is written anew, whatever its revision', async () => {
+    await put(record('a'), record('b'), record('c'))
+    await put(record('a', { plan: '100k' }))
+    const node = await loadedNode()
+    await server.restart({ empty: true })
+    await eventually('it says so', () => node.notices.some((notice) => notice.includes('is gone: sluice apps import')))
+    expect(['ak_a', 'ak_b', 'ak_c'].map((key) => planOf(node, key))).toEqual(['100k', '10k', '10k'])
+    await put(record('a', { plan: '5m' }))
+    await becomes(node, 'ak_a', '5m')
+    expect(['ak_b', 'ak_c'].map((key) => planOf(node, key))).toEqual(['10k', '10k'])
+    await eventually('it says so', () =>
+      node.notices.some((notice) => /^2 app records went from SLUICE_APPS .* force until .*: b, c;/.test(notice)),
+    )
+    await put(record('b', { plan: '5m' }))
+    await becomes(node, 'ak_b', '5m')
+    await remove('b')
+    await becomes(node, 'ak_b', 'unknown')
+  })
+
+  it('stay in force where the bucket was deleted under a connection that stays, and follow the next one', async () => {
+    await put(record('a'), record('b'))
+    const node = await loadedNode()
+    await connected(async (connection) => (await jetstreamManager(connection)).streams.delete(STREAM))
+    await put(record('b', { plan: '5m' }))
+    await becomes(node, 'ak_b', '5m')
+    expect(planOf(node, 'ak_a')).toBe('10k')
+  })
+
+  it('stay in force where the bucket was purged', async () => {
+    await put(record('a'), record('b'))
+    const node = await loadedNode()
+    await connected(async (connection) => (await jetstreamManager(connection)).streams.purge(STREAM))
+    await put(record('c'))
+    await becomes(node, 'ak_c', '10k')
+    await server.kill()
+    await server.restart()
+    await eventually('it is back', () => node.apps.isUp)
+    expect(['ak_a', 'ak_b', 'ak_c'].map((key) => planOf(node, key))).toEqual(['10k', '10k', '10k'])
+  })
+})
+
+describe('an entry that is no app record', () => {
+  it('is skipped, counted once a change and named without its keys, and the last good one stays in force', async () => {
+    await put(record('a'))
+    const node = await loadedNode()
+    await putRaw('a', '{"app_key":"ak_a","app_id":"a","plan":"x"}')
+    await putRaw('b', '{"app_key":"ak_secret')
+    await putRaw('c', JSON.stringify(record('d')))
+    await putRaw('e', JSON.stringify(record('e')))
+    await becomes(node, 'ak_e', '10k')
+    expect(['ak_a', 'ak_d', 'ak_secret'].map((key) => planOf(node, key))).toEqual(['10k', 'unknown', 'unknown'])
+    expect(node.apps.badRecords).toBe(3)
+    const bad = node.notices.filter((notice) => notice.includes('is no app record'))
+    expect(bad).toEqual([
+      expect.stringMatching(
+        /^the entry a of SLUICE_APPS is no app record and is skipped: plan: must be .*; subscription/,
+      ),
+      'the entry b of SLUICE_APPS is no app record and is skipped: not JSON',
+      'the entry c of SLUICE_APPS is no app record and is skipped: app_id: not the key it is stored under',
+    ])
+    expect((await stored()).complaints).toEqual(bad)
+    proxy.cut()
+    await eventually('it knows', () => !node.apps.isUp)
+    proxy.heal()
+    await eventually('it is back', () => node.apps.isUp)
+    expect(node.apps.badRecords).toBe(3)
+  })
+
+  it('is in the way of an app of its id until it is removed, or overwritten on purpose', async () => {
+    await putRaw('a', 'no record')
+    await expect(put(record('a'))).rejects.toThrow('the entry a of SLUICE_APPS is no app record; sluice apps remove a')
+    await put(record('b'))
+    await connected((connection) =>
+      editRecords(bucketOf(connection), (present) => [...present, record('a')], { ...EDIT, replaceBad: true }),
+    )
+    expect(await stored()).toMatchObject({ records: [record('a'), record('b')], complaints: [] })
+    await putRaw('a', 'no record')
+    await remove('a')
+    await put(record('a', { plan: '5m' }))
+    expect((await stored()).records[0]).toEqual(record('a', { plan: '5m' }))
+    await expect(remove('none')).rejects.toThrow('there is no app none')
+  })
+
+  it('because its app key is another’s too leaves the key to the older entry, on every node', async () => {
+    const early = await loadedNode()
+    await putRaw('first', JSON.stringify(record('first', { app_key: 'ak_shared' })))
+    await putRaw('second', JSON.stringify(record('second', { app_key: 'ak_shared' })))
+    await eventually('it says so', () => early.notices.some((notice) => notice.includes('has an app key of first too')))
+    const late = await loadedNode()
+    for (const { apps } of [early, late]) expect(apps.find('ak_shared')).toMatchObject({ appId: 'first' })
+    expect((await stored()).complaints).toEqual([
+      'the entry second of SLUICE_APPS has an app key of first too: the oldest entry has it',
+    ])
+    await remove('first')
+    for (const { apps } of [early, late]) {
+      await eventually('the other has the key', () => (apps.find('ak_shared') as { appId?: string }).appId === 'second')
+    }
+    await remove('second')
+    for (const node of [early, late]) await becomes(node, 'ak_shared', 'unknown')
+  })
+})

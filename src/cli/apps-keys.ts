@@ -26,18 +26,20 @@ export interface Rotation {
 /** `dropped`: older keys that are given up, though their time is not over, since there are too many. */
 export function rotated(record: Draft, { key, overlapMs, nowMs }: Rotation): { record: Draft; dropped: number } {
   const untilMs = nowMs + overlapMs
-  const own: PreviousKeyRecord = { app_key: String(record.app_key), valid_until: timeText(untilMs) }
   const earlier = (record.previous_keys ?? []) as readonly PreviousKeyRecord[]
-  const valid = [
-    ...earlier.map((each) => (endOf(each) > untilMs ? { app_key: each.app_key, valid_until: own.valid_until } : each)),
-    own,
-  ].filter((each) => endOf(each) > nowMs)
+  const own: PreviousKeyRecord = { app_key: String(record.app_key), valid_until: timeText(untilMs) }
+  const ending = earlier.map((each) => (endOf(each) > untilMs ? withEnd(each, untilMs) : each))
+  const valid = overlapMs === 0 ? [] : [...ending, own].filter((each) => endOf(each) > nowMs)
   const kept = valid.slice(-MAX_PREVIOUS_KEYS)
   const { previous_keys: _previous, ...rest } = record
   return {
     record: { ...rest, app_key: key, ...(kept.length === 0 ? {} : { previous_keys: kept }) },
     dropped: valid.length - kept.length,
   }
+}
+
+function withEnd(previous: PreviousKeyRecord, endMs: number): PreviousKeyRecord {
+  return { ...previous, valid_until: timeText(endMs) }
 }
 
 function endOf({ valid_until: text }: PreviousKeyRecord): number {

@@ -50,7 +50,7 @@ export const SETTINGS = {
   NATS_URL: url(
     ['nats', 'tls'],
     { several: true },
-    'the queue: one server, or several of a cluster with commas between; with REDIS_URL, or neither',
+    'the queue and the app records: one server, or several of a cluster with commas between; with REDIS_URL, or neither',
   ),
   SLUICE_RING_MB: wholeNumber(64, RING_MB.least, RING_MB.most, 'memory for bodies in hand, in MiB; no room is a 503'),
   SLUICE_PARSERS: optional(

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { readConfig } from '../../src/config.ts'
 import { MAX_BODY_BYTES } from '../support/client.ts'
-import { startRedis } from '../support/redis.ts'
+import { startNats } from '../support/nats.ts'
 import { makeFolder, removeFolder, runCommand } from '../support/service.ts'
 import { named, pairsOf, parseDockerfile } from './dockerfile.ts'
 
@@ -163,7 +163,7 @@ describe('the nodes', () => {
       const { redisUrl, natsUrl, dataDirectory, appsFile } = configOf(name)
       expect([new URL(redisUrl ?? '').host, new URL(natsUrl ?? '').host]).toEqual(['redis:6379', 'nats:4222'])
       expect(Object.keys(services[name].depends_on ?? {}).toSorted()).toEqual(['nats', 'redis'])
-      // Apps are in Redis; what the image would keep in a volume is in memory here.
+      // Apps are in NATS; what the image would keep in a volume is in memory here.
       expect([appsFile, services[name].tmpfs]).toEqual([null, [dataDirectory]])
     },
   )
@@ -182,10 +182,10 @@ describe('the nodes', () => {
 
   it('find an app to try, which is added once', async () => {
     const { entrypoint = [], command = [] } = services['apps']
-    const redis = await startRedis()
+    const nats = await startNats()
     try {
       await symlink(join(ROOT, 'dist/main.js'), join(folder, 'sluice'))
-      const env = { PATH: `${folder}:${process.env['PATH']}`, REDIS_URL: redis.url, NATS_URL: 'nats://nats:4222' }
+      const env = { PATH: `${folder}:${process.env['PATH']}`, REDIS_URL: 'redis://redis:6379', NATS_URL: nats.url }
       const [first, second] = [1, 2].map(() =>
         spawnSync(entrypoint[0], [...entrypoint.slice(1), ...command], { env, encoding: 'utf8' }),
       )
@@ -194,7 +194,7 @@ describe('the nodes', () => {
       const { stdout } = await runCommand(['apps', 'list', '--json'], env, folder)
       expect(stdout.match(/"app_id": ?"demo"/g)).toHaveLength(1)
     } finally {
-      await redis.stop()
+      await nats.stop()
     }
   })
 })

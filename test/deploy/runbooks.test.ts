@@ -12,6 +12,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const RUNBOOKS = 'docs/runbooks.md'
 /** Of NATS, not of the environment. */
 const STREAM = 'SLUICE_EVENTS'
+const BUCKET = 'SLUICE_APPS'
 
 const ruleFile = parse(readFileSync(join(ROOT, 'deploy/monitoring/rules.yaml'), 'utf8')) as RuleFile
 const alerts = ruleFile.groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined)
@@ -66,7 +67,9 @@ test('names rows that the dashboard has, and settings that the service has', () 
   const named = [...text.matchAll(/row "([^"]+)"/g)].map(([, title]) => title)
   expect(named.length).toBeGreaterThan(5)
   for (const title of named) expect(rows).toContain(title)
-  const settings = [...text.matchAll(/SLUICE_[A-Z_]+/g)].map(([name]) => name).filter((name) => name !== STREAM)
+  const settings = [...text.matchAll(/SLUICE_[A-Z_]+/g)]
+    .map(([name]) => name)
+    .filter((name) => name !== STREAM && name !== BUCKET)
   expect(settings.length).toBeGreaterThan(5)
   for (const name of settings) expect(SETTING_NAMES).toContain(name)
 })

@@ -1,6 +1,9 @@
 // App records in a real bucket, as a node watches them and as commands edit them, with NATS away, killed, emptied and
 // put back, and with entries that are no app records.
 
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -15,6 +18,7 @@ import { type Proxy, startProxy } from '../support/proxy.ts'
 import { eventually } from '../support/service.ts'
 
 const STREAM = 'KV_SLUICE_APPS'
+const WATCHER = join(import.meta.dirname, '../support/app-store-memory.mjs')
 const EDIT = { timers, replicas: 1 }
 const record = (id: string, parts: Partial<AppRecord> = {}): AppRecord => ({
   app_key: `ak_${id}`,
@@ -117,6 +121,29 @@ describe('a node that starts', () => {
     expect([...node.apps.all()]).toHaveLength(500)
     expect(planOf(node, 'ak_app-499')).toBe('10k')
     expect(planOf(node, 'ak_none')).toBe('unknown')
+  })
+
+  it('has every app where records change all the while that it reads them', async () => {
+    const ids = ['a', 'b', 'c', 'd', 'e']
+    await put(...ids.map((id) => record(id)))
+    let isOver = false
+    const writing = connected(async (connection) => {
+      const entries = await bucketOf(connection).open()
+      for (let at = 0; !isOver; at++) {
+        const id = ids[at % ids.length]
+        await entries.put(id, JSON.stringify(record(id, { events_per_day: at + 1 })))
+      }
+    })
+    try {
+      for (let start = 0; start < 10; start++) {
+        const node = await loadedNode()
+        expect(ids.map((id) => planOf(node, `ak_${id}`))).toEqual(ids.map(() => '10k'))
+        await node.apps.stop()
+      }
+    } finally {
+      isOver = true
+      await writing
+    }
   })
 
   it('makes the bucket where there is none, and leaves one that is there as it is', async () => {
@@ -301,5 +328,23 @@ describe('an entry that is no app record', () => {
     }
     await remove('second')
     for (const node of [early, late]) await becomes(node, 'ak_shared', 'unknown')
+  })
+})
+
+describe('100,000 apps', () => {
+  it('take at most 100 MB of a node', async () => {
+    const apps = Array.from({ length: 100_000 }, (_, at) =>
+      record(`app-${at}`, {
+        app_key: `ak_app-${at}_${at.toString(16).padStart(24, '0')}`,
+        name: `Application number ${at}`,
+        billing_cycle_anchor: '2026-11-17T00:00:00Z',
+        events_per_day: 20_000,
+      }),
+    )
+    await put(...apps)
+    const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', WATCHER, server.url])
+    const { apps: count, grownBytes } = JSON.parse(stdout) as { apps: number; grownBytes: number }
+    expect(count).toBe(100_000)
+    expect(grownBytes).toBeLessThanOrEqual(100e6)
   })
 })

@@ -2,6 +2,7 @@
 // rather than lost, nothing refused is charged, and what is tried again under its key is stored once.
 
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import {
@@ -16,7 +17,7 @@ import {
 } from '../support/cluster.ts'
 import type { StoredRecord } from '../support/journal-files.ts'
 import { acceptedOf, eventsOf, expectStoredOnce, type RunningLoad, startLoad, statusCounts } from '../support/load.ts'
-import { appRecord, eventually, type Service, sleep } from '../support/service.ts'
+import { appRecord, eventually, runCommand, type Service, sleep } from '../support/service.ts'
 import { readRecords, STREAM, withStreams } from '../support/stream.ts'
 
 /** Faults that keep what was stored. */
@@ -185,7 +186,9 @@ async function holdLoss(loss: Loss, attempt: number): Promise<void> {
   const early = keyHeader()
   expectAccepted(await post(first, batch(appKey, 2), early), 2)
   const underway = keyHeader()
+  const backup = join(cluster.commandEnv['SLUICE_DATA_DIR'], 'backup.json')
   if (loss === 'emptied') {
+    expect((await runCommand(['apps', 'export', backup], cluster.commandEnv)).code).toBe(0)
     heal = () => cluster.nats.restart({ empty: true })
     await cluster.nats.kill()
     expectTurnedAway(await post(first, single(appKey), underway))
@@ -207,6 +210,8 @@ async function holdLoss(loss: Loss, attempt: number): Promise<void> {
     batches,
   )
   expect(records.length, 'the one underway, and the load').toBe(1 + batches.length)
+  // The nodes know the apps all the while; commands, and nodes that start, want them in the bucket again.
+  if (loss === 'emptied') expect((await runCommand(['apps', 'import', backup], cluster.commandEnv)).code).toBe(0)
   await expectUsed(cluster, appKey, 3 + eventsOf(batches))
 }
 

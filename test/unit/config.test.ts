@@ -151,7 +151,7 @@ describe('shared parts', () => {
     })
   })
 
-  test('with them, apps live in Redis unless a file is named', () => {
+  test('with them, apps live in NATS unless a file is named', () => {
     expect(readConfig(both, machine).appsFile).toBeNull()
     const named = readConfig({ ...both, SLUICE_APPS_FILE: 'mine.json' }, machine)
     expect(named).toMatchObject({ appsFile: 'mine.json', appsFileNamed: true })

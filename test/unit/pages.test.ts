@@ -16,6 +16,7 @@ const PAGES = [
 /** Written by runs; a pattern; kubectl's short name of a Deployment. */
 const NO_FILES = [/^load\/reports/, /NAME/, /^deploy\/sluice$/]
 const STREAM_NAME = 'SLUICE_EVENTS'
+const BUCKET_NAME = 'SLUICE_APPS'
 const read = (path: string): string => readFileSync(ROOT + path, 'utf8')
 
 describe.each(PAGES)('%s', (page) => {
@@ -41,6 +42,7 @@ describe.each(PAGES)('%s', (page) => {
     const named = new Set(text.match(/\bSLUICE_[A-Z_]*[A-Z]\b/g) ?? [])
     const others = new Set([
       STREAM_NAME,
+      BUCKET_NAME,
       'SLUICE_PORT',
       'SLUICE_TEST_BALANCER_REQUESTS',
       'SLUICE_TEST_BALANCER_SILENCES_MS',

@@ -106,6 +106,33 @@ describe('a record', () => {
     }
   })
 
+  it('has at most four previous keys, each with its end, and none twice', () => {
+    const key = (id: number | string, rest: object = {}) => ({
+      app_key: `ak_${id}`,
+      valid_until: '2026-12-31T00:00:00Z',
+      ...rest,
+    })
+    for (const keys of [[], [key(1)], [key(1), key(2), key(3), key(4)]]) {
+      expect(mistakesOf({ app_key: 'ak_own', previous_keys: keys })).toEqual([])
+    }
+    for (const keys of [
+      [key(1), key(2), key(3), key(4), key(5)],
+      [key(1), key(1)],
+      [key('own')],
+      [key(1, { app_key: 'x' })],
+      [key(1, { valid_until: 'soon' })],
+      [key(1, { valid_until: undefined })],
+      [key(1, { more: 1 })],
+      [{ app_key: 'ak_1' }],
+      [null],
+      ['ak_1'],
+      {},
+      null,
+    ]) {
+      expect([keys, mistakesOf({ app_key: 'ak_own', previous_keys: keys }).length]).toEqual([keys, 1])
+    }
+  })
+
   it('has an id of 1 to 64 letters, digits, _ and -', () => {
     for (const id of ['a', 'A-Z_09', '__proto__', 'x'.repeat(64)])
       expect([id, ...mistakesOf({ app_id: id })]).toEqual([id])

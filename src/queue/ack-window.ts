@@ -12,15 +12,13 @@ export interface InFlight {
   readonly records: number
   readonly bytes: number
   readonly sentAtMs: number
-  /** How many others of its window were in flight when it was sent. */
-  readonly openMessages: number
   readonly window: number
   readonly isGathered: boolean
 }
 
 export class AckWindow {
+  readonly pace = new AckPace()
   readonly #messages = new Map<number, InFlight>()
-  readonly #pace = new AckPace()
   #window = 0
   #lastNumber = 0
   #openMessages = 0
@@ -28,7 +26,7 @@ export class AckWindow {
 
   /** The message that reaches the bound in bytes is the last, so that one more than this may be under way. */
   get isOpen(): boolean {
-    return this.#openMessages < this.#pace.maxMessages && this.#openBytes < this.#pace.maxBytes
+    return this.#openMessages < this.pace.maxMessages && this.#openBytes < this.pace.maxBytes
   }
 
   /** What waits in this lane goes on gathering: a message of gathered records is in flight, and there is room for more. */
@@ -43,7 +41,6 @@ export class AckWindow {
 
   add(lane: Lane, parcel: Parcel, nowMs: number): void {
     this.#lastNumber += 1
-    const openMessages = this.#openMessages
     this.#openMessages += 1
     this.#openBytes += parcel.bytes
     const isGathered = !parcel.first.record.keyed
@@ -55,17 +52,15 @@ export class AckWindow {
       records: parcel.records,
       bytes: parcel.bytes,
       sentAtMs: nowMs,
-      openMessages,
       window: this.#window,
       isGathered,
     })
   }
 
   /** Takes a message out that was answered; null: nobody waits for it any more. */
-  take(number: number, nowMs: number): InFlight | null {
+  take(number: number): InFlight | null {
     const message = this.#messages.get(number)
     if (message === undefined) return null
-    if (this.isCurrent(message)) this.#pace.answered(message.openMessages, message.sentAtMs, nowMs)
     this.#remove(message)
     return message
   }
@@ -92,7 +87,7 @@ export class AckWindow {
   /** Begins anew: what was sent may still be answered, and holds nothing up. */
   renew(): void {
     this.#window += 1
-    this.#pace.renew()
+    this.pace.renew()
     this.#openMessages = 0
     this.#openBytes = 0
   }

@@ -1,5 +1,6 @@
 // The shared queue: publishes records to a JetStream stream, pipelined within a window, and settles each one by the
-// stream's acknowledgement. Nothing is sent again once it was answered, and nothing waits longer than its time.
+// stream's acknowledgement. Nothing is sent again once it was answered, nothing waits longer than its time, and what a
+// slow server could not acknowledge soon is refused at once.
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { systemTimers, type Timers } from '../lib/timers.ts'
@@ -8,10 +9,11 @@ import { parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
-import { type Entry, Lane, type Parcel } from './nats-lanes.ts'
+import { type Entry, type Lane, Lanes, type Parcel } from './nats-lanes.ts'
 import { encodeMessages, headersOf, messageHead, type NewMessage } from './nats-message.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
-import { partitionOf, type StreamFacts, type StreamReport } from './stream.ts'
+import { RecordsInHand } from './records-in-hand.ts'
+import type { StreamFacts, StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
 import { createOriginalLookup, type OriginalLookup } from './stream-original.ts'
 import { StreamState } from './stream-state.ts'
@@ -38,16 +40,13 @@ export class JetStreamQueue implements EventQueue {
   readonly #lookUpOriginal: OriginalLookup
   readonly #inbox = createInbox()
 
-  readonly #lanes: readonly Lane[]
-  /** Lanes with something that waits; each at most once. */
-  readonly #ready: Lane[] = []
+  readonly #lanes: Lanes
   readonly #window = new AckWindow()
   /** What the server that is connected takes. */
   #maxPayloadBytes = 0
   #published = 0
   #gathered = 0
-  #recordsInHand = 0
-  #refused: Settled[] = []
+  readonly #inHand = new RecordsInHand()
   #isPumpDue = false
   /** Messages that were answered, with what is still to be settled of each. */
   #ends: { readonly first: Entry; readonly settlement: Settlement }[] = []
@@ -57,7 +56,6 @@ export class JetStreamQueue implements EventQueue {
   #lastAckAtMs = Number.NEGATIVE_INFINITY
   readonly #sweeper: AckSweeper
   #isStopping = false
-  #onIdle: (() => void) | null = null
 
   constructor(options: JetStreamOptions) {
     this.#nodeId = options.nodeId
@@ -67,7 +65,7 @@ export class JetStreamQueue implements EventQueue {
     this.#sweeper = new AckSweeper(timers, () => this.#sweep())
     this.#onCommit = options.onCommit ?? (() => {})
     const onNotice = options.onNotice ?? (() => {})
-    this.#lanes = Array.from({ length: options.partitions }, (_, partition) => new Lane(partition))
+    this.#lanes = new Lanes(options.partitions)
     this.#state = new StreamState(onNotice)
     this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
     this.#lookUpOriginal = createOriginalLookup()
@@ -104,7 +102,7 @@ export class JetStreamQueue implements EventQueue {
 
   /** Records that are waiting or in flight. */
   get recordsInHand(): number {
-    return this.#recordsInHand
+    return this.#inHand.count
   }
 
   /** The connection in use, for reading; null: there is none now. */
@@ -113,16 +111,18 @@ export class JetStreamQueue implements EventQueue {
   }
 
   publish(record: QueueRecord, settled: Settled): void {
-    if (this.#isStopping || this.#recordsInHand >= MAX_RECORDS_IN_HAND) {
-      this.#refuse(settled)
+    const nowMs = this.#timers.monotonicMs()
+    const { pace } = this.#window
+    const isSlow = this.#inHand.count >= pace.maxRecords
+    if (isSlow) pace.refused(nowMs)
+    if (isSlow || this.#isStopping || this.#inHand.count >= MAX_RECORDS_IN_HAND) {
+      this.#inHand.refuse(settled)
       return
     }
     this.#published += 1
-    this.#recordsInHand += 1
-    const lane = this.#lanes[partitionOf(record.appId, this.#lanes.length)]
-    const deadlineMs = this.#timers.monotonicMs() + this.#ackTimeoutMs
-    lane.push({ record, settled, deadlineMs, number: this.#published, next: null })
-    this.#offer(lane)
+    this.#inHand.count += 1
+    const deadlineMs = nowMs + this.#ackTimeoutMs
+    this.#lanes.push({ record, settled, deadlineMs, number: this.#published, next: null })
     this.#sweeper.start()
     if (this.#isPumpDue) return
     this.#isPumpDue = true
@@ -132,39 +132,25 @@ export class JetStreamQueue implements EventQueue {
 
   async stop(): Promise<void> {
     this.#isStopping = true
-    if (this.#recordsInHand > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    await this.#inHand.none()
     this.#sweeper.stop()
     this.#keeper.use(null)
     await this.#link.stop()
-  }
-
-  #offer(lane: Lane): void {
-    if (lane.isReady || lane.first === null) return
-    lane.isReady = true
-    this.#ready.push(lane)
-  }
-
-  /** The ready lane whose first record has waited longest: a busy partition waits no longer than the others. */
-  #takeLane(): Lane | undefined {
-    let oldest = 0
-    for (let at = 1; at < this.#ready.length; at++) {
-      if (this.#ready[at].firstNumber < this.#ready[oldest].firstNumber) oldest = at
-    }
-    return this.#ready.splice(oldest, 1)[0]
   }
 
   /** Sends what may go, in one write. */
   readonly #pump = (): void => {
     this.#isPumpDue = false
     const connection = this.#link.connection
-    if (connection === null || this.#state.isSilent || this.#ready.length === 0) return
+    if (connection === null || this.#state.isSilent || !this.#lanes.isReady) return
     const nowMs = this.#timers.monotonicMs()
     if (nowMs < this.#resumeAtMs || !isConnected(connection)) return
+    // A message is stored even if its acknowledgement comes too late. With half of its time left it is always tried.
+    this.#settleExpired(nowMs + Math.min(this.#window.pace.roundTripMs, this.#ackTimeoutMs / 2))
     const messages: NewMessage[] = []
     while (this.#window.isOpen) {
-      const lane = this.#takeLane()
+      const lane = this.#lanes.take()
       if (lane === undefined) break
-      lane.isReady = false
       const { first } = lane
       // Those behind a gathered message gather; its end, or one more of them, offers the lane again.
       if (first !== null && !first.record.keyed && this.#window.holds(lane)) continue
@@ -173,7 +159,7 @@ export class JetStreamQueue implements EventQueue {
       if (parcel === null) continue
       const message = this.#address(lane, parcel, nowMs)
       if (message !== null) messages.push(message)
-      this.#offer(lane)
+      this.#lanes.offer(lane)
     }
     if (messages.length > 0) sendRaw(connection, encodeMessages(messages))
   }
@@ -186,7 +172,7 @@ export class JetStreamQueue implements EventQueue {
     const bytes = headers.length + parcel.bytes
     if (bytes > this.#maxPayloadBytes) {
       this.#state.tooLarge(bytes, this.#maxPayloadBytes)
-      this.#settleAll(parcel.first, 'unavailable')
+      this.#inHand.settleAll(parcel.first, 'unavailable')
       return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
@@ -209,7 +195,7 @@ export class JetStreamQueue implements EventQueue {
 
   #answered(number: number, answer: Msg): void {
     const nowMs = this.#timers.monotonicMs()
-    const message = this.#window.take(number, nowMs)
+    const message = this.#window.take(number)
     const sequence = storedSequence(answer.data)
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
     this.#lastAckAtMs = nowMs
@@ -217,6 +203,10 @@ export class JetStreamQueue implements EventQueue {
     if (message === null) {
       this.#turnSoon()
       return
+    }
+    const { first } = message
+    if (first !== null && ack?.kind !== 'no responders' && this.#window.isCurrent(message)) {
+      this.#window.pace.answered(message, nowMs + this.#ackTimeoutMs - first.deadlineMs, nowMs)
     }
     if (ack === null) return this.#stored(message)
     switch (ack.kind) {
@@ -248,7 +238,7 @@ export class JetStreamQueue implements EventQueue {
     this.#ended(message, 'duplicate')
     const leftMs = Math.max(1, first.deadlineMs - this.#timers.monotonicMs())
     void this.#lookUpOriginal(connection, sequence, first.record.batchId, leftMs).then((events) =>
-      this.#settle(first, 'duplicate', events),
+      this.#inHand.settle(first, 'duplicate', events),
     )
   }
 
@@ -258,13 +248,13 @@ export class JetStreamQueue implements EventQueue {
     this.#resumeAtMs = this.#timers.monotonicMs() + RETRY_MS
     if (first !== null) lane.putBack(first)
     message.first = null
-    this.#offer(lane)
+    this.#lanes.offer(lane)
   }
 
   #ended(message: InFlight, settlement: Settlement): void {
     const { first, lane } = message
     message.first = null
-    this.#offer(lane)
+    this.#lanes.offer(lane)
     if (first !== null) this.#ends.push({ first, settlement })
     this.#turnSoon()
   }
@@ -286,7 +276,7 @@ export class JetStreamQueue implements EventQueue {
   readonly #settleEnds = (): void => {
     const ends = this.#ends
     this.#ends = []
-    for (const { first, settlement } of ends) this.#settleAll(first, settlement)
+    for (const { first, settlement } of ends) this.#inHand.settleAll(first, settlement)
   }
 
   #connected(connection: NatsConnection): void {
@@ -318,25 +308,27 @@ export class JetStreamQueue implements EventQueue {
   /** What is in flight may never be answered, and must not hold up what comes. */
   #renewWindow(): void {
     this.#window.renew()
-    for (const lane of this.#lanes) this.#offer(lane)
+    this.#lanes.offerAll()
   }
 
   #sweep(): void {
-    if (this.#recordsInHand === 0) {
+    const { pace } = this.#window
+    if (this.#inHand.count === 0) {
       this.#sweeper.stop()
+      pace.restart()
       return
     }
     const nowMs = this.#timers.monotonicMs()
-    for (const lane of this.#lanes) {
-      for (let entry = lane.takeExpired(nowMs); entry !== null; entry = lane.takeExpired(nowMs)) {
-        this.#settle(entry, 'unavailable')
-      }
-    }
+    this.#settleExpired(nowMs)
+    pace.measure(nowMs)
+    // Some more than may come in are kept: the bound swings with the answers.
+    const excess = this.#inHand.count - 2 * pace.maxRecords
+    if (excess > 0) this.#shed(excess, nowMs)
     let isSilent = false
     for (let expired = this.#window.takeExpired(nowMs); expired !== null; expired = this.#window.takeExpired(nowMs)) {
       isSilent ||= this.#window.isCurrent(expired.message) && this.#lastAckAtMs < expired.message.sentAtMs
-      this.#offer(expired.message.lane)
-      this.#settle(expired.entry, 'unknown')
+      this.#lanes.offer(expired.message.lane)
+      this.#inHand.settle(expired.entry, 'unknown')
     }
     if (isSilent && this.#link.connection !== null) {
       // Nothing more is sent until it speaks again, so that what comes meanwhile is surely not stored.
@@ -348,28 +340,19 @@ export class JetStreamQueue implements EventQueue {
     this.#pump()
   }
 
-  #settleAll(first: Entry, settlement: Settlement): void {
-    for (let entry: Entry | null = first; entry !== null; ) {
-      const { next }: Entry = entry
-      this.#settle(entry, settlement)
-      entry = next
+  /** Refuses what waits and has no time left by then. */
+  #settleExpired(atMs: number): void {
+    for (let entry = this.#lanes.takeExpired(atMs); entry !== null; entry = this.#lanes.takeExpired(atMs)) {
+      this.#inHand.settle(entry, 'unavailable')
     }
   }
 
-  #settle(entry: Entry, settlement: Settlement, storedEvents?: number): void {
-    this.#recordsInHand -= 1
-    if (storedEvents === undefined) entry.settled(settlement)
-    else entry.settled(settlement, storedEvents)
-    if (this.#recordsInHand === 0) this.#onIdle?.()
-  }
-
-  /** Answers after `publish` has returned, as for a record that is sent. */
-  #refuse(settled: Settled): void {
-    if (this.#refused.push(settled) > 1) return
-    queueMicrotask(() => {
-      const refused = this.#refused
-      this.#refused = []
-      for (const settle of refused) settle('unavailable')
-    })
+  /** Refuses so many of those that were published last, unless they were sent. */
+  #shed(records: number, nowMs: number): void {
+    this.#window.pace.refused(nowMs)
+    const lastKept = this.#published - records
+    for (let first = this.#lanes.takeAfter(lastKept); first !== null; first = this.#lanes.takeAfter(lastKept)) {
+      this.#inHand.settleAll(first, 'unavailable')
+    }
   }
 }

@@ -1,7 +1,7 @@
 // What waits for its place in a message: one lane a partition, first in, first out, so that an app's order is kept.
 
 import type { QueueRecord, Settled } from './queue.ts'
-import { subjectOf } from './stream.ts'
+import { partitionOf, subjectOf } from './stream.ts'
 
 /** Above this nothing is gained: 64 KB a message carries as much as the server takes. */
 const MAX_GATHERED_BYTES = 64 * 1024
@@ -109,5 +109,79 @@ export class Lane {
     entry.next = null
     this.#bytes -= entry.record.line.length
     return entry
+  }
+  /** Takes off what was published after the entry of this number; null: nothing was. */
+  takeAfter(number: number): Entry | null {
+    let last: Entry | null = null
+    let after = this.#first
+    while (after !== null && after.number <= number) {
+      last = after
+      after = after.next
+    }
+    if (last === null) this.#first = null
+    else last.next = null
+    this.#last = last
+    for (let entry = after; entry !== null; entry = entry.next) this.#bytes -= entry.record.line.length
+    return after
+  }
+}
+
+/** All lanes, and which of them is next. */
+export class Lanes {
+  readonly #lanes: readonly Lane[]
+  /** Lanes with something that waits; each at most once. */
+  readonly #ready: Lane[] = []
+
+  constructor(partitions: number) {
+    this.#lanes = Array.from({ length: partitions }, (_, partition) => new Lane(partition))
+  }
+
+  get isReady(): boolean {
+    return this.#ready.length > 0
+  }
+
+  push(entry: Entry): void {
+    const lane = this.#lanes[partitionOf(entry.record.appId, this.#lanes.length)]
+    lane.push(entry)
+    this.offer(lane)
+  }
+
+  offer(lane: Lane): void {
+    if (lane.isReady || lane.first === null) return
+    lane.isReady = true
+    this.#ready.push(lane)
+  }
+
+  offerAll(): void {
+    for (const lane of this.#lanes) this.offer(lane)
+  }
+
+  /** The ready lane whose first record has waited longest: a busy partition waits no longer than the others. */
+  take(): Lane | undefined {
+    let oldest = 0
+    for (let at = 1; at < this.#ready.length; at++) {
+      if (this.#ready[at].firstNumber < this.#ready[oldest].firstNumber) oldest = at
+    }
+    const [lane] = this.#ready.splice(oldest, 1)
+    if (lane !== undefined) lane.isReady = false
+    return lane
+  }
+
+  /** Takes off the next entry whose time is over by then; null: there is none. */
+  takeExpired(nowMs: number): Entry | null {
+    for (const lane of this.#lanes) {
+      const entry = lane.takeExpired(nowMs)
+      if (entry !== null) return entry
+    }
+    return null
+  }
+
+  /** Takes off, lane by lane, what was published after the entry of this number; null: nothing was. */
+  takeAfter(number: number): Entry | null {
+    for (const lane of this.#lanes) {
+      const first = lane.takeAfter(number)
+      if (first !== null) return first
+    }
+    return null
   }
 }

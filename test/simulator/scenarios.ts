@@ -48,6 +48,17 @@ export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readon
       endMs: 25_000,
     }),
   },
+  'acks-just-late': {
+    claim: 'sends again after acknowledgements that came just after the time of their records',
+    history: history('acks-just-late', {
+      nodes: 1,
+      steps: [
+        { atMs: 2000, kind: 'acks late', byMs: 2001, forMs: 500 },
+        send(1000, { batches: 100, gapMs: 20, keyed: true, tries: 3, retryAfterMs: 1000 }),
+      ],
+      endMs: 10_000,
+    }),
+  },
   'smaller-plan': {
     claim: 'holds the next batch to a plan that was made smaller',
     history: history('smaller-plan', {

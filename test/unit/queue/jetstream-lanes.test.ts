@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AckWindow, type InFlight } from '../../../src/queue/ack-window.ts'
-import { type Entry, Lane, type Parcel } from '../../../src/queue/nats-lanes.ts'
+import { type Entry, Lane, Lanes, type Parcel } from '../../../src/queue/nats-lanes.ts'
 
 const LIMIT_BYTES = 64 * 1024
 
@@ -96,6 +96,38 @@ describe('a lane', () => {
   })
 })
 
+describe('all lanes', () => {
+  const numbered = (number: number, appId: string): Entry => {
+    const plain = entry(number, true, 10)
+    return { ...plain, record: { ...plain.record, appId } }
+  }
+
+  it('give what was published first, whichever lane it is in, and each lane once', () => {
+    const lanes = new Lanes(16)
+    for (let number = 1; number <= 90; number += 1) lanes.push(numbered(number, `app-${number % 9}`))
+    const given: number[] = []
+    for (let lane = lanes.take(); lane !== undefined; lane = lanes.take()) {
+      given.push(...numbersOf((lane.take() as Parcel).first))
+      lanes.offer(lane)
+      lanes.offer(lane)
+    }
+    expect(given).toEqual(Array.from({ length: 90 }, (_, at) => at + 1))
+    expect(lanes.isReady).toBe(false)
+  })
+
+  it('give up what was published last, and go on after it', () => {
+    const lanes = new Lanes(16)
+    for (let number = 1; number <= 90; number += 1) lanes.push(numbered(number, `app-${number % 9}`))
+    const after: number[] = []
+    for (let first = lanes.takeAfter(30); first !== null; first = lanes.takeAfter(30)) after.push(...numbersOf(first))
+    expect(after.sort((one, other) => one - other)).toEqual(Array.from({ length: 60 }, (_, at) => at + 31))
+    lanes.push(numbered(91, 'app-0'))
+    const left: number[] = []
+    for (let next = lanes.takeExpired(1000); next !== null; next = lanes.takeExpired(1000)) left.push(next.number)
+    expect(left.sort((one, other) => one - other)).toEqual([...Array.from({ length: 30 }, (_, at) => at + 1), 91])
+  })
+})
+
 describe('the window of acknowledgements', () => {
   const parcelOf = (number: number, keyed: boolean, bytes: number): Parcel => ({
     first: entry(number, keyed, bytes),
@@ -112,8 +144,8 @@ describe('the window of acknowledgements', () => {
       window.add(lane, parcelOf(number, true, 100), 0, 0)
     }
     expect(window.isOpen).toBe(false)
-    expect(window.take(17, 0)?.number).toBe(17)
-    expect(window.take(17, 0)).toBe(null)
+    expect(window.take(17)?.number).toBe(17)
+    expect(window.take(17)).toBe(null)
     expect(window.isOpen).toBe(true)
 
     const large = new AckWindow()
@@ -122,7 +154,7 @@ describe('the window of acknowledgements', () => {
       large.add(lane, parcelOf(number, true, 65_536), 0, 0)
     }
     expect(large.isOpen).toBe(false)
-    large.take(1, 0)
+    large.take(1)
     expect(large.isOpen).toBe(true)
   })
 
@@ -132,9 +164,9 @@ describe('the window of acknowledgements', () => {
     window.add(one, parcelOf(1, false, 10), 0, 0)
     window.add(two, parcelOf(2, true, 10), 0, 0)
     expect([window.holds(one), window.holds(two)]).toEqual([true, false])
-    window.take(2, 0)
+    window.take(2)
     expect([window.holds(one), window.holds(two)]).toEqual([true, false])
-    window.take(1, 0)
+    window.take(1)
     expect(window.holds(one)).toBe(false)
   })
 
@@ -148,9 +180,9 @@ describe('the window of acknowledgements', () => {
     expect(window.holds(lane)).toBe(false)
     window.add(lane, lane.take() as Parcel, 0, 0)
     expect(window.holds(lane)).toBe(true)
-    window.take(1, 0)
+    window.take(1)
     expect(window.holds(lane)).toBe(true)
-    window.take(2, 0)
+    window.take(2)
     expect(window.holds(lane)).toBe(false)
   })
 
@@ -163,11 +195,11 @@ describe('the window of acknowledgements', () => {
     expect(window.holds(lane)).toBe(false)
     for (let number = 65; number <= 128; number += 1) window.add(lane, parcelOf(number, number > 65, 10), 0, 0)
     expect(window.isOpen).toBe(false)
-    const late = window.take(1, 0) as InFlight
+    const late = window.take(1) as InFlight
     expect(window.isCurrent(late)).toBe(false)
     expect(window.isOpen).toBe(false)
     expect(window.holds(lane)).toBe(true)
-    expect(window.isCurrent(window.take(65, 0) as InFlight)).toBe(true)
+    expect(window.isCurrent(window.take(65) as InFlight)).toBe(true)
     expect(window.isOpen).toBe(true)
     expect(window.holds(lane)).toBe(false)
   })
@@ -181,10 +213,10 @@ describe('the window of acknowledgements', () => {
     expect(window.takeExpired(25)?.entry.number).toBe(10)
     expect(window.takeExpired(25)?.entry.number).toBe(20)
     expect(window.takeExpired(25)).toBe(null)
-    expect(numbersOf((window.take(1, 0) as InFlight).first)).toEqual([30])
+    expect(numbersOf((window.take(1) as InFlight).first)).toEqual([30])
     window.add(lane, parcelOf(40, false, 100), 5, 0)
     expect(window.takeExpired(40)?.message.number).toBe(2)
-    expect(window.take(2, 0)).toBe(null)
+    expect(window.take(2)).toBe(null)
     expect(window.holds(lane)).toBe(false)
   })
 })

@@ -11,10 +11,11 @@ import { limits } from './limits.js'
 import { pinned, stopAll } from './processes.js'
 import { ensurePrograms } from './programs.js'
 import { queues } from './queues.js'
+import { slowQueue } from './slow-queue.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
 
-const SECTIONS = { throughput, queues, limits, overload, footprint, decode, latency, memory }
+const SECTIONS = { throughput, queues, limits, overload, 'slow-queue': slowQueue, footprint, decode, latency, memory }
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
   --quick           shorter runs and fewer of them, to try it: its figures say little

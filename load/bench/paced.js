@@ -4,14 +4,18 @@
 
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { randomUUID } from 'node:crypto'
 
 /** @typedef {{ perSecond: number, seconds: number }} Phase */
 /**
- * @typedef {{ port: number, adminPort: number, phases: Phase[], connections: number, scrapeEveryMs: number,
+ * @typedef {{ port: number, adminPort: number, phases: Phase[], connections: number, keyed: boolean, scrapeEveryMs: number,
  *   bodies: string, count: number }} Plan
  */
 /** Latencies from the moment at which a request was due, and from that at which it was sent. @typedef {{ due: number[], sent: number[] }} Latencies */
 
+const UUID_LENGTH = 36
+/** The last header of a request, with a value that is written over each time. */
+const KEY_HEADER = `Idempotency-Key: ${randomUUID()}\r\n`
 /** For the answers that are still on their way when the last phase is over. */
 const LAST_ANSWERS_MS = 5000
 const TWO = 50
@@ -25,12 +29,19 @@ console.log(JSON.stringify(await pace(plan, requests)))
 process.exit(0)
 
 /** @param {Plan} options */
-async function prepare({ bodies, count }) {
+async function prepare({ bodies, count, keyed }) {
   const texts = await Promise.all(Array.from({ length: count }, (_, index) => readFile(`${bodies}/${index + 1}.json`)))
   return texts.map((body) => {
-    const head = `POST /api/v1/events HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+    const head = `POST /api/v1/events HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n${keyed ? KEY_HEADER : ''}\r\n`
     return Buffer.concat([Buffer.from(head), body])
   })
+}
+
+/** @param {Buffer} request */
+function withFreshKey(request) {
+  const copy = Buffer.from(request)
+  copy.write(randomUUID(), copy.indexOf('\r\n\r\n') - UUID_LENGTH)
+  return copy
 }
 
 /** @param {Plan} options @param {Buffer[]} prepared */
@@ -103,7 +114,9 @@ async function pace(options, prepared) {
         connection.dueMs = startMs + record.sent * intervalMs
         connection.sentMs = performance.now()
         connection.startMs = startMs
-        connection.socket.write(prepared[sent % prepared.length])
+        connection.socket.write(
+          options.keyed ? withFreshKey(prepared[sent % prepared.length]) : prepared[sent % prepared.length],
+        )
         record.sent += 1
         sent += 1
       }

@@ -16,14 +16,16 @@ const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
 /**
  * A request without an answer makes the run void.
  * @param {import('./servers.js').Server} server @param {{ folder: string, count: number }} bodies
- * @param {{ phases: { perSecond: number, seconds: number }[], connections: number, scrapeEveryMs?: number }} options
+ * @param {{ phases: { perSecond: number, seconds: number }[], connections: number, keyed?: boolean, scrapeEveryMs?: number }} options
  * @returns {Promise<Paced>}
  */
-export async function runPaced(server, bodies, { phases, connections, scrapeEveryMs = 0 }) {
+export async function runPaced(server, bodies, { phases, connections, keyed = false, scrapeEveryMs = 0 }) {
   const { port, adminPort } = server
-  const plan = { port, adminPort, phases, connections, scrapeEveryMs, bodies: bodies.folder, count: bodies.count }
+  const sending = { phases, connections, keyed, bodies: bodies.folder, count: bodies.count }
   /** @type {Paced} */
-  const paced = JSON.parse(await run(LOAD_CORE, [process.execPath, PACED, JSON.stringify(plan)]))
+  const paced = JSON.parse(
+    await run(LOAD_CORE, [process.execPath, PACED, JSON.stringify({ port, adminPort, scrapeEveryMs, ...sending })]),
+  )
   if (paced.broken + paced.unanswered > 0) {
     throw new Error(`void: ${paced.broken} connections broke off, ${paced.unanswered} requests were not answered`)
   }

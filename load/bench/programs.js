@@ -12,7 +12,7 @@ import { removeFolder, temporaryFolder } from './servers.js'
 const START_TIMEOUT_MS = 10_000
 const REDIS_REPLY_TIMEOUT_MS = 5000
 
-/** `folder`: where it stores what it is given. @typedef {{ url: string, folder: string, cpuSeconds: () => number, stop: () => Promise<void> }} Backend */
+/** `folder`: where it stores what it is given. @typedef {{ url: string, pid: number, folder: string, cpuSeconds: () => number, stop: () => Promise<void> }} Backend */
 /** @typedef {{ calls: number, commands: number }} RedisCounts */
 
 /** Finds the programs, or installs them where that is one command away. @param {string[]} names */
@@ -84,7 +84,7 @@ async function startBackend(command) {
     if (Date.now() > deadlineMs) throw new Error(`${command(port, data)[0]} did not start:\n${started.output()}`)
     await sleep(50)
   }
-  return { port, folder: data, cpuSeconds: () => cpuSeconds(started.pid), stop: end }
+  return { port, pid: started.pid, folder: data, cpuSeconds: () => cpuSeconds(started.pid), stop: end }
 }
 
 /** @param {number} port @returns {Promise<boolean>} */

@@ -7,6 +7,8 @@ const MIN_BYTES = 1024 * 1024
 const MAX_BYTES = 8 * MIN_BYTES
 /** Twice what rate and round trip need may be in flight: the rate may prove to be higher. */
 const HEADROOM = 2
+/** In hand may be so much more than is answered in its time: a server that answers in bursts takes what it finds. */
+const SPARE = 1.25
 /** A record may wait for the message before its own. */
 const ROUND_TRIPS = 2
 
@@ -90,14 +92,15 @@ export class AckPace {
     this.#measuredAtMs = nowMs
     const isSlow = nowMs - this.#heldUpSinceMs >= SLOW_AFTER_MS || nowMs - this.#refusedAtMs <= TARGET_MS
     // Of a slow server nothing is held back: what is in hand is little.
-    const share = Math.max(HEADROOM * this.#quickestMs, isSlow ? TARGET_MS : 0) / elapsedMs
+    const share = Math.max(HEADROOM * this.#quickestMs, isSlow ? SPARE * TARGET_MS : 0) / elapsedMs
     const [messages, bytes] = [mark.messages - first.messages, mark.bytes - first.bytes]
     this.#allow(Math.max(share * messages, left * this.maxMessages), Math.max(share * bytes, left * this.maxBytes))
     if (!isSlow) {
       this.maxRecords = Number.POSITIVE_INFINITY
       return
     }
-    const soon = ((mark.records - first.records) * (TARGET_MS + ROUND_TRIPS * this.#quickestMs)) / elapsedMs
+    const targetMs = SPARE * (TARGET_MS + ROUND_TRIPS * this.#quickestMs)
+    const soon = (targetMs * (mark.records - first.records)) / elapsedMs
     const before = this.maxRecords === Number.POSITIVE_INFINITY ? 0 : left * this.maxRecords
     this.maxRecords = Math.max(MIN_RECORDS, Math.round(soon), Math.round(before))
   }

@@ -188,7 +188,7 @@ export class Cluster {
     path.extraMs = extraMs
     const heal = (): void => void (path.extraMs = 0)
     if (to === 'nats') this.#withoutNats(forMs, heal)
-    else this.#duringOfOne(forMs, extraMs >= AWAY_MS, heal)
+    else this.#duringOfOne(forMs, 2 * extraMs >= AWAY_MS, heal)
   }
 
   #clock({ of, byMs }: Extract<Step, { kind: 'clock' }>): void {

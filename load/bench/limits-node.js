@@ -16,7 +16,7 @@ const STEP_MS = 1
 let outages = 0
 const link = openRedis({ url, onNotice: () => {} })
 await untilUp(link, 5000)
-link.onChange((isUp) => {
+link.onChange((/** @type {boolean} */ isUp) => {
   if (!isUp) outages++
 })
 const calls = { answered: 0, slow: 0, failed: 0 }
@@ -28,7 +28,7 @@ const admission = new SharedAdmission({
   seed: 1,
   timers: systemTimers,
   calls,
-  onFault: (error) => {
+  onFault: (/** @type {unknown} */ error) => {
     throw error
   },
 })

@@ -2,18 +2,14 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { QueueRecord } from '../../src/queue/queue.ts'
 import { partitionOf, subjectOf } from '../../src/queue/stream.ts'
-import { storedBy, StreamLedger } from '../../src/queue/stream-ledger.ts'
 import type { StoredMessage } from '../../src/queue/stream-message.ts'
 import { readRange } from '../../src/queue/stream-range.ts'
 import { type ReadStreamOptions, readStream } from '../../src/queue/stream-reader.ts'
-import { addStream, freeze, openReadyQueue, publishTo, withConnection } from '../support/jetstream.ts'
+import { addStream, openReadyQueue, publishTo, withConnection } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { freePort } from '../support/programs.ts'
 import { eventually } from '../support/service.ts'
-
-const DAY_MS = 86_400_000
-const NODE = '0123456789ab'
 
 let nats: NatsServer
 beforeAll(async () => {
@@ -24,8 +20,8 @@ afterEach(() => nats.resume())
 afterAll(() => nats.stop())
 
 /** One message each. */
-async function store(records: readonly QueueRecord[], nodeId = NODE): Promise<void> {
-  const { queue } = await openReadyQueue(nats.url, { nodeId })
+async function store(records: readonly QueueRecord[]): Promise<void> {
+  const { queue } = await openReadyQueue(nats.url)
   for (const record of records) expect(await publishTo(queue, record)).toMatchObject({ settlement: 'durable' })
   await queue.stop()
 }
@@ -60,15 +56,14 @@ async function deleteMessages(sequences: readonly number[]): Promise<void> {
 }
 
 describe('reading the stream', () => {
-  it('yields every message from the start, in order, with where it stands and who sent it', async () => {
+  it('yields every message from the start, in order, with where it stands', async () => {
     const records = keyed(150)
     await store(records)
     const { read, ended, texts } = reading()
     await ended
     expect(texts()).toEqual(records.map(textOf))
     expect(read.map(({ sequence }) => sequence)).toEqual(records.map((_, index) => index + 1))
-    for (const { node, storedAtMs, subject } of read) {
-      expect(node).toBe(NODE)
+    for (const { storedAtMs, subject } of read) {
       expect(Math.abs(Date.now() - storedAtMs)).toBeLessThan(60_000)
       expect(subject).toBe(subjectOf(partitionOf('demo', 16)))
     }
@@ -205,76 +200,5 @@ describe('reading the stream', () => {
     const port = await freePort()
     const { ended } = reading({ url: `nats://someone:s3cret@127.0.0.1:${port}` })
     await expect(ended).rejects.toThrow(`NATS cannot be reached (127.0.0.1:${port}: connection refused)`)
-  })
-})
-
-describe('what a process had stored', () => {
-  it('is told message by message, after a sequence, and without what others stored', async () => {
-    const atMs = 1_800_000_000_000
-    const mine = [
-      makeRecord({ appId: 'one', events: 5, receivedAtMs: atMs }),
-      makeRecord({ appId: 'one', events: 2, receivedAtMs: atMs, keyed: true }),
-      makeRecord({ appId: 'one', events: 3, receivedAtMs: atMs + 10_000 }),
-      makeRecord({ appId: 'two', events: 0, receivedAtMs: atMs }),
-      makeRecord({ appId: 'one', events: 7, receivedAtMs: atMs + DAY_MS }),
-    ]
-    await store(mine.slice(0, 1))
-    await store([makeRecord({ appId: 'one', events: 90, receivedAtMs: atMs })], 'ba9876543210')
-    await store(mine.slice(1), '00000000aaaa')
-    await withConnection(nats.url, async (connection) => {
-      expect(await storedBy(connection, { nodeId: NODE, afterSequence: 0 })).toEqual([
-        { appId: 'one', cost: 5, receivedAtMs: atMs, sequence: 1 },
-      ])
-      const rest = [
-        { appId: 'one', cost: 2, receivedAtMs: atMs, sequence: 3 },
-        { appId: 'one', cost: 3, receivedAtMs: atMs + 10_000, sequence: 4 },
-        { appId: 'two', cost: 1, receivedAtMs: atMs, sequence: 5 },
-        { appId: 'one', cost: 7, receivedAtMs: atMs + DAY_MS, sequence: 6 },
-      ]
-      const nodeId = '00000000aaaa'
-      expect(await storedBy(connection, { nodeId, afterSequence: 2 })).toEqual(rest)
-      expect(await storedBy(connection, { nodeId, afterSequence: 3, untilSequence: 5 })).toEqual(rest.slice(1, 3))
-      expect(await storedBy(connection, { nodeId: NODE, afterSequence: 6 })).toEqual([])
-    })
-  })
-
-  it('counts every record of a message of many', async () => {
-    const { queue } = await openReadyQueue(nats.url, { nodeId: NODE })
-    const records = Array.from({ length: 500 }, (_, index) => makeRecord({ appId: `app-${index % 3}`, events: 2 }))
-    await Promise.all(records.map((record) => publishTo(queue, record)))
-    const costs = await storedBy(queue.connection, { nodeId: NODE, afterSequence: 0 })
-    const sums: Record<string, number> = {}
-    if (costs === 'away') throw new Error('NATS is there')
-    for (const { appId, cost } of costs) sums[appId] = (sums[appId] ?? 0) + cost
-    expect(sums).toEqual({ 'app-0': 334, 'app-1': 334, 'app-2': 332 })
-    await queue.stop()
-  })
-
-  it('is read to where the stream ended at first, each attempt going on where the one before ran out of time', async () => {
-    const { queue } = await openReadyQueue(nats.url, { nodeId: NODE })
-    const store = async (): Promise<void> => {
-      expect(await publishTo(queue, makeRecord({ appId: 'one' }))).toMatchObject({ settlement: 'durable' })
-    }
-    for (let count = 0; count < 5; count++) await store()
-    const ledger = new StreamLedger(0)
-    const query = { nodeId: NODE, afterSequence: 0 }
-    for (let attempt = 0; attempt < 4; attempt++) {
-      expect(await ledger.storedBy(queue.connection, query)).toBe('away')
-      await store()
-    }
-    const costs = await ledger.storedBy(queue.connection, query)
-    if (costs === 'away') throw new Error('four attempts have read four messages of five')
-    expect(costs.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5])
-    await queue.stop()
-  })
-
-  it('cannot be told while NATS is away', async () => {
-    expect(await storedBy(null, { nodeId: NODE, afterSequence: 0 })).toBe('away')
-    const { queue } = await openReadyQueue(nats.url, { nodeId: NODE })
-    await publishTo(queue, makeRecord())
-    await freeze(nats)
-    expect(await storedBy(queue.connection, { nodeId: NODE, afterSequence: 0 })).toBe('away')
-    nats.resume()
-    await queue.stop()
   })
 })

@@ -53,23 +53,21 @@ function appOf(stores: Stores, id: string): App {
   return found
 }
 
-/** Accepts one batch as a request would: its cost, then its record, then its key. */
+/** Accepts one batch as a request would: it is admitted, stored, and ended. */
 async function accept(stores: Stores, id: string, wish: RecordWish = {}): Promise<string> {
   const app = appOf(stores, id)
-  const cost = wish.events ?? 1
-  const receivedAtMs = wish.receivedAtMs ?? NOW_MS
-  const record = makeRecord({ ...wish, appId: id, receivedAtMs })
-  if (record.keyed)
-    expect(stores.deduplicator.claim(record.batchId, receivedAtMs)).toEqual({ kind: 'claimed', inDoubt: false })
-  expect(stores.limiter.take(app, cost, receivedAtMs)).toBeTypeOf('number')
+  const events = wish.events ?? 1
+  const record = makeRecord({ receivedAtMs: NOW_MS, ...wish, appId: id })
+  const key = record.keyed ? record.batchId : null
+  const admitted = await stores.admission.admit(app, events, key)
+  if (admitted.kind !== 'taken') throw new Error(`not admitted: ${admitted.kind}`)
   expect(await publish(stores.queue as Parameters<typeof publish>[0], record)).toBe('durable')
-  stores.limiter.settle(app, cost, receivedAtMs)
-  if (record.keyed) stores.deduplicator.confirm(record.batchId, cost, receivedAtMs)
+  stores.admission.end(app, admitted.charge, key, 'stored', events)
   return record.batchId
 }
 
 async function used(stores: Stores, id: string): Promise<{ minute: number; day: number; month: number }> {
-  const { minute, day, month } = await stores.limiter.standing(appOf(stores, id), NOW_MS)
+  const { minute, day, month } = await stores.admission.standing(appOf(stores, id))
   return { minute: minute.used, day: day.used, month: month.used }
 }
 
@@ -154,13 +152,16 @@ describe('a start', () => {
 
   test('knows the keys of the last 300 s again, and no older ones', () =>
     withApps([appRecord('a')], async (folder) => {
-      const { stores } = await open(folder)
-      const old = await accept(stores, 'a', { keyed: true, receivedAtMs: NOW_MS - 301_000 })
-      const young = await accept(stores, 'a', { keyed: true, events: 4, receivedAtMs: NOW_MS - 299_000 })
+      let nowMs = NOW_MS - 301_000
+      const { stores } = await open(folder, { clock: () => nowMs })
+      const old = await accept(stores, 'a', { keyed: true, receivedAtMs: nowMs })
+      nowMs = NOW_MS - 299_000
+      const young = await accept(stores, 'a', { keyed: true, events: 4, receivedAtMs: nowMs })
       await stores.stop()
       const again = await open(folder)
-      expect(again.stores.deduplicator.claim(young, NOW_MS)).toEqual({ kind: 'replay', events: 4 })
-      expect(again.stores.deduplicator.claim(old, NOW_MS)).toEqual({ kind: 'claimed', inDoubt: false })
+      const app = appOf(again.stores, 'a')
+      expect(await again.stores.admission.replayOf(app, young)).toBe(4)
+      expect(await again.stores.admission.replayOf(app, old)).toBe(null)
       await again.stores.stop()
     }))
 
@@ -209,7 +210,8 @@ describe('settings of the stores', () => {
     withApps([appRecord('a')], async (folder) => {
       const { stores } = await open(folder, { env: { SLUICE_MAX_KEYS: '2' } })
       for (let n = 0; n < 2; n++) await accept(stores, 'a', { keyed: true })
-      expect(stores.deduplicator.claim(makeRecord({ keyed: true }).batchId, NOW_MS)).toEqual({ kind: 'full' })
+      const more = makeRecord({ keyed: true }).batchId
+      expect(await stores.admission.admit(appOf(stores, 'a'), 1, more)).toEqual({ kind: 'overloaded' })
       await stores.stop()
     }))
 

@@ -71,7 +71,8 @@ export interface SeenMessage {
   readonly sequence: number
   readonly subject: string
   readonly id: string
-  readonly node: string
+  /** Its header Sluice-Cost. */
+  readonly cost: string
   readonly text: string
 }
 
@@ -89,7 +90,7 @@ export async function readStreamPlainly(url: string): Promise<SeenMessage[]> {
         sequence,
         subject,
         id: header.get('Nats-Msg-Id'),
-        node: header.get('Sluice-Node'),
+        cost: header.get('Sluice-Cost'),
         text: Buffer.from(message.data).toString(),
       })
     }

@@ -24,7 +24,9 @@ export function makeRecord(wish: RecordWish = {}): QueueRecord {
   const list = Array.from({ length: events }, () => ({ type: 'track', name: 'x'.repeat(fillBytes) }))
   const receivedAt = new Date(receivedAtMs).toISOString()
   const text = JSON.stringify({ v: 1, batch_id: batchId, app_id: appId, received_at: receivedAt, events: list })
-  return { line: Buffer.from(`${text}\n`), batchId, appId, keyed }
+  const minute = Math.floor(receivedAtMs / 60_000)
+  const charge = { events, takenAtMs: receivedAtMs, minute, cycleMinute: minute }
+  return { line: Buffer.from(`${text}\n`), batchId, appId, keyed, charge }
 }
 
 export function publish(journal: Journal, record: QueueRecord): Promise<Settlement> {

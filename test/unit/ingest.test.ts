@@ -1,8 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../src/admit/app.ts'
-import type { Claim } from '../../src/admit/deduplicator.ts'
-import type { LimitRefusal } from '../../src/admit/limiter.ts'
 import { decodeWith } from '../support/decode.ts'
 import { createDecoder } from '../../src/decode/decoder.ts'
 import type { HttpResponse } from 'uWebSockets.js'
@@ -11,7 +9,9 @@ import type { RequestHead } from '../../src/http/head.ts'
 import type { Inflated } from '../../src/http/inflate.ts'
 import { Turn } from '../../src/http/turn.ts'
 import { Ingest } from '../../src/ingest.ts'
+import { batchIdOf } from '../../src/lib/ids.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
+import type { Admitted, Charge, End } from '../../src/limits/admission.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
@@ -48,11 +48,11 @@ const goodBody = JSON.stringify({ app_key: 'ak_1', events: [event, event] })
 /** Where a stage misbehaves; `later` makes it answer by a promise. */
 interface Weather {
   readonly find: 'app' | 'unknown' | 'unavailable' | 'throw'
-  readonly claim: 'claimed' | 'replay' | 'full' | 'throw' | 'later' | 'reject'
-  readonly take: 'taken' | 'rate_limit_exceeded' | 'monthly_limit_exceeded' | 'throw' | 'later' | 'reject'
+  readonly admit: Admitted['kind'] | 'throw' | 'later' | 'reject'
+  readonly replayOf: 'none' | 'replay' | 'throw' | 'later' | 'reject'
   readonly publish: Settlement | 'throw' | 'never'
-  /** What throws when it is told of the end. */
-  readonly broken: 'settle' | 'confirm' | 'giveBack' | 'release' | 'view' | 'fill' | 'send' | null
+  /** What throws when it is called. */
+  readonly broken: 'end' | 'view' | 'fill' | 'send' | null
   readonly decode: 'ok' | 'fail' | 'busy'
   /** no: the body is not encoded. */
   readonly inflate: 'no' | 'ok' | 'later' | 'throw' | 'reject' | 'too large' | 'corrupt' | 'busy'
@@ -62,8 +62,8 @@ interface Weather {
 
 const fine: Weather = {
   find: 'app',
-  claim: 'claimed',
-  take: 'taken',
+  admit: 'taken',
+  replayOf: 'none',
   publish: 'durable',
   broken: null,
   decode: 'ok',
@@ -72,30 +72,36 @@ const fine: Weather = {
   body: goodBody,
 }
 
+interface Ended {
+  readonly charge: Charge
+  readonly batchId: string | null
+  readonly end: End
+  readonly events: number
+}
+
+const END_OF_PUBLISH: Readonly<Record<Exclude<Weather['publish'], 'never'>, End>> = {
+  durable: 'stored',
+  duplicate: 'duplicate',
+  unavailable: 'refused',
+  unknown: 'unknown',
+  throw: 'refused',
+}
+
 /** An ingest over real ring and decoder, and stores that do what the weather says. */
 class Stage {
   weather: Weather = fine
-  nowMs = NOW_MS
-  /** What passes while a claim that answers `later` waits, and what each publish takes. */
-  claimLastsMs = 0
-  publishLastsMs = 0
-  readonly takenAtMs: number[] = []
-  readonly confirmedAtMs: number[] = []
-  readonly confirmedEvents: number[] = []
+  /** When the limits count the next batch. */
+  takenAtMs = NOW_MS
+  retryAfterSeconds = 2
+  /** Each charge that was handed out, and each end that was told. */
+  readonly charges: Charge[] = []
+  readonly ends: Ended[] = []
   readonly ring = new Ring(4 * 1024 * 1024)
   readonly metrics = createMetrics({ version: 'test', runtime: false })
   readonly faults: unknown[] = []
   readonly lines: string[] = []
-  readonly held = new Set<string>()
-  readonly confirmed = new Set<string>()
+  readonly published: Charge[] = []
   storedEvents: number | undefined
-  /** How far the clock of the limits is ahead of this machine's. */
-  limiterAheadMs = 0
-  /** What a claim says, and what each release did. */
-  inDoubt = false
-  readonly releasedInDoubt: boolean[] = []
-  tokens = 0
-  settledTokens = 0
   readonly ingest: Ingest
   readonly #decoder = createDecoder('scanner', this.ring.memory.bytes)
 
@@ -113,7 +119,7 @@ class Stage {
             answer<Inflated>(this.weather.inflate, body, (kind) => (kind === 'ok' ? body : (kind as Inflated))),
         },
         metrics: this.metrics,
-        nowMs: () => this.nowMs,
+        nowMs: () => NOW_MS,
         monotonicMs: () => performance.now(),
         isoTime: createIsoTime(),
         freshId: () => '0190a1b2-0000-7000-8000-000000000001',
@@ -127,48 +133,26 @@ class Stage {
           all: () => [app],
           stop: () => {},
         },
-        deduplicator: {
-          claim: (batchId) => {
-            this.nowMs += this.claimLastsMs
-            const claim = answer<Claim>(this.weather.claim, { kind: 'claimed', inDoubt: this.inDoubt }, (kind) =>
-              kind === 'replay'
-                ? { kind, events: 7 }
-                : kind === 'full'
-                  ? { kind }
-                  : { kind: 'claimed', inDoubt: this.inDoubt },
-            )
-            if (!['replay', 'full', 'reject'].includes(this.weather.claim)) this.held.add(batchId)
-            return claim
+        admission: {
+          admit: (_app, events) => {
+            const charge = { events, takenAtMs: this.takenAtMs, minute: 7, cycleMinute: 0 }
+            const taken: Admitted = { kind: 'taken', charge }
+            const admitted = answer<Admitted>(this.weather.admit, taken, (kind) => {
+              if (kind === 'replay') return { kind, events: 7 }
+              if (kind === 'overloaded') return { kind }
+              if (kind === 'taken') return taken
+              const { retryAfterSeconds } = this
+              return { kind: 'over limit', refusal: 'monthly_limit_exceeded', retryAfterSeconds }
+            })
+            if (this.weather.admit === 'taken' || this.weather.admit === 'later') this.charges.push(charge)
+            return admitted
           },
-          confirm: (batchId, events, nowMs) => {
-            this.#breakIf('confirm')
-            this.confirmedEvents.push(events)
-            this.confirmedAtMs.push(nowMs)
-            this.held.delete(batchId)
-            this.confirmed.add(batchId)
+          replayOf: () => {
+            return answer<number | null>(this.weather.replayOf, null, (kind) => (kind === 'replay' ? 7 : null))
           },
-          release: (batchId, inDoubt) => {
-            this.#breakIf('release')
-            this.held.delete(batchId)
-            this.releasedInDoubt.push(inDoubt)
-          },
-        },
-        limiter: {
-          take: (_app, cost, nowMs) => {
-            this.takenAtMs.push(nowMs)
-            const taken = answer<number | LimitRefusal>(this.weather.take, nowMs, (kind) =>
-              kind === 'taken' ? nowMs : (kind as LimitRefusal),
-            )
-            if (this.weather.take === 'taken' || this.weather.take === 'later') this.tokens += cost
-            return taken
-          },
-          settle: (_app, cost) => {
-            this.#breakIf('settle')
-            this.settledTokens += cost
-          },
-          giveBack: (_app, cost) => {
-            this.#breakIf('giveBack')
-            this.tokens -= cost
+          end: (_app, charge, batchId, end, events) => {
+            this.ends.push({ charge, batchId, end, events })
+            this.#breakIf('end')
           },
           view: () => {
             this.#breakIf('view')
@@ -176,7 +160,7 @@ class Stage {
           },
           standing: () => {
             const window = { limit: 1, used: 1, endsAtMs: NOW_MS + 1500 }
-            return { atMs: this.limiterAheadMs + this.nowMs, minute: window, day: window, month: window }
+            return { atMs: NOW_MS, minute: window, day: window, month: window }
           },
         },
         queue: {
@@ -184,7 +168,7 @@ class Stage {
             const { publish } = this.weather
             if (publish === 'throw') throw new Error('the queue broke')
             this.lines.push(Buffer.from(record.line).toString())
-            this.nowMs += this.publishLastsMs
+            this.published.push(record.charge)
             if (publish !== 'never') queueMicrotask(() => settled(publish, this.storedEvents))
           },
           stop: async () => {},
@@ -293,18 +277,10 @@ describe('the path of a request', () => {
   it('ends in exactly one outcome and holds nothing back, whichever stage fails, throws or answers late', async () => {
     const weather = fc.record<Weather>({
       find: fc.constantFrom('app', 'app', 'app', 'unknown', 'unavailable', 'throw'),
-      claim: fc.constantFrom('claimed', 'claimed', 'replay', 'full', 'throw', 'later', 'reject'),
-      take: fc.constantFrom(
-        'taken',
-        'taken',
-        'rate_limit_exceeded',
-        'monthly_limit_exceeded',
-        'throw',
-        'later',
-        'reject',
-      ),
+      admit: fc.constantFrom('taken', 'taken', 'replay', 'over limit', 'overloaded', 'throw', 'later', 'reject'),
+      replayOf: fc.constantFrom('none', 'replay', 'throw', 'later', 'reject'),
       publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'unknown', 'throw'),
-      broken: fc.constantFrom(null, null, null, 'settle', 'confirm', 'giveBack', 'release', 'view', 'fill'),
+      broken: fc.constantFrom(null, null, null, 'end', 'view', 'fill'),
       decode: fc.constantFrom('ok', 'ok', 'ok', 'fail', 'busy'),
       inflate: fc.constantFrom('no', 'no', 'no', 'ok', 'later', 'throw', 'reject', 'too large', 'corrupt', 'busy'),
       keyed: fc.boolean(),
@@ -326,15 +302,16 @@ describe('the path of a request', () => {
           expect(stage.ingest.inFlight).toBe(0)
           expect(stage.metrics.requestsReceived).toBe(stage.outcomes)
           expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
-          // Where what is told of the end throws, nothing can be said of what it holds.
-          if (request.broken !== null) break
-          // What was taken is settled, or given back.
-          expect(stage.tokens).toBe(stage.settledTokens)
-          // A claim that threw was never ours.
-          if (request.claim !== 'throw') expect(stage.held.size).toBe(0)
-          const isStored = request.keyed && sent.status.startsWith('202') && request.claim !== 'replay'
-          expect(stage.confirmed.size > 0).toBe(isStored && JSON.parse(sent.body).events >= 0)
-          stage.confirmed.clear()
+          // Whatever threw: each batch that was admitted ends once, as it was admitted.
+          expect(stage.ends.map(({ charge }) => charge)).toEqual(stage.charges)
+          for (const { charge, batchId, end, events } of stage.ends) {
+            expect(batchId).toBe(request.keyed ? batchIdOf('one', KEY) : null)
+            const isQueued = charge.events > 0 && request.publish !== 'never'
+            expect(end).toBe(isQueued ? END_OF_PUBLISH[request.publish as Settlement] : 'stored')
+            expect(events).toBe(end === 'stored' || end === 'duplicate' ? charge.events : 0)
+          }
+          stage.charges.length = 0
+          stage.ends.length = 0
         }
       }),
       { numRuns: 150 },
@@ -355,7 +332,7 @@ describe('the path of a request', () => {
     expect(sent.status).toBe('503 Service Unavailable')
     expect(sent.headers).toMatch(/\r\nRetry-After: [1-5]\r\n/)
     expect(stage.faults).toHaveLength(1)
-    expect(stage.held.size).toBe(0)
+    expect(stage.ends).toMatchObject([{ end: 'refused', batchId: batchIdOf('one', KEY) }])
   })
 
   it.each([
@@ -404,10 +381,21 @@ describe('the path of a request', () => {
     },
   )
 
-  it('keeps the key and the cost of what is stored, though the limits throw when they are told', async () => {
+  it('tells of an end once, though whoever is told throws', async () => {
     const stage = new Stage()
-    await stage.request({ broken: 'settle', keyed: true })
-    expect([stage.confirmed.size, stage.held.size, stage.tokens]).toEqual([1, 0, 2])
+    const sent = await stage.request({ broken: 'end', keyed: true })
+    expect(stage.ends).toMatchObject([{ end: 'stored', events: 2 }])
+    expect([sent.answers, stage.faults.length]).toEqual([1, 1])
+  })
+
+  it('asks of an invalid body under a key whether the key was accepted, and admits nothing of it', async () => {
+    const stage = new Stage()
+    const invalid = '{"app_key":"ak_1","events":[{}]}'
+    const replayed = await stage.request({ keyed: true, body: invalid, replayOf: 'replay' })
+    expect(JSON.parse(replayed.body)).toEqual({ status: 'accepted', events: 7, deduplicated: true })
+    expect((await stage.request({ keyed: true, body: invalid })).status).toBe('400 Bad Request')
+    expect((await stage.request({ body: invalid, replayOf: 'replay' })).status).toBe('400 Bad Request')
+    expect([stage.charges, stage.ends]).toEqual([[], []])
   })
 
   it('spreads the 503s of a moment over 1 to 5 seconds', async () => {
@@ -424,31 +412,15 @@ describe('the path of a request', () => {
     const stage = new Stage()
     const sent = await stage.request({ publish: 'duplicate', keyed: true })
     expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 2, deduplicated: true })
-    expect(stage.tokens).toBe(0)
+    expect(stage.ends).toMatchObject([{ end: 'duplicate', events: 2 }])
   })
 
-  it('takes a duplicate of what was refused in doubt for its first acceptance, and lets it pay', async () => {
-    const stage = new Stage()
-    stage.inDoubt = true
-    const sent = await stage.request({ publish: 'duplicate', keyed: true })
-    expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 2, deduplicated: true })
-    expect([stage.tokens, stage.settledTokens, stage.metrics.events.track]).toEqual([2, 2, 2])
-  })
-
-  it('refuses what may or may not be stored, gives its cost back, and leaves its key in doubt', async () => {
+  it('refuses what may or may not be stored, and says so to the limits, which keep it counted', async () => {
     const stage = new Stage()
     const sent = await stage.request({ publish: 'unknown', keyed: true })
     expect(sent.status).toBe('503 Service Unavailable')
-    expect([stage.tokens, stage.releasedInDoubt, stage.metrics.publishErrors]).toEqual([0, [true], 1])
-  })
-
-  it('keeps a key in doubt through a retry that is refused for another reason', async () => {
-    const stage = new Stage()
-    stage.inDoubt = true
-    await stage.request({ publish: 'unavailable', keyed: true })
-    stage.inDoubt = false
-    await stage.request({ publish: 'unavailable', keyed: true })
-    expect(stage.releasedInDoubt).toEqual([true, false])
+    expect(stage.ends).toMatchObject([{ end: 'unknown', events: 0 }])
+    expect(stage.metrics.publishErrors).toBe(1)
   })
 
   it('replays the number of events that were stored, where the queue can tell', async () => {
@@ -456,6 +428,7 @@ describe('the path of a request', () => {
     stage.storedEvents = 7
     const sent = await stage.request({ publish: 'duplicate', keyed: true })
     expect(JSON.parse(sent.body).events).toBe(7)
+    expect(stage.ends).toMatchObject([{ end: 'duplicate', events: 7 }])
   })
 
   it('sends one line with every event to the queue, as sent', async () => {
@@ -465,11 +438,12 @@ describe('the path of a request', () => {
     expect(JSON.parse(stage.lines[0])).toMatchObject({ v: 1, app_id: 'one', events: [event, event] })
   })
 
-  it('queues nothing for an empty batch, and takes one token for it', async () => {
+  it('queues nothing for an empty batch, which has been admitted', async () => {
     const stage = new Stage()
     const sent = await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
     expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 0 })
-    expect([stage.lines.length, stage.settledTokens]).toEqual([0, 1])
+    expect(stage.lines).toEqual([])
+    expect(stage.ends).toMatchObject([{ end: 'stored', events: 0 }])
   })
 
   it('answers 503 where the app store has no answer: only a definite no is a 401', async () => {
@@ -491,20 +465,12 @@ describe('the path of a request', () => {
     expect((await stage.request()).closed).toBe(true)
   })
 
-  it('counts a request that waited for its twin in the minute in which the wait ended', async () => {
+  it('stores a batch with what it is charged to, and with the time at which it was taken', async () => {
     const stage = new Stage()
-    stage.claimLastsMs = 90_000
-    await stage.request({ keyed: true, claim: 'later' })
-    expect(stage.takenAtMs).toEqual([NOW_MS + 90_000])
+    stage.takenAtMs = NOW_MS + 90_000
+    await stage.request({ admit: 'later' })
+    expect(stage.published).toEqual(stage.charges)
     expect(JSON.parse(stage.lines[0]).received_at).toBe('2026-11-20T12:01:30.000Z')
-  })
-
-  it('remembers a key from the moment its events were durable', async () => {
-    const stage = new Stage()
-    stage.publishLastsMs = 2_000
-    await stage.request({ keyed: true })
-    await stage.request({ keyed: true, publish: 'duplicate' })
-    expect(stage.confirmedAtMs).toEqual([NOW_MS + 2_000, NOW_MS + 4_000])
   })
 
   it('names the end of the connection to a HEAD once the service is closing', async () => {
@@ -514,25 +480,12 @@ describe('the path of a request', () => {
     expect((await stage.request({}, { method: 'HEAD' })).headers).toContain('Connection: close')
   })
 
-  it('tells by Retry-After how far off the end is by the clock that windows go by, not by its own', async () => {
+  it('tells a client by Retry-After what the limits say of its window', async () => {
     const stage = new Stage()
-    stage.limiterAheadMs = -90_000
-    const sent = await stage.request({ take: 'rate_limit_exceeded' })
-    expect(sent.headers).toMatch(/\r\nRetry-After: 92\r\n/)
-  })
-
-  it('remembers for a retry in doubt as many events as were stored', async () => {
-    const stage = new Stage()
-    Object.assign(stage, { inDoubt: true, storedEvents: 7 })
-    const sent = await stage.request({ publish: 'duplicate', keyed: true })
-    expect([JSON.parse(sent.body).events, stage.confirmedEvents]).toEqual([7, [7]])
-    expect([stage.tokens, stage.settledTokens]).toEqual([7, 7])
-  })
-
-  it('tells a client by Retry-After when its window ends, rounded up', async () => {
-    const stage = new Stage()
-    const sent = await stage.request({ take: 'monthly_limit_exceeded' })
+    stage.retryAfterSeconds = 92
+    const sent = await stage.request({ admit: 'over limit' })
     expect(sent.status).toBe('429 Too Many Requests')
-    expect(sent.headers).toMatch(/\r\nRetry-After: 2\r\n/)
+    expect(sent.headers).toMatch(/\r\nRetry-After: 92\r\n/)
+    expect(stage.ends).toEqual([])
   })
 })

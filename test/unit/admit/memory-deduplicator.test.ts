@@ -17,7 +17,7 @@ const MAX_KEYS = 1_000_000
 
 const idOf = (number: number) => batchIdOf('demo', `${number}`)
 const freshId = () => batchIdOf('demo', randomUUID())
-const CLAIMED: Claim = { kind: 'claimed', inDoubt: false }
+const CLAIMED: Claim = { kind: 'claimed' }
 const FULL = { kind: 'full' }
 const replayOf = (events: number) => ({ kind: 'replay', events })
 
@@ -120,10 +120,10 @@ describe('a key in flight', () => {
     const twin = (name: string) =>
       (deduplicator.claim(id, NOON_MS) as Promise<Claim>).then((claim) => answers.push(`${name} ${claim.kind}`))
     const twins = [twin('first'), twin('second'), twin('third')]
-    deduplicator.release(id, false, NOON_MS)
+    deduplicator.release(id)
     await twins[0]
     expect(answers).toEqual(['first claimed'])
-    deduplicator.release(id, false, NOON_MS)
+    deduplicator.release(id)
     await twins[1]
     expect(answers).toEqual(['first claimed', 'second claimed'])
     deduplicator.confirm(id, 1, NOON_MS)
@@ -134,7 +134,7 @@ describe('a key in flight', () => {
   it('that is released leaves nothing behind', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: 1 })
     expect(deduplicator.claim(idOf(1), NOON_MS)).toEqual(CLAIMED)
-    deduplicator.release(idOf(1), false, NOON_MS)
+    deduplicator.release(idOf(1))
     expect(deduplicator.size).toBe(0)
     expect(deduplicator.claim(idOf(2), NOON_MS)).toEqual(CLAIMED)
   })
@@ -143,7 +143,7 @@ describe('a key in flight', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const id = freshId()
     expect(() => deduplicator.confirm(id, 1, NOON_MS)).toThrow('not in flight')
-    expect(() => deduplicator.release(id, false, NOON_MS)).toThrow('not in flight')
+    expect(() => deduplicator.release(id)).toThrow('not in flight')
     accept(deduplicator, id, 1, NOON_MS)
     expect(() => deduplicator.confirm(id, 1, NOON_MS)).toThrow('not in flight')
     expect(deduplicator.claim(idOf(1), NOON_MS)).toEqual(CLAIMED)
@@ -309,7 +309,7 @@ describe('against a naive model', () => {
               for (const twin of twins) twin.expected = `replay ${step.events}`
               waiting.delete(id)
             } else {
-              deduplicator.release(id, false, nowMs)
+              deduplicator.release(id)
               const next = twins.shift()
               if (next === undefined) waiting.delete(id)
               else next.expected = 'claimed'

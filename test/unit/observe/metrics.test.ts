@@ -17,7 +17,7 @@ const CONTRACT_NAMES = [
   'sluice_publish_records',
   'sluice_publish_errors_total',
   'sluice_replays_total',
-  'sluice_lease_requests_total',
+  'sluice_limit_calls_total',
   'sluice_redis_up',
   'sluice_nats_up',
   'sluice_degraded',
@@ -25,6 +25,8 @@ const CONTRACT_NAMES = [
   'sluice_stream_bytes',
   'sluice_stream_max_bytes',
   'sluice_stream_oldest_seconds',
+  'sluice_audit_lag_seconds',
+  'sluice_audit_bad_messages',
   'sluice_requests_received_total',
   'sluice_requests_in_flight',
   'sluice_connections',
@@ -82,12 +84,12 @@ describe('metrics', () => {
     metrics.outcome('accepted')
     metrics.outcome('validation_failed')
     metrics.events.track += 3
-    metrics.leaseRequests.refused += 1
+    metrics.limitCalls.slow += 1
     const page = await samples(metrics)
     expect(page.get('sluice_requests_total{status="202",code="accepted"}')).toBe(2)
     expect(page.get('sluice_requests_total{status="400",code="validation_failed"}')).toBe(1)
     expect(page.get('sluice_events_accepted_total{type="track"}')).toBe(3)
-    expect(page.get('sluice_lease_requests_total{result="refused"}')).toBe(1)
+    expect(page.get('sluice_limit_calls_total{result="slow"}')).toBe(1)
     expect(metrics.outcomeTotals()).toMatchObject({ accepted: 2, validation_failed: 1, aborted: 0 })
   })
 

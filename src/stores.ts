@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import type { App, AppStore } from './admit/app.ts'
 import { openRedis, type RedisConnection, untilUp } from './admit/redis-connection.ts'
+import type { AuditState } from './audit/auditor.ts'
 import { startAudit } from './audit/start-audit.ts'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
@@ -16,7 +17,7 @@ import { acquireLock } from './lib/lock.ts'
 import { systemTimers } from './lib/timers.ts'
 import { createDeduplicator, keepSnapshots } from './memory-store.ts'
 import { type Log, noticeTo } from './observe/log.ts'
-import type { Metrics, Sampler, StreamSample } from './observe/metrics.ts'
+import type { AuditSample, Metrics, Sampler, StreamSample } from './observe/metrics.ts'
 import { type JetStreamQueue, openJetStreamQueue } from './queue/jetstream.ts'
 import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
@@ -168,7 +169,7 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
       stream: () => sampleOf(queue.stream, context.clock()),
-      audit: () => audit.state,
+      audit: () => auditSampleOf(audit.state, context.clock()),
     },
     isReady: () => redis.hasBeenUp && queue.hasBeenUp && (bucket?.isLoaded ?? true),
     parts: () => ({
@@ -219,6 +220,13 @@ function sampleOf(stream: StreamFacts | null, nowMs: number): StreamSample | nul
   if (stream === null) return null
   const { bytes, maxBytes, oldestAtMs } = stream
   return { bytes, maxBytes, oldestSeconds: oldestAtMs === null ? 0 : Math.max(0, (nowMs - oldestAtMs) / 1000) }
+}
+
+/** Its lag grows while no round succeeds. */
+function auditSampleOf(state: AuditState | null, nowMs: number): AuditSample | null {
+  if (state === null) return null
+  const { auditedUntilMs, badMessages } = state
+  return { lagSeconds: auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000, badMessages }
 }
 
 function connectStream(

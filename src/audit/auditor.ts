@@ -33,8 +33,8 @@ export interface AuditorOptions {
 }
 
 export interface AuditState {
-  /** Since the end of the oldest minute that is closed, of the partitions that this node audits; null: it has none. */
-  readonly lagSeconds: number | null
+  /** The end of the oldest minute that is closed, of the partitions that this node audits; null: it has none. */
+  readonly auditedUntilMs: number | null
   /** Messages without a right `Sluice-Cost`, so far. */
   readonly badMessages: number
 }
@@ -83,7 +83,7 @@ export class Auditor {
       const nodes = now[1]
       const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS)
       await this.#auditAll(connection, nodes, nowMs)
-      onRound?.({ lagSeconds: this.#lagSeconds(nowMs), badMessages: this.#badMessages })
+      onRound?.({ auditedUntilMs: this.#auditedUntilMs(), badMessages: this.#badMessages })
       if (this.#problem !== null) this.#options.onNotice('the audit of the limits goes on', 'info')
       this.#problem = null
     } catch (error) {
@@ -126,10 +126,10 @@ export class Auditor {
     this.#bucket = null
   }
 
-  #lagSeconds(nowMs: number): number | null {
+  #auditedUntilMs(): number | null {
     if (this.#audits.size === 0) return null
     const oldest = Math.min(...Array.from(this.#audits.values(), ({ closedMinute }) => closedMinute))
-    return Math.max(0, nowMs - (oldest + 1) * MINUTE_MS) / 1000
+    return (oldest + 1) * MINUTE_MS
   }
 
   #sawBadMessage(sequence: number): void {

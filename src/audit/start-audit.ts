@@ -48,7 +48,6 @@ class AuditThread implements Audit {
       this.#onNotice(`the thread of the audit failed, and starts again: ${errorMessage(error)}`)
     })
     worker.once('exit', () => {
-      this.state = null
       if (this.#isStopping) return
       this.#timer = setTimeout(() => (this.#worker = this.#start()), RESTART_MS)
       this.#timer.unref()

@@ -201,7 +201,7 @@ describe('what the load has left', () => {
     ['NATS was seen away', 'min(min_over_time(sluice_nats_up[5m])) == 0'],
     ['every part was degraded', 'min(max by (part) (max_over_time(sluice_degraded[5m]))) == 1'],
     ['a node was draining', 'max(max_over_time(sluice_draining[5m])) == 1'],
-    ['leases ended in every way', 'min(sum by (result) (max_over_time(sluice_lease_requests_total[5m]))) > 0'],
+    ['calls for limits ended in every way', 'min(sum by (result) (max_over_time(sluice_limit_calls_total[5m]))) > 0'],
     ['the queue refused records', 'sum(max_over_time(sluice_publish_errors_total[5m])) > 0'],
     ['the ring was full', 'sum(max_over_time(sluice_ring_refusals_total[5m])) > 0'],
     ['an app file could not be used', 'sum(max_over_time(sluice_apps_reload_failures_total[5m])) > 0'],

@@ -121,7 +121,7 @@ export async function sendEveryOutcome({ cluster, embedded }: Load): Promise<Tal
   await Promise.all(nodes.map((node) => leaveEarly(node, tally)))
   await sleep(CALM_MS)
 
-  await failLeases(cluster, deliver)
+  await failLimitCalls(cluster, deliver)
   await cluster.redis.kill()
   await sleep(AWAY_MS)
   await cluster.redis.restart()
@@ -147,20 +147,23 @@ export async function sendEveryOutcome({ cluster, embedded }: Load): Promise<Tal
 }
 
 /** Freezes Redis while apps ask it for more than they have left, so that their calls fail; it stays frozen. */
-async function failLeases(
+async function failLimitCalls(
   cluster: Cluster,
   deliver: (node: Service, sending: Sending) => Promise<string>,
 ): Promise<void> {
   const overLimit = ['ak_minute', 'ak_day', 'ak_month'].map((appKey) => ({ body: batch(appKey, 10) }))
-  await eventually('a call for a lease has failed', async () => {
+  await eventually('calls for limits were slow, and failed', async () => {
     // A node that takes Redis to be away for another reason does not ask.
     cluster.redis.resume()
     const isUp = async (node: Service): Promise<boolean> => (await metric(node, 'sluice_redis_up')) === 1
     if (!(await Promise.all(cluster.nodes.map(isUp))).every(Boolean)) return false
     cluster.redis.freeze()
     await Promise.all(cluster.nodes.flatMap((node) => overLimit.map((sending) => deliver(node, sending))))
-    const failed = cluster.nodes.map((node) => metric(node, 'sluice_lease_requests_total{result="failed"}'))
-    return (await Promise.all(failed)).some((count) => count !== null && count > 0)
+    const sum = async (result: string): Promise<number> => {
+      const counts = cluster.nodes.map((node) => metric(node, `sluice_limit_calls_total{result="${result}"}`))
+      return (await Promise.all(counts)).reduce<number>((total, count) => total + (count ?? 0), 0)
+    }
+    return (await sum('slow')) > 0 && (await sum('failed')) > 0
   })
 }
 

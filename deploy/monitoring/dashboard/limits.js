@@ -15,10 +15,24 @@ export const limits = {
       stacked: true,
       queries: [[`sum by (code) (${rate('sluice_requests_total', 'status="429"')})`, '{{code}}']],
     }),
-    timeseries(502, 'Lease requests', {
-      about: 'Calls to Redis for events to spend: failed ones mean that Redis is away or slow.',
+    timeseries(502, 'Calls to Redis for limits and keys', {
+      about: 'Each is for all requests of one turn of the event loop; slow and failed ones mean a slow Redis, or none.',
       unit: 'ops',
-      queries: [[`sum by (result) (${rate('sluice_lease_requests_total')})`, '{{result}}']],
+      queries: [[`sum by (result) (${rate('sluice_limit_calls_total')})`, '{{result}}']],
+    }),
+    timeseries(508, 'Lag of the audit', {
+      about: 'Since the end of the last minute whose counters are exact: 5 to 70 s while the audit goes on.',
+      unit: 's',
+      thresholds: [
+        [0, 'transparent'],
+        [300, 'red'],
+      ],
+      queries: [[of('sluice_audit_lag_seconds'), '{{instance}}']],
+    }),
+    timeseries(509, 'Messages that the audit cannot read', {
+      about: 'Messages of the stream without a right Sluice-Cost header, charged to no app: sluice did not write them.',
+      unit: 'short',
+      queries: [[of('sluice_audit_bad_messages'), '{{instance}}']],
     }),
     timeseries(503, 'Replays', {
       about: 'Requests that repeat an accepted key: clients that did not get their first answer in time.',

@@ -135,8 +135,9 @@ export class PartitionTotals {
     if (!cycles.has(cycleMinute)) {
       // Nothing is counted since it began, unless the app's anchor was moved: then all of its first day counts.
       cycles.set(cycleMinute, totals.newest < cycleMinute ? 0 : sumFrom(days, Math.floor(cycleMinute / MINUTES_A_DAY)))
-      const [oldest] = cycles.keys()
-      if (cycles.size > MAX_CYCLES) cycles.delete(oldest)
+      // Never that of the newest record: it is what Redis is told.
+      const oldest = [...cycles.keys()].find((first) => first !== totals.cycle && first !== cycleMinute)
+      if (cycles.size > MAX_CYCLES && oldest !== undefined) cycles.delete(oldest)
     }
     for (const [first, sum] of cycles) if (minute >= first) cycles.set(first, sum + events)
     days.set(day, (days.get(day) ?? 0) + events)

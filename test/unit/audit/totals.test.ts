@@ -1,0 +1,219 @@
+// The totals of the audit, held to a plain sum over the same stream.
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { PartitionTotals, redisTexts, type SavedTotals } from '../../../src/audit/totals.ts'
+import type { RecordCost } from '../../../src/queue/cost-header.ts'
+
+const DAY = 1440
+/** Some midnight. */
+const FIRST_MINUTE = 20_400 * DAY
+const CYCLE_MINUTES = 3 * DAY
+const CREATED = '2026-11-20T00:00:00Z'
+
+interface Message {
+  readonly sequence: number
+  readonly timeUs: number
+  readonly costs: readonly RecordCost[]
+}
+
+/** The stream, an auditor of it, and what the bucket has. */
+class Stage {
+  readonly stream: Message[] = []
+  minute = FIRST_MINUTE + 2 * DAY
+  totals = new PartitionTotals(CREATED, null)
+  saved: SavedTotals | null = null
+  #next = 1
+
+  get closable(): number {
+    return this.minute - 2
+  }
+
+  store(costs: readonly RecordCost[]): void {
+    const sequence = this.stream.length + 1
+    this.stream.push({ sequence, timeUs: sequence * 1000, costs })
+  }
+
+  /** A minute is closed, and what is counted is kept, only where all of the stream was read. */
+  round(atMost: number, isSaved: boolean): boolean {
+    for (const { sequence, timeUs, costs } of this.stream.slice(this.#next - 1, this.#next - 1 + atMost)) {
+      this.totals.read({ sequence, timeUs }, costs, this.closable)
+      this.#next = sequence + 1
+    }
+    if (this.#next <= this.stream.length) return false
+    this.totals.close(this.closable)
+    if (isSaved) this.saved = JSON.parse(JSON.stringify(this.totals.save())) as SavedTotals
+    return true
+  }
+
+  /** Another auditor takes over. */
+  reload(): void {
+    this.totals = new PartitionTotals(CREATED, this.saved)
+    this.#next = this.saved?.from ?? 1
+  }
+}
+
+const sumOf = (costs: readonly RecordCost[]): number => costs.reduce((sum, { events }) => sum + events, 0)
+
+function checkExact(stage: Stage): void {
+  const all = stage.stream.flatMap(({ costs }) => costs).filter(({ minute }) => minute <= stage.totals.minute)
+  expect([...stage.totals.apps.keys()].toSorted()).toEqual([...new Set(all.map(({ appId }) => appId))].toSorted())
+  for (const [appId, totals] of stage.totals.apps) {
+    const ofApp = all.filter((cost) => cost.appId === appId)
+    const days = new Map<number, number>()
+    for (const { minute, events } of ofApp) {
+      const day = Math.floor(minute / DAY)
+      days.set(day, (days.get(day) ?? 0) + events)
+    }
+    expect(totals.days).toEqual(days)
+    const newest = Math.max(...ofApp.map(({ minute }) => minute))
+    expect(totals.newest).toBe(newest)
+    for (const [first, sum] of totals.cycles) {
+      const exact = sumOf(ofApp.filter(({ minute }) => minute >= first))
+      const withFirstDay = sumOf(ofApp.filter(({ minute }) => minute >= Math.floor(first / DAY) * DAY))
+      if (first % DAY === 0) expect(sum).toBe(exact)
+      expect(sum).toBeGreaterThanOrEqual(exact)
+      expect(sum).toBeLessThanOrEqual(withFirstDay)
+    }
+    const { base, days: daysText } = redisTexts(totals)
+    expect(totals.cycles.get(totals.cycle)).toBeTypeOf('number')
+    const newestDay = Math.floor(newest / DAY)
+    expect(base).toBe(
+      `${totals.cycle} ${totals.cycles.get(totals.cycle)} ${newest} ${newestDay} ${days.get(newestDay)}`,
+    )
+    const told = daysText.split(' ').map((word) => word.split(':').map(Number) as [number, number])
+    expect(new Map(told)).toEqual(days)
+  }
+}
+
+/** Anchors at midnight, and in the middle of a day. */
+const OFFSETS = [0, DAY, 700]
+const aRecord = fc.record({
+  appId: fc.constantFrom('one', 'two'),
+  events: fc.integer({ min: 1, max: 100 }),
+  /** Before the running minute. */
+  ago: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 1500 })),
+  isMoved: fc.boolean(),
+})
+const aStep = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('store' as const),
+      records: fc.array(aRecord, { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('pass' as const), minutes: fc.constantFrom(1, 1, 2, 700, DAY) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('round' as const),
+      atMost: fc.constantFrom(1, 3, 1000),
+      isSaved: fc.boolean(),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reload' as const) }) },
+)
+
+describe('the totals of a partition', () => {
+  it('are what the stream has, in any order of minutes, saved and read again at any point, with anchors that move', () => {
+    const anchors = fc.tuple(fc.constantFrom(...OFFSETS), fc.constantFrom(...OFFSETS))
+    fc.assert(
+      fc.property(fc.array(aStep, { maxLength: 60 }), anchors, (steps, offsets) => {
+        const stage = new Stage()
+        for (const step of steps) {
+          if (step.kind === 'store') {
+            const costs = step.records.map(({ appId, events, ago, isMoved }) => {
+              const minute = stage.minute - ago
+              const offset = FIRST_MINUTE + offsets[Number(isMoved)]
+              const cycleMinute = offset + Math.floor((minute - offset) / CYCLE_MINUTES) * CYCLE_MINUTES
+              return { minute, cycleMinute, appId, events }
+            })
+            stage.store(costs)
+          } else if (step.kind === 'pass') stage.minute += step.minutes
+          else if (step.kind === 'reload') stage.reload()
+          else if (stage.round(step.atMost, step.isSaved)) checkExact(stage)
+        }
+        stage.minute += 10
+        expect(stage.round(1000, true)).toBe(true)
+        checkExact(stage)
+        stage.reload()
+        expect(stage.round(1000, true)).toBe(true)
+        checkExact(stage)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  const cost = (minute: number, events: number, cycleMinute = FIRST_MINUTE): RecordCost => {
+    return { minute, cycleMinute, appId: 'one', events }
+  }
+  const baseOf = (totals: PartitionTotals): string => redisTexts(totals.apps.get('one')!).base
+
+  it('count no open minute, and have a new auditor read it again', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    const minute = FIRST_MINUTE + 10
+    totals.read({ sequence: 1, timeUs: 1 }, [cost(minute - 1, 3)], minute - 1)
+    totals.read({ sequence: 2, timeUs: 2 }, [cost(minute - 1, 4), cost(minute, 5)], minute - 1)
+    totals.read({ sequence: 3, timeUs: 3 }, [], minute - 1)
+    totals.close(minute - 1)
+    const saved = totals.save()
+    expect(saved).toMatchObject({ sequence: 3, timeUs: 3, minute: minute - 1, from: 2 })
+    const next = new PartitionTotals(CREATED, saved)
+    next.read({ sequence: 2, timeUs: 2 }, [cost(minute - 1, 4), cost(minute, 5)], minute)
+    next.read({ sequence: 3, timeUs: 3 }, [], minute)
+    next.close(minute)
+    expect(baseOf(next)).toBe(`${FIRST_MINUTE} 12 ${minute} ${FIRST_MINUTE / DAY} 12`)
+    expect(next.save().from).toBe(4)
+  })
+
+  it('count a message that has the sequence of one that the stream has lost, by its time', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    totals.read({ sequence: 5, timeUs: 500 }, [cost(FIRST_MINUTE, 1)], FIRST_MINUTE)
+    totals.close(FIRST_MINUTE)
+    const next = new PartitionTotals(CREATED, totals.save())
+    next.read({ sequence: 5, timeUs: 501 }, [cost(FIRST_MINUTE, 2)], FIRST_MINUTE)
+    next.close(FIRST_MINUTE + 1)
+    expect(next.apps.get('one')?.days).toEqual(new Map([[FIRST_MINUTE / DAY, 3]]))
+  })
+
+  it('begin a cycle with nothing that was stored before it, on its first day too', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    const turn = FIRST_MINUTE + 700
+    totals.read({ sequence: 1, timeUs: 1 }, [cost(turn - 1, 3), cost(turn, 4, turn)], turn)
+    expect(baseOf(totals)).toBe(`${turn} 4 ${turn} ${FIRST_MINUTE / DAY} 7`)
+  })
+
+  it('keep the cycle of the newest record, whatever cycles late records name', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    const minute = FIRST_MINUTE + 10
+    const late = [1, 2, 3].map((ago) => cost(minute - ago, 1, FIRST_MINUTE - ago))
+    totals.read({ sequence: 1, timeUs: 1 }, [cost(minute, 5), ...late], minute)
+    expect(baseOf(totals)).toBe(`${FIRST_MINUTE} 8 ${minute} ${FIRST_MINUTE / DAY} 8`)
+  })
+
+  it('name the apps that have changed, once each', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    totals.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE, 1), cost(FIRST_MINUTE, 2)], FIRST_MINUTE)
+    expect([...totals.takeChanged()]).toEqual(['one'])
+    expect([...totals.takeChanged()]).toEqual([])
+    totals.read({ sequence: 2, timeUs: 2 }, [cost(FIRST_MINUTE + 1, 1)], FIRST_MINUTE)
+    expect([...totals.takeChanged()]).toEqual([])
+    totals.close(FIRST_MINUTE + 1)
+    expect([...totals.takeChanged()]).toEqual(['one'])
+  })
+
+  it('forget an app that no cycle can hold any more, and days that none can', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    const later = FIRST_MINUTE + 40 * DAY
+    totals.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE, 1), { ...cost(FIRST_MINUTE, 1), appId: 'two' }], later)
+    totals.read({ sequence: 2, timeUs: 2 }, [cost(later, 2, later)], later)
+    totals.close(later)
+    const { apps } = totals.save()
+    expect(Object.keys(apps)).toEqual(['one'])
+    expect(apps['one'][4]).toEqual([2])
+  })
+})

@@ -23,7 +23,6 @@ import { Journal, openJournal } from './queue/journal.ts'
 import type { EventQueue } from './queue/queue.ts'
 import type { Recovery } from './queue/recovery.ts'
 import { journalDirectory } from './queue/segments.ts'
-import type { StreamFacts } from './queue/stream.ts'
 import { findDemoApp, openFileApps, openSharedApps } from './opened-apps.ts'
 import { recoverLimiter } from './recovered.ts'
 
@@ -168,7 +167,7 @@ async function openSharedStores(config: Config, context: SharedContext, onStop: 
       }),
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
-      stream: () => sampleOf(queue.stream, context.clock()),
+      stream: () => sampleOf(queue, context.clock()),
       audit: () => auditSampleOf(audit.state, context.clock()),
     },
     isReady: () => redis.hasBeenUp && queue.hasBeenUp && (bucket?.isLoaded ?? true),
@@ -216,10 +215,11 @@ function onceEach(tell: (problem: string) => void): (error: unknown) => void {
 }
 
 /** What the metrics show of it. The clock of NATS may be ahead of this one. */
-function sampleOf(stream: StreamFacts | null, nowMs: number): StreamSample | null {
+function sampleOf({ stream, consumerLags }: JetStreamQueue, nowMs: number): StreamSample | null {
   if (stream === null) return null
   const { bytes, maxBytes, oldestAtMs } = stream
-  return { bytes, maxBytes, oldestSeconds: oldestAtMs === null ? 0 : Math.max(0, (nowMs - oldestAtMs) / 1000) }
+  const oldestSeconds = oldestAtMs === null ? 0 : Math.max(0, (nowMs - oldestAtMs) / 1000)
+  return { bytes, maxBytes, oldestSeconds, consumerLagSeconds: consumerLags }
 }
 
 /** Its lag grows while no round succeeds. */

@@ -15,6 +15,8 @@ export interface StreamSample {
   readonly bytes: number
   readonly maxBytes: number | null
   readonly oldestSeconds: number
+  /** By the name of a durable consumer, the age of the first message that it has not acknowledged. */
+  readonly consumerLagSeconds: Readonly<Record<string, number>>
 }
 
 /** Read at each scrape. What is absent has no series: an alert on it then stays quiet instead of firing. */
@@ -303,6 +305,12 @@ function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     () => {
       return sampler().audit?.()?.badMessages
     },
+  )
+  page.gaugeByLabel(
+    'sluice_stream_consumer_lag_seconds',
+    'Age of the first message that a durable consumer of the stream has not acknowledged; 0: it has had all.',
+    'consumer',
+    () => sampler().stream?.()?.consumerLagSeconds ?? {},
   )
   page.gaugeByLabel('sluice_degraded', '1 while a part goes on without what it depends on.', 'part', () => {
     const parts = Object.entries(sampler().degraded?.() ?? {})

@@ -12,6 +12,7 @@ import { isConnected, NatsLink, sendRaw } from './nats-connection.ts'
 import { type Entry, type Lane, Lanes, type Parcel } from './nats-lanes.ts'
 import { encodeMessages, headersOf, messageHead, type NewMessage } from './nats-message.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from './queue.ts'
+import type { ConsumerLags } from './consumer-lag.ts'
 import { RecordsInHand } from './records-in-hand.ts'
 import type { StreamFacts, StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
@@ -98,6 +99,11 @@ export class JetStreamQueue implements EventQueue {
   /** The stream as it was some seconds ago; null: not connected, or not seen yet. */
   get stream(): StreamFacts | null {
     return this.#keeper.measured
+  }
+
+  /** Of its durable consumers, measured with it. */
+  get consumerLags(): ConsumerLags {
+    return this.#keeper.lags
   }
 
   /** Records that are waiting or in flight. */

@@ -4,6 +4,7 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
+import { type ConsumerLags, measureLags } from './consumer-lag.ts'
 import {
   describeStream,
   differenceText,
@@ -39,6 +40,7 @@ export class StreamKeeper {
   #lastDifference: string | null = null
   #measureTimer: Timer | null = null
   #measured: StreamFacts | null = null
+  #lags: ConsumerLags = {}
 
   constructor(options: StreamKeeperOptions) {
     this.#options = options
@@ -49,12 +51,18 @@ export class StreamKeeper {
     return this.#measured
   }
 
+  /** Of its durable consumers, as they were some seconds ago. */
+  get lags(): ConsumerLags {
+    return this.#lags
+  }
+
   /** A connection came up, or went (null). The first look at a new one is at once. */
   use(connection: NatsConnection | null): void {
     this.#connection = connection
     if (this.#timer !== null) this.#options.timers.clear(this.#timer)
     this.#timer = null
     this.#measured = null
+    this.#lags = {}
     this.#measureLater()
     if (connection !== null) this.look()
   }
@@ -98,7 +106,10 @@ export class StreamKeeper {
   /** No answer is no sign of an outage: acknowledgements tell of that, and the last measurement stands. */
   async #measure(connection: NatsConnection): Promise<void> {
     const report = await describeStream(connection)
+    const hasConsumers = report.kind === 'present' && report.facts.consumers > 0
+    const lags = hasConsumers ? await measureLags(connection, this.#options.timers.nowMs()) : {}
     if (connection !== this.#connection) return
+    if (report.kind === 'present' && lags !== null) this.#lags = lags
     this.#take(report)
     this.#measureLater()
   }

@@ -71,6 +71,7 @@ export interface StreamFacts {
   readonly firstSequence: number
   readonly lastSequence: number
   readonly replicas: number
+  readonly consumers: number
   /** Any replica may be asked for a message; otherwise only the leader answers. */
   readonly allowsDirect: boolean
   /** ISO 8601: one that was deleted and made again has another. */
@@ -175,6 +176,7 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
     replicas: config.num_replicas,
+    consumers: state.consumer_count,
     allowsDirect: config.allow_direct,
     createdAt: created,
     differences: differencesOf(config),

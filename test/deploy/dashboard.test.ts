@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dashboard } from '../../deploy/monitoring/dashboard.js'
 import { STATUS_OF_REFUSAL } from '../../src/outcome.ts'
 import { post, single } from '../support/client.ts'
-import { type Cluster, startCluster } from '../support/cluster.ts'
+import { addReader, type Cluster, startCluster } from '../support/cluster.ts'
 import { APPS, CLOSED_APPS, SMALLEST_RING_MB, sendEveryOutcome, type Tally } from '../support/every-outcome.ts'
 import { type Prometheus, type Sample, startPrometheus } from '../support/prometheus.ts'
 import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
@@ -84,6 +84,7 @@ beforeAll(async () => {
     cluster.addNode({ ...stream, SLUICE_PROCESSES: '2' }),
   ])
   await addClosedApps()
+  await addReader(cluster)
   const targets = [...cluster.nodes, embedded].map(({ adminPort }) => adminPort)
   prometheus = await startPrometheus({ job: JOB, targets, ruleFiles: [RULES] })
   fromMs = Date.now()

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { prometheusRule } from '../../deploy/monitoring/prometheus-rule.js'
 import { get } from '../support/client.ts'
-import { becomesReady, type Cluster, startCluster } from '../support/cluster.ts'
+import { addReader, becomesReady, type Cluster, startCluster } from '../support/cluster.ts'
 import {
   type CaseFile,
   type ExpectedAlert,
@@ -158,6 +158,7 @@ describe('what the rules read', () => {
     embedded = await startService({ dataDir: folder })
     const several = await cluster.startNode({ SLUICE_PROCESSES: '2' })
     await becomesReady(several)
+    await addReader(cluster)
     for (const { adminPort } of [embedded, ...cluster.nodes]) note((await get(adminPort, '/metrics')).text)
   })
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { makeRecord } from '../support/journal.ts'
 import {
@@ -335,6 +335,47 @@ describe('a stream that is there', () => {
     await eventually('it is known again', () => queue.stream?.messages === 1)
     await queue.stop()
     expect(queue.stream).toBeNull()
+    await nats.stop()
+  })
+
+  it('has the age of the first message that each durable consumer has not acknowledged', async () => {
+    const nats = await startNats()
+    const { queue } = await openReadyQueue(nats.url, { measureIntervalMs: 20 })
+    expect(queue.consumerLags).toEqual({})
+    await withConnection(nats.url, async (connection) => {
+      const streams = jetstream(connection)
+      const manager = await streams.jetstreamManager()
+      const add = (name: string, settings = {}) =>
+        manager.consumers.add('SLUICE_EVENTS', { durable_name: name, ack_policy: 'explicit', ...settings })
+      for (let at = 0; at < 21; at++) await add(`w-${String(at).padStart(2, '0')}`)
+      await manager.consumers.add('SLUICE_EVENTS', {
+        name: 'a-passing',
+        ack_policy: 'explicit',
+        inactive_threshold: 60e9,
+      })
+      await eventually('all are seen', () => queue.stream?.consumers === 22)
+      expect(Object.keys(queue.consumerLags)).toHaveLength(20)
+      expect(Object.keys(queue.consumerLags).at(-1)).toBe('w-19')
+      expect(Object.values(queue.consumerLags).every((lag) => lag === 0)).toBe(true)
+
+      for (let at = 2; at < 21; at++)
+        await manager.consumers.delete('SLUICE_EVENTS', `w-${String(at).padStart(2, '0')}`)
+      await add('other', { filter_subject: 'sluice.events.other' })
+      await publishTo(queue, makeRecord())
+      await eventually('they are behind', () => (queue.consumerLags['w-00'] ?? 0) > 0.3)
+      await streams.publish('sluice.events.other', 'second')
+      const consumer = await streams.consumers.get('SLUICE_EVENTS', 'w-00')
+      const had = [await consumer.next(), await consumer.next()]
+      // Its second message alone is not enough: the first is the one that it still has to do.
+      await had[1]?.ackAck()
+      await eventually('it is further behind', () => (queue.consumerLags['w-00'] ?? 0) > 0.5)
+      await had[0]?.ackAck()
+      await eventually('it has had all', () => queue.consumerLags['w-00'] === 0)
+      expect(queue.consumerLags['w-01']).toBeGreaterThan(0.5)
+      expect(queue.consumerLags['w-01'] - queue.consumerLags['other']).toBeGreaterThan(0.25)
+    })
+    await queue.stop()
+    expect(queue.consumerLags).toEqual({})
     await nats.stop()
   })
 

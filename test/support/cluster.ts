@@ -17,6 +17,7 @@ import {
   sleep,
   startService,
 } from './service.ts'
+import { STREAM, withStreams } from './stream.ts'
 
 /** Nodes tell what is settled within a second; a busy machine gets more. */
 const COUNTED_MS = 15_000
@@ -149,6 +150,17 @@ export async function partsOf(node: Service): Promise<Record<string, string>> {
   const { text } = await get(node.adminPort, '/readyz?verbose')
   const lines = text.split('\n').slice(1)
   return Object.fromEntries(lines.filter((line) => line !== '').map((line) => line.split(/: (.*)/s, 2)))
+}
+
+/** A durable consumer of the stream; returns once every node has measured it. */
+export async function addReader({ nats, nodes }: Cluster): Promise<void> {
+  await withStreams(nats.url, (streams) =>
+    streams.consumers.add(STREAM, { durable_name: 'reader', ack_policy: 'explicit' }),
+  )
+  for (const node of nodes) {
+    const lag = () => metric(node, 'sluice_stream_consumer_lag_seconds{consumer="reader"}')
+    await eventually('the consumer is measured', async () => (await lag()) !== null)
+  }
 }
 
 /** One series, as `sluice_degraded{part="limits"}`; null: it is not on the page. */

@@ -93,5 +93,12 @@ export const dependencies = {
       unit: 's',
       queries: [[of('sluice_stream_oldest_seconds'), '{{instance}}']],
     }),
+    timeseries(611, 'Consumers behind', {
+      about:
+        'Age of the first message that a durable consumer has not acknowledged; what it has not had goes with the age of the stream.',
+      empty: 'No node has a NATS, or the stream has no durable consumer.',
+      unit: 's',
+      queries: [[`max by (consumer) (${of('sluice_stream_consumer_lag_seconds')})`, '{{consumer}}']],
+    }),
   ],
 }

@@ -64,6 +64,7 @@ describe('the stream', () => {
     firstSequence: 1,
     lastSequence: 1,
     replicas: 3,
+    consumers: 0,
     allowsDirect: true,
     createdAt: '2026-11-20T12:00:00Z',
     maxBytes: null,

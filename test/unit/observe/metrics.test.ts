@@ -27,6 +27,7 @@ const CONTRACT_NAMES = [
   'sluice_stream_oldest_seconds',
   'sluice_audit_lag_seconds',
   'sluice_audit_bad_messages',
+  'sluice_stream_consumer_lag_seconds',
   'sluice_requests_received_total',
   'sluice_requests_in_flight',
   'sluice_connections',
@@ -154,8 +155,15 @@ describe('metrics', () => {
       const page = await samples(metrics)
       return names.map((name) => page.get(name))
     }
-    expect(await shown({ bytes: 5, maxBytes: 10, oldestSeconds: 60.5 })).toEqual([5, 10, 60.5])
-    expect(await shown({ bytes: 0, maxBytes: null, oldestSeconds: 0 })).toEqual([0, undefined, 0])
+    expect(await shown({ bytes: 5, maxBytes: 10, oldestSeconds: 60.5, consumerLagSeconds: { 'a"b': 1.5 } })).toEqual([
+      5, 10, 60.5,
+    ])
+    expect((await samples(metrics)).get('sluice_stream_consumer_lag_seconds{consumer="a\\"b"}')).toBe(1.5)
+    expect(await shown({ bytes: 0, maxBytes: null, oldestSeconds: 0, consumerLagSeconds: {} })).toEqual([
+      0,
+      undefined,
+      0,
+    ])
     expect(await shown(null)).toEqual([undefined, undefined, undefined])
   })
 

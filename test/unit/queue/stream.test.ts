@@ -28,6 +28,7 @@ const FACTS = {
   firstSequence: 1,
   lastSequence: 0,
   replicas: 1,
+  consumers: 0,
   allowsDirect: true,
   createdAt: '2026-11-20T12:00:00Z',
   maxBytes: null,
@@ -150,7 +151,7 @@ describe('making the stream', () => {
   const there = {
     config: WANTED,
     created: FACTS.createdAt,
-    state: { messages: 0, bytes: 0, first_seq: 1, last_seq: 0 },
+    state: { messages: 0, bytes: 0, first_seq: 1, last_seq: 0, consumer_count: 0 },
   }
 
   it('takes the one that another node made in the same moment', async () => {

@@ -12,8 +12,11 @@ import {
   withConnection,
   NEW_STREAM,
 } from '../support/jetstream.ts'
-import { type ClusteredNatsServer, startNats, startNatsCluster } from '../support/nats.ts'
-import { eventually, sleep } from '../support/service.ts'
+import { type Cluster, startCluster } from '../support/cluster.ts'
+import { acceptedOf, expectStoredOnce, type RunningLoad, startLoad, statusCounts } from '../support/load.ts'
+import { type ClusteredNatsServer, needCurrentNats, startNats, startNatsCluster } from '../support/nats.ts'
+import { appRecord, eventually, sleep } from '../support/service.ts'
+import { readRecords, withStreams } from '../support/stream.ts'
 
 /** Servers that find each other, and then choose a leader for JetStream and for the stream. */
 const ELECTION_MS = 45_000
@@ -96,6 +99,44 @@ describe('a stream of three replicas', () => {
     )
     expect(queue.isUp).toBe(false)
     expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
+  })
+})
+
+describe('the service over three servers of the current NATS', () => {
+  it('loses no 202 and stores no key twice when the leader of the stream is killed under load', async (context) => {
+    const servers = await startNatsCluster(3, needCurrentNats(context))
+    const urls = servers.map(({ url }) => url).join(',')
+    let cluster: Cluster | null = null
+    let load: RunningLoad | null = null
+    try {
+      await whileItElects(() => withStreams(servers[0].url, (streams) => streams.getAccountInfo()))
+      cluster = await startCluster({ nodes: 0, apps: [], env: { NATS_URL: urls, SLUICE_STREAM_REPLICAS: '3' } })
+      await cluster.addNode()
+      await cluster.addNode()
+      await cluster.addApps([appRecord('copied', { events_per_minute: 1_000_000 })])
+      const { nodes } = cluster
+      const running = startLoad({ ports: () => nodes.map(({ port }) => port), appKey: 'ak_copied', unkeyedEvery: 4 })
+      load = running
+      const accepted = () => acceptedOf(running.batches).length
+      await eventually('batches are accepted', () => accepted() > 100)
+      const leader = await whileItElects(() => leaderOf(servers[0].url))
+      const lost = servers.find(({ serverName }) => serverName === leader)
+      await lost?.kill()
+      const acceptedBefore = accepted()
+      await eventually('batches are accepted again', () => accepted() > acceptedBefore + 100, ELECTION_MS)
+      await lost?.restart()
+      const acceptedWithTwo = accepted()
+      await eventually('the lost server is back', () => accepted() > acceptedWithTwo + 100, ELECTION_MS)
+      const batches = await load.stop()
+
+      expect(Object.keys(statusCounts(batches)).filter((status) => !['202', '503'].includes(status))).toEqual([])
+      const survivor = servers.find((server) => server !== lost) as ClusteredNatsServer
+      expectStoredOnce(await whileItElects(() => readRecords(survivor.url)), batches)
+    } finally {
+      await load?.stop()
+      await cluster?.stop()
+      await Promise.all(servers.map((server) => server.stop()))
+    }
   })
 })
 

@@ -54,14 +54,23 @@ export interface Used {
 export interface ClusterOptions {
   readonly nodes: number
   readonly apps: readonly AppRecord[]
+  /** Settings of nodes and commands: other stores than the two that are started, say. */
+  readonly env?: Readonly<Record<string, string>>
+  /** How Redis keeps its data. */
+  readonly redisArgs?: readonly string[]
 }
 
-export async function startCluster({ nodes: count, apps }: ClusterOptions): Promise<Cluster> {
+export async function startCluster({
+  nodes: count,
+  apps,
+  env: common,
+  redisArgs = [],
+}: ClusterOptions): Promise<Cluster> {
   const folder = await makeFolder()
   // Writes reach the system before they are answered, so that kill -9 loses none; no answer waits for a busy disk.
-  const [redis, nats] = await Promise.all([startRedis(['--appendfsync', 'no']), startNats()])
+  const [redis, nats] = await Promise.all([startRedis(['--appendfsync', 'no', ...redisArgs]), startNats()])
   const [redisProxy, natsProxy] = await Promise.all([startProxy(redis.port), startProxy(nats.port)])
-  const commandEnv = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_DATA_DIR: folder }
+  const commandEnv = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_DATA_DIR: folder, ...common }
   const nodes: Service[] = []
   const everyNode: Service[] = []
   const known: string[] = []
@@ -76,6 +85,7 @@ export async function startCluster({ nodes: count, apps }: ClusterOptions): Prom
         REDIS_URL: `redis://127.0.0.1:${redisProxy.port}`,
         NATS_URL: `nats://127.0.0.1:${natsProxy.port}`,
         SLUICE_ADMIN_HOST: '127.0.0.1',
+        ...common,
         ...env,
       },
     })

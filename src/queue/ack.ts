@@ -16,23 +16,24 @@ export type Ack =
   /** It says neither. */
   | { readonly kind: 'unreadable' }
 
-/** As the server writes it, blank included. */
-const PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}", "seq":`)
+/** As servers write it, older ones with a blank. */
+const PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}","seq":`)
+const OLDER_PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}", "seq":`)
+const BLANK_AT = OLDER_PREFIX.indexOf(' ')
+const BLANK = 32
 const DIGIT_ZERO = 48
 const DIGIT_NINE = 57
 const BRACE_CLOSE = 125
 /** So many digits are an exact integer in a double. */
 const MAX_EXACT_DIGITS = 15
 
-/**
- * The sequence in `{"stream":"SLUICE_EVENTS", "seq":123}`; 0 where the answer is of another form, for `parseAck` to
- * read.
- */
+/** The sequence in `{"stream":"SLUICE_EVENTS","seq":123}`; 0 where the answer is of another form, for `parseAck` to read. */
 export function storedSequence(data: Uint8Array): number {
-  const start = PREFIX.length
+  const prefix = data[BLANK_AT] === BLANK ? OLDER_PREFIX : PREFIX
+  const start = prefix.length
   const end = data.length - 1
   if (end <= start || end - start > MAX_EXACT_DIGITS || data[end] !== BRACE_CLOSE) return 0
-  for (let at = 0; at < start; at += 1) if (data[at] !== PREFIX[at]) return 0
+  for (let at = 0; at < start; at += 1) if (data[at] !== prefix[at]) return 0
   let sequence = 0
   for (let at = start; at < end; at += 1) {
     const digit = data[at]

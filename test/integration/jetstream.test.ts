@@ -405,7 +405,7 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('answers in the form that is read without parsing', async () => {
+  it('answers in a form that is read without parsing', async () => {
     const nats = await startNats()
     await addStream(nats.url)
     await withConnection(nats.url, async (connection) => {

@@ -7,8 +7,8 @@ const bytes = (text: string): Buffer => Buffer.from(text)
 describe('an acknowledgement', () => {
   it('of the common form is its sequence', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 999_999_999_999_999 }), (sequence) => {
-        const data = bytes(`{"stream":"SLUICE_EVENTS", "seq":${sequence}}`)
+      fc.property(fc.integer({ min: 1, max: 999_999_999_999_999 }), fc.constantFrom('', ' '), (sequence, blank) => {
+        const data = bytes(`{"stream":"SLUICE_EVENTS",${blank}"seq":${sequence}}`)
         expect(storedSequence(data)).toBe(sequence)
         expect(parseAck(data, 0)).toEqual({ kind: 'stored', sequence })
       }),
@@ -38,7 +38,7 @@ describe('an acknowledgement', () => {
 
   it.each([
     ['{"stream":"SLUICE_EVENTS","seq":5,"duplicate": true}', { kind: 'duplicate', sequence: 5 }],
-    ['{"stream":"SLUICE_EVENTS","seq":5}', { kind: 'stored', sequence: 5 }],
+    ['{"stream":"SLUICE_EVENTS", "seq": 5}', { kind: 'stored', sequence: 5 }],
     ['{"stream":"SLUICE_EVENTS","domain":"hub","seq":5}', { kind: 'stored', sequence: 5 }],
     ['{"stream":"OTHER","seq":5}', { kind: 'strange' }],
     [

@@ -27,42 +27,59 @@ function withUrl(program: Program): RedisServer {
 }
 
 export interface RedisCluster {
-  /** Of one node; it names the others. */
+  /** Of one master; it names the others. */
   readonly url: string
+  /** The masters. */
   readonly nodes: readonly RedisServer[]
   stop(): Promise<void>
 }
 
 const HASH_SLOTS = 16_384
-const CLUSTER_TIMEOUT_MS = 10_000
+const MASTERS = 3
+/** A master that is silent for so long is replaced, where it has a replica. */
+const NODE_TIMEOUT_MS = 2000
+const CLUSTER_TIMEOUT_MS = 15_000
 
-/** Three masters that share the hash slots. */
-export async function startRedisCluster(): Promise<RedisCluster> {
-  const nodes = await Promise.all([0, 1, 2].map(() => startRedis(['--cluster-enabled', 'yes'])))
-  const clients = nodes.map(({ port }) => new Redis(port, '127.0.0.1'))
-  const share = Math.ceil(HASH_SLOTS / nodes.length)
+/** Three masters that share the hash slots, each with a replica where these are wanted. */
+export async function startRedisCluster({ replicas = false } = {}): Promise<RedisCluster> {
+  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)]
+  const count = replicas ? 2 * MASTERS : MASTERS
+  const servers = await Promise.all(Array.from({ length: count }, () => startRedis(settings)))
+  const clients = servers.map(({ port }) => new Redis(port, '127.0.0.1'))
+  const masters = clients.slice(0, MASTERS)
+  const share = Math.ceil(HASH_SLOTS / MASTERS)
   await Promise.all(
-    clients.map((client, at) => {
+    masters.map((client, at) => {
       const last = Math.min(HASH_SLOTS, (at + 1) * share) - 1
       return client.call('CLUSTER', 'ADDSLOTSRANGE', String(at * share), String(last))
     }),
   )
-  for (const { port } of nodes.slice(1)) await clients[0].call('CLUSTER', 'MEET', '127.0.0.1', String(port))
-  const deadlineMs = Date.now() + CLUSTER_TIMEOUT_MS
-  for (const client of clients) {
-    for (;;) {
-      const info = String(await client.call('CLUSTER', 'INFO'))
-      if (info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${nodes.length}`)) break
-      if (Date.now() > deadlineMs) throw new Error(`the Redis cluster did not form:\n${info}`)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    client.disconnect()
+  for (const { port } of servers.slice(1)) await clients[0].call('CLUSTER', 'MEET', '127.0.0.1', String(port))
+  const known = `cluster_known_nodes:${count}`
+  for (const client of clients) await untilSaid(client, ['CLUSTER', 'INFO'], ['cluster_state:ok', known])
+  for (const [at, client] of clients.slice(MASTERS).entries()) {
+    await client.call('CLUSTER', 'REPLICATE', String(await masters[at].call('CLUSTER', 'MYID')))
+    await untilSaid(client, ['INFO', 'replication'], ['role:slave', 'master_link_status:up'])
   }
+  for (const client of clients) client.disconnect()
   return {
-    url: nodes[0].url,
-    nodes,
+    url: servers[0].url,
+    nodes: servers.slice(0, MASTERS),
     stop: async () => {
-      for (const node of nodes) await node.stop()
+      for (const server of servers) await server.stop()
     },
+  }
+}
+
+async function untilSaid(
+  client: Redis,
+  [command, ...args]: readonly string[],
+  wanted: readonly string[],
+): Promise<void> {
+  for (const deadlineMs = Date.now() + CLUSTER_TIMEOUT_MS; ; ) {
+    const said = String(await client.call(command, ...args))
+    if (wanted.every((line) => said.includes(line))) return
+    if (Date.now() > deadlineMs) throw new Error(`the Redis cluster did not form:\n${said}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

@@ -1,0 +1,126 @@
+// Redis dies under load, in each way that it can keep its data or not, and comes back: the service goes on, limits are
+// exceeded by no more than a limit anew, and afterwards the counters are what the stream holds.
+
+import { Redis } from 'ioredis'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Cluster, expectUsed, partsOf, startCluster } from '../support/cluster.ts'
+import type { StoredRecord } from '../support/journal-files.ts'
+import { acceptedOf, eventsOf, expectStoredOnce, type RunningLoad, startLoad, statusCounts } from '../support/load.ts'
+import { startRedisCluster } from '../support/redis.ts'
+import { appRecord, eventually } from '../support/service.ts'
+import { readRecords } from '../support/stream.ts'
+
+/** Of the app that comes to its limit. */
+const MONTH = 300
+/** Until the counters are those of the stream again. */
+const AUDITED_MS = 120_000
+/** Longer than a failover of the cluster, and than a start of Redis. */
+const BACK_MS = 30_000
+const SMALL = 'ak_small'
+const STEADY = 'ak_steady'
+
+const APPS = [
+  appRecord('steady', { events_per_minute: 1_000_000 }),
+  appRecord('small', { plan: 'trial', events_per_minute: 1_000_000, events_per_month: MONTH }),
+]
+
+const toStop: (() => unknown)[] = []
+afterEach(async () => {
+  for (const stop of toStop.splice(0).reverse()) await stop()
+})
+
+async function startNodes(options: { env?: Record<string, string>; redisArgs?: string[] }): Promise<Cluster> {
+  const cluster = await startCluster({ nodes: 2, apps: APPS, ...options })
+  toStop.push(() => cluster.stop())
+  return cluster
+}
+
+function startLoads({ nodes }: Cluster): { steady: RunningLoad; small: RunningLoad } {
+  const ports = () => nodes.map(({ port }) => port)
+  const steady = startLoad({ ports, appKey: STEADY, unkeyedEvery: 4 })
+  const small = startLoad({ ports, appKey: SMALL, workers: 2 })
+  toStop.push(() => Promise.all([steady.stop(), small.stop()]))
+  return { steady, small }
+}
+
+const accepted = ({ batches }: RunningLoad) => acceptedOf(batches).length
+
+const acceptsMore = (load: RunningLoad, more: number) => {
+  const before = accepted(load)
+  return eventually('it accepts more', () => accepted(load) > before + more, BACK_MS)
+}
+
+const isUsed = async ({ nodes }: Cluster) =>
+  eventually(
+    'Redis is used again',
+    async () => {
+      const parts = await Promise.all(nodes.map((node) => partsOf(node)))
+      return parts.every(({ limits }) => limits === 'Redis up')
+    },
+    BACK_MS,
+  )
+
+async function expectSums(cluster: Cluster, { steady, small }: ReturnType<typeof startLoads>) {
+  const [steadyBatches, smallBatches] = await Promise.all([steady.stop(), small.stop()])
+  expect(Object.keys(statusCounts(steadyBatches)), 'nobody is turned away').toEqual(['202'])
+  expect(Object.keys(statusCounts(smallBatches)), 'but by the limit').toEqual(['202', '429'])
+  const records = await readRecords(cluster.nats.url)
+  const of = (id: string): StoredRecord[] => records.filter(({ app_id }) => app_id === id)
+  const storedEvents = (id: string) => of(id).reduce((sum, { events }) => sum + events.length, 0)
+  expectStoredOnce(of('steady'), steadyBatches)
+  expectStoredOnce(of('small'), smallBatches)
+  // What was counted while Redis was away, or was lost with it, may be accepted anew; no more than that.
+  expect(storedEvents('small')).toBeLessThanOrEqual(2 * MONTH)
+  await expectUsed(cluster, STEADY, storedEvents('steady'), AUDITED_MS)
+  await expectUsed(cluster, SMALL, storedEvents('small'), AUDITED_MS)
+}
+
+describe('a Redis that is killed under load and restarted', () => {
+  it.each([
+    { keeps: 'an append-only file', redisArgs: [] },
+    { keeps: 'snapshots alone', redisArgs: ['--appendonly', 'no', '--save', '1', '1'] },
+    { keeps: 'nothing', redisArgs: ['--appendonly', 'no'] },
+  ])(
+    'and keeps $keeps is no outage',
+    async ({ redisArgs }) => {
+      const cluster = await startNodes({ redisArgs })
+      const loads = startLoads(cluster)
+      await eventually(
+        'half of the limit is used',
+        () => eventsOf(acceptedOf(loads.small.batches)) > MONTH / 2,
+        BACK_MS,
+      )
+      await cluster.redis.kill()
+      await acceptsMore(loads.steady, 100)
+      await cluster.redis.restart()
+      await isUsed(cluster)
+      await acceptsMore(loads.steady, 100)
+      await eventually('the limit is reached', () => 429 in statusCounts(loads.small.batches), BACK_MS)
+      await expectSums(cluster, loads)
+    },
+    400_000,
+  )
+})
+
+describe('a Redis Cluster with a replica of each master', () => {
+  it('goes on by the replica of a master that is killed under load', async () => {
+    const redis = await startRedisCluster({ replicas: true })
+    toStop.push(() => redis.stop())
+    const cluster = await startNodes({ env: { REDIS_URL: redis.nodes[1].url } })
+    const loads = startLoads(cluster)
+    await eventually('half of the limit is used', () => eventsOf(acceptedOf(loads.small.batches)) > MONTH / 2, BACK_MS)
+    await redis.nodes[0].kill()
+    await acceptsMore(loads.steady, 100)
+    const other = new Redis(redis.nodes[1].port)
+    toStop.push(() => other.disconnect())
+    await eventually(
+      'a replica has taken its place',
+      async () => String(await other.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
+      BACK_MS,
+    )
+    await isUsed(cluster)
+    await acceptsMore(loads.steady, 100)
+    await eventually('the limit is reached', () => 429 in statusCounts(loads.small.batches), BACK_MS)
+    await expectSums(cluster, loads)
+  }, 400_000)
+})

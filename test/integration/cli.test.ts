@@ -174,7 +174,7 @@ describe('apps', () => {
 
   test('changed beside a running service hold there soon', async () => {
     service = await startService({ dataDir: folder, apps: [appRecord('one')] })
-    const key = (await sluice(['apps', 'rotate', 'one'])).stdout.trim()
+    const key = (await sluice(['apps', 'rotate', 'one', '--overlap', '0'])).stdout.trim()
     const to = service
     await eventually('the new key is taken', async () => (await post(to, batch(key))).status === 202)
     expect((await post(to, batch('ak_one'))).status).toBe(401)

@@ -2,6 +2,7 @@
 // The shared limits by themselves: many apps on two nodes, each take a call to Redis or a part of one.
 
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { LOAD_CORE, SERVER_CORE, start } from './processes.js'
 import { ensurePrograms, startRedis } from './programs.js'
@@ -9,6 +10,7 @@ import { number, table } from './report.js'
 
 const NODE = fileURLToPath(new URL('limits-node.js', import.meta.url))
 const NODES = 2
+const WARM_POLL_MS = 20
 
 /** @typedef {{ takes: number, refused: number, failed: number, outages: number, calls: number, p50Ms: number, p99Ms: number, maxMs: number }} NodeResult */
 
@@ -50,7 +52,7 @@ async function measure({ apps, perSecond }, seconds) {
       const args = [redis.url, apps, perSecond / NODES, seconds].map(String)
       return start(at === 0 ? SERVER_CORE : LOAD_CORE, [process.execPath, NODE, ...args])
     })
-    for (const { child } of nodes) if (child.stdout !== null && child.exitCode === null) await once(child.stdout, 'data')
+    while (!nodes.every(({ output, child }) => output() !== '' || child.exitCode !== null)) await sleep(WARM_POLL_MS)
     const before = redis.cpuSeconds()
     await Promise.all(nodes.map(({ child }) => once(child, 'close')))
     const redisSeconds = redis.cpuSeconds() - before

@@ -38,7 +38,10 @@ class AuditThread implements Audit {
   }
 
   #start(): Worker {
-    const worker = new Worker(THREAD, { workerData: this.#data, resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } })
+    const worker = new Worker(THREAD, {
+      workerData: this.#data,
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    })
     worker.unref()
     worker.on('message', (message: AuditThreadMessage) => {
       if (message.kind === 'round') this.state = message.state

@@ -4,24 +4,31 @@
 -- for each minute that is not audited yet `m<minute>`, the events taken in it, and `x<minute>`, its empty batches.
 -- A key holds the count of events it was accepted with, or the node that has claimed it.
 --
--- ARGV: node, ms for which a claim is held, then
+-- ARGV[1] is one JSON list, since Redis spends more on many arguments than on a take:
+--   node, ms for which a claim is held
 --   accepted keys: count, and for each: events, ms for which it is remembered      KEYS: each key
 --   released keys: count                                                           KEYS: each key
 --   claims without a take: count                                                   KEYS: each key
 --   apps: count, and for each:                                                     KEYS: fence, hash
 --     limits of month, day (-1: none) and minute; first minutes of its billing cycle and of the next; events wanted
---     in advance; events given back (below 0: taken without Redis): count, and for each: minute, events; takes: count, and for each: events, and
---     whether it has a key (1 or 0)                                                KEYS: each key
+--     in advance; events given back (below 0: taken without Redis): count, and for each: minute, events; takes: count,
+--     and for each: events, and whether it has a key (1 or 0)                      KEYS: each key
 -- Replies: Redis's time in ms; an answer for each claim; for each app: its minute, used of month, day and minute,
 -- granted in advance, and an answer for each take.
 -- Answers: 0 done, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 the cycle is not the one of
 -- Redis's minute, 100 + n: the key was accepted with n events.
 
 local DAY = 1440
+-- An app that stays away so long is forgotten: no billing cycle holds what it used.
+local KEPT_SECONDS = 40 * 86400
+-- With more minutes open than these the whole hash is read.
+local MOST_NAMED = 8
+
+local asked = cjson.decode(ARGV[1])
+local node, claimMs = asked[1], asked[2]
+local keyAt, askedAt = 0, 2
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local keyAt, argAt = 0, 2
-local node, claimMs = ARGV[1], ARGV[2]
 
 local function nextKey()
   keyAt = keyAt + 1
@@ -29,8 +36,8 @@ local function nextKey()
 end
 
 local function nextNumber()
-  argAt = argAt + 1
-  return tonumber(ARGV[argAt])
+  askedAt = askedAt + 1
+  return asked[askedAt]
 end
 
 -- 0: the key is free, or this node's already.
@@ -46,23 +53,62 @@ local function claim(key)
 end
 
 local fences = {}
--- The last minute that the audit has closed for a whole partition.
+-- Of a partition: the last minute that the audit has closed, the running one, and the fields that count since.
 local function fenceOf(key)
-  if not fences[key] then
-    local fence = redis.call('GET', key)
-    fences[key] = tonumber(fence and string.match(fence, '^%d+ (%d+)$')) or 0
+  local fence = fences[key]
+  if fence then return fence end
+  local text = redis.call('GET', key)
+  local closed = tonumber(text and string.match(text, '^%d+ (%d+)$')) or 0
+  -- A clock that was set back opens no minute that the audit has closed.
+  local minute = math.max(math.floor(nowMs / 60000), closed + 1)
+  fence = { closed = closed, minute = minute }
+  if minute - closed <= MOST_NAMED then
+    fence.names = { 'base', 'x' .. minute }
+    for opened = closed + 1, minute do fence.names[#fence.names + 1] = 'm' .. opened end
   end
-  return fences[key]
+  fences[key] = fence
+  return fence
 end
 
--- Sum of the totals of the days from `first` to `last`.
-local function sumOfDays(days, first, last)
+-- The app's base, what is open by minute, and the empty batches of the running minute.
+local function readApp(counts, fence)
+  local open = {}
+  if fence.names then
+    local values = redis.call('HMGET', counts, unpack(fence.names))
+    for at = 3, #values do
+      if values[at] then open[fence.closed + at - 2] = tonumber(values[at]) end
+    end
+    return values[1], open, tonumber(values[2] or 0)
+  end
+  local base, empty = false, 0
+  local fields = redis.call('HGETALL', counts)
+  for at = 1, #fields, 2 do
+    local name, value = fields[at], fields[at + 1]
+    local opened = tonumber(string.match(name, '^m(%d+)$'))
+    if name == 'base' then base = value
+    elseif opened then open[opened] = tonumber(value)
+    elseif name == 'x' .. fence.minute then empty = tonumber(value) end
+  end
+  return base, open, empty
+end
+
+-- Sum of the audit's totals from day `first` to day `last`.
+local function sumOfDays(counts, first, last)
   local sum = 0
-  for day, total in string.gmatch(days or '', '(%d+):(%d+)') do
+  for day, total in string.gmatch(redis.call('HGET', counts, 'days') or '', '(%d+):(%d+)') do
     day = tonumber(day)
     if day >= first and day <= last then sum = sum + total end
   end
   return sum
+end
+
+-- The first take of a minute sweeps out the minutes that are closed.
+local function tidy(counts, closed)
+  redis.call('EXPIRE', counts, KEPT_SECONDS)
+  for _, name in ipairs(redis.call('HKEYS', counts)) do
+    local opened = tonumber(string.match(name, '^[mx](%d+)$'))
+    if opened and opened <= closed then redis.call('HDEL', counts, name) end
+  end
 end
 
 for _ = 1, nextNumber() do
@@ -87,24 +133,21 @@ for _ = 1, nextNumber() do
   local monthLimit, dayLimit, minuteLimit = nextNumber(), nextNumber(), nextNumber()
   local cycle, nextCycle, wanted = nextNumber(), nextNumber(), nextNumber()
 
-  local base, days, open, empty = nil, nil, {}, {}
-  local fields = redis.call('HGETALL', counts)
-  for at = 1, #fields, 2 do
-    local name, value = fields[at], fields[at + 1]
-    if name == 'base' then base = value
-    elseif name == 'days' then days = value
-    elseif string.sub(name, 1, 1) == 'm' then open[tonumber(string.sub(name, 2))] = tonumber(value)
-    else empty[tonumber(string.sub(name, 2))] = tonumber(value) end
-  end
-  local closed, baseCycle, baseUsed, newest, baseDay, baseDayUsed = 0, -1, 0, -1, -1, 0
+  local base, open, empty = readApp(counts, fence)
+  local closed, minute = fence.closed, fence.minute
+  local baseCycle, baseUsed, newest, baseDay, baseDayUsed = -1, 0, -1, -1, 0
   if base then
-    local _, a, b, c, d, e, f = string.match(base, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-    closed, baseCycle, baseUsed = tonumber(a), tonumber(b), tonumber(c)
-    newest, baseDay, baseDayUsed = tonumber(d), tonumber(e), tonumber(f)
+    local a, b, c, d, e, f = string.match(base, '^%d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    if a then
+      closed = math.max(closed, tonumber(a))
+      baseCycle, baseUsed, newest = tonumber(b), tonumber(c), tonumber(d)
+      baseDay, baseDayUsed = tonumber(e), tonumber(f)
+    end
   end
-  closed = math.max(closed, fence)
-  -- A clock that was set back opens no minute that the audit has closed.
-  local minute = math.max(math.floor(nowMs / 60000), closed + 1)
+  if minute <= closed then
+    minute = closed + 1
+    open[minute] = tonumber(redis.call('HGET', counts, 'm' .. minute) or 0)
+  end
   local day = math.floor(minute / DAY)
 
   for _ = 1, nextNumber() do
@@ -117,21 +160,18 @@ for _ = 1, nextNumber() do
 
   local monthUsed, dayUsed = 0, 0
   if baseCycle == cycle then monthUsed = baseUsed
-  elseif newest >= cycle then monthUsed = sumOfDays(days, math.floor(cycle / DAY), math.floor(newest / DAY)) end
+  elseif newest >= cycle then monthUsed = sumOfDays(counts, math.floor(cycle / DAY), math.floor(newest / DAY)) end
   if baseDay == day then dayUsed = baseDayUsed
-  elseif baseDay > day then dayUsed = sumOfDays(days, day, day) end
+  elseif baseDay > day then dayUsed = sumOfDays(counts, day, day) end
   for opened, events in pairs(open) do
-    if opened <= closed then redis.call('HDEL', counts, 'm' .. opened)
-    else
+    if opened > closed then
       if opened >= cycle then monthUsed = monthUsed + events end
       if math.floor(opened / DAY) == day then dayUsed = dayUsed + events end
     end
   end
-  for opened in pairs(empty) do
-    if opened < minute then redis.call('HDEL', counts, 'x' .. opened) end
-  end
-  local minuteUsed = (open[minute] or 0) + (empty[minute] or 0)
+  local minuteUsed = (open[minute] or 0) + empty
 
+  local isCycle = minute >= cycle and minute < nextCycle
   local taken, emptyTaken, answers = 0, 0, {}
   for at = 1, nextNumber() do
     local events = nextNumber()
@@ -139,7 +179,7 @@ for _ = 1, nextNumber() do
     local answer = key and askKey(key) or 0
     if answer == 0 then
       local cost = math.max(1, events)
-      if minute < cycle or minute >= nextCycle then answer = 5
+      if not isCycle then answer = 5
       elseif events > 0 and monthUsed + events > monthLimit then answer = 1
       elseif events > 0 and dayLimit >= 0 and dayUsed + events > dayLimit then answer = 2
       elseif minuteUsed + cost > minuteLimit then answer = 3
@@ -154,7 +194,7 @@ for _ = 1, nextNumber() do
   end
 
   local granted = 0
-  if wanted > 0 and minute >= cycle and minute < nextCycle then
+  if wanted > 0 and isCycle then
     local left = math.min(monthLimit - monthUsed, minuteLimit - minuteUsed)
     if dayLimit >= 0 then left = math.min(left, dayLimit - dayUsed) end
     -- The bucket shrinks with the room, so that little is left in one node's when another has to refuse.
@@ -162,18 +202,14 @@ for _ = 1, nextNumber() do
     monthUsed, dayUsed, minuteUsed = monthUsed + granted, dayUsed + granted, minuteUsed + granted
     taken = taken + granted
   end
-  -- An app that stays away is forgotten when no cycle can hold what it used.
-  if emptyTaken > 0 and redis.call('HINCRBY', counts, 'x' .. minute, emptyTaken) == emptyTaken then
-    redis.call('EXPIRE', counts, 40 * 86400)
-  end
-  if taken > 0 and redis.call('HINCRBY', counts, 'm' .. minute, taken) == taken then
-    redis.call('EXPIRE', counts, 40 * 86400)
-  end
-  reply[#reply + 1] = minute
-  reply[#reply + 1] = monthUsed
-  reply[#reply + 1] = dayUsed
-  reply[#reply + 1] = minuteUsed
-  reply[#reply + 1] = granted
-  for at = 1, #answers do reply[#reply + 1] = answers[at] end
+  local isFirst = false
+  if emptyTaken > 0 then isFirst = redis.call('HINCRBY', counts, 'x' .. minute, emptyTaken) == emptyTaken end
+  if taken > 0 then isFirst = redis.call('HINCRBY', counts, 'm' .. minute, taken) == taken or isFirst end
+  if isFirst then tidy(counts, closed) end
+
+  local at = #reply
+  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = minute, monthUsed, dayUsed, minuteUsed
+  reply[at + 5] = granted
+  for place = 1, #answers do reply[at + 5 + place] = answers[place] end
 end
 return reply

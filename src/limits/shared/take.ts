@@ -88,7 +88,7 @@ export function wordsOf(question: Question): { keys: string[]; args: string[] } 
       if (key !== null) keys.push(key)
     }
   }
-  return { keys, args: args.map(String) }
+  return { keys, args: [JSON.stringify(args)] }
 }
 
 export function answerIn(reply: unknown, { claimed, apps }: Question): Answer {

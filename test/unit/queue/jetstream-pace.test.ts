@@ -55,7 +55,13 @@ function publisher() {
   const send = (bytes: number): void => {
     while (window.isOpen && waiting.length > 0) {
       const publishedAtMs = waiting.shift() as number
-      const record = { line: new Uint8Array(0), batchId: '', appId: 'demo', keyed: true, charge: { events: 1, takenAtMs: 0, minute: 0, cycleMinute: 0 } }
+      const record = {
+        line: new Uint8Array(0),
+        batchId: '',
+        appId: 'demo',
+        keyed: true,
+        charge: { events: 1, takenAtMs: 0, minute: 0, cycleMinute: 0 },
+      }
       const first: Entry = { record, settled: () => {}, deadlineMs: 0, number: 0, next: null }
       sent.push({ number: window.nextNumber, atMs: nowMs, publishedAtMs })
       window.add(lane, { first, records: 1, bytes }, nowMs)

@@ -78,7 +78,7 @@ local function readApp(counts, fence)
     for at = 3, #values do
       if values[at] then open[fence.closed + at - 2] = tonumber(values[at]) end
     end
-    return values[1], open, tonumber(values[2] or 0)
+    return values[1], open, tonumber(values[2] or 0) or 0
   end
   local base, empty = false, 0
   local fields = redis.call('HGETALL', counts)
@@ -87,7 +87,7 @@ local function readApp(counts, fence)
     local opened = tonumber(string.match(name, '^m(%d+)$'))
     if name == 'base' then base = value
     elseif opened then open[opened] = tonumber(value)
-    elseif name == 'x' .. fence.minute then empty = tonumber(value) end
+    elseif name == 'x' .. fence.minute then empty = tonumber(value) or 0 end
   end
   return base, open, empty
 end
@@ -100,6 +100,14 @@ local function sumOfDays(counts, first, last)
     if day >= first and day <= last then sum = sum + total end
   end
   return sum
+end
+
+-- Adds to a field; one that no script has written is taken to be absent, or it would stop every app of the call.
+local function add(counts, name, events)
+  local sum = redis.pcall('HINCRBY', counts, name, events)
+  if type(sum) == 'number' then return sum end
+  redis.call('HSET', counts, name, events)
+  return events
 end
 
 -- The first take of a minute sweeps out the minutes that are closed.
@@ -203,8 +211,8 @@ for _ = 1, nextNumber() do
     taken = taken + granted
   end
   local isFirst = false
-  if emptyTaken > 0 then isFirst = redis.call('HINCRBY', counts, 'x' .. minute, emptyTaken) == emptyTaken end
-  if taken > 0 then isFirst = redis.call('HINCRBY', counts, 'm' .. minute, taken) == taken or isFirst end
+  if emptyTaken > 0 then isFirst = add(counts, 'x' .. minute, emptyTaken) == emptyTaken end
+  if taken > 0 then isFirst = add(counts, 'm' .. minute, taken) == taken or isFirst end
   if isFirst then tidy(counts, closed) end
 
   local at = #reply

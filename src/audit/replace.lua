@@ -7,8 +7,9 @@
 
 local readUs, minute = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local function isNewer(text)
-  local us, closed = string.match(text or '', '^(%d+) (%d+)')
+-- `rest`: what follows the place and the minute. A text of any other form is taken to be absent.
+local function isNewer(text, rest)
+  local us, closed = string.match(text or '', '^(%d+) (%d+)' .. rest .. '$')
   if not us then return true end
   us, closed = tonumber(us), tonumber(closed)
   return readUs > us or (readUs == us and minute >= closed)
@@ -17,7 +18,7 @@ end
 local changed = 0
 for at = 2, #KEYS do
   local counts, arg = KEYS[at], 4 + (at - 2) * 2
-  if isNewer(redis.call('HGET', counts, 'base')) then
+  if isNewer(redis.call('HGET', counts, 'base'), ' %d+ %d+ %d+ %d+ %d+') then
     redis.call('HSET', counts, 'base', ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[arg], 'days', ARGV[arg + 1])
     for _, name in ipairs(redis.call('HKEYS', counts)) do
       local opened = string.match(name, '^[mx](%d+)$')
@@ -27,7 +28,7 @@ for at = 2, #KEYS do
     changed = changed + 1
   end
 end
-if ARGV[3] == '1' and isNewer(redis.call('GET', KEYS[1]) or nil) then
+if ARGV[3] == '1' and isNewer(redis.call('GET', KEYS[1]), '') then
   redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2])
 end
 return changed

@@ -1,0 +1,263 @@
+// The scripts of the shared limits on a real Redis, at the edges that the limits and the audit rely on.
+
+import { readFileSync } from 'node:fs'
+import type { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { App } from '../../src/admit/app.ts'
+import { MINUTE_MS } from '../../src/admit/plans.ts'
+import { evaluate, type RedisScript } from '../../src/admit/redis-script.ts'
+import { redisTexts, type AppTotals } from '../../src/audit/totals.ts'
+import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
+import {
+  ANSWER,
+  type AppAnswer,
+  type AppQuestion,
+  answerIn,
+  countsKey,
+  fenceKey,
+  idempotencyKey,
+  type Question,
+  TAKE,
+  wordsOf,
+} from '../../src/limits/shared/take.ts'
+import { connectTo, timed } from '../support/limits.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { anApp } from '../unit/admit/apps.ts'
+
+const DAY = 1440
+const NOON = Date.UTC(2026, 10, 20, 12) / MINUTE_MS
+const TODAY = Math.floor(NOON / DAY)
+const PARTITION = 3
+const REPLACE_TEXT = readFileSync(new URL('../../src/audit/replace.lua', import.meta.url), 'utf8')
+const CYCLE = Date.UTC(2026, 10, 1) / MINUTE_MS
+
+let server: RedisServer
+let client: Redis
+let minute = NOON
+beforeAll(async () => {
+  server = await startRedis()
+  client = connectTo(server.url)
+})
+beforeEach(async () => {
+  minute = NOON
+  await client.flushall()
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+async function ask(question: Partial<Question>): Promise<ReturnType<typeof answerIn>> {
+  const whole: Question = { nodeId: 'one', accepted: [], released: [], claimed: [], apps: [], ...question }
+  const { keys, args } = wordsOf(whole)
+  const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
+  return answerIn(await evaluate(clientAt, TAKE as RedisScript, keys, args), whole)
+}
+
+async function take(app: App, events: readonly number[], changes: Partial<AppQuestion> = {}): Promise<AppAnswer> {
+  const takes = events.map((each) => ({ events: each, key: null }))
+  const cycle = cycleMinutesAt(app, minute)
+  const asked = { partition: PARTITION, app, cycle, wanted: 0, givenBack: new Map<number, number>(), takes, ...changes }
+  const { apps } = await ask({ apps: [asked] })
+  return apps[0]
+}
+
+/** As an auditor that has read messages up to `readUs` and closed minutes up to `closed`. */
+async function replace(
+  { readUs, closed, isFence = true }: { readUs: number; closed: number; isFence?: boolean },
+  apps: Readonly<Record<string, { base: string; days: string }>> = {},
+): Promise<number> {
+  const keys = [fenceKey(PARTITION), ...Object.keys(apps).map((appId) => countsKey(PARTITION, appId))]
+  const texts = Object.values(apps).flatMap(({ base, days }) => [base, days])
+  const args = [String(readUs), String(closed), isFence ? '1' : '0', ...texts]
+  return Number(await client.eval(REPLACE_TEXT, keys.length, ...keys, ...args))
+}
+
+function totals(changes: Partial<AppTotals> & { days: Map<number, number> }): { base: string; days: string } {
+  return redisTexts({ newest: NOON - 1, cycle: CYCLE, cycles: new Map(), ...changes })
+}
+
+const countsOf = (app: App): Promise<Record<string, string>> => client.hgetall(countsKey(PARTITION, app.appId))
+const app = anApp({ eventsPerMinute: 100, eventsPerMonth: 1000 })
+
+describe('take.lua', () => {
+  it('gives back what was taken, and never more than is counted', async () => {
+    await take(app, [60])
+    expect(await take(app, [], { givenBack: new Map([[minute, 20]]) })).toMatchObject({ minuteUsed: 40, monthUsed: 40 })
+    expect(await take(app, [], { givenBack: new Map([[minute, 500]]) })).toMatchObject({ minuteUsed: 0, monthUsed: 0 })
+    expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0' })
+    expect(await take(app, [], { givenBack: new Map([[minute - 1, 5]]) })).toMatchObject({ minuteUsed: 0, dayUsed: 0 })
+    expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0' })
+  })
+
+  it('counts what was taken without Redis, whatever the limits say', async () => {
+    expect(await take(app, [1], { givenBack: new Map([[minute, -100]]) })).toMatchObject({
+      minuteUsed: 100,
+      takes: [ANSWER.minute],
+    })
+  })
+
+  it('gives back to the minute that was taken from, and counts the empty batches of one minute alone', async () => {
+    await take(app, [60, 0, 0])
+    minute++
+    expect(await take(app, [50, 0], { givenBack: new Map([[minute - 1, 60]]) })).toMatchObject({
+      minuteUsed: 51,
+      dayUsed: 50,
+      monthUsed: 50,
+    })
+    expect(await countsOf(app)).toEqual({ [`m${minute - 1}`]: '0', [`m${minute}`]: '50', [`x${minute}`]: '1' })
+  })
+
+  it('opens no minute that is closed when the clock goes back, and counts in the next one', async () => {
+    await take(app, [60])
+    await replace({ readUs: 1, closed: minute })
+    minute -= 2
+    expect(await take(app, [60])).toMatchObject({ minute: NOON + 1, minuteUsed: 60, takes: [ANSWER.done] })
+    expect(await take(app, [60])).toMatchObject({ minute: NOON + 1, minuteUsed: 60, takes: [ANSWER.minute] })
+    minute = NOON + 1
+    expect(await take(app, [60])).toMatchObject({ minute: NOON + 1, takes: [ANSWER.minute] })
+  })
+
+  it('counts a minute that the audit has closed no more, be it for the app or for the whole partition', async () => {
+    const other = anApp({ ...app, appId: 'other' })
+    await take(app, [60])
+    await take(other, [50])
+    minute += 2
+    const counted = totals({ newest: NOON, cycles: new Map([[CYCLE, 7]]), days: new Map([[TODAY, 7]]) })
+    await replace({ readUs: 9, closed: NOON, isFence: false }, { [app.appId]: counted })
+    expect(await take(app, [])).toMatchObject({ monthUsed: 7 })
+    expect(await take(other, [])).toMatchObject({ monthUsed: 50, dayUsed: 50 })
+    await replace({ readUs: 9, closed: NOON })
+    expect(await take(other, [])).toMatchObject({ monthUsed: 0, dayUsed: 0 })
+    expect(await countsOf(other)).toEqual({})
+  })
+
+  it('counts the base in its cycle and day alone, and sums days where the cycle was moved', async () => {
+    const days = new Map([
+      [TODAY - 10, 100],
+      [TODAY - 2, 40],
+      [TODAY, 5],
+    ])
+    await replace({ readUs: 9, closed: NOON }, { [app.appId]: totals({ cycles: new Map([[CYCLE, 145]]), days }) })
+    minute += 2
+    expect(await take(app, [])).toMatchObject({ monthUsed: 145, dayUsed: 5 })
+    const moved = { ...app, billingAnchorMs: (TODAY - 2) * DAY * MINUTE_MS + 3_600_000 }
+    expect(await take(moved, [])).toMatchObject({ monthUsed: 45, dayUsed: 5 })
+    expect(await take({ ...app, billingAnchorMs: (TODAY - 10) * DAY * MINUTE_MS }, [])).toMatchObject({
+      monthUsed: 145,
+    })
+    minute += DAY
+    expect(await take(app, [])).toMatchObject({ monthUsed: 145, dayUsed: 0 })
+    minute = Date.UTC(2026, 11, 1) / MINUTE_MS
+    expect(await take(app, [])).toMatchObject({ monthUsed: 0, dayUsed: 0 })
+  })
+
+  it('takes nothing where the cycle is not that of its minute, and says which minute it is', async () => {
+    const cycle = cycleMinutesAt(app, NOON)
+    minute = cycle.next
+    expect(await take(app, [1], { cycle })).toMatchObject({ minute, takes: [ANSWER.otherCycle], minuteUsed: 0 })
+    expect(await countsOf(app)).toEqual({})
+  })
+
+  it('grants a sixteenth of what is left at the most, less as it shrinks, and nothing of a full window', async () => {
+    expect(await take(app, [20], { wanted: 3 })).toMatchObject({ granted: 3, minuteUsed: 23 })
+    expect(await take(app, [], { wanted: 50 })).toMatchObject({ granted: 4, minuteUsed: 27 })
+    expect(await take(app, [63], { wanted: 50 })).toMatchObject({ granted: 0, minuteUsed: 90, takes: [ANSWER.done] })
+    minute++
+    expect(await take({ ...app, eventsPerDay: 100 }, [], { wanted: 50 })).toMatchObject({ granted: 0, dayUsed: 90 })
+  })
+
+  it('claims a key with its take or not at all, and frees only what this node holds', async () => {
+    const key = idempotencyKey(PARTITION, 'a-batch')
+    const takes = [{ events: 5, key }]
+    expect((await take(app, [], { takes: [{ events: 500, key }] })).takes).toEqual([ANSWER.minute])
+    expect(await client.exists(key)).toBe(0)
+    expect((await take(app, [], { takes })).takes).toEqual([ANSWER.done])
+    expect(await client.get(key)).toBe('one')
+    expect((await ask({ nodeId: 'two', claimed: [key] })).claimed).toEqual([ANSWER.held])
+    await ask({ nodeId: 'two', released: [key] })
+    expect(await client.get(key)).toBe('one')
+    await ask({ accepted: [{ key, events: 5, keptMs: 300_000 }] })
+    expect(await take(app, [], { takes })).toMatchObject({ takes: [ANSWER.replay + 5], minuteUsed: 5 })
+    await ask({ released: [key] })
+    expect(await client.get(key)).toBe('5')
+    expect(await client.pttl(key)).toBeGreaterThan(290_000)
+  })
+
+  it('has all keys of a partition in one slot', async () => {
+    const cluster = await startRedis(['--cluster-enabled', 'yes'])
+    const asker = connectTo(cluster.url)
+    const slotsOf = async (partition: number): Promise<number> => {
+      const keys = [
+        fenceKey(partition),
+        countsKey(partition, 'one'),
+        countsKey(partition, 'two'),
+        idempotencyKey(partition, 'x'),
+      ]
+      return new Set(await Promise.all(keys.map((key) => asker.cluster('KEYSLOT', key)))).size
+    }
+    expect([await slotsOf(0), await slotsOf(7), await slotsOf(15)]).toEqual([1, 1, 1])
+    asker.disconnect()
+    await cluster.stop()
+  })
+
+  const corrupt: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    'a base that is none': { base: 'nonsense' },
+    'a base that is cut off': { base: '99 1 2 3' },
+    'days that are none': { base: `1 1 ${CYCLE - 1} 5 ${NOON} 1 2`, days: 'x:y 7' },
+    'a minute that is no number': { [`m${NOON}`]: 'x', mx: '5', [`x${NOON}`]: '', x: '1' },
+    'a field that nobody knows': { what: 'x', '': 'x' },
+  }
+  it.each(Object.entries(corrupt))('takes %s to be absent, and goes on', async (_, fields) => {
+    await client.hset(countsKey(PARTITION, app.appId), fields)
+    expect((await take(app, [60])).takes).toEqual([ANSWER.done])
+    expect((await take(app, [60])).takes).toEqual([ANSWER.minute])
+    expect((await take(app, [0])).takes).toEqual([ANSWER.done])
+    await replace({ readUs: 1, closed: NOON }, { [app.appId]: totals({ days: new Map([[TODAY, 1]]) }) })
+    minute++
+    expect(await take(app, [1])).toMatchObject({ takes: [ANSWER.done], dayUsed: 2 })
+  })
+
+  it.each(['nonsense', '', '5', 'x y'])('takes a fence %j to be absent', async (fence) => {
+    await client.set(fenceKey(PARTITION), fence)
+    expect((await take(app, [60])).takes).toEqual([ANSWER.done])
+    await replace({ readUs: 1, closed: NOON })
+    expect(await client.get(fenceKey(PARTITION))).toBe(`1 ${NOON}`)
+  })
+})
+
+describe('replace.lua', () => {
+  const counted = (events: number) => totals({ cycles: new Map([[CYCLE, events]]), days: new Map([[20_000, events]]) })
+
+  it('changes nothing for an auditor that has read less, or closed less', async () => {
+    expect(await replace({ readUs: 50, closed: NOON }, { [app.appId]: counted(7) })).toBe(1)
+    const before = await countsOf(app)
+    for (const older of [
+      { readUs: 49, closed: NOON + 5 },
+      { readUs: 50, closed: NOON - 1 },
+    ]) {
+      expect(await replace(older, { [app.appId]: counted(99) })).toBe(0)
+      expect(await countsOf(app)).toEqual(before)
+      expect(await client.get(fenceKey(PARTITION))).toBe(`50 ${NOON}`)
+    }
+    expect(await replace({ readUs: 50, closed: NOON }, { [app.appId]: counted(8) })).toBe(1)
+    expect(await replace({ readUs: 51, closed: NOON }, { [app.appId]: counted(9) })).toBe(1)
+    expect(await client.get(fenceKey(PARTITION))).toBe(`51 ${NOON}`)
+  })
+
+  it('drops the minutes that it holds, and leaves those that are open', async () => {
+    await take(app, [5, 0])
+    minute++
+    await take(app, [6, 0])
+    await replace({ readUs: 1, closed: NOON }, { [app.appId]: counted(5) })
+    const { base, days, ...open } = await countsOf(app)
+    expect([base, days]).toEqual([`1 ${NOON} ${counted(5).base}`, '20000:5'])
+    expect(open).toEqual({ [`m${minute}`]: '6', [`x${minute}`]: '1' })
+    expect(await client.ttl(countsKey(PARTITION, app.appId))).toBeGreaterThan(39 * 86_400)
+  })
+
+  it('sets no fence before it is told to', async () => {
+    await replace({ readUs: 1, closed: NOON, isFence: false }, { [app.appId]: counted(5) })
+    expect(await client.get(fenceKey(PARTITION))).toBe(null)
+  })
+})

@@ -1,0 +1,92 @@
+// Nodes that share limits over a real Redis whose clock a test sets.
+
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Redis } from 'ioredis'
+import type { Away, RedisClient, RedisLink } from '../../src/admit/redis.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
+import { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
+
+const SCRIPTS = ['limits/shared/take.lua', 'limits/shared/beat.lua', 'audit/replace.lua']
+const TEXT_OF = new Map(
+  SCRIPTS.map((file) => {
+    const text = readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8')
+    return [createHash('sha1').update(text).digest('hex'), text]
+  }),
+)
+
+export function connectTo(url: string): Redis {
+  return new Redis(url, { enableAutoPipelining: false, maxRetriesPerRequest: null })
+}
+
+/** Runs the scripts of production with `nowMs` for the server's time, which cannot be set. */
+export function timed(client: RedisClient, nowMs: () => number): RedisClient {
+  const evalsha = (digest: string, ...rest: [number, ...string[]]): Promise<unknown> => {
+    const text = TEXT_OF.get(digest)
+    if (text === undefined) throw new Error(`no script has the digest ${digest}`)
+    const time = `{ '${Math.floor(nowMs() / 1000)}', '${(nowMs() % 1000) * 1000}' }`
+    return client.eval(text.replaceAll("redis.call('TIME')", time), ...rest)
+  }
+  return new Proxy(client, {
+    get: (target, name) => {
+      if (name === 'evalsha') return evalsha
+      const member: unknown = Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}
+
+/** A link that a test takes down and up. */
+export class TestLink implements RedisLink {
+  isUp = true
+  readonly isCluster = false
+  /** The next call is done, and its answer lost. */
+  losesNextAnswer = false
+  readonly #client: RedisClient
+  readonly #listeners: ((isUp: boolean) => void)[] = []
+
+  constructor(client: RedisClient) {
+    this.#client = client
+  }
+
+  async call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
+    if (!this.isUp) return 'away'
+    const result = await command(this.#client)
+    if (!this.losesNextAnswer) return result
+    this.losesNextAnswer = false
+    return 'away'
+  }
+
+  set(isUp: boolean): void {
+    this.isUp = isUp
+    for (const listener of this.#listeners) listener(isUp)
+  }
+
+  onChange(listener: (isUp: boolean) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  async stop(): Promise<void> {}
+}
+
+export interface LimitNode {
+  readonly admission: SharedAdmission
+  readonly link: TestLink
+  readonly faults: unknown[]
+}
+
+export function limitNode(client: RedisClient, nodeId: string, nowMs: () => number): LimitNode {
+  const link = new TestLink(timed(client, nowMs))
+  const faults: unknown[] = []
+  const admission = new SharedAdmission({
+    link,
+    nodeId,
+    partitions: 16,
+    maxKeys: 1000,
+    seed: 1,
+    timers: { ...systemTimers, nowMs, monotonicMs: nowMs },
+    calls: { answered: 0, slow: 0, failed: 0 },
+    onFault: (error) => faults.push(error),
+  })
+  return { admission, link, faults }
+}

@@ -1,0 +1,340 @@
+// What every admission holds to: this machine's own, and the shared one over a real Redis, on one node and on three in
+// turn.
+
+import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { App } from '../../src/admit/app.ts'
+import { createMemoryDeduplicator } from '../../src/admit/memory-deduplicator.ts'
+import { createMemoryLimiter } from '../../src/admit/memory-limiter.ts'
+import { enforcedEventsPerMonth, PLANS } from '../../src/admit/plans.ts'
+import { batchIdOf } from '../../src/lib/ids.ts'
+import type { Admission, Admitted, Charge, End } from '../../src/limits/admission.ts'
+import { OwnAdmission } from '../../src/limits/own-admission.ts'
+import { connectTo, limitNode } from '../support/limits.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { sleep } from '../support/service.ts'
+import { anApp } from '../unit/admit/apps.ts'
+
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = connectTo(server.url)
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+interface Made {
+  readonly nodes: readonly Admission[]
+  stop(): Promise<void>
+}
+
+function inMemory(nowMs: () => number): Made {
+  const deduplicator = createMemoryDeduplicator({ maxKeys: 1000 })
+  const own = new OwnAdmission({ limiter: createMemoryLimiter(), deduplicator, clock: nowMs })
+  return { nodes: [own], stop: async () => {} }
+}
+
+function shared(nowMs: () => number, count: number): Made {
+  const nodes = Array.from({ length: count }, (_, at) => limitNode(client, `node-${at}`, nowMs))
+  const stop = async (): Promise<void> => {
+    for (const { admission, faults } of nodes) {
+      await admission.stop()
+      expect(faults).toEqual([])
+    }
+  }
+  return { nodes: nodes.map(({ admission }) => admission), stop }
+}
+
+const freshKey = (): string => batchIdOf('demo', randomUUID())
+/** What a promise has come to by now; 'waits': nothing yet. */
+async function soFar<T>(promise: Promise<T>): Promise<T | 'waits'> {
+  return Promise.race([promise, sleep(100).then(() => 'waits' as const)])
+}
+
+describe.each([
+  { name: "of this machine's own", make: inMemory },
+  { name: 'shared, on one node', make: (nowMs: () => number) => shared(nowMs, 1) },
+  { name: 'shared, on three nodes in turn', make: (nowMs: () => number) => shared(nowMs, 3) },
+])('an admission $name', ({ make }) => {
+  let made: Made
+  let nowMs = NOON_MS
+  let turn = 0
+  beforeEach(async () => {
+    await client.flushall()
+    nowMs = NOON_MS
+    made = make(() => nowMs)
+  })
+  afterEach(() => made.stop())
+
+  const node = (): Admission => made.nodes[turn++ % made.nodes.length]
+
+  /** What it takes stays in flight. Gives the reason of a refusal. */
+  async function admit(app: App, events: number, atMs = nowMs): Promise<Charge | string> {
+    nowMs = atMs
+    const admitted = await node().admit(app, events, null)
+    if (admitted.kind === 'taken') return admitted.charge
+    return admitted.kind === 'over limit' ? admitted.refusal : admitted.kind
+  }
+
+  async function spend(app: App, events: number, atMs = nowMs): Promise<string> {
+    nowMs = atMs
+    const on = node()
+    const admitted = await on.admit(app, events, null)
+    if (admitted.kind !== 'taken') return admitted.kind === 'over limit' ? admitted.refusal : admitted.kind
+    on.end(app, admitted.charge, null, 'stored', events)
+    const { takenAtMs } = admitted.charge
+    expect(takenAtMs - (takenAtMs % MINUTE_MS)).toBe(nowMs - (nowMs % MINUTE_MS))
+    return 'stored'
+  }
+
+  /** What a node did before is in Redis once this has passed. */
+  const toldRedis = (): Promise<void> => sleep(20)
+
+  async function used(app: App, atMs = nowMs): Promise<number[]> {
+    nowMs = atMs
+    await toldRedis()
+    const { minute, day, month } = await node().standing(app)
+    return [minute.used, day.used, month.used]
+  }
+
+  /** Ends a new batch under this key on a node. */
+  async function finish(on: Admission, app: App, key: string, end: End, events = 5): Promise<Admitted['kind']> {
+    const admitted = await on.admit(app, events, key)
+    if (admitted.kind === 'taken') on.end(app, admitted.charge, key, end, events)
+    await toldRedis()
+    return admitted.kind
+  }
+
+  it('gives an app its minute, to the last event, and takes a batch whole or not at all', async () => {
+    const app = anApp({ eventsPerMinute: 10 })
+    expect(await spend(app, 7)).toBe('stored')
+    expect(await spend(app, 4)).toBe('rate_limit_exceeded')
+    expect(await spend(app, 3)).toBe('stored')
+    expect(await spend(app, 1, NOON_MS + MINUTE_MS - 1)).toBe('rate_limit_exceeded')
+    expect(await spend(app, 10, NOON_MS + MINUTE_MS)).toBe('stored')
+  })
+
+  it('gives an app its day, until midnight UTC', async () => {
+    const app = anApp({ eventsPerDay: 600 })
+    expect(await spend(app, 500)).toBe('stored')
+    expect(await spend(app, 101, NOON_MS + MINUTE_MS)).toBe('daily_limit_exceeded')
+    expect(await spend(app, 100, NOON_MS + DAY_MS / 2 - 1)).toBe('stored')
+    expect(await spend(app, 1)).toBe('daily_limit_exceeded')
+    expect(await spend(app, 500, NOON_MS + DAY_MS / 2)).toBe('stored')
+    expect(await used(app)).toEqual([500, 500, 1100])
+  })
+
+  it('gives an app its billing cycle, until the next begins', async () => {
+    const app = anApp({ billingAnchorMs: NOON_MS - DAY_MS, eventsPerMonth: 400 })
+    const cycleEndMs = Date.UTC(2026, 11, 19, 12)
+    expect(await spend(app, 399)).toBe('stored')
+    expect(await spend(app, 2, cycleEndMs - 1)).toBe('monthly_limit_exceeded')
+    expect(await spend(app, 1)).toBe('stored')
+    expect(await spend(app, 400, cycleEndMs)).toBe('stored')
+    expect((await used(app))[2]).toBe(400)
+    expect(await spend(app, 1)).toBe('monthly_limit_exceeded')
+  })
+
+  it('refuses by the month before the day, and by the day before the minute', async () => {
+    const tight = { eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 }
+    expect(await spend(anApp({ ...tight, appId: 'a' }), 11)).toBe('monthly_limit_exceeded')
+    expect(await spend(anApp({ ...tight, appId: 'b', eventsPerMonth: 11 }), 11)).toBe('daily_limit_exceeded')
+    const loose = anApp({ appId: 'c', eventsPerMinute: 10, eventsPerMonth: 11, eventsPerDay: 11 })
+    expect(await spend(loose, 11)).toBe('rate_limit_exceeded')
+  })
+
+  it('says with a refusal in how many seconds there is room again', async () => {
+    nowMs = NOON_MS + 1500
+    const refused = async (parts: Partial<App>): Promise<unknown> => {
+      const admitted = await node().admit(anApp(parts), 2, null)
+      return admitted.kind === 'over limit' ? admitted.retryAfterSeconds : admitted
+    }
+    expect(await refused({ appId: 'a', eventsPerMinute: 1 })).toBe(59)
+    expect(await refused({ appId: 'b', eventsPerDay: 1 })).toBe(12 * 3600 - 1)
+    expect(await refused({ appId: 'c', eventsPerMonth: 1 })).toBe((10 * 24 + 12) * 3600 - 1)
+  })
+
+  it('takes 1 of the minute for an empty batch, and nothing of day and month', async () => {
+    const app = anApp({ eventsPerMinute: 3, eventsPerDay: 1, eventsPerMonth: 1 })
+    expect(await spend(app, 1)).toBe('stored')
+    expect([await spend(app, 0), await spend(app, 0), await spend(app, 0)]).toEqual([
+      'stored',
+      'stored',
+      'rate_limit_exceeded',
+    ])
+    expect(await used(app)).toEqual([3, 1, 1])
+    expect(await spend(app, 0, NOON_MS + MINUTE_MS)).toBe('stored')
+  })
+
+  it('charges nothing for what it refuses', async () => {
+    const app = anApp({ eventsPerMinute: 10, eventsPerDay: 100 })
+    expect(await spend(app, 11)).toBe('rate_limit_exceeded')
+    expect(await used(app)).toEqual([0, 0, 0])
+  })
+
+  it('counts each app by itself', async () => {
+    expect(await spend(anApp(), 500)).toBe('stored')
+    expect(await spend(anApp({ appId: '__proto__' }), 500)).toBe('stored')
+    expect(await spend(anApp(), 1)).toBe('rate_limit_exceeded')
+  })
+
+  it('keeps what is stored or in doubt counted, and gives back what is not stored or was stored before', async () => {
+    const app = anApp({ eventsPerMinute: 40 })
+    for (const end of ['stored', 'unknown', 'refused', 'duplicate'] as const) {
+      const on = node()
+      const admitted = await on.admit(app, 10, null)
+      if (admitted.kind !== 'taken') throw new Error(admitted.kind)
+      on.end(app, admitted.charge, null, end, 10)
+    }
+    expect(await used(app)).toEqual([20, 20, 20])
+    expect(await spend(app, 20)).toBe('stored')
+    expect(await spend(app, 1)).toBe('rate_limit_exceeded')
+  })
+
+  it('gives back to the windows that were taken from, and not to a minute that has opened since', async () => {
+    const app = anApp({ eventsPerMinute: 10, eventsPerDay: 15 })
+    const on = node()
+    const admitted = await on.admit(app, 10, null)
+    if (admitted.kind !== 'taken') throw new Error(admitted.kind)
+    await spend(app, 5, NOON_MS + MINUTE_MS)
+    on.end(app, admitted.charge, null, 'refused', 0)
+    expect(await used(app)).toEqual([5, 5, 5])
+    expect(await admit(app, 6)).toBe('rate_limit_exceeded')
+    expect(await admit(app, 5)).toMatchObject({ events: 5 })
+  })
+
+  it('holds a changed limit from the next request, raised or lowered', async () => {
+    expect(await spend(anApp(), 400)).toBe('stored')
+    expect(await spend(anApp({ eventsPerMinute: 401 }), 2)).toBe('rate_limit_exceeded')
+    expect(await spend(anApp({ eventsPerMinute: 600 }), 200)).toBe('stored')
+    expect(await spend(anApp({ eventsPerMinute: 700, eventsPerDay: 600 }), 1)).toBe('daily_limit_exceeded')
+    expect(await spend(anApp({ eventsPerMinute: 700, eventsPerMonth: 600 }), 1)).toBe('monthly_limit_exceeded')
+    expect(await spend(anApp({ eventsPerMinute: 700 }), 100)).toBe('stored')
+  })
+
+  it('holds the month of a smaller plan, with its tenth more, against all that the larger one has let in', async () => {
+    const of = (plan: '5m' | '10k' | 'trial'): App => {
+      const { eventsPerMinute, eventsPerMonth } = PLANS[plan]
+      return anApp({ plan, eventsPerMinute, eventsPerMonth: enforcedEventsPerMonth(plan, eventsPerMonth) })
+    }
+    for (let sent = 0; sent < 10_900; sent += 100) expect(await spend(of('5m'), 100)).toBe('stored')
+    expect(await spend(of('5m'), 99)).toBe('stored')
+    nowMs += MINUTE_MS
+    expect(await spend(of('10k'), 2)).toBe('monthly_limit_exceeded')
+    expect(await spend(of('10k'), 1)).toBe('stored')
+    expect(await spend(of('10k'), 1)).toBe('monthly_limit_exceeded')
+    expect(await spend(of('trial'), 1)).toBe('monthly_limit_exceeded')
+    expect(await spend(of('5m'), 1)).toBe('stored')
+  })
+
+  it('shows what is left of the minute in which it answers', async () => {
+    const app = anApp()
+    const on = node()
+    expect(on.view(app)).toEqual({ limit: 500, remaining: 500, resetUnixSeconds: NOON_MS / 1000 + 60 })
+    await on.admit(app, 123, null)
+    expect(on.view(app)).toEqual({ limit: 500, remaining: 377, resetUnixSeconds: NOON_MS / 1000 + 60 })
+    expect(on.view(anApp({ eventsPerMinute: 100 })).remaining).toBe(0)
+    nowMs += MINUTE_MS
+    expect(on.view(app)).toEqual({ limit: 500, remaining: 500, resetUnixSeconds: NOON_MS / 1000 + 120 })
+    expect(await used(app)).toEqual([0, 123, 123])
+  })
+
+  it('tells how an app stands that was never seen', async () => {
+    expect(await node().standing(anApp({ eventsPerDay: 9 }))).toEqual({
+      atMs: NOON_MS,
+      minute: { limit: 500, used: 0, endsAtMs: NOON_MS + MINUTE_MS },
+      day: { limit: 9, used: 0, endsAtMs: NOON_MS + DAY_MS / 2 },
+      month: { limit: 110_000, used: 0, endsAtMs: Date.UTC(2026, 11, 1) },
+    })
+  })
+
+  it('replays an accepted key with its events, and charges it once', async () => {
+    const app = anApp()
+    for (const events of [0, 1, 100]) {
+      const key = freshKey()
+      expect(await finish(node(), app, key, 'stored', events)).toBe('taken')
+      for (let times = 0; times < 3; times++) {
+        expect(await node().admit(app, 7, key)).toEqual({ kind: 'replay', events })
+        expect(await node().replayOf(app, key)).toBe(events)
+      }
+    }
+    expect(await used(app)).toEqual([102, 101, 101])
+  })
+
+  it('remembers a key that turns out to be stored, and gives its events back', async () => {
+    const app = anApp()
+    const key = freshKey()
+    const on = node()
+    const admitted = await on.admit(app, 5, key)
+    if (admitted.kind !== 'taken') throw new Error(admitted.kind)
+    on.end(app, admitted.charge, key, 'duplicate', 8)
+    await toldRedis()
+    expect(await node().admit(app, 5, key)).toEqual({ kind: 'replay', events: 8 })
+    expect(await used(app)).toEqual([0, 0, 0])
+  })
+
+  it('replays an accepted key though no event more has room', async () => {
+    const app = anApp({ eventsPerMinute: 5 })
+    const key = freshKey()
+    await finish(node(), app, key, 'stored')
+    expect(await node().admit(app, 5, key)).toEqual({ kind: 'replay', events: 5 })
+    expect((await node().admit(app, 5, freshKey())).kind).toBe('over limit')
+  })
+
+  it.each(['refused', 'unknown'] as const)('remembers nothing of a key whose batch ended as %s', async (end) => {
+    const key = freshKey()
+    for (let times = 0; times < 3; times++) expect(await finish(node(), anApp(), key, end)).toBe('taken')
+    expect(await node().replayOf(anApp(), key)).toBe(null)
+  })
+
+  it('leaves no claim on a key whose batch is over a limit', async () => {
+    const key = freshKey()
+    const app = anApp({ eventsPerMinute: 5 })
+    for (let times = 0; times < 3; times++) expect((await node().admit(app, 6, key)).kind).toBe('over limit')
+    expect(await finish(node(), app, key, 'stored')).toBe('taken')
+  })
+
+  it('lets twins wait, and all of them replay it once it is stored, charged once', async () => {
+    const app = anApp()
+    const key = freshKey()
+    const on = node()
+    const admitted = await on.admit(app, 3, key)
+    if (admitted.kind !== 'taken') throw new Error(admitted.kind)
+    const twins = Array.from({ length: 6 }, async () => node().admit(app, 3, key))
+    const asked = Array.from({ length: 3 }, async () => node().replayOf(app, key))
+    expect(await soFar(Promise.race([...twins, ...asked]))).toBe('waits')
+    on.end(app, admitted.charge, key, 'stored', 3)
+    expect(await Promise.all(twins)).toEqual(twins.map(() => ({ kind: 'replay', events: 3 })))
+    expect(await Promise.all(asked)).toEqual([3, 3, 3])
+    expect(await used(app)).toEqual([3, 3, 3])
+  })
+
+  it('passes a key whose batch failed to one twin, and the others wait for that one', async () => {
+    const app = anApp()
+    const key = freshKey()
+    const first = node()
+    const admitted = await first.admit(app, 3, key)
+    if (admitted.kind !== 'taken') throw new Error(admitted.kind)
+    const twins = Array.from({ length: 6 }, async () => {
+      const on = node()
+      return { on, admitted: await on.admit(app, 3, key) }
+    })
+    expect(await soFar(Promise.race(twins))).toBe('waits')
+    first.end(app, admitted.charge, key, 'refused', 0)
+    const next = await Promise.race(twins)
+    if (next.admitted.kind !== 'taken') throw new Error(next.admitted.kind)
+    expect(await soFar(Promise.all(twins))).toBe('waits')
+    next.on.end(app, next.admitted.charge, key, 'stored', 3)
+    const kinds = (await Promise.all(twins)).map((twin) => twin.admitted.kind)
+    expect(kinds.toSorted()).toEqual(['replay', 'replay', 'replay', 'replay', 'replay', 'taken'])
+    expect(await used(app)).toEqual([3, 3, 3])
+  })
+})

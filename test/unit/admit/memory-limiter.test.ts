@@ -61,9 +61,15 @@ describe('what an app may send', () => {
     expect(limiter.take(anApp(), 1, NOON_MS)).toBe('rate_limit_exceeded')
   })
 
-  it('costs at least 1: anything less is a fault of the caller', () => {
+  it('takes 1 of the minute alone for an empty batch, and holds anything below for a fault of the caller', () => {
     const limiter = createMemoryLimiter()
-    for (const cost of [0, -1, Number.NaN]) expect(() => limiter.take(anApp(), cost, NOON_MS)).toThrow('cannot cost')
+    expect(limiter.take(anApp({ eventsPerMonth: 0 }), 0, NOON_MS)).toBe(NOON_MS)
+    for (const events of [-1, Number.NaN]) expect(() => limiter.take(anApp(), events, NOON_MS)).toThrow('cannot hold')
+    expect(limiter.standing(anApp(), NOON_MS)).toMatchObject({
+      minute: { used: 1 },
+      day: { used: 0 },
+      month: { used: 0 },
+    })
   })
 })
 

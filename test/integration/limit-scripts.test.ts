@@ -129,7 +129,8 @@ describe('take.lua', () => {
     expect(await take(other, [])).toMatchObject({ monthUsed: 50, dayUsed: 50 })
     await replace({ readUs: 9, closed: NOON })
     expect(await take(other, [])).toMatchObject({ monthUsed: 0, dayUsed: 0 })
-    expect(await countsOf(other)).toEqual({})
+    await take(other, [1])
+    expect(await countsOf(other)).toEqual({ [`m${minute}`]: '1' })
   })
 
   it('counts the base in its cycle and day alone, and sums days where the cycle was moved', async () => {

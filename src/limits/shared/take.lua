@@ -110,12 +110,12 @@ local function add(counts, name, events)
   return events
 end
 
--- The first take of a minute sweeps out the minutes that are closed.
-local function tidy(counts, closed)
+-- The first take of a minute sweeps out the minutes that are closed, and the empty batches of those before.
+local function tidy(counts, closed, minute)
   redis.call('EXPIRE', counts, KEPT_SECONDS)
   for _, name in ipairs(redis.call('HKEYS', counts)) do
-    local opened = tonumber(string.match(name, '^[mx](%d+)$'))
-    if opened and opened <= closed then redis.call('HDEL', counts, name) end
+    local kind, opened = string.match(name, '^([mx])(%d+)$')
+    if kind and tonumber(opened) <= (kind == 'm' and closed or minute - 1) then redis.call('HDEL', counts, name) end
   end
 end
 
@@ -213,7 +213,7 @@ for _ = 1, nextNumber() do
   local isFirst = false
   if emptyTaken > 0 then isFirst = add(counts, 'x' .. minute, emptyTaken) == emptyTaken end
   if taken > 0 then isFirst = add(counts, 'm' .. minute, taken) == taken or isFirst end
-  if isFirst then tidy(counts, closed) end
+  if isFirst then tidy(counts, closed, minute) end
 
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = minute, monthUsed, dayUsed, minuteUsed

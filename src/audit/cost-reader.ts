@@ -32,8 +32,13 @@ export class CostReader {
   readonly #inbox: string
   readonly #next: string
   readonly #subscription: { unsubscribe(): void }
-  #onMessage: (message: Msg) => void = () => {}
+  /** Read, and not handed on yet. What is stored while a batch is on its way may come behind its end. */
+  #messages: CostMessage[] = []
+  /** Of the consumer's messages. */
+  #delivered = 0
   #batches = 0
+  #reading: { readonly reply: string; end(result: CostBatch | Error): void } | null = null
+  #fault: Error | null = null
 
   /** Rejects where JetStream does not answer. */
   static async open(connection: NatsConnection, partition: number, from: From, timers: Timers): Promise<CostReader> {
@@ -60,7 +65,7 @@ export class CostReader {
     this.#next = `$JS.API.CONSUMER.MSG.NEXT.${STREAM_NAME}.${consumer}`
     this.#subscription = connection.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) => {
-        if (error === null) this.#onMessage(message)
+        if (error === null) this.#take(message)
       },
     })
   }
@@ -69,47 +74,61 @@ export class CostReader {
     this.#subscription.unsubscribe()
   }
 
-  /** Rejects where the server does not answer in time: what came of the batch is then to be read anew. */
+  /** Rejects where the server does not answer in time, or a message was missed: the reader is of no use any more. */
   read(): Promise<CostBatch> {
     const reply = `${this.#inbox}.${++this.#batches}`
     return new Promise((resolve, reject) => {
-      const messages: CostMessage[] = []
-      const timeout = this.#timers.setTimeout(() => {
-        this.#onMessage = () => {}
-        reject(new Error('the stream gave no messages in time'))
-      }, BATCH_TIMEOUT_MS)
-      const end = (isEnd: boolean): void => {
+      const end = (result: CostBatch | Error): void => {
         this.#timers.clear(timeout)
-        this.#onMessage = () => {}
-        resolve({ messages, isEnd })
+        this.#reading = null
+        if (result instanceof Error) reject(result)
+        else resolve(result)
       }
-      const fail = (message: string): void => {
-        this.#timers.clear(timeout)
-        this.#onMessage = () => {}
-        reject(new Error(message))
-      }
-      this.#onMessage = (message) => {
-        const status = message.headers?.code ?? 0
-        // An answer to an earlier question bears that one's subject.
-        if (status !== 0 && message.subject !== reply) return
-        if (status === NO_MESSAGES) return end(true)
-        if (status !== 0) return fail(`the stream's consumer answered ${status} ${message.headers?.description}`)
-        const found = placeOf(message)
-        if (found === null) return fail('a message came without its place in the stream')
-        messages.push({ ...found.place, text: message.headers?.get(COST_HEADER) || null })
-        if (found.pending === 0) end(true)
-        else if (messages.length === BATCH) end(false)
-      }
-      this.#connection.publish(this.#next, JSON.stringify({ batch: BATCH, no_wait: true }), { reply })
+      const timeout = this.#timers.setTimeout(
+        () => end(new Error('the stream gave no messages in time')),
+        BATCH_TIMEOUT_MS,
+      )
+      this.#reading = { reply, end }
+      if (this.#fault !== null) end(this.#fault)
+      else this.#connection.publish(this.#next, JSON.stringify({ batch: BATCH, no_wait: true }), { reply })
     })
+  }
+
+  #take(message: Msg): void {
+    const status = message.headers?.code ?? 0
+    if (status !== 0) {
+      // An answer to an earlier question bears that one's subject.
+      if (message.subject !== this.#reading?.reply) return
+      if (status === NO_MESSAGES) this.#hand(true)
+      else this.#fail(`the stream's consumer answered ${status} ${message.headers?.description}`)
+      return
+    }
+    const found = placeOf(message)
+    if (found === null) return this.#fail('a message came without its place in the stream')
+    if (found.delivered !== ++this.#delivered) return this.#fail('a message of the stream was missed')
+    this.#messages.push({ ...found.place, text: message.headers?.get(COST_HEADER) || null })
+    if (found.pending === 0) this.#hand(true)
+    else if (this.#messages.length >= BATCH) this.#hand(false)
+  }
+
+  #hand(isEnd: boolean): void {
+    if (this.#reading === null) return
+    const messages = this.#messages
+    this.#messages = []
+    this.#reading.end({ messages, isEnd })
+  }
+
+  #fail(message: string): void {
+    this.#fault = new Error(message)
+    this.#reading?.end(this.#fault)
   }
 }
 
 /** `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<delivery>.<time in ns>.<pending>`, or with domain and account. */
-function placeOf({ reply }: Msg): { place: Place; pending: number } | null {
+function placeOf({ reply }: Msg): { place: Place; delivered: number; pending: number } | null {
   const tokens = reply?.split('.') ?? []
   const at = tokens.length >= 11 ? 7 : 5
-  const [sequence, , timeNs, pending] = tokens.slice(at).map(Number)
+  const [sequence, delivered, timeNs, pending] = tokens.slice(at).map(Number)
   if (tokens[1] !== 'ACK' || !Number.isSafeInteger(sequence) || !(timeNs > 0) || !(pending >= 0)) return null
-  return { place: { sequence, timeUs: Math.floor(timeNs / 1000) }, pending }
+  return { place: { sequence, timeUs: Math.floor(timeNs / 1000) }, delivered, pending }
 }

@@ -1,0 +1,40 @@
+// The audit's reading of the stream while others write to it.
+
+import { expect, it } from 'vitest'
+import { CostReader } from '../../src/audit/cost-reader.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
+import { partitionOf } from '../../src/queue/stream.ts'
+import { openReadyQueue, publishTo } from '../support/jetstream.ts'
+import { makeRecord } from '../support/journal.ts'
+import { startNats } from '../support/nats.ts'
+
+const MESSAGES = 5000
+
+it('misses no message and gives none twice while messages are stored', async () => {
+  const nats = await startNats()
+  const { queue } = await openReadyQueue(nats.url)
+  const connection = queue.connection!
+  const partition = partitionOf('demo', 16)
+  const reader = await CostReader.open(connection, partition, { sequence: 1 }, systemTimers)
+  const record = makeRecord({ keyed: true })
+  let isStored = false
+  const storing = (async () => {
+    for (let sent = 0; sent < MESSAGES; sent += 20) {
+      const some = Array.from({ length: 20 }, () => ({ ...record, batchId: crypto.randomUUID() }))
+      await Promise.all(some.map((each) => publishTo(queue, each)))
+    }
+    isStored = true
+  })()
+  const sequences: number[] = []
+  for (let isLast = false; !isLast; ) {
+    const wasStored = isStored
+    const { messages, isEnd } = await reader.read()
+    sequences.push(...messages.map(({ sequence }) => sequence))
+    isLast = wasStored && isEnd
+  }
+  await storing
+  expect(sequences).toEqual(Array.from({ length: MESSAGES }, (_, at) => at + 1))
+  reader.close()
+  await queue.stop()
+  await nats.stop()
+}, 30_000)

@@ -43,6 +43,7 @@ describe.each(PAGES)('%s', (page) => {
     const others = new Set([
       STREAM_NAME,
       BUCKET_NAME,
+      'SLUICE_COUNTS',
       'SLUICE_PORT',
       'SLUICE_TEST_BALANCER_REQUESTS',
       'SLUICE_TEST_BALANCER_SILENCES_MS',

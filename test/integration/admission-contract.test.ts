@@ -235,6 +235,21 @@ describe.each([
     expect(await spend(of('5m'), 1)).toBe('stored')
   })
 
+  it('leaves less than one batch of a limit untaken, however fast an app sends', async () => {
+    const app = anApp({ eventsPerMinute: 1000 })
+    let stored = 0
+    for (let refusedInARow = 0; refusedInARow < 6; ) {
+      if ((await spend(app, 7)) === 'stored') {
+        stored += 7
+        refusedInARow = 0
+      } else {
+        refusedInARow++
+        await toldRedis()
+      }
+    }
+    expect(stored).toBe(994)
+  })
+
   it('shows what is left of the minute in which it answers', async () => {
     const app = anApp()
     const on = node()

@@ -24,6 +24,12 @@ const EXACT_WITHIN_MS = 120_000
 const BASE_WITHIN_MS = 20_000
 const TEST_TIMEOUT_MS = 200_000
 
+interface Sending {
+  readonly node?: LimitNode
+  readonly isStored?: boolean
+  readonly end?: End
+}
+
 /** One node with its own Redis and NATS, and the audit of its stream. */
 class Ground {
   readonly notices: string[] = []
@@ -73,7 +79,7 @@ class Ground {
   async send(
     app: App,
     events: number,
-    { node = this.node, isStored = true, end = 'stored' as End } = {},
+    { node = this.node, isStored = true, end = 'stored' }: Sending = {},
   ): Promise<void> {
     const admitted = await node.admission.admit(app, events, null)
     if (admitted.kind !== 'taken') throw new Error(`not admitted: ${admitted.kind}`)
@@ -89,7 +95,8 @@ class Ground {
   }
 
   async #store(app: App, record: ReturnType<typeof makeRecord>): Promise<void> {
-    expect(await publishTo(this.opened.queue, record)).toMatchObject({ settlement: 'durable' })
+    const { settlement } = await publishTo(this.opened.queue, record)
+    if (settlement !== 'durable') throw new Error(`not stored: ${settlement}`)
     this.stored.set(app, (this.stored.get(app) ?? 0) + record.charge.events)
   }
 

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/admit/app.ts'
 import { MINUTE_MS } from '../../src/admit/plans.ts'
-import { evaluate, type RedisScript } from '../../src/admit/redis-script.ts'
+import { evaluate } from '../../src/admit/redis-script.ts'
 import { redisTexts, type AppTotals } from '../../src/audit/totals.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import {
@@ -51,7 +51,7 @@ async function ask(question: Partial<Question>): Promise<ReturnType<typeof answe
   const whole: Question = { nodeId: 'one', accepted: [], released: [], claimed: [], apps: [], ...question }
   const { keys, args } = wordsOf(whole)
   const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
-  return answerIn(await evaluate(clientAt, TAKE as RedisScript, keys, args), whole)
+  return answerIn(await evaluate(clientAt, TAKE, keys, args), whole)
 }
 
 async function take(app: App, events: readonly number[], changes: Partial<AppQuestion> = {}): Promise<AppAnswer> {

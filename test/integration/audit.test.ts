@@ -136,6 +136,8 @@ async function crash(ground: Ground): Promise<void> {
 async function emptied(ground: Ground): Promise<void> {
   const app = aBusyApp('emptied')
   await ground.storeOld(app, 100, 5)
+  // It sends nothing more that would have its counters written.
+  await ground.storeOld(aBusyApp('quiet'), 40, 5)
   await eventually('what was stored is counted', () => ground.isExact(), BASE_WITHIN_MS)
   await ground.send(app, 30)
   await ground.client.flushall()
@@ -149,6 +151,7 @@ async function rolledBack(ground: Ground): Promise<void> {
   await eventually('what was stored is counted', () => ground.isExact(), BASE_WITHIN_MS)
   await ground.client.save()
   await ground.storeOld(app, 50, 5)
+  await ground.storeOld(aBusyApp('quiet'), 40, 5)
   await eventually('what was stored after it is counted', () => ground.isExact(), BASE_WITHIN_MS)
   await ground.send(app, 30)
   await ground.client.call('DEBUG', 'RELOAD', 'NOSAVE')

@@ -176,6 +176,8 @@ export class SharedAdmission implements Admission {
   }
 
   #ask(room: Room, events: number, key: string | null): Promise<TakeOutcome> {
+    // What is too little for this batch may be enough together with what Redis has left.
+    room.emptyBucket()
     return new Promise((resolve) => {
       room.takes.push({ events, key, resolve, askedAtMs: this.#options.timers.monotonicMs() })
       this.#turns.add(room)

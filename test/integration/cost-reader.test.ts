@@ -1,6 +1,6 @@
 // The audit's reading of the stream while others write to it.
 
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { CostReader } from '../../src/audit/cost-reader.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
 import { partitionOf } from '../../src/queue/stream.ts'
@@ -12,6 +12,7 @@ const MESSAGES = 5000
 
 it('misses no message and gives none twice while messages are stored', async () => {
   const nats = await startNats()
+  onTestFinished(() => nats.stop())
   const { queue } = await openReadyQueue(nats.url)
   const connection = queue.connection!
   const partition = partitionOf('demo', 16)
@@ -36,5 +37,4 @@ it('misses no message and gives none twice while messages are stored', async () 
   expect(sequences).toEqual(Array.from({ length: MESSAGES }, (_, at) => at + 1))
   reader.close()
   await queue.stop()
-  await nats.stop()
 }, 30_000)

@@ -216,7 +216,7 @@ export class NatsServer {
     const consumer = asked.name ?? `c${++this.#consumers}`
     const fromMs = asked.opt_start_time === undefined ? 0 : Date.parse(asked.opt_start_time) - this.world.epochMs
     const byTime = stream.messages.find(({ atMs }) => atMs >= fromMs)?.sequence ?? stream.lastSequence + 1
-    stream.consumers.set(consumer, { next: asked.opt_start_seq ?? byTime, subject: asked.filter_subject })
+    stream.consumers.set(consumer, { next: asked.opt_start_seq ?? byTime, given: 0, subject: asked.filter_subject })
     return { stream_name: name, name: consumer, config: asked }
   }
 
@@ -241,8 +241,9 @@ export class NatsServer {
     if (found.length === 0) return this.#deliver(reply, 'NATS/1.0 404 No Messages\r\n\r\n', Buffer.alloc(0))
     for (const [at, message] of found.entries()) {
       consumer.next = message.sequence + 1
+      consumer.given++
       const timeNs = Math.round((this.world.epochMs + message.atMs) * 1000) * 1000
-      const place = `$JS.ACK.${name}.${consumerName}.1.${message.sequence}.${at + 1}.${timeNs}.${pending + found.length - at - 1}`
+      const place = `$JS.ACK.${name}.${consumerName}.1.${message.sequence}.${consumer.given}.${timeNs}.${pending + found.length - at - 1}`
       const head = message.head === '' ? 'NATS/1.0\r\n\r\n' : message.head
       this.#deliver(reply, head, Buffer.alloc(0), { subject: message.subject, reply: place })
     }

@@ -27,8 +27,8 @@ const ID = /\r\nNats-Msg-Id: ?([^\r]*)\r\n/i
 const EXPECTED = /\r\nNats-Expected-Last-Subject-Sequence: ?(\d+)\r\n/i
 
 export class Stream {
-  /** Of each consumer: the next sequence that it gives, and of which subject. */
-  readonly consumers = new Map<string, { next: number; readonly subject: string }>()
+  /** Of each consumer: the next sequence that it gives, of which subject, and how many it has given. */
+  readonly consumers = new Map<string, { next: number; given: number; readonly subject: string }>()
   readonly config: StreamConfig
   readonly createdAtMs: number
   isFull = false

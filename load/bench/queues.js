@@ -52,7 +52,7 @@ export async function queues(options) {
     for (let round = 0; round < rounds; round++) {
       result.runs.raw.push(await runWrk(raw, bodies, load))
       result.runs.embedded.push(await runWrk(embedded, bodies, load))
-      // Leases go back after a second without requests, and are fetched anew in steps that no steady load sees.
+      // Buckets go back after a second without requests, and are filled anew in steps that no steady load sees.
       await runWrk(cluster, bodies, { ...load, seconds: 1 })
       result.runs.cluster.push(await measure(() => runWrk(cluster, bodies, load)))
     }

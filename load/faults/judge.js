@@ -10,8 +10,8 @@ import { lastFailure } from './report.js'
 import { readStream } from './stream.js'
 import { ask, sumOf, sumsFault } from './watch.js'
 
-/** A dead node's lease is reclaimed within a minute, and some more for a machine that is busy. */
-const RECLAIM_MS = 75_000
+/** The audit makes counters exact within two minutes, and some more for a machine that is busy. */
+const AUDIT_MS = 130_000
 const POLL_MS = 2000
 /** The service is back within 2 s of NATS's return; the rest is for a machine that is busy. */
 const RECOVERY_MS = 5000
@@ -111,7 +111,7 @@ async function checkCounters({ ground, charges, when, startedAtMs, violations })
   }
   const beganMs = Date.now()
   let found = await faults()
-  while (found.length > 0 && Date.now() - beganMs < RECLAIM_MS) {
+  while (found.length > 0 && Date.now() - beganMs < AUDIT_MS) {
     await sleep(POLL_MS)
     found = await faults()
   }

@@ -49,7 +49,7 @@ const bodies = SIZES.map((events) => prepareBodies(settings, { name: `limits-${e
 const turns = isShort ? 1 : windows
 const greedy = greedyApp(eventsPerMinute)
 const obedient = obedientApp(eventsPerMinute)
-/** Nodes that share their limits through leases know what is left only as of their last lease. */
+/** Of shared limits a node knows what is left only as of its last call to Redis. */
 const isRemainingExact = settings.isLocal && settings.baseUrls.length === 1
 
 const eventsInWindow = new Counter('limits_window_events')

@@ -83,7 +83,7 @@ export class Auditor {
       const nodes = now[1]
       const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS)
       await this.#auditAll(connection, nodes, nowMs)
-      onRound?.({ auditedUntilMs: this.#auditedUntilMs(), badMessages: this.#badMessages })
+      onRound?.({ auditedUntilMs: this.#auditedUntilMs(nowMs), badMessages: this.#badMessages })
       if (this.#problem !== null) this.#options.onNotice('the audit of the limits goes on', 'info')
       this.#problem = null
     } catch (error) {
@@ -126,10 +126,9 @@ export class Auditor {
     this.#bucket = null
   }
 
-  #auditedUntilMs(): number | null {
+  #auditedUntilMs(nowMs: number): number | null {
     if (this.#audits.size === 0) return null
-    const oldest = Math.min(...Array.from(this.#audits.values(), ({ closedMinute }) => closedMinute))
-    return (oldest + 1) * MINUTE_MS
+    return Math.min(...Array.from(this.#audits.values(), (audit) => audit.auditedUntilMs(nowMs)))
   }
 
   #sawBadMessage(sequence: number): void {

@@ -56,9 +56,11 @@ export class PartitionAudit {
     this.#fence = { timeUs: totals.last.timeUs, minute: totals.minute }
   }
 
-  /** The last minute that is closed, in UTC minutes since 1970. */
-  get closedMinute(): number {
-    return this.#totals.minute
+  /** The end of the last minute that is closed; where none is yet, when the last message that was read was stored. */
+  auditedUntilMs(nowMs: number): number {
+    const { minute, last } = this.#totals
+    if (minute > 0) return (minute + 1) * MINUTE_MS
+    return last.timeUs > 0 ? last.timeUs / 1000 : nowMs
   }
 
   close(): void {

@@ -13,7 +13,10 @@ const RATE_MS = 1000
 /** A bucket is filled again when so much of it is left. */
 const REFILL_SHARE = 4
 const MINUTES_A_DAY = 1440
+/** What is older the audit has counted. */
 const MINUTES_TOLD = 3
+/** One for all, since most apps never give anything back. */
+const NOTHING: ReadonlyMap<number, number> = new Map()
 
 /** One request that waits for Redis. */
 export interface Take {
@@ -36,7 +39,7 @@ export class Room {
   /** Waits for the next call. */
   takes: Take[] = []
   /** Events that Redis still counts and that are not stored, by minute; below zero, those that it does not count yet. */
-  givenBack = new Map<number, number>()
+  givenBack: ReadonlyMap<number, number> = NOTHING
   isFillWanted = false
   usedAtMs = 0
   cycle: CycleMinutes = { first: 0, next: 0 }
@@ -116,9 +119,17 @@ export class Room {
 
   /** What was taken and is surely not stored; below zero, what was taken without Redis. */
   giveBack(minute: number, events: number): void {
-    this.givenBack.set(minute, (this.givenBack.get(minute) ?? 0) + events)
-    // By then the audit has counted what is older.
-    for (const old of this.givenBack.keys()) if (old < minute - MINUTES_TOLD) this.givenBack.delete(old)
+    const known = [...this.givenBack].filter(([old]) => old !== minute && old >= minute - MINUTES_TOLD)
+    this.givenBack = new Map([...known, [minute, (this.givenBack.get(minute) ?? 0) + events]])
+  }
+
+  /** For the next call: at most so many takes, and all that is given back. */
+  hand(most: number): { takes: Take[]; givenBack: ReadonlyMap<number, number> } {
+    const { givenBack } = this
+    this.givenBack = NOTHING
+    const takes = this.takes.slice(0, most)
+    this.takes = this.takes.slice(most)
+    return { takes, givenBack }
   }
 
   /** Redis has answered. */

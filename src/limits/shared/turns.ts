@@ -188,17 +188,17 @@ export class Turns {
     const apps: AppQuestion[] = []
     for (const room of group.rooms) {
       if (left <= 0) break
-      const takes = room.takes.splice(0, left).filter((take) => {
+      const { takes: handed, givenBack } = room.hand(left)
+      const takes = handed.filter((take) => {
         const isLate = nowMs - take.askedAtMs > MAX_WAIT_MS
         if (isLate) take.resolve('unanswered')
         return !isLate
       })
       left -= Math.max(1, takes.length)
       if (room.takes.length === 0) group.rooms.delete(room)
-      const { partition, app, cycle, givenBack } = room
+      const { partition, app, cycle } = room
       // A call that only gives back must not fill the bucket again.
       const wanted = takes.length > 0 || room.isFillWanted ? room.wantedAt(nowMs) : 0
-      room.givenBack = new Map()
       room.isFillWanted = false
       rooms.push({ room, takes })
       apps.push({ partition, app, cycle, wanted, givenBack, takes })

@@ -119,8 +119,8 @@ export class Room {
 
   /** What was taken and is surely not stored; below zero, what was taken without Redis. */
   giveBack(minute: number, events: number): void {
-    const known = [...this.givenBack].filter(([old]) => old !== minute && old >= minute - MINUTES_TOLD)
-    this.givenBack = new Map([...known, [minute, (this.givenBack.get(minute) ?? 0) + events]])
+    const given = new Map([...this.givenBack].filter(([old]) => old >= minute - MINUTES_TOLD))
+    this.givenBack = given.set(minute, (given.get(minute) ?? 0) + events)
   }
 
   /** For the next call: at most so many takes, and all that is given back. */

@@ -19,7 +19,7 @@ await untilUp(link, 5000)
 link.onChange((/** @type {boolean} */ isUp) => {
   if (!isUp) outages++
 })
-const calls = { answered: 0, slow: 0, failed: 0 }
+const calls = { answered: 0, slow: 0, failed: 0, without: 0 }
 const admission = new SharedAdmission({
   link,
   nodeId: randomBytes(6).toString('hex'),

@@ -78,7 +78,7 @@ export interface Metrics {
   explainRefusals: number
   appsReloadFailures: number
   readonly events: { track: number; screen: number; revenue: number }
-  readonly limitCalls: { answered: number; slow: number; failed: number }
+  readonly limitCalls: { answered: number; slow: number; failed: number; without: number }
   readonly connections: ConnectionCounts
   readonly requestSeconds: Histogram
   readonly stageSeconds: Readonly<Record<Stage, Histogram>>
@@ -129,7 +129,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     explainRefusals: 0,
     appsReloadFailures: 0,
     events: { track: 0, screen: 0, revenue: 0 },
-    limitCalls: { answered: 0, slow: 0, failed: 0 },
+    limitCalls: { answered: 0, slow: 0, failed: 0, without: 0 },
     connections: { opened: 0, ended: 0, closed: { limit: 0, pipelined: 0, unread: 0, fragmented: 0 } },
     requestSeconds: new Histogram(REQUEST_SECONDS),
     stageSeconds: {
@@ -225,6 +225,12 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
       { labels: { result: 'slow' }, read: () => metrics.limitCalls.slow },
       { labels: { result: 'failed' }, read: () => metrics.limitCalls.failed },
     ],
+  )
+  page.numbers(
+    'sluice_limits_without_redis_total',
+    'counter',
+    "Requests judged by this node's share of the limits, since Redis was away.",
+    [{ labels: {}, read: () => metrics.limitCalls.without }],
   )
 }
 

@@ -48,7 +48,7 @@ afterAll(async () => {
 })
 
 async function ask(question: Partial<Question>): Promise<ReturnType<typeof answerIn>> {
-  const whole: Question = { nodeId: 'one', accepted: [], released: [], claimed: [], apps: [], ...question }
+  const whole: Question = { nodeId: 'one', accepted: [], released: [], apps: [], ...question }
   const { keys, args } = wordsOf(whole)
   const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
   return answerIn(await evaluate(clientAt, TAKE, keys, args), whole)
@@ -60,6 +60,12 @@ async function take(app: App, events: readonly number[], changes: Partial<AppQue
   const asked = { partition: PARTITION, app, cycle, wanted: 0, givenBack: new Map<number, number>(), takes, ...changes }
   const { apps } = await ask({ apps: [asked] })
   return apps[0]
+}
+
+async function takeAs(nodeId: string, takes: AppQuestion['takes']): Promise<readonly number[]> {
+  const cycle = cycleMinutesAt(app, minute)
+  const asked = { partition: PARTITION, app, cycle, wanted: 0, givenBack: new Map<number, number>(), takes }
+  return (await ask({ nodeId, apps: [asked] })).apps[0].takes
 }
 
 /** As an auditor that has read messages up to `readUs` and closed minutes up to `closed`. */
@@ -153,11 +159,27 @@ describe('take.lua', () => {
     expect(await take(app, [])).toMatchObject({ monthUsed: 0, dayUsed: 0 })
   })
 
-  it('takes nothing where the cycle is not that of its minute, and says which minute it is', async () => {
+  it('takes from the next cycle where it has begun for Redis, and nothing where the cycle has not', async () => {
     const cycle = cycleMinutesAt(app, NOON)
     minute = cycle.next
-    expect(await take(app, [1], { cycle })).toMatchObject({ minute, takes: [ANSWER.otherCycle], minuteUsed: 0 })
-    expect(await countsOf(app)).toEqual({})
+    expect(await take(app, [1], { cycle })).toMatchObject({ minute, cycleMinute: minute, takes: [ANSWER.done] })
+    minute = cycle.first - 1
+    const other = anApp({ ...app, appId: 'other' })
+    expect(await take(other, [1], { cycle })).toMatchObject({ minute, takes: [ANSWER.early], minuteUsed: 0 })
+    expect(await countsOf(other)).toEqual({})
+  })
+
+  it('counts no app of which Redis holds no hash, and all others of the call', async () => {
+    const spoilt = anApp({ ...app, appId: 'spoilt' })
+    await client.set(countsKey(PARTITION, 'spoilt'), 'no hash')
+    const question = (one: App): AppQuestion => {
+      const cycle = cycleMinutesAt(one, minute)
+      const takes = [{ events: 5, key: null }]
+      return { partition: PARTITION, app: one, cycle, wanted: 3, givenBack: new Map([[NOON, -7]]), takes }
+    }
+    const { apps } = await ask({ apps: [question(spoilt), question(app)] })
+    expect(apps.map(({ takes }) => takes)).toEqual([[ANSWER.spoilt], [ANSWER.done]])
+    expect(await countsOf(app)).toEqual({ [`m${NOON}`]: '15' })
   })
 
   it('grants a sixteenth of what is left at the most, less as it shrinks, and nothing of a full window', async () => {
@@ -175,7 +197,7 @@ describe('take.lua', () => {
     expect(await client.exists(key)).toBe(0)
     expect((await take(app, [], { takes })).takes).toEqual([ANSWER.done])
     expect(await client.get(key)).toBe('one')
-    expect((await ask({ nodeId: 'two', claimed: [key] })).claimed).toEqual([ANSWER.held])
+    expect(await takeAs('two', takes)).toEqual([ANSWER.held])
     await ask({ nodeId: 'two', released: [key] })
     expect(await client.get(key)).toBe('one')
     await ask({ accepted: [{ key, events: 5, keptMs: 300_000 }] })

@@ -6,7 +6,7 @@ import type { OpenSession } from '../../src/admit/redis-session.ts'
 import { Auditor } from '../../src/audit/auditor.ts'
 import type { Timers } from '../../src/lib/timers.ts'
 import type { Admission } from '../../src/limits/admission.ts'
-import { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
+import { type LimitCalls, SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
 import { openJetStreamQueue } from '../../src/queue/jetstream.ts'
 import type { Dial } from '../../src/queue/nats-connection.ts'
 import type { EventQueue } from '../../src/queue/queue.ts'
@@ -20,7 +20,7 @@ export interface NodeSeams {
   readonly random: () => number
   readonly openSession: OpenSession
   readonly dial: Dial
-  readonly limitCalls: { answered: number; slow: number; failed: number }
+  readonly limitCalls: LimitCalls
   /** A sentence for the log. */
   readonly onNotice: (message: string) => void
   /** A fault of ours. */

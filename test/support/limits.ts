@@ -75,17 +75,22 @@ export interface LimitNode {
   readonly faults: unknown[]
 }
 
-export function limitNode(client: RedisClient, nodeId: string, nowMs: () => number): LimitNode {
+export function limitNode(
+  client: RedisClient,
+  nodeId: string,
+  nowMs: () => number,
+  { maxKeys = 1000 } = {},
+): LimitNode {
   const link = new TestLink(timed(client, nowMs))
   const faults: unknown[] = []
   const admission = new SharedAdmission({
     link,
     nodeId,
     partitions: 16,
-    maxKeys: 1000,
+    maxKeys,
     seed: 1,
     timers: { ...systemTimers, nowMs, monotonicMs: nowMs },
-    calls: { answered: 0, slow: 0, failed: 0 },
+    calls: { answered: 0, slow: 0, failed: 0, without: 0 },
     onFault: (error) => faults.push(error),
   })
   return { admission, link, faults }

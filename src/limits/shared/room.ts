@@ -27,11 +27,18 @@ export interface Take {
   readonly resolve: (outcome: TakeOutcome) => void
 }
 
-/** away: Redis is. unanswered: it is not, and yet gave no answer in time. Otherwise an answer of take.lua. */
-export type TakeOutcome =
-  | { readonly answer: number; readonly nowMs: number; readonly minute: number }
-  | 'away'
-  | 'unanswered'
+/**
+ * away: Redis is, or cannot count this app. unanswered: it is not away, and gave no answer in time. ask again: the app's
+ * record has changed since. Otherwise an answer of take.lua, with the minute and the cycle that were taken from.
+ */
+export type TakeOutcome = TakeAnswer | 'away' | 'unanswered' | 'ask again'
+
+export interface TakeAnswer {
+  readonly answer: number
+  readonly nowMs: number
+  readonly minute: number
+  readonly cycleMinute: number
+}
 
 export class Room {
   readonly partition: number
@@ -45,6 +52,7 @@ export class Room {
   cycle: CycleMinutes = { first: 0, next: 0 }
   /** Of the bucket, and what is left in it. */
   bucketMinute = -1
+  bucketCycle = 0
   tokens = 0
   #filledTo = 0
   /** The minute that `used` is of. */
@@ -80,6 +88,7 @@ export class Room {
     if (minute < first || minute >= next) this.cycle = cycleMinutesAt(this.app, minute)
   }
 
+  /** One that may spend from a bucket: a key has to be claimed in Redis in any case. */
   countRequest(events: number, nowMs: number): void {
     if (nowMs - this.#rateFromMs >= RATE_MS) {
       const isNext = nowMs - this.#rateFromMs < 2 * RATE_MS
@@ -133,7 +142,7 @@ export class Room {
   }
 
   /** Redis has answered. */
-  hear({ minute, monthUsed, dayUsed, minuteUsed, granted }: AppAnswer): void {
+  hear({ minute, cycleMinute, monthUsed, dayUsed, minuteUsed, granted }: AppAnswer): void {
     if (minute < this.#minute) {
       // It was asked before the minute turned here.
       if (granted > 0) this.giveBack(minute, granted)
@@ -144,6 +153,7 @@ export class Room {
     this.#alone = { month: 0, day: 0, minute: 0 }
     if (this.bucketMinute !== minute) this.emptyBucket()
     this.bucketMinute = minute
+    this.bucketCycle = cycleMinute
     this.tokens += granted
     this.#filledTo = granted > 0 ? this.tokens : this.#filledTo
   }

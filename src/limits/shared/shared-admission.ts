@@ -7,7 +7,7 @@ import { createMemoryDeduplicator, type MemoryDeduplicator } from '../../admit/m
 import { MINUTE_MS } from '../../admit/plans.ts'
 import type { RedisLink } from '../../admit/redis.ts'
 import { RedisTime } from '../../admit/redis-time.ts'
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../../admit/deduplicator.ts'
+import { type Claim, IDEMPOTENCY_WINDOW_SECONDS } from '../../admit/deduplicator.ts'
 import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
 import type { RateLimitView } from '../../outcome.ts'
 import { partitionOf } from '../../queue/stream.ts'
@@ -28,14 +28,22 @@ const FORGOTTEN_A_BEAT = 5000
 const POLL_MS = { first: 10, longest: 50 } as const
 /** A key may pass from one failing request to the next; whoever has waited for so long is answered 503. */
 const MAX_WAIT_MS = 20_000
-/** A take is asked again where Redis's minute is of another billing cycle, or the app's record has changed. */
-const MAX_TRIES = 4
+/** Calls without an answer in time, after which a request is answered 503. */
+const MAX_SILENCES = 3
 
 const OVERLOADED: Admitted = { kind: 'overloaded' }
 const REFUSALS: Readonly<Record<number, LimitRefusal>> = {
   [ANSWER.month]: 'monthly_limit_exceeded',
   [ANSWER.day]: 'daily_limit_exceeded',
   [ANSWER.minute]: 'rate_limit_exceeded',
+}
+
+/** Calls to Redis by how they ended, and requests that were judged without it. */
+export interface LimitCalls {
+  answered: number
+  slow: number
+  failed: number
+  without: number
 }
 
 export interface SharedAdmissionOptions {
@@ -48,7 +56,7 @@ export interface SharedAdmissionOptions {
   readonly seed: number
   readonly timers: Timers
   /** Calls for limits and keys by how they ended; added to. */
-  readonly calls: { answered: number; slow: number; failed: number }
+  readonly calls: LimitCalls
   /** Redis refused a call: the requests in it went on without it. */
   readonly onFault: (error: unknown) => void
 }
@@ -58,6 +66,8 @@ export class SharedAdmission implements Admission {
   readonly #memory: MemoryDeduplicator
   readonly #time: RedisTime
   readonly #turns: Turns
+  /** Keys in flight for which the memory had no place. */
+  readonly #beyondMemory = new Set<string>()
   readonly #rooms = new Map<string, Room>()
   /** Those whose bucket may hold something. */
   readonly #withBucket = new Set<Room>()
@@ -99,85 +109,58 @@ export class SharedAdmission implements Admission {
 
   admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted> {
     const nowMs = this.#options.timers.monotonicMs()
-    const room = this.#roomOf(app, nowMs)
-    room.countRequest(events, nowMs)
+    const room = this.#roomFor(app, nowMs)
     if (batchId === null) {
-      if (this.#spend(room, events)) return this.#taken(room, events, room.bucketMinute, this.#time.nowMs(nowMs))
+      room.countRequest(events, nowMs)
+      if (this.#spend(room, events)) return taken(events, room.bucketMinute, room.bucketCycle, this.#time.nowMs(nowMs))
       return this.#take(room, events, null)
     }
     const claim = this.#memory.claim(batchId, this.#options.timers.nowMs())
-    if (claim instanceof Promise)
-      return claim.then(async (passedOn) => this.#admitKeyed(room, events, batchId, passedOn))
+    if (claim instanceof Promise) return claim.then((passedOn) => this.#admitKeyed(room, events, batchId, passedOn))
     return this.#admitKeyed(room, events, batchId, claim)
   }
 
-  #admitKeyed(
-    room: Room,
-    events: number,
-    batchId: string,
-    claim: Awaited<ReturnType<MemoryDeduplicator['claim']>>,
-  ): Admitted | Promise<Admitted> {
+  async #admitKeyed(room: Room, events: number, batchId: string, claim: Claim): Promise<Admitted> {
     if (claim.kind === 'replay') return claim
-    if (claim.kind === 'full') return OVERLOADED
-    return this.#takeKeyed(room, events, batchId).then(
-      (admitted) => {
-        if (admitted.kind !== 'taken') this.#releaseHere(batchId)
-        return admitted
-      },
-      (error: unknown) => {
-        this.#releaseHere(batchId)
-        throw error
-      },
-    )
+    // Redis and the queue tell repeats then, but for two at once on this node.
+    if (claim.kind === 'full' && this.#beyondMemory.has(batchId)) return OVERLOADED
+    if (claim.kind === 'full') this.#beyondMemory.add(batchId)
+    let admitted: Admitted = OVERLOADED
+    try {
+      admitted = await this.#take(room, events, idempotencyKey(room.partition, batchId))
+    } finally {
+      if (admitted.kind !== 'taken') this.#releaseHere(batchId)
+    }
+    return admitted
   }
 
-  async #takeKeyed(room: Room, events: number, batchId: string): Promise<Admitted> {
-    const key = idempotencyKey(room.partition, batchId)
+  /** Joins this turn's call, and waits while another node holds the key. Without Redis: from this node's share. */
+  async #take(room: Room, events: number, key: string | null): Promise<Admitted> {
     const { timers, link } = this.#options
-    const giveUpAtMs = timers.monotonicMs() + MAX_WAIT_MS
-    for (let pauseMs: number = POLL_MS.first; ; pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)) {
-      let admitted: Admitted | 'held'
-      if (link.isUp && this.#spend(room, events)) {
-        const charge = this.#charge(room, events, room.bucketMinute)
-        const answer = await this.#turns.claim(room.partition, key)
-        if (answer === 'away' || answer === ANSWER.done) return { kind: 'taken', charge }
-        this.#giveBack(room, charge)
-        admitted = answer >= ANSWER.replay ? { kind: 'replay', events: answer - ANSWER.replay } : 'held'
-      } else {
-        admitted = await this.#takeOrHeld(room, events, key)
-      }
-      if (admitted !== 'held') return admitted
-      if (timers.monotonicMs() >= giveUpAtMs) return OVERLOADED
-      await sleep(timers, pauseMs)
-    }
-  }
-
-  async #take(room: Room, events: number, key: null): Promise<Admitted> {
-    const admitted = await this.#takeOrHeld(room, events, key)
-    return admitted === 'held' ? OVERLOADED : admitted
-  }
-
-  /** Joins this turn's call, or takes from this node's share. */
-  async #takeOrHeld(room: Room, events: number, key: string | null): Promise<Admitted | 'held'> {
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const outcome = this.#options.link.isUp ? await this.#ask(room, events, key) : 'away'
+    const startedAtMs = timers.monotonicMs()
+    for (let pauseMs: number = POLL_MS.first, silences = 0; ; ) {
+      const outcome = link.isUp ? await this.#ask(room, events, key) : 'away'
       if (outcome === 'away') return this.#takeAlone(room, events)
-      if (outcome === 'unanswered') return OVERLOADED
-      const { answer, minute, nowMs } = outcome
-      if (answer === ANSWER.done) {
-        return this.#taken(room, events, minute, nowMs)
+      if (outcome === 'unanswered') {
+        // By then either it answers again, or it is known to be away.
+        if (++silences < MAX_SILENCES) continue
+        if (key !== null) this.#turns.release(room.partition, key)
+        return OVERLOADED
       }
-      if (answer === ANSWER.held) return 'held'
+      if (outcome === 'ask again') continue
+      const { answer, minute, cycleMinute, nowMs } = outcome
+      if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
       if (answer >= ANSWER.replay) return { kind: 'replay', events: answer - ANSWER.replay }
-      if (answer !== ANSWER.otherCycle) return this.#overLimit(room, REFUSALS[answer])
-      room.turnTo(minute)
+      if (Object.hasOwn(REFUSALS, answer)) return this.#overLimit(room, REFUSALS[answer])
+      if (timers.monotonicMs() - startedAtMs >= MAX_WAIT_MS) return OVERLOADED
+      await sleep(timers, pauseMs)
+      pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)
     }
-    return OVERLOADED
   }
 
   #ask(room: Room, events: number, key: string | null): Promise<TakeOutcome> {
     // What is too little for this batch may be enough together with what Redis has left.
-    room.emptyBucket()
+    if (key === null) room.emptyBucket()
     return new Promise((resolve) => {
       room.takes.push({ events, key, resolve, askedAtMs: this.#options.timers.monotonicMs() })
       this.#turns.add(room)
@@ -190,7 +173,7 @@ export class SharedAdmission implements Admission {
     if (claim.kind === 'replay') return claim.events
     if (claim.kind === 'full') return null
     try {
-      const key = idempotencyKey(this.#partitionOf(app), batchId)
+      const key = idempotencyKey(partitionOf(app.appId, this.#options.partitions), batchId)
       const giveUpAtMs = timers.monotonicMs() + MAX_WAIT_MS
       for (;;) {
         const held = await link.call((client) => client.get(key))
@@ -200,21 +183,23 @@ export class SharedAdmission implements Admission {
         await sleep(timers, POLL_MS.longest)
       }
     } finally {
-      this.#releaseHere(batchId)
+      this.#memory.release(batchId)
     }
   }
 
-  end(app: App, charge: Charge, batchId: string | null, end: End, events: number): void {
-    const room = this.#roomOf(app)
+  end({ appId }: App, charge: Charge, batchId: string | null, end: End, events: number): void {
+    const partition = partitionOf(appId, this.#options.partitions)
     // In doubt it stays counted, until the audit knows.
-    if (end === 'duplicate' || end === 'refused') this.#giveBack(room, charge)
+    if (end === 'duplicate' || end === 'refused') this.#giveBack(appId, charge)
     if (batchId === null) return
-    const key = idempotencyKey(room.partition, batchId)
+    const key = idempotencyKey(partition, batchId)
     if (end === 'stored' || end === 'duplicate') {
-      this.#memory.confirm(batchId, events, this.#options.timers.nowMs())
-      this.#turns.accept(room.partition, key, events, WINDOW_MS)
+      if (!this.#beyondMemory.delete(batchId)) {
+        this.#memory.confirm(batchId, events, this.#options.timers.nowMs())
+      }
+      this.#turns.accept(partition, key, events, WINDOW_MS)
     } else {
-      this.#turns.release(room.partition, key)
+      this.#turns.release(partition, key)
       this.#releaseHere(batchId)
     }
   }
@@ -232,7 +217,7 @@ export class SharedAdmission implements Admission {
   async standing(app: App): Promise<Standing> {
     const { link, partitions } = this.#options
     const standing = await readStanding(link, app, { partitions, nowMs: this.#nowMs() })
-    return standing === 'away' ? this.#standingOf(this.#roomOf(app)) : standing
+    return standing === 'away' ? this.#standingOf(this.#roomFor(app, this.#options.timers.monotonicMs())) : standing
   }
 
   /** Gives every bucket back, tells what is accepted, and says goodbye. */
@@ -244,20 +229,17 @@ export class SharedAdmission implements Admission {
     if (link.isUp) await leave(link, nodeId).catch(this.#options.onFault)
   }
 
-  #roomOf(app: App, nowMs = this.#options.timers.monotonicMs()): Room {
+  /** For a request that comes now: its record is the newest. */
+  #roomFor(app: App, nowMs: number): Room {
     let room = this.#rooms.get(app.appId)
     if (room === undefined) {
-      room = new Room(app, this.#partitionOf(app))
+      room = new Room(app, partitionOf(app.appId, this.#options.partitions))
       this.#rooms.set(app.appId, room)
     }
     room.use(app, Math.floor(this.#time.nowMs(nowMs) / MINUTE_MS), nowMs)
     // What an older record, or an older minute, has granted goes back.
     if (room.givenBack.size > 0) this.#turns.add(room)
     return room
-  }
-
-  #partitionOf({ appId }: App): number {
-    return partitionOf(appId, this.#options.partitions)
   }
 
   #minute(): number {
@@ -277,28 +259,20 @@ export class SharedAdmission implements Admission {
   #takeAlone(room: Room, events: number): Admitted {
     const minute = this.#minute()
     room.turnTo(minute)
+    this.#options.calls.without++
     const refusal = room.takeAlone(events, minute, this.nodes)
     if (refusal !== null) return this.#overLimit(room, refusal)
     this.#turns.add(room)
-    return this.#taken(room, events, minute)
-  }
-
-  #taken(room: Room, events: number, minute: number, nowMs?: number): Admitted {
-    return { kind: 'taken', charge: this.#charge(room, events, minute, nowMs) }
-  }
-
-  #charge(room: Room, events: number, minute: number, nowMs = this.#nowMs()): Charge {
-    const startMs = minute * MINUTE_MS
-    const takenAtMs = Math.min(Math.max(nowMs, startMs), startMs + MINUTE_MS - 1)
-    return { events, takenAtMs, minute, cycleMinute: room.cycle.first }
+    return taken(events, minute, room.cycle.first, this.#nowMs())
   }
 
   #nowMs(): number {
     return this.#time.nowMs(this.#options.timers.monotonicMs())
   }
 
-  #giveBack(room: Room, { minute, events }: Charge): void {
-    if (events === 0) return
+  #giveBack(appId: string, { minute, events }: Charge): void {
+    const room = this.#rooms.get(appId)
+    if (room === undefined || events === 0) return
     room.giveBack(minute, events)
     this.#turns.add(room)
   }
@@ -314,7 +288,7 @@ export class SharedAdmission implements Admission {
   }
 
   #releaseHere(batchId: string): void {
-    this.#memory.release(batchId)
+    if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId)
   }
 
   #emptyBucket(room: Room): void {
@@ -363,4 +337,11 @@ export class SharedAdmission implements Admission {
       this.#isBeating = false
     }
   }
+}
+
+/** `nowMs`: by Redis's clock; a time within the minute stands for it. */
+function taken(events: number, minute: number, cycleMinute: number, nowMs: number): Admitted {
+  const startMs = minute * MINUTE_MS
+  const takenAtMs = Math.min(Math.max(nowMs, startMs), startMs + MINUTE_MS - 1)
+  return { kind: 'taken', charge: { events, takenAtMs, minute, cycleMinute } }
 }

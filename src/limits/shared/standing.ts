@@ -25,7 +25,7 @@ export async function readStanding(
   const cycle = cycleMinutesAt(app, Math.floor(nowMs / MINUTE_MS))
   const partition = partitionOf(app.appId, partitions)
   const asked = { partition, app, cycle, wanted: 0, givenBack: new Map<number, number>(), takes: [] }
-  const question: Question = { nodeId: '', accepted: [], released: [], claimed: [], apps: [asked] }
+  const question: Question = { nodeId: '', accepted: [], released: [], apps: [asked] }
   const { keys, args } = wordsOf(question)
   const reply = await runScript(link, TAKE, keys, args)
   if (reply === 'away') return 'away'

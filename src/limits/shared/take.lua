@@ -8,15 +8,14 @@
 --   node, ms for which a claim is held
 --   accepted keys: count, and for each: events, ms for which it is remembered      KEYS: each key
 --   released keys: count                                                           KEYS: each key
---   claims without a take: count                                                   KEYS: each key
 --   apps: count, and for each:                                                     KEYS: fence, hash
 --     limits of month, day (-1: none) and minute; first minutes of its billing cycle and of the next; events wanted
 --     in advance; events given back (below 0: taken without Redis): count, and for each: minute, events; takes: count,
 --     and for each: events, and whether it has a key (1 or 0)                      KEYS: each key
--- Replies: Redis's time in ms; an answer for each claim; for each app: its minute, used of month, day and minute,
+-- Replies: Redis's time in ms; for each app: its minute, the first minute of its cycle, used of month, day and minute,
 -- granted in advance, and an answer for each take.
--- Answers: 0 done, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 the cycle is not the one of
--- Redis's minute, 100 + n: the key was accepted with n events.
+-- Answers: 0 done, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
+-- cycle, 6 what Redis holds for the app is no hash, 100 + n: the key was accepted with n events.
 
 local DAY = 1440
 -- An app that stays away so long is forgotten: no billing cycle holds what it used.
@@ -40,16 +39,18 @@ local function nextNumber()
   return asked[askedAt]
 end
 
+-- What no script has written is taken to be absent: an error would stop every app of the call.
+local function get(key)
+  local value = redis.pcall('GET', key)
+  return type(value) == 'string' and value
+end
+
 -- 0: the key is free, or this node's already.
 local function askKey(key)
-  local held = redis.call('GET', key)
+  local held = get(key)
   if not held or held == node then return 0 end
   if string.match(held, '^%d%d?%d?$') then return 100 + held end
   return 4
-end
-
-local function claim(key)
-  redis.call('SET', key, node, 'PX', claimMs)
 end
 
 local fences = {}
@@ -57,7 +58,7 @@ local fences = {}
 local function fenceOf(key)
   local fence = fences[key]
   if fence then return fence end
-  local text = redis.call('GET', key)
+  local text = get(key)
   local closed = tonumber(text and string.match(text, '^%d+ (%d+)$')) or 0
   -- A clock that was set back opens no minute that the audit has closed.
   local minute = math.max(math.floor(nowMs / 60000), closed + 1)
@@ -70,18 +71,20 @@ local function fenceOf(key)
   return fence
 end
 
--- The app's base, what is open by minute, and the empty batches of the running minute.
+-- The app's base, what is open by minute, and the empty batches of the running minute; nil: it is no hash.
 local function readApp(counts, fence)
   local open = {}
   if fence.names then
-    local values = redis.call('HMGET', counts, unpack(fence.names))
+    local values = redis.pcall('HMGET', counts, unpack(fence.names))
+    if values.err then return nil end
     for at = 3, #values do
       if values[at] then open[fence.closed + at - 2] = tonumber(values[at]) end
     end
     return values[1], open, tonumber(values[2] or 0) or 0
   end
   local base, empty = false, 0
-  local fields = redis.call('HGETALL', counts)
+  local fields = redis.pcall('HGETALL', counts)
+  if fields.err then return nil end
   for at = 1, #fields, 2 do
     local name, value = fields[at], fields[at + 1]
     local opened = tonumber(string.match(name, '^m(%d+)$'))
@@ -102,7 +105,7 @@ local function sumOfDays(counts, first, last)
   return sum
 end
 
--- Adds to a field; one that no script has written is taken to be absent, or it would stop every app of the call.
+-- Adds to a field; one that no script has written is taken to be absent.
 local function add(counts, name, events)
   local sum = redis.pcall('HINCRBY', counts, name, events)
   if type(sum) == 'number' then return sum end
@@ -125,23 +128,17 @@ for _ = 1, nextNumber() do
 end
 for _ = 1, nextNumber() do
   local key = nextKey()
-  if redis.call('GET', key) == node then redis.call('DEL', key) end
+  if get(key) == node then redis.call('DEL', key) end
 end
 
 local reply = { nowMs }
-for _ = 1, nextNumber() do
-  local key = nextKey()
-  local answer = askKey(key)
-  if answer == 0 then claim(key) end
-  reply[#reply + 1] = answer
-end
-
 for _ = 1, nextNumber() do
   local fence, counts = fenceOf(nextKey()), nextKey()
   local monthLimit, dayLimit, minuteLimit = nextNumber(), nextNumber(), nextNumber()
   local cycle, nextCycle, wanted = nextNumber(), nextNumber(), nextNumber()
 
   local base, open, empty = readApp(counts, fence)
+  local isHash = open ~= nil
   local closed, minute = fence.closed, fence.minute
   local baseCycle, baseUsed, newest, baseDay, baseDayUsed = -1, 0, -1, -1, 0
   if base then
@@ -152,15 +149,17 @@ for _ = 1, nextNumber() do
       baseDay, baseDayUsed = tonumber(e), tonumber(f)
     end
   end
-  if minute <= closed then
+  if isHash and minute <= closed then
     minute = closed + 1
     open[minute] = tonumber(redis.call('HGET', counts, 'm' .. minute) or 0)
   end
+  -- The node's clock may be behind by a moment in which the cycle turned.
+  if minute >= nextCycle then cycle = nextCycle end
   local day = math.floor(minute / DAY)
 
   for _ = 1, nextNumber() do
     local given, events = nextNumber(), nextNumber()
-    if given > closed and (open[given] or events < 0) then
+    if isHash and given > closed and (open[given] or events < 0) then
       open[given] = math.max(0, (open[given] or 0) - events)
       redis.call('HSET', counts, 'm' .. given, open[given])
     end
@@ -171,15 +170,14 @@ for _ = 1, nextNumber() do
   elseif newest >= cycle then monthUsed = sumOfDays(counts, math.floor(cycle / DAY), math.floor(newest / DAY)) end
   if baseDay == day then dayUsed = baseDayUsed
   elseif baseDay > day then dayUsed = sumOfDays(counts, day, day) end
-  for opened, events in pairs(open) do
+  for opened, events in pairs(open or {}) do
     if opened > closed then
       if opened >= cycle then monthUsed = monthUsed + events end
       if math.floor(opened / DAY) == day then dayUsed = dayUsed + events end
     end
   end
-  local minuteUsed = (open[minute] or 0) + empty
+  local minuteUsed = isHash and (open[minute] or 0) + empty or 0
 
-  local isCycle = minute >= cycle and minute < nextCycle
   local taken, emptyTaken, answers = 0, 0, {}
   for at = 1, nextNumber() do
     local events = nextNumber()
@@ -187,7 +185,8 @@ for _ = 1, nextNumber() do
     local answer = key and askKey(key) or 0
     if answer == 0 then
       local cost = math.max(1, events)
-      if not isCycle then answer = 5
+      if not isHash then answer = 6
+      elseif minute < cycle then answer = 5
       elseif events > 0 and monthUsed + events > monthLimit then answer = 1
       elseif events > 0 and dayLimit >= 0 and dayUsed + events > dayLimit then answer = 2
       elseif minuteUsed + cost > minuteLimit then answer = 3
@@ -195,14 +194,14 @@ for _ = 1, nextNumber() do
         monthUsed, dayUsed, minuteUsed = monthUsed + events, dayUsed + events, minuteUsed + cost
         taken = taken + events
         if events == 0 then emptyTaken = emptyTaken + 1 end
-        if key then claim(key) end
+        if key then redis.call('SET', key, node, 'PX', claimMs) end
       end
     end
     answers[at] = answer
   end
 
   local granted = 0
-  if wanted > 0 and isCycle then
+  if wanted > 0 and isHash and minute >= cycle then
     local left = math.min(monthLimit - monthUsed, minuteLimit - minuteUsed)
     if dayLimit >= 0 then left = math.min(left, dayLimit - dayUsed) end
     -- The bucket shrinks with the room, so that little is left in one node's when another has to refuse.
@@ -216,8 +215,8 @@ for _ = 1, nextNumber() do
   if isFirst then tidy(counts, closed, minute) end
 
   local at = #reply
-  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = minute, monthUsed, dayUsed, minuteUsed
-  reply[at + 5] = granted
-  for place = 1, #answers do reply[at + 5 + place] = answers[place] end
+  reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = minute, cycle, monthUsed, dayUsed
+  reply[at + 5], reply[at + 6] = minuteUsed, granted
+  for place = 1, #answers do reply[at + 6 + place] = answers[place] end
 end
 return reply

@@ -23,7 +23,7 @@ export function idempotencyKey(partition: number, batchId: string): string {
 }
 
 /** As take.lua says it; from `REPLAY` on, the key was accepted with so many events more. */
-export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, otherCycle: 5, replay: 100 } as const
+export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, spoilt: 6, replay: 100 } as const
 
 export interface AppQuestion {
   readonly partition: number
@@ -41,13 +41,14 @@ export interface Question {
   readonly nodeId: string
   readonly accepted: readonly { readonly key: string; readonly events: number; readonly keptMs: number }[]
   readonly released: readonly string[]
-  readonly claimed: readonly string[]
   readonly apps: readonly AppQuestion[]
 }
 
 export interface AppAnswer {
   /** UTC minutes since 1970: the one that was taken from. */
   readonly minute: number
+  /** The first minute of the cycle that holds it. */
+  readonly cycleMinute: number
   readonly monthUsed: number
   readonly dayUsed: number
   readonly minuteUsed: number
@@ -59,13 +60,11 @@ export interface AppAnswer {
 export interface Answer {
   /** Redis's clock. */
   readonly nowMs: number
-  /** One for each claim. */
-  readonly claimed: readonly number[]
   readonly apps: readonly AppAnswer[]
 }
 
 export function wordsOf(question: Question): { keys: string[]; args: string[] } {
-  const { accepted, released, claimed, apps } = question
+  const { accepted, released, apps } = question
   const keys: string[] = []
   const args: (string | number)[] = [question.nodeId, CLAIM_MS, accepted.length]
   for (const { key, events, keptMs } of accepted) {
@@ -74,8 +73,6 @@ export function wordsOf(question: Question): { keys: string[]; args: string[] } 
   }
   args.push(released.length)
   keys.push(...released)
-  args.push(claimed.length)
-  keys.push(...claimed)
   args.push(apps.length)
   for (const { partition, app, cycle, wanted, givenBack, takes } of apps) {
     keys.push(fenceKey(partition), countsKey(partition, app.appId))
@@ -91,16 +88,16 @@ export function wordsOf(question: Question): { keys: string[]; args: string[] } 
   return { keys, args: [JSON.stringify(args)] }
 }
 
-export function answerIn(reply: unknown, { claimed, apps }: Question): Answer {
+export function answerIn(reply: unknown, { apps }: Question): Answer {
   const numbers = reply as readonly number[]
   let at = 0
   const next = (): number => numbers[at++]
   const several = (count: number): number[] => Array.from({ length: count }, next)
   return {
     nowMs: next(),
-    claimed: several(claimed.length),
     apps: apps.map(({ takes }) => ({
       minute: next(),
+      cycleMinute: next(),
       monthUsed: next(),
       dayUsed: next(),
       minuteUsed: next(),

@@ -5,13 +5,13 @@ import type { RedisLink } from '../../admit/redis.ts'
 import { runScript } from '../../admit/redis-script.ts'
 import type { RedisTime } from '../../admit/redis-time.ts'
 import type { Timers } from '../../lib/timers.ts'
-import type { Room, Take, TakeOutcome } from './room.ts'
+import type { Room, Take } from './room.ts'
 import { type Answer, ANSWER, answerIn, type AppQuestion, type Question, TAKE, wordsOf } from './take.ts'
 
 const MAX_CALLS = 4
-/** Takes, claims and keys in one call, so that it holds Redis up for some 2 ms. */
-const MAX_WORDS = 256
-/** The longest that a request waits for Redis; so long one may wait for its call as well. */
+/** Takes in one call, and as many accepted and released keys, so that it holds Redis up for some milliseconds at most. */
+const MAX_TAKES = 256
+/** The longest that a take may wait for its call. */
 const MAX_WAIT_MS = 250
 /** Accepted keys that Redis has not heard of; beyond, the oldest are left to the queue's duplicate window. */
 const MAX_UNTOLD_KEYS = 100_000
@@ -28,54 +28,51 @@ export interface TurnsOptions {
   readonly onGranted: (room: Room) => void
 }
 
-interface Claim {
-  readonly key: string
-  readonly resolve: (answer: number | 'away') => void
+/** Events of an accepted key, and until when it is remembered, in monotonic ms. */
+interface Accepted {
+  readonly events: number
+  readonly untilMs: number
 }
 
 /** What goes in calls of its own: all, or on a cluster one partition. */
 class Group {
-  rooms = new Set<Room>()
-  claims: Claim[] = []
+  readonly rooms = new Set<Room>()
   released: string[] = []
-  /** Each with its events, and until when it is remembered, in monotonic ms. */
-  accepted = new Map<string, { events: number; untilMs: number }>()
+  readonly accepted = new Map<string, Accepted>()
   calls = 0
   isDue = false
 
   get isEmpty(): boolean {
-    return this.rooms.size + this.claims.length + this.released.length + this.accepted.size === 0
+    return this.rooms.size + this.released.length + this.accepted.size === 0
   }
 }
 
 interface Asked {
   readonly question: Question
   readonly rooms: readonly { readonly room: Room; readonly takes: readonly Take[] }[]
-  readonly claims: readonly Claim[]
-  readonly accepted: ReadonlyMap<string, { events: number; untilMs: number }>
+  readonly accepted: ReadonlyMap<string, Accepted>
 }
 
 export class Turns {
   readonly #options: TurnsOptions
   readonly #groups = new Map<number, Group>()
+  /** While Redis is away: what it has to be told of these waits for its return. */
+  readonly #untold = new Set<Room>()
   #onIdle: (() => void) | null = null
 
   constructor(options: TurnsOptions) {
     this.#options = options
   }
 
-  /** Something of this app waits for Redis. */
+  /** Something of this app waits for Redis. Takes may wait only while it is up. */
   add(room: Room): void {
+    if (!this.#options.link.isUp) {
+      this.#untold.add(room)
+      return
+    }
     const group = this.#groupOf(room.partition)
     group.rooms.add(room)
     this.#soon(group)
-  }
-
-  /** Claims a key of which the events are taken already. */
-  claim(partition: number, key: string): Promise<number | 'away'> {
-    const group = this.#groupOf(partition)
-    this.#soon(group)
-    return new Promise((resolve) => group.claims.push({ key, resolve }))
   }
 
   release(partition: number, key: string): void {
@@ -85,16 +82,19 @@ export class Turns {
     this.#soon(group)
   }
 
-  /** While Redis is away they are kept, so that it hears of them when it is back. */
+  /** While Redis is away keys are kept, so that it hears of them when it is back. */
   accept(partition: number, key: string, events: number, keptMs: number): void {
     const group = this.#groupOf(partition)
     group.accepted.set(key, { events, untilMs: this.#options.timers.monotonicMs() + keptMs })
-    this.#boundAccepted(group)
-    this.#soon(group)
+    boundAccepted(group)
+    if (this.#options.link.isUp) this.#soon(group)
   }
 
-  /** Sends what waits for Redis to be back. */
+  /** Redis is back. */
   resume(): void {
+    const untold = [...this.#untold]
+    this.#untold.clear()
+    for (const room of untold) this.add(room)
     for (const group of this.#groups.values()) if (!group.isEmpty) this.#soon(group)
   }
 
@@ -111,85 +111,75 @@ export class Turns {
     return group
   }
 
-  #boundAccepted({ accepted }: Group): void {
-    const [oldest] = accepted.keys()
-    if (accepted.size > MAX_UNTOLD_KEYS) accepted.delete(oldest)
-  }
-
   #soon(group: Group): void {
     if (group.isDue) return
     group.isDue = true
     // Behind all that this turn of the event loop brings.
     this.#options.timers.setImmediate(() => {
       group.isDue = false
-      while (group.calls < MAX_CALLS && !group.isEmpty) {
-        if (!this.#options.link.isUp) {
-          this.#leave(group)
-          break
-        }
-        void this.#send(group)
-      }
+      if (!this.#options.link.isUp) this.#leave(group)
+      else while (group.calls < MAX_CALLS && !group.isEmpty) void this.#send(group)
       this.#onIdle?.()
     })
   }
 
-  /** Redis is away: nobody waits for it. What it has to be told stays. */
+  /** Redis is away: nobody waits for it. What it has to be told is told on its return. */
   #leave(group: Group): void {
-    const { rooms, claims } = group
-    group.claims = []
     group.released = []
-    for (const room of rooms) {
-      room.isFillWanted = false
-      for (const { resolve } of room.takes.splice(0)) resolve('away')
-      if (room.givenBack.size === 0) rooms.delete(room)
+    for (const room of group.rooms) {
+      const { takes, givenBack } = room.hand(Number.POSITIVE_INFINITY)
+      for (const [minute, events] of givenBack) room.giveBack(minute, events)
+      if (givenBack.size > 0) this.#untold.add(room)
+      for (const { resolve } of takes) resolve('away')
     }
-    for (const { resolve } of claims) resolve('away')
+    group.rooms.clear()
   }
 
   async #send(group: Group): Promise<void> {
     const asked = this.#gather(group)
-    const { link, timers, time, onFault } = this.#options
+    const { link, timers, time, calls, onFault } = this.#options
     const { keys, args } = wordsOf(asked.question)
     const sentAtMs = timers.monotonicMs()
     group.calls++
-    let reply: unknown
+    let reply: unknown = null
     try {
       reply = await runScript(link, TAKE, keys, args)
     } catch (error) {
       onFault(error)
-      reply = null
     }
     group.calls--
-    if (reply === 'away' || reply === null) {
-      const isSlow = reply === 'away' && link.isUp
-      this.#options.calls[isSlow ? 'slow' : 'failed']++
-      this.#unanswered(group, asked, isSlow ? 'unanswered' : 'away')
+    if (reply === null) {
+      // It would fail again: nothing of it is told twice.
+      calls.failed++
+      for (const { takes } of asked.rooms) for (const { resolve } of takes) resolve('away')
+    } else if (reply === 'away') {
+      this.#unanswered(group, asked)
     } else {
-      this.#options.calls.answered++
+      calls.answered++
       const answer = answerIn(reply, asked.question)
       time.learn(answer.nowMs, sentAtMs, timers.monotonicMs())
       this.#answered(asked, answer)
     }
-    if (!group.isEmpty && link.isUp) this.#soon(group)
+    if (!group.isEmpty) this.#soon(group)
     this.#onIdle?.()
   }
 
   #gather(group: Group): Asked {
     const { nodeId, timers } = this.#options
     const nowMs = timers.monotonicMs()
-    let left = MAX_WORDS
-    const accepted = new Map([...group.accepted].slice(0, left))
-    for (const key of accepted.keys()) group.accepted.delete(key)
-    for (const [key, { untilMs }] of accepted) if (untilMs <= nowMs) accepted.delete(key)
-    const released = group.released.splice(0, left)
-    const claims = group.claims.splice(0, left)
-    left -= claims.length
+    const accepted = new Map<string, Accepted>()
+    for (const [key, value] of group.accepted) {
+      if (accepted.size === MAX_TAKES) break
+      group.accepted.delete(key)
+      if (value.untilMs > nowMs) accepted.set(key, value)
+    }
     const rooms: { room: Room; takes: Take[] }[] = []
     const apps: AppQuestion[] = []
+    let left = MAX_TAKES
     for (const room of group.rooms) {
       if (left <= 0) break
-      const { takes: handed, givenBack } = room.hand(left)
-      const takes = handed.filter((take) => {
+      const handed = room.hand(left)
+      const takes = handed.takes.filter((take) => {
         const isLate = nowMs - take.askedAtMs > MAX_WAIT_MS
         if (isLate) take.resolve('unanswered')
         return !isLate
@@ -201,51 +191,64 @@ export class Turns {
       const wanted = takes.length > 0 || room.isFillWanted ? room.wantedAt(nowMs) : 0
       room.isFillWanted = false
       rooms.push({ room, takes })
-      apps.push({ partition, app, cycle, wanted, givenBack, takes })
+      apps.push({ partition, app, cycle, wanted, givenBack: handed.givenBack, takes })
     }
     const question: Question = {
       nodeId,
       accepted: Array.from(accepted, ([key, { events, untilMs }]) => {
         return { key, events, keptMs: Math.ceil(untilMs - nowMs) }
       }),
-      released,
-      claimed: claims.map(({ key }) => key),
+      released: group.released.splice(0, MAX_TAKES),
       apps,
     }
-    return { question, rooms, claims, accepted }
+    return { question, rooms, accepted }
   }
 
-  #answered({ rooms, claims, question }: Asked, answer: Answer): void {
-    for (const [at, { resolve }] of claims.entries()) resolve(answer.claimed[at])
+  #answered({ rooms, question }: Asked, answer: Answer): void {
     for (const [at, { room, takes }] of rooms.entries()) {
       const heard = answer.apps[at]
-      const { app } = question.apps[at]
+      const isNewest = question.apps[at].app === room.app
       // What was granted by an older record goes back: the newer one may allow less.
-      if (room.app === app) room.hear(heard)
+      if (isNewest) room.hear(heard)
       else if (heard.granted > 0) room.giveBack(heard.minute, heard.granted)
       if (room.tokens > 0) this.#options.onGranted(room)
+      const { minute, cycleMinute } = heard
       for (const [place, { resolve, events }] of takes.entries()) {
-        const answered: TakeOutcome = { answer: heard.takes[place], nowMs: answer.nowMs, minute: heard.minute }
-        if (room.app === app || answered.answer !== ANSWER.done) {
-          resolve(answered)
-          continue
+        const said = heard.takes[place]
+        if (said === ANSWER.spoilt) {
+          resolve('away')
+        } else if (isNewest || said === ANSWER.held || said >= ANSWER.replay) {
+          resolve({ answer: said, nowMs: answer.nowMs, minute, cycleMinute })
+        } else {
+          // No request is judged by an older record than the newest one.
+          if (said === ANSWER.done && events > 0) room.giveBack(minute, events)
+          resolve('ask again')
         }
-        if (events > 0) room.giveBack(heard.minute, events)
-        resolve({ ...answered, answer: ANSWER.otherCycle })
       }
       if (room.givenBack.size > 0) this.add(room)
     }
   }
 
-  /** What was asked may have been done: the audit settles what is counted too high, and claims end by themselves. */
-  #unanswered(group: Group, { rooms, claims, accepted, question }: Asked, outcome: 'away' | 'unanswered'): void {
+  /**
+   * What was asked may have been done. So keys, and what was taken without Redis, are told again: a counter that is too
+   * high is what the audit mends, and one that is too low lets an app go over its limit.
+   */
+  #unanswered(group: Group, { rooms, accepted, question }: Asked): void {
+    const { link, calls } = this.#options
+    calls[link.isUp ? 'slow' : 'failed']++
     for (const [key, value] of accepted) if (!group.accepted.has(key)) group.accepted.set(key, value)
-    this.#boundAccepted(group)
-    for (const { resolve } of claims) resolve('away')
+    boundAccepted(group)
     for (const [at, { room, takes }] of rooms.entries()) {
       for (const [minute, events] of question.apps[at].givenBack) if (events < 0) room.giveBack(minute, events)
-      for (const { resolve } of takes) resolve(outcome)
-      if (room.givenBack.size > 0) group.rooms.add(room)
+      if (room.givenBack.size > 0) this.add(room)
+      for (const { resolve } of takes) resolve(link.isUp ? 'unanswered' : 'away')
     }
+  }
+}
+
+function boundAccepted({ accepted }: Group): void {
+  for (const oldest of accepted.keys()) {
+    if (accepted.size <= MAX_UNTOLD_KEYS) return
+    accepted.delete(oldest)
   }
 }

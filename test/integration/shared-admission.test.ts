@@ -1,0 +1,96 @@
+// What goes on between the requests of one node and its calls to Redis.
+
+import type { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
+import type { Admitted, Charge } from '../../src/limits/admission.ts'
+import { connectTo, limitNode } from '../support/limits.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { sleep } from '../support/service.ts'
+import { anApp } from '../unit/admit/apps.ts'
+
+const MONTH_MS = Date.UTC(2026, 11, 1)
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = connectTo(server.url)
+})
+beforeEach(() => client.flushall())
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+function chargeOf(admitted: Admitted): Charge {
+  if (admitted.kind !== 'taken') throw new Error(`it was not taken: ${admitted.kind}`)
+  return admitted.charge
+}
+
+it('charges a batch to the cycle that Redis took it from, though another began here meanwhile', async () => {
+  let nowMs = MONTH_MS - 1
+  const { admission } = limitNode(client, 'one', () => nowMs)
+  const app = anApp()
+  const before = admission.admit(app, 1, null)
+  // The call is under way when the next request turns the month on this node.
+  await new Promise((resolve) => setImmediate(resolve))
+  nowMs = MONTH_MS + 1
+  const after = admission.admit(app, 1, null)
+  for (const charge of [chargeOf(await before), chargeOf(await after)]) {
+    expect(charge.cycleMinute).toBe(cycleMinutesAt(app, charge.minute).first)
+  }
+  await admission.stop()
+})
+
+it('judges no request by an older record while a batch of that one ends', async () => {
+  const { admission } = limitNode(client, 'one', () => NOON_MS)
+  const older = anApp({ eventsPerMinute: 1000 })
+  const newer = { ...older, eventsPerMinute: 20 }
+  const charge = chargeOf(await admission.admit(older, 10, null))
+  const asked = admission.admit(newer, 11, null)
+  admission.end(older, charge, null, 'stored', 10)
+  expect(await asked).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
+  expect(admission.view(newer)).toMatchObject({ limit: 20, remaining: 10 })
+  await admission.stop()
+})
+
+it('tells Redis nothing again of a call that it refused', async () => {
+  const { admission, link, faults } = limitNode(client, 'one', () => NOON_MS)
+  const app = anApp()
+  link.set(false)
+  expect((await admission.admit(app, 3, null)).kind).toBe('taken')
+  let calls = 0
+  const call = link.call.bind(link)
+  link.call = async (command) => {
+    if ((await client.exists('broken')) === 0) return call(command)
+    calls++
+    throw new Error('ERR it is broken')
+  }
+  await client.set('broken', '1')
+  link.set(true)
+  // The heartbeat, and one call for what waited.
+  await expect.poll(() => calls).toBe(2)
+  await sleep(50)
+  expect(calls).toBe(2)
+  expect(faults.length).toBe(2)
+  await client.del('broken')
+  expect((await admission.admit(app, 5, null)).kind).toBe('taken')
+  expect((await admission.standing(app)).minute.used).toBe(5)
+  await admission.stop()
+})
+
+it('goes on where its memory for keys is full, and lets Redis tell the repeats', async () => {
+  const { admission } = limitNode(client, 'one', () => NOON_MS, { maxKeys: 1 })
+  const app = anApp()
+  const [first, second] = ['6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a11', '6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a12']
+  const charge = chargeOf(await admission.admit(app, 1, first))
+  const other = chargeOf(await admission.admit(app, 2, second))
+  expect((await admission.admit(app, 2, second)).kind).toBe('overloaded')
+  admission.end(app, other, second, 'stored', 2)
+  await expect.poll(() => admission.admit(app, 2, second)).toEqual({ kind: 'replay', events: 2 })
+  admission.end(app, charge, first, 'stored', 1)
+  expect(await admission.admit(app, 1, first)).toEqual({ kind: 'replay', events: 1 })
+  await admission.stop()
+})

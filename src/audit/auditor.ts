@@ -39,21 +39,31 @@ export interface AuditState {
   readonly badMessages: number
 }
 
+/** Over which connection it was opened. */
+interface OpenBucket {
+  readonly connection: NatsConnection
+  readonly bucket: CountsBucket
+}
+
 export class Auditor {
   readonly #options: AuditorOptions
   readonly #audits = new Map<number, PartitionAudit>()
-  #bucket: { readonly connection: NatsConnection; readonly bucket: CountsBucket } | null = null
+  #bucket: OpenBucket | null = null
   #timer: Timer | null = null
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
   #badMessages = 0
-  /** Those that live, and which of them audits each partition. */
-  #nodes = ''
+  /** Those that live, as Redis said last, and which of them audits each partition. */
+  #nodes: readonly string[] = []
+  #assignedTo = ''
   #auditors: (string | undefined)[] = []
   #problem: string | null = null
+  #roundProblem: string | null = null
+  readonly #startedAtMs: number
 
   constructor(options: AuditorOptions) {
     this.#options = options
+    this.#startedAtMs = options.timers.nowMs()
     this.#later()
   }
 
@@ -73,51 +83,78 @@ export class Auditor {
   }
 
   async #round(): Promise<void> {
+    this.#roundProblem = null
+    const nowMs = await this.#lookAround()
     try {
-      const { redis, onRound } = this.#options
       const connection = this.#options.connection()
-      const now = await redis.call((client) => Promise.all([client.time(), client.zrange(NODES_KEY, '0', '-1')]))
-      if (connection === null || now === 'away') return this.#drop()
-      // Strings, whatever the client's types say.
-      const [seconds, microseconds]: readonly unknown[] = now[0]
-      const nodes = now[1]
-      const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS)
-      await this.#auditAll(connection, nodes, nowMs)
-      onRound?.({ auditedUntilMs: this.#auditedUntilMs(nowMs), badMessages: this.#badMessages })
-      if (this.#problem !== null) this.#options.onNotice('the audit of the limits goes on', 'info')
-      this.#problem = null
+      if (connection === null) this.#drop()
+      else await this.#auditAll(connection, nowMs)
     } catch (error) {
       // What was read is read again: nothing is lost but time.
       this.#drop()
-      this.#tell(errorMessage(error))
+      this.#roundProblem = errorMessage(error)
     }
+    this.#tell()
+    this.#options.onRound?.({ auditedUntilMs: this.#auditedUntilMs(nowMs), badMessages: this.#badMessages })
   }
 
-  async #auditAll(connection: NatsConnection, nodes: readonly string[], nowMs: number): Promise<void> {
-    const { partitions, nodeId, replicas, redis, timers } = this.#options
+  /** Which nodes live, and what time it is for Redis. While it is away the nodes are those it knew last. */
+  async #lookAround(): Promise<number> {
+    const { redis, timers } = this.#options
+    const ownMs = timers.nowMs()
+    const heard = await redis
+      .call((client) => Promise.all([client.time(), client.zrange(NODES_KEY, '0', '-1')]))
+      .catch(() => 'away' as const)
+    if (heard === 'away') return ownMs
+    this.#nodes = heard[1]
+    // Strings, whatever the client's types say.
+    const [seconds, microseconds]: readonly unknown[] = heard[0]
+    const redisMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS)
+    // A minute is never opened again: a clock of Redis that is far ahead must not close those to come.
+    return Math.min(redisMs, ownMs + MINUTE_MS)
+  }
+
+  async #auditAll(connection: NatsConnection, nowMs: number): Promise<void> {
+    const { partitions, nodeId, replicas } = this.#options
     if (this.#bucket?.connection !== connection) {
       this.#drop()
       this.#bucket = { connection, bucket: await CountsBucket.open(connection, replicas) }
     }
-    const { bucket } = this.#bucket
     const closable = Math.floor((nowMs - CLOSES_AFTER_MS) / MINUTE_MS) - 1
     for (let partition = 0; partition < partitions && !this.#isStopped; partition++) {
-      let audit = this.#audits.get(partition)
-      if (this.#auditorOf(partition, nodes) !== nodeId) {
-        audit?.close()
-        this.#audits.delete(partition)
-        continue
+      const isMine = this.#auditorOf(partition) === nodeId
+      try {
+        const audit = isMine ? await this.#open(partition, this.#bucket) : null
+        await audit?.round(closable)
+        if (!isMine) this.#close(partition)
+      } catch (error) {
+        // The others go on.
+        this.#close(partition)
+        this.#roundProblem ??= `partition ${partition}: ${errorMessage(error)}`
       }
-      if (audit === undefined) {
-        const stream = await describeStream(connection)
-        if (stream.kind === 'absent') return
-        if (stream.kind === 'unreadable') throw new Error(stream.reason)
-        const onBadMessage = (sequence: number): void => this.#sawBadMessage(sequence)
-        audit = await PartitionAudit.open({ partition, connection, bucket, redis, timers, onBadMessage }, stream.facts)
-        this.#audits.set(partition, audit)
-      }
-      if ((await audit.round(closable)) === 'away') return this.#drop()
     }
+  }
+
+  /** null: there is no stream yet. */
+  async #open(partition: number, { connection, bucket }: OpenBucket): Promise<PartitionAudit | null> {
+    const known = this.#audits.get(partition)
+    if (known !== undefined) return known
+    const stream = await describeStream(connection)
+    if (stream.kind === 'absent') return null
+    if (stream.kind === 'unreadable') throw new Error(stream.reason)
+    const { redis, timers } = this.#options
+    const onBadMessage = (sequence: number): void => this.#sawBadMessage(sequence)
+    const audit = await PartitionAudit.open(
+      { partition, connection, bucket, redis, timers, onBadMessage },
+      stream.facts,
+    )
+    this.#audits.set(partition, audit)
+    return audit
+  }
+
+  #close(partition: number): void {
+    this.#audits.get(partition)?.close()
+    this.#audits.delete(partition)
   }
 
   #drop(): void {
@@ -127,7 +164,8 @@ export class Auditor {
   }
 
   #auditedUntilMs(nowMs: number): number | null {
-    if (this.#audits.size === 0) return null
+    // A node that has work to do, and none done, is behind since its start.
+    if (this.#audits.size === 0) return this.#problem === null ? null : this.#startedAtMs
     return Math.min(...Array.from(this.#audits.values(), (audit) => audit.auditedUntilMs(nowMs)))
   }
 
@@ -139,17 +177,19 @@ export class Auditor {
     )
   }
 
-  #tell(problem: string): void {
+  #tell(): void {
+    const problem = this.#roundProblem
     if (problem === this.#problem) return
     this.#problem = problem
-    this.#options.onNotice(`the audit of the limits waits: ${problem}`)
+    if (problem === null) this.#options.onNotice('the audit of the limits goes on', 'info')
+    else this.#options.onNotice(`the audit of the limits waits: ${problem}`)
   }
 
   /** By the highest hash, so that few partitions move when a node comes or goes. */
-  #auditorOf(partition: number, nodes: readonly string[]): string | undefined {
-    const key = nodes.join(' ')
-    if (key !== this.#nodes) {
-      this.#nodes = key
+  #auditorOf(partition: number): string | undefined {
+    const nodes = this.#nodes
+    if (nodes.join(' ') !== this.#assignedTo) {
+      this.#assignedTo = nodes.join(' ')
       const hash = (at: number, node: string): string => createHash('sha1').update(`${at} ${node}`).digest('hex')
       this.#auditors = Array.from({ length: this.#options.partitions }, (_, at) => {
         return nodes.toSorted((one, other) => (hash(at, one) < hash(at, other) ? 1 : -1))[0]

@@ -28,6 +28,7 @@ export type From = { readonly sequence: number } | { readonly timeMs: number }
 
 export class CostReader {
   readonly #connection: NatsConnection
+  readonly #consumer: string
   readonly #timers: Timers
   readonly #inbox: string
   readonly #next: string
@@ -60,6 +61,7 @@ export class CostReader {
 
   private constructor(connection: NatsConnection, consumer: string, timers: Timers) {
     this.#connection = connection
+    this.#consumer = consumer
     this.#timers = timers
     this.#inbox = createInbox()
     this.#next = `$JS.API.CONSUMER.MSG.NEXT.${STREAM_NAME}.${consumer}`
@@ -70,8 +72,11 @@ export class CostReader {
     })
   }
 
+  /** The server need not wait until it forgets the consumer. */
   close(): void {
     this.#subscription.unsubscribe()
+    if (!this.#connection.isClosed())
+      this.#connection.publish(`$JS.API.CONSUMER.DELETE.${STREAM_NAME}.${this.#consumer}`)
   }
 
   /** Rejects where the server does not answer in time, or a message was missed: the reader is of no use any more. */

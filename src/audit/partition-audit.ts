@@ -67,20 +67,20 @@ export class PartitionAudit {
     this.#reader.close()
   }
 
-  /** Reads to the stream's end and closes minutes up to `closable`. 'away': Redis is, and nothing was put there. */
-  async round(closable: number): Promise<'away' | 'done'> {
+  /** Reads to the stream's end, closes minutes up to `closable`, and tells Redis and the bucket. */
+  async round(closable: number): Promise<void> {
     const totals = this.#totals
-    if (!(await this.#readAll(closable))) return 'done'
+    if (!(await this.#readAll(closable))) return
     const isTurn = closable > totals.minute
     totals.close(closable)
-    const pushed = await this.#push(totals.takeChanged())
-    if (pushed === 'away') return 'away'
-    if (pushed > 0) this.#isSaved = false
+    const changed = totals.takeChanged()
+    if (changed.size > 0) this.#isSaved = false
+    // Without Redis the sums go on, and into the bucket.
+    if ((await this.#push(changed)) === 'away') totals.markChanged(changed)
     // Between two turns only what came late has changed, and is read again.
-    if (!isTurn || this.#isSaved) return 'done'
+    if (!isTurn || this.#isSaved) return
     this.#revision = await this.#parts.bucket.write(this.#parts.partition, totals.save(), this.#revision)
     this.#isSaved = true
-    return 'done'
   }
 
   /** false: there is more. */
@@ -100,8 +100,7 @@ export class PartitionAudit {
     this.#totals.read({ sequence, timeUs }, costs ?? [], closable)
   }
 
-  /** The number of apps that were to be replaced. */
-  async #push(changed: ReadonlySet<string>): Promise<number | 'away'> {
+  async #push(changed: ReadonlySet<string>): Promise<'away' | 'done'> {
     const { redis, partition } = this.#parts
     const { apps, minute, last } = this.#totals
     const known = await redis.call((client) => client.get(fenceKey(partition)))
@@ -110,7 +109,7 @@ export class PartitionAudit {
     const isNew = last.timeUs !== this.#fence.timeUs || minute !== this.#fence.minute
     // A Redis that was emptied, rolled back or replaced has lost the bases of all apps, or may have.
     const appIds = isLost ? [...apps.keys()] : [...changed]
-    if (appIds.length === 0 && !isNew && !isLost) return 0
+    if (appIds.length === 0 && !isNew && !isLost) return 'done'
     const head = [String(last.timeUs), String(minute)]
     for (let at = 0; at < appIds.length; at += APPS_PER_CALL) {
       const some = appIds.slice(at, at + APPS_PER_CALL)
@@ -124,7 +123,7 @@ export class PartitionAudit {
     // Behind the bases: a fence without them would hide minutes that no base holds.
     if ((await runScript(redis, REPLACE, [fenceKey(partition)], [...head, '1'])) === 'away') return 'away'
     this.#fence = { timeUs: last.timeUs, minute }
-    return appIds.length
+    return 'done'
   }
 }
 

@@ -18,7 +18,10 @@ end
 local changed = 0
 for at = 2, #KEYS do
   local counts, arg = KEYS[at], 4 + (at - 2) * 2
-  if isNewer(redis.call('HGET', counts, 'base'), ' %d+ %d+ %d+ %d+ %d+') then
+  local base = redis.pcall('HGET', counts, 'base')
+  -- What is no hash was written by no script of ours, and would stop all apps of the call.
+  if type(base) == 'table' then base = redis.call('DEL', counts) and nil end
+  if isNewer(base, ' %d+ %d+ %d+ %d+ %d+') then
     redis.call('HSET', counts, 'base', ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[arg], 'days', ARGV[arg + 1])
     for _, name in ipairs(redis.call('HKEYS', counts)) do
       local opened = string.match(name, '^[mx](%d+)$')

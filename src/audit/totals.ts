@@ -101,15 +101,20 @@ export class PartitionTotals {
     return changed
   }
 
+  /** They have to be taken again. */
+  markChanged(appIds: Iterable<string>): void {
+    for (const appId of appIds) this.#changed.add(appId)
+  }
+
   save(): SavedTotals {
     const { sequence, timeUs } = this.#last
     const from = Math.min(sequence + 1, ...Array.from(this.#open.values(), ({ firstSequence }) => firstSequence))
     const today = Math.floor(this.minute / MINUTES_A_DAY)
-    const apps: Record<string, SavedApp> = {}
-    for (const [appId, totals] of this.apps) {
-      if (Math.floor(totals.newest / MINUTES_A_DAY) < today - DAYS_KEPT) this.apps.delete(appId)
-      else apps[appId] = writeApp(totals)
+    for (const [appId, { newest }] of this.apps) {
+      if (Math.floor(newest / MINUTES_A_DAY) < today - DAYS_KEPT) this.apps.delete(appId)
     }
+    // An app may be named as members of every object are.
+    const apps = Object.fromEntries(Array.from(this.apps, ([appId, totals]) => [appId, writeApp(totals)]))
     return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps }
   }
 

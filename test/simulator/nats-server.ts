@@ -182,6 +182,10 @@ export class NatsServer {
       this.#getDirect(rest[0], rest.slice(1).join('.'), asked, reply)
       return
     }
+    if (kind === 'CONSUMER' && verb === 'DELETE') {
+      this.streams.get(rest[0])?.consumers.delete(rest[1])
+      return
+    }
     if (kind === 'CONSUMER' && verb === 'MSG') return this.#nextMessages(rest[1], rest[2], asked, reply)
     const answer =
       kind === 'CONSUMER'

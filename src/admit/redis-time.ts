@@ -24,14 +24,4 @@ export class RedisTime {
     const highestMs = redisMs + 1 - sentMs
     this.#offsetMs = Math.min(Math.max(this.#offsetMs, lowestMs), highestMs)
   }
-
-  /** Redis says that a window meant was not the running one: the lowest offset is right. */
-  believe(redisMs: number, answeredMs: number): void {
-    this.#offsetMs = redisMs - answeredMs
-  }
-
-  /** The monotonic clock missed so much: this machine slept. */
-  shift(byMs: number): void {
-    this.#offsetMs += byMs
-  }
 }

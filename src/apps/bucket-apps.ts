@@ -93,7 +93,7 @@ export class BucketApps implements AppStore {
     while (isInUse()) {
       const report = await this.#look(bucket)
       if (!isInUse()) return
-      if (report.kind === 'present') await this.#watch(bucket, report.facts)
+      if (report.kind === 'present') await this.#watch(bucket, report.facts, isInUse)
       else this.#troubled(this.#describe(report))
       if (isInUse()) await sleep(this.#options.timers, RETRY_MS, this.#stopping.signal)
     }
@@ -111,7 +111,7 @@ export class BucketApps implements AppStore {
   }
 
   /** Ends where the watch has to be begun anew. */
-  async #watch(bucket: Bucket, facts: BucketFacts): Promise<void> {
+  async #watch(bucket: Bucket, facts: BucketFacts, isInUse: () => boolean): Promise<void> {
     // One that was made anew, or went back to an earlier state: its revisions are lower than those known.
     if (facts.createdAt !== this.#createdAt || facts.lastRevision < this.#revision) {
       this.#entries.outdate()
@@ -132,9 +132,10 @@ export class BucketApps implements AppStore {
         },
         signal: this.#stopping.signal,
       })
-      if (end === 'missed') this.#revision = 0
+      // A watch of a connection that is gone says nothing of the next one's.
+      if (end === 'missed' && isInUse()) this.#revision = 0
     } catch (error) {
-      this.#troubled(describeFault(error))
+      if (isInUse()) this.#troubled(describeFault(error))
     }
   }
 

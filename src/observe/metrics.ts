@@ -305,12 +305,11 @@ function addGauges(page: MetricsPage, sampler: () => Sampler): void {
       return sampler().audit?.()?.lagSeconds ?? undefined
     },
   )
-  gauge(
-    'sluice_audit_bad_messages',
+  page.numbers(
+    'sluice_audit_bad_messages_total',
+    'counter',
     'Messages of the stream without a right Sluice-Cost header, seen by this process.',
-    () => {
-      return sampler().audit?.()?.badMessages
-    },
+    [{ labels: {}, read: () => sampler().audit?.()?.badMessages }],
   )
   page.gaugeByLabel(
     'sluice_stream_consumer_lag_seconds',

@@ -20,6 +20,11 @@ export const limits = {
       unit: 'ops',
       queries: [[`sum by (result) (${rate('sluice_limit_calls_total')})`, '{{result}}']],
     }),
+    timeseries(510, 'Judged without Redis', {
+      about: "Requests judged by their node's share of what was left, since Redis was away.",
+      unit: 'reqps',
+      queries: [[`sum by (instance) (${rate('sluice_limits_without_redis_total')})`, '{{instance}}']],
+    }),
     timeseries(508, 'Lag of the audit', {
       about: 'Since the end of the last minute whose counters are exact: 5 to 70 s while the audit goes on.',
       unit: 's',
@@ -32,7 +37,9 @@ export const limits = {
     timeseries(509, 'Messages that the audit cannot read', {
       about: 'Messages of the stream without a right Sluice-Cost header, charged to no app: sluice did not write them.',
       unit: 'short',
-      queries: [[of('sluice_audit_bad_messages'), '{{instance}}']],
+      queries: [
+        [`sum by (instance) (${increase('$__rate_interval', 'sluice_audit_bad_messages_total')})`, '{{instance}}'],
+      ],
     }),
     timeseries(503, 'Replays', {
       about: 'Requests that repeat an accepted key: clients that did not get their first answer in time.',

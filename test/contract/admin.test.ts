@@ -73,7 +73,7 @@ const NAMES = [
   'sluice_publish_records',
   'sluice_publish_errors_total',
   'sluice_replays_total',
-  'sluice_lease_requests_total',
+  'sluice_limit_calls_total',
   'sluice_redis_up',
   'sluice_nats_up',
   'sluice_degraded',

@@ -230,9 +230,13 @@ describe('beside a running service', () => {
       const next = /ak_\w+/.exec(rotated.stdout)?.[0] ?? ''
       expect(next).not.toBe(key)
       await answers(next, 202)
+      await answers(key, 202)
+      const last = /ak_\w+/.exec((await apps('rotate', 'shop', '--overlap', '0')).stdout)?.[0] ?? ''
+      await answers(last, 202)
+      await answers(next, 401)
       await answers(key, 401)
       expect((await apps('remove', 'shop')).code).toBe(0)
-      await answers(next, 401)
+      await answers(last, 401)
     })
 
     test('refuses what does not fit, and leaves the file as it was', async () => {

@@ -17,10 +17,14 @@ import {
   sleep,
   startService,
 } from './service.ts'
-import { STREAM, withStreams } from './stream.ts'
+import { readRecords, STREAM, withStreams } from './stream.ts'
 
 /** Nodes tell what is settled within a second; a busy machine gets more. */
 const COUNTED_MS = 15_000
+/** Until the audit has closed the last minute: two minutes, and what a busy machine adds. */
+export const AUDITED_MS = 130_000
+/** Each look is a process of its own. */
+const LOOK_EVERY_MS = 1000
 
 export interface Cluster {
   readonly redis: RedisServer
@@ -38,6 +42,8 @@ export interface Cluster {
   startNode(env?: Readonly<Record<string, string>>): Promise<Service>
   /** Returns once it is ready and knows every app. */
   addNode(env?: Readonly<Record<string, string>>): Promise<Service>
+  /** Those that were added. */
+  readonly apps: readonly AppRecord[]
   /** Returns once every node knows them: a busy machine may lose sight of Redis in between. */
   addApps(records: readonly AppRecord[]): Promise<void>
   /** Events that count in the app's running day and month. */
@@ -73,7 +79,7 @@ export async function startCluster({
   const commandEnv = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_DATA_DIR: folder, ...common }
   const nodes: Service[] = []
   const everyNode: Service[] = []
-  const known: string[] = []
+  const known: AppRecord[] = []
   const folders: string[] = [folder]
 
   const startNode = async (env: Readonly<Record<string, string>> = {}): Promise<Service> => {
@@ -106,10 +112,9 @@ export async function startCluster({
     for (const record of records) {
       const { code, output } = await runCommand(['apps', 'add', ...addFlags(record)], commandEnv)
       if (code !== 0) throw new Error(`sluice apps add: ${output}`)
-      known.push(record.app_key)
+      known.push(record)
     }
-    const added = records.map(({ app_key }) => app_key)
-    await Promise.all(nodes.map((node) => knowsApps(node, added)))
+    await Promise.all(nodes.map((node) => knowsApps(node, records)))
   }
 
   const bodyFile = join(folder, 'body.json')
@@ -135,7 +140,8 @@ export async function startCluster({
     await stop()
     throw error
   }
-  return { redis, nats, redisProxy, natsProxy, nodes, everyNode, commandEnv, startNode, addNode, addApps, used, stop }
+  const servers = { redis, nats, redisProxy, natsProxy }
+  return { ...servers, nodes, everyNode, apps: known, commandEnv, startNode, addNode, addApps, used, stop }
 }
 
 /** The command line of `sluice apps add`: its flags are the record's members. */
@@ -144,10 +150,10 @@ function addFlags(record: AppRecord): string[] {
 }
 
 /** Asks with bodies that no app may send, and that cost nothing. */
-async function knowsApps(node: Service, appKeys: readonly string[]): Promise<void> {
-  for (const appKey of appKeys) {
-    const body = JSON.stringify({ app_key: appKey })
-    await eventually(`${appKey} is known`, async () => (await post(node, body)).status === 400)
+async function knowsApps(node: Service, records: readonly AppRecord[]): Promise<void> {
+  for (const { app_key } of records) {
+    const body = JSON.stringify({ app_key })
+    await eventually(`${app_key} is known`, async () => (await post(node, body)).status === 400)
   }
 }
 
@@ -195,7 +201,25 @@ export async function expectUsed(
       const seen = cluster.everyNode.map((node) => `node on port ${node.port}:\n${noticesOf(node)}`).join('\n')
       throw new Error(`${month} events are counted of ${appKey}, where ${events} should be\n${seen}`)
     }
-    await sleep(100)
+    await sleep(LOOK_EVERY_MS)
+  }
+}
+
+/** What is stored is counted at once, though more may be for a while. */
+export function expectCovered(cluster: Cluster, appKey: string, events: number): Promise<void> {
+  return eventually('what is stored is counted', async () => (await cluster.used(appKey)).month >= events, COUNTED_MS)
+}
+
+/** Until so many events are counted of each app that was added as the stream holds of it; `except`: ids of apps. */
+export async function expectExact(cluster: Cluster, except: ReadonlySet<string> = new Set()): Promise<void> {
+  const deadlineMs = Date.now() + AUDITED_MS
+  const stored = new Map<string, number>()
+  for (const { app_id, events } of await readRecords(cluster.nats.url)) {
+    stored.set(app_id, (stored.get(app_id) ?? 0) + events.length)
+  }
+  for (const { app_id, app_key } of cluster.apps) {
+    if (except.has(app_id)) continue
+    await expectUsed(cluster, app_key, stored.get(app_id) ?? 0, deadlineMs - Date.now())
   }
 }
 

@@ -17,6 +17,7 @@ import { connectTo, type LimitNode, limitNode } from '../support/limits.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { eventually } from '../support/service.ts'
+import { STREAM, withStreams } from '../support/stream.ts'
 import { anApp } from '../unit/admit/apps.ts'
 
 /** What the contract promises. */
@@ -94,6 +95,15 @@ class Ground {
     await this.#store(app, { ...makeRecord({ appId: app.appId, events }), charge })
   }
 
+  /** Returns once records are taken again. */
+  async deleteStream(): Promise<void> {
+    await withStreams(this.#nats.url, (streams) => streams.streams.delete(STREAM))
+    await eventually('records are taken again', async () => {
+      const record = makeRecord({ appId: 'trying', events: 1 })
+      return (await publishTo(this.opened.queue, record)).settlement === 'durable'
+    })
+  }
+
   async #store(app: App, record: ReturnType<typeof makeRecord>): Promise<void> {
     const { settlement } = await publishTo(this.opened.queue, record)
     if (settlement !== 'durable') throw new Error(`not stored: ${settlement}`)
@@ -159,6 +169,15 @@ async function rolledBack(ground: Ground): Promise<void> {
   await ground.send(app, 20)
 }
 
+/** What was stored is lost with the stream, and stays charged. */
+async function streamDeleted(ground: Ground): Promise<void> {
+  const app = aBusyApp('stream-deleted')
+  await ground.storeOld(app, 100, 5)
+  await eventually('what was stored is counted', () => ground.isExact(), BASE_WITHIN_MS)
+  await ground.deleteStream()
+  await ground.send(app, 20)
+}
+
 /** Someone else writes to the stream. */
 async function meddledWith(ground: Ground): Promise<void> {
   const app = aBusyApp('meddled-with')
@@ -175,12 +194,12 @@ async function meddledWith(ground: Ground): Promise<void> {
 
 describe('the audit', () => {
   it(
-    'makes counters what the stream holds, after a crash, in doubt, over an emptied or an older Redis, past foreign messages',
+    'makes counters what was stored, after a crash, in doubt, over an emptied or older Redis, a new stream, foreign messages',
     async () => {
-      const grounds = await Promise.all([crash, emptied, rolledBack, meddledWith].map(() => Ground.open()))
+      const grounds = await Promise.all(Array.from({ length: 5 }, () => Ground.open()))
       try {
-        const [one, two, three, four] = grounds
-        await Promise.all([crash(one), emptied(two), rolledBack(three), meddledWith(four)])
+        const [one, two, three, four, five] = grounds
+        await Promise.all([crash(one), emptied(two), rolledBack(three), meddledWith(four), streamDeleted(five)])
         for (const [at, ground] of grounds.entries()) {
           await eventually(`ground ${at} is exact`, () => ground.isExact(), EXACT_WITHIN_MS)
         }

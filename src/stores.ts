@@ -223,8 +223,8 @@ function sampleOf({ stream, consumerLags }: JetStreamQueue, nowMs: number): Stre
 }
 
 /** Its lag grows while no round succeeds. */
-function auditSampleOf(state: AuditState | null, nowMs: number): AuditSample | null {
-  if (state === null) return null
+function auditSampleOf(state: AuditState | null, nowMs: number): AuditSample {
+  if (state === null) return { lagSeconds: null, badMessages: 0 }
   const { auditedUntilMs, badMessages } = state
   return { lagSeconds: auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000, badMessages }
 }

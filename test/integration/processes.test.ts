@@ -193,10 +193,21 @@ describe('several front ends', () => {
     try {
       service = await start()
       for (const node of [one, service]) expectAccepted(await post(node, single('ak_plain')), 1)
-      const pages = [one, service].map(async (node) => (await get(node.adminPort, '/metrics')).text)
-      const [alone, merged] = (await Promise.all(pages)).map(seriesOf)
-      expect(alone?.length).toBeGreaterThan(200)
-      expect(alone?.filter((line) => !merged?.includes(line))).toEqual([])
+      const nodes = [one, service]
+      const seriesOfNodes = async (): Promise<string[][]> => {
+        return Promise.all(nodes.map(async (node) => seriesOf((await get(node.adminPort, '/metrics')).text)))
+      }
+      expect((await seriesOfNodes())[0].length).toBeGreaterThan(200)
+      // The audit of each tells its lag after its first round.
+      await expect
+        .poll(
+          async () => {
+            const [alone, merged] = await seriesOfNodes()
+            return alone.filter((line) => !merged.includes(line))
+          },
+          { timeout: 15_000 },
+        )
+        .toEqual([])
     } finally {
       await one.kill()
       await removeFolder(folderOfOne)

@@ -39,16 +39,13 @@ export interface AuditState {
   readonly badMessages: number
 }
 
-/** Over which connection it was opened. */
-interface OpenBucket {
-  readonly connection: NatsConnection
-  readonly bucket: CountsBucket
-}
-
 export class Auditor {
   readonly #options: AuditorOptions
   readonly #audits = new Map<number, PartitionAudit>()
-  #bucket: OpenBucket | null = null
+  #connection: NatsConnection | null = null
+  #bucket: CountsBucket | null = null
+  /** Of partitions that failed: until when they had been audited. */
+  readonly #behindSinceMs = new Map<number, number>()
   #timer: Timer | null = null
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
@@ -116,19 +113,23 @@ export class Auditor {
 
   async #auditAll(connection: NatsConnection, nowMs: number): Promise<void> {
     const { partitions, nodeId, replicas } = this.#options
-    if (this.#bucket?.connection !== connection) {
-      this.#drop()
-      this.#bucket = { connection, bucket: await CountsBucket.open(connection, replicas) }
-    }
+    if (this.#connection !== connection) this.#drop()
+    this.#connection = connection
+    // It may have been deleted where a partition failed.
+    if (this.#bucket === null || this.#problem !== null) this.#bucket = await CountsBucket.open(connection, replicas)
+    const bucket = this.#bucket
     const closable = Math.floor((nowMs - CLOSES_AFTER_MS) / MINUTE_MS) - 1
     for (let partition = 0; partition < partitions && !this.#isStopped; partition++) {
       const isMine = this.#auditorOf(partition) === nodeId
       try {
-        const audit = isMine ? await this.#open(partition, this.#bucket) : null
+        const audit = isMine ? await this.#open(partition, connection, bucket) : null
         await audit?.round(closable)
         if (!isMine) this.#close(partition)
+        this.#behindSinceMs.delete(partition)
       } catch (error) {
         // The others go on.
+        const untilMs = this.#audits.get(partition)?.auditedUntilMs(nowMs) ?? this.#startedAtMs
+        if (!this.#behindSinceMs.has(partition)) this.#behindSinceMs.set(partition, untilMs)
         this.#close(partition)
         this.#roundProblem ??= `partition ${partition}: ${errorMessage(error)}`
       }
@@ -136,7 +137,7 @@ export class Auditor {
   }
 
   /** null: there is no stream yet. */
-  async #open(partition: number, { connection, bucket }: OpenBucket): Promise<PartitionAudit | null> {
+  async #open(partition: number, connection: NatsConnection, bucket: CountsBucket): Promise<PartitionAudit | null> {
     const known = this.#audits.get(partition)
     if (known !== undefined) return known
     const stream = await describeStream(connection)
@@ -164,9 +165,13 @@ export class Auditor {
   }
 
   #auditedUntilMs(nowMs: number): number | null {
+    const untilMs = [
+      ...this.#behindSinceMs.values(),
+      ...Array.from(this.#audits.values(), (audit) => audit.auditedUntilMs(nowMs)),
+    ]
     // A node that has work to do, and none done, is behind since its start.
-    if (this.#audits.size === 0) return this.#problem === null ? null : this.#startedAtMs
-    return Math.min(...Array.from(this.#audits.values(), (audit) => audit.auditedUntilMs(nowMs)))
+    if (untilMs.length === 0) return this.#problem === null ? null : this.#startedAtMs
+    return Math.min(...untilMs)
   }
 
   #sawBadMessage(sequence: number): void {

@@ -6,7 +6,7 @@ import { Kvm, type KV } from '@nats-io/kv'
 import { jetstream, StorageType } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../queue/stream.ts'
-import type { SavedTotals } from './totals.ts'
+import { PartitionTotals, type SavedTotals } from './totals.ts'
 
 const BUCKET = 'SLUICE_COUNTS'
 /** 6,250 apps with a month of days take 0.5 MB in 0.1 s. A message of NATS holds 1 MB: more apps want more partitions. */
@@ -55,7 +55,10 @@ function parse(bytes: Uint8Array): SavedTotals | null {
   try {
     const text = brotliDecompressSync(bytes, { maxOutputLength: MAX_ENTRY_BYTES }).toString()
     const saved = JSON.parse(text) as SavedTotals
-    return saved.v === 1 ? saved : null
+    const { sequence, timeUs, minute, from } = saved
+    if (saved.v !== 1 || ![sequence, timeUs, minute, from].every((count) => Number.isSafeInteger(count))) return null
+    // Throws where the apps are not what they should be.
+    return new PartitionTotals(saved.created, saved).save()
   } catch {
     return null
   }

@@ -18,6 +18,8 @@ import { PartitionTotals, redisTexts, type SavedTotals } from './totals.ts'
 const REPLACE = redisScript(readFileSync(new URL('./replace.lua', import.meta.url), 'utf8'))
 /** Apps in one call of replace.lua, so that it holds Redis up for some 2 ms. */
 const APPS_PER_CALL = 100
+/** A fence further ahead was written by no audit. */
+const MOST_AHEAD = 1440
 /** Messages read in one round, so that other partitions get their turn. */
 const MAX_BATCHES = 200
 
@@ -103,7 +105,8 @@ export class PartitionAudit {
   async #push(changed: ReadonlySet<string>): Promise<'away' | 'done'> {
     const { redis, partition } = this.#parts
     const { apps, minute, last } = this.#totals
-    const known = await redis.call((client) => client.get(fenceKey(partition)))
+    // What is no fence is none, and is replaced.
+    const known = await redis.call((client) => client.get(fenceKey(partition))).catch(() => null)
     if (known === 'away') return 'away'
     const isLost = isBefore(known, this.#fence)
     const isNew = last.timeUs !== this.#fence.timeUs || minute !== this.#fence.minute
@@ -142,6 +145,6 @@ async function startOf(connection: NatsConnection, stream: StreamFacts, saved: S
 
 function isBefore(fence: string | null, { timeUs, minute }: { timeUs: number; minute: number }): boolean {
   const [knownUs, knownMinute] = (fence ?? '').split(' ').map(Number)
-  if (fence === null || !(knownUs >= 0) || !(knownMinute >= 0)) return true
+  if (fence === null || !(knownUs >= 0) || !(knownMinute >= 0) || knownMinute > minute + MOST_AHEAD) return true
   return knownUs < timeUs || (knownUs === timeUs && knownMinute < minute)
 }

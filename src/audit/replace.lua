@@ -6,12 +6,15 @@
 -- An auditor that has read less than the one before it changes nothing. Replies how many apps it changed.
 
 local readUs, minute = tonumber(ARGV[1]), tonumber(ARGV[2])
+-- A minute that lies further ahead was written by no audit.
+local MOST_AHEAD = 1440
 
 -- `rest`: what follows the place and the minute. A text of any other form is taken to be absent.
 local function isNewer(text, rest)
   local us, closed = string.match(text or '', '^(%d+) (%d+)' .. rest .. '$')
   if not us then return true end
   us, closed = tonumber(us), tonumber(closed)
+  if closed > minute + MOST_AHEAD then return true end
   return readUs > us or (readUs == us and minute >= closed)
 end
 
@@ -31,7 +34,8 @@ for at = 2, #KEYS do
     changed = changed + 1
   end
 end
-if ARGV[3] == '1' and isNewer(redis.call('GET', KEYS[1]), '') then
+local fence = redis.pcall('GET', KEYS[1])
+if ARGV[3] == '1' and isNewer(type(fence) == 'string' and fence, '') then
   redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2])
 end
 return changed

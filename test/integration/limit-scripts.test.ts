@@ -169,17 +169,35 @@ describe('take.lua', () => {
     expect(await countsOf(other)).toEqual({})
   })
 
-  it('counts no app of which Redis holds no hash, and all others of the call', async () => {
+  it('takes away what is no hash, and holds its app and all others of the call to their limits', async () => {
     const spoilt = anApp({ ...app, appId: 'spoilt' })
     await client.set(countsKey(PARTITION, 'spoilt'), 'no hash')
     const question = (one: App): AppQuestion => {
       const cycle = cycleMinutesAt(one, minute)
-      const takes = [{ events: 5, key: null }]
+      const takes = [
+        { events: 500, key: null },
+        { events: 5, key: null },
+      ]
       return { partition: PARTITION, app: one, cycle, wanted: 3, givenBack: new Map([[NOON, -7]]), takes }
     }
     const { apps } = await ask({ apps: [question(spoilt), question(app)] })
-    expect(apps.map(({ takes }) => takes)).toEqual([[ANSWER.spoilt], [ANSWER.done]])
-    expect(await countsOf(app)).toEqual({ [`m${NOON}`]: '15' })
+    expect(apps.map(({ takes }) => takes)).toEqual(apps.map(() => [ANSWER.minute, ANSWER.done]))
+    for (const one of [spoilt, app]) expect(await countsOf(one)).toEqual({ [`m${NOON}`]: '15' })
+  })
+
+  it.each(['nan', 'inf', '-5', '1e300', 'x'])('takes a count of %s to be absent', async (count) => {
+    await client.hset(countsKey(PARTITION, app.appId), `m${NOON}`, count)
+    expect(await take(app, [100, 1])).toMatchObject({ minuteUsed: 100, takes: [ANSWER.done, ANSWER.minute] })
+  })
+
+  it('takes a fence, or a base, of a minute far ahead to be absent, and lets the audit replace it', async () => {
+    await client.set(fenceKey(PARTITION), '99999999999999999 31000000')
+    await client.hset(countsKey(PARTITION, app.appId), 'base', `99999999999999999 31000000 ${CYCLE} 5 31000000 21527 5`)
+    expect(await take(app, [5])).toMatchObject({ minute: NOON, monthUsed: 5, takes: [ANSWER.done] })
+    const counted = totals({ newest: NOON, cycles: new Map([[CYCLE, 7]]), days: new Map([[TODAY, 7]]) })
+    await replace({ readUs: 9, closed: NOON }, { [app.appId]: counted })
+    minute += 2
+    expect(await take(app, [])).toMatchObject({ minute, monthUsed: 7 })
   })
 
   it('grants a sixteenth of what is left at the most, less as it shrinks, and nothing of a full window', async () => {

@@ -28,7 +28,7 @@ export interface Take {
 }
 
 /**
- * away: Redis is, or cannot count this app. unanswered: it is not away, and gave no answer in time. ask again: the app's
+ * away: Redis is. unanswered: it is not away, and gave no answer in time. ask again: the app's
  * record has changed since. Otherwise an answer of take.lua, with the minute and the cycle that were taken from.
  */
 export type TakeOutcome = TakeAnswer | 'away' | 'unanswered' | 'ask again'

@@ -15,13 +15,15 @@
 -- Replies: Redis's time in ms; for each app: its minute, the first minute of its cycle, used of month, day and minute,
 -- granted in advance, and an answer for each take.
 -- Answers: 0 done, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
--- cycle, 6 what Redis holds for the app is no hash, 100 + n: the key was accepted with n events.
+-- cycle, 100 + n: the key was accepted with n events.
 
 local DAY = 1440
 -- An app that stays away so long is forgotten: no billing cycle holds what it used.
 local KEPT_SECONDS = 40 * 86400
 -- With more minutes open than these the whole hash is read.
 local MOST_NAMED = 8
+-- A minute that lies further ahead was written by no audit.
+local MOST_AHEAD = DAY
 
 local asked = cjson.decode(ARGV[1])
 local node, claimMs = asked[1], asked[2]
@@ -60,8 +62,10 @@ local function fenceOf(key)
   if fence then return fence end
   local text = get(key)
   local closed = tonumber(text and string.match(text, '^%d+ (%d+)$')) or 0
+  local clock = math.floor(nowMs / 60000)
+  if closed > clock + MOST_AHEAD then closed = 0 end
   -- A clock that was set back opens no minute that the audit has closed.
-  local minute = math.max(math.floor(nowMs / 60000), closed + 1)
+  local minute = math.max(clock, closed + 1)
   fence = { closed = closed, minute = minute }
   if minute - closed <= MOST_NAMED then
     fence.names = { 'base', 'x' .. minute }
@@ -71,26 +75,38 @@ local function fenceOf(key)
   return fence
 end
 
--- The app's base, what is open by minute, and the empty batches of the running minute; nil: it is no hash.
+-- A count that a script has written; nil: it is none.
+local function countOf(text)
+  local count = tonumber(text or nil)
+  if count and count >= 0 and count < 1e15 then return count end
+end
+
+-- What is no hash is taken away, or the app would have no limits.
+local function readHash(counts, ...)
+  local values = redis.pcall(...)
+  if not values.err then return values end
+  redis.call('DEL', counts)
+  return {}
+end
+
+-- The app's base, what is open by minute, and the empty batches of the running minute.
 local function readApp(counts, fence)
   local open = {}
   if fence.names then
-    local values = redis.pcall('HMGET', counts, unpack(fence.names))
-    if values.err then return nil end
+    local values = readHash(counts, 'HMGET', counts, unpack(fence.names))
     for at = 3, #values do
-      if values[at] then open[fence.closed + at - 2] = tonumber(values[at]) end
+      if values[at] then open[fence.closed + at - 2] = countOf(values[at]) end
     end
-    return values[1], open, tonumber(values[2] or 0) or 0
+    return values[1], open, countOf(values[2]) or 0
   end
   local base, empty = false, 0
-  local fields = redis.pcall('HGETALL', counts)
-  if fields.err then return nil end
+  local fields = readHash(counts, 'HGETALL', counts)
   for at = 1, #fields, 2 do
     local name, value = fields[at], fields[at + 1]
     local opened = tonumber(string.match(name, '^m(%d+)$'))
     if name == 'base' then base = value
-    elseif opened then open[opened] = tonumber(value)
-    elseif name == 'x' .. fence.minute then empty = tonumber(value) or 0 end
+    elseif opened then open[opened] = countOf(value)
+    elseif name == 'x' .. fence.minute then empty = countOf(value) or 0 end
   end
   return base, open, empty
 end
@@ -138,20 +154,19 @@ for _ = 1, nextNumber() do
   local cycle, nextCycle, wanted = nextNumber(), nextNumber(), nextNumber()
 
   local base, open, empty = readApp(counts, fence)
-  local isHash = open ~= nil
   local closed, minute = fence.closed, fence.minute
   local baseCycle, baseUsed, newest, baseDay, baseDayUsed = -1, 0, -1, -1, 0
   if base then
     local a, b, c, d, e, f = string.match(base, '^%d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-    if a then
+    if a and tonumber(a) <= fence.minute + MOST_AHEAD then
       closed = math.max(closed, tonumber(a))
       baseCycle, baseUsed, newest = tonumber(b), tonumber(c), tonumber(d)
       baseDay, baseDayUsed = tonumber(e), tonumber(f)
     end
   end
-  if isHash and minute <= closed then
+  if minute <= closed then
     minute = closed + 1
-    open[minute] = tonumber(redis.call('HGET', counts, 'm' .. minute) or 0)
+    open[minute] = countOf(redis.call('HGET', counts, 'm' .. minute))
   end
   -- The node's clock may be behind by a moment in which the cycle turned.
   if minute >= nextCycle then cycle = nextCycle end
@@ -159,7 +174,7 @@ for _ = 1, nextNumber() do
 
   for _ = 1, nextNumber() do
     local given, events = nextNumber(), nextNumber()
-    if isHash and given > closed and (open[given] or events < 0) then
+    if given > closed and (open[given] or events < 0) then
       open[given] = math.max(0, (open[given] or 0) - events)
       redis.call('HSET', counts, 'm' .. given, open[given])
     end
@@ -170,13 +185,13 @@ for _ = 1, nextNumber() do
   elseif newest >= cycle then monthUsed = sumOfDays(counts, math.floor(cycle / DAY), math.floor(newest / DAY)) end
   if baseDay == day then dayUsed = baseDayUsed
   elseif baseDay > day then dayUsed = sumOfDays(counts, day, day) end
-  for opened, events in pairs(open or {}) do
+  for opened, events in pairs(open) do
     if opened > closed then
       if opened >= cycle then monthUsed = monthUsed + events end
       if math.floor(opened / DAY) == day then dayUsed = dayUsed + events end
     end
   end
-  local minuteUsed = isHash and (open[minute] or 0) + empty or 0
+  local minuteUsed = (open[minute] or 0) + empty
 
   local taken, emptyTaken, answers = 0, 0, {}
   for at = 1, nextNumber() do
@@ -185,8 +200,7 @@ for _ = 1, nextNumber() do
     local answer = key and askKey(key) or 0
     if answer == 0 then
       local cost = math.max(1, events)
-      if not isHash then answer = 6
-      elseif minute < cycle then answer = 5
+      if minute < cycle then answer = 5
       elseif events > 0 and monthUsed + events > monthLimit then answer = 1
       elseif events > 0 and dayLimit >= 0 and dayUsed + events > dayLimit then answer = 2
       elseif minuteUsed + cost > minuteLimit then answer = 3
@@ -201,7 +215,7 @@ for _ = 1, nextNumber() do
   end
 
   local granted = 0
-  if wanted > 0 and isHash and minute >= cycle then
+  if wanted > 0 and minute >= cycle then
     local left = math.min(monthLimit - monthUsed, minuteLimit - minuteUsed)
     if dayLimit >= 0 then left = math.min(left, dayLimit - dayUsed) end
     -- The bucket shrinks with the room, so that little is left in one node's when another has to refuse.

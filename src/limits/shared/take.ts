@@ -23,7 +23,7 @@ export function idempotencyKey(partition: number, batchId: string): string {
 }
 
 /** As take.lua says it; from `REPLAY` on, the key was accepted with so many events more. */
-export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, spoilt: 6, replay: 100 } as const
+export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, replay: 100 } as const
 
 export interface AppQuestion {
   readonly partition: number

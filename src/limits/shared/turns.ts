@@ -215,9 +215,7 @@ export class Turns {
       const { minute, cycleMinute } = heard
       for (const [place, { resolve, events }] of takes.entries()) {
         const said = heard.takes[place]
-        if (said === ANSWER.spoilt) {
-          resolve('away')
-        } else if (isNewest || said === ANSWER.held || said >= ANSWER.replay) {
+        if (isNewest || said === ANSWER.held || said >= ANSWER.replay) {
           resolve({ answer: said, nowMs: answer.nowMs, minute, cycleMinute })
         } else {
           // No request is judged by an older record than the newest one.

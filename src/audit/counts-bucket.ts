@@ -58,7 +58,8 @@ function parse(bytes: Uint8Array): SavedTotals | null {
     const { sequence, timeUs, minute, from } = saved
     if (saved.v !== 1 || ![sequence, timeUs, minute, from].every((count) => Number.isSafeInteger(count))) return null
     // Throws where the apps are not what they should be.
-    return new PartitionTotals(saved.created, saved).save()
+    new PartitionTotals(saved.created, saved).save()
+    return saved
   } catch {
     return null
   }

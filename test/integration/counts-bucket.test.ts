@@ -1,0 +1,55 @@
+// What the audit keeps in NATS, and what it makes of entries that are none of its own.
+
+import { brotliCompressSync } from 'node:zlib'
+import { jetstream } from '@nats-io/jetstream'
+import { Kvm } from '@nats-io/kv'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { CountsBucket } from '../../src/audit/counts-bucket.ts'
+import { PartitionTotals } from '../../src/audit/totals.ts'
+import { type NatsServer, startNats } from '../support/nats.ts'
+
+let nats: NatsServer
+let connection: NatsConnection
+let bucket: CountsBucket
+beforeAll(async () => {
+  nats = await startNats()
+  connection = await connect({ servers: nats.url })
+  bucket = await CountsBucket.open(connection, 1)
+})
+afterAll(async () => {
+  await connection.close()
+  await nats.stop()
+})
+
+it('keeps the totals of a partition, and from where it has to be read again', async () => {
+  const totals = new PartitionTotals('2026-11-20T12:00:00Z', null)
+  const cost = { cycleMinute: 10, events: 5 }
+  totals.read({ sequence: 7, timeUs: 70 }, [{ ...cost, minute: 12, appId: '__proto__' }], 20)
+  totals.read({ sequence: 8, timeUs: 80 }, [{ ...cost, minute: 21, appId: 'one' }], 20)
+  totals.read({ sequence: 9, timeUs: 90 }, [{ ...cost, minute: 12, appId: 'one' }], 20)
+  totals.close(20)
+  const saved = totals.save()
+  expect(saved).toMatchObject({ sequence: 9, from: 8, minute: 20 })
+  const revision = await bucket.write(3, saved, 0)
+  expect(await bucket.read(3)).toEqual({ saved, revision })
+  await expect(bucket.write(3, saved, 0)).rejects.toThrow('wrong last sequence')
+  expect(await bucket.read(4)).toEqual({ saved: null, revision: 0 })
+})
+
+it.each([
+  ['text', Buffer.from('junk')],
+  ['another version', brotliCompressSync('{"v":2}')],
+  ['no place', brotliCompressSync('{"v":1,"created":"x","apps":{}}')],
+  [
+    'apps of another shape',
+    brotliCompressSync('{"v":1,"created":"x","sequence":1,"timeUs":1,"minute":1,"from":1,"apps":{"a":1}}'),
+  ],
+])('takes an entry with %s to be absent, and writes over it', async (_what, bytes) => {
+  const entries = await new Kvm(jetstream(connection)).open('SLUICE_COUNTS')
+  const revision = await entries.put('p5', bytes)
+  expect(await bucket.read(5)).toEqual({ saved: null, revision })
+  const saved = new PartitionTotals('x', null).save()
+  await bucket.write(5, saved, revision)
+  expect((await bucket.read(5)).saved).toEqual(saved)
+})

@@ -4,9 +4,11 @@
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openRedis, untilUp } from '../../dist/admit/redis-connection.js'
-import { systemTimers } from '../../dist/lib/timers.js'
-import { SharedAdmission } from '../../dist/limits/shared/shared-admission.js'
+// The built service, which need not be there when this file is checked.
+const inBuilt = (/** @type {string} */ name) => new URL(`../../dist/${name}`, import.meta.url).href
+const { openRedis, untilUp } = await import(inBuilt('admit/redis-connection.js'))
+const { systemTimers } = await import(inBuilt('lib/timers.js'))
+const { SharedAdmission } = await import(inBuilt('limits/shared/shared-admission.js'))
 
 const [, , url, appsText, rateText, secondsText] = process.argv
 const [apps, perSecond, seconds] = [appsText, rateText, secondsText].map(Number)

@@ -1,4 +1,4 @@
-// What Redis says of itself: for operators, who want to know whether it keeps what it is given.
+// What Redis says of itself, for operators.
 
 import { Cluster, type Redis } from 'ioredis'
 import type { Away, RedisClient, RedisLink } from './redis.ts'
@@ -8,9 +8,6 @@ export interface RedisNode {
   readonly version: string
   /** What it throws away when its memory is full. */
   readonly evictionPolicy: string
-  readonly hasAppendOnlyFile: boolean
-  /** null: this user may not ask, or it does not tell. */
-  readonly hasSnapshots: boolean | null
 }
 
 export interface RedisFacts {
@@ -33,12 +30,9 @@ async function describe(client: RedisClient): Promise<RedisFacts> {
 async function describeNode(node: Redis): Promise<RedisNode | null> {
   const info = await unlessRefused(node.info())
   if (info === null) return null
-  const saves = await unlessRefused(node.config('GET', 'save'))
   return {
     version: fieldOf(info, 'redis_version'),
     evictionPolicy: fieldOf(info, 'maxmemory_policy'),
-    hasAppendOnlyFile: fieldOf(info, 'aof_enabled') === '1',
-    hasSnapshots: Array.isArray(saves) && saves.length === 2 ? saves[1] !== '' : null,
   }
 }
 

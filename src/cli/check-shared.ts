@@ -60,19 +60,15 @@ export function redisFinding(place: string, { isCluster, nodes }: RedisFacts): F
   }
   const versions = [...new Set(nodes.map(({ version }) => version))].join(' and ')
   const complaints = new Set(nodes.flatMap(complaintsOf))
-  const keeps = nodes.every(({ hasAppendOnlyFile }) => hasAppendOnlyFile) ? ', append-only file' : ''
-  return findingWith('redis', `${place}: Redis ${versions}, ${kind}${keeps}`, [...complaints])
+  return findingWith('redis', `${place}: Redis ${versions}, ${kind}`, [...complaints])
 }
 
-function complaintsOf({ version, evictionPolicy, hasAppendOnlyFile, hasSnapshots }: RedisNode): string[] {
+function complaintsOf({ version, evictionPolicy }: RedisNode): string[] {
   const complaints: string[] = []
   if (isOlder(version, OLDEST_REDIS)) complaints.push(`Redis ${version} is older than ${OLDEST_REDIS}`)
   if (evictionPolicy !== 'noeviction') {
     complaints.push(`maxmemory-policy is ${evictionPolicy}, sluice wants noeviction: what it evicts is counted anew`)
   }
-  if (hasAppendOnlyFile) return complaints
-  if (hasSnapshots === false) complaints.push('persistence is off: a restart forgets limits and keys')
-  else complaints.push('appendonly is off: a restart forgets what came after its last snapshot')
   return complaints
 }
 

@@ -8,24 +8,19 @@ const NOW_MS = Date.parse('2026-11-20T18:00:00Z')
 const good: RedisNode = {
   version: '7.0.15',
   evictionPolicy: 'noeviction',
-  hasAppendOnlyFile: true,
-  hasSnapshots: false,
 }
 const oneServer = (changes: Partial<RedisNode>) =>
   redisFinding('host:6379', { isCluster: false, nodes: [{ ...good, ...changes }] })
 
 describe('Redis', () => {
   test.each([
-    ['ok', {}, /^host:6379: Redis 7\.0\.15, one server, append-only file$/],
+    ['ok', {}, /^host:6379: Redis 7\.0\.15, one server$/],
     ['ok', { version: '10.1.0' }, /Redis 10\.1\.0/],
     ['ok', { version: '6.2.0' }, /Redis 6\.2\.0/],
     ['ok', { version: 'unknown' }, /Redis unknown/],
     ['warn', { version: '6.0.16' }, /; Redis 6\.0\.16 is older than 6\.2$/],
     ['warn', { version: '5.9' }, /; Redis 5\.9 is older than 6\.2$/],
     ['warn', { evictionPolicy: 'volatile-lru' }, /; maxmemory-policy is volatile-lru, sluice wants noeviction/],
-    ['warn', { hasAppendOnlyFile: false }, /; persistence is off/],
-    ['warn', { hasAppendOnlyFile: false, hasSnapshots: true }, /; appendonly is off/],
-    ['warn', { hasAppendOnlyFile: false, hasSnapshots: null }, /; appendonly is off/],
   ] as const)('is %s with %j', (state, changes, detail) => {
     const found = oneServer(changes)
     expect(found).toMatchObject({ part: 'redis', state })

@@ -36,6 +36,7 @@ export interface Cycle {
 
 export const MINUTE_MS = 60_000
 export const DAY_MS = 86_400_000
+export const MINUTES_A_DAY = DAY_MS / MINUTE_MS
 /** The first of some month at 00:00 UTC: without an anchor, cycles are calendar months. */
 const CALENDAR_ANCHOR_MS = 0
 

@@ -44,8 +44,8 @@ export class Auditor {
   readonly #audits = new Map<number, PartitionAudit>()
   #connection: NatsConnection | null = null
   #bucket: CountsBucket | null = null
-  /** Of partitions that failed: until when they had been audited. */
-  readonly #behindSinceMs = new Map<number, number>()
+  /** Of each partition that this node audits: until when it is audited, also while NATS is away or a round fails. */
+  readonly #auditedUntilMs = new Map<number, number>()
   #timer: Timer | null = null
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
@@ -92,20 +92,26 @@ export class Auditor {
       this.#roundProblem = errorMessage(error)
     }
     this.#tell()
-    this.#options.onRound?.({ auditedUntilMs: this.#auditedUntilMs(nowMs), badMessages: this.#badMessages })
+    const untilMs = [...this.#auditedUntilMs.values()]
+    // A node that could not begin yet is behind since its start.
+    if (untilMs.length === 0 && this.#roundProblem !== null) untilMs.push(this.#startedAtMs)
+    this.#options.onRound?.({
+      auditedUntilMs: untilMs.length === 0 ? null : Math.min(...untilMs),
+      badMessages: this.#badMessages,
+    })
   }
 
   /** Which nodes live, and what time it is for Redis. While it is away the nodes are those it knew last. */
   async #lookAround(): Promise<number> {
     const { redis, timers } = this.#options
     const ownMs = timers.nowMs()
-    const heard = await redis
+    const reply = await redis
       .call((client) => Promise.all([client.time(), client.zrange(NODES_KEY, '0', '-1')]))
       .catch(() => 'away' as const)
-    if (heard === 'away') return ownMs
-    this.#nodes = heard[1]
+    if (reply === 'away') return ownMs
+    this.#nodes = reply[1]
     // Strings, whatever the client's types say.
-    const [seconds, microseconds]: readonly unknown[] = heard[0]
+    const [seconds, microseconds]: readonly unknown[] = reply[0]
     const redisMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS)
     // A minute is never opened again: a clock of Redis that is far ahead must not close those to come.
     return Math.min(redisMs, ownMs + MINUTE_MS)
@@ -120,16 +126,18 @@ export class Auditor {
     const bucket = this.#bucket
     const closable = Math.floor((nowMs - CLOSES_AFTER_MS) / MINUTE_MS) - 1
     for (let partition = 0; partition < partitions && !this.#isStopped; partition++) {
-      const isMine = this.#auditorOf(partition) === nodeId
+      if (this.#auditorOf(partition) !== nodeId) {
+        this.#close(partition)
+        this.#auditedUntilMs.delete(partition)
+        continue
+      }
+      if (!this.#auditedUntilMs.has(partition)) this.#auditedUntilMs.set(partition, this.#startedAtMs)
       try {
-        const audit = isMine ? await this.#open(partition, connection, bucket) : null
+        const audit = await this.#open(partition, connection, bucket)
         await audit?.round(closable)
-        if (!isMine) this.#close(partition)
-        this.#behindSinceMs.delete(partition)
+        this.#auditedUntilMs.set(partition, audit?.auditedUntilMs(nowMs) ?? nowMs)
       } catch (error) {
         // The others go on.
-        const untilMs = this.#audits.get(partition)?.auditedUntilMs(nowMs) ?? this.#startedAtMs
-        if (!this.#behindSinceMs.has(partition)) this.#behindSinceMs.set(partition, untilMs)
         this.#close(partition)
         this.#roundProblem ??= `partition ${partition}: ${errorMessage(error)}`
       }
@@ -162,16 +170,6 @@ export class Auditor {
     for (const audit of this.#audits.values()) audit.close()
     this.#audits.clear()
     this.#bucket = null
-  }
-
-  #auditedUntilMs(nowMs: number): number | null {
-    const untilMs = [
-      ...this.#behindSinceMs.values(),
-      ...Array.from(this.#audits.values(), (audit) => audit.auditedUntilMs(nowMs)),
-    ]
-    // A node that has work to do, and none done, is behind since its start.
-    if (untilMs.length === 0) return this.#problem === null ? null : this.#startedAtMs
-    return Math.min(...untilMs)
   }
 
   #sawBadMessage(sequence: number): void {

@@ -2,10 +2,9 @@
 // alone when Redis has lost them.
 
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
-import { Kvm, type KV } from '@nats-io/kv'
-import { jetstream, StorageType } from '@nats-io/jetstream'
+import type { KV } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { API_TIMEOUT_MS } from '../queue/stream.ts'
+import { Bucket } from '../queue/bucket.ts'
 import { PartitionTotals, type SavedTotals } from './totals.ts'
 
 const BUCKET = 'SLUICE_COUNTS'
@@ -24,10 +23,12 @@ export interface Entry {
 export class CountsBucket {
   readonly #bucket: KV
 
-  /** Makes the bucket where there is none. Rejects where JetStream does not answer. */
+  /** Makes the bucket where there is none. Rejects with why it cannot be used. */
   static async open(connection: NatsConnection, replicas: number): Promise<CountsBucket> {
-    const manager = new Kvm(jetstream(connection, { timeout: API_TIMEOUT_MS, checkAPI: false }))
-    return new CountsBucket(await manager.create(BUCKET, { history: 1, replicas, storage: StorageType.File }))
+    const bucket = new Bucket(connection, BUCKET)
+    const report = await bucket.ensure(replicas)
+    if (report.kind !== 'present') throw new Error(report.kind === 'absent' ? `${BUCKET} is gone` : report.reason)
+    return new CountsBucket(await bucket.open())
   }
 
   private constructor(bucket: KV) {

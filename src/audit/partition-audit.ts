@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { RedisLink } from '../admit/redis.ts'
 import { redisScript, runScript } from '../admit/redis-script.ts'
-import { MINUTE_MS } from '../admit/plans.ts'
+import { MINUTE_MS, MINUTES_A_DAY } from '../admit/plans.ts'
 import type { Timers } from '../lib/timers.ts'
 import { countsKey, fenceKey } from '../limits/shared/take.ts'
 import { parseCosts } from '../queue/cost-header.ts'
@@ -18,8 +18,6 @@ import { PartitionTotals, redisTexts, type SavedTotals } from './totals.ts'
 const REPLACE = redisScript(readFileSync(new URL('./replace.lua', import.meta.url), 'utf8'))
 /** Apps in one call of replace.lua, so that it holds Redis up for some 2 ms. */
 const APPS_PER_CALL = 100
-/** A fence further ahead was written by no audit. */
-const MOST_AHEAD = 1440
 /** Messages read in one round, so that other partitions get their turn. */
 const MAX_BATCHES = 200
 
@@ -38,7 +36,7 @@ export class PartitionAudit {
   readonly #totals: PartitionTotals
   readonly #reader: CostReader
   #revision: number
-  /** The fence that this auditor has set, or was told of by the bucket. */
+  /** The fence that this auditor has set, or found in the bucket. */
   #fence: { readonly timeUs: number; readonly minute: number }
   #isSaved = true
 
@@ -143,8 +141,9 @@ async function startOf(connection: NatsConnection, stream: StreamFacts, saved: S
   return { timeMs: minute * MINUTE_MS }
 }
 
+/** A fence of a minute more than a day ahead was written by no audit. */
 function isBefore(fence: string | null, { timeUs, minute }: { timeUs: number; minute: number }): boolean {
   const [knownUs, knownMinute] = (fence ?? '').split(' ').map(Number)
-  if (fence === null || !(knownUs >= 0) || !(knownMinute >= 0) || knownMinute > minute + MOST_AHEAD) return true
+  if (fence === null || !(knownUs >= 0) || !(knownMinute >= 0) || knownMinute > minute + MINUTES_A_DAY) return true
   return knownUs < timeUs || (knownUs === timeUs && knownMinute < minute)
 }

@@ -1,9 +1,9 @@
 // What one partition's apps have stored, by day and by billing cycle: exact for the minutes that are closed, up to a
 // place in the stream. Nothing here waits or calls.
 
+import { MINUTES_A_DAY } from '../admit/plans.ts'
 import type { RecordCost } from '../queue/cost-header.ts'
 
-const MINUTES_A_DAY = 1440
 /** A cycle has at most 31 days, and may begin and end within one. */
 const DAYS_KEPT = 33
 /** Of an app whose anchor keeps changing the newest are kept. */
@@ -140,7 +140,7 @@ export class PartitionTotals {
     if (!cycles.has(cycleMinute)) {
       // Nothing is counted since it began, unless the app's anchor was moved: then all of its first day counts.
       cycles.set(cycleMinute, totals.newest < cycleMinute ? 0 : sumFrom(days, Math.floor(cycleMinute / MINUTES_A_DAY)))
-      // Never that of the newest record: it is what Redis is told.
+      // Never the cycle of the newest record: that one is written to Redis.
       const oldest = [...cycles.keys()].find((first) => first !== totals.cycle && first !== cycleMinute)
       if (cycles.size > MAX_CYCLES && oldest !== undefined) cycles.delete(oldest)
     }

@@ -4,6 +4,9 @@ import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import type { Admitted, Charge } from '../../src/limits/admission.ts'
+import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
+import { idempotencyKey } from '../../src/limits/shared/take.ts'
+import { partitionOf } from '../../src/queue/stream.ts'
 import { connectTo, limitNode } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { sleep } from '../support/service.ts'
@@ -53,6 +56,36 @@ it('judges no request by an older record while a batch of that one ends', async 
   admission.end(older, charge, null, 'stored', 10)
   expect(await asked).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
   expect(admission.view(newer)).toMatchObject({ limit: 20, remaining: 10 })
+  await admission.stop()
+})
+
+it('asks again where the record changed while the call was under way', async () => {
+  const { admission } = limitNode(client, 'one', () => NOON_MS)
+  const older = anApp({ eventsPerMinute: 1000 })
+  const newer = { ...older, eventsPerMinute: 20 }
+  const first = admission.admit(older, 500, null)
+  await new Promise((resolve) => setImmediate(resolve))
+  const second = admission.admit(newer, 1, null)
+  expect(await first).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
+  // What the older record took is given back by then.
+  await expect.poll(async () => (await admission.standing(newer)).minute.used).toBeLessThanOrEqual(1)
+  expect(['taken', 'over limit']).toContain((await second).kind)
+  await admission.stop()
+})
+
+it.each([
+  ['no answer comes', 3, 1000, 'overloaded'],
+  ['the next answer is a refusal', 1, 10, 'over limit'],
+] as const)('frees a key that a lost call may have claimed, where %s', async (_what, lost, eventsPerMinute, kind) => {
+  const { admission, link } = limitNode(client, 'one', () => NOON_MS)
+  const app = anApp({ eventsPerMinute })
+  // Past the first heartbeat, which is a call as well.
+  await expect.poll(() => client.exists(NODES_KEY)).toBe(1)
+  const batchId = '6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a13'
+  link.answersToLose = lost
+  expect((await admission.admit(app, 6, batchId)).kind).toBe(kind)
+  const key = idempotencyKey(partitionOf(app.appId, 16), batchId)
+  await expect.poll(() => client.exists(key)).toBe(0)
   await admission.stop()
 })
 

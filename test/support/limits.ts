@@ -40,8 +40,8 @@ export function timed(client: RedisClient, nowMs: () => number): RedisClient {
 export class TestLink implements RedisLink {
   isUp = true
   readonly isCluster = false
-  /** The next call is done, and its answer lost. */
-  losesNextAnswer = false
+  /** So many of the next calls are done, and their answers lost. */
+  answersToLose = 0
   readonly #client: RedisClient
   readonly #listeners: ((isUp: boolean) => void)[] = []
 
@@ -52,8 +52,8 @@ export class TestLink implements RedisLink {
   async call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
     if (!this.isUp) return 'away'
     const result = await command(this.#client)
-    if (!this.losesNextAnswer) return result
-    this.losesNextAnswer = false
+    if (this.answersToLose === 0) return result
+    this.answersToLose--
     return 'away'
   }
 

@@ -1,5 +1,5 @@
--- A node says that it lives. KEYS: the nodes, by when each was last heard of. ARGV: node, ms after which one is dead.
--- Replies Redis's time in ms, and the nodes that live.
+-- The heartbeat of a node. KEYS: the nodes, by the time of their last heartbeat. ARGV: node, ms without a heartbeat after
+-- which a node is taken for dead. Replies Redis's time in ms, and the nodes that are alive.
 
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)

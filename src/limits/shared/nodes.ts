@@ -1,4 +1,4 @@
-// Which nodes there are: each says once a second that it lives, by Redis's clock.
+// Which nodes are alive: each sends a heartbeat once a second, timed by Redis's clock.
 
 import { readFileSync } from 'node:fs'
 import type { RedisLink } from '../../admit/redis.ts'
@@ -8,7 +8,7 @@ export const NODES_KEY = 'sluice:nodes'
 
 const BEAT = redisScript(readFileSync(new URL('./beat.lua', import.meta.url), 'utf8'))
 
-/** A node that was silent for so long is taken for dead. */
+/** A node without a heartbeat for so long is taken for dead. */
 const SILENT_MS = 5000
 
 export interface Beat {

@@ -3,6 +3,7 @@
 
 import type { App } from '../../admit/app.ts'
 import type { LimitRefusal } from '../../admit/limiter.ts'
+import { MINUTES_A_DAY } from '../../admit/plans.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
 import type { Used } from './standing.ts'
 import type { AppAnswer } from './take.ts'
@@ -12,9 +13,8 @@ const HOT_REQUESTS = 40
 const RATE_MS = 1000
 /** A bucket is filled again when so much of it is left. */
 const REFILL_SHARE = 4
-const MINUTES_A_DAY = 1440
-/** What is older the audit has counted. */
-const MINUTES_TOLD = 3
+/** A correction of an older minute is dropped: the audit has counted that minute. */
+const MINUTES_CORRECTED = 3
 /** One for all, since most apps never give anything back. */
 const NOTHING: ReadonlyMap<number, number> = new Map()
 
@@ -128,7 +128,7 @@ export class Room {
 
   /** What was taken and is surely not stored; below zero, what was taken without Redis. */
   giveBack(minute: number, events: number): void {
-    const given = new Map([...this.givenBack].filter(([old]) => old >= minute - MINUTES_TOLD))
+    const given = new Map([...this.givenBack].filter(([old]) => old >= minute - MINUTES_CORRECTED))
     this.givenBack = given.set(minute, (given.get(minute) ?? 0) + events)
   }
 
@@ -142,7 +142,7 @@ export class Room {
   }
 
   /** Redis has answered. */
-  hear({ minute, cycleMinute, monthUsed, dayUsed, minuteUsed, granted }: AppAnswer): void {
+  apply({ minute, cycleMinute, monthUsed, dayUsed, minuteUsed, granted }: AppAnswer): void {
     if (minute < this.#minute) {
       // It was asked before the minute turned here.
       if (granted > 0) this.giveBack(minute, granted)
@@ -179,11 +179,22 @@ export class Room {
 
   /** As far as this node knows. What lies in its bucket is not used. */
   usedAt(minute: number): Used {
+    const inMinute = this.usedInMinute(minute)
+    const held = this.#heldIn(minute)
+    return {
+      month: Math.max(0, this.#used.month + this.#alone.month - held),
+      day: Math.max(0, this.#used.day + this.#alone.day - held),
+      minute: inMinute,
+    }
+  }
+
+  usedInMinute(minute: number): number {
     this.#turnAlone(minute)
-    const held = this.bucketMinute === minute ? this.tokens : 0
-    const of = (window: 'month' | 'day' | 'minute'): number =>
-      Math.max(0, this.#used[window] + this.#alone[window] - held)
-    return { month: of('month'), day: of('day'), minute: of('minute') }
+    return Math.max(0, this.#used.minute + this.#alone.minute - this.#heldIn(minute))
+  }
+
+  #heldIn(minute: number): number {
+    return this.bucketMinute === minute ? this.tokens : 0
   }
 
   #turnAlone(minute: number): void {

@@ -138,29 +138,43 @@ export class SharedAdmission implements Admission {
   async #take(room: Room, events: number, key: string | null): Promise<Admitted> {
     const { timers, link } = this.#options
     const startedAtMs = timers.monotonicMs()
-    for (let pauseMs: number = POLL_MS.first, silences = 0; ; ) {
+    let silences = 0
+    let hasEmptied = false
+    for (let pauseMs: number = POLL_MS.first; ; ) {
       const outcome = link.isUp ? await this.#ask(room, events, key) : 'away'
       if (outcome === 'away') return this.#takeAlone(room, events)
       if (outcome === 'unanswered') {
         // By then either it answers again, or it is known to be away.
         if (++silences < MAX_SILENCES) continue
-        if (key !== null) this.#turns.release(room.partition, key)
+        this.#releaseUnsure(room, key, silences)
         return OVERLOADED
       }
       if (outcome === 'ask again') continue
       const { answer, minute, cycleMinute, nowMs } = outcome
       if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
       if (answer >= ANSWER.replay) return { kind: 'replay', events: answer - ANSWER.replay }
-      if (Object.hasOwn(REFUSALS, answer)) return this.#overLimit(room, REFUSALS[answer])
+      if (Object.hasOwn(REFUSALS, answer)) {
+        // What the bucket holds may be enough together with what Redis has left.
+        if (room.tokens > 0 && !hasEmptied) {
+          hasEmptied = true
+          room.emptyBucket()
+          continue
+        }
+        this.#releaseUnsure(room, key, silences)
+        return this.#overLimit(room, REFUSALS[answer])
+      }
       if (timers.monotonicMs() - startedAtMs >= MAX_WAIT_MS) return OVERLOADED
       await sleep(timers, pauseMs)
       pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)
     }
   }
 
+  /** A call without an answer may have claimed the key all the same, and another node would wait for it. */
+  #releaseUnsure(room: Room, key: string | null, silences: number): void {
+    if (key !== null && silences > 0) this.#turns.release(room.partition, key)
+  }
+
   #ask(room: Room, events: number, key: string | null): Promise<TakeOutcome> {
-    // What is too little for this batch may be enough together with what Redis has left.
-    if (key === null) room.emptyBucket()
     return new Promise((resolve) => {
       room.takes.push({ events, key, resolve, askedAtMs: this.#options.timers.monotonicMs() })
       this.#turns.add(room)
@@ -188,10 +202,10 @@ export class SharedAdmission implements Admission {
   }
 
   end({ appId }: App, charge: Charge, batchId: string | null, end: End, events: number): void {
-    const partition = partitionOf(appId, this.#options.partitions)
     // In doubt it stays counted, until the audit knows.
     if (end === 'duplicate' || end === 'refused') this.#giveBack(appId, charge)
     if (batchId === null) return
+    const partition = partitionOf(appId, this.#options.partitions)
     const key = idempotencyKey(partition, batchId)
     if (end === 'stored' || end === 'duplicate') {
       if (!this.#beyondMemory.delete(batchId)) {
@@ -206,7 +220,7 @@ export class SharedAdmission implements Admission {
 
   view(app: App): RateLimitView {
     const minute = this.#minute()
-    const used = this.#rooms.get(app.appId)?.usedAt(minute).minute ?? 0
+    const used = this.#rooms.get(app.appId)?.usedInMinute(minute) ?? 0
     return {
       limit: app.eventsPerMinute,
       remaining: Math.max(0, app.eventsPerMinute - used),
@@ -327,10 +341,10 @@ export class SharedAdmission implements Admission {
     this.#isBeating = true
     try {
       const sentAtMs = timers.monotonicMs()
-      const heard = await beat(link, nodeId)
-      if (heard === 'away') return
-      this.#time.learn(heard.nowMs, sentAtMs, timers.monotonicMs())
-      this.nodes = Math.max(1, heard.nodes.length)
+      const heartbeat = await beat(link, nodeId)
+      if (heartbeat === 'away') return
+      this.#time.learn(heartbeat.nowMs, sentAtMs, timers.monotonicMs())
+      this.nodes = Math.max(1, heartbeat.nodes.length)
     } catch (error) {
       onFault(error)
     } finally {

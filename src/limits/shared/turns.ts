@@ -13,8 +13,8 @@ const MAX_CALLS = 4
 const MAX_TAKES = 256
 /** The longest that a take may wait for its call. */
 const MAX_WAIT_MS = 250
-/** Accepted keys that Redis has not heard of; beyond, the oldest are left to the queue's duplicate window. */
-const MAX_UNTOLD_KEYS = 100_000
+/** Accepted keys not yet written to Redis; beyond, the oldest are left to the queue's duplicate window. */
+const MAX_PENDING_KEYS = 100_000
 
 export interface TurnsOptions {
   readonly link: RedisLink
@@ -56,8 +56,8 @@ interface Asked {
 export class Turns {
   readonly #options: TurnsOptions
   readonly #groups = new Map<number, Group>()
-  /** While Redis is away: what it has to be told of these waits for its return. */
-  readonly #untold = new Set<Room>()
+  /** Apps with corrections that wait until Redis is back. */
+  readonly #deferred = new Set<Room>()
   #onIdle: (() => void) | null = null
 
   constructor(options: TurnsOptions) {
@@ -67,7 +67,7 @@ export class Turns {
   /** Something of this app waits for Redis. Takes may wait only while it is up. */
   add(room: Room): void {
     if (!this.#options.link.isUp) {
-      this.#untold.add(room)
+      this.#deferred.add(room)
       return
     }
     const group = this.#groupOf(room.partition)
@@ -82,7 +82,7 @@ export class Turns {
     this.#soon(group)
   }
 
-  /** While Redis is away keys are kept, so that it hears of them when it is back. */
+  /** While Redis is away keys are kept, and written when it is back. */
   accept(partition: number, key: string, events: number, keptMs: number): void {
     const group = this.#groupOf(partition)
     group.accepted.set(key, { events, untilMs: this.#options.timers.monotonicMs() + keptMs })
@@ -92,9 +92,9 @@ export class Turns {
 
   /** Redis is back. */
   resume(): void {
-    const untold = [...this.#untold]
-    this.#untold.clear()
-    for (const room of untold) this.add(room)
+    const deferred = [...this.#deferred]
+    this.#deferred.clear()
+    for (const room of deferred) this.add(room)
     for (const group of this.#groups.values()) if (!group.isEmpty) this.#soon(group)
   }
 
@@ -123,13 +123,13 @@ export class Turns {
     })
   }
 
-  /** Redis is away: nobody waits for it. What it has to be told is told on its return. */
+  /** Redis is away: nobody waits for it. Corrections wait for its return. */
   #leave(group: Group): void {
     group.released = []
     for (const room of group.rooms) {
       const { takes, givenBack } = room.hand(Number.POSITIVE_INFINITY)
       for (const [minute, events] of givenBack) room.giveBack(minute, events)
-      if (givenBack.size > 0) this.#untold.add(room)
+      if (givenBack.size > 0) this.#deferred.add(room)
       for (const { resolve } of takes) resolve('away')
     }
     group.rooms.clear()
@@ -149,7 +149,7 @@ export class Turns {
     }
     group.calls--
     if (reply === null) {
-      // It would fail again: nothing of it is told twice.
+      // It would fail again: nothing of it is sent again.
       calls.failed++
       for (const { takes } of asked.rooms) for (const { resolve } of takes) resolve('away')
     } else if (reply === 'away') {
@@ -206,15 +206,15 @@ export class Turns {
 
   #answered({ rooms, question }: Asked, answer: Answer): void {
     for (const [at, { room, takes }] of rooms.entries()) {
-      const heard = answer.apps[at]
+      const found = answer.apps[at]
       const isNewest = question.apps[at].app === room.app
       // What was granted by an older record goes back: the newer one may allow less.
-      if (isNewest) room.hear(heard)
-      else if (heard.granted > 0) room.giveBack(heard.minute, heard.granted)
+      if (isNewest) room.apply(found)
+      else if (found.granted > 0) room.giveBack(found.minute, found.granted)
       if (room.tokens > 0) this.#options.onGranted(room)
-      const { minute, cycleMinute } = heard
+      const { minute, cycleMinute } = found
       for (const [place, { resolve, events }] of takes.entries()) {
-        const said = heard.takes[place]
+        const said = found.takes[place]
         if (isNewest || said === ANSWER.held || said >= ANSWER.replay) {
           resolve({ answer: said, nowMs: answer.nowMs, minute, cycleMinute })
         } else {
@@ -228,7 +228,7 @@ export class Turns {
   }
 
   /**
-   * What was asked may have been done. So keys, and what was taken without Redis, are told again: a counter that is too
+   * What was asked may have been done. So keys, and what was taken without Redis, are sent again: a counter that is too
    * high is what the audit mends, and one that is too low lets an app go over its limit.
    */
   #unanswered(group: Group, { rooms, accepted, question }: Asked): void {
@@ -246,7 +246,7 @@ export class Turns {
 
 function boundAccepted({ accepted }: Group): void {
   for (const oldest of accepted.keys()) {
-    if (accepted.size <= MAX_UNTOLD_KEYS) return
+    if (accepted.size <= MAX_PENDING_KEYS) return
     accepted.delete(oldest)
   }
 }

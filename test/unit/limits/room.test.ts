@@ -12,7 +12,7 @@ const NOON = Date.UTC(2026, 10, 20, 12) / 60_000
 function aRoom(app: App = anApp(), heard: Partial<AppAnswer> = {}): Room {
   const room = new Room(app, 0)
   room.use(app, NOON, 0)
-  room.hear({ minute: NOON, cycleMinute: 0, monthUsed: 0, dayUsed: 0, minuteUsed: 0, granted: 0, takes: [], ...heard })
+  room.apply({ minute: NOON, cycleMinute: 0, monthUsed: 0, dayUsed: 0, minuteUsed: 0, granted: 0, takes: [], ...heard })
   return room
 }
 
@@ -69,14 +69,14 @@ describe('the bucket of an app', () => {
 
   it('goes back when Redis is in the next minute already, and takes what is granted there', () => {
     const room = aRoom(anApp(), { granted: 20 })
-    room.hear({ minute: NOON + 1, cycleMinute: 0, monthUsed: 5, dayUsed: 5, minuteUsed: 5, granted: 5, takes: [] })
+    room.apply({ minute: NOON + 1, cycleMinute: 0, monthUsed: 5, dayUsed: 5, minuteUsed: 5, granted: 5, takes: [] })
     expect([room.bucketMinute, room.tokens]).toEqual([NOON + 1, 5])
     expect(given(room)).toEqual([[NOON, 20]])
   })
 
   it('takes nothing of a minute that is over, which goes back', () => {
     const room = aRoom(anApp(), { minute: NOON + 1, minuteUsed: 9 })
-    room.hear({ minute: NOON, cycleMinute: 0, monthUsed: 400, dayUsed: 400, minuteUsed: 400, granted: 30, takes: [] })
+    room.apply({ minute: NOON, cycleMinute: 0, monthUsed: 400, dayUsed: 400, minuteUsed: 400, granted: 30, takes: [] })
     expect(room.tokens).toBe(0)
     expect(room.usedAt(NOON + 1).minute).toBe(9)
     expect(given(room)).toEqual([[NOON, 30]])
@@ -170,7 +170,7 @@ describe('the share of a node without Redis', () => {
   it('is worked out anew from what Redis says when it is back', () => {
     const room = aRoom(anApp({ eventsPerMinute: 100 }), { minuteUsed: 50 })
     expect(room.takeAlone(50, NOON, 1)).toBe(null)
-    room.hear({ minute: NOON, cycleMinute: 0, monthUsed: 70, dayUsed: 70, minuteUsed: 70, granted: 0, takes: [] })
+    room.apply({ minute: NOON, cycleMinute: 0, monthUsed: 70, dayUsed: 70, minuteUsed: 70, granted: 0, takes: [] })
     expect(room.takeAlone(31, NOON, 1)).toBe('rate_limit_exceeded')
     expect(room.takeAlone(30, NOON, 1)).toBe(null)
   })

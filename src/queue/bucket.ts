@@ -87,6 +87,6 @@ export class Bucket {
   }
 
   #manager(): Kvm {
-    return new Kvm(jetstream(this.connection, { timeout: API_TIMEOUT_MS }))
+    return new Kvm(jetstream(this.connection, { checkAPI: false, timeout: API_TIMEOUT_MS }))
   }
 }

@@ -3,7 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type FileHandle, open, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { chmod, type FileHandle, open, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { Server } from 'node:net'
@@ -153,9 +153,11 @@ class EditQueue {
     const tail = `${machine}.${boot}.${process.pid}.${this.ticket}.${++this.#turn}`
     // It takes a moment from the making of the file until the socket answers, and until then it looks dead.
     const hidden = `${this.#hiddenPrefix}${tail}`
-    const server = await listen(this.#address(hidden), true)
+    const server = await listen(this.#address(hidden))
     if (server === null) return
     try {
+      // Any user who gets at the folder may ask whether this process lives.
+      await chmod(join(folder, hidden), 0o777)
       await rename(join(folder, hidden), join(folder, `${this.#shownPrefix}${tail}`))
       this.#own = { name: `${this.#shownPrefix}${tail}`, server }
     } catch (error) {

@@ -43,18 +43,15 @@ function asLock(server: Server | null): LockResult {
   }
 }
 
-/**
- * The socket does not keep the process alive. null: the name is taken. `writableAll`, for a name that is a file: any
- * user who gets at its folder may ask whether the process lives.
- */
-export function listen(path: string, writableAll = false): Promise<Server | null> {
+/** The socket does not keep the process alive. null: the name is taken. */
+export function listen(path: string): Promise<Server | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy())
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') resolve(null)
       else reject(error)
     })
-    server.listen({ path, exclusive: true, writableAll }, () => {
+    server.listen({ path, exclusive: true }, () => {
       server.unref()
       resolve(server)
     })

@@ -6,6 +6,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -17,17 +18,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { withEditLock } from '../../../src/lib/edit-lock.ts'
 
-const renames = vi.hoisted(() => ({ fail: false, failed: 0 }))
+/** The call that finds its socket gone, as when another took it for that of a dead process. */
+const vanish = vi.hoisted(() => ({ at: null as 'chmod' | 'rename' | null, count: 0 }))
 vi.mock('node:fs/promises', async (original) => {
   const actual = await original<typeof import('node:fs/promises')>()
-  return {
-    ...actual,
-    rename: (from: string, to: string) => {
-      if (!renames.fail) return actual.rename(from, to)
-      renames.failed++
+  const orVanish =
+    <Args extends unknown[]>(name: 'chmod' | 'rename', call: (...args: Args) => Promise<void>) =>
+    (...args: Args) => {
+      if (vanish.at !== name) return call(...args)
+      vanish.count++
       return Promise.reject(Object.assign(new Error('gone'), { code: 'ENOENT' }))
-    },
-  }
+    }
+  return { ...actual, chmod: orVanish('chmod', actual.chmod), rename: orVanish('rename', actual.rename) }
 })
 
 const HOLDER = resolve(import.meta.dirname, '../../support/edit-lock-holder.mjs')
@@ -236,17 +238,24 @@ describe('the socket of a lock', () => {
     expect(readdirSync(deep)).toEqual([])
   })
 
-  test('that vanishes each time it is made is waited for with pauses, and names no holder', async () => {
-    renames.fail = true
+  test.each(['chmod', 'rename'] as const)('that vanishes before each %s is made anew, with pauses', async (call) => {
+    Object.assign(vanish, { at: call, count: 0 })
     try {
       await expect(withEditLock(path, done, { waitMs: 300 })).rejects.toThrow(
         `cannot lock ${path} for an edit: no socket could be made beside it in time`,
       )
     } finally {
-      renames.fail = false
+      vanish.at = null
     }
-    expect(renames.failed).toBeGreaterThan(1)
-    expect(renames.failed).toBeLessThan(20)
+    expect(vanish.count).toBeGreaterThan(1)
+    expect(vanish.count).toBeLessThan(20)
+  })
+
+  test('can be asked by any user whether its process lives', async () => {
+    await withEditLock(path, async () => {
+      const [socket = ''] = readdirSync(folder)
+      expect(statSync(join(folder, socket)).mode & 0o777).toBe(0o777)
+    })
   })
 })
 

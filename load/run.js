@@ -2,12 +2,11 @@
 // `npm run load -- NAME`: runs a k6 script of load/k6 against the service at BASE_URL, or against a node that it starts
 // for the run, and ends with k6's exit code, or with 1 where only what was found beside k6 is wrong.
 
-import { mkdtemp, rm } from 'node:fs/promises'
 import { mkdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { endAll } from './shared/processes.js'
 import { defaultsOf } from './k6/shared/defaults.js'
 import { COMMON_SETTINGS, readSettings } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
@@ -19,6 +18,7 @@ import { writePacks } from './run/packs.js'
 import { probe } from './run/probe.js'
 import { SCRIPTS } from './run/scripts.js'
 import { clearReport, closeRun } from './run/verify.js'
+import { endAll } from './shared/processes.js'
 
 const SETTING_COLUMN = 28
 const EXIT = { failed: 1, interrupted: 130 }

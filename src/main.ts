@@ -9,11 +9,11 @@ import { packageVersion } from './lib/version.ts'
 
 /** Loaded when asked for, so that a small command does not wait for the whole service to load. */
 const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<Command> }>> = {
-  serve: { summary: 'take events over HTTP', load: () => import('./cli/serve.ts') },
-  apps: { summary: 'list, add, change and remove app records', load: () => import('./cli/apps.ts') },
-  tail: { summary: 'print events as they are queued', load: () => import('./cli/tail.ts') },
-  explain: { summary: 'say what would happen to a body, and why', load: () => import('./cli/explain.ts') },
-  check: { summary: 'test settings, files and ports', load: () => import('./cli/check.ts') },
+  serve: { summary: 'take events over HTTP', load: () => import('./cli/serve/serve.ts') },
+  apps: { summary: 'list, add, change and remove app records', load: () => import('./cli/apps/apps.ts') },
+  tail: { summary: 'print events as they are queued', load: () => import('./cli/tail/tail.ts') },
+  explain: { summary: 'say what would happen to a body, and why', load: () => import('./cli/explain/explain.ts') },
+  check: { summary: 'test settings, files and ports', load: () => import('./cli/check/check.ts') },
 }
 
 const HELP = `Usage: sluice COMMAND [OPTIONS]

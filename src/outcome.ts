@@ -1,7 +1,7 @@
 // The closed set of ways a request can end, and the table that turns each into an answer. Every request ends in
 // exactly one outcome; metrics count them by the same names.
 
-import type { Validation } from './decode/decoded.ts'
+import { MAX_BODY_BYTES, OVERLOAD_RETRY_SECONDS } from './bounds.ts'
 
 /** Why a request was refused: the `error` member of its answer. */
 export type RefusalCode = keyof typeof STATUS_OF_REFUSAL
@@ -30,7 +30,7 @@ const MESSAGE_OF_REFUSAL: Readonly<Record<RefusalCode, string>> = {
   service_overloaded: 'the service cannot take this batch now; keep it and try again later',
   unsupported_media_type:
     'Content-Type must be application/json in UTF-8, and Content-Encoding identity, gzip, deflate or br',
-  payload_too_large: 'the body must not exceed 524288 bytes',
+  payload_too_large: `the body must not exceed ${MAX_BODY_BYTES} bytes`,
   validation_failed: 'the request does not fit the schema',
   invalid_json: 'the body is not valid JSON',
   invalid_app_key: 'app_key: not the key of a known application',
@@ -71,9 +71,10 @@ export function refused(
   return { kind: 'refused', code, message, retryAfterSeconds }
 }
 
-/** A 503, with a Retry-After of 1 to 5 seconds, so that clients do not come back all at once. */
+/** A 503. Its Retry-After is drawn anew each time, so that clients do not come back all at once. */
 export function overloaded(random: () => number = Math.random): Outcome {
-  return refused('service_overloaded', null, 1 + Math.floor(random() * 5))
+  const { least, most } = OVERLOAD_RETRY_SECONDS
+  return refused('service_overloaded', null, least + Math.floor(random() * (most - least + 1)))
 }
 
 /** An answer's three parts, ready for the wire. */
@@ -110,10 +111,4 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
       }
     }
   }
-}
-
-/** What a refused body is answered with. */
-export function violation(validation: Validation | null): Outcome {
-  if (validation?.kind !== 'refused') throw new Error('an accepted body has an app_key')
-  return refused(validation.code, validation.message)
 }

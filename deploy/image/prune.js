@@ -2,8 +2,8 @@
 // Takes out of an installed node_modules what the service never loads on this machine: uWebSockets.js brings a binary
 // for every system and every version of Node, and packages bring maps, types and papers. Licences stay.
 
-import { createRequire } from 'node:module'
 import { readdirSync, rmSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 
 const UWS = 'uWebSockets.js'

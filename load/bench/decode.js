@@ -3,16 +3,16 @@
 // Runs as a process of its own; prints one line of JSON.
 
 import { isUtf8 } from 'node:buffer'
-import { SEED } from './cases.js'
 import { createRng, uniformBody, variedBody } from '../payloads.js'
+import { SEED } from './cases.js'
 import { compileSchema } from './schema.js'
 
 /** The built service's own. Its path is not known to the type checker, which runs before any build. */
 const built = new URL('../../dist/decode/decoder.js', import.meta.url).href
 /** @type {typeof import('../../src/decode/decoder.ts')} */
 const { createDecoder } = await import(built)
-/** @type {typeof import('../../src/decode/memory.ts')} */
-const { createMemory } = await import(new URL('../../dist/decode/memory.js', import.meta.url).href)
+/** @type {typeof import('../../src/ring/memory.ts')} */
+const { createMemory } = await import(new URL('../../dist/ring/memory.js', import.meta.url).href)
 
 const ROUNDS = 9
 /** The decoder writes a few bytes after the body, and the next must not begin there. */

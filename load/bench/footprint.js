@@ -4,8 +4,8 @@
 
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensurePrograms, startNats, startRedis } from './programs.js'
 import { memoryMb } from './processes.js'
+import { ensurePrograms, startNats, startRedis } from './programs.js'
 import { number, table } from './report.js'
 import { APPS, startService } from './servers.js'
 import { runWrk, writeBodies } from './wrk.js'

@@ -4,9 +4,10 @@
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+
 // The built service, which need not be there when this file is checked.
 const inBuilt = (/** @type {string} */ name) => new URL(`../../dist/${name}`, import.meta.url).href
-const { openRedis, untilUp } = await import(inBuilt('admit/redis-connection.js'))
+const { openRedis, untilUp } = await import(inBuilt('redis/connection.js'))
 const { systemTimers } = await import(inBuilt('lib/timers.js'))
 const { SharedAdmission } = await import(inBuilt('limits/shared/shared-admission.js'))
 

@@ -6,14 +6,14 @@ import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { footprint } from './footprint.js'
-import { overload } from './overload.js'
 import { limits } from './limits.js'
+import { overload } from './overload.js'
 import { pinned, stopAll } from './processes.js'
 import { ensurePrograms } from './programs.js'
 import { queues } from './queues.js'
-import { slowQueue } from './slow-queue.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
+import { slowQueue } from './slow-queue.js'
 
 const SECTIONS = { throughput, queues, limits, overload, 'slow-queue': slowQueue, footprint, decode, latency, memory }
 const HELP = `Usage: npm run bench -- [OPTIONS]

@@ -1,9 +1,9 @@
 // @ts-check
 // More load than the service can carry: what it still accepts, how fast it refuses the rest, and when it is over.
 
+import { nameOf, SEED } from './cases.js'
 import { runPaced } from './pacing.js'
 import { number, table } from './report.js'
-import { nameOf, SEED } from './cases.js'
 import { startService } from './servers.js'
 import { runWrk, writeBodies } from './wrk.js'
 

@@ -2,9 +2,9 @@
 // A load of fixed arrival rates, phase after phase: each request has the moment at which it is due, and its latency
 // counts from there, so that a server that stalls cannot hide it by slowing the load down. Prints one line of JSON.
 
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { randomUUID } from 'node:crypto'
 
 /** @typedef {{ perSecond: number, seconds: number }} Phase */
 /**

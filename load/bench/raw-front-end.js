@@ -1,8 +1,8 @@
 // @ts-check
 // The ceiling: uWebSockets.js alone, which reads each body, drops it, and answers with the service's headers.
 
-import { randomUUID } from 'node:crypto'
 import uWS from 'uWebSockets.js'
+import { randomUUID } from 'node:crypto'
 
 const port = Number(process.argv[2])
 const resetUnixSeconds = String(Math.ceil(Date.now() / 60_000) * 60)

@@ -1,8 +1,8 @@
 // @ts-check
 // What is measured, section by section. Each gives its numbers and the table made of them.
 
-import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { nameOf, SEED } from './cases.js'
 import { runPaced } from './pacing.js'
 import { LOAD_CORE, memoryMb, run } from './processes.js'

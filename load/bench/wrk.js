@@ -5,7 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRng, uniformBody, variedBody } from '../payloads.js'
-import { LOAD_CORE, cpuSeconds, mainThreadCpuSeconds, run } from './processes.js'
+import { cpuSeconds, LOAD_CORE, mainThreadCpuSeconds, run } from './processes.js'
 import { appKeyOf } from './servers.js'
 
 export const CONNECTIONS = 256

@@ -4,8 +4,8 @@
 import { randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { copyService, createNats, createNode, createRedis, sluice } from './servers.js'
 import { freePort } from '../shared/processes.js'
+import { copyService, createNats, createNode, createRedis, sluice } from './servers.js'
 
 /** Never reached. */
 const ENDLESS = 1_000_000_000

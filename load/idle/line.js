@@ -2,8 +2,8 @@
 // A line of some length between a client and the service: everything takes its time, the end of a connection too. It
 // can leave out the header that tells how long a connection stays open.
 
-import { connect, createServer } from 'node:net'
 import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
 
 /** One line of an answer's head; a head comes in one piece. */
 const KEEP_ALIVE = /\r\nKeep-Alive: [^\r]*/i

@@ -7,8 +7,8 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { stopAll } from '../bench/processes.js'
-import { appKeyOf, removeFolders, SERVICE_ENTRY, startService, temporaryFolder } from '../bench/servers.js'
 import { table } from '../bench/report.js'
+import { appKeyOf, removeFolders, SERVICE_ENTRY, startService, temporaryFolder } from '../bench/servers.js'
 import { startLine } from './line.js'
 
 const HELP = `Usage: npm run idle -- [OPTIONS]

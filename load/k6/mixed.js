@@ -10,8 +10,8 @@ import {
   ANSWERS_OF_CLASS,
   createFleetPicker,
   FLEET_SIZES,
-  makeFleet,
   MARK_OF_CLASS,
+  makeFleet,
   readFleetSettings,
   waveRates,
 } from './shared/fleet.js'

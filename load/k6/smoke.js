@@ -3,15 +3,15 @@
 // what one good key can show is asked, and the report says what was not.
 
 import { Counter } from 'k6/metrics'
-import { prepareBodies } from './shared/bodies.js'
+import { uuid } from '../payloads.js'
 import { CODES } from './shared/answers.js'
+import { prepareBodies } from './shared/bodies.js'
 import { begin, end, nodeFigures } from './shared/node.js'
-import { objectives, options as makeOptions, soundness } from './shared/objectives.js'
+import { options as makeOptions, objectives, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { summarise } from './shared/summary.js'
 import { readTarget } from './shared/target.js'
 import { figure } from './shared/verdict.js'
-import { uuid } from '../payloads.js'
 
 const QUESTION = 'Does every kind of answer come as specified?'
 const MAX_BODY_BYTES = 524_288

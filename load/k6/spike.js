@@ -9,8 +9,8 @@ import {
   durationOf,
   fewVus,
   GRACE_MS,
-  objectives,
   options as makeOptions,
+  objectives,
   SHOWN,
   soundness,
 } from './shared/objectives.js'

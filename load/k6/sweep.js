@@ -5,7 +5,7 @@
 import exec from 'k6/execution'
 import { maybeKey, packBodies } from './shared/bodies.js'
 import { begin, end, nodeFigures } from './shared/node.js'
-import { arrivals, GRACE_MS, objectives, options as makeOptions, soundness } from './shared/objectives.js'
+import { arrivals, GRACE_MS, options as makeOptions, objectives, soundness } from './shared/objectives.js'
 import { post } from './shared/send.js'
 import { layOut, readStep, stepFigures, stepScenarios, watchSteps } from './shared/steps.js'
 import { summarise } from './shared/summary.js'

@@ -1,8 +1,8 @@
 // @ts-check
 // The load scripts: the question of each, and what a local node is given for it beside the apps of all.
 
-import { FLEET_SIZES, makeFleet, readFleetSettings } from '../k6/shared/fleet.js'
 import { defaultsOf } from '../k6/shared/defaults.js'
+import { FLEET_SIZES, makeFleet, readFleetSettings } from '../k6/shared/fleet.js'
 import { limitRecords } from '../k6/shared/limit-apps.js'
 
 /**

@@ -2,10 +2,10 @@
 // Holds the queue against a run of the script `mixed`: each app's windows against its limits, nothing from apps that may not send,
 // and in all what was answered 202.
 
-import { enforcedMonth } from '../k6/shared/limit-apps.js'
 import { makeFleet } from '../k6/shared/fleet.js'
-import { AcceptedEvents, windowsOverLimit } from './verify-limits.js'
+import { enforcedMonth } from '../k6/shared/limit-apps.js'
 import { NOT_READ, readRecords } from './queue-records.js'
+import { AcceptedEvents, windowsOverLimit } from './verify-limits.js'
 
 const MOST_FAULTS = 20
 const MAY_SEND = new Set(['within', 'minute', 'day', 'month'])

@@ -3,7 +3,7 @@
 // every one of them ended with the run, however it ends.
 
 import { spawn } from 'node:child_process'
-import { createServer, connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 20

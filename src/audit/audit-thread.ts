@@ -2,10 +2,10 @@
 // told to, or with its process.
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { openRedis } from '../admit/redis-connection.ts'
 import { systemTimers } from '../lib/timers.ts'
-import { NatsLink } from '../queue/nats-connection.ts'
-import { type AuditState, Auditor } from './auditor.ts'
+import { NatsLink } from '../nats/connection.ts'
+import { openRedis } from '../redis/connection.ts'
+import { Auditor, type AuditState } from './auditor.ts'
 
 /** What the thread is given at its start. */
 export interface AuditThreadData {

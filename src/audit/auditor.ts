@@ -3,13 +3,13 @@
 
 import { createHash } from 'node:crypto'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { MINUTE_MS } from '../admit/plans.ts'
-import type { RedisLink } from '../admit/redis.ts'
+import { MINUTE_MS } from '../apps/plans.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
 import { NODES_KEY } from '../limits/shared/nodes.ts'
-import { describeStream } from '../queue/stream.ts'
+import { describeStream } from '../queue/stream/stream.ts'
+import type { RedisLink } from '../redis/link.ts'
 import { CountsBucket } from './counts-bucket.ts'
 import { PartitionAudit } from './partition-audit.ts'
 

@@ -3,8 +3,9 @@
 import { AckPolicy, DeliverPolicy, jetstreamManager, ReplayPolicy } from '@nats-io/jetstream'
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import type { Timers } from '../lib/timers.ts'
-import { COST_HEADER } from '../queue/cost-header.ts'
-import { API_TIMEOUT_MS, STREAM_NAME, subjectOf } from '../queue/stream.ts'
+import { API_TIMEOUT_MS } from '../nats/api.ts'
+import { COST_HEADER } from '../queue/record/cost-header.ts'
+import { STREAM_NAME, subjectOf } from '../queue/stream/stream.ts'
 import type { Place } from './totals.ts'
 
 const BATCH = 500

@@ -4,7 +4,7 @@
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
 import type { KV } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { Bucket } from '../queue/bucket.ts'
+import { Bucket } from '../nats/bucket.ts'
 import { PartitionTotals, type SavedTotals } from './totals.ts'
 
 const BUCKET = 'SLUICE_COUNTS'

@@ -1,8 +1,8 @@
 // What one partition's apps have stored, by day and by billing cycle: exact for the minutes that are closed, up to a
 // place in the stream. Nothing here waits or calls.
 
-import { MINUTES_A_DAY } from '../admit/plans.ts'
-import type { RecordCost } from '../queue/cost-header.ts'
+import { MINUTES_A_DAY } from '../apps/plans.ts'
+import type { RecordCost } from '../queue/record/cost-header.ts'
 
 /** A cycle has at most 31 days, and may begin and end within one. */
 const DAYS_KEPT = 33

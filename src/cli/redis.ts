@@ -1,9 +1,9 @@
 // The link to Redis for the length of one command: it is there at once or the command says why not, and nobody waits
 // for its return.
 
-import type { Away, RedisLink } from '../admit/redis.ts'
-import { openRedis, untilUp, type RedisConnection } from '../admit/redis-connection.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
+import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
+import type { Away, RedisLink } from '../redis/link.ts'
 
 /** For all steps of the first attempt together, each of which has a timeout of its own. */
 const CONNECT_TIMEOUT_MS = 4000

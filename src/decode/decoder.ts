@@ -1,10 +1,10 @@
 // Decides on one body where it lies in memory: the scanner first, the validator on whatever it is not sure of.
 
-import type { Validation } from './decoded.ts'
-import { LOOK_AHEAD_BYTES } from './memory.ts'
+import { LOOK_AHEAD_BYTES } from '../ring/memory.ts'
 import { Scanner } from './scanner.ts'
 import { loadSimdjson, validateWithSimdjson } from './simdjson.ts'
 import { validate } from './validator.ts'
+import type { Validation } from './verdict.ts'
 
 export type DecoderName = 'scanner' | 'simdjson'
 

@@ -2,7 +2,7 @@
 // times what it costs to accept one, and those that are accepted must not wait for it.
 
 import { Piscina } from 'piscina'
-import type { Validation } from './decoded.ts'
+import type { Validation } from './verdict.ts'
 import { WaitingLine } from './waiting-line.ts'
 import type { Unsure, WorkerData } from './worker.ts'
 

@@ -2,7 +2,7 @@
 // bytes at which every value stands. It is written to be read, and runs only on what the scanner did not accept.
 
 import { isUtf8 } from 'node:buffer'
-import { MAX_DEPTH } from './decoded.ts'
+import { MAX_DEPTH } from '../bounds.ts'
 
 /** Positions are byte offsets into the body; `end` is exclusive. */
 interface Span {

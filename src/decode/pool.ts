@@ -4,9 +4,9 @@
 
 import { Piscina } from 'piscina'
 import { type SharedMemory, SLOT_WORDS, WORD } from '../ring/layout.ts'
-import type { Validation } from './decoded.ts'
 import type { DecoderName } from './decoder.ts'
 import { Explainer } from './explainer.ts'
+import type { Validation } from './verdict.ts'
 import type { Note, Run, WorkerData } from './worker.ts'
 
 /** Longest run: beyond it the cost of the hand-over is lost in the cost of the bodies. */

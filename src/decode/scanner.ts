@@ -5,8 +5,8 @@ import { isUtf8 } from 'node:buffer'
 // Read once, when a thread starts.
 // oxlint-disable-next-line no-restricted-imports
 import { readFileSync } from 'node:fs'
-import { FIELD } from './decoded.ts'
-import { FUTURE_LIMIT_MS, PAST_LIMIT_MS } from './timestamp.ts'
+import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS } from '../bounds.ts'
+import { FIELD } from '../ring/layout.ts'
 
 /** Sources and built code lie at one depth, so that both find what is built. */
 const MODULE = new URL('../../dist/decode/scanner.wasm', import.meta.url)
@@ -56,8 +56,8 @@ export class Scanner {
     this.words = words
     this.at = at
     this.extraCount = 0
-    const fromMs = nowMs - PAST_LIMIT_MS
-    const untilMs = nowMs + FUTURE_LIMIT_MS
+    const fromMs = nowMs - MAX_EVENT_AGE_MS
+    const untilMs = nowMs + MAX_EVENT_LEAD_MS
     const fromMinute = Math.floor(fromMs / MINUTE_MS)
     const untilMinute = Math.floor(untilMs / MINUTE_MS)
     const answer = this.exports.scan(

@@ -3,8 +3,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
-import type { Validation } from './decoded.ts'
 import { validate } from './validator.ts'
+import type { Validation } from './verdict.ts'
 
 interface Simdjson {
   isValid(text: string): boolean

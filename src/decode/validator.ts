@@ -1,9 +1,11 @@
 // The definition of what a request's body may be: every rule of the schema once, plainly. It runs only on what
 // the scanner did not accept, has the last word, and says which member is wrong.
 
-import { FIELD, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS, type Validation } from './decoded.ts'
+import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS } from '../bounds.ts'
+import { FIELD } from '../ring/layout.ts'
 import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
-import { FUTURE_LIMIT_MS, PAST_LIMIT_MS, parseTimestamp } from './timestamp.ts'
+import { parseTimestamp } from './timestamp.ts'
+import { type Validation } from './verdict.ts'
 
 /** Most messages that `violations` gives. */
 const MAX_MESSAGES = 1000
@@ -228,7 +230,7 @@ function checkTimestamp(value: JsonValue, path: string, examined: Examined): voi
   if (value.kind !== 'string') return findings.add(path, 'must be a string')
   const timeMs = parseTimestamp(value.text)
   if (timeMs === null) return findings.add(path, 'must be an ISO 8601 date and time')
-  if (timeMs < nowMs - PAST_LIMIT_MS || timeMs > nowMs + FUTURE_LIMIT_MS) {
+  if (timeMs < nowMs - MAX_EVENT_AGE_MS || timeMs > nowMs + MAX_EVENT_LEAD_MS) {
     findings.add(path, 'must lie between 72 hours in the past and 1 hour in the future')
   }
 }

@@ -3,8 +3,8 @@
 
 import { workerData } from 'piscina'
 import { type SharedMemory, SLOT_WORDS, STATE, WORD } from '../ring/layout.ts'
-import type { Validation } from './decoded.ts'
 import { createDecoder, type DecoderName } from './decoder.ts'
+import type { Validation } from './verdict.ts'
 
 /** What a thread is given at its start. */
 export interface WorkerData {

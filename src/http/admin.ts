@@ -3,10 +3,10 @@
 
 import uWS, { type HttpRequest, type HttpResponse } from 'uWebSockets.js'
 import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
-import type { Metrics } from '../observe/metrics.ts'
 import { errorMessage } from '../lib/errors.ts'
-import { wantsToClose } from './head.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import { listen } from './listen.ts'
+import { wantsToClose } from './read-head.ts'
 import { type Reply, send } from './send.ts'
 import { Turn } from './turn.ts'
 

@@ -2,7 +2,8 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { Answer } from '../outcome.ts'
-import type { RequestHead } from './head.ts'
+import type { Exchange } from '../request/exchange.ts'
+import type { RequestHead } from '../request/head.ts'
 import { send } from './send.ts'
 import type { Turn } from './turn.ts'
 
@@ -16,11 +17,9 @@ export interface Port {
   readonly onClosed: (reason: ClosedBecause) => void
 }
 
-export class Exchange {
+export class HttpExchange implements Exchange {
   readonly head: RequestHead
-  /** `performance.now()` when the head had arrived. */
   readonly startedAtMs: number
-  /** The same for the last byte of the body. */
   bodyAtMs = 0
   #isOver = false
   #isWaiting = false
@@ -40,7 +39,6 @@ export class Exchange {
     return this.#isOver
   }
 
-  /** From now on there is nobody to answer. */
   abandon(): void {
     this.#isOver = true
     this.#response = null
@@ -49,7 +47,6 @@ export class Exchange {
     this.#isWaiting = false
   }
 
-  /** Sends the answer, if there still is somebody who waits for it. `thenClose`: this connection takes no more requests. */
   send(answer: Answer, thenClose: boolean): void {
     if (this.#isOver) return
     this.#isOver = true

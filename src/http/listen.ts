@@ -1,7 +1,7 @@
 // Binds a uWebSockets.js app to an address: one of its own, or one that the processes of a supervisor share.
 
-import { type AddressInfo, createServer } from 'node:net'
 import uWS, { type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
+import { type AddressInfo, createServer } from 'node:net'
 import { errorCode } from '../lib/errors.ts'
 import { omitEngineHeader } from './engine.ts'
 

@@ -1,13 +1,13 @@
 // The public port: uWebSockets.js reads heads and bodies, and the ingest decides what becomes of them.
 
 import uWS, { type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
-import type { Ingest } from '../ingest.ts'
+import { MAX_BODY_BYTES } from '../bounds.ts'
 import type { ConnectionCounts } from '../observe/metrics.ts'
-import { MAX_BODY_BYTES } from '../ring/layout.ts'
-import { Exchange, type Port } from './exchange.ts'
+import type { Ingest } from '../request/ingest.ts'
+import { HttpExchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
-import { readHead } from './head.ts'
 import { listen } from './listen.ts'
+import { readHead } from './read-head.ts'
 import { Turn } from './turn.ts'
 import { UploadPace } from './upload-pace.ts'
 
@@ -51,7 +51,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const reception: Reception = { ingest, gathering, turn, counts, isCrowded }
   app.any('/*', (response, request) => {
     turn.enter()
-    const exchange = new Exchange(readHead(request), response, port, performance.now())
+    const exchange = new HttpExchange(readHead(request), response, port, performance.now())
     receive(response, exchange, reception)
     turn.leave()
   })
@@ -103,7 +103,7 @@ interface Reception {
 /** A head is there. */
 function receive(
   response: HttpResponse,
-  exchange: Exchange,
+  exchange: HttpExchange,
   { ingest, gathering, turn, counts, isCrowded }: Reception,
 ): void {
   let partial: PartialBody | null = null

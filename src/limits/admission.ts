@@ -1,20 +1,10 @@
 // The seam of admission: whether a batch may be queued now, by its app's limits and by its idempotency key, both or
 // neither.
 
-import type { App } from '../admit/app.ts'
-import type { LimitRefusal, Standing } from '../admit/limiter.ts'
+import type { App } from '../apps/app.ts'
 import type { RateLimitView } from '../outcome.ts'
-
-/** What a batch is charged to. The queue keeps it with the record, for the audit. */
-export interface Charge {
-  readonly events: number
-  /** Unix ms, within `minute`: the batch counts in the windows that hold it. */
-  readonly takenAtMs: number
-  /** UTC minutes since 1970. */
-  readonly minute: number
-  /** Where the app's billing cycle began, in UTC minutes since 1970. */
-  readonly cycleMinute: number
-}
+import type { Charge } from '../queue/charge.ts'
+import type { LimitRefusal, Standing } from './limiter.ts'
 
 export type Admitted =
   /** The events are taken, and the key, where there is one, is claimed: the caller must call `end`. */

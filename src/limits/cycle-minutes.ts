@@ -1,7 +1,7 @@
 // Billing cycles in whole minutes, as the shared limits count: a minute belongs to the cycle that holds its beginning.
 
-import type { App } from '../admit/app.ts'
-import { cycleAt, MINUTE_MS } from '../admit/plans.ts'
+import type { App } from '../apps/app.ts'
+import { cycleAt, MINUTE_MS } from '../apps/plans.ts'
 
 export interface CycleMinutes {
   /** The first minute of the cycle. */

@@ -1,15 +1,14 @@
 // The log: JSON lines, or lines for people on a terminal. It names parts and counts; never app keys, ids of
 // clients or what events hold.
 
-import { type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
+import { type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
 import { build as pretty } from 'pino-pretty'
-import type { LogLevel } from '../config.ts'
 import type { OnNotice } from '../lib/notice.ts'
 
 export type Log = Logger
 
 export interface LogOptions {
-  readonly level: LogLevel
+  readonly level: LevelWithSilent
   /** stdout is a terminal. */
   readonly terminal: boolean
   readonly colour: boolean

@@ -1,6 +1,5 @@
+import type { Charge } from './charge.ts'
 // The seam of the queue: where an accepted batch becomes durable.
-
-import type { Charge } from '../limits/admission.ts'
 
 /** One accepted request, ready to be stored. */
 export interface QueueRecord {

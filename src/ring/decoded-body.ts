@@ -1,7 +1,6 @@
 // Reads what a pool thread wrote into a slot's words, and the parts of the body that they point at.
 
-import { FIELD } from '../decode/decoded.ts'
-import { HEADROOM_BYTES } from './layout.ts'
+import { FIELD, HEADROOM_BYTES } from './layout.ts'
 import type { Ring } from './ring.ts'
 
 /** Valid only for a body that was accepted, and until its record is made: that is written over what is read here. */

@@ -11,12 +11,33 @@
 //   └──────────┴──────────────┴──────────┴─────────┘└──────────┴─────── …
 //              ▲ OFFSET        ▲ +LENGTH             ▲ END
 
-import { DECODED_WORDS, SENTINEL_BYTES } from '../decode/decoded.ts'
-
 export const WORD = { STATE: 0, OFFSET: 1, LENGTH: 2, END: 3, DECODED: 4 } as const
 
 /** 64 bytes: two threads never write into one cache line. */
 export const SLOT_WORDS = 16
+
+/**
+ * Index of each number within a decoded body's run of 32-bit words. Positions are byte offsets from the
+ * start of the body; an end is exclusive; start = end = 0 says the member is absent.
+ */
+export const FIELD = {
+  /** The characters of `app_key`, without its quotes. */
+  appKeyStart: 0,
+  appKeyEnd: 1,
+  /** `sdk_version` as sent, with its quotes. */
+  sdkVersionStart: 2,
+  sdkVersionEnd: 3,
+  /** The `events` array as sent, with its brackets. */
+  eventsStart: 4,
+  eventsEnd: 5,
+  /** How many events of each type. */
+  track: 6,
+  screen: 7,
+  revenue: 8,
+} as const
+
+/** Words a decoded body takes. */
+export const DECODED_WORDS = 9
 
 if (WORD.DECODED + DECODED_WORDS > SLOT_WORDS) throw new Error('a decoded body does not fit into a slot')
 
@@ -32,8 +53,8 @@ export const STATE = {
   DECODED: 3,
 } as const
 
-/** Largest body, before and after its Content-Encoding is undone. */
-export const MAX_BODY_BYTES = 524_288
+/** Bytes after a body that belong to it: the scanner writes them, so that it need not test for the end. */
+export const SENTINEL_BYTES = 8
 
 /** Room before a body, in which its queue record's head is written when the batch is accepted. */
 export const HEADROOM_BYTES = 256

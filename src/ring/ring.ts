@@ -1,8 +1,8 @@
 // The ring: bounded shared memory in which a body lies from its arrival until its events are durable. Room is handed
 // out round and round, and past bodies that stay: one that waits for long, for its twin or the queue, holds up nobody.
 
-import { createMemory } from '../decode/memory.ts'
 import { footprintBytes, HEADROOM_BYTES, type SharedMemory, SLOT_WORDS, STATE, WORD } from './layout.ts'
+import { createMemory } from './memory.ts'
 
 /** One slot for so many bytes: bodies smaller than this run out of slots before they run out of bytes. */
 const BYTES_PER_SLOT = 4096

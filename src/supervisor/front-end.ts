@@ -1,13 +1,13 @@
 // A front end as a process of its own: the whole service but for the admin port, which its supervisor has. It ends
 // when it is told to, and also when its supervisor is gone.
 
-import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../lib/ending.ts'
-import { EXIT } from '../lib/exit.ts'
-import { readConfig } from '../config.ts'
-import { type Sluice, startSluice } from '../app.ts'
 import { systemClock } from '../lib/clock.ts'
 import { StartError } from '../lib/errors.ts'
+import { EXIT } from '../lib/exit.ts'
 import { type Log, openLog } from '../observe/log.ts'
+import { readConfig } from '../settings/config.ts'
+import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../start/ending.ts'
+import { type Sluice, startSluice } from '../start/service.ts'
 import type { Asking, Question, Report } from './messages.ts'
 
 async function main(place: number): Promise<void> {

@@ -3,12 +3,12 @@
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { WATCHDOG_GRACE_MS } from '../lib/ending.ts'
-import type { Config } from '../config.ts'
 import { type AdminServer, startAdmin } from '../http/admin.ts'
 import { findPort } from '../http/listen.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import type { Log } from '../observe/log.ts'
+import type { Config } from '../settings/config.ts'
+import { WATCHDOG_GRACE_MS } from '../start/ending.ts'
 import { Supervisor } from './supervisor.ts'
 
 const FRONT_END = new URL('./front-end.js', import.meta.url)

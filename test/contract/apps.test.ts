@@ -1,8 +1,8 @@
 // Apps, plans, subscriptions and trials, and the file they live in, read again whenever it changes.
 
+import { randomUUID } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batch, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import {

@@ -6,7 +6,7 @@ import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/settings/config.ts'
 import { makeFolder, removeFolder, startService } from '../support/service.ts'
 import { copiedFromContext, execForm, isSent, last, named, pairsOf, parseDockerfile } from './dockerfile.ts'
 

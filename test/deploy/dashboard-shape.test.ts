@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { dashboard } from '../../deploy/monitoring/dashboard.js'
-import { SETTING_NAMES } from '../../src/settings.ts'
+import { SETTING_NAMES } from '../../src/settings/settings.ts'
 
 const FILE = resolve(import.meta.dirname, '../../deploy/monitoring/dashboard.json')
 const COLUMNS = 24

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { dashboard } from '../../deploy/monitoring/dashboard.js'
-import { SETTING_NAMES } from '../../src/settings.ts'
+import { SETTING_NAMES } from '../../src/settings/settings.ts'
 import type { RuleFile } from '../support/promtool.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')

@@ -11,9 +11,9 @@ import { play } from '../../load/fuzz/client.js'
 import { fuzz } from '../../load/fuzz/run.js'
 import { scriptOf } from '../../load/fuzz/script.js'
 import { deserved } from '../../load/fuzz/verdict.js'
-import { judge } from '../unit/decode/oracle.ts'
 import { single } from '../support/client.ts'
 import { makeFolder, removeFolder } from '../support/service.ts'
+import { judge } from '../unit/decode/oracle.ts'
 
 const MINUTES = 2
 /** The other tests want a part of the machine. */

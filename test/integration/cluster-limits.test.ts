@@ -12,9 +12,9 @@ import {
   startCluster,
   whileRedisAnswers,
 } from '../support/cluster.ts'
+import type { StoredRecord } from '../support/journal-files.ts'
 import { eventsOf, expectStoredOnce, startLoad } from '../support/load.ts'
 import { openRaw, rawPost } from '../support/raw-http.ts'
-import type { StoredRecord } from '../support/journal-files.ts'
 import { type AppRecord, appRecord, roomInMinute, type Service, sleep } from '../support/service.ts'
 import { readRecords } from '../support/stream.ts'
 

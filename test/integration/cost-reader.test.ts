@@ -3,7 +3,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { CostReader } from '../../src/audit/cost-reader.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
-import { partitionOf } from '../../src/queue/stream.ts'
+import { partitionOf } from '../../src/queue/partition.ts'
 import { openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { startNats } from '../support/nats.ts'

@@ -1,10 +1,10 @@
 // The disk: full, at the journal's own cap, and with a last line that a crash tore.
 
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { batch, bodyOfSize, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import { countByBatch, journalFiles, readJournal } from '../support/journal-files.ts'

@@ -1,19 +1,19 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { makeRecord } from '../support/journal.ts'
 import {
   countBatches,
   freeze,
+  type OpenQueue,
   openQueue,
   openReadyQueue,
-  type OpenQueue,
   publishTo,
   readStreamPlainly,
   settlementsOf,
   streamConfig,
 } from '../support/jetstream.ts'
+import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { startProxy } from '../support/proxy.ts'
 import { freePort, startProgram } from '../support/programs.ts'
+import { startProxy } from '../support/proxy.ts'
 import { eventually } from '../support/service.ts'
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

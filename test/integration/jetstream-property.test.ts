@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { makeRecord } from '../support/journal.ts'
 import { countBatches, openReadyQueue, publishTo, readStreamPlainly } from '../support/jetstream.ts'
+import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
 

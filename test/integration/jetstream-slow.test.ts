@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { countBatches, type Outcome, openReadyQueue, publishTo, readStreamPlainly } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
-import { countBatches, openReadyQueue, type Outcome, publishTo, readStreamPlainly } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 
 const STOPPED_SECONDS = 0.0985

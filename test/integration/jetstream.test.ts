@@ -1,10 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { makeRecord } from '../support/journal.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { partitionOf } from '../../src/queue/partition.ts'
+import { storedSequence } from '../../src/queue/stream/ack.ts'
+import { ensureStream } from '../../src/queue/stream/stream.ts'
 import {
   addStream,
   countBatches,
+  freeze,
+  NEW_STREAM,
   openQueue,
   openReadyQueue,
   publishTo,
@@ -13,14 +17,11 @@ import {
   settlementsOf,
   streamConfig,
   withConnection,
-  freeze,
-  NEW_STREAM,
 } from '../support/jetstream.ts'
+import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { startProxy } from '../support/proxy.ts'
 import { eventually } from '../support/service.ts'
-import { storedSequence } from '../../src/queue/ack.ts'
-import { ensureStream, partitionOf } from '../../src/queue/stream.ts'
 
 const KIB = 1024
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { readNaively, withFolder } from '../support/journal.ts'
 
-const DIST = resolve(import.meta.dirname, '../../dist/queue/journal.js')
+const DIST = resolve(import.meta.dirname, '../../dist/queue/journal/journal.js')
 const DESCRIPTORS = 64
 
 /** Fills segments with no descriptor left, then with all of them free again, and prints what came of it. */

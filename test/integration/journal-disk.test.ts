@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openJournal } from '../../src/queue/journal.ts'
+import { openJournal } from '../../src/queue/journal/journal.ts'
 import { FailingDisk, makeRecord, publish, readNaively, withFolder } from '../support/journal.ts'
 
 /** A small file system of its own in `folder`, where this user may mount one; otherwise false, and that is printed. */

@@ -3,10 +3,9 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { App } from '../../src/admit/app.ts'
-import { MINUTE_MS } from '../../src/admit/plans.ts'
-import { evaluate } from '../../src/admit/redis-script.ts'
-import { redisTexts, type AppTotals } from '../../src/audit/totals.ts'
+import type { App } from '../../src/apps/app.ts'
+import { MINUTE_MS } from '../../src/apps/plans.ts'
+import { type AppTotals, redisTexts } from '../../src/audit/totals.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import {
   ANSWER,
@@ -20,9 +19,10 @@ import {
   TAKE,
   wordsOf,
 } from '../../src/limits/shared/take.ts'
+import { evaluate } from '../../src/redis/script.ts'
 import { connectTo, timed } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { anApp } from '../unit/admit/apps.ts'
+import { anApp } from '../unit/apps/apps.ts'
 
 const DAY = 1440
 const NOON = Date.UTC(2026, 10, 20, 12) / MINUTE_MS

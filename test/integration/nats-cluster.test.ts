@@ -2,17 +2,17 @@
 
 import { jetstreamManager } from '@nats-io/jetstream'
 import { afterEach, describe, expect, it } from 'vitest'
-import { makeRecord } from '../support/journal.ts'
+import { type Cluster, startCluster } from '../support/cluster.ts'
 import {
   countBatches,
+  NEW_STREAM,
   openQueue,
   publishTo,
   readStreamPlainly,
   streamConfig,
   withConnection,
-  NEW_STREAM,
 } from '../support/jetstream.ts'
-import { type Cluster, startCluster } from '../support/cluster.ts'
+import { makeRecord } from '../support/journal.ts'
 import { acceptedOf, expectStoredOnce, type RunningLoad, startLoad, statusCounts } from '../support/load.ts'
 import { type ClusteredNatsServer, needCurrentNats, startNats, startNatsCluster } from '../support/nats.ts'
 import { appRecord, eventually, sleep } from '../support/service.ts'

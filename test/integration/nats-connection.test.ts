@@ -1,8 +1,8 @@
-import { createServer, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { NatsLink } from '../../src/queue/nats-connection.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
+import { NatsLink } from '../../src/nats/connection.ts'
 import { eventually } from '../support/service.ts'
 
 const INFO = 'INFO {"server_id":"x","version":"2.10.0","proto":1,"headers":true,"max_payload":1048576}\r\n'

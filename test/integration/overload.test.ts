@@ -1,7 +1,7 @@
 // More than the ring can hold: what finds no room is told so at once, the rest is served, and it all passes.
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bodyOfSize, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import { countByBatch, readJournal } from '../support/journal-files.ts'
 import { head, openRaw } from '../support/raw-http.ts'

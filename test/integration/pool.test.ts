@@ -4,7 +4,7 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, expect, test, vi } from 'vitest'
-import type { Validation } from '../../src/decode/decoded.ts'
+import type { Validation } from '../../src/decode/verdict.ts'
 import { eventsIn } from '../../src/ring/decoded-body.ts'
 import { Ring } from '../../src/ring/ring.ts'
 import { event } from '../support/client.ts'

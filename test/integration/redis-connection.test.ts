@@ -4,8 +4,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type CallResult, openRedis, type RedisConnection, untilUp } from '../../src/admit/redis-connection.ts'
-import type { RedisClient } from '../../src/admit/redis.ts'
+import { type CallResult, openRedis, type RedisConnection, untilUp } from '../../src/redis/connection.ts'
+import type { RedisClient } from '../../src/redis/link.ts'
 import { freePort, startProgram } from '../support/programs.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
 import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
@@ -445,7 +445,7 @@ describe('a Redis Cluster', () => {
 describe('a Redis behind TLS', () => {
   /** What a process of its own makes of it, since Node reads its certificates at its start. */
   function pingFrom(url: string, environment: Record<string, string>): string {
-    const connection = join(import.meta.dirname, '../../dist/admit/redis-connection.js')
+    const connection = join(import.meta.dirname, '../../dist/redis/connection.js')
     const program = `
       import { openRedis, untilUp } from ${JSON.stringify(connection)}
       const link = openRedis({ url: ${JSON.stringify(url)}, budgetMs: 2000, onNotice: (message) => console.log(message) })

@@ -2,15 +2,16 @@
 
 import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
-import type { Admitted, Charge } from '../../src/limits/admission.ts'
 import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
 import { idempotencyKey } from '../../src/limits/shared/take.ts'
-import { partitionOf } from '../../src/queue/stream.ts'
+import type { Charge } from '../../src/queue/charge.ts'
+import { partitionOf } from '../../src/queue/partition.ts'
 import { connectTo, limitNode } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { sleep } from '../support/service.ts'
-import { anApp } from '../unit/admit/apps.ts'
+import { anApp } from '../unit/apps/apps.ts'
 
 const MONTH_MS = Date.UTC(2026, 11, 1)
 const NOON_MS = Date.UTC(2026, 10, 20, 12)

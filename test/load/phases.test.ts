@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { type Environment, type LoadRun, needK6, reportOf, runLoad, sentAs } from '../support/k6.ts'
-import { startStandIn, type StandInOptions } from '../support/stand-in.ts'
+import { type StandInOptions, startStandIn } from '../support/stand-in.ts'
 
 const MIB = 1_048_576
 /** A run takes some seconds; a machine that does much else makes it more. */

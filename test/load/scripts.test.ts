@@ -5,9 +5,9 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { appRecord, eventually, makeFolder, removeFolder, startService } from '../support/service.ts'
 import { brokenObjectives, needK6, reportOf, runLoad, sentAs, startLoad } from '../support/k6.ts'
-import { startStandIn, type StandInOptions } from '../support/stand-in.ts'
+import { appRecord, eventually, makeFolder, removeFolder, startService } from '../support/service.ts'
+import { type StandInOptions, startStandIn } from '../support/stand-in.ts'
 
 const KEY = 'ak_load_test'
 /** A run takes some seconds; a machine that does much else makes it more. */

@@ -1,7 +1,7 @@
 // The world of one run: the servers, the nodes as they come and go, and what each step of a history does to them.
 
-import type { App } from '../../src/admit/app.ts'
-import { type AppRecord, readApp } from '../../src/admit/app-record.ts'
+import type { App } from '../../src/apps/app.ts'
+import { type AppRecord, readApp } from '../../src/apps/app-record.ts'
 import type { History, Step } from './history.ts'
 import type { LuaMachine } from './lua.ts'
 import { NatsServer } from './nats-server.ts'

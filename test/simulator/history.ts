@@ -1,7 +1,7 @@
 // A history: which apps and nodes there are, and what happens when. It is plain data, so that it can be made from a
 // seed, printed, and shrunk.
 
-import type { AppRecord } from '../../src/admit/app-record.ts'
+import type { AppRecord } from '../../src/apps/app-record.ts'
 import { Random } from './random.ts'
 
 export type Step = { readonly atMs: number } & (

@@ -1,11 +1,11 @@
 // What must hold whatever happens. The judge sees every message that the stream stores, every answer that a node gives
 // and, once every fault is over and nothing is in flight, what the limits say is used. The first thing that does not hold ends the run.
 
-import type { App } from '../../src/admit/app.ts'
-import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/admit/plans.ts'
-import { parseRecordHead } from '../../src/queue/record-head.ts'
-import { STREAM_NAME } from '../../src/queue/stream.ts'
-import { recordsOf } from '../../src/queue/stream-records.ts'
+import type { App } from '../../src/apps/app.ts'
+import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/apps/plans.ts'
+import { parseRecordHead } from '../../src/queue/record/record-head.ts'
+import { recordsOf } from '../../src/queue/stream/read/stream-records.ts'
+import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
 import type { Cluster } from './cluster.ts'
 import type { Answer, SimulatedNode } from './node.ts'
 import type { StoredMessage } from './stream.ts'

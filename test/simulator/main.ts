@@ -1,7 +1,7 @@
 // The command: runs histories, generated from seeds or by name, and prints the least one that shows what does not hold.
 
 import { parseArgs } from 'node:util'
-import { describe, generate, type History, type Weather, WEATHERS } from './history.ts'
+import { describe, generate, type History, WEATHERS, type Weather } from './history.ts'
 import type { Oracle, Violation } from './judge.ts'
 import { LuaMachine } from './lua.ts'
 import { run } from './run.ts'

@@ -1,7 +1,7 @@
 // A node's connection to the simulated NATS, in the place of the client's: what src/queue uses of it, and no more.
 
 import { type Msg, MsgHdrsImpl, type NatsConnection } from '@nats-io/transport-node'
-import type { Dial } from '../../src/queue/nats-connection.ts'
+import type { Dial } from '../../src/nats/connection.ts'
 import type { NatsServer, Subscriber } from './nats-server.ts'
 import type { Random } from './random.ts'
 import type { Message } from './stream.ts'

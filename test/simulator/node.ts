@@ -2,15 +2,16 @@
 // over no socket. It is started, stopped and killed as a process is.
 
 import type { HttpResponse } from 'uWebSockets.js'
-import type { App, AppLookup } from '../../src/admit/app.ts'
-import { Exchange } from '../../src/http/exchange.ts'
-import { Inflater } from '../../src/http/inflate.ts'
+import type { App, AppLookup } from '../../src/apps/app.ts'
+import { MAX_BODY_BYTES } from '../../src/bounds.ts'
+import { HttpExchange } from '../../src/http/exchange.ts'
 import { Turn } from '../../src/http/turn.ts'
-import { Ingest } from '../../src/ingest.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
 import { createFreshIds } from '../../src/lib/ids.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts'
-import { MAX_BODY_BYTES, SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
+import { Inflater } from '../../src/request/inflate.ts'
+import { Ingest } from '../../src/request/ingest.ts'
+import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
 import { dialsTo } from './nats-connection.ts'
 import type { NatsServer } from './nats-server.ts'
 import type { NodeParts, OpenParts } from './parts.ts'
@@ -140,7 +141,7 @@ export class SimulatedNode {
       this.#clients.delete(broken)
       answered(answer)
     })
-    const exchange = new Exchange(
+    const exchange = new HttpExchange(
       head,
       response,
       { turn: new Turn((error) => this.faults.push(error)), onClosed: () => {} },
@@ -161,7 +162,7 @@ export class SimulatedNode {
       this.kill()
       return
     }
-    ingest.closing = true
+    ingest.close()
     while (ingest.inFlight > 0)
       await new Promise<void>((resolve) => this.host.timers.setTimeout(resolve, DRAIN_PAUSE_MS))
     await parts.stop()

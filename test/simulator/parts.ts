@@ -1,15 +1,15 @@
 // What a node is made of behind the seams of ingest: limits, keys, queue and audit over the simulated Redis and NATS.
 // Another part is put in here, and nowhere else.
 
-import { openRedis, untilUp } from '../../src/admit/redis-connection.ts'
-import type { OpenSession } from '../../src/admit/redis-session.ts'
 import { Auditor } from '../../src/audit/auditor.ts'
 import type { Timers } from '../../src/lib/timers.ts'
 import type { Admission } from '../../src/limits/admission.ts'
 import { type LimitCalls, SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
-import { openJetStreamQueue } from '../../src/queue/jetstream.ts'
-import type { Dial } from '../../src/queue/nats-connection.ts'
+import type { Dial } from '../../src/nats/connection.ts'
 import type { EventQueue } from '../../src/queue/queue.ts'
+import { openJetStreamQueue } from '../../src/queue/stream/publisher.ts'
+import { openRedis, untilUp } from '../../src/redis/connection.ts'
+import type { OpenSession } from '../../src/redis/session.ts'
 
 /** What the simulated world gives to a node. */
 export interface NodeSeams {
@@ -44,7 +44,7 @@ const REDIS_START_MS = 2000
 
 export type OpenParts = (seams: NodeSeams) => Promise<NodeParts>
 
-/** As src/stores.ts does it. */
+/** As src/start/stores.ts does it. */
 export async function openParts(seams: NodeSeams): Promise<NodeParts> {
   const { nodeId, timers, random, onNotice, onFault } = seams
   const redis = openRedis({ url: 'redis://simulated', timers, random, openSession: seams.openSession, onNotice })

@@ -1,7 +1,7 @@
 // The commands of Redis that scripts and nodes use, by its own rules; any other is an error, so that none goes unseen.
 
-import { formatNumber, OK, type Reply, ReplyError, Status } from './reply.ts'
 import type { RedisValues } from './redis-values.ts'
+import { formatNumber, OK, type Reply, ReplyError, Status } from './reply.ts'
 
 const NOT_AN_INTEGER = 'ERR value is not an integer or out of range'
 const NOT_A_FLOAT = 'ERR value is not a valid float'

@@ -3,9 +3,9 @@
 
 import { createHash } from 'node:crypto'
 import type { LuaMachine } from './lua.ts'
-import { OK, type Reply, ReplyError } from './reply.ts'
 import { runCommand } from './redis-commands.ts'
 import { RedisValues } from './redis-values.ts'
+import { OK, type Reply, ReplyError } from './reply.ts'
 import type { World } from './world.ts'
 
 /** What a command costs Redis, a script and each command in it; and each item of a list to it and to who reads it. */

@@ -1,11 +1,11 @@
-// A node's session with the simulated Redis, in the place of `openSession` of src/admit/redis-session.ts: the node's own
+// A node's session with the simulated Redis, in the place of `openSession` of src/redis/session.ts: the node's own
 // breaker stands before it, and its own scripts go over it.
 
-import type { RedisClient } from '../../src/admit/redis.ts'
-import { loadScripts } from '../../src/admit/redis-script.ts'
-import { type OpenSession, type RedisSession, tryScript, within } from '../../src/admit/redis-session.ts'
-import { type Reply, ReplyError, Status } from './reply.ts'
+import type { RedisClient } from '../../src/redis/link.ts'
+import { loadScripts } from '../../src/redis/script.ts'
+import { type OpenSession, type RedisSession, tryScript, within } from '../../src/redis/session.ts'
 import type { RedisServer } from './redis-server.ts'
+import { type Reply, ReplyError, Status } from './reply.ts'
 import { type Path, Wire } from './wire.ts'
 import type { Host } from './world.ts'
 

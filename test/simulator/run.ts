@@ -1,7 +1,7 @@
 // Runs one history from its beginning to its rest, and says what did not hold.
 
-import type { AppRecord } from '../../src/admit/app-record.ts'
-import { STREAM_NAME } from '../../src/queue/stream.ts'
+import type { AppRecord } from '../../src/apps/app-record.ts'
+import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
 import { Clients } from './clients.ts'
 import { Cluster } from './cluster.ts'
 import type { History, Send } from './history.ts'

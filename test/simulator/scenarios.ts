@@ -1,6 +1,6 @@
 // Histories that showed a fault once, each kept so that it cannot come back unseen.
 
-import type { AppRecord } from '../../src/admit/app-record.ts'
+import type { AppRecord } from '../../src/apps/app-record.ts'
 import type { History, Send, Step } from './history.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)

@@ -1,8 +1,8 @@
 // The network: a path between a process and a server that can be slow, silent or cut, and connections over it on which
 // what is sent arrives in its order or not at all.
 
-import type { Host, World } from './world.ts'
 import type { Random } from './random.ts'
+import type { Host, World } from './world.ts'
 
 /** 'silent': packets vanish, and come after all when it heals. 'cut': connections break, and new ones are refused. */
 export type PathState = 'ok' | 'silent' | 'cut'

@@ -1,7 +1,7 @@
 // Watches the bucket at the NATS of its first argument until it has every app, and prints how many there are and by how
 // many bytes this process has grown for them.
 
-import { openBucketApps } from '../../dist/apps/bucket-apps.js'
+import { openBucketApps } from '../../dist/apps/bucket/bucket-apps.js'
 import { systemTimers } from '../../dist/lib/timers.js'
 
 const [url] = process.argv.slice(2)

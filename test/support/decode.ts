@@ -1,7 +1,7 @@
 // Both halves of a decoder in one call, as a body passes them: the scanner, and what explains where it is not sure.
 
-import type { Validation } from '../../src/decode/decoded.ts'
 import type { Decoder } from '../../src/decode/decoder.ts'
+import type { Validation } from '../../src/decode/verdict.ts'
 
 export function decodeWith(
   decoder: Decoder,

@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto'
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
-import { type JetStreamQueue, openJetStreamQueue } from '../../src/queue/jetstream.ts'
-import type { JetStreamOptions } from '../../src/queue/jetstream-options.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
-import type { NewStream } from '../../src/queue/stream.ts'
+import { type JetStreamQueue, openJetStreamQueue } from '../../src/queue/stream/publisher.ts'
+import type { JetStreamOptions } from '../../src/queue/stream/publisher-options.ts'
+import type { NewStream } from '../../src/queue/stream/stream.ts'
 import type { NatsServer } from './nats.ts'
 import { eventually } from './service.ts'
 

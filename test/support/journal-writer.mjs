@@ -1,7 +1,7 @@
 // A process that appends numbered records as fast as it can and prints each number once it is durable, until it is
 // killed. Arguments: folder, first number.
 import { writeSync } from 'node:fs'
-import { openJournal } from '../../dist/queue/journal.js'
+import { openJournal } from '../../dist/queue/journal/journal.js'
 
 const [, , directory, first] = process.argv
 const IN_FLIGHT = 64

@@ -5,8 +5,8 @@ import { writeSync } from 'node:fs'
 import { type FileHandle, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Journal } from '../../src/queue/journal.ts'
-import { type Disk, realDisk } from '../../src/queue/journal-files.ts'
+import type { Journal } from '../../src/queue/journal/journal.ts'
+import { type Disk, realDisk } from '../../src/queue/journal/journal-files.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
 
 export interface RecordWish {

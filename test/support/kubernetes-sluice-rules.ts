@@ -3,8 +3,9 @@
 
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget'
-import { type Config, readConfig } from '../../src/config.ts'
-import { WATCHDOG_GRACE_MS } from '../../src/lib/ending.ts'
+import { type Config, readConfig } from '../../src/settings/config.ts'
+import { WATCHDOG_GRACE_MS } from '../../src/start/ending.ts'
+import type { Rule } from './kubernetes-rules.ts'
 import {
   environmentOf,
   objectsOf,
@@ -17,7 +18,6 @@ import {
   workloadsOf,
 } from './kubernetes-view.ts'
 import type { KubernetesObject } from './kustomize.ts'
-import type { Rule } from './kubernetes-rules.ts'
 
 type Objects = readonly KubernetesObject[]
 

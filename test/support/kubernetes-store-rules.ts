@@ -2,7 +2,7 @@
 // and sizes stand in both.
 
 import type { IContainer } from 'kubernetes-models/v1/Container'
-import { MAX_RECORD_BYTES } from '../../src/queue/stream.ts'
+import { MAX_RECORD_BYTES } from '../../src/queue/stream/stream.ts'
 import type { Rule } from './kubernetes-rules.ts'
 import { environmentOf, objectsOf, portsOf, quantity, type Workload, workloadsOf } from './kubernetes-view.ts'
 import type { KubernetesObject } from './kustomize.ts'

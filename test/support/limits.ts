@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
-import type { Away, RedisClient, RedisLink } from '../../src/admit/redis.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
 import { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
+import type { Away, RedisClient, RedisLink } from '../../src/redis/link.ts'
 
 const SCRIPTS = ['limits/shared/take.lua', 'limits/shared/beat.lua', 'audit/replace.lua']
 const TEXT_OF = new Map(

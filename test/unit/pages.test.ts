@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { SCRIPTS } from '../../load/run/scripts.js'
-import { SETTINGS } from '../../src/settings.ts'
+import { SETTINGS } from '../../src/settings/settings.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const PAGES = [

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { SETTING_NAMES, SETTINGS } from '../../src/settings.ts'
+import { SETTING_NAMES, SETTINGS } from '../../src/settings/settings.ts'
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 const readme = read('README.md')

@@ -4,8 +4,8 @@
 import http from 'k6/http'
 import { Gauge } from 'k6/metrics'
 import { CODES } from './answers.js'
-import { SHOWN } from './objectives.js'
 import { outcomesOf, parsePage } from './metrics-page.js'
+import { SHOWN } from './objectives.js'
 import { checkTarget } from './target.js'
 
 const TIMEOUT = '5s'

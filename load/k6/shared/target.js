@@ -1,11 +1,12 @@
 // @ts-check
 // Where a script sends: its settings from k6's environment, the addresses, and a check that the service is there.
 
-import http from 'k6/http'
 import exec from 'k6/execution'
+import http from 'k6/http'
 import { EVENTS_PATH, readSettings } from './settings.js'
 
 export { EVENTS_PATH }
+
 const CHECK_TIMEOUT = '5s'
 
 /** @typedef {import('./settings.js').Settings} Settings */

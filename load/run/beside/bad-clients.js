@@ -2,8 +2,8 @@
 // Beside the script `bad-clients`: a crowd of bare sockets, and an eye on the node's memory.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { uniformBody, createRng } from '../../payloads.js'
 import { parsePage, sumOf } from '../../k6/shared/metrics-page.js'
+import { createRng, uniformBody } from '../../payloads.js'
 import { RAW_CLIENTS, runRawClient } from '../raw-clients.js'
 
 /** Of each kind at the same time. */

@@ -1,8 +1,8 @@
 // Which nodes are alive: each sends a heartbeat once a second, timed by Redis's clock.
 
 import { readFileSync } from 'node:fs'
-import type { RedisLink } from '../../admit/redis.ts'
-import { redisScript, runScript } from '../../admit/redis-script.ts'
+import type { RedisLink } from '../../redis/link.ts'
+import { redisScript, runScript } from '../../redis/script.ts'
 
 export const NODES_KEY = 'sluice:nodes'
 

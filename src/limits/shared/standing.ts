@@ -1,12 +1,12 @@
 // What an app has used by Redis's count, for the commands and the console. It takes nothing.
 
-import type { App } from '../../admit/app.ts'
-import type { Standing } from '../../admit/limiter.ts'
-import { DAY_MS, MINUTE_MS } from '../../admit/plans.ts'
-import type { Away, RedisLink } from '../../admit/redis.ts'
-import { runScript } from '../../admit/redis-script.ts'
-import { partitionOf } from '../../queue/stream.ts'
+import type { App } from '../../apps/app.ts'
+import { DAY_MS, MINUTE_MS } from '../../apps/plans.ts'
+import { partitionOf } from '../../queue/partition.ts'
+import type { Away, RedisLink } from '../../redis/link.ts'
+import { runScript } from '../../redis/script.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
+import type { Standing } from '../limiter.ts'
 import { answerIn, type Question, TAKE, wordsOf } from './take.ts'
 
 /** What is used of each window; all but the minute in events that are stored or about to be. */

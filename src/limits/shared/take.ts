@@ -1,8 +1,8 @@
 // One call of take.lua: what it is asked, and what it answers.
 
 import { readFileSync } from 'node:fs'
-import type { App } from '../../admit/app.ts'
-import { redisScript } from '../../admit/redis-script.ts'
+import type { App } from '../../apps/app.ts'
+import { redisScript } from '../../redis/script.ts'
 import type { CycleMinutes } from '../cycle-minutes.ts'
 
 /** Outlives every request, which is answered some 3 s after its claim, and frees the keys of a dead node within 10 s. */

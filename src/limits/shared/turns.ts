@@ -1,12 +1,12 @@
 // Gathers what the requests of one turn of the event loop need of Redis, of all apps, into one call; on a cluster into
 // one call for each partition. What comes while enough calls are under way gathers until one is answered.
 
-import type { RedisLink } from '../../admit/redis.ts'
-import { runScript } from '../../admit/redis-script.ts'
-import type { RedisTime } from '../../admit/redis-time.ts'
 import type { Timers } from '../../lib/timers.ts'
-import type { Room, Take } from './room.ts'
-import { type Answer, ANSWER, answerIn, type AppQuestion, type Question, TAKE, wordsOf } from './take.ts'
+import type { RedisLink } from '../../redis/link.ts'
+import { runScript } from '../../redis/script.ts'
+import type { RedisTime } from '../../redis/time.ts'
+import type { Room, Take } from './app-budget.ts'
+import { ANSWER, type Answer, type AppQuestion, answerIn, type Question, TAKE, wordsOf } from './take.ts'
 
 const MAX_CALLS = 4
 /** Takes in one call, and as many accepted and released keys, so that it holds Redis up for some milliseconds at most. */

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { PartitionTotals, redisTexts, type SavedTotals } from '../../../src/audit/totals.ts'
-import type { RecordCost } from '../../../src/queue/cost-header.ts'
+import type { RecordCost } from '../../../src/queue/record/cost-header.ts'
 
 const DAY = 1440
 /** Some midnight. */

@@ -1,10 +1,11 @@
 // What a decoder leaves in memory and in the words, and what it allocates.
 
 import { expect, test } from 'vitest'
-import { DECODED_WORDS, FIELD, type Validation } from '../../../src/decode/decoded.ts'
-import { decodeWith } from '../../support/decode.ts'
 import { createDecoder, type DecoderName, simdjsonAvailable } from '../../../src/decode/decoder.ts'
-import { createMemory, LOOK_AHEAD_BYTES } from '../../../src/decode/memory.ts'
+import { type Validation } from '../../../src/decode/verdict.ts'
+import { DECODED_WORDS, FIELD } from '../../../src/ring/layout.ts'
+import { createMemory, LOOK_AHEAD_BYTES } from '../../../src/ring/memory.ts'
+import { decodeWith } from '../../support/decode.ts'
 import { bodyOf, event, NOW_MS } from './bodies.ts'
 
 const ENGINES: DecoderName[] = simdjsonAvailable() ? ['scanner', 'simdjson'] : ['scanner']

@@ -1,11 +1,12 @@
 // Runs one body through every decoder and holds their answers against each other.
 
-import { DECODED_WORDS, FIELD, SENTINEL_BYTES, type Validation } from '../../../src/decode/decoded.ts'
-import { decodeWith } from '../../support/decode.ts'
 import { createDecoder } from '../../../src/decode/decoder.ts'
-import { createMemory } from '../../../src/decode/memory.ts'
 import { Scanner } from '../../../src/decode/scanner.ts'
 import { validate } from '../../../src/decode/validator.ts'
+import { type Validation } from '../../../src/decode/verdict.ts'
+import { DECODED_WORDS, FIELD, SENTINEL_BYTES } from '../../../src/ring/layout.ts'
+import { createMemory } from '../../../src/ring/memory.ts'
+import { decodeWith } from '../../support/decode.ts'
 import { NOW_MS } from './bodies.ts'
 
 const MEMORY_BYTES = 1 << 20

@@ -1,11 +1,11 @@
 // A fault run's own judgement: what it must call wrong, and what it must let pass.
 
 import { describe, expect, it } from 'vitest'
-import { createRng } from '../../../load/payloads.js'
 import { checkWindows, counterFault, eventsCharged, StreamCheck, Violations } from '../../../load/faults/checks.js'
 import { episodes, FAULTS } from '../../../load/faults/faults.js'
 import { recoveries } from '../../../load/faults/report.js'
 import { sumsFault } from '../../../load/faults/watch.js'
+import { createRng } from '../../../load/payloads.js'
 
 type Batch = ConstructorParameters<typeof StreamCheck>[0]['batches'][number]
 type Stored = StreamCheck['stored'][number]

@@ -2,8 +2,6 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { appOf, checkRecords } from '../../../src/admit/app-record.ts'
-import { cycleAt } from '../../../src/admit/plans.ts'
 import { waitSeconds } from '../../../load/k6/shared/backoff.js'
 import { createFleetPicker, makeFleet, waveRates } from '../../../load/k6/shared/fleet.js'
 import { enforcedMonth, limitRecords, windowEndSeconds } from '../../../load/k6/shared/limit-apps.js'
@@ -11,6 +9,8 @@ import { createPicker, zipfShares } from '../../../load/k6/shared/zipf.js'
 import { createRng } from '../../../load/payloads.js'
 import { AcceptedEvents, windowsOverLimit } from '../../../load/run/verify-limits.js'
 import { faultsOfFleet } from '../../../load/run/verify-mixed.js'
+import { appOf, checkRecords } from '../../../src/apps/app-record.ts'
+import { cycleAt } from '../../../src/apps/plans.ts'
 
 const FLEET = { seed: 7, apps: 200, exponent: 1, requestsPerSecond: 100, minutes: 2 }
 

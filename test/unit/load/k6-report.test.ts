@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { escapeHtml, page } from '../../../load/k6/shared/html.js'
 import { readSettings } from '../../../load/k6/shared/settings.js'
-import type { RunData } from '../../../load/k6/shared/verdict.js'
 import { type Findings, type Report, summarise, textOf } from '../../../load/k6/shared/summary.js'
+import type { RunData } from '../../../load/k6/shared/verdict.js'
 
 const HOSTILE = `<script>alert('"&')</script>`
 

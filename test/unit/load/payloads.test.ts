@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { createRng, MAKERS, uniformBody, uuid, variedBody } from '../../../load/payloads.js'
 import { compileSchema } from '../../../load/bench/schema.js'
-import { DECODED_WORDS } from '../../../src/decode/decoded.ts'
+import { createRng, MAKERS, uniformBody, uuid, variedBody } from '../../../load/payloads.js'
 import { validate } from '../../../src/decode/validator.ts'
+import { DECODED_WORDS } from '../../../src/ring/layout.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 const options = (seed: number, events: number) => ({ rng: createRng(seed), appKey: 'ak_test_1', events, nowMs: NOW_MS })

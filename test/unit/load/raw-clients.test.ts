@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { parse } from 'yaml'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { RAW_CLIENTS } from '../../../load/run/raw-clients.js'
 import { faultsOfClients, MOST_MEMORY_BYTES } from '../../../load/run/verify-bad-clients.js'
 import { quantity } from '../../support/kubernetes-view.ts'

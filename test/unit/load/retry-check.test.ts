@@ -1,9 +1,9 @@
 // The judge of the script `retries`: every way in which a batch can go wrong between its client and the queue.
 
 import { describe, expect, test } from 'vitest'
-import { batchIdOf as serviceBatchIdOf } from '../../../src/lib/ids.ts'
 import { MARK_MEMBER } from '../../../load/k6/shared/marks.js'
 import { batchIdOf, RetryCheck } from '../../../load/run/verify-retries.js'
+import { batchIdOf as serviceBatchIdOf } from '../../../src/lib/ids.ts'
 
 const KEY = '7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10'
 const BATCH = batchIdOf('demo', KEY)

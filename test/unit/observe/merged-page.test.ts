@@ -4,8 +4,8 @@ import {
   countedIn,
   EMPTY_PAGE,
   mergePages,
-  type Page,
   PAGE_CONTENT_TYPE,
+  type Page,
   readPage,
 } from '../../../src/observe/merged-page.ts'
 import { createMetrics, type Sampler } from '../../../src/observe/metrics.ts'

@@ -1,0 +1,138 @@
+// The entries of the bucket as apps, in memory: found by any of their keys. Where two entries name one key, the older
+// one has it, so that all nodes agree.
+
+import type { StoredEntry } from '../../nats/bucket.ts'
+import { type App, isValidKey, keysOf } from '../app.ts'
+import { type AppRecord, readApp } from '../app-record.ts'
+
+/** Entries beyond are skipped: the memory of a node has an end. */
+const MAX_ENTRIES = 1_000_000
+
+/** What became of an entry: a sentence for whoever keeps the records where it needs mending. */
+export type PutResult =
+  | { readonly kind: 'removed' | 'known' }
+  | { readonly kind: 'bad'; readonly mistakes: readonly string[] }
+  /** `rivals`: other entries with one of its keys. */
+  | { readonly kind: 'put'; readonly record: AppRecord; readonly rivals: readonly string[] }
+
+interface Entry {
+  readonly key: string
+  revision: number
+  /** The last good one; null: there was none. */
+  app: App | null
+  /** The reading of the whole bucket that had it last. */
+  reading: number
+}
+
+export class AppEntries {
+  readonly #entries = new Map<string, Entry>()
+  readonly #holders = new Map<string, Entry>()
+  /** Keys that several entries name, the oldest entry first. */
+  readonly #contested = new Map<string, readonly Entry[]>()
+  #reading = 0
+
+  get count(): number {
+    return this.#entries.size
+  }
+
+  /** The bucket is read as a whole, from here to `missing`. */
+  beginReading(): void {
+    this.#reading++
+  }
+
+  /** Entries that are known and were not in the bucket: no mark of a deletion explains it. */
+  missing(): string[] {
+    const found: string[] = []
+    for (const { key, reading } of this.#entries.values()) if (reading !== this.#reading) found.push(key)
+    return found
+  }
+
+  /** What comes next is of another bucket, whose revisions say nothing about these. */
+  outdate(): void {
+    for (const entry of this.#entries.values()) entry.revision = 0
+  }
+
+  put({ key, revision, text }: StoredEntry): PutResult {
+    const present = this.#entries.get(key)
+    if (present !== undefined) {
+      present.reading = this.#reading
+      if (revision <= present.revision) return { kind: 'known' }
+    }
+    if (text === null) {
+      if (present !== undefined) this.#remove(present)
+      return { kind: 'removed' }
+    }
+    const entry = present ?? { key, revision, app: null, reading: this.#reading }
+    entry.revision = revision
+    const read = this.#entries.size < MAX_ENTRIES || present !== undefined ? readEntry(key, text) : TOO_MANY
+    if (this.#entries.size < MAX_ENTRIES) this.#entries.set(key, entry)
+    if (read.kind === 'mistakes') return { kind: 'bad', mistakes: read.mistakes }
+    this.#release(entry)
+    entry.app = read.app
+    const rivals = keysOf(read.app).flatMap((appKey) => this.#claim(appKey, entry))
+    return { kind: 'put', record: read.record, rivals: rivals.map((rival) => rival.key) }
+  }
+
+  find(appKey: string, nowMs: number): App | 'unknown' {
+    const app = this.#holders.get(appKey)?.app ?? null
+    return app !== null && isValidKey(app, appKey, nowMs) ? app : 'unknown'
+  }
+
+  *all(): Generator<App> {
+    for (const { app } of this.#entries.values()) if (app !== null) yield app
+  }
+
+  /** Gives the entries that name the key as well. */
+  #claim(appKey: string, entry: Entry): readonly Entry[] {
+    const holder = this.#holders.get(appKey)
+    if (holder === undefined) {
+      this.#holders.set(appKey, entry)
+      return []
+    }
+    const rivals = [...(this.#contested.get(appKey) ?? [holder]), entry]
+    rivals.sort((one, other) => one.revision - other.revision)
+    this.#contested.set(appKey, rivals)
+    this.#holders.set(appKey, rivals[0])
+    return rivals.filter((rival) => rival !== entry)
+  }
+
+  #remove(entry: Entry): void {
+    this.#release(entry)
+    this.#entries.delete(entry.key)
+  }
+
+  #release(entry: Entry): void {
+    if (entry.app === null) return
+    for (const appKey of keysOf(entry.app)) {
+      const rivals = this.#contested.get(appKey)
+      if (rivals === undefined) {
+        this.#holders.delete(appKey)
+        continue
+      }
+      const left = rivals.filter((rival) => rival !== entry)
+      this.#holders.set(appKey, left[0])
+      if (left.length > 1) this.#contested.set(appKey, left)
+      else this.#contested.delete(appKey)
+    }
+  }
+}
+
+type ReadEntry =
+  | { readonly kind: 'app'; readonly app: App; readonly record: AppRecord }
+  | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
+
+const TOO_MANY: ReadEntry = { kind: 'mistakes', mistakes: [`more than ${MAX_ENTRIES} entries`] }
+
+/** Reads what is stored under a key. */
+export function readEntry(key: string, text: string): ReadEntry {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // What JSON.parse says would quote the record.
+    return { kind: 'mistakes', mistakes: ['not JSON'] }
+  }
+  const read = readApp(value, '')
+  if (read.kind === 'mistakes' || read.record.app_id === key) return read
+  return { kind: 'mistakes', mistakes: ['app_id: not the key it is stored under'] }
+}

@@ -1,0 +1,42 @@
+// A thread that reads the app file once: it reads, parses, checks and packs it, hands the apps over, and ends.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import type { App } from '../app.ts'
+import { type AppRecord, appOf, checkRecords, recordKeys } from '../app-record.ts'
+import { parseAppsText, readAppsText } from './apps-text.ts'
+import { buffersOf, type PackedApps, packApps } from './packed-apps.ts'
+
+/** What the thread is given at its start. */
+export interface ReaderData {
+  readonly path: string
+  /** Of the text that is in force; null: of none. */
+  readonly knownDigest: string | null
+}
+
+/** `identity`: of the file that was read; null: there was none to be had. */
+export type AppsRead =
+  | { readonly kind: 'apps'; readonly packed: PackedApps; readonly digest: string; readonly identity: string }
+  | { readonly kind: 'same'; readonly identity: string }
+  | { readonly kind: 'changing' }
+  | { readonly kind: 'mistakes'; readonly mistakes: readonly string[]; readonly identity: string | null }
+
+const read = readPacked(workerData as ReaderData)
+parentPort?.postMessage(read, read.kind === 'apps' ? buffersOf(read.packed) : [])
+
+function readPacked({ path, knownDigest }: ReaderData): AppsRead {
+  const found = readAppsText(path, knownDigest)
+  if (found.kind !== 'text') return found
+  const { digest, identity } = found
+  const parsed = parseAppsText(found.text)
+  if ('mistake' in parsed) return { kind: 'mistakes', mistakes: [parsed.mistake], identity }
+  const checked = checkRecords(parsed.document)
+  if (checked.kind === 'mistakes') return { ...checked, identity }
+  const { records } = checked
+  const keys = records.reduce((sum, record) => sum + recordKeys(record).length, 0)
+  return { kind: 'apps', packed: packApps(appsOf(records), records.length, keys), digest, identity }
+}
+
+/** One at a time: none is kept. */
+function* appsOf(records: readonly AppRecord[]): Generator<App> {
+  for (const record of records) yield appOf(record)
+}

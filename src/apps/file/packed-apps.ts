@@ -1,0 +1,191 @@
+// A set of apps in a few arrays, which a thread makes and hands over without a copy: no object of it exists until its
+// app is asked for, so that a new set of any size costs the thread that serves requests next to nothing.
+
+import { type App, keysOf } from '../app.ts'
+
+export interface PackedApps {
+  readonly count: number
+  /** The apps' members as JSON text, one app behind the other. */
+  readonly texts: Uint8Array<ArrayBuffer>
+  /** Where each app's text ends. */
+  readonly ends: Uint32Array<ArrayBuffer>
+  /** A hash table by key, at most half full: the number of an app, plus one, or 0; and the hash of the key. */
+  readonly numbers: Uint32Array<ArrayBuffer>
+  readonly hashes: Uint32Array<ArrayBuffer>
+}
+
+/** Longer keys name no app: no record may have one. */
+const MAX_KEY_CHARACTERS = 256
+const MIN_TABLE_SLOTS = 16
+
+/** So many bytes an app are set aside at first. */
+const EXPECTED_TEXT_BYTES = 128
+
+/** `count`: of the apps; `keys`: of all their keys, or more. No two may have one key. */
+export function packApps(apps: Iterable<App>, count: number, keys: number): PackedApps {
+  const slots = Math.max(MIN_TABLE_SLOTS, 2 ** Math.ceil(Math.log2(keys * 2 + 1)))
+  const numbers = new Uint32Array(slots)
+  const hashes = new Uint32Array(slots)
+  const ends = new Uint32Array(count)
+  const texts = new GrowingText(count * EXPECTED_TEXT_BYTES)
+  let number = 0
+  for (const app of apps) {
+    ends[number++] = texts.add(textOf(app))
+    for (const key of keysOf(app)) {
+      const hash = hashOf(key)
+      let slot = hash & (slots - 1)
+      while (numbers[slot] !== 0) slot = (slot + 1) & (slots - 1)
+      numbers[slot] = number
+      hashes[slot] = hash
+    }
+  }
+  return { count: number, texts: texts.bytes(), ends, numbers, hashes }
+}
+
+class GrowingText {
+  #buffer: Buffer<ArrayBuffer>
+  #end = 0
+
+  constructor(bytes: number) {
+    this.#buffer = Buffer.from(new ArrayBuffer(bytes))
+  }
+
+  /** Gives the end of what has been added so far. */
+  add(text: string): number {
+    const end = this.#end + Buffer.byteLength(text)
+    if (end > this.#buffer.length) {
+      const larger = Buffer.from(new ArrayBuffer(end * 2))
+      this.#buffer.copy(larger, 0, 0, this.#end)
+      this.#buffer = larger
+    }
+    this.#buffer.write(text, this.#end)
+    this.#end = end
+    return end
+  }
+
+  /** In memory of their own, with no room left over. */
+  bytes(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#buffer.buffer.slice(0, this.#end))
+  }
+}
+
+/** The memory that goes to the thread which gets the set. */
+export function buffersOf({ texts, ends, numbers, hashes }: PackedApps): ArrayBuffer[] {
+  return [texts.buffer, ends.buffer, numbers.buffer, hashes.buffer]
+}
+
+export class AppTable {
+  readonly #packed: PackedApps
+  readonly #texts: Buffer
+  /** Apps that were asked for. */
+  readonly #known = new Map<string, App>()
+
+  constructor(packed: PackedApps) {
+    this.#packed = packed
+    this.#texts = Buffer.from(packed.texts.buffer)
+  }
+
+  get count(): number {
+    return this.#packed.count
+  }
+
+  /** By any of its keys, also one that is over. */
+  find(appKey: string): App | undefined {
+    const known = this.#known.get(appKey)
+    if (known !== undefined || appKey.length > MAX_KEY_CHARACTERS) return known
+    const found = this.#lookUp(appKey)
+    if (found !== undefined) this.#known.set(appKey, found)
+    return found
+  }
+
+  /** In the order in which they were packed. */
+  *all(): Generator<App> {
+    for (let number = 0; number < this.#packed.count; number++) yield this.#read(number)
+  }
+
+  #lookUp(appKey: string): App | undefined {
+    const { numbers, hashes } = this.#packed
+    const hash = hashOf(appKey)
+    const last = numbers.length - 1
+    for (let slot = hash & last; numbers[slot] !== 0; slot = (slot + 1) & last) {
+      if (hashes[slot] !== hash) continue
+      const app = this.#read(numbers[slot] - 1)
+      if (keysOf(app).includes(appKey)) return app
+    }
+    return undefined
+  }
+
+  #read(number: number): App {
+    const { ends } = this.#packed
+    return appOf(this.#texts.toString('utf8', number === 0 ? 0 : ends[number - 1], ends[number]))
+  }
+}
+
+type Members = [
+  App['appKey'],
+  App['appId'],
+  App['name'],
+  App['plan'],
+  App['subscription'],
+  App['trialEndsAtMs'],
+  App['billingAnchorMs'],
+  App['eventsPerMinute'],
+  App['eventsPerDay'],
+  App['eventsPerMonth'],
+  App['previousKeys'],
+]
+
+/** Values alone, which take half the bytes that they would with their names. */
+function textOf(app: App): string {
+  const members: Members = [
+    app.appKey,
+    app.appId,
+    app.name,
+    app.plan,
+    app.subscription,
+    app.trialEndsAtMs,
+    app.billingAnchorMs,
+    app.eventsPerMinute,
+    app.eventsPerDay,
+    app.eventsPerMonth,
+    app.previousKeys,
+  ]
+  return JSON.stringify(members)
+}
+
+function appOf(text: string): App {
+  const [
+    appKey,
+    appId,
+    name,
+    plan,
+    subscription,
+    trialEndsAtMs,
+    billingAnchorMs,
+    eventsPerMinute,
+    eventsPerDay,
+    eventsPerMonth,
+    previousKeys,
+  ] = JSON.parse(text) as Members
+  return {
+    appKey,
+    appId,
+    name,
+    plan,
+    subscription,
+    trialEndsAtMs,
+    billingAnchorMs,
+    eventsPerMinute,
+    eventsPerDay,
+    eventsPerMonth,
+    previousKeys,
+  }
+}
+
+/** FNV-1a of the UTF-16 units, its bits mixed once more: the table uses the low ones. */
+function hashOf(key: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x7feb352d)
+  return (hash ^ (hash >>> 15)) >>> 0
+}

@@ -1,0 +1,58 @@
+// App records as an operator types them, on their way into the file or the bucket: changed, and checked as a set.
+
+import { type AppRecord, readApp, recordKeys } from '../../apps/app-record.ts'
+import { StartError } from '../../lib/errors.ts'
+
+/** A record on its way: what an operator typed may still be wrong. */
+export type Draft = Readonly<Partial<Record<keyof AppRecord, unknown>>>
+
+/** Replaces one record. */
+export function changeOne(
+  records: readonly Draft[],
+  appId: string,
+  change: (record: Draft) => Draft,
+): readonly Draft[] {
+  if (!records.some((record) => record.app_id === appId)) throw new StartError(`there is no app ${appId}`)
+  return records.map((record) => (record.app_id === appId ? change(record) : record))
+}
+
+/** Flags onto a record: an empty one removes its member, and figures become numbers where they are ones. */
+export function withMembers(record: Draft, flags: Readonly<Record<string, string | undefined>>): Draft {
+  const members = Object.entries(flags).map(([flag, text]) => [flag.replaceAll('-', '_'), text] as const)
+  const changed = {
+    ...record,
+    ...Object.fromEntries(members.map(([member, text]) => [member, memberValue(member, text)])),
+  }
+  return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== '' && value !== undefined))
+}
+
+function memberValue(member: string, text: string | undefined): string | number | undefined {
+  return member.startsWith('events_per_') && text !== undefined && /^[0-9]+$/.test(text) ? Number(text) : text
+}
+
+/** `present`: records that were read, and need no second look. Throws a StartError with every mistake. */
+export function checked(records: readonly Draft[], present: readonly Draft[] = []): readonly AppRecord[] {
+  const read = new Set(present)
+  const good: AppRecord[] = []
+  const mistakes: string[] = []
+  const appIds = new Set<string>()
+  const appKeys = new Set<string>()
+  for (const draft of records) {
+    const checkedNow = read.has(draft) ? { kind: 'app' as const, record: draft as AppRecord } : readApp(draft, '')
+    if (checkedNow.kind === 'mistakes') {
+      mistakes.push(...checkedNow.mistakes)
+      continue
+    }
+    const { record } = checkedNow
+    if (appIds.has(record.app_id)) mistakes.push(`app_id: there is an app ${record.app_id} already`)
+    const keys = recordKeys(record)
+    if (keys.some((key) => appKeys.has(key))) mistakes.push('app_key: another app has this key')
+    appIds.add(record.app_id)
+    for (const key of keys) appKeys.add(key)
+    good.push(record)
+  }
+  if (mistakes.length > 0) {
+    throw new StartError(`nothing was changed:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`)
+  }
+  return good
+}

@@ -1,0 +1,104 @@
+// `sluice apps export` and `import`: all records as one JSON file, between the file and the bucket, and for backups.
+
+import { text } from 'node:stream/consumers'
+import { type AppRecord, checkRecords } from '../../apps/app-record.ts'
+import { readAppRecords, writeAppRecords } from '../../apps/file/apps-file-edit.ts'
+import { describeMistakes, parseAppsText } from '../../apps/file/apps-text.ts'
+import { errorMessage, StartError } from '../../lib/errors.ts'
+import { EXIT, print, type Shell } from '../shell.ts'
+import { checked } from './app-draft.ts'
+import type { AppRecords } from './app-records.ts'
+
+const MAX_IDS_NAMED = 20
+
+/** Exit 1 where some could not be used, and are not in the file. */
+export async function exportApps(stored: AppRecords, file: string, shell: Shell): Promise<number> {
+  const { records, complaints } = await stored.list()
+  for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
+  if (file === '-') await print(shell.stdout, `${JSON.stringify({ apps: records }, null, 2)}\n`)
+  else usable(() => writeAppRecords(file, records))
+  return complaints.length === 0 ? EXIT.ok : EXIT.failed
+}
+
+export interface Import {
+  readonly file: string
+  /** Records that the file does not have are removed. */
+  readonly replaceAll: boolean
+  /** Nothing is written. */
+  readonly dryRun: boolean
+}
+
+export async function importApps(
+  stored: AppRecords,
+  { file, replaceAll, dryRun }: Import,
+  shell: Shell,
+): Promise<number> {
+  const given = file === '-' ? parse(await text(shell.stdin)) : usable(() => readAppRecords(file))
+  let summary = ''
+  const change = (present: readonly AppRecord[]): readonly AppRecord[] => {
+    const wanted = checked(replaceAll ? given : merged(present, given), [...present, ...given])
+    summary = describeChange(present, wanted)
+    return wanted
+  }
+  // Nothing else knows the present records before the edit has read them, so that they are told of on the way.
+  if (dryRun) change((await stored.list()).records)
+  else await stored.edit(change, { replaceBad: true })
+  await print(shell.stdout, `${dryRun ? 'would change' : 'changed'} ${stored.place}:\n${summary}`)
+  return EXIT.ok
+}
+
+/** In their order; what is new comes last. */
+function merged(present: readonly AppRecord[], given: readonly AppRecord[]): AppRecord[] {
+  const left = new Map(given.map((record) => [record.app_id, record]))
+  const replaced = present.map((record) => {
+    const found = left.get(record.app_id)
+    left.delete(record.app_id)
+    return found ?? record
+  })
+  return [...replaced, ...left.values()]
+}
+
+function describeChange(present: readonly AppRecord[], wanted: readonly AppRecord[]): string {
+  const before = new Map(present.map((record) => [record.app_id, JSON.stringify(record)]))
+  const after = new Map(wanted.map((record) => [record.app_id, JSON.stringify(record)]))
+  const ids = [...after.keys()]
+  const same = ids.filter((id) => before.get(id) === after.get(id))
+  return [
+    line(
+      'added',
+      ids.filter((id) => !before.has(id)),
+    ),
+    line(
+      'replaced',
+      ids.filter((id) => before.has(id) && before.get(id) !== after.get(id)),
+    ),
+    line(
+      'removed',
+      [...before.keys()].filter((id) => !after.has(id)),
+    ),
+    `  ${same.length} unchanged\n`,
+  ].join('')
+}
+
+function line(what: string, ids: readonly string[]): string {
+  if (ids.length === 0) return `  0 ${what}\n`
+  const more = ids.length > MAX_IDS_NAMED ? ', …' : ''
+  return `  ${ids.length} ${what}: ${ids.slice(0, MAX_IDS_NAMED).join(', ')}${more}\n`
+}
+
+function parse(json: string): readonly AppRecord[] {
+  const parsed = parseAppsText(json)
+  const checkedNow =
+    'mistake' in parsed ? { kind: 'mistakes' as const, mistakes: [parsed.mistake] } : checkRecords(parsed.document)
+  if (checkedNow.kind === 'mistakes') throw new StartError(describeMistakes('on stdin', checkedNow.mistakes))
+  return checkedNow.records
+}
+
+/** A bad file is for the operator to mend. */
+function usable<T>(use: () => T): T {
+  try {
+    return use()
+  } catch (error) {
+    throw new StartError(errorMessage(error))
+  }
+}

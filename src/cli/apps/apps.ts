@@ -1,0 +1,193 @@
+// `sluice apps`: the app records, in a file or in the bucket in NATS. An edit reads and checks all of them while no
+// other edit comes between; a service that is running takes it up by itself.
+
+import { randomBytes } from 'node:crypto'
+import type { AppRecord } from '../../apps/app-record.ts'
+import { PLANS } from '../../apps/plans.ts'
+import { readConfig } from '../../settings/config.ts'
+import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
+import { formatCount, formatTable } from '../table.ts'
+import { changeOne, checked, type Draft, withMembers } from './app-draft.ts'
+import { type AppRecords, withAppRecords } from './app-records.ts'
+import { overlapOf, rotated } from './apps-keys.ts'
+import { exportApps, importApps } from './apps-move.ts'
+
+export const help = `Usage: sluice apps list [--json]
+       sluice apps add --app-id ID --plan PLAN [MEMBERS]   prints the new app's key
+       sluice apps set APP_ID MEMBERS                      an empty value removes a member
+       sluice apps remove APP_ID                           a record that cannot be used, too
+       sluice apps rotate APP_ID [--overlap TIME]          a new key, printed; older ones stay valid for so long
+       sluice apps export FILE                             all records as one JSON file; '-': to stdout
+       sluice apps import FILE [--replace-all] [--dry-run]
+
+Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL and
+NATS_URL set and SLUICE_APPS_FILE unset, app records live in the bucket SLUICE_APPS of NATS instead. Every
+running service takes a change up within a second, and edits at the same time do not undo each other.
+
+rotate: --overlap is a number of days or hours, such as 30d (the default) or 12h; no older key of the app is valid
+for longer than that from now on, and with 0 all of them stop at once. At most 4 older keys are kept.
+
+import adds the records of FILE and replaces those with the same app_id; the others stay, unless --replace-all
+removes them. FILE is checked whole before anything is written, and what changes is printed; with --dry-run
+nothing is written. An import that is cut short may be repeated.
+
+Members:
+  --plan PLAN                  ${Object.keys(PLANS).join(', ')}
+  --subscription STATE         trialing, active (what add takes if none is given), past_due, canceled, unpaid, paused
+  --name NAME
+  --app-key KEY                with add; if none is given, one is made up
+  --trial-ends-at TIME         such as 2026-12-31T00:00:00Z
+  --billing-cycle-anchor TIME  the billing cycle begins then and every month after
+  --events-per-minute N        in place of the plan's figure
+  --events-per-month N         in place of the plan's figure
+  --events-per-day N           without it there is no daily limit
+
+Exit code: 0 done, 1 refused, 2 for a wrong command line.
+
+Example:
+  sluice apps add --app-id shop --plan 100k --events-per-day 20000
+`
+
+const MEMBER_FLAGS = {
+  name: { type: 'string' },
+  plan: { type: 'string' },
+  subscription: { type: 'string' },
+  'trial-ends-at': { type: 'string' },
+  'billing-cycle-anchor': { type: 'string' },
+  'events-per-minute': { type: 'string' },
+  'events-per-day': { type: 'string' },
+  'events-per-month': { type: 'string' },
+} as const
+
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  const [action, ...rest] = args
+  switch (action) {
+    case 'list':
+      return list(rest, shell)
+    case 'add':
+      return add(rest, shell)
+    case 'set':
+      return set(rest, shell)
+    case 'remove':
+      return remove(rest, shell)
+    case 'rotate':
+      return rotate(rest, shell)
+    case 'export':
+      return exportTo(rest, shell)
+    case 'import':
+      return importFrom(rest, shell)
+    default:
+      throw new UsageError(
+        action === undefined ? 'list, add, set, remove, rotate, export or import is missing' : `cannot ${action}`,
+      )
+  }
+}
+
+async function list(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
+  const { records, complaints } = await withRecords(shell, (stored) => stored.list())
+  for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
+  await print(shell.stdout, flags.json ? `${JSON.stringify({ apps: records }, null, 2)}\n` : formatApps(records))
+  return EXIT.ok
+}
+
+async function add(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags } = readFlags(args, {
+    ...MEMBER_FLAGS,
+    'app-id': { type: 'string' },
+    'app-key': { type: 'string' },
+  })
+  const { 'app-id': appId, 'app-key': appKey, ...members } = flags
+  if (appId === undefined) throw new UsageError('--app-id is missing')
+  if (members.plan === undefined) throw new UsageError('--plan is missing')
+  const key = appKey ?? freshKey(appId)
+  const draft = withMembers({ app_key: key, app_id: appId, name: '', plan: '', subscription: 'active' }, members)
+  await edit(shell, (records) => [...records, draft])
+  await print(shell.stdout, `${key}\n`)
+  return EXIT.ok
+}
+
+async function set(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags, positionals } = readFlags(args, MEMBER_FLAGS, ['APP_ID'])
+  if (Object.keys(flags).length === 0) throw new UsageError('nothing to set')
+  await edit(shell, (records) => changeOne(records, positionals[0], (record) => withMembers(record, flags)))
+  return EXIT.ok
+}
+
+async function remove(args: readonly string[], shell: Shell): Promise<number> {
+  const { positionals } = readFlags(args, {}, ['APP_ID'])
+  await withRecords(shell, (stored) => stored.remove(positionals[0]))
+  return EXIT.ok
+}
+
+async function rotate(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags, positionals } = readFlags(args, { overlap: { type: 'string', default: '30d' } }, ['APP_ID'])
+  const overlapMs = overlapOf(flags.overlap)
+  const appId = positionals[0]
+  const key = freshKey(appId)
+  const nowMs = shell.clock()
+  let dropped = 0
+  await edit(shell, (records) =>
+    changeOne(records, appId, (record) => {
+      const change = rotated(record, { key, overlapMs, nowMs })
+      dropped = change.dropped
+      return change.record
+    }),
+  )
+  if (dropped > 0) {
+    await print(shell.stderr, `sluice apps: ${appId} has too many older keys: the oldest one is no longer valid\n`)
+  }
+  await print(shell.stdout, `${key}\n`)
+  return EXIT.ok
+}
+
+async function exportTo(args: readonly string[], shell: Shell): Promise<number> {
+  const { positionals } = readFlags(args, {}, ['FILE'])
+  return await withRecords(shell, (stored) => exportApps(stored, positionals[0], shell))
+}
+
+async function importFrom(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags, positionals } = readFlags(
+    args,
+    { 'replace-all': { type: 'boolean', default: false }, 'dry-run': { type: 'boolean', default: false } },
+    ['FILE'],
+  )
+  const wanted = { file: positionals[0], replaceAll: flags['replace-all'], dryRun: flags['dry-run'] }
+  return await withRecords(shell, (stored) => importApps(stored, wanted, shell))
+}
+
+async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {
+  await withRecords(shell, (stored) => stored.edit((records) => checked(change(records), records)))
+}
+
+function withRecords<T>(shell: Shell, use: (stored: AppRecords) => Promise<T>): Promise<T> {
+  return withAppRecords(readConfig(shell.env), shell.clock, use)
+}
+
+function freshKey(appId: string): string {
+  return `ak_${appId}_${randomBytes(12).toString('hex')}`
+}
+
+export function formatApps(records: readonly AppRecord[]): string {
+  const rows = records.map((record) => [
+    record.app_id,
+    record.plan,
+    record.subscription,
+    figure(record.events_per_minute, PLANS[record.plan].eventsPerMinute),
+    figure(record.events_per_day, null),
+    figure(record.events_per_month, PLANS[record.plan].eventsPerMonth),
+    record.trial_ends_at ?? '',
+    record.app_key,
+    (record.previous_keys ?? []).map(({ app_key: key, valid_until: until }) => `${key} until ${until}`).join(', '),
+    record.name ?? '',
+  ])
+  return formatTable([
+    ['app', 'plan', 'subscription', 'a minute', 'a day', 'a month', 'trial ends', 'key', 'older keys', 'name'],
+    ...rows,
+  ])
+}
+
+function figure(own: number | undefined, plan: number | null): string {
+  const count = own ?? plan
+  return count === null ? 'none' : formatCount(count)
+}

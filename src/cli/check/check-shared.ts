@@ -1,0 +1,143 @@
+// The part of `sluice check` that asks Redis and NATS. Nothing is written in either.
+
+import { APPS_BUCKET } from '../../apps/bucket/bucket-apps.ts'
+import { type BucketRecords, readRecords } from '../../apps/bucket/bucket-edit.ts'
+import { errorMessage } from '../../lib/errors.ts'
+import { systemTimers } from '../../lib/timers.ts'
+import { Bucket } from '../../nats/bucket.ts'
+import { connectNats } from '../../nats/connection.ts'
+import { describeStream, MAX_RECORD_BYTES, STREAM_NAME, type StreamReport } from '../../queue/stream/stream.ts'
+import { describeRedis, type RedisFacts, type RedisNode } from '../../redis/facts.ts'
+import type { Config } from '../../settings/config.ts'
+import { withRedis } from '../redis.ts'
+import { formatBytes, formatCount } from '../table.ts'
+import { presentStreamFinding, type StreamWish } from './check-stream.ts'
+import { type Finding, finding, findingWith } from './finding.ts'
+
+/** All that is asked of one of them. */
+const PROBE_TIMEOUT_MS = 8000
+/** Of app records, named one by one. */
+const MAX_COMPLAINTS = 20
+const OLDEST_REDIS = '6.2'
+const OLDEST_NATS = '2.9'
+
+/** Both at once, so that where neither answers they are waited for together. */
+export async function sharedFindings(config: Config, nowMs: number): Promise<Finding[]> {
+  return (await Promise.all([redisFindings(config), natsFindings(config, nowMs)])).flat()
+}
+
+async function redisFindings({ redisUrl }: Config): Promise<Finding[]> {
+  if (redisUrl === null) return []
+  return await inTime('redis', 'Redis', () =>
+    withRedis(redisUrl, async (redis) => [redisFinding(redis.place, await redis.ask(describeRedis))]),
+  )
+}
+
+async function natsFindings({ natsUrl, appsFile, stream: { replicas } }: Config, nowMs: number): Promise<Finding[]> {
+  if (natsUrl === null) return []
+  return await inTime('nats', 'NATS', async () => {
+    const connection = await connectNats(natsUrl)
+    try {
+      const report = await describeStream(connection)
+      const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}
+      const isAlone = connection.info?.cluster === undefined
+      const stream =
+        report.kind === 'absent' && replicas > 1 && isAlone
+          ? tooFewServers(replicas)
+          : streamFinding(report, { replicas, nowMs })
+      const apps = appsFile === null ? [await appsFinding(new Bucket(connection, APPS_BUCKET))] : []
+      return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), stream, ...apps]
+    } finally {
+      await connection.close()
+    }
+  })
+}
+
+export function redisFinding(place: string, { isCluster, nodes }: RedisFacts): Finding {
+  const kind = isCluster ? `cluster of ${nodes?.length ?? 'some'} masters` : 'one server'
+  if (nodes === null) {
+    return finding('redis', 'warn', `${place}: ${kind}; its user may not run INFO, so that its settings are not known`)
+  }
+  const versions = [...new Set(nodes.map(({ version }) => version))].join(' and ')
+  const complaints = new Set(nodes.flatMap(complaintsOf))
+  return findingWith('redis', `${place}: Redis ${versions}, ${kind}`, [...complaints])
+}
+
+function complaintsOf({ version, evictionPolicy }: RedisNode): string[] {
+  const complaints: string[] = []
+  if (isOlder(version, OLDEST_REDIS)) complaints.push(`Redis ${version} is older than ${OLDEST_REDIS}`)
+  if (evictionPolicy !== 'noeviction') {
+    complaints.push(`maxmemory-policy is ${evictionPolicy}, sluice wants noeviction: what it evicts is counted anew`)
+  }
+  return complaints
+}
+
+async function appsFinding(bucket: Bucket): Promise<Finding> {
+  try {
+    return appsFindingOf(await readRecords(bucket, systemTimers))
+  } catch (error) {
+    return finding('apps', 'FAIL', errorMessage(error))
+  }
+}
+
+export function appsFindingOf({ records, complaints }: Pick<BucketRecords, 'records' | 'complaints'>): Finding {
+  const detail =
+    records.length === 0
+      ? `none in ${APPS_BUCKET} yet: sluice apps add makes one`
+      : `${formatCount(records.length)} in ${APPS_BUCKET}`
+  if (complaints.length === 0) return finding('apps', 'ok', detail)
+  const named = complaints.slice(0, MAX_COMPLAINTS)
+  const more = complaints.length > named.length ? [`and ${complaints.length - named.length} more`] : []
+  return finding('apps', 'FAIL', [detail, ...named, ...more].join('; '))
+}
+
+interface ServerFacts {
+  readonly place: string
+  readonly version: string
+  readonly maxPayloadBytes: number
+}
+
+export function natsFinding({ place, version, maxPayloadBytes }: ServerFacts): Finding {
+  const detail = `${place}: nats-server ${version}, max_payload ${formatBytes(maxPayloadBytes)}`
+  if (maxPayloadBytes < MAX_RECORD_BYTES) {
+    return finding('nats', 'FAIL', `${detail}; a record may need ${formatBytes(MAX_RECORD_BYTES)}, and is answered 503`)
+  }
+  return findingWith('nats', detail, isOlder(version, OLDEST_NATS) ? [`older than ${OLDEST_NATS}`] : [])
+}
+
+function tooFewServers(replicas: number): Finding {
+  return finding(
+    'stream',
+    'FAIL',
+    `no ${STREAM_NAME} yet, and it cannot be created: SLUICE_STREAM_REPLICAS is ${replicas}, and this NATS server is in no cluster`,
+  )
+}
+
+export function streamFinding(report: StreamReport, wish: StreamWish): Finding {
+  switch (report.kind) {
+    case 'present':
+      return presentStreamFinding(report.facts, wish)
+    case 'absent':
+      return finding('stream', 'ok', `no ${STREAM_NAME} yet: the first start creates it`)
+    case 'unreadable':
+      return finding('stream', 'FAIL', `${STREAM_NAME} cannot be read: ${report.reason}`)
+  }
+}
+
+/** `version` may have a tail, such as 2.11.0-beta.1; one that is not a version is not older than any. */
+function isOlder(version: string, oldest: string): boolean {
+  const [major, minor] = version.split('.').map((part) => Number.parseInt(part, 10))
+  const [oldestMajor, oldestMinor] = oldest.split('.').map(Number)
+  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor)
+}
+
+/** A failure is a finding, and so is no answer at all. */
+async function inTime(part: string, name: string, probe: () => Promise<Finding[]>): Promise<Finding[]> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<Finding[]>((resolve) => {
+    const detail = `${name} gave no answer in ${PROBE_TIMEOUT_MS / 1000} s`
+    timer = setTimeout(() => resolve([finding(part, 'FAIL', detail)]), PROBE_TIMEOUT_MS)
+  })
+  const found = probe().catch((error: unknown) => [finding(part, 'FAIL', errorMessage(error))])
+  return await Promise.race([found, late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,50 @@
+// What `sluice check` says of a stream that is there: what it holds, how far back it reaches, and how much room is left.
+
+import { STREAM_NAME, type StreamFacts } from '../../queue/stream/stream.ts'
+import { formatBytes, formatCount, formatSpan } from '../table.ts'
+import { type Finding, finding, findingWith } from './finding.ts'
+
+const NEARLY_FULL_SHARE = 0.8
+
+export interface StreamWish {
+  /** SLUICE_STREAM_REPLICAS. */
+  readonly replicas: number
+  readonly nowMs: number
+}
+
+export function presentStreamFinding(facts: StreamFacts, wish: StreamWish): Finding {
+  const detail = `${STREAM_NAME}: ${factTexts(facts, wish).join(', ')}`
+  const { differences, refusal } = facts
+  if (refusal !== null) {
+    return finding('stream', 'FAIL', [detail, ...differences, `batches are answered 503: ${refusal}`].join('; '))
+  }
+  const nearlyFull = isNearlyFull(facts)
+    ? ['it is nearly full, and full it refuses: see what its consumers have not had, or raise its limit']
+    : []
+  return findingWith('stream', detail, [...differences, ...nearlyFull])
+}
+
+function factTexts(facts: StreamFacts, { replicas, nowMs }: StreamWish): string[] {
+  const { messages, maxMessages, bytes, maxBytes, keepMs, oldestAtMs } = facts
+  const ofMessages = maxMessages === null ? '' : ` of at most ${formatCount(maxMessages)}`
+  const ofBytes = maxBytes === null ? '' : ` of at most ${formatBytes(maxBytes)}`
+  const reaching = oldestAtMs === null ? [] : [`reaching back ${formatSpan(Math.max(0, nowMs - oldestAtMs))}`]
+  return [
+    `${countOf(messages, 'message')}${ofMessages}`,
+    `${formatBytes(bytes)}${ofBytes}`,
+    ...reaching,
+    keepMs === null ? 'kept whatever their age' : `kept ${formatSpan(keepMs)}`,
+    `${countOf(facts.replicas, 'replica')}${facts.replicas < replicas ? ` (SLUICE_STREAM_REPLICAS: ${replicas})` : ''}`,
+  ]
+}
+
+/** Of a stream that discards the old, nothing is ever full. */
+function isNearlyFull({ bytes, maxBytes, messages, maxMessages, discardsOld }: StreamFacts): boolean {
+  if (discardsOld) return false
+  const isPast = (used: number, most: number | null): boolean => most !== null && used >= NEARLY_FULL_SHARE * most
+  return isPast(bytes, maxBytes) || isPast(messages, maxMessages)
+}
+
+function countOf(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}

@@ -1,0 +1,97 @@
+// `sluice check`: holds this machine, Redis and NATS against the settings before, or while, the service runs. Nothing
+// it makes stays.
+
+import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
+import { ConfigError, errorMessage } from '../../lib/errors.ts'
+import { type Config, readConfig } from '../../settings/config.ts'
+import { isMissing, readRecordsFile } from '../apps/app-records.ts'
+import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
+import { formatCount, formatTable } from '../table.ts'
+import { folderFindings, lockIsHeld, openFilesFinding, portFinding, tlsFindings } from './check-machine.ts'
+import { sharedFindings } from './check-shared.ts'
+import { type Finding, finding } from './finding.ts'
+
+export const help = `Usage: sluice check
+
+Tests the settings and what they name: Redis, NATS and its stream, app records, data folder, ports, TLS files.
+Nothing is left behind, and a service may be running on the same settings. One line a part: ok, warn or FAIL.
+Exit code: 0 all is well or only a warning, 1 something fails, 2 for a wrong command line.
+
+Example:
+  REDIS_URL=redis://127.0.0.1:6379 NATS_URL=nats://127.0.0.1:4222 sluice check
+`
+
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  readFlags(args, {})
+  const findings = await examine(shell)
+  await print(shell.stdout, formatFindings(findings, shell))
+  return findings.some(({ state }) => state === 'FAIL') ? EXIT.failed : EXIT.ok
+}
+
+/** Side by side, so that parts which give no answer are waited for together. */
+async function examine(shell: Shell): Promise<Finding[]> {
+  let config: Config
+  try {
+    config = readConfig(shell.env)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.mistakes.map((mistake) => finding('settings', 'FAIL', mistake))
+  }
+  const [shared, local, frontEnd, tls] = await Promise.all([
+    sharedFindings(config, shell.clock()),
+    localFindings(config),
+    frontEndFinding(),
+    tlsFindings(config, shell.clock()),
+  ])
+  const decoder = finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`)
+  return [finding('settings', 'ok', placesText(config)), ...shared, ...local, frontEnd, decoder, ...tls]
+}
+
+export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 'colour'>): string {
+  const colours = { ok: 'green', warn: 'yellow', FAIL: 'red' } as const
+  const table = formatTable(findings.map(({ part, state, detail }) => [state.padEnd(4), part, detail]))
+  if (!shell.colour) return table
+  return table.replace(/^(ok|warn|FAIL)/gm, (state) => paint(colours[state as Finding['state']], state, shell))
+}
+
+function placesText({ appsFile, embedded }: Config): string {
+  const [queue, limits] = embedded ? ['journal', 'embedded'] : ['NATS', 'Redis']
+  return `queue: ${queue}, limits and keys: ${limits}, apps: ${appsFile === null ? 'NATS' : 'file'}`
+}
+
+/** Records that live in NATS are found there. */
+function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
+  if (appsFile === null) return []
+  if (!appsFileNamed && isMissing(appsFile)) {
+    return [finding('apps', 'ok', `no ${appsFile} yet: the first start writes one with a demo app`)]
+  }
+  try {
+    const { length } = readRecordsFile(appsFile, appsFileNamed)
+    return [finding('apps', 'ok', `${formatCount(length)} in ${appsFile}`)]
+  } catch (error) {
+    return [finding('apps', 'FAIL', errorMessage(error))]
+  }
+}
+
+/** A node that shares its stores has no folder, and what holds its ports tells alone that it runs. */
+async function localFindings(config: Config): Promise<Finding[]> {
+  const { adminHost, adminPort, dataDirectory, embedded, publicHost, publicPort, tls } = config
+  const mayRun = !embedded || (await lockIsHeld(dataDirectory))
+  return [
+    ...appsFileFindings(config),
+    ...(embedded ? await folderFindings(config, mayRun) : []),
+    openFilesFinding(config),
+    await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null }, mayRun),
+    await portFinding('admin port', { host: adminHost, port: adminPort, tls: false }, mayRun),
+  ]
+}
+
+async function frontEndFinding(): Promise<Finding> {
+  try {
+    const { isOld } = await loadEngine()
+    const which = `uWebSockets.js on Node ${process.version}`
+    return isOld ? finding('front end', 'warn', `${which}: ${OLD_ENGINE_WARNING}`) : finding('front end', 'ok', which)
+  } catch (error) {
+    return finding('front end', 'FAIL', errorMessage(error))
+  }
+}

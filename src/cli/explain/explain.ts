@@ -1,0 +1,220 @@
+// `sluice explain`: what would happen to a body now. It takes the request's path over what the stores say, so that
+// nothing is queued or spent.
+
+import { createReadStream } from 'node:fs'
+import type { App } from '../../apps/app.ts'
+import { subscriptionRefusal } from '../../apps/app-record.ts'
+import { trialView } from '../../apps/plans.ts'
+import { MAX_BODY_BYTES } from '../../bounds.ts'
+import { violations } from '../../decode/validator.ts'
+import { errorMessage, StartError } from '../../lib/errors.ts'
+import { type LimitRefusal, type Standing, secondsUntilRoom } from '../../limits/limiter.ts'
+import { answerTo, type Outcome, type RefusalCode, refused } from '../../outcome.ts'
+import { readConfig } from '../../settings/config.ts'
+import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
+import { formatBytes, formatCount, formatTable } from '../table.ts'
+import { type Stores, withStores } from './explain-stores.ts'
+import { membersOf, type Span } from './json-text.ts'
+
+export const help = `Usage: sluice explain [--app-key K] [--json] FILE
+
+Says what would happen to the body in FILE ('-': standard input) if it were sent now: the answer, every offending
+member rather than the first, and the app's limits with what is left of them. Nothing is queued or spent, and a
+service may be running on the same settings.
+
+Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or NATS
+and Redis where NATS_URL and REDIS_URL are set.
+
+  --app-key K   put this key in place of the body's app_key
+  --json        for machines
+
+Headers are not looked at: a body is taken as sent with the right Content-Type and no Idempotency-Key.
+Exit code: 0 it would be accepted, 1 refused, 2 for a wrong command line.
+
+Example:
+  sluice explain --app-key ak_demo_2f6c1d body.json
+`
+
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags, positionals } = readFlags(
+    args,
+    { 'app-key': { type: 'string' }, json: { type: 'boolean', default: false } },
+    ['FILE'],
+  )
+  const explanation = await withStores(readConfig(shell.env), shell.clock, async (stores) => {
+    const sent = await readBody(positionals[0], shell)
+    const nowMs = await stores.now()
+    const key = flags['app-key']
+    return explain({ body: key === undefined ? sent : withAppKey(sent, key, nowMs), nowMs, stores })
+  })
+  await print(
+    shell.stdout,
+    flags.json ? `${JSON.stringify(toJson(explanation), null, 2)}\n` : format(explanation, shell),
+  )
+  return explanation.outcome === 'accepted' ? EXIT.ok : EXIT.failed
+}
+
+export interface Explanation {
+  readonly status: number
+  readonly outcome: 'accepted' | RefusalCode
+  readonly message: string | null
+  readonly retryAfterSeconds: number | null
+  /** null: more than a body may have. */
+  readonly bodyBytes: number | null
+  /** null: the body could not be read far enough to count them. */
+  readonly events: number | null
+  readonly violations: readonly string[]
+  readonly app: App | null
+  /** Before this body. */
+  readonly standing: Standing | null
+}
+
+export interface Question {
+  readonly body: Uint8Array
+  readonly nowMs: number
+  readonly stores: Pick<Stores, 'findApp' | 'standingOf'>
+}
+
+/** The request's own order of checks, from the size of the body on. */
+export async function explain({ body, nowMs, stores }: Question): Promise<Explanation> {
+  const bodyBytes = body.length > MAX_BODY_BYTES ? null : body.length
+  const base = { bodyBytes, events: null, violations: [], app: null, standing: null }
+  const ending = (outcome: Outcome, found: Partial<Explanation> = {}): Explanation => ({
+    ...base,
+    ...answerParts(outcome, nowMs),
+    ...found,
+  })
+  if (bodyBytes === null) return ending(refused('payload_too_large'))
+  const result = violations(body, nowMs)
+  const messages = result.code === null ? [] : result.messages
+  const schemaRefusal = result.code === null ? null : refused(result.code, messages[0] ?? null)
+  if (schemaRefusal !== null && result.appKey === null) return ending(schemaRefusal, { violations: messages })
+
+  const events = result.code === null ? result.events : null
+  const app = await stores.findApp(result.appKey ?? '')
+  if (app === null) return ending(refused('invalid_app_key'), { events, violations: messages })
+  const found = { events, violations: messages, app, standing: await stores.standingOf(app, nowMs) }
+  const inactive = subscriptionRefusal(app, nowMs)
+  if (inactive !== null) return ending(refused(inactive), found)
+  if (schemaRefusal !== null) return ending(schemaRefusal, found)
+  const count = events ?? 0
+  const full = limitRefusal(found.standing, Math.max(1, count))
+  if (full !== null) return ending(refused(full, null, secondsUntilRoom(found.standing, full)), found)
+  return ending({ kind: 'accepted', events: count, batchId: '' }, found)
+}
+
+/** The widest window without room for `cost`. */
+function limitRefusal({ minute, day, month }: Standing, cost: number): LimitRefusal | null {
+  if (month.used + cost > month.limit) return 'monthly_limit_exceeded'
+  if (day.limit !== null && day.used + cost > day.limit) return 'daily_limit_exceeded'
+  return minute.used + cost > minute.limit ? 'rate_limit_exceeded' : null
+}
+
+/** Status and message are taken from the very answer a client would get. */
+function answerParts(
+  outcome: Outcome,
+  nowMs: number,
+): Pick<Explanation, 'status' | 'outcome' | 'message' | 'retryAfterSeconds'> {
+  const answer = answerTo(outcome, trialView(nowMs), '')
+  const { message } = JSON.parse(answer.body) as { message?: string }
+  return {
+    status: Number.parseInt(answer.status, 10),
+    outcome: outcome.kind === 'refused' ? outcome.code : 'accepted',
+    message: message ?? null,
+    retryAfterSeconds: outcome.kind === 'refused' ? outcome.retryAfterSeconds : null,
+  }
+}
+
+/** Puts a key where the body's own stands, or first in it. What is not a JSON object is left as it is. */
+export function withAppKey(body: Buffer, appKey: string, nowMs: number): Buffer {
+  if (body.length > MAX_BODY_BYTES || violations(body, nowMs).code === 'invalid_json') return body
+  const open = body.indexOf('{')
+  if (open === -1 || body.toString('latin1', 0, open).trim() !== '') return body
+  const keyText = Buffer.from(JSON.stringify(appKey))
+  const members = [...membersOf(body)]
+  const places: Span[] = members.filter(({ name }) => name === 'app_key').map(({ value }) => value)
+  if (places.length === 0) {
+    const rest = members.length === 0 ? '' : ','
+    return Buffer.concat([
+      body.subarray(0, open + 1),
+      Buffer.from('"app_key":'),
+      keyText,
+      Buffer.from(rest),
+      body.subarray(open + 1),
+    ])
+  }
+  const pieces: Buffer[] = []
+  let from = 0
+  for (const { start, end } of places) {
+    pieces.push(body.subarray(from, start), keyText)
+    from = end
+  }
+  return Buffer.concat([...pieces, body.subarray(from)])
+}
+
+/** One byte more than a body may have is enough to know that it is too large. */
+async function readBody(file: string, shell: Shell): Promise<Buffer> {
+  const stream = file === '-' ? shell.stdin : createReadStream(file)
+  const pieces: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const piece of stream) {
+      pieces.push(Buffer.from(piece))
+      bytes += piece.length
+      if (bytes > MAX_BODY_BYTES) break
+    }
+  } catch (error) {
+    throw new StartError(`cannot read ${file}: ${errorMessage(error)}`)
+  }
+  return Buffer.concat(pieces)
+}
+
+function windowsOf(standing: Standing) {
+  return (['minute', 'day', 'month'] as const).map((name) => {
+    const { limit, used, endsAtMs } = standing[name]
+    const remaining = limit === null ? null : Math.max(0, limit - used)
+    return { name, limit, used, remaining, ends_at: new Date(endsAtMs).toISOString() }
+  })
+}
+
+export function toJson({ app, standing, ...explanation }: Explanation): object {
+  return {
+    outcome: explanation.outcome,
+    status: explanation.status,
+    message: explanation.message,
+    retry_after_seconds: explanation.retryAfterSeconds,
+    body_bytes: explanation.bodyBytes,
+    events: explanation.events,
+    violations: explanation.violations,
+    app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
+    limits:
+      standing === null ? null : Object.fromEntries(windowsOf(standing).map(({ name, ...window }) => [name, window])),
+  }
+}
+
+export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): string {
+  const { status, outcome, message, retryAfterSeconds, bodyBytes, events, app, standing } = explanation
+  const verdict = paint(outcome === 'accepted' ? 'green' : 'red', `${status} ${outcome}`, shell)
+  const about = [
+    ['body', bodyBytes === null ? `more than ${formatBytes(MAX_BODY_BYTES)}` : formatBytes(bodyBytes)],
+    ...(events === null ? [] : [['events', String(events)]]),
+    ...(app === null ? [] : [['app', `${app.appId}, plan ${app.plan}, ${app.subscription}`]]),
+    ...(retryAfterSeconds === null ? [] : [['again in', `${formatCount(retryAfterSeconds)} s`]]),
+  ]
+  const sections = [`${verdict}${message === null ? '' : `: ${message}`}\n${formatTable(about)}`]
+  if (explanation.violations.length > 0) {
+    const lines = explanation.violations.map((violation) => `  ${violation}\n`).join('')
+    sections.push(`Offending members: ${explanation.violations.length}\n${lines}`)
+  }
+  if (standing !== null) {
+    const rows = windowsOf(standing).map(({ name, limit, used, remaining, ends_at }) => [
+      name,
+      limit === null ? 'none' : formatCount(limit),
+      formatCount(used),
+      remaining === null ? '' : formatCount(remaining),
+      ends_at,
+    ])
+    sections.push(formatTable([['window', 'limit', 'used', 'left', 'ends'], ...rows]))
+  }
+  return sections.join('\n')
+}

@@ -1,0 +1,120 @@
+// `sluice serve`: settings in, service up, and out again on a signal. What it builds is in app.ts, and for several
+// processes in supervisor/.
+
+import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
+import { ConfigError } from '../../lib/errors.ts'
+import { type Log, openLog } from '../../observe/log.ts'
+import { type Config, openFilesProblem, readConfig } from '../../settings/config.ts'
+import { SETTING_NAMES, SETTINGS } from '../../settings/settings.ts'
+import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
+import type { Sluice } from '../../start/service.ts'
+import { print, readFlags, type Shell } from '../shell.ts'
+import { demoBanner } from './demo.ts'
+
+/** One process, or a supervisor of several. */
+interface Service {
+  start(): Promise<Pick<Sluice, 'publicPort' | 'adminPort' | 'demoApp'>>
+  /** Drains. Before `start` has come to its end there may be nothing to drain. */
+  stop(): Promise<void>
+  /** Ends at once what would outlive this process. */
+  kill(): void
+}
+
+export const help = `Usage: sluice serve
+
+Takes batches of events at POST /api/v1/events until SIGTERM or SIGINT, then drains and exits.
+With no settings at all it keeps everything under ./data and makes a demo app on its first start.
+
+The log goes to stdout: JSON lines, or plain ones where stdout is a terminal. While the demo app exists, its
+key and a curl line to try are printed there too, as plain text: a reader of JSON lines skips what does not
+begin with '{'.
+
+Environment variables (an empty one counts as unset):
+${settingsHelp()}
+Exit code: 0 after a clean stop, 1 on failure, 2 for a wrong command line.
+
+Example:
+  PORT=8081 SLUICE_DATA_DIR=/var/lib/sluice sluice serve
+`
+
+function settingsHelp(): string {
+  return SETTING_NAMES.map((name) => {
+    const { about, defaultText } = SETTINGS[name]
+    return `  ${name}\n      ${about} (default: ${defaultText})\n`
+  }).join('')
+}
+
+/** Ends the process itself once it serves: what still holds the event loop must not keep a stopped service alive. */
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  readFlags(args, {})
+  const config = readConfig(shell.env)
+  const problem = openFilesProblem(config)
+  if (problem !== null) throw new ConfigError([problem])
+  const log = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
+  const exit = (code: number): never => process.exit(code)
+  process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
+  process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
+  // Until something is served there is nothing to drain.
+  let service: Service | null = null
+  onSignals(config, log, shell, () => service)
+
+  // Before all that loads it. Here it is said once, however many processes there will be.
+  const engine = await loadEngine()
+  if (engine.isOld) log.warn(OLD_ENGINE_WARNING)
+
+  service = config.processes > 1 ? await severalProcesses(config, log, shell) : await oneProcess(config, log, shell)
+  const { publicPort, adminPort, demoApp } = await service.start()
+  if (demoApp !== null) {
+    const publicAddress = { host: config.publicHost, port: publicPort, tls: config.tls !== null }
+    const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false }
+    await print(shell.stdout, demoBanner(publicAddress, adminAddress, demoApp.appKey))
+  }
+  // Last of all, so that whoever waits for this line has seen the banner.
+  log.info({ port: publicPort, admin_port: adminPort, ...parts(config) }, 'listening')
+  return new Promise(() => {})
+}
+
+async function oneProcess(config: Config, log: Log, { clock }: Shell): Promise<Service> {
+  const { startSluice } = await import('../../start/service.ts')
+  let sluice: Sluice | null = null
+  return {
+    start: async () => {
+      sluice = await startSluice(config, { log, clock })
+      return sluice
+    },
+    stop: async () => sluice?.stop(),
+    kill: () => {},
+  }
+}
+
+async function severalProcesses(config: Config, log: Log, { env }: Shell): Promise<Service> {
+  const { superviseService } = await import('../../supervisor/service.ts')
+  return superviseService(config, { log, env })
+}
+
+function onSignals(config: Config, log: Log, { clock }: Shell, service: () => Service | null): void {
+  // A supervisor waits for the watchdogs of its front ends.
+  const graceMs = config.processes > 1 ? 2 * WATCHDOG_GRACE_MS : WATCHDOG_GRACE_MS
+  const onSignal = signalHandler({
+    log,
+    clock,
+    watchdogMs: config.shutdownMs + graceMs,
+    stop: async () => service()?.stop(),
+    exit: (code) => {
+      service()?.kill()
+      process.exit(code)
+    },
+  })
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+}
+
+function parts(config: Config): object {
+  return {
+    host: config.publicHost,
+    admin_host: config.adminHost,
+    data_directory: config.dataDirectory,
+    tls: config.tls !== null,
+    processes: config.processes,
+  }
+}

@@ -1,0 +1,75 @@
+// The lines of the queue as they become durable, whichever holds it: the journal's files, or the stream in NATS.
+
+import { existsSync } from 'node:fs'
+import { errorMessage, StartError } from '../../lib/errors.ts'
+import { connectNats, describeFault } from '../../nats/connection.ts'
+import { readLines } from '../../queue/journal/journal-reader.ts'
+import { journalDirectory } from '../../queue/journal/segments.ts'
+import { readStream } from '../../queue/stream/read/stream-reader.ts'
+import { recordsOf } from '../../queue/stream/read/stream-records.ts'
+import { describeStream, STREAM_NAME } from '../../queue/stream/stream.ts'
+import { subjectOfApp } from '../../queue/stream/stream-subject.ts'
+import type { Config } from '../../settings/config.ts'
+
+export interface ReadQueueOptions {
+  /** From the oldest record that is kept; otherwise from the end as it is now. */
+  readonly fromStart: boolean
+  /** Goes on as the queue grows; one that does not exist yet is waited for. */
+  readonly follow: boolean
+  /** Records of other apps may be left out, where that is cheap; undefined: all are wanted. */
+  readonly appId: string | undefined
+  readonly signal: AbortSignal
+  readonly onNotice: (message: string) => void
+}
+
+/** Yields each line without its newline. Throws a StartError where the queue cannot be read. */
+export function readQueue(config: Config, options: ReadQueueOptions): AsyncGenerator<Buffer> {
+  const { dataDirectory, natsUrl, partitions } = config
+  return natsUrl === null ? journalLines(dataDirectory, options) : streamLines(natsUrl, partitions, options)
+}
+
+async function* journalLines(dataDirectory: string, options: ReadQueueOptions): AsyncGenerator<Buffer> {
+  const directory = journalDirectory(dataDirectory)
+  if (!existsSync(directory)) options.onNotice(`there is no journal at ${directory} yet`)
+  yield* readLines(directory, options)
+}
+
+async function* streamLines(url: string, partitions: number, options: ReadQueueOptions): AsyncGenerator<Buffer> {
+  const { fromStart, follow, signal, onNotice } = options
+  const subject = await lookAtStream(url, partitions, options)
+  const messages = readStream({
+    url,
+    from: fromStart ? 'start' : 'end',
+    follow,
+    signal,
+    onNotice,
+    ...(subject === null ? {} : { subject }),
+  })
+  try {
+    for await (const { data } of messages) yield* recordsOf(data)
+  } catch (error) {
+    throw new StartError(`the stream cannot be read: ${describeFault(error)}`)
+  }
+}
+
+/** Tells of a stream that is not there; gives the one subject that is enough to read, or null. */
+async function lookAtStream(
+  url: string,
+  partitions: number,
+  { appId, onNotice }: ReadQueueOptions,
+): Promise<string | null> {
+  try {
+    const connection = await connectNats(url)
+    try {
+      const report = await describeStream(connection)
+      if (report.kind === 'unreadable') throw new StartError(`the stream cannot be read: ${report.reason}`)
+      if (report.kind === 'absent') onNotice(`there is no stream ${STREAM_NAME} yet`)
+      if (report.kind === 'absent' || appId === undefined) return null
+      return await subjectOfApp(connection, appId, partitions)
+    } finally {
+      await connection.close()
+    }
+  } catch (error) {
+    throw error instanceof StartError ? error : new StartError(errorMessage(error))
+  }
+}

@@ -1,0 +1,112 @@
+// `sluice tail`: events as they become durable, one JSON object a line, every byte of an event as it was sent.
+
+import { type Config, readConfig } from '../../settings/config.ts'
+import { decodeString, itemsOf, membersOf, type Span } from '../explain/json-text.ts'
+import { EXIT, print, readFlags, type Shell } from '../shell.ts'
+import { type ReadQueueOptions, readQueue } from './queue-lines.ts'
+
+const NEWLINE = Buffer.from('\n')
+
+export const help = `Usage: sluice tail [--app ID] [--from-start] [--no-follow] [--records]
+
+Prints events as they are queued, one JSON object a line:
+  {"batch_id":…,"app_id":…,"received_at":…,"sdk_version":…,"event":{…}}
+An event stands as its client sent it; sdk_version is null where the request had none.
+
+  --app ID       only events of this app
+  --from-start   begin with the oldest event that is kept, not with the next
+  --no-follow    end at the last event that is there now
+  --records      print queue records as stored: one accepted request a line, with all its events
+
+Reads the stream at NATS_URL, or without NATS and Redis the folder SLUICE_DATA_DIR/journal, whether or not the
+service runs. It leaves nothing behind in either, and goes on after a break of the connection to NATS. With
+--app and the SLUICE_PARTITIONS of the service it asks NATS for one partition only, where the app has sent lately.
+Ctrl-C ends it with exit code 0.
+
+Example:
+  sluice tail --from-start --no-follow | jq -r .event.name | sort | uniq -c
+`
+
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags } = readFlags(args, {
+    app: { type: 'string' },
+    'from-start': { type: 'boolean', default: false },
+    'no-follow': { type: 'boolean', default: false },
+    records: { type: 'boolean', default: false },
+  })
+  const config = readConfig(shell.env)
+  const interrupted = new AbortController()
+  const interruption = new Promise<void>((resolve) => {
+    interrupted.signal.addEventListener('abort', () => resolve())
+  })
+  const interrupt = (): void => interrupted.abort()
+  process.once('SIGINT', interrupt)
+  process.once('SIGTERM', interrupt)
+  const printing = printQueue(config, shell, {
+    fromStart: flags['from-start'],
+    follow: !flags['no-follow'],
+    appId: flags.app,
+    signal: interrupted.signal,
+    asStored: flags.records,
+  })
+  // A queue that gives no answer must not keep anyone here who wants to leave.
+  await Promise.race([printing, interruption])
+  return EXIT.ok
+}
+
+type Wanted = Omit<ReadQueueOptions, 'onNotice'> & { readonly asStored: boolean }
+
+async function printQueue(config: Config, shell: Shell, wanted: Wanted): Promise<void> {
+  const onNotice = (message: string): void => void shell.stderr.write(`sluice tail: ${message}\n`)
+  for await (const line of readQueue(config, { ...wanted, onNotice })) {
+    const record = readRecord(line)
+    if (record === null) {
+      await print(shell.stderr, 'sluice tail: skipped a line that is not a queue record\n')
+      continue
+    }
+    if (wanted.appId !== undefined && record.appId !== wanted.appId) continue
+    await print(shell.stdout, wanted.asStored ? Buffer.concat([line, NEWLINE]) : eventLines(line, record))
+  }
+}
+
+export interface RecordParts {
+  readonly appId: string
+  readonly batchId: Span
+  readonly appIdText: Span
+  readonly receivedAt: Span
+  readonly sdkVersion: Span | null
+  readonly events: Span
+}
+
+/** null: not a queue record. */
+export function readRecord(line: Buffer): RecordParts | null {
+  const spans = new Map<string, Span>()
+  for (const { name, value } of membersOf(line)) spans.set(name, value)
+  const batchId = spans.get('batch_id')
+  const appIdText = spans.get('app_id')
+  const receivedAt = spans.get('received_at')
+  const events = spans.get('events')
+  if (batchId === undefined || appIdText === undefined || receivedAt === undefined || events === undefined) return null
+  const appId = decodeString(line, appIdText)
+  return { appId, batchId, appIdText, receivedAt, sdkVersion: spans.get('sdk_version') ?? null, events }
+}
+
+/** One line for each event of a record, cut out of it and never parsed. */
+export function eventLines(line: Buffer, record: RecordParts): Buffer {
+  const cut = (span: Span): Buffer => line.subarray(span.start, span.end)
+  const head = Buffer.concat([
+    Buffer.from('{"batch_id":'),
+    cut(record.batchId),
+    Buffer.from(',"app_id":'),
+    cut(record.appIdText),
+    Buffer.from(',"received_at":'),
+    cut(record.receivedAt),
+    Buffer.from(',"sdk_version":'),
+    record.sdkVersion === null ? Buffer.from('null') : cut(record.sdkVersion),
+    Buffer.from(',"event":'),
+  ])
+  const tail = Buffer.from('}\n')
+  const parts: Buffer[] = []
+  for (const event of itemsOf(line, record.events.start)) parts.push(head, cut(event), tail)
+  return Buffer.concat(parts)
+}

@@ -1,0 +1,66 @@
+// Reads a request's head, once, from uWebSockets.js into plain values.
+
+import type { HttpRequest } from 'uWebSockets.js'
+import type { RequestHead } from '../request/head.ts'
+
+/** RFC 9110: digits alone. 15 of them are more than any body has, and are exact as a number. */
+const LENGTH = /^[0-9]{1,15}$/
+const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
+
+/** Valid only inside the request handler, as `request` is. */
+export function readHead(request: HttpRequest): RequestHead {
+  let contentType: string | null = null
+  let contentEncoding: string | null = null
+  let idempotencyKey: string | null = null
+  let contentLengthBytes: number | null = null
+  let framingFault: string | null = null
+  let isChunked = false
+  let wantsClose = false
+  request.forEach((name, value) => {
+    switch (name) {
+      case 'content-type':
+        contentType = contentType === null ? value : `${contentType},${value}`
+        break
+      case 'content-encoding':
+        contentEncoding = contentEncoding === null ? value : `${contentEncoding},${value}`
+        break
+      case 'idempotency-key':
+        idempotencyKey = idempotencyKey === null ? value : `${idempotencyKey},${value}`
+        break
+      case 'content-length':
+        if (contentLengthBytes !== null) framingFault = 'Content-Length: must appear once'
+        else if (!LENGTH.test(value)) framingFault = 'Content-Length: must be a number of bytes'
+        contentLengthBytes = Number(value)
+        break
+      case 'transfer-encoding':
+        if (isChunked || value.toLowerCase() !== 'chunked') framingFault = 'Transfer-Encoding: must be chunked'
+        isChunked = true
+        break
+      case 'connection':
+        wantsClose ||= wantsToClose(value)
+        break
+      case 'trailer':
+        // The library takes trailers for the next request's head.
+        framingFault = 'Trailer: not supported'
+        break
+    }
+  })
+  if (isChunked && contentLengthBytes !== null) {
+    framingFault ??= 'Content-Length: must not appear with Transfer-Encoding'
+  }
+  return {
+    method: request.getCaseSensitiveMethod(),
+    path: request.getUrl(),
+    contentType,
+    contentEncoding,
+    idempotencyKey,
+    contentLengthBytes,
+    framingFault,
+    wantsClose,
+  }
+}
+
+/** `connection`: the header's value. */
+export function wantsToClose(connection: string): boolean {
+  return CLOSE.test(connection)
+}

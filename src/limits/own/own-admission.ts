@@ -1,0 +1,84 @@
+// Limits and keys of this machine alone, in its memory.
+
+import type { App } from '../../apps/app.ts'
+import type { Claim } from '../../keys/deduplicator.ts'
+import type { MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { RateLimitView } from '../../outcome.ts'
+import type { Charge } from '../../queue/charge.ts'
+import type { Admission, Admitted, End } from '../admission.ts'
+import { type Standing, secondsUntilRoom } from '../limiter.ts'
+import type { MemoryLimiter } from './memory-limiter.ts'
+
+const OVERLOADED: Admitted = { kind: 'overloaded' }
+
+export interface OwnAdmissionOptions {
+  readonly limiter: MemoryLimiter
+  readonly deduplicator: MemoryDeduplicator
+  readonly clock: Clock
+}
+
+export class OwnAdmission implements Admission {
+  readonly #limiter: MemoryLimiter
+  readonly #deduplicator: MemoryDeduplicator
+  readonly #clock: Clock
+
+  constructor({ limiter, deduplicator, clock }: OwnAdmissionOptions) {
+    this.#limiter = limiter
+    this.#deduplicator = deduplicator
+    this.#clock = clock
+  }
+
+  admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted> {
+    if (batchId === null) return this.#take(app, events)
+    const claim = this.#deduplicator.claim(batchId, this.#clock())
+    if (claim instanceof Promise) return claim.then((passedOn) => this.#takeUnder(app, events, batchId, passedOn))
+    return this.#takeUnder(app, events, batchId, claim)
+  }
+
+  #takeUnder(app: App, events: number, batchId: string, claim: Claim): Admitted {
+    if (claim.kind === 'replay') return claim
+    if (claim.kind === 'full') return OVERLOADED
+    const admitted = this.#take(app, events)
+    if (admitted.kind !== 'taken') this.#deduplicator.release(batchId)
+    return admitted
+  }
+
+  #take(app: App, events: number): Admitted {
+    const taken = this.#limiter.take(app, events, this.#clock())
+    if (typeof taken === 'number') {
+      // The journal is read by when its records were received: it needs neither minute nor cycle.
+      return { kind: 'taken', charge: { events, takenAtMs: taken, minute: 0, cycleMinute: 0 } }
+    }
+    const standing = this.#limiter.standing(app, this.#clock())
+    return { kind: 'over limit', refusal: taken, retryAfterSeconds: secondsUntilRoom(standing, taken) }
+  }
+
+  replayOf(_app: App, batchId: string): number | null | Promise<number | null> {
+    const eventsOf = (claim: Claim): number | null => {
+      if (claim.kind === 'claimed') this.#deduplicator.release(batchId)
+      return claim.kind === 'replay' ? claim.events : null
+    }
+    const claim = this.#deduplicator.claim(batchId, this.#clock())
+    return claim instanceof Promise ? claim.then(eventsOf) : eventsOf(claim)
+  }
+
+  end(app: App, { events: taken, takenAtMs }: Charge, batchId: string | null, end: End, events: number): void {
+    const isSpent = end === 'stored' || end === 'unknown'
+    // The key first: whatever throws then, a batch that is stored keeps it.
+    if (batchId !== null) {
+      if (end === 'stored' || end === 'duplicate') this.#deduplicator.confirm(batchId, events, this.#clock())
+      else this.#deduplicator.release(batchId)
+    }
+    if (isSpent) this.#limiter.settle(app, taken, takenAtMs)
+    else this.#limiter.giveBack(app, taken, takenAtMs, this.#clock())
+  }
+
+  view(app: App): RateLimitView {
+    return this.#limiter.view(app, this.#clock())
+  }
+
+  standing(app: App): Standing {
+    return this.#limiter.standing(app, this.#clock())
+  }
+}

@@ -1,0 +1,291 @@
+// The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, and the
+// next takes all that has gathered meanwhile: one sync pays for many records, and none waits when the way is free.
+
+import { type Clock, systemClock } from '../../lib/clock.ts'
+import type { OnNotice } from '../../lib/notice.ts'
+import type { EventQueue, QueueRecord, Settled, Settlement } from '../queue.ts'
+import { type Disk, JournalFiles, realDisk } from './journal-files.ts'
+import type { JournalPosition } from './segments.ts'
+import { TimeMarks } from './time-marks.ts'
+
+/** The most buffers that one writev takes (IOV_MAX). */
+const MAX_COMMIT_RECORDS = 1024
+const MAX_COMMIT_BYTES = 8 * 1024 * 1024
+/** More than a ring of the default size can hold; what lies behind a stuck disk is refused, not stored up. */
+const MAX_WAITING_RECORDS = 262_144
+const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024
+/** A journal has at least so many segments before it is full, so that removing old ones frees it in steps. */
+const MIN_SEGMENTS = 8
+const RETRY_MS = 1000
+/** A folder that was removed under us is noticed, and made again, so soon. */
+const SWEEP_MS = 5_000
+const HOUR_MS = 3_600_000
+/** Whatever the settings: recovery reads the keys of the last 300 s from the segments, with room for their writing. */
+const MIN_KEEP_MS = 600_000
+
+/** Runs `task` again and again; returns what stops it. */
+type Repeat = (task: () => void, intervalMs: number) => () => void
+
+export interface JournalOptions {
+  readonly directory: string
+  /** Most bytes of all segments together; above it records are refused. */
+  readonly maxBytes: number
+  /** Age at which a segment is removed; null: none is. */
+  readonly keepHours: number | null
+  readonly segmentBytes?: number
+  /** Both from `recover`, which tells what they are. */
+  readonly keysFrom?: JournalPosition | null
+  readonly resumeAfter?: JournalPosition | null
+  readonly clock?: Clock
+  readonly repeat?: Repeat
+  readonly disk?: Disk
+  /** Called for each write that became durable. */
+  readonly onCommit?: (records: number) => void
+  /** Gets a sentence for the log when the disk fails, when it takes records again, and when upkeep fails. */
+  readonly onNotice?: OnNotice
+}
+
+interface Batch {
+  readonly lines: Uint8Array[]
+  readonly settled: Settled[]
+  bytes: number
+}
+
+/** Prepares the folder, cuts what a crash left torn, and opens the last segment. Throws where it cannot be written. */
+export async function openJournal(options: JournalOptions): Promise<Journal> {
+  const { directory, maxBytes, resumeAfter = null, disk = realDisk, onNotice = () => {} } = options
+  const wantedBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES
+  const segmentBytes = Math.max(1, Math.min(wantedBytes, Math.floor(maxBytes / MIN_SEGMENTS)))
+  let files: JournalFiles
+  try {
+    files = await JournalFiles.open({ directory, segmentBytes, resumeAfter, disk, onNotice })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    const advice = 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
+    throw new Error(`The journal cannot be written in ${directory} (${reason}). ${advice}.`, { cause: error })
+  }
+  const journal = new Journal(options, files, Math.min(MAX_COMMIT_BYTES, segmentBytes))
+  await journal.sweep()
+  return journal
+}
+
+export class Journal implements EventQueue {
+  /** Bytes of a torn line that were cut when the journal was opened. */
+  readonly cutBytes: number
+  readonly #files: JournalFiles
+  readonly #maxBytes: number
+  readonly #keepMs: number
+  readonly #commitBytes: number
+  readonly #clock: Clock
+  readonly #onCommit: (records: number) => void
+  readonly #onNotice: OnNotice
+  readonly #marks: TimeMarks
+  readonly #stopSweeping: () => void
+
+  readonly #waiting: Batch[] = []
+  /** The batch being written, and one that is empty and may be filled. */
+  #inFlight: Batch | null = null
+  /** A write is in flight, or about to begin. */
+  #isBusy = false
+  #spare: Batch = emptyBatch()
+  /** Of records that are waiting or in flight. */
+  #recordsInHand = 0
+  #bytesInHand = 0
+  /** Durable bytes of all segments. */
+  #durableBytes: number
+  #position: JournalPosition
+  #refused: Settled[] = []
+
+  #isFull = false
+  /** Why the disk takes no records; null: it does. */
+  #trouble: string | null = null
+  #lastTryMs = 0
+  #isSweeping = false
+  /** Why the last sweep failed; null: it did not. */
+  #sweepProblem: string | null = null
+  #isStopping = false
+  #onIdle: (() => void) | null = null
+
+  constructor(options: JournalOptions, files: JournalFiles, commitBytes: number) {
+    this.cutBytes = files.cutBytes
+    this.#files = files
+    this.#maxBytes = options.maxBytes
+    this.#keepMs = options.keepHours === null ? Infinity : Math.max(options.keepHours * HOUR_MS, MIN_KEEP_MS)
+    this.#commitBytes = commitBytes
+    this.#clock = options.clock ?? systemClock
+    this.#onCommit = options.onCommit ?? (() => {})
+    this.#onNotice = options.onNotice ?? (() => {})
+    this.#durableBytes = files.bytes
+    this.#position = files.end
+    this.#marks = new TimeMarks(options.keysFrom ?? { segment: files.firstSegment, offset: 0 })
+    this.#marks.note(this.#clock(), this.#position)
+    this.#stopSweeping = (options.repeat ?? repeatUnreferenced)(() => void this.sweep(), SWEEP_MS)
+  }
+
+  /** Where the last record ends whose `settled` was called. */
+  position(): JournalPosition {
+    return this.#position
+  }
+
+  /** No record before the position it returns is younger than 300 s. */
+  keysFrom(nowMs: number): JournalPosition {
+    return this.#marks.keysFrom(nowMs)
+  }
+
+  /** Durable bytes of all segments. */
+  get sizeBytes(): number {
+    return this.#durableBytes
+  }
+
+  /** 'ok', or why it refuses. */
+  get state(): string {
+    if (this.#trouble !== null) return this.#trouble
+    return this.#isFull ? 'full: SLUICE_JOURNAL_MAX_MB reached' : 'ok'
+  }
+
+  publish(record: QueueRecord, settled: Settled): void {
+    const { line } = record
+    if (!this.#admits(line.length)) {
+      this.#refuse(settled)
+      return
+    }
+    let batch = this.#waiting[this.#waiting.length - 1]
+    if (
+      batch === undefined ||
+      batch.lines.length === MAX_COMMIT_RECORDS ||
+      batch.bytes + line.length > this.#commitBytes
+    ) {
+      batch = this.#spare.lines.length === 0 && batch === undefined ? this.#spare : emptyBatch()
+      this.#waiting.push(batch)
+    }
+    batch.lines.push(line)
+    batch.settled.push(settled)
+    batch.bytes += line.length
+    this.#recordsInHand += 1
+    this.#bytesInHand += line.length
+    if (this.#isBusy) return
+    this.#isBusy = true
+    // Behind all that this turn of the event loop brings: otherwise the first record of many would go alone, and the
+    // others would wait for its sync.
+    setImmediate(this.#commitNext)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    this.#stopSweeping()
+    if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    await this.#files.close()
+  }
+
+  /** Removes segments past their age, and looks what others have removed. Runs every few seconds by itself. */
+  async sweep(): Promise<void> {
+    if (this.#isSweeping || this.#isStopping) return
+    this.#isSweeping = true
+    try {
+      await this.#files.removeBefore(this.#clock() - this.#keepMs)
+      this.#sweepProblem = null
+    } catch (error) {
+      const problem = (error as Error).message
+      if (problem !== this.#sweepProblem) this.#onNotice(`The journal's old segments were not looked after: ${problem}`)
+      this.#sweepProblem = problem
+    }
+    this.#durableBytes = this.#files.bytes
+    if (this.#durableBytes < this.#maxBytes) this.#isFull = false
+    this.#isSweeping = false
+  }
+
+  #admits(lineBytes: number): boolean {
+    if (this.#isStopping || this.#recordsInHand >= MAX_WAITING_RECORDS) return false
+    this.#isFull = this.#durableBytes + this.#bytesInHand + lineBytes > this.#maxBytes
+    if (this.#isFull) return false
+    if (this.#trouble === null) return true
+    // One record now and then finds out whether the disk is well again; the others need not wait for that.
+    const nowMs = this.#clock()
+    if (this.#isBusy || Math.abs(nowMs - this.#lastTryMs) < RETRY_MS) return false
+    this.#lastTryMs = nowMs
+    return true
+  }
+
+  /** Answers after `publish` has returned, as a record that is written would be. */
+  #refuse(settled: Settled): void {
+    if (this.#refused.push(settled) > 1) return
+    queueMicrotask(() => {
+      const refused = this.#refused
+      this.#refused = []
+      for (const settle of refused) settle('unavailable')
+    })
+  }
+
+  readonly #commitNext = (): void => {
+    const batch = this.#waiting.shift()
+    if (batch === undefined) {
+      this.#inFlight = null
+      this.#isBusy = false
+      this.#onIdle?.()
+      return
+    }
+    this.#inFlight = batch
+    if (this.#files.isReady(batch.bytes)) {
+      this.#files.append(batch.lines, batch.bytes, this.#onWritten)
+      return
+    }
+    this.#files.prepare(batch.bytes).then(
+      () => this.#files.append(batch.lines, batch.bytes, this.#onWritten),
+      (error: Error) => this.#onWritten(error),
+    )
+  }
+
+  readonly #onWritten = (error: Error | null): void => {
+    const batch = this.#inFlight
+    if (batch === null) throw new Error('a write of the journal ended that had not begun')
+    if (error !== null) {
+      void this.#fail(batch, error)
+      return
+    }
+    if (this.#trouble !== null) this.#onNotice('The journal takes records again', 'info')
+    this.#trouble = null
+    const end = this.#files.end
+    // The disk has its next write before the answers of this one go out.
+    this.#commitNext()
+    this.#onCommit(batch.lines.length)
+    this.#settle(batch, 'durable', end)
+    this.#marks.note(this.#clock(), end)
+  }
+
+  /** Refuses what is in hand, and cuts the segment back while it can: readers see the torn line for a moment only. */
+  async #fail(batch: Batch, error: Error): Promise<void> {
+    const reason = (error as NodeJS.ErrnoException).code ?? error.message
+    if (this.#trouble !== reason) this.#onNotice(`The journal refuses records: ${error.message}`)
+    this.#trouble = reason
+    this.#lastTryMs = this.#clock()
+    // Nothing is written before the cut succeeds; where it fails now, the next try begins with it.
+    await this.#files.prepare(0).catch(() => {})
+    const refused = [batch, ...this.#waiting.splice(0)]
+    this.#commitNext()
+    for (const each of refused) this.#settle(each, 'unavailable', this.#position)
+  }
+
+  #settle(batch: Batch, settlement: Settlement, end: JournalPosition): void {
+    const { settled } = batch
+    this.#recordsInHand -= settled.length
+    this.#bytesInHand -= batch.bytes
+    if (settlement === 'durable') this.#durableBytes += batch.bytes
+    // In one turn with the calls: whoever looks in a later turn finds counted what lies before it, and nothing else.
+    this.#position = end
+    for (let index = 0; index < settled.length; index += 1) settled[index](settlement)
+    batch.lines.length = 0
+    settled.length = 0
+    batch.bytes = 0
+    this.#spare = batch
+  }
+}
+
+function emptyBatch(): Batch {
+  return { lines: [], settled: [], bytes: 0 }
+}
+
+function repeatUnreferenced(task: () => void, intervalMs: number): () => void {
+  const timer = setInterval(task, intervalMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,45 @@
+// How far the durable consumers of the stream are behind: the age of the first message that each has not acknowledged.
+
+import { type ConsumerInfo, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { API_TIMEOUT_MS } from '../../nats/api.ts'
+import { ALL_SUBJECTS, STREAM_NAME } from './stream.ts'
+
+/** Consumers that are measured, the first by name: each has a series. */
+const MAX_CONSUMERS = 20
+/** Consumers that are looked at for the durable ones: a page of NATS's own list. */
+const MAX_LISTED = 256
+/** Subjects of one consumer that are asked for. */
+const MAX_FILTERS = 16
+
+/** Seconds by the consumer's name; 0: it has had all. */
+export type ConsumerLags = Readonly<Record<string, number>>
+
+/** null: NATS did not answer. Never rejects. */
+export async function measureLags(connection: NatsConnection, nowMs: number): Promise<ConsumerLags | null> {
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const listed = (await manager.consumers.list(STREAM_NAME).next()).slice(0, MAX_LISTED)
+    const durable = listed.filter(({ config }) => config.durable_name !== undefined)
+    const measured = durable.toSorted((one, other) => (one.name < other.name ? -1 : 1)).slice(0, MAX_CONSUMERS)
+    return Object.fromEntries(
+      await Promise.all(measured.map(async (info) => [info.name, await lagOf(manager, info, nowMs)] as const)),
+    )
+  } catch {
+    return null
+  }
+}
+
+async function lagOf(manager: JetStreamManager, info: ConsumerInfo, nowMs: number): Promise<number> {
+  if (info.num_pending + info.num_ack_pending === 0) return 0
+  const { filter_subject: filter, filter_subjects: filters } = info.config
+  const subjects = filters ?? [filter === undefined || filter === '' ? ALL_SUBJECTS : filter]
+  const next = await Promise.all(
+    subjects.slice(0, MAX_FILTERS).map((subject) => {
+      const query = { seq: info.ack_floor.stream_seq + 1, next_by_subj: subject }
+      return manager.streams.getMessage(STREAM_NAME, query)
+    }),
+  )
+  // The clock of NATS may be ahead of this one.
+  return Math.max(0, ...next.map((message) => (message === null ? 0 : nowMs - message.time.getTime()))) / 1000
+}

@@ -1,0 +1,188 @@
+// What waits for its place in a message: one lane a partition, first in, first out, so that an app's order is kept.
+
+import { partitionOf } from '../partition.ts'
+import type { QueueRecord, Settled } from '../queue.ts'
+import { subjectOf } from './stream.ts'
+
+/** Above this nothing is gained: 64 KB a message carries as much as the server takes. */
+const MAX_GATHERED_BYTES = 64 * 1024
+
+/** A record from `publish` until it is settled. */
+export interface Entry {
+  readonly record: QueueRecord
+  readonly settled: Settled
+  readonly deadlineMs: number
+  /** Counts up by `publish`. */
+  readonly number: number
+  next: Entry | null
+}
+
+/** Entries that go in one message. */
+export interface Parcel {
+  readonly first: Entry
+  readonly records: number
+  readonly bytes: number
+}
+
+export class Lane {
+  readonly subject: string
+  /** Queued to be sent from. */
+  isReady = false
+  /** Gathered messages in flight, of this window of acknowledgements: those behind them gather until they are answered. */
+  gathered = { window: -1, messages: 0 }
+  #first: Entry | null = null
+  #last: Entry | null = null
+  #bytes = 0
+
+  constructor(partition: number) {
+    this.subject = subjectOf(partition)
+  }
+
+  get first(): Entry | null {
+    return this.#first
+  }
+
+  /** By `publish`; 0: nothing waits. */
+  get firstNumber(): number {
+    return this.#first?.number ?? 0
+  }
+
+  /** As much waits as a message holds: it would gain nothing by waiting on. */
+  get isFull(): boolean {
+    return this.#bytes >= MAX_GATHERED_BYTES
+  }
+
+  push(entry: Entry): void {
+    this.#bytes += entry.record.line.length
+    if (this.#last === null) this.#first = entry
+    else this.#last.next = entry
+    this.#last = entry
+  }
+
+  /** A keyed record travels alone, others as many as fit into 64 KB; a larger one alone. */
+  take(): Parcel | null {
+    const first = this.#first
+    if (first === null) return null
+    let last = first
+    let records = 1
+    let bytes = first.record.line.length
+    if (!first.record.keyed) {
+      for (let next = first.next; next !== null && !next.record.keyed; next = next.next) {
+        if (bytes + next.record.line.length > MAX_GATHERED_BYTES) break
+        bytes += next.record.line.length
+        records += 1
+        last = next
+      }
+    }
+    this.#first = last.next
+    if (this.#first === null) this.#last = null
+    last.next = null
+    this.#bytes -= bytes
+    return { first, records, bytes }
+  }
+
+  /** Puts entries back where they were: they were sent and surely not stored. */
+  putBack(first: Entry): void {
+    let before: Entry | null = null
+    let after = this.#first
+    while (after !== null && after.number < first.number) {
+      before = after
+      after = after.next
+    }
+    if (before === null) this.#first = first
+    else before.next = first
+    let last = first
+    this.#bytes += last.record.line.length
+    while (last.next !== null) {
+      last = last.next
+      this.#bytes += last.record.line.length
+    }
+    last.next = after
+    if (after === null) this.#last = last
+  }
+
+  /** Takes the first entry off where its time is over. */
+  takeExpired(nowMs: number): Entry | null {
+    const entry = this.#first
+    if (entry === null || entry.deadlineMs > nowMs) return null
+    this.#first = entry.next
+    if (this.#first === null) this.#last = null
+    entry.next = null
+    this.#bytes -= entry.record.line.length
+    return entry
+  }
+  /** Takes off what was published after the entry of this number; null: nothing was. */
+  takeAfter(number: number): Entry | null {
+    let last: Entry | null = null
+    let after = this.#first
+    while (after !== null && after.number <= number) {
+      last = after
+      after = after.next
+    }
+    if (last === null) this.#first = null
+    else last.next = null
+    this.#last = last
+    for (let entry = after; entry !== null; entry = entry.next) this.#bytes -= entry.record.line.length
+    return after
+  }
+}
+
+/** All lanes, and which of them is next. */
+export class Lanes {
+  readonly #lanes: readonly Lane[]
+  /** Lanes with something that waits; each at most once. */
+  readonly #ready: Lane[] = []
+
+  constructor(partitions: number) {
+    this.#lanes = Array.from({ length: partitions }, (_, partition) => new Lane(partition))
+  }
+
+  get isReady(): boolean {
+    return this.#ready.length > 0
+  }
+
+  push(entry: Entry): void {
+    const lane = this.#lanes[partitionOf(entry.record.appId, this.#lanes.length)]
+    lane.push(entry)
+    this.offer(lane)
+  }
+
+  offer(lane: Lane): void {
+    if (lane.isReady || lane.first === null) return
+    lane.isReady = true
+    this.#ready.push(lane)
+  }
+
+  offerAll(): void {
+    for (const lane of this.#lanes) this.offer(lane)
+  }
+
+  /** The ready lane whose first record has waited longest: a busy partition waits no longer than the others. */
+  take(): Lane | undefined {
+    let oldest = 0
+    for (let at = 1; at < this.#ready.length; at++) {
+      if (this.#ready[at].firstNumber < this.#ready[oldest].firstNumber) oldest = at
+    }
+    const [lane] = this.#ready.splice(oldest, 1)
+    if (lane !== undefined) lane.isReady = false
+    return lane
+  }
+
+  /** Takes off the next entry whose time is over by then; null: there is none. */
+  takeExpired(nowMs: number): Entry | null {
+    for (const lane of this.#lanes) {
+      const entry = lane.takeExpired(nowMs)
+      if (entry !== null) return entry
+    }
+    return null
+  }
+
+  /** Takes off, lane by lane, what was published after the entry of this number; null: nothing was. */
+  takeAfter(number: number): Entry | null {
+    for (const lane of this.#lanes) {
+      const first = lane.takeAfter(number)
+      if (first !== null) return first
+    }
+    return null
+  }
+}

@@ -1,0 +1,40 @@
+// Counts the records that were published and are not settled yet, and settles them.
+
+import type { Settled, Settlement } from '../queue.ts'
+import type { Entry } from './lanes.ts'
+
+export class RecordsInHand {
+  count = 0
+  #refused: Settled[] = []
+  #onNone: (() => void) | null = null
+
+  settle(entry: Entry, settlement: Settlement, storedEvents?: number): void {
+    this.count -= 1
+    if (storedEvents === undefined) entry.settled(settlement)
+    else entry.settled(settlement, storedEvents)
+    if (this.count === 0) this.#onNone?.()
+  }
+
+  settleAll(first: Entry, settlement: Settlement): void {
+    for (let entry: Entry | null = first; entry !== null; ) {
+      const { next }: Entry = entry
+      this.settle(entry, settlement)
+      entry = next
+    }
+  }
+
+  /** Of a record that is not taken in hand. Answers after `publish` has returned, as for one that is. */
+  refuse(settled: Settled): void {
+    if (this.#refused.push(settled) > 1) return
+    queueMicrotask(() => {
+      const refused = this.#refused
+      this.#refused = []
+      for (const settle of refused) settle('unavailable')
+    })
+  }
+
+  /** Resolves when all are settled. To be called once. */
+  async none(): Promise<void> {
+    if (this.count > 0) await new Promise<void>((resolve) => (this.#onNone = resolve))
+  }
+}

@@ -1,0 +1,41 @@
+// Which part of the stream holds an app's events, as far as the stream bears out how it is spread.
+
+import { jetstreamManager } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { API_TIMEOUT_MS } from '../../nats/api.ts'
+import { partitionOf } from '../partition.ts'
+import { parseRecordHead } from '../record/record-head.ts'
+import { readRange } from './read/stream-range.ts'
+import { recordsOf } from './read/stream-records.ts'
+import { ALL_SUBJECTS, STREAM_NAME, subjectOf } from './stream.ts'
+
+/** So many of the newest messages, of all subjects, are searched for one of the app. */
+const MAX_SEARCHED = 2048
+
+/**
+ * null: all of the stream has to be read. So it is where there is one partition, where there are subjects that so many
+ * partitions do not have, and where no new message of the app is found in its partition: to trust that would be to find
+ * nothing, and say nothing. Rejects where JetStream does not answer.
+ */
+export async function subjectOfApp(
+  connection: NatsConnection,
+  appId: string,
+  partitions: number,
+): Promise<string | null> {
+  if (partitions === 1) return null
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+  const { config, state } = await manager.streams.info(STREAM_NAME, { subjects_filter: ALL_SUBJECTS })
+  const present = new Set(Object.keys(state.subjects ?? {}))
+  const subject = subjectOf(partitionOf(appId, partitions))
+  if (!present.delete(subject)) return null
+  for (let partition = 0; partition < partitions; partition++) present.delete(subjectOf(partition))
+  if (present.size > 0) return null
+  const until = state.last_seq
+  const range = { from: Math.max(state.first_seq, until - MAX_SEARCHED + 1), until, subject }
+  for await (const { data } of readRange(connection, { ...range, allowsDirect: config.allow_direct })) {
+    for (const record of recordsOf(data)) {
+      if (parseRecordHead(record, 0, record.length)?.appId === appId) return subject
+    }
+  }
+  return null
+}

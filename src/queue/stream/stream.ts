@@ -1,0 +1,204 @@
+// The JetStream stream that holds the events: what it must be like, how it is made, and how one that is there differs.
+
+import {
+  DiscardPolicy,
+  JetStreamApiCodes,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+  type StreamState,
+} from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
+import { API_TIMEOUT_MS, codeOf, reasonOf } from '../../nats/api.ts'
+
+export const STREAM_NAME = 'SLUICE_EVENTS'
+const SUBJECT_PREFIX = 'sluice.events.'
+export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
+/** JetStream stores one message under an id within the duplicate window. */
+export const ID_HEADER = 'Nats-Msg-Id'
+
+const NANOSECONDS = 1_000_000_000
+const NANOSECONDS_A_MS = 1_000_000
+/** A promise of 300 s from an acceptance may come from a repeat, whose batch was stored up to 300 s before. */
+const DUPLICATE_WINDOW_NANOSECONDS = 2 * IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS
+/** Counters are made anew from the stream, and readers have to come by. */
+const LEAST_AGE_NANOSECONDS = 3600 * NANOSECONDS
+/** The largest record: a body of 512 KiB, and a head before its events. */
+export const MAX_RECORD_BYTES = 600 * 1024
+/** Of a small stream, so much may be left of it when it is full: a twentieth. */
+const FULL_SHARE = 20
+
+/** Of a new stream, what the settings choose. */
+export interface NewStream {
+  readonly replicas: number
+  readonly keepMs: number
+  /** On each copy; null: none. */
+  readonly maxBytes: number | null
+}
+
+/** Everything that sluice relies on; the rest is the operator's to choose. */
+const WANTED = {
+  name: STREAM_NAME,
+  subjects: [ALL_SUBJECTS],
+  storage: StorageType.File,
+  retention: RetentionPolicy.Limits,
+  discard: DiscardPolicy.New,
+  duplicate_window: DUPLICATE_WINDOW_NANOSECONDS,
+  allow_direct: true,
+} as const
+
+export interface StreamFacts {
+  readonly messages: number
+  readonly bytes: number
+  /** On each copy; null: none. */
+  readonly maxBytes: number | null
+  readonly maxMessages: number | null
+  /** Full, it drops its oldest messages in place of refusing new ones. */
+  readonly discardsOld: boolean
+  /** null: for good. */
+  readonly keepMs: number | null
+  /** When the oldest message was stored; null: there is none. */
+  readonly oldestAtMs: number | null
+  /** Why it takes no record, or acknowledges none: a clause, and what to do about it. null: it does. */
+  readonly refusal: string | null
+  readonly firstSequence: number
+  readonly lastSequence: number
+  readonly replicas: number
+  readonly consumers: number
+  /** Any replica may be asked for a message; otherwise only the leader answers. */
+  readonly allowsDirect: boolean
+  /** ISO 8601: one that was deleted and made again has another. */
+  readonly createdAt: string
+  /** What would break a promise, each one a clause: `duplicate_window is 120 s, sluice wants at least 600 s`. */
+  readonly differences: readonly string[]
+}
+
+/** What NATS says of the stream. `reason` is fit for the log. */
+export type StreamReport =
+  | { readonly kind: 'present'; readonly facts: StreamFacts; readonly created: boolean }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unreadable'; readonly reason: string }
+
+export function subjectOf(partition: number): string {
+  return SUBJECT_PREFIX + partition
+}
+
+/** Never rejects. */
+export async function describeStream(connection: NatsConnection): Promise<StreamReport> {
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const info = await manager.streams.info(STREAM_NAME)
+    return { kind: 'present', facts: factsOf(info), created: false }
+  } catch (error) {
+    if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }
+    return { kind: 'unreadable', reason: reasonOf(error) }
+  }
+}
+
+/** Makes the stream where there is none; one that is there stays as it is. Never rejects. */
+export async function ensureStream(connection: NatsConnection, wanted: NewStream): Promise<StreamReport> {
+  const report = await describeStream(connection)
+  if (report.kind !== 'absent') return report
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    const info = await manager.streams.add({
+      ...WANTED,
+      subjects: [...WANTED.subjects],
+      num_replicas: wanted.replicas,
+      max_age: wanted.keepMs * NANOSECONDS_A_MS,
+      ...(wanted.maxBytes === null ? {} : { max_bytes: wanted.maxBytes }),
+    })
+    return { kind: 'present', facts: factsOf(info), created: true }
+  } catch (error) {
+    // Another node may have made it in the same moment, which JetStream tells in several ways.
+    const again = await describeStream(connection)
+    if (again.kind === 'present') return again
+    return { kind: 'unreadable', reason: `it cannot be created: ${reasonOf(error)}` }
+  }
+}
+
+/** The sentence for the log; null: the stream breaks no promise. */
+export function differenceText(differences: readonly string[]): string | null {
+  return differences.length === 0 ? null : `stream ${STREAM_NAME} would break a promise: ${differences.join('; ')}`
+}
+
+/** What would lose, repeat or refuse what a 202 promised. All else, an age, a size or replicas, is the operator's. */
+export function differencesOf(config: StreamConfig): string[] {
+  const found: string[] = []
+  const say = (name: string, is: string, wanted: string): void => {
+    found.push(`${name} is ${is}, sluice wants ${wanted}`)
+  }
+  const { duplicate_window: window, max_age: age, max_msgs_per_subject: perSubject, max_msg_size: size } = config
+  const subjects = config.subjects ?? []
+  if (!takesOurs(subjects)) say('subjects', subjects.join(' ') || 'none', ALL_SUBJECTS)
+  if (config.storage !== WANTED.storage) say('storage', config.storage, WANTED.storage)
+  if (config.retention !== WANTED.retention) say('retention', config.retention, WANTED.retention)
+  if (config.discard !== WANTED.discard) say('discard', config.discard, WANTED.discard)
+  if (window < DUPLICATE_WINDOW_NANOSECONDS) {
+    say('duplicate_window', secondsText(window), `at least ${secondsText(DUPLICATE_WINDOW_NANOSECONDS)}`)
+  }
+  if (age > 0 && age < LEAST_AGE_NANOSECONDS) {
+    say('max_age', secondsText(age), `at least ${secondsText(LEAST_AGE_NANOSECONDS)}`)
+  }
+  if (perSubject > 0) say('max_msgs_per_subject', String(perSubject), 'none')
+  if (size > 0 && size < MAX_RECORD_BYTES) say('max_msg_size', `${size} bytes`, `at least ${MAX_RECORD_BYTES} bytes`)
+  if (config.no_ack === true) say('no_ack', 'true', 'false')
+  if (config.sealed) say('sealed', 'true', 'false')
+  return found
+}
+
+function factsOf({ config, created, state }: StreamInfo): StreamFacts {
+  return {
+    messages: state.messages,
+    bytes: state.bytes,
+    maxBytes: limitOf(config.max_bytes),
+    maxMessages: limitOf(config.max_msgs),
+    discardsOld: config.discard !== DiscardPolicy.New,
+    keepMs: config.max_age > 0 ? config.max_age / NANOSECONDS_A_MS : null,
+    oldestAtMs: state.messages > 0 ? Date.parse(state.first_ts) : null,
+    refusal: refusalOf(config, state),
+    firstSequence: state.first_seq,
+    lastSequence: state.last_seq,
+    replicas: config.num_replicas,
+    consumers: state.consumer_count,
+    allowsDirect: config.allow_direct,
+    createdAt: created,
+    differences: differencesOf(config),
+  }
+}
+
+function refusalOf(config: StreamConfig, { messages, bytes }: StreamState): string | null {
+  if (config.sealed) return 'it is sealed for good: back it up and delete it, and the nodes create a new one'
+  if (config.no_ack === true) return 'it acknowledges nothing: set no_ack to false'
+  if (!takesOurs(config.subjects ?? [])) return `it does not take all our subjects: give it ${ALL_SUBJECTS}`
+  if (config.discard !== DiscardPolicy.New) return null
+  const way = 'or purge what all consumers have had (docs/runbooks.md, SluiceQueueRefuses)'
+  const maxMessages = limitOf(config.max_msgs)
+  if (maxMessages !== null && messages >= maxMessages) return `it is full: raise max_msgs, ${way}`
+  const maxBytes = limitOf(config.max_bytes)
+  if (maxBytes !== null && maxBytes - bytes < roomWanted(maxBytes, bytes / Math.max(1, messages))) {
+    return `it is full: raise max_bytes, ${way}`
+  }
+  return null
+}
+
+/** The stream refuses what does not fit: one that is full has a little room left, for less than comes to it. */
+function roomWanted(maxBytes: number, messageBytes: number): number {
+  return Math.max(1, messageBytes, Math.min(MAX_RECORD_BYTES, maxBytes / FULL_SHARE))
+}
+
+function limitOf(limit: number): number | null {
+  return limit > 0 ? limit : null
+}
+
+/** Of the subjects that a stream may have for ours, without going into those that take some partitions only. */
+function takesOurs(subjects: readonly string[]): boolean {
+  return subjects.some((subject) => ['>', 'sluice.>', 'sluice.*.*', 'sluice.events.>', ALL_SUBJECTS].includes(subject))
+}
+
+function secondsText(nanoseconds: number): string {
+  return `${nanoseconds / NANOSECONDS} s`
+}

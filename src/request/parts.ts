@@ -1,0 +1,26 @@
+// What the path of a request works with.
+
+import type { AppStore } from '../apps/app.ts'
+import type { Admission } from '../limits/admission.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import type { EventQueue } from '../queue/queue.ts'
+import type { Ring } from '../ring/ring.ts'
+import type { Inflater } from './inflate.ts'
+
+export interface IngestParts {
+  readonly ring: Ring
+  readonly inflater: Pick<Inflater, 'inflate'>
+  readonly apps: AppStore
+  readonly admission: Admission
+  readonly queue: EventQueue
+  readonly metrics: Metrics
+  readonly nowMs: () => number
+  /** A time in ms that never goes back. */
+  readonly monotonicMs: () => number
+  /** For batches without a key, and for the ids of refused requests. */
+  readonly freshId: (nowMs: number) => string
+  /** ISO 8601 text of a time in Unix ms. */
+  readonly isoTime: (timeMs: number) => string
+  /** A stage threw: a fault of ours, which the client sees as a 503. */
+  readonly onFault: (error: unknown) => void
+}

@@ -1,0 +1,20 @@
+// What a request's head alone decides, in the order of the contract.
+
+import { EVENTS_PATH, MAX_BODY_BYTES } from '../bounds.ts'
+import { type Outcome, refused } from '../outcome.ts'
+import type { Ring } from '../ring/ring.ts'
+import { contentEncodingOf, isJsonMediaType, type RequestHead } from './head.ts'
+
+/** null: the body is wanted. */
+export function screen(head: RequestHead, ring: Pick<Ring, 'hasRoomFor'>): Outcome | 'no room' | null {
+  const lengthBytes = head.contentLengthBytes ?? 0
+  // Before all else, and the connection ends with this answer: what follows on it may be anything.
+  if (head.framingFault !== null) return refused('validation_failed', head.framingFault)
+  if (head.path !== EVENTS_PATH) return refused('not_found')
+  if (head.method !== 'POST') return refused('method_not_allowed')
+  if (!ring.hasRoomFor(Math.min(lengthBytes, MAX_BODY_BYTES))) return 'no room'
+  if (!isJsonMediaType(head.contentType)) return refused('unsupported_media_type')
+  if (contentEncodingOf(head.contentEncoding) === null) return refused('unsupported_media_type')
+  if (lengthBytes > MAX_BODY_BYTES) return refused('payload_too_large')
+  return null
+}

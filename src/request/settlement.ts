@@ -1,0 +1,145 @@
+// How a request ends: what it holds is kept or given back, its outcome is counted, its answer is sent. Once each,
+// whatever throws on the way.
+
+import type { App } from '../apps/app.ts'
+import { trialView } from '../apps/plans.ts'
+import type { Validation } from '../decode/verdict.ts'
+import type { End } from '../limits/admission.ts'
+import { answerTo, type Outcome, overloaded, type RateLimitView, refused } from '../outcome.ts'
+import type { Settlement } from '../queue/queue.ts'
+import { eventsIn } from '../ring/decoded-body.ts'
+import type { Exchange } from './exchange.ts'
+import type { IngestParts } from './parts.ts'
+import type { Ticket } from './ticket.ts'
+
+export class Settler {
+  readonly #parts: IngestParts
+  #ended = 0
+  /** Set when the service stops: every answer then ends its connection. */
+  closing = false
+
+  constructor(parts: IngestParts) {
+    this.#parts = parts
+  }
+
+  /** Requests that have ended so far. */
+  get ended(): number {
+    return this.#ended
+  }
+
+  /** The queue has answered. `storedEvents`: of the batch that it stored. */
+  settle(ticket: Ticket, settlement: Settlement, storedEvents = ticket.events): void {
+    const { metrics } = this.#parts
+    if (ticket.publishedAtMs > 0) {
+      metrics.stageSeconds.publish.observe((this.#parts.monotonicMs() - ticket.publishedAtMs) / 1000)
+    }
+    switch (settlement) {
+      case 'durable':
+        this.#endHeld(ticket, 'stored', ticket.events)
+        this.#countAccepted(ticket)
+        this.#finish(ticket, { kind: 'accepted', events: ticket.events, batchId: ticket.batchId })
+        return
+      case 'duplicate':
+        // The one that was stored has paid.
+        this.#endHeld(ticket, 'duplicate', storedEvents)
+        this.replay(ticket, storedEvents)
+        return
+      case 'unknown':
+        metrics.publishErrors++
+        this.#endHeld(ticket, 'unknown', 0)
+        this.refuse(ticket, overloaded())
+        return
+      case 'unavailable':
+        metrics.publishErrors++
+        this.refuse(ticket, overloaded())
+        return
+    }
+  }
+
+  /** Repeats the answer that the key's first batch got. */
+  replay(ticket: Ticket, events: number): void {
+    this.#parts.metrics.replays++
+    this.#finish(ticket, { kind: 'replayed', events, batchId: ticket.batchId })
+  }
+
+  /** Ends a request that costs nothing: what it holds goes back. */
+  refuse(ticket: Ticket, outcome: Outcome): void {
+    this.#endHeld(ticket, 'refused', 0)
+    this.#finish(ticket, outcome)
+  }
+
+  /** A stage threw. The request still ends, once; whatever else it did is for the log. */
+  fault(ticket: Ticket, error: unknown): void {
+    this.#parts.onFault(error)
+    // Those who take things back may throw as well; each is asked once.
+    while (!ticket.over) {
+      try {
+        this.refuse(ticket, overloaded())
+      } catch (again) {
+        this.#parts.onFault(again)
+      }
+    }
+  }
+
+  /** The client left before its request was whole. */
+  abandon(exchange: Exchange): void {
+    this.#ended++
+    this.#parts.metrics.outcome('aborted')
+    exchange.abandon()
+  }
+
+  /** Every request ends here, or in `abandon`. */
+  end(exchange: Exchange, outcome: Outcome, app: App | null): void {
+    const { metrics } = this.#parts
+    const nowMs = this.#parts.nowMs()
+    this.#ended++
+    metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
+    metrics.requestSeconds.observe((this.#parts.monotonicMs() - exchange.startedAtMs) / 1000)
+    const { framingFault, wantsClose } = exchange.head
+    // It has ended, and is counted: what throws from here on ends neither it again nor the process.
+    try {
+      const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
+      const answer = answerTo(outcome, this.#viewFor(app, nowMs), requestId)
+      exchange.send(answer, this.closing || wantsClose || framingFault !== null)
+    } catch (error) {
+      this.#parts.onFault(error)
+    }
+  }
+
+  /** Once: whatever throws, and is tried again, neither charges nor gives back twice. */
+  #endHeld(ticket: Ticket, end: End, events: number): void {
+    const { app, held } = ticket
+    ticket.held = null
+    if (app !== null && held !== null) this.#parts.admission.end(app, held.charge, held.key, end, events)
+  }
+
+  #countAccepted(ticket: Ticket): void {
+    const { metrics, ring } = this.#parts
+    const { track, screen, revenue } = eventsIn(ring, ticket.slot)
+    metrics.events.track += track
+    metrics.events.screen += screen
+    metrics.events.revenue += revenue
+    metrics.batchEvents.observe(ticket.events)
+  }
+
+  #finish(ticket: Ticket, outcome: Outcome): void {
+    ticket.over = true
+    this.#parts.ring.release(ticket.slot)
+    this.end(ticket.exchange, outcome, ticket.app)
+  }
+
+  #viewFor(app: App | null, nowMs: number): RateLimitView {
+    try {
+      if (app !== null) return this.#parts.admission.view(app)
+    } catch (error) {
+      this.#parts.onFault(error)
+    }
+    return trialView(nowMs)
+  }
+}
+
+/** What a refused body is answered with. */
+export function violation(validation: Validation | null): Outcome {
+  if (validation?.kind !== 'refused') throw new Error('an accepted body has an app_key')
+  return refused(validation.code, validation.message)
+}

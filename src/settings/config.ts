@@ -1,0 +1,274 @@
+// Environment variables to one frozen Config. Every mistake is found and reported at once, and limits are held
+// against each other here, so that the rest of the service can trust them.
+
+import { accessSync, constants, statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
+import { simdjsonAvailable } from '../decode/decoder.ts'
+import { ConfigError, errorMessage } from '../lib/errors.ts'
+import { maxOpenFiles } from '../lib/open-files.ts'
+import { type DECODERS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
+
+const MIB = 1024 * 1024
+const GIB = 1024 * MIB
+const SECOND_MS = 1000
+const HOUR_MS = 3600 * SECOND_MS
+/** For the journal's segments and snapshots, the connections to Redis and NATS, Node's own files, and some to spare. */
+const OPEN_FILES_KEPT = 64
+const OPEN_FILES_OF_THREAD = 8
+/** Fewer than so many are no service. */
+const LEAST_CONNECTIONS = 16
+/** A name is taken for a slip of another with at most so many edits, and at most one for so many letters. */
+const NEAR_EDITS = 3
+
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+export interface Config {
+  readonly publicPort: number
+  readonly publicHost: string
+  readonly adminPort: number
+  readonly adminHost: string
+  readonly dataDirectory: string
+  /** null: app records live in NATS. */
+  readonly appsFile: string | null
+  /** The operator named the file, so that a missing one is a mistake and not a first start. */
+  readonly appsFileNamed: boolean
+  readonly redisUrl: string | null
+  readonly natsUrl: string | null
+  /** Neither Redis nor NATS, of which a node has both or none: one machine, with everything in the data folder. */
+  readonly embedded: boolean
+  readonly ringBytes: number
+  /** Threads of each process. */
+  readonly parsers: number
+  readonly processes: number
+  readonly decoder: (typeof DECODERS)[number]
+  readonly partitions: number
+  /** The stream, where it has to be created. */
+  readonly stream: {
+    readonly replicas: number
+    readonly keepMs: number
+    /** On each copy; null: none. */
+    readonly maxBytes: number | null
+  }
+  readonly journalMaxBytes: number
+  /** null: segments are kept. */
+  readonly journalKeepMs: number | null
+  readonly maxKeys: number
+  /** Of each process. */
+  readonly maxConnections: number
+  readonly shutdownMs: number
+  readonly drainDelayMs: number
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  readonly logLevel: LogLevel
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What settings are held against on this machine. */
+export interface Machine {
+  readonly parallelism: number
+  simdjsonAvailable(): boolean
+  /** Files and sockets that this process may have open. */
+  maxOpenFiles(): number
+  /** Why a file cannot be read, or null. */
+  unreadable(path: string): string | null
+}
+
+const thisMachine: Machine = { parallelism: availableParallelism(), simdjsonAvailable, maxOpenFiles, unreadable }
+
+/** Throws a ConfigError that lists every mistake. */
+export function readConfig(env: Environment, machine: Machine = thisMachine): Config {
+  const mistakes = unknownNames(env)
+  const values = readValues(env, mistakes)
+  mistakes.push(...sharingMistakes(env), ...relationMistakes(values, machine))
+  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  return toConfig(values, machine)
+}
+
+type ValueOf<S> = S extends { fallback: infer F; parse(text: string): infer P }
+  ? F | Extract<P, { value: unknown }>['value']
+  : never
+type Values = { -readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
+
+function readValues(env: Environment, mistakes: string[]): Values {
+  const values: Record<string, unknown> = {}
+  for (const name of SETTING_NAMES) {
+    const setting = SETTINGS[name]
+    const text = env[name]
+    values[name] = setting.fallback
+    // Compose files and shells pass on variables that were never set as empty ones.
+    if (text === undefined || text === '') continue
+    const parsed = setting.parse(text)
+    if ('value' in parsed) values[name] = parsed.value
+    else mistakes.push(`${name}: ${parsed.mistake}${foundText(name, text)}`)
+  }
+  return values as Values
+}
+
+/** Shows a wrong value back, except where it may hold a password. */
+function foundText(name: SettingName, text: string): string {
+  if (name.endsWith('_URL')) return ''
+  const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
+  return `, not ${JSON.stringify(shown)}${serviceLinkHint(text)}`
+}
+
+/** Kubernetes gives every pod variables named after each Service: a Service `sluice` makes `SLUICE_PORT`. */
+function serviceLinkHint(text: string): string {
+  return text.startsWith('tcp://') ? ' (set by Kubernetes? give the pod enableServiceLinks: false)' : ''
+}
+
+function unknownNames(env: Environment): string[] {
+  const known = new Set<string>(SETTING_NAMES)
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SLUICE_') && !known.has(name))
+    .sort()
+    .map((name) => `${name}: no such setting${nearText(name)}${serviceLinkHint(env[name] ?? '')}`)
+}
+
+function nearText(name: string): string {
+  const bare = withoutPrefix(name)
+  const near = SETTING_NAMES.map((known) => ({ known, edits: editsBetween(bare, withoutPrefix(known)) }))
+    .sort((left, right) => left.edits - right.edits)
+    .at(0)
+  const most = Math.min(NEAR_EDITS, Math.floor(bare.length / NEAR_EDITS))
+  return near !== undefined && near.edits <= most ? `; did you mean ${near.known}?` : ''
+}
+
+function withoutPrefix(name: string): string {
+  return name.startsWith('SLUICE_') ? name.slice('SLUICE_'.length) : name
+}
+
+/** Levenshtein distance: insertions, deletions and replacements between two names. */
+function editsBetween(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, at) => at)
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= right.length; column++) {
+      const replaced = previous[column - 1] + (left[row - 1] === right[column - 1] ? 0 : 1)
+      current.push(Math.min(replaced, previous[column] + 1, current[column - 1] + 1))
+    }
+    previous = current
+  }
+  return previous[right.length]
+}
+
+/** Limits in Redis are counted from the stream, and nodes that share the stream share the limits. */
+function sharingMistakes(env: Environment): string[] {
+  const isSet = (name: SettingName): boolean => (env[name] ?? '') !== ''
+  if (isSet('REDIS_URL') === isSet('NATS_URL')) return []
+  const [missing, given] = isSet('NATS_URL') ? ['REDIS_URL', 'NATS_URL'] : ['NATS_URL', 'REDIS_URL']
+  return [`${missing}: must be given with ${given}: both for many nodes, neither for this machine alone`]
+}
+
+function relationMistakes(values: Values, machine: Machine): string[] {
+  const mistakes: string[] = []
+  if (values.SLUICE_ADMIN_PORT === values.PORT && values.PORT !== 0) {
+    mistakes.push('SLUICE_ADMIN_PORT: must differ from PORT')
+  }
+  if (values.SLUICE_PROCESSES > 1 && values.REDIS_URL === null && values.NATS_URL === null) {
+    mistakes.push('SLUICE_PROCESSES: more than 1 wants REDIS_URL and NATS_URL, which processes share')
+  }
+  if (values.SLUICE_DRAIN_DELAY_SECONDS >= values.SLUICE_SHUTDOWN_SECONDS) {
+    mistakes.push('SLUICE_DRAIN_DELAY_SECONDS: must be less than SLUICE_SHUTDOWN_SECONDS, which it is part of')
+  }
+  if (values.SLUICE_DECODER === 'simdjson' && !machine.simdjsonAvailable()) {
+    mistakes.push('SLUICE_DECODER: simdjson is not installed; run npm install with python3, make and g++ at hand')
+  }
+  return [...mistakes, ...tlsMistakes(values, machine)]
+}
+
+/** Each process has its share of the cores, and of these one is for its front end. */
+function parsersOf(values: Values, machine: Machine): number {
+  return values.SLUICE_PARSERS ?? Math.max(1, Math.floor(machine.parallelism / values.SLUICE_PROCESSES) - 1)
+}
+
+/** Each process has its share of what is set. Where nothing is, it has the open files that nothing else needs. */
+function maxConnectionsOf(values: Values, machine: Machine): number {
+  const { SLUICE_MAX_CONNECTIONS: most, SLUICE_PROCESSES: processes } = values
+  if (most !== null) return Math.max(1, Math.floor(most / processes))
+  return Math.max(LEAST_CONNECTIONS, machine.maxOpenFiles() - openFilesKept(parsersOf(values, machine)))
+}
+
+/** What a process opens besides connections to the public port. */
+function openFilesKept(parsers: number): number {
+  return OPEN_FILES_KEPT + ADMIN_MAX_CONNECTIONS + OPEN_FILES_OF_THREAD * (parsers + 1)
+}
+
+/** Why the service cannot have its connections: only where it runs is the limit of open files the right one. */
+export function openFilesProblem(config: Config, openFiles = maxOpenFiles()): string | null {
+  const { maxConnections, parsers } = config
+  const wanted = maxConnections + openFilesKept(parsers)
+  if (wanted <= openFiles) return null
+  return (
+    `a process with ${maxConnections} connections and ${parsers + 1} threads wants ${wanted} open files, and may have ` +
+    `${openFiles}; raise the limit of open files (ulimit -n), or lower SLUICE_MAX_CONNECTIONS`
+  )
+}
+
+function tlsMistakes(values: Values, machine: Machine): string[] {
+  const mistakes: string[] = []
+  for (const [name, other] of [
+    ['SLUICE_TLS_CERT', 'SLUICE_TLS_KEY'],
+    ['SLUICE_TLS_KEY', 'SLUICE_TLS_CERT'],
+  ] as const) {
+    const path = values[name]
+    if (path === null) {
+      if (values[other] !== null) mistakes.push(`${name}: must be given with ${other}`)
+      continue
+    }
+    const reason = machine.unreadable(path)
+    if (reason !== null) mistakes.push(`${name}: ${reason}`)
+  }
+  return mistakes
+}
+
+function unreadable(path: string): string | null {
+  try {
+    if (!statSync(path).isFile()) return `${path} is not a file`
+    accessSync(path, constants.R_OK)
+    return null
+  } catch (error) {
+    return `cannot read the file: ${errorMessage(error)}`
+  }
+}
+
+function toConfig(values: Values, machine: Machine): Config {
+  const embedded = values.REDIS_URL === null && values.NATS_URL === null
+  const defaultAppsFile = embedded ? join(values.SLUICE_DATA_DIR, 'apps.json') : null
+  const keepHours = values.SLUICE_JOURNAL_KEEP_HOURS
+  const tls =
+    values.SLUICE_TLS_CERT === null || values.SLUICE_TLS_KEY === null
+      ? null
+      : Object.freeze({ certFile: values.SLUICE_TLS_CERT, keyFile: values.SLUICE_TLS_KEY })
+  return Object.freeze({
+    publicPort: values.PORT,
+    publicHost: values.HOST,
+    adminPort: values.SLUICE_ADMIN_PORT,
+    adminHost: values.SLUICE_ADMIN_HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0'),
+    dataDirectory: values.SLUICE_DATA_DIR,
+    appsFile: values.SLUICE_APPS_FILE ?? defaultAppsFile,
+    appsFileNamed: values.SLUICE_APPS_FILE !== null,
+    redisUrl: values.REDIS_URL,
+    natsUrl: values.NATS_URL,
+    embedded,
+    ringBytes: values.SLUICE_RING_MB * MIB,
+    parsers: parsersOf(values, machine),
+    processes: values.SLUICE_PROCESSES,
+    decoder: values.SLUICE_DECODER,
+    partitions: values.SLUICE_PARTITIONS,
+    stream: Object.freeze({
+      replicas: values.SLUICE_STREAM_REPLICAS,
+      keepMs: values.SLUICE_STREAM_KEEP_HOURS * HOUR_MS,
+      maxBytes: values.SLUICE_STREAM_MAX_GB === null ? null : values.SLUICE_STREAM_MAX_GB * GIB,
+    }),
+    journalMaxBytes: values.SLUICE_JOURNAL_MAX_MB * MIB,
+    journalKeepMs: keepHours === null ? null : keepHours * HOUR_MS,
+    maxKeys: values.SLUICE_MAX_KEYS,
+    maxConnections: maxConnectionsOf(values, machine),
+    shutdownMs: values.SLUICE_SHUTDOWN_SECONDS * SECOND_MS,
+    drainDelayMs: values.SLUICE_DRAIN_DELAY_SECONDS * SECOND_MS,
+    tls,
+    logLevel: values.SLUICE_LOG_LEVEL,
+  })
+}

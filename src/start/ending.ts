@@ -1,0 +1,66 @@
+// How the service ends: on a signal after a drain, under a watchdog, or at once on a bug.
+
+import type { Clock } from '../lib/clock.ts'
+import { EXIT } from '../lib/exit.ts'
+import type { Log } from '../observe/log.ts'
+
+/**
+ * A second signal ends the process at once, but only after this: one Ctrl-C reaches a service under `npm start`
+ * twice, from the terminal and passed on by npm.
+ */
+const SAME_SIGNAL_MS = 500
+
+/** How much longer than its deadline a drain may take before the process ends itself. */
+export const WATCHDOG_GRACE_MS = 1000
+
+export interface EndingOptions {
+  readonly log: Log
+  readonly clock: Clock
+  /** How long `stop` may take before the process ends without it. */
+  readonly watchdogMs: number
+  readonly stop: () => Promise<void>
+  readonly exit: (code: number) => void
+  /** What a second signal does: `end`, the default, ends the process at once. */
+  readonly again?: 'end' | 'ignore'
+}
+
+/** What to do on SIGTERM and SIGINT. */
+export function signalHandler(options: EndingOptions): (signal: string) => void {
+  const { log, clock, watchdogMs, stop, exit, again = 'end' } = options
+  let firstAtMs: number | null = null
+  return (signal) => {
+    if (firstAtMs !== null) {
+      if (again === 'ignore' || clock() - firstAtMs < SAME_SIGNAL_MS) return
+      log.warn({ signal }, 'second signal, ending at once')
+      exit(EXIT.failed)
+      return
+    }
+    firstAtMs = clock()
+    log.info({ signal }, 'draining')
+    setTimeout(() => {
+      log.fatal('the drain passed its deadline')
+      exit(EXIT.failed)
+    }, watchdogMs)
+    void drain()
+  }
+
+  async function drain(): Promise<void> {
+    try {
+      await stop()
+    } catch (error) {
+      log.fatal({ err: error }, 'the drain failed')
+      exit(EXIT.failed)
+      return
+    }
+    log.info('stopped')
+    exit(EXIT.ok)
+  }
+}
+
+/** A broken invariant leaves nothing to be trusted: log it, and let a fresh process recover from the journal. */
+export function bugHandler(log: Log, what: string, exit: (code: number) => void): (error: unknown) => void {
+  return (error) => {
+    log.fatal({ err: error }, what)
+    exit(EXIT.failed)
+  }
+}

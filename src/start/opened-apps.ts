@@ -1,0 +1,57 @@
+// Where the app records come from: a file, which a first start makes with one app to try things out, or the bucket.
+
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import type { App, AppStore } from '../apps/app.ts'
+import { type BucketApps, openBucketApps } from '../apps/bucket/bucket-apps.ts'
+import { openAppsFile } from '../apps/file/apps-file.ts'
+import { demoAppRecords, makeAppsFile } from '../apps/file/apps-file-edit.ts'
+import type { Clock } from '../lib/clock.ts'
+import { systemTimers } from '../lib/timers.ts'
+import { type Log, noticeTo } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+
+export interface AppsContext {
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly clock: Clock
+}
+
+/** `isNamed`: the operator named the file, which must be there then. */
+export async function openFileApps(
+  path: string,
+  isNamed: boolean,
+  { log, metrics, clock }: AppsContext,
+): Promise<AppStore> {
+  if (!existsSync(path) && !isNamed) {
+    const isMade = makeAppsFile(path, demoAppRecords(randomBytes(6).toString('hex')))
+    if (isMade) log.info({ path }, 'made an app file with a demo app')
+  }
+  return openAppsFile({
+    path,
+    clock,
+    onReload: (count) => log.info({ path, apps: count }, 'app file read again'),
+    onBadFile: (reasons) => {
+      metrics.appsReloadFailures++
+      log.error({ path, reasons }, 'the app file cannot be used; the last good one stays in force')
+    },
+  })
+}
+
+/** The file where there is one; otherwise the bucket, whose records may come later. */
+export async function openSharedApps(
+  file: { readonly path: string | null; readonly isNamed: boolean },
+  bucket: { readonly url: string; readonly replicas: number },
+  context: AppsContext,
+): Promise<{ readonly store: AppStore; readonly bucket: BucketApps | null }> {
+  if (file.path !== null) return { store: await openFileApps(file.path, file.isNamed, context), bucket: null }
+  const { clock, log } = context
+  const timers = { ...systemTimers, nowMs: clock }
+  const store = openBucketApps({ ...bucket, timers, onNotice: noticeTo(log, 'apps') })
+  return { store, bucket: store }
+}
+
+export function findDemoApp(apps: AppStore): App | undefined {
+  for (const app of apps.all()) if (app.appId === 'demo' && app.appKey.startsWith('ak_demo_')) return app
+  return undefined
+}

@@ -1,0 +1,41 @@
+// Puts back what the last process knew: the limits' counters and the remembered keys, from snapshot and journal.
+// Only reads, so that a command may do it beside a running service.
+
+import type { App } from '../apps/app.ts'
+import { errorMessage } from '../lib/errors.ts'
+import { createMemoryLimiter, type MemoryLimiter } from '../limits/own/memory-limiter.ts'
+import { type Recovery, type RecoveryOptions, recover } from '../queue/journal/recovery.ts'
+
+export interface RecoveredOptions extends Pick<RecoveryOptions, 'dataDirectory' | 'nowMs' | 'onCorrupt'> {
+  readonly apps: Iterable<App>
+  /** Each keyed record of the last 300 s; absent: the keys are not wanted. */
+  readonly onKey?: RecoveryOptions['onKey']
+}
+
+export async function recoverLimiter(
+  options: RecoveredOptions,
+): Promise<{ limiter: MemoryLimiter; recovery: Recovery }> {
+  const limiter = createMemoryLimiter()
+  // Only where there is something to put back: it holds every app once more.
+  let appsById: Map<string, App> | null = null
+  const findApp = (appId: string): App | undefined => {
+    appsById ??= new Map(Array.from(options.apps, (app) => [app.appId, app]))
+    return appsById.get(appId)
+  }
+  const recovery = await recover({
+    dataDirectory: options.dataDirectory,
+    nowMs: options.nowMs,
+    onSnapshot: (usage) => {
+      try {
+        limiter.restore(usage, options.nowMs)
+        return null
+      } catch (error) {
+        return errorMessage(error)
+      }
+    },
+    onUsage: (appId, cost, receivedAtMs) => limiter.addUsage(findApp(appId), appId, cost, receivedAtMs),
+    onKey: options.onKey ?? (() => {}),
+    onCorrupt: options.onCorrupt,
+  })
+  return { limiter, recovery }
+}

@@ -1,0 +1,397 @@
+import {
+  chmodSync,
+  closeSync,
+  ftruncateSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { AppRecord } from '../../../../src/apps/app-record.ts'
+import { type AppsFile, type AppsFileOptions, openAppsFile } from '../../../../src/apps/file/apps-file.ts'
+import {
+  demoAppRecords,
+  makeAppsFile,
+  readAppRecords,
+  writeAppRecords,
+} from '../../../../src/apps/file/apps-file-edit.ts'
+import { MAX_APPS_FILE_BYTES } from '../../../../src/apps/file/apps-text.ts'
+
+const links = vi.hoisted(() => ({ refused: null as string | null }))
+vi.mock('node:fs', async (original) => {
+  const actual = await original<typeof import('node:fs')>()
+  return {
+    ...actual,
+    linkSync: (from: string, to: string) => {
+      if (links.refused !== null) throw Object.assign(new Error(links.refused), { code: links.refused })
+      actual.linkSync(from, to)
+    },
+  }
+})
+/** How often the file was looked at. */
+const looks = vi.hoisted(() => ({ count: 0 }))
+vi.mock('node:fs/promises', async (original) => {
+  const actual = await original<typeof import('node:fs/promises')>()
+  return {
+    ...actual,
+    stat: (path: string) => {
+      looks.count++
+      return actual.stat(path)
+    },
+  }
+})
+
+const record = (id: string, parts: Partial<AppRecord> = {}): AppRecord => ({
+  app_key: `ak_${id}`,
+  app_id: id,
+  plan: '10k',
+  subscription: 'active',
+  ...parts,
+})
+const textOf = (...ids: string[]) => JSON.stringify({ apps: ids.map((id) => record(id)) })
+
+let folder: string
+let path: string
+let store: AppsFile | null
+const reloads: number[] = []
+const badFiles: (readonly string[])[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-apps-'))
+  path = join(folder, 'apps.json')
+  store = null
+  reloads.length = 0
+  badFiles.length = 0
+})
+
+afterEach(() => {
+  store?.stop()
+  rmSync(folder, { recursive: true })
+})
+
+async function open(options: Partial<AppsFileOptions> = {}): Promise<AppsFile> {
+  store = await openAppsFile({
+    path,
+    clock: Date.now,
+    pollMs: 5,
+    onReload: (count) => reloads.push(count),
+    onBadFile: (reasons) => badFiles.push(reasons),
+    ...options,
+  })
+  return store
+}
+
+const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 5 })
+/** A look is over before the next, whatever has to be read. */
+async function aFewLooks(): Promise<void> {
+  const after = looks.count + 10
+  await eventually(() => expect(looks.count).toBeGreaterThanOrEqual(after))
+}
+
+describe('an app file', () => {
+  it('answers for its keys from the start', async () => {
+    writeFileSync(path, textOf('a', 'b'))
+    const apps = await open()
+    expect(apps.find('ak_a')).toMatchObject({ appId: 'a', eventsPerMonth: 11_000 })
+    expect(apps.find('ak_c')).toBe('unknown')
+    expect(apps.find('__proto__')).toBe('unknown')
+    expect(Array.from(apps.all(), (app) => app.appId)).toEqual(['a', 'b'])
+    expect(apps.reloadFailures).toBe(0)
+  })
+
+  it('that is missing, no file, not JSON or wrong at start is an error that names it and every mistake', async () => {
+    await expect(open()).rejects.toThrow(`${path} cannot be used:\n  ENOENT`)
+    mkdirSync(path)
+    await expect(open()).rejects.toThrow('not a file')
+    rmSync(path, { recursive: true })
+    writeFileSync(path, '{"apps": [')
+    await expect(open()).rejects.toThrow('not JSON')
+    writeFileSync(path, JSON.stringify({ apps: [{ ...record('a'), plan: 'x' }, record('b', { name: 5 as never })] }))
+    await expect(open()).rejects.toThrow(
+      /apps\.json cannot be used:\n {2}apps\[0\]\.plan: must be .*\n {2}apps\[1\]\.name: must be .*$/,
+    )
+  })
+
+  it('that is larger than 64 MB is not read', async () => {
+    const file = openSync(path, 'w')
+    ftruncateSync(file, MAX_APPS_FILE_BYTES + 1)
+    closeSync(file)
+    await expect(open()).rejects.toThrow('67108865 bytes, at most 67108864 are read')
+  })
+
+  it('is read again when it is written in place', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    writeFileSync(path, textOf('b', 'c'))
+    await eventually(() => expect(reloads).toEqual([2]))
+    expect(apps.find('ak_a')).toBe('unknown')
+    expect(apps.find('ak_c')).toMatchObject({ appId: 'c' })
+  })
+
+  it('is read again when another file is renamed over it, of the same size', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    writeFileSync(`${path}.new`, textOf('b'))
+    renameSync(`${path}.new`, path)
+    await eventually(() => expect(reloads).toEqual([1]))
+    expect(apps.find('ak_b')).toMatchObject({ appId: 'b' })
+  })
+
+  it('is read again when a link on the way to it is swapped, as a mounted ConfigMap does', async () => {
+    for (const version of ['a', 'b']) {
+      mkdirSync(join(folder, version))
+      writeFileSync(join(folder, version, 'apps.json'), textOf(version))
+    }
+    symlinkSync('a', join(folder, '..data'))
+    symlinkSync(join('..data', 'apps.json'), path)
+    const apps = await open()
+    symlinkSync('b', join(folder, '..data.new'))
+    renameSync(join(folder, '..data.new'), join(folder, '..data'))
+    await eventually(() => expect(reloads).toEqual([1]))
+    expect(apps.find('ak_b')).toMatchObject({ appId: 'b' })
+  })
+
+  it('that turns bad is reported once, and the last good one stays in force until a good one comes', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    writeFileSync(path, '{"apps": 5}')
+    await eventually(() => expect(badFiles).toEqual([['apps: required, an array of app records']]))
+    await aFewLooks()
+    expect(badFiles).toHaveLength(1)
+    expect(apps.reloadFailures).toBe(1)
+    expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
+    writeFileSync(path, 'also bad')
+    await eventually(() => expect(badFiles).toHaveLength(2))
+    writeFileSync(path, textOf('b'))
+    await eventually(() => expect(reloads).toEqual([1]))
+    expect(apps.find('ak_b')).toMatchObject({ appId: 'b' })
+    expect(apps.reloadFailures).toBe(2)
+  })
+
+  it('that vanishes is a bad file, and is read again when it is back', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    unlinkSync(path)
+    await eventually(() => expect(badFiles).toEqual([[expect.stringContaining('ENOENT')]]))
+    expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
+    writeFileSync(path, textOf('b'))
+    await eventually(() => expect(reloads).toEqual([1]))
+  })
+
+  it('that nothing can be read from is a bad file, whatever has come in its place, and is taken up when it is back', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    const places: [put: () => void, reason: string][] = [
+      [() => mkdirSync(path), 'not a file'],
+      [() => symlinkSync('apps.json', path), 'ELOOP'],
+      [() => writeFileSync(path, ''), 'not JSON'],
+      [() => (writeFileSync(path, ''), truncateSync(path, MAX_APPS_FILE_BYTES + 1)), 'at most 67108864 are read'],
+    ]
+    for (const [put, reason] of places) {
+      rmSync(path, { recursive: true, force: true })
+      put()
+      await eventually(() => expect(badFiles.at(-1)).toEqual([expect.stringContaining(reason)]))
+      expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
+    }
+    rmSync(path)
+    writeFileSync(path, textOf('a'))
+    await eventually(() => expect(reloads).toEqual([1]))
+    const { length } = badFiles
+    await aFewLooks()
+    expect(badFiles).toHaveLength(length)
+    expect(apps.reloadFailures).toBe(length)
+  })
+
+  it('that is written over and over is in force as one whole version of it, and the last one in the end', async () => {
+    const version = (number: number) =>
+      JSON.stringify({ apps: Array.from({ length: 300 }, (_, at) => record(`app-${at}`, { name: `v${number}` })) })
+    writeFileSync(path, version(0))
+    const apps = await open()
+    const namesInForce = () => new Set(Array.from(apps.all(), ({ name }) => name))
+    for (let number = 1; number <= 200; number++) {
+      // In place, in two steps: in between it is half of one.
+      const text = version(number)
+      writeFileSync(path, text.slice(0, text.length / 2))
+      await new Promise((resolve) => setImmediate(resolve))
+      writeFileSync(path, text.slice(text.length / 2), { flag: 'a' })
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      expect(namesInForce().size).toBe(1)
+    }
+    await eventually(() => expect(namesInForce()).toEqual(new Set(['v200'])))
+    expect(apps.find('ak_app-7')).toMatchObject({ name: 'v200' })
+  })
+
+  it('that never comes to rest is reported once', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    writeFileSync(path, 'a log')
+    const writer = setInterval(() => writeFileSync(path, ' more', { flag: 'a' }), 1)
+    try {
+      await eventually(() => expect(badFiles).toEqual([['it changes again each time it is read']]))
+    } finally {
+      clearInterval(writer)
+    }
+    expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
+    writeFileSync(path, textOf('a'))
+    await eventually(() => expect(reloads).toEqual([1]))
+  })
+
+  it('that only looks changed is not taken up again', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    const before = apps.find('ak_a')
+    const soon = new Date(Date.now() + 60_000)
+    utimesSync(path, soon, soon)
+    await aFewLooks()
+    writeFileSync(path, textOf('a', 'b'))
+    await eventually(() => expect(reloads).toEqual([2]))
+    expect(apps.find('ak_a')).toEqual(before)
+  })
+
+  it('is parsed in a thread of its own, and here only as far as it is asked for', async () => {
+    const ids = Array.from({ length: 5000 }, (_, at) => `app-${at}`)
+    writeFileSync(path, textOf('a'))
+    const parse = vi.spyOn(JSON, 'parse')
+    try {
+      const apps = await open()
+      writeFileSync(path, textOf(...ids))
+      await eventually(() => expect(reloads).toEqual([5000]))
+      expect(parse.mock.calls.filter(([text]) => text.includes('ak_app-'))).toEqual([])
+      expect(apps.find('ak_app-4999')).toMatchObject({ appId: 'app-4999' })
+      expect(parse.mock.calls.filter(([text]) => text.includes('ak_app-'))).toHaveLength(1)
+    } finally {
+      parse.mockRestore()
+    }
+  })
+
+  it('is not looked at any more once it is stopped', async () => {
+    writeFileSync(path, textOf('a'))
+    const apps = await open()
+    apps.stop()
+    const others: number[] = []
+    const other = await openAppsFile({
+      path,
+      clock: Date.now,
+      pollMs: 5,
+      onReload: (count) => others.push(count),
+      onBadFile: () => {},
+    })
+    writeFileSync(path, textOf('b', 'c'))
+    await eventually(() => expect(others).toEqual([2]))
+    await aFewLooks()
+    other.stop()
+    expect(reloads).toEqual([])
+    expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
+  })
+})
+
+describe('editing an app file', () => {
+  it('gives back the records that were written, in their order', () => {
+    const records = [record('b', { name: 'Bé', events_per_day: 5 }), record('a')]
+    writeAppRecords(path, records)
+    expect(readAppRecords(path)).toEqual(records)
+    expect(readFileSync(path, 'utf8')).toBe(`${JSON.stringify({ apps: records }, null, 2)}\n`)
+    expect(readdirSync(folder)).toEqual(['apps.json'])
+  })
+
+  it('makes a new file readable to its owner alone, and keeps the mode of an old one', () => {
+    writeAppRecords(path, [])
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    chmodSync(path, 0o664)
+    writeAppRecords(path, [record('a')])
+    expect(statSync(path).mode & 0o777).toBe(0o664)
+  })
+
+  it('replaces the file in one step: whoever has the old one open keeps it whole', () => {
+    writeAppRecords(path, [record('a')])
+    const before = openSync(path, 'r')
+    writeAppRecords(path, [record('b')])
+    expect(readFileSync(before, 'utf8')).toContain('ak_a')
+    closeSync(before)
+  })
+
+  it('writes through a link, and leaves the link', () => {
+    const target = join(folder, 'real.json')
+    writeAppRecords(target, [record('a')])
+    symlinkSync(target, path)
+    writeAppRecords(path, [record('b')])
+    expect(lstatSync(path).isSymbolicLink()).toBe(true)
+    expect(readAppRecords(target)).toEqual([record('b')])
+  })
+
+  it('does not write what a service would refuse to read', () => {
+    writeAppRecords(path, [record('a')])
+    expect(() => writeAppRecords(path, [record('b'), record('b')])).toThrow('apps[1].app_key: same as apps[0].app_key')
+    expect(readAppRecords(path)).toEqual([record('a')])
+  })
+
+  it('does not write more than a service would read', () => {
+    writeAppRecords(path, [record('a')])
+    const many = Array.from({ length: 400_000 }, (_, at) => record(`${at}`.padStart(64, '0')))
+    expect(() => writeAppRecords(path, many)).toThrow('at most 67108864 are read')
+    expect(readAppRecords(path)).toEqual([record('a')])
+  })
+
+  it('leaves no litter where it fails, and is not stopped by litter of a crash', () => {
+    mkdirSync(path)
+    expect(() => writeAppRecords(path, [record('a')])).toThrow('EISDIR')
+    expect(readdirSync(folder)).toEqual(['apps.json'])
+    rmSync(path, { recursive: true })
+    writeFileSync(join(folder, `.apps.json.${process.pid}.new`), 'half')
+    writeAppRecords(path, [record('a')])
+    expect(readdirSync(folder)).toEqual(['apps.json'])
+  })
+
+  it('reads no bad file', () => {
+    writeFileSync(path, '{}')
+    expect(() => readAppRecords(path)).toThrow('apps: required')
+  })
+
+  it('makes a first file whole, with no socket beside it, and leaves one that is there', () => {
+    expect(makeAppsFile(path, [record('a')])).toBe(true)
+    expect(makeAppsFile(path, [record('b')])).toBe(false)
+    expect(readAppRecords(path)).toEqual([record('a')])
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(readdirSync(folder)).toEqual(['apps.json'])
+  })
+
+  it('makes a first file where the file system has no links, and leaves one that is there', () => {
+    links.refused = 'EPERM'
+    try {
+      expect(makeAppsFile(path, [record('a')])).toBe(true)
+      expect(makeAppsFile(path, [record('b')])).toBe(false)
+    } finally {
+      links.refused = null
+    }
+    expect(readAppRecords(path)).toEqual([record('a')])
+    expect(readdirSync(folder)).toEqual(['apps.json'])
+  })
+
+  it('says why a first file cannot be made, and leaves no litter', () => {
+    links.refused = 'ENOSPC'
+    try {
+      expect(() => makeAppsFile(path, [record('a')])).toThrow('ENOSPC')
+    } finally {
+      links.refused = null
+    }
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('starts with a demo app, whose key ends as asked', async () => {
+    writeAppRecords(path, demoAppRecords('2f6c1d'))
+    expect((await open()).find('ak_demo_2f6c1d')).toMatchObject({ appId: 'demo', plan: '100k', subscription: 'active' })
+  })
+})

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { changeOne, checked, withMembers } from '../../../../src/cli/apps/app-draft.ts'
+import { formatApps } from '../../../../src/cli/apps/apps.ts'
+
+const shop = { app_key: 'ak_shop_1', app_id: 'shop', plan: '100k', subscription: 'active' } as const
+const blog = { app_key: 'ak_blog_1', app_id: 'blog', plan: 'trial', subscription: 'trialing', name: 'Blog' } as const
+
+test('flags become members, figures numbers, and an empty value removes its member', () => {
+  const flags = { name: '', plan: '1m', 'events-per-day': '20000', 'trial-ends-at': '2026-12-31T00:00:00Z' }
+  expect(withMembers(blog, flags)).toEqual({
+    app_key: 'ak_blog_1',
+    app_id: 'blog',
+    plan: '1m',
+    subscription: 'trialing',
+    events_per_day: 20_000,
+    trial_ends_at: '2026-12-31T00:00:00Z',
+  })
+})
+
+test('one record is changed, and the others stay in their order', () => {
+  expect(changeOne([shop, blog], 'shop', (record) => ({ ...record, plan: '5m' }))).toEqual([
+    { ...shop, plan: '5m' },
+    blog,
+  ])
+  expect(() => changeOne([shop], 'sohp', (record) => record)).toThrow('there is no app sohp')
+})
+
+test('every mistake is named, and figures that are none come back as such', () => {
+  const draft = withMembers(shop, { plan: 'huge', 'events-per-minute': 'many', 'billing-cycle-anchor': 'today' })
+  expect(() => checked([draft])).toThrow(
+    /plan: must be one of[^]*billing_cycle_anchor: must be[^]*events_per_minute: must be/,
+  )
+})
+
+test('two apps never share an id or a key', () => {
+  expect(() => checked([shop, { ...blog, app_id: 'shop' }])).toThrow('there is an app shop already')
+  expect(() => checked([shop, { ...blog, app_key: 'ak_shop_1' }])).toThrow('another app has this key')
+  expect(checked([shop, blog])).toEqual([shop, blog])
+})
+
+test('checking looks at each record so many times, however many there are', () => {
+  const reads = (count: number): number => {
+    let looks = 0
+    const draft = (id: string) => ({
+      app_key: `ak_${id}`,
+      plan: '10k',
+      subscription: 'active',
+      get app_id() {
+        looks++
+        return id
+      },
+    })
+    checked(Array.from({ length: count }, (_, index) => draft(`app-${index}`)))
+    return looks
+  }
+  expect(reads(2000) / 2000).toBeLessThanOrEqual(10)
+  expect(reads(4000)).toBe(2 * reads(2000))
+})
+
+test('a record that was read before is not checked again, and its id and key still count', () => {
+  const odd = { ...shop, plan: 'gone' }
+  expect(checked([odd, blog], [odd])).toEqual([odd, blog])
+  expect(() => checked([odd, { ...blog, app_id: 'shop' }], [odd])).toThrow('there is an app shop already')
+  expect(() => checked([{ ...odd }, blog], [odd])).toThrow('plan: must be one of')
+})
+
+test('the list shows the figures that hold: the app’s own, or its plan’s', () => {
+  const [, first, second] = formatApps([{ ...shop, events_per_minute: 9, events_per_day: 1000 }, blog]).split('\n')
+  expect(first).toMatch(/^shop +100k +active +9 +1,000 +100,000 +ak_shop_1$/)
+  expect(second).toMatch(/^blog +trial +trialing +200 +none +10,000 +ak_blog_1 +Blog$/)
+})

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest'
+import type { App } from '../../../../src/apps/app.ts'
+import { type Explanation, explain, format, toJson, withAppKey } from '../../../../src/cli/explain/explain.ts'
+import { createMemoryLimiter, type MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+
+const NOW_MS = Date.parse('2026-11-20T12:00:15.000Z')
+const app: App = {
+  appKey: 'ak_shop_1',
+  previousKeys: [],
+  appId: 'shop',
+  name: 'Shop',
+  plan: '100k',
+  subscription: 'active',
+  trialEndsAtMs: null,
+  billingAnchorMs: null,
+  eventsPerMinute: 10,
+  eventsPerDay: 12,
+  eventsPerMonth: 14,
+}
+const event = {
+  type: 'track',
+  name: 'tap',
+  hashed_daily_id: '0123456789abcdef',
+  hashed_monthly_id: '0123456789abcdef',
+  session_id: 's',
+  timestamp: '2026-11-20T12:00:00Z',
+  context: { os: 'x' },
+}
+const bodyOf = (events: readonly object[], key: unknown = app.appKey): Buffer =>
+  Buffer.from(JSON.stringify({ app_key: key, events }))
+
+function ask(
+  body: Buffer,
+  its: Partial<App> = {},
+  limiter: MemoryLimiter = createMemoryLimiter(),
+): Promise<Explanation> {
+  const known = { ...app, ...its }
+  const stores = {
+    findApp: async (appKey: string) => (appKey === known.appKey ? known : null),
+    standingOf: async () => limiter.standing(known, NOW_MS),
+  }
+  return explain({ body, nowMs: NOW_MS, stores })
+}
+
+describe('the outcome', () => {
+  test.each([
+    [202, 'accepted', bodyOf([event]), {}],
+    [202, 'accepted', bodyOf([]), {}],
+    [413, 'payload_too_large', Buffer.alloc(524_289, 0x20), {}],
+    [400, 'invalid_json', Buffer.from('{'), {}],
+    [400, 'validation_failed', bodyOf([event], 7), {}],
+    [401, 'invalid_app_key', bodyOf([{}], 'ak_other'), {}],
+    [402, 'subscription_inactive', bodyOf([{}]), { subscription: 'paused' }],
+    [402, 'trial_expired', bodyOf([{}]), { subscription: 'trialing', trialEndsAtMs: NOW_MS }],
+    [400, 'validation_failed', bodyOf([{}]), { eventsPerMonth: 0 }],
+    [429, 'monthly_limit_exceeded', bodyOf([event]), { eventsPerMonth: 0, eventsPerDay: 0, eventsPerMinute: 0 }],
+    [429, 'daily_limit_exceeded', bodyOf([event]), { eventsPerDay: 0, eventsPerMinute: 0 }],
+    [429, 'rate_limit_exceeded', bodyOf([event]), { eventsPerMinute: 0 }],
+  ] as const)('is %i %s at the first check that fails', async (status, outcome, body, its) => {
+    expect(await ask(body, its)).toMatchObject({ status, outcome })
+  })
+
+  test('names how long to wait for a window', async () => {
+    expect((await ask(bodyOf([event]), { eventsPerMinute: 0 })).retryAfterSeconds).toBe(45)
+    expect((await ask(bodyOf([event]))).retryAfterSeconds).toBeNull()
+  })
+})
+
+test('every offending member is named, even where an earlier check decides', async () => {
+  const { outcome, violations } = await ask(
+    bodyOf([
+      { ...event, name: '' },
+      { ...event, context: {} },
+    ]),
+    { subscription: 'unpaid' },
+  )
+  expect(outcome).toBe('subscription_inactive')
+  expect(violations).toHaveLength(2)
+})
+
+describe('the limits', () => {
+  test('are shown as they stand before this body', async () => {
+    const limiter = createMemoryLimiter()
+    limiter.addUsage(app, app.appId, 4, NOW_MS)
+    const explanation = await ask(bodyOf([event, event]), {}, limiter)
+    expect(toJson(explanation)).toMatchObject({
+      outcome: 'accepted',
+      events: 2,
+      app: { app_id: 'shop', plan: '100k' },
+      limits: {
+        minute: { limit: 10, used: 4, remaining: 6, ends_at: '2026-11-20T12:01:00.000Z' },
+        day: { limit: 12, used: 4, remaining: 8, ends_at: '2026-11-21T00:00:00.000Z' },
+        month: { limit: 14, used: 4, remaining: 10, ends_at: '2026-12-01T00:00:00.000Z' },
+      },
+    })
+  })
+
+  test('that are not there are shown as such', async () => {
+    const explanation = await ask(bodyOf([event]), { eventsPerDay: null })
+    expect(format(explanation, { colour: false })).toMatch(/^day +none +0 +2026-11-21/m)
+    expect(toJson(explanation)).toMatchObject({ limits: { day: { limit: null, remaining: null } } })
+  })
+})
+
+test('a person reads the answer first, then what is wrong, then the limits', async () => {
+  const text = format(await ask(bodyOf([{ ...event, name: '' }])), { colour: false })
+  expect(text).toMatch(
+    /^400 validation_failed: events\[0\]\.name: [^]*\nOffending members: 1\n {2}events\[0\]\.name[^]*\nwindow +limit +used +left +ends\nminute /,
+  )
+})
+
+describe('another key', () => {
+  const swap = (body: string): string => withAppKey(Buffer.from(body), 'ak_new', NOW_MS).toString('utf8')
+
+  test('takes the place of the one in the body, and the rest stays as it is', () => {
+    expect(swap('{"events":[1e999], "app_key" : "ak_old" }')).toBe('{"events":[1e999], "app_key" : "ak_new" }')
+    expect(swap('{"app\\u005fkey":{"a":"}"},"x":"é"}')).toBe('{"app\\u005fkey":"ak_new","x":"é"}')
+    expect(swap('{"app_key":1,"app_key":2}')).toBe('{"app_key":"ak_new","app_key":"ak_new"}')
+  })
+
+  test('is put in where there was none', () => {
+    expect(swap(' {"events":[]}')).toBe(' {"app_key":"ak_new","events":[]}')
+    expect(swap('{ }')).toBe('{"app_key":"ak_new" }')
+  })
+
+  test('changes nothing in what is no object', () => {
+    for (const body of ['[{"app_key":"a"}]', '"{"', '12', '{"app_key":', '']) expect(swap(body)).toBe(body)
+  })
+})

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { eventLines, readRecord } from '../../../../src/cli/tail/tail.ts'
+
+const HEAD =
+  '{"v":1,"batch_id":"0b9e3a52-6f0c-5d7e-9a55-2f8c1d3e4b6a","app_id":"demo","received_at":"2026-11-20T12:00:00.000Z"'
+const SHOWN =
+  '{"batch_id":"0b9e3a52-6f0c-5d7e-9a55-2f8c1d3e4b6a","app_id":"demo","received_at":"2026-11-20T12:00:00.000Z"'
+
+function linesOf(line: string): string {
+  const bytes = Buffer.from(line)
+  const record = readRecord(bytes)
+  if (record === null) throw new Error('not a record')
+  return eventLines(bytes, record).toString('utf8')
+}
+
+describe('event lines', () => {
+  test('hold each event as it was sent: nothing is rounded, reordered or unescaped', () => {
+    const first = '{"n":12345678901234567890,"x":1e999 , "s":"\\ud83d \\u00e9 é","a":[1.10,{}]}'
+    expect(linesOf(`${HEAD},"sdk_version":"2.1.0","events":[${first}, {"b":"]}"}]}`)).toBe(
+      `${SHOWN},"sdk_version":"2.1.0","event":${first}}\n${SHOWN},"sdk_version":"2.1.0","event":{"b":"]}"}}\n`,
+    )
+  })
+
+  test('say null where the request named no SDK version', () => {
+    expect(linesOf(`${HEAD},"events":[{"a":1}],"extra":{"events":[2],"app_id":"x"}}`)).toBe(
+      `${SHOWN},"sdk_version":null,"event":{"a":1}}\n`,
+    )
+  })
+
+  test('are none for an empty batch', () => {
+    expect(linesOf(`${HEAD},"events":[]}`)).toBe('')
+  })
+})
+
+test('the app of a record is read, and what is no record is told apart', () => {
+  expect(readRecord(Buffer.from(`${HEAD},"events":[]}`))?.appId).toBe('demo')
+  for (const line of ['', 'garbage', '{}', '[1]', '{"v":1,"batch_id":"b"}'])
+    expect(readRecord(Buffer.from(line))).toBeNull()
+})

@@ -1,0 +1,138 @@
+import { appendFile, mkdir, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openJournal } from '../../../../src/queue/journal/journal.ts'
+import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
+import { segmentPath } from '../../../../src/queue/journal/segments.ts'
+import { makeRecord, publish, withFolder } from '../../../support/journal.ts'
+
+async function readAll(directory: string): Promise<string[]> {
+  const lines: string[] = []
+  const { signal } = new AbortController()
+  for await (const line of readLines(directory, { fromStart: true, follow: false, signal })) lines.push(line.toString())
+  return lines
+}
+
+/** A reader that follows, and a way to wait until it has so many lines. */
+function follow(directory: string, fromStart: boolean) {
+  const abort = new AbortController()
+  const lines: string[] = []
+  const waiters: { count: number; resolve: () => void }[] = []
+  const done = (async () => {
+    for await (const line of readLines(directory, { fromStart, follow: true, signal: abort.signal })) {
+      lines.push(line.toString())
+      for (const waiter of waiters) if (lines.length >= waiter.count) waiter.resolve()
+    }
+  })()
+  const reach = (count: number) =>
+    new Promise<void>((resolve) => {
+      if (lines.length >= count) resolve()
+      else waiters.push({ count, resolve })
+    })
+  const stop = async () => {
+    abort.abort()
+    await done
+  }
+  return { lines, reach, stop }
+}
+
+/** As long as the journal waits after a failed write. */
+const oneSecond = () => new Promise((resolve) => setTimeout(resolve, 1000))
+
+/** Appends the line again and again until the reader, which may start late, has seen some. */
+async function appendUntilSeen(path: string, line: string, lines: readonly string[]): Promise<void> {
+  while (lines.length === 0) {
+    await appendFile(path, line)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+describe('reading the journal as it grows', () => {
+  it('yields every line of every segment, and ends without follow', () =>
+    withFolder(async (folder) => {
+      await writeFile(segmentPath(folder, 2), 'a\nb\n')
+      await writeFile(segmentPath(folder, 3), '')
+      await writeFile(segmentPath(folder, 5), `c\n${'long'.repeat(200_000)}\nd\ntorn`)
+      expect(await readAll(folder)).toEqual(['a', 'b', 'c', 'long'.repeat(200_000), 'd'])
+      expect(await readAll(join(folder, 'none'))).toEqual([])
+    }))
+
+  it('passes over a line that is too long to be a record', () =>
+    withFolder(async (folder) => {
+      await writeFile(segmentPath(folder, 1), `a\n${'x'.repeat(5_000_000)}\nb\n`)
+      expect(await readAll(folder)).toEqual(['a', 'b'])
+    }))
+
+  it('yields nothing that was there before, unless asked', () =>
+    withFolder(async (folder) => {
+      await writeFile(segmentPath(folder, 1), 'a\n')
+      await writeFile(segmentPath(folder, 2), 'b\nto')
+      const reader = follow(folder, false)
+      await appendUntilSeen(segmentPath(folder, 2), 'rn\n', reader.lines)
+      await reader.stop()
+      expect(['torn', 'rn']).toContain(reader.lines[0])
+      expect(new Set(reader.lines.slice(1))).not.toContain('b')
+    }))
+
+  it('waits for a folder that does not exist yet', () =>
+    withFolder(async (folder) => {
+      const directory = join(folder, 'journal')
+      const reader = follow(directory, false)
+      await mkdir(directory)
+      await appendUntilSeen(segmentPath(directory, 1), 'a\n', reader.lines)
+      await reader.stop()
+      expect(reader.lines[0]).toBe('a')
+    }))
+
+  it('follows a writer through its segments, in order, each line once', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal({
+        directory: folder,
+        maxBytes: 64_000_000,
+        keepHours: null,
+        segmentBytes: 20_000,
+      })
+      const reader = follow(folder, true)
+      const records = Array.from({ length: 2000 }, () => makeRecord({ fillBytes: 20 }))
+      for (let index = 0; index < records.length; index += 20) {
+        await Promise.all(records.slice(index, index + 20).map((record) => publish(journal, record)))
+      }
+      await reader.reach(records.length)
+      await reader.stop()
+      await journal.stop()
+      expect(journal.position().segment).toBeGreaterThan(10)
+      expect(reader.lines.join('\n')).toBe(records.map(({ line }) => line.toString().trim()).join('\n'))
+    }))
+
+  it('goes on with the next segment when those it had not read are removed', () =>
+    withFolder(async (folder) => {
+      await writeFile(segmentPath(folder, 1), 'a\n')
+      const reader = follow(folder, true)
+      await reader.reach(1)
+      await writeFile(segmentPath(folder, 3), 'c\n')
+      await rm(segmentPath(folder, 1))
+      await reader.reach(2)
+      await rm(segmentPath(folder, 3))
+      await writeFile(segmentPath(folder, 4), 'd\n')
+      await reader.reach(3)
+      await reader.stop()
+      expect(reader.lines).toEqual(['a', 'c', 'd'])
+    }))
+
+  it('never yields half a line when the tail is cut back behind it and written anew', () =>
+    withFolder(async (folder) => {
+      const path = segmentPath(folder, 1)
+      await writeFile(path, 'aaaa\nbbbbbbbb\n')
+      const reader = follow(folder, true)
+      await reader.reach(2)
+      await truncate(path, 5)
+      await appendFile(path, 'ccccccccccccccc\ndd\n')
+      await reader.reach(4)
+      await truncate(path, 5)
+      await oneSecond()
+      await appendFile(path, 'ee\n')
+      await reader.reach(5)
+      await reader.stop()
+      expect(reader.lines).toEqual(['aaaa', 'bbbbbbbb', 'ccccccccccccccc', 'dd', 'ee'])
+    }))
+})

@@ -1,0 +1,515 @@
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type JournalOptions, openJournal } from '../../../../src/queue/journal/journal.ts'
+import {
+  createSegment,
+  type JournalPosition,
+  listSegments,
+  segmentPath,
+} from '../../../../src/queue/journal/segments.ts'
+import { FailingDisk, makeRecord, publish, readNaively, withFolder } from '../../../support/journal.ts'
+
+const START_MS = 1_800_000_000_000
+const HOUR_MS = 3_600_000
+
+class Time {
+  nowMs = START_MS
+  /** What was asked to run again and again. */
+  task: () => void = () => {}
+  readonly clock = () => this.nowMs
+  readonly repeat = (task: () => void) => {
+    this.task = task
+    return () => {}
+  }
+}
+
+function options(directory: string, time: Time, changes: Partial<JournalOptions> = {}): JournalOptions {
+  const { clock, repeat } = time
+  return { directory, maxBytes: 64_000_000, keepHours: null, clock, repeat, ...changes }
+}
+
+describe('the journal', () => {
+  it('stores records in the order they came, one a line, and settles each once', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal(options(folder, new Time()))
+      const records = Array.from({ length: 3000 }, (_, index) => makeRecord({ appId: `app-${index}` }))
+      const settled: string[] = []
+      await new Promise<void>((resolve) => {
+        for (const [index, record] of records.entries()) {
+          journal.publish(record, (settlement) => {
+            settled.push(`${index} ${settlement}`)
+            if (settled.length === records.length) resolve()
+          })
+        }
+        expect(settled).toEqual([])
+      })
+      expect(settled.join()).toBe(records.map((_, index) => `${index} durable`).join())
+      const bytes = records.reduce((sum, { line }) => sum + line.length, 0)
+      expect(journal.position()).toEqual({ segment: 1, offset: bytes })
+      expect(journal.sizeBytes).toBe(bytes)
+      await journal.stop()
+      const all = Buffer.concat(records.map(({ line }) => line))
+      expect(all.equals(await readFile(segmentPath(folder, 1)))).toBe(true)
+    }))
+
+  it('writes all that came in one turn together, at most 1024', () =>
+    withFolder(async (folder) => {
+      const commits: number[] = []
+      const journal = await openJournal(options(folder, new Time(), { onCommit: (count) => commits.push(count) }))
+      await Promise.all(Array.from({ length: 2500 }, () => publish(journal, makeRecord())))
+      expect(commits).toEqual([1024, 1024, 452])
+      await journal.stop()
+    }))
+
+  it('writes all that gathered during one write with the next', () =>
+    withFolder(async (folder) => {
+      const disk = new FailingDisk()
+      const commits: number[] = []
+      const journal = await openJournal(options(folder, new Time(), { disk, onCommit: (count) => commits.push(count) }))
+      disk.held = []
+      const all = [publish(journal, makeRecord())]
+      for (let turn = 0; turn < 5; turn += 1) {
+        await new Promise((resolve) => setImmediate(resolve))
+        all.push(publish(journal, makeRecord()), publish(journal, makeRecord()))
+      }
+      const held = disk.held
+      disk.held = null
+      for (const release of held) release()
+      await Promise.all(all)
+      expect(commits).toEqual([1, 10])
+      await journal.stop()
+    }))
+
+  it('takes records that lie in shared memory', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal(options(folder, new Time()))
+      const record = makeRecord()
+      const line = Buffer.from(new SharedArrayBuffer(record.line.length))
+      line.set(record.line)
+      expect(await publish(journal, { ...record, line })).toBe('durable')
+      await journal.stop()
+      expect((await readNaively(folder))[0].batch_id).toBe(record.batchId)
+    }))
+
+  it('settles what is in hand before it stops, and refuses what comes later', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal(options(folder, new Time()))
+      const inHand = Array.from({ length: 100 }, () => publish(journal, makeRecord()))
+      const stopped = journal.stop()
+      expect(await publish(journal, makeRecord())).toBe('unavailable')
+      await stopped
+      expect(new Set(await Promise.all(inHand))).toEqual(new Set(['durable']))
+      expect(await readNaively(folder)).toHaveLength(100)
+    }))
+
+  it('begins a new segment before one grows past its size', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal(options(folder, new Time(), { segmentBytes: 2000 }))
+      for (let index = 0; index < 50; index += 1) await publish(journal, makeRecord())
+      expect(journal.position().segment).toBeGreaterThan(3)
+      await journal.stop()
+      const segments = await listSegments(folder)
+      for (const { bytes } of segments) expect(bytes).toBeLessThanOrEqual(2000)
+      expect(await readNaively(folder)).toHaveLength(50)
+    }))
+
+  it('refuses at once what would pass its size, and says why', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal(options(folder, new Time(), { maxBytes: 10_000 }))
+      const settlements = await Promise.all(Array.from({ length: 100 }, () => publish(journal, makeRecord())))
+      const durable = settlements.filter((settlement) => settlement === 'durable').length
+      expect(durable).toBeGreaterThan(10)
+      expect(durable).toBeLessThan(100)
+      expect(journal.state).toBe('full: SLUICE_JOURNAL_MAX_MB reached')
+      expect(journal.sizeBytes).toBeLessThanOrEqual(10_000)
+      await journal.stop()
+      expect(await readNaively(folder)).toHaveLength(durable)
+    }))
+
+  it('has room again once old segments are removed by hand', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal(options(folder, new Time(), { maxBytes: 10_000 }))
+      while ((await publish(journal, makeRecord())) === 'durable');
+      await rm(segmentPath(folder, 1))
+      await rm(segmentPath(folder, 2))
+      await journal.sweep()
+      expect(journal.state).toBe('ok')
+      expect(await publish(journal, makeRecord())).toBe('durable')
+      await journal.stop()
+    }))
+
+  it('accepts nothing into a file that was removed while it was written: the same records go into a new one', () =>
+    withFolder(async (folder) => {
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(folder, new Time(), { onNotice }))
+      const lost = makeRecord()
+      await publish(journal, lost)
+      await rm(segmentPath(folder, 1))
+      const records = [makeRecord(), makeRecord(), makeRecord()]
+      for (const record of records) expect(await publish(journal, record)).toBe('durable')
+      expect(journal.sizeBytes).toBeGreaterThan(0)
+      await journal.sweep()
+      await journal.stop()
+      expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual(records.map(({ batchId }) => batchId))
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toContain(`${segmentPath(folder, 1)} was removed, or moved with its folder`)
+      expect(notices[0]).toContain(`The ${lost.line.length} bytes of accepted records in it are lost`)
+    }))
+
+  it('goes on in its own folder when that was moved away, and says so', () =>
+    withFolder(async (folder) => {
+      const directory = join(folder, 'journal')
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(directory, new Time(), { onNotice }))
+      await publish(journal, makeRecord())
+      await rename(directory, join(folder, 'elsewhere'))
+      await publish(journal, makeRecord())
+      await journal.sweep()
+      await publish(journal, makeRecord())
+      await journal.stop()
+      expect(await readNaively(join(folder, 'elsewhere'))).toHaveLength(2)
+      expect(await readNaively(directory)).toHaveLength(1)
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toContain('was removed, or moved with its folder')
+    }))
+
+  it('says once that somebody else removed a segment', () =>
+    withFolder(async (folder) => {
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(folder, new Time(), { onNotice, segmentBytes: 300 }))
+      for (let index = 0; index < 8; index += 1) await publish(journal, makeRecord())
+      await rm(segmentPath(folder, 2))
+      await journal.sweep()
+      await journal.sweep()
+      await journal.stop()
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toMatch(/segment .*000000000002\.ndjson was removed by somebody else, with the [1-9]\d* bytes/)
+    }))
+
+  it('goes on in a new file when its folder was removed under it', () =>
+    withFolder(async (folder) => {
+      const directory = join(folder, 'journal')
+      const journal = await openJournal(options(directory, new Time()))
+      await publish(journal, makeRecord())
+      await rm(directory, { recursive: true })
+      await journal.sweep()
+      const record = makeRecord()
+      expect(await publish(journal, record)).toBe('durable')
+      await journal.stop()
+      expect((await readNaively(directory)).map((each) => each.batch_id)).toEqual([record.batchId])
+    }))
+})
+
+describe('old segments', () => {
+  async function fill(directory: string, time: Time) {
+    const journal = await openJournal(options(directory, time, { segmentBytes: 500, keepHours: 2 }))
+    for (let hour = 0; hour < 6; hour += 1) {
+      for (let index = 0; index < 4; index += 1) {
+        await publish(journal, makeRecord({ receivedAtMs: time.nowMs }))
+      }
+      time.nowMs += HOUR_MS
+    }
+    return journal
+  }
+
+  it('go when their last record is older than the hours they are kept', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const journal = await fill(folder, time)
+      const before = journal.sizeBytes
+      await journal.sweep()
+      expect(journal.sizeBytes).toBeLessThan(before)
+      const oldest = Date.parse((await readNaively(folder))[0].received_at)
+      expect(oldest).toBeGreaterThanOrEqual(time.nowMs - 3 * HOUR_MS)
+      const kept = (await readNaively(folder)).filter(
+        (each) => Date.parse(each.received_at) >= time.nowMs - 2 * HOUR_MS,
+      )
+      expect(kept).toHaveLength(8)
+      await journal.stop()
+    }))
+
+  it('stay where no hours are set', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      await (await fill(folder, time)).stop()
+      time.nowMs += 1000 * HOUR_MS
+      const journal = await openJournal(options(folder, time))
+      await journal.stop()
+      expect(await readNaively(folder)).toHaveLength(24)
+    }))
+
+  it('stay while one of their keys may be remembered, however few hours are set', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const changes = { segmentBytes: 500, keepHours: 0.001 }
+      const journal = await openJournal(options(folder, time, changes))
+      for (let index = 0; index < 20; index += 1) await publish(journal, makeRecord({ receivedAtMs: time.nowMs }))
+      time.nowMs += 300_000
+      await journal.sweep()
+      expect(await readNaively(folder)).toHaveLength(20)
+      await journal.stop()
+    }))
+
+  it('never include the one being written', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const journal = await openJournal(options(folder, time, { keepHours: 1 }))
+      await publish(journal, makeRecord({ receivedAtMs: time.nowMs }))
+      time.nowMs += 100 * HOUR_MS
+      await journal.sweep()
+      expect(await readNaively(folder)).toHaveLength(1)
+      await journal.stop()
+    }))
+})
+
+describe('a disk that fails', () => {
+  for (const failure of ['short', 'torn', 'unsynced', 'none'] as const) {
+    it(`leaves nothing of the write it failed in (${failure}), and is tried again after a second`, () =>
+      withFolder(async (folder) => {
+        const time = new Time()
+        const disk = new FailingDisk()
+        const journal = await openJournal(options(folder, time, { disk }))
+        const first = makeRecord()
+        expect(await publish(journal, first)).toBe('durable')
+        disk.nextAppend = failure
+        const failed = await Promise.all([publish(journal, makeRecord()), publish(journal, makeRecord())])
+        expect(failed).toEqual(['unavailable', 'unavailable'])
+        expect(journal.state).not.toBe('ok')
+        expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual([first.batchId])
+        const appends = disk.appends
+        expect(await publish(journal, makeRecord())).toBe('unavailable')
+        expect(disk.appends).toBe(appends)
+        time.nowMs += 1000
+        const last = makeRecord()
+        expect(await publish(journal, last)).toBe('durable')
+        expect(journal.state).toBe('ok')
+        await journal.stop()
+        expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual([first.batchId, last.batchId])
+      }))
+  }
+
+  it('is not written to before what it left is cut away', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const disk = new FailingDisk()
+      const notices: string[] = []
+      const journal = await openJournal(
+        options(folder, time, { disk, onNotice: (message) => void notices.push(message) }),
+      )
+      disk.nextAppend = 'torn'
+      disk.failsTruncate = true
+      expect(await publish(journal, makeRecord())).toBe('unavailable')
+      for (let second = 0; second < 3; second += 1) {
+        time.nowMs += 1000
+        expect(await publish(journal, makeRecord())).toBe('unavailable')
+      }
+      expect(disk.appends).toBe(1)
+      disk.failsTruncate = false
+      time.nowMs += 1000
+      const record = makeRecord()
+      expect(await publish(journal, record)).toBe('durable')
+      await journal.stop()
+      expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual([record.batchId])
+      expect(notices.at(0)).toContain('ENOSPC')
+      expect(notices.at(-1)).toBe('The journal takes records again')
+    }))
+
+  it('takes one record a second to find out, and the others are refused meanwhile', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const disk = new FailingDisk()
+      const journal = await openJournal(options(folder, time, { disk }))
+      disk.isFull = true
+      await publish(journal, makeRecord())
+      time.nowMs += 1000
+      await Promise.all(Array.from({ length: 50 }, () => publish(journal, makeRecord())))
+      expect(disk.appends).toBe(2)
+      await journal.stop()
+      expect(await readNaively(folder)).toEqual([])
+    }))
+
+  it('that cannot begin a new segment goes on in the old one, says so once, and begins one when it can', () =>
+    withFolder(async (folder) => {
+      const disk = new FailingDisk()
+      const notices: string[] = []
+      const onNotice = (message: string) => void notices.push(message)
+      const journal = await openJournal(options(folder, new Time(), { disk, segmentBytes: 300, onNotice }))
+      disk.failsCreate = true
+      for (let index = 0; index < 20; index += 1) expect(await publish(journal, makeRecord())).toBe('durable')
+      expect([journal.state, journal.position().segment]).toEqual(['ok', 1])
+      disk.failsCreate = false
+      for (let index = 0; index < 3; index += 1) expect(await publish(journal, makeRecord())).toBe('durable')
+      expect(journal.position().segment).toBeGreaterThan(1)
+      await journal.stop()
+      expect(await readNaively(folder)).toHaveLength(23)
+      expect(notices).toEqual([
+        "The journal's next segment cannot be begun (ENOSPC: injected); it goes on in the one that is open",
+        'The journal begins new segments again',
+      ])
+    }))
+
+  it('that cannot begin a new segment where the old one is gone refuses, and goes on when it can', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const disk = new FailingDisk()
+      const journal = await openJournal(options(folder, time, { disk }))
+      await publish(journal, makeRecord())
+      await rm(segmentPath(folder, 1))
+      disk.failsCreate = true
+      expect(await publish(journal, makeRecord())).toBe('unavailable')
+      expect(journal.state).toBe('ENOSPC')
+      disk.failsCreate = false
+      time.nowMs += 1000
+      expect(await publish(journal, makeRecord())).toBe('durable')
+      await journal.stop()
+      expect(await readNaively(folder)).toHaveLength(1)
+    }))
+
+  it('is tried again even when the clock was set back', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const disk = new FailingDisk()
+      const journal = await openJournal(options(folder, time, { disk }))
+      disk.nextAppend = 'none'
+      await publish(journal, makeRecord())
+      time.nowMs -= HOUR_MS
+      expect(await publish(journal, makeRecord())).toBe('durable')
+      await journal.stop()
+    }))
+})
+
+describe('opening a journal', () => {
+  it('cuts a torn last line and says how much', () =>
+    withFolder(async (folder) => {
+      const whole = makeRecord()
+      const torn = makeRecord({ fillBytes: 200_000 }).line.subarray(0, 150_000)
+      await writeFile(segmentPath(folder, 7), Buffer.concat([whole.line, torn]))
+      const journal = await openJournal(options(folder, new Time()))
+      expect(journal.cutBytes).toBe(150_000)
+      expect(journal.position()).toEqual({ segment: 7, offset: whole.line.length })
+      await publish(journal, makeRecord())
+      await journal.stop()
+      expect(await readNaively(folder)).toHaveLength(2)
+    }))
+
+  it('keeps a last line that ends in a newline', () =>
+    withFolder(async (folder) => {
+      await writeFile(segmentPath(folder, 1), makeRecord().line)
+      const journal = await openJournal(options(folder, new Time()))
+      expect(journal.cutBytes).toBe(0)
+      await journal.stop()
+      expect(await readNaively(folder)).toHaveLength(1)
+    }))
+
+  it('copes with an empty segment, gaps in the numbers, and files that are not its own', () =>
+    withFolder(async (folder) => {
+      await writeFile(segmentPath(folder, 3), makeRecord().line)
+      await (await createSegment(folder, 9)).close()
+      await writeFile(join(folder, 'notes.txt'), 'mine')
+      await writeFile(join(folder, '12.ndjson'), 'mine too')
+      await mkdir(segmentPath(folder, 20))
+      const journal = await openJournal(options(folder, new Time()))
+      await publish(journal, makeRecord())
+      expect(journal.position().segment).toBe(9)
+      await journal.stop()
+      expect((await readdir(folder)).length).toBe(5)
+      expect((await stat(segmentPath(folder, 9))).size).toBeGreaterThan(0)
+    }))
+
+  async function noticesAtStart(folder: string, resumeAfter: JournalPosition | null = null): Promise<string[]> {
+    const notices: string[] = []
+    const onNotice = (message: string) => void notices.push(message)
+    await (await openJournal(options(folder, new Time(), { onNotice, resumeAfter }))).stop()
+    return notices
+  }
+
+  it('says which segments are missing from the middle, and nothing of those before the first', () =>
+    withFolder(async (folder) => {
+      for (const number of [3, 5, 6, 9]) await writeFile(segmentPath(folder, number), makeRecord().line)
+      const notices = await noticesAtStart(folder)
+      expect(notices).toHaveLength(2)
+      expect(notices[0]).toMatch(/^Segment 4 of the journal is missing between .*0003\.ndjson and .*0005\.ndjson\. /)
+      expect(notices[1]).toMatch(/^Segments 7 to 8 of the journal are missing between .*0006\.ndjson and /)
+    }))
+
+  it('says which segment, but for the last, ends within a record', () =>
+    withFolder(async (folder) => {
+      const { line } = makeRecord()
+      await writeFile(segmentPath(folder, 1), Buffer.concat([line, line.subarray(0, 7)]))
+      await writeFile(segmentPath(folder, 2), Buffer.concat([line, line.subarray(0, 9)]))
+      const notices = await noticesAtStart(folder)
+      expect(notices).toHaveLength(1)
+      expect(notices[0]).toMatch(/0001\.ndjson ends within a record: its last 7 bytes are left out$/)
+    }))
+
+  it('says that a snapshot knows more than the journal holds', () =>
+    withFolder(async (folder) => {
+      const { line } = makeRecord()
+      await writeFile(segmentPath(folder, 2), line)
+      expect(await noticesAtStart(folder, { segment: 2, offset: line.length })).toEqual([])
+      const shorter = await noticesAtStart(folder, { segment: 2, offset: line.length + 1 })
+      expect(shorter[0]).toContain(`has ${line.length} bytes, but the last snapshot knows ${line.length + 1} of it`)
+      await rm(segmentPath(folder, 3))
+      const gone = await noticesAtStart(folder, { segment: 7, offset: 0 })
+      expect(gone[0]).toMatch(/ends with segment .*0002\.ndjson, but the last snapshot knows segment 7/)
+    }))
+
+  it('lists no more than ten faults', () =>
+    withFolder(async (folder) => {
+      for (let number = 1; number < 40; number += 2) await writeFile(segmentPath(folder, number), makeRecord().line)
+      const notices = await noticesAtStart(folder)
+      expect(notices).toHaveLength(11)
+      expect(notices[10]).toBe('9 more faults of the journal are not listed')
+    }))
+
+  it('never writes before a position that a snapshot speaks of', () =>
+    withFolder(async (folder) => {
+      await writeFile(segmentPath(folder, 2), makeRecord().line)
+      const journal = await openJournal(options(folder, new Time(), { resumeAfter: { segment: 5, offset: 10 } }))
+      expect(journal.position()).toEqual({ segment: 6, offset: 0 })
+      await journal.stop()
+    }))
+
+  it('names the folder and the setting where it cannot be written', () =>
+    withFolder(async (folder) => {
+      const path = join(folder, 'file')
+      await writeFile(path, '')
+      await expect(openJournal(options(path, new Time()))).rejects.toThrow(/file .*SLUICE_DATA_DIR/s)
+      await expect(openJournal(options(join(path, 'journal'), new Time()))).rejects.toThrow(/ENOTDIR/)
+    }))
+
+  it('says so on a file system that is read-only', () =>
+    withFolder(async (folder) => {
+      const disk = new FailingDisk()
+      disk.createSegment = () => Promise.reject(new Error('EROFS: read-only file system'))
+      await expect(openJournal(options(folder, new Time(), { disk }))).rejects.toThrow(/EROFS/)
+    }))
+})
+
+describe('the position from which keys are remembered', () => {
+  it('follows 300 s behind, never ahead', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const journal = await openJournal(options(folder, time, { segmentBytes: 3000 }))
+      const written: { atMs: number; segment: number; offset: number }[] = []
+      for (let index = 0; index < 250; index += 1) {
+        const { segment, offset } = journal.position()
+        await publish(journal, makeRecord({ receivedAtMs: time.nowMs }))
+        const isTurned = journal.position().segment !== segment
+        written.push({ atMs: time.nowMs, segment: journal.position().segment, offset: isTurned ? 0 : offset })
+        const from = journal.keysFrom(time.nowMs)
+        const left = written.filter(
+          (each) => each.segment < from.segment || (each.segment === from.segment && each.offset < from.offset),
+        )
+        expect(Math.max(0, ...left.map((each) => each.atMs))).toBeLessThanOrEqual(time.nowMs - 300_000)
+        const kept = written.length - left.length
+        expect(kept).toBeLessThanOrEqual(103)
+        time.nowMs += 3000
+      }
+      await journal.stop()
+    }))
+})

@@ -1,0 +1,63 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseAck, storedSequence } from '../../../../src/queue/stream/ack.ts'
+
+const bytes = (text: string): Buffer => Buffer.from(text)
+
+describe('an acknowledgement', () => {
+  it('of the common form is its sequence', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 999_999_999_999_999 }), fc.constantFrom('', ' '), (sequence, blank) => {
+        const data = bytes(`{"stream":"SLUICE_EVENTS",${blank}"seq":${sequence}}`)
+        expect(storedSequence(data)).toBe(sequence)
+        expect(parseAck(data, 0)).toEqual({ kind: 'stored', sequence })
+      }),
+    )
+  })
+
+  it('is never read as stored by the short way where the long way says otherwise', () => {
+    const parts = [
+      '{"stream":"SLUICE_EVENTS","seq":',
+      '{"stream":"OTHER","seq":',
+      '{',
+      '}',
+      '7',
+      '12',
+      ',"duplicate":true}',
+    ]
+    const text = fc.array(fc.oneof(fc.constantFrom(...parts), fc.string({ maxLength: 3 })), { maxLength: 4 })
+    fc.assert(
+      fc.property(text, (pieces) => {
+        const data = bytes(pieces.join(''))
+        const sequence = storedSequence(data)
+        if (sequence > 0) expect(parseAck(data, 0)).toEqual({ kind: 'stored', sequence })
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it.each([
+    ['{"stream":"SLUICE_EVENTS","seq":5,"duplicate": true}', { kind: 'duplicate', sequence: 5 }],
+    ['{"stream":"SLUICE_EVENTS", "seq": 5}', { kind: 'stored', sequence: 5 }],
+    ['{"stream":"SLUICE_EVENTS","domain":"hub","seq":5}', { kind: 'stored', sequence: 5 }],
+    ['{"stream":"OTHER","seq":5}', { kind: 'strange' }],
+    [
+      '{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"SLUICE_EVENTS","seq":0}',
+      { kind: 'refused', reason: 'maximum bytes exceeded' },
+    ],
+    ['{"error":{"code":500}}', { kind: 'refused', reason: 'error 500' }],
+    ['{"stream":"SLUICE_EVENTS","seq":0}', { kind: 'unreadable' }],
+    ['{"stream":"SLUICE_EVENTS","seq":1e300}', { kind: 'unreadable' }],
+    ['{"stream":"SLUICE_EVENTS","seq":12345678901234567890}', { kind: 'unreadable' }],
+    ['{"stream":"SLUICE_EVENTS"', { kind: 'unreadable' }],
+    ['null', { kind: 'unreadable' }],
+    ['', { kind: 'unreadable' }],
+  ])('%s', (text, wanted) => {
+    expect(storedSequence(bytes(text))).toBe(0)
+    expect(parseAck(bytes(text), 0)).toEqual(wanted)
+  })
+
+  it('with the status 503 says that nobody is there', () => {
+    expect(parseAck(bytes(''), 503)).toEqual({ kind: 'no responders' })
+  })
+})

@@ -1,0 +1,278 @@
+import type { StreamConfig } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { describe, expect, it } from 'vitest'
+import { parseNatsUrl } from '../../../../src/nats/address.ts'
+import { partitionOf } from '../../../../src/queue/partition.ts'
+import { describeStream, differencesOf, ensureStream } from '../../../../src/queue/stream/stream.ts'
+import { StreamState } from '../../../../src/queue/stream/stream-state.ts'
+import { NEW_STREAM } from '../../../support/jetstream.ts'
+
+const WANTED = {
+  name: 'SLUICE_EVENTS',
+  subjects: ['sluice.events.*'],
+  storage: 'file',
+  retention: 'limits',
+  discard: 'new',
+  duplicate_window: 600e9,
+  max_age: 72 * 3600e9,
+  max_msgs: -1,
+  max_bytes: -1,
+  max_msgs_per_subject: -1,
+  max_msg_size: -1,
+  num_replicas: 1,
+  allow_direct: true,
+} as unknown as StreamConfig
+
+const FACTS = {
+  messages: 0,
+  bytes: 0,
+  firstSequence: 1,
+  lastSequence: 0,
+  replicas: 1,
+  consumers: 0,
+  allowsDirect: true,
+  createdAt: '2026-11-20T12:00:00Z',
+  maxBytes: null,
+  maxMessages: null,
+  discardsOld: false,
+  keepMs: 72 * 3_600_000,
+  oldestAtMs: null,
+  refusal: null,
+  differences: [],
+}
+
+describe('the partition of an app', () => {
+  it('is FNV-1a of its id by the number of partitions', () => {
+    // The hash's published vectors: "" is 811c9dc5, "a" e40c292c, "foobar" bf9cf968.
+    expect(partitionOf('', 2 ** 32)).toBe(0x811c9dc5)
+    expect(partitionOf('a', 2 ** 32)).toBe(0xe40c292c)
+    expect(partitionOf('foobar', 2 ** 32)).toBe(0xbf9cf968)
+    expect(partitionOf('foobar', 16)).toBe(8)
+    expect(partitionOf('foobar', 1)).toBe(0)
+  })
+
+  it('spreads apps evenly', () => {
+    const counts = Array.from({ length: 16 }, () => 0)
+    for (let index = 0; index < 16_000; index += 1) counts[partitionOf(`app-${index}`, 16)] += 1
+    for (const count of counts) expect(Math.abs(count - 1000)).toBeLessThan(150)
+  })
+})
+
+describe('a stream', () => {
+  it('that has what the contract wants breaks no promise', () => {
+    expect(differencesOf(WANTED)).toEqual([])
+  })
+
+  it.each([
+    { num_replicas: 3 },
+    { max_age: 0 },
+    { max_age: 3600e9 },
+    { max_age: 1000 * 3600e9 },
+    { max_bytes: 1e12, max_msgs: 1e9 },
+    { duplicate_window: 3600e9 },
+    { subjects: ['sluice.>'] },
+    { subjects: ['sluice.events.*', 'other'] },
+    { allow_direct: false },
+    { compression: 's2', placement: { cluster: 'east', tags: ['ssd'] } },
+    { max_msg_size: 614_400, max_consumers: 20, deny_delete: true, description: 'ours' },
+  ])('with %j is the operator’s choice', (change) => {
+    expect(differencesOf({ ...WANTED, ...change } as unknown as StreamConfig)).toEqual([])
+  })
+
+  it.each([
+    [{ subjects: ['sluice.events.1'] }, 'subjects is sluice.events.1, sluice wants sluice.events.*'],
+    [{ subjects: undefined }, 'subjects is none, sluice wants sluice.events.*'],
+    [{ storage: 'memory' }, 'storage is memory, sluice wants file'],
+    [{ retention: 'workqueue' }, 'retention is workqueue, sluice wants limits'],
+    [{ retention: 'interest' }, 'retention is interest, sluice wants limits'],
+    [{ discard: 'old' }, 'discard is old, sluice wants new'],
+    [{ duplicate_window: 300e9 }, 'duplicate_window is 300 s, sluice wants at least 600 s'],
+    [{ max_age: 3599e9 }, 'max_age is 3599 s, sluice wants at least 3600 s'],
+    [{ max_msgs_per_subject: 1 }, 'max_msgs_per_subject is 1, sluice wants none'],
+    [{ max_msg_size: 1024 }, 'max_msg_size is 1024 bytes, sluice wants at least 614400 bytes'],
+    [{ no_ack: true }, 'no_ack is true, sluice wants false'],
+    [{ sealed: true }, 'sealed is true, sluice wants false'],
+  ])('with %o is told', (change, difference) => {
+    expect(differencesOf({ ...WANTED, ...change } as unknown as StreamConfig)).toEqual([difference])
+  })
+})
+
+describe('a stream refuses', () => {
+  const GB = 1e9
+  const KIB = 1024
+
+  async function refusal(config: object, state: { messages?: number; bytes?: number } = {}): Promise<string | null> {
+    const answer = {
+      config: { ...WANTED, ...config },
+      created: FACTS.createdAt,
+      state: { messages: 1000, bytes: 1e6, first_seq: 1, last_seq: 1000, first_ts: FACTS.createdAt, ...state },
+    }
+    const report = await describeStream(answering(answer).connection)
+    return report.kind === 'present' ? report.facts.refusal : report.kind
+  }
+
+  it.each([
+    ['as long as it has no limits', {}, { bytes: 1e15 }],
+    ['while there is room for a large record', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB }],
+    ['while a small one has room for a usual message', { max_bytes: 100_000 }, { messages: 9, bytes: 90_000 }],
+    ['below its number of messages', { max_msgs: 1001 }, {}],
+    ['where it discards the old', { max_msgs: 1000, max_bytes: 1e6, discard: 'old' }, {}],
+  ])('nothing %s', async (_, config, state) => {
+    expect(await refusal(config, state)).toBeNull()
+  })
+
+  it.each([
+    ['max_bytes', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB + 1 }],
+    ['max_bytes', { max_bytes: 100_000 }, { messages: 3, bytes: 90_000 }],
+    ['max_bytes', { max_bytes: 100_000 }, { messages: 9000, bytes: 99_900 }],
+    ['max_msgs', { max_msgs: 1000 }, {}],
+    ['sealed for good', { sealed: true }, {}],
+    ['no_ack', { no_ack: true }, {}],
+    ['sluice.events.*', { subjects: ['sluice.events.1'] }, {}],
+  ])('and says what to do about %s', async (name, config, state) => {
+    expect(await refusal(config, state)).toContain(name)
+  })
+})
+
+/** A connection whose server gives these answers, one after another, to what is asked of JetStream. */
+function answering(...answers: readonly object[]): { connection: NatsConnection; asked: string[] } {
+  const asked: string[] = []
+  const left = [...answers]
+  const request = (subject: string): Promise<{ data: Buffer }> => {
+    asked.push(subject.replace('$JS.API.STREAM.', ''))
+    return Promise.resolve({ data: Buffer.from(JSON.stringify(left.shift())) })
+  }
+  const features = { get: () => ({ ok: true, min: '' }) }
+  return { connection: { options: {}, features, request } as unknown as NatsConnection, asked }
+}
+
+describe('making the stream', () => {
+  const none = { error: { code: 404, err_code: 10059, description: 'stream not found' } }
+  const overlap = { error: { code: 400, err_code: 10065, description: 'subjects overlap with an existing stream' } }
+  const there = {
+    config: WANTED,
+    created: FACTS.createdAt,
+    state: { messages: 0, bytes: 0, first_seq: 1, last_seq: 0, consumer_count: 0 },
+  }
+
+  it('takes the one that another node made in the same moment', async () => {
+    const { connection, asked } = answering(none, overlap, there)
+    expect(await ensureStream(connection, NEW_STREAM)).toEqual({ kind: 'present', facts: FACTS, created: false })
+    expect(asked).toEqual(['INFO.SLUICE_EVENTS', 'CREATE.SLUICE_EVENTS', 'INFO.SLUICE_EVENTS'])
+  })
+
+  it('tells why it could not', async () => {
+    const { connection } = answering(none, overlap, none)
+    expect(await ensureStream(connection, NEW_STREAM)).toEqual({
+      kind: 'unreadable',
+      reason: 'it cannot be created: subjects overlap with an existing stream',
+    })
+  })
+
+  it('asks for nothing else where there is one', async () => {
+    const { connection, asked } = answering(there)
+    expect(await ensureStream(connection, NEW_STREAM)).toMatchObject({ kind: 'present', created: false })
+    expect(asked).toEqual(['INFO.SLUICE_EVENTS'])
+  })
+})
+
+describe('the state of the shared queue', () => {
+  const present = { kind: 'present', facts: FACTS, created: false } as const
+
+  it('is told once per change, and a short outage that comes back is told again', () => {
+    const notices: string[] = []
+    const state = new StreamState((notice) => void notices.push(notice))
+    const outage = (): void => {
+      for (let tries = 0; tries < 5; tries += 1) state.disconnected('connection refused')
+      state.connected()
+      state.reported(present)
+      state.reported(present)
+      state.answered(null)
+    }
+    outage()
+    outage()
+    const once = ['NATS: disconnected: connection refused', 'NATS: connected']
+    expect(notices).toEqual([...once, ...once])
+  })
+
+  it('is up only with a connection, a stream, and answers', () => {
+    const state = new StreamState(() => {})
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, false, 'disconnected: not connected yet'])
+    state.connected()
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, false, 'looking for the stream'])
+    state.reported({ kind: 'unreadable', reason: 'timeout' })
+    expect([state.isUp, state.text]).toEqual([false, 'no stream: timeout'])
+    state.reported(present)
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([true, true, 'connected'])
+    state.silent()
+    expect([state.isUp, state.text]).toEqual([false, 'not acknowledging'])
+    state.reported({ kind: 'unreadable', reason: 'no answer' })
+    expect([state.isUp, state.text]).toEqual([false, 'not acknowledging'])
+    state.answered(null)
+    expect([state.isUp, state.text]).toEqual([true, 'connected'])
+    state.answered({ kind: 'refused', reason: 'maximum bytes exceeded' })
+    expect([state.isUp, state.text]).toEqual([true, 'refusing: maximum bytes exceeded'])
+    expect(state.answered({ kind: 'no responders' })).toBe('astray')
+    expect([state.isUp, state.text]).toEqual([false, 'no stream: nobody takes the messages'])
+    state.disconnected('no answer')
+    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, true, 'disconnected: no answer'])
+  })
+
+  it('does not tell again and again of a stream that can be looked at but acknowledges nothing', () => {
+    const notices: string[] = []
+    const state = new StreamState((notice) => void notices.push(notice))
+    state.connected()
+    state.reported(present)
+    for (let turn = 0; turn < 5; turn += 1) {
+      state.silent()
+      state.reported(present)
+      expect(state.isUp).toBe(true)
+    }
+    expect(notices).toEqual(['NATS: connected', 'NATS: not acknowledging'])
+    state.answered(null)
+    expect(notices.at(-1)).toBe('NATS: connected')
+  })
+
+  it('tells a bounded number of things in one outage', () => {
+    const notices: string[] = []
+    const state = new StreamState((notice) => void notices.push(notice))
+    for (let index = 0; index < 1000; index += 1) state.complained(`complaint ${index}`)
+    expect(notices).toHaveLength(16)
+  })
+})
+
+describe('NATS_URL', () => {
+  const none = { user: null, password: null, token: null, tls: false }
+
+  it.each([
+    ['nats://host', { ...none, servers: [{ host: 'host', port: 4222 }] }],
+    ['host:4333', { ...none, servers: [{ host: 'host', port: 4333 }] }],
+    ['nats://[::1]:4333', { ...none, servers: [{ host: '::1', port: 4333 }] }],
+    ['tls://host', { ...none, tls: true, servers: [{ host: 'host', port: 4222 }] }],
+    ['nats://me:p%40ss@host', { ...none, user: 'me', password: 'p@ss', servers: [{ host: 'host', port: 4222 }] }],
+    ['nats://t0ken@host', { ...none, token: 't0ken', servers: [{ host: 'host', port: 4222 }] }],
+    [
+      'nats://me:secret@one:1, nats://two:2,three',
+      {
+        ...none,
+        user: 'me',
+        password: 'secret',
+        servers: [
+          { host: 'one', port: 1 },
+          { host: 'two', port: 2 },
+          { host: 'three', port: 4222 },
+        ],
+      },
+    ],
+  ])('%s', (url, wanted) => {
+    expect(parseNatsUrl(url)).toEqual(wanted)
+  })
+
+  it.each(['', ' , ', 'http://s3cret@host', 'nats://', 'nats://s3cret:%zz@host', 'nats://s3cret@host:99999'])(
+    '%o is an error that shows no password',
+    (url) => {
+      expect(() => parseNatsUrl(url)).toThrow(/^NATS_URL: /)
+      expect(() => parseNatsUrl(url)).not.toThrow(/s3cret/)
+    },
+  )
+})

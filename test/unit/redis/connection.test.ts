@@ -1,0 +1,222 @@
+// When the link to Redis takes it for slow, and when for away, in a time of its own.
+
+import { ReplyError } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type CallResult, openRedis, type RedisConnection } from '../../../src/redis/connection.ts'
+import type { RedisClient } from '../../../src/redis/link.ts'
+import type { RedisSession, SessionOptions } from '../../../src/redis/session.ts'
+import { ManualTimers } from '../../support/timers.ts'
+
+interface Asked {
+  readonly isProbe: boolean
+  readonly answer: (value: unknown) => void
+  readonly fail: (error: Error) => void
+}
+
+/** Answers each command at once, unless a test holds the answers back. */
+class StandIn {
+  isHeld = false
+  sessions = 0
+  readonly asked: Asked[] = []
+  #options: SessionOptions | null = null
+
+  readonly open = (options: SessionOptions): Promise<RedisSession> => {
+    this.#options = options
+    this.sessions++
+    const client = { ask: () => this.#ask(false) } as unknown as RedisClient
+    return Promise.resolve({
+      client,
+      isCluster: false,
+      knownNodes: [],
+      probe: () => this.#ask(true),
+      drop: () => {
+        for (const { fail } of this.asked.splice(0)) fail(new Error('Connection is closed.'))
+      },
+    })
+  }
+
+  get probes(): number {
+    return this.asked.filter(({ isProbe }) => isProbe).length
+  }
+
+  answerAll(): void {
+    this.isHeld = false
+    for (const { answer } of this.asked.splice(0)) answer('late')
+  }
+
+  loseConnection(): void {
+    this.#options?.onEnd()
+  }
+
+  #ask(isProbe: boolean): Promise<unknown> {
+    if (!this.isHeld) return Promise.resolve('PONG')
+    return new Promise((answer, fail) => this.asked.push({ isProbe, answer, fail }))
+  }
+}
+
+let timers: ManualTimers
+let redis: StandIn
+let link: RedisConnection
+let changes: boolean[]
+let notices: string[]
+let results: [CallResult, number][]
+
+const ask = (client: RedisClient) => (client as unknown as { ask(): Promise<string> }).ask()
+
+beforeEach(async () => {
+  timers = new ManualTimers()
+  redis = new StandIn()
+  ;[changes, notices, results] = [[], [], []]
+  link = openRedis({
+    url: 'redis://stand-in',
+    timers,
+    random: () => 0,
+    openSession: redis.open,
+    onNotice: (message) => void notices.push(message),
+    onCall: (...result) => void results.push(result),
+  })
+  link.onChange((isUp) => void changes.push(isUp))
+  await timers.pass(100)
+})
+
+afterEach(async () => {
+  const stopped = link.stop()
+  await timers.pass(2000)
+  await stopped
+})
+
+describe('one slow answer', () => {
+  it('is waited for', async () => {
+    redis.isHeld = true
+    const call = link.call(ask)
+    await timers.pass(240)
+    redis.answerAll()
+    expect(await call).toBe('late')
+    expect([results, changes]).toEqual([[['answered', 0.24]], [true]])
+  })
+
+  it('is given up after 250 ms, and Redis stays up where it answers a probe in time', async () => {
+    redis.isHeld = true
+    let answer: unknown = null
+    void link.call(ask).then((given) => (answer = given))
+    await timers.pass(249)
+    expect(answer).toBe(null)
+    await timers.pass(1)
+    expect([answer, link.isUp, link.state]).toEqual(['away', true, 'slow: no answer in 250 ms'])
+    expect([redis.probes, results]).toEqual([1, [['slow', 0.25]]])
+    redis.answerAll()
+    await timers.pass(1000)
+    expect([link.state, changes, notices]).toEqual(['up', [true], []])
+    // The answer that came late was nobody's, and no call was told of twice.
+    expect(await link.call(ask)).toBe('PONG')
+    expect(results).toHaveLength(2)
+  })
+
+  it('each, one at a time, never makes Redis away while it answers the probes between them', async () => {
+    for (let time = 0; time < 6; time++) {
+      redis.isHeld = true
+      const call = link.call(ask)
+      await timers.pass(250)
+      expect(await call).toBe('away')
+      redis.answerAll()
+      await timers.pass(100)
+    }
+    expect(changes).toEqual([true])
+  })
+})
+
+describe('Redis is away', () => {
+  it('after three calls in a row without an answer', async () => {
+    redis.isHeld = true
+    const calls = [0, 1, 2, 3].map(async (at) => {
+      await new Promise<void>((resolve) => void timers.setTimeout(resolve, at * 10))
+      return link.call(ask)
+    })
+    await timers.pass(269)
+    expect(link.isUp).toBe(true)
+    await timers.pass(1)
+    expect([link.isUp, link.state]).toEqual([false, 'away: no answer in 250 ms'])
+    expect(await Promise.all(calls)).toEqual(['away', 'away', 'away', 'away'])
+    expect(results.map(([result]) => result)).toEqual(['slow', 'slow', 'slow', 'failed'])
+    expect(notices).toEqual(['Redis is away: no answer in 250 ms; going on without it'])
+  })
+
+  it('after one call and two probes without an answer, where nobody else asks', async () => {
+    redis.isHeld = true
+    void link.call(ask)
+    await timers.pass(549)
+    expect([link.isUp, redis.probes]).toEqual([true, 6])
+    await timers.pass(5)
+    expect(link.isUp).toBe(false)
+  })
+
+  it('where every answer comes, but late', async () => {
+    redis.isHeld = true
+    for (let call = 0; call < 3; call++) void link.call(ask)
+    timers.setTimeout(() => redis.answerAll(), 300)
+    await timers.pass(301)
+    expect(changes).toEqual([true, false])
+  })
+
+  it('at once where the connection is lost', async () => {
+    redis.isHeld = true
+    const call = link.call(ask)
+    redis.loseConnection()
+    expect([await call, link.isUp, results]).toEqual(['away', false, [['failed', 0]]])
+  })
+
+  it('at once where a call is answered that it takes no writes, and not at other error replies', async () => {
+    redis.isHeld = true
+    const reply = (text: string) => new (ReplyError as new (message: string) => Error)(text)
+    const mistaken = link.call(ask)
+    redis.asked.shift()?.fail(reply('WRONGTYPE Operation against a key'))
+    await expect(mistaken).rejects.toThrow('WRONGTYPE')
+    expect(link.isUp).toBe(true)
+    const refused = link.call(ask)
+    redis.asked.shift()?.fail(reply("READONLY You can't write against a read only replica."))
+    expect([await refused, link.isUp]).toEqual(['away', false])
+    expect(results.map(([result]) => result)).toEqual(['failed', 'failed'])
+  })
+
+  it('until it answers probes in time, over the session that there is', async () => {
+    redis.isHeld = true
+    for (let call = 0; call < 3; call++) void link.call(ask)
+    await timers.pass(600)
+    expect(changes).toEqual([true, false])
+    redis.answerAll()
+    await timers.pass(200)
+    expect([changes, redis.sessions]).toEqual([[true, false, true], 1])
+    expect(await link.call(ask)).toBe('PONG')
+    expect(notices.at(-1)).toBe('Redis is back after 0.5 s')
+  })
+})
+
+describe('a late event loop', () => {
+  it('gives its calls so much longer, and Redis is not taken for slow', async () => {
+    redis.isHeld = true
+    const calls = [1, 2, 3, 4].map(() => link.call(ask))
+    timers.block(2000)
+    await timers.pass(199)
+    redis.answerAll()
+    expect(await Promise.all(calls)).toEqual(['late', 'late', 'late', 'late'])
+    expect([changes, link.state]).toEqual([[true], 'up'])
+  })
+
+  it('that stays late does not excuse a Redis that does not answer for ever', async () => {
+    redis.isHeld = true
+    void link.call(ask)
+    timers.block(1900)
+    for (let call = 0; call < 2; call++) void link.call(ask)
+    timers.block(100)
+    await timers.pass(251)
+    expect(changes).toEqual([true, false])
+  })
+})
+
+it('takes no more calls than it can hold', async () => {
+  redis.isHeld = true
+  for (let call = 0; call < 20_000; call++) void link.call(ask)
+  expect(redis.asked).toHaveLength(20_000)
+  expect(await link.call(ask)).toBe('away')
+  expect(redis.asked).toHaveLength(20_000)
+})

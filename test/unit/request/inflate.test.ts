@@ -1,0 +1,174 @@
+import { randomBytes } from 'node:crypto'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { type Inflated, Inflater, type InflaterOptions } from '../../../src/request/inflate.ts'
+import { decodeInThread, decodeNow } from '../../../src/request/zlib.ts'
+
+const CAP_BYTES = 512 * 1024
+const newInflater = (options: Partial<InflaterOptions> = {}) =>
+  new Inflater({ capBytes: CAP_BYTES, maxWaitingBytes: 10_000_000, ...options })
+const text = Buffer.from('a body '.repeat(100))
+const packs = { gzip: gzipSync, deflate: deflateSync, 'raw deflate': deflateRawSync, br: brotliCompressSync }
+type Pack = keyof typeof packs
+const PACKS = Object.keys(packs) as Pack[]
+const encodingOf = (pack: Pack) => (pack === 'raw deflate' ? 'deflate' : pack)
+/** Unfolds to more than is tried at once, and is packed no tighter than events are. */
+const large = Buffer.concat([randomBytes(4000), Buffer.alloc(200_000)])
+const allOf = (inflated: readonly (Inflated | Promise<Inflated>)[]) =>
+  Promise.all(inflated.map((each) => Promise.resolve(each)))
+/** None of a turn's time is for tries: all go by the threads. */
+const NO_TRIES = { tryMsPerTurn: 0, maxWaitMs: 60_000 }
+/** Tries take no time, and what waits has a minute. */
+const UNHURRIED = { nowMs: () => 0, maxWaitMs: 60_000 }
+/** A comparison of buffers of this size by their members takes a second. */
+const isLarge = (inflated: Inflated) => typeof inflated !== 'string' && large.equals(inflated)
+
+describe('content encodings', () => {
+  it.each([
+    ['gzip', gzipSync(text)],
+    ['deflate', deflateSync(text)],
+    ['br', brotliCompressSync(text)],
+  ] as const)('%s is undone', async (encoding, body) => {
+    expect(await newInflater().inflate(encoding, body)).toEqual(text)
+  })
+
+  it('deflate without its zlib header is undone too, as some clients send it', async () => {
+    expect(await newInflater().inflate('deflate', deflateRawSync(text))).toEqual(text)
+  })
+
+  it('a body of exactly the cap passes, one byte more is too large', async () => {
+    const inflater = newInflater()
+    expect(await inflater.inflate('gzip', gzipSync(Buffer.alloc(CAP_BYTES)))).toHaveLength(CAP_BYTES)
+    expect(await inflater.inflate('gzip', gzipSync(Buffer.alloc(CAP_BYTES + 1)))).toBe('too large')
+  })
+
+  it.each(PACKS)('%s: what lies behind its end is not ours to guess: corrupt', async (pack) => {
+    const packed = packs[pack](text)
+    const packedLarge = packs[pack](large)
+    for (const rest of [Buffer.from('garbage'), Buffer.from('A'), Buffer.alloc(1), Buffer.alloc(20)]) {
+      expect(await newInflater().inflate(encodingOf(pack), Buffer.concat([packed, rest]))).toBe('corrupt')
+      expect(await newInflater().inflate(encodingOf(pack), Buffer.concat([packedLarge, rest]))).toBe('corrupt')
+    }
+  })
+
+  it.each(PACKS)('%s: a second stream behind the first is read as gzip says, and corrupt elsewhere', async (pack) => {
+    const twice = Buffer.concat([packs[pack](text), packs[pack](text)])
+    const inflated = await newInflater().inflate(encodingOf(pack), twice)
+    expect(inflated).toEqual(pack === 'gzip' ? Buffer.concat([text, text]) : 'corrupt')
+  })
+
+  it.each(PACKS)('%s: a stream without its end is corrupt, wherever it was cut', async (pack) => {
+    const packed = packs[pack](text)
+    for (let length = 0; length < packed.length; length++) {
+      expect(await newInflater().inflate(encodingOf(pack), packed.subarray(0, length))).toBe('corrupt')
+    }
+  })
+
+  it.each(PACKS)(
+    '%s: large bodies are undone as well, and so is all when a turn has no time for tries',
+    async (pack) => {
+      expect(isLarge(await newInflater().inflate(encodingOf(pack), packs[pack](large)))).toBe(true)
+      expect(isLarge(await newInflater(NO_TRIES).inflate(encodingOf(pack), packs[pack](large)))).toBe(true)
+      expect(await newInflater(NO_TRIES).inflate(encodingOf(pack), packs[pack](text))).toEqual(text)
+    },
+  )
+
+  it.each(['gzip', 'deflate', 'br'] as const)('a %s bomb stops at the cap', async (encoding) => {
+    const bomb = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }[encoding](Buffer.alloc(50_000_000))
+    expect(await newInflater().inflate(encoding, bomb)).toBe('too large')
+  })
+
+  it.each(['gzip', 'deflate', 'br'] as const)(
+    'what is not %s is corrupt, and so is nothing at all',
+    async (encoding) => {
+      const inflater = newInflater()
+      expect(await inflater.inflate(encoding, Buffer.from('not compressed at all'))).toBe('corrupt')
+      expect(await inflater.inflate(encoding, Buffer.alloc(0))).toBe('corrupt')
+    },
+  )
+
+  it('a stream that was cut short is corrupt', async () => {
+    expect(await newInflater().inflate('gzip', gzipSync(text).subarray(0, 20))).toBe('corrupt')
+  })
+
+  it('many at once are all served, a corrupt one among them stopping none', async () => {
+    const inflater = newInflater()
+    const bodies = Array.from({ length: 50 }, (_, n) => (n % 7 === 3 ? Buffer.from('no') : gzipSync(text)))
+    const answers = await allOf(bodies.map((body) => inflater.inflate('gzip', body)))
+    answers.forEach((answer, n) => expect(answer).toEqual(n % 7 === 3 ? 'corrupt' : text))
+  })
+
+  it('an ordinary body is undone before the call returns, whatever waits', async () => {
+    const inflater = newInflater(UNHURRIED)
+    const bombs = Array.from({ length: 20 }, () => inflater.inflate('gzip', gzipSync(Buffer.alloc(1_000_000))))
+    expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+    expect(await allOf(bombs)).toEqual(bombs.map(() => 'too large'))
+  })
+
+  it('what the tries of a turn may take is bounded; the rest of that turn waits, and the next turn tries again', async () => {
+    let nowMs = 0
+    const inflater = newInflater({ tryMsPerTurn: 5, nowMs: () => nowMs++ })
+    const inflated = Array.from({ length: 8 }, () => inflater.inflate('gzip', gzipSync(text)))
+    expect(inflated.map((each) => each instanceof Promise)).toEqual([0, 0, 0, 0, 0, 1, 1, 1].map(Boolean))
+    expect(await allOf(inflated)).toEqual(inflated.map(() => text))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+  })
+
+  it('what a turn had no time for is tried in the next ones, and does not wait for the decoders', async () => {
+    let nowMs = 0
+    const inflater = newInflater({ ...UNHURRIED, tryMsPerTurn: 2, nowMs: () => nowMs++ })
+    // Two that take a decoder for long each, as far as this test goes: its turns are over before they are.
+    const slow = [1, 2].map(() => inflater.inflate('gzip', gzipSync(randomBytes(500_000))))
+    const inflated = Array.from({ length: 6 }, () => inflater.inflate('gzip', gzipSync(text)))
+    let settled = 0
+    for (const each of inflated) void Promise.resolve(each).then(() => settled++)
+    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(settled).toBe(6)
+    expect(await allOf(inflated)).toEqual(inflated.map(() => text))
+    await allOf(slow)
+  })
+
+  it('what waits is bounded, small bodies counting like larger ones; the rest is turned away before the call returns', async () => {
+    const inflater = newInflater({ ...NO_TRIES, maxWaitingBytes: 2.5 * 64 * 1024 })
+    const inflated = Array.from({ length: 6 }, () => inflater.inflate('gzip', gzipSync(text)))
+    expect(inflated.slice(4)).toEqual(['busy', 'busy'])
+    expect(await allOf(inflated.slice(0, 4))).toEqual([text, text, text, text])
+    expect(await inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+  })
+
+  it('what is packed tighter than events waits behind all others, and is the first to go where there is no room', async () => {
+    const inflater = newInflater({ ...UNHURRIED, maxWaitingBytes: 4 * 64 * 1024 })
+    const bomb = gzipSync(Buffer.alloc(400_000))
+    const order: string[] = []
+    const begin = async (name: string, body: Buffer) => {
+      const inflated = await inflater.inflate('gzip', body)
+      order.push(`${name}: ${typeof inflated === 'string' ? inflated : 'done'}`)
+    }
+    const bombs = [1, 2, 3, 4, 5, 6].map((n) => begin(`bomb ${n}`, bomb))
+    await Promise.all([...bombs, begin('honest', gzipSync(large)), begin('honest', gzipSync(large))])
+    expect(order.slice(0, 2)).toEqual(['bomb 6: busy', 'bomb 5: busy'])
+    expect(order.lastIndexOf('honest: done')).toBeLessThan(order.indexOf('bomb 3: done'))
+    expect(order).toHaveLength(8)
+  })
+
+  it('nothing waits for longer than it may: it is busy then', async () => {
+    const inflater = newInflater({ maxWaitMs: 0, nowMs: () => 0 })
+    const inflated = await allOf(
+      Array.from({ length: 40 }, () =>
+        inflater.inflate('gzip', gzipSync(Buffer.concat([large, randomBytes(250_000)]))),
+      ),
+    )
+    expect(inflated.filter((each) => each !== 'busy').length).toBeGreaterThanOrEqual(2)
+    expect(inflated.includes('busy')).toBe(true)
+    expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
+  })
+})
+
+describe('bodies that no decoder is to blame for', () => {
+  it('a lack of memory is a fault of ours, and no word about the body', async () => {
+    // A chunk of no bytes cannot be had: the decoder refuses to begin.
+    expect(() => decodeNow('gzip', gzipSync(text), -1)).toThrow(RangeError)
+    await expect(decodeInThread('gzip', gzipSync(text), -1)).rejects.toThrow(RangeError)
+  })
+})

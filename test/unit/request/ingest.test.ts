@@ -1,0 +1,492 @@
+import type { HttpResponse } from 'uWebSockets.js'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { App } from '../../../src/apps/app.ts'
+import { createDecoder } from '../../../src/decode/decoder.ts'
+import { HttpExchange } from '../../../src/http/exchange.ts'
+import { Turn } from '../../../src/http/turn.ts'
+import { createIsoTime } from '../../../src/lib/clock.ts'
+import { batchIdOf } from '../../../src/lib/ids.ts'
+import type { Admitted, End } from '../../../src/limits/admission.ts'
+import { createMetrics } from '../../../src/observe/metrics.ts'
+import type { Charge } from '../../../src/queue/charge.ts'
+import type { QueueRecord, Settlement } from '../../../src/queue/queue.ts'
+import type { RequestHead } from '../../../src/request/head.ts'
+import type { Inflated } from '../../../src/request/inflate.ts'
+import { Ingest } from '../../../src/request/ingest.ts'
+import { SLOT_WORDS, STATE, WORD } from '../../../src/ring/layout.ts'
+import { Ring } from '../../../src/ring/ring.ts'
+import { decodeWith } from '../../support/decode.ts'
+
+const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
+const KEY = '6a2f41a3-c54c-4c1f-9d6b-0d4f6d2f8a11'
+
+const app: App = {
+  appKey: 'ak_1',
+  previousKeys: [],
+  appId: 'one',
+  name: null,
+  plan: '5m',
+  subscription: 'active',
+  trialEndsAtMs: null,
+  billingAnchorMs: null,
+  eventsPerMinute: 1000,
+  eventsPerDay: null,
+  eventsPerMonth: 100_000,
+}
+
+const event = {
+  type: 'track',
+  name: 'opened',
+  hashed_daily_id: 'd'.repeat(16),
+  hashed_monthly_id: 'm'.repeat(16),
+  session_id: 's',
+  timestamp: '2026-11-20T11:59:00Z',
+  context: { os: 'iOS' },
+}
+const goodBody = JSON.stringify({ app_key: 'ak_1', events: [event, event] })
+
+/** Where a stage misbehaves; `later` makes it answer by a promise. */
+interface Weather {
+  readonly find: 'app' | 'unknown' | 'unavailable' | 'throw'
+  readonly admit: Admitted['kind'] | 'throw' | 'later' | 'reject'
+  readonly replayOf: 'none' | 'replay' | 'throw' | 'later' | 'reject'
+  readonly publish: Settlement | 'throw' | 'never'
+  /** What throws when it is called. */
+  readonly broken: 'end' | 'view' | 'fill' | 'send' | null
+  readonly decode: 'ok' | 'fail' | 'busy'
+  /** no: the body is not encoded. */
+  readonly inflate: 'no' | 'ok' | 'later' | 'throw' | 'reject' | 'too large' | 'corrupt' | 'busy'
+  readonly keyed: boolean
+  readonly body: string
+}
+
+const fine: Weather = {
+  find: 'app',
+  admit: 'taken',
+  replayOf: 'none',
+  publish: 'durable',
+  broken: null,
+  decode: 'ok',
+  inflate: 'no',
+  keyed: false,
+  body: goodBody,
+}
+
+interface Ended {
+  readonly charge: Charge
+  readonly batchId: string | null
+  readonly end: End
+  readonly events: number
+}
+
+const END_OF_PUBLISH: Readonly<Record<Exclude<Weather['publish'], 'never'>, End>> = {
+  durable: 'stored',
+  duplicate: 'duplicate',
+  unavailable: 'refused',
+  unknown: 'unknown',
+  throw: 'refused',
+}
+
+/** An ingest over real ring and decoder, and stores that do what the weather says. */
+class Stage {
+  weather: Weather = fine
+  /** When the limits count the next batch. */
+  takenAtMs = NOW_MS
+  retryAfterSeconds = 2
+  /** Each charge that was handed out, and each end that was told. */
+  readonly charges: Charge[] = []
+  readonly ends: Ended[] = []
+  readonly ring = new Ring(4 * 1024 * 1024)
+  readonly metrics = createMetrics({ version: 'test', runtime: false })
+  readonly faults: unknown[] = []
+  readonly lines: string[] = []
+  readonly published: Charge[] = []
+  storedEvents: number | undefined
+  readonly ingest: Ingest
+  readonly #decoder = createDecoder('scanner', this.ring.memory.bytes)
+
+  constructor() {
+    const fill = this.ring.fill.bind(this.ring)
+    this.ring.fill = (slot, pieces) => {
+      this.#breakIf('fill')
+      fill(slot, pieces)
+    }
+    this.ingest = new Ingest(
+      {
+        ring: this.ring,
+        inflater: {
+          inflate: (_encoding, body) =>
+            answer<Inflated>(this.weather.inflate, body, (kind) => (kind === 'ok' ? body : (kind as Inflated))),
+        },
+        metrics: this.metrics,
+        nowMs: () => NOW_MS,
+        monotonicMs: () => performance.now(),
+        isoTime: createIsoTime(),
+        freshId: () => '0190a1b2-0000-7000-8000-000000000001',
+        onFault: (error) => this.faults.push(error),
+        apps: {
+          find: () => {
+            const { find } = this.weather
+            if (find === 'throw') throw new Error('a store broke')
+            return find === 'app' ? app : find
+          },
+          all: () => [app],
+          stop: () => {},
+        },
+        admission: {
+          admit: (_app, events) => {
+            const charge = { events, takenAtMs: this.takenAtMs, minute: 7, cycleMinute: 0 }
+            const taken: Admitted = { kind: 'taken', charge }
+            const admitted = answer<Admitted>(this.weather.admit, taken, (kind) => {
+              if (kind === 'replay') return { kind, events: 7 }
+              if (kind === 'overloaded') return { kind }
+              if (kind === 'taken') return taken
+              const { retryAfterSeconds } = this
+              return { kind: 'over limit', refusal: 'monthly_limit_exceeded', retryAfterSeconds }
+            })
+            if (this.weather.admit === 'taken' || this.weather.admit === 'later') this.charges.push(charge)
+            return admitted
+          },
+          replayOf: () => {
+            return answer<number | null>(this.weather.replayOf, null, (kind) => (kind === 'replay' ? 7 : null))
+          },
+          end: (_app, charge, batchId, end, events) => {
+            this.ends.push({ charge, batchId, end, events })
+            this.#breakIf('end')
+          },
+          view: () => {
+            this.#breakIf('view')
+            return { limit: 1000, remaining: 999, resetUnixSeconds: 1 }
+          },
+          standing: () => {
+            const window = { limit: 1, used: 1, endsAtMs: NOW_MS + 1500 }
+            return { atMs: NOW_MS, minute: window, day: window, month: window }
+          },
+        },
+        queue: {
+          publish: (record: QueueRecord, settled) => {
+            const { publish } = this.weather
+            if (publish === 'throw') throw new Error('the queue broke')
+            this.lines.push(Buffer.from(record.line).toString())
+            this.published.push(record.charge)
+            if (publish !== 'never') queueMicrotask(() => settled(publish, this.storedEvents))
+          },
+          stop: async () => {},
+        },
+      },
+      (slot) => queueMicrotask(() => this.#decode(slot)),
+    )
+  }
+
+  #breakIf(part: Weather['broken']): void {
+    if (this.weather.broken === part) throw new Error(`${part} broke`)
+  }
+
+  #decode(slot: number): void {
+    if (this.weather.decode === 'busy') return this.ingest.decodeBusy(slot)
+    if (this.weather.decode === 'fail') return this.ingest.decodeFailed(slot, new Error('the thread died'))
+    const start = this.ring.offset(slot)
+    const { words } = this.ring
+    const validation = decodeWith(
+      this.#decoder,
+      start,
+      start + this.ring.length(slot),
+      NOW_MS,
+      words,
+      this.ring.decodedAt(slot),
+    )
+    Atomics.store(words, slot * SLOT_WORDS + WORD.STATE, STATE.DECODED)
+    this.ingest.decoded(slot, validation)
+  }
+
+  /** Sends one request through; resolves when it had every chance to end. */
+  async request(
+    weather: Partial<Weather> = {},
+    head: Partial<RequestHead> = {},
+    meanwhile: (exchange: HttpExchange) => void = () => {},
+  ): Promise<Sent> {
+    this.weather = { ...fine, ...weather }
+    const sent: Sent = { answers: 0, status: '', headers: '', body: '', closed: false }
+    const body = Buffer.from(this.weather.body)
+    const exchange = new HttpExchange(
+      {
+        method: 'POST',
+        path: '/api/v1/events',
+        contentType: 'application/json',
+        contentEncoding: this.weather.inflate === 'no' ? null : 'gzip',
+        idempotencyKey: this.weather.keyed ? KEY : null,
+        contentLengthBytes: body.length,
+        framingFault: null,
+        wantsClose: false,
+        ...head,
+      },
+      responseInto(sent, () => this.#breakIf('send')),
+      { turn: new Turn(() => {}), onClosed: () => {} },
+      performance.now(),
+    )
+    if (this.ingest.begin(exchange)) this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
+    meanwhile(exchange)
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    return sent
+  }
+
+  get outcomes(): number {
+    return Object.values(this.metrics.outcomeTotals()).reduce((sum, count) => sum + count, 0)
+  }
+}
+
+function answer<T>(kind: string, plain: T, named: (kind: string) => T): T | Promise<T> {
+  if (kind === 'throw') throw new Error('a store broke')
+  if (kind === 'reject') return Promise.reject(new Error('a store broke later'))
+  if (kind === 'later') return Promise.resolve(plain)
+  return named(kind)
+}
+
+interface Sent {
+  answers: number
+  status: string
+  headers: string
+  body: string
+  closed: boolean
+}
+
+function responseInto(sent: Sent, beforeCork: () => void): HttpResponse {
+  const response = {
+    cork: (write: () => void) => {
+      beforeCork()
+      write()
+    },
+    writeStatus: (status: string) => {
+      sent.status = status
+      return response
+    },
+    writeHeader: (name: string, value: string) => {
+      sent.headers += `${name}: ${value}`
+      return response
+    },
+    end: (body: string, close: boolean) => Object.assign(sent, { body, closed: close, answers: sent.answers + 1 }),
+    tryEnd: (body: string) => {
+      Object.assign(sent, { body, answers: sent.answers + 1 })
+      return [true, true]
+    },
+  }
+  return response as unknown as HttpResponse
+}
+
+describe('the path of a request', () => {
+  it('ends in exactly one outcome and holds nothing back, whichever stage fails, throws or answers late', async () => {
+    const weather = fc.record<Weather>({
+      find: fc.constantFrom('app', 'app', 'app', 'unknown', 'unavailable', 'throw'),
+      admit: fc.constantFrom('taken', 'taken', 'replay', 'over limit', 'overloaded', 'throw', 'later', 'reject'),
+      replayOf: fc.constantFrom('none', 'replay', 'throw', 'later', 'reject'),
+      publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'unknown', 'throw'),
+      broken: fc.constantFrom(null, null, null, 'end', 'view', 'fill'),
+      decode: fc.constantFrom('ok', 'ok', 'ok', 'fail', 'busy'),
+      inflate: fc.constantFrom('no', 'no', 'no', 'ok', 'later', 'throw', 'reject', 'too large', 'corrupt', 'busy'),
+      keyed: fc.boolean(),
+      body: fc.constantFrom(
+        goodBody,
+        goodBody,
+        '{"app_key":"ak_1"}',
+        '{"app_key":1}',
+        '{',
+        '{"app_key":"ak_1","events":[]}',
+      ),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(weather, { minLength: 1, maxLength: 12 }), async (requests) => {
+        const stage = new Stage()
+        for (const request of requests) {
+          const sent = await stage.request(request)
+          expect(sent.answers).toBe(1)
+          expect(stage.ingest.inFlight).toBe(0)
+          expect(stage.metrics.requestsReceived).toBe(stage.outcomes)
+          expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
+          // Whatever threw: each batch that was admitted ends once, as it was admitted.
+          expect(stage.ends.map(({ charge }) => charge)).toEqual(stage.charges)
+          for (const { charge, batchId, end, events } of stage.ends) {
+            expect(batchId).toBe(request.keyed ? batchIdOf('one', KEY) : null)
+            const isQueued = charge.events > 0 && request.publish !== 'never'
+            expect(end).toBe(isQueued ? END_OF_PUBLISH[request.publish as Settlement] : 'stored')
+            expect(events).toBe(end === 'stored' || end === 'duplicate' ? charge.events : 0)
+          }
+          stage.charges.length = 0
+          stage.ends.length = 0
+        }
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('counts a request that is still on its way as in flight', async () => {
+    const stage = new Stage()
+    await stage.request({ publish: 'never' })
+    expect(stage.ingest.inFlight).toBe(1)
+    expect(stage.metrics.requestsReceived).toBe(stage.outcomes + 1)
+    expect(stage.ring.requests).toBe(1)
+  })
+
+  it('answers a fault of ours with 503 and Retry-After, and reports it once', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ publish: 'throw', keyed: true })
+    expect(sent.status).toBe('503 Service Unavailable')
+    expect(sent.headers).toMatch(/\r\nRetry-After: [1-5]\r\n/)
+    expect(stage.faults).toHaveLength(1)
+    expect(stage.ends).toMatchObject([{ end: 'refused', batchId: batchIdOf('one', KEY) }])
+  })
+
+  it.each([
+    ['a decoder that throws', { inflate: 'throw' }],
+    ['a decoder that fails later', { inflate: 'reject' }],
+    ['a ring that throws behind a decoder', { inflate: 'ok', broken: 'fill' }],
+    ['a ring that throws behind a decoder that took its time', { inflate: 'later', broken: 'fill' }],
+    ['a ring that throws', { broken: 'fill' }],
+  ] as const)('answers one request 503 for %s, counts it once, and serves the next', async (_, weather) => {
+    const stage = new Stage()
+    const sent = await stage.request(weather)
+    expect([sent.answers, sent.status]).toEqual([1, '503 Service Unavailable'])
+    expect(stage.faults).toHaveLength(1)
+    expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
+    expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
+    expect((await stage.request({ inflate: 'ok' })).status).toBe('202 Accepted')
+  })
+
+  it('answers at once that the decoders are busy, before the call that brought the body returns', async () => {
+    const stage = new Stage()
+    const sending = stage.request({ inflate: 'busy' })
+    expect(stage.outcomes).toBe(1)
+    expect((await sending).status).toBe('503 Service Unavailable')
+  })
+
+  it('counts once a request whose client left while its body was decoded by a decoder that then fails', async () => {
+    const stage = new Stage()
+    await stage.request({ inflate: 'reject' }, {}, (exchange) => exchange.abandon())
+    expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
+  })
+
+  it('says 202 of what is stored, though the limits cannot say how much is left', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ broken: 'view' })
+    expect([sent.status, sent.answers, stage.faults.length]).toEqual(['202 Accepted', 1, 1])
+  })
+
+  it.each(['no', 'ok', 'later', 'corrupt'] as const)(
+    'counts a request once whose answer cannot be sent (decoding: %s)',
+    async (inflate) => {
+      const stage = new Stage()
+      await stage.request({ broken: 'send', inflate })
+      expect(stage.faults).toHaveLength(1)
+      expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
+      expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
+    },
+  )
+
+  it('tells of an end once, though whoever is told throws', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ broken: 'end', keyed: true })
+    expect(stage.ends).toMatchObject([{ end: 'stored', events: 2 }])
+    expect([sent.answers, stage.faults.length]).toEqual([1, 1])
+  })
+
+  it('asks of an invalid body under a key whether the key was accepted, and admits nothing of it', async () => {
+    const stage = new Stage()
+    const invalid = '{"app_key":"ak_1","events":[{}]}'
+    const replayed = await stage.request({ keyed: true, body: invalid, replayOf: 'replay' })
+    expect(JSON.parse(replayed.body)).toEqual({ status: 'accepted', events: 7, deduplicated: true })
+    expect((await stage.request({ keyed: true, body: invalid })).status).toBe('400 Bad Request')
+    expect((await stage.request({ body: invalid, replayOf: 'replay' })).status).toBe('400 Bad Request')
+    expect([stage.charges, stage.ends]).toEqual([[], []])
+  })
+
+  it('spreads the 503s of a moment over 1 to 5 seconds', async () => {
+    const stage = new Stage()
+    const waits = new Set<string>()
+    for (let n = 0; n < 100; n++) {
+      waits.add(/Retry-After: (\d)/.exec((await stage.request({ publish: 'unavailable' })).headers)?.[1] ?? '')
+    }
+    expect([...waits].toSorted()).toEqual(['1', '2', '3', '4', '5'])
+    expect(stage.metrics.publishErrors).toBe(100)
+  })
+
+  it('takes a duplicate acknowledgement for a replay that costs nothing', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ publish: 'duplicate', keyed: true })
+    expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 2, deduplicated: true })
+    expect(stage.ends).toMatchObject([{ end: 'duplicate', events: 2 }])
+  })
+
+  it('refuses what may or may not be stored, and says so to the limits, which keep it counted', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ publish: 'unknown', keyed: true })
+    expect(sent.status).toBe('503 Service Unavailable')
+    expect(stage.ends).toMatchObject([{ end: 'unknown', events: 0 }])
+    expect(stage.metrics.publishErrors).toBe(1)
+  })
+
+  it('replays the number of events that were stored, where the queue can tell', async () => {
+    const stage = new Stage()
+    stage.storedEvents = 7
+    const sent = await stage.request({ publish: 'duplicate', keyed: true })
+    expect(JSON.parse(sent.body).events).toBe(7)
+    expect(stage.ends).toMatchObject([{ end: 'duplicate', events: 7 }])
+  })
+
+  it('sends one line with every event to the queue, as sent', async () => {
+    const stage = new Stage()
+    await stage.request()
+    expect(stage.lines).toHaveLength(1)
+    expect(JSON.parse(stage.lines[0])).toMatchObject({ v: 1, app_id: 'one', events: [event, event] })
+  })
+
+  it('queues nothing for an empty batch, which has been admitted', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
+    expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 0 })
+    expect(stage.lines).toEqual([])
+    expect(stage.ends).toMatchObject([{ end: 'stored', events: 0 }])
+  })
+
+  it('answers 503 where the app store has no answer: only a definite no is a 401', async () => {
+    const stage = new Stage()
+    expect((await stage.request({ find: 'unavailable' })).status).toBe('503 Service Unavailable')
+    expect((await stage.request({ find: 'unknown' })).status).toBe('401 Unauthorized')
+  })
+
+  it('refuses a body whose end is in doubt before all else, and ends the connection', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({}, { framingFault: 'Content-Length: must appear once', path: '/elsewhere' })
+    expect([sent.status, sent.closed]).toEqual(['400 Bad Request', true])
+  })
+
+  it('ends every connection with its next answer once the service is closing', async () => {
+    const stage = new Stage()
+    expect((await stage.request()).closed).toBe(false)
+    stage.ingest.close()
+    expect((await stage.request()).closed).toBe(true)
+  })
+
+  it('stores a batch with what it is charged to, and with the time at which it was taken', async () => {
+    const stage = new Stage()
+    stage.takenAtMs = NOW_MS + 90_000
+    await stage.request({ admit: 'later' })
+    expect(stage.published).toEqual(stage.charges)
+    expect(JSON.parse(stage.lines[0]).received_at).toBe('2026-11-20T12:01:30.000Z')
+  })
+
+  it('names the end of the connection to a HEAD once the service is closing', async () => {
+    const stage = new Stage()
+    expect((await stage.request({}, { method: 'HEAD' })).headers).not.toContain('Connection')
+    stage.ingest.close()
+    expect((await stage.request({}, { method: 'HEAD' })).headers).toContain('Connection: close')
+  })
+
+  it('tells a client by Retry-After what the limits say of its window', async () => {
+    const stage = new Stage()
+    stage.retryAfterSeconds = 92
+    const sent = await stage.request({ admit: 'over limit' })
+    expect(sent.status).toBe('429 Too Many Requests')
+    expect(sent.headers).toMatch(/\r\nRetry-After: 92\r\n/)
+    expect(stage.ends).toEqual([])
+  })
+})

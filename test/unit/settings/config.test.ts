@@ -1,0 +1,307 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { ConfigError } from '../../../src/lib/errors.ts'
+import { type Machine, openFilesProblem, readConfig } from '../../../src/settings/config.ts'
+import { SETTING_NAMES, SETTINGS } from '../../../src/settings/settings.ts'
+
+const MIB = 1024 * 1024
+const machine: Machine = {
+  parallelism: 4,
+  simdjsonAvailable: () => false,
+  maxOpenFiles: () => 20_000,
+  unreadable: () => null,
+}
+
+function mistakesOf(env: Record<string, string>, on: Partial<Machine> = {}): readonly string[] {
+  try {
+    readConfig(env, { ...machine, ...on })
+  } catch (error) {
+    if (error instanceof ConfigError) return error.mistakes
+    throw error
+  }
+  return []
+}
+
+describe('with nothing set', () => {
+  const config = readConfig({}, machine)
+
+  test('every default is the documented one', () => {
+    expect(config).toEqual({
+      publicPort: 8080,
+      publicHost: '0.0.0.0',
+      adminPort: 9090,
+      adminHost: '127.0.0.1',
+      dataDirectory: './data',
+      appsFile: 'data/apps.json',
+      appsFileNamed: false,
+      redisUrl: null,
+      natsUrl: null,
+      embedded: true,
+      ringBytes: 64 * MIB,
+      parsers: 3,
+      processes: 1,
+      decoder: 'scanner',
+      partitions: 16,
+      journalMaxBytes: 10_240 * MIB,
+      journalKeepMs: null,
+      maxKeys: 4_000_000,
+      maxConnections: 20_000 - (64 + 128 + 4 * 8),
+      shutdownMs: 25_000,
+      stream: { replicas: 1, keepMs: 72 * 3_600_000, maxBytes: null },
+      drainDelayMs: 0,
+      tls: null,
+      logLevel: 'info',
+    })
+  })
+
+  test('connections leave open files for the journal, the stores, the threads and the admin port', () => {
+    expect(readConfig({ SLUICE_PARSERS: '1' }, { ...machine, maxOpenFiles: () => 256 }).maxConnections).toBe(48)
+    expect(readConfig({ SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(100)
+    const processes = { SLUICE_PROCESSES: '3', REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
+    expect(readConfig({ ...processes, SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(33)
+    expect(readConfig({ ...processes, SLUICE_MAX_CONNECTIONS: '2' }, machine).maxConnections).toBe(1)
+    expect(readConfig(processes, machine).maxConnections).toBe(20_000 - (64 + 128 + 2 * 8))
+  })
+
+  test('more connections than open files allow are found where the service runs, and so is a limit that leaves none', () => {
+    const most = readConfig({ SLUICE_MAX_CONNECTIONS: '19776' }, machine)
+    expect(openFilesProblem(most, 20_000)).toBe(null)
+    expect(openFilesProblem(most, 19_999)).toBe(
+      'a process with 19776 connections and 4 threads wants 20000 open files, and may have 19999; ' +
+        'raise the limit of open files (ulimit -n), or lower SLUICE_MAX_CONNECTIONS',
+    )
+    const few = readConfig({}, { ...machine, maxOpenFiles: () => 200 })
+    expect(openFilesProblem(few, 200)).toMatch(/^a process with 16 connections and 4 threads wants 240 open files/)
+  })
+
+  test('nobody can change the settings later', () => {
+    expect(Object.isFrozen(config)).toBe(true)
+  })
+
+  test('one core still gets one parser', () => {
+    expect(readConfig({}, { ...machine, parallelism: 1 }).parsers).toBe(1)
+  })
+
+  test('processes share the cores, with one parser at least for each', () => {
+    const four = { SLUICE_PROCESSES: '4', REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
+    expect(readConfig(four, { ...machine, parallelism: 16 }).parsers).toBe(3)
+    expect(readConfig(four, { ...machine, parallelism: 6 }).parsers).toBe(1)
+    expect(readConfig({ ...four, SLUICE_PARSERS: '2' }, { ...machine, parallelism: 16 }).parsers).toBe(2)
+  })
+})
+
+test('every value is read, in bytes and milliseconds', () => {
+  const config = readConfig(
+    {
+      PORT: '0',
+      HOST: '::1',
+      SLUICE_ADMIN_PORT: '0',
+      SLUICE_ADMIN_HOST: 'localhost',
+      SLUICE_DATA_DIR: '/var/lib/sluice',
+      SLUICE_RING_MB: '4',
+      SLUICE_PARSERS: '2',
+      SLUICE_PARTITIONS: '8',
+      SLUICE_STREAM_KEEP_HOURS: '5',
+      SLUICE_STREAM_MAX_GB: '2',
+      SLUICE_STREAM_REPLICAS: '3',
+      SLUICE_JOURNAL_MAX_MB: '1',
+      SLUICE_JOURNAL_KEEP_HOURS: '2',
+      SLUICE_MAX_KEYS: '10',
+      SLUICE_SHUTDOWN_SECONDS: '5',
+      SLUICE_DRAIN_DELAY_SECONDS: '4',
+      SLUICE_TLS_CERT: 'cert.pem',
+      SLUICE_TLS_KEY: 'key.pem',
+      SLUICE_LOG_LEVEL: 'warn',
+    },
+    machine,
+  )
+  expect(config).toMatchObject({
+    publicPort: 0,
+    publicHost: '::1',
+    adminPort: 0,
+    adminHost: 'localhost',
+    dataDirectory: '/var/lib/sluice',
+    appsFile: '/var/lib/sluice/apps.json',
+    ringBytes: 4 * MIB,
+    parsers: 2,
+    partitions: 8,
+    stream: { replicas: 3, keepMs: 18_000_000, maxBytes: 2048 * MIB },
+    journalMaxBytes: MIB,
+    journalKeepMs: 7_200_000,
+    maxKeys: 10,
+    shutdownMs: 5000,
+    drainDelayMs: 4000,
+    tls: { certFile: 'cert.pem', keyFile: 'key.pem' },
+    logLevel: 'warn',
+  })
+})
+
+describe('shared parts', () => {
+  const both = { REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
+
+  test('with them the admin port listens on every address', () => {
+    const urls = { NATS_URL: 'nats://a:4222,tls://b:4222', REDIS_URL: 'rediss://:secret@redis:6379/1' }
+    expect(readConfig(urls, machine)).toMatchObject({
+      adminHost: '0.0.0.0',
+      embedded: false,
+      natsUrl: 'nats://a:4222,tls://b:4222',
+      redisUrl: 'rediss://:secret@redis:6379/1',
+    })
+  })
+
+  test('with them, apps live in NATS unless a file is named', () => {
+    expect(readConfig(both, machine).appsFile).toBeNull()
+    const named = readConfig({ ...both, SLUICE_APPS_FILE: 'mine.json' }, machine)
+    expect(named).toMatchObject({ appsFile: 'mine.json', appsFileNamed: true })
+  })
+
+  test('are given both or neither: one without the other is a mistake that names the one that is missing', () => {
+    expect(mistakesOf({ REDIS_URL: 'redis://:secret@r' })).toEqual([
+      'NATS_URL: must be given with REDIS_URL: both for many nodes, neither for this machine alone',
+    ])
+    expect(mistakesOf({ NATS_URL: 'nats://n', REDIS_URL: '' })).toEqual([
+      'REDIS_URL: must be given with NATS_URL: both for many nodes, neither for this machine alone',
+    ])
+    expect(mistakesOf({ REDIS_URL: '', NATS_URL: '' })).toEqual([])
+  })
+
+  test('of which one is no URL are one mistake', () => {
+    expect(mistakesOf({ REDIS_URL: 'r', NATS_URL: 'nats://n' })).toEqual([
+      expect.stringContaining('REDIS_URL: must be a URL'),
+    ])
+  })
+
+  test('several processes want both', () => {
+    expect(mistakesOf({ SLUICE_PROCESSES: '2', ...both })).toEqual([])
+    expect(mistakesOf({ SLUICE_PROCESSES: '2' })).toHaveLength(1)
+    expect(mistakesOf({ SLUICE_PROCESSES: '2', REDIS_URL: 'redis://r' })).toHaveLength(1)
+  })
+
+  test.each([
+    ['REDIS_URL', 'http://secret@host'],
+    ['REDIS_URL', 'redis://a:1,redis://b:2'],
+    ['REDIS_URL', 'redis:secret'],
+    ['REDIS_URL', 'redis://secret@:6379'],
+    ['NATS_URL', 'secret:4222'],
+    ['NATS_URL', 'nats://secret:4222,'],
+    ['NATS_URL', 'nats://secret:99999'],
+  ])('%s refuses %s, and does not show it: it may hold a password', (name, value) => {
+    const mistakes = mistakesOf({ ...both, [name]: value })
+    expect(mistakes).toHaveLength(1)
+    expect(mistakes[0]).toMatch(new RegExp(`^${name}: must be a URL`))
+    expect(mistakes[0]).not.toContain('secret')
+  })
+})
+
+describe('mistakes', () => {
+  test.each([
+    ['PORT', ['-1', '65536', '80.5', '0x50', ' 80', '1e3', 'http']],
+    ['HOST', ['[::1]', 'a b', 'host:80', '-a']],
+    ['SLUICE_RING_MB', ['3', '1025']],
+    ['SLUICE_PARSERS', ['0', '257']],
+    ['SLUICE_PROCESSES', ['0']],
+    ['SLUICE_PARTITIONS', ['0', '1025']],
+    ['SLUICE_STREAM_KEEP_HOURS', ['0', '0.5', '72h']],
+    ['SLUICE_STREAM_MAX_GB', ['0', '-1', '1.5']],
+    ['SLUICE_JOURNAL_MAX_MB', ['0', '10GB']],
+    ['SLUICE_JOURNAL_KEEP_HOURS', ['0', '0.5']],
+    ['SLUICE_MAX_KEYS', ['0']],
+    ['SLUICE_SHUTDOWN_SECONDS', ['0', '3601']],
+    ['SLUICE_DRAIN_DELAY_SECONDS', ['-1']],
+    ['SLUICE_DECODER', ['fast', 'Scanner']],
+    ['SLUICE_LOG_LEVEL', ['INFO', 'verbose']],
+  ])('%s refuses %j', (name, values) => {
+    for (const value of values)
+      expect(mistakesOf({ [name]: value })).toEqual([expect.stringContaining(`${name}: must`)])
+  })
+
+  test('all are reported at once', () => {
+    const mistakes = mistakesOf({ PORT: 'x', SLUICE_RING_MB: '1', SLUICE_SPEED: 'high', SLUICE_TLS_CERT: 'c' })
+    expect(mistakes.map((mistake) => mistake.split(':')[0])).toEqual([
+      'SLUICE_SPEED',
+      'PORT',
+      'SLUICE_RING_MB',
+      'SLUICE_TLS_KEY',
+    ])
+  })
+
+  test('the message lists each on its own line, and one alone on the first', () => {
+    expect(new ConfigError(['a', 'b']).message).toBe('the settings are wrong:\n  - a\n  - b')
+    expect(new ConfigError(['a']).message).toBe('the settings are wrong: a')
+  })
+
+  test('a slip in a name is answered with the name that was meant', () => {
+    expect(mistakesOf({ SLUICE_PARSER: '2' })).toEqual(['SLUICE_PARSER: no such setting; did you mean SLUICE_PARSERS?'])
+    expect(mistakesOf({ SLUICE_PORT: '80' })).toEqual([expect.stringContaining('did you mean PORT?')])
+    expect(mistakesOf({ SLUICE_ENTIRELY_DIFFERENT_THING: '1' })).toEqual([
+      'SLUICE_ENTIRELY_DIFFERENT_THING: no such setting',
+    ])
+  })
+
+  test('what Kubernetes adds for a Service named sluice is told for what it is', () => {
+    const [unknown, port] = mistakesOf({
+      SLUICE_SERVICE_URL: 'tcp://10.0.0.1:80',
+      SLUICE_ADMIN_PORT: 'tcp://10.0.0.1:80',
+    })
+    expect(unknown).toContain('enableServiceLinks: false')
+    expect(port).toContain('enableServiceLinks: false')
+  })
+
+  test('an empty value counts as unset', () => {
+    const empty = Object.fromEntries(SETTING_NAMES.map((name) => [name, '']))
+    expect(readConfig(empty, machine)).toEqual(readConfig({}, machine))
+    expect(mistakesOf({ SLUICE_TYPO: '' })).toHaveLength(1)
+  })
+
+  test('other variables are none of ours', () => {
+    expect(mistakesOf({ PATH: '/bin', SLUICEGATE: 'x', npm_config_x: 'y' })).toEqual([])
+  })
+})
+
+describe('settings that depend on each other', () => {
+  test('the two ports differ, unless the system chooses', () => {
+    expect(mistakesOf({ PORT: '9090' })).toEqual([expect.stringContaining('SLUICE_ADMIN_PORT: must differ')])
+    expect(mistakesOf({ PORT: '0', SLUICE_ADMIN_PORT: '0' })).toEqual([])
+  })
+
+  test('the drain delay is part of the time for the shutdown', () => {
+    expect(mistakesOf({ SLUICE_DRAIN_DELAY_SECONDS: '25' })).toHaveLength(1)
+    expect(mistakesOf({ SLUICE_DRAIN_DELAY_SECONDS: '24' })).toEqual([])
+  })
+
+  test('simdjson is refused where the package is missing', () => {
+    expect(mistakesOf({ SLUICE_DECODER: 'simdjson' })).toEqual([expect.stringContaining('simdjson is not installed')])
+    expect(mistakesOf({ SLUICE_DECODER: 'simdjson' }, { simdjsonAvailable: () => true })).toEqual([])
+  })
+})
+
+describe('TLS files', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'))
+  const file = join(folder, 'cert.pem')
+  writeFileSync(file, 'PEM')
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  test('come in pairs', () => {
+    expect(mistakesOf({ SLUICE_TLS_CERT: file })).toEqual(['SLUICE_TLS_KEY: must be given with SLUICE_TLS_CERT'])
+    expect(mistakesOf({ SLUICE_TLS_KEY: file })).toEqual(['SLUICE_TLS_CERT: must be given with SLUICE_TLS_KEY'])
+  })
+
+  test('must be there, and be files', () => {
+    expect(() => readConfig({ SLUICE_TLS_CERT: file, SLUICE_TLS_KEY: file })).not.toThrow()
+    expect(() => readConfig({ SLUICE_TLS_CERT: file, SLUICE_TLS_KEY: join(folder, 'none') })).toThrow(
+      /SLUICE_TLS_KEY: cannot read/,
+    )
+    expect(() => readConfig({ SLUICE_TLS_CERT: folder, SLUICE_TLS_KEY: file })).toThrow(
+      /SLUICE_TLS_CERT: .* not a file/,
+    )
+  })
+})
+
+test('every setting says what it is for and what it is by default', () => {
+  for (const name of SETTING_NAMES) {
+    expect(SETTINGS[name].about).not.toBe('')
+    expect(SETTINGS[name].defaultText).not.toBe('')
+  }
+})

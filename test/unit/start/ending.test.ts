@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Log } from '../../../src/observe/log.ts'
+import { bugHandler, signalHandler } from '../../../src/start/ending.ts'
+
+let exits: number[]
+let said: string[]
+const log = {
+  info: (_: unknown, message?: string) => void said.push(message ?? String(_)),
+  warn: (_: unknown, message: string) => void said.push(message),
+  fatal: (_: unknown, message?: string) => void said.push(message ?? String(_)),
+} as unknown as Log
+
+beforeEach(() => {
+  exits = []
+  said = []
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function handler(stop: () => Promise<void>): (signal: string) => void {
+  return signalHandler({ log, clock: Date.now, watchdogMs: 6000, stop, exit: (code) => void exits.push(code) })
+}
+
+const never = (): Promise<void> => new Promise(() => {})
+
+describe('a signal', () => {
+  test('drains once, and a clean stop ends with 0', async () => {
+    const stop = vi.fn<() => Promise<void>>(() => Promise.resolve())
+    handler(stop)('SIGTERM')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(stop).toHaveBeenCalledTimes(1)
+    expect(exits).toEqual([0])
+  })
+
+  test('whose drain fails ends with 1', async () => {
+    handler(() => Promise.reject(new Error('no')))('SIGTERM')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(exits).toEqual([1])
+    expect(said).toContain('the drain failed')
+  })
+
+  test('that comes twice in one key press counts once', () => {
+    const onSignal = handler(never)
+    onSignal('SIGINT')
+    vi.advanceTimersByTime(50)
+    onSignal('SIGINT')
+    expect(exits).toEqual([])
+  })
+
+  test('that is given again while the drain lasts ends the process at once', () => {
+    const onSignal = handler(never)
+    onSignal('SIGTERM')
+    vi.advanceTimersByTime(600)
+    onSignal('SIGTERM')
+    expect(exits).toEqual([1])
+  })
+
+  test('that is given again is ignored where every process of the service gets each signal', async () => {
+    let drained: () => void = () => {}
+    const stop = () => new Promise<void>((resolve) => (drained = resolve))
+    const exit = (code: number) => void exits.push(code)
+    const onSignal = signalHandler({ log, clock: Date.now, watchdogMs: 6000, stop, exit, again: 'ignore' })
+    onSignal('SIGTERM')
+    vi.advanceTimersByTime(600)
+    onSignal('SIGTERM')
+    expect(exits).toEqual([])
+    drained()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(exits).toEqual([0])
+  })
+
+  test('whose drain hangs ends with 1 by the watchdog', () => {
+    handler(never)('SIGTERM')
+    vi.advanceTimersByTime(5999)
+    expect(exits).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(exits).toEqual([1])
+    expect(said).toContain('the drain passed its deadline')
+  })
+})
+
+test('a bug is logged, and ends the process with 1', () => {
+  bugHandler(log, 'an error was not caught', (code) => void exits.push(code))(new Error('bug'))
+  expect(said).toEqual(['an error was not caught'])
+  expect(exits).toEqual([1])
+})

@@ -135,8 +135,9 @@ async function startOf(connection: NatsConnection, stream: StreamFacts, saved: S
   const { sequence, timeUs, from, minute } = saved
   if (sequence < stream.firstSequence) return { sequence: from }
   if (sequence <= stream.lastSequence) {
-    const last = sequence === 0 ? null : await getFromLeader(connection, { sequence }, API_TIMEOUT_MS)
-    if (sequence === 0 || (last !== null && last.storedAtMs === Math.floor(timeUs / 1000))) return { sequence: from }
+    const last = sequence === 0 ? null : await getFromLeader(connection, sequence, API_TIMEOUT_MS)
+    if (sequence === 0 || (last !== null && last.time.getTime() === Math.floor(timeUs / 1000)))
+      return { sequence: from }
   }
   // What was counted before is known by its time.
   return { timeMs: minute * MINUTE_MS }

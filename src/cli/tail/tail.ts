@@ -1,11 +1,14 @@
 // `sluice tail`: events as they become durable, one JSON object a line, every byte of an event as it was sent.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { decodeString, itemsOf, membersOf, type Span } from '../explain/json-text.ts'
 import { EXIT, print, readFlags, type Shell } from '../shell.ts'
 import { type ReadQueueOptions, readQueue } from './queue-lines.ts'
 
 const NEWLINE = Buffer.from('\n')
+/** How long an interrupted command waits for the queue. */
+const LEAVE_MS = 500
 
 export const help = `Usage: sluice tail [--app ID] [--from-start] [--no-follow] [--records]
 
@@ -19,7 +22,7 @@ An event stands as its client sent it; sdk_version is null where the request had
   --records      print queue records as stored: one accepted request a line, with all its events
 
 Reads the stream at NATS_URL, or without NATS and Redis the folder SLUICE_DATA_DIR/journal, whether or not the
-service runs. It leaves nothing behind in either, and goes on after a break of the connection to NATS. With
+service runs. It leaves nothing behind in either and goes on after a break of the connection to NATS. With
 --app and the SLUICE_PARTITIONS of the service it asks NATS for one partition only, where the app has sent lately.
 Ctrl-C ends it with exit code 0.
 
@@ -49,8 +52,8 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     signal: interrupted.signal,
     asStored: flags.records,
   })
-  // A queue that gives no answer must not keep anyone here who wants to leave.
-  await Promise.race([printing, interruption])
+  // On an interruption the reader deletes its consumer; a queue that does not answer must not keep the command running.
+  await Promise.race([printing, interruption.then(() => sleep(LEAVE_MS))])
   return EXIT.ok
 }
 

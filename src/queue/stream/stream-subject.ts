@@ -24,7 +24,7 @@ export async function subjectOfApp(
 ): Promise<string | null> {
   if (partitions === 1) return null
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-  const { config, state } = await manager.streams.info(STREAM_NAME, { subjects_filter: ALL_SUBJECTS })
+  const { state } = await manager.streams.info(STREAM_NAME, { subjects_filter: ALL_SUBJECTS })
   const present = new Set(Object.keys(state.subjects ?? {}))
   const subject = subjectOf(partitionOf(appId, partitions))
   if (!present.delete(subject)) return null
@@ -32,7 +32,7 @@ export async function subjectOfApp(
   if (present.size > 0) return null
   const until = state.last_seq
   const range = { from: Math.max(state.first_seq, until - MAX_SEARCHED + 1), until, subject }
-  for await (const { data } of readRange(connection, { ...range, allowsDirect: config.allow_direct })) {
+  for await (const { data } of readRange(connection, range)) {
     for (const record of recordsOf(data)) {
       if (parseRecordHead(record, 0, record.length)?.appId === appId) return subject
     }

@@ -23,7 +23,7 @@ export function createOriginalLookup(): OriginalLookup {
     lookups += 1
     try {
       // The leader, which has just told of it: a replica may lag.
-      const message = await getFromLeader(connection, { sequence }, timeoutMs)
+      const message = await getFromLeader(connection, sequence, timeoutMs)
       return message === null ? undefined : eventsOf(message.data, batchId)
     } catch {
       return undefined
@@ -34,7 +34,7 @@ export function createOriginalLookup(): OriginalLookup {
 }
 
 /** Events of the record that has this id, in a message of records. */
-function eventsOf(data: Buffer, batchId: string): number | undefined {
+function eventsOf(data: Uint8Array, batchId: string): number | undefined {
   for (const record of recordsOf(data)) {
     const head = parseRecordHead(record, 0, record.length)
     if (head?.batchId === batchId) return head.events

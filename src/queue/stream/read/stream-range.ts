@@ -1,85 +1,51 @@
-// Reads a range of the stream by sequence, several messages asked for at a time, and leaves no state in the server.
+// Reads the stream from one sequence on, by an ordered consumer that is deleted when the reading ends.
 
-import type { NatsConnection } from '@nats-io/transport-node'
-import { describeStream } from '../stream.ts'
-import { getFromLeader, getFromReplica, type StoredMessage } from './stream-message.ts'
+import { DeliverPolicy, type JsMsg, jetstream } from '@nats-io/jetstream'
+import { type NatsConnection, nanos } from '@nats-io/transport-node'
+import { API_TIMEOUT_MS } from '../../../nats/api.ts'
+import { STREAM_NAME } from '../stream.ts'
 
-/** Messages asked for ahead, and so held here: a few MB of ordinary ones. */
-const MAX_AHEAD = 32
-const GET_TIMEOUT_MS = 5000
-const EVERY_SUBJECT = '>'
+/** What the server sends ahead of the reader. A message has at most 1 MiB. */
+const MAX_BYTES_AHEAD = 4 * 1024 * 1024
+/** The server deletes the consumer of a reader that died after this time without a request. */
+const CONSUMER_KEPT_MS = 10_000
 
 export interface StreamRange {
   /** The first sequence to read. */
   readonly from: number
-  /** The last one. */
-  readonly until: number
+  /** The last one, which the stream has already; null: read on as the stream grows. */
+  readonly until: number | null
   /** Only messages of this subject. */
   readonly subject?: string
-  /** What the stream's facts say; undefined: it is asked. */
-  readonly allowsDirect?: boolean
+  /** Ends the reading. */
+  readonly signal?: AbortSignal
 }
 
-/** Yields what is there, in order; what was deleted is passed over. Throws where NATS fails to answer. */
-export async function* readRange(connection: NatsConnection, range: StreamRange): AsyncGenerator<StoredMessage> {
-  const get = (range.allowsDirect ?? (await allowsDirect(connection))) ? getFromReplica : getFromLeader
-  if (range.subject === undefined) yield* readEvery(connection, get, range)
-  else yield* readSubject(connection, get, range, range.subject)
-}
-
-/** Each message is asked for by its own sequence, so that none has to be known before the next is asked for. */
-async function* readEvery(
-  connection: NatsConnection,
-  get: typeof getFromLeader,
-  { from, until }: StreamRange,
-): AsyncGenerator<StoredMessage> {
-  let asked = from
-  let ahead: { readonly sequence: number; readonly answer: Promise<StoredMessage | null> }[] = []
-  for (;;) {
-    while (ahead.length < MAX_AHEAD && asked <= until) {
-      const answer = get(connection, { sequence: asked }, GET_TIMEOUT_MS)
-      // It is awaited in its turn; until then, or where the reading ends before, its failure is nobody's.
-      answer.catch(() => {})
-      ahead.push({ sequence: asked, answer })
-      asked += 1
+/** Yields the messages in order. Throws where the connection breaks, or the stream goes. */
+export async function* readRange(connection: NatsConnection, range: StreamRange): AsyncGenerator<JsMsg> {
+  const { from, until, subject, signal } = range
+  const client = jetstream(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+  const consumer = await client.consumers.get(STREAM_NAME, {
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: from,
+    inactive_threshold: nanos(CONSUMER_KEPT_MS),
+    ...(subject === undefined ? {} : { filter_subjects: subject }),
+  })
+  const messages = await consumer.consume({ max_bytes: MAX_BYTES_AHEAD, abort_on_missing_resource: true })
+  const stop = (): void => messages.stop()
+  signal?.addEventListener('abort', stop)
+  void connection.closed().then(stop)
+  try {
+    if (until !== null && (await consumer.info(true)).num_pending === 0) return
+    for await (const message of messages) {
+      if (until !== null && message.seq > until) return
+      yield message
+      if (until !== null && (message.seq === until || message.info.pending === 0)) return
     }
-    const next = ahead.shift()
-    if (next === undefined) return
-    const answer = await next.answer
-    if (answer !== null) {
-      yield answer
-      continue
-    }
-    // It was deleted, or this replica lags: the leader knows, and where the gap ends.
-    const found = await getFromLeader(connection, { sequence: next.sequence, subject: EVERY_SUBJECT }, GET_TIMEOUT_MS)
-    if (found === null || found.sequence > until) return
-    yield found
-    ahead = ahead.filter(({ sequence }) => sequence > found.sequence)
-    asked = Math.max(asked, found.sequence + 1)
+    if (signal?.aborted !== true) throw new Error('the connection to NATS broke')
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    messages.stop()
+    if (!connection.isClosed()) await consumer.delete().catch(() => {})
   }
-}
-
-/** The server looks for the next one of the subject, from where the last one was. */
-async function* readSubject(
-  connection: NatsConnection,
-  get: typeof getFromLeader,
-  { from, until }: StreamRange,
-  subject: string,
-): AsyncGenerator<StoredMessage> {
-  let sequence = from
-  while (sequence <= until) {
-    const query = { sequence, subject }
-    // A replica applies what the leader stored in order: where it lags it knows of none, and not of a later one.
-    const found =
-      (await get(connection, query, GET_TIMEOUT_MS)) ?? (await getFromLeader(connection, query, GET_TIMEOUT_MS))
-    if (found === null || found.sequence > until) return
-    yield found
-    sequence = found.sequence + 1
-  }
-}
-
-async function allowsDirect(connection: NatsConnection): Promise<boolean> {
-  const report = await describeStream(connection)
-  if (report.kind === 'unreadable') throw new Error(report.reason)
-  return report.kind === 'present' && report.facts.allowsDirect
 }

@@ -6,6 +6,7 @@ import type { App } from '../../apps/app.ts'
 import { subscriptionRefusal } from '../../apps/app-record.ts'
 import { trialView } from '../../apps/plans.ts'
 import { MAX_BODY_BYTES } from '../../bounds.ts'
+import { readJson } from '../../decode/json.ts'
 import { violations } from '../../decode/validator.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
 import { type LimitRefusal, type Standing, secondsUntilRoom } from '../../limits/limiter.ts'
@@ -14,7 +15,6 @@ import { readConfig } from '../../settings/config.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
 import { formatBytes, formatCount, formatTable } from '../table.ts'
 import { type Stores, withStores } from './explain-stores.ts'
-import { membersOf, type Span } from './json-text.ts'
 
 export const help = `Usage: sluice explain [--app-key K] [--json] FILE
 
@@ -45,7 +45,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     const sent = await readBody(positionals[0], shell)
     const nowMs = await stores.now()
     const key = flags['app-key']
-    return explain({ body: key === undefined ? sent : withAppKey(sent, key, nowMs), nowMs, stores })
+    return explain({ body: key === undefined ? sent : withAppKey(sent, key), nowMs, stores })
   })
   await print(
     shell.stdout,
@@ -126,13 +126,12 @@ function answerParts(
 }
 
 /** Puts a key where the body's own stands, or first in it. What is not a JSON object is left as it is. */
-export function withAppKey(body: Buffer, appKey: string, nowMs: number): Buffer {
-  if (body.length > MAX_BODY_BYTES || violations(body, nowMs).code === 'invalid_json') return body
-  const open = body.indexOf('{')
-  if (open === -1 || body.toString('latin1', 0, open).trim() !== '') return body
+export function withAppKey(body: Buffer, appKey: string): Buffer {
+  const reading = body.length > MAX_BODY_BYTES ? null : readJson(body)
+  if (reading?.kind !== 'value' || reading.value.kind !== 'object') return body
+  const { start: open, members } = reading.value
   const keyText = Buffer.from(JSON.stringify(appKey))
-  const members = [...membersOf(body)]
-  const places: Span[] = members.filter(({ name }) => name === 'app_key').map(({ value }) => value)
+  const places = members.filter(({ key }) => key === 'app_key').map(({ value }) => value)
   if (places.length === 0) {
     const rest = members.length === 0 ? '' : ','
     return Buffer.concat([

@@ -1,8 +1,8 @@
 // `sluice tail`: events as they become durable, one JSON object a line, every byte of an event as it was sent.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type JsonArray, type JsonValue, readJson } from '../../decode/json.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
-import { decodeString, itemsOf, membersOf, type Span } from '../explain/json-text.ts'
 import { EXIT, print, readFlags, type Shell } from '../shell.ts'
 import { type ReadQueueOptions, readQueue } from './queue-lines.ts'
 
@@ -74,29 +74,37 @@ async function printQueue(config: Config, shell: Shell, wanted: Wanted): Promise
 
 export interface RecordParts {
   readonly appId: string
-  readonly batchId: Span
-  readonly appIdText: Span
-  readonly receivedAt: Span
-  readonly sdkVersion: Span | null
-  readonly events: Span
+  readonly batchId: JsonValue
+  readonly appIdText: JsonValue
+  readonly receivedAt: JsonValue
+  readonly sdkVersion: JsonValue | null
+  readonly events: JsonArray
 }
 
 /** null: not a queue record. */
 export function readRecord(line: Buffer): RecordParts | null {
-  const spans = new Map<string, Span>()
-  for (const { name, value } of membersOf(line)) spans.set(name, value)
-  const batchId = spans.get('batch_id')
-  const appIdText = spans.get('app_id')
-  const receivedAt = spans.get('received_at')
-  const events = spans.get('events')
-  if (batchId === undefined || appIdText === undefined || receivedAt === undefined || events === undefined) return null
-  const appId = decodeString(line, appIdText)
-  return { appId, batchId, appIdText, receivedAt, sdkVersion: spans.get('sdk_version') ?? null, events }
+  const reading = readJson(line)
+  if (reading.kind === 'broken' || reading.value.kind !== 'object') return null
+  const members = new Map(reading.value.members.map(({ key, value }) => [key, value]))
+  const batchId = members.get('batch_id')
+  const appId = members.get('app_id')
+  const receivedAt = members.get('received_at')
+  const events = members.get('events')
+  if (batchId === undefined || appId?.kind !== 'string' || receivedAt === undefined || events?.kind !== 'array')
+    return null
+  return {
+    appId: appId.text,
+    batchId,
+    appIdText: appId,
+    receivedAt,
+    sdkVersion: members.get('sdk_version') ?? null,
+    events,
+  }
 }
 
 /** One line for each event of a record, cut out of it and never parsed. */
 export function eventLines(line: Buffer, record: RecordParts): Buffer {
-  const cut = (span: Span): Buffer => line.subarray(span.start, span.end)
+  const cut = (span: JsonValue): Buffer => line.subarray(span.start, span.end)
   const head = Buffer.concat([
     Buffer.from('{"batch_id":'),
     cut(record.batchId),
@@ -110,6 +118,6 @@ export function eventLines(line: Buffer, record: RecordParts): Buffer {
   ])
   const tail = Buffer.from('}\n')
   const parts: Buffer[] = []
-  for (const event of itemsOf(line, record.events.start)) parts.push(head, cut(event), tail)
+  for (const event of record.events.items) parts.push(head, cut(event), tail)
   return Buffer.concat(parts)
 }

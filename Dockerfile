@@ -8,16 +8,14 @@ FROM ${BASE} AS build
 WORKDIR /build
 # The manifests first: while they stay as they are, so does the layer with the packages.
 COPY package.json package-lock.json ./
-# Not `npm ci`, which refuses this lock file: of tools' optional packages, one for each system, it names only some. What it
-# names is installed at its version and hash; the rest are the tools', and pruned below. No install script is needed:
-# simdjson's is left out of the image, too.
-RUN npm install --no-save --ignore-scripts --no-audit --no-fund
+# No install script is needed: simdjson's is left out of the image, too.
+RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY bin/build.js bin/
 COPY src src
 RUN npm run build
 # Packages that the running service loads. The optional ones stay out: simdjson is a second opinion that wants a compiler,
-# and the rest are tools' binaries.
+# and piscina does without its native part.
 RUN npm prune --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 COPY deploy/image/prune.js deploy/image/
 RUN node deploy/image/prune.js node_modules

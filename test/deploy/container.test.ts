@@ -34,6 +34,11 @@ describe('the Dockerfile', () => {
     ])
   })
 
+  it('installs what the lock file names, at its version and hash', () => {
+    const [build] = dockerfile.stages
+    expect(named(build, 'RUN').map(({ text }) => text.split(' --')[0])).toContain('npm ci')
+  })
+
   it('runs node itself as process 1, as npm start does', () => {
     const program = execForm(last(final, 'ENTRYPOINT').text)
     const [main] = program.splice(-1)

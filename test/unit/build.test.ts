@@ -1,0 +1,76 @@
+// bin/build.js over a small tree of its own: dist/ holds what src/ is, and nothing else.
+
+import { spawnSync } from 'node:child_process'
+import { cp, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { makeFolder, removeFolder } from '../support/service.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const LONG_AGO = new Date('2024-01-01')
+
+let folder: string
+beforeEach(async () => {
+  folder = await makeFolder()
+  for (const name of ['bin/build.js', 'package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']) {
+    await cp(join(ROOT, name), join(folder, name))
+    await utimes(join(folder, name), LONG_AGO, LONG_AGO)
+  }
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  await source('main.ts', "console.log('main')")
+  await source('redis/take.lua', 'return 1')
+  await source('decode/assembly/scanner.ts', 'export function one(): i32 { return 1 }')
+})
+afterEach(() => removeFolder(folder))
+
+/** Written long ago, as a checkout's file is that was moved here. */
+async function source(name: string, text: string, changed = LONG_AGO): Promise<void> {
+  const path = join(folder, 'src', name)
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, `${text}\n`)
+  await utimes(path, changed, changed)
+}
+
+function build(): { status: number | null; said: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'bin/build.js')], { encoding: 'utf8' })
+  return { status, said: stdout + stderr }
+}
+
+const built = async (): Promise<string[]> => (await readdir(join(folder, 'dist'), { recursive: true })).toSorted()
+const inDist = (name: string): Promise<string> => readFile(join(folder, 'dist', name), 'utf8')
+
+const OUTPUTS = ['decode', 'decode/scanner.wasm', 'main.js', 'main.js.map', 'redis', 'redis/take.lua']
+
+it('says once that it builds, and nothing where there is nothing to build', async () => {
+  expect(build()).toEqual({ status: 0, said: 'building…\n' })
+  expect(await built()).toEqual(OUTPUTS)
+  expect(build()).toEqual({ status: 0, said: '' })
+})
+
+it('makes again what is missing in dist/', async () => {
+  build()
+  for (const name of ['decode', 'main.js.map', 'redis']) await rm(join(folder, 'dist', name), { recursive: true })
+  expect(build()).toEqual({ status: 0, said: 'building…\n' })
+  expect(await built()).toEqual(OUTPUTS)
+})
+
+it('leaves nothing of a source that was deleted or moved, in its old place or its new', async () => {
+  await source('lib/old.ts', 'export const old = 1')
+  await source('lib/place.ts', "export const place = 'before'")
+  await source('redis/deep/old.lua', 'return 2')
+  build()
+  await writeFile(join(folder, 'dist/lib/old.d.ts'), '')
+  await rm(join(folder, 'src/redis/deep'), { recursive: true })
+  await rename(join(folder, 'src/lib/old.ts'), join(folder, 'src/lib/place.ts'))
+  expect(build()).toEqual({ status: 0, said: 'building…\n' })
+  expect(await built()).toEqual([...OUTPUTS, 'lib', 'lib/place.js', 'lib/place.js.map'].toSorted())
+  expect(await inDist('lib/place.js')).toContain('old = 1')
+})
+
+it('fails again where the last build failed, until the source is mended', async () => {
+  build()
+  await source('main.ts', "export const wrong: number = 'text'", new Date())
+  expect(build()).toMatchObject({ status: 1, said: expect.stringContaining('TS2322') })
+  expect(build()).toMatchObject({ status: 1, said: expect.stringContaining('TS2322') })
+  expect(await inDist('main.js')).toContain("console.log('main')")
+})

@@ -1,0 +1,57 @@
+// The package as others get it: its lock file, and the tarball that npm would publish, installed elsewhere.
+
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { makeFolder, removeFolder } from '../support/service.ts'
+
+const CHECKOUT = resolve(import.meta.dirname, '../..')
+
+let folder: string
+beforeEach(async () => {
+  folder = await makeFolder()
+})
+afterEach(() => removeFolder(folder))
+
+const npm = (cwd: string, ...args: string[]): string =>
+  execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, encoding: 'utf8' })
+
+it('npm ci takes the lock file: it names the packages of every system', async () => {
+  for (const name of ['package.json', 'package-lock.json']) await cp(join(CHECKOUT, name), join(folder, name))
+  expect(npm(folder, 'ci', '--dry-run')).toContain('added ')
+})
+
+it('the tarball of npm pack, installed elsewhere, serves, and its printed curl line gets a 202', async () => {
+  npm(CHECKOUT, 'pack', '--pack-destination', folder)
+  const [tarball] = await readdir(folder)
+  const elsewhere = join(folder, 'elsewhere')
+  await mkdir(elsewhere)
+  await writeFile(join(elsewhere, 'package.json'), '{}')
+  // Not the optional packages: simdjson takes a compiler half a minute, and nothing here wants it.
+  npm(elsewhere, 'install', '--prefer-offline', '--omit=optional', join(folder, tarball))
+
+  const service = spawn('npx', ['--no', 'sluice', 'serve'], {
+    cwd: elsewhere,
+    env: { ...process.env, SLUICE_DATA_DIR: join(folder, 'data'), PORT: '0', SLUICE_ADMIN_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    // A group of its own, so that the signal below reaches the service beneath npx.
+    detached: true,
+  })
+  const ended = once(service, 'close')
+  try {
+    let output = ''
+    for await (const chunk of service.stdout.iterator({ destroyOnReturn: false })) {
+      output += String(chunk)
+      if (output.includes('"msg":"listening"')) break
+    }
+    const [curl] = /^curl .*$/m.exec(output) ?? []
+    expect(curl, output).toBeDefined()
+    expect(execFileSync('sh', ['-c', String(curl)], { encoding: 'utf8' })).toMatch(/^HTTP\/1\.1 202 /)
+  } finally {
+    service.stdout.resume()
+    if (service.pid !== undefined && service.exitCode === null) process.kill(-service.pid, 'SIGTERM')
+    await ended
+  }
+})

@@ -1,5 +1,6 @@
 // App records as operators write them: checked whole, every mistake named by its path, and turned into an App.
 
+import { parseTimestamp } from '../lib/timestamp.ts'
 import type { App, PlanName, PreviousKey, Subscription } from './app.ts'
 import { enforcedEventsPerMonth, PLANS } from './plans.ts'
 
@@ -240,25 +241,9 @@ export function appOf(record: AppRecord): App {
   }
 }
 
-const MOMENT_PATTERN =
-  /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d+))?)?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))$/
-
-const MS_OF_400_YEARS = 146_097 * 86_400_000
-
-/** Unix ms of an ISO 8601 date and time with zone; null where it is none. Digits below the millisecond are cut. */
+/** Unix ms of an ISO 8601 date and time with zone; null where it is none. */
 export function momentMs(text: string): number | null {
-  const match = MOMENT_PATTERN.exec(text)
-  if (match === null) return null
-  const [, year, month, day, hour, minute, second = '0', fraction = '', sign, zoneHour = '0', zoneMinute = '0'] = match
-  // The calendar repeats after 400 years; Date.UTC takes the years 0 to 99 for 1900 to 1999.
-  const dayMs = Date.UTC(Number(year) + 400, Number(month) - 1, Number(day))
-  const date = new Date(dayMs)
-  // A day that the month does not have (30 February) has moved on into the next.
-  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return null
-  const timeMs = (Number(hour) * 60 + Number(minute)) * 60_000 + Number(second) * 1000
-  const zoneMs = (Number(zoneHour) * 60 + Number(zoneMinute)) * 60_000
-  const localMs = dayMs - MS_OF_400_YEARS + timeMs + Number(fraction.slice(0, 3).padEnd(3, '0'))
-  return localMs + (sign === '-' ? zoneMs : -zoneMs)
+  return parseTimestamp(text, { needsZone: true })
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

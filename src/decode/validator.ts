@@ -2,9 +2,9 @@
 // the scanner did not accept, has the last word, and says which member is wrong.
 
 import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS } from '../bounds.ts'
+import { parseTimestamp } from '../lib/timestamp.ts'
 import { FIELD } from '../ring/layout.ts'
 import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
-import { parseTimestamp } from './timestamp.ts'
 import { type Validation } from './verdict.ts'
 
 /** Most messages that `violations` gives. */

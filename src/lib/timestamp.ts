@@ -1,14 +1,30 @@
-// When an event happened: ISO 8601 text to Unix time.
+// ISO 8601 text to Unix time.
 
-const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([+-])(\d\d):?(\d\d))?$/
+const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:(Z)|([+-])(\d\d):?(\d\d))?$/
 
-/** Unix ms, a finer fraction cut off; null where the text is not a date and time. Without a zone it is UTC. */
-export function parseTimestamp(text: string): number | null {
+/**
+ * Unix ms, a finer fraction cut off; null where the text is not a date and time. A text without a zone is UTC, or is
+ * refused with `needsZone`.
+ */
+export function parseTimestamp(text: string, { needsZone = false } = {}): number | null {
   const match = TIMESTAMP.exec(text)
   // "$" stands for the very end here (no m flag), so that a line feed after the text does not pass.
   if (match === null) return null
-  const [, year, month, day, hour, minute, second = '0', fraction = '', sign, offsetHour = '0', offsetMinute = '0'] =
-    match
+  const [
+    ,
+    year,
+    month,
+    day,
+    hour,
+    minute,
+    second = '0',
+    fraction = '',
+    zulu,
+    sign,
+    offsetHour = '0',
+    offsetMinute = '0',
+  ] = match
+  if (needsZone && zulu === undefined && sign === undefined) return null
   if (!isDate(Number(year), Number(month), Number(day))) return null
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return null
   if (Number(offsetHour) > 23 || Number(offsetMinute) > 59) return null
@@ -18,7 +34,7 @@ export function parseTimestamp(text: string): number | null {
   return (daysSinceEpoch(Number(year), Number(month), Number(day)) * 1440 + minutes - offsetMinutes) * 60_000 + ms
 }
 
-export function isDate(year: number, month: number, day: number): boolean {
+function isDate(year: number, month: number, day: number): boolean {
   return month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month)
 }
 
@@ -32,7 +48,7 @@ function isLeapYear(year: number): boolean {
 }
 
 /** Days from 1970-01-01 to a date of the Gregorian calendar, for years from 0 on. */
-export function daysSinceEpoch(year: number, month: number, day: number): number {
+function daysSinceEpoch(year: number, month: number, day: number): number {
   // Years are counted from March, so that the leap day comes last and a year's days follow one formula.
   const fromMarch = month > 2 ? month - 3 : month + 9
   const marchYear = month > 2 ? year : year - 1

@@ -1,8 +1,17 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 
 // They start services, stores and clients and look at how long things take: two at a time, whatever project they are
 // of, which one group with one number of workers ensures.
-const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'load']
+const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy']
+const LONG = '**/*.long.test.ts'
+
+const withServices = {
+  globalSetup: './test/support/prerequisites.ts',
+  testTimeout: 120_000,
+  hookTimeout: 60_000,
+  maxWorkers: 2,
+  sequence: { groupOrder: 1 },
+}
 
 export default defineConfig({
   test: {
@@ -12,21 +21,21 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'test/simulator/*.test.ts'],
+          exclude: [...configDefaults.exclude, LONG],
           testTimeout: 60_000,
           sequence: { groupOrder: 0 },
         },
       },
       ...SERVICE_PROJECTS.map((name) => ({
         test: {
+          ...withServices,
           name,
-          globalSetup: './test/support/prerequisites.ts',
           include: [`test/${name}/**/*.test.ts`],
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
-          maxWorkers: 2,
-          sequence: { groupOrder: 1 },
+          exclude: [...configDefaults.exclude, LONG],
         },
       })),
+      // `npm run test:long`: outages, k6, clusters of stores.
+      { test: { ...withServices, name: 'long', include: [`test/${LONG}`] } },
     ],
   },
 })

@@ -9,6 +9,7 @@ import { parse } from 'yaml'
 import { readConfig } from '../../src/settings/config.ts'
 import { MAX_BODY_BYTES } from '../support/client.ts'
 import { startNats } from '../support/nats.ts'
+import { readRules } from '../support/rules.ts'
 import { makeFolder, removeFolder, runCommand } from '../support/service.ts'
 import { named, pairsOf, parseDockerfile } from './dockerfile.ts'
 
@@ -232,6 +233,16 @@ describe('what stands around the nodes', () => {
 
   it('is a Prometheus that takes its file, reads the rules, and scrapes each node as the job they name', async () => {
     const file = join(await mountedFolder('prometheus', '/etc/prometheus'), 'prometheus.yaml')
+    const { entrypoint = [], command = [], tmpfs } = services['prometheus']
+    expect(tmpfs).toEqual(['/etc/prometheus/rules:mode=1777'])
+    await mkdir(join(folder, 'rules'))
+    // In the place of Prometheus, what tells its arguments. Compose wants a dollar to be doubled.
+    await symlink('/bin/echo', join(folder, 'prometheus'))
+    const here = entrypoint.map((each) => each.replaceAll('/etc/prometheus', folder).replaceAll('$$', '$'))
+    const env = { PATH: `${folder}:${process.env['PATH']}` }
+    const started = spawnSync(here[0], [...here.slice(1), ...command], { env, encoding: 'utf8' })
+    expect([started.stderr, started.stdout]).toEqual(['', `${command.join(' ')}\n`])
+    expect(parse(await readFile(join(folder, 'rules/sluice.yaml'), 'utf8'))).toEqual(await readRules())
     const { status, stdout, stderr } = spawnSync('promtool', ['check', 'config', file], { encoding: 'utf8' })
     expect([status, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/[1-9]\d* rules found/)

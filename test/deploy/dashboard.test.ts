@@ -1,18 +1,17 @@
 // The dashboard against a real Prometheus that scraped real nodes while requests ended in every way they can: each
 // panel has something to show, and what the counters say is what the clients saw.
 
-import { resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { dashboard } from '../../deploy/monitoring/dashboard.js'
 import { STATUS_OF_REFUSAL } from '../../src/outcome.ts'
 import { post, single } from '../support/client.ts'
 import { addReader, type Cluster, startCluster } from '../support/cluster.ts'
+import { dashboard, panels } from '../support/dashboard.ts'
 import { APPS, CLOSED_APPS, SMALLEST_RING_MB, sendEveryOutcome, type Tally } from '../support/every-outcome.ts'
 import { type Prometheus, type Sample, startPrometheus } from '../support/prometheus.ts'
+import { readRules } from '../support/rules.ts'
 import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
 
 const JOB = 'sluice'
-const RULES = resolve(import.meta.dirname, '../../deploy/monitoring/rules.yaml')
 /** Written by Prometheus itself, by the rules. */
 const ALERTS = 'ALERTS'
 const STEP_SECONDS = 1
@@ -20,13 +19,6 @@ const RATE_INTERVAL = '10s'
 const CODES = ['accepted', 'replayed', 'aborted', ...Object.keys(STATUS_OF_REFUSAL)]
 /** Longer than it may take until a drain is seen, which it is waited for. */
 const DRAIN_DELAY_SECONDS = 20
-
-interface Target {
-  readonly expr: string
-  readonly legendFormat: string
-  readonly format: string
-  readonly instant: boolean
-}
 
 interface Asked {
   readonly name: string
@@ -41,9 +33,8 @@ interface Asked {
 /** What is left of a budget falls below 0 when more was spent. */
 const BUDGETS = new Set([105, 106])
 
-const panels = dashboard.panels.flatMap((panel) => ('targets' in panel ? [panel] : []))
 const asked: Asked[] = panels.flatMap(({ id, title, targets, fieldConfig }) =>
-  targets.map(({ expr, legendFormat, format, instant }: Target) => ({
+  targets.map(({ expr, legendFormat, format, instant }) => ({
     name: `${id} ${title} (${legendFormat})`,
     expr,
     legend: legendFormat,
@@ -52,7 +43,9 @@ const asked: Asked[] = panels.flatMap(({ id, title, targets, fieldConfig }) =>
     isShare: fieldConfig.defaults.unit === 'percentunit' && !BUDGETS.has(id),
   })),
 )
-const marks = dashboard.annotations.list.flatMap((mark) => ('target' in mark ? [mark] : []))
+const marks = dashboard.annotations.list.flatMap(({ target, ...mark }) =>
+  target === undefined ? [] : [{ ...mark, target }],
+)
 
 let cluster: Cluster
 let embedded: Service
@@ -86,7 +79,7 @@ beforeAll(async () => {
   await addClosedApps()
   await addReader(cluster)
   const targets = [...cluster.nodes, embedded].map(({ adminPort }) => adminPort)
-  prometheus = await startPrometheus({ job: JOB, targets, ruleFiles: [RULES] })
+  prometheus = await startPrometheus({ job: JOB, targets, rules: await readRules() })
   fromMs = Date.now()
   // What was counted before the load is in the span, too: what it adds is then known exactly.
   await prometheus.scraped()
@@ -259,11 +252,29 @@ describe('the panels', () => {
   })
 })
 
+describe('the alert rules', () => {
+  test('read what nodes have, by labels that they give it, and what other rules record', async () => {
+    const rules = (await readRules()).groups.flatMap((group) => group.rules)
+    const expressions = rules.map(({ expr }) => expr).join('\n')
+    const selectors = new Set(expressions.match(/\w+\{[^}]*\}/g))
+    expect(selectors.size).toBeGreaterThan(30)
+    for (const selector of selectors) {
+      expect(selector).toContain(`{job="${JOB}"`)
+      const choice = /=~"(.*?)"/.exec(selector)?.[1]
+      for (const each of choice?.split('|') ?? ['']) {
+        const one = selector.replace(choice ?? '', each)
+        expect(await prometheus.query(`last_over_time(${one}[10m])`, toMs), one).not.toEqual([])
+      }
+    }
+    expect(expressions.match(/(?<![\w:])(?:sluice|process|nodejs)_\w+(?![\w{])/g)).toBeNull()
+    const recorded = rules.map(({ record }) => record)
+    for (const name of expressions.match(/job:[\w:]+/g) ?? []) expect(recorded).toContain(name)
+  })
+})
+
 describe('above the panels', () => {
   test('the job and its nodes can be chosen', async () => {
-    const queries = dashboard.templating.list.flatMap((variable) =>
-      'definition' in variable ? [variable.definition] : [],
-    )
+    const queries = dashboard.templating.list.flatMap(({ definition }) => definition ?? [])
     const found = queries.map(async (query) => {
       const [, selector, label] = /^label_values\((.+), (\w+)\)$/.exec(filledIn(query)) ?? []
       return (await prometheus.labelValues(label, selector)).toSorted()

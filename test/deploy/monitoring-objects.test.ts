@@ -4,9 +4,8 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { parse } from 'yaml'
 import { buildKustomization, hasKubectl, type KubernetesObject, schemaMistakes } from '../support/kustomize.ts'
-import type { RuleFile } from '../support/promtool.ts'
+import type { RuleFile } from '../support/rules.ts'
 
 const MONITORING = resolve(import.meta.dirname, '../../deploy/monitoring')
 const MEBIBYTE = 1024 * 1024
@@ -96,7 +95,7 @@ describe('the service monitor', () => {
 
   test('scrapes often enough for the shortest window of the rules to hold eight scrapes', () => {
     const { spec } = one(objects, 'ServiceMonitor') as Monitor
-    const windows = readFileSync(join(MONITORING, 'rules.yaml'), 'utf8').matchAll(/\[(\d+)m\]/g)
+    const windows = readFileSync(join(MONITORING, 'prometheus-rule.yaml'), 'utf8').matchAll(/\[(\d+)m\]/g)
     const shortestSeconds = Math.min(...[...windows].map(([, minutes]) => Number(minutes) * 60))
     for (const { interval, scrapeTimeout, path } of spec.endpoints) {
       expect(interval).toBe('15s')
@@ -115,11 +114,6 @@ describe('the service monitor', () => {
     )
     expect(namespaces).toEqual([metadata.namespace])
   })
-})
-
-test('the rule object carries the rules of rules.yaml', () => {
-  const { spec } = one(objects, 'PrometheusRule') as KubernetesObject & { spec: RuleFile }
-  expect(spec).toEqual(parse(readFileSync(join(MONITORING, 'rules.yaml'), 'utf8')))
 })
 
 test("the dashboard's map holds dashboard.json under the label that Grafana looks for", () => {

@@ -3,10 +3,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { parse } from 'yaml'
-import { dashboard } from '../../deploy/monitoring/dashboard.js'
 import { SETTING_NAMES } from '../../src/settings/settings.ts'
-import type { RuleFile } from '../support/promtool.ts'
+import { rows } from '../support/dashboard.ts'
+import { readRules } from '../support/rules.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const RUNBOOKS = 'docs/runbooks.md'
@@ -14,8 +13,7 @@ const RUNBOOKS = 'docs/runbooks.md'
 const STREAM = 'SLUICE_EVENTS'
 const BUCKET = 'SLUICE_APPS'
 
-const ruleFile = parse(readFileSync(join(ROOT, 'deploy/monitoring/rules.yaml'), 'utf8')) as RuleFile
-const alerts = ruleFile.groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined)
+const alerts = (await readRules()).groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined)
 
 /** Words, and neither a command, nor a query, a setting or a path. */
 function isLogged(quote: string): boolean {
@@ -63,10 +61,10 @@ test('tells in its runbook what it means, where to look, what to do and when it 
 
 test('names rows that the dashboard has, and settings that the service has', () => {
   const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8').replaceAll('\n', ' ')
-  const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title)
+  const titles = rows.map(({ title }) => title)
   const named = [...text.matchAll(/row "([^"]+)"/g)].map(([, title]) => title)
   expect(named.length).toBeGreaterThan(5)
-  for (const title of named) expect(rows).toContain(title)
+  for (const title of named) expect(titles).toContain(title)
   const settings = [...text.matchAll(/SLUICE_[A-Z_]+/g)]
     .map(([name]) => name)
     .filter((name) => name !== STREAM && name !== BUCKET)

@@ -3,6 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startProgram } from './programs.ts'
+import type { RuleFile } from './rules.ts'
 import { eventually } from './service.ts'
 
 export interface Sample {
@@ -34,8 +35,8 @@ export interface PrometheusOptions {
   readonly job: string
   /** Ports on this machine, whose path is /metrics. */
   readonly targets: readonly number[]
-  /** Files of rules, evaluated once a second where their groups do not say otherwise. */
-  readonly ruleFiles?: readonly string[]
+  /** Evaluated once a second where their groups do not say otherwise. */
+  readonly rules?: RuleFile
 }
 
 interface Answered {
@@ -57,11 +58,15 @@ interface Target {
 }
 
 /** Returns once every target was scraped. */
-export async function startPrometheus({ job, targets, ruleFiles = [] }: PrometheusOptions): Promise<Prometheus> {
+export async function startPrometheus({
+  job,
+  targets,
+  rules = { groups: [] },
+}: PrometheusOptions): Promise<Prometheus> {
   const addresses = targets.map((port) => `127.0.0.1:${port}`)
   const configuration = {
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
-    rule_files: ruleFiles,
+    rule_files: ['rules.yml'],
     scrape_configs: [{ job_name: job, static_configs: [{ targets: addresses }] }],
   }
   const program = await startProgram({
@@ -70,6 +75,7 @@ export async function startPrometheus({ job, targets, ruleFiles = [] }: Promethe
       const file = join(folder, 'prometheus.yml')
       // JSON is YAML too.
       writeFileSync(file, JSON.stringify(configuration))
+      writeFileSync(join(folder, 'rules.yml'), JSON.stringify(rules))
       const storage = `--storage.tsdb.path=${join(folder, 'data')}`
       return ['prometheus', `--config.file=${file}`, storage, `--web.listen-address=127.0.0.1:${port}`]
     },

@@ -1,15 +1,15 @@
 // The metric by which production's autoscaler counts: asked of Prometheus as the adapter asks, over series that a node
 // really has.
 
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parse, stringify } from 'yaml'
+import { parse } from 'yaml'
 import { get } from '../support/client.ts'
 import { objectsOf, quantity } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+import { MONITORING, promtool } from '../support/rules.ts'
 import { makeFolder, removeFolder, startService } from '../support/service.ts'
 
 interface AdapterRule {
@@ -18,10 +18,10 @@ interface AdapterRule {
   readonly metricsQuery: string
 }
 
-const VALUES = resolve(import.meta.dirname, '../../deploy/monitoring/prometheus-adapter.yaml')
-const { rules } = parse(readFileSync(VALUES, 'utf8')) as { rules: { custom: AdapterRule[] } }
+const { rules } = parse(readFileSync(join(MONITORING, 'prometheus-adapter.yaml'), 'utf8')) as {
+  rules: { custom: AdapterRule[] }
+}
 const [rule] = rules.custom
-const PROMTOOL = 'promtool'
 const MIB = 2 ** 20
 
 let folder: string
@@ -56,9 +56,8 @@ describe('the share of the ring in use', () => {
     expect(target).toBeLessThan(1)
   })
 
-  it('is one number from 0 to 1 for each pod of the namespace', () => {
+  it('is one number from 0 to 1 for each pod of the namespace', async () => {
     const pod = (name: string, instance: string): string => `namespace="sluice",pod="${name}",instance="${instance}"`
-    const file = join(folder, 'adapter.test.yaml')
     const series = (metric: string, labels: string, bytes: number, count = 10): object => ({
       series: `${metric}{${labels}}`,
       values: `${bytes}x${count}`,
@@ -91,8 +90,9 @@ describe('the share of the ring in use', () => {
         ],
       },
     ]
-    writeFileSync(file, stringify({ evaluation_interval: '15s', tests }))
-    expect(execFileSync(PROMTOOL, ['test', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS')
+    const files = { 'adapter.yaml': { evaluation_interval: '15s', tests } }
+    const { passed, output } = await promtool(['test', 'rules', 'adapter.yaml'], files)
+    expect(passed, output).toBe(true)
   })
 
   it('is made of series that a node has', async () => {

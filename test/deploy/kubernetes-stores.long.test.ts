@@ -10,8 +10,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { ENGINE } from '../support/engine.ts'
-import { configurationOf } from '../support/kubernetes-store-rules.ts'
-import { environmentOf, probesOf } from '../support/kubernetes-view.ts'
+import { configurationOf, environmentOf, probesOf, workload } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
 import {
   KNOWS_SYNC_INTERVAL,
@@ -22,7 +21,6 @@ import {
   replaceEach,
   startProductionNats,
   urlOf,
-  workload,
 } from '../support/manifest-nats.ts'
 import { startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'

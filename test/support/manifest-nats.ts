@@ -4,8 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { configurationOf } from './kubernetes-store-rules.ts'
-import { environmentOf, expand, type Workload, workloadsOf } from './kubernetes-view.ts'
+import { configurationOf, environmentOf, expand, workload } from './kubernetes-view.ts'
 import type { KubernetesObject } from './kustomize.ts'
 import { freePort, type Program, startProgram } from './programs.ts'
 
@@ -20,12 +19,6 @@ export const PASSWORDS: Readonly<Record<string, string>> = {
 export const SERVERS = 3
 const NATS_VERSION = execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' })
 export const KNOWS_SYNC_INTERVAL = !/v2\.[0-9]\./.test(NATS_VERSION)
-
-export function workload(objects: readonly KubernetesObject[], wanted: string): Workload {
-  const found = workloadsOf(objects).find(({ name }) => name === wanted)
-  if (found === undefined) throw new Error(`there is no ${wanted}`)
-  return found
-}
 
 /** As it stands, but for the line that nats-server 2.9 does not know. */
 export function natsConfiguration(objects: readonly KubernetesObject[]): string {

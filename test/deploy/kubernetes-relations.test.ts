@@ -1,0 +1,290 @@
+// What must hold between the objects of an overlay, and between them and the service, which no schema can say.
+
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
+import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget'
+import { describe, expect, it } from 'vitest'
+import { packageVersion } from '../../src/lib/version.ts'
+import { MAX_RECORD_BYTES } from '../../src/queue/stream/stream.ts'
+import { type Config, readConfig } from '../../src/settings/config.ts'
+import { WATCHDOG_GRACE_MS } from '../../src/start/ending.ts'
+import {
+  configurationOf,
+  environmentOf,
+  hasPort,
+  objectsOf,
+  podSelectorOf,
+  policiesOf,
+  portsOf,
+  probesOf,
+  quantity,
+  selects,
+  servicesOf,
+  titleOf,
+  type Workload,
+  workload,
+  workloadsOf,
+} from '../support/kubernetes-view.ts'
+import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+
+/** Node with its code, heap, buffers and sockets: `npm run bench -- --only footprint` prints a node's memory under load. */
+const PROCESS_BYTES = 160 * 2 ** 20
+const KEY_BYTES = 30
+/** Beside the ring: a quarter of it for bodies that gather, another for those that are inflated. */
+const RING_SHARES = 1.5
+/** Secrets are made by the operator, as this page says. */
+const PAGE = readFileSync(resolve(import.meta.dirname, '../../docs/kubernetes.md'), 'utf8')
+
+const [local, production] = await Promise.all(
+  ['local', 'production'].map((name) => buildKustomization(`deploy/overlays/${name}`)),
+)
+
+describe.each([
+  { overlay: 'local', objects: local },
+  { overlay: 'production', objects: production },
+])('in $overlay', ({ objects }) => {
+  const workloads = workloadsOf(objects)
+  const services = servicesOf(objects)
+  const policies = policiesOf(objects)
+  const sluice = workload(objects, 'sluice')
+  const [container] = sluice.pod.containers
+  const env = environmentOf(objects, container, exampleSecret)
+  /** Throws where the pods would not start. */
+  const settings = (): Config => readConfig(env)
+  const foundBy = (selector: Readonly<Record<string, string>> | undefined): Workload[] =>
+    workloads.filter(({ labels }) => selects(selector, labels))
+  const has = (kind: string, name: string | undefined): boolean =>
+    objectsOf(objects, kind).some(({ metadata }) => metadata.name === name)
+
+  it('selectors find the pods that they are meant for', () => {
+    for (const object of objects.filter(({ kind }) => /^(Service|NetworkPolicy|PodDisruptionBudget)$/.test(kind))) {
+      expect(foundBy(podSelectorOf(object)), titleOf(object)).not.toEqual([])
+    }
+    for (const { title, selector, labels, pod } of workloads) {
+      const apart = pod.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []
+      const spread = [...(pod.topologySpreadConstraints ?? []), ...apart]
+      for (const each of [selector, ...spread.map(({ labelSelector }) => labelSelector?.matchLabels)]) {
+        expect(selects(each, labels), title).toBe(true)
+      }
+    }
+  })
+
+  it('Services and probes ask for ports that pods have', () => {
+    for (const service of services) {
+      for (const { targetPort, port } of service.spec?.ports ?? []) {
+        for (const { pod } of foundBy(service.spec?.selector)) {
+          expect(hasPort(pod, targetPort ?? port), `${titleOf(service)}: ${targetPort}`).toBe(true)
+        }
+      }
+    }
+    for (const { title, pod } of workloads) {
+      const probes = pod.containers.flatMap(probesOf)
+      expect(probes.length, title).toBeGreaterThan(1)
+      for (const { httpGet, tcpSocket, exec } of probes) {
+        expect(exec !== undefined || hasPort(pod, (httpGet ?? tcpSocket)?.port), title).toBe(true)
+      }
+    }
+  })
+
+  it('what pods refer to is there, or the operator is told to make it', () => {
+    for (const { object, title, pod, claims } of workloads) {
+      const { serviceName } = object['spec'] as { serviceName?: string }
+      if (serviceName !== undefined) expect(has('Service', serviceName), title).toBe(true)
+      if (pod.serviceAccountName) expect(has('ServiceAccount', pod.serviceAccountName), title).toBe(true)
+      const volumes = new Set([...(pod.volumes ?? []).map(({ name }) => name), ...claims])
+      const ofContainers = pod.containers.flatMap(({ envFrom = [] }) => envFrom.map(({ configMapRef }) => configMapRef))
+      for (const map of [...ofContainers, ...(pod.volumes ?? []).map(({ configMap }) => configMap)]) {
+        if (map) expect(has('ConfigMap', map.name), `${title}: ${map.name}`).toBe(true)
+      }
+      for (const { env: variables = [], volumeMounts = [] } of pod.containers) {
+        for (const { name } of volumeMounts) expect(volumes.has(name), `${title}: ${name}`).toBe(true)
+        for (const { secretKeyRef } of variables.map(({ valueFrom }) => valueFrom ?? {})) {
+          if (secretKeyRef) expect(secretsToMake(secretKeyRef.name)).toContain(secretKeyRef.key)
+        }
+      }
+    }
+  })
+
+  it('traffic is let through on both sides, and only the port for events is open to all', () => {
+    for (const { title, labels } of workloads) {
+      const own = policies.filter((policy) => selects(podSelectorOf(policy), labels))
+      const types = own.flatMap(({ spec }) => spec?.policyTypes ?? [])
+      expect(types, title).toEqual(expect.arrayContaining(['Ingress', 'Egress']))
+      for (const { from, ports = [] } of own.flatMap(({ spec }) => spec?.ingress ?? [])) {
+        if (!from?.length)
+          expect(
+            ports.map(({ port }) => port),
+            title,
+          ).toEqual(['events'])
+        for (const { port } of ports)
+          expect(
+            foundBy(labels).some(({ pod }) => hasPort(pod, port)),
+            title,
+          ).toBe(true)
+      }
+    }
+    for (const policy of policies) {
+      for (const { to = [], ports = [] } of policy.spec?.egress ?? []) {
+        for (const { labels, pod } of to.flatMap(({ podSelector }) => foundBy(podSelector?.matchLabels))) {
+          const open = policies
+            .filter((each) => selects(podSelectorOf(each), labels))
+            .flatMap(({ spec }) => spec?.ingress ?? [])
+            .filter(({ from }) =>
+              from?.some(({ podSelector }) => selects(podSelector?.matchLabels, podSelectorOf(policy) ?? {})),
+            )
+            .flatMap((rule) => (rule.ports ?? []).map(({ port }) => portNumber(pod, port)))
+          for (const { port } of ports) expect(open, titleOf(policy)).toContain(portNumber(pod, port))
+        }
+      }
+    }
+  })
+
+  it("images have a full version, and sluice the package's", () => {
+    for (const { name, image = '' } of workloads.flatMap(({ pod }) => pod.containers)) {
+      expect(image).toMatch(/:\d+\.\d+\.\d+[^:/]*$/)
+      if (name === 'sluice') expect(image.split(':').at(-1)).toBe(packageVersion())
+    }
+  })
+
+  it('the settings are known and sound, listen on the ports of the pod, and name stores that are there', () => {
+    const config = settings()
+    const listens = { events: config.publicPort, admin: config.adminPort }
+    const opens = portsOf(sluice.pod).map(({ name, containerPort }) => [name, containerPort])
+    expect(Object.fromEntries(opens)).toEqual(listens)
+    expect([config.publicHost, config.adminHost, config.embedded]).toEqual(['0.0.0.0', '0.0.0.0', false])
+    expect(env, 'there would be a thread for each core of the machine').toHaveProperty('SLUICE_PARSERS')
+    expect(workload(objects, 'nats').replicas).toBeGreaterThanOrEqual(config.stream.replicas)
+    const pods = workloads.flatMap(({ name, replicas = 1 }) =>
+      Array.from({ length: replicas }, (_, at) => `${name}-${at}`),
+    )
+    for (const url of [config.redisUrl, ...(config.natsUrl?.split(',') ?? [])].map((each) => new URL(each ?? ''))) {
+      const names = url.hostname.split('.')
+      // Redis in production is the operator's.
+      if (names.at(-2) === 'example') continue
+      const service = services.find(({ metadata }) => metadata.name === names.at(-1))
+      expect(
+        service?.spec?.ports?.map(({ port }) => port),
+        url.host,
+      ).toContain(Number(url.port))
+      if (names.length > 1) expect(pods).toContain(names[0])
+    }
+  })
+
+  it('a pod is given longer to end than its drain takes, and new connections while others hear of it', () => {
+    const config = settings()
+    const graceMs = (sluice.pod.terminationGracePeriodSeconds ?? 30) * 1000
+    // The delay is part of the drain, and the watchdog ends what outlives it.
+    expect(graceMs).toBeGreaterThan(config.shutdownMs + 2 * WATCHDOG_GRACE_MS)
+    expect(graceMs).toBeGreaterThan(config.shutdownMs + config.drainDelayMs)
+    expect(config.drainDelayMs).toBeGreaterThan(0)
+  })
+
+  it('one pod of several may go at a time, and the autoscaler alone counts the nodes', () => {
+    const [scaler] = objectsOf<IHorizontalPodAutoscaler & KubernetesObject>(objects, 'HorizontalPodAutoscaler')
+    const minReplicas = scaler?.spec?.minReplicas ?? 1
+    if (scaler?.spec !== undefined) {
+      const { scaleTargetRef: target, maxReplicas } = scaler.spec
+      expect([target.kind, target.name, sluice.replicas]).toEqual(['Deployment', 'sluice', undefined])
+      expect(minReplicas).toBeGreaterThanOrEqual(3)
+      expect(maxReplicas).toBeGreaterThan(minReplicas)
+    }
+    for (const { title, name, labels, replicas = minReplicas } of workloads) {
+      const budgets = objectsOf<IPodDisruptionBudget & KubernetesObject>(objects, 'PodDisruptionBudget')
+      const own = budgets.filter((budget) => selects(podSelectorOf(budget), labels))
+      const least = name === 'sluice' ? minReplicas : replicas
+      expect(
+        own.map(({ spec }) => spec?.maxUnavailable),
+        title,
+      ).toEqual(least > 1 ? [1] : [])
+    }
+    expect(sluice.object['spec']).toMatchObject({ strategy: { rollingUpdate: { maxUnavailable: 0 } } })
+    // Wanted, not required: a machine that has no room counts as one with no pod.
+    const spreads = (sluice.pod.topologySpreadConstraints ?? []).map(({ whenUnsatisfiable }) => whenUnsatisfiable)
+    expect(spreads).toEqual(['ScheduleAnyway', 'ScheduleAnyway'])
+  })
+
+  it('memory is what the settings may use, and no quota stops the event loop', () => {
+    const config = settings()
+    for (const { title, pod } of workloads) {
+      for (const { resources } of pod.containers) {
+        const { requests = {}, limits = {} } = resources ?? {}
+        expect(quantity(requests['cpu']), title).toBeGreaterThan(0)
+        expect(quantity(requests['memory']), title).toBeGreaterThan(0)
+        expect(quantity(limits['memory']), title).toBeGreaterThanOrEqual(quantity(requests['memory']))
+      }
+    }
+    const { requests = {}, limits = {} } = container.resources ?? {}
+    const mayUse = config.ringBytes * RING_SHARES + config.maxKeys * KEY_BYTES + PROCESS_BYTES
+    expect(quantity(limits['memory'])).toBeGreaterThanOrEqual(mayUse)
+    expect(limits).not.toHaveProperty('cpu')
+    // The front end is one thread: against a larger request the autoscaler would see it idle when it is full.
+    expect(quantity(requests['cpu'])).toBeLessThanOrEqual(1)
+  })
+
+  const stores = workloads.filter(({ name }) => name !== 'sluice').map((store) => [store.name, store] as const)
+  it.each(stores)('the configuration of %s is that of its pod', (_name, store) => {
+    const config = settings()
+    const [{ args = [], volumeMounts = [], resources, lifecycle }] = store.pod.containers
+    const text = configurationOf(objects, `${store.name}-config`, `${store.name}.conf`)
+    const value = (name: string): string => new RegExp(`^ *${name}:? "?([^"\\s]+)"?$`, 'm').exec(text)?.[1] ?? ''
+    const memoryBytes = quantity(resources?.limits?.['memory'])
+    const writable = volumeMounts.filter(({ readOnly }) => !readOnly).map(({ mountPath }) => mountPath)
+    const ports = [...text.matchAll(/^ *(?:http_)?port:? (\d+)$/gm)].map(([, port]) => Number(port))
+    expect(new Set(ports)).toEqual(new Set(portsOf(store.pod).map(({ containerPort }) => containerPort)))
+    expect(args).toContain(`/etc/${store.name}/${store.name}.conf`)
+    expect(writable).toContain(value(store.name === 'redis' ? 'dir' : 'store_dir'))
+    if (store.name === 'redis') {
+      // While the log is written anew, what changes is there twice.
+      expect(sizeOf(value('maxmemory')) * 2).toBeLessThanOrEqual(memoryBytes)
+      expect([value('maxmemory-policy'), value('appendonly')]).toEqual(['noeviction', 'yes'])
+      return
+    }
+    expect(sizeOf(value('max_file_store'))).toBeLessThan(volumeBytesOf(store))
+    expect(config.stream.maxBytes).toBeLessThan(sizeOf(value('max_file_store')))
+    expect(sizeOf(value('max_payload') || '1MB')).toBeGreaterThanOrEqual(MAX_RECORD_BYTES)
+    const variables = environmentOf(objects, store.pod.containers[0], () => 'example')
+    const goBytes = quantity((variables['GOMEMLIMIT'] ?? '0B').slice(0, -1))
+    expect(sizeOf(value('max_memory_store')) + goBytes).toBeLessThan(memoryBytes)
+    for (const [, name] of text.matchAll(/: \$(\w+)/g)) expect(variables).toHaveProperty(name)
+    const leaving = lifecycle?.preStop?.exec?.command?.at(-1)
+    if (leaving !== undefined) {
+      expect(leaving).toBe(`ldm=${value('pid_file')}`)
+      expect(writable.some((path) => value('pid_file').startsWith(path))).toBe(true)
+      const lameDuckSeconds = Number.parseInt(value('lame_duck_duration'), 10)
+      expect(store.pod.terminationGracePeriodSeconds).toBeGreaterThan(lameDuckSeconds)
+    }
+  })
+})
+
+/** What docs/kubernetes.md has an operator put into the Secrets. */
+function exampleSecret(_secret: string, key: string): string {
+  if (key === 'REDIS_URL') return 'rediss://sluice:example@redis.example.com:6379'
+  if (key !== 'NATS_URL') return 'example'
+  return [0, 1, 2].map((at) => `nats://sluice:example@nats-${at}.nats:4222`).join(',')
+}
+
+/** The keys of a `kubectl create secret generic NAME` on the page. */
+function secretsToMake(name: string | undefined): string[] {
+  const commands = PAGE.replaceAll('\\\n', ' ').split('\n')
+  const command = commands.find((line) => line.includes(`create secret generic ${name} `)) ?? ''
+  return [...command.matchAll(/--from-literal=(\w+)=/g)].map(([, key]) => key)
+}
+
+/** A policy may give a port by its number or by the name that it has in the pod. */
+function portNumber(pod: Workload['pod'], port: number | string | undefined): number | undefined {
+  return portsOf(pod).find(({ name, containerPort }) => name === port || containerPort === port)?.containerPort
+}
+
+function volumeBytesOf({ object }: Workload): number {
+  const { volumeClaimTemplates } = object['spec'] as {
+    volumeClaimTemplates: { spec: { resources: { requests: { storage: string } } } }[]
+  }
+  return quantity(volumeClaimTemplates[0].spec.resources.requests.storage)
+}
+
+/** `90GB`, `128mb`: both servers count in powers of two. */
+function sizeOf(text: string): number {
+  const match = /^(\d+)([kmg])b$/i.exec(text)
+  return match === null ? Number.NaN : Number(match[1]) * 1024 ** ('kmg'.indexOf(match[2].toLowerCase()) + 1)
+}

@@ -1,5 +1,5 @@
-// Every setting, once: its name, default, rule and description. Parsing, `sluice serve --help` and the README
-// table all come from here.
+// Every setting, once: its name, default, rule and description. Parsing, `sluice serve --help` and docs/settings.md
+// all come from here.
 
 import { isIP } from 'node:net'
 
@@ -26,57 +26,71 @@ const RING_MB = { least: 4, most: 1024 }
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export const DECODERS = ['scanner', 'simdjson'] as const
 
-/** In the order in which help and the README show them. */
+/** In the order in which help and docs/settings.md show them. */
 export const SETTINGS = {
   PORT: wholeNumber(8080, 0, 65_535, 'port for events; 0 lets the system choose'),
-  HOST: host('0.0.0.0', '0.0.0.0', 'address the port for events listens on'),
+  HOST: host('0.0.0.0', '0.0.0.0', 'address that the port for events listens on'),
   SLUICE_ADMIN_PORT: wholeNumber(9090, 0, 65_535, 'port for /metrics, /livez and /readyz; 0 lets the system choose'),
   SLUICE_ADMIN_HOST: host(
     null,
     '127.0.0.1, or 0.0.0.0 with REDIS_URL and NATS_URL',
-    'address the admin port listens on; it asks for no password',
+    'address that the admin port listens on; it asks for no password',
   ),
-  SLUICE_DATA_DIR: text('./data', './data', 'folder of the embedded queue and store'),
+  SLUICE_DATA_DIR: text(
+    './data',
+    './data',
+    'folder of the journal, the snapshot and the app file, where REDIS_URL and NATS_URL are unset',
+  ),
   SLUICE_APPS_FILE: text(
     null,
     'SLUICE_DATA_DIR/apps.json, or none with NATS_URL',
-    'the app records; with NATS_URL and this unset, they live in the bucket SLUICE_APPS of NATS',
+    'file of the app records; with NATS_URL and this unset, they live in the bucket SLUICE_APPS of NATS',
   ),
   REDIS_URL: url(
     ['redis', 'rediss'],
     { several: false },
-    'limits and idempotency, shared between nodes; with NATS_URL, or neither: then all is in SLUICE_DATA_DIR',
+    'limits and idempotency keys, shared between nodes; set it together with NATS_URL, or set neither',
   ),
   NATS_URL: url(
     ['nats', 'tls'],
     { several: true },
-    'the queue and the app records: one server, or several of a cluster with commas between; with REDIS_URL, or neither',
+    'the queue and the app records; several servers of a cluster with commas between; set it together with REDIS_URL, or set neither',
   ),
-  SLUICE_RING_MB: wholeNumber(64, RING_MB.least, RING_MB.most, 'memory for bodies in hand, in MiB; no room is a 503'),
+  SLUICE_RING_MB: wholeNumber(
+    64,
+    RING_MB.least,
+    RING_MB.most,
+    'memory for the bodies of requests in progress, in MiB; a request that finds no room is answered 503',
+  ),
   SLUICE_PARSERS: optional(
     wholeNumber(1, 1, MOST_PARSERS, 'threads that check bodies, in each process'),
-    'processor cores, or the share of each process in them, less one, at least 1',
+    'processor cores less one, at least 1; several processes share the cores',
   ),
   SLUICE_PROCESSES: wholeNumber(
     1,
     1,
     MOST_PROCESSES,
-    'front ends, each with its ring and threads, on one port; more than 1 wants REDIS_URL and NATS_URL',
+    'front ends on one port, each with its own ring and threads; more than 1 needs REDIS_URL and NATS_URL',
   ),
-  SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'how bodies are checked; simdjson is an optional package'),
-  SLUICE_PARTITIONS: wholeNumber(16, 1, 1024, 'subjects that NATS messages are spread over: all nodes must agree'),
+  SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'what checks bodies; simdjson is an optional package, and much slower'),
+  SLUICE_PARTITIONS: wholeNumber(
+    16,
+    1,
+    1024,
+    'subjects that NATS messages are spread over; all nodes need the same number, and it must never change',
+  ),
   SLUICE_STREAM_KEEP_HOURS: wholeNumber(
     72,
     1,
     1_000_000,
-    'time that the stream keeps each event, where it has to be created',
+    'hours that the stream keeps each event; used only where sluice creates the stream',
   ),
   SLUICE_STREAM_MAX_GB: optional(
     wholeNumber(
       1,
       1,
       1_000_000,
-      'most disk for the stream on each copy, in GiB, where it has to be created; full is a 503',
+      'most disk for each copy of the stream, in GiB; when it is full, requests are answered 503; used only where sluice creates the stream',
     ),
     'none',
   ),
@@ -84,38 +98,52 @@ export const SETTINGS = {
     1,
     1,
     MOST_REPLICAS,
-    'NATS servers that keep a copy of each event, where the stream has to be created',
+    'NATS servers that keep a copy of each event; used only where sluice creates the stream',
   ),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
     10_240,
     1,
     1_000_000_000,
-    'most disk for the embedded queue, in MiB; full is a 503',
+    'most disk for the journal, in MiB; when it is full, requests are answered 503',
   ),
   SLUICE_JOURNAL_KEEP_HOURS: optional(
-    wholeNumber(1, 1, 1_000_000, 'segments of the embedded queue older than this are removed'),
-    'none: kept',
+    wholeNumber(1, 1, 1_000_000, 'segments of the journal that are older than this are removed'),
+    'none: all are kept',
   ),
   SLUICE_MAX_KEYS: wholeNumber(
     4_000_000,
     1,
     100_000_000,
-    'most idempotency keys the embedded store remembers; full is a 503 for requests with a key',
+    'most idempotency keys that a process remembers, about 30 bytes each; beyond it requests with a key are answered 503, or with REDIS_URL only Redis remembers the key',
   ),
   SLUICE_MAX_CONNECTIONS: optional(
-    wholeNumber(1, 1, 10_000_000, 'most connections on the port for events; beyond it new ones are closed at once'),
-    'from the limit of open files (ulimit -n)',
+    wholeNumber(
+      1,
+      1,
+      10_000_000,
+      'most connections on the port for events; shared by all processes; beyond it new ones are closed at once',
+    ),
+    'the limit of open files (ulimit -n), less 192 and 8 for each thread',
   ),
-  SLUICE_SHUTDOWN_SECONDS: wholeNumber(25, 1, LONGEST_SHUTDOWN_SECONDS, 'longest drain, from SIGTERM to exit'),
+  SLUICE_SHUTDOWN_SECONDS: wholeNumber(
+    25,
+    1,
+    LONGEST_SHUTDOWN_SECONDS,
+    'longest time from SIGTERM to exit, in seconds',
+  ),
   SLUICE_DRAIN_DELAY_SECONDS: wholeNumber(
     0,
     0,
     LONGEST_SHUTDOWN_SECONDS,
-    'time between SIGTERM, when /readyz turns 503, and the refusal of new connections',
+    'seconds between SIGTERM, when /readyz turns 503, and the refusal of new connections',
   ),
-  SLUICE_TLS_CERT: text(null, 'none', 'PEM file: TLS on the port for events, given with SLUICE_TLS_KEY'),
-  SLUICE_TLS_KEY: text(null, 'none', 'PEM file: the key of SLUICE_TLS_CERT'),
-  SLUICE_LOG_LEVEL: oneOf(LOG_LEVELS, 'info', 'least serious level that is logged'),
+  SLUICE_TLS_CERT: text(
+    null,
+    'none',
+    'PEM file of the certificate: TLS on the port for events; set it together with SLUICE_TLS_KEY',
+  ),
+  SLUICE_TLS_KEY: text(null, 'none', 'PEM file of the key of SLUICE_TLS_CERT'),
+  SLUICE_LOG_LEVEL: oneOf(LOG_LEVELS, 'info', 'lowest level that is logged'),
 } as const
 
 export type SettingName = keyof typeof SETTINGS

@@ -38,6 +38,23 @@ describe.each(PAGES)('%s', (page) => {
     expect(loads.filter((name) => !(name in SCRIPTS) && !name.startsWith('-'))).toEqual([])
   })
 
+  it('names no page and no section of a page that is not there', () => {
+    const pages = [...text.matchAll(/(?<![\w./-])(README|[A-Z]+\.md|docs\/[\w-]+\.md)(?:, "([^"]+)")?/g)]
+    const wrong = pages.filter(([, name, section]) => {
+      const file = name === 'README' ? 'README.md' : name
+      if (!existsSync(ROOT + file)) return true
+      return section !== undefined && !read(file).includes(`\n## ${section}`)
+    })
+    expect(wrong.map(([whole]) => whole)).toEqual([])
+  })
+
+  it('names no command that is not there', () => {
+    const commands = [...read('src/main.ts').matchAll(/^ {2}(\w+): \{ summary: /gm)].map(([, name]) => name)
+    expect(commands.length).toBeGreaterThan(3)
+    const called = [...text.matchAll(/(?:npx |`|-- )sluice ([a-z]+)/g)].map(([, name]) => name)
+    expect(called.filter((name) => !commands.includes(name))).toEqual([])
+  })
+
   it('names no setting that is not there', () => {
     const named = new Set(text.match(/\bSLUICE_[A-Z_]*[A-Z]\b/g) ?? [])
     const others = new Set([
@@ -57,6 +74,11 @@ describe.each(PAGES)('%s', (page) => {
   })
 })
 
+it('the README leads to every page', () => {
+  const readme = read('README.md')
+  expect(PAGES.slice(1).filter((page) => !readme.includes(page))).toEqual([])
+})
+
 describe('the capacity page', () => {
   const capacity = read('docs/capacity.md')
   const rowsUnder = (heading: string, text: string): string[][] => {
@@ -72,13 +94,9 @@ describe('the capacity page', () => {
   const figure = (cell: string): number => Number(cell.replaceAll(',', ''))
   const costs = rowsUnder('| requests of | queue |', capacity)
 
-  it('has the costs of the README’s table', () => {
-    const measured = new Map(
-      rowsUnder('| requests of                                  | requests /s', read('README.md')).map((row) => [
-        row[0],
-        row,
-      ]),
-    )
+  it('has the costs of the table of the bench', () => {
+    const table = rowsUnder('| requests of                                  | requests /s', read('docs/performance.md'))
+    const measured = new Map(table.map((row) => [row[0], row]))
     expect(costs.length).toBe(12)
     for (const [kind, queue, node, frontEnd, redis, nats] of costs) {
       const row = measured.get(`${kind}: ${queue === 'JetStream' ? 'JetStream and Redis' : 'embedded'}`) ?? []

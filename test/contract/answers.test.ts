@@ -18,6 +18,7 @@ import {
   single,
   uuidVersion,
 } from '../support/client.ts'
+import { readJournal } from '../support/journal-files.ts'
 import { appRecord, makeFolder, removeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
 
 const PAST = new Date(Date.now() - 86_400_000).toISOString()
@@ -255,5 +256,15 @@ describe('accepted', () => {
   test('a body of exactly the cap is accepted', async () => {
     expectAccepted(await post(service, bodyOfSize('ak_plain', MAX_BODY_BYTES)), 1)
     expectRefused(await post(service, bodyOfSize('ak_plain', MAX_BODY_BYTES + 1)), 413, 'payload_too_large')
+  })
+
+  test('of apps that may not send nothing is stored', async () => {
+    for (const id of ['canceled', 'canceled_trial', 'trial_ended']) {
+      expect((await post(service, single(`ak_${id}`))).status).toBe(402)
+    }
+    expectAccepted(await post(service, single('ak_plain')), 1)
+    const senders = new Set(readJournal(folder).map((record) => record.app_id))
+    expect([...senders].filter((id) => /canceled|ended/.test(id))).toEqual([])
+    expect(senders).toContain('plain')
   })
 })

@@ -1,6 +1,6 @@
 // @ts-check
 // `npm run load -- NAME`: runs a k6 script of load/k6 against the service at BASE_URL, or against a node that it starts
-// for the run, and ends with k6's exit code, or with 1 where only what was found beside k6 is wrong.
+// for the run, and ends with k6's exit code, or with 1 where only what was found afterwards is wrong.
 
 import { mkdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -10,9 +10,8 @@ import { parseArgs } from 'node:util'
 import { defaultsOf } from './k6/shared/defaults.js'
 import { COMMON_SETTINGS, readSettings } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
-import { findBeside, withBeside } from './run/beside.js'
 import { divideCores } from './run/cores.js'
-import { findK6, runK6, sayWhy, stopK6 } from './run/k6.js'
+import { findK6, runK6, stopK6 } from './run/k6.js'
 import { startNode, writeApps } from './run/node.js'
 import { writePacks } from './run/packs.js'
 import { probe } from './run/probe.js'
@@ -106,13 +105,13 @@ function checkSettings(name, given) {
 
 /**
  * @param {Record<string, string>} given @param {string} name @param {string} folder
- * @returns {Promise<{ environment: Record<string, string>, nodes: import('./run/node.js').LocalNode[], place: readonly string[] }>}
+ * @returns {Promise<{ environment: Record<string, string>, node: import('./run/node.js').LocalNode | null, place: readonly string[] }>}
  */
 async function prepare(given, name, folder) {
   const { node: nodeEnvironment = {}, environment = {}, apps: ownApps = () => [] } = SCRIPTS[name]
   if (given.BASE_URL !== undefined) {
     await probe(given.BASE_URL, given.APP_KEY)
-    return { environment: given, nodes: [], place: [] }
+    return { environment: given, node: null, place: [] }
   }
   const appsFile = writeApps(folder, [...apps(), ...ownApps(given)])
   const isPinned = (given.PIN ?? environment.PIN ?? '0') === '1'
@@ -124,9 +123,8 @@ async function prepare(given, name, folder) {
     BASE_URL: node.baseUrl,
     ADMIN_URL: node.adminUrl,
     APP_KEY: AMPLE_KEY,
-    APPS_FILE: appsFile,
   }
-  return { environment: { ...local, ...environment, ...given }, nodes: [node], place: places.k6 }
+  return { environment: { ...local, ...environment, ...given }, node, place: places.k6 }
 }
 
 /** @param {{ name: string, given: Record<string, string>, folder: string }} options @returns {Promise<number>} */
@@ -136,26 +134,14 @@ async function runScript({ name, given, folder }) {
   const out = resolve(
     given.OUT ?? join('load', 'reports', `${name}-${new Date().toISOString().replace(/[-:]|\..*/g, '')}`),
   )
-  const { environment: prepared, nodes, place } = await prepare(given, name, folder)
+  const { environment: prepared, node, place } = await prepare(given, name, folder)
   mkdirSync(out, { recursive: true })
   await clearReport(out)
   /** @type {Record<string, string>} */
   const environment = { ...prepared, ...writePacks(folder, name, prepared) }
-  const surroundings = { baseUrls: environment.BASE_URL.split(','), node: nodes[0] ?? null, environment, out }
-  const beside = await findBeside(name)
-  const { result, found, trouble } = await withBeside(beside, surroundings, () =>
-    runK6({
-      k6,
-      name,
-      environment: { ...environment, OUT: out },
-      extra: beside.k6Arguments?.(surroundings) ?? [],
-      place,
-    }),
-  )
-  const { code, interruption } = result
-  const isWell = await closeRun({ name, out, dataDir: nodes[0]?.dataDir, found, interruption, trouble })
-  await Promise.all(nodes.map((node) => node.stop()))
-  if (interruption !== '') await sayWhy(out)
+  const { code, interruption } = await runK6({ k6, name, environment: { ...environment, OUT: out }, place })
+  const isWell = await closeRun({ name, out, dataDir: node?.dataDir, interruption })
+  await node?.stop()
   if (code === THRESHOLDS_BROKEN) return code
   return code === 0 && isWell ? 0 : EXIT.failed
 }

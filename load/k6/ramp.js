@@ -78,25 +78,12 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
     milliseconds(step.nodeLagMs),
     Number.isNaN(step.nodeCores) ? '–' : `${step.nodeCores.toFixed(2)} cores`,
   ])
-  const line = (/** @type {string} */ name, /** @type {'p50Ms' | 'p99Ms' | 'nodeP99Ms'} */ which) => ({
-    name,
-    points: steps.map((step) => ({ x: step.rate, y: step[which] })),
-  })
   return summarise(settings, data, {
     question: QUESTION,
     mayDrop: true,
     notes: [breaking.sentence],
     voids: steps[0].dropped > 0 ? ['iterations were dropped at the first step: begin lower, or with more VUS'] : [],
     tables: [{ title: 'by step', columns, rows }],
-    charts: [
-      {
-        title: 'latency by step',
-        unit: 'ms',
-        across: 'requests a second asked for',
-        series: [line('p50', 'p50Ms'), line('p99', 'p99Ms'), line('p99 by the node itself', 'nodeP99Ms')],
-        ...(settings.latencyObjectiveMs === null ? {} : { limit: settings.latencyObjectiveMs }),
-      },
-    ],
     found: { steps, breaking },
   })
 }

@@ -21,7 +21,7 @@ const QUESTION = 'Does memory stay flat, and do the objectives hold, for hours?'
 const MAX_SAMPLES = 120
 const MIN_SAMPLE_EVERY_MS = 100
 const MIB = 1_048_576
-/** What is drawn, by the name it has on the nodes' pages. */
+/** What is kept of each sample, by the name it has on the nodes' pages. */
 const PARTS = /** @type {const} */ ({
   resident: 'process_resident_memory_bytes',
   heap: 'nodejs_heap_size_used_bytes',
@@ -128,10 +128,6 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
   const series = Array.from({ length: isWatched ? samples : 0 }, (_, sample) =>
     Object.fromEntries(PART_NAMES.map((part) => [part, figure(data, nameOf(part, sample), 'value')])),
   ).filter(({ at }) => at > 0)
-  const line = (/** @type {string} */ part) => ({
-    name: part,
-    points: series.map((sample) => ({ x: sample.at / 60, y: sample[part] / MIB })),
-  })
   const growth = {
     percentPerHour: figure(data, 'memory_growth_percent_per_hour', 'value'),
     bytes: figure(data, 'memory_growth_bytes', 'value'),
@@ -160,14 +156,6 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
         ]
       : ['memory was not looked at: ADMIN_URL was not given'],
     tables: [{ title: 'memory of all nodes', columns: ['part', 'first', 'last', 'most'], rows }],
-    charts: [
-      {
-        title: 'memory of all nodes',
-        unit: 'MiB',
-        across: 'minutes',
-        series: ['resident', 'heap', 'external', 'ring'].map(line),
-      },
-    ],
     found: { growth, samples: series },
   })
 }

@@ -74,10 +74,6 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
     cpu(step.cpuMicrosecondsPerRequest),
     cpu(step.cpuMicrosecondsPerEvent),
   ])
-  const costs = [
-    { name: 'an event', points: steps.map((step) => ({ x: step.events, y: step.cpuMicrosecondsPerEvent })) },
-    { name: 'a request', points: steps.map((step) => ({ x: step.events, y: step.cpuMicrosecondsPerRequest })) },
-  ]
   return summarise(settings, data, {
     question: QUESTION,
     notes:
@@ -85,7 +81,6 @@ export function handleSummary(/** @type {import('./shared/verdict.js').RunData} 
         ? ['CPU is not known: ADMIN_URL was not given']
         : ['CPU is that of the nodes, all threads, over each step'],
     tables: [{ title: 'by size', columns, rows }],
-    charts: [{ title: 'CPU of the nodes', unit: 'µs', across: 'events in a body', series: costs }],
     found: { steps },
   })
 }

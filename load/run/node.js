@@ -17,7 +17,7 @@ const POLL_MS = 50
 const MAX_OUTPUT_CHARACTERS = 20_000
 const JOURNAL_MAX_MB = 60_000
 
-/** @typedef {{ baseUrl: string, adminUrl: string, pid: number, dataDir: string, stop: () => Promise<void>, output: () => string }} LocalNode */
+/** @typedef {{ baseUrl: string, adminUrl: string, dataDir: string, stop: () => Promise<void> }} LocalNode */
 
 /** @param {{ name: string, folder: string, appsFile?: string, env?: Readonly<Record<string, string>>, place?: readonly string[] }} options @returns {Promise<LocalNode>} */
 export async function startNode({ name, folder, appsFile, env = {}, place = [] }) {
@@ -54,7 +54,7 @@ export async function startNode({ name, folder, appsFile, env = {}, place = [] }
     await started.exited
     clearTimeout(late)
   }
-  return { baseUrl: `http://127.0.0.1:${port}`, adminUrl, pid: started.pid, dataDir, stop, output: () => output }
+  return { baseUrl: `http://127.0.0.1:${port}`, adminUrl, dataDir, stop }
 }
 
 /** @param {string} adminUrl */

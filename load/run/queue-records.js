@@ -15,7 +15,6 @@ export const NOT_READ = 'the queue was not read: NATS_URL or SLUICE_DATA_DIR nam
  * @property {string} app_id
  * @property {string} received_at
  * @property {readonly { type: string }[]} events
- * @property {Readonly<Record<string, unknown>>} [extra] members of the request that the schema does not name
  */
 
 /**

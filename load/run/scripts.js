@@ -2,8 +2,8 @@
 // The load scripts: the question of each, and what a local node is given for it beside the apps of all.
 
 import { defaultsOf } from '../k6/shared/defaults.js'
-import { FLEET_SIZES, makeFleet, readFleetSettings } from '../k6/shared/fleet.js'
 import { limitRecords } from '../k6/shared/limit-apps.js'
+import { verifyLimits } from './verify-limits.js'
 
 /**
  * @typedef {object} Script
@@ -14,6 +14,7 @@ import { limitRecords } from '../k6/shared/limit-apps.js'
  * @property {Readonly<Record<string, string>>} [node] environment of a local node
  * @property {Readonly<Record<string, string>>} [environment] of k6 with a local node, where nothing else is said, such as APP_KEY
  * @property {(given: Readonly<Record<string, string>>) => import('./apps.js').AppRecord[]} [apps] of its own, by the settings that were given
+ * @property {(run: import('./verify.js').Run) => Promise<import('./verify.js').Found>} [verify] what only Node can judge, such as the queue
  */
 
 export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
@@ -72,36 +73,6 @@ export const SCRIPTS = /** @type {Readonly<Record<string, Script>>} */ ({
     },
     apps: (given) => limitRecords(Number(given.EVENTS_PER_MINUTE ?? defaultsOf('limits').EVENTS_PER_MINUTE)),
     bodySizes: () => [],
-  },
-  retries: {
-    question: 'Is a batch that is sent again under its key after timeouts and 503s accepted exactly once?',
-    settings: {
-      KEY_ON_RETRY: 'same, or fresh: a client that does it wrong, to see that it is found out',
-      APP_ID: 'of the app that sends, from which batch ids are told; needed with BASE_URL',
-    },
-    // The smallest ring: what piles up while the node is frozen does not fit.
-    node: { SLUICE_RING_MB: '4' },
-    environment: { APP_ID: 'load-ample' },
-    bodySizes: () => [],
-  },
-  'bad-clients': {
-    question: 'Do bad clients get their right answers, and do good ones notice nothing of them?',
-    settings: { BAD_RATE: 'bad requests a second, beside RATE good ones' },
-  },
-  mixed: {
-    question: 'In a mixed fleet, does each app get what its plan says, and those within their limits in time?',
-    settings: {
-      APPS: 'in the fleet',
-      ZIPF: 'exponent of Zipf’s law: 0 makes all apps equal',
-      WAVES: 'how often the rate rises to RATE and falls',
-    },
-    apps: fleetRecords,
-    bodySizes: () => FLEET_SIZES,
+    verify: verifyLimits,
   },
 })
-
-/** @param {Readonly<Record<string, string>>} given @returns {import('./apps.js').AppRecord[]} */
-function fleetRecords(given) {
-  const { options } = readFleetSettings({ ...given, BASE_URL: 'http://127.0.0.1', APP_KEY: 'ak_none' })
-  return makeFleet(options).flatMap(({ record }) => (record === null ? [] : [record]))
-}

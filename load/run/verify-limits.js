@@ -5,7 +5,7 @@ import { enforcedMonth, limitRecords } from '../k6/shared/limit-apps.js'
 import { NOT_READ, readRecords } from './queue-records.js'
 
 /** @typedef {import('../k6/shared/limit-apps.js').LimitedRecord} LimitedRecord */
-/** @typedef {{ records: number, events: number, minutes: Map<number, number>, days: Map<number, number> }} Accepted */
+/** @typedef {{ events: number, minutes: Map<number, number>, days: Map<number, number> }} Accepted */
 /** @typedef {{ appId: string, perMinute: number, perDay?: number | undefined, perMonth?: number | undefined }} AppLimits */
 
 const MINUTE_MS = 60_000
@@ -22,7 +22,6 @@ export class AcceptedEvents {
     if (!Number.isFinite(atMs)) throw new Error(`a record of ${appId} has no time: ${receivedAt}`)
     const found = this.of(appId)
     this.byApp.set(appId, found)
-    found.records++
     found.events += events.length
     addTo(found.minutes, atMs - (atMs % MINUTE_MS), events.length)
     addTo(found.days, atMs - (atMs % DAY_MS), events.length)
@@ -30,7 +29,7 @@ export class AcceptedEvents {
 
   /** @param {string} appId @returns {Accepted} */
   of(appId) {
-    return this.byApp.get(appId) ?? { records: 0, events: 0, minutes: new Map(), days: new Map() }
+    return this.byApp.get(appId) ?? { events: 0, minutes: new Map(), days: new Map() }
   }
 }
 
@@ -70,7 +69,7 @@ function isoMinute(atMs) {
 }
 
 /** What an app may have, from its record. @param {LimitedRecord} record @returns {AppLimits} */
-export function limitsOf(record) {
+function limitsOf(record) {
   return {
     appId: record.app_id,
     perMinute: record.events_per_minute,
@@ -80,7 +79,7 @@ export function limitsOf(record) {
 }
 
 /** @param {import('./verify.js').Run} run @returns {Promise<import('./verify.js').Found>} */
-export async function verify({ queue, report, dataDir }) {
+export async function verifyLimits({ queue, report, dataDir }) {
   if (queue === null) return { lines: [], faults: [], voids: [NOT_READ] }
   const accepted = new AcceptedEvents()
   for await (const record of readRecords(queue)) accepted.add(record)

@@ -100,13 +100,3 @@ export function reportOf({ report, output }: LoadRun): LoadReport {
 function readText(file: string): Promise<string> {
   return readFile(file, 'utf8').catch(() => '')
 }
-
-/** How many requests of a run ended under a code. */
-export function sentAs(report: LoadReport | null, code: string): number {
-  return report?.outcomes.find((outcome) => outcome.code === code)?.sent ?? 0
-}
-
-/** The objectives that did not hold, by the metric's name. */
-export function brokenObjectives(report: LoadReport | null): string[] {
-  return (report?.objectives ?? []).filter(({ isHeld }) => !isHeld).map(({ metric }) => metric)
-}

@@ -1,6 +1,6 @@
 // @ts-check
 // Bodies for a script, made once before the load: k6's JavaScript is too slow to make one a request. `packBodies` is for
-// rates, `prepareBodies` for scripts that change a body's text before they send it.
+// rates, `prepareBodies` for scripts that change a body's text or app before they send it.
 
 import { SharedArray } from 'k6/data'
 import exec from 'k6/execution'
@@ -26,19 +26,16 @@ export function prepareBodies(settings, { name = 'bodies', events = settings.eve
     return list[index % list.length].text.replace(KEY_PLACEHOLDER, () => appKey)
   }
 
-  return {
-    events,
-    at,
-    /** The body that is this iteration's turn: the same in every run. @param {string} [appKey] */
-    next: (appKey) => at(exec.scenario.iterationInTest, appKey),
-  }
+  /** The body that is this iteration's turn: the same in every run. */
+  const next = () => at(exec.scenario.iterationInTest)
+  return { events, at, next }
 }
 
 /**
  * The same as bytes, from the files that `npm run load` wrote; without it (`k6 run`) as text, which costs k6 far more.
  * A virtual user holds one part of the bodies and sends those in turn; all of them together send all.
  * @param {Settings} settings @param {{ events?: number }} [options]
- * @returns {{ events: number, next: (appKey?: string) => string | ArrayBuffer }}
+ * @returns {{ events: number, next: () => string | ArrayBuffer }}
  */
 export function packBodies(settings, { events = settings.events } = {}) {
   const folder = settings.text('PACKS')
@@ -52,14 +49,8 @@ export function packBodies(settings, { events = settings.events } = {}) {
   const places = parts[mine]
   // Those who hold the same part begin at different bodies of it.
   let turn = Math.floor(__VU / parts.length)
-  /** @type {Map<string, Uint8Array>} */
-  const keys = new Map()
-  const next = (appKey = settings.appKey) => {
-    let key = keys.get(appKey)
-    if (key === undefined) keys.set(appKey, (key = asciiBytes(appKey)))
-    return cutBody(pack, places[turn++ % places.length], key)
-  }
-  return { events, next }
+  const key = asciiBytes(settings.appKey)
+  return { events, next: () => cutBody(pack, places[turn++ % places.length], key) }
 }
 
 /** A fresh key for a share of the requests, `undefined` for the rest. @param {number} share */

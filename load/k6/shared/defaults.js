@@ -37,9 +37,6 @@ const SCRIPT_DEFAULTS = /** @type {Readonly<Record<string, Defaults>>} */ ({
   soak: { RATE: 100, DURATION: '2h', SAMPLE_EVERY: '10s', GROWTH_PERCENT: 5, GROWTH_MB: 32 },
   sweep: { VUS: 100, WARM_UP: '5s', STEP_DURATION: '10s', EVENT_RATE: 5000, SIZES: '1,5,10,25,50,100' },
   limits: { APP_KEY: 'ak_load_limits_greedy', EVENTS_PER_MINUTE: 1200, WINDOWS: 2, OVER: '', VUS: 60 },
-  retries: { RATE: 30, DURATION: '1m', EVENTS: 100, VUS: 250, KEY_ON_RETRY: 'same' },
-  'bad-clients': { RATE: 200, DURATION: '1m', BAD_RATE: 50 },
-  mixed: { RATE: 100, DURATION: '3m', KEYED: 0.7, VUS: 100, APPS: 500, ZIPF: 1, WAVES: 3 },
 })
 
 /** Of one script, or without a name of all. @param {string} [script] @returns {Defaults} */

@@ -15,7 +15,7 @@ const nodeOutcomes = new Gauge('node_outcomes')
 
 /** @typedef {import('./settings.js').Settings} Settings */
 /** @typedef {import('./metrics-page.js').Series} Series */
-/** @typedef {{ startedMs: number, outcomes: Record<string, number> | null }} Begun */
+/** @typedef {{ outcomes: Record<string, number> | null }} Begun */
 
 /** What a node's metrics say, or null where it did not answer. @param {string} adminUrl @returns {Series[] | null} */
 export function readNode(adminUrl) {
@@ -33,7 +33,7 @@ export function readNodes({ adminUrls }) {
 export function begin(settings) {
   checkTarget(settings)
   const page = readNodes(settings)
-  return { startedMs: Date.now(), outcomes: page === null ? null : outcomesOf(page) }
+  return { outcomes: page === null ? null : outcomesOf(page) }
 }
 
 /** For `teardown`: hands what the nodes counted since to the summary. @param {Settings} settings @param {Begun} begun */

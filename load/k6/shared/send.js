@@ -38,39 +38,23 @@ let complaints = 0
  * @property {Readonly<Record<string, string>>} [headers]
  * @property {string} [method] (POST)
  * @property {string} [url] (the events path)
- * @property {number} [timeoutMs]
- * @property {'gzip'} [compression] of the body, by k6
  */
-/** @typedef {{ code: Code, status: number, durationMs: number, retryAfterSeconds: number, batchId: string, limit: number, remaining: number, resetSeconds: number, serverSeconds: number, body: import('./answers.js').Body | null }} Sent */
+/** @typedef {{ code: Code, status: number, retryAfterSeconds: number, batchId: string, remaining: number, resetSeconds: number, serverSeconds: number }} Sent */
 
 /**
- * A request as `http.batch` takes it.
- * @param {import('./settings.js').Settings} settings @param {string | ArrayBuffer | null} body @param {Sending} [sending]
+ * Sends a request, and judges and counts its answer.
+ * @param {import('./settings.js').Settings} settings @param {string | ArrayBuffer | null} body @param {Sending} [sending] @returns {Sent}
  */
-export function requestOf(settings, body, sending = {}) {
-  const { expected = ['accepted'], key, method = 'POST', timeoutMs = TIMEOUT_MS, compression } = sending
+export function post(settings, body, sending = {}) {
+  const { expected = ['accepted'], isStrict = false, key, method = 'POST', url = eventsUrl(settings) } = sending
   const headers = {
     'Content-Type': 'application/json',
     ...(key === undefined ? {} : { 'Idempotency-Key': key }),
     ...sending.headers,
   }
   const tags = { kind: 'event', expected: expected.join('|'), ...sending.tags }
-  const params = { headers, tags, timeout: timeoutMs, ...(compression === undefined ? {} : { compression }) }
-  return { method, url: sending.url ?? eventsUrl(settings), body, params }
-}
-
-/**
- * @param {import('./settings.js').Settings} settings @param {string | ArrayBuffer | null} body @param {Sending} [sending] @returns {Sent}
- */
-export function post(settings, body, sending = {}) {
-  const request = requestOf(settings, body, sending)
   if (body instanceof ArrayBuffer) bytesSent.add(body.byteLength, sending.tags)
-  return settle(http.request(request.method, request.url, body, request.params), sending)
-}
-
-/** Judges and counts an answer. @param {import('k6/http').RefinedResponse<'text'>} response @param {Sending} [sending] @returns {Sent} */
-export function settle(response, sending = {}) {
-  const { expected = ['accepted'], isStrict = false } = sending
+  const response = http.request(method, url, body, { headers, tags, timeout: TIMEOUT_MS })
   const parsed = parseBody(response.body)
   const code = codeOf(response, parsed)
   outcomes.add(1, { ...sending.tags, code })
@@ -88,15 +72,12 @@ export function settle(response, sending = {}) {
   return {
     code,
     status: response.status,
-    durationMs: response.timings.duration,
     retryAfterSeconds: Number(header(response, 'Retry-After') || 0),
     batchId: header(response, 'X-Batch-Id'),
-    limit: Number(header(response, 'X-RateLimit-Limit')),
     remaining: Number(header(response, 'X-RateLimit-Remaining')),
     resetSeconds: Number(header(response, 'X-RateLimit-Reset')),
     /** The service's own clock, in whole seconds. */
     serverSeconds: (Date.parse(header(response, 'Date')) || Date.now()) / 1000,
-    body: parsed,
   }
 }
 

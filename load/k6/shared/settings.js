@@ -31,7 +31,7 @@ export const COMMON_SETTINGS = /** @type {Readonly<Record<string, string>>} */ (
   OUT: 'folder of the report (load/reports/NAME-TIME)',
 })
 
-const NOT_SHOWN = new Set(['APP_KEY', 'APPS_FILE', 'OUT', 'PACKS'])
+const NOT_SHOWN = new Set(['APP_KEY', 'OUT', 'PACKS'])
 
 /** @typedef {Readonly<Record<string, string | undefined>>} Environment */
 /** @typedef {import('./defaults.js').Defaults} Defaults */
@@ -125,7 +125,6 @@ export function readSettings(environment, { script, defaults = {} }) {
     latencyObjectiveMs: raw('LATENCY_OBJECTIVE_MS') === 'off' ? null : number('LATENCY_OBJECTIVE_MS', 0.001, 3_600_000),
     availabilityObjective: number('AVAILABILITY_OBJECTIVE', 0, 1),
     out: raw('OUT'),
-    appsFile: raw('APPS_FILE'),
   }
   return Object.freeze({
     ...settings,

@@ -7,14 +7,11 @@ import { count, milliseconds, outcomesTable, textTable } from './tables.js'
 import { figure, isNodeOfOneMind, judge, judgedRules, outcomesOf } from './verdict.js'
 
 /** @typedef {import('./tables.js').Table} Table */
-/** @typedef {{ title: string, unit: string, across: string, series: readonly { name: string, points: readonly { x: number, y: number }[] }[], limit?: number }} Chart */
 /**
  * @typedef {object} Findings
  * @property {string} question
- * @property {boolean} [othersSend] beside k6, so that the node has counted more than was sent here
  * @property {boolean} [mayDrop] the script itself judges iterations that were dropped
  * @property {readonly Table[]} [tables]
- * @property {readonly Chart[]} [charts]
  * @property {readonly string[]} [notes] sentences: what was found, what was not asked
  * @property {Record<string, unknown>} [found] the script's own figures, for the JSON
  * @property {readonly string[]} [voids] why the run says nothing, beside what every run is held to
@@ -33,14 +30,14 @@ export function summarise(settings, data, findings) {
   return { [`${settings.out}/${K6_FILE}`]: JSON.stringify({ ...report, k6: data }) }
 }
 
-/** What was found beside k6, for the report. @typedef {{ ok: boolean, lines: readonly string[] }} Verified */
+/** What was found after k6, for the report. @typedef {{ ok: boolean, lines: readonly string[] }} Verified */
 /** @typedef {ReturnType<typeof reportOf> & { verified?: Verified }} Report */
 
 /** @param {Settings} settings @param {import('./verdict.js').RunData} data @param {Findings} findings */
 function reportOf(settings, data, findings) {
-  const { question, tables = [], charts = [], notes = [], found = {} } = findings
+  const { question, tables = [], notes = [], found = {} } = findings
   const { voids = [], failures = [], unmet = [] } = findings
-  const nodeAgrees = findings.othersSend === true ? null : isNodeOfOneMind(data, settings)
+  const nodeAgrees = isNodeOfOneMind(data, settings)
   const more = nodeAgrees === false ? ['the node counted other outcomes than were seen here'] : []
   return {
     script: settings.script,
@@ -57,7 +54,6 @@ function reportOf(settings, data, findings) {
     dropped: figure(data, 'dropped_iterations', 'count') || 0,
     notes,
     tables,
-    charts,
     found,
   }
 }
@@ -83,7 +79,7 @@ export function textOf(report, folder = '') {
   for (const table of tables) lines.push('', ...textTable(table))
   if (notes.length > 0) lines.push('', ...notes.map((note) => `  ${note}`))
   if (verified !== undefined && verified.lines.length > 0) lines.push('', ...verified.lines.map((line) => `  ${line}`))
-  if (folder !== '') lines.push('', `  report  ${folder}/report.html`)
+  if (folder !== '') lines.push('', `  report  ${folder}`)
   lines.push('', `  ${verdict}${reasons.length > 0 ? `: ${reasons.join('; ')}` : ''}`, '')
   return lines.join('\n')
 }

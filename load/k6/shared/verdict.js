@@ -10,7 +10,7 @@ import { CODES } from './answers.js'
 /** @typedef {'HELD' | 'FAILED' | 'VOID'} Verdict */
 /** @typedef {{ verdict: Verdict, reasons: readonly string[] }} Judgement */
 
-/** Of what was found beside k6, among the reasons. */
+/** Of what a check of the queue found, among the reasons. */
 const MOST_FAULTS = 3
 
 /** A figure of a metric; NaN where the run has none. @param {RunData} data @param {string} metric @param {string} figure */
@@ -90,10 +90,10 @@ export function judge(data, { mayDrop = false, voids = [], failures = [], unmet 
 }
 
 /**
- * k6's judgement with what was found beside it. A run that did not come to its end is void, whatever is missing from it. What the
+ * k6's judgement with what a check of the queue found. A run that did not come to its end is void, whatever is missing from it. What the
  * queue shows to be wrong is wrong in a void run too. A check that could not be made leaves a failure a failure, and makes what
  * held void.
- * @param {Judgement} judgement @param {{ interruption?: string, faults?: readonly string[], voids?: readonly string[] }} beside `interruption` '': it came to its end
+ * @param {Judgement} judgement @param {{ interruption?: string, faults?: readonly string[], voids?: readonly string[] }} after `interruption` '': it came to its end
  * @returns {Judgement}
  */
 export function conclude({ verdict, reasons }, { interruption = '', faults = [], voids = [] }) {

@@ -1,4 +1,4 @@
-// How a run is closed: one verdict in words, in JSON and in HTML, and what was found beside k6 is in it.
+// How a run is closed: one verdict in words and in JSON, with what the check of the queue found in it.
 
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -7,11 +7,23 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readSettings } from '../../../load/k6/shared/settings.js'
 import { summarise } from '../../../load/k6/shared/summary.js'
-import { RAW_CLIENTS } from '../../../load/run/raw-clients.js'
+import { conclude, judge } from '../../../load/k6/shared/verdict.js'
 import { clearReport, closeRun } from '../../../load/run/verify.js'
 
-const KINDS = Object.fromEntries(Object.keys(RAW_CLIENTS).map((kind) => [kind, { right: 3, wrong: {} }]))
-const WELL = { kinds: KINDS, firstBytes: 1e8, mostBytes: 2e8, looks: 9 }
+const PLACE = { BASE_URL: 'http://127.0.0.1:1', APP_KEY: 'ak_secret', LOCAL_NODE: '1' }
+const counter = (count: number) => ({ type: 'counter', values: { count } })
+const SENT = { 'http_reqs{kind:event}': counter(1234) }
+
+function figures(node: number) {
+  const metrics = {
+    ...SENT,
+    'outcomes{code:accepted}': counter(1234),
+    'node_outcomes{code:accepted}': { type: 'gauge', values: { value: node } },
+    events_accepted: counter(12_340),
+    'http_req_duration{kind:event}': { type: 'trend', values: { count: 1234, 'p(99)': 12.25 } },
+  }
+  return { state: { testRunDurationMs: 1500 }, metrics }
+}
 
 let out = ''
 beforeEach(async () => {
@@ -23,60 +35,88 @@ afterEach(async () => {
   await rm(out, { recursive: true, force: true })
 })
 
-/** Closes a run that held as far as k6 can tell. */
-async function close(name: string, beside: { interruption?: string; trouble?: string; found?: unknown } = {}) {
-  const environment = { BASE_URL: 'http://127.0.0.1:1', APP_KEY: 'ak_secret', OUT: out }
-  const metrics = { 'http_reqs{kind:event}': { type: 'counter', values: { count: 5 } } }
-  const files = summarise(readSettings(environment, { script: name }), { metrics }, { question: 'Why?' })
-  for (const [path, text] of Object.entries(files)) await writeFile(path, text)
+/** `node`: what that counted. */
+async function close(name: string, { interruption = '', dataDir = '', node = 1234 } = {}) {
+  const findings = { question: 'Why?', found: { answer: 42 } }
+  const settings = readSettings({ ...PLACE, OUT: out }, { script: name })
+  for (const [path, text] of Object.entries(summarise(settings, figures(node), findings))) await writeFile(path, text)
   const printed = vi.spyOn(console, 'log').mockReturnValue()
-  const run = { name, out, dataDir: undefined, interruption: '', trouble: '', found: null, ...beside }
-  const isWell = await closeRun(run)
+  const isWell = await closeRun({ name, out, dataDir: dataDir || undefined, interruption })
   const text = printed.mock.calls.join('\n')
   printed.mockRestore()
-  const report = JSON.parse(await readFile(join(out, 'report.json'), 'utf8'))
-  return { isWell, text, report, html: await readFile(join(out, 'report.html'), 'utf8') }
+  return { isWell, text, report: JSON.parse(await readFile(join(out, 'report.json'), 'utf8')) }
 }
 
 describe('a run is closed', () => {
   it.each([
     ['held, with nothing to check', 'steady', {}, 'HELD', ''],
-    ['held, and its check too', 'bad-clients', { found: WELL }, 'HELD', ''],
-    [
-      'failed by what was found beside k6',
-      'bad-clients',
-      { found: { ...WELL, kinds: { ...KINDS, 'two lengths': { right: 2, wrong: { 202: 4 } } } } },
-      'FAILED',
-      'two lengths: 202, 4 times',
-    ],
-    ['void where nobody named the queue', 'retries', {}, 'VOID', 'the queue was not read: NATS_URL or'],
+    ['failed where the node counted otherwise', 'steady', { node: 1233 }, 'FAILED', 'the node counted other outcomes'],
     ['void where nobody named the queue', 'limits', {}, 'VOID', 'the queue was not read: NATS_URL or'],
-    ['void where nobody named the queue', 'mixed', {}, 'VOID', 'the queue was not read: NATS_URL or'],
+    ['void where its check breaks off', 'limits', { dataDir: '\0' }, 'VOID', 'the check of the run broke off'],
     ['void where it was interrupted', 'soak', { interruption: 'the run was interrupted' }, 'VOID', 'interrupted'],
-    ['void where what went on beside k6 broke off', 'bad-clients', { trouble: 'fetch failed' }, 'VOID', 'fetch failed'],
-    ['void where its check breaks off', 'bad-clients', { found: {} }, 'VOID', 'the check of the run broke off'],
-  ])('as %s (%s)', async (_, name, beside, verdict, reason) => {
-    const { isWell, text, report, html } = await close(name, beside)
+  ])('as %s', async (_, name, how, verdict, reason) => {
+    const { isWell, text, report } = await close(name, how)
     expect(report.verdict).toBe(verdict)
     expect(isWell).toBe(verdict === 'HELD')
     expect(report.reasons.join('; ')).toContain(reason)
-    expect(report.k6.metrics, 'k6’s own figures').toBeDefined()
-    expect(text.trimEnd().split('\n').at(-1)).toBe(['  ' + verdict, ...report.reasons].join(': '))
-    expect(html).toContain(`<p class="verdict ${verdict}">${verdict}</p>`)
-    for (const other of ['HELD', 'FAILED', 'VOID'].filter((word) => word !== verdict)) {
-      expect(text + html.replace(/<style>.*<\/style>/s, '')).not.toContain(other)
-    }
+    expect(report).toMatchObject({ events: 12_340, seconds: 1.5, found: { answer: 42 }, k6: { metrics: SENT } })
+    expect(text.trimEnd().split('\n').at(-1)).toBe([`  ${verdict}`, ...report.reasons].join(': '))
+    expect(text).toMatch(/1,234 requests, 12,340 events accepted, 1\.5 s\n.* p\(99\) 12\.3 ms/)
+    expect(text).toMatch(/accepted +1,234 +1,23\d/)
+    expect(text + JSON.stringify(report)).not.toContain('ak_secret')
   })
 
   it('says so where k6 wrote nothing, and does not take an earlier run’s report for its own', async () => {
     await close('steady')
+    await writeFile(join(out, 'report.html'), '')
     await clearReport(out)
-    expect(existsSync(join(out, 'report.json'))).toBe(false)
-    expect(existsSync(join(out, 'report.html'))).toBe(false)
+    for (const name of ['report.json', 'report.html']) expect(existsSync(join(out, name))).toBe(false)
     const printed = vi.spyOn(console, 'log').mockReturnValue()
-    const beside = { interruption: 'k6 ended before its time, with 107', trouble: '', found: null, dataDir: undefined }
-    expect(await closeRun({ name: 'steady', out, ...beside })).toBe(false)
-    expect(printed.mock.calls.join('')).toContain('k6 wrote no figures: k6 ended before its time, with 107')
+    expect(await closeRun({ name: 'steady', out, dataDir: undefined, interruption: 'k6 ended, with 107' })).toBe(false)
+    expect(printed).toHaveBeenCalledWith('  k6 wrote no figures: k6 ended, with 107')
     printed.mockRestore()
+  })
+
+  it('by plain k6 in words alone', () => {
+    const files = summarise(readSettings(PLACE, { script: 'steady' }), figures(1234), { question: 'Why?' })
+    expect(Object.keys(files)).toEqual(['stdout'])
+    expect(files['stdout']?.trimEnd()).toMatch(/ {2}HELD$/)
+  })
+})
+
+describe('a verdict', () => {
+  const HELD = { verdict: 'HELD', reasons: [] } as const
+  const FAILED = { verdict: 'FAILED', reasons: ['checks: rate==1'] } as const
+  const VOID = { verdict: 'VOID', reasons: ['no 503'] } as const
+
+  it('needs a sample of each share and latency that is judged, and of no other', () => {
+    const rate = (rule: string) => ({
+      type: 'rate',
+      values: { rate: 0, passes: 0, fails: 0 },
+      // So k6 has it: a rule holds where there is nothing that it could be broken by.
+      thresholds: { [rule]: { ok: true } },
+    })
+    expect(judge({ metrics: { ...SENT, shown: rate('rate>=0') } })).toEqual(HELD)
+    const gap = 'obeyed: there was nothing to judge'
+    const metrics = { ...SENT, obeyed: rate('rate==1') }
+    expect(judge({ metrics })).toEqual({ verdict: 'VOID', reasons: [gap] })
+    expect(judge({ metrics }, { failures: ['twice'] })).toEqual({ verdict: 'FAILED', reasons: ['twice', gap] })
+  })
+
+  it.each([
+    ['is what it was where nothing was found', HELD, {}, HELD],
+    [
+      'fails by what the queue shows',
+      HELD,
+      { faults: ['a', 'b', 'c', 'd', 'e'] },
+      ['FAILED', 'a', 'b', 'c', 'and 2 more'],
+    ],
+    ['fails by it in a void run too', VOID, { faults: ['a'] }, ['FAILED', 'a', 'no 503']],
+    ['is void where the queue was not read', HELD, { voids: ['not read'] }, ['VOID', 'not read']],
+    ['stays a failure there', FAILED, { voids: ['not read'] }, ['FAILED', 'checks: rate==1', 'not read']],
+    ['is void of half a run', FAILED, { interruption: 'half', faults: ['a'] }, ['VOID', 'half', 'checks: rate==1']],
+  ])('%s', (_, judgement, found, expected) => {
+    const { verdict, reasons } = conclude(judgement, found)
+    expect([verdict, ...reasons]).toEqual('verdict' in expected ? [expected.verdict] : expected)
   })
 })

@@ -16,7 +16,7 @@ const LONG_RUN_MS = 1_800_000
  * The straight line nearest to the samples (least squares): its slope a millisecond and its value at the first of them.
  * @param {readonly Point[]} samples @returns {{ slope: number, start: number }}
  */
-export function fitLine(samples) {
+function fitLine(samples) {
   if (samples.length < MIN_SAMPLES) return { slope: 0, start: samples[0]?.value ?? Number.NaN }
   const meanAt = samples.reduce((sum, { atMs }) => sum + atMs, 0) / samples.length
   const meanValue = samples.reduce((sum, { value }) => sum + value, 0) / samples.length

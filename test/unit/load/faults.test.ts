@@ -42,45 +42,46 @@ function judged(batches: Batch[], records: ReturnType<typeof record>[]) {
   const check = new StreamCheck({ batches, apps: [keyed, unkeyed], batchIdOf, violations })
   for (const each of records) check.take(each)
   const { unacknowledged } = check.end()
-  const kinds = violations.lines().filter((line) => !line.startsWith(' '))
-  return { kinds, unacknowledged, check }
+  return { kinds: kindsOf(violations), unacknowledged, strays: check.strays }
+}
+
+function kindsOf(violations: Violations): string[] {
+  return violations.lines().filter((line) => !line.startsWith(' '))
 }
 
 describe('the fault run’s check of the stream', () => {
-  it('lets every 202 be there once', () => {
-    expect(judged([sent()], [record('ample:k1')]).kinds).toEqual([])
-    expect(judged([sent({ fresh: 0, replays: 2 })], [record('ample:k1')]).kinds).toEqual([])
+  const stored = record('ample:k1')
+  const unseen = { batchId: '', fresh: 0 }
+
+  it.each<[string, Batch[], ReturnType<typeof record>[], string[]]>([
+    ['a 202 that is there once', [sent()], [stored], []],
+    ['one that clients know by replays alone', [sent({ fresh: 0, replays: 2 })], [stored], []],
+    ['a 202 that is not there', [sent()], [], ['202, but not in the stream: 1']],
+    ['one that is there twice', [sent()], [stored, stored], ['in the stream twice: 1']],
+    ['a batch that two nodes took for new', [sent({ fresh: 2 })], [stored], ['accepted twice as new: 1']],
+    ['a wrong batch id', [sent({ batchId: 'else' })], [stored], ['wrong batch id: 1']],
+    ['another app', [sent()], [record('ample:k1', { app_id: 'other' })], ['stored for another app: 1']],
+    [
+      'events that changed on the way',
+      [sent()],
+      [record('ample:k1', { events: [EVENTS[0]] })],
+      ['stored with other events than were sent: 1'],
+    ],
+    ['what nobody sent', [], [record('other')], ['in the stream, but never sent: 1']],
+    [
+      'what every answer refused',
+      [sent({ ...unseen, outcome: 'dropped' })],
+      [stored],
+      ['stored, though every answer refused it: 1'],
+    ],
+  ])('of %s', (_, batches, records, kinds) => {
+    expect(judged(batches, records).kinds).toEqual(kinds)
   })
 
-  it('finds a 202 that is not there, and one that is there twice', () => {
-    expect(judged([sent()], []).kinds).toEqual(['202, but not in the stream: 1'])
-    expect(judged([sent()], [record('ample:k1'), record('ample:k1')]).kinds).toEqual(['in the stream twice: 1'])
-  })
-
-  it('finds a batch that two nodes took for new', () => {
-    expect(judged([sent({ fresh: 2 })], [record('ample:k1')]).kinds).toEqual(['accepted twice as new: 1'])
-  })
-
-  it('finds events that changed on the way, another app, and a wrong batch id', () => {
-    expect(judged([sent()], [record('ample:k1', { events: [EVENTS[0]] })]).kinds).toEqual([
-      'stored with other events than were sent: 1',
-    ])
-    expect(judged([sent()], [record('ample:k1', { app_id: 'other' })]).kinds).toEqual(['stored for another app: 1'])
-    expect(judged([sent({ batchId: 'else' })], [record('ample:k1')]).kinds).toEqual(['wrong batch id: 1'])
-  })
-
-  it('finds what nobody sent, unless the request had no key', () => {
-    expect(judged([], [record('other')]).kinds).toEqual(['in the stream, but never sent: 1'])
-    const plain = judged([], [record('other', { app_id: 'plain' })])
-    expect(plain.kinds).toEqual([])
-    expect(plain.check.strays).toBe(1)
-  })
-
-  it('lets a batch whose client saw no 202 be there only where a try ended in doubt', () => {
-    const gaveUp = sent({ batchId: '', outcome: 'gave up', fresh: 0, isDoubtful: true })
-    expect(judged([gaveUp], [record('ample:k1')])).toMatchObject({ kinds: [], unacknowledged: [gaveUp] })
-    const refused = sent({ batchId: '', outcome: 'dropped', fresh: 0 })
-    expect(judged([refused], [record('ample:k1')]).kinds).toEqual(['stored, though every answer refused it: 1'])
+  it('lets be there what has no key, and what no client saw accepted, where a try ended in doubt', () => {
+    expect(judged([], [record('other', { app_id: 'plain' })])).toMatchObject({ kinds: [], strays: 1 })
+    const gaveUp = sent({ ...unseen, outcome: 'gave up', isDoubtful: true })
+    expect(judged([gaveUp], [stored])).toMatchObject({ kinds: [], unacknowledged: [gaveUp] })
   })
 })
 
@@ -92,37 +93,29 @@ describe('the fault run’s check of the limits', () => {
   const check = (list: Stored[], outages: { startMs: number; endMs: number }[] = []) => {
     const violations = new Violations()
     const { notes, fullestMinute } = checkWindows({ app: keyed, limits, stored: list, outages, violations })
-    return { kinds: violations.lines().filter((line) => !line.startsWith(' ')), notes, fullestMinute }
+    return { kinds: kindsOf(violations), notes, fullestMinute }
   }
 
-  it('lets each window be full', () => {
-    const full = [stored(10, NOON_MS), stored(10, NOON_MS + 60_000), stored(10, NOON_MS + 86_400_000)]
-    expect(check(full)).toEqual({ kinds: [], notes: [], fullestMinute: 10 })
+  const DAY_MS = 86_400_000
+  const full = stored(10, NOON_MS)
+
+  it('lets each window be full, and finds one event too many in a minute, a day and a month', () => {
+    const windows = [full, stored(10, NOON_MS + 60_000), stored(10, NOON_MS + DAY_MS)]
+    expect(check(windows)).toEqual({ kinds: [], notes: [], fullestMinute: 10 })
+    expect(check([full, stored(1, NOON_MS + 59_999)]).kinds).toEqual(['over the minute: 1'])
+    expect(check([0, 1, 2].map((at) => stored(7, NOON_MS + at * 60_000))).kinds).toEqual(['over the day: 1'])
+    expect(check([0, 1, 2, 3].map((at) => stored(8, NOON_MS + at * DAY_MS))).kinds).toEqual(['over the month: 1'])
   })
 
-  it('finds one event too many in a minute, a day and a month', () => {
-    expect(check([stored(10, NOON_MS), stored(1, NOON_MS + 59_999)]).kinds).toEqual(['over the minute: 1'])
-    const day = [0, 1, 2].map((minute) => stored(7, NOON_MS + minute * 60_000))
-    expect(check(day).kinds).toEqual(['over the day: 1'])
-    const month = [0, 1, 2, 3].map((at) => stored(8, NOON_MS + at * 86_400_000))
-    expect(check(month).kinds).toEqual(['over the month: 1'])
-  })
-
-  it('tells windows of an outage of Redis apart, within bounds', () => {
+  it('tells windows of an outage of Redis apart, within bounds, and batches in doubt', () => {
     const outage = { startMs: NOON_MS - 5000, endMs: NOON_MS + 1000 }
-    const over = check([stored(10, NOON_MS), stored(5, NOON_MS)], [outage])
-    expect(over.kinds).toEqual([])
-    expect(over.notes).toHaveLength(1)
-    const farOver = check([stored(10, NOON_MS), stored(6, NOON_MS)], [outage])
+    expect(check([full, stored(5, NOON_MS)], [outage])).toMatchObject({ kinds: [], notes: [expect.anything()] })
+    const farOver = check([full, stored(6, NOON_MS)], [outage])
     expect(farOver.kinds).toEqual(['far over the minute while Redis was away: 1'])
     const before = { startMs: NOON_MS - 5000, endMs: NOON_MS - 1 }
-    expect(check([stored(10, NOON_MS), stored(5, NOON_MS)], [before]).kinds).toEqual(['over the minute: 1'])
-  })
-
-  it('tells batches in doubt apart', () => {
-    const doubt = check([stored(10, NOON_MS), stored(1, NOON_MS, { isDoubtful: true })])
-    expect(doubt.kinds).toEqual([])
-    expect(doubt.notes).toHaveLength(1)
+    expect(check([full, stored(5, NOON_MS)], [before]).kinds).toEqual(['over the minute: 1'])
+    const doubt = check([full, stored(1, NOON_MS, { isDoubtful: true })])
+    expect(doubt).toMatchObject({ kinds: [], notes: [expect.anything()] })
   })
 
   it('wants the counter to be what was accepted, or what may have been', () => {

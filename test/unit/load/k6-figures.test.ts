@@ -1,35 +1,17 @@
 // The parts of the load scripts that reckon and write: no k6 in them, so they are tested without it.
 
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { codeOf, faultsOf, parseBody } from '../../../load/k6/shared/answers.js'
 import { findBreakingPoint, type Step } from '../../../load/k6/shared/breaking.js'
-import { fitLine, hasRestarted, judgeGrowth } from '../../../load/k6/shared/growth.js'
+import { hasRestarted, judgeGrowth } from '../../../load/k6/shared/growth.js'
 import { outcomesOf, parsePage, percentileMs, sumOf } from '../../../load/k6/shared/metrics-page.js'
-import { asciiBytes, cutBody, KEY_PLACEHOLDER } from '../../../load/k6/shared/packs.js'
 import { parseDurationMs, readSettings } from '../../../load/k6/shared/settings.js'
-import { judge } from '../../../load/k6/shared/verdict.js'
 
-describe('a line through samples', () => {
-  it('is the line itself where the samples lie on one', () => {
-    const line = fc.record({ slope: fc.integer({ min: -1000, max: 1000 }), start: fc.integer({ min: 0, max: 1e6 }) })
-    const times = fc.uniqueArray(fc.integer({ min: 0, max: 1e6 }), { minLength: 2, maxLength: 50 })
-    fc.assert(
-      fc.property(line, times, ({ slope, start }, list) => {
-        const sorted = list.toSorted((left, right) => left - right)
-        const found = fitLine(sorted.map((atMs) => ({ atMs, value: start + slope * (atMs - sorted[0]) })))
-        expect(found.slope).toBeCloseTo(slope, 3)
-        expect(Math.abs(found.start - start)).toBeLessThan(1)
-      }),
-    )
-  })
-
+describe('growth of memory', () => {
   it('does not take what a process grows at its start for growth', () => {
     const limits = { percentPerHour: 5, bytes: 10, durationMs: 1_800_000 }
-    const settled = Array.from({ length: 30 }, (_, index) => ({
-      atMs: index * 60_000,
-      value: Math.min(1000, 100 * index),
-    }))
+    const valueAt = (minute: number): number => Math.min(1000, 100 * minute)
+    const settled = Array.from({ length: 30 }, (_, minute) => ({ atMs: minute * 60_000, value: valueAt(minute) }))
     expect(judgeGrowth(settled, limits)).toMatchObject({ isFlat: true, percentPerHour: 0 })
   })
 
@@ -48,45 +30,20 @@ describe('a line through samples', () => {
     expect(judgeGrowth([], { percentPerHour: 100, bytes: 100, durationMs: 1 }).isFlat).toBe(false)
   })
 
-  it('finds 22 MiB an hour in two hours, which is little in all and 13% an hour', () => {
-    const MIB = 1_048_576
-    const samples = Array.from({ length: 121 }, (_, minute) => ({
-      atMs: minute * 60_000,
-      value: 160 * MIB + (minute / 60) * 22 * MIB,
-    }))
-    const { isFlat, bytes } = judgeGrowth(samples, { percentPerHour: 5, bytes: 32 * MIB, durationMs: 7_200_000 })
-    expect(bytes).toBeLessThan(32 * MIB)
-    expect(isFlat).toBe(false)
-  })
-
   it('says nothing of a process that was started again on the way', () => {
-    const samples = (starts: readonly number[]) =>
-      starts.map((startedAt, index) => ({ atMs: index, value: 1, startedAt }))
-    expect(hasRestarted(samples([7, 7, 8]))).toBe(true)
-    expect(hasRestarted(samples([7, 7, 7]))).toBe(false)
-    expect(hasRestarted(samples([Number.NaN, Number.NaN])), 'it does not say').toBe(false)
-    expect(hasRestarted([])).toBe(false)
+    const restarted = (...starts: number[]) =>
+      hasRestarted(starts.map((startedAt, index) => ({ atMs: index, value: 1, startedAt })))
+    expect([restarted(7, 7, 8), restarted(7, 7), restarted(Number.NaN, Number.NaN)]).toEqual([true, false, false])
   })
 })
 
 describe('the breaking point', () => {
-  const step = (rate: number, changes: Partial<Step> = {}): Step => ({
-    rate,
-    p99Ms: 5,
-    failed: 0,
-    dropped: 0,
-    nodeP99Ms: 4,
-    nodeLagMs: 1,
-    nodeCores: 0.3,
-    ...changes,
-  })
+  const calm = { p99Ms: 5, failed: 0, dropped: 0, nodeP99Ms: 4, nodeLagMs: 1, nodeCores: 0.3 }
+  const step = (rate: number, changes: Partial<Step> = {}): Step => ({ rate, ...calm, ...changes })
 
   it('is the last step before the first that did not hold, even where a later one did', () => {
     const found = findBreakingPoint([step(10), step(20), step(40, { failed: 1 }), step(80)], 50)
     expect(found).toMatchObject({ best: { rate: 20 }, broken: { rate: 40 }, cause: 'service' })
-  })
-
-  it('is the last step where all held, and none where the first broke', () => {
     expect(findBreakingPoint([step(10), step(20)], 50)).toMatchObject({ best: { rate: 20 }, broken: null, cause: null })
     expect(findBreakingPoint([step(10, { dropped: 1 })], 50)).toMatchObject({ best: null, broken: { rate: 10 } })
     expect(findBreakingPoint([step(10, { p99Ms: 900 })], null)).toMatchObject({ broken: null })
@@ -156,36 +113,6 @@ describe('settings', () => {
     expect(read.baseUrls).toEqual(['http://a:1', 'http://b:2'])
     expect(read.readDurationMs('OWN')).toBe(2000)
     expect(() => read.check()).not.toThrow()
-    const off = readSettings({ ...place, LATENCY_OBJECTIVE_MS: 'off' }, { script: 's' })
-    expect(off.latencyObjectiveMs).toBeNull()
-    expect(() => off.check()).not.toThrow()
-  })
-
-  it('are refused all at once, each by its name', () => {
-    const given = { BASE_URL: 'a', APP_KEY: 'x', RATE: 'fast', BODY: 'odd', DURATION: '900ms' }
-    const read = readSettings(given, { script: 's' })
-    read.list('SIZES', 1, 2)
-    for (const name of ['BASE_URL=a', 'APP_KEY', 'RATE=fast', 'BODY=odd', 'DURATION=900ms', 'SIZES']) {
-      expect(() => read.check(), name).toThrow(name)
-    }
-  })
-})
-
-describe('a body cut out of a pack', () => {
-  it('has the app’s key where the stand-in was, however long that key is', () => {
-    const texts = ['é', 'plain', '購入'].map((text) => JSON.stringify({ text, app_key: KEY_PLACEHOLDER, after: text }))
-    const pieces = texts.map((text) => Buffer.from(text))
-    const pack = new Uint8Array(Buffer.concat(pieces)).buffer
-    for (const key of ['ak_1', KEY_PLACEHOLDER.replace('load', 'l0ad'), `ak_${'x'.repeat(60)}`]) {
-      let start = 0
-      for (const [index, piece] of pieces.entries()) {
-        const place = [start, start + piece.indexOf(KEY_PLACEHOLDER), start + piece.length]
-        const cut = Buffer.from(cutBody(pack, place, asciiBytes(key))).toString()
-        expect(cut).toBe(texts[index].replace(KEY_PLACEHOLDER, key))
-        start += piece.length
-      }
-    }
-    expect(Buffer.from(pack).toString(), 'the pack is as it was').toBe(texts.join(''))
   })
 })
 
@@ -194,14 +121,11 @@ describe('an answer', () => {
   const limits = { 'X-Ratelimit-Limit': '10', 'X-Ratelimit-Remaining': '3', 'X-Ratelimit-Reset': '1700000040' }
   const json = { 'Content-Type': 'application/json', ...limits }
   const batch = { 'X-Batch-Id': '018f0000-0000-7000-8000-000000000000' }
-  const faults = (status: number, body: string, headers: Record<string, string>, events?: number): string[] =>
-    faultsOf({ status, headers, body }, parseBody(body), {
-      nowSeconds: NOW,
-      ...(events === undefined ? {} : { events }),
-    })
+  const faults = (status: number, body: string, headers: Record<string, string>): string[] =>
+    faultsOf({ status, headers, body }, parseBody(body), { nowSeconds: NOW, events: 2 })
 
   it('as the contract says has no fault', () => {
-    expect(faults(202, '{"status":"accepted","events":2}', { ...json, ...batch }, 2)).toEqual([])
+    expect(faults(202, '{"status":"accepted","events":2}', { ...json, ...batch })).toEqual([])
     expect(faults(503, '{"error":"service_overloaded","message":"m"}', { ...json, 'Retry-After': '3' })).toEqual([])
     expect(faults(405, '{"error":"method_not_allowed","message":"m"}', { ...json, Allow: 'POST' })).toEqual([])
     expect(faults(0, '', {})).toEqual([])
@@ -225,7 +149,7 @@ describe('an answer', () => {
     ['UUID', 202, '{"status":"accepted","events":2}', json],
     ['number that was sent', 202, '{"status":"accepted","events":1}', { ...json, ...batch }],
   ])('is found out: %s, status %i', (fault, status, body, headers) => {
-    expect(faults(status, body, headers, 2).join('\n')).toContain(fault)
+    expect(faults(status, body, headers).join('\n')).toContain(fault)
   })
 
   it('has a code of the closed set', () => {
@@ -234,23 +158,5 @@ describe('an answer', () => {
     expect(code(0, '')).toBe('no_answer')
     expect(code(400, '{"error":"toString"}')).toBe('other')
     expect(code(500, '')).toBe('other')
-  })
-})
-
-describe('the verdict', () => {
-  const counter = (count: number, thresholds = {}) => ({ type: 'counter', values: { count }, thresholds })
-  const sent = { 'http_reqs{kind:event}': counter(5) }
-
-  it('is void before it is anything else, and failed where a rule broke', () => {
-    const values = { rate: 0.5, passes: 1, fails: 1 }
-    const broken = { checks: { type: 'rate', values, thresholds: { 'rate==1': { ok: false } } } }
-    expect(judge({ metrics: { ...sent } })).toEqual({ verdict: 'HELD', reasons: [] })
-    expect(judge({ metrics: { ...sent, ...broken } })).toEqual({ verdict: 'FAILED', reasons: ['checks: rate==1'] })
-    const dropped = { metrics: { ...sent, ...broken, dropped_iterations: counter(3) } }
-    expect(judge(dropped)).toMatchObject({ verdict: 'VOID' })
-    expect(judge(dropped, { mayDrop: true })).toMatchObject({ verdict: 'FAILED' })
-    expect(judge({ metrics: {} })).toEqual({ verdict: 'VOID', reasons: ['nothing was sent'] })
-    expect(judge({ metrics: sent }, { failures: ['too few'] })).toEqual({ verdict: 'FAILED', reasons: ['too few'] })
-    expect(judge({ metrics: sent }, { voids: ['no 503'] })).toEqual({ verdict: 'VOID', reasons: ['no 503'] })
   })
 })

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { asciiBytes, cutBody, packName, partName } from '../../../load/k6/shared/packs.js'
+import { asciiBytes, cutBody, KEY_PLACEHOLDER, packName, partName } from '../../../load/k6/shared/packs.js'
 import { writePacks } from '../../../load/run/packs.js'
 
 const PLACE = { BASE_URL: 'http://127.0.0.1:1', APP_KEY: 'ak_x' }
@@ -26,38 +26,31 @@ function write(script: string, given: Record<string, string> = {}): Record<strin
 }
 
 /** Reads a pack as k6 does: each body by its place in its part. */
-function read(folder: string, body: string, events: number): { bodies: string[]; partBytes: number[]; first: number } {
+function read(folder: string, body: string, events: number, key = 'ak_y') {
   const path = join(folder, packName({ body, events, seed: 1 }))
   const parts = JSON.parse(readFileSync(`${path}.json`, 'utf8')) as number[][][]
   const files = parts.map((_, part) => new Uint8Array(readFileSync(partName(path, part))))
   const bodies = parts.flatMap((places, part) =>
-    places.map((place) => Buffer.from(cutBody(files[part].buffer, place, asciiBytes('ak_y'))).toString()),
+    places.map((place) => Buffer.from(cutBody(files[part].buffer, place, asciiBytes(key))).toString()),
   )
   return { bodies, partBytes: files.map((file) => file.length), first: parts[0].length }
 }
 
 describe('packs of bodies', () => {
   it('are there for every size that the script sends, with as many bodies as were asked for', () => {
-    const { PACKS, BODIES } = write('sweep', { SIZES: '2,20', BODIES: '30' })
+    const { PACKS, BODIES } = write('sweep', { SIZES: '2,100', BODIES: '30' })
     expect(BODIES).toBe('30')
-    for (const events of [2, 20]) {
-      const { bodies } = read(PACKS, 'varied', events)
+    for (const events of [2, 100]) {
+      const { bodies, partBytes } = read(PACKS, 'varied', events)
       expect(new Set(bodies).size).toBe(30)
-      for (const body of bodies) {
-        const parsed = JSON.parse(body) as { app_key: string; events: unknown[] }
-        expect(parsed.app_key).toBe('ak_y')
-        expect(parsed.events).toHaveLength(events)
-      }
+      expect(partBytes.length > 1, 'in parts that a virtual user can hold').toBe(events === 100)
+      expect(Math.max(...partBytes)).toBeLessThanOrEqual(MAX_PART_BYTES)
+      for (const body of bodies) expect(JSON.parse(body).events).toHaveLength(events)
     }
-  })
-
-  it('hold all bodies of a hundred varied events, in parts that a virtual user can hold', () => {
-    const { PACKS, BODIES } = write('steady', { EVENTS: '100' })
-    const { bodies, partBytes } = read(PACKS, 'varied', 100)
-    expect(BODIES).toBe('200')
-    expect(new Set(bodies).size).toBe(200)
-    expect(partBytes.length).toBeGreaterThan(1)
-    expect(Math.max(...partBytes)).toBeLessThanOrEqual(MAX_PART_BYTES)
+    // A key as long as the one that stands in, and a longer one.
+    for (const key of [KEY_PLACEHOLDER.replace('load', 'l0ad'), `ak_${'x'.repeat(60)}`]) {
+      for (const body of read(PACKS, 'varied', 2, key).bodies) expect(JSON.parse(body)).toMatchObject({ app_key: key })
+    }
   })
 
   it('say how many there are where those that were asked for do not fit', () => {
@@ -71,9 +64,7 @@ describe('packs of bodies', () => {
   })
 
   it('are not written for a script that makes its bodies as text, nor for settings that do not do', () => {
-    expect(write('smoke')).toEqual({})
-    expect(write('steady', { EVENTS: '101' })).toEqual({})
-    expect(write('sweep', { SIZES: '1,x' })).toEqual({})
-    expect(write('steady', { BODY: 'odd' })).toEqual({})
+    for (const given of [{ EVENTS: '101' }, { BODY: 'odd' }]) expect(write('steady', given)).toEqual({})
+    expect([write('smoke'), write('sweep', { SIZES: '1,x' })]).toEqual([{}, {}])
   })
 })

@@ -55,10 +55,7 @@ describe('a load script', { timeout: TIMEOUT_MS }, () => {
     expectHeld(run)
     const { steps, breaking } = reportOf(run).found
     expect(steps).toMatchObject([{ rate: 10 }, { rate: 20 }])
-    for (const { requests, eventsPerSecond, nodeCores } of steps) {
-      expect(eventsPerSecond).toBe(requests * 3)
-      expect(nodeCores).toBeGreaterThan(0)
-    }
+    for (const { nodeCores } of steps) expect(nodeCores).toBeGreaterThan(0)
     expect(breaking).toMatchObject({ broken: null, best: { rate: 20 } })
   })
 

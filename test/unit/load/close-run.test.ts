@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readSettings } from '../../../load/k6/shared/settings.js'
 import { summarise } from '../../../load/k6/shared/summary.js'
-import { conclude, judge } from '../../../load/k6/shared/verdict.js'
+import { conclude } from '../../../load/k6/shared/verdict.js'
 import { clearReport, closeRun } from '../../../load/run/verify.js'
 
 const PLACE = { BASE_URL: 'http://127.0.0.1:1', APP_KEY: 'ak_secret', LOCAL_NODE: '1' }
@@ -88,20 +88,6 @@ describe('a verdict', () => {
   const HELD = { verdict: 'HELD', reasons: [] } as const
   const FAILED = { verdict: 'FAILED', reasons: ['checks: rate==1'] } as const
   const VOID = { verdict: 'VOID', reasons: ['no 503'] } as const
-
-  it('needs a sample of each share and latency that is judged, and of no other', () => {
-    const rate = (rule: string) => ({
-      type: 'rate',
-      values: { rate: 0, passes: 0, fails: 0 },
-      // So k6 has it: a rule holds where there is nothing that it could be broken by.
-      thresholds: { [rule]: { ok: true } },
-    })
-    expect(judge({ metrics: { ...SENT, shown: rate('rate>=0') } })).toEqual(HELD)
-    const gap = 'obeyed: there was nothing to judge'
-    const metrics = { ...SENT, obeyed: rate('rate==1') }
-    expect(judge({ metrics })).toEqual({ verdict: 'VOID', reasons: [gap] })
-    expect(judge({ metrics }, { failures: ['twice'] })).toEqual({ verdict: 'FAILED', reasons: ['twice', gap] })
-  })
 
   it.each([
     ['is what it was where nothing was found', HELD, {}, HELD],

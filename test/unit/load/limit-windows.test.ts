@@ -15,11 +15,8 @@ describe('windows of the queue', () => {
     return windowsOverLimit(accepted, limits)
   }
 
-  test('are full and not over at their limit', () => {
+  test('are full at their limit, and found where they are over it, each by itself', () => {
     expect(over('20T12:00:00', '20T12:00:59.999', '20T12:00:30', '20T12:01:00', '21T00:00:00')).toEqual([])
-  })
-
-  test('are found where they are over it, each by itself', () => {
     const day = ['20T12:00:00', '20T12:00:10', '20T12:00:20', '20T12:00:30', '20T13:00:00']
     expect(over(...day, '21T00:00:00')).toEqual([
       'a: 4 events of 3 in the minute 2026-11-20T12:00',

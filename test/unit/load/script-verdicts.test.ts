@@ -60,6 +60,7 @@ const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
   limits: { WINDOWS: '0', EVENTS_PER_MINUTE: '300' },
 }
 const HALF = { rate: 0.5, passes: 1, fails: 1 }
+/** k6 holds a rule to be held that nothing can break. */
 const NONE = { passes: 0, fails: 0 }
 const [TAKEN, REFUSED] = ['outcomes{code:accepted,phase:spike}', 'outcomes{code:service_overloaded,phase:after}']
 const QUICK = 'http_req_duration{kind:event,phase:spike,status:503}'
@@ -80,7 +81,9 @@ it.each<[script: string, verdict: string, reason: string, changes: Record<string
   ['steady', 'FAILED', 'checks: rate==1', { checks: HALF }],
   ['steady', 'FAILED', 'available{phase:steady}', { 'available{phase:steady}': HALF }],
   ['steady', 'FAILED', 'p(99)<50', { 'http_req_duration{kind:event,phase:steady}': { 'p(99)': 50 } }],
-  ['steady', 'VOID', 'nothing to judge', { 'available{phase:steady}': NONE }],
+  ['steady', 'VOID', 'available{phase:steady}: there was nothing to judge', { 'available{phase:steady}': NONE }],
+  ['steady', 'HELD', '', { 'available{phase:warm_up}': NONE }],
+  ['steady', 'FAILED', 'nothing to judge', { checks: HALF, 'available{phase:steady}': NONE }],
   ['steady', 'FAILED', 'the node counted other', { 'outcomes{code:accepted}': { count: 3 } }],
   ['ramp', 'HELD', 'it did not break: it held 40', {}],
   ['ramp', 'HELD', '10 requests/s held; the service broke at 40', { 'available{step:step_02}': HALF }],

@@ -31,10 +31,10 @@ export async function footprint(options) {
     results.push(await measure(kind, bodies, seconds))
   }
   const head = [
-    'requests of',
+    'request',
     'body bytes an event',
-    'journal',
-    'JetStream',
+    'journal bytes an event',
+    'JetStream bytes an event',
     'Redis bytes an app',
     'Redis bytes a key',
     'requests',
@@ -49,7 +49,7 @@ export async function footprint(options) {
     number(requests),
   ])
   const title =
-    `What events leave behind: bytes on disk for each event, and what Redis holds afterwards, of ${APPS} apps or of the keys; ` +
+    `Storage: bytes on disk for each event, and what Redis holds afterwards, for ${APPS} apps or for the keys; ` +
     `${seconds} s of varied events`
   const memoryRows = results.map(({ kind, embeddedMb, clusterMb }) => [
     nameOf(kind),
@@ -57,8 +57,8 @@ export async function footprint(options) {
     number(clusterMb),
   ])
   const memory = table(
-    'Most memory of a node in that time, resident MB',
-    ['requests of', 'embedded', 'JetStream and Redis'],
+    'Peak resident memory of a node meanwhile, MB',
+    ['request', 'embedded', 'JetStream and Redis'],
     memoryRows,
     options,
   )

@@ -26,10 +26,18 @@ export async function limits(options) {
   ]
   const results = []
   for (const one of cases) {
-    options.progress(`limits: ${one.apps} apps at ${one.perSecond} takes/s`)
+    options.progress(`limits: ${one.apps} apps, ${one.perSecond} checks/s`)
     results.push({ ...one, ...(await measure(one, seconds)) })
   }
-  const head = ['apps, takes /s on 2 nodes', 'took /s', 'Redis µs a take', 'takes a call', 'p50 ms', 'p99 ms', 'max ms']
+  const head = [
+    'apps, checks /s on 2 nodes',
+    'done /s',
+    'Redis µs a check',
+    'checks a call',
+    'p50 ms',
+    'p99 ms',
+    'max ms',
+  ]
   const rows = results.map((result) => [
     `${number(result.apps)} at ${number(result.perSecond)}`,
     number(result.takes / seconds),
@@ -40,8 +48,8 @@ export async function limits(options) {
     number(result.maxMs, 1),
     number(result.outages + result.failed),
   ])
-  const title = `Limits in Redis: takes of 1 event at a fixed rate for ${seconds} s, without HTTP and queue, from when each was due`
-  return { numbers: results, text: table(title, [...head, 'trips and failures'], rows, options) }
+  const title = `Limits in Redis: checks of 1 event at a fixed rate for ${seconds} s, without HTTP and queue; latency from when each was due`
+  return { numbers: results, text: table(title, [...head, 'outages and failures'], rows, options) }
 }
 
 /** @param {{ apps: number, perSecond: number }} load @param {number} seconds */

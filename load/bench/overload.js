@@ -39,21 +39,21 @@ export async function overload(options) {
     await service.stop()
   }
   const head = [
-    'requests of',
+    'request',
     'best /s',
-    'sent, times best',
-    'accepted, of best',
+    'sent / best',
+    'accepted / best',
     '503 /s',
     '503 p50 ms',
     '503 p99 ms',
-    'last 503 after s',
+    'last 503, s after the load',
   ]
   const rows = results.map(({ kind, times, best, during, after }) => {
     const { accepted, refused } = during
     const perSecond = (/** @type {number} */ count) => count / during.seconds
     const milliseconds = (/** @type {number | null} */ value) => (value === null ? '–' : number(value, 1))
     return [
-      `${nameOf(kind)}: ${times} times`,
+      `${nameOf(kind)}: ${times}×`,
       number(best),
       number(perSecond(accepted.count + refused.count) / best, 2),
       `${number((100 * perSecond(accepted.count)) / best)}%`,

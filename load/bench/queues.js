@@ -108,14 +108,14 @@ async function messageCounts(adminPort) {
 /** @param {Result[]} results @param {number} rounds @param {import('./sections.js').Options} options */
 function sideBySide(results, rounds, options) {
   const head = [
-    'requests of',
+    'request',
     'requests /s',
     'events /s',
     'CPU µs',
     'CPU µs an event',
     'front end µs',
-    'times raw',
-  ].concat(['redis µs', 'nats µs', 'Redis calls', 'commands', 'records'])
+    'front end / raw',
+  ].concat(['redis µs', 'nats µs', 'Redis calls', 'Redis commands', 'records a message'])
   const rows = results.flatMap(({ kind, runs }) =>
     MODES.map((mode) => {
       const of = (/** @type {keyof Run} */ name) => median(runs[mode].map((run) => run[name] ?? 0))
@@ -139,15 +139,15 @@ function sideBySide(results, rounds, options) {
     }),
   )
   const title =
-    `Queues side by side: the server on one core with all its threads, and on the other wrk with ${CONNECTIONS} connections, ` +
+    `Queues compared: the server on one core with all its threads, and on the other wrk with ${CONNECTIONS} connections, ` +
     `redis-server and nats-server; medians of ${rounds}. CPU a request; "front end" is the main thread alone; ` +
-    'Redis calls (scripts) and commands (scripts and what is in them) per 1,000 requests; records a message'
+    'Redis calls (scripts) and commands (scripts and what they call) per 1,000 requests'
   return table(title, head, rows, options)
 }
 
 /** What a key adds to a request, of the service and of all three processes. @param {Result[]} results @param {import('./sections.js').Options} options */
 function costOfKeys(results, options) {
-  const head = ['what a key adds, CPU µs a request', 'unkeyed', 'keyed', 'added', 'with redis and nats added']
+  const head = ['CPU µs a request', 'unkeyed', 'keyed', 'added', 'added, with redis and nats']
   const rows = []
   for (const unkeyed of results) {
     const keyed = results.find(({ kind }) => kind.keyed && nameOf({ ...kind, keyed: false }) === nameOf(unkeyed.kind))

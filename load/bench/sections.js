@@ -44,7 +44,7 @@ export async function throughput(options) {
     results.push({ kind, pairs })
   }
   await raw.stop()
-  const head = ['requests of', 'raw /s', 'service /s', 'ratio', 'events /s', 'raw CPU µs', 'CPU µs', 'p50 ms', 'p99 ms']
+  const head = ['request', 'raw /s', 'sluice /s', 'ratio', 'events /s', 'raw CPU µs', 'CPU µs', 'p50 ms', 'p99 ms']
   const rows = results.map(({ kind, pairs }) => {
     const of = (/** @type {(pair: typeof pairs[number]) => number} */ read) => median(pairs.map(read))
     const rate = of((pair) => pair.service.perSecond)
@@ -76,7 +76,7 @@ export async function throughput(options) {
       ),
     ]
   })
-  const title = `Throughput: one core, embedded queue, ${CONNECTIONS} connections, beside uWebSockets.js that drops the body; medians of ${rounds}`
+  const title = `Throughput: one core, embedded queue, ${CONNECTIONS} connections, compared with "raw", uWebSockets.js that only reads the body and answers; medians of ${rounds}`
   return { numbers: results, text: table(title, head, rows, options) }
 }
 
@@ -86,7 +86,7 @@ export async function decode(options) {
   const output = await run(LOAD_CORE, [process.execPath, DECODE, options.quick ? '40' : '120'])
   /** @type {{ events: number, varied: boolean, bytes: number, ownUs: number[], usualUs: number[] }[]} */
   const results = JSON.parse(output)
-  const head = ['body', 'bytes', 'decoder µs', 'JSON.parse + ajv µs', 'times', 'MB/s']
+  const head = ['body', 'bytes', 'decoder µs', 'JSON.parse + ajv µs', 'speedup', 'MB/s']
   const rows = results.map(({ events, varied, bytes, ownUs, usualUs }) => [
     nameOf({ events: /** @type {1} */ (events), keyed: false, varied }),
     number(bytes),
@@ -95,7 +95,8 @@ export async function decode(options) {
     number(medianRatio(usualUs, ownUs), 1),
     number(bytes / median(ownUs)),
   ])
-  const title = 'Decoding alone: CPU time of a body, beside isUtf8, JSON.parse, a compiled schema and JSON.stringify'
+  const title =
+    'Decoding alone: CPU time of a body, compared with isUtf8, JSON.parse, a compiled schema and JSON.stringify'
   return { numbers: results, text: table(title, head, rows, options) }
 }
 
@@ -130,7 +131,7 @@ export async function latency(options) {
     }
     await service.stop()
   }
-  const head = ['at half of the best rate', 'sent /s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'max ms']
+  const head = ['at half of the best rate of', 'sent /s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'max ms']
   const rows = results.map((result) => [
     `${nameOf(result.kind)}${result.scrapeEveryMs ? `, /metrics every ${result.scrapeEveryMs} ms` : ''}`,
     number(result.perSecond),

@@ -54,14 +54,14 @@ export async function slowQueue(options) {
 
   const { stored, accepted, refused } = during
   const milliseconds = (/** @type {number | null} */ value) => (value === null ? '–' : number(value, 1))
-  const head = ['', 'offered /s', 'stored /s', '202 /s', '202 of stored', 'stored, 503'].concat([
+  const head = ['', 'offered /s', 'stored /s', '202 /s', '202 / stored', 'stored, not 202'].concat([
     '202 p99 ms',
     '503 p50 ms',
     '503 p99 ms',
-    'after it, last 503 s',
+    'last 503, s after the load',
   ])
   const row = [
-    `NATS takes 1/${TIMES}`,
+    `NATS takes 1/${TIMES} of the load`,
     number((accepted.count + refused.count) / seconds),
     number(stored / seconds),
     number(accepted.count / seconds),

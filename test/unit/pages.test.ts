@@ -95,7 +95,7 @@ describe('the capacity page', () => {
   const costs = rowsUnder('| requests of | queue |', capacity)
 
   it('has the costs of the table of the bench', () => {
-    const table = rowsUnder('| requests of                                  | requests /s', read('docs/performance.md'))
+    const table = rowsUnder('| request                                      | requests /s', read('docs/performance.md'))
     const measured = new Map(table.map((row) => [row[0], row]))
     expect(costs.length).toBe(12)
     for (const [kind, queue, node, frontEnd, redis, nats] of costs) {

@@ -1,37 +1,37 @@
-// The seam of admission: whether a batch may be queued now, by its app's limits and by its idempotency key, both or
-// neither.
+// The interface of admission: takes a batch's events from its app's limits and claims its idempotency key, both or
+// neither. Implemented in memory (own/) and with Redis (shared/).
 
 import type { App } from '../apps/app.ts'
 import type { RateLimitView } from '../outcome.ts'
 import type { Charge } from '../queue/charge.ts'
-import type { LimitRefusal, Standing } from './limiter.ts'
+import type { LimitRefusal, Usage } from './limiter.ts'
 
 export type Admitted =
   /** The events are taken, and the key, where there is one, is claimed: the caller must call `end`. */
   | { readonly kind: 'taken'; readonly charge: Charge }
-  /** The key was accepted before, with so many events. */
+  /** The key was accepted before, with this number of events. */
   | { readonly kind: 'replay'; readonly events: number }
   | { readonly kind: 'over limit'; readonly refusal: LimitRefusal; readonly retryAfterSeconds: number }
-  /** No place for another key, or no answer in time: 503. */
+  /** Too many keys, or no answer in time: 503. */
   | { readonly kind: 'overloaded' }
 
 /**
- * How a batch that was admitted ended. stored: it is in the queue, and this request put it there. duplicate: it was in
- * the queue before. refused: it is surely not stored. unknown: it may be stored or not.
+ * How an admitted batch ended. stored: this request put it in the queue. duplicate: it was in the queue before.
+ * refused: it is certainly not in the queue. unknown: it may be.
  */
 export type End = 'stored' | 'duplicate' | 'refused' | 'unknown'
 
 export interface Admission {
   /**
-   * Takes `events` from month, then day, then minute, all or none, and claims the key, in one step. `batchId` null: the
-   * request has no key. Waits while another request holds the key.
+   * Takes `events` from month, day and minute (the first without room refuses, and nothing is taken) and claims the key,
+   * in one step. `batchId` null: the request has no key. Waits while another request holds the key.
    */
   admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted>
-  /** How many events the key was accepted with, for a body that cannot be admitted; null: it was not accepted. */
+  /** For a body that fails validation: how many events its key was accepted with; null: it was not accepted. */
   replayOf(app: App, batchId: string): number | null | Promise<number | null>
-  /** To be called once for each batch that was admitted. `events`: of the stored batch, which a replay is answered with. */
+  /** Must be called once for each batch taken. `events`: of the stored batch; replays are answered with it. */
   end(app: App, charge: Charge, batchId: string | null, end: End, events: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App): RateLimitView
-  standing(app: App): Standing | Promise<Standing>
+  usage(app: App): Usage | Promise<Usage>
 }

@@ -1,4 +1,4 @@
-// What an app has used and has left, and why a batch finds no room.
+// An app's usage of its limits, and which limit refuses a batch.
 
 export type LimitRefusal = 'monthly_limit_exceeded' | 'daily_limit_exceeded' | 'rate_limit_exceeded'
 
@@ -8,17 +8,16 @@ const WINDOW_OF_REFUSAL = {
   rate_limit_exceeded: 'minute',
 } as const
 
-/** What one app has left. */
-export interface Standing {
-  /** Now, by the clock that the windows go by: Redis's, where it counts. */
+export interface Usage {
+  /** The time of this usage, by the clock that opens the windows: Redis's clock with shared limits. */
   readonly atMs: number
   readonly minute: { readonly limit: number; readonly used: number; readonly endsAtMs: number }
   readonly day: { readonly limit: number | null; readonly used: number; readonly endsAtMs: number }
   readonly month: { readonly limit: number; readonly used: number; readonly endsAtMs: number }
 }
 
-/** Whole seconds until the window that had no room is over, at least 1. */
-export function secondsUntilRoom(standing: Standing, refusal: LimitRefusal): number {
-  const { endsAtMs } = standing[WINDOW_OF_REFUSAL[refusal]]
-  return Math.max(1, Math.ceil((endsAtMs - standing.atMs) / 1000))
+/** Whole seconds until the window that had no room ends, at least 1. */
+export function secondsUntilRoom(usage: Usage, refusal: LimitRefusal): number {
+  const { endsAtMs } = usage[WINDOW_OF_REFUSAL[refusal]]
+  return Math.max(1, Math.ceil((endsAtMs - usage.atMs) / 1000))
 }

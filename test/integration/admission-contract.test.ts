@@ -102,7 +102,7 @@ describe.each([
   async function used(app: App, atMs = nowMs): Promise<number[]> {
     nowMs = atMs
     await toldRedis()
-    const { minute, day, month } = await node().standing(app)
+    const { minute, day, month } = await node().usage(app)
     return [minute.used, day.used, month.used]
   }
 
@@ -264,7 +264,7 @@ describe.each([
   })
 
   it('tells how an app stands that was never seen', async () => {
-    expect(await node().standing(anApp({ eventsPerDay: 9 }))).toEqual({
+    expect(await node().usage(anApp({ eventsPerDay: 9 }))).toEqual({
       atMs: NOON_MS,
       minute: { limit: 500, used: 0, endsAtMs: NOON_MS + MINUTE_MS },
       day: { limit: 9, used: 0, endsAtMs: NOON_MS + DAY_MS / 2 },

@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Auditor, type AuditState } from '../../src/audit/auditor.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
-import { beat } from '../../src/limits/shared/nodes.ts'
+import { sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import type { JetStreamQueue } from '../../src/queue/stream/publisher.ts'
 import { openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
@@ -43,7 +43,7 @@ it('tells until when it has audited while NATS is away, and makes its bucket aga
     },
   })
   const link = new TestLink(clockAhead)
-  await beat(link, 'one')
+  await sendHeartbeat(link, 'one')
   await publishTo(queue, makeRecord({ receivedAtMs: Date.now() - 10 * MINUTE_MS }))
   let connection: NatsConnection | null = queue.connection
   const rounds: AuditState[] = []

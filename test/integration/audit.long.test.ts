@@ -112,7 +112,7 @@ class Ground {
   }
 
   async used(app: App): Promise<number> {
-    return (await this.node.admission.standing(app)).month.used
+    return (await this.node.admission.usage(app)).month.used
   }
 
   async isExact(): Promise<boolean> {

@@ -9,15 +9,15 @@ import { type AppTotals, redisTexts } from '../../src/audit/totals.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import {
   ANSWER,
-  type AppAnswer,
   type AppQuestion,
-  answerIn,
+  type AppReply,
   countsKey,
+  decodeReply,
+  encodeQuestion,
   fenceKey,
   idempotencyKey,
   type Question,
   TAKE,
-  wordsOf,
 } from '../../src/limits/shared/take.ts'
 import { evaluate } from '../../src/redis/script.ts'
 import { connectTo, timed } from '../support/limits.ts'
@@ -47,24 +47,32 @@ afterAll(async () => {
   await server.stop()
 })
 
-async function ask(question: Partial<Question>): Promise<ReturnType<typeof answerIn>> {
+async function ask(question: Partial<Question>): Promise<ReturnType<typeof decodeReply>> {
   const whole: Question = { nodeId: 'one', accepted: [], released: [], apps: [], ...question }
-  const { keys, args } = wordsOf(whole)
+  const { keys, args } = encodeQuestion(whole)
   const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
-  return answerIn(await evaluate(clientAt, TAKE, keys, args), whole)
+  return decodeReply(await evaluate(clientAt, TAKE, keys, args), whole)
 }
 
-async function take(app: App, events: readonly number[], changes: Partial<AppQuestion> = {}): Promise<AppAnswer> {
+async function take(app: App, events: readonly number[], changes: Partial<AppQuestion> = {}): Promise<AppReply> {
   const takes = events.map((each) => ({ events: each, key: null }))
   const cycle = cycleMinutesAt(app, minute)
-  const asked = { partition: PARTITION, app, cycle, wanted: 0, givenBack: new Map<number, number>(), takes, ...changes }
+  const asked = {
+    partition: PARTITION,
+    app,
+    cycle,
+    wanted: 0,
+    corrections: new Map<number, number>(),
+    takes,
+    ...changes,
+  }
   const { apps } = await ask({ apps: [asked] })
   return apps[0]
 }
 
 async function takeAs(nodeId: string, takes: AppQuestion['takes']): Promise<readonly number[]> {
   const cycle = cycleMinutesAt(app, minute)
-  const asked = { partition: PARTITION, app, cycle, wanted: 0, givenBack: new Map<number, number>(), takes }
+  const asked = { partition: PARTITION, app, cycle, wanted: 0, corrections: new Map<number, number>(), takes }
   return (await ask({ nodeId, apps: [asked] })).apps[0].takes
 }
 
@@ -89,15 +97,24 @@ const app = anApp({ eventsPerMinute: 100, eventsPerMonth: 1000 })
 describe('take.lua', () => {
   it('gives back what was taken, and never more than is counted', async () => {
     await take(app, [60])
-    expect(await take(app, [], { givenBack: new Map([[minute, 20]]) })).toMatchObject({ minuteUsed: 40, monthUsed: 40 })
-    expect(await take(app, [], { givenBack: new Map([[minute, 500]]) })).toMatchObject({ minuteUsed: 0, monthUsed: 0 })
+    expect(await take(app, [], { corrections: new Map([[minute, 20]]) })).toMatchObject({
+      minuteUsed: 40,
+      monthUsed: 40,
+    })
+    expect(await take(app, [], { corrections: new Map([[minute, 500]]) })).toMatchObject({
+      minuteUsed: 0,
+      monthUsed: 0,
+    })
     expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0' })
-    expect(await take(app, [], { givenBack: new Map([[minute - 1, 5]]) })).toMatchObject({ minuteUsed: 0, dayUsed: 0 })
+    expect(await take(app, [], { corrections: new Map([[minute - 1, 5]]) })).toMatchObject({
+      minuteUsed: 0,
+      dayUsed: 0,
+    })
     expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0' })
   })
 
   it('counts what was taken without Redis, whatever the limits say', async () => {
-    expect(await take(app, [1], { givenBack: new Map([[minute, -100]]) })).toMatchObject({
+    expect(await take(app, [1], { corrections: new Map([[minute, -100]]) })).toMatchObject({
       minuteUsed: 100,
       takes: [ANSWER.minute],
     })
@@ -106,7 +123,7 @@ describe('take.lua', () => {
   it('gives back to the minute that was taken from, and counts the empty batches of one minute alone', async () => {
     await take(app, [60, 0, 0])
     minute++
-    expect(await take(app, [50, 0], { givenBack: new Map([[minute - 1, 60]]) })).toMatchObject({
+    expect(await take(app, [50, 0], { corrections: new Map([[minute - 1, 60]]) })).toMatchObject({
       minuteUsed: 51,
       dayUsed: 50,
       monthUsed: 50,
@@ -178,7 +195,7 @@ describe('take.lua', () => {
         { events: 500, key: null },
         { events: 5, key: null },
       ]
-      return { partition: PARTITION, app: one, cycle, wanted: 3, givenBack: new Map([[NOON, -7]]), takes }
+      return { partition: PARTITION, app: one, cycle, wanted: 3, corrections: new Map([[NOON, -7]]), takes }
     }
     const { apps } = await ask({ apps: [question(spoilt), question(app)] })
     expect(apps.map(({ takes }) => takes)).toEqual(apps.map(() => [ANSWER.minute, ANSWER.done]))
@@ -218,7 +235,7 @@ describe('take.lua', () => {
     expect(await takeAs('two', takes)).toEqual([ANSWER.held])
     await ask({ nodeId: 'two', released: [key] })
     expect(await client.get(key)).toBe('one')
-    await ask({ accepted: [{ key, events: 5, keptMs: 300_000 }] })
+    await ask({ accepted: [{ key, events: 5, rememberedMs: 300_000 }] })
     expect(await take(app, [], { takes })).toMatchObject({ takes: [ANSWER.replay + 5], minuteUsed: 5 })
     await ask({ released: [key] })
     expect(await client.get(key)).toBe('5')

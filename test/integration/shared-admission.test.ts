@@ -69,7 +69,7 @@ it('asks again where the record changed while the call was under way', async () 
   const second = admission.admit(newer, 1, null)
   expect(await first).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
   // What the older record took is given back by then.
-  await expect.poll(async () => (await admission.standing(newer)).minute.used).toBeLessThanOrEqual(1)
+  await expect.poll(async () => (await admission.usage(newer)).minute.used).toBeLessThanOrEqual(1)
   expect(['taken', 'over limit']).toContain((await second).kind)
   await admission.stop()
 })
@@ -111,7 +111,7 @@ it('tells Redis nothing again of a call that it refused', async () => {
   expect(faults.length).toBe(2)
   await client.del('broken')
   expect((await admission.admit(app, 5, null)).kind).toBe('taken')
-  expect((await admission.standing(app)).minute.used).toBe(5)
+  expect((await admission.usage(app)).minute.used).toBe(5)
   await admission.stop()
 })
 

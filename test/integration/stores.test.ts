@@ -67,7 +67,7 @@ async function accept(stores: Stores, id: string, wish: RecordWish = {}): Promis
 }
 
 async function used(stores: Stores, id: string): Promise<{ minute: number; day: number; month: number }> {
-  const { minute, day, month } = await stores.admission.standing(appOf(stores, id))
+  const { minute, day, month } = await stores.admission.usage(appOf(stores, id))
   return { minute: minute.used, day: day.used, month: month.used }
 }
 

@@ -267,7 +267,7 @@ export class Judge {
     const { versions } = this.#cluster
     for (let at = 0; at < versions.length; at += Math.ceil(versions.length / MAX_APPS_COMPARED)) {
       const { app } = versions[at].at(-1) as { app: App }
-      const standing = await node.parts?.admission.standing(app)
+      const standing = await node.parts?.admission.usage(app)
       if (standing === undefined) return this.notBack('a new node is not ready')
       const monthMs = cycleAt(app.billingAnchorMs, standing.atMs).startMs
       const dayMs = windowStartMs(standing.atMs, DAY_MS)

@@ -65,7 +65,7 @@ describe('the judge', () => {
     replayOf: admission.replayOf.bind(admission),
     end: admission.end.bind(admission),
     view: admission.view.bind(admission),
-    standing: admission.standing.bind(admission),
+    usage: admission.usage.bind(admission),
   })
   /** Every key is new, and no key is remembered. */
   const withoutKeys = (parts: NodeParts): Admission => ({

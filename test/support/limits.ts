@@ -7,7 +7,7 @@ import { systemTimers } from '../../src/lib/timers.ts'
 import { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
 import type { Away, RedisClient, RedisLink } from '../../src/redis/link.ts'
 
-const SCRIPTS = ['limits/shared/take.lua', 'limits/shared/beat.lua', 'audit/replace.lua']
+const SCRIPTS = ['limits/shared/take.lua', 'limits/shared/heartbeat.lua', 'audit/replace.lua']
 const TEXT_OF = new Map(
   SCRIPTS.map((file) => {
     const text = readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8')

@@ -3,8 +3,8 @@
 
 import type { App } from '../../apps/app.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Standing } from '../../limits/limiter.ts'
-import { readStanding } from '../../limits/shared/standing.ts'
+import type { Usage } from '../../limits/limiter.ts'
+import { readUsage } from '../../limits/shared/usage.ts'
 import type { Config } from '../../settings/config.ts'
 import { recoverLimiter } from '../../start/recovered.ts'
 import { type AppRecords, appsOf, findApp, readRecordsFile, withAppRecords } from '../apps/app-records.ts'
@@ -14,7 +14,7 @@ export interface Stores {
   /** The time that the windows of the limits go by. */
   now(): Promise<number>
   findApp(appKey: string): Promise<App | null>
-  standingOf(app: App, nowMs: number): Promise<Standing>
+  standingOf(app: App, nowMs: number): Promise<Usage>
 }
 
 /** What cannot be read throws a StartError. */
@@ -39,7 +39,7 @@ function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: 
       return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
     },
     findApp: (appKey) => records.find(appKey),
-    standingOf: (app, nowMs) => redis.ask((link) => readStanding(link, app, { partitions, nowMs })),
+    standingOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
   }
 }
 
@@ -50,7 +50,7 @@ function ownStores({ dataDirectory }: Config, clock: Clock, apps: readonly App[]
     findApp: async (appKey) => findApp(apps, appKey, clock()),
     standingOf: async (app, nowMs) => {
       const { limiter } = await recoverLimiter({ dataDirectory, nowMs, apps, onCorrupt: () => {} })
-      return limiter.standing(app, nowMs)
+      return limiter.usage(app, nowMs)
     },
   }
 }

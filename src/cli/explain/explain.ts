@@ -9,7 +9,7 @@ import { MAX_BODY_BYTES } from '../../bounds.ts'
 import { readJson } from '../../decode/json.ts'
 import { violations } from '../../decode/validator.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
-import { type LimitRefusal, type Standing, secondsUntilRoom } from '../../limits/limiter.ts'
+import { type LimitRefusal, secondsUntilRoom, type Usage } from '../../limits/limiter.ts'
 import { answerTo, type Outcome, type RefusalCode, refused } from '../../outcome.ts'
 import { readConfig } from '../../settings/config.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
@@ -66,7 +66,7 @@ export interface Explanation {
   readonly violations: readonly string[]
   readonly app: App | null
   /** Before this body. */
-  readonly standing: Standing | null
+  readonly standing: Usage | null
 }
 
 export interface Question {
@@ -104,7 +104,7 @@ export async function explain({ body, nowMs, stores }: Question): Promise<Explan
 }
 
 /** The widest window without room for `cost`. */
-function limitRefusal({ minute, day, month }: Standing, cost: number): LimitRefusal | null {
+function limitRefusal({ minute, day, month }: Usage, cost: number): LimitRefusal | null {
   if (month.used + cost > month.limit) return 'monthly_limit_exceeded'
   if (day.limit !== null && day.used + cost > day.limit) return 'daily_limit_exceeded'
   return minute.used + cost > minute.limit ? 'rate_limit_exceeded' : null
@@ -168,7 +168,7 @@ async function readBody(file: string, shell: Shell): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-function windowsOf(standing: Standing) {
+function windowsOf(standing: Usage) {
   return (['minute', 'day', 'month'] as const).map((name) => {
     const { limit, used, endsAtMs } = standing[name]
     const remaining = limit === null ? null : Math.max(0, limit - used)

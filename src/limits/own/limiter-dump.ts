@@ -1,9 +1,9 @@
-// What the memory limiter leaves in a snapshot, and the check of one that is read back.
+// The memory limiter's part of a snapshot, and the check of one that is read back.
 
-/** Usage of the windows that hold `newestMs`; windows that were over are left out. */
+/** Usage of the windows that hold `newestMs`. */
 export interface LimiterDump {
   readonly version: 1
-  /** The newest time the limiter had seen. */
+  /** The newest time that the limiter had been given. */
   readonly newestMs: number
   readonly apps: readonly DumpedApp[]
 }
@@ -23,7 +23,7 @@ export interface DumpedCycle {
 
 export const LIMITER_DUMP_VERSION = 1
 
-/** The dump as such, or an Error where the value is not one. */
+/** Throws where the value is not a dump. */
 export function readLimiterDump(value: unknown): LimiterDump {
   if (!isLimiterDump(value)) throw new Error(`not a dump of the limits of version ${LIMITER_DUMP_VERSION}`)
   return value

@@ -1,4 +1,4 @@
-// Limits and keys of this machine alone, in its memory.
+// Limits and keys of a single machine, in its memory.
 
 import type { App } from '../../apps/app.ts'
 import type { Claim } from '../../keys/deduplicator.ts'
@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { RateLimitView } from '../../outcome.ts'
 import type { Charge } from '../../queue/charge.ts'
 import type { Admission, Admitted, End } from '../admission.ts'
-import { type Standing, secondsUntilRoom } from '../limiter.ts'
+import { secondsUntilRoom, type Usage } from '../limiter.ts'
 import type { MemoryLimiter } from './memory-limiter.ts'
 
 const OVERLOADED: Admitted = { kind: 'overloaded' }
@@ -32,11 +32,11 @@ export class OwnAdmission implements Admission {
   admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted> {
     if (batchId === null) return this.#take(app, events)
     const claim = this.#deduplicator.claim(batchId, this.#clock())
-    if (claim instanceof Promise) return claim.then((passedOn) => this.#takeUnder(app, events, batchId, passedOn))
-    return this.#takeUnder(app, events, batchId, claim)
+    if (claim instanceof Promise) return claim.then((result) => this.#takeClaimed(app, events, batchId, result))
+    return this.#takeClaimed(app, events, batchId, claim)
   }
 
-  #takeUnder(app: App, events: number, batchId: string, claim: Claim): Admitted {
+  #takeClaimed(app: App, events: number, batchId: string, claim: Claim): Admitted {
     if (claim.kind === 'replay') return claim
     if (claim.kind === 'full') return OVERLOADED
     const admitted = this.#take(app, events)
@@ -47,11 +47,11 @@ export class OwnAdmission implements Admission {
   #take(app: App, events: number): Admitted {
     const taken = this.#limiter.take(app, events, this.#clock())
     if (typeof taken === 'number') {
-      // The journal is read by when its records were received: it needs neither minute nor cycle.
+      // Recovery counts the journal's records by their time, so it needs neither minute nor cycle.
       return { kind: 'taken', charge: { events, takenAtMs: taken, minute: 0, cycleMinute: 0 } }
     }
-    const standing = this.#limiter.standing(app, this.#clock())
-    return { kind: 'over limit', refusal: taken, retryAfterSeconds: secondsUntilRoom(standing, taken) }
+    const usage = this.#limiter.usage(app, this.#clock())
+    return { kind: 'over limit', refusal: taken, retryAfterSeconds: secondsUntilRoom(usage, taken) }
   }
 
   replayOf(_app: App, batchId: string): number | null | Promise<number | null> {
@@ -64,13 +64,13 @@ export class OwnAdmission implements Admission {
   }
 
   end(app: App, { events: taken, takenAtMs }: Charge, batchId: string | null, end: End, events: number): void {
-    const isSpent = end === 'stored' || end === 'unknown'
-    // The key first: whatever throws then, a batch that is stored keeps it.
+    const staysUsed = end === 'stored' || end === 'unknown'
+    // The key first: if the limiter throws, the key of a stored batch is still remembered.
     if (batchId !== null) {
       if (end === 'stored' || end === 'duplicate') this.#deduplicator.confirm(batchId, events, this.#clock())
       else this.#deduplicator.release(batchId)
     }
-    if (isSpent) this.#limiter.settle(app, taken, takenAtMs)
+    if (staysUsed) this.#limiter.settle(app, taken, takenAtMs)
     else this.#limiter.giveBack(app, taken, takenAtMs, this.#clock())
   }
 
@@ -78,7 +78,7 @@ export class OwnAdmission implements Admission {
     return this.#limiter.view(app, this.#clock())
   }
 
-  standing(app: App): Standing {
-    return this.#limiter.standing(app, this.#clock())
+  usage(app: App): Usage {
+    return this.#limiter.usage(app, this.#clock())
   }
 }

@@ -1,80 +1,83 @@
-// What one node knows of one app's limits: what Redis last said is used, a bucket of events that Redis has counted
-// already, and what to spend without Redis.
+// One node's view of one app's limits: the usage in Redis's last reply, a bucket of events that Redis has already
+// counted, and the share to spend while Redis is away.
 
 import type { App } from '../../apps/app.ts'
 import { MINUTES_A_DAY } from '../../apps/plans.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
 import type { LimitRefusal } from '../limiter.ts'
-import type { Used } from './standing.ts'
-import type { AppAnswer } from './take.ts'
+import type { AppReply } from './take.ts'
+import type { UsedEvents } from './usage.ts'
 
-/** Requests a second to this node from which on an app has a bucket. */
-const HOT_REQUESTS = 40
-const RATE_MS = 1000
-/** A bucket is filled again when so much of it is left. */
-const REFILL_SHARE = 4
-/** A correction of an older minute is dropped: the audit has counted that minute. */
-const MINUTES_CORRECTED = 3
-/** One for all, since most apps never give anything back. */
-const NOTHING: ReadonlyMap<number, number> = new Map()
+/** Requests a second to this node from which an app gets a bucket: below it a bucket saves too few calls. */
+const BUCKET_MIN_REQUESTS = 40
+const RATE_WINDOW_MS = 1000
+/** A bucket is refilled once less than 1/4 of it is left. */
+const REFILL_BELOW_FRACTION = 4
+/** Corrections of older minutes are dropped: the audit has replaced those counters. */
+const MAX_CORRECTION_AGE_MINUTES = 3
+/** Shared by all budgets, since most apps never need a correction. */
+const NO_CORRECTIONS: ReadonlyMap<number, number> = new Map()
 
 /** One request that waits for Redis. */
 export interface Take {
   readonly events: number
-  /** In Redis; null: it has no key. */
+  /** The Redis key of its idempotency key; null: the request has none. */
   readonly key: string | null
   readonly askedAtMs: number
   readonly resolve: (outcome: TakeOutcome) => void
 }
 
-/**
- * away: Redis is. unanswered: it is not away, and gave no answer in time. ask again: the app's
- * record has changed since. Otherwise an answer of take.lua, with the minute and the cycle that were taken from.
- */
-export type TakeOutcome = TakeAnswer | 'away' | 'unanswered' | 'ask again'
+/** unanswered: Redis is up but did not answer in time. retry: the app's record changed while the call was under way. */
+export type TakeOutcome = TakeAnswer | 'away' | 'unanswered' | 'retry'
 
 export interface TakeAnswer {
+  /** One of `ANSWER`. */
   readonly answer: number
   readonly nowMs: number
   readonly minute: number
   readonly cycleMinute: number
 }
 
-export class Room {
+export class AppBudget {
   readonly partition: number
   app: App
-  /** Waits for the next call. */
+  /** For the next call. */
   takes: Take[] = []
-  /** Events that Redis still counts and that are not stored, by minute; below zero, those that it does not count yet. */
-  givenBack: ReadonlyMap<number, number> = NOTHING
-  isFillWanted = false
+  /**
+   * What the next call subtracts from Redis's counters, by minute: events that are counted but not stored. Below 0:
+   * events taken without Redis, which the call adds.
+   */
+  corrections: ReadonlyMap<number, number> = NO_CORRECTIONS
+  needsRefill = false
   usedAtMs = 0
   cycle: CycleMinutes = { first: 0, next: 0 }
-  /** Of the bucket, and what is left in it. */
+  /** The bucket belongs to one minute: what is left of it then is not spent in the next. */
   bucketMinute = -1
   bucketCycle = 0
+  /** Events left in the bucket. */
   tokens = 0
-  #filledTo = 0
-  /** The minute that `used` is of. */
+  #tokensWhenFilled = 0
+  /** The minute of `#usedInRedis`. */
   #minute = -1
-  #used = { month: 0, day: 0, minute: 0 }
-  /** Spent since, without Redis. */
-  #alone = { month: 0, day: 0, minute: 0 }
-  #rateFromMs = Number.NEGATIVE_INFINITY
+  #usedInRedis = { month: 0, day: 0, minute: 0 }
+  /** Since Redis's last reply. */
+  #takenWithoutRedis = { month: 0, day: 0, minute: 0 }
+  #rateWindowStartMs = Number.NEGATIVE_INFINITY
   #requests = 0
   #events = 0
-  #lastRequests = 0
-  #lastEvents = 0
+  #previousRequests = 0
+  #previousEvents = 0
 
   constructor(app: App, partition: number) {
     this.app = app
     this.partition = partition
   }
 
-  /** A changed record holds from now on: what an older one has granted goes back. */
+  /** A request of this app came, and `app` is its newest record. Changed limits hold from now on. */
   use(app: App, minute: number, nowMs: number): void {
     this.usedAtMs = nowMs
     if (!hasSameLimits(app, this.app)) {
+      // The old limits granted the bucket, and the new ones may allow less.
       this.emptyBucket()
       this.app = app
       this.cycle = { first: 0, next: 0 }
@@ -88,13 +91,13 @@ export class Room {
     if (minute < first || minute >= next) this.cycle = cycleMinutesAt(this.app, minute)
   }
 
-  /** One that may spend from a bucket: a key has to be claimed in Redis in any case. */
+  /** Only requests without a key count towards a bucket: a key has to be claimed in Redis in any case. */
   countRequest(events: number, nowMs: number): void {
-    if (nowMs - this.#rateFromMs >= RATE_MS) {
-      const isNext = nowMs - this.#rateFromMs < 2 * RATE_MS
-      this.#lastRequests = isNext ? this.#requests : 0
-      this.#lastEvents = isNext ? this.#events : 0
-      this.#rateFromMs = nowMs
+    if (nowMs - this.#rateWindowStartMs >= RATE_WINDOW_MS) {
+      const isNext = nowMs - this.#rateWindowStartMs < 2 * RATE_WINDOW_MS
+      this.#previousRequests = isNext ? this.#requests : 0
+      this.#previousEvents = isNext ? this.#events : 0
+      this.#rateWindowStartMs = nowMs
       this.#requests = 0
       this.#events = 0
     }
@@ -102,7 +105,7 @@ export class Room {
     this.#events += events
   }
 
-  /** Takes from the bucket; false: it does not hold so much. */
+  /** Takes from the bucket; false: it holds too little, and nothing was taken. */
   spend(events: number): boolean {
     if (events === 0 || this.tokens < events) return false
     this.tokens -= events
@@ -110,105 +113,104 @@ export class Room {
   }
 
   get isBucketLow(): boolean {
-    return this.#filledTo > 0 && this.tokens * REFILL_SHARE < this.#filledTo
+    return this.#tokensWhenFilled > 0 && this.tokens * REFILL_BELOW_FRACTION < this.#tokensWhenFilled
   }
 
-  /** A second's worth, for an app that sends fast. */
-  wantedAt(nowMs: number): number {
-    if (nowMs - this.#rateFromMs >= 2 * RATE_MS) return 0
-    if (Math.max(this.#requests, this.#lastRequests) < HOT_REQUESTS) return 0
-    return Math.max(0, Math.max(this.#events, this.#lastEvents) - this.tokens)
+  /** Events to request for the bucket: one second's worth of a fast app, 0 for the others. */
+  refillAt(nowMs: number): number {
+    if (nowMs - this.#rateWindowStartMs >= 2 * RATE_WINDOW_MS) return 0
+    if (Math.max(this.#requests, this.#previousRequests) < BUCKET_MIN_REQUESTS) return 0
+    return Math.max(0, Math.max(this.#events, this.#previousEvents) - this.tokens)
   }
 
   emptyBucket(): void {
-    if (this.tokens > 0) this.giveBack(this.bucketMinute, this.tokens)
+    if (this.tokens > 0) this.correct(this.bucketMinute, this.tokens)
     this.tokens = 0
-    this.#filledTo = 0
+    this.#tokensWhenFilled = 0
   }
 
-  /** What was taken and is surely not stored; below zero, what was taken without Redis. */
-  giveBack(minute: number, events: number): void {
-    const given = new Map([...this.givenBack].filter(([old]) => old >= minute - MINUTES_CORRECTED))
-    this.givenBack = given.set(minute, (given.get(minute) ?? 0) + events)
+  /** Adds to `corrections`: above 0 for events that are not stored, below 0 for events taken without Redis. */
+  correct(minute: number, events: number): void {
+    const kept = new Map([...this.corrections].filter(([old]) => old >= minute - MAX_CORRECTION_AGE_MINUTES))
+    this.corrections = kept.set(minute, (kept.get(minute) ?? 0) + events)
   }
 
-  /** For the next call: at most so many takes, and all that is given back. */
-  hand(most: number): { takes: Take[]; givenBack: ReadonlyMap<number, number> } {
-    const { givenBack } = this
-    this.givenBack = NOTHING
-    const takes = this.takes.slice(0, most)
-    this.takes = this.takes.slice(most)
-    return { takes, givenBack }
+  /** Removes what the next call sends: up to `maxTakes` takes, and all corrections. */
+  drain(maxTakes: number): { takes: Take[]; corrections: ReadonlyMap<number, number> } {
+    const { corrections } = this
+    this.corrections = NO_CORRECTIONS
+    const takes = this.takes.slice(0, maxTakes)
+    this.takes = this.takes.slice(maxTakes)
+    return { takes, corrections }
   }
 
-  /** Redis has answered. */
-  apply({ minute, cycleMinute, monthUsed, dayUsed, minuteUsed, granted }: AppAnswer): void {
+  apply({ minute, cycleMinute, monthUsed, dayUsed, minuteUsed, granted }: AppReply): void {
     if (minute < this.#minute) {
-      // It was asked before the minute turned here.
-      if (granted > 0) this.giveBack(minute, granted)
+      // The call was sent before the minute turned here.
+      if (granted > 0) this.correct(minute, granted)
       return
     }
     this.#minute = minute
-    this.#used = { month: monthUsed, day: dayUsed, minute: minuteUsed }
-    this.#alone = { month: 0, day: 0, minute: 0 }
+    this.#usedInRedis = { month: monthUsed, day: dayUsed, minute: minuteUsed }
+    this.#takenWithoutRedis = { month: 0, day: 0, minute: 0 }
     if (this.bucketMinute !== minute) this.emptyBucket()
     this.bucketMinute = minute
     this.bucketCycle = cycleMinute
     this.tokens += granted
-    this.#filledTo = granted > 0 ? this.tokens : this.#filledTo
+    this.#tokensWhenFilled = granted > 0 ? this.tokens : this.#tokensWhenFilled
   }
 
-  /** Takes from this node's share of what was left when Redis last answered. null: taken. */
-  takeAlone(events: number, minute: number, nodes: number): LimitRefusal | null {
-    this.#turnAlone(minute)
+  /** Takes from this node's share, 1/`nodes` of what was left at Redis's last reply. null: taken. */
+  takeWithoutRedis(events: number, minute: number, nodes: number): LimitRefusal | null {
+    this.#turnUsageTo(minute)
     const { eventsPerMonth, eventsPerDay, eventsPerMinute } = this.app
-    const used = this.#used
-    const alone = this.#alone
+    const used = this.#usedInRedis
+    const taken = this.#takenWithoutRedis
     const cost = Math.max(1, events)
     const isFull = (limit: number, window: 'month' | 'day' | 'minute', wanted: number): boolean =>
-      alone[window] + wanted > Math.floor(Math.max(0, limit - used[window]) / nodes)
+      taken[window] + wanted > Math.floor(Math.max(0, limit - used[window]) / nodes)
     if (events > 0 && isFull(eventsPerMonth, 'month', events)) return 'monthly_limit_exceeded'
     if (events > 0 && eventsPerDay !== null && isFull(eventsPerDay, 'day', events)) return 'daily_limit_exceeded'
     if (isFull(eventsPerMinute, 'minute', cost)) return 'rate_limit_exceeded'
-    alone.month += events
-    alone.day += events
-    alone.minute += cost
-    if (events > 0) this.giveBack(minute, -events)
+    taken.month += events
+    taken.day += events
+    taken.minute += cost
+    if (events > 0) this.correct(minute, -events)
     return null
   }
 
-  /** As far as this node knows. What lies in its bucket is not used. */
-  usedAt(minute: number): Used {
+  /** As far as this node knows. Events left in its bucket do not count as used. */
+  usedAt(minute: number): UsedEvents {
     const inMinute = this.usedInMinute(minute)
-    const held = this.#heldIn(minute)
+    const unspent = this.#unspentIn(minute)
     return {
-      month: Math.max(0, this.#used.month + this.#alone.month - held),
-      day: Math.max(0, this.#used.day + this.#alone.day - held),
+      month: Math.max(0, this.#usedInRedis.month + this.#takenWithoutRedis.month - unspent),
+      day: Math.max(0, this.#usedInRedis.day + this.#takenWithoutRedis.day - unspent),
       minute: inMinute,
     }
   }
 
   usedInMinute(minute: number): number {
-    this.#turnAlone(minute)
-    return Math.max(0, this.#used.minute + this.#alone.minute - this.#heldIn(minute))
+    this.#turnUsageTo(minute)
+    return Math.max(0, this.#usedInRedis.minute + this.#takenWithoutRedis.minute - this.#unspentIn(minute))
   }
 
-  #heldIn(minute: number): number {
+  #unspentIn(minute: number): number {
     return this.bucketMinute === minute ? this.tokens : 0
   }
 
-  #turnAlone(minute: number): void {
+  #turnUsageTo(minute: number): void {
     if (minute <= this.#minute) return
-    this.#used.minute = 0
-    this.#alone.minute = 0
+    this.#usedInRedis.minute = 0
+    this.#takenWithoutRedis.minute = 0
     if (Math.floor(minute / MINUTES_A_DAY) !== Math.floor(this.#minute / MINUTES_A_DAY)) {
-      this.#used.day = 0
-      this.#alone.day = 0
+      this.#usedInRedis.day = 0
+      this.#takenWithoutRedis.day = 0
     }
-    // Of an app that Redis has said nothing of, nothing is known to be used.
+    // Also where Redis has not replied about this app yet: then `#minute` is -1.
     if (this.#minute < this.cycle.first) {
-      this.#used.month = 0
-      this.#alone.month = 0
+      this.#usedInRedis.month = 0
+      this.#takenWithoutRedis.month = 0
     }
     this.#minute = minute
   }

@@ -1,30 +1,73 @@
 // Which nodes are alive: each sends a heartbeat once a second, timed by Redis's clock.
 
 import { readFileSync } from 'node:fs'
+import type { Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { redisScript, runScript } from '../../redis/script.ts'
+import type { RedisTime } from '../../redis/time.ts'
 
 export const NODES_KEY = 'sluice:nodes'
 
-const BEAT = redisScript(readFileSync(new URL('./beat.lua', import.meta.url), 'utf8'))
+const HEARTBEAT = redisScript(readFileSync(new URL('./heartbeat.lua', import.meta.url), 'utf8'))
 
-/** A node without a heartbeat for so long is taken for dead. */
-const SILENT_MS = 5000
+/** A node without a heartbeat for longer is declared dead. */
+const DEAD_AFTER_MS = 5000
 
-export interface Beat {
+export interface HeartbeatReply {
   /** Redis's clock. */
   readonly nowMs: number
   readonly nodes: readonly string[]
 }
 
 /** Rejects with an error reply of Redis. */
-export async function beat(link: RedisLink, nodeId: string): Promise<Beat | 'away'> {
-  const reply = await runScript(link, BEAT, [NODES_KEY], [nodeId, String(SILENT_MS)])
+export async function sendHeartbeat(link: RedisLink, nodeId: string): Promise<HeartbeatReply | 'away'> {
+  const reply = await runScript(link, HEARTBEAT, [NODES_KEY], [nodeId, String(DEAD_AFTER_MS)])
   if (reply === 'away') return 'away'
   const [nowMs, ...nodes] = reply as [number, ...string[]]
   return { nowMs, nodes }
 }
 
-export async function leave(link: RedisLink, nodeId: string): Promise<void> {
-  await link.call((client) => client.zrem(NODES_KEY, nodeId))
+export interface HeartbeatOptions {
+  readonly link: RedisLink
+  readonly nodeId: string
+  readonly timers: Timers
+  readonly time: RedisTime
+  readonly onFault: (error: unknown) => void
+}
+
+/** The heartbeat of this node. Each reply also sets `time`. */
+export class Heartbeat {
+  readonly #options: HeartbeatOptions
+  /** Nodes alive at the last reply, this one included. */
+  nodes = 1
+  #isUnderway = false
+
+  constructor(options: HeartbeatOptions) {
+    this.#options = options
+  }
+
+  /** Does nothing while Redis is away or the one before has no reply yet. */
+  async send(): Promise<void> {
+    const { link, nodeId, timers, time, onFault } = this.#options
+    if (this.#isUnderway || !link.isUp) return
+    this.#isUnderway = true
+    try {
+      const sentAtMs = timers.monotonicMs()
+      const reply = await sendHeartbeat(link, nodeId)
+      if (reply === 'away') return
+      time.learn(reply.nowMs, sentAtMs, timers.monotonicMs())
+      this.nodes = Math.max(1, reply.nodes.length)
+    } catch (error) {
+      onFault(error)
+    } finally {
+      this.#isUnderway = false
+    }
+  }
+
+  /** Takes this node off the list at once, so that the others' shares grow without waiting for DEAD_AFTER_MS. */
+  async leave(): Promise<void> {
+    const { link, nodeId, onFault } = this.#options
+    if (!link.isUp) return
+    await link.call((client) => client.zrem(NODES_KEY, nodeId)).catch(onFault)
+  }
 }

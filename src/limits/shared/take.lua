@@ -1,29 +1,31 @@
--- Takes events from the limits of apps, and claims the keys of their requests: of each request both or neither.
+-- Takes events from the limits of apps and claims the keys of their requests: for each request both or neither.
 --
--- Per app Redis holds one hash: `base`, what the audit has counted up to a minute; `days`, its totals by day; and
--- for each minute that is not audited yet `m<minute>`, the events taken in it, and `x<minute>`, its empty batches.
--- A key holds the count of events it was accepted with, or the node that has claimed it.
+-- Each app has one hash in Redis. `base`: the audit's count up to a minute. `days`: the audit's totals by day. For each
+-- minute not audited yet, `m<minute>`: events taken, and `x<minute>`: empty batches.
+-- A key holds the number of events it was accepted with, or the node that has claimed it.
 --
--- ARGV[1] is one JSON list, since Redis spends more on many arguments than on a take:
---   node, ms for which a claim is held
---   accepted keys: count, and for each: events, ms for which it is remembered      KEYS: each key
+-- ARGV[1] is one JSON array, because many arguments cost Redis more than a take does:
+--   node, ms until a claim expires
+--   accepted keys: count, then for each: events, ms until it is forgotten          KEYS: each key
 --   released keys: count                                                           KEYS: each key
---   apps: count, and for each:                                                     KEYS: fence, hash
---     limits of month, day (-1: none) and minute; first minutes of its billing cycle and of the next; events wanted
---     in advance; events given back (below 0: taken without Redis): count, and for each: minute, events; takes: count,
---     and for each: events, and whether it has a key (1 or 0)                      KEYS: each key
--- Replies: Redis's time in ms; for each app: its minute, the first minute of its cycle, used of month, day and minute,
--- granted in advance, and an answer for each take.
--- Answers: 0 done, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
+--   apps: count, then for each:                                                    KEYS: fence, hash
+--     limits of month, day (-1: none) and minute
+--     first minute of its billing cycle, first minute of the next one
+--     events requested for the node's bucket
+--     corrections: count, then for each: minute, events to subtract (below 0: to add)
+--     takes: count, then for each: events, whether it has a key (1 or 0)           KEYS: each key
+-- Reply: Redis's time in ms, then for each app: its minute, the first minute of its cycle, events used in the month, the
+-- day and the minute, events granted for the bucket, and one answer for each take.
+-- Answers: 0 taken, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
 -- cycle, 100 + n: the key was accepted with n events.
 
 local DAY = 1440
--- An app that stays away so long is forgotten: no billing cycle holds what it used.
-local KEPT_SECONDS = 40 * 86400
--- With more minutes open than these the whole hash is read.
-local MOST_NAMED = 8
--- A minute that lies further ahead was written by no audit.
-local MOST_AHEAD = DAY
+-- The hash of an idle app expires after 40 days: longer than any billing cycle.
+local EXPIRE_SECONDS = 40 * 86400
+-- With up to this many open minutes their fields are read by name; with more, the whole hash.
+local MAX_NAMED_MINUTES = 8
+-- In minutes. No audit closes a minute further ahead of the clock: such a value is corrupt.
+local MAX_AHEAD = DAY
 
 local asked = cjson.decode(ARGV[1])
 local node, claimMs = asked[1], asked[2]
@@ -41,14 +43,14 @@ local function nextNumber()
   return asked[askedAt]
 end
 
--- What no script has written is taken to be absent: an error would stop every app of the call.
+-- A value of the wrong type counts as absent: an error would fail every app of the call.
 local function get(key)
   local value = redis.pcall('GET', key)
   return type(value) == 'string' and value
 end
 
--- 0: the key is free, or this node's already.
-local function askKey(key)
+-- 0: the key is free, or this node has claimed it already.
+local function checkKey(key)
   local held = get(key)
   if not held or held == node then return 0 end
   if string.match(held, '^%d%d?%d?$') then return 100 + held end
@@ -56,18 +58,18 @@ local function askKey(key)
 end
 
 local fences = {}
--- Of a partition: the last minute that the audit has closed, the running one, and the fields that count since.
+-- A partition's last closed minute, its current minute, and the fields to read of each app.
 local function fenceOf(key)
   local fence = fences[key]
   if fence then return fence end
   local text = get(key)
   local closed = tonumber(text and string.match(text, '^%d+ (%d+)$')) or 0
   local clock = math.floor(nowMs / 60000)
-  if closed > clock + MOST_AHEAD then closed = 0 end
-  -- A clock that was set back opens no minute that the audit has closed.
+  if closed > clock + MAX_AHEAD then closed = 0 end
+  -- Where Redis's clock was set back, a minute that the audit has closed must not be counted in again.
   local minute = math.max(clock, closed + 1)
   fence = { closed = closed, minute = minute }
-  if minute - closed <= MOST_NAMED then
+  if minute - closed <= MAX_NAMED_MINUTES then
     fence.names = { 'base', 'x' .. minute }
     for opened = closed + 1, minute do fence.names[#fence.names + 1] = 'm' .. opened end
   end
@@ -75,13 +77,13 @@ local function fenceOf(key)
   return fence
 end
 
--- A count that a script has written; nil: it is none.
+-- nil: not a valid count.
 local function countOf(text)
   local count = tonumber(text or nil)
   if count and count >= 0 and count < 1e15 then return count end
 end
 
--- What is no hash is taken away, or the app would have no limits.
+-- A key that is not a hash is deleted: with it in place, the app would have no limits.
 local function readHash(counts, ...)
   local values = redis.pcall(...)
   if not values.err then return values end
@@ -89,7 +91,7 @@ local function readHash(counts, ...)
   return {}
 end
 
--- The app's base, what is open by minute, and the empty batches of the running minute.
+-- Returns the app's base, its events by open minute, and the empty batches of the current minute.
 local function readApp(counts, fence)
   local open = {}
   if fence.names then
@@ -121,7 +123,7 @@ local function sumOfDays(counts, first, last)
   return sum
 end
 
--- Adds to a field; one that no script has written is taken to be absent.
+-- Adds to a field; replaces one that is not a number.
 local function add(counts, name, events)
   local sum = redis.pcall('HINCRBY', counts, name, events)
   if type(sum) == 'number' then return sum end
@@ -129,9 +131,9 @@ local function add(counts, name, events)
   return events
 end
 
--- The first take of a minute sweeps out the minutes that are closed, and the empty batches of those before.
+-- Deletes closed minutes, and empty batches of earlier minutes. Runs at the app's first take of each minute.
 local function tidy(counts, closed, minute)
-  redis.call('EXPIRE', counts, KEPT_SECONDS)
+  redis.call('EXPIRE', counts, EXPIRE_SECONDS)
   for _, name in ipairs(redis.call('HKEYS', counts)) do
     local kind, opened = string.match(name, '^([mx])(%d+)$')
     if kind and tonumber(opened) <= (kind == 'm' and closed or minute - 1) then redis.call('HDEL', counts, name) end
@@ -158,7 +160,7 @@ for _ = 1, nextNumber() do
   local baseCycle, baseUsed, newest, baseDay, baseDayUsed = -1, 0, -1, -1, 0
   if base then
     local a, b, c, d, e, f = string.match(base, '^%d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-    if a and tonumber(a) <= fence.minute + MOST_AHEAD then
+    if a and tonumber(a) <= fence.minute + MAX_AHEAD then
       closed = math.max(closed, tonumber(a))
       baseCycle, baseUsed, newest = tonumber(b), tonumber(c), tonumber(d)
       baseDay, baseDayUsed = tonumber(e), tonumber(f)
@@ -168,15 +170,15 @@ for _ = 1, nextNumber() do
     minute = closed + 1
     open[minute] = countOf(redis.call('HGET', counts, 'm' .. minute))
   end
-  -- The node's clock may be behind by a moment in which the cycle turned.
+  -- The node works out the cycle by its estimate of this clock, and may be late when the cycle turns.
   if minute >= nextCycle then cycle = nextCycle end
   local day = math.floor(minute / DAY)
 
   for _ = 1, nextNumber() do
-    local given, events = nextNumber(), nextNumber()
-    if given > closed and (open[given] or events < 0) then
-      open[given] = math.max(0, (open[given] or 0) - events)
-      redis.call('HSET', counts, 'm' .. given, open[given])
+    local corrected, events = nextNumber(), nextNumber()
+    if corrected > closed and (open[corrected] or events < 0) then
+      open[corrected] = math.max(0, (open[corrected] or 0) - events)
+      redis.call('HSET', counts, 'm' .. corrected, open[corrected])
     end
   end
 
@@ -197,7 +199,7 @@ for _ = 1, nextNumber() do
   for at = 1, nextNumber() do
     local events = nextNumber()
     local key = nextNumber() == 1 and nextKey()
-    local answer = key and askKey(key) or 0
+    local answer = key and checkKey(key) or 0
     if answer == 0 then
       local cost = math.max(1, events)
       if minute < cycle then answer = 5
@@ -218,7 +220,7 @@ for _ = 1, nextNumber() do
   if wanted > 0 and minute >= cycle then
     local left = math.min(monthLimit - monthUsed, minuteLimit - minuteUsed)
     if dayLimit >= 0 then left = math.min(left, dayLimit - dayUsed) end
-    -- The bucket shrinks with the room, so that little is left in one node's when another has to refuse.
+    -- At most 1/16 of what is left: near a limit, one node's bucket must not hold events that another has to refuse.
     granted = math.max(0, math.min(wanted, math.floor(left / 16)))
     monthUsed, dayUsed, minuteUsed = monthUsed + granted, dayUsed + granted, minuteUsed + granted
     taken = taken + granted

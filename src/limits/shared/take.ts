@@ -1,11 +1,11 @@
-// One call of take.lua: what it is asked, and what it answers.
+// The arguments and the reply of take.lua, encoded and decoded.
 
 import { readFileSync } from 'node:fs'
 import type { App } from '../../apps/app.ts'
 import { redisScript } from '../../redis/script.ts'
 import type { CycleMinutes } from '../cycle-minutes.ts'
 
-/** Outlives every request, which is answered some 3 s after its claim, and frees the keys of a dead node within 10 s. */
+/** Longer than any request, which is answered within about 3 s of its claim; a dead node's keys are free within 10 s. */
 const CLAIM_MS = 7000
 
 export const TAKE = redisScript(readFileSync(new URL('./take.lua', import.meta.url), 'utf8'))
@@ -22,63 +22,64 @@ export function idempotencyKey(partition: number, batchId: string): string {
   return `sluice:{p${partition}}:key:${batchId}`
 }
 
-/** As take.lua says it; from `REPLAY` on, the key was accepted with so many events more. */
+/** The answers of take.lua. `replay` + n: the key was accepted with n events. */
 export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, replay: 100 } as const
 
 export interface AppQuestion {
   readonly partition: number
   readonly app: App
   readonly cycle: CycleMinutes
-  /** Events for the node's bucket. */
+  /** Events requested for the node's bucket. */
   readonly wanted: number
-  /** Events that are not stored, by the minute that they were taken in. */
-  readonly givenBack: ReadonlyMap<number, number>
-  /** `key`: in Redis; null: the request has none. */
+  /** Events to subtract (below 0: to add), by the minute they were taken in. */
+  readonly corrections: ReadonlyMap<number, number>
+  /** `key`: the Redis key; null: the request has none. */
   readonly takes: readonly { readonly events: number; readonly key: string | null }[]
 }
 
 export interface Question {
   readonly nodeId: string
-  readonly accepted: readonly { readonly key: string; readonly events: number; readonly keptMs: number }[]
+  readonly accepted: readonly { readonly key: string; readonly events: number; readonly rememberedMs: number }[]
   readonly released: readonly string[]
   readonly apps: readonly AppQuestion[]
 }
 
-export interface AppAnswer {
-  /** UTC minutes since 1970: the one that was taken from. */
+export interface AppReply {
+  /** The minute that was taken from, in UTC minutes since 1970. */
   readonly minute: number
   /** The first minute of the cycle that holds it. */
   readonly cycleMinute: number
   readonly monthUsed: number
   readonly dayUsed: number
   readonly minuteUsed: number
+  /** Events for the node's bucket. */
   readonly granted: number
-  /** One for each take. */
+  /** One `ANSWER` for each take. */
   readonly takes: readonly number[]
 }
 
-export interface Answer {
+export interface Reply {
   /** Redis's clock. */
   readonly nowMs: number
-  readonly apps: readonly AppAnswer[]
+  readonly apps: readonly AppReply[]
 }
 
-export function wordsOf(question: Question): { keys: string[]; args: string[] } {
+export function encodeQuestion(question: Question): { keys: string[]; args: string[] } {
   const { accepted, released, apps } = question
   const keys: string[] = []
   const args: (string | number)[] = [question.nodeId, CLAIM_MS, accepted.length]
-  for (const { key, events, keptMs } of accepted) {
+  for (const { key, events, rememberedMs } of accepted) {
     keys.push(key)
-    args.push(events, keptMs)
+    args.push(events, rememberedMs)
   }
   args.push(released.length)
   keys.push(...released)
   args.push(apps.length)
-  for (const { partition, app, cycle, wanted, givenBack, takes } of apps) {
+  for (const { partition, app, cycle, wanted, corrections, takes } of apps) {
     keys.push(fenceKey(partition), countsKey(partition, app.appId))
     args.push(app.eventsPerMonth, app.eventsPerDay ?? -1, app.eventsPerMinute, cycle.first, cycle.next, wanted)
-    args.push(givenBack.size)
-    for (const [minute, events] of givenBack) args.push(minute, events)
+    args.push(corrections.size)
+    for (const [minute, events] of corrections) args.push(minute, events)
     args.push(takes.length)
     for (const { events, key } of takes) {
       args.push(events, key === null ? 0 : 1)
@@ -88,11 +89,10 @@ export function wordsOf(question: Question): { keys: string[]; args: string[] } 
   return { keys, args: [JSON.stringify(args)] }
 }
 
-export function answerIn(reply: unknown, { apps }: Question): Answer {
+export function decodeReply(reply: unknown, { apps }: Question): Reply {
   const numbers = reply as readonly number[]
   let at = 0
   const next = (): number => numbers[at++]
-  const several = (count: number): number[] => Array.from({ length: count }, next)
   return {
     nowMs: next(),
     apps: apps.map(({ takes }) => ({
@@ -102,7 +102,7 @@ export function answerIn(reply: unknown, { apps }: Question): Answer {
       dayUsed: next(),
       minuteUsed: next(),
       granted: next(),
-      takes: several(takes.length),
+      takes: takes.map(next),
     })),
   }
 }

@@ -1,5 +1,5 @@
-// The memory limiter against two slow and obvious models: every request ever taken, in a list, summed up anew for
-// each question.
+// The memory limiter against two slow and obvious models, which keep every take in a list and sum it up for each
+// question.
 
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
@@ -28,7 +28,7 @@ const take = fc.record({ kind: fc.constant('take' as const), app: anyApp, cost: 
 const settle = fc.record({ kind: fc.constant('settle' as const), which: anyIndex })
 const giveBack = fc.record({ kind: fc.constant('give back' as const), which: anyIndex })
 const forward = fc.constantFrom(0, 1, 10 * SECOND_MS, MINUTE_MS, 3 * MINUTE_MS, DAY_MS, 20 * DAY_MS)
-/** A clock that is back by more than this was wrong before, and is believed. */
+/** A clock that steps back by more was wrong before, and its new time is used. */
 const MOST_DISBELIEVED_MS = MINUTE_MS - 1
 const backward = fc.constantFrom(-1, -SECOND_MS, -20 * SECOND_MS)
 
@@ -46,7 +46,7 @@ function windowsAt(app: App, timeMs: number): { names: Windows; startsMs: readon
 }
 
 function shown(limiter: MemoryLimiter, app: App, nowMs: number): number[] {
-  const { minute, day, month } = limiter.standing(app, nowMs)
+  const { minute, day, month } = limiter.usage(app, nowMs)
   const view = limiter.view(app, nowMs)
   expect(view.remaining).toBe(Math.max(0, app.eventsPerMinute - minute.used))
   expect(view.resetUnixSeconds * SECOND_MS).toBe(minute.endsAtMs)
@@ -73,7 +73,7 @@ describe('while the process runs', () => {
   const dump = fc.constant({ kind: 'dump' as const })
   const actions = fc.array(fc.oneof(take, take, take, settle, giveBack, change, step, dump), { maxLength: 120 })
 
-  it('every take, view and dump is what a sum over all requests says, whatever clock and records do', () => {
+  it('every take, view and dump equals the sum over all requests, whatever the clock and the records do', () => {
     fc.assert(
       fc.property(actions, (sequence) => {
         const limiter = createMemoryLimiter()
@@ -95,7 +95,7 @@ describe('while the process runs', () => {
 
         for (const action of sequence) {
           if (action.kind === 'step') {
-            // Several small steps back make a large one, which would be believed.
+            // Several small steps back add up to a large one, which would reset the windows.
             nowMs = Math.max(nowMs + action.byMs, newestMs - MOST_DISBELIEVED_MS)
             newestMs = Math.max(newestMs, nowMs)
           } else if (action.kind === 'change') {
@@ -163,7 +163,7 @@ describe('across crashes', () => {
     maxLength: 120,
   })
 
-  it('nothing durable is forgotten, nothing counts twice, and nothing in flight stays spent', () => {
+  it('durable usage is kept and counted once, and usage in flight is dropped', () => {
     fc.assert(
       fc.property(actions, (sequence) => {
         let limiter = createMemoryLimiter()

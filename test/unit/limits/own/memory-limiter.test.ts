@@ -7,8 +7,8 @@ const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-describe('what an app may send', () => {
-  it('is its minute, to the last event', () => {
+describe('an app can take', () => {
+  it('the last event of its minute, and no more', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerMinute: 10 })
     expect(limiter.take(app, 7, NOON_MS)).toBeTypeOf('number')
@@ -18,7 +18,7 @@ describe('what an app may send', () => {
     expect(limiter.take(app, 10, NOON_MS + MINUTE_MS)).toBeTypeOf('number')
   })
 
-  it('is its day, until midnight UTC', () => {
+  it('the last event of its day, and more after midnight UTC', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerDay: 600 })
     expect(limiter.take(app, 500, NOON_MS)).toBeTypeOf('number')
@@ -28,7 +28,7 @@ describe('what an app may send', () => {
     expect(limiter.take(app, 500, NOON_MS + DAY_MS / 2)).toBeTypeOf('number')
   })
 
-  it('is its billing cycle, until the next begins', () => {
+  it('the last event of its billing cycle, and more when the next begins', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ billingAnchorMs: NOON_MS - DAY_MS, eventsPerMonth: 400 })
     const cycleEndMs = Date.UTC(2026, 11, 19, 12)
@@ -38,7 +38,7 @@ describe('what an app may send', () => {
     expect(limiter.take(app, 400, cycleEndMs)).toBeTypeOf('number')
   })
 
-  it('is refused by the month before the day, and by the day before the minute', () => {
+  it('nothing over a limit: the month refuses first, then the day, then the minute', () => {
     const tight = { eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 }
     const refusals = [tight, { ...tight, eventsPerMonth: 11 }, { ...tight, eventsPerMonth: 11, eventsPerDay: 11 }].map(
       (limits) => createMemoryLimiter().take(anApp(limits), 11, NOON_MS),
@@ -46,26 +46,26 @@ describe('what an app may send', () => {
     expect(refusals).toEqual(['monthly_limit_exceeded', 'daily_limit_exceeded', 'rate_limit_exceeded'])
   })
 
-  it('is not spent by what is refused, in any window', () => {
+  it('as much as before, in every window, after a refusal', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 100 })
     limiter.take(app, 11, NOON_MS)
-    const { minute, day, month } = limiter.standing(app, NOON_MS)
+    const { minute, day, month } = limiter.usage(app, NOON_MS)
     expect([minute.used, day.used, month.used]).toEqual([0, 0, 0])
   })
 
-  it('is its own: another app spends nothing of it', () => {
+  it('its whole limit, whatever another app takes', () => {
     const limiter = createMemoryLimiter()
     expect(limiter.take(anApp(), 500, NOON_MS)).toBeTypeOf('number')
     expect(limiter.take(anApp({ appId: '__proto__' }), 500, NOON_MS)).toBeTypeOf('number')
     expect(limiter.take(anApp(), 1, NOON_MS)).toBe('rate_limit_exceeded')
   })
 
-  it('takes 1 of the minute alone for an empty batch, and holds anything below for a fault of the caller', () => {
+  it('an empty batch for 1 of the minute; a negative count throws', () => {
     const limiter = createMemoryLimiter()
     expect(limiter.take(anApp({ eventsPerMonth: 0 }), 0, NOON_MS)).toBe(NOON_MS)
     for (const events of [-1, Number.NaN]) expect(() => limiter.take(anApp(), events, NOON_MS)).toThrow('cannot hold')
-    expect(limiter.standing(anApp(), NOON_MS)).toMatchObject({
+    expect(limiter.usage(anApp(), NOON_MS)).toMatchObject({
       minute: { used: 1 },
       day: { used: 0 },
       month: { used: 0 },
@@ -73,8 +73,8 @@ describe('what an app may send', () => {
   })
 })
 
-describe('what is given back', () => {
-  it('can be taken again at once', () => {
+describe('giving back', () => {
+  it('lets the events be taken again at once', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 })
     limiter.take(app, 10, NOON_MS)
@@ -82,17 +82,17 @@ describe('what is given back', () => {
     expect(limiter.take(app, 10, NOON_MS + 6)).toBeTypeOf('number')
   })
 
-  it('does not go to a window that has opened since', () => {
+  it('does not add to a window that began after the take', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 15 })
     limiter.take(app, 10, NOON_MS)
     limiter.take(app, 5, NOON_MS + MINUTE_MS)
     limiter.giveBack(app, 10, NOON_MS, NOON_MS + MINUTE_MS)
-    const { minute, day } = limiter.standing(app, NOON_MS + MINUTE_MS)
+    const { minute, day } = limiter.usage(app, NOON_MS + MINUTE_MS)
     expect([minute.used, day.used]).toEqual([5, 5])
   })
 
-  it('cannot be more than what is in flight', () => {
+  it('throws for more than is in flight', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 10, NOON_MS)
     limiter.settle(anApp(), 10, NOON_MS)
@@ -101,7 +101,7 @@ describe('what is given back', () => {
 })
 
 describe('a clock that steps back', () => {
-  it('does not reopen a minute, a day or a cycle that is spent', () => {
+  it('does not reopen a minute, a day or a cycle that is used up', () => {
     const limiter = createMemoryLimiter()
     const midnightMs = Date.UTC(2026, 11, 1)
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 })
@@ -112,7 +112,7 @@ describe('a clock that steps back', () => {
     expect(limiter.view(app, midnightMs - 1)).toMatchObject({ remaining: 0, resetUnixSeconds: midnightMs / 1000 + 60 })
   })
 
-  it('by a minute or more is believed: apps do not wait in one window until it has caught up', () => {
+  it('by a minute or more resets the windows, so that apps do not stay in one until it has caught up', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerMinute: 10 })
     expect(limiter.take(app, 10, NOON_MS + DAY_MS)).toBeTypeOf('number')
@@ -128,7 +128,7 @@ describe('a clock that steps back', () => {
     expect(limiter.take(app, 1, NOON_MS)).toBe('monthly_limit_exceeded')
   })
 
-  it('lets requests that were in flight land, whichever window they were taken in', () => {
+  it('lets requests in flight end, whichever window they were taken from', () => {
     const limiter = createMemoryLimiter()
     const app = anApp()
     limiter.take(app, 5, NOON_MS)
@@ -137,18 +137,18 @@ describe('a clock that steps back', () => {
     limiter.settle(app, 5, NOON_MS)
     limiter.giveBack(app, 3, NOON_MS + DAY_MS, NOON_MS)
     limiter.settle(app, 1, NOON_MS)
-    expect(limiter.standing(app, NOON_MS).minute.used).toBeGreaterThanOrEqual(1)
+    expect(limiter.usage(app, NOON_MS).minute.used).toBeGreaterThanOrEqual(1)
   })
 
-  it('leaves what is taken meanwhile spent in the newest window, and the count in flight whole', () => {
+  it('counts takes in the newest window at once, and keeps the count in flight right', () => {
     const limiter = createMemoryLimiter()
     const app = anApp()
     limiter.take(app, 1, NOON_MS)
     expect(limiter.take(app, 2, NOON_MS - 1)).toBeTypeOf('number')
     limiter.giveBack(app, 2, NOON_MS - 1, NOON_MS)
     limiter.settle(app, 1, NOON_MS)
-    expect(limiter.standing(app, NOON_MS).minute.used).toBe(3)
-    expect(limiter.standing(app, NOON_MS).day.used).toBe(1)
+    expect(limiter.usage(app, NOON_MS).minute.used).toBe(3)
+    expect(limiter.usage(app, NOON_MS).day.used).toBe(1)
     expect(limiter.dump().apps[0]).toMatchObject({ minuteUsed: 3, dayUsed: 1 })
   })
 })
@@ -156,7 +156,7 @@ describe('a clock that steps back', () => {
 describe('a restart', () => {
   const app = anApp({ eventsPerDay: 1000 })
 
-  it('keeps what the day has, though a record of yesterday lies behind the snapshot', () => {
+  it('keeps the usage of today when a record after the snapshot is from yesterday', () => {
     const midnightMs = Date.UTC(2026, 10, 20)
     const live = createMemoryLimiter()
     live.take(app, 10, midnightMs - 5)
@@ -166,7 +166,7 @@ describe('a restart', () => {
     const nowMs = midnightMs + 120_000
     restarted.restore(live.dump(), nowMs)
     restarted.addUsage(app, app.appId, 10, midnightMs - 5)
-    expect(restarted.standing(app, nowMs).day.used).toBe(400)
+    expect(restarted.usage(app, nowMs).day.used).toBe(400)
   })
 
   it('adds a record that is minutes old to the day and the month', () => {
@@ -177,7 +177,7 @@ describe('a restart', () => {
     const nowMs = NOON_MS + 300_000
     restarted.restore(live.dump(), nowMs)
     restarted.addUsage(app, app.appId, 10, NOON_MS + 1)
-    expect(restarted.standing(app, nowMs)).toMatchObject({
+    expect(restarted.usage(app, nowMs)).toMatchObject({
       minute: { used: 0 },
       day: { used: 410 },
       month: { used: 410 },
@@ -194,7 +194,7 @@ describe('a changed record', () => {
     expect(limiter.view(anApp({ eventsPerMinute: 400 }), NOON_MS)).toMatchObject({ limit: 400, remaining: 0 })
   })
 
-  it('with a new anchor opens a cycle with nothing spent, and the old anchor finds what it had', () => {
+  it('with a new anchor opens an empty cycle, and the old anchor finds its usage again', () => {
     const limiter = createMemoryLimiter()
     const old = anApp({ eventsPerMonth: 100 })
     const moved = { ...old, billingAnchorMs: NOON_MS }
@@ -203,33 +203,33 @@ describe('a changed record', () => {
     expect(limiter.take(old, 11, NOON_MS)).toBe('monthly_limit_exceeded')
     limiter.giveBack(moved, 100, NOON_MS, NOON_MS)
     limiter.settle(old, 90, NOON_MS)
-    expect(limiter.standing(old, NOON_MS).month.used).toBe(90)
-    expect(limiter.standing(moved, NOON_MS).month.used).toBe(0)
+    expect(limiter.usage(old, NOON_MS).month.used).toBe(90)
+    expect(limiter.usage(moved, NOON_MS).month.used).toBe(0)
   })
 
-  it('with a new anchor that falls into the same cycle changes nothing', () => {
+  it('with a new anchor that gives the same cycle changes nothing', () => {
     const limiter = createMemoryLimiter()
     const old = anApp({ eventsPerMonth: 100 })
     limiter.take(old, 90, NOON_MS)
     expect(limiter.take({ ...old, billingAnchorMs: 0 }, 11, NOON_MS)).toBe('monthly_limit_exceeded')
   })
 
-  it('however often the anchor moves, takes a bounded number of cycles', () => {
+  it('keeps a bounded number of cycles, however often the anchor moves', () => {
     const limiter = createMemoryLimiter()
     for (let day = 1; day <= 20; day++) limiter.take(anApp({ billingAnchorMs: day * DAY_MS }), 1, NOON_MS)
     expect(limiter.dump().apps[0].cycles).toHaveLength(4)
   })
 })
 
-describe('the figures shown', () => {
-  it('are full for an app never seen, and nothing is kept of it', () => {
+describe('the view', () => {
+  it('shows full limits for an unknown app, and keeps nothing of it', () => {
     const limiter = createMemoryLimiter()
     expect(limiter.view(anApp(), NOON_MS + 1)).toEqual({
       limit: 500,
       remaining: 500,
       resetUnixSeconds: NOON_MS / 1000 + 60,
     })
-    expect(limiter.standing(anApp({ eventsPerDay: 9 }), NOON_MS)).toEqual({
+    expect(limiter.usage(anApp({ eventsPerDay: 9 }), NOON_MS)).toEqual({
       atMs: NOON_MS,
       minute: { limit: 500, used: 0, endsAtMs: NOON_MS + MINUTE_MS },
       day: { limit: 9, used: 0, endsAtMs: NOON_MS + DAY_MS / 2 },
@@ -238,7 +238,7 @@ describe('the figures shown', () => {
     expect(limiter.dump().apps).toEqual([])
   })
 
-  it('follow the minute', () => {
+  it('starts again with each minute', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 123, NOON_MS)
     expect(limiter.view(anApp(), NOON_MS).remaining).toBe(377)
@@ -247,17 +247,17 @@ describe('the figures shown', () => {
       remaining: 500,
       resetUnixSeconds: NOON_MS / 1000 + 120,
     })
-    expect(limiter.standing(anApp(), NOON_MS + DAY_MS)).toMatchObject({ minute: { used: 0 }, day: { used: 0 } })
+    expect(limiter.usage(anApp(), NOON_MS + DAY_MS)).toMatchObject({ minute: { used: 0 }, day: { used: 0 } })
   })
 
-  it('before the app is known are the trial plan, untouched', () => {
+  it('shows the full trial plan before the app is known', () => {
     expect(trialView(NOON_MS + 59_999)).toEqual({ limit: 200, remaining: 200, resetUnixSeconds: NOON_MS / 1000 + 60 })
     expect(trialView(NOON_MS + 60_000).resetUnixSeconds).toBe(NOON_MS / 1000 + 120)
   })
 })
 
 describe('a dump', () => {
-  it('holds what is settled, and not what is in flight', () => {
+  it('holds settled events, without those in flight', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
     limiter.take(anApp(), 7, NOON_MS)
@@ -265,11 +265,11 @@ describe('a dump', () => {
     const dump = JSON.parse(JSON.stringify(limiter.dump()))
     const restored = createMemoryLimiter()
     restored.restore(dump, NOON_MS)
-    const { minute, day, month } = restored.standing(anApp(), NOON_MS)
+    const { minute, day, month } = restored.usage(anApp(), NOON_MS)
     expect([minute.used, day.used, month.used]).toEqual([5, 5, 5])
   })
 
-  it('leaves out windows that are over, and an app of which no more is left', () => {
+  it('leaves out windows that have ended, and apps with no open window', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
     limiter.settle(anApp(), 5, NOON_MS)
@@ -279,17 +279,17 @@ describe('a dump', () => {
     expect(limiter.dump().apps).toEqual([])
   })
 
-  it('restored on a later day brings back the cycle alone', () => {
+  it('restored on a later day brings back only the cycle', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
     limiter.settle(anApp(), 5, NOON_MS)
     const restored = createMemoryLimiter()
     restored.restore(limiter.dump(), NOON_MS + DAY_MS)
-    const { minute, day, month } = restored.standing(anApp(), NOON_MS + DAY_MS)
+    const { minute, day, month } = restored.usage(anApp(), NOON_MS + DAY_MS)
     expect([minute.used, day.used, month.used]).toEqual([0, 0, 5])
   })
 
-  it('from a clock that was years ahead does not close the windows of a right one', () => {
+  it('of a clock that was years ahead does not close the windows of a right clock', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 500, NOON_MS + 4000 * DAY_MS)
     limiter.settle(anApp(), 500, NOON_MS + 4000 * DAY_MS)
@@ -297,10 +297,10 @@ describe('a dump', () => {
     restored.restore(limiter.dump(), NOON_MS)
     expect(restored.dump().apps).toMatchObject([{ minuteUsed: 0, dayUsed: 0, cycles: [] }])
     expect(restored.take(anApp(), 500, NOON_MS)).toBeTypeOf('number')
-    expect(restored.standing(anApp(), NOON_MS).minute.endsAtMs).toBe(NOON_MS + MINUTE_MS)
+    expect(restored.usage(anApp(), NOON_MS).minute.endsAtMs).toBe(NOON_MS + MINUTE_MS)
   })
 
-  it('that is none is refused, and names what it should have been', () => {
+  it('of another form is refused with an error that names the version', () => {
     const good = createMemoryLimiter().dump()
     const app = { appId: 'demo', minuteUsed: 0, dayUsed: 0, cycles: [{ startMs: 0, endMs: 1, used: 1 }] }
     const others: unknown[] = [
@@ -323,19 +323,19 @@ describe('a dump', () => {
 })
 
 describe('usage added from the journal', () => {
-  it('counts in the windows that hold its time, over the limit too', () => {
+  it('counts in the windows that hold its time, also over the limit', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerMonth: 100 })
     limiter.addUsage(app, 'demo', 60, NOON_MS - DAY_MS)
     limiter.addUsage(app, 'demo', 60, NOON_MS)
     limiter.addUsage(app, 'demo', 1, NOON_MS - 1)
-    const { minute, day, month } = limiter.standing(app, NOON_MS)
+    const { minute, day, month } = limiter.usage(app, NOON_MS)
     expect([minute.used, day.used, month.used]).toEqual([60, 61, 121])
     expect(limiter.view(anApp({ eventsPerMinute: 50 }), NOON_MS).remaining).toBe(0)
     expect(limiter.take(app, 1, NOON_MS)).toBe('monthly_limit_exceeded')
   })
 
-  it('of an app that is gone counts in the cycle it had, or else in the calendar month', () => {
+  it('of an app that no longer exists counts in its last cycle, or else in the calendar month', () => {
     const app = anApp({ billingAnchorMs: NOON_MS - DAY_MS })
     const before = createMemoryLimiter()
     before.take(app, 5, NOON_MS)
@@ -344,7 +344,7 @@ describe('usage added from the journal', () => {
     limiter.restore(before.dump(), NOON_MS)
     limiter.addUsage(undefined, 'demo', 6, NOON_MS)
     limiter.addUsage(undefined, 'other', 7, NOON_MS)
-    expect(limiter.standing(app, NOON_MS).month.used).toBe(11)
-    expect(limiter.standing(anApp({ appId: 'other' }), NOON_MS).month.used).toBe(7)
+    expect(limiter.usage(app, NOON_MS).month.used).toBe(11)
+    expect(limiter.usage(anApp({ appId: 'other' }), NOON_MS).month.used).toBe(7)
   })
 })

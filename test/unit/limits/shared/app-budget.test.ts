@@ -1,184 +1,203 @@
-// What a node holds of one app: its bucket, its share without Redis, and what it has still to tell.
+// One node's budget of one app: its bucket, its share without Redis, and the corrections for the next call.
 
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../../../src/apps/app.ts'
-import { Room } from '../../../../src/limits/shared/app-budget.ts'
-import type { AppAnswer } from '../../../../src/limits/shared/take.ts'
+import { AppBudget } from '../../../../src/limits/shared/app-budget.ts'
+import type { AppReply } from '../../../../src/limits/shared/take.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const NOON = Date.UTC(2026, 10, 20, 12) / 60_000
 
-/** A room at noon, of which Redis has said what is used. */
-function aRoom(app: App = anApp(), heard: Partial<AppAnswer> = {}): Room {
-  const room = new Room(app, 0)
-  room.use(app, NOON, 0)
-  room.apply({ minute: NOON, cycleMinute: 0, monthUsed: 0, dayUsed: 0, minuteUsed: 0, granted: 0, takes: [], ...heard })
-  return room
+/** A budget at noon, after a reply of Redis. */
+function aBudget(app: App = anApp(), reply: Partial<AppReply> = {}): AppBudget {
+  const budget = new AppBudget(app, 0)
+  budget.use(app, NOON, 0)
+  budget.apply({
+    minute: NOON,
+    cycleMinute: 0,
+    monthUsed: 0,
+    dayUsed: 0,
+    minuteUsed: 0,
+    granted: 0,
+    takes: [],
+    ...reply,
+  })
+  return budget
 }
 
-const given = (room: Room): [number, number][] => [...room.givenBack]
+const correctionsOf = (budget: AppBudget): [number, number][] => [...budget.corrections]
 
 describe('the bucket of an app', () => {
-  it('is wanted from 40 requests a second on, for a second more of events', () => {
-    const room = aRoom()
-    for (let count = 1; count <= 39; count++) room.countRequest(10, 0)
-    expect(room.wantedAt(999)).toBe(0)
-    room.countRequest(10, 999)
-    expect(room.wantedAt(999)).toBe(400)
+  it('is requested from 40 requests a second on, with one second of events', () => {
+    const budget = aBudget()
+    for (let count = 1; count <= 39; count++) budget.countRequest(10, 0)
+    expect(budget.refillAt(999)).toBe(0)
+    budget.countRequest(10, 999)
+    expect(budget.refillAt(999)).toBe(400)
   })
 
-  it('is wanted for the second after a fast one, and not when a second without requests has passed', () => {
-    const room = aRoom()
-    for (let count = 0; count < 40; count++) room.countRequest(10, 0)
-    room.countRequest(1, 1000)
-    expect(room.wantedAt(1500)).toBe(400)
-    expect(room.wantedAt(3000)).toBe(0)
-    room.countRequest(1, 3500)
-    expect(room.wantedAt(3500)).toBe(0)
+  it('is requested during the second after a fast one, but not after a second without requests', () => {
+    const budget = aBudget()
+    for (let count = 0; count < 40; count++) budget.countRequest(10, 0)
+    budget.countRequest(1, 1000)
+    expect(budget.refillAt(1500)).toBe(400)
+    expect(budget.refillAt(3000)).toBe(0)
+    budget.countRequest(1, 3500)
+    expect(budget.refillAt(3500)).toBe(0)
   })
 
-  it('is wanted less by what it holds', () => {
-    const room = aRoom(anApp(), { granted: 150 })
-    for (let count = 0; count < 40; count++) room.countRequest(10, 0)
-    expect(room.wantedAt(0)).toBe(250)
+  it('requests only what it does not hold yet', () => {
+    const budget = aBudget(anApp(), { granted: 150 })
+    for (let count = 0; count < 40; count++) budget.countRequest(10, 0)
+    expect(budget.refillAt(0)).toBe(250)
   })
 
-  it('is spent whole batches at a time, and is low under a quarter', () => {
-    const room = aRoom(anApp(), { minuteUsed: 20, granted: 20 })
-    expect([room.spend(0), room.spend(21)]).toEqual([false, false])
-    expect([room.spend(15), room.isBucketLow]).toEqual([true, false])
-    expect([room.spend(1), room.isBucketLow]).toEqual([true, true])
-    expect([room.spend(4), room.spend(1)]).toEqual([true, false])
-    expect(given(room)).toEqual([])
+  it('takes whole batches only, and is low below a quarter', () => {
+    const budget = aBudget(anApp(), { minuteUsed: 20, granted: 20 })
+    expect([budget.spend(0), budget.spend(21)]).toEqual([false, false])
+    expect([budget.spend(15), budget.isBucketLow]).toEqual([true, false])
+    expect([budget.spend(1), budget.isBucketLow]).toEqual([true, true])
+    expect([budget.spend(4), budget.spend(1)]).toEqual([true, false])
+    expect(correctionsOf(budget)).toEqual([])
   })
 
-  it('is not used up to what is shown', () => {
-    const room = aRoom(anApp(), { monthUsed: 70, dayUsed: 60, minuteUsed: 50, granted: 20 })
-    expect(room.usedAt(NOON)).toEqual({ month: 50, day: 40, minute: 30 })
-    room.spend(5)
-    expect(room.usedAt(NOON)).toEqual({ month: 55, day: 45, minute: 35 })
+  it('does not show its unspent events as used', () => {
+    const budget = aBudget(anApp(), { monthUsed: 70, dayUsed: 60, minuteUsed: 50, granted: 20 })
+    expect(budget.usedAt(NOON)).toEqual({ month: 50, day: 40, minute: 30 })
+    budget.spend(5)
+    expect(budget.usedAt(NOON)).toEqual({ month: 55, day: 45, minute: 35 })
   })
 
-  it('belongs to its minute: what is left goes back there when the minute turns', () => {
-    const room = aRoom(anApp(), { granted: 20 })
-    room.spend(8)
-    room.use(room.app, NOON + 1, 60_000)
-    expect(room.spend(1)).toBe(false)
-    expect(given(room)).toEqual([[NOON, 12]])
+  it('gives its unspent events back to their minute when the next minute begins', () => {
+    const budget = aBudget(anApp(), { granted: 20 })
+    budget.spend(8)
+    budget.use(budget.app, NOON + 1, 60_000)
+    expect(budget.spend(1)).toBe(false)
+    expect(correctionsOf(budget)).toEqual([[NOON, 12]])
   })
 
-  it('goes back when Redis is in the next minute already, and takes what is granted there', () => {
-    const room = aRoom(anApp(), { granted: 20 })
-    room.apply({ minute: NOON + 1, cycleMinute: 0, monthUsed: 5, dayUsed: 5, minuteUsed: 5, granted: 5, takes: [] })
-    expect([room.bucketMinute, room.tokens]).toEqual([NOON + 1, 5])
-    expect(given(room)).toEqual([[NOON, 20]])
+  it('gives its events back when Redis replies from the next minute, and keeps the new grant', () => {
+    const budget = aBudget(anApp(), { granted: 20 })
+    budget.apply({ minute: NOON + 1, cycleMinute: 0, monthUsed: 5, dayUsed: 5, minuteUsed: 5, granted: 5, takes: [] })
+    expect([budget.bucketMinute, budget.tokens]).toEqual([NOON + 1, 5])
+    expect(correctionsOf(budget)).toEqual([[NOON, 20]])
   })
 
-  it('takes nothing of a minute that is over, which goes back', () => {
-    const room = aRoom(anApp(), { minute: NOON + 1, minuteUsed: 9 })
-    room.apply({ minute: NOON, cycleMinute: 0, monthUsed: 400, dayUsed: 400, minuteUsed: 400, granted: 30, takes: [] })
-    expect(room.tokens).toBe(0)
-    expect(room.usedAt(NOON + 1).minute).toBe(9)
-    expect(given(room)).toEqual([[NOON, 30]])
+  it('gives back a grant of a minute that has ended', () => {
+    const budget = aBudget(anApp(), { minute: NOON + 1, minuteUsed: 9 })
+    budget.apply({
+      minute: NOON,
+      cycleMinute: 0,
+      monthUsed: 400,
+      dayUsed: 400,
+      minuteUsed: 400,
+      granted: 30,
+      takes: [],
+    })
+    expect(budget.tokens).toBe(0)
+    expect(budget.usedAt(NOON + 1).minute).toBe(9)
+    expect(correctionsOf(budget)).toEqual([[NOON, 30]])
   })
 
   it.each([{ eventsPerMinute: 10 }, { eventsPerDay: 5 }, { eventsPerMonth: 7 }, { billingAnchorMs: 0 }])(
-    'goes back when the record allows something else: %j',
+    'is given back when a limit or the anchor changes: %j',
     (change) => {
-      const room = aRoom(anApp(), { granted: 20 })
-      room.use(anApp(change), NOON, 1)
-      expect([room.tokens, given(room)]).toEqual([0, [[NOON, 20]]])
+      const budget = aBudget(anApp(), { granted: 20 })
+      budget.use(anApp(change), NOON, 1)
+      expect([budget.tokens, correctionsOf(budget)]).toEqual([0, [[NOON, 20]]])
     },
   )
 
-  it('stays when the record has changed in other ways', () => {
-    const room = aRoom(anApp(), { granted: 20 })
-    room.use(anApp({ name: 'another' }), NOON, 1)
-    expect([room.tokens, given(room)]).toEqual([20, []])
+  it('is kept when another member of the record changes', () => {
+    const budget = aBudget(anApp(), { granted: 20 })
+    budget.use(anApp({ name: 'another' }), NOON, 1)
+    expect([budget.tokens, correctionsOf(budget)]).toEqual([20, []])
   })
 
-  it('goes back once, and what is given back by the minute adds up', () => {
-    const room = aRoom(anApp(), { granted: 20 })
-    room.emptyBucket()
-    room.emptyBucket()
-    room.giveBack(NOON, 3)
-    expect(given(room)).toEqual([[NOON, 23]])
+  it('is given back once, and corrections of one minute add up', () => {
+    const budget = aBudget(anApp(), { granted: 20 })
+    budget.emptyBucket()
+    budget.emptyBucket()
+    budget.correct(NOON, 3)
+    expect(correctionsOf(budget)).toEqual([[NOON, 23]])
   })
 
-  it('tells of three minutes: what is older, the audit has counted', () => {
-    const room = aRoom()
-    for (let minute = NOON; minute < NOON + 10; minute++) room.giveBack(minute, 1)
-    expect(room.givenBack.size).toBeLessThanOrEqual(4)
+  it('keeps corrections of at most three minutes back: the audit has counted older ones', () => {
+    const budget = aBudget()
+    for (let minute = NOON; minute < NOON + 10; minute++) budget.correct(minute, 1)
+    expect(budget.corrections.size).toBeLessThanOrEqual(4)
   })
 })
 
 describe('the share of a node without Redis', () => {
-  it('is what was left when Redis last answered, by the nodes there were, rounded down', () => {
-    const room = aRoom(anApp({ eventsPerMinute: 100 }), { minuteUsed: 1 })
-    expect(room.takeAlone(34, NOON, 3)).toBe('rate_limit_exceeded')
-    expect(room.takeAlone(33, NOON, 3)).toBe(null)
-    expect(room.takeAlone(1, NOON, 3)).toBe('rate_limit_exceeded')
-    expect(room.takeAlone(33, NOON + 1, 3)).toBe(null)
+  it('is what was left at the last reply of Redis, divided by the nodes alive, rounded down', () => {
+    const budget = aBudget(anApp({ eventsPerMinute: 100 }), { minuteUsed: 1 })
+    expect(budget.takeWithoutRedis(34, NOON, 3)).toBe('rate_limit_exceeded')
+    expect(budget.takeWithoutRedis(33, NOON, 3)).toBe(null)
+    expect(budget.takeWithoutRedis(1, NOON, 3)).toBe('rate_limit_exceeded')
+    expect(budget.takeWithoutRedis(33, NOON + 1, 3)).toBe(null)
   })
 
-  it('is refused by the month, then the day, then the minute', () => {
+  it('is checked for the month, then the day, then the minute', () => {
     const tight = { eventsPerMinute: 30, eventsPerDay: 30, eventsPerMonth: 30 }
-    expect(aRoom(anApp(tight)).takeAlone(11, NOON, 3)).toBe('monthly_limit_exceeded')
-    expect(aRoom(anApp({ ...tight, eventsPerMonth: 300 })).takeAlone(11, NOON, 3)).toBe('daily_limit_exceeded')
+    expect(aBudget(anApp(tight)).takeWithoutRedis(11, NOON, 3)).toBe('monthly_limit_exceeded')
+    expect(aBudget(anApp({ ...tight, eventsPerMonth: 300 })).takeWithoutRedis(11, NOON, 3)).toBe('daily_limit_exceeded')
     const loose = anApp({ ...tight, eventsPerMonth: 300, eventsPerDay: null })
-    expect(aRoom(loose).takeAlone(11, NOON, 3)).toBe('rate_limit_exceeded')
+    expect(aBudget(loose).takeWithoutRedis(11, NOON, 3)).toBe('rate_limit_exceeded')
   })
 
-  it('is nothing of a limit that is used up, or was lowered below that', () => {
-    expect(aRoom(anApp({ eventsPerMonth: 50 }), { monthUsed: 60 }).takeAlone(1, NOON, 1)).toBe('monthly_limit_exceeded')
+  it('is zero where the limit was lowered below its usage', () => {
+    expect(aBudget(anApp({ eventsPerMonth: 50 }), { monthUsed: 60 }).takeWithoutRedis(1, NOON, 1)).toBe(
+      'monthly_limit_exceeded',
+    )
   })
 
-  it('takes one of the minute for an empty batch, and tells Redis of none', () => {
-    const room = aRoom(anApp({ eventsPerMinute: 2, eventsPerMonth: 0 }))
-    expect([room.takeAlone(0, NOON, 1), room.takeAlone(0, NOON, 1)]).toEqual([null, null])
-    expect(room.takeAlone(0, NOON, 1)).toBe('rate_limit_exceeded')
-    expect(given(room)).toEqual([])
+  it('charges an empty batch 1 of the minute, and leaves no correction', () => {
+    const budget = aBudget(anApp({ eventsPerMinute: 2, eventsPerMonth: 0 }))
+    expect([budget.takeWithoutRedis(0, NOON, 1), budget.takeWithoutRedis(0, NOON, 1)]).toEqual([null, null])
+    expect(budget.takeWithoutRedis(0, NOON, 1)).toBe('rate_limit_exceeded')
+    expect(correctionsOf(budget)).toEqual([])
   })
 
-  it('is told to Redis later, in the minute in which it was spent', () => {
-    const room = aRoom()
-    room.takeAlone(5, NOON, 1)
-    room.takeAlone(6, NOON, 1)
-    room.takeAlone(7, NOON + 1, 1)
-    expect(given(room)).toEqual([
+  it('leaves a correction below zero in the minute of the take', () => {
+    const budget = aBudget()
+    budget.takeWithoutRedis(5, NOON, 1)
+    budget.takeWithoutRedis(6, NOON, 1)
+    budget.takeWithoutRedis(7, NOON + 1, 1)
+    expect(correctionsOf(budget)).toEqual([
       [NOON, -11],
       [NOON + 1, -7],
     ])
-    room.giveBack(NOON, 6)
-    expect(given(room)[0]).toEqual([NOON, -5])
+    budget.correct(NOON, 6)
+    expect(correctionsOf(budget)[0]).toEqual([NOON, -5])
   })
 
-  it('is counted in its day and cycle, and anew in the next', () => {
+  it('is counted in its day and cycle, and starts at zero in the next', () => {
     const app = anApp({ eventsPerMinute: 100, eventsPerDay: 100 })
-    const room = aRoom(app, { monthUsed: 40, dayUsed: 40 })
-    room.takeAlone(60, NOON, 1)
-    expect(room.usedAt(NOON)).toEqual({ month: 100, day: 100, minute: 60 })
-    expect(room.takeAlone(1, NOON + 1, 1)).toBe('daily_limit_exceeded')
+    const budget = aBudget(app, { monthUsed: 40, dayUsed: 40 })
+    budget.takeWithoutRedis(60, NOON, 1)
+    expect(budget.usedAt(NOON)).toEqual({ month: 100, day: 100, minute: 60 })
+    expect(budget.takeWithoutRedis(1, NOON + 1, 1)).toBe('daily_limit_exceeded')
     const midnight = NOON + 12 * 60
-    expect(room.takeAlone(1, midnight, 1)).toBe(null)
-    expect(room.usedAt(midnight)).toEqual({ month: 101, day: 1, minute: 1 })
+    expect(budget.takeWithoutRedis(1, midnight, 1)).toBe(null)
+    expect(budget.usedAt(midnight)).toEqual({ month: 101, day: 1, minute: 1 })
     const december = Date.UTC(2026, 11, 1) / 60_000
-    room.turnTo(december)
-    expect(room.usedAt(december)).toEqual({ month: 0, day: 0, minute: 0 })
+    budget.turnTo(december)
+    expect(budget.usedAt(december)).toEqual({ month: 0, day: 0, minute: 0 })
   })
 
-  it('is worked out anew from what Redis says when it is back', () => {
-    const room = aRoom(anApp({ eventsPerMinute: 100 }), { minuteUsed: 50 })
-    expect(room.takeAlone(50, NOON, 1)).toBe(null)
-    room.apply({ minute: NOON, cycleMinute: 0, monthUsed: 70, dayUsed: 70, minuteUsed: 70, granted: 0, takes: [] })
-    expect(room.takeAlone(31, NOON, 1)).toBe('rate_limit_exceeded')
-    expect(room.takeAlone(30, NOON, 1)).toBe(null)
+  it('starts again from the usage in the reply when Redis is back', () => {
+    const budget = aBudget(anApp({ eventsPerMinute: 100 }), { minuteUsed: 50 })
+    expect(budget.takeWithoutRedis(50, NOON, 1)).toBe(null)
+    budget.apply({ minute: NOON, cycleMinute: 0, monthUsed: 70, dayUsed: 70, minuteUsed: 70, granted: 0, takes: [] })
+    expect(budget.takeWithoutRedis(31, NOON, 1)).toBe('rate_limit_exceeded')
+    expect(budget.takeWithoutRedis(30, NOON, 1)).toBe(null)
   })
 
-  it('of an app that Redis has said nothing of is a share of the whole limit', () => {
-    const room = new Room(anApp({ eventsPerMinute: 100 }), 0)
-    room.use(room.app, NOON, 0)
-    expect(room.takeAlone(51, NOON, 2)).toBe('rate_limit_exceeded')
-    expect(room.takeAlone(50, NOON, 2)).toBe(null)
+  it('is a share of the whole limit for an app that Redis has not replied about', () => {
+    const budget = new AppBudget(anApp({ eventsPerMinute: 100 }), 0)
+    budget.use(budget.app, NOON, 0)
+    expect(budget.takeWithoutRedis(51, NOON, 2)).toBe('rate_limit_exceeded')
+    expect(budget.takeWithoutRedis(50, NOON, 2)).toBe(null)
   })
 })

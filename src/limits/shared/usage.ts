@@ -1,4 +1,4 @@
-// What an app has used by Redis's count, for the commands and the console. It takes nothing.
+// Reads an app's usage from Redis, for the commands and the console. It takes nothing.
 
 import type { App } from '../../apps/app.ts'
 import { DAY_MS, MINUTE_MS } from '../../apps/plans.ts'
@@ -6,39 +6,39 @@ import { partitionOf } from '../../queue/partition.ts'
 import type { Away, RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
-import type { Standing } from '../limiter.ts'
-import { answerIn, type Question, TAKE, wordsOf } from './take.ts'
+import type { Usage } from '../limiter.ts'
+import { decodeReply, encodeQuestion, type Question, TAKE } from './take.ts'
 
-/** What is used of each window; all but the minute in events that are stored or about to be. */
-export interface Used {
+/** Used so far in each window. Only the minute counts an empty batch, as 1. */
+export interface UsedEvents {
   readonly minute: number
   readonly day: number
   readonly month: number
 }
 
-/** `nowMs`: by Redis's clock. What lies in the nodes' buckets counts as used. Rejects with an error reply of Redis. */
-export async function readStanding(
+/** `nowMs`: Redis's clock. Events in the nodes' buckets count as used. Rejects with an error reply of Redis. */
+export async function readUsage(
   link: RedisLink,
   app: App,
   { partitions, nowMs }: { partitions: number; nowMs: number },
-): Promise<Standing | Away> {
+): Promise<Usage | Away> {
   const cycle = cycleMinutesAt(app, Math.floor(nowMs / MINUTE_MS))
   const partition = partitionOf(app.appId, partitions)
-  const asked = { partition, app, cycle, wanted: 0, givenBack: new Map<number, number>(), takes: [] }
+  const asked = { partition, app, cycle, wanted: 0, corrections: new Map<number, number>(), takes: [] }
   const question: Question = { nodeId: '', accepted: [], released: [], apps: [asked] }
-  const { keys, args } = wordsOf(question)
+  const { keys, args } = encodeQuestion(question)
   const reply = await runScript(link, TAKE, keys, args)
   if (reply === 'away') return 'away'
-  const { nowMs: atMs, apps } = answerIn(reply, question)
+  const { nowMs: atMs, apps } = decodeReply(reply, question)
   const [{ minute, monthUsed, dayUsed, minuteUsed }] = apps
-  return standingOf(app, { month: monthUsed, day: dayUsed, minute: minuteUsed }, { atMs, minute, cycle })
+  return usageOf(app, { month: monthUsed, day: dayUsed, minute: minuteUsed }, { atMs, minute, cycle })
 }
 
-export function standingOf(
+export function usageOf(
   app: App,
-  used: Used,
+  used: UsedEvents,
   { atMs, minute, cycle }: { atMs: number; minute: number; cycle: CycleMinutes },
-): Standing {
+): Usage {
   const startMs = minute * MINUTE_MS
   return {
     atMs,

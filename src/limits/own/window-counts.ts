@@ -1,0 +1,94 @@
+// What the memory limiter counts per app: the events of its current minute, its current day and its billing cycles.
+
+import type { App } from '../../apps/app.ts'
+import { cycleAt, DAY_MS, MINUTE_MS } from '../../apps/plans.ts'
+
+/** Cycles counted side by side for an app whose anchor keeps changing; one more drops the oldest. */
+export const MAX_CYCLES_PER_APP = 4
+
+/** One window of one app. `pending` is the part of `used` that is in flight: neither settled nor given back. */
+export interface WindowCount {
+  startMs: number
+  endMs: number
+  used: number
+  pending: number
+}
+
+export interface AppCounts {
+  readonly minute: WindowCount
+  readonly day: WindowCount
+  /** The cycle counted in last comes first. More than one only where the app's anchor changed. */
+  cycles: WindowCount[]
+  /** The anchor that gave the first cycle; undefined: none has been worked out since the restart. */
+  anchorMs: number | null | undefined
+}
+
+export function newCount(startMs: number, endMs: number, used: number): WindowCount {
+  return { startMs, endMs, used, pending: 0 }
+}
+
+export function newAppCounts(minuteStartMs: number, dayStartMs: number): AppCounts {
+  return {
+    minute: newCount(minuteStartMs, minuteStartMs + MINUTE_MS, 0),
+    day: newCount(dayStartMs, dayStartMs + DAY_MS, 0),
+    cycles: [],
+    anchorMs: undefined,
+  }
+}
+
+export function resetTo(count: WindowCount, startMs: number, lengthMs: number): void {
+  count.startMs = startMs
+  count.endMs = startMs + lengthMs
+  count.used = 0
+  count.pending = 0
+}
+
+/** Events taken before the window began, by a clock that stepped back, never count as pending. */
+export function addTaken(count: WindowCount, cost: number, takenAtMs: number): void {
+  count.used += cost
+  if (takenAtMs >= count.startMs) count.pending += cost
+}
+
+export function contains(count: WindowCount, timeMs: number): boolean {
+  return count.startMs <= timeMs && timeMs < count.endMs
+}
+
+/** Ends the flight of `cost` events. `mayBeUnknown`: they may have been taken in a window that is gone. */
+export function endFlight(count: WindowCount, cost: number, refund: number, mayBeUnknown: boolean): void {
+  if (count.pending < cost) {
+    if (mayBeUnknown) return
+    throw new Error(`${cost} events ended, but only ${count.pending} were in flight`)
+  }
+  count.pending -= cost
+  count.used -= refund
+}
+
+/** Compares both ends of a cycle: anchors on the 30th and on the 31st give some cycles the same start. */
+export function findCycle(cycles: readonly WindowCount[], startMs: number, endMs: number): WindowCount | undefined {
+  return cycles.find((cycle) => cycle.startMs === startMs && cycle.endMs === endMs)
+}
+
+/** The cycle that holds `nowMs`. Works it out only where the last one is over or the anchor has changed. */
+export function currentCycle(counts: AppCounts, anchorMs: number | null, nowMs: number): WindowCount {
+  const last = counts.cycles[0]
+  if (last !== undefined && counts.anchorMs === anchorMs && contains(last, nowMs)) return last
+  const { startMs, endMs } = cycleAt(anchorMs, nowMs)
+  const running = counts.cycles.filter((cycle) => cycle.endMs > nowMs)
+  const cycle = findCycle(running, startMs, endMs) ?? newCount(startMs, endMs, 0)
+  counts.cycles = [cycle, ...running.filter((other) => other !== cycle)].slice(0, MAX_CYCLES_PER_APP)
+  counts.anchorMs = anchorMs
+  return cycle
+}
+
+/** The cycle from which a request took at `takenAtMs`. */
+export function cycleOfTake(
+  { cycles, anchorMs }: AppCounts,
+  { billingAnchorMs }: App,
+  takenAtMs: number,
+): WindowCount | undefined {
+  const newest: WindowCount | undefined = cycles[0]
+  if (anchorMs === billingAnchorMs && newest !== undefined && takenAtMs >= newest.startMs) return newest
+  // Rare: a new cycle began, or the anchor changed, while the request was in flight.
+  const { startMs, endMs } = cycleAt(billingAnchorMs, takenAtMs)
+  return findCycle(cycles, startMs, endMs)
+}

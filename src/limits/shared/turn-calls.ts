@@ -1,0 +1,258 @@
+// Gathers the takes, key updates and corrections of one turn of the event loop, of all apps, into one call to Redis;
+// on a cluster into one call per partition. While MAX_CALLS are under way, the rest waits for one of them to end.
+
+import type { Timers } from '../../lib/timers.ts'
+import type { RedisLink } from '../../redis/link.ts'
+import { runScript } from '../../redis/script.ts'
+import type { RedisTime } from '../../redis/time.ts'
+import type { AppBudget, Take } from './app-budget.ts'
+import { ANSWER, type AppQuestion, decodeReply, encodeQuestion, type Question, type Reply, TAKE } from './take.ts'
+
+/** Under way at one time, per group. */
+const MAX_CALLS = 4
+/** Per call: takes, accepted keys and released keys, each. It keeps a call from blocking Redis for over some ms. */
+const MAX_TAKES = 256
+/** A take that has waited longer for its call is left unanswered. */
+const MAX_WAIT_MS = 250
+/** Accepted keys not yet written to Redis. Beyond, the oldest are dropped: the queue's duplicate window covers them. */
+const MAX_PENDING_KEYS = 100_000
+
+export interface TurnCallsOptions {
+  readonly link: RedisLink
+  readonly nodeId: string
+  readonly time: RedisTime
+  readonly timers: Timers
+  /** Incremented here. */
+  readonly calls: { answered: number; slow: number; failed: number }
+  readonly onFault: (error: unknown) => void
+  /** The app's bucket now holds events. */
+  readonly onGranted: (budget: AppBudget) => void
+}
+
+interface AcceptedKey {
+  readonly events: number
+  /** By the monotonic clock. */
+  readonly rememberedUntilMs: number
+}
+
+/** What shares calls: everything, or on a cluster one partition, since a call may use one hash slot only. */
+class Group {
+  readonly budgets = new Set<AppBudget>()
+  releasedKeys: string[] = []
+  readonly acceptedKeys = new Map<string, AcceptedKey>()
+  callsUnderway = 0
+  isScheduled = false
+
+  get isEmpty(): boolean {
+    return this.budgets.size + this.releasedKeys.length + this.acceptedKeys.size === 0
+  }
+}
+
+interface Call {
+  readonly question: Question
+  /** In the order of `question.apps`. */
+  readonly budgets: readonly { readonly budget: AppBudget; readonly takes: readonly Take[] }[]
+  readonly acceptedKeys: ReadonlyMap<string, AcceptedKey>
+}
+
+export class TurnCalls {
+  readonly #options: TurnCallsOptions
+  readonly #groups = new Map<number, Group>()
+  /** Apps whose corrections wait until Redis is back. */
+  readonly #deferred = new Set<AppBudget>()
+  #onIdle: (() => void) | null = null
+
+  constructor(options: TurnCallsOptions) {
+    this.#options = options
+  }
+
+  /** The budget has takes or corrections to send. Only while Redis is up may it have takes. */
+  add(budget: AppBudget): void {
+    if (!this.#options.link.isUp) {
+      this.#deferred.add(budget)
+      return
+    }
+    const group = this.#groupOf(budget.partition)
+    group.budgets.add(budget)
+    this.#schedule(group)
+  }
+
+  release(partition: number, key: string): void {
+    if (!this.#options.link.isUp) return
+    const group = this.#groupOf(partition)
+    group.releasedKeys.push(key)
+    this.#schedule(group)
+  }
+
+  /** While Redis is away the keys wait, and are written when it is back. */
+  accept(partition: number, key: string, events: number, rememberedMs: number): void {
+    const group = this.#groupOf(partition)
+    const rememberedUntilMs = this.#options.timers.monotonicMs() + rememberedMs
+    group.acceptedKeys.set(key, { events, rememberedUntilMs })
+    dropOldestKeys(group)
+    if (this.#options.link.isUp) this.#schedule(group)
+  }
+
+  /** To be called when Redis is back. */
+  resume(): void {
+    const deferred = [...this.#deferred]
+    this.#deferred.clear()
+    for (const budget of deferred) this.add(budget)
+    for (const group of this.#groups.values()) if (!group.isEmpty) this.#schedule(group)
+  }
+
+  /** Resolves when nothing waits and no call is under way. */
+  async idle(): Promise<void> {
+    const isBusy = (): boolean =>
+      [...this.#groups.values()].some((group) => group.callsUnderway > 0 || group.isScheduled)
+    while (isBusy()) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+  }
+
+  #groupOf(partition: number): Group {
+    const name = this.#options.link.isCluster ? partition : -1
+    let group = this.#groups.get(name)
+    if (group === undefined) this.#groups.set(name, (group = new Group()))
+    return group
+  }
+
+  #schedule(group: Group): void {
+    if (group.isScheduled) return
+    group.isScheduled = true
+    // After everything that this turn of the event loop reads from its sockets.
+    this.#options.timers.setImmediate(() => {
+      group.isScheduled = false
+      if (!this.#options.link.isUp) this.#abandon(group)
+      else while (group.callsUnderway < MAX_CALLS && !group.isEmpty) void this.#send(group)
+      this.#onIdle?.()
+    })
+  }
+
+  /** Redis went away before the call: takes go on without it, corrections wait for its return. */
+  #abandon(group: Group): void {
+    // Claims expire on their own.
+    group.releasedKeys = []
+    for (const budget of group.budgets) {
+      const { takes, corrections } = budget.drain(Number.POSITIVE_INFINITY)
+      for (const [minute, events] of corrections) budget.correct(minute, events)
+      if (corrections.size > 0) this.#deferred.add(budget)
+      for (const { resolve } of takes) resolve('away')
+    }
+    group.budgets.clear()
+  }
+
+  async #send(group: Group): Promise<void> {
+    const call = this.#gather(group)
+    const { link, timers, time, calls, onFault } = this.#options
+    const { keys, args } = encodeQuestion(call.question)
+    const sentAtMs = timers.monotonicMs()
+    group.callsUnderway++
+    let reply: unknown = null
+    try {
+      reply = await runScript(link, TAKE, keys, args)
+    } catch (error) {
+      onFault(error)
+    }
+    group.callsUnderway--
+    if (reply === null) {
+      // Redis refused the call and would refuse it again, so nothing of it is sent again.
+      calls.failed++
+      for (const { takes } of call.budgets) for (const { resolve } of takes) resolve('away')
+    } else if (reply === 'away') {
+      this.#handleNoReply(group, call)
+    } else {
+      calls.answered++
+      const decoded = decodeReply(reply, call.question)
+      time.learn(decoded.nowMs, sentAtMs, timers.monotonicMs())
+      this.#handleReply(call, decoded)
+    }
+    if (!group.isEmpty) this.#schedule(group)
+    this.#onIdle?.()
+  }
+
+  #gather(group: Group): Call {
+    const { nodeId, timers } = this.#options
+    const nowMs = timers.monotonicMs()
+    const acceptedKeys = new Map<string, AcceptedKey>()
+    for (const [key, value] of group.acceptedKeys) {
+      if (acceptedKeys.size === MAX_TAKES) break
+      group.acceptedKeys.delete(key)
+      if (value.rememberedUntilMs > nowMs) acceptedKeys.set(key, value)
+    }
+    const budgets: { budget: AppBudget; takes: Take[] }[] = []
+    const apps: AppQuestion[] = []
+    let left = MAX_TAKES
+    for (const budget of group.budgets) {
+      if (left <= 0) break
+      const drained = budget.drain(left)
+      const takes = drained.takes.filter((take) => {
+        const isLate = nowMs - take.askedAtMs > MAX_WAIT_MS
+        if (isLate) take.resolve('unanswered')
+        return !isLate
+      })
+      // An app without takes costs Redis about as much as one take.
+      left -= Math.max(1, takes.length)
+      if (budget.takes.length === 0) group.budgets.delete(budget)
+      const { partition, app, cycle } = budget
+      // Corrections alone request no refill: one of them may have just emptied the bucket of an idle app.
+      const wanted = takes.length > 0 || budget.needsRefill ? budget.refillAt(nowMs) : 0
+      budget.needsRefill = false
+      budgets.push({ budget, takes })
+      apps.push({ partition, app, cycle, wanted, corrections: drained.corrections, takes })
+    }
+    const question: Question = {
+      nodeId,
+      accepted: Array.from(acceptedKeys, ([key, { events, rememberedUntilMs }]) => {
+        return { key, events, rememberedMs: Math.ceil(rememberedUntilMs - nowMs) }
+      }),
+      released: group.releasedKeys.splice(0, MAX_TAKES),
+      apps,
+    }
+    return { question, budgets, acceptedKeys }
+  }
+
+  #handleReply({ budgets, question }: Call, reply: Reply): void {
+    for (const [at, { budget, takes }] of budgets.entries()) {
+      const appReply = reply.apps[at]
+      const isNewest = question.apps[at].app === budget.app
+      // The record changed meanwhile and may allow less, so the bucket granted under the old one is given back.
+      if (isNewest) budget.apply(appReply)
+      else if (appReply.granted > 0) budget.correct(appReply.minute, appReply.granted)
+      if (budget.tokens > 0) this.#options.onGranted(budget)
+      const { minute, cycleMinute } = appReply
+      for (const [place, { resolve, events }] of takes.entries()) {
+        const answer = appReply.takes[place]
+        if (isNewest || answer === ANSWER.held || answer >= ANSWER.replay) {
+          resolve({ answer, nowMs: reply.nowMs, minute, cycleMinute })
+        } else {
+          // The newest record decides about each request.
+          if (answer === ANSWER.done && events > 0) budget.correct(minute, events)
+          resolve('retry')
+        }
+      }
+      if (budget.corrections.size > 0) this.add(budget)
+    }
+  }
+
+  /**
+   * The script may have run all the same. Keys and events taken without Redis are sent again; refunds are not: a counter
+   * that is too high is corrected by the audit, and one that is too low lets an app exceed its limit.
+   */
+  #handleNoReply(group: Group, { budgets, acceptedKeys, question }: Call): void {
+    const { link, calls } = this.#options
+    calls[link.isUp ? 'slow' : 'failed']++
+    for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
+    dropOldestKeys(group)
+    for (const [at, { budget, takes }] of budgets.entries()) {
+      for (const [minute, events] of question.apps[at].corrections) if (events < 0) budget.correct(minute, events)
+      if (budget.corrections.size > 0) this.add(budget)
+      for (const { resolve } of takes) resolve(link.isUp ? 'unanswered' : 'away')
+    }
+  }
+}
+
+function dropOldestKeys({ acceptedKeys }: Group): void {
+  for (const oldest of acceptedKeys.keys()) {
+    if (acceptedKeys.size <= MAX_PENDING_KEYS) return
+    acceptedKeys.delete(oldest)
+  }
+}

@@ -1,4 +1,4 @@
-// REDIS_URL, read into what a client is given: redis:// or rediss:// (TLS), user, password, host, port and database.
+// Parses REDIS_URL: redis:// or rediss:// (TLS), user, password, host, port and database.
 
 export interface RedisAddress {
   readonly host: string
@@ -21,17 +21,17 @@ export function readRedisUrl(text: string): RedisAddress {
   const database = url.pathname.replace(/^\//, '')
   if (!/^\d{0,5}$/.test(database)) throw new Error('REDIS_URL: the database, after the last /, must be a number')
   return {
-    // An IPv6 address stands in brackets in a URL, and without them elsewhere.
-    host: decoded(url.hostname).replace(/^\[(.*)\]$/, '$1'),
+    // The client takes an IPv6 address without the brackets of a URL.
+    host: decode(url.hostname).replace(/^\[(.*)\]$/, '$1'),
     port: url.port === '' ? DEFAULT_PORT : Number(url.port),
-    username: url.username === '' ? null : decoded(url.username),
-    password: url.password === '' ? null : decoded(url.password),
+    username: url.username === '' ? null : decode(url.username),
+    password: url.password === '' ? null : decode(url.password),
     database: Number(database),
     tls: url.protocol === 'rediss:',
   }
 }
 
-function decoded(text: string): string {
+function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

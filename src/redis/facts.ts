@@ -1,22 +1,20 @@
-// What Redis says of itself, for operators.
+// Redis's version and eviction policy, for the commands.
 
 import { Cluster, type Redis } from 'ioredis'
-import { isReply } from './fault.ts'
+import { isErrorReply } from './fault.ts'
 import type { Away, RedisClient, RedisLink } from './link.ts'
 
 export interface RedisNode {
   readonly version: string
-  /** What it throws away when its memory is full. */
   readonly evictionPolicy: string
 }
 
 export interface RedisFacts {
   readonly isCluster: boolean
-  /** The masters of a cluster, or the one server; null: this user may not ask. */
+  /** The masters of a cluster, or the one server; null: this user may not run INFO. */
   readonly nodes: readonly RedisNode[] | null
 }
 
-/** Only reads. */
 export function describeRedis(link: RedisLink): Promise<RedisFacts | Away> {
   return link.call(describe)
 }
@@ -36,12 +34,12 @@ async function describeNode(node: Redis): Promise<RedisNode | null> {
   }
 }
 
-/** A refusal here is no fault of the link: nothing but this report needs the answer. */
+/** Redis may refuse INFO to this user, which takes nothing from the service. */
 async function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
   try {
     return await answer
   } catch (error) {
-    if (isReply(error)) return null
+    if (isErrorReply(error)) return null
     throw error
   }
 }

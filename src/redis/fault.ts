@@ -1,16 +1,16 @@
-// Why Redis gives no answer, in words for operators. Replies that say "not now" or "not you" mean that Redis is away,
-// as a lost connection does; every other error reply is a mistake of ours, and is left to throw.
+// Why Redis gives no answer, in words for operators. A lost connection and error replies such as LOADING or NOAUTH
+// mean that Redis is away; every other error reply is a bug in sluice and is thrown.
 
 import { errorCode, errorMessage } from '../lib/errors.ts'
 
 export interface RedisFault {
-  /** Tells one kind of fault from another, so that a log names each once. */
+  /** An outage logs each kind once. */
   readonly kind: string
-  /** Holds no password and nothing that a client sent. */
+  /** Without passwords and anything that a client sent. */
   readonly reason: string
 }
 
-/** By the first word of the reply. */
+/** By the reply's first word. */
 const AWAY_REPLIES: Readonly<Record<string, string>> = {
   ASK: 'it is part of a cluster, which is being resharded',
   BUSY: 'a script keeps it busy',
@@ -29,13 +29,13 @@ const AWAY_REPLIES: Readonly<Record<string, string>> = {
   WRONGPASS: 'it refuses the user name or the password',
 }
 
-/** A command that was renamed or taken away; by Redis before 6.2 it stands between backticks. */
+/** The reply for a command that was renamed or disabled. Redis before 6.2 quotes the name with backticks. */
 const UNKNOWN_COMMAND = /^ERR unknown command [`']([a-z]+)/i
 
-/** Redis 7.0: what a script may not do, for its user. */
+/** Redis 7.0, where an ACL forbids the user a command or key of a script. */
 const DENIED_IN_SCRIPT = /^ERR The user executing the script/
 
-/** Where a script meets such a reply, Redis before 7 puts its own words in front of it. */
+/** Redis before 7 puts this in front of a script's error reply. */
 const REPLY_IN_SCRIPT = /^ERR Error running script.*: -?([A-Z]+) /
 
 const CONNECTION_CODES: Readonly<Record<string, string>> = {
@@ -47,21 +47,21 @@ const CONNECTION_CODES: Readonly<Record<string, string>> = {
 
 const MAX_REASON_CHARACTERS = 120
 
-/** What follows the reason in an error reply: what was sent, keys of apps among it, and where a script stood. */
+/** The part of an error reply after its reason: the arguments, which hold app ids, and the position in a script. */
 const REPLY_DETAILS = /,? (?:with args beginning with|script): [^]*$/
 
-/** Whether a call that failed so found Redis away; null: no, it is a mistake of ours. */
+/** null: the error does not mean that Redis is away. It is a bug in sluice. */
 export function awayFault(error: unknown): RedisFault | null {
-  if (isReply(error)) return awayReply(error)
-  const isOurs = !(error instanceof Error) || MISTAKES.some((kind) => error instanceof kind)
-  return isOurs ? null : connectionFault(error)
+  if (isErrorReply(error)) return awayReply(error)
+  const isBug = !(error instanceof Error) || BUGS.some((kind) => error instanceof kind)
+  return isBug ? null : connectionFault(error)
 }
 
-/** What a client never throws for a connection that is lost. */
-const MISTAKES = [TypeError, RangeError, ReferenceError, SyntaxError]
+/** Errors that ioredis never throws for a lost connection. */
+const BUGS = [TypeError, RangeError, ReferenceError, SyntaxError]
 
 function awayReply(error: unknown): RedisFault | null {
-  if (!isReply(error)) return null
+  if (!isErrorReply(error)) return null
   const unknown = UNKNOWN_COMMAND.exec(error.message)?.[1].toUpperCase()
   if (unknown !== undefined) return { kind: 'unknown command', reason: `it does not know the command ${unknown}` }
   const inScript = REPLY_IN_SCRIPT.exec(error.message)
@@ -70,16 +70,16 @@ function awayReply(error: unknown): RedisFault | null {
   return Object.hasOwn(AWAY_REPLIES, code) ? { kind: code, reason: `${AWAY_REPLIES[code]} (${code})` } : null
 }
 
-export function isReply(error: unknown): error is Error {
+export function isErrorReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
-/** Why Redis refused a call, without what was sent. */
+/** Why Redis refused a call, without the call's arguments. */
 export function refusalReason(error: unknown): string {
   return errorMessage(error).replace(REPLY_DETAILS, '').slice(0, MAX_REASON_CHARACTERS)
 }
 
-/** What stood in the way of a connection. */
+/** Why a connection failed. */
 export function connectionFault(error: unknown): RedisFault {
   const reply = awayReply(error)
   if (reply !== null) return reply

@@ -1,9 +1,8 @@
-// A Lua script and how it is run: by its digest, which a new session tells Redis of, and by its text where Redis has
-// forgotten it.
+// Lua scripts and how they are run: by digest, which each new session loads, and by text where Redis has lost it.
 
 import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import { isReply } from './fault.ts'
+import { isErrorReply } from './fault.ts'
 import type { RedisClient, RedisLink } from './link.ts'
 
 export interface RedisScript {
@@ -11,30 +10,30 @@ export interface RedisScript {
   readonly digest: string
 }
 
-/** Every script of this program, one for each call of `redisScript` in its modules. */
+/** Every script of the program: filled by `redisScript` as the modules are loaded. */
 const SCRIPTS: RedisScript[] = []
 
-/** For constants of a module. */
+/** Only for constants of a module: each call adds a script to those that sessions load. */
 export function redisScript(text: string): RedisScript {
   const script = { text, digest: createHash('sha1').update(text).digest('hex') }
   SCRIPTS.push(script)
   return script
 }
 
-/** Spares the first request of each kind a second round trip. A server that refuses is told the text when it comes to it. */
+/** Saves the first call of each script a second round trip. Where Redis refuses SCRIPT LOAD, that call sends the text. */
 export async function loadScripts(server: Redis): Promise<void> {
   await Promise.all(
     SCRIPTS.map(async ({ text }) => {
       try {
         await server.script('LOAD', text)
       } catch (error) {
-        if (!isReply(error)) throw error
+        if (!isErrorReply(error)) throw error
       }
     }),
   )
 }
 
-/** Gives the script's reply, or 'away'. Rejects only with an error reply of Redis. On a cluster all keys must share one hash slot. */
+/** Resolves with the script's reply. Rejects only with an error reply. On a cluster all keys must share one hash slot. */
 export function runScript(
   link: RedisLink,
   script: RedisScript,

@@ -1,45 +1,45 @@
-// One connection to Redis, or one to each node of a Redis Cluster, from its making to its end. It is never mended:
-// whoever wants a new one opens a new session, so that nothing asked of the old one lingers in a client's queue.
+// One connection to Redis, or one to each node of a Redis Cluster. A session never reconnects: a new one is opened
+// instead, so that no call of the old one is left in a client's queue.
 
 import { Cluster, type ClusterNode, Redis, type RedisOptions } from 'ioredis'
 import type { Timers } from '../lib/timers.ts'
 import type { RedisAddress } from './address.ts'
-import { isReply } from './fault.ts'
+import { isErrorReply } from './fault.ts'
 import type { RedisClient } from './link.ts'
 import { evaluate, loadScripts, redisScript } from './script.ts'
 
-/** From the first packet until the first answer. */
+/** For each step: connecting, selecting the database, loading the scripts. */
 const OPEN_TIMEOUT_MS = 3000
-/** Nodes of a cluster that are remembered for the next session, since the one that the URL names may be gone. */
+/** Cluster nodes kept for the next session, since the host of the URL may be gone by then. */
 const MAX_KNOWN_NODES = 64
-/** It sets a key that never exists, where it exists: only a script's write shows that scripts may run and write. */
+/** Redis must run scripts that write. SET with XX on a key that never exists checks this and writes nothing. */
 const PROBE = redisScript("return redis.call('SET', KEYS[1], '1', 'XX')")
-/** Keys of a cluster that a probe tries, each in a hash slot of its own, so that every master is likely to be asked. */
+/** Keys that a probe of a cluster uses, each in its own hash slot, so that most likely every master runs the script. */
 const CLUSTER_PROBES = 16
 
 export interface RedisSession {
   readonly client: RedisClient
   readonly isCluster: boolean
-  /** Of a cluster: where its nodes are. */
+  /** Addresses of a cluster's nodes. */
   readonly knownNodes: readonly ClusterNode[]
-  /** Settles once every node has answered, and has shown that it runs scripts and takes writes. */
+  /** Resolves once every node has answered, and scripts run and can write. */
   probe(): Promise<unknown>
-  /** Ends it at once. What is still unanswered fails. */
+  /** Ends the session at once. Calls without an answer fail. */
   drop(): void
 }
 
 export interface SessionOptions {
   readonly address: RedisAddress
-  /** Where the nodes of the cluster were when it was last seen. */
+  /** Addresses of the cluster's nodes in the last session. */
   readonly knownNodes: readonly ClusterNode[]
-  /** A connection has ended; also called while the session is dropped. */
+  /** A connection has ended. Also called by `drop`. */
   readonly onEnd: () => void
-  /** Gives the attempt up. */
+  /** Aborts the opening. */
   readonly signal: AbortSignal
   readonly timers: Timers
 }
 
-/** Rejects with what stood in the way. */
+/** Rejects with the error that prevented it. */
 export type OpenSession = (options: SessionOptions) => Promise<RedisSession>
 
 export async function openSession(options: SessionOptions): Promise<RedisSession> {
@@ -58,14 +58,14 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
   let failure: unknown = null
   client.on('error', (error: unknown) => (failure ??= error))
   try {
-    await within(client.connect(), OPEN_TIMEOUT_MS, signal, timers)
-    if (await within(isClusterNode(client), OPEN_TIMEOUT_MS, signal, timers)) {
+    await withTimeout(client.connect(), OPEN_TIMEOUT_MS, signal, timers)
+    if (await withTimeout(isClusterNode(client), OPEN_TIMEOUT_MS, signal, timers)) {
       drop()
       return await openCluster(options)
     }
-    // The client goes on in database 0, and says nothing, where the one it was told to select does not exist.
-    if (address.database !== 0) await within(client.select(address.database), OPEN_TIMEOUT_MS, signal, timers)
-    await within(loadScripts(client), OPEN_TIMEOUT_MS, signal, timers)
+    // ioredis stays in database 0 without an error where its `db` does not exist: SELECT gives the error.
+    if (address.database !== 0) await withTimeout(client.select(address.database), OPEN_TIMEOUT_MS, signal, timers)
+    await withTimeout(loadScripts(client), OPEN_TIMEOUT_MS, signal, timers)
   } catch (error) {
     drop()
     throw failure ?? error
@@ -80,14 +80,14 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
     redisOptions: connectionOptions(address),
     lazyConnect: true,
     enableOfflineQueue: false,
-    // The probe tells whether the cluster takes writes.
+    // The probe checks it.
     enableReadyCheck: false,
     clusterRetryStrategy: null,
     slotsRefreshTimeout: OPEN_TIMEOUT_MS / 3,
-    // A call that fails is not sent again later: its budget is over by then, and nobody waits for it.
+    // No retries by the client: the caller's budget would be over by then.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    // Certificates name hosts, so that with TLS they are not turned into addresses first.
+    // Certificates name hosts, so with TLS the client must connect by name.
     ...(address.tls ? { dnsLookup: (host, done) => done(null, host) } : {}),
   })
   const drop = () => {
@@ -99,15 +99,15 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
   cluster.on('error', () => {})
   cluster.on('node error', (error: unknown) => (failure ??= error))
   try {
-    await within(cluster.connect(), OPEN_TIMEOUT_MS, signal, timers)
-    // The client connects to a node when it is first asked, and fails what is asked until it is connected.
-    await within(pingMasters(cluster), OPEN_TIMEOUT_MS, signal, timers)
-    await within(Promise.all(cluster.nodes('master').map(loadScripts)), OPEN_TIMEOUT_MS, signal, timers)
+    await withTimeout(cluster.connect(), OPEN_TIMEOUT_MS, signal, timers)
+    // The client connects to a node at its first call, and fails calls until it is connected.
+    await withTimeout(pingMasters(cluster), OPEN_TIMEOUT_MS, signal, timers)
+    await withTimeout(Promise.all(cluster.nodes('master').map(loadScripts)), OPEN_TIMEOUT_MS, signal, timers)
   } catch (error) {
     drop()
     throw failure ?? error
   }
-  // Other nodes leave without harm: the one that the URL names, for one, once its address is known.
+  // Other nodes may leave: the client drops the one named by the URL once it knows its address.
   const masters = new Set(cluster.nodes('master'))
   cluster.on('-node', (node: Redis) => masters.has(node) && onEnd())
   cluster.on('end', onEnd)
@@ -128,7 +128,7 @@ async function openCluster({ address, knownNodes, onEnd, signal, timers }: Sessi
   }
 }
 
-/** Rejects with the reply of a Redis that refuses scripts or writes. */
+/** Rejects with the error reply of a Redis that refuses scripts or writes. */
 export function tryScript(client: RedisClient, hashTag = ''): Promise<unknown> {
   return evaluate(client, PROBE, [`sluice:probe${hashTag}`], [])
 }
@@ -137,7 +137,7 @@ function pingMasters(cluster: Cluster): Promise<unknown> {
   return Promise.all(cluster.nodes('master').map((node) => node.ping()))
 }
 
-/** What holds for every connection, to one server or to a node of a cluster. */
+/** For every connection, to one server or to a node of a cluster. */
 function connectionOptions(address: RedisAddress) {
   return {
     ...(address.username === null ? {} : { username: address.username }),
@@ -158,22 +158,27 @@ async function isClusterNode(client: Redis): Promise<boolean> {
   try {
     return (await client.info('cluster')).includes('cluster_enabled:1')
   } catch (error) {
-    // A user who may not ask this is told so by the probe, where it matters.
-    if (isReply(error)) return false
+    // A user without INFO: not taken for a cluster. The probe fails where the user lacks what the service needs.
+    if (isErrorReply(error)) return false
     throw error
   }
 }
 
-/** `disconnect` alone would wait for the other side, which may be frozen. */
+/** `disconnect` alone waits for the other side, which may be frozen. */
 function dropNode(node: Redis): void {
   node.disconnect()
-  // Absent until a connection has been tried.
+  // Absent until the first attempt to connect.
   const { stream } = node as Partial<Pick<Redis, 'stream'>>
   stream?.destroy()
 }
 
-/** Rejects where `promise` has not settled in time, or `signal` gives it up. */
-export function within<T>(promise: Promise<T>, timeoutMs: number, signal: AbortSignal, timers: Timers): Promise<T> {
+/** Rejects where `promise` has not settled in time, or `signal` aborts. */
+export function withTimeout<T>(
+  promise: Promise<T>,
+  timeoutMs: number,
+  signal: AbortSignal,
+  timers: Timers,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error('given up'))
     const timer = timers.setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)

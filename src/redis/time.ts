@@ -1,11 +1,11 @@
-// What time it is for Redis, told from this machine's monotonic clock. Redis's clock alone opens windows, so that all
-// nodes agree on them.
+// Redis's clock, estimated from this machine's monotonic clock. Redis's clock alone opens and closes minutes, so that
+// all nodes agree on them.
 
 export class RedisTime {
-  /** Redis time minus monotonic time. */
+  /** Redis's time minus monotonic time. */
   #offsetMs: number
 
-  /** Until Redis has told the time, this machine's own clock is believed. */
+  /** Uses this machine's wall clock until the first `learn`. */
   constructor(wallMs: number, monotonicMs: number) {
     this.#offsetMs = wallMs - monotonicMs
   }
@@ -15,9 +15,8 @@ export class RedisTime {
   }
 
   /**
-   * A call sent and answered at these monotonic times was told `redisMs`. Redis's clock may have read that at any
-   * moment between; the offset moves only as far as what it was leaves no doubt that it is wrong. So it starts low,
-   * and a window is opened late rather than early.
+   * A call sent and answered at these monotonic times was given `redisMs`. Redis read its clock somewhere between, which
+   * bounds the offset. It moves only where it lies outside these bounds, so that a slow answer does not blur it.
    */
   learn(redisMs: number, sentMs: number, answeredMs: number): void {
     const lowestMs = redisMs - answeredMs

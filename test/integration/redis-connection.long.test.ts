@@ -4,8 +4,9 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type CallResult, openRedis, type RedisConnection, untilUp } from '../../src/redis/connection.ts'
+import { openRedis, type RedisConnection, untilUp } from '../../src/redis/connection.ts'
 import type { RedisClient } from '../../src/redis/link.ts'
+import type { CallResult } from '../../src/redis/pending-calls.ts'
 import { freePort, startProgram } from '../support/programs.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
 import { type RedisServer, startRedis, startRedisCluster } from '../support/redis.ts'
@@ -63,7 +64,7 @@ const isAway = (link: RedisConnection) => eventually('Redis is away', () => !lin
 const ping = (client: RedisClient) => client.ping()
 
 describe('a link to Redis', () => {
-  it('is made in the background, and gives what Redis answers', async () => {
+  it('connects in the background, and returns the answers of Redis', async () => {
     const server = await aServer()
     const { link, notices, changes } = watched(server.url)
     expect([link.isUp, link.hasBeenUp, link.state]).toEqual([false, false, 'away: not connected yet'])
@@ -77,7 +78,7 @@ describe('a link to Redis', () => {
     expect([notices, changes]).toEqual([[], [true]])
   })
 
-  it('rejects with an error reply that is a mistake of the caller, and stays up', async () => {
+  it('rejects with an error reply that is a bug of the caller, and stays up', async () => {
     const { link, changes } = await connected((await aServer()).url)
     await link.call((client) => client.set('text', 'a'))
     await expect(link.call((client) => client.incr('text'))).rejects.toThrow('not an integer')
@@ -91,7 +92,7 @@ describe('a link to Redis', () => {
     expect(changes).toEqual([true])
   })
 
-  it('that is stopped answers what is under way, and nothing more', async () => {
+  it('that is stopped answers the calls under way, and no later ones', async () => {
     const { link, changes, notices } = await connected((await aServer()).url)
     const under = link.call((client) => client.set('last', 'word'))
     await link.stop()
@@ -100,15 +101,17 @@ describe('a link to Redis', () => {
     expect([changes, notices]).toEqual([[true, false], []])
   })
 
-  it('that never came about can be stopped', async () => {
+  it('that never connected can be stopped', async () => {
     const { link, notices } = watched(`redis://:secret@127.0.0.1:${await freePort()}`)
     await eventually('it said so', () => notices.length > 0)
     await link.stop()
-    expect(notices).toEqual(['Redis is away: connection refused; going on without it'])
+    expect(notices).toEqual([
+      'Redis is away: connection refused; enforcing the local share of each limit until Redis is back',
+    ])
     expect([link.isUp, link.hasBeenUp]).toEqual([false, false])
   })
 
-  it('leaves no connection behind where it is stopped while a frozen Redis lets it wait', async () => {
+  it('leaves no connection behind when it is stopped while Redis is frozen', async () => {
     const server = await aServer()
     server.freeze()
     const { link } = watched(server.url)
@@ -125,13 +128,15 @@ describe('a link to Redis', () => {
 })
 
 describe('a Redis that is away', () => {
-  it('at the start is waited for, and told of once', async () => {
+  it('at the start is waited for, and logged once', async () => {
     const server = await aServer()
     await server.kill()
     const { link, notices, changes } = watched(server.url)
     await eventually('it said so', () => notices.length > 0)
     await sleep(1000)
-    expect(notices).toEqual(['Redis is away: connection refused; going on without it'])
+    expect(notices).toEqual([
+      'Redis is away: connection refused; enforcing the local share of each limit until Redis is back',
+    ])
     expect(await link.call(ping)).toBe('away')
     await server.restart()
     await isBack(link)
@@ -139,7 +144,7 @@ describe('a Redis that is away', () => {
     expect([notices.length, changes]).toEqual([2, [true]])
   })
 
-  it.each([false, true])('by kill -9 is found again once it is back (empty: %s)', async (empty) => {
+  it.each([false, true])('after kill -9 is found again once it is back (empty: %s)', async (empty) => {
     const server = await aServer()
     const { link, notices, changes } = await connected(server.url)
     await link.call((client) => client.set('kept', 'yes'))
@@ -151,11 +156,13 @@ describe('a Redis that is away', () => {
     await isBack(link)
     expect(await link.call((client) => client.get('kept'))).toBe(empty ? null : 'yes')
     expect(changes).toEqual([true, false, true])
-    expect(notices[0]).toBe('Redis is away: connection lost; going on without it')
+    expect(notices[0]).toBe(
+      'Redis is away: connection lost; enforcing the local share of each limit until Redis is back',
+    )
     expect(notices.at(-1)).toMatch(/^Redis is back after/)
   })
 
-  it('by a cut connection lets every call go at once', async () => {
+  it('after a cut connection: every call is answered away at once', async () => {
     const server = await aServer()
     const proxy = await aProxy(server.port)
     const { link } = await connected(`redis://127.0.0.1:${proxy.port}`, 60_000)
@@ -168,7 +175,7 @@ describe('a Redis that is away', () => {
     await isBack(link)
   })
 
-  it('by being frozen lets every call go within the budget, and those that follow at once', async () => {
+  it('because it is frozen: every call is answered away within the budget, and later ones at once', async () => {
     const server = await aServer()
     const { link, notices, changes } = await connected(server.url)
     server.freeze()
@@ -190,7 +197,7 @@ describe('a Redis that is away', () => {
     expect(notices.at(-1)).toMatch(/^Redis is back after/)
   })
 
-  it('by being slow is left aside until it is quick again', async () => {
+  it('because it is slow is not used until it is quick again', async () => {
     const server = await aServer()
     const proxy = await aProxy(server.port)
     const { link, notices } = await connected(`redis://127.0.0.1:${proxy.port}`, 60)
@@ -201,12 +208,12 @@ describe('a Redis that is away', () => {
     proxy.heal()
     await isBack(link)
     expect(notices).toEqual([
-      'Redis is away: no answer in 60 ms; going on without it',
+      'Redis is away: no answer in 60 ms; enforcing the local share of each limit until Redis is back',
       expect.stringMatching(/^Redis is back after/) as string,
     ])
   })
 
-  it('is not taken for away where this process itself was slow', async () => {
+  it('is not declared away when this process itself was slow', async () => {
     const server = await aServer()
     const { link, changes, results } = await connected(server.url)
     for (const blockMs of [100, 240, 400, 2000]) {
@@ -244,7 +251,7 @@ describe('a Redis that stops for a moment', () => {
     expect([changes, new Set(results)]).toEqual([[true], new Set(['answered'])])
   })
 
-  it('of 400 ms costs a node that makes one call nothing but that answer', async () => {
+  it('of 400 ms costs a node that makes one call only that answer', async () => {
     const server = await aServer()
     const { link, changes, results } = await connected(server.url)
     server.freeze()
@@ -257,7 +264,7 @@ describe('a Redis that stops for a moment', () => {
     expect([changes, results]).toEqual([[true], ['slow', 'answered']])
   })
 
-  it.each(['frozen', 'paused by CLIENT PAUSE'])('of 2 s is away for that time, and found again: %s', async (how) => {
+  it.each(['frozen', 'paused by CLIENT PAUSE'])('for 2 s is away for that time, and found again: %s', async (how) => {
     const server = await aServer()
     const { link, changes, notices, results } = await connected(server.url)
     const direct = new Redis(server.url)
@@ -283,7 +290,7 @@ describe('a Redis that stops for a moment', () => {
 })
 
 describe('a Redis that refuses', () => {
-  it('its password is away until it takes it, and no notice holds it', async () => {
+  it('the password is away until it accepts it, and no notice contains it', async () => {
     const server = await aServer(['--requirepass', 'right'])
     const { link, notices } = watched(`redis://:wr%6Fng-secret@127.0.0.1:${server.port}`)
     await eventually('it said so', () => notices.length > 0)
@@ -291,17 +298,21 @@ describe('a Redis that refuses', () => {
     toStop.push(() => direct.disconnect())
     await direct.config('SET', 'requirepass', 'wrong-secret')
     await isBack(link)
-    expect(notices[0]).toBe('Redis is away: it refuses the user name or the password (WRONGPASS); going on without it')
+    expect(notices[0]).toBe(
+      'Redis is away: it refuses the user name or the password (WRONGPASS); enforcing the local share of each limit until Redis is back',
+    )
     expect(notices.join()).not.toContain('secret')
   })
 
   it('to work without a password says so', async () => {
     const { notices } = watched((await aServer(['--requirepass', 'right'])).url)
     await eventually('it said so', () => notices.length > 0)
-    expect(notices[0]).toBe('Redis is away: it wants a password (NOAUTH); going on without it')
+    expect(notices[0]).toBe(
+      'Redis is away: it wants a password (NOAUTH); enforcing the local share of each limit until Redis is back',
+    )
   })
 
-  it('takes the user, password and database of the URL', async () => {
+  it('nothing is reached with the user, password and database of the URL', async () => {
     const server = await aServer()
     const root = new Redis(server.url)
     toStop.push(() => root.disconnect())
@@ -314,11 +325,13 @@ describe('a Redis that refuses', () => {
     expect(await direct.get('here')).toBe('3')
   })
 
-  it('does not go on in another database where the one of the URL does not exist', async () => {
+  it('the database of the URL is away: no other database is used', async () => {
     const server = await aServer()
     const { link, notices } = watched(`${server.url}/99`)
     await eventually('it said so', () => notices.length > 0)
-    expect(notices[0]).toBe('Redis is away: ERR DB index is out of range; going on without it')
+    expect(notices[0]).toBe(
+      'Redis is away: ERR DB index is out of range; enforcing the local share of each limit until Redis is back',
+    )
     expect(link.hasBeenUp).toBe(false)
   })
 
@@ -339,7 +352,10 @@ describe('a Redis that refuses', () => {
     expect(await link.call((client) => client.eval('return redis.call("SET", KEYS[1], "v")', 1, 'key'))).toBe('away')
     expect(link.isUp).toBe(false)
     await sleep(1000)
-    expect([link.isUp, notices]).toEqual([false, [`Redis is away: ${notice}; going on without it`]])
+    expect([link.isUp, notices]).toEqual([
+      false,
+      [`Redis is away: ${notice}; enforcing the local share of each limit until Redis is back`],
+    ])
     await direct.config('SET', unset[0], unset[1])
     await isBack(link)
     expect(changes).toEqual([true, false, true])
@@ -356,22 +372,25 @@ describe('a Redis that refuses', () => {
     const { link, notices } = watched(server.url)
     await eventually('it said so', () => notices.length > 0)
     expect([link.hasBeenUp, link.state]).toEqual([false, `away: ${reason}`])
-    expect(notices).toEqual([`Redis is away: ${reason}; going on without it`])
+    expect(notices).toEqual([`Redis is away: ${reason}; enforcing the local share of each limit until Redis is back`])
     await direct.acl('SETUSER', 'default', '+@all')
     await isBack(link)
   })
 
-  it.each(['EVALSHA', 'EVAL', 'SCRIPT'])('%s because it was renamed is away only where none is left', async (name) => {
-    const renamed = name === 'SCRIPT' ? ['EVAL', name] : [name]
-    const server = await aServer(renamed.flatMap((command) => ['--rename-command', command, `not-${command}`]))
-    const { link, notices } = watched(server.url)
-    if (name === 'EVAL') await isBack(link)
-    else {
-      await eventually('it said so', () => notices.length > 0)
-      const missing = name === 'EVALSHA' ? 'EVALSHA' : 'EVAL'
-      expect(link.state).toBe(`away: it does not know the command ${missing}`)
-    }
-  })
+  it.each(['EVALSHA', 'EVAL', 'SCRIPT'])(
+    '%s because it was renamed is away only if scripts cannot run without it',
+    async (name) => {
+      const renamed = name === 'SCRIPT' ? ['EVAL', name] : [name]
+      const server = await aServer(renamed.flatMap((command) => ['--rename-command', command, `not-${command}`]))
+      const { link, notices } = watched(server.url)
+      if (name === 'EVAL') await isBack(link)
+      else {
+        await eventually('it said so', () => notices.length > 0)
+        const missing = name === 'EVALSHA' ? 'EVALSHA' : 'EVAL'
+        expect(link.state).toBe(`away: it does not know the command ${missing}`)
+      }
+    },
+  )
 
   it('writes because it is a replica is away from the start', async () => {
     const [master, server] = [await aServer(), await aServer()]
@@ -392,18 +411,20 @@ describe('a Redis that refuses', () => {
     expect(await link.call((client) => client.set('key', 'v'))).toBe('away')
     await sleep(500)
     expect(link.isUp).toBe(false)
-    expect(notices[0]).toBe('Redis is away: it is a replica, and takes no writes (READONLY); going on without it')
+    expect(notices[0]).toBe(
+      'Redis is away: it is a replica, and takes no writes (READONLY); enforcing the local share of each limit until Redis is back',
+    )
     await direct.replicaof('NO', 'ONE')
     await isBack(link)
   })
 })
 
 describe('a Redis Cluster', () => {
-  it('is found by asking, takes keys of every slot, and is away while one of its nodes is', async () => {
+  it('is detected, takes keys of every slot, and is away while one of its nodes is', async () => {
     const cluster = await startRedisCluster()
     toStop.push(() => cluster.stop())
     const { link, notices } = await connected(`${cluster.url}/5`)
-    expect(notices).toEqual(['REDIS_URL names database 5: a Redis Cluster has only database 0'])
+    expect(notices).toEqual(['REDIS_URL names database 5, but a Redis Cluster has only database 0: using that one'])
     const keys = Array.from({ length: 60 }, (_, at) => `key-${at}`)
     await Promise.all(keys.map((key) => link.call((client) => client.set(key, key))))
     expect(await Promise.all(keys.map((key) => link.call((client) => client.get(key))))).toEqual(keys)
@@ -419,7 +440,7 @@ describe('a Redis Cluster', () => {
     expect(await Promise.all(keys.map((key) => link.call((client) => client.get(key))))).toEqual(keys)
   })
 
-  it('is found again by its other nodes where the one that the URL names is gone', async () => {
+  it('is found again through its other nodes when the host of the URL is gone', async () => {
     const cluster = await startRedisCluster()
     toStop.push(() => cluster.stop())
     for (const { port } of cluster.nodes) {
@@ -455,7 +476,7 @@ describe('a Redis behind TLS', () => {
     return spawnSync(process.execPath, args, { env: { ...process.env, ...environment }, encoding: 'utf8' }).stdout
   }
 
-  it('is reached by rediss:// where its certificate is trusted, and says so where not', async () => {
+  it('is reached by rediss:// if its certificate is trusted; otherwise the notice says why not', async () => {
     const server = await startProgram({
       name: 'redis-tls',
       command: ({ port, folder }) => {
@@ -483,6 +504,8 @@ describe('a Redis behind TLS', () => {
     toStop.push(() => server.stop())
     const url = `rediss://127.0.0.1:${server.port}`
     expect(pingFrom(url, { NODE_EXTRA_CA_CERTS: join(server.folder, 'cert.pem') })).toBe('PONG\n')
-    expect(pingFrom(url, {})).toMatch(/^Redis is away: \S*SELF_SIGNED\S*; going on without it\n$/)
+    expect(pingFrom(url, {})).toMatch(
+      /^Redis is away: \S*SELF_SIGNED\S*; enforcing the local share of each limit until Redis is back\n$/,
+    )
   })
 })

@@ -3,7 +3,7 @@
 
 import type { RedisClient } from '../../src/redis/link.ts'
 import { loadScripts } from '../../src/redis/script.ts'
-import { type OpenSession, type RedisSession, tryScript, within } from '../../src/redis/session.ts'
+import { type OpenSession, type RedisSession, tryScript, withTimeout } from '../../src/redis/session.ts'
 import type { RedisServer } from './redis-server.ts'
 import { type Reply, ReplyError, Status } from './reply.ts'
 import { type Path, Wire } from './wire.ts'
@@ -24,8 +24,8 @@ export function sessionsWith(server: RedisServer, path: Path, host: Host): OpenS
     const connection = new Connection(server, path, host, onEnd)
     const client = connection.client as unknown as RedisClient
     try {
-      await within(connection.opened, OPEN_TIMEOUT_MS, signal, host.timers)
-      await within(loadScripts(client as never), OPEN_TIMEOUT_MS, signal, host.timers)
+      await withTimeout(connection.opened, OPEN_TIMEOUT_MS, signal, host.timers)
+      await withTimeout(loadScripts(client as never), OPEN_TIMEOUT_MS, signal, host.timers)
     } catch (error) {
       connection.drop()
       throw error

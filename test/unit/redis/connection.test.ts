@@ -1,23 +1,24 @@
-// When the link to Redis takes it for slow, and when for away, in a time of its own.
+// When the link takes Redis for slow and when for away, in virtual time.
 
 import { ReplyError } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type CallResult, openRedis, type RedisConnection } from '../../../src/redis/connection.ts'
+import { openRedis, type RedisConnection } from '../../../src/redis/connection.ts'
 import type { RedisClient } from '../../../src/redis/link.ts'
+import type { CallResult } from '../../../src/redis/pending-calls.ts'
 import type { RedisSession, SessionOptions } from '../../../src/redis/session.ts'
 import { ManualTimers } from '../../support/timers.ts'
 
-interface Asked {
+interface HeldCall {
   readonly isProbe: boolean
   readonly answer: (value: unknown) => void
   readonly fail: (error: Error) => void
 }
 
 /** Answers each command at once, unless a test holds the answers back. */
-class StandIn {
+class FakeRedis {
   isHeld = false
   sessions = 0
-  readonly asked: Asked[] = []
+  readonly held: HeldCall[] = []
   #options: SessionOptions | null = null
 
   readonly open = (options: SessionOptions): Promise<RedisSession> => {
@@ -30,18 +31,18 @@ class StandIn {
       knownNodes: [],
       probe: () => this.#ask(true),
       drop: () => {
-        for (const { fail } of this.asked.splice(0)) fail(new Error('Connection is closed.'))
+        for (const { fail } of this.held.splice(0)) fail(new Error('Connection is closed.'))
       },
     })
   }
 
   get probes(): number {
-    return this.asked.filter(({ isProbe }) => isProbe).length
+    return this.held.filter(({ isProbe }) => isProbe).length
   }
 
   answerAll(): void {
     this.isHeld = false
-    for (const { answer } of this.asked.splice(0)) answer('late')
+    for (const { answer } of this.held.splice(0)) answer('late')
   }
 
   loseConnection(): void {
@@ -50,12 +51,12 @@ class StandIn {
 
   #ask(isProbe: boolean): Promise<unknown> {
     if (!this.isHeld) return Promise.resolve('PONG')
-    return new Promise((answer, fail) => this.asked.push({ isProbe, answer, fail }))
+    return new Promise((answer, fail) => this.held.push({ isProbe, answer, fail }))
   }
 }
 
 let timers: ManualTimers
-let redis: StandIn
+let redis: FakeRedis
 let link: RedisConnection
 let changes: boolean[]
 let notices: string[]
@@ -65,10 +66,10 @@ const ask = (client: RedisClient) => (client as unknown as { ask(): Promise<stri
 
 beforeEach(async () => {
   timers = new ManualTimers()
-  redis = new StandIn()
+  redis = new FakeRedis()
   ;[changes, notices, results] = [[], [], []]
   link = openRedis({
-    url: 'redis://stand-in',
+    url: 'redis://fake',
     timers,
     random: () => 0,
     openSession: redis.open,
@@ -95,7 +96,7 @@ describe('one slow answer', () => {
     expect([results, changes]).toEqual([[['answered', 0.24]], [true]])
   })
 
-  it('is given up after 250 ms, and Redis stays up where it answers a probe in time', async () => {
+  it('is given up after 250 ms, and Redis stays up if it answers a probe in time', async () => {
     redis.isHeld = true
     let answer: unknown = null
     void link.call(ask).then((given) => (answer = given))
@@ -107,12 +108,12 @@ describe('one slow answer', () => {
     redis.answerAll()
     await timers.pass(1000)
     expect([link.state, changes, notices]).toEqual(['up', [true], []])
-    // The answer that came late was nobody's, and no call was told of twice.
+    // The late answer went to nobody, and each call was reported once.
     expect(await link.call(ask)).toBe('PONG')
     expect(results).toHaveLength(2)
   })
 
-  it('each, one at a time, never makes Redis away while it answers the probes between them', async () => {
+  it('after another does not take the link down while Redis answers the probes between them', async () => {
     for (let time = 0; time < 6; time++) {
       redis.isHeld = true
       const call = link.call(ask)
@@ -138,10 +139,12 @@ describe('Redis is away', () => {
     expect([link.isUp, link.state]).toEqual([false, 'away: no answer in 250 ms'])
     expect(await Promise.all(calls)).toEqual(['away', 'away', 'away', 'away'])
     expect(results.map(([result]) => result)).toEqual(['slow', 'slow', 'slow', 'failed'])
-    expect(notices).toEqual(['Redis is away: no answer in 250 ms; going on without it'])
+    expect(notices).toEqual([
+      'Redis is away: no answer in 250 ms; enforcing the local share of each limit until Redis is back',
+    ])
   })
 
-  it('after one call and two probes without an answer, where nobody else asks', async () => {
+  it('after one call and two probes without an answer, where there are no other calls', async () => {
     redis.isHeld = true
     void link.call(ask)
     await timers.pass(549)
@@ -150,7 +153,7 @@ describe('Redis is away', () => {
     expect(link.isUp).toBe(false)
   })
 
-  it('where every answer comes, but late', async () => {
+  it('when every answer comes late', async () => {
     redis.isHeld = true
     for (let call = 0; call < 3; call++) void link.call(ask)
     timers.setTimeout(() => redis.answerAll(), 300)
@@ -158,27 +161,27 @@ describe('Redis is away', () => {
     expect(changes).toEqual([true, false])
   })
 
-  it('at once where the connection is lost', async () => {
+  it('at once when the connection is lost', async () => {
     redis.isHeld = true
     const call = link.call(ask)
     redis.loseConnection()
     expect([await call, link.isUp, results]).toEqual(['away', false, [['failed', 0]]])
   })
 
-  it('at once where a call is answered that it takes no writes, and not at other error replies', async () => {
+  it('at once after the reply READONLY, but not after other error replies', async () => {
     redis.isHeld = true
     const reply = (text: string) => new (ReplyError as new (message: string) => Error)(text)
-    const mistaken = link.call(ask)
-    redis.asked.shift()?.fail(reply('WRONGTYPE Operation against a key'))
-    await expect(mistaken).rejects.toThrow('WRONGTYPE')
+    const wrongType = link.call(ask)
+    redis.held.shift()?.fail(reply('WRONGTYPE Operation against a key'))
+    await expect(wrongType).rejects.toThrow('WRONGTYPE')
     expect(link.isUp).toBe(true)
     const refused = link.call(ask)
-    redis.asked.shift()?.fail(reply("READONLY You can't write against a read only replica."))
+    redis.held.shift()?.fail(reply("READONLY You can't write against a read only replica."))
     expect([await refused, link.isUp]).toEqual(['away', false])
     expect(results.map(([result]) => result)).toEqual(['failed', 'failed'])
   })
 
-  it('until it answers probes in time, over the session that there is', async () => {
+  it('until it answers probes in time, over the same session', async () => {
     redis.isHeld = true
     for (let call = 0; call < 3; call++) void link.call(ask)
     await timers.pass(600)
@@ -192,7 +195,7 @@ describe('Redis is away', () => {
 })
 
 describe('a late event loop', () => {
-  it('gives its calls so much longer, and Redis is not taken for slow', async () => {
+  it('extends the deadlines of its calls, and Redis does not count as slow', async () => {
     redis.isHeld = true
     const calls = [1, 2, 3, 4].map(() => link.call(ask))
     timers.block(2000)
@@ -202,7 +205,7 @@ describe('a late event loop', () => {
     expect([changes, link.state]).toEqual([[true], 'up'])
   })
 
-  it('that stays late does not excuse a Redis that does not answer for ever', async () => {
+  it('does not keep Redis up for ever without an answer', async () => {
     redis.isHeld = true
     void link.call(ask)
     timers.block(1900)
@@ -213,10 +216,10 @@ describe('a late event loop', () => {
   })
 })
 
-it('takes no more calls than it can hold', async () => {
+it('answers calls beyond 20,000 with away', async () => {
   redis.isHeld = true
   for (let call = 0; call < 20_000; call++) void link.call(ask)
-  expect(redis.asked).toHaveLength(20_000)
+  expect(redis.held).toHaveLength(20_000)
   expect(await link.call(ask)).toBe('away')
-  expect(redis.asked).toHaveLength(20_000)
+  expect(redis.held).toHaveLength(20_000)
 })

@@ -27,7 +27,7 @@ describe('an error of Redis', () => {
   it.each([
     "ERR unknown command 'evalsha', with args beginning with: '4f93' '1' ",
     'ERR unknown command `EVALSHA`, with args beginning with: `4f93`, ',
-  ])('%s means that it is away, since a command is missing', (message) => {
+  ])('%s means that it is away, because a command is missing', (message) => {
     expect(awayFault(reply(message))?.reason).toBe('it does not know the command EVALSHA')
   })
 
@@ -38,18 +38,18 @@ describe('an error of Redis', () => {
     "CROSSSLOT Keys in request don't hash to the same slot",
     'constructor of something',
     'ERR Error running script (call to f_abc): @user_script:1: -WRONGTYPE Operation against a key',
-  ])('%s is a mistake of ours', (message) => {
+  ])('%s is a bug in sluice', (message) => {
     expect(awayFault(reply(message))).toBeNull()
   })
 
   it.each([new TypeError('x is not a function'), new RangeError('too long'), 'thrown text', undefined])(
-    'that our own code made is a mistake of ours: %s',
+    'of our own code is a bug in sluice: %s',
     (error) => {
       expect(awayFault(error)).toBeNull()
     },
   )
 
-  it('of the connection is told in words', () => {
+  it('of the connection is described in words', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:6379'), { code: 'ECONNREFUSED' })
     expect(awayFault(refused)).toEqual({ kind: 'connection', reason: 'connection refused' })
     expect(connectionFault(Object.assign(new Error('x'), { code: 'EPIPE' })).reason).toBe('EPIPE')

@@ -1,5 +1,5 @@
-// The thread of the audit: connections of its own, so that reading the stream holds up no request. It ends when it is
-// told to, or with its process.
+// The audit's thread. It has its own connections, so that reading the stream delays no request. It ends on any message
+// from its parent, or with the process.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemTimers } from '../lib/timers.ts'
@@ -7,7 +7,6 @@ import { NatsLink } from '../nats/connection.ts'
 import { openRedis } from '../redis/connection.ts'
 import { Auditor, type AuditState } from './auditor.ts'
 
-/** What the thread is given at its start. */
 export interface AuditThreadData {
   readonly nodeId: string
   readonly partitions: number
@@ -21,8 +20,8 @@ export type AuditThreadMessage =
   | { readonly kind: 'notice'; readonly message: string; readonly level?: 'info' }
 
 const { nodeId, partitions, replicas, redisUrl, natsUrl } = workerData as AuditThreadData
-const tell = (message: AuditThreadMessage): void => parentPort?.postMessage(message, [])
-// The front end tells of outages: it goes by the same servers.
+const post = (message: AuditThreadMessage): void => parentPort?.postMessage(message, [])
+// The front end logs outages: it uses the same servers.
 const redis = openRedis({ url: redisUrl, onNotice: () => {} })
 const nats = new NatsLink({ url: natsUrl, timers: systemTimers, onUp: () => {}, onDown: () => {} })
 const auditor = new Auditor({
@@ -32,8 +31,8 @@ const auditor = new Auditor({
   redis,
   connection: () => nats.connection,
   timers: systemTimers,
-  onNotice: (message, level) => tell({ kind: 'notice', message, ...(level === undefined ? {} : { level }) }),
-  onRound: (state) => tell({ kind: 'round', state }),
+  onNotice: (message, level) => post({ kind: 'notice', message, ...(level === undefined ? {} : { level }) }),
+  onRound: (state) => post({ kind: 'round', state }),
 })
 
 parentPort?.once('message', () => void stop())

@@ -1,5 +1,5 @@
-// The audit: the queue is the truth, and Redis a fast count of it. Each partition is audited by one of the nodes; two
-// at once, one that dies, and a Redis or a stream that lost something are all harmless.
+// The audit replaces Redis's counters by what the stream has stored. One node audits each partition. Two auditors at
+// once, an auditor that dies, and a Redis or a stream that lost data are all harmless.
 
 import { createHash } from 'node:crypto'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -14,28 +14,28 @@ import { CountsBucket } from './counts-bucket.ts'
 import { PartitionAudit } from './partition-audit.ts'
 
 const ROUND_MS = 2000
-/** After its end a minute stays open for so long: a request waits at the most 2 s for its acknowledgement. */
-const CLOSES_AFTER_MS = 5000
-const MICROSECONDS = 1000
+/** A minute closes this long after its end. A request waits at most 2 s for its acknowledgement. */
+const CLOSE_DELAY_MS = 5000
+const MICROSECONDS_PER_MS = 1000
 
 export interface AuditorOptions {
   readonly nodeId: string
   readonly partitions: number
-  /** Of the bucket, where it has to be made. */
+  /** Of the bucket SLUICE_COUNTS, if it has to be created. */
   readonly replicas: number
   readonly redis: RedisLink
   /** null: NATS is away. */
   readonly connection: () => NatsConnection | null
   readonly timers: Timers
   readonly onNotice: OnNotice
-  /** Once a round. */
+  /** Called once a round. */
   readonly onRound?: (state: AuditState) => void
 }
 
 export interface AuditState {
-  /** The end of the oldest minute that is closed, of the partitions that this node audits; null: it has none. */
+  /** Every partition of this node is audited up to this time; null: this node audits none. */
   readonly auditedUntilMs: number | null
-  /** Messages without a right `Sluice-Cost`, so far. */
+  /** Messages so far without a valid `Sluice-Cost` header. */
   readonly badMessages: number
 }
 
@@ -44,16 +44,19 @@ export class Auditor {
   readonly #audits = new Map<number, PartitionAudit>()
   #connection: NatsConnection | null = null
   #bucket: CountsBucket | null = null
-  /** Of each partition that this node audits: until when it is audited, also while NATS is away or a round fails. */
+  /** By partition that this node audits. Kept while NATS is away or a round fails. */
   readonly #auditedUntilMs = new Map<number, number>()
   #timer: Timer | null = null
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
   #badMessages = 0
-  /** Those that live, as Redis said last, and which of them audits each partition. */
+  /** Alive by Redis's last reply. */
   #nodes: readonly string[] = []
+  /** The nodes for which `#auditors` was worked out. */
   #assignedTo = ''
+  /** The auditor of each partition. */
   #auditors: (string | undefined)[] = []
+  /** Of the last round. */
   #problem: string | null = null
   #roundProblem: string | null = null
   readonly #startedAtMs: number
@@ -61,7 +64,7 @@ export class Auditor {
   constructor(options: AuditorOptions) {
     this.#options = options
     this.#startedAtMs = options.timers.nowMs()
-    this.#later()
+    this.#scheduleRound()
   }
 
   async stop(): Promise<void> {
@@ -71,29 +74,29 @@ export class Auditor {
     this.#drop()
   }
 
-  #later(): void {
+  #scheduleRound(): void {
     if (this.#isStopped) return
     this.#timer = this.#options.timers.setTimeout(() => {
-      this.#running = this.#round().finally(() => this.#later())
+      this.#running = this.#round().finally(() => this.#scheduleRound())
     }, ROUND_MS)
     this.#timer.unref()
   }
 
   async #round(): Promise<void> {
     this.#roundProblem = null
-    const nowMs = await this.#lookAround()
+    const nowMs = await this.#readNodesAndTime()
     try {
       const connection = this.#options.connection()
       if (connection === null) this.#drop()
       else await this.#auditAll(connection, nowMs)
     } catch (error) {
-      // What was read is read again: nothing is lost but time.
+      // The next round opens every partition again and reads what was not saved.
       this.#drop()
       this.#roundProblem = errorMessage(error)
     }
-    this.#tell()
+    this.#logProblem()
     const untilMs = [...this.#auditedUntilMs.values()]
-    // A node that could not begin yet is behind since its start.
+    // A node whose first round failed has lagged since its start.
     if (untilMs.length === 0 && this.#roundProblem !== null) untilMs.push(this.#startedAtMs)
     this.#options.onRound?.({
       auditedUntilMs: untilMs.length === 0 ? null : Math.min(...untilMs),
@@ -101,8 +104,8 @@ export class Auditor {
     })
   }
 
-  /** Which nodes live, and what time it is for Redis. While it is away the nodes are those it knew last. */
-  async #lookAround(): Promise<number> {
+  /** Returns Redis's time, or this node's while Redis is away. The nodes then stay those of the last reply. */
+  async #readNodesAndTime(): Promise<number> {
     const { redis, timers } = this.#options
     const ownMs = timers.nowMs()
     const reply = await redis
@@ -110,10 +113,10 @@ export class Auditor {
       .catch(() => 'away' as const)
     if (reply === 'away') return ownMs
     this.#nodes = reply[1]
-    // Strings, whatever the client's types say.
+    // The client's types are wrong: these are strings.
     const [seconds, microseconds]: readonly unknown[] = reply[0]
-    const redisMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS)
-    // A minute is never opened again: a clock of Redis that is far ahead must not close those to come.
+    const redisMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS_PER_MS)
+    // A closed minute cannot be opened again, so a clock of Redis that is far ahead must not close future minutes.
     return Math.min(redisMs, ownMs + MINUTE_MS)
   }
 
@@ -121,10 +124,10 @@ export class Auditor {
     const { partitions, nodeId, replicas } = this.#options
     if (this.#connection !== connection) this.#drop()
     this.#connection = connection
-    // It may have been deleted where a partition failed.
+    // A partition may have failed because the bucket was deleted.
     if (this.#bucket === null || this.#problem !== null) this.#bucket = await CountsBucket.open(connection, replicas)
     const bucket = this.#bucket
-    const closable = Math.floor((nowMs - CLOSES_AFTER_MS) / MINUTE_MS) - 1
+    const closableMinute = Math.floor((nowMs - CLOSE_DELAY_MS) / MINUTE_MS) - 1
     for (let partition = 0; partition < partitions && !this.#isStopped; partition++) {
       if (this.#auditorOf(partition) !== nodeId) {
         this.#close(partition)
@@ -134,10 +137,9 @@ export class Auditor {
       if (!this.#auditedUntilMs.has(partition)) this.#auditedUntilMs.set(partition, this.#startedAtMs)
       try {
         const audit = await this.#open(partition, connection, bucket)
-        await audit?.round(closable)
+        await audit?.round(closableMinute)
         this.#auditedUntilMs.set(partition, audit?.auditedUntilMs(nowMs) ?? nowMs)
       } catch (error) {
-        // The others go on.
         this.#close(partition)
         this.#roundProblem ??= `partition ${partition}: ${errorMessage(error)}`
       }
@@ -152,7 +154,7 @@ export class Auditor {
     if (stream.kind === 'absent') return null
     if (stream.kind === 'unreadable') throw new Error(stream.reason)
     const { redis, timers } = this.#options
-    const onBadMessage = (sequence: number): void => this.#sawBadMessage(sequence)
+    const onBadMessage = (sequence: number): void => this.#countBadMessage(sequence)
     const audit = await PartitionAudit.open(
       { partition, connection, bucket, redis, timers, onBadMessage },
       stream.facts,
@@ -172,23 +174,26 @@ export class Auditor {
     this.#bucket = null
   }
 
-  #sawBadMessage(sequence: number): void {
+  #countBadMessage(sequence: number): void {
     this.#badMessages++
     if (this.#badMessages > 1) return
     this.#options.onNotice(
-      `message ${sequence} of the stream has no right Sluice-Cost header: it is charged to no app (more are counted only)`,
+      `message ${sequence} of the stream has no valid Sluice-Cost header: it is charged to no app; further ones are only counted in the metrics`,
     )
   }
 
-  #tell(): void {
+  #logProblem(): void {
     const problem = this.#roundProblem
     if (problem === this.#problem) return
     this.#problem = problem
-    if (problem === null) this.#options.onNotice('the audit of the limits goes on', 'info')
-    else this.#options.onNotice(`the audit of the limits waits: ${problem}`)
+    if (problem === null) this.#options.onNotice('the audit of the limits works again', 'info')
+    else
+      this.#options.onNotice(
+        `the audit of the limits failed and is retried: ${problem}; until it works, counters in Redis may be too high`,
+      )
   }
 
-  /** By the highest hash, so that few partitions move when a node comes or goes. */
+  /** Rendezvous hashing: few partitions move when a node joins or leaves. */
   #auditorOf(partition: number): string | undefined {
     const nodes = this.#nodes
     if (nodes.join(' ') !== this.#assignedTo) {

@@ -1,4 +1,4 @@
-// Reads the costs of one partition's messages from the stream: their headers only, by a consumer that the server forgets.
+// Reads the cost headers of one partition's messages from the stream, through an ephemeral consumer.
 
 import { AckPolicy, DeliverPolicy, jetstreamManager, ReplayPolicy } from '@nats-io/jetstream'
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
@@ -8,20 +8,20 @@ import { COST_HEADER } from '../queue/record/cost-header.ts'
 import { STREAM_NAME, subjectOf } from '../queue/stream/stream.ts'
 import type { Place } from './totals.ts'
 
-const BATCH = 500
+const BATCH_MESSAGES = 500
 const BATCH_TIMEOUT_MS = 5000
-/** The server forgets a consumer of which it has heard nothing for so long. */
-const CONSUMER_KEPT_NANOSECONDS = 60 * 1_000_000_000
-const NO_MESSAGES = 404
+/** The server deletes the consumer after this time without a request. */
+const CONSUMER_INACTIVE_NANOSECONDS = 60 * 1_000_000_000
+const STATUS_NO_MESSAGES = 404
 
 export interface CostMessage extends Place {
-  /** null: the message has no such header. */
+  /** The header's text; null: the message has none. */
   readonly text: string | null
 }
 
 export interface CostBatch {
   readonly messages: readonly CostMessage[]
-  /** There is nothing after these now. */
+  /** The stream has no later messages now. */
   readonly isEnd: boolean
 }
 
@@ -34,12 +34,12 @@ export class CostReader {
   readonly #inbox: string
   readonly #next: string
   readonly #subscription: { unsubscribe(): void }
-  /** Read, and not handed on yet. What is stored while a batch is on its way may come behind its end. */
+  /** Received, for the next batch. Messages stored while a batch is under way may arrive after its end. */
   #messages: CostMessage[] = []
-  /** Of the consumer's messages. */
+  /** The consumer's sequence of the last message received: a gap means that one was lost. */
   #delivered = 0
   #batches = 0
-  #reading: { readonly reply: string; end(result: CostBatch | Error): void } | null = null
+  #pending: { readonly reply: string; end(result: CostBatch | Error): void } | null = null
   #fault: Error | null = null
 
   /** Rejects where JetStream does not answer. */
@@ -50,7 +50,7 @@ export class CostReader {
       replay_policy: ReplayPolicy.Instant,
       filter_subject: subjectOf(partition),
       headers_only: true,
-      inactive_threshold: CONSUMER_KEPT_NANOSECONDS,
+      inactive_threshold: CONSUMER_INACTIVE_NANOSECONDS,
       mem_storage: true,
       num_replicas: 1,
       ...('sequence' in from
@@ -68,69 +68,71 @@ export class CostReader {
     this.#next = `$JS.API.CONSUMER.MSG.NEXT.${STREAM_NAME}.${consumer}`
     this.#subscription = connection.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) => {
-        if (error === null) this.#take(message)
+        if (error === null) this.#receive(message)
       },
     })
   }
 
-  /** The server need not wait until it forgets the consumer. */
   close(): void {
     this.#subscription.unsubscribe()
     if (!this.#connection.isClosed())
       this.#connection.publish(`$JS.API.CONSUMER.DELETE.${STREAM_NAME}.${this.#consumer}`)
   }
 
-  /** Rejects where the server does not answer in time, or a message was missed: the reader is of no use any more. */
+  /** Rejects where the server does not answer in time or a message was lost. The reader cannot be used after that. */
   read(): Promise<CostBatch> {
     const reply = `${this.#inbox}.${++this.#batches}`
     return new Promise((resolve, reject) => {
       const end = (result: CostBatch | Error): void => {
         this.#timers.clear(timeout)
-        this.#reading = null
+        this.#pending = null
         if (result instanceof Error) reject(result)
         else resolve(result)
       }
       const timeout = this.#timers.setTimeout(
-        () => end(new Error('the stream gave no messages in time')),
+        () => end(new Error('no messages from the stream in time')),
         BATCH_TIMEOUT_MS,
       )
-      this.#reading = { reply, end }
+      this.#pending = { reply, end }
       if (this.#fault !== null) end(this.#fault)
-      else this.#connection.publish(this.#next, JSON.stringify({ batch: BATCH, no_wait: true }), { reply })
+      else this.#connection.publish(this.#next, JSON.stringify({ batch: BATCH_MESSAGES, no_wait: true }), { reply })
     })
   }
 
-  #take(message: Msg): void {
+  #receive(message: Msg): void {
     const status = message.headers?.code ?? 0
     if (status !== 0) {
-      // An answer to an earlier question bears that one's subject.
-      if (message.subject !== this.#reading?.reply) return
-      if (status === NO_MESSAGES) this.#hand(true)
+      // The status of an earlier request has another subject.
+      if (message.subject !== this.#pending?.reply) return
+      if (status === STATUS_NO_MESSAGES) this.#endBatch(true)
       else this.#fail(`the stream's consumer answered ${status} ${message.headers?.description}`)
       return
     }
     const found = placeOf(message)
-    if (found === null) return this.#fail('a message came without its place in the stream')
-    if (found.delivered !== ++this.#delivered) return this.#fail('a message of the stream was missed')
+    if (found === null) return this.#fail('a message has no position in its reply subject')
+    if (found.delivered !== ++this.#delivered) return this.#fail('a message of the stream was lost on the way')
     this.#messages.push({ ...found.place, text: message.headers?.get(COST_HEADER) || null })
-    if (found.pending === 0) this.#hand(true)
-    else if (this.#messages.length >= BATCH) this.#hand(false)
+    if (found.pending === 0) this.#endBatch(true)
+    else if (this.#messages.length >= BATCH_MESSAGES) this.#endBatch(false)
   }
 
-  #hand(isEnd: boolean): void {
-    if (this.#reading === null) return
+  #endBatch(isEnd: boolean): void {
+    if (this.#pending === null) return
     const messages = this.#messages
     this.#messages = []
-    this.#reading.end({ messages, isEnd })
+    this.#pending.end({ messages, isEnd })
   }
 
   #fail(message: string): void {
     this.#fault = new Error(message)
-    this.#reading?.end(this.#fault)
+    this.#pending?.end(this.#fault)
   }
 }
 
-/** `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<delivery>.<time in ns>.<pending>`, or with domain and account. */
+/**
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<time in ns>.<pending>`; some servers
+ * put domain and account before the stream.
+ */
 function placeOf({ reply }: Msg): { place: Place; delivered: number; pending: number } | null {
   const tokens = reply?.split('.') ?? []
   const at = tokens.length >= 11 ? 7 : 5

@@ -1,5 +1,5 @@
-// The bucket SLUICE_COUNTS: what the audit has counted, one entry a partition, so that counters come back from NATS
-// alone when Redis has lost them.
+// The bucket SLUICE_COUNTS: the audit's totals, one entry per partition, from which the counters are restored when Redis
+// has lost them.
 
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
 import type { KV } from '@nats-io/kv'
@@ -8,13 +8,13 @@ import { Bucket } from '../nats/bucket.ts'
 import { PartitionTotals, type SavedTotals } from './totals.ts'
 
 const BUCKET = 'SLUICE_COUNTS'
-/** 6,250 apps with a month of days take 0.5 MB in 0.1 s. A message of NATS holds 1 MB: more apps want more partitions. */
-const QUALITY = 5
-/** Of an entry that is read: 100,000 apps in one partition are some 15 MB. */
+/** 6,250 apps with a month of days take 0.5 MB and 0.1 s. A NATS message holds 1 MB: more apps need more partitions. */
+const BROTLI_QUALITY = 5
+/** After decompression: 100,000 apps in one partition are about 15 MB. */
 const MAX_ENTRY_BYTES = 64 * 1024 * 1024
 
 export interface Entry {
-  /** null: there is none, or it is not one. */
+  /** null: there is no entry, or it is not valid. */
   readonly saved: SavedTotals | null
   /** For `write`; 0: there is no entry yet. */
   readonly revision: number
@@ -23,7 +23,7 @@ export interface Entry {
 export class CountsBucket {
   readonly #bucket: KV
 
-  /** Makes the bucket where there is none. Rejects with why it cannot be used. */
+  /** Creates the bucket if there is none. Rejects with why it cannot be used. */
   static async open(connection: NatsConnection, replicas: number): Promise<CountsBucket> {
     const bucket = new Bucket(connection, BUCKET)
     const report = await bucket.ensure(replicas)
@@ -36,19 +36,21 @@ export class CountsBucket {
   }
 
   async read(partition: number): Promise<Entry> {
-    const entry = await this.#bucket.get(nameOf(partition))
+    const entry = await this.#bucket.get(keyOf(partition))
     if (entry === null) return { saved: null, revision: 0 }
     return { saved: entry.operation === 'PUT' ? parse(entry.value) : null, revision: entry.revision }
   }
 
-  /** Gives the new revision. Rejects where the entry has another one by now: another auditor has written it. */
+  /** A compare-and-set: rejects where another auditor has written the entry since `revision`. Returns the new revision. */
   write(partition: number, saved: SavedTotals, revision: number): Promise<number> {
-    const text = brotliCompressSync(JSON.stringify(saved), { params: { [constants.BROTLI_PARAM_QUALITY]: QUALITY } })
-    return this.#bucket.put(nameOf(partition), text, { previousSeq: revision })
+    const text = brotliCompressSync(JSON.stringify(saved), {
+      params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY },
+    })
+    return this.#bucket.put(keyOf(partition), text, { previousSeq: revision })
   }
 }
 
-function nameOf(partition: number): string {
+function keyOf(partition: number): string {
   return `p${partition}`
 }
 
@@ -58,7 +60,7 @@ function parse(bytes: Uint8Array): SavedTotals | null {
     const saved = JSON.parse(text) as SavedTotals
     const { sequence, timeUs, minute, from } = saved
     if (saved.v !== 1 || ![sequence, timeUs, minute, from].every((count) => Number.isSafeInteger(count))) return null
-    // Throws where the apps are not what they should be.
+    // Throws where the apps have another shape.
     new PartitionTotals(saved.created, saved).save()
     return saved
   } catch {

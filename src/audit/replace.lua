@@ -1,20 +1,20 @@
--- Puts what the audit has counted in the place of the minutes that it has closed.
+-- Replaces the counters of closed minutes by the audit's totals.
 --
 -- KEYS: the partition's fence, then the hash of each app.
--- ARGV: time of the last message read in us and last minute closed, of the auditor; whether the fence is set too (1 or
--- 0); then for each app its base without these two, and its totals by day.
--- An auditor that has read less than the one before it changes nothing. Replies how many apps it changed.
+-- ARGV: the auditor's last message read (its time in us) and last minute closed; 1 to set the fence too, else 0; then
+-- for each app its base without these two numbers, and its totals by day.
+-- An auditor that has read less than an earlier one changes nothing. Reply: the number of apps changed.
 
 local readUs, minute = tonumber(ARGV[1]), tonumber(ARGV[2])
--- A minute that lies further ahead was written by no audit.
-local MOST_AHEAD = 1440
+-- In minutes. No audit closes a minute further ahead: such a value is corrupt.
+local MAX_AHEAD = 1440
 
--- `rest`: what follows the place and the minute. A text of any other form is taken to be absent.
+-- Whether this auditor is newer than `text`. `rest`: the pattern after its two numbers. Any other text counts as absent.
 local function isNewer(text, rest)
   local us, closed = string.match(text or '', '^(%d+) (%d+)' .. rest .. '$')
   if not us then return true end
   us, closed = tonumber(us), tonumber(closed)
-  if closed > minute + MOST_AHEAD then return true end
+  if closed > minute + MAX_AHEAD then return true end
   return readUs > us or (readUs == us and minute >= closed)
 end
 
@@ -22,7 +22,7 @@ local changed = 0
 for at = 2, #KEYS do
   local counts, arg = KEYS[at], 4 + (at - 2) * 2
   local base = redis.pcall('HGET', counts, 'base')
-  -- What is no hash was written by no script of ours, and would stop all apps of the call.
+  -- A key of the wrong type would fail every app of the call.
   if type(base) == 'table' then base = redis.call('DEL', counts) and nil end
   if isNewer(base, ' %d+ %d+ %d+ %d+ %d+') then
     redis.call('HSET', counts, 'base', ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[arg], 'days', ARGV[arg + 1])

@@ -1,4 +1,4 @@
-// Starts the thread of the audit, hears what it says, and starts it again where it fails.
+// Starts the audit's thread, keeps its last state, and restarts it when it fails.
 
 import { Worker } from 'node:worker_threads'
 import { errorMessage } from '../lib/errors.ts'
@@ -6,15 +6,15 @@ import type { OnNotice } from '../lib/notice.ts'
 import type { AuditThreadData, AuditThreadMessage } from './audit-thread.ts'
 import type { AuditState } from './auditor.ts'
 
-/** The same from src/ and from dist/: a thread runs the built file. */
+/** A thread runs the built file, whether this runs from src/ or dist/. */
 const THREAD = new URL('../../dist/audit/audit-thread.js', import.meta.url)
-/** 100,000 apps take a fifth of it. */
+/** 100,000 apps need 1/5 of it. */
 const MAX_HEAP_MB = 1024
 const RESTART_MS = 5000
 const STOP_MS = 2000
 
 export interface Audit {
-  /** As it was in the last round; null: there was none yet. */
+  /** After the last round; null: no round has ended yet. */
   readonly state: AuditState | null
   stop(): Promise<void>
 }
@@ -48,7 +48,7 @@ class AuditThread implements Audit {
       else this.#onNotice(message.message, message.level)
     })
     worker.on('error', (error) => {
-      this.#onNotice(`the thread of the audit failed, and starts again: ${errorMessage(error)}`)
+      this.#onNotice(`the audit thread failed: ${errorMessage(error)}; restarting it in ${RESTART_MS / 1000} s`)
     })
     worker.once('exit', () => {
       if (this.#isStopping) return

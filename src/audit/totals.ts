@@ -1,26 +1,26 @@
-// What one partition's apps have stored, by day and by billing cycle: exact for the minutes that are closed, up to a
-// place in the stream. Nothing here waits or calls.
+// The stored events of one partition's apps, by day and by billing cycle: exact for the closed minutes, up to a position
+// in the stream. Pure computation, without I/O.
 
 import { MINUTES_A_DAY } from '../apps/plans.ts'
 import type { RecordCost } from '../queue/record/cost-header.ts'
 
-/** A cycle has at most 31 days, and may begin and end within one. */
+/** A cycle has at most 31 days, and touches 32 where it begins in the middle of a day. */
 const DAYS_KEPT = 33
-/** Of an app whose anchor keeps changing the newest are kept. */
+/** Per app. An app has more than one only while its anchor changes; the newest are kept. */
 const MAX_CYCLES = 3
 
-/** Minutes and days are UTC's, counted from 1970. */
+/** Minutes and days are numbered from 1970, UTC. */
 export interface AppTotals {
-  /** The newest minute that was counted. */
+  /** The newest minute with events. */
   newest: number
-  /** First minute of the cycle that the newest record names. */
+  /** First minute of the newest record's cycle. */
   cycle: number
-  /** By the first minute of each cycle: the events of that minute and all after it. */
+  /** By a cycle's first minute: the events of that minute and all later ones. */
   readonly cycles: Map<number, number>
   readonly days: Map<number, number>
 }
 
-/** A message's place in the stream. */
+/** A message's position in the stream. */
 export interface Place {
   readonly sequence: number
   /** When the stream stored it, in microseconds since 1970. */
@@ -32,10 +32,10 @@ interface OpenMinute {
   readonly costs: Map<string, { events: number; cycleMinute: number }>
 }
 
-/** As it is kept in NATS, and read back. */
+/** The format of an entry of SLUICE_COUNTS. */
 export interface SavedTotals {
   readonly v: 1
-  /** When the stream was created: one made anew has other sequences. */
+  /** When the stream was created: the sequences of another stream mean nothing here. */
   readonly created: string
   readonly sequence: number
   readonly timeUs: number
@@ -45,19 +45,19 @@ export interface SavedTotals {
   readonly apps: Readonly<Record<string, SavedApp>>
 }
 
-/** newest, cycle, cycles with their events, first day, events by day from then on. */
+/** newest, cycle, cycles with their events, first day, events of each day from then on. */
 type SavedApp = readonly [number, number, readonly (readonly [number, number])[], number, readonly number[]]
 
 export class PartitionTotals {
   readonly created: string
   readonly apps = new Map<string, AppTotals>()
-  /** Apps whose totals have changed since `takeChanged`. */
+  /** Since the last `takeChanged`. */
   #changed = new Set<string>()
   readonly #open = new Map<number, OpenMinute>()
-  /** What was counted before this was loaded. */
+  /** How far the saved totals go: older records of closed minutes are counted in them. */
   readonly #loaded: Place & { readonly minute: number }
   #last: Place
-  /** Every minute up to it is closed. */
+  /** The last closed minute. */
   minute: number
 
   constructor(created: string, saved: SavedTotals | null) {
@@ -72,19 +72,19 @@ export class PartitionTotals {
     return this.#last
   }
 
-  /** Reads a message's costs. Minutes up to `closable` count at once, later ones when they are closed. */
-  read(place: Place, costs: readonly RecordCost[], closable: number): void {
+  /** Adds a message's costs. Minutes up to `closableMinute` count at once, later ones when they close. */
+  read(place: Place, costs: readonly RecordCost[], closableMinute: number): void {
     const { sequence, timeUs } = place
-    const isReadBefore = sequence <= this.#loaded.sequence && timeUs <= this.#loaded.timeUs
+    const wasReadBefore = sequence <= this.#loaded.sequence && timeUs <= this.#loaded.timeUs
     for (const cost of costs) {
-      if (isReadBefore && cost.minute <= this.#loaded.minute) continue
-      if (cost.minute <= Math.max(closable, this.minute)) this.#count(cost)
-      else this.#wait(cost, sequence)
+      if (wasReadBefore && cost.minute <= this.#loaded.minute) continue
+      if (cost.minute <= Math.max(closableMinute, this.minute)) this.#count(cost)
+      else this.#addToOpenMinute(cost, sequence)
     }
     this.#last = { sequence, timeUs: Math.max(timeUs, this.#last.timeUs) }
   }
 
-  /** Every record of these minutes that was stored in time has been read. */
+  /** Closes the minutes up to this one. Their records have been read, except those that are stored late. */
   close(minute: number): void {
     if (minute <= this.minute) return
     this.minute = minute
@@ -101,7 +101,7 @@ export class PartitionTotals {
     return changed
   }
 
-  /** They have to be taken again. */
+  /** For apps that `takeChanged` returned but that could not be written. */
   markChanged(appIds: Iterable<string>): void {
     for (const appId of appIds) this.#changed.add(appId)
   }
@@ -113,12 +113,12 @@ export class PartitionTotals {
     for (const [appId, { newest }] of this.apps) {
       if (Math.floor(newest / MINUTES_A_DAY) < today - DAYS_KEPT) this.apps.delete(appId)
     }
-    // An app may be named as members of every object are.
+    // Object.fromEntries also accepts an app with the id `__proto__`.
     const apps = Object.fromEntries(Array.from(this.apps, ([appId, totals]) => [appId, writeApp(totals)]))
     return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps }
   }
 
-  #wait({ minute, cycleMinute, appId, events }: RecordCost, sequence: number): void {
+  #addToOpenMinute({ minute, cycleMinute, appId, events }: RecordCost, sequence: number): void {
     let open = this.#open.get(minute)
     if (open === undefined) this.#open.set(minute, (open = { firstSequence: sequence, costs: new Map() }))
     const known = open.costs.get(appId)
@@ -138,9 +138,9 @@ export class PartitionTotals {
     const { cycles, days } = totals
     const day = Math.floor(minute / MINUTES_A_DAY)
     if (!cycles.has(cycleMinute)) {
-      // Nothing is counted since it began, unless the app's anchor was moved: then all of its first day counts.
+      // A new cycle starts at 0. A moved anchor makes a cycle of days already counted; its first day counts whole.
       cycles.set(cycleMinute, totals.newest < cycleMinute ? 0 : sumFrom(days, Math.floor(cycleMinute / MINUTES_A_DAY)))
-      // Never the cycle of the newest record: that one is written to Redis.
+      // The newest record's cycle stays, because it is the one written to Redis.
       const oldest = [...cycles.keys()].find((first) => first !== totals.cycle && first !== cycleMinute)
       if (cycles.size > MAX_CYCLES && oldest !== undefined) cycles.delete(oldest)
     }
@@ -155,8 +155,8 @@ export class PartitionTotals {
   }
 }
 
-/** As take.lua reads them, but for the place and the minute: base, and totals by day. */
-export function redisTexts({ newest, cycle, cycles, days }: AppTotals): { base: string; days: string } {
+/** The fields `base` (without its first two numbers) and `days` that take.lua reads. */
+export function encodeTotals({ newest, cycle, cycles, days }: AppTotals): { base: string; days: string } {
   const day = Math.floor(newest / MINUTES_A_DAY)
   const base = `${cycle} ${cycles.get(cycle) ?? 0} ${newest} ${day} ${days.get(day) ?? 0}`
   return { base, days: Array.from(days, ([at, events]) => `${at}:${events}`).join(' ') }

@@ -1,4 +1,4 @@
-// What the audit says of itself while NATS is away, and after its bucket was deleted.
+// The audit's lag and log while NATS is away, and after its bucket was deleted.
 
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -32,7 +32,7 @@ afterAll(async () => {
   await Promise.all([nats.stop(), redis.stop()])
 })
 
-it('tells until when it has audited while NATS is away, and makes its bucket again where it was deleted', async () => {
+it('reports its lag while NATS is away, and creates its bucket again after it was deleted', async () => {
   let aheadMs = 0
   const nowMs = (): number => Date.now() + aheadMs
   const clockAhead = new Proxy(client, {
@@ -83,8 +83,8 @@ it('tells until when it has audited while NATS is away, and makes its bucket aga
   await manager.streams.delete('KV_SLUICE_COUNTS')
   await publishTo(queue, makeRecord({ receivedAtMs: Date.now() - 10 * MINUTE_MS }))
   aheadMs += 2 * MINUTE_MS
-  await expect.poll(() => notices, PATIENCE).toContain('the audit of the limits goes on')
-  expect(notices[0]).toMatch(/^the audit of the limits waits: partition \d+: /)
+  await expect.poll(() => notices, PATIENCE).toContain('the audit of the limits works again')
+  expect(notices[0]).toMatch(/^the audit of the limits failed and is retried: partition \d+: /)
   const { state } = await manager.streams.info('KV_SLUICE_COUNTS')
   expect(state.messages).toBeGreaterThan(0)
   await auditor.stop()

@@ -208,7 +208,7 @@ describe('the audit', () => {
           await eventually(`ground ${at} is exact`, () => ground.isExact(), BASE_WITHIN_MS)
         }
         expect(four.state?.badMessages).toBe(2)
-        expect(four.notices.filter((notice) => notice.includes('no right Sluice-Cost'))).toHaveLength(1)
+        expect(four.notices.filter((notice) => notice.includes('no valid Sluice-Cost'))).toHaveLength(1)
         for (const { notices, node } of [one, two, three]) expect([notices, node.faults]).toEqual([[], []])
       } finally {
         await Promise.all(grounds.map((ground) => ground.stop()))

@@ -1,4 +1,4 @@
-// The audit's reading of the stream while others write to it.
+// The audit reads the stream while others write to it.
 
 import { expect, it, onTestFinished } from 'vitest'
 import { CostReader } from '../../src/audit/cost-reader.ts'
@@ -10,7 +10,7 @@ import { startNats } from '../support/nats.ts'
 
 const MESSAGES = 5000
 
-it('misses no message and gives none twice while messages are stored', async () => {
+it('returns every message once while more are stored', async () => {
   const nats = await startNats()
   onTestFinished(() => nats.stop())
   const { queue } = await openReadyQueue(nats.url)

@@ -1,4 +1,4 @@
-// What the audit keeps in NATS, and what it makes of entries that are none of its own.
+// The audit's entries in NATS, and how it reads entries that are not valid.
 
 import { brotliCompressSync } from 'node:zlib'
 import { jetstream } from '@nats-io/jetstream'
@@ -22,7 +22,7 @@ afterAll(async () => {
   await nats.stop()
 })
 
-it('keeps the totals of a partition, and from where it has to be read again', async () => {
+it('keeps the totals of a partition, and the sequence from which to read again', async () => {
   const totals = new PartitionTotals('2026-11-20T12:00:00Z', null)
   const cost = { cycleMinute: 10, events: 5 }
   totals.read({ sequence: 7, timeUs: 70 }, [{ ...cost, minute: 12, appId: '__proto__' }], 20)

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
-import { type AppTotals, redisTexts } from '../../src/audit/totals.ts'
+import { type AppTotals, encodeTotals } from '../../src/audit/totals.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import {
   ANSWER,
@@ -88,7 +88,7 @@ async function replace(
 }
 
 function totals(changes: Partial<AppTotals> & { days: Map<number, number> }): { base: string; days: string } {
-  return redisTexts({ newest: NOON - 1, cycle: CYCLE, cycles: new Map(), ...changes })
+  return encodeTotals({ newest: NOON - 1, cycle: CYCLE, cycles: new Map(), ...changes })
 }
 
 const countsOf = (app: App): Promise<Record<string, string>> => client.hgetall(countsKey(PARTITION, app.appId))

@@ -1,12 +1,12 @@
-// The totals of the audit, held to a plain sum over the same stream.
+// The audit's totals, compared with a plain sum over the same stream.
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { PartitionTotals, redisTexts, type SavedTotals } from '../../../src/audit/totals.ts'
+import { encodeTotals, PartitionTotals, type SavedTotals } from '../../../src/audit/totals.ts'
 import type { RecordCost } from '../../../src/queue/record/cost-header.ts'
 
 const DAY = 1440
-/** Some midnight. */
+/** A midnight. */
 const FIRST_MINUTE = 20_400 * DAY
 const CYCLE_MINUTES = 3 * DAY
 const CREATED = '2026-11-20T00:00:00Z'
@@ -17,7 +17,7 @@ interface Message {
   readonly costs: readonly RecordCost[]
 }
 
-/** The stream, an auditor of it, and what the bucket has. */
+/** The stream, an auditor, and the entry in the bucket. */
 class Stage {
   readonly stream: Message[] = []
   minute = FIRST_MINUTE + 2 * DAY
@@ -34,7 +34,7 @@ class Stage {
     this.stream.push({ sequence, timeUs: sequence * 1000, costs })
   }
 
-  /** A minute is closed, and what is counted is kept, only where all of the stream was read. */
+  /** Closes minutes and saves only after reading the whole stream. */
   round(atMost: number, isSaved: boolean): boolean {
     for (const { sequence, timeUs, costs } of this.stream.slice(this.#next - 1, this.#next - 1 + atMost)) {
       this.totals.read({ sequence, timeUs }, costs, this.closable)
@@ -75,14 +75,14 @@ function checkExact(stage: Stage): void {
       expect(sum).toBeGreaterThanOrEqual(exact)
       expect(sum).toBeLessThanOrEqual(withFirstDay)
     }
-    const { base, days: daysText } = redisTexts(totals)
+    const { base, days: daysText } = encodeTotals(totals)
     expect(totals.cycles.get(totals.cycle)).toBeTypeOf('number')
     const newestDay = Math.floor(newest / DAY)
     expect(base).toBe(
       `${totals.cycle} ${totals.cycles.get(totals.cycle)} ${newest} ${newestDay} ${days.get(newestDay)}`,
     )
-    const told = daysText.split(' ').map((word) => word.split(':').map(Number) as [number, number])
-    expect(new Map(told)).toEqual(days)
+    const total = daysText.split(' ').map((word) => word.split(':').map(Number) as [number, number])
+    expect(new Map(total)).toEqual(days)
   }
 }
 
@@ -91,7 +91,7 @@ const OFFSETS = [0, DAY, 700]
 const aRecord = fc.record({
   appId: fc.constantFrom('one', 'two'),
   events: fc.integer({ min: 1, max: 100 }),
-  /** Before the running minute. */
+  /** Minutes before the current one. */
   ago: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 1500 })),
   isMoved: fc.boolean(),
 })
@@ -119,7 +119,7 @@ const aStep = fc.oneof(
 )
 
 describe('the totals of a partition', () => {
-  it('are what the stream has, in any order of minutes, saved and read again at any point, with anchors that move', () => {
+  it('equal a sum over the stream, with minutes in any order, a new auditor at any point, and anchors that move', () => {
     const anchors = fc.tuple(fc.constantFrom(...OFFSETS), fc.constantFrom(...OFFSETS))
     fc.assert(
       fc.property(fc.array(aStep, { maxLength: 60 }), anchors, (steps, offsets) => {
@@ -151,9 +151,9 @@ describe('the totals of a partition', () => {
   const cost = (minute: number, events: number, cycleMinute = FIRST_MINUTE): RecordCost => {
     return { minute, cycleMinute, appId: 'one', events }
   }
-  const baseOf = (totals: PartitionTotals): string => redisTexts(totals.apps.get('one')!).base
+  const baseOf = (totals: PartitionTotals): string => encodeTotals(totals.apps.get('one')!).base
 
-  it('count no open minute, and have a new auditor read it again', () => {
+  it('count no open minute, which a new auditor reads again', () => {
     const totals = new PartitionTotals(CREATED, null)
     const minute = FIRST_MINUTE + 10
     totals.read({ sequence: 1, timeUs: 1 }, [cost(minute - 1, 3)], minute - 1)
@@ -170,7 +170,7 @@ describe('the totals of a partition', () => {
     expect(next.save().from).toBe(4)
   })
 
-  it('count a message that has the sequence of one that the stream has lost, by its time', () => {
+  it('count a message that reuses the sequence of a lost one', () => {
     const totals = new PartitionTotals(CREATED, null)
     totals.read({ sequence: 5, timeUs: 500 }, [cost(FIRST_MINUTE, 1)], FIRST_MINUTE)
     totals.close(FIRST_MINUTE)
@@ -180,14 +180,14 @@ describe('the totals of a partition', () => {
     expect(next.apps.get('one')?.days).toEqual(new Map([[FIRST_MINUTE / DAY, 3]]))
   })
 
-  it('begin a cycle with nothing that was stored before it, on its first day too', () => {
+  it('start a cycle at 0, also if its first day has earlier events', () => {
     const totals = new PartitionTotals(CREATED, null)
     const turn = FIRST_MINUTE + 700
     totals.read({ sequence: 1, timeUs: 1 }, [cost(turn - 1, 3), cost(turn, 4, turn)], turn)
     expect(baseOf(totals)).toBe(`${turn} 4 ${turn} ${FIRST_MINUTE / DAY} 7`)
   })
 
-  it('keep the cycle of the newest record, whatever cycles late records name', () => {
+  it('keep the newest record’s cycle, whatever cycles late records name', () => {
     const totals = new PartitionTotals(CREATED, null)
     const minute = FIRST_MINUTE + 10
     const late = [1, 2, 3].map((ago) => cost(minute - ago, 1, FIRST_MINUTE - ago))
@@ -195,7 +195,7 @@ describe('the totals of a partition', () => {
     expect(baseOf(totals)).toBe(`${FIRST_MINUTE} 8 ${minute} ${FIRST_MINUTE / DAY} 8`)
   })
 
-  it('name the apps that have changed, once each', () => {
+  it('return each changed app once', () => {
     const totals = new PartitionTotals(CREATED, null)
     totals.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE, 1), cost(FIRST_MINUTE, 2)], FIRST_MINUTE)
     expect([...totals.takeChanged()]).toEqual(['one'])
@@ -206,7 +206,7 @@ describe('the totals of a partition', () => {
     expect([...totals.takeChanged()]).toEqual(['one'])
   })
 
-  it('forget an app that no cycle can hold any more, and days that none can', () => {
+  it('forget apps and days that no current cycle can hold', () => {
     const totals = new PartitionTotals(CREATED, null)
     const later = FIRST_MINUTE + 40 * DAY
     totals.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE, 1), { ...cost(FIRST_MINUTE, 1), appId: 'two' }], later)

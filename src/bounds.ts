@@ -1,11 +1,11 @@
-// Every figure of the contract that several parts hold to, once. The scanner has copies of its own (decode/assembly),
-// since it is compiled apart; the tests that compare it with the validator hold the two together.
+// Limits of the contract that several parts enforce. The scanner (decode/assembly) is compiled apart and has copies; the
+// tests that compare it with the validator fail where a copy differs.
 
 export const EVENTS_PATH = '/api/v1/events'
 
-/** Largest body, before and after its Content-Encoding is undone. */
+/** Largest body, before and after decompression. */
 export const MAX_BODY_BYTES = 524_288
-/** Most containers open at one time in a body. */
+/** Deepest nesting of objects and arrays in a body. */
 export const MAX_DEPTH = 64
 /** Most events in one request. */
 export const MAX_EVENTS = 100
@@ -13,17 +13,17 @@ export const MAX_EVENTS = 100
 export const MAX_KEYS = 50
 /** Most characters of each value in them. */
 export const MAX_VALUE_CHARACTERS = 500
-/** How far before the server's clock an event may lie; the end is inside. */
+/** How far before the server's clock an event's timestamp may lie, inclusive. */
 export const MAX_EVENT_AGE_MS = 72 * 3_600_000
-/** How far after it. */
+/** How far after the server's clock it may lie, inclusive. */
 export const MAX_EVENT_LEAD_MS = 3_600_000
 
-/** For which an accepted idempotency key is remembered, from its acceptance. */
+/** How long an idempotency key is remembered after its acceptance. */
 export const IDEMPOTENCY_WINDOW_SECONDS = 300
 export const MAX_APP_ID_CHARACTERS = 64
 
-/** A 503 asks the client to wait for so many seconds, drawn anew each time. */
+/** Retry-After of a 503, random so that clients do not come back at once. */
 export const OVERLOAD_RETRY_SECONDS = { least: 1, most: 5 } as const
 
-/** Connections to the admin port; more are closed at once, so that they cannot use up the open files of the process. */
+/** Most connections to the admin port. Further ones are closed at once, to save the process's open files. */
 export const ADMIN_MAX_CONNECTIONS = 128

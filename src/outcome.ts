@@ -1,5 +1,5 @@
-// The closed set of ways a request can end, and the table that turns each into an answer. Every request ends in
-// exactly one outcome; metrics count them by the same names.
+// The closed set of a request's outcomes, and the HTTP answer of each. Every request ends in exactly one outcome;
+// metrics count them by the same names.
 
 import { MAX_BODY_BYTES, OVERLOAD_RETRY_SECONDS } from './bounds.ts'
 
@@ -23,7 +23,7 @@ export const STATUS_OF_REFUSAL = {
   rate_limit_exceeded: '429 Too Many Requests',
 } as const
 
-/** What each refusal says where nothing more exact is known. */
+/** The default message of each refusal. */
 const MESSAGE_OF_REFUSAL: Readonly<Record<RefusalCode, string>> = {
   not_found: 'there is nothing here; events go to POST /api/v1/events',
   method_not_allowed: 'events are sent with POST',
@@ -49,20 +49,19 @@ export interface RateLimitView {
   readonly resetUnixSeconds: number
 }
 
-/** How a request ended. */
 export type Outcome =
   | { readonly kind: 'accepted'; readonly events: number; readonly batchId: string }
   | { readonly kind: 'replayed'; readonly events: number; readonly batchId: string }
   | {
       readonly kind: 'refused'
       readonly code: RefusalCode
-      /** Names what is wrong with the request; null: the code's standing message. */
+      /** What is wrong with the request; null: the code's default message. */
       readonly message: string | null
       /** For 429 and 503; null elsewhere. */
       readonly retryAfterSeconds: number | null
     }
 
-/** A refusal with its standing message. */
+/** Without `message`, the refusal has its code's default message. */
 export function refused(
   code: RefusalCode,
   message: string | null = null,
@@ -71,21 +70,20 @@ export function refused(
   return { kind: 'refused', code, message, retryAfterSeconds }
 }
 
-/** A 503. Its Retry-After is drawn anew each time, so that clients do not come back all at once. */
+/** A 503 with a random Retry-After. */
 export function overloaded(random: () => number = Math.random): Outcome {
   const { least, most } = OVERLOAD_RETRY_SECONDS
   return refused('service_overloaded', null, least + Math.floor(random() * (most - least + 1)))
 }
 
-/** An answer's three parts, ready for the wire. */
 export interface Answer {
   readonly status: string
-  /** Header lines after the content type's value, each led by CRLF. All values are our own: no input reaches them. */
+  /** Header lines that follow the content type's value, each after a CRLF. No value comes from the client. */
   readonly headers: string
   readonly body: string
 }
 
-/** `requestId`: shown where a request is refused, so that the client's log and ours can speak of the same one. */
+/** `requestId`: shown with a refusal, so that it can be found in the client's logs and in the service's. */
 export function answerTo(outcome: Outcome, view: RateLimitView, requestId: string): Answer {
   const headers = `\r\nX-RateLimit-Limit: ${view.limit}\r\nX-RateLimit-Remaining: ${view.remaining}\r\nX-RateLimit-Reset: ${view.resetUnixSeconds}`
   switch (outcome.kind) {

@@ -1,4 +1,4 @@
-// App records as operators write them: checked whole, every mistake named by its path, and turned into an App.
+// App records as operators write them: checks every member, names each mistake by its path, and makes an App.
 
 import { parseTimestamp } from '../lib/timestamp.ts'
 import type { App, PlanName, PreviousKey, Subscription } from './app.ts'
@@ -39,10 +39,10 @@ export const SUBSCRIPTIONS: readonly Subscription[] = ['trialing', 'active', 'pa
 const PLAN_NAMES = Object.keys(PLANS)
 const MAX_NAME_CHARACTERS = 200
 export const MAX_PREVIOUS_KEYS = 4
-/** Of a document; beyond, they are counted. A file whose every record is wrong would fill the log. */
+/** Per document; further ones are only counted, so that a file of wrong records does not fill the log. */
 const MAX_NAMED_MISTAKES = 100
 
-/** What is wrong with a value, or null. */
+/** Returns what is wrong with a value, or null. */
 type Check = (value: unknown) => string | null
 
 const isText =
@@ -83,7 +83,7 @@ function isPreviousKey(value: unknown): boolean {
   return isKey(value['app_key']) === null && isMoment(value['valid_until']) === null
 }
 
-/** Every member a record may have, in the order in which mistakes are named. */
+/** Every member that a record may have, in the order in which its mistakes are named. */
 const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; readonly check: Check }>> = {
   app_key: { required: true, check: isKey },
   app_id: {
@@ -103,7 +103,7 @@ const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; re
 
 const MEMBER_RULES = Object.entries(MEMBERS)
 
-/** Reads one record; `path` is where it stands, for the mistakes: `apps[2]`, or empty for a record by itself. */
+/** `path` is the record's, for the mistakes: `apps[2]`, or empty for a single record. */
 export function readApp(value: unknown, path: string): ReadApp {
   const mistakes = mistakesIn(value)
   if (mistakes.length > 0) return { kind: 'mistakes', mistakes: mistakes.map((each) => withPath(path, value, each)) }
@@ -111,7 +111,7 @@ export function readApp(value: unknown, path: string): ReadApp {
   return { kind: 'app', app: appOf(record), record }
 }
 
-/** A mistake in a member follows its record's path with a dot; one of the record itself with a colon. */
+/** A dot joins the path and a mistake in a member, a colon the path and a mistake of the record itself. */
 function withPath(path: string, value: unknown, mistake: string): string {
   if (!isObject(value)) return `${path || 'record'}: ${mistake}`
   return path === '' ? mistake : `${path}.${mistake}`
@@ -129,7 +129,7 @@ function mistakesIn(value: unknown): string[] {
     const mistake = found === null && !required ? 'must not be null: leave it out instead' : check(found)
     if (mistake !== null) mistakes.push(`${member}: ${mistake}`)
   }
-  // A misspelt limit that passed in silence would be no limit at all.
+  // A misspelt limit must not pass: the app would have no such limit.
   for (const member of Object.keys(value)) {
     if (!Object.hasOwn(MEMBERS, member)) mistakes.push(`${member}: unknown member`)
   }
@@ -138,7 +138,7 @@ function mistakesIn(value: unknown): string[] {
   return mistakes
 }
 
-/** Each key that names the app, its own first; of a record that was not checked, those that are strings. */
+/** Every key of the app, the current one first. Of an unchecked record, those that are strings. */
 export function recordKeys({ app_key: own, previous_keys: previous }: PossibleKeys): string[] {
   const earlier = Array.isArray(previous) ? previous.map((each: PossibleKeys | null) => each?.app_key) : []
   return [own, ...earlier].filter((key) => typeof key === 'string')
@@ -150,8 +150,8 @@ interface PossibleKeys {
 }
 
 /**
- * Checks a whole document, `{"apps": [...]}`. A key names one app, and an app has one record: two records with one
- * `app_id` would leave open which limits hold.
+ * Checks a whole document, `{"apps": [...]}`. No two records may share a key, or an `app_id`, since then it would be
+ * undefined which limits apply.
  */
 export function checkRecords(document: unknown): CheckedRecords {
   if (!isObject(document) || !Array.isArray(document['apps'])) {
@@ -184,15 +184,15 @@ export function checkRecords(document: unknown): CheckedRecords {
   return { kind: 'records', records: records as readonly AppRecord[] }
 }
 
-/** Which member of a record names a key that it has. */
+/** The member of the record that holds `key`. */
 function keyMember(record: PossibleKeys, key: string): string {
   return record.app_key === key ? 'app_key' : 'previous_keys'
 }
 
-/** Beyond so many, nobody wants to know how many there are: a hostile file of 60 MB holds millions. */
+/** The check stops here: a hostile file of 60 MB has millions of mistakes. */
 const MAX_COUNTED_MISTAKES = 10_000
 
-/** Names the first ones, and counts the others. */
+/** Keeps the first MAX_NAMED_MISTAKES, and counts the others. */
 class MistakeList {
   readonly #first: string[] = []
   count = 0
@@ -208,7 +208,7 @@ class MistakeList {
   }
 }
 
-/** Why an app may not send at this moment, whatever its request holds; null where it may. */
+/** Why the app may not send now; null: it may. */
 export function subscriptionRefusal(app: App, nowMs: number): 'subscription_inactive' | 'trial_expired' | null {
   if (app.subscription === 'canceled' || app.subscription === 'unpaid' || app.subscription === 'paused') {
     return 'subscription_inactive'
@@ -217,7 +217,7 @@ export function subscriptionRefusal(app: App, nowMs: number): 'subscription_inac
   return onTrial && app.trialEndsAtMs !== null && app.trialEndsAtMs <= nowMs ? 'trial_expired' : null
 }
 
-/** Shared by all apps that have none. */
+/** Shared by all apps without previous keys. */
 const NO_KEYS: readonly PreviousKey[] = []
 
 function previousKeyOf({ app_key: appKey, valid_until: text }: PreviousKeyRecord): PreviousKey {

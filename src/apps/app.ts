@@ -1,9 +1,9 @@
-// An application as the rest of the service knows it: its record, checked, with its plan's figures filled in.
+// An app as the rest of the service sees it: its checked record with the limits of its plan filled in.
 
 export type Subscription = 'trialing' | 'active' | 'past_due' | 'canceled' | 'unpaid' | 'paused'
 export type PlanName = 'trial' | '10k' | '100k' | '500k' | '1m' | '2m' | '5m'
 
-/** A key that was rotated out, and still finds its app for a while. */
+/** A key that was rotated out and stays valid for a while. */
 export interface PreviousKey {
   readonly appKey: string
   /** Unix ms. */
@@ -21,32 +21,32 @@ export interface App {
   readonly trialEndsAtMs: number | null
   /** Unix ms; null: the billing cycle is the calendar month, UTC. */
   readonly billingAnchorMs: number | null
-  /** Events a UTC minute. */
+  /** Per UTC minute. */
   readonly eventsPerMinute: number
-  /** Events a UTC day; null: no daily limit. */
+  /** Per UTC day; null: no daily limit. */
   readonly eventsPerDay: number | null
-  /** Events a billing cycle as enforced, a paid plan's tolerance included. */
+  /** Per billing cycle, as enforced: a paid plan's 10% tolerance included. */
   readonly eventsPerMonth: number
 }
 
-/** 'unavailable': the store has not read its records yet, which is never a refusal. */
+/** unavailable: the store has not read its records yet. It is no reason to refuse a key as unknown. */
 export type AppLookup = App | 'unknown' | 'unavailable'
 
-/** Where app records come from: a file, or a bucket in NATS. All of them are held in memory. */
+/** The app records of a file or of a NATS bucket, all of them in memory. */
 export interface AppStore {
-  /** Constant time; never throws. */
+  /** Takes constant time and never throws. */
   find(appKey: string): AppLookup
-  /** Every record, for `sluice apps list` and for the journal's recovery. */
+  /** For `sluice apps list` and the journal's recovery. */
   all(): Iterable<App>
   stop(): void | Promise<void>
 }
 
-/** Each key that names the app, its own first. */
+/** Every key of the app, the current one first. */
 export function keysOf(app: App): string[] {
   return [app.appKey, ...app.previousKeys.map(({ appKey }) => appKey)]
 }
 
-/** Whether a key that names the app is still valid. */
+/** Whether `appKey` is the app's current key, or a previous one that is still valid. */
 export function isValidKey(app: App, appKey: string, nowMs: number): boolean {
   return (
     app.appKey === appKey ||

@@ -1,10 +1,10 @@
-// What each plan allows, and where the billing cycle of an app begins and ends.
+// The limits of each plan, and when an app's billing cycle begins and ends.
 
 import type { RateLimitView } from '../outcome.ts'
 import type { PlanName } from './app.ts'
 
 export interface Plan {
-  /** Events a billing cycle, as sold: without the tolerance. */
+  /** Per billing cycle, as sold: without the tolerance. */
   readonly eventsPerMonth: number
   readonly eventsPerMinute: number
 }
@@ -20,15 +20,15 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
 }
 
 /**
- * The month as it is enforced: a paid plan may go 10% over its figure, the trial may not.
- * floor(1.1 n) is taken as n + floor(n / 10), which is exact where 1.1 * n is not.
+ * The enforced monthly limit: a paid plan has a tolerance of 10%, the trial has none.
+ * floor(1.1 n) is computed as n + floor(n / 10), which has no rounding error.
  */
 export function enforcedEventsPerMonth(plan: PlanName, eventsPerMonth: number): number {
   if (plan === 'trial') return eventsPerMonth
   return Math.min(eventsPerMonth + Math.floor(eventsPerMonth / 10), Number.MAX_SAFE_INTEGER)
 }
 
-/** One billing cycle: `endMs` is where the next begins. */
+/** `endMs` is where the next cycle begins. */
 export interface Cycle {
   readonly startMs: number
   readonly endMs: number
@@ -41,9 +41,8 @@ export const MINUTES_A_DAY = DAY_MS / MINUTE_MS
 const CALENDAR_ANCHOR_MS = 0
 
 /**
- * The billing cycle that holds `nowMs`. Cycles begin every month at the anchor's UTC day and time of day; an anchor
- * on a day that a month does not have falls on its last day, and returns to its own day after. They reach back
- * before the anchor too, so that there is a cycle for every moment.
+ * The billing cycle that contains `nowMs`. Cycles begin every month at the anchor's UTC day and time of day, or on the
+ * last day of a month that is too short for it. There are cycles before the anchor too.
  */
 export function cycleAt(anchorMs: number | null, nowMs: number): Cycle {
   const anchor = new Date(anchorMs ?? CALENDAR_ANCHOR_MS)
@@ -57,21 +56,21 @@ export function cycleAt(anchorMs: number | null, nowMs: number): Cycle {
   return { startMs, endMs: cycleStartMs(month + 1, anchorDay, timeOfDayMs) }
 }
 
-/** When the cycle of a month begins; months are counted from year 0. */
+/** When the cycle of a month begins. Months are numbered from year 0. */
 function cycleStartMs(month: number, anchorDay: number, timeOfDayMs: number): number {
   const year = Math.floor(month / 12)
   const monthOfYear = month - year * 12
-  // Day 0 of the month after is the last day of this one.
+  // Day 0 of the next month is the last day of this one.
   const lastDay = new Date(Date.UTC(year, monthOfYear + 1, 0)).getUTCDate()
   return Date.UTC(year, monthOfYear, Math.min(anchorDay, lastDay)) + timeOfDayMs
 }
 
-/** Where the minute or the day begins that holds a time; both are UTC's. */
+/** The start of the UTC minute or day that contains `timeMs`. */
 export function windowStartMs(timeMs: number, lengthMs: number): number {
   return Math.floor(timeMs / lengthMs) * lengthMs
 }
 
-/** The figures of an answer given before the app is known: the trial plan's, untouched. */
+/** For an answer given before the app is known: a full trial plan. */
 export function trialView(nowMs: number): RateLimitView {
   const limit = PLANS.trial.eventsPerMinute
   return { limit, remaining: limit, resetUnixSeconds: (windowStartMs(nowMs, MINUTE_MS) + MINUTE_MS) / 1000 }

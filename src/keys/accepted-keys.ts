@@ -1,18 +1,19 @@
-// Accepted keys: a circular log in order of acceptance, from whose head keys are forgotten, and an open-addressed
-// index into it. Typed arrays throughout: 24 bytes a place, and no object for a key.
+// Accepted keys: a circular log in order of acceptance, whose head expires first, and a hash table with open addressing
+// that points into it. Only typed arrays: 24 to 28 bytes per place, and no object per key.
 
 export const WORDS_PER_ID = 4
-/** The id's words, then the acceptance time with the count of events. */
+/** The id's four words, then the acceptance time and the number of events in one word. */
 const WORDS_PER_PLACE = 5
 const MIN_PLACES = 16
-/** The index has twice as many slots as the log has places, so that probes stay short. */
+/** A load factor of at most 1/2 keeps probes short. */
 const SLOTS_PER_PLACE = 2
-/** From here on, place + 1 does not fit into 16 bits. */
+/** With this many places, place + 1 does not fit into 16 bits. */
 const PLACES_BEYOND_16_BITS = 65_536
 
+/** MAX_EVENTS fits into 7 bits. */
 const EVENT_BITS = 7
 const EVENT_MASK = 0x7f
-/** Times are kept as their low 25 bits. Keys here are minutes apart, so a difference of such times is exact. */
+/** Times are stored as their low 25 bits (9 hours). Keys here differ by minutes, so their differences are exact. */
 const TIME_MASK = 0x1ffffff
 
 export class AcceptedKeys {
@@ -20,7 +21,7 @@ export class AcceptedKeys {
   readonly #windowMs: number
   #places = MIN_PLACES
   #log = new Uint32Array(MIN_PLACES * WORDS_PER_PLACE)
-  /** Place + 1 of a key; 0: free. */
+  /** A key's place + 1; 0: a free slot. */
   #index: Uint16Array | Uint32Array = new Uint16Array(MIN_PLACES * SLOTS_PER_PLACE)
   #head = 0
   #size = 0
@@ -31,7 +32,7 @@ export class AcceptedKeys {
     this.#windowMs = windowMs
   }
 
-  /** Count of events under which a key was accepted; -1 where it was not, or its window is over. */
+  /** The number of events that the key was accepted with; -1: it was not accepted, or its window has ended. */
   find(id: Uint32Array, nowMs: number): number {
     const slot = this.#slotOf(id, 0)
     const entry = this.#index[slot]
@@ -39,7 +40,7 @@ export class AcceptedKeys {
     return this.#log[(entry - 1) * WORDS_PER_PLACE + WORDS_PER_ID] & EVENT_MASK
   }
 
-  /** Adds a key whose window begins at `acceptedAtMs`. An older entry of the same key stays in the log, unseen. */
+  /** Adds a key whose window begins at `acceptedAtMs`. An older entry of the same key stays in the log, unreachable. */
   add(id: Uint32Array, events: number, acceptedAtMs: number): void {
     if (this.#size === this.#places) this.#resize(this.#places * 2)
     const place = (this.#head + this.#size) & (this.#places - 1)
@@ -51,7 +52,7 @@ export class AcceptedKeys {
     if (acceptedAtMs > this.#newestMs) this.#newestMs = acceptedAtMs
   }
 
-  /** Forgets keys whose window is over, the oldest first and at most `max` one by one; returns how many went. */
+  /** Forgets expired keys, oldest first, up to `max` unless all have expired. Returns how many it forgot. */
   forget(nowMs: number, max: number): number {
     const sizeBefore = this.#size
     if (sizeBefore === 0) return 0
@@ -67,18 +68,18 @@ export class AcceptedKeys {
       this.#size--
       left--
     }
-    // A quarter, not a half, so that a size that sways about a boundary does not copy the shard each time.
+    // At a quarter, not a half: a size that varies around a boundary must not copy the shard each time.
     if (this.#places > MIN_PLACES && this.#size <= this.#places / 4) this.#resize(this.#places / 2)
     return sizeBefore - this.#size
   }
 
   #ageMs(place: number, nowMs: number): number {
     const acceptedAt = this.#log[place * WORDS_PER_PLACE + WORDS_PER_ID] >>> EVENT_BITS
-    // Up and down again by the bits that are not kept: the difference gets its sign back.
+    // The shifts extend the sign of the 25-bit difference.
     return (((nowMs & TIME_MASK) - acceptedAt) << EVENT_BITS) >> EVENT_BITS
   }
 
-  /** The slot of the key whose words begin at `from`: the one that points to it, or the free one where it belongs. */
+  /** The slot of the key whose words begin at `from`: the one that points to it, or the free one to put it in. */
   #slotOf(words: Uint32Array, from: number): number {
     const index = this.#index
     const log = this.#log
@@ -95,7 +96,7 @@ export class AcceptedKeys {
     }
   }
 
-  /** Frees the slot that points to a place, where one does, and closes the gap in the run of slots after it. */
+  /** Frees the slot that points to `place`, if there is one, and moves later entries of its probe run into the gap. */
   #dropFromIndex(place: number): void {
     const index = this.#index
     const mask = index.length - 1
@@ -109,7 +110,7 @@ export class AcceptedKeys {
       slot = (slot + 1) & mask
       const entry = index[slot]
       if (entry === 0) break
-      // An entry may move into the gap unless its home lies after the gap, on the way to where it stands.
+      // An entry whose home lies after the gap has to stay: a search for it never visits the gap.
       const fromHome = (slot - this.#homeOf(entry - 1)) & mask
       if (fromHome < ((slot - gap) & mask)) continue
       index[gap] = entry
@@ -123,7 +124,7 @@ export class AcceptedKeys {
     return this.#hash(this.#log[place * WORDS_PER_PLACE]) & (this.#index.length - 1)
   }
 
-  /** Mixes the seed in, so that nobody outside can choose ids that share a slot (the last step of MurmurHash3). */
+  /** The finalizer of MurmurHash3, seeded so that clients cannot choose ids that collide. */
   #hash(word: number): number {
     let mixed = word ^ this.#seed
     mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
@@ -131,7 +132,7 @@ export class AcceptedKeys {
     return mixed ^ (mixed >>> 16)
   }
 
-  /** Copies the log, from its head on, into one of so many places, and builds its index anew. */
+  /** Copies the log, from its head on, into one of `places`, and builds a new index. */
   #resize(places: number): void {
     const log = new Uint32Array(places * WORDS_PER_PLACE)
     const beforeWrap = Math.min(this.#size, this.#places - this.#head)

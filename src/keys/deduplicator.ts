@@ -1,9 +1,9 @@
-// The seam of idempotency: which keyed requests are in flight, and which were accepted in the last 300 s.
+// The result of claiming an idempotency key.
 
 export type Claim =
-  /** The caller has the key now, and must `confirm` or `release` it. */
+  /** The caller holds the key, and must `confirm` or `release` it. */
   | { readonly kind: 'claimed' }
-  /** The key was accepted before, with so many events. */
+  /** The key was accepted before, with this number of events. */
   | { readonly kind: 'replay'; readonly events: number }
-  /** Every place for keys is taken: answer 503. */
+  /** The maximum of keys is reached: answer 503. */
   | { readonly kind: 'full' }

@@ -1,18 +1,16 @@
-// Idempotency of one process: the keys in flight, with those who wait for them, and the keys accepted in the last
-// 300 s, kept compactly in shards that forget as they are touched.
+// Idempotency of one process: the keys in flight, with the requests that wait for them, and the keys accepted in the
+// last 300 s, in shards that forget expired keys whenever they are used.
 
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../bounds.ts'
+import { IDEMPOTENCY_WINDOW_SECONDS, MAX_EVENTS } from '../bounds.ts'
 import { AcceptedKeys, WORDS_PER_ID } from './accepted-keys.ts'
 import { type Claim } from './deduplicator.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
 const SHARDS = 256
-/** A clock that steps back by less stands still here instead; by more, it was wrong before, and is believed now. */
-const STEP_BACK_BELIEVED_MS = 60_000
-/** Keys forgotten in one sweep, so that it never holds up requests for more than a few milliseconds. */
+/** After a smaller step back of the clock, time stands still here until it has caught up; after a larger, it goes on. */
+const CLOCK_RESET_MS = 60_000
+/** So that one sweep blocks the event loop for a few milliseconds at most. */
 const MAX_FORGOTTEN_PER_SWEEP = 20_000
-/** Events of a batch fit into 7 bits. */
-const MAX_EVENTS = 100
 
 const CLAIMED: Claim = { kind: 'claimed' }
 const FULL: Claim = { kind: 'full' }
@@ -20,34 +18,34 @@ const FULL: Claim = { kind: 'full' }
 export interface MemoryDeduplicatorOptions {
   /** Most keys accepted in the last 300 s and in flight, together. */
   readonly maxKeys: number
-  /** Any random number: it spreads the keys, so that a client cannot choose keys that fall on one place. */
+  /** A random number, so that a client cannot choose keys that collide in the hash table. */
   readonly seed?: number
 }
 
 /**
- * One key is held by one request at a time. `batchId` is the UUIDv5 of app and key in its
- * usual lower-case text: the scope of a key is its app, so the id alone names it.
+ * One request at a time holds a key. `batchId` is the UUIDv5 of app and key, in lower case: the scope of a key is its
+ * app, so the id identifies it.
  */
 export interface MemoryDeduplicator {
-  /** Answers at once where the key is new or was accepted; waits while another request holds it. */
+  /** Returns at once if the key is new or was accepted; waits while another request holds it. */
   claim(batchId: string, nowMs: number): Claim | Promise<Claim>
-  /** The request was accepted: remember it, and let those who wait replay it. */
+  /** The request was accepted: remembers the key, and the waiting requests replay it. */
   confirm(batchId: string, events: number, nowMs: number): void
-  /** The request was not accepted: the first of those who wait has the key now. */
+  /** The request was not accepted: the key passes to the request that has waited longest. */
   release(batchId: string): void
-  /** Remembers a key that was accepted before this start. Best called in order of acceptance. */
+  /** Remembers a key accepted before this start. To be called in order of acceptance: keys are forgotten in that order. */
   restore(batchId: string, events: number, acceptedAtMs: number): void
-  /** Forgets keys whose 300 s are over, and gives their memory back. To be called about once a second. */
+  /** Forgets expired keys and frees their memory. To be called about once a second. */
   sweep(nowMs: number): void
-  /** Accepted keys that are held. */
+  /** Accepted keys in memory. */
   readonly size: number
 }
 
 type Waiter = (claim: Claim) => void
 
 /**
- * A key is remembered for 300,000 ms from its acceptance, that last millisecond included. `maxKeys` counts those
- * and the keys in flight, so that whoever has claimed a key can always confirm it.
+ * A key is remembered for 300,000 ms from its acceptance, the last millisecond included. `maxKeys` counts these keys and
+ * those in flight, so that a claimed key can always be confirmed.
  */
 export function createMemoryDeduplicator(options: MemoryDeduplicatorOptions): MemoryDeduplicator {
   return new ShardedDeduplicator(options.maxKeys, options.seed ?? 0)
@@ -56,12 +54,12 @@ export function createMemoryDeduplicator(options: MemoryDeduplicatorOptions): Me
 class ShardedDeduplicator implements MemoryDeduplicator {
   readonly #maxKeys: number
   readonly #shards: AcceptedKeys[]
-  /** Those who wait for each key in flight, the oldest first; null: nobody waits. */
+  /** The requests that wait for each key in flight, oldest first; null: none waits. */
   readonly #inFlight = new Map<string, Waiter[] | null>()
   readonly #id = new Uint32Array(WORDS_PER_ID)
   #accepted = 0
   #newestMs = 0
-  /** What is added to the caller's clock, after it was set back. */
+  /** Added to the caller's clock, which was set back. */
   #clockOffsetMs = 0
   #sweepNext = 0
 
@@ -82,22 +80,22 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     this.#accepted -= shard.forget(timeMs, MAX_FORGOTTEN_PER_SWEEP)
     const events = shard.find(this.#id, timeMs)
     if (events >= 0) return { kind: 'replay', events }
-    if (this.#accepted + this.#inFlight.size >= this.#maxKeys && !this.#makeRoom(timeMs)) return FULL
+    if (this.#accepted + this.#inFlight.size >= this.#maxKeys && !this.#forgetExpired(timeMs)) return FULL
     this.#inFlight.set(batchId, null)
     return CLAIMED
   }
 
   confirm(batchId: string, events: number, nowMs: number): void {
-    const waiters = this.#leave(batchId)
+    const waiters = this.#endFlight(batchId)
     this.#remember(batchId, events, this.#timeAt(nowMs))
     if (waiters === null) return
     for (const resolve of waiters) resolve({ kind: 'replay', events })
   }
 
   release(batchId: string): void {
-    const waiters = this.#leave(batchId)
+    const waiters = this.#endFlight(batchId)
     if (waiters === null) return
-    // The key stays in flight: it passes to the one who has waited longest, and the others wait for that one.
+    // The key stays in flight: the others now wait for the next holder.
     const next = waiters.shift() as Waiter
     this.#inFlight.set(batchId, waiters.length > 0 ? waiters : null)
     next(CLAIMED)
@@ -126,7 +124,7 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     })
   }
 
-  #leave(batchId: string): Waiter[] | null {
+  #endFlight(batchId: string): Waiter[] | null {
     const waiters = this.#inFlight.get(batchId)
     if (waiters === undefined) throw new Error(`${batchId} is not in flight`)
     this.#inFlight.delete(batchId)
@@ -141,33 +139,33 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     this.#accepted++
   }
 
-  /** Forgets in every shard what is over; true: a place has become free. */
-  #makeRoom(timeMs: number): boolean {
+  /** In every shard. true: there is room for another key. */
+  #forgetExpired(timeMs: number): boolean {
     for (const shard of this.#shards) this.#accepted -= shard.forget(timeMs, MAX_FORGOTTEN_PER_SWEEP / SHARDS)
     return this.#accepted + this.#inFlight.size < this.#maxKeys
   }
 
-  /** Reads the id into `#id`; its last byte, which SHA-1 has spread, names the shard. */
+  /** Parses the id into `#id`. Its last byte selects the shard: the bits of a UUIDv5 come from SHA-1, so they spread. */
   #shardOf(batchId: string): AcceptedKeys {
     readId(batchId, this.#id)
     return this.#shards[this.#id[3] % SHARDS]
   }
 
-  /** The time that keys age by: it never goes back, or a key could be remembered for hours. */
+  /** A time that never goes back; otherwise a step back of the clock would keep keys for hours. */
   #timeAt(nowMs: number): number {
     const timeMs = nowMs + this.#clockOffsetMs
     if (timeMs > this.#newestMs) this.#newestMs = timeMs
-    else if (timeMs <= this.#newestMs - STEP_BACK_BELIEVED_MS) this.#clockOffsetMs += this.#newestMs - timeMs
+    else if (timeMs <= this.#newestMs - CLOCK_RESET_MS) this.#clockOffsetMs += this.#newestMs - timeMs
     return this.#newestMs
   }
 }
 
-/** Value of each ASCII code as a hexadecimal digit, in lower case; 0 for the others. */
+/** The value of each lower-case hexadecimal digit by its ASCII code; 0 for other codes. */
 const DIGIT_VALUES = Uint8Array.from({ length: 128 }, (_, code) =>
   Math.max(0, '0123456789abcdef'.indexOf(String.fromCharCode(code))),
 )
 
-/** Reads a UUID's text into four words; its dashes stand at 8, 13, 18 and 23. */
+/** Parses a UUID into four 32-bit words. Its dashes are at 8, 13, 18 and 23. */
 function readId(text: string, words: Uint32Array): void {
   words[0] = (readHalf(text, 0) << 16) | readHalf(text, 4)
   words[1] = (readHalf(text, 9) << 16) | readHalf(text, 14)

@@ -1,5 +1,5 @@
 // App records in a real bucket, as a node watches them and as commands edit them, with NATS away, killed, emptied and
-// put back, and with entries that are no app records.
+// put back, and with entries that are not app records.
 
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -126,7 +126,7 @@ async function keysWhenRead(connection: NatsConnection): Promise<readonly string
 }
 
 describe('a node that starts', () => {
-  it('knows nothing until it has read all records, and then every one', async () => {
+  it('knows no app until it has read all records, and then every app', async () => {
     await put(...Array.from({ length: 500 }, (_, at) => record(`app-${at}`)))
     proxy.cut()
     const node = startNode()
@@ -141,7 +141,7 @@ describe('a node that starts', () => {
     expect(planOf(node, 'ak_none')).toBe('unknown')
   })
 
-  it('has every app when it says so, though records change all the while that it reads them', async () => {
+  it('has every app when it reports so, even if records change while it reads them', async () => {
     const ids = ['a', 'b', 'c', 'd', 'e']
     await put(...ids.map((id) => record(id)))
     const over = new AbortController()
@@ -160,7 +160,7 @@ describe('a node that starts', () => {
     }
   })
 
-  it('makes the bucket where there is none, and leaves one that is there as it is', async () => {
+  it('creates the bucket if there is none, and does not change an existing one', async () => {
     const node = await loadedNode()
     expect(planOf(node, 'ak_none')).toBe('unknown')
     const config = () =>
@@ -189,7 +189,7 @@ describe('a change', () => {
     }
   })
 
-  it('that a node missed reaches it once NATS is back, the end of an app too', async () => {
+  it('that a node missed reaches it once NATS is back, also a removal', async () => {
     await put(record('a'), record('b'), record('c'))
     const node = await loadedNode()
     proxy.cut()
@@ -205,7 +205,7 @@ describe('a change', () => {
     await becomes(node, 'ak_b', '10k')
   })
 
-  it('at the same moment as others loses none of them', async () => {
+  it('at the same moment as others loses none of the changes', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, at) => put(record(`app-${at}`))))
     expect((await stored()).records.map(({ app_id: id }) => id)).toEqual(
       Array.from({ length: 20 }, (_, at) => `app-${at}`).toSorted(),
@@ -243,7 +243,7 @@ describe('known records', () => {
     expect(node.notices.filter((notice) => notice.includes('stay in force'))).toHaveLength(1)
   })
 
-  it('stay in force where NATS lost its data, and take up what is written anew, whatever its revision', async () => {
+  it('stay in force when NATS lost its data, and follow new entries, whatever their revisions', async () => {
     await put(record('a'), record('b'), record('c'))
     await put(record('a', { plan: '100k' }))
     const node = await loadedNode()
@@ -254,7 +254,9 @@ describe('known records', () => {
     await becomes(node, 'ak_a', '5m')
     expect(['ak_b', 'ak_c'].map((key) => planOf(node, key))).toEqual(['10k', '10k'])
     await eventually('it says so', () =>
-      node.notices.some((notice) => /^2 app records went from SLUICE_APPS .* force until .*: b, c;/.test(notice)),
+      node.notices.some((notice) =>
+        /^2 app records disappeared from SLUICE_APPS .* force until .*: b, c;/.test(notice),
+      ),
     )
     await put(record('b', { plan: '5m' }))
     await becomes(node, 'ak_b', '5m')
@@ -262,7 +264,7 @@ describe('known records', () => {
     await becomes(node, 'ak_b', 'unknown')
   })
 
-  it('stay in force where the bucket was deleted under a connection that stays, and follow the next one', async () => {
+  it('stay in force when the bucket is deleted while the connection stays, and follow the next bucket', async () => {
     await put(record('a'), record('b'))
     const node = await loadedNode()
     await connected(async (connection) => (await jetstreamManager(connection)).streams.delete(STREAM))
@@ -272,7 +274,7 @@ describe('known records', () => {
     expect(planOf(node, 'ak_a')).toBe('10k')
   })
 
-  it('stay in force where the bucket was purged', async () => {
+  it('stay in force when the bucket is purged', async () => {
     await put(record('a'), record('b'))
     const node = await loadedNode()
     await connected(async (connection) => (await jetstreamManager(connection)).streams.purge(STREAM))
@@ -285,8 +287,8 @@ describe('known records', () => {
   })
 })
 
-describe('an entry that is no app record', () => {
-  it('is skipped, counted once a change and named without its keys, and the last good one stays in force', async () => {
+describe('an entry that is not an app record', () => {
+  it('is skipped, counted once per change and logged without its keys, and the last good one stays in force', async () => {
     await put(record('a'))
     const node = await loadedNode()
     await putRaw('a', '{"app_key":"ak_a","app_id":"a","plan":"x"}')
@@ -296,13 +298,13 @@ describe('an entry that is no app record', () => {
     await becomes(node, 'ak_e', '10k')
     expect(['ak_a', 'ak_d', 'ak_secret'].map((key) => planOf(node, key))).toEqual(['10k', 'unknown', 'unknown'])
     expect(node.apps.badRecords).toBe(3)
-    const bad = node.notices.filter((notice) => notice.includes('is no app record'))
+    const bad = node.notices.filter((notice) => notice.includes('is not an app record'))
     expect(bad).toEqual([
       expect.stringMatching(
-        /^the entry a of SLUICE_APPS is no app record and is skipped: plan: must be .*; subscription/,
+        /^the entry a of SLUICE_APPS is not an app record and is skipped: plan: must be .*; subscription/,
       ),
-      'the entry b of SLUICE_APPS is no app record and is skipped: not JSON',
-      'the entry c of SLUICE_APPS is no app record and is skipped: app_id: not the key it is stored under',
+      'the entry b of SLUICE_APPS is not an app record and is skipped: not JSON',
+      'the entry c of SLUICE_APPS is not an app record and is skipped: app_id: not the key it is stored under',
     ])
     expect((await stored()).complaints).toEqual(bad)
     proxy.cut()
@@ -312,9 +314,11 @@ describe('an entry that is no app record', () => {
     expect(node.apps.badRecords).toBe(3)
   })
 
-  it('is in the way of an app of its id until it is removed, or overwritten on purpose', async () => {
+  it('blocks an app of its id until it is removed, or overwritten on purpose', async () => {
     await putRaw('a', 'no record')
-    await expect(put(record('a'))).rejects.toThrow('the entry a of SLUICE_APPS is no app record; sluice apps remove a')
+    await expect(put(record('a'))).rejects.toThrow(
+      'the entry a of SLUICE_APPS is not an app record; run sluice apps remove a first',
+    )
     await put(record('b'))
     await connected((connection) =>
       editRecords(bucketOf(connection), (present) => [...present, record('a')], { ...EDIT, replaceBad: true }),
@@ -327,15 +331,17 @@ describe('an entry that is no app record', () => {
     await expect(remove('none')).rejects.toThrow('there is no app none')
   })
 
-  it('because its app key is another’s too leaves the key to the older entry, on every node', async () => {
+  it('and shares its app key leaves the key to the older entry, on every node', async () => {
     const early = await loadedNode()
     await putRaw('first', JSON.stringify(record('first', { app_key: 'ak_shared' })))
     await putRaw('second', JSON.stringify(record('second', { app_key: 'ak_shared' })))
-    await eventually('it says so', () => early.notices.some((notice) => notice.includes('has an app key of first too')))
+    await eventually('it says so', () =>
+      early.notices.some((notice) => notice.includes('shares an app key with first')),
+    )
     const late = await loadedNode()
     for (const { apps } of [early, late]) expect(apps.find('ak_shared')).toMatchObject({ appId: 'first' })
     expect((await stored()).complaints).toEqual([
-      'the entry second of SLUICE_APPS has an app key of first too: the oldest entry has it',
+      'the entry second of SLUICE_APPS shares an app key with first: the oldest of them gets it',
     ])
     await remove('first')
     for (const { apps } of [early, late]) {

@@ -197,7 +197,9 @@ describe('apps in the bucket', () => {
     const { code, stdout, output } = await sluice(['apps', 'list'])
     expect(code).toBe(0)
     expect(stdout).toMatch(/^shop +1m/m)
-    expect(output).toContain('sluice apps: the entry bad of SLUICE_APPS is no app record and is skipped: not JSON\n')
+    expect(output).toContain(
+      'sluice apps: the entry bad of SLUICE_APPS is not an app record and is skipped: not JSON\n',
+    )
     expect(output).not.toContain('secret')
     expect((await sluice(['apps', 'export', join(folder, 'backup.json')])).code).toBe(1)
     expect((await sluice(['apps', 'set', 'shop', '--plan', '5m'])).code).toBe(0)
@@ -384,7 +386,7 @@ describe('explain', () => {
     const { code, output } = await sluice(['explain', 'body.json'])
     expect(code).toBe(1)
     expect(output).toMatch(
-      /^sluice explain: the entry bad of SLUICE_APPS is no app record and is skipped: plan: must [^\n]+\n$/,
+      /^sluice explain: the entry bad of SLUICE_APPS is not an app record and is skipped: plan: must [^\n]+\n$/,
     )
   })
 })

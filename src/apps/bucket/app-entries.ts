@@ -1,33 +1,32 @@
-// The entries of the bucket as apps, in memory: found by any of their keys. Where two entries name one key, the older
-// one has it, so that all nodes agree.
+// The bucket's entries in memory, found by any of their app keys. Where two entries have the same app key, the older one
+// gets it, so that all nodes agree.
 
 import type { StoredEntry } from '../../nats/bucket.ts'
 import { type App, isValidKey, keysOf } from '../app.ts'
 import { type AppRecord, readApp } from '../app-record.ts'
 
-/** Entries beyond are skipped: the memory of a node has an end. */
+/** Further entries are skipped, to bound the node's memory. */
 const MAX_ENTRIES = 1_000_000
 
-/** What became of an entry: a sentence for whoever keeps the records where it needs mending. */
 export type PutResult =
   | { readonly kind: 'removed' | 'known' }
   | { readonly kind: 'bad'; readonly mistakes: readonly string[] }
-  /** `rivals`: other entries with one of its keys. */
+  /** `rivals`: other entries with one of its app keys. */
   | { readonly kind: 'put'; readonly record: AppRecord; readonly rivals: readonly string[] }
 
 interface Entry {
   readonly key: string
   revision: number
-  /** The last good one; null: there was none. */
+  /** Of the entry's last valid revision; null: none was valid. */
   app: App | null
-  /** The reading of the whole bucket that had it last. */
+  /** The last complete reading of the bucket that contained it. */
   reading: number
 }
 
 export class AppEntries {
   readonly #entries = new Map<string, Entry>()
   readonly #holders = new Map<string, Entry>()
-  /** Keys that several entries name, the oldest entry first. */
+  /** App keys that several entries have, with these entries, oldest first. */
   readonly #contested = new Map<string, readonly Entry[]>()
   #reading = 0
 
@@ -35,19 +34,19 @@ export class AppEntries {
     return this.#entries.size
   }
 
-  /** The bucket is read as a whole, from here to `missing`. */
+  /** Starts a complete reading of the bucket, which `missing` ends. */
   beginReading(): void {
     this.#reading++
   }
 
-  /** Entries that are known and were not in the bucket: no mark of a deletion explains it. */
+  /** Known entries that the reading did not contain, not even as deletion markers. */
   missing(): string[] {
     const found: string[] = []
     for (const { key, reading } of this.#entries.values()) if (reading !== this.#reading) found.push(key)
     return found
   }
 
-  /** What comes next is of another bucket, whose revisions say nothing about these. */
+  /** The next entries are of another bucket: any of their revisions is newer than the known ones. */
   outdate(): void {
     for (const entry of this.#entries.values()) entry.revision = 0
   }
@@ -82,7 +81,7 @@ export class AppEntries {
     for (const { app } of this.#entries.values()) if (app !== null) yield app
   }
 
-  /** Gives the entries that name the key as well. */
+  /** Returns the other entries with this app key. */
   #claim(appKey: string, entry: Entry): readonly Entry[] {
     const holder = this.#holders.get(appKey)
     if (holder === undefined) {
@@ -123,13 +122,12 @@ type ReadEntry =
 
 const TOO_MANY: ReadEntry = { kind: 'mistakes', mistakes: [`more than ${MAX_ENTRIES} entries`] }
 
-/** Reads what is stored under a key. */
 export function readEntry(key: string, text: string): ReadEntry {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    // What JSON.parse says would quote the record.
+    // The message of JSON.parse quotes the record.
     return { kind: 'mistakes', mistakes: ['not JSON'] }
   }
   const read = readApp(value, '')

@@ -1,5 +1,5 @@
-// App records out of the bucket, as a node knows them: all of them in memory, kept up to date by a watch over a
-// connection of its own. What was read once stays in force whatever becomes of NATS.
+// A node's app records from the NATS bucket: all of them in memory, kept up to date by a watch over its own connection.
+// Records that were read once stay in force while NATS is away.
 
 import type { OnNotice } from '../../lib/notice.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
@@ -10,20 +10,19 @@ import type { App, AppLookup, AppStore } from '../app.ts'
 import { AppEntries, type PutResult } from './app-entries.ts'
 
 export const APPS_BUCKET = 'SLUICE_APPS'
-/** Between two tries to read it. */
+/** Between attempts to read it. */
 const RETRY_MS = 500
 const MAX_IDS_NAMED = 10
 
 export interface BucketAppsOptions {
   readonly url: string
-  /** Of the bucket, where it has to be made. */
+  /** Of the bucket, if it has to be created. */
   readonly replicas: number
   readonly timers: Timers
-  /** A sentence for the log when something changes. */
   readonly onNotice?: OnNotice
 }
 
-/** Returns at once and connects meanwhile. Throws a StartError where the URL is none. */
+/** Returns at once and connects in the background. Throws a StartError for a URL that is not valid. */
 export function openBucketApps(options: BucketAppsOptions): BucketApps {
   return new BucketApps(options)
 }
@@ -36,10 +35,10 @@ export class BucketApps implements AppStore {
   readonly #stopping = new AbortController()
   #following: Promise<void> = Promise.resolve()
   #createdAt: string | null = null
-  /** As far as this node has read. */
+  /** The last revision read. */
   #revision = 0
   #isLoaded = false
-  #trouble: string | null = 'connecting'
+  #problem: string | null = 'connecting'
   #badRecords = 0
 
   constructor(options: BucketAppsOptions) {
@@ -49,28 +48,28 @@ export class BucketApps implements AppStore {
       url: options.url,
       timers: options.timers,
       onUp: (connection) => (this.#following = this.#follow(new Bucket(connection, APPS_BUCKET))),
-      onDown: (reason) => this.#troubled(reason),
+      onDown: (reason) => this.#setProblem(reason),
     })
   }
 
-  /** All records have been read once. */
+  /** All records have been read at least once. */
   get isLoaded(): boolean {
     return this.#isLoaded
   }
 
-  /** Changes reach this node. */
+  /** The watch works: changes reach this node. */
   get isUp(): boolean {
-    return this.#trouble === null
+    return this.#problem === null
   }
 
-  /** Entries found that could not be used, each change of one counted once. */
+  /** Entries that could not be used, each counted once per change. */
   get badRecords(): number {
     return this.#badRecords
   }
 
   get state(): string {
-    if (this.#trouble === null) return 'up'
-    return this.#isLoaded ? `away: ${this.#trouble}; the records known stay in force` : `away: ${this.#trouble}`
+    if (this.#problem === null) return 'up'
+    return this.#isLoaded ? `away: ${this.#problem}; the records known stay in force` : `away: ${this.#problem}`
   }
 
   find(appKey: string): AppLookup {
@@ -87,38 +86,38 @@ export class BucketApps implements AppStore {
     await this.#following
   }
 
-  /** Reads and watches for as long as the connection lasts. Never rejects. */
+  /** Reads and watches the bucket until the connection ends. Never rejects. */
   async #follow(bucket: Bucket): Promise<void> {
     const isInUse = () => !this.#stopping.signal.aborted && this.#link.connection === bucket.connection
     while (isInUse()) {
-      const report = await this.#look(bucket)
+      const report = await this.#findBucket(bucket)
       if (!isInUse()) return
       if (report.kind === 'present') await this.#watch(bucket, report.facts, isInUse)
-      else this.#troubled(this.#describe(report))
+      else this.#setProblem(this.#describe(report))
       if (isInUse()) await sleep(this.#options.timers, RETRY_MS, this.#stopping.signal)
     }
   }
 
-  /** Only a node that knows of no bucket makes one: a bucket that went is for its operators to bring back. */
-  #look(bucket: Bucket): Promise<BucketReport> {
+  /** Creates the bucket only before the first reading. A bucket that is deleted later is for operators to restore. */
+  #findBucket(bucket: Bucket): Promise<BucketReport> {
     return this.#isLoaded ? bucket.describe() : bucket.ensure(this.#options.replicas)
   }
 
   #describe(report: Exclude<BucketReport, { kind: 'present' }>): string {
     return report.kind === 'absent'
-      ? `the bucket ${APPS_BUCKET} is gone: sluice apps import brings the records back`
+      ? `the bucket ${APPS_BUCKET} is gone: restore its records with sluice apps import`
       : report.reason
   }
 
-  /** Ends where the watch has to be begun anew. */
+  /** Ends when the watch has to be started again. */
   async #watch(bucket: Bucket, facts: BucketFacts, isInUse: () => boolean): Promise<void> {
-    // One that was made anew, or went back to an earlier state: its revisions are lower than those known.
+    // The bucket was created again or restored to an earlier state: its revisions are lower than the known ones.
     if (facts.createdAt !== this.#createdAt || facts.lastRevision < this.#revision) {
       this.#entries.outdate()
       this.#revision = 0
     }
     this.#createdAt = facts.createdAt
-    // What is known already does not come again: it would hold up requests.
+    // Only changes since `#revision`: a complete reading would delay requests.
     const isWhole = !this.#isLoaded || this.#revision === 0
     if (isWhole) this.#entries.beginReading()
     try {
@@ -128,14 +127,14 @@ export class BucketApps implements AppStore {
         onEntry: (entry) => this.#take(entry),
         onAll: (revision) => {
           this.#revision = revision
-          this.#hasAll(isWhole)
+          this.#finishReading(isWhole)
         },
         signal: this.#stopping.signal,
       })
-      // A watch of a connection that is gone says nothing of the next one's.
+      // A missed entry calls for a complete reading, unless the connection itself ended.
       if (end === 'missed' && isInUse()) this.#revision = 0
     } catch (error) {
-      if (isInUse()) this.#troubled(describeFault(error))
+      if (isInUse()) this.#setProblem(describeFault(error))
     }
   }
 
@@ -147,24 +146,24 @@ export class BucketApps implements AppStore {
     if (notice !== null) this.#onNotice(notice)
   }
 
-  /** `isWhole`: the bucket was read as a whole, so that what is missing in it is known. */
-  #hasAll(isWhole: boolean): void {
+  /** `isWhole`: the reading was complete, so that it shows which entries are missing. */
+  #finishReading(isWhole: boolean): void {
     const missing = isWhole ? this.#entries.missing() : []
     if (missing.length > 0) {
       const ids = missing.length > MAX_IDS_NAMED ? [...missing.slice(0, MAX_IDS_NAMED), '…'] : missing
       this.#onNotice(
-        `${missing.length} app records went from ${APPS_BUCKET} without being removed, and stay in force until this process ends: ${ids.join(', ')}; sluice apps import brings them back`,
+        `${missing.length} app records disappeared from ${APPS_BUCKET} without being removed, and stay in force until this process ends: ${ids.join(', ')}; restore them with sluice apps import`,
       )
     }
-    if (this.#trouble !== null) this.#onNotice(`${this.#entries.count} app records read from ${APPS_BUCKET}`, 'info')
+    if (this.#problem !== null) this.#onNotice(`${this.#entries.count} app records read from ${APPS_BUCKET}`, 'info')
     this.#isLoaded = true
-    this.#trouble = null
+    this.#problem = null
   }
 
-  #troubled(reason: string): void {
-    if (reason === this.#trouble) return
-    const isNews = this.#trouble === null || this.#trouble === 'connecting'
-    this.#trouble = reason
+  #setProblem(reason: string): void {
+    if (reason === this.#problem) return
+    const isNews = this.#problem === null || this.#problem === 'connecting'
+    this.#problem = reason
     if (!isNews && !reason.startsWith('the bucket')) return
     this.#onNotice(
       this.#isLoaded
@@ -174,14 +173,14 @@ export class BucketApps implements AppStore {
   }
 }
 
-/** For the log: names the entry, and no app key. */
+/** For the log: names the entry, but no app key. */
 export function describePut(key: string, result: PutResult): string | null {
   switch (result.kind) {
     case 'bad':
       return describeBadEntry(key, result.mistakes)
     case 'put':
       if (result.rivals.length === 0) return null
-      return `the entry ${key} of ${APPS_BUCKET} has an app key of ${result.rivals.join(', ')} too: the oldest entry has it`
+      return `the entry ${key} of ${APPS_BUCKET} shares an app key with ${result.rivals.join(', ')}: the oldest of them gets it`
     case 'known':
     case 'removed':
       return null
@@ -189,5 +188,5 @@ export function describePut(key: string, result: PutResult): string | null {
 }
 
 export function describeBadEntry(key: string, mistakes: readonly string[]): string {
-  return `the entry ${key} of ${APPS_BUCKET} is no app record and is skipped: ${mistakes.join('; ')}`
+  return `the entry ${key} of ${APPS_BUCKET} is not an app record and is skipped: ${mistakes.join('; ')}`
 }

@@ -1,5 +1,5 @@
-// The editing side of the bucket: every entry is written only where nobody has changed it since it was read, and an
-// edit that came too late is made anew.
+// Edits the bucket. Each entry is written by compare-and-set on the revision that was read; an edit that loses against
+// another one starts again.
 
 import { errorMessage } from '../../lib/errors.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
@@ -9,24 +9,23 @@ import { type AppRecord, checkRecords } from '../app-record.ts'
 import { AppEntries } from './app-entries.ts'
 import { APPS_BUCKET, describePut } from './bucket-apps.ts'
 
-/** Edits at the same time make one of them begin again. */
+/** Of several edits at once, all but one start again. */
 const MAX_EDIT_ATTEMPTS = 50
-/** Of a whole bucket: 100,000 entries take some seconds. */
+/** For the whole bucket: 100,000 entries take a few seconds. */
 const READ_TIMEOUT_MS = 60_000
-/** Writes that wait for their answers at once. */
 const WRITES_IN_FLIGHT = 256
 
 export interface BucketRecords {
-  /** In the order of their ids. */
+  /** Sorted by id. */
   readonly records: readonly AppRecord[]
-  /** What is wrong with the other entries, and which records share a key. */
+  /** Mistakes in the other entries, and records that share a key. */
   readonly complaints: readonly string[]
   readonly apps: AppEntries
-  /** By key; marks of deletions too. */
+  /** By key, with deletion markers. */
   readonly entries: ReadonlyMap<string, StoredEntry>
 }
 
-/** Rejects with why it cannot be read. */
+/** Rejects with why the bucket cannot be read. */
 export async function readRecords(bucket: Bucket, timers: Timers): Promise<BucketRecords> {
   const entries = await readEntries(bucket, timers)
   const apps = new AppEntries()
@@ -42,41 +41,41 @@ export async function readRecords(bucket: Bucket, timers: Timers): Promise<Bucke
   return { records, complaints: complaints.toSorted(), apps, entries }
 }
 
-/** Every entry; none where there is no bucket. Rejects with why it cannot be read. */
+/** Every entry; none if there is no bucket. Rejects with why the bucket cannot be read. */
 async function readEntries(bucket: Bucket, timers: Timers): Promise<Map<string, StoredEntry>> {
   const entries = new Map<string, StoredEntry>()
   const report = await bucket.describe()
   if (report.kind === 'unreadable') throw new Error(`the bucket ${APPS_BUCKET} cannot be read: ${report.reason}`)
   if (report.kind === 'absent') return entries
-  const over = new AbortController()
+  const done = new AbortController()
   let hasAll = false
-  void sleep(timers, READ_TIMEOUT_MS, over.signal).then(() => over.abort())
+  void sleep(timers, READ_TIMEOUT_MS, done.signal).then(() => done.abort())
   await watchBucket(bucket, report.facts, {
     timers,
     knownRevision: 0,
     onEntry: (entry) => entries.set(entry.key, entry),
     onAll: () => {
       hasAll = true
-      over.abort()
+      done.abort()
     },
-    signal: over.signal,
+    signal: done.signal,
   })
-  over.abort()
+  done.abort()
   if (hasAll) return entries
   throw new Error(`the bucket ${APPS_BUCKET} could not be read to its end; try again`)
 }
 
 export interface BucketEdit {
   readonly timers: Timers
-  /** Of the bucket, where it has to be made. */
+  /** Of the bucket, if it has to be created. */
   readonly replicas: number
-  /** Bad entries may be overwritten; otherwise they have to be removed first. */
+  /** Overwrite bad entries; without it they have to be removed first. */
   readonly replaceBad?: boolean
 }
 
 /**
- * Puts what `change` makes of the present records in their place. `change` is called again where another edit came
- * between, and what it throws ends the edit. Rejects where the bucket cannot be read or written.
+ * Replaces the records by the result of `change`, which is called again if another edit came first. An error that it
+ * throws ends the edit. Rejects if the bucket cannot be read or written.
  */
 export function editRecords(
   bucket: Bucket,
@@ -92,9 +91,7 @@ export function editRecords(
     for (const key of wanted.keys()) {
       const isBad = !present.has(key) && (entries.get(key)?.text ?? null) !== null
       if (isBad && edit.replaceBad !== true) {
-        throw new Error(
-          `the entry ${key} of ${APPS_BUCKET} is no app record; sluice apps remove ${key} has to come first`,
-        )
+        throw new Error(`the entry ${key} of ${APPS_BUCKET} is not an app record; run sluice apps remove ${key} first`)
       }
     }
     const removed = [...present].filter((key) => !wanted.has(key)).map((key) => [key, null] as const)
@@ -102,7 +99,7 @@ export function editRecords(
   })
 }
 
-/** Takes away what is stored under a key, whether it is an app record or not. */
+/** Removes an entry, whether it is an app record or not. */
 export function removeEntry(bucket: Bucket, key: string, edit: BucketEdit): Promise<void> {
   return editEntries(bucket, edit, ({ entries }) => {
     if ((entries.get(key)?.text ?? null) === null) throw new Error(`there is no app ${key}`)
@@ -110,7 +107,7 @@ export function removeEntry(bucket: Bucket, key: string, edit: BucketEdit): Prom
   })
 }
 
-/** A key and what to store there; null: nothing. */
+/** `text` null: delete the entry. */
 type Write = readonly [key: string, text: string | null]
 
 async function editEntries(
@@ -123,15 +120,15 @@ async function editEntries(
   for (let attempt = 0; attempt < MAX_EDIT_ATTEMPTS; attempt++) {
     const present = await readRecords(bucket, timers)
     const writes = writesOf(present)
-    let isBeaten = false
-    for (let at = 0; at < writes.length && !isBeaten; at += WRITES_IN_FLIGHT) {
-      const piece = writes.slice(at, at + WRITES_IN_FLIGHT)
+    let hasLost = false
+    for (let at = 0; at < writes.length && !hasLost; at += WRITES_IN_FLIGHT) {
+      const chunk = writes.slice(at, at + WRITES_IN_FLIGHT)
       const written = await Promise.all(
-        piece.map(([key, text]) => write(bucket, key, text, present.entries.get(key)?.revision ?? 0)),
+        chunk.map(([key, text]) => write(bucket, key, text, present.entries.get(key)?.revision ?? 0)),
       )
-      isBeaten = written.includes('beaten')
+      hasLost = written.includes('beaten')
     }
-    if (!isBeaten) return
+    if (!hasLost) return
   }
   throw new Error(`${APPS_BUCKET}: other edits came between each time; try again`)
 }
@@ -141,7 +138,7 @@ async function write(bucket: Bucket, key: string, text: string | null, revision:
     return await bucket.write(key, text, revision)
   } catch (error) {
     const reason = errorMessage(error)
-    throw new Error(`${APPS_BUCKET}: ${reason}; the change may have been made or not: sluice apps list tells`, {
+    throw new Error(`${APPS_BUCKET}: ${reason}; it is unknown whether the change was made: see sluice apps list`, {
       cause: error,
     })
   }

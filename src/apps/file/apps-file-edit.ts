@@ -1,4 +1,4 @@
-// The editing side of the app file: replaces it in one step, so that a reader sees the old one or the new one.
+// Edits the app file. It is replaced in one step, so that a reader sees the old or the new one.
 
 import { randomBytes } from 'node:crypto'
 import {
@@ -24,10 +24,10 @@ import { type AppRecord, checkRecords } from '../app-record.ts'
 import { describeMistakes, describeTooLarge, MAX_APPS_FILE_BYTES, parseAppsText, readAppsText } from './apps-text.ts'
 
 const NEW_FILE_MODE = 0o600
-/** How a file system says that it has no links. */
+/** Errors of a file system without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
 
-/** The records of a file in their order. A missing or bad file throws an Error that names its mistakes. */
+/** The file's records in their order. Throws an Error that names the mistakes of a missing or bad file. */
 export function readAppRecords(path: string): readonly AppRecord[] {
   const mistakesFound = (mistakes: readonly string[]) => new Error(describeMistakes(path, mistakes))
   const read = readAppsText(path, null)
@@ -41,17 +41,17 @@ export function readAppRecords(path: string): readonly AppRecord[] {
 }
 
 /**
- * Replaces the file by these records, in this order: it is written beside the old one, made durable, and renamed
- * over it. Mode and owner stay as they were. Records that a service would not read are not written: that throws.
+ * Replaces the file: writes a new one beside it, syncs it and renames it over the old one, with its mode and owner.
+ * Throws for records that a service would not accept.
  */
 export function writeAppRecords(path: string, records: readonly AppRecord[]): void {
   const text = textOf(path, records)
   const old = statSync(path, { throwIfNoEntry: false }) ?? null
-  // A rename onto a link would replace the link, and leave the file it points to as it was.
+  // A rename onto a symbolic link would replace the link instead of its target.
   const target = old === null ? path : realpathSync(path)
   const folder = dirname(target)
   const temporary = join(folder, `.${basename(target)}.${process.pid}.new`)
-  // A crash may have left one behind, under the id of a process that is gone.
+  // A crashed process with the same id may have left one.
   rmSync(temporary, { force: true })
   try {
     writeDurably(temporary, text, old)
@@ -64,13 +64,13 @@ export function writeAppRecords(path: string, records: readonly AppRecord[]): vo
 }
 
 /**
- * Makes the file, whole, where there is none, and needs no lock for it. Gives whether it did: another process may have
- * made one first, and that one stays.
+ * Creates the file if there is none, in one step and without a lock. false: there is one, perhaps just created by
+ * another process, and it stays.
  */
 export function makeAppsFile(path: string, records: readonly AppRecord[]): boolean {
   const text = textOf(path, records)
   const folder = dirname(path)
-  // Process ids are not enough: containers that share the folder may have the same ones.
+  // Not the process id: containers that share the folder may have the same one.
   const temporary = join(folder, `.${basename(path)}.${randomBytes(6).toString('hex')}.new`)
   try {
     writeDurably(temporary, text, null)
@@ -85,7 +85,7 @@ export function makeAppsFile(path: string, records: readonly AppRecord[]): boole
   return true
 }
 
-/** Onto no file that is there: then it throws EEXIST. Some file systems have no links. */
+/** Throws EEXIST if there is a file. Copies where the file system has no hard links. */
 function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to)
@@ -95,7 +95,7 @@ function linkOrCopy(from: string, to: string): void {
   }
 }
 
-/** Records that a service would not read throw. */
+/** Throws for records that a service would not accept. */
 function textOf(path: string, records: readonly AppRecord[]): string {
   const checked = checkRecords({ apps: records })
   if (checked.kind === 'mistakes') throw new Error(describeMistakes(path, checked.mistakes))
@@ -105,7 +105,7 @@ function textOf(path: string, records: readonly AppRecord[]): string {
   return text
 }
 
-/** A new file, with the mode and owner of the one that it will replace. */
+/** Writes and syncs a new file with the mode and owner of `old`. */
 function writeDurably(path: string, text: string, old: Stats | null): void {
   const file = openSync(path, 'wx', NEW_FILE_MODE)
   try {
@@ -120,12 +120,12 @@ function writeDurably(path: string, text: string, old: Stats | null): void {
   }
 }
 
-/** What a first start writes, so that there is something to try: one app, whose key ends in `keySuffix`. */
+/** For a first start: one app to try the service with. */
 export function demoAppRecords(keySuffix: string): AppRecord[] {
   return [{ app_key: `ak_demo_${keySuffix}`, app_id: 'demo', name: 'Demo', plan: '100k', subscription: 'active' }]
 }
 
-/** Only root may give a file away. Anyone else replaces a file of another by one of their own. */
+/** Only root may change an owner. Without root the new file belongs to this user. */
 function keepOwner(file: number, uid: number, gid: number): void {
   const own = fstatSync(file)
   if (own.uid === uid && own.gid === gid) return
@@ -136,7 +136,7 @@ function keepOwner(file: number, uid: number, gid: number): void {
   }
 }
 
-/** Makes the name of a file in it durable. */
+/** Makes a rename in this folder durable. */
 function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {

@@ -1,5 +1,5 @@
-// The app file: read at start and again whenever it changes, by a thread that lives for as long as that takes. What
-// was read last stays in force until the new apps are there, whole.
+// The app file: read at start and after each change, by a thread that ends when the file is read. The last good version
+// stays in force until a new one has been read completely.
 
 import { stat } from 'node:fs/promises'
 import type { Clock } from '../../lib/clock.ts'
@@ -12,28 +12,27 @@ import { AppTable, packApps } from './packed-apps.ts'
 
 const POLL_MS = 200
 /**
- * A file is read once more so long after it was read. Two changes within one tick of the file system's clock, which may
- * be seconds, look like one; and a file that could not be read may have been in want of no more than a descriptor.
+ * A file is read once more after this time. good: two changes within one tick of the file system's clock, up to seconds,
+ * look like one. bad: the read may have failed for a passing reason, such as too few file descriptors.
  */
-const READ_AGAIN_MS = { good: 3000, bad: 30_000 } as const
-/** Looks in a row that found a file which was being changed. Then that is said, once. */
-const MAX_CHANGING_LOOKS = 40
+const REREAD_AFTER_MS = { good: 3000, bad: 30_000 } as const
+/** Polls in a row that find the file being changed, after which this is reported, once. */
+const MAX_CHANGING_POLLS = 40
 const CHANGING = 'it changes again each time it is read'
-/** A disk that hangs keeps a reader for ever. 200,000 apps take some 2 s. */
+/** Against a disk that hangs. 200,000 apps take about 2 s. */
 const READ_TIMEOUT_MS = 30_000
 
 export interface AppsFileOptions {
   readonly path: string
-  /** Which previous keys are over. */
+  /** Decides which previous keys have expired. */
   readonly clock: Clock
-  /** How often the file is looked at. */
   readonly pollMs?: number
-  readonly readAgainMs?: { readonly good: number; readonly bad: number }
-  /** How long a look or a read may take. */
+  readonly rereadAfterMs?: { readonly good: number; readonly bad: number }
+  /** Of a stat or a read. */
   readonly readTimeoutMs?: number
-  /** A changed file is in force now, with so many apps. */
+  /** A changed file is in force, with `count` apps. */
   readonly onReload: (count: number) => void
-  /** A changed file cannot be used, and the last good one stays in force. Called once a change. */
+  /** A changed file cannot be used: the last good version stays in force. Called once per change. */
   readonly onBadFile: (reasons: readonly string[]) => void
 }
 
@@ -45,8 +44,8 @@ export interface AppsFile extends AppStore {
 }
 
 /**
- * Reads the file, and looks every `pollMs` whether it has changed. Polling, because it alone works on every file
- * system, through links that are swapped, and when the file goes and comes back. A bad file here throws.
+ * Reads the file, then polls it for changes. Polling works on every file system, with links that are swapped, and when
+ * the file disappears and comes back; watching does not. Throws for a file that cannot be used.
  */
 export async function openAppsFile(options: AppsFileOptions): Promise<AppsFile> {
   const file = new WatchedAppsFile(options)
@@ -57,25 +56,25 @@ export async function openAppsFile(options: AppsFileOptions): Promise<AppsFile> 
 class WatchedAppsFile implements AppsFile {
   readonly #options: Required<AppsFileOptions>
   #table = new AppTable(packApps([], 0, 0))
-  /** Of the text in force. */
+  /** Of the file's text in force. */
   #digest: string | null = null
-  /** Of the file that was dealt with last; null: none was. */
-  #settled: string | null = null
-  /** What a bad file looked like when it was first seen: it may be one that is still being written. */
+  /** The identity of the file handled last; null: it has to be read at the next poll. */
+  #handled: string | null = null
+  /** The identity of a bad file that was read once: it may still be being written, so it is read again first. */
   #badOnce: string | null = null
   #isBad = false
-  /** The disk has not answered in time, and that has been said. */
+  /** The disk has not answered in time, and this has been reported. */
   #isLate = false
-  #changingLooks = 0
-  /** By a clock that nobody sets. */
-  #readAgainAtMs = Number.POSITIVE_INFINITY
+  #changingPolls = 0
+  /** By the monotonic clock. */
+  #rereadAtMs = Number.POSITIVE_INFINITY
   #reloadFailures = 0
   #thread: AppsThread | null = null
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
   constructor(options: AppsFileOptions) {
-    this.#options = { pollMs: POLL_MS, readAgainMs: READ_AGAIN_MS, readTimeoutMs: READ_TIMEOUT_MS, ...options }
+    this.#options = { pollMs: POLL_MS, rereadAfterMs: REREAD_AFTER_MS, readTimeoutMs: READ_TIMEOUT_MS, ...options }
   }
 
   get reloadFailures(): number {
@@ -85,15 +84,15 @@ class WatchedAppsFile implements AppsFile {
   async start(): Promise<void> {
     const { path, pollMs } = this.#options
     let read = await this.#read()
-    for (let look = 1; read.kind === 'changing' && look < MAX_CHANGING_LOOKS; look++) {
+    for (let poll = 1; read.kind === 'changing' && poll < MAX_CHANGING_POLLS; poll++) {
       await new Promise((resolve) => setTimeout(resolve, pollMs))
       read = await this.#read()
     }
     if (read.kind === 'mistakes') throw new Error(describeMistakes(path, read.mistakes))
     if (read.kind === 'late') throw new Error(describeMistakes(path, [this.#describeLate()]))
     if (read.kind !== 'apps') throw new Error(describeMistakes(path, [CHANGING]))
-    this.#put(read)
-    this.#settle(read.identity, 'good')
+    this.#use(read)
+    this.#setHandled(read.identity, 'good')
     this.#schedulePoll()
   }
 
@@ -113,48 +112,48 @@ class WatchedAppsFile implements AppsFile {
   }
 
   #schedulePoll(): void {
-    // The next look is set once this one is over, so that no two overlap on a slow disk.
+    // The next poll is scheduled after this one, so that they never overlap on a slow disk.
     this.#timer = setTimeout(async () => {
-      const seen = await this.#identity()
+      const identity = await this.#readIdentity()
       try {
-        await this.#look(seen)
+        await this.#poll(identity)
       } catch (error) {
-        this.#settle(seen, 'bad')
-        this.#fail([`looking at it failed: ${errorMessage(error)}`])
+        this.#setHandled(identity, 'bad')
+        this.#fail([`polling it failed: ${errorMessage(error)}`])
       }
       if (!this.#isStopped) this.#schedulePoll()
     }, this.#options.pollMs).unref()
   }
 
-  /** Waits for as long as the disk does not answer: a second question would wait as well, and hold a thread. */
-  async #identity(): Promise<string> {
-    const timer = setTimeout(() => this.#sayLate(), this.#options.readTimeoutMs).unref()
+  /** Waits until the disk answers: another stat would wait as well and hold another thread. */
+  async #readIdentity(): Promise<string> {
+    const timer = setTimeout(() => this.#reportLate(), this.#options.readTimeoutMs).unref()
     const found = await stat(this.#options.path).catch(() => null)
     clearTimeout(timer)
     return identityOf(found)
   }
 
-  async #look(seen: string): Promise<void> {
-    const isKnown = seen === this.#settled && performance.now() < this.#readAgainAtMs
+  async #poll(seenIdentity: string): Promise<void> {
+    const isKnown = seenIdentity === this.#handled && performance.now() < this.#rereadAtMs
     if (this.#isStopped || (isKnown && !this.#isLate)) return
     const read = await this.#read()
     if (this.#isStopped) return
     if (read.kind === 'late') {
-      this.#sayLate()
+      this.#reportLate()
       await this.#thread?.ended
       return
     }
     this.#isLate = false
     switch (read.kind) {
       case 'apps':
-        this.#put(read)
-        return this.#takeUp(read.identity, true)
+        this.#use(read)
+        return this.#handleGood(read.identity, true)
       case 'same':
-        return this.#takeUp(read.identity, this.#isBad)
+        return this.#handleGood(read.identity, this.#isBad)
       case 'changing':
-        return this.#lookAgain()
+        return this.#rereadAtNextPoll()
       case 'mistakes':
-        return this.#takeBad(read.identity ?? seen, read.mistakes)
+        return this.#handleBad(read.identity ?? seenIdentity, read.mistakes)
     }
   }
 
@@ -164,51 +163,51 @@ class WatchedAppsFile implements AppsFile {
     return this.#thread.answer
   }
 
-  #sayLate(): void {
+  #reportLate(): void {
     if (this.#isStopped || this.#isLate) return
     this.#isLate = true
     this.#fail([this.#describeLate()])
   }
 
   #describeLate(): string {
-    return `the disk has not given it for ${this.#options.readTimeoutMs / 1000} s`
+    return `no answer from the disk in ${this.#options.readTimeoutMs / 1000} s`
   }
 
-  #put(read: Extract<AppsRead, { kind: 'apps' }>): void {
+  #use(read: Extract<AppsRead, { kind: 'apps' }>): void {
     this.#table = new AppTable(read.packed)
     this.#digest = read.digest
   }
 
-  #takeUp(identity: string, isNews: boolean): void {
-    // What was read again, and found as it was, is not read for a third time.
-    if (identity !== this.#settled || isNews) this.#settle(identity, 'good')
-    else this.#readAgainAtMs = Number.POSITIVE_INFINITY
+  #handleGood(identity: string, isNews: boolean): void {
+    // A file that was read again and is unchanged is not read for a third time.
+    if (identity !== this.#handled || isNews) this.#setHandled(identity, 'good')
+    else this.#rereadAtMs = Number.POSITIVE_INFINITY
     this.#isBad = false
     if (isNews) this.#options.onReload(this.#table.count)
   }
 
-  #takeBad(identity: string, mistakes: readonly string[]): void {
+  #handleBad(identity: string, mistakes: readonly string[]): void {
     if (identity === this.#badOnce) {
-      this.#settle(identity, 'bad')
+      this.#setHandled(identity, 'bad')
       this.#fail(mistakes)
-    } else if (identity === this.#settled && this.#isBad) {
-      this.#settle(identity, 'bad')
+    } else if (identity === this.#handled && this.#isBad) {
+      this.#setHandled(identity, 'bad')
     } else {
       this.#badOnce = identity
-      this.#lookAgain()
+      this.#rereadAtNextPoll()
     }
   }
 
-  #settle(identity: string, how: 'good' | 'bad'): void {
-    this.#settled = identity
+  #setHandled(identity: string, how: 'good' | 'bad'): void {
+    this.#handled = identity
     this.#badOnce = null
-    this.#changingLooks = 0
-    this.#readAgainAtMs = performance.now() + this.#options.readAgainMs[how]
+    this.#changingPolls = 0
+    this.#rereadAtMs = performance.now() + this.#options.rereadAfterMs[how]
   }
 
-  #lookAgain(): void {
-    this.#settled = null
-    if (++this.#changingLooks === MAX_CHANGING_LOOKS) this.#fail([CHANGING])
+  #rereadAtNextPoll(): void {
+    this.#handled = null
+    if (++this.#changingPolls === MAX_CHANGING_POLLS) this.#fail([CHANGING])
   }
 
   #fail(reasons: readonly string[]): void {

@@ -1,4 +1,4 @@
-// A thread that reads the app file once: it reads, parses, checks and packs it, hands the apps over, and ends.
+// The thread that reads, parses, checks and packs the app file, hands the apps to its parent, and ends.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import type { App } from '../app.ts'
@@ -6,14 +6,13 @@ import { type AppRecord, appOf, checkRecords, recordKeys } from '../app-record.t
 import { parseAppsText, readAppsText } from './apps-text.ts'
 import { buffersOf, type PackedApps, packApps } from './packed-apps.ts'
 
-/** What the thread is given at its start. */
 export interface ReaderData {
   readonly path: string
-  /** Of the text that is in force; null: of none. */
+  /** Of the text in force; null: there is none. */
   readonly knownDigest: string | null
 }
 
-/** `identity`: of the file that was read; null: there was none to be had. */
+/** `identity`: of the file that was read; null: it could not be opened. */
 export type AppsRead =
   | { readonly kind: 'apps'; readonly packed: PackedApps; readonly digest: string; readonly identity: string }
   | { readonly kind: 'same'; readonly identity: string }
@@ -36,7 +35,7 @@ function readPacked({ path, knownDigest }: ReaderData): AppsRead {
   return { kind: 'apps', packed: packApps(appsOf(records), records.length, keys), digest, identity }
 }
 
-/** One at a time: none is kept. */
+/** One at a time, so that only one App exists at once. */
 function* appsOf(records: readonly AppRecord[]): Generator<App> {
   for (const record of records) yield appOf(record)
 }

@@ -1,29 +1,29 @@
-// Reads the app file `{"apps": [...]}` once, whole: what stands in it, or why it cannot be used. It blocks, so that a
-// service does it in a thread of its own.
+// Reads the app file `{"apps": [...]}` once: its text, or why it cannot be used. It blocks, so a service calls it on
+// another thread.
 
 import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import { StringDecoder } from 'node:string_decoder'
 import { errorMessage } from '../../lib/errors.ts'
 
-/** Largest file that is read: some 200,000 apps. */
+/** About 200,000 apps. */
 export const MAX_APPS_FILE_BYTES = 64 * 1024 * 1024
-const PIECE_BYTES = 1024 * 1024
+const CHUNK_BYTES = 1024 * 1024
 
-/** `identity`: of the file that was found; null: there was none to be had. */
+/** `identity`: of the file; null: it could not be opened. */
 export type AppsText =
   | { readonly kind: 'text'; readonly text: string; readonly digest: string; readonly identity: string }
-  /** It has the text that the reader knows already. */
+  /** Its text has the known digest. */
   | { readonly kind: 'same'; readonly identity: string }
-  /** Somebody wrote to it meanwhile: what was read may be half of each. */
+  /** It was written to during the read: the text may be half old and half new. */
   | { readonly kind: 'changing' }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly string[]; readonly identity: string | null }
 
-/** `knownDigest`: of the text that need not be read again; null: of none. */
+/** `knownDigest`: of the text in force, which need not be parsed again; null: there is none. */
 export function readAppsText(path: string, knownDigest: string | null): AppsText {
   let file: number
   try {
-    // Without O_NONBLOCK the open of a named pipe would wait for its writer, and the whole process with it.
+    // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     return { kind: 'mistakes', mistakes: [errorMessage(error)], identity: null }
@@ -46,25 +46,25 @@ function readOpened(file: number, knownDigest: string | null): AppsText {
   }
   const hash = createHash('sha256')
   const decoder = new StringDecoder('utf8')
-  // Piece by piece: the C library keeps large pieces of memory that a thread has given back.
-  const piece = Buffer.allocUnsafe(PIECE_BYTES)
+  // In chunks: the C library keeps large blocks of memory that a thread has freed.
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   let text = ''
   let size = 0
-  for (let bytes = readSync(file, piece); bytes > 0; bytes = readSync(file, piece)) {
+  for (let bytes = readSync(file, chunk); bytes > 0; bytes = readSync(file, chunk)) {
     size += bytes
     if (size > MAX_APPS_FILE_BYTES) break
-    hash.update(piece.subarray(0, bytes))
-    text += decoder.write(piece.subarray(0, bytes))
+    hash.update(chunk.subarray(0, bytes))
+    text += decoder.write(chunk.subarray(0, bytes))
   }
   text += decoder.end()
   if (identityOf(fstatSync(file)) !== identity) return { kind: 'changing' }
-  // A file system that makes its files up as they are read may say that they are empty.
+  // Some virtual file systems report a size of 0, so the bytes are counted.
   if (size > MAX_APPS_FILE_BYTES) return { kind: 'mistakes', mistakes: [describeTooLarge(size)], identity }
   const digest = hash.digest('hex')
   return digest === knownDigest ? { kind: 'same', identity } : { kind: 'text', text, digest, identity }
 }
 
-/** The document, for `checkRecords`; or what is wrong with the text. */
+/** Returns the document for `checkRecords`. */
 export function parseAppsText(text: string): { readonly document: unknown } | { readonly mistake: string } {
   try {
     return { document: JSON.parse(text) as unknown }
@@ -73,7 +73,7 @@ export function parseAppsText(text: string): { readonly document: unknown } | { 
   }
 }
 
-/** Where JSON.parse stopped, where it says so. The rest of its message quotes the file, keys of apps included. */
+/** Only the position: the rest of JSON.parse's message quotes the file, app keys included. */
 function placeOf(error: Error): string {
   const place = / at position \d+/.exec(error.message)
   return place === null ? '' : `:${place[0]}`
@@ -87,7 +87,7 @@ export function describeMistakes(path: string, mistakes: readonly string[]): str
   return [`the app file ${path} cannot be used:`, ...mistakes.map((mistake) => `  ${mistake}`)].join('\n')
 }
 
-/** What changes when a file does: written in place, replaced, reached through another link, its rights, or gone. */
+/** Changes when the file is written, replaced, linked to another one, gets other permissions, or is deleted. */
 export function identityOf(found: Stats | null): string {
   if (found === null) return 'gone'
   return `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`

@@ -1,21 +1,20 @@
-// Starts the thread that reads the app file, and waits for what it says, for so long and no longer.
+// Starts the thread that reads the app file, and waits for its answer up to a timeout.
 
 import { Worker } from 'node:worker_threads'
 import { errorMessage } from '../../lib/errors.ts'
 import type { AppsRead, ReaderData } from './apps-reader.ts'
 
-/** The same from src/ and from dist/: a thread runs the built file. */
+/** A thread runs the built file, whether this runs from src/ or dist/. */
 const READER = new URL('../../../dist/apps/file/apps-reader.js', import.meta.url)
 
-/** 100,000 apps take a seventh of it for a moment. */
+/** 100,000 apps need 1/7 of it for a moment. */
 const MAX_HEAP_MB = 1024
 
 export interface AppsThread {
-  /** Never rejects: a thread that fails is a file that cannot be used. 'late': it was ended before it had one. */
+  /** Never rejects: a failed thread counts as a file that cannot be used. late: no answer before the timeout. */
   readonly answer: Promise<AppsRead | { readonly kind: 'late' }>
-  /** Once the thread is gone. One that waits for a disk may take until the disk answers. */
+  /** Resolves once the thread has ended. A thread that waits for the disk ends only when the disk answers. */
   readonly ended: Promise<void>
-  /** Ends it before its answer. */
   stop(): void
 }
 

@@ -1,27 +1,27 @@
-// A set of apps in a few arrays, which a thread makes and hands over without a copy: no object of it exists until its
-// app is asked for, so that a new set of any size costs the thread that serves requests next to nothing.
+// A set of apps in a few typed arrays, which one thread transfers to another without a copy. An App object is made when
+// it is first looked up, so that a new set of any size costs the main thread almost nothing.
 
 import { type App, keysOf } from '../app.ts'
 
 export interface PackedApps {
   readonly count: number
-  /** The apps' members as JSON text, one app behind the other. */
+  /** The apps as JSON texts, one after the other. */
   readonly texts: Uint8Array<ArrayBuffer>
   /** Where each app's text ends. */
   readonly ends: Uint32Array<ArrayBuffer>
-  /** A hash table by key, at most half full: the number of an app, plus one, or 0; and the hash of the key. */
+  /** A hash table by key, at most half full. `numbers`: the app's index + 1, or 0; `hashes`: the hash of its key. */
   readonly numbers: Uint32Array<ArrayBuffer>
   readonly hashes: Uint32Array<ArrayBuffer>
 }
 
-/** Longer keys name no app: no record may have one. */
+/** No record may have a longer key. */
 const MAX_KEY_CHARACTERS = 256
 const MIN_TABLE_SLOTS = 16
 
-/** So many bytes an app are set aside at first. */
+/** Per app, for the first allocation. */
 const EXPECTED_TEXT_BYTES = 128
 
-/** `count`: of the apps; `keys`: of all their keys, or more. No two may have one key. */
+/** `count`: number of apps; `keys`: number of all their keys, or more. No two apps may share a key. */
 export function packApps(apps: Iterable<App>, count: number, keys: number): PackedApps {
   const slots = Math.max(MIN_TABLE_SLOTS, 2 ** Math.ceil(Math.log2(keys * 2 + 1)))
   const numbers = new Uint32Array(slots)
@@ -50,7 +50,7 @@ class GrowingText {
     this.#buffer = Buffer.from(new ArrayBuffer(bytes))
   }
 
-  /** Gives the end of what has been added so far. */
+  /** Returns the end of the text. */
   add(text: string): number {
     const end = this.#end + Buffer.byteLength(text)
     if (end > this.#buffer.length) {
@@ -63,13 +63,13 @@ class GrowingText {
     return end
   }
 
-  /** In memory of their own, with no room left over. */
+  /** A copy without spare capacity. */
   bytes(): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.#buffer.buffer.slice(0, this.#end))
   }
 }
 
-/** The memory that goes to the thread which gets the set. */
+/** The buffers to transfer to another thread. */
 export function buffersOf({ texts, ends, numbers, hashes }: PackedApps): ArrayBuffer[] {
   return [texts.buffer, ends.buffer, numbers.buffer, hashes.buffer]
 }
@@ -77,7 +77,7 @@ export function buffersOf({ texts, ends, numbers, hashes }: PackedApps): ArrayBu
 export class AppTable {
   readonly #packed: PackedApps
   readonly #texts: Buffer
-  /** Apps that were asked for. */
+  /** Apps that were looked up. */
   readonly #known = new Map<string, App>()
 
   constructor(packed: PackedApps) {
@@ -89,7 +89,7 @@ export class AppTable {
     return this.#packed.count
   }
 
-  /** By any of its keys, also one that is over. */
+  /** By any of its keys, also an expired one. */
   find(appKey: string): App | undefined {
     const known = this.#known.get(appKey)
     if (known !== undefined || appKey.length > MAX_KEY_CHARACTERS) return known
@@ -135,7 +135,7 @@ type Members = [
   App['previousKeys'],
 ]
 
-/** Values alone, which take half the bytes that they would with their names. */
+/** An array of values takes half the bytes of an object with member names. */
 function textOf(app: App): string {
   const members: Members = [
     app.appKey,
@@ -182,7 +182,7 @@ function appOf(text: string): App {
   }
 }
 
-/** FNV-1a of the UTF-16 units, its bits mixed once more: the table uses the low ones. */
+/** FNV-1a of the UTF-16 units, mixed once more because the table uses the low bits. */
 function hashOf(key: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193)

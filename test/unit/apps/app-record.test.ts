@@ -30,7 +30,7 @@ function appOf(parts: object) {
 }
 
 describe('a record', () => {
-  it('becomes an app, with its own figures in place of the plan', () => {
+  it('becomes an app, with its own limits instead of the plan’s', () => {
     expect(readApp(FULL_RECORD, '')).toEqual({
       kind: 'app',
       record: FULL_RECORD,
@@ -50,7 +50,7 @@ describe('a record', () => {
     })
   })
 
-  it('of required members alone has the figures of its plan, and no end, anchor or day', () => {
+  it('with only the required members has its plan’s limits, and no trial end, anchor or daily limit', () => {
     expect(appOf({ plan: '2m' })).toEqual({
       appKey: 'ak_',
       previousKeys: [],
@@ -68,7 +68,7 @@ describe('a record', () => {
     expect(appOf({ events_per_month: 77 }).eventsPerMonth).toBe(77)
   })
 
-  it('names every mistake it has, each with its path', () => {
+  it('reports every mistake with its path', () => {
     const read = readApp({ app_key: 'key', plan: '100K', subscription: 7, name: null, events_per_dya: 5 }, 'apps[2]')
     expect(read).toEqual({
       kind: 'mistakes',
@@ -83,14 +83,14 @@ describe('a record', () => {
     })
   })
 
-  it('that is no object is a mistake', () => {
+  it('that is not an object is a mistake', () => {
     for (const value of [null, 1, 'app', [], undefined]) {
       expect(readApp(value, 'apps[0]')).toEqual({ kind: 'mistakes', mistakes: ['apps[0]: must be an object'] })
     }
     expect(readApp(null, '')).toEqual({ kind: 'mistakes', mistakes: ['record: must be an object'] })
   })
 
-  it('finds members of the record itself only: nothing inherited, nothing special', () => {
+  it('has only own members: nothing inherited, nothing special', () => {
     expect(readApp(JSON.parse('{"__proto__": {"app_key": "ak_"}}'), '')).toMatchObject({
       mistakes: expect.arrayContaining(['app_key: required', '__proto__: unknown member']),
     })
@@ -106,7 +106,7 @@ describe('a record', () => {
     }
   })
 
-  it('has at most four previous keys, each with its end, and none twice', () => {
+  it('has at most four previous keys, each with its end, without repeats', () => {
     const key = (id: number | string, rest: object = {}) => ({
       app_key: `ak_${id}`,
       valid_until: '2026-12-31T00:00:00Z',
@@ -140,7 +140,7 @@ describe('a record', () => {
       expect(mistakesOf({ app_id: id })).toHaveLength(1)
   })
 
-  it('has whole positive numbers for limits', () => {
+  it('has positive integers as limits', () => {
     for (const member of ['events_per_day', 'events_per_minute', 'events_per_month']) {
       expect(mistakesOf({ [member]: 1 })).toEqual([])
       expect(mistakesOf({ [member]: Number.MAX_SAFE_INTEGER })).toEqual([])
@@ -157,7 +157,7 @@ describe('a record', () => {
     expect(mistakesOf({ name: 5 })).toHaveLength(1)
   })
 
-  it('has moments with a zone, on days that exist', () => {
+  it('has dates and times with a zone, on days that exist', () => {
     const moments: [string, number][] = [
       ['2026-12-31T00:00:00Z', Date.UTC(2026, 11, 31)],
       ['2026-12-31T00:00Z', Date.UTC(2026, 11, 31)],
@@ -174,7 +174,7 @@ describe('a record', () => {
     for (const text of none) expect([text, mistakesOf({ billing_cycle_anchor: text }).length]).toEqual([text, 1])
   })
 
-  it('reads every moment that a clock can write', () => {
+  it('reads every date and time that a clock can write', () => {
     const dates = fc.date({ min: new Date('1970-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
     fc.assert(
       fc.property(dates, (date) => {
@@ -196,14 +196,14 @@ describe('a document', () => {
     }
   })
 
-  it('names the mistakes of every record, and members it does not know', () => {
+  it('reports the mistakes of every record, and unknown members', () => {
     const read = checkRecords({ app: [], apps: [{ ...RECORD, plan: 'x' }, 5] })
     expect(read).toMatchObject({
       mistakes: ['app: unknown member', expect.stringContaining('apps[0].plan: '), 'apps[1]: must be an object'],
     })
   })
 
-  it('has each key and each id once, also among records with other mistakes', () => {
+  it('may not repeat a key or an id, also among records with other mistakes', () => {
     const again = { ...RECORD, plan: 'x' }
     expect(checkRecords({ apps: [RECORD, { ...RECORD, app_key: 'ak_b' }, again] })).toMatchObject({
       mistakes: [
@@ -217,7 +217,7 @@ describe('a document', () => {
 })
 
 describe('a document with more mistakes than a log should hold', () => {
-  it('names the first hundred and counts the others', () => {
+  it('reports the first hundred and counts the others', () => {
     const read = checkRecords({ apps: Array.from({ length: 150 }, () => 5) })
     expect(read).toMatchObject({ kind: 'mistakes' })
     const { mistakes } = read as { mistakes: readonly string[] }
@@ -225,7 +225,7 @@ describe('a document with more mistakes than a log should hold', () => {
     expect(mistakes.slice(-2)).toEqual(['apps[99]: must be an object', 'and 50 more'])
   })
 
-  it('stops to look where the mistakes are past counting', () => {
+  it('stops checking at 10,000 mistakes', () => {
     let looked = 0
     const record = new Proxy({}, { ownKeys: () => (looked++, []) })
     const checked = checkRecords({ apps: Array.from({ length: 100_000 }, () => record) })

@@ -5,7 +5,7 @@ import { cycleAt, enforcedEventsPerMonth, PLANS } from '../../../src/apps/plans.
 const at = (text: string) => Date.parse(text)
 const DAY_MS = 86_400_000
 
-/** The cycle around a moment, both ends as text. */
+/** The cycle that contains a time, both ends as text. */
 function cycle(anchor: string | null, now: string): [string, string] {
   const { startMs, endMs } = cycleAt(anchor === null ? null : at(anchor), at(now))
   return [new Date(startMs).toISOString(), new Date(endMs).toISOString()]
@@ -25,7 +25,7 @@ describe('the plans', () => {
     ])
   })
 
-  it('tolerate a tenth more a month when paid, and nothing more on trial', () => {
+  it('tolerate 10% more a month when paid, and nothing more on trial', () => {
     expect(enforcedEventsPerMonth('100k', 100_000)).toBe(110_000)
     expect(enforcedEventsPerMonth('10k', 10_000)).toBe(11_000)
     expect(enforcedEventsPerMonth('trial', 10_000)).toBe(10_000)
@@ -33,7 +33,7 @@ describe('the plans', () => {
     expect(enforcedEventsPerMonth('1m', 19)).toBe(20)
   })
 
-  it('count the tolerance exactly, for every figure', () => {
+  it('compute the tolerance exactly for every limit', () => {
     const figures = fc.integer({ min: 1, max: Math.floor((Number.MAX_SAFE_INTEGER / 11) * 10) })
     fc.assert(
       fc.property(figures, (events) => {
@@ -57,7 +57,7 @@ describe('the billing cycle', () => {
     expect(cycle(anchor, '2026-12-17T09:30:00.250Z')[0]).toBe('2026-12-17T09:30:00.250Z')
   })
 
-  it('reaches back before the anchor', () => {
+  it('exists before the anchor too', () => {
     expect(cycle('2026-11-17T09:30:00Z', '2026-11-17T09:29:59Z')[0]).toBe('2026-10-17T09:30:00.000Z')
     expect(cycle('1969-12-31T23:00:00Z', '2026-03-01T00:00:00Z')).toEqual([
       '2026-02-28T23:00:00.000Z',
@@ -65,7 +65,7 @@ describe('the billing cycle', () => {
     ])
   })
 
-  it('begins on the last day of a month that has no 31st, and on the 31st again after', () => {
+  it('begins on the last day of a month without a 31st, and on the 31st again in the next', () => {
     const anchor = '2026-01-31T06:00:00Z'
     const starts = ['2026-02-01', '2026-03-01', '2026-04-01', '2026-05-01', '2026-06-01']
     expect(starts.map((day) => cycle(anchor, `${day}T00:00:00Z`)[0].slice(0, 10))).toEqual([
@@ -79,13 +79,13 @@ describe('the billing cycle', () => {
     expect(cycle(anchor, '2028-02-29T06:00:00Z')).toEqual(['2028-02-29T06:00:00.000Z', '2028-03-31T06:00:00.000Z'])
   })
 
-  it('is the cycle that a walk from the anchor, month by month, arrives at', () => {
+  it('equals the cycle reached month by month from the anchor', () => {
     const moments = fc.integer({ min: at('1990-01-01'), max: at('2060-01-01') })
     fc.assert(
       fc.property(moments, moments, (anchorMs, nowMs) => {
         const anchor = new Date(anchorMs)
         const stepMs = (months: number) => {
-          // The same day and time so many months on; while that day is none of that month, a day less.
+          // The same day and time that many months later; if the month has no such day, its last one.
           for (let back = 0; ; back++) {
             const step = new Date(anchorMs)
             step.setUTCDate(1)

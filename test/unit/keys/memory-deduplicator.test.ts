@@ -11,8 +11,8 @@ import { batchIdOf } from '../../../src/lib/ids.ts'
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const WINDOW_MS = 300_000
 const HOUR_MS = 3_600_000
-/** Where 25 bits of a time begin anew. */
-const TURN_MS = Math.ceil(NOON_MS / 2 ** 25) * 2 ** 25
+/** Where the low 25 bits of a time wrap around. */
+const WRAP_MS = Math.ceil(NOON_MS / 2 ** 25) * 2 ** 25
 const MAX_KEYS = 1_000_000
 
 const idOf = (number: number) => batchIdOf('demo', `${number}`)
@@ -49,7 +49,7 @@ describe('an accepted key', () => {
     expect(deduplicator.claim(id, NOON_MS + 300_001)).toEqual(CLAIMED)
   })
 
-  it('can be accepted again once its window is over, and begins a new one', () => {
+  it('can be accepted again once its window has ended, and begins a new one', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const id = freshId()
     accept(deduplicator, id, 1, NOON_MS)
@@ -58,7 +58,7 @@ describe('an accepted key', () => {
     expect(deduplicator.size).toBe(1)
   })
 
-  it('is told from every id that differs in one digit', () => {
+  it('is distinguished from every id that differs in one digit', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const id = 'b626cee3-329a-5f09-b610-1fe47e9b8303'
     accept(deduplicator, id, 7, NOON_MS)
@@ -71,7 +71,7 @@ describe('an accepted key', () => {
     expect(deduplicator.claim(id, NOON_MS)).toEqual(replayOf(7))
   })
 
-  it('from before a gap of hours is not taken for a new one', () => {
+  it('is not taken for a recent one after a gap of hours', () => {
     for (const gapMs of [HOUR_MS, 4.66 * HOUR_MS, 9.32 * HOUR_MS, 2 ** 25, 2 ** 32, 2 ** 32 + 1000]) {
       const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
       const id = freshId()
@@ -80,7 +80,7 @@ describe('an accepted key', () => {
     }
   })
 
-  it('survives a clock that is set back, and is forgotten 300 s later all the same', () => {
+  it('survives a clock that is set back, and is still forgotten 300 s later', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const id = freshId()
     accept(deduplicator, id, 1, NOON_MS)
@@ -102,7 +102,7 @@ describe('an accepted key', () => {
 })
 
 describe('a key in flight', () => {
-  it('makes its twins wait, and all of them replay it once it is accepted', async () => {
+  it('makes requests with the same key wait, and all replay it once it is accepted', async () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const id = freshId()
     expect(deduplicator.claim(id, NOON_MS)).toEqual(CLAIMED)
@@ -112,7 +112,7 @@ describe('a key in flight', () => {
     expect(await Promise.all(twins)).toEqual([replayOf(3), replayOf(3)])
   })
 
-  it('passes to the oldest of its twins where it was not accepted, and the others wait on', async () => {
+  it('passes to the request that waited longest if it was not accepted, and the others wait on', async () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const id = freshId()
     expect(deduplicator.claim(id, NOON_MS)).toEqual(CLAIMED)
@@ -131,7 +131,7 @@ describe('a key in flight', () => {
     expect(answers).toEqual(['first claimed', 'second claimed', 'third replay'])
   })
 
-  it('that is released leaves nothing behind', () => {
+  it('is forgotten when it is released', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: 1 })
     expect(deduplicator.claim(idOf(1), NOON_MS)).toEqual(CLAIMED)
     deduplicator.release(idOf(1))
@@ -139,7 +139,7 @@ describe('a key in flight', () => {
     expect(deduplicator.claim(idOf(2), NOON_MS)).toEqual(CLAIMED)
   })
 
-  it('is confirmed or released by its holder alone: anything else is a fault', () => {
+  it('can be confirmed or released only while it is in flight: otherwise that throws', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const id = freshId()
     expect(() => deduplicator.confirm(id, 1, NOON_MS)).toThrow('not in flight')
@@ -151,8 +151,8 @@ describe('a key in flight', () => {
   })
 })
 
-describe('the bound on keys', () => {
-  it('counts keys in flight with those accepted, and refuses one more', () => {
+describe('the maximum of keys', () => {
+  it('counts keys in flight and accepted ones, and refuses one more', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: 3 })
     accept(deduplicator, idOf(1), 1, NOON_MS)
     accept(deduplicator, idOf(2), 1, NOON_MS + 1)
@@ -165,7 +165,7 @@ describe('the bound on keys', () => {
     expect(deduplicator.claim(idOf(5), NOON_MS + WINDOW_MS + 1)).toEqual(FULL)
   })
 
-  it('is free again once the keys are over, as many times as it fills', () => {
+  it('is available again once the keys expire, however often it fills', () => {
     const maxKeys = 5000
     const deduplicator = createMemoryDeduplicator({ maxKeys })
     for (let round = 0; round < 4; round++) {
@@ -175,7 +175,7 @@ describe('the bound on keys', () => {
     }
   })
 
-  it('a sweep forgets what is over, and only that', () => {
+  it('a sweep forgets only expired keys', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const keys = 30_000
     for (let number = 0; number < keys; number++) accept(deduplicator, idOf(number), 1, NOON_MS + number)
@@ -197,7 +197,7 @@ describe('memory', () => {
     return process.memoryUsage().arrayBuffers
   }
 
-  it('is at most 56 bytes a key, and returns when the keys are over', async () => {
+  it('is at most 56 bytes a key, and is freed when the keys expire', async () => {
     const keys = 60_000
     const ids = Array.from({ length: keys }, (_, number) => idOf(number))
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
@@ -206,13 +206,13 @@ describe('memory', () => {
     expect((bytesHeld() - emptyBytes) / keys).toBeLessThan(56)
     for (let sweep = 0; sweep < 4; sweep++) deduplicator.sweep(NOON_MS + WINDOW_MS + 1)
     expect(deduplicator.size).toBe(0)
-    // The collector frees arrays beside the program's own thread.
+    // The garbage collector frees arrays on another thread.
     await vi.waitFor(() => expect(bytesHeld() - emptyBytes).toBeLessThan(50_000), { timeout: 10_000 })
   })
 })
 
 describe('keys restored after a restart', () => {
-  it('are replayed until their 300 s are over, counted from their acceptance', () => {
+  it('are replayed until 300 s after their acceptance', () => {
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     deduplicator.restore(idOf(1), 5, NOON_MS - WINDOW_MS - 1)
     deduplicator.restore(idOf(2), 6, NOON_MS - WINDOW_MS)
@@ -237,9 +237,9 @@ describe('keys restored after a restart', () => {
 })
 
 describe('against a naive model', () => {
-  // Ids with one of three last bytes, so that the few places they share fill, wrap, grow and shrink.
+  // Ids with one of three last bytes, so that their few shards fill, wrap, grow and shrink.
   const ids = Array.from({ length: 40_000 }, (_, number) => idOf(number)).filter((id) => /0[0-2]$/.test(id))
-  // Ids that share their first word meet in the index, whatever the seed.
+  // Ids with the same first word collide in the hash table, whatever the seed.
   for (let number = 0; number < 40; number++) {
     const digest = createHash('sha1').update(`${number}`).digest('hex')
     ids.push(`0badcafe-${digest.slice(0, 4)}-5${digest.slice(4, 7)}-8${digest.slice(7, 10)}-${digest.slice(10, 20)}00`)
@@ -263,12 +263,12 @@ describe('against a naive model', () => {
     { weight: 1, arbitrary: fc.constant({ kind: 'sweep' as const }) },
   )
 
-  it('every claim, of new keys, twins and keys long over, gets the answer of a plain Map', async () => {
+  it('every claim, of new, concurrent and expired keys, gets the answer of a plain Map', async () => {
     const sequences = fc.array(action, { maxLength: 1500, size: 'max' })
     const property = fc.asyncProperty(
       sequences,
       fc.constantFrom(4, 60, 10_000, 10_000),
-      fc.constantFrom(NOON_MS, TURN_MS - 200_000),
+      fc.constantFrom(NOON_MS, WRAP_MS - 200_000),
       fc.integer(),
       async (sequence, maxKeys, startMs, seed) => {
         const deduplicator = createMemoryDeduplicator({ maxKeys, seed })

@@ -16,7 +16,7 @@ const entry = (one: AppRecord, revision: number) => ({ key: one.app_id, revision
 const NOW_MS = Date.UTC(2026, 10, 20)
 
 describe('entries of the bucket', () => {
-  it('are found by their keys as a plain search finds them, whatever is put, changed and deleted', () => {
+  it('are found like in a plain search, whatever is put, changed and deleted', () => {
     const ids = ['a', 'b', 'c'] as const
     const keys = ['ak_1', 'ak_2', 'ak_3', 'ak_4'] as const
     const change = fc.record({
@@ -48,7 +48,7 @@ describe('entries of the bucket', () => {
     )
   })
 
-  it('that are older than what is known change nothing, until all that is known is outdated', () => {
+  it('of an older revision change nothing, until the known ones are outdated', () => {
     const entries = new AppEntries()
     entries.put(entry(record('a', 'ak_new'), 7))
     expect(entries.put(entry(record('a', 'ak_old'), 7))).toEqual({ kind: 'known' })
@@ -60,7 +60,7 @@ describe('entries of the bucket', () => {
     expect(entries.find('ak_old', NOW_MS)).toMatchObject({ appId: 'a' })
   })
 
-  it('that a reading of the whole bucket did not have are missing, and stay', () => {
+  it('that a complete reading did not contain are missing, and stay', () => {
     const entries = new AppEntries()
     for (const [at, id] of ['a', 'b', 'c'].entries()) entries.put(entry(record(id, `ak_${id}`), at + 1))
     entries.beginReading()

@@ -1,4 +1,4 @@
-// What the watch of the app file does when the disk hangs, and when a look at it fails.
+// Polling the app file when the disk hangs, and when a poll fails.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ const disk = vi.hoisted(() => ({
   stats: 0,
   threads: 0,
   isReadLate: false,
-  /** What each look waits for, and the end of each thread. */
+  /** What each poll waits for, and the end of each thread. */
   statHangs: null as Promise<void> | null,
   threadHangs: null as Promise<void> | null,
 }))
@@ -31,7 +31,7 @@ vi.mock('../../../../src/apps/file/apps-thread.ts', async (original) => {
   return {
     startAppsThread: ((data) => {
       disk.threads++
-      // A thread takes longer than that to start.
+      // A thread takes longer to start.
       const thread = actual.startAppsThread(data, disk.isReadLate ? 0 : 30_000)
       return disk.threadHangs === null ? thread : { ...thread, ended: disk.threadHangs }
     }) satisfies typeof startAppsThread,
@@ -87,11 +87,11 @@ function hang(what: 'statHangs' | 'threadHangs'): () => void {
 }
 
 describe('a disk that hangs', () => {
-  it('is reported once and asked once, and changes are seen again when it answers', async () => {
+  it('is reported once and asked once, and changes are found again when it answers', async () => {
     const apps = await open({ readTimeoutMs: 500 })
     const goOn = hang('statHangs')
     const { stats } = disk
-    await eventually(() => expect(badFiles).toEqual([['the disk has not given it for 0.5 s']]))
+    await eventually(() => expect(badFiles).toEqual([['no answer from the disk in 0.5 s']]))
     expect(disk.stats).toBeLessThanOrEqual(stats + 1)
     writeFileSync(path, textOf('b', 'c'))
     goOn()
@@ -100,7 +100,7 @@ describe('a disk that hangs', () => {
     expect(badFiles).toHaveLength(1)
   })
 
-  it('with nothing changed meanwhile is said to be well again', async () => {
+  it('is reported as working again, also without a change', async () => {
     await open({ readTimeoutMs: 500 })
     const goOn = hang('statHangs')
     await eventually(() => expect(badFiles).toHaveLength(1))
@@ -108,20 +108,20 @@ describe('a disk that hangs', () => {
     await eventually(() => expect(reloads).toEqual([1]))
   })
 
-  it('ends the thread that reads, is reported once, and is read again until it answers', async () => {
+  it('is reported once; the reading thread is ended, and a new one tries until the disk answers', async () => {
     const apps = await open()
     disk.isReadLate = true
     const { threads } = disk
     writeFileSync(path, textOf('b', 'c'))
     await eventually(() => expect(disk.threads).toBeGreaterThan(threads + 2))
-    expect(badFiles).toEqual([['the disk has not given it for 30 s']])
+    expect(badFiles).toEqual([['no answer from the disk in 30 s']])
     expect(apps.find('ak_a')).toMatchObject({ appId: 'a' })
     disk.isReadLate = false
     await eventually(() => expect(reloads).toEqual([2]))
     expect(apps.reloadFailures).toBe(1)
   })
 
-  it('gets no second thread while the first, which was ended, still waits for it', async () => {
+  it('gets no second thread while the terminated first one still waits for it', async () => {
     await open()
     disk.isReadLate = true
     const goOn = hang('threadHangs')
@@ -130,7 +130,7 @@ describe('a disk that hangs', () => {
     const { stats } = disk
     disk.isReadLate = false
     writeFileSync(`${path}.other`, textOf('a'))
-    // The looks of another watch show that time has passed in which this one could have read.
+    // The polls of another file show that enough time has passed for this one to have read.
     const other = await openAppsFile({
       path: `${path}.other`,
       clock: Date.now,
@@ -147,28 +147,28 @@ describe('a disk that hangs', () => {
 
   it('at the start ends the start', async () => {
     disk.isReadLate = true
-    await expect(open()).rejects.toThrow(`${path} cannot be used:\n  the disk has not given it for 30 s`)
+    await expect(open()).rejects.toThrow(`${path} cannot be used:\n  no answer from the disk in 30 s`)
   })
 })
 
-it('a thread that is ended in time gives no answer, and goes', async () => {
+it('a thread that is stopped before its answer gives none, and ends', async () => {
   disk.isReadLate = true
   const thread = startAppsThread({ path, knownDigest: null }, 0)
   expect(await thread.answer).toEqual({ kind: 'late' })
   await thread.ended
 })
 
-it('a look that fails is a bad file, and the next ones go on', async () => {
+it('a failed poll is a bad file, and polling goes on', async () => {
   let failures = 0
   const apps = await open({
-    readAgainMs: { good: 50, bad: 50 },
+    rereadAfterMs: { good: 50, bad: 50 },
     onReload: (count) => {
       if (failures++ === 0) throw new Error('no room for it')
       reloads.push(count)
     },
   })
   writeFileSync(path, textOf('b', 'c'))
-  await eventually(() => expect(badFiles).toEqual([['looking at it failed: no room for it']]))
+  await eventually(() => expect(badFiles).toEqual([['polling it failed: no room for it']]))
   await eventually(() => expect(reloads).toEqual([2]))
   writeFileSync(path, textOf('d'))
   await eventually(() => expect(reloads).toEqual([2, 1]))

@@ -1,4 +1,4 @@
-// Two changes within one tick of the file system's clock look like one. Here that clock stands still.
+// Two changes within one tick of the file system's clock look like one. In this test that clock stands still.
 
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { openAppsFile } from '../../../../src/apps/file/apps-file.ts'
 const frozen = vi.hoisted(() => ({ stats: null as unknown }))
 vi.mock('node:fs/promises', () => ({ stat: () => Promise.resolve(frozen.stats) }))
 
-it('a change that the file system does not show is found when the file is read once more', async () => {
+it('finds a change that the file system does not show when it reads the file once more', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-apps-'))
   const path = join(folder, 'apps.json')
   const put = (id: string) =>
@@ -24,7 +24,7 @@ it('a change that the file system does not show is found when the file is read o
     path,
     clock: Date.now,
     pollMs: 5,
-    readAgainMs: { good: 300, bad: 300 },
+    rereadAfterMs: { good: 300, bad: 300 },
     onReload: (count) => reloads.push(count),
     onBadFile: () => {},
   })

@@ -41,7 +41,7 @@ vi.mock('node:fs', async (original) => {
     },
   }
 })
-/** How often the file was looked at. */
+/** How often the file was polled. */
 const looks = vi.hoisted(() => ({ count: 0 }))
 vi.mock('node:fs/promises', async (original) => {
   const actual = await original<typeof import('node:fs/promises')>()
@@ -95,14 +95,14 @@ async function open(options: Partial<AppsFileOptions> = {}): Promise<AppsFile> {
 }
 
 const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 5 })
-/** A look is over before the next, whatever has to be read. */
+/** Polls never overlap, however long a read takes. */
 async function aFewLooks(): Promise<void> {
   const after = looks.count + 10
   await eventually(() => expect(looks.count).toBeGreaterThanOrEqual(after))
 }
 
 describe('an app file', () => {
-  it('answers for its keys from the start', async () => {
+  it('is in force from the start', async () => {
     writeFileSync(path, textOf('a', 'b'))
     const apps = await open()
     expect(apps.find('ak_a')).toMatchObject({ appId: 'a', eventsPerMonth: 11_000 })
@@ -112,7 +112,7 @@ describe('an app file', () => {
     expect(apps.reloadFailures).toBe(0)
   })
 
-  it('that is missing, no file, not JSON or wrong at start is an error that names it and every mistake', async () => {
+  it('that is missing, not a file, not JSON or wrong at start is an error that names it and every mistake', async () => {
     await expect(open()).rejects.toThrow(`${path} cannot be used:\n  ENOENT`)
     mkdirSync(path)
     await expect(open()).rejects.toThrow('not a file')
@@ -181,7 +181,7 @@ describe('an app file', () => {
     expect(apps.reloadFailures).toBe(2)
   })
 
-  it('that vanishes is a bad file, and is read again when it is back', async () => {
+  it('that disappears is a bad file, and is read again when it is back', async () => {
     writeFileSync(path, textOf('a'))
     const apps = await open()
     unlinkSync(path)
@@ -191,7 +191,7 @@ describe('an app file', () => {
     await eventually(() => expect(reloads).toEqual([1]))
   })
 
-  it('that nothing can be read from is a bad file, whatever has come in its place, and is taken up when it is back', async () => {
+  it('that cannot be read is a bad file, whatever took its place, and is in force again when it is back', async () => {
     writeFileSync(path, textOf('a'))
     const apps = await open()
     const places: [put: () => void, reason: string][] = [
@@ -215,14 +215,14 @@ describe('an app file', () => {
     expect(apps.reloadFailures).toBe(length)
   })
 
-  it('that is written over and over is in force as one whole version of it, and the last one in the end', async () => {
+  it('that is written again and again is always in force as one complete version, in the end the last one', async () => {
     const version = (number: number) =>
       JSON.stringify({ apps: Array.from({ length: 300 }, (_, at) => record(`app-${at}`, { name: `v${number}` })) })
     writeFileSync(path, version(0))
     const apps = await open()
     const namesInForce = () => new Set(Array.from(apps.all(), ({ name }) => name))
     for (let number = 1; number <= 200; number++) {
-      // In place, in two steps: in between it is half of one.
+      // In place and in two steps, so that it is incomplete in between.
       const text = version(number)
       writeFileSync(path, text.slice(0, text.length / 2))
       await new Promise((resolve) => setImmediate(resolve))
@@ -234,7 +234,7 @@ describe('an app file', () => {
     expect(apps.find('ak_app-7')).toMatchObject({ name: 'v200' })
   })
 
-  it('that never comes to rest is reported once', async () => {
+  it('that never stops changing is reported once', async () => {
     writeFileSync(path, textOf('a'))
     const apps = await open()
     writeFileSync(path, 'a log')
@@ -249,7 +249,7 @@ describe('an app file', () => {
     await eventually(() => expect(reloads).toEqual([1]))
   })
 
-  it('that only looks changed is not taken up again', async () => {
+  it('whose text has not changed is not reloaded', async () => {
     writeFileSync(path, textOf('a'))
     const apps = await open()
     const before = apps.find('ak_a')
@@ -261,7 +261,7 @@ describe('an app file', () => {
     expect(apps.find('ak_a')).toEqual(before)
   })
 
-  it('is parsed in a thread of its own, and here only as far as it is asked for', async () => {
+  it('is parsed on another thread, and here only the apps that are looked up', async () => {
     const ids = Array.from({ length: 5000 }, (_, at) => `app-${at}`)
     writeFileSync(path, textOf('a'))
     const parse = vi.spyOn(JSON, 'parse')
@@ -277,7 +277,7 @@ describe('an app file', () => {
     }
   })
 
-  it('is not looked at any more once it is stopped', async () => {
+  it('is not polled after stop', async () => {
     writeFileSync(path, textOf('a'))
     const apps = await open()
     apps.stop()
@@ -299,7 +299,7 @@ describe('an app file', () => {
 })
 
 describe('editing an app file', () => {
-  it('gives back the records that were written, in their order', () => {
+  it('returns the records that were written, in their order', () => {
     const records = [record('b', { name: 'Bé', events_per_day: 5 }), record('a')]
     writeAppRecords(path, records)
     expect(readAppRecords(path)).toEqual(records)
@@ -307,7 +307,7 @@ describe('editing an app file', () => {
     expect(readdirSync(folder)).toEqual(['apps.json'])
   })
 
-  it('makes a new file readable to its owner alone, and keeps the mode of an old one', () => {
+  it('makes a new file readable only by its owner, and keeps the mode of an old one', () => {
     writeAppRecords(path, [])
     expect(statSync(path).mode & 0o777).toBe(0o600)
     chmodSync(path, 0o664)
@@ -315,7 +315,7 @@ describe('editing an app file', () => {
     expect(statSync(path).mode & 0o777).toBe(0o664)
   })
 
-  it('replaces the file in one step: whoever has the old one open keeps it whole', () => {
+  it('replaces the file in one step: a reader of the old one still reads all of it', () => {
     writeAppRecords(path, [record('a')])
     const before = openSync(path, 'r')
     writeAppRecords(path, [record('b')])
@@ -323,7 +323,7 @@ describe('editing an app file', () => {
     closeSync(before)
   })
 
-  it('writes through a link, and leaves the link', () => {
+  it('writes to the target of a link, and keeps the link', () => {
     const target = join(folder, 'real.json')
     writeAppRecords(target, [record('a')])
     symlinkSync(target, path)
@@ -332,7 +332,7 @@ describe('editing an app file', () => {
     expect(readAppRecords(target)).toEqual([record('b')])
   })
 
-  it('does not write what a service would refuse to read', () => {
+  it('does not write records that a service would refuse', () => {
     writeAppRecords(path, [record('a')])
     expect(() => writeAppRecords(path, [record('b'), record('b')])).toThrow('apps[1].app_key: same as apps[0].app_key')
     expect(readAppRecords(path)).toEqual([record('a')])
@@ -345,7 +345,7 @@ describe('editing an app file', () => {
     expect(readAppRecords(path)).toEqual([record('a')])
   })
 
-  it('leaves no litter where it fails, and is not stopped by litter of a crash', () => {
+  it('leaves no temporary file when it fails, and works beside one left by a crash', () => {
     mkdirSync(path)
     expect(() => writeAppRecords(path, [record('a')])).toThrow('EISDIR')
     expect(readdirSync(folder)).toEqual(['apps.json'])
@@ -355,12 +355,12 @@ describe('editing an app file', () => {
     expect(readdirSync(folder)).toEqual(['apps.json'])
   })
 
-  it('reads no bad file', () => {
+  it('refuses a bad file', () => {
     writeFileSync(path, '{}')
     expect(() => readAppRecords(path)).toThrow('apps: required')
   })
 
-  it('makes a first file whole, with no socket beside it, and leaves one that is there', () => {
+  it('creates a first file in one step, and keeps an existing one', () => {
     expect(makeAppsFile(path, [record('a')])).toBe(true)
     expect(makeAppsFile(path, [record('b')])).toBe(false)
     expect(readAppRecords(path)).toEqual([record('a')])
@@ -368,7 +368,7 @@ describe('editing an app file', () => {
     expect(readdirSync(folder)).toEqual(['apps.json'])
   })
 
-  it('makes a first file where the file system has no links, and leaves one that is there', () => {
+  it('creates a first file on a file system without links, and keeps an existing one', () => {
     links.refused = 'EPERM'
     try {
       expect(makeAppsFile(path, [record('a')])).toBe(true)
@@ -380,7 +380,7 @@ describe('editing an app file', () => {
     expect(readdirSync(folder)).toEqual(['apps.json'])
   })
 
-  it('says why a first file cannot be made, and leaves no litter', () => {
+  it('reports why a first file cannot be created, and leaves no temporary file', () => {
     links.refused = 'ENOSPC'
     try {
       expect(() => makeAppsFile(path, [record('a')])).toThrow('ENOSPC')
@@ -390,7 +390,7 @@ describe('editing an app file', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('starts with a demo app, whose key ends as asked', async () => {
+  it('starts with a demo app whose key has the given suffix', async () => {
     writeAppRecords(path, demoAppRecords('2f6c1d'))
     expect((await open()).find('ak_demo_2f6c1d')).toMatchObject({ appId: 'demo', plan: '100k', subscription: 'active' })
   })

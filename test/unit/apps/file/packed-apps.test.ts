@@ -26,7 +26,7 @@ const apps = fc.uniqueArray(
 )
 
 describe('packed apps', () => {
-  it('are found by their keys, whole, and come in their order', () => {
+  it('are found by their keys with all members, and listed in their order', () => {
     fc.assert(
       fc.property(apps, (some) => {
         const table = tableOf(some)
@@ -37,7 +37,7 @@ describe('packed apps', () => {
     )
   })
 
-  it('are found by each of their previous keys, in whatever order they come', () => {
+  it('are found by each of their previous keys, in any order of packing', () => {
     const previousKeys = ['ak_1', 'ak_2'].map((appKey, at) => ({ appKey, validUntilMs: at }))
     const some = [anApp({ appKey: 'ak_a' }), anApp({ appKey: 'ak_b', previousKeys }), anApp({ appKey: 'ak_c' })]
     const table = tableOf(some)
@@ -54,7 +54,7 @@ describe('packed apps', () => {
     expect(tableOf([]).find('ak_a')).toBe(undefined)
   })
 
-  it('are told apart where their keys share a hash, as some of so many do', () => {
+  it('are distinguished if their keys share a hash, as some of this many do', () => {
     const many = Array.from({ length: 200_000 }, (_, at) =>
       anApp({ appKey: `ak_${Math.imul(at, 0x9e3779b1).toString(36)}` }),
     )

@@ -248,7 +248,9 @@ describe('known records', () => {
     await put(record('a', { plan: '100k' }))
     const node = await loadedNode()
     await server.restart({ empty: true })
-    await eventually('it says so', () => node.notices.some((notice) => notice.includes('is gone: sluice apps import')))
+    await eventually('it says so', () =>
+      node.notices.some((notice) => notice.includes('is gone: restore its records with')),
+    )
     expect(['ak_a', 'ak_b', 'ak_c'].map((key) => planOf(node, key))).toEqual(['100k', '10k', '10k'])
     await put(record('a', { plan: '5m' }))
     await becomes(node, 'ak_a', '5m')

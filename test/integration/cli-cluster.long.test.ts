@@ -451,7 +451,7 @@ describe('check', () => {
     await putRaw('twin', JSON.stringify({ ...appRecord('twin'), app_key: 'ak_shop' }))
     const { code, stdout } = await check()
     expect(stdout).toMatch(
-      /^FAIL +apps +2 in SLUICE_APPS; the entry bad of .* required; .*the entry twin of .* app key of shop too: /m,
+      /^FAIL +apps +2 in SLUICE_APPS; the entry bad of .* required; .*the entry twin of .* shares an app key with shop: /m,
     )
     expect(stdout).toMatch(/^ok +redis /m)
     expect(code).toBe(1)

@@ -1,4 +1,4 @@
-// Clients: they send batches, try again what failed, under the same key where there is one, and send some once more.
+// Clients: send batches, retry failed ones (under the same key if there is one), and replay some accepted ones.
 
 import { batchIdOf } from '../../src/lib/ids.ts'
 import type { Cluster } from './cluster.ts'
@@ -7,11 +7,11 @@ import type { Judge } from './judge.ts'
 import type { Answer } from './node.ts'
 import { Random } from './random.ts'
 
-/** To a node and back, each. */
-const WAY_MS = 0.5
+/** To a node, and back. */
+const ONE_WAY_MS = 0.5
 const UUID_BYTES = 16
-/** An answer that takes longer is one that never comes. */
-const PATIENCE_MS = 30_000
+/** A later answer counts as none. */
+const ANSWER_TIMEOUT_MS = 30_000
 
 const bodies = new Map<string, Buffer>()
 
@@ -37,7 +37,7 @@ function bodyOf(app: number, events: number, epochMs: number): Buffer {
 
 export class Clients {
   sent = 0
-  /** Sent, and neither answered nor broken off. */
+  /** Sent, and neither answered nor disconnected. */
   waiting = 0
   readonly #cluster: Cluster
   readonly #judge: Judge
@@ -57,7 +57,7 @@ export class Clients {
     }
   }
 
-  /** One request to one node; resolves with its answer. null: the connection broke, or nobody takes requests. */
+  /** Sends one request to one node. null: the connection broke, or no node is ready. */
   ask(send: Send, key: string | null, node: number): Promise<Answer | null> {
     const { world, ready } = this.#cluster
     if (ready.length === 0) return Promise.resolve(null)
@@ -72,17 +72,18 @@ export class Clients {
         if (isOver) return
         isOver = true
         this.waiting--
-        world.after(WAY_MS, () => resolve(answer))
+        world.after(ONE_WAY_MS, () => resolve(answer))
       }
-      found.host.hear(world.nowMs + WAY_MS, () => {
+      found.host.receive(world.nowMs + ONE_WAY_MS, () => {
         found.receive(bodyOf(app, events, world.epochMs), key, (answer) => {
           if (answer !== null) this.#judge.answered(found, asked, answer)
           end(answer)
         })
       })
       found.host.onKill(() => end(null))
-      world.after(PATIENCE_MS, () => {
-        if (!isOver && !found.isDead) this.#judge.notBack(`a request was not answered in ${PATIENCE_MS} ms`)
+      world.after(ANSWER_TIMEOUT_MS, () => {
+        if (!isOver && !found.isDead)
+          this.#judge.reportNotRecovered(`a request was not answered in ${ANSWER_TIMEOUT_MS} ms`)
       })
     })
   }

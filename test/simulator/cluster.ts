@@ -1,7 +1,8 @@
-// The world of one run: the servers, the nodes as they come and go, and what each step of a history does to them.
+// The servers and nodes of one run, and the effect of each step of a history on them.
 
 import type { App } from '../../src/apps/app.ts'
 import { type AppRecord, readApp } from '../../src/apps/app-record.ts'
+import { FaultPeriod } from './fault-period.ts'
 import type { History, Step } from './history.ts'
 import type { LuaMachine } from './lua.ts'
 import { NatsServer } from './nats-server.ts'
@@ -9,18 +10,17 @@ import { SimulatedNode } from './node.ts'
 import type { OpenParts } from './parts.ts'
 import { Random } from './random.ts'
 import { RedisServer } from './redis-server.ts'
-import { Trouble } from './trouble.ts'
 import type { Path } from './wire.ts'
 import { World } from './world.ts'
 
-/** A Redis that answers so late is away by contract; one that is quicker is waited for. */
+/** From this delay on Redis is away by the contract; a faster answer is waited for. */
 const AWAY_MS = 250
 const SLOW_COST_MS = 50
 /** A changed record reaches each node within a second. */
 const MAX_RECORD_LAG_MS = 900
 const DEFAULT_COST_MS = 0.02
 
-/** A stretch of time in which NATS took less than it could, and nothing else was amiss with it. */
+/** A period in which NATS was slow. `isSpoilt`: it had another fault too. */
 export interface SlowNats {
   readonly fromMs: number
   untilMs: number
@@ -33,10 +33,10 @@ export class Cluster {
   readonly redis: RedisServer
   readonly nats: NatsServer
   readonly openParts: OpenParts
-  readonly trouble = new Trouble()
+  readonly faultPeriod = new FaultPeriod()
   readonly nodes: SimulatedNode[] = []
   readonly records: AppRecord[]
-  /** The newest record of each app, and those before it, with when they came. */
+  /** Every record of each app, oldest first, with the time of its change. */
   readonly versions: { readonly atMs: number; readonly app: App }[][]
   readonly slowNats: SlowNats[] = []
   readonly #heals: (() => void)[] = []
@@ -52,7 +52,7 @@ export class Cluster {
     for (let count = 0; count < history.nodes; count++) this.start()
   }
 
-  /** Those that requests are sent to. */
+  /** The nodes that clients send to. */
   get ready(): SimulatedNode[] {
     return this.nodes.filter((node) => node.isReady)
   }
@@ -68,7 +68,7 @@ export class Cluster {
     for (const node of this.nodes) node.discard()
   }
 
-  /** Ends every fault that is still on. Gives when the last event loop goes on. */
+  /** Ends every active fault. Returns when the last stalled event loop continues. */
   heal(): number {
     for (const heal of this.#heals.splice(0)) heal()
     return Math.max(this.world.nowMs, ...this.nodes.map(({ isDead, host }) => (isDead ? 0 : host.stalledUntilMs)))
@@ -86,8 +86,8 @@ export class Cluster {
         return
       case 'kill':
         this.#live(step.node)?.kill()
-        // What it took without Redis is counted by the audit.
-        return this.trouble.more(this.world.nowMs)
+        // The events that it took without Redis are not counted until the audit has read them.
+        return this.faultPeriod.addFault(this.world.nowMs)
       case 'stall':
         this.#live(step.node)?.host.stall(step.forMs)
         return
@@ -103,10 +103,10 @@ export class Cluster {
         return this.redis.takeSnapshot()
       case 'redis emptied':
         this.redis.values.clear()
-        return this.trouble.lose(this.world.nowMs)
+        return this.faultPeriod.loseData(this.world.nowMs)
       case 'redis rolled back':
         this.redis.rollBack()
-        return this.trouble.lose(this.world.nowMs)
+        return this.faultPeriod.loseData(this.world.nowMs)
       case 'redis killed':
         return this.#killRedis(step.comesBack, step.forMs)
       case 'redis frozen':
@@ -128,26 +128,26 @@ export class Cluster {
     }
   }
 
-  /** A node that runs, whichever the number names; undefined: none does. */
+  /** A running node, by the number modulo their count; undefined: none runs. */
   #live(number: number): SimulatedNode | undefined {
     const live = this.nodes.filter((node) => !node.isDead && !node.isStopping)
     return live[number % live.length]
   }
 
-  /** Heals after so long, or with everything. `isTrouble`: Redis does not answer meanwhile. */
-  #during(forMs: number, isTrouble: boolean, heal: () => void): void {
-    const { world, trouble } = this
-    if (isTrouble) trouble.begin(world.nowMs)
+  /** Heals after `forMs`, or at the end. `isFaulty`: Redis does not answer meanwhile. */
+  #during(forMs: number, isFaulty: boolean, heal: () => void): void {
+    const { world, faultPeriod } = this
+    if (isFaulty) faultPeriod.begin(world.nowMs)
     this.#healAfter(forMs, () => {
       heal()
-      if (isTrouble) trouble.end(world.nowMs)
+      if (isFaulty) faultPeriod.end(world.nowMs)
     })
   }
 
-  /** One node takes its share of what was left, and the others do not know of it. */
-  #duringOfOne(forMs: number, isTrouble: boolean, heal: () => void): void {
-    this.#during(forMs, isTrouble, heal)
-    if (isTrouble) this.trouble.more(this.world.nowMs)
+  /** A fault of one node: it takes from its share, which the other nodes do not see. */
+  #duringOfOne(forMs: number, isFaulty: boolean, heal: () => void): void {
+    this.#during(forMs, isFaulty, heal)
+    if (isFaulty) this.faultPeriod.addFault(this.world.nowMs)
   }
 
   #healAfter(forMs: number, heal: () => void): void {
@@ -161,13 +161,13 @@ export class Cluster {
     this.world.after(forMs, once)
   }
 
-  /** While it lasts no audit can read what is stored. */
+  /** A fault of NATS: no audit can read the stream meanwhile. */
   #withoutNats(forMs: number, heal: () => void): void {
-    this.trouble.truthAway()
+    this.faultPeriod.natsAway()
     for (const slow of this.slowNats) if (slow.untilMs > this.world.nowMs) slow.isSpoilt = true
     this.#healAfter(forMs, () => {
       heal()
-      this.trouble.truthBack(this.world.nowMs)
+      this.faultPeriod.natsBack(this.world.nowMs)
     })
   }
 
@@ -194,7 +194,7 @@ export class Cluster {
   #clock({ of, byMs }: Extract<Step, { kind: 'clock' }>): void {
     if (of === 'redis') {
       this.redis.clockOffsetMs += byMs
-      this.trouble.lose(this.world.nowMs)
+      this.faultPeriod.loseData(this.world.nowMs)
       return
     }
     const node = this.#live(of)
@@ -228,7 +228,7 @@ export class Cluster {
         this.slowNats.push({
           fromMs: world.nowMs,
           untilMs: world.nowMs + step.forMs,
-          isSpoilt: this.trouble.isOn(world.nowMs),
+          isSpoilt: this.faultPeriod.isActive(world.nowMs),
         })
         return this.#healAfter(step.forMs, () => (nats.costMs = DEFAULT_COST_MS))
       case 'nats killed':

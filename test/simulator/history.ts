@@ -1,5 +1,5 @@
-// A history: which apps and nodes there are, and what happens when. It is plain data, so that it can be made from a
-// seed, printed, and shrunk.
+// A history: the apps, the nodes and what happens when. It is plain data, so that it can be generated from a seed,
+// printed and shrunk.
 
 import type { AppRecord } from '../../src/apps/app-record.ts'
 import { Random } from './random.ts'
@@ -39,23 +39,23 @@ export type Step = { readonly atMs: number } & (
   | { readonly kind: 'plan'; readonly app: number; readonly record: Partial<AppRecord> }
 )
 
-/** A client that sends some batches, one after the other. */
+/** A client that sends batches one after the other. */
 export interface Send {
   readonly kind: 'send'
   readonly app: number
-  /** Counted over the nodes that are ready. */
+  /** An index into the ready nodes, modulo their number. */
   readonly node: number
   readonly batches: number
   readonly gapMs: number
-  /** Of each batch. */
+  /** Per batch. */
   readonly events: number
   readonly keyed: boolean
-  /** What fails is tried again so often, under the same key where it has one. */
+  /** Most attempts per batch, all under its key if it has one. */
   readonly tries: number
   readonly retryAfterMs: number
-  /** How many nodes further the next try goes: 0 is the same one. */
+  /** Added to `node` at each retry; 0: the same node. */
   readonly retryOn: number
-  /** What was accepted is sent so often once more. */
+  /** How often an accepted batch is sent again. */
   readonly replays: number
 }
 
@@ -67,23 +67,23 @@ export interface History {
   readonly nodes: number
   readonly apps: readonly AppRecord[]
   readonly steps: readonly Step[]
-  /** Everything is healed then. */
+  /** Every fault ends then. */
   readonly endMs: number
 }
 
-/** Which faults a generated history may have. */
-export const WEATHERS = ['calm', 'plans', 'crashes', 'redis', 'nats', 'all'] as const
-export type Weather = (typeof WEATHERS)[number]
+/** By the faults that a generated history may have. */
+export const HISTORY_KINDS = ['calm', 'plans', 'crashes', 'redis', 'nats', 'all'] as const
+export type HistoryKind = (typeof HISTORY_KINDS)[number]
 
 const MINUTE_MS = 60_000
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const MONTH_TURN_MS = Date.UTC(2026, 11, 1)
 const PLANS = ['10k', '100k', '500k'] as const
 
-export function generate(seed: number, weather: Weather): History {
+export function generate(seed: number, kind: HistoryKind): History {
   const random = new Random(seed)
   const endMs = random.int(10, 60) * 1000
-  // Minutes turn in most of them; a day, or a day and a month, in some.
+  // Most histories contain the end of a minute, some that of a day, or of a day and a month.
   const turnMs = random.chance(0.1) ? MONTH_TURN_MS : random.chance(0.1) ? NOON_MS + 12 * 60 * MINUTE_MS : NOON_MS
   const epochMs = turnMs - random.int(0, Math.min(endMs, MINUTE_MS - 1000))
   const nodes = random.int(1, 3)
@@ -91,12 +91,12 @@ export function generate(seed: number, weather: Weather): History {
   const steps: Step[] = []
   const sends = random.int(3, 14)
   for (let count = 0; count < sends; count++) steps.push(generateSend(random, apps.length, endMs))
-  const faults = weather === 'calm' || weather === 'plans' ? 0 : random.int(1, 4)
-  for (let count = 0; count < faults; count++) steps.push(...generateFault(random, weather, nodes, endMs))
-  const changes = weather === 'plans' ? random.int(1, 3) : weather === 'all' && random.chance(0.2) ? 1 : 0
+  const faults = kind === 'calm' || kind === 'plans' ? 0 : random.int(1, 4)
+  for (let count = 0; count < faults; count++) steps.push(...generateFault(random, kind, nodes, endMs))
+  const changes = kind === 'plans' ? random.int(1, 3) : kind === 'all' && random.chance(0.2) ? 1 : 0
   for (let count = 0; count < changes; count++) steps.push(planChange(random, apps.length, endMs))
   steps.sort((one, other) => one.atMs - other.atMs)
-  return { name: weather, seed, epochMs, nodes, apps, steps, endMs }
+  return { name: kind, seed, epochMs, nodes, apps, steps, endMs }
 }
 
 function generateApp(random: Random, at: number): AppRecord {
@@ -138,11 +138,11 @@ function planChange(random: Random, apps: number, endMs: number): Step {
   return { atMs: random.int(1000, endMs - 1000), kind: 'plan', app: random.int(0, apps - 1), record }
 }
 
-function generateFault(random: Random, weather: Weather, nodes: number, endMs: number): Step[] {
+function generateFault(random: Random, kind: HistoryKind, nodes: number, endMs: number): Step[] {
   const atMs = random.int(500, endMs - 1000)
   const node = random.int(0, nodes - 1)
   const forMs = random.pick([5, 50, 300, 1500, 4000, 8000])
-  switch (weather === 'all' ? random.pick(['crashes', 'redis', 'nats'] as const) : weather) {
+  switch (kind === 'all' ? random.pick(['crashes', 'redis', 'nats'] as const) : kind) {
     case 'redis':
       return redisFault(random, { atMs, node, forMs })
     case 'nats':
@@ -230,7 +230,7 @@ function natsFault(random: Random, { atMs, node, forMs }: When): Step {
   }
 }
 
-/** One line a step, for people. */
+/** One line per step. */
 export function describe(history: History): string {
   const { name, seed, epochMs, nodes, apps, steps, endMs } = history
   const lines = [`${name}, seed ${seed}: ${nodes} nodes, from ${new Date(epochMs).toISOString()}`]
@@ -238,7 +238,7 @@ export function describe(history: History): string {
     lines.push(`  app ${app_id}: ${textOf(limits)}`)
   }
   for (const { atMs, kind, ...rest } of steps) lines.push(`  ${String(atMs).padStart(7)} ms  ${kind}  ${textOf(rest)}`)
-  lines.push(`  ${String(endMs).padStart(7)} ms  everything is healed`)
+  lines.push(`  ${String(endMs).padStart(7)} ms  every fault ends`)
   return lines.join('\n')
 }
 

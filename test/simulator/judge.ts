@@ -1,5 +1,5 @@
-// What must hold whatever happens. The judge sees every message that the stream stores, every answer that a node gives
-// and, once every fault is over and nothing is in flight, what the limits say is used. The first thing that does not hold ends the run.
+// The invariants. The judge sees every message that the stream stores, every answer of a node and, once every fault has
+// ended and nothing is in flight, the usage by the limits. The first violation ends the run.
 
 import type { App } from '../../src/apps/app.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/apps/plans.ts'
@@ -16,10 +16,10 @@ export type Oracle =
   | 'a batch was accepted twice'
   | 'a key is stored twice'
   | 'a replay was refused'
-  | 'counters are not what is stored'
-  | 'less was accepted than NATS took'
-  | 'Redis was taken for away while it answered'
-  | 'it does not come back'
+  | 'counters differ from what is stored'
+  | 'less was accepted than NATS stored'
+  | 'Redis was declared away while it answered'
+  | 'the service does not recover'
   | 'requests are lost'
   | 'a stage threw'
 
@@ -33,14 +33,14 @@ export interface Violation {
 interface Stored {
   readonly appId: string
   readonly events: number
-  /** Unix ms: the windows that it counts in hold this. */
+  /** Unix ms: it counts in the windows that contain this time. */
   readonly takenAtMs: number
-  /** Ms of the world. */
+  /** By the world's clock. */
   readonly storedAtMs: number
   isLost: boolean
 }
 
-/** What a client asked, as the judge needs it. */
+/** A client's request. */
 export interface Asked {
   readonly app: number
   readonly key: string | null
@@ -48,20 +48,20 @@ export interface Asked {
 }
 
 const KEY_WINDOW_MS = 300_000
-/** A request may be judged by a record that was in force so long ago: it was under way, or its node had not heard. */
+/** A request under way, or on a node that reads changes late, may be checked by a record replaced this long ago. */
 const RECORD_AGE_MS = 4000
-/** The stretch after which a slow NATS has shown what it takes, and how much it has to be shown by. */
-const SLOW_SETTLES_MS = 3000
-const SLOW_LEAST_STORED = 40
-const GOODPUT = 0.9
-/** Of many apps, so many are looked at. */
+/** Goodput is measured from this time after NATS became slow, and only over at least this many batches. */
+const GOODPUT_FROM_MS = 3000
+const GOODPUT_MIN_STORED = 40
+const MIN_GOODPUT = 0.9
+/** Of a history with more apps, a sample. */
 const MAX_APPS_COMPARED = 100
 
 interface Total {
   accepted: number
-  /** Of it, what was accepted since this trouble began. */
-  sinceTrouble: number
-  troubleMs: number
+  /** The part accepted since this fault period began. */
+  sinceFault: number
+  periodSinceMs: number
 }
 
 export class Judge {
@@ -85,7 +85,7 @@ export class Judge {
     }
   }
 
-  #found(oracle: Oracle, detail: string): void {
+  #report(oracle: Oracle, detail: string): void {
     this.violation ??= { oracle, atMs: this.#nowMs, detail }
   }
 
@@ -97,7 +97,7 @@ export class Judge {
     for (const record of recordsOf(message.data)) {
       const head = parseRecordHead(record, 0, record.length)
       if (head === null) {
-        this.#found('a 202 is not stored', `the stream holds what is no record: ${record.toString()}`)
+        this.#report('a 202 is not stored', `the stream holds something that is not a record: ${record.toString()}`)
         continue
       }
       const { batchId, appId, events, receivedAtMs, keyed } = head
@@ -107,14 +107,14 @@ export class Judge {
           this.#lastStoredOfKey.get(batchId) ?? -KEY_WINDOW_MS,
           this.#acceptedAtMs.get(batchId) ?? 0,
         )
-        if (this.#nowMs - lastMs <= KEY_WINDOW_MS) this.#found('a key is stored twice', `${batchId} of ${appId}`)
+        if (this.#nowMs - lastMs <= KEY_WINDOW_MS) this.#report('a key is stored twice', `${batchId} of ${appId}`)
       }
       this.#lastStoredOfKey.set(batchId, this.#nowMs)
       this.#stored.set(batchId, { appId, events, takenAtMs: receivedAtMs, storedAtMs: this.#nowMs, isLost: false })
     }
   }
 
-  /** The server's machine has lost these. */
+  /** The NATS server's machine lost these messages. */
   tailLost(messages: readonly StoredMessage[]): void {
     for (const { data } of messages) {
       for (const record of recordsOf(data)) {
@@ -127,25 +127,24 @@ export class Judge {
     }
   }
 
-  /** A node has answered. */
   answered(node: SimulatedNode, asked: Asked, answer: Answer): void {
     const imbalance = node.imbalance()
-    if (imbalance !== null) this.#found('requests are lost', imbalance)
-    if (node.faults.length > 0) this.#found('a stage threw', String((node.faults[0] as Error).stack ?? node.faults[0]))
+    if (imbalance !== null) this.#report('requests are lost', imbalance)
+    if (node.faults.length > 0) this.#report('a stage threw', String((node.faults[0] as Error).stack ?? node.faults[0]))
     if (answer.status === 202) this.#wasAccepted(asked, answer)
     else this.#wasRefused(asked, answer)
   }
 
   #wasAccepted(asked: Asked, { batchId, body }: Answer): void {
-    if (batchId === null) return this.#found('a 202 is not stored', 'a 202 without a batch id')
+    if (batchId === null) return this.#report('a 202 is not stored', 'a 202 without a batch id')
     const isFirst = !this.#acceptedAtMs.has(batchId)
     const stored = this.#stored.get(batchId)
     if (body.events === 0) return
     if (stored === undefined) {
-      return this.#found('a 202 is not stored', `batch ${batchId} of app${asked.app}, ${body.events} events`)
+      return this.#report('a 202 is not stored', `batch ${batchId} of app${asked.app}, ${body.events} events`)
     }
     if (!isFirst && body.deduplicated !== true && !stored.isLost) {
-      return this.#found('a batch was accepted twice', `batch ${batchId} of app${asked.app}`)
+      return this.#report('a batch was accepted twice', `batch ${batchId} of app${asked.app}`)
     }
     if (!isFirst) {
       this.replayed++
@@ -161,12 +160,12 @@ export class Judge {
 
   #wasRefused(asked: Asked, { status, body, batchId }: Answer): void {
     this.refused++
-    if (asked.key === null || status !== 429 || this.#cluster.trouble.isOn(this.#nowMs)) return
+    if (asked.key === null || status !== 429 || this.#cluster.faultPeriod.isActive(this.#nowMs)) return
     const acceptedAtMs = this.#acceptedAtMs.get(asked.key)
     if (acceptedAtMs === undefined || this.#stored.get(asked.key)?.isLost === true) return
-    // It was sent after its acceptance, and answered within the window.
+    // Only a request sent after the acceptance and answered within the window has to be a replay.
     if (asked.sentAtMs <= acceptedAtMs || this.#nowMs - acceptedAtMs > KEY_WINDOW_MS) return
-    this.#found('a replay was refused', `batch ${batchId ?? asked.key} of app${asked.app}: ${body.error}`)
+    this.#report('a replay was refused', `batch ${batchId ?? asked.key} of app${asked.app}: ${body.error}`)
   }
 
   #windowsOf({ appId, takenAtMs }: Stored): { kind: 'minute' | 'day' | 'month'; name: string }[] {
@@ -180,41 +179,43 @@ export class Judge {
 
   #newest(appId: string): App {
     const found = this.#cluster.versions.find((versions) => versions[0].app.appId === appId)
-    if (found === undefined) throw new Error(`${appId} is no app of this history`)
+    if (found === undefined) throw new Error(`${appId} is not an app of this history`)
     return found[found.length - 1].app
   }
 
   #count(stored: Stored, events: number): void {
-    const { trouble } = this.#cluster
-    const isTrouble = trouble.isOn(this.#nowMs)
+    const { faultPeriod } = this.#cluster
+    const isFaulty = faultPeriod.isActive(this.#nowMs)
     for (const { name } of this.#windowsOf(stored)) {
       let total = this.#totals.get(name)
-      if (total === undefined) this.#totals.set(name, (total = { accepted: 0, sinceTrouble: 0, troubleMs: -1 }))
+      if (total === undefined) this.#totals.set(name, (total = { accepted: 0, sinceFault: 0, periodSinceMs: -1 }))
       total.accepted += events
-      if (!isTrouble) continue
-      if (total.troubleMs !== trouble.sinceMs) {
-        total.troubleMs = trouble.sinceMs
-        total.sinceTrouble = 0
+      if (!isFaulty) continue
+      if (total.periodSinceMs !== faultPeriod.sinceMs) {
+        total.periodSinceMs = faultPeriod.sinceMs
+        total.sinceFault = 0
       }
-      total.sinceTrouble += events
+      total.sinceFault += events
     }
   }
 
-  /** While Redis answers, no window holds more than its limit; otherwise, no more than a limit anew for each fault. */
+  /** While Redis answers, no window exceeds its limit; in a fault period, each fault allows one limit more. */
   #checkLimits({ app: number }: Asked, stored: Stored, isLate: boolean): void {
-    const { trouble, versions } = this.#cluster
-    const isTrouble = trouble.isOn(this.#nowMs)
+    const { faultPeriod, versions } = this.#cluster
+    const isFaulty = faultPeriod.isActive(this.#nowMs)
     for (const { kind, name } of this.#windowsOf(stored)) {
       const limit = this.#mostAllowed(versions[number], kind, isLate)
-      const { accepted, sinceTrouble } = this.#totals.get(name) as Total
-      const [is, most] = isTrouble ? [sinceTrouble, limit * trouble.onsets] : [accepted, limit]
-      if (is <= most) continue
-      const since = isTrouble ? `, in ${trouble.onsets} faults of Redis since ${trouble.sinceMs.toFixed(0)} ms` : ''
-      this.#found('a limit was exceeded', `${name}: ${is} accepted of ${limit}${since}`)
+      const { accepted, sinceFault } = this.#totals.get(name) as Total
+      const [found, allowed] = isFaulty ? [sinceFault, limit * faultPeriod.faults] : [accepted, limit]
+      if (found <= allowed) continue
+      const since = isFaulty
+        ? `, in ${faultPeriod.faults} faults of Redis since ${faultPeriod.sinceMs.toFixed(0)} ms`
+        : ''
+      this.#report('a limit was exceeded', `${name}: ${found} accepted of ${limit}${since}`)
     }
   }
 
-  /** By the records that may have judged it. `isLate`: it was taken when an earlier request under its key was sent. */
+  /** The highest limit of the records that may have applied. `isLate`: an earlier request under this key took it. */
   #mostAllowed(
     versions: readonly { atMs: number; app: App }[],
     kind: 'minute' | 'day' | 'month',
@@ -231,32 +232,32 @@ export class Judge {
     return most
   }
 
-  /** NATS was slow: nearly all that it took was answered 202. */
+  /** While NATS was slow, at least MIN_GOODPUT of what it stored was answered 202. */
   judgeGoodput(): void {
     for (const { fromMs, untilMs, isSpoilt } of this.#cluster.slowNats) {
       if (isSpoilt) continue
-      const isWithin = (atMs: number): boolean => atMs >= fromMs + SLOW_SETTLES_MS && atMs <= untilMs
+      const isWithin = (atMs: number): boolean => atMs >= fromMs + GOODPUT_FROM_MS && atMs <= untilMs
       const stored = [...this.#stored.values()].filter(({ storedAtMs }) => isWithin(storedAtMs)).length
       const accepted = this.#acceptances.filter(isWithin).length
-      if (stored < SLOW_LEAST_STORED || accepted >= GOODPUT * stored) continue
-      this.#found('less was accepted than NATS took', `${accepted} batches accepted while ${stored} were stored`)
+      if (stored < GOODPUT_MIN_STORED || accepted >= MIN_GOODPUT * stored) continue
+      this.#report('less was accepted than NATS stored', `${accepted} batches accepted while ${stored} were stored`)
     }
   }
 
-  /** After the last fault nothing is amiss with Redis: `before` is how often each node had taken it for away when that began. */
+  /** After the last fault no node may declare Redis away. `before`: how often each node had done so until then. */
   judgeOutages(nodes: readonly SimulatedNode[], before: readonly number[]): void {
     for (const [at, count] of before.entries()) {
       const since = (nodes[at].parts?.redisOutages() ?? 0) - count
       if (since > 0)
-        this.#found('Redis was taken for away while it answered', `${since} times by node ${at}, after the last fault`)
+        this.#report('Redis was declared away while it answered', `${since} times by node ${at}, after the last fault`)
     }
   }
 
-  notBack(detail: string): void {
-    this.#found('it does not come back', detail)
+  reportNotRecovered(detail: string): void {
+    this.#report('the service does not recover', detail)
   }
 
-  /** At rest: what `node`, which has just started, says is used, is what is stored. */
+  /** With nothing in flight, the usage that the new node `node` reports has to equal what is stored. */
   async judgeCounters(node: SimulatedNode): Promise<void> {
     const storedOf = new Map<string, Stored[]>()
     for (const stored of this.#stored.values()) {
@@ -267,25 +268,25 @@ export class Judge {
     const { versions } = this.#cluster
     for (let at = 0; at < versions.length; at += Math.ceil(versions.length / MAX_APPS_COMPARED)) {
       const { app } = versions[at].at(-1) as { app: App }
-      const standing = await node.parts?.admission.usage(app)
-      if (standing === undefined) return this.notBack('a new node is not ready')
-      const monthMs = cycleAt(app.billingAnchorMs, standing.atMs).startMs
-      const dayMs = windowStartMs(standing.atMs, DAY_MS)
+      const usage = await node.parts?.admission.usage(app)
+      if (usage === undefined) return this.reportNotRecovered('a new node is not ready')
+      const monthMs = cycleAt(app.billingAnchorMs, usage.atMs).startMs
+      const dayMs = windowStartMs(usage.atMs, DAY_MS)
       const stored = storedOf.get(app.appId) ?? []
       this.#compare(
         `${app.appId} day`,
-        standing.day.used,
+        usage.day.used,
         stored.filter(({ takenAtMs }) => takenAtMs >= dayMs),
       )
       this.#compare(
         `${app.appId} month`,
-        standing.month.used,
+        usage.month.used,
         stored.filter(({ takenAtMs }) => takenAtMs >= monthMs),
       )
     }
   }
 
-  /** What the server has lost may have been counted before. */
+  /** Messages that NATS lost may have been counted before. */
   #compare(name: string, used: number, batches: readonly Stored[]): void {
     const sum = (isLost: boolean): number => {
       return batches.reduce((events, batch) => events + (batch.isLost === isLost ? batch.events : 0), 0)
@@ -293,6 +294,6 @@ export class Judge {
     const [stored, lost] = [sum(false), sum(true)]
     if (used >= stored && used <= stored + lost) return
     const more = lost > 0 ? `, and ${lost} were lost` : ''
-    this.#found('counters are not what is stored', `${name}: ${used} used, ${stored} stored${more}`)
+    this.#report('counters differ from what is stored', `${name}: ${used} used, ${stored} stored${more}`)
   }
 }

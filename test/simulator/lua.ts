@@ -1,10 +1,10 @@
-// Runs the real scripts: Lua 5.1, as Redis has it, compiled to WebAssembly, with what Redis gives to scripts around it.
-// It is spoken to by Lua's C interface, since the package's own conversions cost more than the scripts.
+// Runs the real scripts: Lua 5.1 like in Redis, compiled to WebAssembly, with Redis's functions for scripts. It uses Lua's
+// C interface, because the package's own conversions cost more than the scripts.
 
 import { Lua } from 'wasmoon-lua5.1'
 import { formatNumber, type Reply, ReplyError, Status } from './reply.ts'
 
-/** The functions of Lua's C interface that are used here, as the module exports them. */
+/** The functions of Lua's C interface that are used here. */
 interface LuaModule {
   readonly HEAPU8: Uint8Array
   readonly HEAPU32: Uint32Array
@@ -41,7 +41,7 @@ const TYPE = { nil: 0, boolean: 1, pointer: 2, number: 3, string: 4, table: 5 } 
 const SCRATCH_BYTES = 64 * 1024
 const MAX_DEPTH = 100
 
-/** What stands around each script. Errors are raised here, so that none has to pass through JavaScript. */
+/** Lua code around each script. It raises errors itself, so that none has to pass through JavaScript. */
 const PRELUDE = `
 local command, decode, encode, error, type = __command, __decode, __encode, error, type
 __command, __decode, __encode = nil, nil, nil
@@ -89,8 +89,8 @@ setmetatable(_G, {
 `
 
 /**
- * What the module that is instantiated meanwhile exports: the package is built with checks, and its own wrappers around
- * each function cost ten times as much as the functions.
+ * The raw exports of the WebAssembly module. The package wraps each function with checks that cost ten times as much as
+ * the function.
  */
 async function exportsOf<Made>(make: () => Promise<Made>): Promise<{ made: Made; exports: Record<string, unknown> }> {
   const { WebAssembly: assembly } = globalThis as unknown as { WebAssembly: { instantiate: Instantiate } }
@@ -140,7 +140,7 @@ export class LuaMachine {
     this.#module._lua_settop(this.#state, 0)
   }
 
-  /** Gives what the script returns. Throws a ReplyError where it fails, as Redis answers it. */
+  /** Returns the script's reply. Throws the ReplyError that Redis would answer if the script fails. */
   run(
     text: string,
     keys: readonly string[],
@@ -193,7 +193,7 @@ export class LuaMachine {
     if (status !== 0) throw new ReplyError(`ERR Error compiling script: ${this.#popText()}`)
   }
 
-  /** Calls the function on the stack's top, and leaves one result. */
+  /** Calls the function on top of the stack, and leaves one result. */
   #run(): void {
     if (this.#module._lua_pcall(this.#state, 0, 1, 0) === 0) return
     const failure = this.#replyAt(-1, 0)
@@ -202,7 +202,7 @@ export class LuaMachine {
       : new ReplyError(`ERR ${typeof failure === 'string' ? failure : 'the script failed'}`)
   }
 
-  /** `redis.call`: gives whether it went well, and the reply or the error. */
+  /** `redis.call`: pushes whether it succeeded, and the reply or the error. */
   #called(): number {
     const { _lua_type, _lua_tonumber } = this.#module
     const state = this.#state
@@ -243,7 +243,7 @@ export class LuaMachine {
     if (at !== this.#scratch) _free(at)
   }
 
-  /** Bytes are characters below 256 here, on both sides. */
+  /** A string holds one byte per character, on both sides. */
   #text(index: number): string {
     const at = this.#module._lua_tolstring(this.#state, index, this.#lengthAt)
     const length = this.#module.HEAPU32[this.#lengthAt >> 2]
@@ -295,7 +295,7 @@ export class LuaMachine {
     this.#module._lua_rawset(this.#state, -3)
   }
 
-  /** A script's value as a client hears it: numbers are cut to whole ones, and a table ends at its first nil. */
+  /** Redis's conversion of a script's value: numbers become integers, and a table ends at its first nil. */
   #replyAt(index: number, depth: number): Reply {
     const { _lua_type, _lua_tonumber, _lua_toboolean, _lua_rawgeti, _lua_settop, _lua_gettop } = this.#module
     const state = this.#state
@@ -360,7 +360,7 @@ export class LuaMachine {
     }
   }
 
-  /** As cjson has it: 14 digits, and a table is a list where all its keys are counted. */
+  /** Like cjson: 14 digits, and a table whose keys are 1 to n is an array. */
   #jsonOf(index: number, depth: number): string {
     const { _lua_type, _lua_tonumber, _lua_toboolean, _lua_rawgeti, _lua_settop, _lua_gettop } = this.#module
     const state = this.#state

@@ -1,7 +1,7 @@
-// The command: runs histories, generated from seeds or by name, and prints the least one that shows what does not hold.
+// The command: runs histories, generated from seeds or by name, and prints the smallest one that shows a violation.
 
 import { parseArgs } from 'node:util'
-import { describe, generate, type History, WEATHERS, type Weather } from './history.ts'
+import { describe, generate, HISTORY_KINDS, type History, type HistoryKind } from './history.ts'
 import type { Oracle, Violation } from './judge.ts'
 import { LuaMachine } from './lua.ts'
 import { run } from './run.ts'
@@ -12,7 +12,7 @@ const HELP = `usage: npm run simulate -- [--runs N] [--seed S] [--scenario NAME]
 
   --runs N         histories to run, default 1000
   --seed S         of the first one, default 1; the others follow it
-  --scenario NAME  only this kind of history: ${WEATHERS.join(', ')};
+  --scenario NAME  only this kind of history: ${HISTORY_KINDS.join(', ')};
                    or one that showed a fault once: ${Object.keys(SCENARIOS).join(', ')}
 `
 const REPORT_EVERY = 500
@@ -32,11 +32,11 @@ if (values.help === true) {
 }
 
 async function simulate(runs: number, firstSeed: number, scenario: string | null): Promise<number> {
-  const isWeather = WEATHERS.includes(scenario as Weather)
+  const isKind = HISTORY_KINDS.includes(scenario as HistoryKind)
   if (
     !Number.isInteger(runs) ||
     !Number.isInteger(firstSeed) ||
-    (scenario !== null && !isWeather && !Object.hasOwn(SCENARIOS, scenario))
+    (scenario !== null && !isKind && !Object.hasOwn(SCENARIOS, scenario))
   ) {
     process.stderr.write(HELP)
     return 2
@@ -49,15 +49,16 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
   const cpuAtStart = process.cpuUsage()
   let requests = 0
   let done = 0
-  const tell = (): void => {
+  const printProgress = (): void => {
     const cpuMs = process.cpuUsage(cpuAtStart).user / 1000
     const pace = `${(cpuMs / done).toFixed(1)} ms of CPU a run, ${Math.round((done * 60_000) / (performance.now() - startedAtMs))} runs a minute`
     const failed = [...failures.values()].reduce((sum, seeds) => sum + seeds.length, 0)
     print(`${done} runs, ${requests} requests, ${failed} failed; ${pace}`)
   }
-  const only = scenario !== null && !isWeather ? SCENARIOS[scenario].history : null
+  const only = scenario !== null && !isKind ? SCENARIOS[scenario].history : null
   for (let seed = firstSeed; seed < firstSeed + (only === null ? runs : 1); seed++) {
-    const history = only ?? generate(seed, isWeather ? (scenario as Weather) : WEATHERS[seed % WEATHERS.length])
+    const history =
+      only ?? generate(seed, isKind ? (scenario as HistoryKind) : HISTORY_KINDS[seed % HISTORY_KINDS.length])
     const { violation, sent } = await run(history, lua)
     requests += sent
     done++
@@ -66,18 +67,18 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
       if (seeds === undefined) failures.set(violation.oracle, [seed])
       else seeds.push(seed)
       print(`FAILED: ${history.name}, seed ${seed}: ${textOf(violation)}`)
-      // One of each kind is made small; the others are likely the same.
-      if (seeds === undefined) await tellLeast(history, violation, oracleOf, lua)
+      // Only the first of each oracle is shrunk; the others are likely the same bug.
+      if (seeds === undefined) await printSmallest(history, violation, oracleOf, lua)
     }
-    if (done % REPORT_EVERY === 0) tell()
+    if (done % REPORT_EVERY === 0) printProgress()
   }
-  tell()
+  printProgress()
   for (const [oracle, seeds] of failures)
     print(`${oracle}: ${seeds.length} of ${done}, seeds ${seeds.slice(0, 20).join(' ')}`)
   return failures.size > 0 ? 1 : 0
 }
 
-async function tellLeast(
+async function printSmallest(
   history: History,
   { oracle }: Violation,
   oracleOf: (history: History) => Promise<Oracle | null>,
@@ -85,7 +86,7 @@ async function tellLeast(
 ): Promise<void> {
   const least = await shrink(history, oracle, oracleOf)
   const { violation, notices } = await run(least, lua)
-  print(`the least history that shows it:\n${describe(least)}`)
+  print(`the smallest history that shows it:\n${describe(least)}`)
   if (violation !== null) print(`  ${textOf(violation)}`)
   for (const notice of notices.slice(0, 20)) print(`    log of ${notice}`)
 }

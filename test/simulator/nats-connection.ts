@@ -1,4 +1,4 @@
-// A node's connection to the simulated NATS, in the place of the client's: what src/queue uses of it, and no more.
+// A node's connection to the simulated NATS, which replaces the client library's: only what src/ uses of it.
 
 import { type Msg, MsgHdrsImpl, type NatsConnection } from '@nats-io/transport-node'
 import type { Dial } from '../../src/nats/connection.ts'
@@ -83,7 +83,7 @@ class Connection implements Subscriber {
     const ping = (): void => {
       if (this.#isOver) return
       if (this.#pingsOut >= MAX_PINGS_OUT) {
-        this.#tell({ type: 'staleConnection' })
+        this.#emitStatus({ type: 'staleConnection' })
         return
       }
       this.#pingsOut++
@@ -133,7 +133,7 @@ class Connection implements Subscriber {
           else resolve(message)
         },
       }
-      // Before the one for all of the inbox.
+      // In front of the subscription to the whole inbox.
       this.#subscriptions.unshift(subscription)
       this.publish(subject, data, headers === undefined ? { reply } : { reply, headers })
     })
@@ -161,7 +161,6 @@ class Connection implements Subscriber {
     }
   }
 
-  /** The server has something for this process. */
   deliver(subject: string, head: string, data: Buffer, shown: { subject: string; reply: string }): void {
     this.#wire.toHost(() => {
       const found = this.#subscriptions.find(({ pattern }) => {
@@ -181,7 +180,7 @@ class Connection implements Subscriber {
     if (at >= 0) this.#subscriptions.splice(at, 1)
   }
 
-  #tell(status: Status): void {
+  #emitStatus(status: Status): void {
     this.#statuses.push(status)
     this.#wakeStatus?.()
   }
@@ -200,7 +199,7 @@ class Connection implements Subscriber {
     this.#wire.close()
   }
 
-  /** Protocol lines of messages with headers, as src/queue writes them. */
+  /** Parses the HPUB lines that src/queue writes. */
   #sendRaw(bytes: Uint8Array): void {
     if (this.#isOver) return
     const published = parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
@@ -215,7 +214,7 @@ function parse(bytes: Buffer): { message: Message; reply: string }[] {
   for (let at = 0; at < bytes.length; ) {
     const lineEnd = bytes.indexOf('\r\n', at)
     const words = bytes.toString('latin1', at, lineEnd).split(' ')
-    if (words.length !== 5 || words[0] !== 'HPUB') throw new Error(`not a line of the protocol: ${words.join(' ')}`)
+    if (words.length !== 5 || words[0] !== 'HPUB') throw new Error(`not an HPUB line: ${words.join(' ')}`)
     const [, subject, reply, headBytes, allBytes] = words
     const start = lineEnd + 2
     const end = start + Number(allBytes)

@@ -1,40 +1,40 @@
-// A simulated NATS server with JetStream: takes messages one after the other at its own pace, stores and acknowledges
-// them, and answers what nodes ask about its streams.
+// A simulated NATS server with JetStream: stores and acknowledges messages one after the other at its own pace, and
+// answers the requests of its API.
 
 import type { Random } from './random.ts'
 import { type Message, type StoredMessage, Stream } from './stream.ts'
 import type { World } from './world.ts'
 
-/** What storing a message takes, unless it is told to be slower. */
+/** Of storing a message, by default. */
 const COST_MS = 0.02
 const API_MS = 0.05
 const API = '$JS.API.'
 
 /** A connection as the server sees it. */
 export interface Subscriber {
-  /** `to`: the subject that it listens to; `shown`: what the message says of itself. */
+  /** `to`: the subscribed subject; `shown`: the message's own subject and reply. */
   deliver(to: string, head: string, data: Buffer, shown: { readonly subject: string; readonly reply: string }): void
 }
 
 interface Published {
   readonly message: Message
-  /** Where the acknowledgement goes; empty: nobody wants one. */
+  /** The subject of the acknowledgement; empty: none is wanted. */
   readonly reply: string
 }
 
 export class NatsServer {
   isUp = true
-  /** One message takes so long. */
+  /** Of storing one message. */
   costMs = COST_MS
-  /** Acknowledgements go so much later. */
+  /** Added to the time of each acknowledgement. */
   ackDelayMs = 0
-  /** Of the acknowledgements, so many are lost. */
+  /** The share of acknowledgements that are lost. */
   ackLossShare = 0
-  /** Nobody takes the messages of a stream: its servers choose their leader. 'silent': they do not even say so. */
+  /** gone: the servers elect a leader, and refuse messages. silent: they do not even answer. */
   leader: 'here' | 'gone' | 'silent' = 'here'
   readonly streams = new Map<string, Stream>()
   readonly world: World
-  /** Told of each message that a stream has stored. */
+  /** Called for each message that a stream has stored. */
   onStored: (stream: string, message: StoredMessage) => void = () => {}
   readonly #random: Random
   #consumers = 0
@@ -67,7 +67,6 @@ export class NatsServer {
     }
   }
 
-  /** A message has arrived. */
   publish(message: Message, reply: string): void {
     if (!this.isUp) return
     if (message.subject.startsWith(API)) {
@@ -95,7 +94,7 @@ export class NatsServer {
     this.#work()
   }
 
-  /** The process ends. What it had not stored yet is gone. */
+  /** The process ends. Messages not stored yet are lost. */
   kill(): void {
     this.isUp = false
     this.#isFrozen = false
@@ -162,7 +161,7 @@ export class NatsServer {
     this.world.after(this.costMs + this.ackDelayMs, answer)
   }
 
-  /** To whoever listens now: an answer may come over another connection than the question. */
+  /** To the current subscribers: an answer may go to another connection than its request came from. */
   #deliver(
     subject: string,
     head: string,
@@ -196,7 +195,7 @@ export class NatsServer {
     if (answer !== null) this.#deliver(reply, '', Buffer.from(JSON.stringify(answer)))
   }
 
-  /** null: nobody answers. */
+  /** null: no answer. */
   #aboutStream(verb: string, name: string, asked: Record<string, unknown>): object | null {
     if (this.leader !== 'here') {
       return this.leader === 'silent' ? null : failure(503, 10_008, 'JetStream system temporarily unavailable')
@@ -224,7 +223,7 @@ export class NatsServer {
     return { stream_name: name, name: consumer, config: asked }
   }
 
-  /** Of a consumer that gives headers only, and wants no acknowledgements. */
+  /** For a consumer with headers only and without acknowledgements. */
   #nextMessages(name: string, consumerName: string, { batch }: Record<string, unknown>, reply: string): void {
     const stream = this.streams.get(name)
     const consumer = stream?.consumers.get(consumerName)

@@ -1,5 +1,5 @@
-// One node: the real ingest over the real limits, keys and publisher, with a decoder of its own thread and an exchange
-// over no socket. It is started, stopped and killed as a process is.
+// One node: the real ingest, limits, keys and publisher, with a decoder on the main thread and an exchange without a
+// socket. It is started, stopped and killed like a process.
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { App, AppLookup } from '../../src/apps/app.ts'
@@ -31,7 +31,6 @@ export interface Servers {
   readonly openParts: OpenParts
 }
 
-/** What a node sends back. */
 export interface Answer {
   readonly status: number
   readonly batchId: string | null
@@ -45,13 +44,13 @@ export class SimulatedNode {
   readonly metrics: Metrics
   readonly notices: string[] = []
   readonly faults: unknown[] = []
-  /** The newest record that this node has of each app. */
+  /** The newest record of each app that has reached this node. */
   readonly apps = new Map<string, App>()
   parts: NodeParts | null = null
   ingest: Ingest | null = null
   isStopping = false
   hasStopped = false
-  /** Clients whose answer is still to come: they hear when the process ends. */
+  /** Clients that wait for an answer, and are disconnected when the process ends. */
   readonly #clients = new Set<() => void>()
   readonly #world: World
   readonly #random: Random
@@ -118,7 +117,7 @@ export class SimulatedNode {
     }
   }
 
-  /** A request has come. `answered` is called once; with null where the connection breaks before the answer. */
+  /** Receives a request. `answered` is called once, with null if the connection breaks before the answer. */
   receive(body: Uint8Array, key: string | null, answered: (answer: Answer | null) => void): void {
     const { ingest } = this
     if (ingest === null || this.isDead || this.isStopping) {
@@ -150,9 +149,9 @@ export class SimulatedNode {
     if (ingest.begin(exchange)) ingest.body(exchange, [body], body.length)
   }
 
-  /** As SIGTERM does: what is in hand is answered, and what is held goes back. */
+  /** Like SIGTERM: answers the requests in flight and gives the buckets back. */
   stop(): void {
-    this.host.hear(this.#world.nowMs, () => void this.#stop())
+    this.host.receive(this.#world.nowMs, () => void this.#stop())
   }
 
   async #stop(): Promise<void> {
@@ -177,13 +176,13 @@ export class SimulatedNode {
     this.#clients.clear()
   }
 
-  /** The run is over: nobody uses this node any more. */
+  /** To be called after the run. */
   discard(): void {
     this.kill()
     putRing(this.#pooled)
   }
 
-  /** Requests that came = outcomes + in flight; null: so it is. */
+  /** null: requests received = outcomes + in flight. */
   imbalance(): string | null {
     const { ingest, metrics } = this
     if (ingest === null) return null

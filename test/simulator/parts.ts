@@ -1,5 +1,5 @@
-// What a node is made of behind the seams of ingest: limits, keys, queue and audit over the simulated Redis and NATS.
-// Another part is put in here, and nowhere else.
+// A node's parts behind the interfaces of ingest: limits, keys, queue and audit over the simulated Redis and NATS. A part
+// is replaced by another only here.
 
 import { Auditor } from '../../src/audit/auditor.ts'
 import type { Timers } from '../../src/lib/timers.ts'
@@ -11,9 +11,9 @@ import { openJetStreamQueue } from '../../src/queue/stream/publisher.ts'
 import { openRedis, untilUp } from '../../src/redis/connection.ts'
 import type { OpenSession } from '../../src/redis/session.ts'
 
-/** What the simulated world gives to a node. */
+/** What a node gets from the simulated world. */
 export interface NodeSeams {
-  /** New with every start of a process: 12 hex digits. */
+  /** 12 hex digits, new at every start of a process. */
   readonly nodeId: string
   readonly timers: Timers
   /** A number from 0 up to 1. */
@@ -21,20 +21,19 @@ export interface NodeSeams {
   readonly openSession: OpenSession
   readonly dial: Dial
   readonly limitCalls: LimitCalls
-  /** A sentence for the log. */
   readonly onNotice: (message: string) => void
-  /** A fault of ours. */
+  /** A bug: something threw. */
   readonly onFault: (error: unknown) => void
 }
 
 export interface NodeParts {
   readonly admission: Admission
   readonly queue: EventQueue
-  /** As /readyz says it: a balancer sends nothing before. */
+  /** The answer of /readyz: a balancer sends nothing before. */
   readonly isReady: () => boolean
-  /** How often it took Redis for away. */
+  /** How often it declared Redis away. */
   readonly redisOutages: () => number
-  /** After the last request was answered: settles what is in hand, gives back, and closes. */
+  /** To be called after the last answer: gives the buckets back and closes. */
   stop(): Promise<void>
 }
 
@@ -44,7 +43,7 @@ const REDIS_START_MS = 2000
 
 export type OpenParts = (seams: NodeSeams) => Promise<NodeParts>
 
-/** As src/start/stores.ts does it. */
+/** Like src/start/stores.ts. */
 export async function openParts(seams: NodeSeams): Promise<NodeParts> {
   const { nodeId, timers, random, onNotice, onFault } = seams
   const redis = openRedis({ url: 'redis://simulated', timers, random, openSession: seams.openSession, onNotice })

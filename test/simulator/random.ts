@@ -1,10 +1,10 @@
-// A seeded source of random numbers: the same seed gives the same history, the same delays, the same ids.
+// Seeded random numbers: the same seed gives the same history, delays and ids.
 
 export class Random {
   #state: number
 
   constructor(seed: number) {
-    // Seeds that follow each other would else begin alike.
+    // Otherwise consecutive seeds would start with similar numbers.
     this.#state = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ (seed >>> 13)
     for (let skipped = 0; skipped < 4; skipped++) this.next()
   }
@@ -30,7 +30,7 @@ export class Random {
     return items[Math.floor(this.next() * items.length)]
   }
 
-  /** A source of its own, so that what draws from one does not move the other. */
+  /** An independent source: numbers drawn from one do not change the other. */
   fork(): Random {
     return new Random(Math.floor(this.next() * 0x100000000))
   }

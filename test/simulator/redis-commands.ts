@@ -1,4 +1,4 @@
-// The commands of Redis that scripts and nodes use, by its own rules; any other is an error, so that none goes unseen.
+// The Redis commands that scripts and nodes use, with Redis's semantics. Any other command is an error.
 
 import type { RedisValues } from './redis-values.ts'
 import { formatNumber, OK, type Reply, ReplyError, Status } from './reply.ts'
@@ -10,14 +10,14 @@ const MAX_INTEGER = 2n ** 63n - 1n
 
 interface Context {
   readonly values: RedisValues
-  /** Unix ms, with its fraction. */
+  /** Unix ms, with a fraction. */
   readonly nowMs: number
   readonly args: readonly string[]
 }
 
 interface Command {
   readonly run: (context: Context) => Reply
-  /** Arguments at the least, the name left out. */
+  /** At least this many arguments, without the name. */
   readonly least: number
   readonly isExact: boolean
 }
@@ -41,7 +41,7 @@ export function runCommand(values: RedisValues, nowMs: number, words: readonly s
   }
 }
 
-/** Redis counts with 64 bits. */
+/** Redis counts with 64-bit integers. */
 function exactInteger(text: string): bigint {
   if (!/^-?(0|[1-9]\d*)$/.test(text) || text === '-0') throw new ReplyError(NOT_AN_INTEGER)
   const exact = BigInt(text)

@@ -1,5 +1,5 @@
-// A simulated Redis: one thread that does command after command, each of which costs time, over data that can be lost,
-// rolled back or emptied while the nodes look away.
+// A simulated Redis: one thread that runs one command after the other, each of which takes time. Its data can be lost or
+// rolled back.
 
 import { createHash } from 'node:crypto'
 import type { LuaMachine } from './lua.ts'
@@ -8,7 +8,7 @@ import { RedisValues } from './redis-values.ts'
 import { OK, type Reply, ReplyError } from './reply.ts'
 import type { World } from './world.ts'
 
-/** What a command costs Redis, a script and each command in it; and each item of a list to it and to who reads it. */
+/** Of a command, of a script, of each command in a script, and of each item of a reply that is a list. */
 const COST_MS = { command: 0.004, script: 0.01, inScript: 0.004, item: 0.0035 } as const
 
 interface Waiting {
@@ -20,11 +20,11 @@ type Copy = ReturnType<RedisValues['copy']>
 
 export class RedisServer {
   readonly values: RedisValues
-  /** What its clock is ahead of the world's. */
+  /** How far its clock is ahead of the world's. */
   clockOffsetMs = 0
-  /** Each command takes so much longer. */
+  /** Added to the cost of each command. */
   extraCostMs = 0
-  /** It runs; otherwise it refuses connections. */
+  /** false: it refuses connections. */
   isUp = true
   commands = 0
   scripts = 0
@@ -48,7 +48,7 @@ export class RedisServer {
     return this.#world.wallMs + this.clockOffsetMs
   }
 
-  /** A command has arrived. `answer` is called when it is done, in the same order. */
+  /** Receives a command. `answer` is called when it is done, in order of arrival. */
   submit(words: readonly string[], answer: (reply: Reply) => void): void {
     if (!this.isUp) return
     this.#waiting.push({ words, answer })
@@ -64,7 +64,7 @@ export class RedisServer {
     this.#work()
   }
 
-  /** The process ends: what waited is never done. Scripts are forgotten. */
+  /** The process ends: waiting commands and loaded scripts are lost. */
   kill(): void {
     this.isUp = false
     this.#isFrozen = false
@@ -81,13 +81,13 @@ export class RedisServer {
     this.#snapshot = this.values.copy()
   }
 
-  /** Back to the last snapshot, or to nothing where there is none. */
+  /** Back to the last snapshot, or to an empty state if there is none. */
   rollBack(): void {
     if (this.#snapshot === null) this.values.clear()
     else this.values.restore(this.#snapshot)
   }
 
-  /** At once, for those who look on from outside of the world. */
+  /** Runs a command at once and at no cost, for tests. */
   ask(...words: string[]): Reply {
     return this.#run(words).reply
   }

@@ -1,5 +1,5 @@
-// A node's session with the simulated Redis, in the place of `openSession` of src/redis/session.ts: the node's own
-// breaker stands before it, and its own scripts go over it.
+// A node's session with the simulated Redis, which replaces `openSession` of src/redis/session.ts. The real circuit
+// breaker and the real scripts use it.
 
 import type { RedisClient } from '../../src/redis/link.ts'
 import { loadScripts } from '../../src/redis/script.ts'
@@ -11,11 +11,11 @@ import type { Host } from './world.ts'
 
 const OPEN_TIMEOUT_MS = 3000
 
-/** What ioredis makes of a reply before its caller has it. */
-type Heard = number | string | null | readonly Heard[] | Record<string, string>
+/** A reply as ioredis returns it. */
+type ClientReply = number | string | null | readonly ClientReply[] | Record<string, string>
 
-interface Unanswered {
-  readonly resolve: (reply: Heard) => void
+interface PendingCall {
+  readonly resolve: (reply: ClientReply) => void
   readonly reject: (error: Error) => void
 }
 
@@ -46,7 +46,7 @@ class Connection {
   readonly #server: RedisServer
   readonly #wire: Wire
   readonly #onEnd: () => void
-  readonly #unanswered: Unanswered[] = []
+  readonly #pending: PendingCall[] = []
   #isOpened = false
   #isOver = false
 
@@ -70,7 +70,7 @@ class Connection {
       })
       if (path.state === 'cut') this.#wire.cut()
     })
-    // Any command of the client is sent by its name.
+    // Every method of the client sends the command of its name.
     this.client = new Proxy(
       { isCluster: false },
       {
@@ -82,10 +82,10 @@ class Connection {
     )
   }
 
-  send(words: readonly string[]): Promise<Heard> {
+  send(words: readonly string[]): Promise<ClientReply> {
     if (this.#isOver) return Promise.reject(new Error('Connection is closed.'))
     return new Promise((resolve, reject) => {
-      this.#unanswered.push({ resolve, reject })
+      this.#pending.push({ resolve, reject })
       this.#wire.toServer(() => {
         this.#server.submit(words, (reply) => this.#wire.toHost(() => this.#answered(words[0], reply)))
       })
@@ -98,21 +98,21 @@ class Connection {
   }
 
   #answered(name: string, reply: Reply): void {
-    const next = this.#unanswered.shift()
-    if (next === undefined) throw new Error('Redis answered what nobody had asked')
+    const next = this.#pending.shift()
+    if (next === undefined) throw new Error('Redis answered without a call')
     if (reply instanceof ReplyError) next.reject(reply)
-    else next.resolve(heard(name, reply))
+    else next.resolve(toClientReply(name, reply))
   }
 
   #end(): void {
     if (this.#isOver) return
     this.#isOver = true
-    for (const { reject } of this.#unanswered.splice(0)) reject(new Error('Connection is closed.'))
+    for (const { reject } of this.#pending.splice(0)) reject(new Error('Connection is closed.'))
     if (this.#isOpened) this.#onEnd()
   }
 }
 
-function heard(name: string, reply: Exclude<Reply, ReplyError>): Heard {
+function toClientReply(name: string, reply: Exclude<Reply, ReplyError>): ClientReply {
   if (reply instanceof Status) return reply.text
   if (typeof reply !== 'object' || reply === null) return reply
   if (name === 'HGETALL') {
@@ -120,5 +120,5 @@ function heard(name: string, reply: Exclude<Reply, ReplyError>): Heard {
     for (let at = 0; at < reply.length; at += 2) fields[reply[at] as string] = reply[at + 1] as string
     return fields
   }
-  return reply.map((item) => (item instanceof ReplyError ? item.message : heard('', item)))
+  return reply.map((item) => (item instanceof ReplyError ? item.message : toClientReply('', item)))
 }

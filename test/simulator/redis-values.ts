@@ -1,4 +1,4 @@
-// What a simulated Redis holds: values that expire in its own time, and can be copied whole and put back.
+// The data of a simulated Redis: values that expire by its clock, and that can be copied and restored.
 
 import { ReplyError } from './reply.ts'
 
@@ -12,7 +12,7 @@ type Value =
 
 interface Entry {
   readonly value: Value
-  /** Unix ms, in Redis time; null: it stays. */
+  /** Unix ms by Redis's clock; null: it does not expire. */
   expiresAtMs: number | null
 }
 
@@ -42,7 +42,7 @@ export class RedisValues {
     return copyOf(this.#entries)
   }
 
-  /** Back to how it was; what has expired since is gone all the same. */
+  /** Values that have expired since the copy stay gone. */
   restore(copy: ReadonlyMap<string, Entry>): void {
     this.#entries = copyOf(copy)
   }
@@ -66,7 +66,7 @@ export class RedisValues {
     return value.text
   }
 
-  /** `expiresAtMs` undefined: as it was. */
+  /** `expiresAtMs` undefined: unchanged. */
   setText(key: string, text: string, expiresAtMs?: number | null): void {
     const kept = this.#find(key)?.expiresAtMs ?? null
     this.#entries.set(key, {
@@ -120,7 +120,7 @@ export class RedisValues {
     return scores
   }
 
-  /** null: it stays. false: there is none. */
+  /** `expiresAtMs` null: it does not expire. Returns false if there is no such key. */
   expire(key: string, expiresAtMs: number | null): boolean {
     const entry = this.#find(key)
     if (entry === undefined) return false
@@ -133,7 +133,7 @@ export class RedisValues {
     return this.#find(key)?.expiresAtMs ?? null
   }
 
-  /** What is empty is not there. */
+  /** In Redis an empty collection does not exist. */
   dropEmpty(key: string, size: number): void {
     if (size === 0) this.#entries.delete(key)
   }

@@ -1,4 +1,4 @@
-// What a Redis command answers, and how numbers become text on their way through Lua.
+// Replies of Redis commands, and Lua's conversion of numbers to text.
 
 export class ReplyError extends Error {
   override readonly name = 'ReplyError'
@@ -17,7 +17,7 @@ export const OK = new Status('OK')
 
 export type Reply = number | string | null | Status | ReplyError | readonly Reply[]
 
-/** As C's `%.<digits>g` writes a number. */
+/** Like C's `%.<digits>g`. */
 export function formatNumber(value: number, digits: number): string {
   if (Number.isInteger(value) && value !== 0 && Math.abs(value) < 1e13) return String(value)
   if (value === 0) return Object.is(value, -0) ? '-0' : '0'

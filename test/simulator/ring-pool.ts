@@ -1,5 +1,5 @@
-// Rings and their decoders, used by one run after the other: each takes a WebAssembly memory of its own, which is dear
-// to make.
+// Rings and their decoders, reused by one run after the other: each needs its own WebAssembly memory, which is slow to
+// create.
 
 import { createDecoder, type Decoder } from '../../src/decode/decoder.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
@@ -21,7 +21,7 @@ export function takeRing(): RingAndDecoder {
   return { ring, decoder: createDecoder('scanner', ring.memory.bytes) }
 }
 
-/** A node that was killed leaves bodies in it. */
+/** Also releases the slots that a killed node left in use. */
 export function putRing(used: RingAndDecoder): void {
   const { ring } = used
   for (let slot = 0; slot < ring.slots && ring.requests > 0; slot++) {

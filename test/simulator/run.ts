@@ -1,4 +1,4 @@
-// Runs one history from its beginning to its rest, and says what did not hold.
+// Runs one history until the cluster has recovered, and returns the first violation.
 
 import type { AppRecord } from '../../src/apps/app-record.ts'
 import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
@@ -10,13 +10,13 @@ import type { LuaMachine } from './lua.ts'
 import type { SimulatedNode } from './node.ts'
 import { type OpenParts, openParts } from './parts.ts'
 
-/** After all is healed: requests are accepted again. */
+/** After the last fault requests have to be accepted again within this time. */
 const BACK_WITHIN_MS = 2000
-/** What the first request may take then. */
+/** The first request may take this long. */
 const FIRST_ANSWER_MS = 500
-/** By then an audit has put the stream's truth in the place of the counters. */
+/** By then an audit has corrected the counters. */
 const REST_MS = 130_000
-/** A new node has found its servers, and knows the time. */
+/** By then a new node has connected to its servers, and knows the time. */
 const NEW_NODE_MS = 3000
 
 export interface Result {
@@ -27,11 +27,11 @@ export interface Result {
   readonly sent: number
   readonly stored: number
   readonly events: number
-  /** What the nodes wrote into their logs. */
+  /** The nodes' log lines. */
   readonly notices: readonly string[]
 }
 
-/** `open` builds what stands behind the seams of each node. */
+/** `open` builds the parts of each node. */
 export async function run(history: History, lua: LuaMachine, open: OpenParts = openParts): Promise<Result> {
   const last = history.apps.length
   const probe: AppRecord = { app_key: `ak_${last}`, app_id: `app${last}`, plan: '5m', subscription: 'active' }
@@ -91,18 +91,18 @@ async function live(history: History, { cluster, judge, clients, isOver }: Stage
   judge.judgeGoodput()
   const fresh = cluster.start()
   await world.runUntil(world.nowMs + NEW_NODE_MS, isOver)
-  if (!fresh.isReady) return judge.notBack('a new node is not ready')
-  if (clients.waiting > 0) return judge.notBack(`${clients.waiting} requests have no answer`)
+  if (!fresh.isReady) return judge.reportNotRecovered('a new node is not ready')
+  if (clients.waiting > 0) return judge.reportNotRecovered(`${clients.waiting} requests have no answer`)
   let isJudged = false
   void judge.judgeCounters(fresh).then(() => (isJudged = true))
   await world.runUntil(world.nowMs + NEW_NODE_MS, isOver)
-  if (!isJudged) judge.notBack('a new node does not say what is used')
+  if (!isJudged) judge.reportNotRecovered('a new node does not report its usage')
 }
 
-/** A node that runs takes events again, of an app with room. */
+/** A running node has to accept events again, for an app with room in its limits. */
 async function probe(node: SimulatedNode, app: number, { cluster, judge, clients, isOver }: Stage): Promise<void> {
   const { world, ready } = cluster
-  if (!node.isReady) return judge.notBack(`a node is not ready ${BACK_WITHIN_MS} ms after all was healed`)
+  if (!node.isReady) return judge.reportNotRecovered(`a node is not ready ${BACK_WITHIN_MS} ms after the last fault`)
   const send: Send = {
     kind: 'send',
     app,
@@ -120,5 +120,7 @@ async function probe(node: SimulatedNode, app: number, { cluster, judge, clients
   void clients.ask(send, null, ready.indexOf(node)).then((answer) => (status = answer?.status ?? -1))
   await world.runUntil(world.nowMs + FIRST_ANSWER_MS, isOver)
   if (status !== 202)
-    judge.notBack(`a request ${BACK_WITHIN_MS} ms after all was healed was answered ${status || 'by nobody'}`)
+    judge.reportNotRecovered(
+      `a request ${BACK_WITHIN_MS} ms after the last fault was answered ${status || 'by nobody'}`,
+    )
 }

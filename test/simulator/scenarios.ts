@@ -1,4 +1,4 @@
-// Histories that showed a fault once, each kept so that it cannot come back unseen.
+// Histories that once showed a bug, kept as regression tests.
 
 import type { AppRecord } from '../../src/apps/app-record.ts'
 import type { History, Send, Step } from './history.ts'
@@ -33,10 +33,10 @@ function history(name: string, parts: Partial<History> & Pick<History, 'steps' |
 const CLIENTS = 40
 const MANY_APPS = 12_500
 
-/** By name; each says in a sentence what has to hold. */
+/** By name. `claim` is the test's title. */
 export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readonly history: History }>> = {
   'slow-nats': {
-    claim: 'answers 202 to at least 90% of what a slow NATS takes',
+    claim: 'answers 202 to at least 90% of what a slow NATS stores',
     history: history('slow-nats', {
       nodes: 1,
       steps: [
@@ -49,7 +49,7 @@ export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readon
     }),
   },
   'acks-just-late': {
-    claim: 'sends again after acknowledgements that came just after the time of their records',
+    claim: 'sends again after acknowledgements that came just after their records timed out',
     history: history('acks-just-late', {
       nodes: 1,
       steps: [
@@ -60,7 +60,7 @@ export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readon
     }),
   },
   'smaller-plan': {
-    claim: 'holds the next batch to a plan that was made smaller',
+    claim: 'checks the next batch against a reduced plan',
     history: history('smaller-plan', {
       nodes: 1,
       steps: [
@@ -73,7 +73,7 @@ export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readon
     }),
   },
   'redis-rolled-back': {
-    claim: 'counts exactly again two minutes after Redis came back with an older state',
+    claim: 'has exact counters two minutes after Redis came back with an older state',
     history: history('redis-rolled-back', {
       apps: [anApp(0, { plan: '10k', events_per_minute: 5000 })],
       steps: [
@@ -89,7 +89,7 @@ export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readon
     }),
   },
   'doubt-and-crash': {
-    claim: 'charges a batch in doubt once, though its node is killed after the retry that found it stored',
+    claim: 'charges a batch in doubt once, even if its node is killed after the retry that found it stored',
     history: history('doubt-and-crash', {
       steps: [
         send(1000, {}),

@@ -1,11 +1,11 @@
-// Makes a failing history small: whatever can be left out or made less, while the same thing still does not hold.
+// Shrinks a failing history: leaves out or reduces whatever it can while the same oracle still fails.
 
 import type { History, Step } from './history.ts'
 import type { Oracle } from './judge.ts'
 
 const MAX_RUNS = 400
 const MAX_CPU_MS = 30_000
-/** What happens last has so long to show what it does. */
+/** Time after the last step for its effects to show. */
 const AFTER_LAST_MS = 1000
 
 export async function shrink(
@@ -47,7 +47,7 @@ export async function shrink(
   return least
 }
 
-/** What it could be instead, the least first. */
+/** Smaller versions of a step, the smallest first. */
 function smallerSteps(step: Step): Step[] {
   if (step.kind !== 'send') return []
   const smaller: Step[] = []

@@ -18,7 +18,7 @@ describe('what must hold in every history', () => {
   for (const [weather, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, weather, { from: 1, to: 20 }))
 })
 
-// Each was a fault once.
+// Each was a bug once.
 describe('the service', () => {
   for (const [, { claim, history }] of Object.entries(SCENARIOS)) it(claim, () => expectToHold(lua, history))
 })
@@ -29,7 +29,7 @@ describe('the simulator', () => {
       expect(await run(generate(seed, 'all'), lua)).toEqual(await run(generate(seed, 'all'), lua))
   })
 
-  it('leaves out of a failing history what does not matter', async () => {
+  it('leaves irrelevant steps out of a failing history', async () => {
     const history = generate(64, 'plans')
     const plan = history.steps.find(({ kind }) => kind === 'plan')
     const least = await shrink(history, 'a limit was exceeded', async ({ steps }) => {
@@ -40,7 +40,7 @@ describe('the simulator', () => {
   })
 })
 
-/** A node of which one part is broken. */
+/** A node with one broken part. */
 function withBroken(breakPart: (parts: NodeParts) => Partial<NodeParts>): OpenParts {
   return async (seams) => {
     const parts = await openParts(seams)
@@ -52,10 +52,10 @@ describe('the judge', () => {
   const oracleOf = async (history: History, open: OpenParts): Promise<string | undefined> => {
     return (await run(history, lua, open)).violation?.oracle
   }
-  /** The first of some seeds in which anything is found. */
-  const firstFound = async (weather: Weather, open: OpenParts): Promise<string | undefined> => {
+  /** The first violation found in 20 seeds. */
+  const firstFound = async (kind: HistoryKind, open: OpenParts): Promise<string | undefined> => {
     for (let seed = 1; seed <= 20; seed++) {
-      const oracle = await oracleOf(generate(seed, weather), open)
+      const oracle = await oracleOf(generate(seed, kind), open)
       if (oracle !== undefined) return oracle
     }
     return undefined
@@ -67,14 +67,14 @@ describe('the judge', () => {
     view: admission.view.bind(admission),
     usage: admission.usage.bind(admission),
   })
-  /** Every key is new, and no key is remembered. */
+  /** Ignores and forgets every key. */
   const withoutKeys = (parts: NodeParts): Admission => ({
     ...admissionOf(parts),
     admit: (app, events) => parts.admission.admit(app, events, null),
     end: (app, charge, _key, end, events) => parts.admission.end(app, charge, null, end, events),
   })
 
-  it('sees limits that refuse nothing', async () => {
+  it('detects limits that refuse nothing', async () => {
     const endless = { eventsPerMinute: 1e9, eventsPerDay: null, eventsPerMonth: 1e9 }
     const open = withBroken((parts) => ({
       admission: {
@@ -85,7 +85,7 @@ describe('the judge', () => {
     expect(await firstFound('calm', open)).toBe('a limit was exceeded')
   })
 
-  it('sees what is stored and was not charged', async () => {
+  it('detects stored events that were not charged', async () => {
     const open = withBroken((parts) => ({
       queue: {
         publish: (record, settled) =>
@@ -93,22 +93,22 @@ describe('the judge', () => {
         stop: () => parts.queue.stop(),
       },
     }))
-    expect(await firstFound('calm', open)).toBe('counters are not what is stored')
+    expect(await firstFound('calm', open)).toBe('counters differ from what is stored')
   })
 
-  it('sees a 202 for what is not stored', async () => {
+  it('detects a 202 for a batch that is not stored', async () => {
     const open = withBroken(({ queue }) => ({
       queue: { publish: (_record, settled) => queueMicrotask(() => settled('durable')), stop: () => queue.stop() },
     }))
     expect(await firstFound('calm', open)).toBe('a 202 is not stored')
   })
 
-  it('sees a queue that forgets to answer', async () => {
+  it('detects a queue that does not answer', async () => {
     const open = withBroken(({ queue }) => ({ queue: { publish: () => {}, stop: () => queue.stop() } }))
-    expect(await firstFound('calm', open)).toBe('it does not come back')
+    expect(await firstFound('calm', open)).toBe('the service does not recover')
   })
 
-  it('sees a key that is stored twice', async () => {
+  it('detects a key that is stored twice', async () => {
     const open = withBroken((parts) => ({
       admission: withoutKeys(parts),
       queue: {
@@ -119,12 +119,12 @@ describe('the judge', () => {
     expect(await firstFound('calm', open)).toBe('a key is stored twice')
   })
 
-  it('sees a replay that is refused since its key was forgotten', async () => {
+  it('detects a replay that is refused because its key was forgotten', async () => {
     const open = withBroken((parts) => ({ admission: withoutKeys(parts) }))
     expect(await firstFound('calm', open)).toBe('a replay was refused')
   })
 
-  it('sees a stage that throws', async () => {
+  it('detects a stage that throws', async () => {
     const open = withBroken((parts) => ({
       admission: {
         ...admissionOf(parts),

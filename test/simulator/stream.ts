@@ -1,4 +1,4 @@
-// A simulated JetStream stream: sequences, a duplicate window, a size, and a tail that is not on the disk yet.
+// A simulated JetStream stream: sequences, a duplicate window, a maximum size, and a tail that is not synced yet.
 
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 
@@ -12,12 +12,12 @@ export interface Message {
 export interface StoredMessage extends Message {
   readonly sequence: number
   readonly id: string | null
-  /** Ms of the world. */
+  /** By the world's clock. */
   readonly atMs: number
 }
 
-/** As JetStream's answer to a publish says it. */
-export type Storing =
+/** The result in JetStream's answer to a publish. */
+export type StoreResult =
   | { readonly kind: 'stored' | 'duplicate'; readonly sequence: number }
   | { readonly kind: 'refused'; readonly code: number; readonly description: string }
 
@@ -27,14 +27,14 @@ const ID = /\r\nNats-Msg-Id: ?([^\r]*)\r\n/i
 const EXPECTED = /\r\nNats-Expected-Last-Subject-Sequence: ?(\d+)\r\n/i
 
 export class Stream {
-  /** Of each consumer: the next sequence that it gives, of which subject, and how many it has given. */
+  /** `next`: the sequence delivered next; `given`: messages delivered so far. */
   readonly consumers = new Map<string, { next: number; given: number; readonly subject: string }>()
   readonly config: StreamConfig
   readonly createdAtMs: number
   isFull = false
   /** In the order of their sequences, without gaps. */
   readonly messages: StoredMessage[] = []
-  /** What a crash has taken. */
+  /** Messages lost in a crash. */
   readonly lost: StoredMessage[] = []
   lastSequence = 0
   readonly #windowMs: number
@@ -54,7 +54,7 @@ export class Stream {
     return (this.config.subjects ?? []).some((pattern) => matches(pattern, subject))
   }
 
-  store(message: Message, nowMs: number): Storing {
+  store(message: Message, nowMs: number): StoreResult {
     const id = ID.exec(message.head)?.[1] ?? null
     const original = id === null ? undefined : this.#ids.get(id)
     if (original !== undefined && original.atMs + this.#windowMs > nowMs) {
@@ -72,7 +72,7 @@ export class Stream {
     return { kind: 'stored', sequence: stored.sequence }
   }
 
-  /** The server's machine fails: what came after `sinceMs` had not reached the disk, and its sequences come again. */
+  /** The server's machine fails before it has synced the messages after `sinceMs`. Their sequences are used again. */
   loseTail(sinceMs: number): void {
     for (let last = this.messages.at(-1); last !== undefined && last.atMs > sinceMs; last = this.messages.at(-1)) {
       this.messages.pop()
@@ -82,7 +82,7 @@ export class Stream {
     }
   }
 
-  /** The first at this sequence or after it that is on the subject. */
+  /** The first message on the subject from this sequence on. */
   at(sequence: number, subject?: string): StoredMessage | undefined {
     const from = Math.max(0, sequence - this.firstSequence)
     if (subject === undefined) {
@@ -99,7 +99,7 @@ export class Stream {
     return this.messages.findLast((message) => matches(subject, message.subject))
   }
 
-  /** As JetStream tells it. */
+  /** JetStream's answer to STREAM.INFO. */
   info(epochMs: number): StreamInfo {
     const { config, messages } = this
     const bytes = messages.reduce((sum, { data, head }) => sum + data.length + head.length, 0)

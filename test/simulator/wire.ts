@@ -1,13 +1,13 @@
-// The network: a path between a process and a server that can be slow, silent or cut, and connections over it on which
-// what is sent arrives in its order or not at all.
+// The network: a path between a process and a server, which can be slow, silent or cut, and the connections over it, on
+// which packets arrive in order or not at all.
 
 import type { Random } from './random.ts'
 import type { Host, World } from './world.ts'
 
-/** 'silent': packets vanish, and come after all when it heals. 'cut': connections break, and new ones are refused. */
+/** silent: packets are held until the path heals. cut: connections break, and new ones are refused. */
 export type PathState = 'ok' | 'silent' | 'cut'
 
-/** What a packet takes at the least, and what it may take more. */
+/** A packet takes LATENCY_MS plus up to JITTER_MS. */
 const LATENCY_MS = 0.1
 const JITTER_MS = 0.3
 
@@ -37,7 +37,7 @@ export class Path {
     if (state === 'ok') for (const wire of this.#wires) wire.flush()
   }
 
-  /** Every connection breaks; new ones can be made. */
+  /** Every connection breaks; new ones can be opened. */
   breakAll(): void {
     for (const wire of this.#wires) wire.cut()
   }
@@ -53,7 +53,7 @@ export class Path {
 
 type Direction = 'toServer' | 'toHost'
 
-/** One connection. What the process closes still brings to the server what it had sent. */
+/** One connection. After the process closes it, packets already sent still reach the server. */
 export class Wire {
   isOpen = true
   readonly #path: Path
@@ -62,7 +62,7 @@ export class Wire {
   readonly #lastMs = { toServer: 0, toHost: 0 }
   #held: { readonly direction: Direction; readonly task: () => void }[] = []
 
-  /** `onCut`: the process learns that the connection broke. */
+  /** `onCut` is called when the process notices that the connection broke. */
   constructor(path: Path, host: Host, onCut: () => void) {
     this.#path = path
     this.#host = host
@@ -74,24 +74,24 @@ export class Wire {
     if (this.isOpen) this.#send('toServer', task)
   }
 
-  /** What comes after the process has closed is lost. */
+  /** Packets that arrive after the process has closed are lost. */
   toHost(task: () => void): void {
     if (this.isOpen) this.#send('toHost', () => this.isOpen && task())
   }
 
-  /** The process closes, or dies. */
+  /** The process closes the connection, or dies. */
   close(): void {
     this.isOpen = false
     if (this.#held.length === 0) this.#path.remove(this)
   }
 
-  /** Broken on the way: what has not arrived is lost. */
+  /** The network breaks the connection: packets that have not arrived are lost. */
   cut(): void {
     if (!this.isOpen) return
     this.isOpen = false
     this.#held = []
     this.#path.remove(this)
-    this.#host.hear(this.#path.world.nowMs + this.#path.latencyMs, this.#onCut)
+    this.#host.receive(this.#path.world.nowMs + this.#path.latencyMs, this.#onCut)
   }
 
   flush(): void {
@@ -109,7 +109,7 @@ export class Wire {
     const { world } = this.#path
     const atMs = Math.max(this.#lastMs[direction], world.nowMs + this.#path.latencyMs)
     this.#lastMs[direction] = atMs
-    if (direction === 'toHost') this.#host.hear(atMs, task)
+    if (direction === 'toHost') this.#host.receive(atMs, task)
     else world.at(atMs, task)
   }
 }

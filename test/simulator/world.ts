@@ -1,40 +1,40 @@
-// Virtual time: one queue of events for everything that happens. Between two events every promise is let run, so that
-// what an event sets off is done before the next one.
+// Virtual time: one queue for all events. Between two events all pending promises run, so that an event's effects are
+// complete before the next event.
 
 import { promiseHooks } from 'node:v8'
 import type { Timer, Timers } from '../../src/lib/timers.ts'
 
-/** What comes first among the events of one moment, as in one turn of Node's event loop. */
+/** The order of events at the same time, as in one turn of Node's event loop. */
 export const PHASE = { world: 0, timer: 1, io: 2, immediate: 3 } as const
 
 type Phase = (typeof PHASE)[keyof typeof PHASE]
 
-interface Happening {
+interface ScheduledEvent {
   atMs: number
   readonly phase: Phase
   readonly order: number
-  /** Whose event loop runs it; null: the world's. */
+  /** The process whose event loop runs it; null: none. */
   readonly host: Host | null
   task: (() => void) | null
 }
 
-/** Events that one run may have: more means that something goes round in circles. */
+/** Per run: more events mean an endless loop. */
 const MAX_EVENTS = 3_000_000
 
 export class World {
-  /** Ms since this world began. */
+  /** Since the start of the run. */
   nowMs = 0
-  /** Unix ms at which it began. */
+  /** Unix ms of the start. */
   readonly epochMs: number
   events = 0
-  readonly #heap: Happening[] = []
+  readonly #heap: ScheduledEvent[] = []
   #order = 0
 
   constructor(epochMs: number) {
     this.epochMs = epochMs
   }
 
-  /** Unix ms, by no clock that anyone can set. */
+  /** Unix ms, without the clock offsets of any process. */
   get wallMs(): number {
     return this.epochMs + this.nowMs
   }
@@ -47,13 +47,13 @@ export class World {
     this.at(this.nowMs + delayMs, task)
   }
 
-  post(atMs: number, phase: Phase, host: Host | null, task: () => void): Happening {
-    const happening: Happening = { atMs, phase, order: ++this.#order, host, task }
-    this.#push(happening)
-    return happening
+  post(atMs: number, phase: Phase, host: Host | null, task: () => void): ScheduledEvent {
+    const event: ScheduledEvent = { atMs, phase, order: ++this.#order, host, task }
+    this.#push(event)
+    return event
   }
 
-  /** Lets happen all that is due until then; `isOver` ends it early. */
+  /** Runs every event up to `untilMs`; `isOver` ends it early. */
   async runUntil(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
     await promisesRun()
     const promises = watchPromises()
@@ -80,30 +80,30 @@ export class World {
         }
       }
       this.nowMs = next.atMs
-      if (++this.events > MAX_EVENTS) throw new Error(`over ${MAX_EVENTS} events: something goes round in circles`)
+      if (++this.events > MAX_EVENTS) throw new Error(`over ${MAX_EVENTS} events: an endless loop`)
       promises.isAny = false
       next.task()
-      // Most events only plan others: they are spared a turn of Node's own event loop, which costs more than they do.
+      // Most events only schedule others. Skipping the turn of Node's event loop, which costs more, makes runs faster.
       if (promises.isAny) await promisesRun()
     }
     if (!isOver()) this.nowMs = Math.max(this.nowMs, untilMs)
   }
 
-  #push(happening: Happening): void {
+  #push(event: ScheduledEvent): void {
     const heap = this.#heap
     let at = heap.length
     while (at > 0) {
       const parent = (at - 1) >> 1
-      if (!isBefore(happening, heap[parent])) break
+      if (!isBefore(event, heap[parent])) break
       heap[at] = heap[parent]
       at = parent
     }
-    heap[at] = happening
+    heap[at] = event
   }
 
   #pop(): void {
     const heap = this.#heap
-    const last = heap.pop() as Happening
+    const last = heap.pop() as ScheduledEvent
     const size = heap.length
     if (size === 0) return
     let at = 0
@@ -119,19 +119,19 @@ export class World {
   }
 }
 
-function isBefore(one: Happening, other: Happening): boolean {
+function isBefore(one: ScheduledEvent, other: ScheduledEvent): boolean {
   if (one.atMs !== other.atMs) return one.atMs < other.atMs
   if (one.phase !== other.phase) return one.phase < other.phase
   return one.order < other.order
 }
 
-/** Whether anything was left to the queue of promises. */
+/** Whether the microtask queue may hold anything. */
 interface PromiseWatch {
   isAny: boolean
   stop(): void
 }
 
-/** Nothing can come into that queue unless a promise is made or settled, or it is put there by `queueMicrotask`. */
+/** Only creating or settling a promise, or `queueMicrotask`, can add to the microtask queue. */
 function watchPromises(): PromiseWatch {
   const { queueMicrotask } = globalThis
   const see = (): void => {
@@ -152,17 +152,17 @@ function watchPromises(): PromiseWatch {
   return watch
 }
 
-/** Node empties the queues of promises and ticks before it runs an immediate. */
+/** Node empties the microtask and tick queues before it runs an immediate. */
 function promisesRun(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** One process: its timers, its clock, and an event loop that can be held up or die. */
+/** One process: its timers, its clock, and an event loop that can stall or die. */
 export class Host {
   readonly timers: Timers
   isDead = false
   stalledUntilMs = 0
-  /** What this machine's wall clock is ahead of the world. */
+  /** How far this machine's wall clock is ahead of the world's. */
   clockOffsetMs = 0
   readonly #world: World
   readonly #startedAtMs: number
@@ -181,29 +181,28 @@ export class Host {
     }
   }
 
-  /** Something has come over the network. */
-  hear(atMs: number, task: () => void): void {
+  /** A packet arrives over the network. */
+  receive(atMs: number, task: () => void): void {
     this.#world.post(Math.max(atMs, this.#world.nowMs), PHASE.io, this, task)
   }
 
-  /** Nothing of this process runs for so long; what is due meanwhile runs after. */
+  /** Stops the event loop. Events that are due meanwhile run afterwards. */
   stall(forMs: number): void {
     this.stalledUntilMs = Math.max(this.stalledUntilMs, this.#world.nowMs + forMs)
   }
 
-  /** What its death closes. */
+  /** For connections that the process's death closes. */
   onKill(task: () => void): void {
     this.#onKill.push(task)
   }
 
-  /** Nothing of this process runs any more. */
   kill(): void {
     this.isDead = true
     for (const task of this.#onKill.splice(0)) task()
   }
 
   #setTimer(task: () => void, delayMs: number, repeats: boolean): Timer {
-    // As Node has it: whole ms, and at least one.
+    // Like Node: whole ms, at least 1.
     return new VirtualTimer(this.#world, this, task, Math.max(1, Math.trunc(delayMs)), repeats)
   }
 }
@@ -214,7 +213,7 @@ class VirtualTimer implements Timer {
   readonly #task: () => void
   readonly #delayMs: number
   readonly #repeats: boolean
-  #next: Happening
+  #next: ScheduledEvent
 
   constructor(world: World, host: Host, task: () => void, delayMs: number, repeats: boolean) {
     this.#world = world
@@ -231,7 +230,7 @@ class VirtualTimer implements Timer {
     this.#next.task = null
   }
 
-  #post(): Happening {
+  #post(): ScheduledEvent {
     return this.#world.post(this.#world.nowMs + this.#delayMs, PHASE.timer, this.#host, () => {
       if (this.#repeats) this.#next = this.#post()
       this.#task()

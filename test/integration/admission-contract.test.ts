@@ -1,5 +1,5 @@
-// What every admission holds to: this machine's own, and the shared one over a real Redis, on one node and on three in
-// turn.
+// The contract of every admission: the one in memory, and the shared one over a real Redis, on one node and on three by
+// turns.
 
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -55,7 +55,7 @@ function shared(nowMs: () => number, count: number): Made {
 }
 
 const freshKey = (): string => batchIdOf('demo', randomUUID())
-/** What a promise has come to by now; 'waits': nothing yet. */
+/** The result of a promise by now; 'waits': it is pending. */
 async function soFar<T>(promise: Promise<T>): Promise<T | 'waits'> {
   return Promise.race([promise, sleep(100).then(() => 'waits' as const)])
 }
@@ -77,7 +77,7 @@ describe.each([
 
   const node = (): Admission => made.nodes[turn++ % made.nodes.length]
 
-  /** What it takes stays in flight. Gives the reason of a refusal. */
+  /** Leaves the batch in flight. Returns its charge, or the reason of the refusal. */
   async function admit(app: App, events: number, atMs = nowMs): Promise<Charge | string> {
     nowMs = atMs
     const admitted = await node().admit(app, events, null)
@@ -96,7 +96,7 @@ describe.each([
     return 'stored'
   }
 
-  /** What a node did before is in Redis once this has passed. */
+  /** After this, everything that a node did before is in Redis. */
   const toldRedis = (): Promise<void> => sleep(20)
 
   async function used(app: App, atMs = nowMs): Promise<number[]> {
@@ -114,7 +114,7 @@ describe.each([
     return admitted.kind
   }
 
-  it('gives an app its minute, to the last event, and takes a batch whole or not at all', async () => {
+  it('lets an app use its minute to the last event, and takes a batch completely or not at all', async () => {
     const app = anApp({ eventsPerMinute: 10 })
     expect(await spend(app, 7)).toBe('stored')
     expect(await spend(app, 4)).toBe('rate_limit_exceeded')
@@ -123,7 +123,7 @@ describe.each([
     expect(await spend(app, 10, NOON_MS + MINUTE_MS)).toBe('stored')
   })
 
-  it('gives an app its day, until midnight UTC', async () => {
+  it('lets an app use its day, until midnight UTC', async () => {
     const app = anApp({ eventsPerDay: 600 })
     expect(await spend(app, 500)).toBe('stored')
     expect(await spend(app, 101, NOON_MS + MINUTE_MS)).toBe('daily_limit_exceeded')
@@ -133,7 +133,7 @@ describe.each([
     expect(await used(app)).toEqual([500, 500, 1100])
   })
 
-  it('gives an app its billing cycle, until the next begins', async () => {
+  it('lets an app use its billing cycle, until the next begins', async () => {
     const app = anApp({ billingAnchorMs: NOON_MS - DAY_MS, eventsPerMonth: 400 })
     const cycleEndMs = Date.UTC(2026, 11, 19, 12)
     expect(await spend(app, 399)).toBe('stored')
@@ -144,7 +144,7 @@ describe.each([
     expect(await spend(app, 1)).toBe('monthly_limit_exceeded')
   })
 
-  it('refuses by the month before the day, and by the day before the minute', async () => {
+  it('checks the month first, then the day, then the minute', async () => {
     const tight = { eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 }
     expect(await spend(anApp({ ...tight, appId: 'a' }), 11)).toBe('monthly_limit_exceeded')
     expect(await spend(anApp({ ...tight, appId: 'b', eventsPerMonth: 11 }), 11)).toBe('daily_limit_exceeded')
@@ -152,7 +152,7 @@ describe.each([
     expect(await spend(loose, 11)).toBe('rate_limit_exceeded')
   })
 
-  it('says with a refusal in how many seconds there is room again', async () => {
+  it('reports with a refusal in how many seconds there is room again', async () => {
     nowMs = NOON_MS + 1500
     const refused = async (parts: Partial<App>): Promise<unknown> => {
       const admitted = await node().admit(anApp(parts), 2, null)
@@ -175,7 +175,7 @@ describe.each([
     expect(await spend(app, 0, NOON_MS + MINUTE_MS)).toBe('stored')
   })
 
-  it('charges nothing for what it refuses', async () => {
+  it('charges nothing for a refusal', async () => {
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 100 })
     expect(await spend(app, 11)).toBe('rate_limit_exceeded')
     expect(await used(app)).toEqual([0, 0, 0])
@@ -187,7 +187,7 @@ describe.each([
     expect(await spend(anApp(), 1)).toBe('rate_limit_exceeded')
   })
 
-  it('keeps what is stored or in doubt counted, and gives back what is not stored or was stored before', async () => {
+  it('keeps stored and unknown batches counted, and gives back refused and duplicate ones', async () => {
     const app = anApp({ eventsPerMinute: 40 })
     for (const end of ['stored', 'unknown', 'refused', 'duplicate'] as const) {
       const on = node()
@@ -200,7 +200,7 @@ describe.each([
     expect(await spend(app, 1)).toBe('rate_limit_exceeded')
   })
 
-  it('gives back to the windows that were taken from, and not to a minute that has opened since', async () => {
+  it('gives back to the windows that were taken from, not to a minute that began later', async () => {
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 15 })
     const on = node()
     const admitted = await on.admit(app, 10, null)
@@ -212,7 +212,7 @@ describe.each([
     expect(await admit(app, 5)).toMatchObject({ events: 5 })
   })
 
-  it('holds a changed limit from the next request, raised or lowered', async () => {
+  it('enforces a changed limit from the next request, raised or lowered', async () => {
     expect(await spend(anApp(), 400)).toBe('stored')
     expect(await spend(anApp({ eventsPerMinute: 401 }), 2)).toBe('rate_limit_exceeded')
     expect(await spend(anApp({ eventsPerMinute: 600 }), 200)).toBe('stored')
@@ -221,7 +221,7 @@ describe.each([
     expect(await spend(anApp({ eventsPerMinute: 700 }), 100)).toBe('stored')
   })
 
-  it('holds the month of a smaller plan, with its tenth more, against all that the larger one has let in', async () => {
+  it('counts events accepted under a larger plan against the month of a smaller one, with its 10% tolerance', async () => {
     const of = (plan: '5m' | '10k' | 'trial'): App => {
       const { eventsPerMinute, eventsPerMonth } = PLANS[plan]
       return anApp({ plan, eventsPerMinute, eventsPerMonth: enforcedEventsPerMonth(plan, eventsPerMonth) })
@@ -236,7 +236,7 @@ describe.each([
     expect(await spend(of('5m'), 1)).toBe('stored')
   })
 
-  it.each([3, 5, 6, 7, 9])('leaves less than a batch of %i untaken, however fast an app sends', async (events) => {
+  it.each([3, 5, 6, 7, 9])('leaves less than one batch of %i unused, however fast an app sends', async (events) => {
     const app = anApp({ eventsPerMinute: 1000 })
     let stored = 0
     for (let refusedInARow = 0; refusedInARow < 6; ) {
@@ -251,7 +251,7 @@ describe.each([
     expect(stored).toBe(1000 - (1000 % events))
   })
 
-  it('shows what is left of the minute in which it answers', async () => {
+  it('shows the remaining events of the current minute', async () => {
     const app = anApp()
     const on = node()
     expect(on.view(app)).toEqual({ limit: 500, remaining: 500, resetUnixSeconds: NOON_MS / 1000 + 60 })
@@ -263,7 +263,7 @@ describe.each([
     expect(await used(app)).toEqual([0, 123, 123])
   })
 
-  it('tells how an app stands that was never seen', async () => {
+  it('reports the usage of an app without requests', async () => {
     expect(await node().usage(anApp({ eventsPerDay: 9 }))).toEqual({
       atMs: NOON_MS,
       minute: { limit: 500, used: 0, endsAtMs: NOON_MS + MINUTE_MS },
@@ -285,7 +285,7 @@ describe.each([
     expect(await used(app)).toEqual([102, 101, 101])
   })
 
-  it('remembers a key that turns out to be stored, and gives its events back', async () => {
+  it('remembers the key of a duplicate, and gives its events back', async () => {
     const app = anApp()
     const key = freshKey()
     const on = node()
@@ -297,7 +297,7 @@ describe.each([
     expect(await used(app)).toEqual([0, 0, 0])
   })
 
-  it('replays an accepted key though no event more has room', async () => {
+  it('replays an accepted key when its limit is used up', async () => {
     const app = anApp({ eventsPerMinute: 5 })
     const key = freshKey()
     await finish(node(), app, key, 'stored')
@@ -305,7 +305,7 @@ describe.each([
     expect((await node().admit(app, 5, freshKey())).kind).toBe('over limit')
   })
 
-  it.each(['refused', 'unknown'] as const)('remembers nothing of a key whose batch ended as %s', async (end) => {
+  it.each(['refused', 'unknown'] as const)('forgets a key whose batch ended as %s', async (end) => {
     const key = freshKey()
     for (let times = 0; times < 3; times++) expect(await finish(node(), anApp(), key, end)).toBe('taken')
     expect(await node().replayOf(anApp(), key)).toBe(null)
@@ -318,7 +318,7 @@ describe.each([
     expect(await finish(node(), app, key, 'stored')).toBe('taken')
   })
 
-  it('lets twins wait, and all of them replay it once it is stored, charged once', async () => {
+  it('lets requests with the same key wait, replays all of them once it is stored, and charges it once', async () => {
     const app = anApp()
     const key = freshKey()
     const on = node()
@@ -333,7 +333,7 @@ describe.each([
     expect(await used(app)).toEqual([3, 3, 3])
   })
 
-  it('passes a key whose batch failed to one twin, and the others wait for that one', async () => {
+  it('passes a key whose batch failed to one waiting request, and the others wait for that one', async () => {
     const app = anApp()
     const key = freshKey()
     const first = node()

@@ -1,4 +1,4 @@
-// What every store of app records does, whether they lie in a file or in the bucket in NATS.
+// The contract of every store of app records: the file and the NATS bucket.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { connectNats } from '../../src/nats/connection.ts'
 import { startNats } from '../support/nats.ts'
 import { eventually } from '../support/service.ts'
 
-/** What the stores take for the time: it moves only where a test moves it. */
+/** The stores' clock, which only tests move. */
 let nowMs = Date.UTC(2026, 10, 20)
 const clock = () => nowMs
 
@@ -86,13 +86,13 @@ describe.each([
   const isKnown = (lookup: AppLookup) => typeof lookup === 'object'
   const add = (...added: AppRecord[]) => made.edit((records) => [...records, ...added])
 
-  it('knows no app where there is none', async () => {
+  it('finds no app if there is none', async () => {
     expect(find('ak_nobody')).toBe('unknown')
     expect([...made.store.all()]).toEqual([])
     expect(await made.read()).toEqual([])
   })
 
-  it('finds an app that was added, whole, and answers at once from then on', async () => {
+  it('finds an added app with all members, and answers at once from then on', async () => {
     await add(
       record('whole', {
         name: 'Ünïcode "quoted"',
@@ -122,7 +122,7 @@ describe.each([
     expect([...made.store.all()].map(({ appId }) => appId)).toContain('whole')
   })
 
-  it('takes a change up, and a removal', async () => {
+  it('follows a change, and a removal', async () => {
     await add(record('changing'), record('leaving'))
     await becomes('ak_changing', 'known', isKnown)
     await becomes('ak_leaving', 'known', isKnown)
@@ -139,7 +139,7 @@ describe.each([
     await becomes('ak_leaving', 'unknown', (lookup) => lookup === 'unknown')
   })
 
-  it('lets a new key in and the old one no more, where it was rotated', async () => {
+  it('accepts a rotated key, and no longer the old one', async () => {
     await add(record('rotating'))
     await becomes('ak_rotating', 'known', isKnown)
     await made.edit((records) =>
@@ -149,7 +149,7 @@ describe.each([
     await becomes('ak_rotating', 'unknown', (lookup) => lookup === 'unknown')
   })
 
-  it('finds an app by a previous key until its time is over', async () => {
+  it('finds an app by a previous key until that expires', async () => {
     const previous = { app_key: 'ak_previous', valid_until: new Date(nowMs + 60_000).toISOString() }
     await add(record('overlapping', { previous_keys: [previous] }))
     await becomes('ak_previous', 'known', isKnown)
@@ -161,14 +161,14 @@ describe.each([
     expect(find('ak_overlapping')).toMatchObject({ appId: 'overlapping' })
   })
 
-  it('gives back the records that were written', async () => {
+  it('returns the records that were written', async () => {
     const before = await made.read()
     const added = [record('read-a', { name: 'Bé', events_per_day: 5 }), record('read-b')]
     await add(...added)
     expect(await made.read()).toEqual(expect.arrayContaining([...before, ...added]))
   })
 
-  it('takes no record that it would not read, nor two with one id or one key', async () => {
+  it('refuses a record that is not valid, and two with the same id or key', async () => {
     await add(record('only'))
     const before = await made.read()
     const old = [{ app_key: 'ak_only', valid_until: '2026-12-31T00:00:00Z' }]

@@ -1,4 +1,4 @@
-// An app file that changes under a running service: read once a change, and nothing put in its place harms anyone.
+// An app file that changes under a running service: it is read once per change, and nothing put in its place does harm.
 
 import { execFileSync } from 'node:child_process'
 import { rename, writeFile } from 'node:fs/promises'
@@ -35,7 +35,7 @@ const linesWith = (text: string): string[] =>
     .split('\n')
     .filter((line) => line.includes(text))
 
-/** Several looks at the file. */
+/** Several polls of the file. */
 const aFewPolls = (): Promise<void> => sleep(800)
 
 async function failures(): Promise<number> {
@@ -51,7 +51,7 @@ test('a changed file is read once, not again and again', async () => {
   expect(await failures()).toBe(0)
 })
 
-test('a bad file is counted and logged once, and no value of it stands in the log', async () => {
+test('a bad file is counted and logged once, and the log contains none of its values', async () => {
   const torn = `{"apps": [{"app_key": "ak_${MARK}", "name": "${MARK}", ${MARK}`
   const misfit = JSON.stringify({ apps: [{ ...appRecord('first'), plan: MARK, trial_ends_at: MARK, unknown: MARK }] })
   for (const [index, text] of [torn, misfit].entries()) {
@@ -65,7 +65,7 @@ test('a bad file is counted and logged once, and no value of it stands in the lo
   expectAccepted(await post(service, single('ak_second')), 1)
 })
 
-test('a named pipe in place of the file holds nobody up', async () => {
+test('a named pipe in place of the file blocks nothing', async () => {
   const before = await failures()
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])

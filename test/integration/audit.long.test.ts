@@ -1,5 +1,5 @@
-// The audit, with a real Redis and a real NATS: whatever becomes of nodes and of Redis, counters come to what the
-// stream holds. A minute is audited some seconds after its end, so that all cases wait for it side by side.
+// The audit with a real Redis and a real NATS: whatever happens to nodes and to Redis, the counters become equal to what
+// the stream has stored. A minute is audited some seconds after its end, so all cases wait for it in parallel.
 
 import { headers as newHeaders } from '@nats-io/transport-node'
 import type { Redis } from 'ioredis'
@@ -21,7 +21,7 @@ import { eventually } from '../support/service.ts'
 import { STREAM, withStreams } from '../support/stream.ts'
 import { anApp } from '../unit/apps/apps.ts'
 
-/** What the contract promises. */
+/** The contract's time limit. */
 const EXACT_WITHIN_MS = 120_000
 const BASE_WITHIN_MS = 20_000
 const TEST_TIMEOUT_MS = 200_000
@@ -36,7 +36,7 @@ interface Sending {
 class Ground {
   readonly notices: string[] = []
   state: AuditState | null = null
-  /** Events of each app that are in the stream. */
+  /** Events in the stream, by app. */
   readonly stored = new Map<App, number>()
   readonly redis: RedisServer
   readonly client: Redis
@@ -77,7 +77,7 @@ class Ground {
     await Promise.all([this.redis.stop(), this.#nats.stop()])
   }
 
-  /** As the path of a request does it. */
+  /** Like a request. */
   async send(
     app: App,
     events: number,
@@ -89,14 +89,14 @@ class Ground {
     node.admission.end(app, admitted.charge, null, end, events)
   }
 
-  /** What was stored some minutes ago, and is not counted in Redis. */
+  /** Stores a batch of some minutes ago that Redis has not counted. */
   async storeOld(app: App, events: number, minutesAgo: number): Promise<void> {
     const minute = Math.floor(Date.now() / MINUTE_MS) - minutesAgo
     const charge = { events, takenAtMs: minute * MINUTE_MS, minute, cycleMinute: cycleMinutesAt(app, minute).first }
     await this.#store(app, { ...makeRecord({ appId: app.appId, events }), charge })
   }
 
-  /** Returns once records are taken again. */
+  /** Returns once records are accepted again. */
   async deleteStream(): Promise<void> {
     await withStreams(this.#nats.url, (streams) => streams.streams.delete(STREAM))
     await eventually('records are taken again', async () => {
@@ -121,13 +121,13 @@ class Ground {
   }
 }
 
-/** Its cycle does not turn in the middle of a test, as a calendar month could. */
+/** Its anchor keeps a cycle from ending during a test, as a calendar month could. */
 function aBusyApp(appId: string): App {
   const billingAnchorMs = Date.now() - 10 * 86_400_000
   return anApp({ appId, billingAnchorMs, eventsPerMinute: 100_000, eventsPerMonth: 1_000_000 })
 }
 
-/** A node that has a bucket in hand dies; batches in doubt are stored, or are not. */
+/** A node dies with events in its bucket; batches in doubt are stored or not. */
 async function crash(ground: Ground): Promise<void> {
   const dying = limitNode(ground.client, 'dying', Date.now)
   const app = aBusyApp('crashed')
@@ -147,7 +147,7 @@ async function crash(ground: Ground): Promise<void> {
 async function emptied(ground: Ground): Promise<void> {
   const app = aBusyApp('emptied')
   await ground.storeOld(app, 100, 5)
-  // It sends nothing more that would have its counters written.
+  // It sends nothing else that would make Redis write its counters.
   await ground.storeOld(aBusyApp('quiet'), 40, 5)
   await eventually('what was stored is counted', () => ground.isExact(), BASE_WITHIN_MS)
   await ground.send(app, 30)
@@ -170,7 +170,7 @@ async function rolledBack(ground: Ground): Promise<void> {
   await ground.send(app, 20)
 }
 
-/** What was stored is lost with the stream, and stays charged. */
+/** Events lost with the stream stay charged. */
 async function streamDeleted(ground: Ground): Promise<void> {
   const app = aBusyApp('stream-deleted')
   await ground.storeOld(app, 100, 5)
@@ -195,7 +195,7 @@ async function meddledWith(ground: Ground): Promise<void> {
 
 describe('the audit', () => {
   it(
-    'makes counters what was stored, after a crash, in doubt, over an emptied or older Redis, a new stream, foreign messages',
+    'corrects the counters after a crash, doubt, an emptied or rolled back Redis, a new stream and foreign messages',
     async () => {
       const grounds = await Promise.all(Array.from({ length: 5 }, () => Ground.open()))
       try {

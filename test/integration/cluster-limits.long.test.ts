@@ -1,4 +1,4 @@
-// Limits and counters over several nodes: never over, exact at the end, and right to the event after every kind of end.
+// Limits and counters over several nodes: never exceeded, and exact after every kind of end.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -19,13 +19,13 @@ import { type AppRecord, appRecord, roomInMinute, type Service, sleep } from '..
 import { readRecords } from '../support/stream.ts'
 
 const NODES = 3
-/** Connections to each node that send without pause. */
+/** Connections to each node that send without a pause. */
 const WORKERS = 3
-/** One after the other on one connection: the limit is reached, and not only for a moment. */
+/** Refusals in a row on one connection that show that the limit is reached, not only for a moment. */
 const REFUSALS = 15
 /** Of the minute that an attempt may fill. */
 const ATTEMPT_SECONDS = 15
-/** What a node gives back before it ends is counted already; a death would take fifteen seconds to be noticed. */
+/** Far less than an audit takes: the node itself gives its buckets back before it ends. */
 const DRAINED_MS = 10_000
 
 let cluster: Cluster
@@ -43,7 +43,7 @@ interface Hammered {
   readonly refusals: readonly string[]
 }
 
-/** Sends to every node at once until none takes any more. */
+/** Sends to every node at once until none accepts more. */
 async function hammer(appId: string, events: number): Promise<Hammered> {
   let accepted = 0
   const refusals = new Set<string>()
@@ -64,7 +64,7 @@ async function hammer(appId: string, events: number): Promise<Hammered> {
   return { appId, accepted, refusals: [...refusals] }
 }
 
-/** On an app of its own, in a minute that has not just begun to end. */
+/** With its own app, and not near the end of a minute. */
 async function hammerNew(appId: string, limits: Partial<AppRecord>, events = 1): Promise<Hammered> {
   await cluster.addApps([appRecord(appId, limits)])
   await roomInMinute(ATTEMPT_SECONDS)
@@ -85,7 +85,7 @@ interface Tally {
   readonly others: number[]
 }
 
-/** One connection after the other, until none is to be had; each goes when it is told to. */
+/** Opens one connection after the other until none is accepted; each closes when its answer says so. */
 async function sendUntilGone(node: Service, appKey: string, tally: Tally): Promise<void> {
   for (;;) {
     const connection = await openRaw(node.port).catch(() => null)
@@ -102,8 +102,8 @@ async function sendUntilGone(node: Service, appKey: string, tally: Tally): Promi
   }
 }
 
-describe('three nodes that are sent more than a limit', () => {
-  test('accept a minute of it together', () =>
+describe('three nodes that get more than a limit', () => {
+  test('use up the limit of a minute together, and never exceed it', () =>
     whileRedisAnswers(cluster, async (attempt) => {
       const { appId, accepted, refusals } = await hammerNew(`minute-${attempt}`, { plan: 'trial' })
       expect(refusals).toEqual(['rate_limit_exceeded'])
@@ -116,7 +116,7 @@ describe('three nodes that are sent more than a limit', () => {
       }
     }))
 
-  test('accept a day of it together', () =>
+  test('use up the limit of a day together, and never exceed it', () =>
     whileRedisAnswers(cluster, async (attempt) => {
       const { appId, accepted, refusals } = await hammerNew(`day-${attempt}`, { events_per_day: 300 })
       expect(refusals).toEqual(['daily_limit_exceeded'])
@@ -125,7 +125,7 @@ describe('three nodes that are sent more than a limit', () => {
       expect((await storedOf(appId)).length).toBe(accepted)
     }))
 
-  test('accept a month of it together', () =>
+  test('use up the limit of a month together, and never exceed it', () =>
     whileRedisAnswers(cluster, async (attempt) => {
       const limits = { plan: 'trial', events_per_minute: 100_000, events_per_month: 250 }
       const { appId, accepted, refusals } = await hammerNew(`month-${attempt}`, limits)
@@ -135,7 +135,7 @@ describe('three nodes that are sent more than a limit', () => {
       expect((await storedOf(appId)).length).toBe(accepted)
     }))
 
-  test('take batches whole, and leave less than one untaken', () =>
+  test('take batches completely, and leave less than one unused', () =>
     whileRedisAnswers(cluster, async (attempt) => {
       const { appId, accepted } = await hammerNew(`batches-${attempt}`, { events_per_day: 1000 }, 7)
       expect(accepted).toBeLessThanOrEqual(1000)
@@ -145,7 +145,7 @@ describe('three nodes that are sent more than a limit', () => {
 })
 
 describe('a node', () => {
-  test('that is told to stop under load answers all that reached it, and gives back what it held', () =>
+  test('that stops under load answers every request that reached it, and gives its buckets back', () =>
     whileRedisAnswers(cluster, async (attempt) => {
       const appId = `leaving-${attempt}`
       await cluster.addApps([appRecord(appId)])
@@ -159,11 +159,11 @@ describe('a node', () => {
       expect(tally).toEqual({ accepted: tally.accepted, dropped: 0, others: [] })
       expect(tally.accepted).toBeGreaterThan(0)
       expect(eventsIn(await storedOf(appId))).toBe(tally.accepted)
-      // At once: nothing of it has to be reclaimed.
+      // At once, without an audit.
       await expectUsed(cluster, `ak_${appId}`, tally.accepted, DRAINED_MS)
     }))
 
-  test('that is killed under load loses nothing, and all of it is counted', async () => {
+  test('that is killed under load loses no accepted event, and all of them are counted', async () => {
     const [staying] = cluster.nodes
     const dying = await cluster.addNode()
     let ports = [dying.port, staying.port]
@@ -197,7 +197,7 @@ describe('all nodes', () => {
     }))
 
   test(
-    'that are started anew bring every counter to what the stream holds, that of the killed node too',
+    'make every counter equal the stream after a restart, also that of the killed node',
     async () => {
       const node = await cluster.addNode()
       expect(cluster.apps.length).toBeGreaterThan(5)

@@ -1,4 +1,4 @@
-// The scripts of the shared limits on a real Redis, at the edges that the limits and the audit rely on.
+// The edge cases of the shared limits' scripts, on a real Redis.
 
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
@@ -76,7 +76,7 @@ async function takeAs(nodeId: string, takes: AppQuestion['takes']): Promise<read
   return (await ask({ nodeId, apps: [asked] })).apps[0].takes
 }
 
-/** As an auditor that has read messages up to `readUs` and closed minutes up to `closed`. */
+/** Calls replace.lua like an auditor that has read messages up to `readUs` and closed minutes up to `closed`. */
 async function replace(
   { readUs, closed, isFence = true }: { readUs: number; closed: number; isFence?: boolean },
   apps: Readonly<Record<string, { base: string; days: string }>> = {},
@@ -95,7 +95,7 @@ const countsOf = (app: App): Promise<Record<string, string>> => client.hgetall(c
 const app = anApp({ eventsPerMinute: 100, eventsPerMonth: 1000 })
 
 describe('take.lua', () => {
-  it('gives back what was taken, and never more than is counted', async () => {
+  it('subtracts corrections, but never more than is counted', async () => {
     await take(app, [60])
     expect(await take(app, [], { corrections: new Map([[minute, 20]]) })).toMatchObject({
       minuteUsed: 40,
@@ -113,14 +113,14 @@ describe('take.lua', () => {
     expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0' })
   })
 
-  it('counts what was taken without Redis, whatever the limits say', async () => {
+  it('adds events taken without Redis, also over a limit', async () => {
     expect(await take(app, [1], { corrections: new Map([[minute, -100]]) })).toMatchObject({
       minuteUsed: 100,
       takes: [ANSWER.minute],
     })
   })
 
-  it('gives back to the minute that was taken from, and counts the empty batches of one minute alone', async () => {
+  it('corrects the minute that the events were taken in, and counts empty batches of the current minute only', async () => {
     await take(app, [60, 0, 0])
     minute++
     expect(await take(app, [50, 0], { corrections: new Map([[minute - 1, 60]]) })).toMatchObject({
@@ -131,7 +131,7 @@ describe('take.lua', () => {
     expect(await countsOf(app)).toEqual({ [`m${minute - 1}`]: '0', [`m${minute}`]: '50', [`x${minute}`]: '1' })
   })
 
-  it('opens no minute that is closed when the clock goes back, and counts in the next one', async () => {
+  it('counts in the next minute when the clock steps back into a closed one', async () => {
     await take(app, [60])
     await replace({ readUs: 1, closed: minute })
     minute -= 2
@@ -141,7 +141,7 @@ describe('take.lua', () => {
     expect(await take(app, [60])).toMatchObject({ minute: NOON + 1, takes: [ANSWER.minute] })
   })
 
-  it('counts a minute that the audit has closed no more, be it for the app or for the whole partition', async () => {
+  it('ignores minutes that the audit has closed, for the app or for the whole partition', async () => {
     const other = anApp({ ...app, appId: 'other' })
     await take(app, [60])
     await take(other, [50])
@@ -156,7 +156,7 @@ describe('take.lua', () => {
     expect(await countsOf(other)).toEqual({ [`m${minute}`]: '1' })
   })
 
-  it('counts the base in its cycle and day alone, and sums days where the cycle was moved', async () => {
+  it('counts the base only in its cycle and day, and sums days when the cycle was moved', async () => {
     const days = new Map([
       [TODAY - 10, 100],
       [TODAY - 2, 40],
@@ -176,7 +176,7 @@ describe('take.lua', () => {
     expect(await take(app, [])).toMatchObject({ monthUsed: 0, dayUsed: 0 })
   })
 
-  it('takes from the next cycle where it has begun for Redis, and nothing where the cycle has not', async () => {
+  it('takes from the next cycle if it has begun by Redis’s clock, and nothing before the cycle begins', async () => {
     const cycle = cycleMinutesAt(app, NOON)
     minute = cycle.next
     expect(await take(app, [1], { cycle })).toMatchObject({ minute, cycleMinute: minute, takes: [ANSWER.done] })
@@ -186,7 +186,7 @@ describe('take.lua', () => {
     expect(await countsOf(other)).toEqual({})
   })
 
-  it('takes away what is no hash, and holds its app and all others of the call to their limits', async () => {
+  it('deletes a key that is not a hash, and enforces the limits of every app of the call', async () => {
     const spoilt = anApp({ ...app, appId: 'spoilt' })
     await client.set(countsKey(PARTITION, 'spoilt'), 'no hash')
     const question = (one: App): AppQuestion => {
@@ -202,12 +202,12 @@ describe('take.lua', () => {
     for (const one of [spoilt, app]) expect(await countsOf(one)).toEqual({ [`m${NOON}`]: '15' })
   })
 
-  it.each(['nan', 'inf', '-5', '1e300', 'x'])('takes a count of %s to be absent', async (count) => {
+  it.each(['nan', 'inf', '-5', '1e300', 'x'])('ignores a count of %s', async (count) => {
     await client.hset(countsKey(PARTITION, app.appId), `m${NOON}`, count)
     expect(await take(app, [100, 1])).toMatchObject({ minuteUsed: 100, takes: [ANSWER.done, ANSWER.minute] })
   })
 
-  it('takes a fence, or a base, of a minute far ahead to be absent, and lets the audit replace it', async () => {
+  it('ignores a fence or base of a minute far ahead, and lets the audit replace it', async () => {
     await client.set(fenceKey(PARTITION), '99999999999999999 31000000')
     await client.hset(countsKey(PARTITION, app.appId), 'base', `99999999999999999 31000000 ${CYCLE} 5 31000000 21527 5`)
     expect(await take(app, [5])).toMatchObject({ minute: NOON, monthUsed: 5, takes: [ANSWER.done] })
@@ -217,7 +217,7 @@ describe('take.lua', () => {
     expect(await take(app, [])).toMatchObject({ minute, monthUsed: 7 })
   })
 
-  it('grants a sixteenth of what is left at the most, less as it shrinks, and nothing of a full window', async () => {
+  it('grants at most 1/16 of what is left, and nothing of a full window', async () => {
     expect(await take(app, [20], { wanted: 3 })).toMatchObject({ granted: 3, minuteUsed: 23 })
     expect(await take(app, [], { wanted: 50 })).toMatchObject({ granted: 4, minuteUsed: 27 })
     expect(await take(app, [63], { wanted: 50 })).toMatchObject({ granted: 0, minuteUsed: 90, takes: [ANSWER.done] })
@@ -225,7 +225,7 @@ describe('take.lua', () => {
     expect(await take({ ...app, eventsPerDay: 100 }, [], { wanted: 50 })).toMatchObject({ granted: 0, dayUsed: 90 })
   })
 
-  it('claims a key with its take or not at all, and frees only what this node holds', async () => {
+  it('claims a key only together with its take, and releases only this node’s claims', async () => {
     const key = idempotencyKey(PARTITION, 'a-batch')
     const takes = [{ events: 5, key }]
     expect((await take(app, [], { takes: [{ events: 500, key }] })).takes).toEqual([ANSWER.minute])
@@ -242,7 +242,7 @@ describe('take.lua', () => {
     expect(await client.pttl(key)).toBeGreaterThan(290_000)
   })
 
-  it('has all keys of a partition in one slot', async () => {
+  it('has all keys of a partition in one hash slot', async () => {
     const cluster = await startRedis(['--cluster-enabled', 'yes'])
     const asker = connectTo(cluster.url)
     const slotsOf = async (partition: number): Promise<number> => {
@@ -260,13 +260,13 @@ describe('take.lua', () => {
   })
 
   const corrupt: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-    'a base that is none': { base: 'nonsense' },
+    'a base of another form': { base: 'nonsense' },
     'a base that is cut off': { base: '99 1 2 3' },
-    'days that are none': { base: `1 1 ${CYCLE - 1} 5 ${NOON} 1 2`, days: 'x:y 7' },
-    'a minute that is no number': { [`m${NOON}`]: 'x', mx: '5', [`x${NOON}`]: '', x: '1' },
-    'a field that nobody knows': { what: 'x', '': 'x' },
+    'days of another form': { base: `1 1 ${CYCLE - 1} 5 ${NOON} 1 2`, days: 'x:y 7' },
+    'a minute that is not a number': { [`m${NOON}`]: 'x', mx: '5', [`x${NOON}`]: '', x: '1' },
+    'an unknown field': { what: 'x', '': 'x' },
   }
-  it.each(Object.entries(corrupt))('takes %s to be absent, and goes on', async (_, fields) => {
+  it.each(Object.entries(corrupt))('ignores %s', async (_, fields) => {
     await client.hset(countsKey(PARTITION, app.appId), fields)
     expect((await take(app, [60])).takes).toEqual([ANSWER.done])
     expect((await take(app, [60])).takes).toEqual([ANSWER.minute])
@@ -276,7 +276,7 @@ describe('take.lua', () => {
     expect(await take(app, [1])).toMatchObject({ takes: [ANSWER.done], dayUsed: 2 })
   })
 
-  it.each(['nonsense', '', '5', 'x y'])('takes a fence %j to be absent', async (fence) => {
+  it.each(['nonsense', '', '5', 'x y'])('ignores a fence %j', async (fence) => {
     await client.set(fenceKey(PARTITION), fence)
     expect((await take(app, [60])).takes).toEqual([ANSWER.done])
     await replace({ readUs: 1, closed: NOON })
@@ -287,7 +287,7 @@ describe('take.lua', () => {
 describe('replace.lua', () => {
   const counted = (events: number) => totals({ cycles: new Map([[CYCLE, events]]), days: new Map([[20_000, events]]) })
 
-  it('changes nothing for an auditor that has read less, or closed less', async () => {
+  it('changes nothing for an auditor that has read or closed less', async () => {
     expect(await replace({ readUs: 50, closed: NOON }, { [app.appId]: counted(7) })).toBe(1)
     const before = await countsOf(app)
     for (const older of [
@@ -303,7 +303,7 @@ describe('replace.lua', () => {
     expect(await client.get(fenceKey(PARTITION))).toBe(`51 ${NOON}`)
   })
 
-  it('drops the minutes that it holds, and leaves those that are open', async () => {
+  it('deletes closed minutes, and keeps open ones', async () => {
     await take(app, [5, 0])
     minute++
     await take(app, [6, 0])
@@ -314,7 +314,7 @@ describe('replace.lua', () => {
     expect(await client.ttl(countsKey(PARTITION, app.appId))).toBeGreaterThan(39 * 86_400)
   })
 
-  it('sets no fence before it is told to', async () => {
+  it('sets no fence without the argument for it', async () => {
     await replace({ readUs: 1, closed: NOON, isFence: false }, { [app.appId]: counted(5) })
     expect(await client.get(fenceKey(PARTITION))).toBe(null)
   })

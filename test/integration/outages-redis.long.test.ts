@@ -1,5 +1,5 @@
-// Redis away, in each way it can be, under the same two nodes from the first fault to the last: nobody is turned away
-// for it, each node keeps to its share, nothing is counted too low, and in the end the counters are what is stored.
+// Redis away in every way, under the same two nodes from the first fault to the last: no request is refused for it, each
+// node enforces its share, no counter is too low, and in the end the counters equal what is stored.
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -26,23 +26,23 @@ type Fault = (typeof FAULTS)[number]
 /** Redis is up until some calls in a row had no answer; requests that wait for these are told 503. */
 const SILENT: ReadonlySet<Fault> = new Set(['frozen', 'delayed'])
 
-/** Of the app whose share is tried. */
+/** Of the app whose share is tested. */
 const MONTH = 100
-/** More than the budget of a call, and far more than a request may wait for Redis. */
+/** Longer than the budget of a call, and far longer than a request may wait for Redis. */
 const DELAY_MS = 5000
-/** After a second without requests a node gives back what it holds of an app. */
+/** After a second without requests a node gives an app's bucket back. */
 const REST_MS = 2000
 
 let cluster: Cluster
 let first: Service
 let second: Service
-/** Mends what a test has broken and not mended itself. */
+/** Ends the faults that a test has left. */
 let heal: (() => unknown) | null = null
 let load: RunningLoad | null = null
-/** Apps whose month was shared, and the most that may be stored of each. */
+/** Apps whose month was shared, and the most events that may be stored of each. */
 const shares: { readonly appKey: string; readonly appId: string; readonly most: number }[] = []
 
-/** An app with a month that is soon used up, and minutes that are not. */
+/** An app with a small month and large minutes. */
 const small = (id: string) => appRecord(id, { plan: 'trial', events_per_minute: 100_000, events_per_month: MONTH })
 
 beforeAll(async () => {
@@ -69,7 +69,7 @@ const make: Readonly<Record<Fault, { fault: () => unknown; heal: () => unknown }
   emptied: { fault: () => cluster.redis.kill(), heal: () => cluster.redis.restart({ empty: true }) },
 }
 
-/** Sends batches of one event to one node until one is refused; gives how many were accepted. */
+/** Sends batches of one event to one node until one is refused; returns how many were accepted. */
 async function fill(node: Service, appKey: string): Promise<number> {
   for (let accepted = 0; ; accepted++) {
     const answer = await post(node, single(appKey))
@@ -93,7 +93,7 @@ async function storedOf(appId: string): Promise<StoredRecord[]> {
   return (await readRecords(cluster.nats.url)).filter(({ app_id }) => app_id === appId)
 }
 
-/** A line for each change, and not for each request: none follows its like. */
+/** One log line per change, not per request: no line repeats the one before. */
 function expectToldOnce(node: Service, from: number, requests: number): void {
   const lines = logOf(node, from)
   const told = lines.filter(({ part }) => part === 'redis').map(({ msg }) => msg)
@@ -104,13 +104,13 @@ function expectToldOnce(node: Service, from: number, requests: number): void {
   expect(errors.map(({ msg }) => msg)).toEqual([])
 }
 
-/** What holds while Redis is away. The app's two events of before are counted. */
+/** Holds while Redis is away. The app's two earlier events are counted. */
 async function holdMeanwhile(appKey: string, earlyKey: string): Promise<void> {
   await everyNode('sluice_redis_up', 0)
   await everyNode('sluice_degraded{part="limits"}', 1)
   const early = { 'Idempotency-Key': earlyKey }
   expectAccepted(await post(first, single(appKey), early), 1, true)
-  // The other node has never seen the key: the stream tells it.
+  // The other node has never seen the key: the stream detects the duplicate.
   expectAccepted(await post(second, single(appKey), early), 1, true)
   const during = { 'Idempotency-Key': randomUUID() }
   expectAccepted(await post(second, single(appKey), during), 1)
@@ -136,7 +136,7 @@ async function holdOutage(fault: Fault, attempt: number): Promise<void> {
   const earlyKey = randomUUID()
   expectAccepted(await post(first, single(appKey), { 'Idempotency-Key': earlyKey }), 1)
   expectAccepted(await post(second, single(appKey)), 1)
-  // What the two hold unspent goes back, so that each knows what is left.
+  // Both give their buckets back, so that each knows what is left.
   await sleep(REST_MS)
 
   heal = make[fault].heal
@@ -159,7 +159,7 @@ async function holdOutage(fault: Fault, attempt: number): Promise<void> {
     await expectCovered(cluster, `ak_${steady}`, eventsIn(await storedOf(steady)))
     await expectCovered(cluster, appKey, (await storedOf(shared)).length)
   }
-  // What the shares left over is there for either node now, and not one event more.
+  // Either node may now take what the shares left, and not one event more.
   await fill(first, appKey)
   await fill(second, appKey)
   const most = fault === 'emptied' ? 2 * MONTH : MONTH
@@ -169,11 +169,11 @@ async function holdOutage(fault: Fault, attempt: number): Promise<void> {
 }
 
 describe('an outage of Redis', () => {
-  test.each(FAULTS)('(%s) is no outage, and all that is stored is counted', (fault) =>
+  test.each(FAULTS)('(%s) is no outage of the service, and everything stored is counted', (fault) =>
     whileRedisAnswers(cluster, (attempt) => holdOutage(fault, attempt).finally(mend), 1),
   )
 
-  test('at a start leaves the node not ready, and it serves once Redis is there, without a restart', async () => {
+  test('at a start leaves the node not ready until Redis is up, without a restart', async () => {
     await cluster.addApps([appRecord('late')])
     heal = () => cluster.redisProxy.heal()
     cluster.redisProxy.cut()
@@ -189,7 +189,7 @@ describe('an outage of Redis', () => {
   })
 
   test(
-    'leaves counters that are what the stream holds, and limits that are used up to the last event',
+    'leaves counters that equal the stream, and limits used up to the last event',
     async () => {
       await expectExact(cluster)
       expect(shares.length).toBeGreaterThanOrEqual(FAULTS.length)

@@ -1,5 +1,5 @@
-// Redis dies under load, in each way that it can keep its data or not, and comes back: the service goes on, limits are
-// exceeded by no more than a limit anew, and afterwards the counters are what the stream holds.
+// Redis dies under load and comes back, with or without its data: the service goes on, at most one limit is accepted
+// again, and afterwards the counters equal what the stream has stored.
 
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
@@ -10,7 +10,7 @@ import { startRedisCluster } from '../support/redis.ts'
 import { appRecord, eventually } from '../support/service.ts'
 import { readRecords } from '../support/stream.ts'
 
-/** Of the app that comes to its limit. */
+/** Of the app that reaches its limit. */
 const MONTH = 300
 /** Longer than a failover of the cluster, and than a start of Redis. */
 const BACK_MS = 30_000
@@ -24,7 +24,7 @@ const APPS = [
 
 const loadsToStop: (() => unknown)[] = []
 const toStop: (() => unknown)[] = []
-/** They run on until their counters are those of the stream again, which all wait for together. */
+/** They run until their counters equal the stream again; one test waits for all of them. */
 const clusters: Cluster[] = []
 afterEach(async () => {
   for (const stop of loadsToStop.splice(0)) await stop()
@@ -74,7 +74,7 @@ async function expectStored(cluster: Cluster, { steady, small }: ReturnType<type
   const storedEvents = (id: string) => of(id).reduce((sum, { events }) => sum + events.length, 0)
   expectStoredOnce(of('steady'), steadyBatches)
   expectStoredOnce(of('small'), smallBatches)
-  // What was counted while Redis was away, or was lost with it, may be accepted anew; no more than that.
+  // Events counted while Redis was away, or lost with it, may be accepted once more.
   expect(storedEvents('small')).toBeLessThanOrEqual(2 * MONTH)
 }
 
@@ -98,7 +98,7 @@ describe('a Redis that is killed under load and restarted', () => {
 })
 
 describe('a Redis Cluster with a replica of each master', () => {
-  it('goes on by the replica of a master that is killed under load', async () => {
+  it('goes on with the replica of a master that is killed under load', async () => {
     const redis = await startRedisCluster({ replicas: true })
     toStop.push(() => redis.stop())
     const cluster = await startNodes({ env: { REDIS_URL: redis.nodes[1].url } })
@@ -122,7 +122,7 @@ describe('a Redis Cluster with a replica of each master', () => {
 
 describe('the counters', () => {
   it(
-    'are in the end what the stream holds, however Redis was lost',
+    'equal the stream in the end, however Redis was lost',
     async () => {
       expect(clusters.length).toBe(4)
       for (const cluster of clusters) await expectExact(cluster)

@@ -1,4 +1,4 @@
-// What goes on between the requests of one node and its calls to Redis.
+// One node's requests and their calls to Redis.
 
 import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -33,12 +33,12 @@ function chargeOf(admitted: Admitted): Charge {
   return admitted.charge
 }
 
-it('charges a batch to the cycle that Redis took it from, though another began here meanwhile', async () => {
+it('charges a batch to the cycle that Redis took it from, even if another began on this node meanwhile', async () => {
   let nowMs = MONTH_MS - 1
   const { admission } = limitNode(client, 'one', () => nowMs)
   const app = anApp()
   const before = admission.admit(app, 1, null)
-  // The call is under way when the next request turns the month on this node.
+  // The call is under way when the next request begins a new month on this node.
   await new Promise((resolve) => setImmediate(resolve))
   nowMs = MONTH_MS + 1
   const after = admission.admit(app, 1, null)
@@ -48,7 +48,7 @@ it('charges a batch to the cycle that Redis took it from, though another began h
   await admission.stop()
 })
 
-it('judges no request by an older record while a batch of that one ends', async () => {
+it('checks requests against the newest record while a batch of an older one ends', async () => {
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const older = anApp({ eventsPerMinute: 1000 })
   const newer = { ...older, eventsPerMinute: 20 }
@@ -60,7 +60,7 @@ it('judges no request by an older record while a batch of that one ends', async 
   await admission.stop()
 })
 
-it('asks again where the record changed while the call was under way', async () => {
+it('calls again if the record changed while the call was under way', async () => {
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const older = anApp({ eventsPerMinute: 1000 })
   const newer = { ...older, eventsPerMinute: 20 }
@@ -68,7 +68,7 @@ it('asks again where the record changed while the call was under way', async () 
   await new Promise((resolve) => setImmediate(resolve))
   const second = admission.admit(newer, 1, null)
   expect(await first).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
-  // What the older record took is given back by then.
+  // By then the events taken under the older record are given back.
   await expect.poll(async () => (await admission.usage(newer)).minute.used).toBeLessThanOrEqual(1)
   expect(['taken', 'over limit']).toContain((await second).kind)
   await admission.stop()
@@ -80,7 +80,7 @@ it.each([
 ] as const)('frees a key that a lost call may have claimed, where %s', async (_what, lost, eventsPerMinute, kind) => {
   const { admission, link } = limitNode(client, 'one', () => NOON_MS)
   const app = anApp({ eventsPerMinute })
-  // Past the first heartbeat, which is a call as well.
+  // After the first heartbeat, which is a call as well.
   await expect.poll(() => client.exists(NODES_KEY)).toBe(1)
   const batchId = '6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a13'
   link.answersToLose = lost
@@ -90,7 +90,7 @@ it.each([
   await admission.stop()
 })
 
-it('tells Redis nothing again of a call that it refused', async () => {
+it('sends nothing again of a call that Redis refused', async () => {
   const { admission, link, faults } = limitNode(client, 'one', () => NOON_MS)
   const app = anApp()
   link.set(false)
@@ -104,7 +104,7 @@ it('tells Redis nothing again of a call that it refused', async () => {
   }
   await client.set('broken', '1')
   link.set(true)
-  // The heartbeat, and one call for what waited.
+  // The heartbeat, and one call for everything that waited.
   await expect.poll(() => calls).toBe(2)
   await sleep(50)
   expect(calls).toBe(2)
@@ -115,7 +115,7 @@ it('tells Redis nothing again of a call that it refused', async () => {
   await admission.stop()
 })
 
-it('goes on where its memory for keys is full, and lets Redis tell the repeats', async () => {
+it('accepts keys when its memory for them is full, and detects repeats through Redis', async () => {
   const { admission } = limitNode(client, 'one', () => NOON_MS, { maxKeys: 1 })
   const app = anApp()
   const [first, second] = ['6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a11', '6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a12']

@@ -29,7 +29,7 @@ const NUMBERS = ['0', '1', '-3', '41', '2.5', 'x', '']
 const SCORES = ['0', '1', '-1.5', '3', '3', 'inf', '-inf', '1e10', 'x']
 const BOUNDS = ['-inf', '+inf', '0', '(1', '3', '(3', 'x']
 
-/** A command that may well be wrong. */
+/** A command that may have wrong arguments. */
 function aCommand(random: Random): string[] {
   const key = random.pick(KEYS)
   const field = random.pick(FIELDS)
@@ -105,7 +105,7 @@ function aCommand(random: Random): string[] {
   ])
 }
 
-/** Both sides in one form: an error is the word that it begins with. */
+/** The same form for both servers: an error becomes its first word. */
 function plain(reply: unknown): unknown {
   if (reply instanceof Status) return reply.text
   if (reply instanceof ReplyError || reply instanceof Error) return `error ${reply.message.split(' ', 1)[0]}`
@@ -137,7 +137,7 @@ function aDouble(): RedisServer {
   return new RedisServer(new World(Date.now()), lua)
 }
 
-/** Runs the commands that it is given, and gives all replies; errors become their first word. */
+/** Runs the given commands and returns all replies; errors become their first word. */
 const SCRIPT = `
 local replies = {}
 for at = 1, #ARGV do
@@ -149,7 +149,7 @@ end
 return replies
 `
 
-it('answers random commands as Redis does', async () => {
+it('answers random commands like Redis', async () => {
   for (let seed = 1; seed <= 40; seed++) {
     const random = new Random(seed)
     const double = aDouble()
@@ -164,7 +164,7 @@ it('answers random commands as Redis does', async () => {
   }
 })
 
-it('answers the same commands from within a script as Redis does', async () => {
+it('answers the same commands inside a script like Redis', async () => {
   for (let seed = 101; seed <= 140; seed++) {
     const random = new Random(seed)
     const double = aDouble()
@@ -211,14 +211,14 @@ it.each([
   ['JSON there and back', 'return cjson.encode(cjson.decode(ARGV[2]))'],
   ['a syntax error', 'return ('],
   ['what is passed', 'return { KEYS[1], ARGV[1], #KEYS, #ARGV }'],
-])('a script gives what Redis gives: %s', async (_what, script) => {
+])('a script returns the same as in Redis: %s', async (_what, script) => {
   const args = ['{"a":[1,{"b":"text"}],"c":true,"d":null,"e":[]}', '[1,"two",[3.25,{"four":4}],null,false]']
   const words = ['EVAL', script, '1', 'key', ...args]
   await client.flushall()
   expect(plain(aDouble().ask(...words))).toEqual(plain(await ask(words)))
 })
 
-it('expires keys by its own time', () => {
+it('expires keys by its own clock', () => {
   const world = new World(Date.UTC(2026, 0, 1))
   const double = new RedisServer(world, lua)
   double.ask('SET', 'a', '1', 'PX', '1000')

@@ -15,7 +15,7 @@ const HELP = `usage: npm run simulate -- [--runs N] [--seed S] [--scenario NAME]
   --scenario NAME  only this kind of history: ${HISTORY_KINDS.join(', ')};
                    or one that showed a fault once: ${Object.keys(SCENARIOS).join(', ')}
 `
-const REPORT_EVERY = 500
+const REPORT_EVERY_RUNS = 500
 
 const { values } = parseArgs({
   options: {
@@ -70,7 +70,7 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
       // Only the first of each oracle is shrunk; the others are likely the same bug.
       if (seeds === undefined) await printSmallest(history, violation, oracleOf, lua)
     }
-    if (done % REPORT_EVERY === 0) printProgress()
+    if (done % REPORT_EVERY_RUNS === 0) printProgress()
   }
   printProgress()
   for (const [oracle, seeds] of failures)

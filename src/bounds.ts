@@ -1,5 +1,5 @@
 // Limits of the contract that several parts enforce. The scanner (decode/assembly) is compiled apart and has copies; the
-// tests that compare it with the validator fail where a copy differs.
+// tests that compare it with the validator fail if a copy differs.
 
 export const EVENTS_PATH = '/api/v1/events'
 

@@ -42,7 +42,7 @@ export class CostReader {
   #pending: { readonly reply: string; end(result: CostBatch | Error): void } | null = null
   #fault: Error | null = null
 
-  /** Rejects where JetStream does not answer. */
+  /** Rejects if JetStream does not answer. */
   static async open(connection: NatsConnection, partition: number, from: From, timers: Timers): Promise<CostReader> {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
     const { name } = await manager.consumers.add(STREAM_NAME, {
@@ -79,7 +79,7 @@ export class CostReader {
       this.#connection.publish(`$JS.API.CONSUMER.DELETE.${STREAM_NAME}.${this.#consumer}`)
   }
 
-  /** Rejects where the server does not answer in time or a message was lost. The reader cannot be used after that. */
+  /** Rejects if the server does not answer in time or a message was lost. The reader cannot be used after that. */
   read(): Promise<CostBatch> {
     const reply = `${this.#inbox}.${++this.#batches}`
     return new Promise((resolve, reject) => {

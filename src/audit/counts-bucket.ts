@@ -41,7 +41,7 @@ export class CountsBucket {
     return { saved: entry.operation === 'PUT' ? parse(entry.value) : null, revision: entry.revision }
   }
 
-  /** A compare-and-set: rejects where another auditor has written the entry since `revision`. Returns the new revision. */
+  /** A compare-and-set: rejects if another auditor has written the entry since `revision`. Returns the new revision. */
   write(partition: number, saved: SavedTotals, revision: number): Promise<number> {
     const text = brotliCompressSync(JSON.stringify(saved), {
       params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY },
@@ -60,7 +60,7 @@ function parse(bytes: Uint8Array): SavedTotals | null {
     const saved = JSON.parse(text) as SavedTotals
     const { sequence, timeUs, minute, from } = saved
     if (saved.v !== 1 || ![sequence, timeUs, minute, from].every((count) => Number.isSafeInteger(count))) return null
-    // Throws where the apps have another shape.
+    // Throws if the apps have another shape.
     new PartitionTotals(saved.created, saved).save()
     return saved
   } catch {

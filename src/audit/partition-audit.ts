@@ -41,7 +41,7 @@ export class PartitionAudit {
   #fence: { readonly timeUs: number; readonly minute: number }
   #isSaved = true
 
-  /** Takes the partition over, from its totals in the bucket. Rejects where NATS does not answer. */
+  /** Takes the partition over, from its totals in the bucket. Rejects if NATS does not answer. */
   static async open(parts: PartitionAuditParts, stream: StreamFacts): Promise<PartitionAudit> {
     const { saved, revision } = await parts.bucket.read(parts.partition)
     const from = await readStart(parts.connection, stream, saved)

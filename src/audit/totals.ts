@@ -4,7 +4,7 @@
 import { MINUTES_A_DAY } from '../apps/plans.ts'
 import type { RecordCost } from '../queue/record/cost-header.ts'
 
-/** A cycle has at most 31 days, and touches 32 where it begins in the middle of a day. */
+/** A cycle has at most 31 days, and touches 32 if it begins in the middle of a day. */
 const DAYS_KEPT = 33
 /** Per app. An app has more than one only while its anchor changes; the newest are kept. */
 const MAX_CYCLES = 3

@@ -7,7 +7,7 @@ import type { Charge } from '../queue/charge.ts'
 import type { LimitRefusal, Usage } from './limiter.ts'
 
 export type Admitted =
-  /** The events are taken, and the key, where there is one, is claimed: the caller must call `end`. */
+  /** The events are taken, and the key, if there is one, is claimed: the caller must call `end`. */
   | { readonly kind: 'taken'; readonly charge: Charge }
   /** The key was accepted before, with this number of events. */
   | { readonly kind: 'replay'; readonly events: number }

@@ -182,7 +182,7 @@ class Breaker implements RedisConnection {
     }
   }
 
-  /** Resolves after PROBES_IN_A_ROW answers within the budget. Rejects where the session does not answer at all. */
+  /** Resolves after PROBES_IN_A_ROW answers within the budget. Rejects if the session does not answer at all. */
   async #probeUntilQuick(session: RedisSession, signal: AbortSignal): Promise<null> {
     for (let inARow = 0; ; ) {
       const sentAtMs = this.#timers.monotonicMs()

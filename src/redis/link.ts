@@ -4,7 +4,7 @@ import type { Cluster, Redis } from 'ioredis'
 
 export type RedisClient = Redis | Cluster
 
-/** No answer: not connected, too slow, or disconnected meanwhile. Redis may have run the call all the same. */
+/** No answer: not connected, too slow, or disconnected meanwhile. Redis may still have run the call. */
 export type Away = 'away'
 
 export interface RedisLink {

@@ -10,7 +10,7 @@ export const CHECK_MS = 50
 /** A check that comes later than this shows that this process was slow, and moves every deadline by its delay. */
 const MAX_LATE_MS = 50
 
-/** slow: no answer within the budget. failed: an error reply, or the link went down meanwhile. */
+/** slow: no answer within the budget. failed: an error reply, or the link went down before the answer. */
 export type CallResult = 'answered' | 'slow' | 'failed'
 
 export type OnResult = (result: CallResult, seconds: number) => void

@@ -158,7 +158,7 @@ async function isClusterNode(client: Redis): Promise<boolean> {
   try {
     return (await client.info('cluster')).includes('cluster_enabled:1')
   } catch (error) {
-    // A user without INFO: not taken for a cluster. The probe fails where the user lacks what the service needs.
+    // A user without INFO: not taken for a cluster. The probe fails if the user lacks what the service needs.
     if (isErrorReply(error)) return false
     throw error
   }
@@ -172,7 +172,7 @@ function dropNode(node: Redis): void {
   stream?.destroy()
 }
 
-/** Rejects where `promise` has not settled in time, or `signal` aborts. */
+/** Rejects if `promise` has not settled in time, or `signal` aborts. */
 export function withTimeout<T>(
   promise: Promise<T>,
   timeoutMs: number,

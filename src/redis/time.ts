@@ -16,7 +16,7 @@ export class RedisTime {
 
   /**
    * A call sent and answered at these monotonic times was given `redisMs`. Redis read its clock somewhere between, which
-   * bounds the offset. It moves only where it lies outside these bounds, so that a slow answer does not blur it.
+   * bounds the offset. It moves only if it lies outside these bounds, so that a slow answer does not blur it.
    */
   learn(redisMs: number, sentMs: number, answeredMs: number): void {
     const lowestMs = redisMs - answeredMs

@@ -130,7 +130,7 @@ async function editEntries(
     }
     if (!hasLost) return
   }
-  throw new Error(`${APPS_BUCKET}: other edits came between each time; try again`)
+  throw new Error(`${APPS_BUCKET}: other edits came first each time; try again`)
 }
 
 async function write(bucket: Bucket, key: string, text: string | null, revision: number): Promise<'done' | 'beaten'> {

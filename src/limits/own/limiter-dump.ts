@@ -23,7 +23,7 @@ export interface DumpedCycle {
 
 export const LIMITER_DUMP_VERSION = 1
 
-/** Throws where the value is not a dump. */
+/** Throws if the value is not a dump. */
 export function readLimiterDump(value: unknown): LimiterDump {
   if (!isLimiterDump(value)) throw new Error(`not a dump of the limits of version ${LIMITER_DUMP_VERSION}`)
   return value

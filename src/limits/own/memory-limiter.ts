@@ -45,7 +45,7 @@ export interface MemoryLimiter {
   dump(): LimiterDump
   /**
    * Replaces all counts by those of a dump, and drops windows that do not hold `nowMs` (default: the time of the dump).
-   * Throws where `dump` is not a dump.
+   * Throws if `dump` is not a dump.
    */
   restore(dump: unknown, nowMs?: number): void
   /**
@@ -191,6 +191,7 @@ class CountingLimiter implements MemoryLimiter {
     }
   }
 
+  /** Also opens new windows. After a large step back of the clock, time goes back. */
   #advanceTo(nowMs: number): void {
     if (nowMs <= this.#newestMs) {
       if (nowMs > this.#newestMs - CLOCK_RESET_MS) return

@@ -17,7 +17,7 @@ export interface WindowCount {
 export interface AppCounts {
   readonly minute: WindowCount
   readonly day: WindowCount
-  /** The cycle counted in last comes first. More than one only where the app's anchor changed. */
+  /** The cycle counted in last comes first. More than one only if the app's anchor changed. */
   cycles: WindowCount[]
   /** The anchor that gave the first cycle; undefined: none has been worked out since the restart. */
   anchorMs: number | null | undefined
@@ -68,7 +68,7 @@ export function findCycle(cycles: readonly WindowCount[], startMs: number, endMs
   return cycles.find((cycle) => cycle.startMs === startMs && cycle.endMs === endMs)
 }
 
-/** The cycle that holds `nowMs`. Works it out only where the last one is over or the anchor has changed. */
+/** The cycle that holds `nowMs`. Works it out only if the last one is over or the anchor has changed. */
 export function currentCycle(counts: AppCounts, anchorMs: number | null, nowMs: number): WindowCount {
   const last = counts.cycles[0]
   if (last !== undefined && counts.anchorMs === anchorMs && contains(last, nowMs)) return last

@@ -201,7 +201,7 @@ export class SharedAdmission implements Admission {
   #budgetFor(app: App, nowMs: number): AppBudget {
     const budget = this.#budgets.get(app)
     budget.use(app, Math.floor(this.#time.nowMs(nowMs) / MINUTE_MS), nowMs)
-    // A changed record or a new minute empties the bucket, which Redis has to hear of.
+    // A changed record or a new minute has emptied the bucket, which Redis still counts.
     if (budget.corrections.size > 0) this.#turnCalls.add(budget)
     return budget
   }

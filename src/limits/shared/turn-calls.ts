@@ -10,7 +10,7 @@ import { ANSWER, type AppQuestion, decodeReply, encodeQuestion, type Question, t
 
 /** Under way at one time, per group. */
 const MAX_CALLS = 4
-/** Per call: takes, accepted keys and released keys, each. It keeps a call from blocking Redis for over some ms. */
+/** Per call, for takes, accepted keys and released keys each, so that a call blocks Redis for a few ms at most. */
 const MAX_TAKES = 256
 /** A take that has waited longer for its call is left unanswered. */
 const MAX_WAIT_MS = 250
@@ -234,7 +234,7 @@ export class TurnCalls {
   }
 
   /**
-   * The script may have run all the same. Keys and events taken without Redis are sent again; refunds are not: a counter
+   * The script may still have run. Keys and events taken without Redis are sent again; refunds are not: a counter
    * that is too high is corrected by the audit, and one that is too low lets an app exceed its limit.
    */
   #handleNoReply(group: Group, { budgets, acceptedKeys, question }: Call): void {

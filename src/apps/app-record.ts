@@ -241,7 +241,7 @@ export function appOf(record: AppRecord): App {
   }
 }
 
-/** Unix ms of an ISO 8601 date and time with zone; null where it is none. */
+/** Unix ms of an ISO 8601 date and time with zone; null: it is not valid. */
 export function momentMs(text: string): number | null {
   return parseTimestamp(text, { needsZone: true })
 }

@@ -1,17 +1,17 @@
-// What must hold in every history, for the short and the long run of the simulator.
+// The claims about every generated history, for the short and the long test of the simulator.
 
 import { expect } from 'vitest'
-import { generate, type History, describe as textOf, type Weather } from './history.ts'
+import { generate, type History, type HistoryKind, describe as textOf } from './history.ts'
 import type { LuaMachine } from './lua.ts'
 import { run } from './run.ts'
 
-export const CLAIMS: readonly (readonly [Weather, string])[] = [
-  ['calm', 'holds while nodes and servers are well'],
+export const CLAIMS: readonly (readonly [HistoryKind, string])[] = [
+  ['calm', 'holds without faults'],
   ['crashes', 'holds while nodes start, stop, stall and are killed, and their clocks step'],
   ['plans', 'holds while plans change'],
   ['redis', 'holds while Redis is slow, away, emptied and rolled back'],
   ['nats', 'holds while NATS is slow, away, full and loses its tail'],
-  ['all', 'holds while all of it goes on at once'],
+  ['all', 'holds under all of these at once'],
 ]
 
 export async function expectToHold(lua: LuaMachine, history: History): Promise<void> {
@@ -22,11 +22,11 @@ export async function expectToHold(lua: LuaMachine, history: History): Promise<v
   ).toBe(null)
 }
 
-/** Both seeds are inside. */
+/** `from` and `to` are included. */
 export async function expectSeedsToHold(
   lua: LuaMachine,
-  weather: Weather,
+  kind: HistoryKind,
   { from, to }: { readonly from: number; readonly to: number },
 ): Promise<void> {
-  for (let seed = from; seed <= to; seed++) await expectToHold(lua, generate(seed, weather))
+  for (let seed = from; seed <= to; seed++) await expectToHold(lua, generate(seed, kind))
 }

@@ -8,6 +8,6 @@ beforeAll(async () => {
   lua = await LuaMachine.open()
 })
 
-describe('what must hold in every history', () => {
-  for (const [weather, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, weather, { from: 21, to: 120 }))
+describe('every invariant', () => {
+  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 21, to: 120 }))
 })

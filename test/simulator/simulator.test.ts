@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Admission } from '../../src/limits/admission.ts'
 import { CLAIMS, expectSeedsToHold, expectToHold } from './expect.ts'
-import { generate, type History, type Weather } from './history.ts'
+import { generate, type History, type HistoryKind } from './history.ts'
 import { LuaMachine } from './lua.ts'
 import { type NodeParts, type OpenParts, openParts } from './parts.ts'
 import { run } from './run.ts'
@@ -14,8 +14,8 @@ beforeAll(async () => {
   lua = await LuaMachine.open()
 })
 
-describe('what must hold in every history', () => {
-  for (const [weather, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, weather, { from: 1, to: 20 }))
+describe('every invariant', () => {
+  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 1, to: 20 }))
 })
 
 // Each was a bug once.

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `sluice` program: finds the command, runs it, and turns how it ends into an exit code.
+// The `sluice` program: finds the command, runs it, and maps its result to an exit code.
 
 import { type Command, EXIT, type Shell, UsageError } from './cli/shell.ts'
 import { formatTable } from './cli/table.ts'
@@ -7,7 +7,7 @@ import { systemClock } from './lib/clock.ts'
 import { errorCode, StartError } from './lib/errors.ts'
 import { packageVersion } from './lib/version.ts'
 
-/** Loaded when asked for, so that a small command does not wait for the whole service to load. */
+/** Each command is loaded when it is used, so that a small one does not load the whole service. */
 const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<Command> }>> = {
   serve: { summary: 'take events over HTTP', load: () => import('./cli/serve/serve.ts') },
   apps: { summary: 'list, add, change and remove app records', load: () => import('./cli/apps/apps.ts') },
@@ -63,7 +63,7 @@ function reportError(name: string, error: unknown, shell: Shell): number {
   return EXIT.failed
 }
 
-/** What the system refused names its file and why; a stack would add nothing. */
+/** An error of a system call names the file and the reason; a stack would add nothing. */
 function isForPeople(error: unknown): error is Error {
   return error instanceof StartError || (error instanceof Error && 'syscall' in error)
 }
@@ -77,11 +77,11 @@ const { stdin, stdout, stderr, env } = process
 const args = process.argv.slice(2)
 stdout.on('error', (error) => {
   if (errorCode(error) !== 'EPIPE') throw error
-  // A reader that has seen enough (`sluice tail | head`) ends a command well, but never the service.
+  // A reader that closes the pipe early (`sluice tail | head`) ends a command successfully, but never the service.
   if (args[0] !== 'serve') process.exit(EXIT.ok)
 })
 const terminal = stdout.isTTY
 const colour = terminal && (env.NO_COLOR ?? '') === ''
 const exitCode = await main(args, { env, stdin, stdout, stderr, terminal, colour, clock: systemClock })
-// The empty write comes after all others, so that nothing printed is cut off.
+// This write completes after all others, so that no output is cut off.
 stdout.write('', () => process.exit(exitCode))

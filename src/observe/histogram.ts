@@ -1,12 +1,12 @@
-// A histogram for the request's path: fixed buckets in typed arrays, so that an observation allocates nothing
-// and costs about as much as a few comparisons.
+// A histogram for the path of a request: fixed buckets in typed arrays, so that an observation allocates nothing and
+// costs a few comparisons.
 
 export class Histogram {
-  /** Upper bounds, inclusive and ascending; what lies above the last counts towards +Inf only. */
+  /** Upper bounds, inclusive and ascending; larger values count towards +Inf only. */
   readonly bounds: Float64Array
-  /** Observations in each bucket by itself (not cumulative); one more than there are bounds. */
+  /** Observations per bucket, not cumulative. The last bucket is +Inf. */
   readonly counts: Float64Array
-  /** The sum lives in an array too: as a plain field it would be boxed anew on every addition. */
+  /** In an array, since V8 would allocate a new heap number for a plain field on every addition. */
   readonly #sum = new Float64Array(1)
 
   constructor(bounds: readonly number[]) {
@@ -24,7 +24,7 @@ export class Histogram {
   observe(value: number): void {
     const bounds = this.bounds
     let bucket = 0
-    // A walk from the smallest bound: most observations fall into the first few, where it beats a binary search.
+    // Linear, since most observations fall into the first few buckets, where it is faster than a binary search.
     while (bucket < bounds.length && value > bounds[bucket]) bucket++
     this.counts[bucket] += 1
     this.#sum[0] += value

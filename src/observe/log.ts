@@ -1,5 +1,4 @@
-// The log: JSON lines, or lines for people on a terminal. It names parts and counts; never app keys, ids of
-// clients or what events hold.
+// The log: JSON lines, or readable lines on a terminal. It never holds app keys, ids of clients or the content of events.
 
 import { type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
 import { build as pretty } from 'pino-pretty'
@@ -15,7 +14,7 @@ export interface LogOptions {
   readonly fd?: number
 }
 
-/** Writes are synchronous, so that the last line before a crash is there; the request path logs nothing. */
+/** Writes are synchronous, so that the last line before a crash is written; the path of a request logs nothing. */
 export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
   const destination = terminal
     ? pretty({ destination: fd, sync: true, colorize: colour, singleLine: true, translateTime: 'HH:MM:ss.l' })
@@ -33,12 +32,12 @@ export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
   )
 }
 
-/** Where a part's notices go. */
+/** Logs the notices of one part. */
 export function noticeTo(log: Log, part: string): OnNotice {
   return (message, level) => log[level ?? 'warn']({ part }, message)
 }
 
-/** An error's own members may hold anything; only these are known to be fit for a log. */
+/** Only these members are safe to log: an error's other members may hold secrets. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return { message: String(error) }
   const { type, message, stack } = stdSerializers.err(error)

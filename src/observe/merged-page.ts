@@ -1,15 +1,15 @@
-// One metrics page out of those of several front ends. Counters and histograms add up and never go back, though
-// front ends end and others take their places; a gauge adds up too, or shows the worst of them.
+// Merges the metrics pages of several front ends into one. Counters and histograms are summed and never go back, even
+// when a front end is replaced; a gauge is summed too, or shows the worst value.
 
 interface Family {
   /** The HELP and TYPE lines. */
   readonly head: string
   readonly type: string
-  /** By the text before the value: name and labels. */
+  /** The key is the text before the value: name and labels. */
   readonly samples: ReadonlyMap<string, number>
 }
 
-/** What was read from a page in Prometheus text format, by the families' names. */
+/** A page in Prometheus text format, parsed: its families by name. */
 export type Page = ReadonlyMap<string, Family>
 
 export const EMPTY_PAGE: Page = new Map()
@@ -20,14 +20,14 @@ type Combine = (left: number, right: number) => number
 
 const sum: Combine = (left, right) => left + right
 
-/** Gauges that are states, spans or limits of a process. All others are amounts, which add up. */
+/** Gauges that are states, durations or limits. All others are amounts, which are summed. */
 const COMBINED: Readonly<Record<string, Combine>> = {
   sluice_ready: Math.max,
   sluice_draining: Math.max,
   sluice_degraded: Math.max,
   sluice_redis_up: Math.min,
   sluice_nats_up: Math.min,
-  // All front ends ask about one stream.
+  // All front ends report the same stream.
   sluice_stream_bytes: Math.max,
   sluice_stream_max_bytes: Math.max,
   sluice_stream_oldest_seconds: Math.max,
@@ -44,7 +44,7 @@ const COMBINED: Readonly<Record<string, Combine>> = {
   process_max_fds: Math.min,
 }
 
-/** Reads what the service itself wrote: each family in one piece, HELP before TYPE, no timestamps. */
+/** Parses only what this service writes: each family in one piece, HELP before TYPE, no timestamps. */
 export function readPage(text: string): Page {
   const page = new Map<string, Family>()
   let help = ''
@@ -59,7 +59,7 @@ export function readPage(text: string): Page {
     } else if (line !== '') {
       const at = line.lastIndexOf(' ')
       const value = Number(line.slice(at + 1))
-      // prom-client writes Nan for what it cannot tell yet, which would make a sum of nothing.
+      // prom-client writes Nan for a value that is not known yet, which would make the whole sum NaN.
       if (Number.isFinite(value)) samples.set(line.slice(0, at), value)
     }
   }
@@ -67,8 +67,8 @@ export function readPage(text: string): Page {
 }
 
 /**
- * What one place has counted, with what the front ends that were there before counted: `past`. `last` is what the
- * present one last said; its gauges are left out where it has not answered just now.
+ * The counters of one place: `past` are those of its former front ends, `last` is the latest page of the present one. Its
+ * gauges are dropped where it did not answer this time.
  */
 export function countedIn(past: Page, last: Page, answered: boolean): Page {
   const page = new Map<string, Family>()
@@ -81,8 +81,8 @@ export function countedIn(past: Page, last: Page, answered: boolean): Page {
 }
 
 /**
- * The page of all places, given in the same order each time: sums of fractions depend on the order, and a counter
- * that came out smaller by its last digit would look like a restart.
+ * The page of all places. Pass them in the same order each time: floating-point sums depend on the order, and a counter
+ * that shrinks by its last digit would look like a restart.
  */
 export function mergePages(places: readonly Page[]): string {
   const merged = new Map<string, Family>()

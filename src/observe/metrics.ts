@@ -1,75 +1,32 @@
-// Every metric of the service, in one place. The request's path adds to plain numbers and own histograms,
-// which are read only when a scrape comes; prom-client gives Node's own metrics.
+// Every counter and histogram of the service. The path of a request adds to plain numbers and to our own histograms,
+// which are read only at a scrape. Node's own metrics come from prom-client.
 
 import { Registry } from 'prom-client'
 import { type RefusalCode, STATUS_OF_REFUSAL } from '../outcome.ts'
+import { addGauges } from './gauges.ts'
 import { Histogram } from './histogram.ts'
 import { MetricsPage } from './page.ts'
 import { collectRuntimeMetrics } from './runtime.ts'
+import type { Sampler } from './sampler.ts'
 
-/** `aborted`: the client left before its answer, which has no status; 499 is what proxies write for it. */
+/** `aborted`: the client left before its answer. It has no status; proxies write 499. */
 export type OutcomeName = 'accepted' | 'replayed' | 'aborted' | RefusalCode
 export type Stage = 'receive' | 'parse' | 'admit' | 'publish'
 
-export interface StreamSample {
-  readonly bytes: number
-  readonly maxBytes: number | null
-  readonly oldestSeconds: number
-  /** By the name of a durable consumer, the age of the first message that it has not acknowledged. */
-  readonly consumerLagSeconds: Readonly<Record<string, number>>
-}
-
-/** Read at each scrape. What is absent has no series: an alert on it then stays quiet instead of firing. */
-export interface Sampler {
-  readonly ringUsedBytes?: () => number
-  readonly ringSizeBytes?: () => number
-  readonly ringRequests?: () => number
-  readonly parserQueue?: () => number
-  readonly requestsInFlight?: () => number
-  readonly connections?: () => number | undefined
-  readonly connectionsMax?: () => number
-  readonly keysRemembered?: () => number
-  /** Absent where more keys than that are left to Redis. */
-  readonly keysMax?: () => number
-  readonly journalBytes?: () => number
-  readonly journalMaxBytes?: () => number
-  /** As /readyz has it. */
-  readonly ready?: () => boolean
-  readonly draining?: () => boolean
-  /** Of those in Redis, how many were found that could not be used. */
-  readonly badAppRecords?: () => number
-  /** Absent where no Redis is configured. */
-  readonly redisUp?: () => boolean
-  /** Absent where no NATS is configured. */
-  readonly natsUp?: () => boolean
-  /** As it was some seconds ago; null: not known. Absent where no NATS is configured. */
-  readonly stream?: () => StreamSample | null
-  /** null: this node has not audited yet. Absent where no NATS is configured. */
-  readonly audit?: () => AuditSample | null
-  /** Parts that can go on without what they depend on, and whether each does so now. A closed set of names. */
-  readonly degraded?: () => Readonly<Record<string, boolean>>
-}
-
-export interface AuditSample {
-  /** null: this node audits no partition. */
-  readonly lagSeconds: number | null
-  readonly badMessages: number
-}
-
-/** Of the port for events. What the engine answers by itself is no request of ours, and is seen only here. */
+/** Connections of the port for events. The engine answers some requests itself; only these counts show them. */
 export interface ConnectionCounts {
   opened: number
-  /** All that were closed, by whomever. */
+  /** Closed by either side. */
   ended: number
   /**
-   * Closed by the service: beyond the most connections; because another request came, or the client left, while an
-   * answer waited for the end of the event loop's turn; because earlier answers were left unread; because a body came in
-   * too many pieces of a few bytes.
+   * Closed by the service. limit: too many connections; pipelined: another request came, or the client left, while an
+   * answer waited for the end of the event loop's turn; unread: the client did not read earlier answers; fragmented: a
+   * body came in too many pieces of a few bytes.
    */
   readonly closed: { limit: number; pipelined: number; unread: number; fragmented: number }
 }
 
-/** Counters are plain numbers: add to them where the thing happens. They only ever grow. */
+/** Counters are plain numbers that only grow: add to them where the event happens. */
 export interface Metrics {
   requestsReceived: number
   replays: number
@@ -87,10 +44,10 @@ export interface Metrics {
   /** Records in each durable write or message. */
   readonly publishRecords: Histogram
   readonly redisCallSeconds: Histogram
-  /** Ends a request: each one that was received comes here exactly once. */
+  /** Counts the outcome of a request. Called exactly once for each request that was received. */
   outcome(name: OutcomeName): void
   outcomeTotals(): Record<OutcomeName, number>
-  /** From now on gauges are read from here. */
+  /** Replaces the source of the gauges. */
   sampleFrom(sampler: Sampler): void
   readonly contentType: string
   /** The page, in Prometheus text format. */
@@ -108,14 +65,14 @@ const REQUEST_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.0
 const STAGE_SECONDS = [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 2.5]
 const BODY_BYTES = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288]
 const BATCH_EVENTS = [0, 1, 2, 5, 10, 20, 50, 100]
-/** 20 ms is what the alert goes by, and 250 ms the longest that a request waits. */
+/** The alert uses 20 ms; a request waits for at most 250 ms. */
 const REDIS_CALL_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1]
 const PUBLISH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
-/** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped again. */
+/** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped. */
 export function createMetrics(options: { version: string; runtime?: boolean }): Metrics {
   const indexOfOutcome = new Map(OUTCOME_NAMES.map((name, index) => [name, index]))
-  // A typed array, since counters kept as properties and added to by name cost four times as much.
+  // A typed array costs a quarter of properties that are incremented by name.
   const outcomeCounts = new Float64Array(OUTCOME_NAMES.length)
   const page = new MetricsPage()
   const runtimeRegistry = options.runtime === false ? new Registry() : collectRuntimeMetrics(page)
@@ -255,84 +212,6 @@ function addHistograms(page: MetricsPage, metrics: Metrics): void {
     'From a call to Redis to its reply, or failure.',
     metrics.redisCallSeconds,
   )
-}
-
-function addGauges(page: MetricsPage, sampler: () => Sampler): void {
-  const gauge = (name: string, help: string, read: () => number | boolean | undefined) =>
-    page.numbers(name, 'gauge', help, [
-      {
-        labels: {},
-        read: () => {
-          const value = read()
-          return typeof value === 'boolean' ? Number(value) : value
-        },
-      },
-    ])
-  gauge('sluice_requests_in_flight', 'Requests without an outcome yet.', () => sampler().requestsInFlight?.())
-  gauge('sluice_ring_used_bytes', 'Bytes of the ring in use.', () => sampler().ringUsedBytes?.())
-  gauge('sluice_ring_size_bytes', 'Bytes of the ring.', () => sampler().ringSizeBytes?.())
-  gauge('sluice_ring_requests', 'Requests whose body is in the ring.', () => sampler().ringRequests?.())
-  gauge('sluice_parser_queue', 'Requests that wait for a thread to decode them.', () => sampler().parserQueue?.())
-  gauge('sluice_connections', 'Open connections on the port for events.', () => sampler().connections?.())
-  gauge('sluice_connections_max', 'Most connections; beyond it new ones are closed.', () =>
-    sampler().connectionsMax?.(),
-  )
-  gauge('sluice_keys_remembered', 'Idempotency keys held in this process.', () => sampler().keysRemembered?.())
-  gauge(
-    'sluice_keys_max',
-    'Most idempotency keys held; full is a 503 for requests with one. No series with Redis.',
-    () => sampler().keysMax?.(),
-  )
-  gauge('sluice_journal_bytes', 'Size of the embedded queue. No series with NATS.', () => sampler().journalBytes?.())
-  gauge('sluice_journal_max_bytes', 'The size at which the embedded queue is full. No series with NATS.', () => {
-    return sampler().journalMaxBytes?.()
-  })
-  gauge('sluice_ready', '1 from the first successful start until the drain, as /readyz says.', () =>
-    sampler().ready?.(),
-  )
-  gauge('sluice_draining', '1 from the signal to stop until the end.', () => sampler().draining?.())
-  gauge('sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.', () => {
-    return sampler().redisUp?.()
-  })
-  gauge('sluice_nats_up', '1 while NATS is connected, 0 while it is not. No series where none is configured.', () => {
-    return sampler().natsUp?.()
-  })
-  addStreamGauges(gauge, () => sampler().stream?.() ?? null)
-  gauge(
-    'sluice_audit_lag_seconds',
-    'Since the end of the last minute that is audited, of the partitions audited here.',
-    () => {
-      return sampler().audit?.()?.lagSeconds ?? undefined
-    },
-  )
-  page.numbers(
-    'sluice_audit_bad_messages_total',
-    'counter',
-    'Messages of the stream without a right Sluice-Cost header, seen by this process.',
-    [{ labels: {}, read: () => sampler().audit?.()?.badMessages }],
-  )
-  page.gaugeByLabel(
-    'sluice_stream_consumer_lag_seconds',
-    'Age of the first message that a durable consumer of the stream has not acknowledged; 0: it has had all.',
-    'consumer',
-    () => sampler().stream?.()?.consumerLagSeconds ?? {},
-  )
-  page.gaugeByLabel('sluice_degraded', '1 while a part goes on without what it depends on.', 'part', () => {
-    const parts = Object.entries(sampler().degraded?.() ?? {})
-    return Object.fromEntries(parts.map(([part, degraded]) => [part, Number(degraded)]))
-  })
-}
-
-type AddGauge = (name: string, help: string, read: () => number | undefined) => void
-
-function addStreamGauges(gauge: AddGauge, stream: () => StreamSample | null): void {
-  gauge('sluice_stream_bytes', 'Size of the stream on each copy. No series while NATS is away.', () => stream()?.bytes)
-  gauge('sluice_stream_max_bytes', 'The size at which the stream is full. No series where it has none.', () => {
-    return stream()?.maxBytes ?? undefined
-  })
-  gauge('sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.', () => {
-    return stream()?.oldestSeconds
-  })
 }
 
 function statusOf(name: OutcomeName): string {

@@ -1,11 +1,11 @@
-// The service's own metrics as Prometheus text. All that does not change between scrapes is joined ahead:
-// a scrape of about 170 lines holds the event loop for some tens of microseconds.
+// The service's own metrics as Prometheus text. The text that does not change between scrapes is built once, so that a
+// scrape of about 170 lines blocks the event loop for some tens of microseconds.
 
 import type { Histogram } from './histogram.ts'
 
 export type Labels = Readonly<Record<string, string>>
 
-/** The value of one set of labels, read when the scrape comes. undefined: there is no such series now. */
+/** The value of one set of labels, read at the scrape. undefined: the series is missing now. */
 export interface Series {
   readonly labels: Labels
   readonly read: () => number | undefined
@@ -14,7 +14,7 @@ export interface Series {
 export class MetricsPage {
   readonly #families: (() => string)[] = []
 
-  /** Counters or gauges under one name, which is on the page even while it has no series. */
+  /** Counters or gauges under one name. HELP and TYPE are on the page even while there is no series. */
   numbers(name: string, type: 'counter' | 'gauge', help: string, series: readonly Series[]): void {
     const lines = series.map(({ labels, read }) => ({ start: lineStart(name, labels), read }))
     const head = familyHead(name, type, help)
@@ -28,7 +28,7 @@ export class MetricsPage {
     })
   }
 
-  /** A gauge whose label values are known only at the scrape. They come from the program, never from a client. */
+  /** A gauge whose label values are known only at the scrape. They never come from a client, so their number is bounded. */
   gaugeByLabel(name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void {
     const head = familyHead(name, 'gauge', help)
     this.#families.push(() => {

@@ -1,4 +1,4 @@
-// Node's own metrics under prom-client's usual names, less what holds the event loop while a page is made.
+// Node's own metrics under prom-client's usual names, without those that block the event loop during a scrape.
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { collectDefaultMetrics, Registry } from 'prom-client'
@@ -8,8 +8,8 @@ import type { MetricsPage } from './page.ts'
 const LAG_RESOLUTION_MS = 10
 
 /**
- * prom-client's event-loop metrics take the standard deviation, half a millisecond for each page; its count
- * of open files lists /proc/self/fd, some milliseconds with ten thousand connections. The delays are read here instead.
+ * prom-client's event-loop metrics compute the standard deviation, which takes half a millisecond per page. Its count of
+ * open files lists /proc/self/fd, which takes some milliseconds with 10,000 connections. The lag is measured below.
  */
 const REMOVED = [
   'process_open_fds',
@@ -23,7 +23,7 @@ const REMOVED = [
   'nodejs_eventloop_lag_p99_seconds',
 ]
 
-/** The observers behind these metrics cannot be stopped: call it once in a process. */
+/** To be called once per process: the observers behind these metrics cannot be stopped. */
 export function collectRuntimeMetrics(page: MetricsPage): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -38,16 +38,16 @@ export function collectRuntimeMetrics(page: MetricsPage): Registry {
 function addEventLoopLag(page: MetricsPage, delay: IntervalHistogram): void {
   const lag = (name: string, help: string, readNanoseconds: () => number) =>
     page.numbers(`nodejs_eventloop_lag_${name}_seconds`, 'gauge', `${help} of the event loop since the last scrape.`, [
-      // A sample is the time between two ticks of a timer, so that an idle loop would show the timer's own interval.
+      // A sample is the time between two ticks of a timer, which includes the timer's own interval.
       { labels: {}, read: () => Math.max(0, readNanoseconds() / 1e9 - LAG_RESOLUTION_MS / 1000) },
     ])
-  // With no sample yet the smallest delay is a huge number, and the largest 0.
+  // Without any sample `min` is a huge number and `max` is 0.
   lag('min', 'Smallest delay', () => Math.min(delay.min, delay.max))
   lag('p50', 'Median delay', () => delay.percentile(50))
   lag('p90', '90th percentile of the delay', () => delay.percentile(90))
   lag('p99', '99th percentile of the delay', () => delay.percentile(99))
   lag('max', 'Largest delay', () => {
-    // The last one on the page ends the span that it tells of.
+    // The last of these gauges on the page: the next sample period begins here.
     const max = delay.max
     delay.reset()
     return max

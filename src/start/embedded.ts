@@ -1,65 +1,109 @@
-// The limits and keys of a single node, counted in its memory. A start brings them back from the journal's own records;
-// a snapshot keeps what was counted, so that the next start reads only what came after it.
+// The stores of a single node: files in its folder and counters in its memory. A start rebuilds the counters from the
+// last snapshot and the journal's records.
 
 import { randomBytes } from 'node:crypto'
-import { createMemoryDeduplicator, type MemoryDeduplicator } from '../keys/memory-deduplicator.ts'
-import type { Clock } from '../lib/clock.ts'
-import { errorMessage } from '../lib/errors.ts'
-import type { MemoryLimiter } from '../limits/own/memory-limiter.ts'
-import type { Log } from '../observe/log.ts'
-import type { Journal } from '../queue/journal/journal.ts'
-import { writeSnapshot } from '../queue/journal/snapshot.ts'
+import { createMemoryDeduplicator } from '../keys/memory-deduplicator.ts'
+import { errorMessage, StartError } from '../lib/errors.ts'
+import { makeFolder } from '../lib/folder.ts'
+import { acquireLock } from '../lib/lock.ts'
+import { OwnAdmission } from '../limits/own/own-admission.ts'
+import { type Log, noticeTo } from '../observe/log.ts'
+import { type Journal, openJournal } from '../queue/journal/journal.ts'
+import type { Recovery } from '../queue/journal/recovery.ts'
+import { journalDirectory } from '../queue/journal/segments.ts'
+import type { Config } from '../settings/config.ts'
+import { findDemoApp, openFileApps } from './opened-apps.ts'
+import { recoverLimiter } from './recovered.ts'
+import { keepSnapshots, type SnapshotKeeper } from './snapshots.ts'
+import type { Started } from './started.ts'
+import type { Stores, StoresContext } from './stores.ts'
 
-/** Between snapshots: what a start reads of the journal at the most, besides the last 300 s of keys. */
-const SNAPSHOT_INTERVAL_MS = 30_000
-/** Between sweeps of keys whose 300 s are over. */
-const SWEEP_INTERVAL_MS = 1000
+/** A damaged journal may hold any number of corrupt lines. */
+const MAX_CORRUPT_LINES_LOGGED = 10
+const HOUR_MS = 3_600_000
 
-export function createDeduplicator(maxKeys: number): MemoryDeduplicator {
-  return createMemoryDeduplicator({ maxKeys, seed: randomBytes(4).readUInt32LE() })
-}
-
-export interface SnapshotKeeper {
-  /** Writes the last one. To be called once nothing is in flight. */
-  stop(): Promise<void>
-}
-
-/** Forgets keys that are over, and writes snapshots of the limits until it is stopped. */
-export function keepSnapshots(options: {
-  readonly directory: string
-  readonly limiter: MemoryLimiter
-  readonly deduplicator: MemoryDeduplicator
-  readonly journal: Pick<Journal, 'position' | 'keysFrom'>
-  readonly clock: Clock
-  readonly log: Log
-  readonly intervalMs?: number
-}): SnapshotKeeper {
-  const { directory, limiter, deduplicator, journal, clock, log } = options
-  const snapshot = () =>
-    writeSnapshot(directory, {
-      writtenAtMs: clock(),
-      position: journal.position(),
-      keysFrom: journal.keysFrom(clock()),
-      usage: limiter.dump(),
-    })
-  let writing: Promise<void> = Promise.resolve()
-  const snapshotTimer = setInterval(() => {
-    writing = writing.then(snapshot).catch((error: unknown) => {
-      log.error(
-        { problem: errorMessage(error) },
-        'the snapshot was not written; the next start reads more of the journal',
-      )
-    })
-  }, options.intervalMs ?? SNAPSHOT_INTERVAL_MS)
-  snapshotTimer.unref()
-  const sweepTimer = setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
-  sweepTimer.unref()
+export async function openEmbeddedStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
+  const { clock, log } = context
+  const { dataDirectory, appsFile, appsFileNamed } = config
+  started.add(await lockFolder(dataDirectory))
+  if (appsFile === null) throw new Error('app records live in a file where there is no NATS')
+  const apps = await openFileApps(appsFile, appsFileNamed, context)
+  started.add(() => apps.stop())
+  const deduplicator = createMemoryDeduplicator({ maxKeys: config.maxKeys, seed: randomBytes(4).readUInt32LE() })
+  const { limiter, recovery } = await recoverLimiter({
+    dataDirectory,
+    nowMs: clock(),
+    apps: apps.all(),
+    onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
+    onCorrupt: corruptLineLogger(log),
+  })
+  const queue = await openJournalQueue(config, context, recovery)
+  let snapshots: SnapshotKeeper | null = null
+  started.add(async () => {
+    // The last snapshot comes after the flush, so that it covers every record of the journal.
+    await queue.stop()
+    await snapshots?.stop()
+  })
+  snapshots = keepSnapshots({
+    directory: dataDirectory,
+    limiter,
+    deduplicator,
+    journal: queue,
+    clock,
+    log,
+    ...(context.snapshotIntervalMs === undefined ? {} : { intervalMs: context.snapshotIntervalMs }),
+  })
   return {
-    stop: async () => {
-      clearInterval(snapshotTimer)
-      clearInterval(sweepTimer)
-      await writing
-      await snapshot().catch((error: unknown) => log.error({ problem: errorMessage(error) }, 'no last snapshot'))
+    apps,
+    admission: new OwnAdmission({ limiter, deduplicator, clock }),
+    queue,
+    demoApp: appsFileNamed ? null : (findDemoApp(apps) ?? null),
+    gauges: {
+      keysRemembered: () => deduplicator.size,
+      keysMax: () => config.maxKeys,
+      journalBytes: () => queue.sizeBytes,
+      journalMaxBytes: () => config.journalMaxBytes,
     },
+    isReady: () => true,
+    parts: () => ({ queue: `journal ${queue.state}`, limits: 'memory', apps: 'file' }),
+  }
+}
+
+async function lockFolder(directory: string): Promise<() => Promise<void>> {
+  try {
+    makeFolder(directory, 0o750)
+  } catch (error) {
+    throw new StartError(`SLUICE_DATA_DIR: cannot make ${directory}: ${errorMessage(error)}`)
+  }
+  const lock = await acquireLock(directory)
+  if ('held' in lock) throw new StartError(`${directory} is in use: another sluice process works in this folder`)
+  return () => lock.release()
+}
+
+async function openJournalQueue(config: Config, context: StoresContext, recovery: Recovery): Promise<Journal> {
+  const { clock, log, metrics } = context
+  if (recovery.snapshotProblem !== null)
+    log.warn({ problem: recovery.snapshotProblem }, 'snapshot.json was not used; the whole journal was read instead')
+  const journal = await openJournal({
+    directory: journalDirectory(config.dataDirectory),
+    maxBytes: config.journalMaxBytes,
+    keepHours: config.journalKeepMs === null ? null : config.journalKeepMs / HOUR_MS,
+    keysFrom: recovery.keysFrom,
+    resumeAfter: recovery.resumeAfter,
+    clock,
+    onNotice: noticeTo(log, 'journal'),
+    onCommit: (records) => metrics.publishRecords.observe(records),
+  })
+  if (journal.cutBytes > 0) log.warn({ cut_bytes: journal.cutBytes }, 'a torn last line was cut from the journal')
+  log.info({ records: recovery.counted, keys: recovery.keys, bytes: recovery.bytes }, 'journal read')
+  return journal
+}
+
+function corruptLineLogger(log: Log): (path: string, offset: number) => void {
+  let found = 0
+  return (path, offset) => {
+    if (++found > MAX_CORRUPT_LINES_LOGGED) return
+    const more = found === MAX_CORRUPT_LINES_LOGGED ? '; further corrupt lines are not logged' : ''
+    log.error({ path, offset }, `a line of the journal is not a record and was skipped${more}`)
   }
 }

@@ -1,12 +1,12 @@
-// How the service ends: on a signal after a drain, under a watchdog, or at once on a bug.
+// How the service ends: after a drain on a signal, by the watchdog where the drain takes too long, or at once on a bug.
 
 import type { Clock } from '../lib/clock.ts'
 import { EXIT } from '../lib/exit.ts'
 import type { Log } from '../observe/log.ts'
 
 /**
- * A second signal ends the process at once, but only after this: one Ctrl-C reaches a service under `npm start`
- * twice, from the terminal and passed on by npm.
+ * A second signal within this time counts as the first one. Under `npm start` one Ctrl-C arrives twice: from the
+ * terminal and from npm.
  */
 const SAME_SIGNAL_MS = 500
 
@@ -16,7 +16,7 @@ export const WATCHDOG_GRACE_MS = 1000
 export interface EndingOptions {
   readonly log: Log
   readonly clock: Clock
-  /** How long `stop` may take before the process ends without it. */
+  /** How long `stop` may take before the process ends anyway. */
   readonly watchdogMs: number
   readonly stop: () => Promise<void>
   readonly exit: (code: number) => void
@@ -31,14 +31,14 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
   return (signal) => {
     if (firstAtMs !== null) {
       if (again === 'ignore' || clock() - firstAtMs < SAME_SIGNAL_MS) return
-      log.warn({ signal }, 'second signal, ending at once')
+      log.warn({ signal }, 'second signal: ending at once, without finishing the drain')
       exit(EXIT.failed)
       return
     }
     firstAtMs = clock()
     log.info({ signal }, 'draining')
     setTimeout(() => {
-      log.fatal('the drain passed its deadline')
+      log.fatal('the drain took too long: ending without it')
       exit(EXIT.failed)
     }, watchdogMs)
     void drain()
@@ -57,7 +57,7 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
   }
 }
 
-/** A broken invariant leaves nothing to be trusted: log it, and let a fresh process recover from the journal. */
+/** After a broken invariant no state can be trusted: log it and exit, so that a new process recovers from the journal. */
 export function bugHandler(log: Log, what: string, exit: (code: number) => void): (error: unknown) => void {
   return (error) => {
     log.fatal({ err: error }, what)

@@ -1,4 +1,4 @@
-// Where the app records come from: a file, which a first start makes with one app to try things out, or the bucket.
+// Opens the app records: from a file, which a first start creates with a demo app, or from the bucket in NATS.
 
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -17,7 +17,7 @@ export interface AppsContext {
   readonly clock: Clock
 }
 
-/** `isNamed`: the operator named the file, which must be there then. */
+/** `isNamed`: the operator named the file, so it must exist already. */
 export async function openFileApps(
   path: string,
   isNamed: boolean,
@@ -25,7 +25,7 @@ export async function openFileApps(
 ): Promise<AppStore> {
   if (!existsSync(path) && !isNamed) {
     const isMade = makeAppsFile(path, demoAppRecords(randomBytes(6).toString('hex')))
-    if (isMade) log.info({ path }, 'made an app file with a demo app')
+    if (isMade) log.info({ path }, 'created an app file with a demo app')
   }
   return openAppsFile({
     path,
@@ -38,7 +38,7 @@ export async function openFileApps(
   })
 }
 
-/** The file where there is one; otherwise the bucket, whose records may come later. */
+/** Opens the file where one is configured, otherwise the bucket, whose records may arrive later. */
 export async function openSharedApps(
   file: { readonly path: string | null; readonly isNamed: boolean },
   bucket: { readonly url: string; readonly replicas: number },

@@ -1,5 +1,5 @@
-// Puts back what the last process knew: the limits' counters and the remembered keys, from snapshot and journal.
-// Only reads, so that a command may do it beside a running service.
+// Rebuilds the counters of the limits, and the idempotency keys, from snapshot and journal. It only reads, so that a
+// command may run it beside the service.
 
 import type { App } from '../apps/app.ts'
 import { errorMessage } from '../lib/errors.ts'
@@ -8,7 +8,7 @@ import { type Recovery, type RecoveryOptions, recover } from '../queue/journal/r
 
 export interface RecoveredOptions extends Pick<RecoveryOptions, 'dataDirectory' | 'nowMs' | 'onCorrupt'> {
   readonly apps: Iterable<App>
-  /** Each keyed record of the last 300 s; absent: the keys are not wanted. */
+  /** Called for each keyed record of the last 300 s; absent where the caller does not need the keys. */
   readonly onKey?: RecoveryOptions['onKey']
 }
 
@@ -16,7 +16,7 @@ export async function recoverLimiter(
   options: RecoveredOptions,
 ): Promise<{ limiter: MemoryLimiter; recovery: Recovery }> {
   const limiter = createMemoryLimiter()
-  // Only where there is something to put back: it holds every app once more.
+  // Built only when a record needs it, since it holds every app a second time.
   let appsById: Map<string, App> | null = null
   const findApp = (appId: string): App | undefined => {
     appsById ??= new Map(Array.from(options.apps, (app) => [app.appId, app]))

@@ -1,4 +1,4 @@
-// Builds every part by hand, in order, and takes them down again in reverse.
+// Starts every part of the service in order. A stop, or a start that fails half-way, stops them in reverse order.
 
 import { randomFillSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,53 +18,52 @@ import { Inflater } from '../request/inflate.ts'
 import { Ingest } from '../request/ingest.ts'
 import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
+import { Started } from './started.ts'
 import { openStores } from './stores.ts'
 
-/** Between two log lines that say the same of connections. */
+/** Between two log lines about too many connections. */
 const CONNECTIONS_LOG_INTERVAL_MS = 60_000
-/** Bodies on their way may take a quarter of what whole ones may. */
+/** Bodies that are still arriving may take a quarter as many bytes as the ring holds. */
 const GATHERING_SHARE = 4
-/** A connection that has been silent for so long during the drain has nothing on its way to us. */
+/** A drain ends early after this long without a request: the open connections have nothing more to send. */
 const DRAIN_QUIET_MS = 500
 const DRAIN_POLL_MS = 10
-/** Left of the deadline for flushing the queue and writing the last snapshot: so much, or half of a short one. */
+/** Kept free before the deadline for the flush and the last snapshot; half of the time left where that is shorter. */
 const FLUSH_RESERVE_MS = 2000
 
 export interface SluiceContext {
   readonly log: Log
   readonly clock: Clock
-  /** One of several front ends on one port: it shares the public port, and its supervisor has the admin port. */
+  /** True for one of several front ends: they share the public port, and the supervisor has the admin port. */
   readonly supervised?: boolean
 }
 
 export interface Sluice {
   readonly publicPort: number
-  /** null: none of its own. */
+  /** null: the supervisor has it. */
   readonly adminPort: number | null
   readonly demoApp: App | null
   readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
   readonly health: Health
-  /** Drains: answers what is in hand, flushes the queue, and lets everything go. */
+  /** Drains: answers open requests, flushes the queue, and stops every part. */
   stop(): Promise<void>
 }
 
-/** Throws a StartError for what an operator must mend. */
+/** Throws a StartError for what an operator must fix. */
 export async function startSluice(config: Config, context: SluiceContext): Promise<Sluice> {
   const { log, clock, supervised = false } = context
-  // The first requests live long while code is compiled; V8 would take that for a rule and put those that come later,
-  // and all they refer to, where only a full collection finds them: ten times the bytes for it to move.
+  // While code is compiled the first requests live long. V8 would conclude that all requests do, and allocate later ones
+  // in the old generation, where only a full collection frees them: ten times the bytes to move.
   setFlagsFromString('--no-allocation-site-pretenuring')
-  // What is started goes on this list, and comes down in reverse where a later part cannot start.
-  const started: (() => unknown)[] = []
+  const started = new Started()
   try {
     const metrics = createMetrics({ version: packageVersion() })
-    // What the service is asked before it serves, and while a long journal is read.
+    // The admin port answers probes while a long journal is read.
     let health: Health = { ready: () => false, parts: () => ({ service: 'starting' }) }
     metrics.sampleFrom({ ready: () => false, draining: () => false })
     const admin = supervised ? null : await openAdmin(config, { log, metrics }, () => health)
-    started.push(() => admin?.stop())
-    const stores = await openStores(config, { log, clock, metrics })
-    started.push(() => stores.stop())
+    if (admin !== null) started.add(() => admin.stop())
+    const stores = await openStores(config, { log, clock, metrics }, started)
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
       memory: ring.memory,
@@ -75,7 +74,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       onFailure: (slot, error) => ingest.decodeFailed(slot, error),
       onBusy: (slot) => ingest.decodeBusy(slot),
     })
-    started.push(() => pool.stop())
+    started.add(() => pool.stop())
     await pool.start()
     const ingest = new Ingest(
       {
@@ -123,7 +122,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       ingest,
       counts: metrics.connections,
       onFault: (error) => log.error({ err: error }, 'an answer could not be written'),
-      onTooMany: atMostOnceA(CONNECTIONS_LOG_INTERVAL_MS, () =>
+      onTooMany: throttled(CONNECTIONS_LOG_INTERVAL_MS, () =>
         log.warn(
           { most: config.maxConnections },
           'too many connections: new ones are closed at once; see SLUICE_MAX_CONNECTIONS',
@@ -131,6 +130,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       ),
     })
     server = opened
+    started.add(() => drain(opened, ingest, config))
     isServing = true
     return {
       publicPort: opened.port,
@@ -138,19 +138,16 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       demoApp: stores.demoApp,
       metrics,
       health,
-      stop: async () => {
+      stop: () => {
         isServing = false
         draining = true
-        // By a clock that nobody sets.
-        const deadlineMs = performance.now() + config.shutdownMs
-        await drain(opened, ingest, { delayMs: config.drainDelayMs, deadlineMs })
-        await pool.stop()
-        await stores.stop()
-        admin?.stop()
+        return started.stop()
       },
     }
   } catch (error) {
-    for (const stop of started.reverse()) await stop()
+    await started
+      .stop()
+      .catch((fault: unknown) => log.error({ err: fault }, 'a part did not stop after a failed start'))
     throw error instanceof StartError ? error : new StartError(errorMessage(error))
   }
 }
@@ -169,24 +166,26 @@ function openAdmin(
   })
 }
 
-/** Calls `tell`, unless it did so a moment ago. */
-function atMostOnceA(intervalMs: number, tell: () => void): () => void {
+/** Calls `report` at most once in each interval. */
+function throttled(intervalMs: number, report: () => void): () => void {
   let nextMs = 0
   return () => {
     const nowMs = performance.now()
     if (nowMs < nextMs) return
     nextMs = nowMs + intervalMs
-    tell()
+    report()
   }
 }
 
-/** Refuses new connections, answers what is in hand and what still comes on the open ones, then closes these. */
+/** Refuses new connections, answers the requests that still arrive on open ones, then closes these. */
 async function drain(
   server: Server,
   ingest: Ingest,
-  { delayMs, deadlineMs }: { delayMs: number; deadlineMs: number },
+  { drainDelayMs, shutdownMs }: Pick<Config, 'drainDelayMs' | 'shutdownMs'>,
 ): Promise<void> {
-  await sleep(delayMs)
+  // The monotonic clock: a change of the system's time does not move the deadline.
+  const deadlineMs = performance.now() + shutdownMs
+  await sleep(drainDelayMs)
   server.stopListening()
   ingest.close()
   const closeAtMs = deadlineMs - Math.min(FLUSH_RESERVE_MS, (deadlineMs - performance.now()) / 2)

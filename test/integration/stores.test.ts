@@ -9,6 +9,7 @@ import type { Log } from '../../src/observe/log.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { journalDirectory, segmentPath } from '../../src/queue/journal/segments.ts'
 import { readConfig } from '../../src/settings/config.ts'
+import { Started } from '../../src/start/started.ts'
 import { openStores, type Stores } from '../../src/start/stores.ts'
 import { makeRecord, publish, type RecordWish, withFolder } from '../support/journal.ts'
 import { journalFiles } from '../support/journal-files.ts'
@@ -25,20 +26,25 @@ interface Opening {
   readonly snapshotIntervalMs?: number
 }
 
+type OpenStores = Stores & Pick<Started, 'stop'>
+
 /** Opens the stores of a folder, and keeps what they log. */
-async function open(folder: string, opening: Opening = {}): Promise<{ stores: Stores; lines: string[] }> {
+async function open(folder: string, opening: Opening = {}): Promise<{ stores: OpenStores; lines: string[] }> {
   const { env = {}, clock = () => NOW_MS, snapshotIntervalMs = NEVER_MS } = opening
   const lines: string[] = []
   const say = (level: string) => (parts: unknown, message: string) =>
     void lines.push(`${level} ${message} ${JSON.stringify(parts)}`)
   const log = { info: say('info'), warn: say('warn'), error: say('error') } as unknown as Log
-  const stores = await openStores(readConfig({ SLUICE_DATA_DIR: folder, ...env }), {
-    log,
-    clock,
-    metrics: createMetrics({ version: 'test', runtime: false }),
-    snapshotIntervalMs,
-  })
-  return { stores, lines }
+  const metrics = createMetrics({ version: 'test', runtime: false })
+  const started = new Started()
+  try {
+    const config = readConfig({ SLUICE_DATA_DIR: folder, ...env })
+    const stores = await openStores(config, { log, clock, metrics, snapshotIntervalMs }, started)
+    return { stores: { ...stores, stop: () => started.stop() }, lines }
+  } catch (error) {
+    await started.stop()
+    throw error
+  }
 }
 
 const withApps = (apps: readonly AppRecord[], use: (folder: string) => Promise<void>): Promise<void> =>

@@ -43,7 +43,7 @@ const REDIS_START_MS = 2000
 
 export type OpenParts = (seams: NodeSeams) => Promise<NodeParts>
 
-/** Like src/start/stores.ts. */
+/** As src/start/shared.ts does it. */
 export async function openParts(seams: NodeSeams): Promise<NodeParts> {
   const { nodeId, timers, random, onNotice, onFault } = seams
   const redis = openRedis({ url: 'redis://simulated', timers, random, openSession: seams.openSession, onNotice })

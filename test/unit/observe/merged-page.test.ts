@@ -8,7 +8,8 @@ import {
   type Page,
   readPage,
 } from '../../../src/observe/merged-page.ts'
-import { createMetrics, type Sampler } from '../../../src/observe/metrics.ts'
+import { createMetrics } from '../../../src/observe/metrics.ts'
+import type { Sampler } from '../../../src/observe/sampler.ts'
 
 const family = (type: string, name: string, ...samples: string[]): string =>
   [`# HELP ${name} About ${name}.`, `# TYPE ${name} ${type}`, ...samples, ''].join('\n')

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { createMetrics, type StreamSample } from '../../../src/observe/metrics.ts'
+import { createMetrics } from '../../../src/observe/metrics.ts'
 import { MetricsPage } from '../../../src/observe/page.ts'
+import type { StreamSample } from '../../../src/observe/sampler.ts'
 import { STATUS_OF_REFUSAL } from '../../../src/outcome.ts'
 
 const CONTRACT_NAMES = [

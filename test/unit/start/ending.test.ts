@@ -77,7 +77,7 @@ describe('a signal', () => {
     expect(exits).toEqual([])
     vi.advanceTimersByTime(1)
     expect(exits).toEqual([1])
-    expect(said).toContain('the drain passed its deadline')
+    expect(said).toContain('the drain took too long: ending without it')
   })
 })
 

@@ -1,0 +1,145 @@
+// The stores of a node in a cluster: Redis counts the limits and keys, NATS holds the stream and the app records, and
+// an audit thread compares the two.
+
+import { randomBytes } from 'node:crypto'
+import type { AuditState } from '../audit/auditor.ts'
+import { startAudit } from '../audit/start-audit.ts'
+import { errorMessage } from '../lib/errors.ts'
+import { systemTimers } from '../lib/timers.ts'
+import { SharedAdmission } from '../limits/shared/shared-admission.ts'
+import { noticeTo } from '../observe/log.ts'
+import type { AuditSample, StreamSample } from '../observe/sampler.ts'
+import { type JetStreamQueue, openJetStreamQueue } from '../queue/stream/publisher.ts'
+import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
+import type { Config } from '../settings/config.ts'
+import { openSharedApps } from './opened-apps.ts'
+import type { Started } from './started.ts'
+import type { Stores, StoresContext } from './stores.ts'
+
+/** How long a start waits for Redis before it serves without it. */
+const REDIS_START_MS = 2000
+const NODE_ID_BYTES = 6
+
+interface SharedContext extends StoresContext {
+  readonly redisUrl: string
+  readonly natsUrl: string
+}
+
+export async function openSharedStores(config: Config, context: SharedContext, started: Started): Promise<Stores> {
+  const { redisUrl, natsUrl } = context
+  const { partitions, stream } = config
+  const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
+  const redis = connectRedis(redisUrl, context)
+  started.add(() => redis.stop())
+  // While Redis is away, a node enforces its share among the nodes it last saw. One that has seen none would enforce
+  // the whole limit by itself.
+  await untilUp(redis, REDIS_START_MS)
+  const { store: apps, bucket } = await openSharedApps(
+    { path: config.appsFile, isNamed: config.appsFileNamed },
+    { url: natsUrl, replicas: stream.replicas },
+    context,
+  )
+  started.add(() => apps.stop())
+  const admission = createAdmission(config, context, redis, nodeId)
+  started.add(() => admission.stop())
+  const audit = startAudit(
+    { nodeId, partitions, replicas: stream.replicas, redisUrl, natsUrl },
+    noticeTo(context.log, 'audit'),
+  )
+  started.add(() => audit.stop())
+  // Opened last and so stopped first: its flush settles requests, which settle their charges in the parts above.
+  const queue = connectStream(natsUrl, nodeId, config, context)
+  started.add(() => queue.stop())
+  return {
+    apps,
+    admission,
+    queue,
+    demoApp: null,
+    gauges: {
+      badAppRecords: () => bucket?.badRecords ?? 0,
+      keysRemembered: () => admission.keysRemembered,
+      degraded: () => ({
+        limits: !redis.isUp,
+        idempotency: !redis.isUp,
+        ...(bucket === null ? {} : { apps: !bucket.isUp }),
+      }),
+      redisUp: () => redis.isUp,
+      natsUp: () => queue.isUp,
+      stream: () => sampleStream(queue, context.clock()),
+      audit: () => sampleAudit(audit.state, context.clock()),
+    },
+    isReady: () => redis.hasBeenUp && queue.hasBeenUp && (bucket?.isLoaded ?? true),
+    parts: () => ({
+      queue: `JetStream ${queue.state}`,
+      limits: `Redis ${redis.state}`,
+      apps: bucket === null ? 'file' : `NATS ${bucket.state}`,
+    }),
+  }
+}
+
+function connectRedis(url: string, { log, metrics }: StoresContext): RedisConnection {
+  return openRedis({
+    url,
+    onNotice: noticeTo(log, 'redis'),
+    onCall: (_result, seconds) => metrics.redisCallSeconds.observe(seconds),
+  })
+}
+
+function createAdmission(
+  { partitions, maxKeys }: Config,
+  { clock, log, metrics }: StoresContext,
+  redis: RedisConnection,
+  nodeId: string,
+): SharedAdmission {
+  return new SharedAdmission({
+    link: redis,
+    nodeId,
+    partitions,
+    maxKeys,
+    seed: randomBytes(4).readUInt32LE(),
+    timers: { ...systemTimers, nowMs: clock },
+    calls: metrics.limitCalls,
+    onFault: onChange((problem) => log.error({ part: 'limits', problem }, 'Redis refuses a call: going on without it')),
+  })
+}
+
+function connectStream(
+  url: string,
+  nodeId: string,
+  { partitions, stream }: Config,
+  { log, metrics }: StoresContext,
+): JetStreamQueue {
+  return openJetStreamQueue({
+    url,
+    nodeId,
+    partitions,
+    newStream: stream,
+    onCommit: (records) => metrics.publishRecords.observe(records),
+    onNotice: noticeTo(log, 'nats'),
+  })
+}
+
+/** Reports a problem unless it is the same as the last one. */
+function onChange(report: (problem: string) => void): (error: unknown) => void {
+  let last: string | null = null
+  return (error) => {
+    const problem = errorMessage(error)
+    if (problem !== last) report(problem)
+    last = problem
+  }
+}
+
+function sampleStream({ stream, consumerLags }: JetStreamQueue, nowMs: number): StreamSample | null {
+  if (stream === null) return null
+  const { bytes, maxBytes, oldestAtMs } = stream
+  // The clock of NATS may be ahead of this one.
+  const oldestSeconds = oldestAtMs === null ? 0 : Math.max(0, (nowMs - oldestAtMs) / 1000)
+  return { bytes, maxBytes, oldestSeconds, consumerLagSeconds: consumerLags }
+}
+
+/** The lag grows while no audit round succeeds. */
+function sampleAudit(state: AuditState | null, nowMs: number): AuditSample {
+  if (state === null) return { lagSeconds: null, badMessages: 0 }
+  const { auditedUntilMs, badMessages } = state
+  return { lagSeconds: auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000, badMessages }
+}

@@ -1,4 +1,4 @@
-// NATS_URL taken apart: servers, and what to show them. Passwords stay in here; errors and texts never hold them.
+// Parses NATS_URL into servers and credentials. Errors and texts for the log never hold a password.
 
 import { StartError } from '../lib/errors.ts'
 
@@ -11,7 +11,7 @@ export interface NatsServer {
 
 export interface NatsAddress {
   readonly servers: readonly NatsServer[]
-  /** The servers must speak TLS; otherwise TLS is used where they ask for it. */
+  /** TLS is required; otherwise it is used where a server asks for it. */
   readonly tls: boolean
   readonly user: string | null
   readonly password: string | null
@@ -19,8 +19,8 @@ export interface NatsAddress {
 }
 
 /**
- * `nats://host`, `tls://user:password@host:4222`, `nats://token@host`, and several of them with commas between. One
- * name and one password serve all of them: they are one cluster. Throws a StartError.
+ * `nats://host`, `tls://user:password@host:4222`, `nats://token@host`, or several of them separated by commas. The
+ * servers are one cluster, so the first user and password found serve all of them. Throws a StartError.
  */
 export function parseNatsUrl(url: string): NatsAddress {
   const parts = url

@@ -1,4 +1,4 @@
-// Calls of JetStream's API, and what their errors say.
+// What calls of JetStream's API share: the timeout, and what their errors mean.
 
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { describeFault } from './connection.ts'
@@ -6,7 +6,7 @@ import { describeFault } from './connection.ts'
 export const API_TIMEOUT_MS = 1000
 
 export function reasonOf(error: unknown): string {
-  // Also where its servers have no leader yet.
+  // The client also throws this while the cluster has no leader yet.
   return error instanceof Error && error.name === 'JetStreamNotEnabled'
     ? 'JetStream is not enabled'
     : describeFault(error)

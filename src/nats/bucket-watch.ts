@@ -1,27 +1,27 @@
-// One watch of a bucket: what is in it, that all of it has come, and then what changes, for as long as it can be
-// relied on.
+// One watch of a bucket: delivers its entries, reports when all of them have come, and then delivers changes. It ends
+// where it may have missed one.
 
 import type { KvWatchEntry } from '@nats-io/kv'
 import { sleep, type Timers } from '../lib/timers.ts'
 import type { Bucket, BucketFacts, StoredEntry } from './bucket.ts'
 
-/** Between two looks at the bucket: whether it is the one that is watched, and whether the watch has all of it. */
-const LOOK_MS = 2000
+/** Between two checks that the bucket is still the same one, and that no entry was missed. */
+const CHECK_INTERVAL_MS = 2000
 
 export interface WatchOptions {
   readonly timers: Timers
-  /** All entries up to here are known, and do not come again; 0: none is known. */
+  /** Entries up to this revision are known and are not delivered; 0: none is known. */
   readonly knownRevision: number
   readonly onEntry: (entry: StoredEntry) => void
-  /** Every entry has come that was there up to this revision. Called once. */
+  /** Every entry up to this revision was delivered. Called once. */
   readonly onAll: (revision: number) => void
   /** Ends the watch. */
   readonly signal: AbortSignal
 }
 
 /**
- * Resolves where the watch has ended: 'missed' where entries did not come that should have, so that the bucket has to
- * be read as a whole. Rejects where it cannot begin.
+ * Resolves when the watch has ended. 'missed': an entry was not delivered, so that the caller has to read the whole
+ * bucket. Rejects where the watch cannot begin.
  */
 export function watchBucket(bucket: Bucket, facts: BucketFacts, options: WatchOptions): Promise<'ended' | 'missed'> {
   return new BucketWatch(bucket, facts, options).run()
@@ -31,11 +31,11 @@ class BucketWatch {
   readonly #bucket: Bucket
   readonly #facts: BucketFacts
   readonly #options: WatchOptions
-  /** Ends with the watch, whoever ends it. */
+  /** Aborted when the watch ends for any reason. */
   readonly #over = new AbortController()
-  /** Of the newest entry that came. */
+  /** The newest revision that was delivered. */
   #revision: number
-  /** The last one that the bucket is known to have. */
+  /** The newest revision that the bucket is known to have. */
   #lastRevision: number
   #received = 0
   #hasAll = false
@@ -59,8 +59,8 @@ class BucketWatch {
     if (signal.aborted) stop()
     const guarding = this.#guard()
     try {
-      if (this.#facts.entries === 0) this.#takeAll()
-      else await this.#lookForEnd()
+      if (this.#facts.entries === 0) this.#complete()
+      else await this.#checkComplete()
       await this.#read(watch)
     } finally {
       stop()
@@ -76,46 +76,46 @@ class BucketWatch {
       this.#received++
       this.#revision = Math.max(this.#revision, revision)
       this.#options.onEntry({ key, revision, text: operation === 'PUT' ? Buffer.from(value).toString() : null })
-      if (!this.#hasAll) await this.#lookForEnd()
+      if (!this.#hasAll) await this.#checkComplete()
     }
   }
 
   /**
-   * What the server says is left of a watch is wrong where entries change meanwhile (seen with 2.9). So all of it has
-   * come once the newest entry that the bucket has is here, and no newer one was stored before that was known.
+   * The count of pending entries that the server reports is wrong where entries change meanwhile (seen with 2.9). So the
+   * watch is complete once it has delivered the newest revision of the bucket, and the bucket still has no newer one.
    */
-  async #lookForEnd(): Promise<void> {
+  async #checkComplete(): Promise<void> {
     while (this.#revision >= this.#lastRevision) {
       const report = await this.#bucket.describe()
       if (report.kind !== 'present') return
-      if (report.facts.lastRevision <= this.#revision) return this.#takeAll()
+      if (report.facts.lastRevision <= this.#revision) return this.#complete()
       this.#lastRevision = report.facts.lastRevision
     }
   }
 
-  #takeAll(): void {
+  #complete(): void {
     if (this.#hasAll || this.#over.signal.aborted) return
     this.#hasAll = true
     this.#revision = Math.max(this.#revision, this.#lastRevision)
     this.#options.onAll(this.#revision)
   }
 
-  /** Ends the watch where it is no longer to be relied on. */
+  /** Ends the watch where the bucket was replaced, or where an entry was missed. */
   async #guard(): Promise<void> {
     const { signal } = this.#over
     let received = -1
     let lastRevision = 0
     while (!signal.aborted) {
-      await sleep(this.#options.timers, LOOK_MS, signal)
+      await sleep(this.#options.timers, CHECK_INTERVAL_MS, signal)
       const report = signal.aborted ? null : await this.#bucket.describe()
       if (signal.aborted || report?.kind === 'unreadable') continue
       if (report?.kind !== 'present' || report.facts.createdAt !== this.#facts.createdAt) return this.#over.abort()
       const { facts } = report
       if (facts.lastRevision < this.#revision) return this.#over.abort()
-      const isStill = this.#received === received
-      // The newest entries may have been taken out of the stream: their revisions never come.
-      if (isStill && !this.#hasAll && this.#received >= facts.entries) this.#takeAll()
-      if (isStill && this.#revision < lastRevision) {
+      const isIdle = this.#received === received
+      // The newest entries may have been removed from the stream, and then their revisions are never delivered.
+      if (isIdle && !this.#hasAll && this.#received >= facts.entries) this.#complete()
+      if (isIdle && this.#revision < lastRevision) {
         this.#hasMissed = true
         return this.#over.abort()
       }

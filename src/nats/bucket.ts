@@ -1,28 +1,26 @@
-// A key-value bucket of JetStream: how it is made, described and written, each entry only where nobody has changed it
-// since it was read.
+// A key-value bucket of JetStream: created, described, and written by compare-and-set on the revision of each entry.
 
 import { JetStreamApiCodes, jetstream, jetstreamManager, StorageType } from '@nats-io/jetstream'
 import { type KV, Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS, codeOf, reasonOf } from './api.ts'
 
-/** What is stored under a key. */
 export interface StoredEntry {
   readonly key: string
   readonly revision: number
-  /** null: the mark of a deletion. */
+  /** null: the entry was deleted. */
   readonly text: string | null
 }
 
 export interface BucketFacts {
-  /** ISO 8601: a bucket that was deleted and made again has another. */
+  /** ISO 8601. A bucket that was deleted and created again has another. */
   readonly createdAt: string
   readonly lastRevision: number
-  /** Marks of deletions too. */
+  /** Including marks of deletions. */
   readonly entries: number
 }
 
-/** What NATS says of the bucket. `reason` is fit for the log. */
+/** `reason` is safe to log. */
 export type BucketReport =
   | { readonly kind: 'present'; readonly facts: BucketFacts }
   | { readonly kind: 'absent' }
@@ -50,14 +48,14 @@ export class Bucket {
     }
   }
 
-  /** Makes the bucket where there is none; one that is there stays as it is. Never rejects. */
+  /** Creates the bucket where there is none; an existing one stays as it is. Never rejects. */
   async ensure(replicas: number): Promise<BucketReport> {
     const report = await this.describe()
     if (report.kind !== 'absent') return report
     try {
       await this.#manager().create(this.name, { history: 1, storage: StorageType.File, replicas })
     } catch (error) {
-      // Another node may have made it in the same moment, which JetStream tells in several ways.
+      // Another node may have created it at the same moment, which JetStream reports in several ways.
       const again = await this.describe()
       if (again.kind === 'present') return again
       return { kind: 'unreadable', reason: `it cannot be created: ${reasonOf(error)}` }
@@ -65,14 +63,14 @@ export class Bucket {
     return await this.describe()
   }
 
-  /** Asks NATS nothing yet. */
+  /** Sends no request yet. */
   open(): Promise<KV> {
     return this.#manager().open(this.name)
   }
 
   /**
-   * Stores a text under a key, or with null deletes what is there. 'beaten': its revision is another than this one,
-   * which is 0 where nothing was ever there. Rejects where it is not known whether it was written.
+   * Stores a text under a key, or deletes the entry where `text` is null. 'beaten': the entry no longer has `revision`,
+   * which is 0 for a key that was never written. Rejects where it is not known whether the write happened.
    */
   async write(key: string, text: string | null, revision: number): Promise<'done' | 'beaten'> {
     const entries = await this.open()

@@ -1,5 +1,5 @@
-// Connections to NATS. Each one is used until it breaks and then thrown away with all it had buffered: the client's own
-// reconnecting would keep what was published meanwhile, and send it after its sender had been told that it was lost.
+// Connections to NATS. A broken one is dropped together with its buffer. The client's own reconnect would keep messages
+// published meanwhile, and send them after their records were already refused.
 
 import { connect as connectSocket, type Socket } from 'node:net'
 import { connect, type NatsConnection, type NatsConnectionImpl } from '@nats-io/transport-node'
@@ -7,19 +7,19 @@ import { errorCode, errorMessage } from '../lib/errors.ts'
 import { sleep, type Timers } from '../lib/timers.ts'
 import { type NatsAddress, type NatsServer, parseNatsUrl, serverText } from './address.ts'
 
-/** For a server's first line. One that is frozen takes the connection and says nothing. */
+/** For a server's first line. A frozen server accepts the connection and sends nothing. */
 const GREETING_TIMEOUT_MS = 2000
 const HANDSHAKE_TIMEOUT_MS = 5000
-/** Between two tries, with jitter, so that the nodes of a fleet do not come back in one instant. */
+/** Between two tries, with jitter, so that the nodes do not all reconnect at the same moment. */
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 250
-/** A server that answers none of two pings within this time each is given up: about 4 s after it froze. */
+/** A server that leaves two pings in a row unanswered is given up, about 4 s after it froze. */
 const PING_INTERVAL_MS = 1500
 const MAX_PINGS_OUT = 2
 
 const NO_ANSWER = 'no answer'
 
-/** Connects for one command. Rejects, within some seconds, with a sentence that says what was tried. */
+/** Connects for one command. Rejects within some seconds with a sentence that names each server that was tried. */
 export async function connectNats(url: string): Promise<NatsConnection> {
   const address = parseNatsUrl(url)
   const reasons: string[] = []
@@ -33,7 +33,7 @@ export async function connectNats(url: string): Promise<NatsConnection> {
   throw new Error(`NATS cannot be reached (${reasons.join('; ')})`)
 }
 
-/** Makes one connection. Rejects with what stood in the way, or at the signal. */
+/** Opens one connection. Rejects with the reason, or when `signal` is aborted. */
 export type Dial = (address: NatsAddress, server: NatsServer, signal: AbortSignal) => Promise<NatsConnection>
 
 export interface LinkOptions {
@@ -41,17 +41,17 @@ export interface LinkOptions {
   readonly timers: Timers
   /** Default: over a socket. */
   readonly dial?: Dial
-  /** A number from 0 up to 1, for the jitter. */
+  /** A number from 0 to 1 (exclusive), for the jitter. */
   readonly random?: () => number
-  /** In the same turn as the connection became usable. */
+  /** Called in the same turn in which the connection became usable. */
   readonly onUp: (connection: NatsConnection) => void
-  /** The connection broke, or a try failed; `reason` is fit for the log. Called for every try. */
+  /** The connection broke, or a try failed. Called for every try; `reason` is safe to log. */
   readonly onDown: (reason: string) => void
-  /** The server complained, and the connection stays. */
+  /** The server reported an error, and the connection stays. */
   readonly onComplaint?: (message: string) => void
 }
 
-/** Keeps one connection up from its making to `stop`. */
+/** Keeps one connection up until `stop`, reconnecting when it breaks. */
 export class NatsLink {
   /** The connection in use; null while there is none. */
   connection: NatsConnection | null = null
@@ -63,7 +63,7 @@ export class NatsLink {
   readonly #ended: Promise<void>
   #serverAt = 0
 
-  /** Throws a StartError where the URL is none. */
+  /** Throws a StartError where the URL is not valid. */
   constructor(options: LinkOptions) {
     this.#options = options
     this.#address = parseNatsUrl(options.url)
@@ -73,7 +73,7 @@ export class NatsLink {
     this.#ended = this.#keepUp()
   }
 
-  /** Closes at once; what is buffered is not sent. */
+  /** Closes at once, without sending the buffer. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.connection?.close()
@@ -117,7 +117,7 @@ export class NatsLink {
     for await (const status of connection.status()) {
       if (status.type === 'staleConnection') {
         onStale()
-        // The client would first wait until all it has buffered is written, which a frozen server never allows.
+        // The client would first wait until its buffer is written, which a frozen server never allows.
         await connection.close()
       } else if (status.type === 'error') {
         this.#options.onComplaint?.(status.error.message)
@@ -126,20 +126,20 @@ export class NatsLink {
   }
 }
 
-/** false from the moment at which the socket is known to be gone, before `closed()` tells. */
+/** false as soon as the socket is known to be gone, which is before `closed()` resolves. */
 export function isConnected(connection: NatsConnection): boolean {
   return (connection as NatsConnectionImpl).protocol.connected && !connection.isClosed()
 }
 
 /**
- * Hands over whole protocol lines, which go out with all others of this turn in one write. `publish` of the client
- * would check, format and join each message from four pieces, which takes about a third of a message's CPU.
+ * Sends whole protocol lines, in one write with all others of this turn. The client's `publish` would check, format and
+ * join each message from four pieces, which takes about a third of a message's CPU time.
  */
 export function sendRaw(connection: NatsConnection, bytes: Uint8Array): void {
   ;(connection as NatsConnectionImpl).protocol.sendCommand(bytes)
 }
 
-/** In few words, without addresses' passwords: the texts of Node and of the client hold none. */
+/** A short text that is safe to log: the texts of Node and of the client hold no password. */
 export function describeFault(error: unknown): string {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   const code = errorCode(cause) ?? errorCode(error)
@@ -152,8 +152,8 @@ export function describeFault(error: unknown): string {
 }
 
 async function dial(address: NatsAddress, server: NatsServer, signal: AbortSignal): Promise<NatsConnection> {
-  // The client forgets the socket of a try that timed out, and a frozen server would be left with one for each try.
-  await hearGreeting(server, signal)
+  // The client does not close the socket of a try that timed out, so a frozen server would collect one for each try.
+  await awaitGreeting(server, signal)
   const connecting = connect({
     servers: [serverText(server)],
     name: 'sluice',
@@ -170,7 +170,7 @@ async function dial(address: NatsAddress, server: NatsServer, signal: AbortSigna
   return await untilAborted(connecting, signal)
 }
 
-/** Rejects at the signal; a connection that comes after it is closed. */
+/** Rejects when `signal` is aborted, and closes a connection that opens after that. */
 function untilAborted(connecting: Promise<NatsConnection>, signal: AbortSignal): Promise<NatsConnection> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
@@ -183,8 +183,8 @@ function untilAborted(connecting: Promise<NatsConnection>, signal: AbortSignal):
   })
 }
 
-/** Resolves once the server has said its first word. */
-function hearGreeting({ host, port }: NatsServer, signal: AbortSignal): Promise<void> {
+/** Resolves once the server has sent its first bytes. */
+function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connectSocket({ host, port })
     const end = (error: Error | null): void => {

@@ -1,11 +1,11 @@
-// What a batch is charged to. The queue keeps it with the record, so that the audit can count anew.
+// The windows that a batch is charged to. The queue stores them with the record, so that the audit can count again.
 
 export interface Charge {
   readonly events: number
-  /** Unix ms, within `minute`: the batch counts in the windows that hold it. */
+  /** Unix ms, within `minute`. The batch counts in the windows that contain this time. */
   readonly takenAtMs: number
   /** UTC minutes since 1970. */
   readonly minute: number
-  /** Where the app's billing cycle began, in UTC minutes since 1970. */
+  /** The start of the app's billing cycle, in UTC minutes since 1970. */
   readonly cycleMinute: number
 }

@@ -1,30 +1,30 @@
+// The interface of the queue, in which an accepted batch becomes durable.
+
 import type { Charge } from './charge.ts'
-// The seam of the queue: where an accepted batch becomes durable.
 
 /** One accepted request, ready to be stored. */
 export interface QueueRecord {
-  /** The NDJSON line, newline included. It lies in the ring, and stays untouched only until `settled` is called. */
+  /** The NDJSON line with its newline. It lies in the ring and is valid only until `settled` is called. */
   readonly line: Uint8Array
   readonly batchId: string
   readonly appId: string
-  /** The request carried an Idempotency-Key: its record travels alone, under its `batchId`. */
+  /** The request had an Idempotency-Key: its record is a message of its own, with `batchId` as its id. */
   readonly keyed: boolean
-  /** What it is charged to. */
   readonly charge: Charge
 }
 
 /**
- * durable: stored, and stays so (202). duplicate: the queue had this batch already (replay).
- * unavailable: not stored (503). unknown: no answer in time, so that it may be stored or not (503).
+ * durable: stored (202). duplicate: the queue already has this batch (replay). unavailable: certainly not stored (503).
+ * unknown: no answer in time, so it may be stored or not (503).
  */
 export type Settlement = 'durable' | 'duplicate' | 'unavailable' | 'unknown'
 
-/** `storedEvents`: how many events the stored original of a duplicate has, where the queue could tell. */
+/** `storedEvents`: the number of events in the stored original of a duplicate, where the queue could read it. */
 export type Settled = (settlement: Settlement, storedEvents?: number) => void
 
 export interface EventQueue {
-  /** Hands a record over. `settled` is called exactly once, never before `publish` returns; nothing throws. */
+  /** Never throws. `settled` is called exactly once, and never before `publish` returns. */
   publish(record: QueueRecord, settled: Settled): void
-  /** Settles what is in hand, then closes. */
+  /** Settles all published records, then closes. */
   stop(): Promise<void>
 }

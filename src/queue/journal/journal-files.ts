@@ -1,5 +1,5 @@
-// The journal's segments as its writer holds them: one open at the end, the others closed. Appends, cuts back what a
-// failed write left, turns to a new segment, and removes old ones.
+// The journal's segments for its writer: the last one is open, the others are closed. Appends, truncates what a failed
+// write left, rotates to a new segment, and removes old ones.
 
 import { fdatasync, fstatSync, writev } from 'node:fs'
 import { type FileHandle, unlink } from 'node:fs/promises'
@@ -21,7 +21,7 @@ import {
 
 /** The system calls that can fail while the service runs; tests put a failing disk here. */
 export interface Disk {
-  /** Appends and syncs. `done` gets the bytes that are durable: fewer than were given is a failure. */
+  /** Appends and syncs. `done` gets the number of durable bytes; fewer than given is a failure. */
   append(handle: FileHandle, lines: readonly Uint8Array[], done: (error: Error | null, bytes: number) => void): void
   truncate(handle: FileHandle, bytes: number): Promise<void>
   createSegment(directory: string, number: number): Promise<FileHandle>
@@ -41,20 +41,20 @@ export const realDisk: Disk = {
   createSegment,
 }
 
-/** Where the next segment cannot be begun, it is tried again after this share of a segment. */
+/** Where the next segment cannot be created, the next try comes after a sixteenth of a segment. */
 const RETRY_SHARE = 16
 
 export interface JournalFilesOptions {
   readonly directory: string
   readonly segmentBytes: number
-  /** Nothing is written before this, which a snapshot says is taken. */
+  /** The position of the snapshot, before which nothing may be written; null: there is no snapshot. */
   readonly resumeAfter: JournalPosition | null
   readonly disk: Disk
   readonly onNotice: OnNotice
 }
 
 export class JournalFiles {
-  /** Bytes of a torn line that were cut when the journal was opened. */
+  /** Bytes of a torn line that were truncated when the journal was opened. */
   readonly cutBytes: number
   readonly #directory: string
   readonly #segmentBytes: number
@@ -62,15 +62,15 @@ export class JournalFiles {
   readonly #onNotice: OnNotice
   #handle: FileHandle
   #segment: number
-  /** Durable bytes of the open segment. The next write goes here, or the segment is cut back to here before. */
+  /** Durable bytes of the open segment. After a failed write the segment is truncated to this length. */
   #end: number
   readonly #closedBytes: Map<number, number>
-  #mustCut = false
-  #mustTurn = false
-  /** What the open segment holds before the next one begins. */
-  #turnAtBytes: number
-  /** Why the next segment could not be begun, the last time; null: it could. */
-  #turnProblem: string | null = null
+  #mustTruncate = false
+  #mustRotate = false
+  /** The open segment is rotated when it would grow beyond this. */
+  #rotateAtBytes: number
+  /** Why the last rotation failed; null: it did not. */
+  #rotationProblem: string | null = null
 
   private constructor(
     { directory, segmentBytes, disk, onNotice }: JournalFilesOptions,
@@ -83,7 +83,7 @@ export class JournalFiles {
     this.#segmentBytes = segmentBytes
     this.#disk = disk
     this.#onNotice = onNotice
-    this.#turnAtBytes = segmentBytes
+    this.#rotateAtBytes = segmentBytes
     this.#handle = handle
     this.#segment = end.segment
     this.#end = end.offset
@@ -91,7 +91,7 @@ export class JournalFiles {
     this.cutBytes = cutBytes
   }
 
-  /** Goes on at the end of the last segment, and says what is missing before it. */
+  /** Continues at the end of the last segment, and reports gaps before it. */
   static async open(options: JournalFilesOptions): Promise<JournalFiles> {
     const { directory, resumeAfter, disk, onNotice } = options
     await createDirectory(directory)
@@ -103,7 +103,7 @@ export class JournalFiles {
     let end = { segment: last?.number ?? 0, offset: tail.bytes }
     let handle: FileHandle
     if (last === undefined || (resumeAfter !== null && comparePositions(end, resumeAfter) < 0)) {
-      // None there, or not what the snapshot knew: the numbers go on after both.
+      // The folder is empty, or ends before the snapshot: the new number must be larger than both.
       if (last !== undefined) closedBytes.set(last.number, tail.bytes)
       end = { segment: Math.max(end.segment, resumeAfter?.segment ?? 0) + 1, offset: 0 }
       handle = await disk.createSegment(directory, end.segment)
@@ -131,69 +131,69 @@ export class JournalFiles {
     return first
   }
 
-  /** So many bytes can be appended at once; otherwise `prepare` comes first. */
+  /** Whether `bytes` can be appended now; otherwise `prepare` has to run first. */
   isReady(bytes: number): boolean {
-    return !this.#mustCut && !this.#mustTurn && !this.#isFilledBy(bytes)
+    return !this.#mustTruncate && !this.#mustRotate && !this.#isFilledBy(bytes)
   }
 
-  /** Rejects where the disk will not; what failed is tried again by the next call. */
+  /** Rejects where the disk fails; the next call tries again. */
   async prepare(bytes: number): Promise<void> {
-    if (this.#mustCut) {
+    if (this.#mustTruncate) {
       await this.#disk.truncate(this.#handle, this.#end)
-      this.#mustCut = false
+      this.#mustTruncate = false
     }
-    if (!this.#mustTurn && !this.#isFilledBy(bytes)) return
+    if (!this.#mustRotate && !this.#isFilledBy(bytes)) return
     const closing = this.#handle
-    if (!(await this.#turn(bytes))) return
+    if (!(await this.#rotate(bytes))) return
     await closing.close().catch(() => {})
   }
 
-  /** Begins the next segment. false: it cannot be had, and this one grows on; rejects where this one is gone. */
-  async #turn(bytes: number): Promise<boolean> {
+  /** Creates the next segment. false: that failed, and the open one grows on. Rejects where the open one was removed. */
+  async #rotate(bytes: number): Promise<boolean> {
     let number: number
     let handle: FileHandle
     try {
-      // A folder that was removed under a running service is made again.
+      // Somebody may have removed the folder of a running service.
       await createDirectory(this.#directory)
       const present = await listSegments(this.#directory)
       number = Math.max(this.#segment, present[present.length - 1]?.number ?? 0) + 1
       handle = await this.#disk.createSegment(this.#directory, number)
     } catch (error) {
-      if (this.#mustTurn) throw error
-      this.#turnAtBytes = this.#end + bytes + Math.ceil(this.#segmentBytes / RETRY_SHARE)
-      this.#turnIs(errorMessage(error))
+      if (this.#mustRotate) throw error
+      this.#rotateAtBytes = this.#end + bytes + Math.ceil(this.#segmentBytes / RETRY_SHARE)
+      this.#reportRotation(errorMessage(error))
       return false
     }
-    this.#turnIs(null)
-    if (!this.#mustTurn) this.#closedBytes.set(this.#segment, this.#end)
+    this.#reportRotation(null)
+    if (!this.#mustRotate) this.#closedBytes.set(this.#segment, this.#end)
     this.#handle = handle
     this.#segment = number
     this.#end = 0
-    this.#turnAtBytes = this.#segmentBytes
-    this.#mustTurn = false
+    this.#rotateAtBytes = this.#segmentBytes
+    this.#mustRotate = false
     return true
   }
 
-  #turnIs(problem: string | null): void {
-    if (problem !== null && problem !== this.#turnProblem) {
-      this.#onNotice(`The journal's next segment cannot be begun (${problem}); it goes on in the one that is open`)
-    } else if (problem === null && this.#turnProblem !== null) {
-      this.#onNotice('The journal begins new segments again', 'info')
+  #reportRotation(problem: string | null): void {
+    if (problem !== null && problem !== this.#rotationProblem) {
+      this.#onNotice(`The journal's next segment cannot be created (${problem}); writing continues in the open one`)
+    } else if (problem === null && this.#rotationProblem !== null) {
+      this.#onNotice('The journal creates new segments again', 'info')
     }
-    this.#turnProblem = problem
+    this.#rotationProblem = problem
   }
 
-  /** Calls `done` once the lines are durable, or with why they are not; `prepare` then undoes what was written. */
+  /** Calls `done` with null once the lines are durable. After an error `prepare` truncates what was written. */
   append(lines: readonly Uint8Array[], bytes: number, done: (error: Error | null) => void): void {
     this.#disk.append(this.#handle, lines, (error, durableBytes) => {
       if (error !== null || durableBytes !== bytes) {
-        // After a failed sync nothing of the write may be believed, however much of it the file shows.
-        this.#mustCut = true
+        // After a failed sync no part of the write counts as durable, whatever the file's length is.
+        this.#mustTruncate = true
         done(error ?? new Error(`only ${durableBytes} of ${bytes} bytes were written: the disk may be full`))
         return
       }
       if (this.#isUnlinked()) {
-        this.#appendAnew(lines, bytes, done)
+        this.#appendToNext(lines, bytes, done)
         return
       }
       this.#end += bytes
@@ -201,49 +201,48 @@ export class JournalFiles {
     })
   }
 
-  /** The same lines into the next segment, since the open one is gone. */
-  #appendAnew(lines: readonly Uint8Array[], bytes: number, done: (error: Error | null) => void): void {
-    this.#isGone()
+  /** Appends the same lines to the next segment, since the open one was removed. */
+  #appendToNext(lines: readonly Uint8Array[], bytes: number, done: (error: Error | null) => void): void {
+    this.#reportUnlinked()
     this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
   }
 
-  /** Whether somebody has removed the open segment: what is written there is on no disk once this process ends. */
+  /** Whether somebody has removed the open segment, whose records would be lost when this process ends. */
   #isUnlinked(): boolean {
-    // It asks the kernel's memory, no disk: 2 µs beside a write that is synced.
+    // No disk access: 2 µs, next to a synced write.
     return fstatSync(this.#handle.fd).nlink === 0
   }
 
-  #isGone(): void {
-    if (this.#mustTurn) return
-    this.#mustTurn = true
+  #reportUnlinked(): void {
+    if (this.#mustRotate) return
+    this.#mustRotate = true
     const path = segmentPath(this.#directory, this.#segment)
     this.#onNotice(
       `The journal's open segment ${path} was removed, or moved with its folder, while sluice was running. The ${this.#end} ` +
-        'bytes of accepted records in it are lost, unless it was moved; a new segment begins',
+        'bytes of accepted records in it are lost, unless it was moved; writing continues in a new segment',
     )
   }
 
-  /** Removes closed segments whose last record is older than that; takes note of what others have removed. */
+  /** Removes closed segments whose last record is older than `timeMs`, and reports segments that others have removed. */
   async removeBefore(timeMs: number): Promise<void> {
     const open = this.#segment
     const present = new Map((await listSegments(this.#directory)).map((segment) => [segment.number, segment]))
-    // Records in a file that has no name would be lost with the process.
-    if (open === this.#segment && !present.has(open)) this.#isGone()
+    if (open === this.#segment && !present.has(open)) this.#reportUnlinked()
     let mayRemove = timeMs > Number.NEGATIVE_INFINITY
     for (const number of [...this.#closedBytes.keys()].sort((left, right) => left - right)) {
       const segment = present.get(number)
-      // Closed since the listing.
+      // It was closed after the listing.
       if (number >= open) break
       if (segment !== undefined) {
         if (!mayRemove || (await lastRecordTimeMs(segment.path)) >= timeMs) {
-          // None is removed out of its turn, so that what is left has no holes.
+          // Removed in order only, so that no gaps arise.
           mayRemove = false
           continue
         }
         await unlink(segment.path)
       } else {
         this.#onNotice(
-          `The journal's segment ${segmentPath(this.#directory, number)} was removed by somebody else, with the ` +
+          `The journal's segment ${segmentPath(this.#directory, number)} was removed by another program, with the ` +
             `${this.#closedBytes.get(number)} bytes of records in it`,
         )
       }
@@ -256,6 +255,6 @@ export class JournalFiles {
   }
 
   #isFilledBy(bytes: number): boolean {
-    return this.#end > 0 && this.#end + bytes > this.#turnAtBytes
+    return this.#end > 0 && this.#end + bytes > this.#rotateAtBytes
   }
 }

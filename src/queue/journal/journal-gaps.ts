@@ -1,16 +1,16 @@
-// What the files of a journal show of records that were there and are gone: the service goes on, and says so.
+// Finds gaps in a journal, where records were stored and are missing now. The service starts anyway and logs them.
 
 import { open } from 'node:fs/promises'
 import { comparePositions, endOfLastLine, type JournalPosition, type Segment } from './segments.ts'
 
-/** A damaged folder may show any number. */
+/** A damaged folder may have any number of gaps. */
 const MAX_SENTENCES = 10
 
 /**
- * Sentences for the log. Old segments may go, so nothing is said of what is missing before the first. `taken`: up to
- * where a snapshot knows the journal.
+ * Sentences for the log. Segments missing before the first one are no gap, since old ones are removed. `covered`: the
+ * position of the last snapshot.
  */
-export async function missingFrom(segments: readonly Segment[], taken: JournalPosition | null): Promise<string[]> {
+export async function missingFrom(segments: readonly Segment[], covered: JournalPosition | null): Promise<string[]> {
   const found: string[] = []
   for (const [index, segment] of segments.slice(1).entries()) {
     const before = segments[index]
@@ -19,16 +19,16 @@ export async function missingFrom(segments: readonly Segment[], taken: JournalPo
   for (const segment of segments.slice(0, -1)) {
     const tornBytes = await tornTailOf(segment)
     if (tornBytes > 0) {
-      found.push(`The journal's segment ${segment.path} ends within a record: its last ${tornBytes} bytes are left out`)
+      found.push(`The journal's segment ${segment.path} ends within a record: its last ${tornBytes} bytes are skipped`)
     }
   }
   const last = segments.at(-1)
-  if (taken !== null && last !== undefined) {
-    const known = segments.find((segment) => segment.number === taken.segment)
-    if (known !== undefined && known.bytes < taken.offset) found.push(shorterThan(known, taken))
-    else if (known === undefined && comparePositions({ segment: last.number, offset: 0 }, taken) < 0) {
+  if (covered !== null && last !== undefined) {
+    const known = segments.find((segment) => segment.number === covered.segment)
+    if (known !== undefined && known.bytes < covered.offset) found.push(shorterThan(known, covered))
+    else if (known === undefined && comparePositions({ segment: last.number, offset: 0 }, covered) < 0) {
       found.push(
-        `The journal ends with segment ${last.path}, but the last snapshot knows segment ${taken.segment}. ${GONE}`,
+        `The journal ends with segment ${last.path}, but the last snapshot covers segment ${covered.segment}. ${GONE}`,
       )
     }
   }
@@ -36,7 +36,7 @@ export async function missingFrom(segments: readonly Segment[], taken: JournalPo
   return more > 0 ? [...found.slice(0, MAX_SENTENCES), `${more} more faults of the journal are not listed`] : found
 }
 
-const GONE = 'The records that are missing are lost to readers; what they counted for is kept where the snapshot has it'
+const GONE = 'Readers cannot get the missing records; the limits still count those that the snapshot covers'
 
 function gapBetween(before: Segment, after: Segment): string {
   const [first, last] = [before.number + 1, after.number - 1]
@@ -46,7 +46,7 @@ function gapBetween(before: Segment, after: Segment): string {
 }
 
 function shorterThan({ path, bytes }: Segment, { offset }: JournalPosition): string {
-  return `The journal's segment ${path} has ${bytes} bytes, but the last snapshot knows ${offset} of it. ${GONE}`
+  return `The journal's segment ${path} has ${bytes} bytes, but the last snapshot covers ${offset} of them. ${GONE}`
 }
 
 /** How many bytes follow the last newline. */

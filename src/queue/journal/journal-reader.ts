@@ -1,23 +1,23 @@
-// Reads the journal as it grows, for `sluice tail`: whole lines only, from another process than the writer's.
+// Reads the journal while another process writes it, for `sluice tail`. It yields whole lines only.
 
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { endOfLastLine, listSegments, type Segment } from './segments.ts'
 
 const POLL_MS = 100
-/** Twice what the longest record takes: a line that does not fit is no record, and is passed over. */
+/** At least twice the longest record. A line that does not fit is not a record and is skipped. */
 const BUFFER_BYTES = 2 * 1024 * 1024
 const NEWLINE = 10
 
 export interface ReadLinesOptions {
-  /** From the oldest record; otherwise from the end as it is now. */
+  /** Starts at the oldest record; otherwise at the current end. */
   readonly fromStart: boolean
-  /** Goes on as the journal grows; a folder that does not exist yet is waited for. */
+  /** Continues as the journal grows, and waits for a folder that does not exist yet. */
   readonly follow: boolean
   readonly signal: AbortSignal
 }
 
-/** Yields each line without its newline, as bytes that are the caller's own. */
+/** Yields a copy of each line, without its newline. */
 export async function* readLines(directory: string, options: ReadLinesOptions): AsyncGenerator<Buffer> {
   const { fromStart, follow, signal } = options
   let segment = await firstSegment(directory, fromStart)
@@ -30,9 +30,9 @@ export async function* readLines(directory: string, options: ReadLinesOptions): 
         reader = await openReader(segment, skipsToEnd)
         lastNumber = segment.number
       }
-      // Only what there was at the start is skipped.
+      // Only the first segment is skipped to its end.
       skipsToEnd = false
-      // Asked before the last read: the writer has left a segment for good once it has begun the next.
+      // Looked up before this segment is read: once the next one exists, the writer adds nothing to this one.
       const next: Segment | null = await segmentAfter(directory, lastNumber)
       if (reader !== null) {
         for await (const line of reader.lines()) {
@@ -89,9 +89,9 @@ class SegmentReader {
     this.#offset = offset
   }
 
-  /** The whole lines there are now. A line without its newline stays for the next call. */
+  /** The whole lines up to the current end. A line without its newline is left for the next call. */
   async *lines(): AsyncGenerator<Buffer> {
-    await this.#steadyOffset()
+    await this.#adjustOffset()
     const buffer = this.#buffer
     for (;;) {
       const { bytesRead } = await this.#handle.read(buffer, 0, buffer.length, this.#offset)
@@ -119,10 +119,10 @@ class SegmentReader {
   }
 
   /**
-   * A write that failed is cut back, at times behind a line that was read here already: begin anew at a line's start.
-   * The writer waits a second after a cut, ten times as long as the reader between two looks, so that it is seen.
+   * A failed write is truncated, possibly before the offset of this reader: go back to the start of a line. The writer
+   * waits for a second after that, ten times as long as POLL_MS, so that the reader cannot miss it.
    */
-  async #steadyOffset(): Promise<void> {
+  async #adjustOffset(): Promise<void> {
     if (this.#offset === 0 || this.#isWithinLongLine) return
     const { size } = await this.#handle.stat()
     const end = Math.min(this.#offset, size)

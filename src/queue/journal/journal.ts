@@ -1,5 +1,5 @@
 // The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, and the
-// next takes all that has gathered meanwhile: one sync pays for many records, and none waits when the way is free.
+// next one takes all records that have arrived meanwhile, so that many records share a sync.
 
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
@@ -8,40 +8,40 @@ import { type Disk, JournalFiles, realDisk } from './journal-files.ts'
 import type { JournalPosition } from './segments.ts'
 import { TimeMarks } from './time-marks.ts'
 
-/** The most buffers that one writev takes (IOV_MAX). */
+/** One writev takes at most this many buffers (IOV_MAX). */
 const MAX_COMMIT_RECORDS = 1024
 const MAX_COMMIT_BYTES = 8 * 1024 * 1024
-/** More than a ring of the default size can hold; what lies behind a stuck disk is refused, not stored up. */
+/** More than a ring of the default size can hold. Behind a stuck disk, further records are refused. */
 const MAX_WAITING_RECORDS = 262_144
 const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024
-/** A journal has at least so many segments before it is full, so that removing old ones frees it in steps. */
+/** A full journal has at least this many segments, so that removing old ones frees it in steps. */
 const MIN_SEGMENTS = 8
 const RETRY_MS = 1000
-/** A folder that was removed under us is noticed, and made again, so soon. */
+/** A folder that was removed while the service runs is noticed within this time. */
 const SWEEP_MS = 5_000
 const HOUR_MS = 3_600_000
-/** Whatever the settings: recovery reads the keys of the last 300 s from the segments, with room for their writing. */
+/** The minimum, since recovery reads the keys of the last 300 s from the segments. Twice that, as a margin. */
 const MIN_KEEP_MS = 600_000
 
-/** Runs `task` again and again; returns what stops it. */
+/** Runs `task` periodically; returns a function that stops it. */
 type Repeat = (task: () => void, intervalMs: number) => () => void
 
 export interface JournalOptions {
   readonly directory: string
-  /** Most bytes of all segments together; above it records are refused. */
+  /** Bound on the bytes of all segments; beyond it records are refused. */
   readonly maxBytes: number
-  /** Age at which a segment is removed; null: none is. */
+  /** Age at which a segment is removed; null: never. */
   readonly keepHours: number | null
   readonly segmentBytes?: number
-  /** Both from `recover`, which tells what they are. */
+  /** Both come from `recover`, which describes them. */
   readonly keysFrom?: JournalPosition | null
   readonly resumeAfter?: JournalPosition | null
   readonly clock?: Clock
   readonly repeat?: Repeat
   readonly disk?: Disk
-  /** Called for each write that became durable. */
+  /** Called for each durable write. */
   readonly onCommit?: (records: number) => void
-  /** Gets a sentence for the log when the disk fails, when it takes records again, and when upkeep fails. */
+  /** Gets a sentence for the log when the disk fails, when it works again, and when a sweep fails. */
   readonly onNotice?: OnNotice
 }
 
@@ -51,7 +51,7 @@ interface Batch {
   bytes: number
 }
 
-/** Prepares the folder, cuts what a crash left torn, and opens the last segment. Throws where it cannot be written. */
+/** Creates the folder, truncates a torn last line, and opens the last segment. Throws where it cannot be written. */
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { directory, maxBytes, resumeAfter = null, disk = realDisk, onNotice = () => {} } = options
   const wantedBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES
@@ -70,7 +70,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
 }
 
 export class Journal implements EventQueue {
-  /** Bytes of a torn line that were cut when the journal was opened. */
+  /** Bytes of a torn line that were truncated when the journal was opened. */
   readonly cutBytes: number
   readonly #files: JournalFiles
   readonly #maxBytes: number
@@ -83,21 +83,21 @@ export class Journal implements EventQueue {
   readonly #stopSweeping: () => void
 
   readonly #waiting: Batch[] = []
-  /** The batch being written, and one that is empty and may be filled. */
   #inFlight: Batch | null = null
   /** A write is in flight, or about to begin. */
   #isBusy = false
+  /** Reused by the next write when it is empty. */
   #spare: Batch = emptyBatch()
-  /** Of records that are waiting or in flight. */
-  #recordsInHand = 0
-  #bytesInHand = 0
+  /** Records that are waiting or in flight. */
+  #unsettledRecords = 0
+  #unsettledBytes = 0
   /** Durable bytes of all segments. */
   #durableBytes: number
   #position: JournalPosition
   #refused: Settled[] = []
 
   #isFull = false
-  /** Why the disk takes no records; null: it does. */
+  /** Why the last write failed; null: it did not. */
   #trouble: string | null = null
   #lastTryMs = 0
   #isSweeping = false
@@ -122,12 +122,12 @@ export class Journal implements EventQueue {
     this.#stopSweeping = (options.repeat ?? repeatUnreferenced)(() => void this.sweep(), SWEEP_MS)
   }
 
-  /** Where the last record ends whose `settled` was called. */
+  /** The end of the last record whose `settled` was called. */
   position(): JournalPosition {
     return this.#position
   }
 
-  /** No record before the position it returns is younger than 300 s. */
+  /** All records before this position are older than 300 s. */
   keysFrom(nowMs: number): JournalPosition {
     return this.#marks.keysFrom(nowMs)
   }
@@ -161,12 +161,12 @@ export class Journal implements EventQueue {
     batch.lines.push(line)
     batch.settled.push(settled)
     batch.bytes += line.length
-    this.#recordsInHand += 1
-    this.#bytesInHand += line.length
+    this.#unsettledRecords += 1
+    this.#unsettledBytes += line.length
     if (this.#isBusy) return
     this.#isBusy = true
-    // Behind all that this turn of the event loop brings: otherwise the first record of many would go alone, and the
-    // others would wait for its sync.
+    // After all sockets of this turn of the event loop were read: otherwise the first record would be written alone, and
+    // the others would wait for its sync.
     setImmediate(this.#commitNext)
   }
 
@@ -177,7 +177,7 @@ export class Journal implements EventQueue {
     await this.#files.close()
   }
 
-  /** Removes segments past their age, and looks what others have removed. Runs every few seconds by itself. */
+  /** Removes old segments, and notices those that others have removed. Runs every few seconds. */
   async sweep(): Promise<void> {
     if (this.#isSweeping || this.#isStopping) return
     this.#isSweeping = true
@@ -186,7 +186,7 @@ export class Journal implements EventQueue {
       this.#sweepProblem = null
     } catch (error) {
       const problem = (error as Error).message
-      if (problem !== this.#sweepProblem) this.#onNotice(`The journal's old segments were not looked after: ${problem}`)
+      if (problem !== this.#sweepProblem) this.#onNotice(`The journal's old segments were not removed: ${problem}`)
       this.#sweepProblem = problem
     }
     this.#durableBytes = this.#files.bytes
@@ -195,18 +195,18 @@ export class Journal implements EventQueue {
   }
 
   #admits(lineBytes: number): boolean {
-    if (this.#isStopping || this.#recordsInHand >= MAX_WAITING_RECORDS) return false
-    this.#isFull = this.#durableBytes + this.#bytesInHand + lineBytes > this.#maxBytes
+    if (this.#isStopping || this.#unsettledRecords >= MAX_WAITING_RECORDS) return false
+    this.#isFull = this.#durableBytes + this.#unsettledBytes + lineBytes > this.#maxBytes
     if (this.#isFull) return false
     if (this.#trouble === null) return true
-    // One record now and then finds out whether the disk is well again; the others need not wait for that.
+    // After a failure one record at a time tests whether the disk works again; the others are refused at once.
     const nowMs = this.#clock()
     if (this.#isBusy || Math.abs(nowMs - this.#lastTryMs) < RETRY_MS) return false
     this.#lastTryMs = nowMs
     return true
   }
 
-  /** Answers after `publish` has returned, as a record that is written would be. */
+  /** Like any other answer it comes after `publish` has returned. */
   #refuse(settled: Settled): void {
     if (this.#refused.push(settled) > 1) return
     queueMicrotask(() => {
@@ -245,20 +245,20 @@ export class Journal implements EventQueue {
     if (this.#trouble !== null) this.#onNotice('The journal takes records again', 'info')
     this.#trouble = null
     const end = this.#files.end
-    // The disk has its next write before the answers of this one go out.
+    // The next write starts before the answers of this one are sent, so that the disk does not idle.
     this.#commitNext()
     this.#onCommit(batch.lines.length)
     this.#settle(batch, 'durable', end)
     this.#marks.note(this.#clock(), end)
   }
 
-  /** Refuses what is in hand, and cuts the segment back while it can: readers see the torn line for a moment only. */
+  /** Refuses all unsettled records, and truncates the segment at once, so that readers do not see a torn line for long. */
   async #fail(batch: Batch, error: Error): Promise<void> {
     const reason = (error as NodeJS.ErrnoException).code ?? error.message
     if (this.#trouble !== reason) this.#onNotice(`The journal refuses records: ${error.message}`)
     this.#trouble = reason
     this.#lastTryMs = this.#clock()
-    // Nothing is written before the cut succeeds; where it fails now, the next try begins with it.
+    // Where truncating fails, the next write begins with it.
     await this.#files.prepare(0).catch(() => {})
     const refused = [batch, ...this.#waiting.splice(0)]
     this.#commitNext()
@@ -267,10 +267,10 @@ export class Journal implements EventQueue {
 
   #settle(batch: Batch, settlement: Settlement, end: JournalPosition): void {
     const { settled } = batch
-    this.#recordsInHand -= settled.length
-    this.#bytesInHand -= batch.bytes
+    this.#unsettledRecords -= settled.length
+    this.#unsettledBytes -= batch.bytes
     if (settlement === 'durable') this.#durableBytes += batch.bytes
-    // In one turn with the calls: whoever looks in a later turn finds counted what lies before it, and nothing else.
+    // In the same turn as the calls below, so that a snapshot taken in a later turn counts exactly the records before it.
     this.#position = end
     for (let index = 0; index < settled.length; index += 1) settled[index](settlement)
     batch.lines.length = 0

@@ -1,5 +1,5 @@
-// Rebuilds what the process knew from the journal and the snapshot: usage, and the keys of the last 300 s.
-// It only reads, so another process may do it beside a running service.
+// Rebuilds usage, and the keys of the last 300 s, from the snapshot and the journal. It only reads, so that another
+// process may run it beside the service.
 
 import { open } from 'node:fs/promises'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
@@ -7,24 +7,24 @@ import { parseRecordHead, type RecordHead, viewOf } from '../record/record-head.
 import { comparePositions, type JournalPosition, journalDirectory, listSegments, type Segment } from './segments.ts'
 import { readSnapshot } from './snapshot.ts'
 
-/** Twice what the longest record takes: a line that does not fit is no record. */
+/** At least twice the longest record. A line that does not fit is not a record. */
 const CHUNK_BYTES = 2 * 1024 * 1024
 const NEWLINE = 10
 const IDEMPOTENCY_WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
 
 export type VisitRecord = (record: RecordHead, segment: number, offset: number) => void
-/** A line that is not a record: someone edited the file, or the disk lost it. It is skipped. */
+/** Called for a line that is not a record, since somebody edited the file or the disk damaged it. It is skipped. */
 export type CorruptLine = (path: string, offset: number) => void
 
 export interface ReadResult {
   readonly records: number
   readonly corruptLines: number
   readonly bytes: number
-  /** Where the last whole record ends; null: nothing is stored. */
+  /** The end of the last whole record; null: the journal is empty. */
   readonly end: JournalPosition | null
 }
 
-/** Visits every record at or after `from` (null: all), in order. A last line without its newline is not there yet. */
+/** Visits every record at or after `from` (null: all) in order. A last line without its newline is not counted. */
 export async function readRecords(
   directory: string,
   from: JournalPosition | null,
@@ -58,7 +58,7 @@ export async function readRecords(
   return { records, corruptLines, bytes, end }
 }
 
-/** Calls `onLine` with each line's place in `buffer` and its offset in the file; returns where the last one ends. */
+/** Calls `onLine` with the position of each line in `buffer` and in the file; returns the end of the last one. */
 async function readSegment(
   segment: Segment,
   from: number,
@@ -71,11 +71,11 @@ async function readSegment(
   })
   if (handle === null) return from
   try {
-    // The buffer holds the file from `bufferOffset` on: first `held` bytes of a line whose end is still to be read.
+    // The buffer holds the file from `bufferOffset` on. Its first `held` bytes are a line whose end was not read yet.
     let bufferOffset = from
     let held = 0
     let lineEndOffset = from
-    // A line too long for the buffer is passed over: its first bytes tell `onLine` that it is no record.
+    // A line too long for the buffer is skipped, and `onLine` is called once with an empty line.
     let tooLong = false
     for (;;) {
       const { bytesRead } = await handle.read(buffer, held, buffer.length - held, bufferOffset + held)
@@ -113,30 +113,30 @@ export interface RecoveryOptions {
   readonly dataDirectory: string
   readonly nowMs: number
   /**
-   * Called first, where there is a snapshot: what the limiter had dumped. Returns why it cannot be used, or null; the
-   * whole journal is read then.
+   * Called first with the limiter's dump, where there is a snapshot. Returns null, or why the dump cannot be used; then
+   * the whole journal is read.
    */
   readonly onSnapshot: (usage: unknown) => string | null
-  /** Each record that the snapshot does not cover. An empty batch costs 1. */
+  /** Called for each record that the snapshot does not cover. An empty batch costs 1. */
   readonly onUsage: (appId: string, cost: number, receivedAtMs: number) => void
-  /** Each keyed record of the last 300 s. */
+  /** Called for each keyed record of the last 300 s. */
   readonly onKey: (batchId: string, events: number, receivedAtMs: number) => void
   readonly onCorrupt: CorruptLine
 }
 
 export interface Recovery extends ReadResult {
-  /** Records that went to `onUsage`. */
+  /** Records that were passed to `onUsage`. */
   readonly counted: number
   readonly keys: number
   /** Why the snapshot could not be used, for the log; the whole journal was read instead. */
   readonly snapshotProblem: string | null
-  /** For the journal that is opened next: where the first record lies whose key is still remembered. */
+  /** For the journal that is opened next: the position of the first record whose key is still remembered. */
   readonly keysFrom: JournalPosition | null
-  /** For the journal that is opened next: it must write at or after this, or the snapshot would hide its records. */
+  /** For the journal that is opened next: records before this position would count as covered by the snapshot. */
   readonly resumeAfter: JournalPosition | null
 }
 
-/** Reads snapshot and journal, and tells the caller what they hold. */
+/** Reads snapshot and journal, and passes what they hold to the callbacks. */
 export async function recover(options: RecoveryOptions): Promise<Recovery> {
   const reading = await readSnapshot(options.dataDirectory)
   const refusal = reading?.kind === 'read' ? options.onSnapshot(reading.snapshot.usage) : null
@@ -147,7 +147,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   let keys = 0
   let keysFrom: JournalPosition | null = null
   const visit: VisitRecord = (record, segment, offset) => {
-    // A clock that was ahead when the record was written must not pull windows and keys ahead now.
+    // The clock may have been ahead when the record was written, and must not open later windows now.
     const receivedAtMs = Math.min(record.receivedAtMs, options.nowMs)
     const isCovered =
       covered !== null && (segment < covered.segment || (segment === covered.segment && offset < covered.offset))

@@ -1,11 +1,11 @@
-// The journal's files: how segments are named, listed, created, and freed of the torn line a crash leaves.
+// The journal's files: naming, listing and creating segments, and truncating the torn line that a crash leaves.
 
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseRecordHead } from '../record/record-head.ts'
 
-/** A place in the journal: a byte within a numbered segment. Always the start of a line. */
+/** A byte offset within a numbered segment. Always the start of a line. */
 export interface JournalPosition {
   readonly segment: number
   readonly offset: number
@@ -18,7 +18,7 @@ export interface Segment {
 }
 
 const SEGMENT_NAME = /^(\d{12})\.ndjson$/
-/** What a name can hold. */
+/** The largest number that fits into a name. */
 export const MAX_SEGMENT_NUMBER = 999_999_999_999
 const NEWLINE = 10
 const BLOCK_BYTES = 64 * 1024
@@ -35,7 +35,7 @@ export function comparePositions(left: JournalPosition, right: JournalPosition):
   return left.segment - right.segment || left.offset - right.offset
 }
 
-/** Every segment, oldest first; files with other names are none of ours. An absent folder holds none. */
+/** All segments, oldest first. Files with other names are ignored, and so is a missing folder. */
 export async function listSegments(directory: string): Promise<Segment[]> {
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -46,7 +46,7 @@ export async function listSegments(directory: string): Promise<Segment[]> {
     const match = SEGMENT_NAME.exec(name)
     if (match === null) continue
     const path = join(directory, name)
-    // A segment may be removed between the listing and this look at it.
+    // A segment may have been removed since the listing.
     const status = await stat(path).catch(() => null)
     if (status?.isFile()) segments.push({ number: Number(match[1]), path, bytes: status.size })
   }
@@ -54,14 +54,14 @@ export async function listSegments(directory: string): Promise<Segment[]> {
 }
 
 /**
- * Flags of a segment's descriptor. O_DSYNC makes a write return only once it is on disk: against a write and then an
- * fdatasync it saves one trip through the thread pool, a quarter of a small commit's CPU. Only Linux is trusted with
- * it; elsewhere a commit ends with fdatasync, which on macOS also empties the drive's cache.
+ * With O_DSYNC a write returns once it is on disk. Compared with a write and an fdatasync it saves one trip through the
+ * thread pool, a quarter of a small commit's CPU time. Used on Linux only; elsewhere a commit ends with fdatasync,
+ * which on macOS also flushes the drive's cache.
  */
 export const WRITES_ARE_SYNCED = process.platform === 'linux'
 const APPEND_FLAGS = constants.O_WRONLY | constants.O_APPEND | (WRITES_ARE_SYNCED ? constants.O_DSYNC : 0)
 
-/** Creates a segment that did not exist, and makes its name durable before the first record goes into it. */
+/** Creates a new segment, and makes its name durable before its first record. */
 export async function createSegment(directory: string, number: number): Promise<FileHandle> {
   const handle = await open(segmentPath(directory, number), APPEND_FLAGS | constants.O_CREAT | constants.O_EXCL, 0o640)
   try {
@@ -74,7 +74,7 @@ export async function createSegment(directory: string, number: number): Promise<
   return handle
 }
 
-/** Opens a segment to go on with. What an earlier process wrote there but had not synced is synced first. */
+/** Opens a segment to append to, and syncs what an earlier process may have left unsynced. */
 export async function reopenSegment(path: string): Promise<FileHandle> {
   const handle = await open(path, APPEND_FLAGS)
   await handle.sync()
@@ -86,7 +86,7 @@ export async function createDirectory(directory: string): Promise<void> {
   if (first !== undefined) await syncDirectory(join(directory, '..'))
 }
 
-/** A file's name is durable only once its folder is synced. Windows cannot, and does not need to. */
+/** A file's name is durable only once its folder is synced. Windows does not support this, and does not need it. */
 export async function syncDirectory(directory: string): Promise<void> {
   if (process.platform === 'win32') return
   const handle = await open(directory, 'r')
@@ -97,7 +97,7 @@ export async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
-/** Cuts what follows the last newline; returns what is left and what went. */
+/** Truncates the bytes after the last newline. */
 export async function cutTornTail(path: string): Promise<{ bytes: number; cutBytes: number }> {
   const handle = await open(path, 'r+')
   try {
@@ -128,7 +128,7 @@ export async function endOfLastLine(handle: FileHandle, before: number): Promise
   return 0
 }
 
-/** When the last record of a segment was received, Unix ms; the file's own time where that line is not a record. */
+/** When the last record was received, in Unix ms; the file's modification time where the last line is not a record. */
 export async function lastRecordTimeMs(path: string): Promise<number> {
   const handle = await open(path, 'r')
   try {

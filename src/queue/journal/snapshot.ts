@@ -1,5 +1,5 @@
-// DATA_DIR/snapshot.json: what the limiter had counted at one position of the journal, so that a start reads only the
-// records after it. It is replaced whole or not at all.
+// DATA_DIR/snapshot.json: the limiter's counters at one position of the journal, so that a start reads only the records
+// after it. It is replaced atomically.
 
 import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,26 +12,26 @@ export interface Snapshot {
   readonly writtenAtMs: number
   /** `usage` covers exactly the records before this. */
   readonly position: JournalPosition
-  /** Every record before this is too old for its key to be remembered. */
+  /** The keys of all records before this have expired. */
   readonly keysFrom: JournalPosition
-  /** The limiter's own dump; any JSON value. */
+  /** The limiter's dump; any JSON value. */
   readonly usage: unknown
 }
 
-/** null: there is none yet. A problem is a sentence for the log; recovery then reads the whole journal. */
+/** null: there is no snapshot. `problem` is a sentence for the log; recovery then reads the whole journal. */
 export type SnapshotReading =
   | { readonly kind: 'read'; readonly snapshot: Snapshot }
   | { readonly kind: 'problem'; readonly problem: string }
   | null
 
-/** One call at a time: the file it writes beside the snapshot has one name, so that a crash leaves no litter. */
+/** To be called once at a time. The temporary file always has the same name, so that a crash leaves at most one. */
 export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot): Promise<void> {
   const path = join(dataDirectory, FILE_NAME)
   const temporary = `${path}.new`
   const handle = await open(temporary, 'w', 0o640)
   try {
     await handle.writeFile(`${JSON.stringify({ version: VERSION, ...snapshot })}\n`)
-    // Before the rename, or a power cut could leave the name on an empty file.
+    // Before the rename, since a power failure could otherwise leave an empty file under the name.
     await handle.sync()
   } finally {
     await handle.close()

@@ -1,17 +1,17 @@
-// The header `Sluice-Cost` of a message: what its records cost, so that the audit need not read their bodies. Runs of
-// records that share minute, cycle and app are written together:
+// The header `Sluice-Cost` of a message: the costs of its records, so that the audit need not read the records. Records
+// in a row that share minute, cycle and app form one run:
 // `<minute> <first minute of the billing cycle> <app_id> <events> <events> …, <minute> …`
 
 import { MAX_EVENTS } from '../../bounds.ts'
 
 export const COST_HEADER = 'Sluice-Cost'
 
-/** A clock may be ahead by so many minutes; a header that says more is wrong. */
+/** The clock of another node may be ahead by this much. A header with a later minute is invalid. */
 const MAX_AHEAD_MINUTES = 60
 const MAX_CYCLE_MINUTES = 32 * 24 * 60
 const RUN = /^(\d{1,10}) (\d{1,10}) ([A-Za-z0-9_-]{1,64})((?: \d{1,3})+)$/
 
-/** What one record costs. Minutes are UTC minutes since 1970. */
+/** The cost of one record. Minutes are UTC minutes since 1970. */
 export interface RecordCost {
   readonly minute: number
   readonly cycleMinute: number
@@ -19,7 +19,7 @@ export interface RecordCost {
   readonly events: number
 }
 
-/** Builds the header's value, record by record. */
+/** Builds the header's value from one record after another. */
 export class CostText {
   #text = ''
   #last: RecordCost | null = null
@@ -41,7 +41,7 @@ export class CostText {
   }
 }
 
-/** The sum of each run; null: this is no value of that header, or cannot be true at `nowMinute`. */
+/** The sum of each run; null: the text is malformed, or not possible at `nowMinute`. */
 export function parseCosts(text: string, nowMinute: number): RecordCost[] | null {
   const costs: RecordCost[] = []
   for (const run of text.split(', ')) {

@@ -1,5 +1,5 @@
-// What recovery needs of a stored record, read off its bytes without parsing the line: a start over gigabytes of
-// journal runs at the speed of the disk. It leans on our own writer's order of members.
+// Reads the members of a stored record that recovery needs, without parsing the whole line, so that a start reads
+// gigabytes of journal at the speed of the disk. It relies on the order in which record.ts writes them.
 
 import { MAX_APP_ID_CHARACTERS } from '../../bounds.ts'
 
@@ -8,7 +8,7 @@ export interface RecordHead {
   readonly appId: string
   readonly receivedAtMs: number
   readonly events: number
-  /** The request carried an Idempotency-Key: its id was derived (UUID version 5), not drawn. */
+  /** The request had an Idempotency-Key: its id is a UUID of version 5, derived from the key. */
   readonly keyed: boolean
 }
 
@@ -18,7 +18,7 @@ const BEFORE_RECEIVED_AT = Buffer.from('","received_at":"')
 const BEFORE_SDK_VERSION = Buffer.from('"sdk_version":"')
 const BEFORE_EVENTS = Buffer.from('"events":[')
 const UUID_LENGTH = 36
-/** Where in a UUID's text its version stands. */
+/** Offset of the version digit in a UUID's text. */
 const UUID_VERSION_AT = 14
 const TIME_LENGTH = 24
 
@@ -28,7 +28,7 @@ const DIGIT_FIVE = 53
 const BACKSLASH = 92
 const BRACE_OPEN = 123
 const BRACE_CLOSE = 125
-/** Set in a brace, clear in the bracket that is its like: `[` | 32 is `{`, and `]` | 32 is `}`. */
+/** The bit in which braces differ from brackets: `[` | 32 is `{`, and `]` | 32 is `}`. */
 const BRACE_BIT = 32
 const QUOTES = 0x22222222
 const BACKSLASHES = 0x5c5c5c5c
@@ -40,8 +40,8 @@ export function viewOf(bytes: Buffer): DataView {
 }
 
 /**
- * Reads the line that fills [start, end), its newline left out; null where it is not a whole record. Who reads many
- * lines in one buffer makes its `view` once.
+ * Reads the line in [start, end), without its newline; null where it is not a whole record. A caller that reads many
+ * lines of one buffer passes the same `view` each time.
  */
 export function parseRecordHead(bytes: Buffer, start: number, end: number, view = viewOf(bytes)): RecordHead | null {
   if (!matches(bytes, start, end, BEFORE_BATCH_ID)) return null
@@ -73,7 +73,7 @@ export function parseRecordHead(bytes: Buffer, start: number, end: number, view 
   }
 }
 
-/** Objects directly within the array whose first byte after `[` is at `from`; -1 where it does not end in the line. */
+/** Counts the objects directly in the array that begins before `from`; -1 where it does not end in the line. */
 function countEvents(bytes: Buffer, view: DataView, from: number, end: number): number {
   let events = 0
   let depth = 1
@@ -95,9 +95,9 @@ function countEvents(bytes: Buffer, view: DataView, from: number, end: number): 
 }
 
 /**
- * Offset after the quote that closes the string whose first character is at `from`; `end` where none does. Strings are
- * most of a record, so they are read four bytes at a time: `found` gets the high bit of each byte that is a quote or a
- * backslash (its lowest bit is exact, those above may not be). That is 2.5 times as fast as byte by byte.
+ * Offset after the closing quote of the string whose first character is at `from`; `end` where there is none. Strings
+ * are most of a record, so four bytes are tested at a time, which is 2.5 times as fast as one. `found` has the high bit
+ * of each byte that is a quote or a backslash; only its lowest set bit is exact.
  */
 function afterString(bytes: Buffer, view: DataView, from: number, end: number): number {
   const lastWordAt = end - 4

@@ -1,13 +1,13 @@
-// The queue record of an accepted request: one NDJSON line, made in the ring around the events that lie there.
-// The bytes of `events` are not moved; the record's head is written over what stood before them.
+// Builds the queue record of an accepted request: one NDJSON line, written in the ring around the events. The events are
+// not moved; the record's head overwrites the bytes before them.
 
-/** What a record says besides the events themselves. */
+/** The members of a record other than the events. */
 export interface NewRecord {
   readonly batchId: string
   readonly appId: string
   /** ISO 8601, ms, UTC. */
   readonly receivedAt: string
-  /** JSON text as sent; empty: the request named none. */
+  /** JSON text as sent; empty: the request has none. */
   readonly sdkVersion: string
   /** Members of the request that the schema does not name, as sent, without braces; null: none. */
   readonly extras: string | null
@@ -15,22 +15,22 @@ export interface NewRecord {
 
 /** Byte positions in the ring. */
 export interface RecordPlace {
-  /** First byte that may be written: the body's headroom begins here. */
+  /** First byte that may be written: the start of the body's headroom. */
   readonly from: number
   readonly eventsStart: number
-  /** Exclusive. At least two bytes of the body's room follow: its closing brace and the sentinel. */
+  /** Exclusive. At least two bytes may be written after it: the body's closing brace and the sentinel. */
   readonly eventsEnd: number
 }
 
 /**
- * The line as bytes of the ring, its newline included. Where head or tail do not fit around the events (a very long
- * `sdk_version`, or extra members), the line is a copy.
+ * The line with its newline, as bytes of the ring. It is a copy where head or tail do not fit around the events: with a
+ * very long `sdk_version`, or with extra members.
  */
 export function recordLine(ring: Buffer, place: RecordPlace, head: NewRecord): Uint8Array {
   const sdkVersion = head.sdkVersion === '' ? '' : `,"sdk_version":${head.sdkVersion}`
   const before = `{"v":1,"batch_id":"${head.batchId}","app_id":"${head.appId}","received_at":"${head.receivedAt}"${sdkVersion},"events":`
   const after = head.extras === null ? '}\n' : `,"extra":{${head.extras}}}\n`
-  // Only sdk_version may be other than ASCII.
+  // Only sdk_version may hold characters beyond ASCII.
   const beforeBytes = sdkVersion === '' ? before.length : Buffer.byteLength(before)
   const start = place.eventsStart - beforeBytes
   if (start < place.from || head.extras !== null) {

@@ -1,28 +1,28 @@
-// What the acknowledgements say about NATS: how many messages may be in flight, and, where NATS takes less than is
-// offered, how many records may be in hand so that each of them is acknowledged soon.
+// Back-pressure from the acknowledgements: how many messages may be in flight, and, while NATS is slower than the
+// publishers, how many records may be unsettled so that each is acknowledged in time.
 
 const MIN_MESSAGES = 64
 const MAX_MESSAGES = 1024
 const MIN_BYTES = 1024 * 1024
 const MAX_BYTES = 8 * MIN_BYTES
-/** Twice what rate and round trip need may be in flight: the rate may prove to be higher. */
+/** Twice the product of rate and round trip may be in flight, so that a higher rate can show. */
 const HEADROOM = 2
-/** In hand may be so much more than is answered in its time: a server that answers in bursts takes what it finds. */
+/** Unsettled records may exceed the measured rate by this factor, since a server that answers in bursts needs a backlog. */
 const SPARE = 1.25
-/** A record may wait for the message before its own. */
+/** A record may wait for the message before it, and then for its own. */
 const ROUND_TRIPS = 2
 
-/** What is in hand may need so long beside its round trips. The rate is that of the last so many ms. */
+/** Unsettled records should be acknowledged within this time plus their round trips. The rate is measured over it too. */
 const TARGET_MS = 250
-/** A bound shrinks by half in so long at the most: answers may come in bursts. */
+/** A bound shrinks by at most half in this time, since answers may come in bursts. */
 const HALF_LIFE_MS = 250
-/** So long without any answer, and NATS is away, not slow. */
+/** After this long without any answer NATS counts as away, not slow. */
 const SILENCE_MS = 500
-/** A record that waited so much longer than its round trips was held up. */
-const HELD_UP_MS = 100
-/** NATS is slow when all records were held up for so long: a hiccup of NATS, or of this process, is over sooner. */
+/** A record that waited this much longer than its round trips was delayed. */
+const DELAYED_MS = 100
+/** NATS is slow once all records were delayed for this long. A short stall of NATS or of this process ends sooner. */
 const SLOW_AFTER_MS = 150
-/** As few may always be in hand. */
+/** At least this many records may always be unsettled. */
 const MIN_RECORDS = 16
 
 interface Answered {
@@ -31,7 +31,7 @@ interface Answered {
   readonly records: number
 }
 
-/** What was answered until then. */
+/** Totals of what was answered up to a time. */
 interface Mark {
   readonly atMs: number
   readonly messages: number
@@ -40,26 +40,26 @@ interface Mark {
 }
 
 export class AckPace {
-  /** May be in flight. */
+  /** Bounds on the messages in flight. */
   maxMessages = MIN_MESSAGES
   maxBytes = MIN_BYTES
-  /** May be in hand; no bound while NATS keeps up. */
+  /** Bound on the unsettled records; infinite while NATS keeps up. */
   maxRecords = Number.POSITIVE_INFINITY
-  /** What the last message needed. */
+  /** Of the last message. */
   roundTripMs = 0
-  /** Of this connection: under load a message waits for the others. */
+  /** The shortest round trip of this connection, since under load a message also waits for others. */
   #quickestMs = Number.POSITIVE_INFINITY
   #messages = 0
   #bytes = 0
   #records = 0
-  /** Of the last `TARGET_MS`, oldest first. */
+  /** Within the last `TARGET_MS`, oldest first. */
   #marks: Mark[] = []
   #answeredAtMs = Number.NEGATIVE_INFINITY
   #measuredAtMs = Number.NEGATIVE_INFINITY
-  #heldUpSinceMs = Number.POSITIVE_INFINITY
+  #delayedSinceMs = Number.POSITIVE_INFINITY
   #refusedAtMs = Number.NEGATIVE_INFINITY
 
-  /** `waitedMs`: its oldest record, since it was published. */
+  /** `waitedMs`: how long ago the oldest record of the message was published. */
   answered(message: Answered, waitedMs: number, nowMs: number): void {
     this.#messages += 1
     this.#bytes += message.bytes
@@ -67,52 +67,55 @@ export class AckPace {
     this.#answeredAtMs = nowMs
     this.roundTripMs = nowMs - message.sentAtMs
     this.#quickestMs = Math.min(this.#quickestMs, this.roundTripMs)
-    if (waitedMs <= ROUND_TRIPS * this.#quickestMs + HELD_UP_MS) this.#heldUpSinceMs = Number.POSITIVE_INFINITY
-    else if (this.#heldUpSinceMs > nowMs) this.#heldUpSinceMs = nowMs
+    if (waitedMs <= ROUND_TRIPS * this.#quickestMs + DELAYED_MS) this.#delayedSinceMs = Number.POSITIVE_INFINITY
+    else if (this.#delayedSinceMs > nowMs) this.#delayedSinceMs = nowMs
   }
 
-  /** A record was refused for `maxRecords`. */
+  /** A record was refused because of `maxRecords`. */
   refused(nowMs: number): void {
     this.#refusedAtMs = nowMs
   }
 
-  /** Sets the bounds. To be called every some ms while something is in hand. */
+  /** Sets the bounds. To be called every few ms while records are unsettled. */
   measure(nowMs: number): void {
     if (nowMs - this.#answeredAtMs > SILENCE_MS) this.restart()
     const mark = { atMs: nowMs, messages: this.#messages, bytes: this.#bytes, records: this.#records }
     const [first = mark] = this.#marks
-    // The time begins with the first answer.
+    // The measurement begins with the first answer.
     if (this.#marks.length < 2 && first.messages === mark.messages) this.#marks.length = 0
     this.#marks.push(mark)
     const elapsedMs = nowMs - first.atMs
     if (elapsedMs < TARGET_MS) return
     while (this.#marks[1].atMs <= nowMs - TARGET_MS) this.#marks.shift()
 
-    const left = 0.5 ** ((nowMs - this.#measuredAtMs) / HALF_LIFE_MS)
+    const shrinkage = 0.5 ** ((nowMs - this.#measuredAtMs) / HALF_LIFE_MS)
     this.#measuredAtMs = nowMs
-    const isSlow = nowMs - this.#heldUpSinceMs >= SLOW_AFTER_MS || nowMs - this.#refusedAtMs <= TARGET_MS
-    // Of a slow server nothing is held back: what is in hand is little.
+    const isSlow = nowMs - this.#delayedSinceMs >= SLOW_AFTER_MS || nowMs - this.#refusedAtMs <= TARGET_MS
+    // To a slow server everything is sent at once, since few records are admitted.
     const share = Math.max(HEADROOM * this.#quickestMs, isSlow ? SPARE * TARGET_MS : 0) / elapsedMs
     const [messages, bytes] = [mark.messages - first.messages, mark.bytes - first.bytes]
-    this.#allow(Math.max(share * messages, left * this.maxMessages), Math.max(share * bytes, left * this.maxBytes))
+    this.#allow(
+      Math.max(share * messages, shrinkage * this.maxMessages),
+      Math.max(share * bytes, shrinkage * this.maxBytes),
+    )
     if (!isSlow) {
       this.maxRecords = Number.POSITIVE_INFINITY
       return
     }
     const targetMs = SPARE * (TARGET_MS + ROUND_TRIPS * this.#quickestMs)
     const soon = (targetMs * (mark.records - first.records)) / elapsedMs
-    const before = this.maxRecords === Number.POSITIVE_INFINITY ? 0 : left * this.maxRecords
+    const before = this.maxRecords === Number.POSITIVE_INFINITY ? 0 : shrinkage * this.maxRecords
     this.maxRecords = Math.max(MIN_RECORDS, Math.round(soon), Math.round(before))
   }
 
-  /** Nothing is known of the rate: nothing is in hand, or nothing is answered. */
+  /** Forgets the rate: no record is unsettled, or NATS answers nothing. */
   restart(): void {
     this.#marks = []
-    this.#heldUpSinceMs = Number.POSITIVE_INFINITY
+    this.#delayedSinceMs = Number.POSITIVE_INFINITY
     this.maxRecords = Number.POSITIVE_INFINITY
   }
 
-  /** Of another connection nothing is known at all. */
+  /** Forgets everything: the connection is a new one. */
   renew(): void {
     this.restart()
     this.#allow(0, 0)

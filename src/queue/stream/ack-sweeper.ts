@@ -1,8 +1,8 @@
-// One coarse timer for all that waits for an acknowledgement.
+// One coarse timer for the deadlines of all unsettled records.
 
 import type { Timer, Timers } from '../../lib/timers.ts'
 
-/** How late a record's time may be found to be over. */
+/** A record may expire this much after its deadline. */
 const INTERVAL_MS = 25
 
 export class AckSweeper {
@@ -29,7 +29,7 @@ export class AckSweeper {
   readonly #tick = (): void => {
     if (this.#isDue) return
     this.#isDue = true
-    // After the sockets were read: an answer that came while the event loop was held up counts.
+    // After the sockets were read, so that an answer counts that arrived while the event loop was blocked.
     this.#timers.setImmediate(this.#run)
   }
 

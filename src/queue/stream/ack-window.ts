@@ -1,5 +1,5 @@
-// Messages between their sending and their acknowledgement, and how many more may go. What counts is the window: after a
-// broken connection, or one that went silent, a new one begins, and those of the old are waited for without counting.
+// The messages in flight, and how many more may be sent. A broken or silent connection begins a new window: the
+// messages of the old one may still be answered, but they no longer count.
 
 import { AckPace } from './ack-pace.ts'
 import type { Entry, Lane, Parcel } from './lanes.ts'
@@ -7,12 +7,13 @@ import type { Entry, Lane, Parcel } from './lanes.ts'
 export interface InFlight {
   readonly number: number
   readonly lane: Lane
-  /** Those that are not settled yet, oldest first. */
+  /** Its unsettled records, oldest first. */
   first: Entry | null
   readonly records: number
   readonly bytes: number
   readonly sentAtMs: number
   readonly window: number
+  /** It holds records without a key, which wait for each other to share a message. */
   readonly isGathered: boolean
 }
 
@@ -24,17 +25,17 @@ export class AckWindow {
   #openMessages = 0
   #openBytes = 0
 
-  /** The message that reaches the bound in bytes is the last, so that one more than this may be under way. */
+  /** Checked before a message is added, so that the last one may exceed the bound in bytes. */
   get isOpen(): boolean {
     return this.#openMessages < this.pace.maxMessages && this.#openBytes < this.pace.maxBytes
   }
 
-  /** What waits in this lane goes on gathering: a message of gathered records is in flight, and there is room for more. */
+  /** The records of this lane keep gathering: one of its gathered messages is in flight, and they do not fill one yet. */
   holds(lane: Lane): boolean {
     return lane.gathered.window === this.#window && lane.gathered.messages > 0 && !lane.isFull
   }
 
-  /** The number that the next message's acknowledgement will bear. */
+  /** The number of the next message, which its acknowledgement carries. */
   get nextNumber(): number {
     return this.#lastNumber + 1
   }
@@ -57,7 +58,7 @@ export class AckWindow {
     })
   }
 
-  /** Takes a message out that was answered; null: nobody waits for it any more. */
+  /** Removes an answered message; null: all its records have expired. */
   take(number: number): InFlight | null {
     const message = this.#messages.get(number)
     if (message === undefined) return null
@@ -65,7 +66,7 @@ export class AckWindow {
     return message
   }
 
-  /** Hands out the next entry whose time is over, with its message; null: there is none. */
+  /** Removes the next expired entry and returns it with its message; null: there is none. */
   takeExpired(nowMs: number): { entry: Entry; message: InFlight } | null {
     for (const message of this.#messages.values()) {
       const entry = message.first
@@ -79,12 +80,12 @@ export class AckWindow {
     return null
   }
 
-  /** It was sent in the window that is open now, and nothing has broken since. */
+  /** The message belongs to the current window. */
   isCurrent(message: InFlight): boolean {
     return message.window === this.#window
   }
 
-  /** Begins anew: what was sent may still be answered, and holds nothing up. */
+  /** Begins a new window: messages that were sent may still be answered, but take no room in it. */
   renew(): void {
     this.#window += 1
     this.pace.renew()
@@ -93,7 +94,7 @@ export class AckWindow {
   }
 
   #countGathered({ gathered }: Lane): void {
-    // Those of a window before it are not waited for.
+    // The messages of an earlier window no longer count.
     if (gathered.window !== this.#window) gathered.messages = 0
     gathered.window = this.#window
     gathered.messages += 1

@@ -1,22 +1,22 @@
-// JetStream's answer to a published message, read off its bytes: nearly all of them have one form and differ in a number.
+// Reads JetStream's answer to a published message. Nearly all answers have one form, which is read without parsing JSON.
 
 import { STREAM_NAME } from './stream.ts'
 
 export type Ack =
-  /** Stored, as this message of the stream. */
+  /** Stored under this sequence. */
   | { readonly kind: 'stored'; readonly sequence: number }
-  /** Not stored again: the message `sequence` came under the same id before. */
+  /** Not stored again: the message `sequence` has the same id. */
   | { readonly kind: 'duplicate'; readonly sequence: number }
   /** Not stored. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** Stored elsewhere: another stream has taken our subjects, and nobody will read it there. */
-  | { readonly kind: 'strange' }
-  /** Nobody is there to store it. */
+  /** Stored in another stream, which has taken our subjects; nobody reads it there. */
+  | { readonly kind: 'foreign stream' }
+  /** Not stored: no stream takes this subject now. */
   | { readonly kind: 'no responders' }
-  /** It says neither. */
+  /** The answer has none of these forms. */
   | { readonly kind: 'unreadable' }
 
-/** As servers write it, older ones with a blank. */
+/** Older servers write a blank before "seq". */
 const PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}","seq":`)
 const OLDER_PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}", "seq":`)
 const BLANK_AT = OLDER_PREFIX.indexOf(' ')
@@ -24,10 +24,10 @@ const BLANK = 32
 const DIGIT_ZERO = 48
 const DIGIT_NINE = 57
 const BRACE_CLOSE = 125
-/** So many digits are an exact integer in a double. */
+/** An integer with this many digits is exact in a double. */
 const MAX_EXACT_DIGITS = 15
 
-/** The sequence in `{"stream":"SLUICE_EVENTS","seq":123}`; 0 where the answer is of another form, for `parseAck` to read. */
+/** The sequence in `{"stream":"SLUICE_EVENTS","seq":123}`; 0 for an answer of another form, which `parseAck` reads. */
 export function storedSequence(data: Uint8Array): number {
   const prefix = data[BLANK_AT] === BLANK ? OLDER_PREFIX : PREFIX
   const start = prefix.length
@@ -43,7 +43,7 @@ export function storedSequence(data: Uint8Array): number {
   return sequence
 }
 
-/** An answer of any form. `status`: the code in the headers, where there are any. */
+/** Reads an answer of any form. `status`: the code in its headers, or 0. */
 export function parseAck(data: Uint8Array, status: number): Ack {
   if (status === 503) return { kind: 'no responders' }
   let answer: unknown
@@ -59,6 +59,6 @@ export function parseAck(data: Uint8Array, status: number): Ack {
     return { kind: 'refused', reason: typeof description === 'string' ? description : `error ${String(code)}` }
   }
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= 0) return { kind: 'unreadable' }
-  if (stream !== STREAM_NAME) return { kind: 'strange' }
+  if (stream !== STREAM_NAME) return { kind: 'foreign stream' }
   return { kind: duplicate === true ? 'duplicate' : 'stored', sequence: seq }
 }

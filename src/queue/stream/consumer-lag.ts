@@ -1,18 +1,18 @@
-// How far the durable consumers of the stream are behind: the age of the first message that each has not acknowledged.
+// Measures the lag of the stream's durable consumers: the age of the first message that each has not acknowledged.
 
 import { type ConsumerInfo, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
 import { ALL_SUBJECTS, STREAM_NAME } from './stream.ts'
 
-/** Consumers that are measured, the first by name: each has a series. */
+/** Consumers that are measured, the first ones by name. A bound, since each has a series in the metrics. */
 const MAX_CONSUMERS = 20
-/** Consumers that are looked at for the durable ones: a page of NATS's own list. */
+/** Consumers that are searched for durable ones: one page of the list that NATS gives. */
 const MAX_LISTED = 256
-/** Subjects of one consumer that are asked for. */
+/** Filter subjects of one consumer that are looked up. */
 const MAX_FILTERS = 16
 
-/** Seconds by the consumer's name; 0: it has had all. */
+/** Seconds by the consumer's name; 0: it has acknowledged everything. */
 export type ConsumerLags = Readonly<Record<string, number>>
 
 /** null: NATS did not answer. Never rejects. */

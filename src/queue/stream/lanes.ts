@@ -1,10 +1,10 @@
-// What waits for its place in a message: one lane a partition, first in, first out, so that an app's order is kept.
+// Records that wait to be sent: one FIFO lane for each partition, so that the order of an app's records is kept.
 
 import { partitionOf } from '../partition.ts'
 import type { QueueRecord, Settled } from '../queue.ts'
 import { subjectOf } from './stream.ts'
 
-/** Above this nothing is gained: 64 KB a message carries as much as the server takes. */
+/** Larger messages gain nothing: with 64 KB each, NATS already reaches its full throughput. */
 const MAX_GATHERED_BYTES = 64 * 1024
 
 /** A record from `publish` until it is settled. */
@@ -12,12 +12,12 @@ export interface Entry {
   readonly record: QueueRecord
   readonly settled: Settled
   readonly deadlineMs: number
-  /** Counts up by `publish`. */
+  /** The order of `publish`. */
   readonly number: number
   next: Entry | null
 }
 
-/** Entries that go in one message. */
+/** The entries of one message. */
 export interface Parcel {
   readonly first: Entry
   readonly records: number
@@ -26,9 +26,9 @@ export interface Parcel {
 
 export class Lane {
   readonly subject: string
-  /** Queued to be sent from. */
+  /** It is in the queue of lanes to send from. */
   isReady = false
-  /** Gathered messages in flight, of this window of acknowledgements: those behind them gather until they are answered. */
+  /** Gathered messages in flight in one window: the records behind them gather until these are answered. */
   gathered = { window: -1, messages: 0 }
   #first: Entry | null = null
   #last: Entry | null = null
@@ -42,12 +42,12 @@ export class Lane {
     return this.#first
   }
 
-  /** By `publish`; 0: nothing waits. */
+  /** 0: the lane is empty. */
   get firstNumber(): number {
     return this.#first?.number ?? 0
   }
 
-  /** As much waits as a message holds: it would gain nothing by waiting on. */
+  /** The waiting records fill a message, so they need not gather any longer. */
   get isFull(): boolean {
     return this.#bytes >= MAX_GATHERED_BYTES
   }
@@ -59,7 +59,7 @@ export class Lane {
     this.#last = entry
   }
 
-  /** A keyed record travels alone, others as many as fit into 64 KB; a larger one alone. */
+  /** Takes the records of one message: one keyed record, or as many others as fit into 64 KB, and at least one. */
   take(): Parcel | null {
     const first = this.#first
     if (first === null) return null
@@ -81,7 +81,7 @@ export class Lane {
     return { first, records, bytes }
   }
 
-  /** Puts entries back where they were: they were sent and surely not stored. */
+  /** Puts entries back in their order, since they were certainly not stored. */
   putBack(first: Entry): void {
     let before: Entry | null = null
     let after = this.#first
@@ -101,7 +101,7 @@ export class Lane {
     if (after === null) this.#last = last
   }
 
-  /** Takes the first entry off where its time is over. */
+  /** Removes the first entry if it has expired. */
   takeExpired(nowMs: number): Entry | null {
     const entry = this.#first
     if (entry === null || entry.deadlineMs > nowMs) return null
@@ -111,7 +111,8 @@ export class Lane {
     this.#bytes -= entry.record.line.length
     return entry
   }
-  /** Takes off what was published after the entry of this number; null: nothing was. */
+
+  /** Removes the entries published after this number, and returns the first of them; null: there are none. */
   takeAfter(number: number): Entry | null {
     let last: Entry | null = null
     let after = this.#first
@@ -127,10 +128,10 @@ export class Lane {
   }
 }
 
-/** All lanes, and which of them is next. */
+/** All lanes, and the queue of those that have records to send. */
 export class Lanes {
   readonly #lanes: readonly Lane[]
-  /** Lanes with something that waits; each at most once. */
+  /** Each lane at most once. */
   readonly #ready: Lane[] = []
 
   constructor(partitions: number) {
@@ -157,7 +158,7 @@ export class Lanes {
     for (const lane of this.#lanes) this.offer(lane)
   }
 
-  /** The ready lane whose first record has waited longest: a busy partition waits no longer than the others. */
+  /** The ready lane with the oldest record, so that every partition waits equally long. */
   take(): Lane | undefined {
     let oldest = 0
     for (let at = 1; at < this.#ready.length; at++) {
@@ -168,7 +169,7 @@ export class Lanes {
     return lane
   }
 
-  /** Takes off the next entry whose time is over by then; null: there is none. */
+  /** Removes the next entry that has expired by `nowMs`; null: there is none. */
   takeExpired(nowMs: number): Entry | null {
     for (const lane of this.#lanes) {
       const entry = lane.takeExpired(nowMs)
@@ -177,7 +178,7 @@ export class Lanes {
     return null
   }
 
-  /** Takes off, lane by lane, what was published after the entry of this number; null: nothing was. */
+  /** Removes the entries of one lane that were published after this number; null: no lane has any. */
   takeAfter(number: number): Entry | null {
     for (const lane of this.#lanes) {
       const first = lane.takeAfter(number)

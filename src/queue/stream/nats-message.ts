@@ -1,5 +1,4 @@
-// The bytes of published messages: the protocol's line, the headers and the records of each, written once into one
-// buffer.
+// The bytes of published messages: protocol line, headers and records of each, copied once into one buffer.
 
 import { COST_HEADER, CostText } from '../record/cost-header.ts'
 import type { Entry, Parcel } from './lanes.ts'
@@ -9,7 +8,7 @@ const CR = 13
 const LF = 10
 
 export interface NewMessage {
-  /** The protocol's line and the headers, all of it ASCII. */
+  /** The protocol line and the headers, in ASCII. */
   readonly head: string
   readonly parcel: Parcel
 }
@@ -24,12 +23,12 @@ export function headersOf(id: string, { first }: Parcel): string {
   return `NATS/1.0\r\n${ID_HEADER}: ${id}\r\n${COST_HEADER}: ${costs.toString()}\r\n\r\n`
 }
 
-/** `reply`: where the acknowledgement goes. */
+/** `reply`: the subject of the acknowledgement. */
 export function messageHead(subject: string, reply: string, headers: string, parcelBytes: number): string {
   return `HPUB ${subject} ${reply} ${headers.length} ${headers.length + parcelBytes}\r\n${headers}`
 }
 
-/** One buffer for all of them: as many pieces would each be joined and copied once more on their way out. */
+/** One buffer for all messages, since the client would join and copy separate pieces once more. */
 export function encodeMessages(messages: readonly NewMessage[]): Buffer {
   let size = 0
   for (const { head, parcel } of messages) size += head.length + parcel.bytes + 2
@@ -39,7 +38,7 @@ export function encodeMessages(messages: readonly NewMessage[]): Buffer {
     at += bytes.write(head, at, 'latin1')
     for (let entry: typeof parcel.first | null = parcel.first; entry !== null; entry = entry.next) {
       const { line } = entry.record
-      // `fill` copies in one piece; `set` from the ring's shared memory goes word by word.
+      // `fill` is one plain copy; `set` copies from the ring's shared memory word by word.
       bytes.fill(line, at, at + line.length)
       at += line.length
     }

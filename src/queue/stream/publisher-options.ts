@@ -7,18 +7,18 @@ import type { StreamKeeperOptions } from './stream-keeper.ts'
 
 export interface JetStreamOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs'> {
   readonly url: string
-  /** 8 to 16 hex digits, lower case, fresh for each process: it marks each message, and makes ids that none else has. */
+  /** 8 to 16 lower-case hex digits, new for each process, so that the ids of its messages are unique. */
   readonly nodeId: string
   readonly partitions: number
   readonly ackTimeoutMs?: number
   /** Default: those of this process. */
   readonly timers?: Timers
-  /** A number from 0 up to 1, for jitter. */
+  /** A number from 0 to 1 (exclusive), for jitter. */
   readonly random?: () => number
-  /** Makes a connection; default: one to the server that `url` names. */
+  /** Opens a connection. Default: over a socket. */
   readonly dial?: Dial
-  /** Called for each message that became durable, with the records in it. */
+  /** Called for each stored message, with the number of its records. */
   readonly onCommit?: (records: number) => void
-  /** Gets a sentence for the log when something changes. */
+  /** Gets a sentence for the log when the state changes. */
   readonly onNotice?: OnNotice
 }

@@ -1,5 +1,5 @@
-// Looks after the stream while a connection is up: makes it where it is missing, warns where it would break a promise,
-// asks again as long as something is amiss, and measures it now and then.
+// Watches the stream while NATS is connected: creates it where it is missing, warns where its configuration would break
+// a promise, repeats this while something is wrong, and measures the stream now and then.
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../../lib/notice.ts'
@@ -15,17 +15,15 @@ import {
   type StreamReport,
 } from './stream.ts'
 
-/** Between two looks while something is amiss. */
+/** Between two looks while something is wrong. */
 const LOOK_INTERVAL_MS = 500
-/** Between two measurements of a stream that is there. */
 const MEASURE_INTERVAL_MS = 10_000
 
 export interface StreamKeeperOptions {
-  /** The stream, where it has to be made. */
+  /** The stream, where it has to be created. */
   readonly newStream: NewStream
-  /** Between two measurements of it. */
   readonly measureIntervalMs?: number
-  /** Each look ends here: JetStream has answered, or has not. */
+  /** Called after each look, whether JetStream answered or not. */
   readonly onReport: (report: StreamReport) => void
   readonly onNotice: OnNotice
   readonly timers: Timers
@@ -46,17 +44,17 @@ export class StreamKeeper {
     this.#options = options
   }
 
-  /** As it was some seconds ago; null: there is no connection, or no answer yet. */
+  /** Measured some seconds ago; null: there is no connection, or no answer yet. */
   get measured(): StreamFacts | null {
     return this.#measured
   }
 
-  /** Of its durable consumers, as they were some seconds ago. */
+  /** The lags of its durable consumers, measured some seconds ago. */
   get lags(): ConsumerLags {
     return this.#lags
   }
 
-  /** A connection came up, or went (null). The first look at a new one is at once. */
+  /** A connection came up, which is used at once, or went (null). */
   use(connection: NatsConnection | null): void {
     this.#connection = connection
     if (this.#timer !== null) this.#options.timers.clear(this.#timer)
@@ -67,7 +65,7 @@ export class StreamKeeper {
     if (connection !== null) this.look()
   }
 
-  /** Looks now, or, within the interval after the last look, at its end. */
+  /** Looks now, or once the interval after the last look has passed. */
   look(): void {
     this.#isWanted = true
     if (this.#connection === null || this.#isLooking || this.#timer !== null) return
@@ -80,7 +78,7 @@ export class StreamKeeper {
     const report = await ensureStream(connection, this.#options.newStream)
     this.#isLooking = false
     if (connection !== this.#connection) {
-      // It broke meanwhile, and what it said last is nothing to go by; the next one may be up already.
+      // The connection broke meanwhile, so its report says nothing. The next one may be up already.
       if (this.#connection !== null) this.look()
       return
     }
@@ -103,7 +101,7 @@ export class StreamKeeper {
     this.#measureTimer.unref()
   }
 
-  /** No answer is no sign of an outage: acknowledgements tell of that, and the last measurement stands. */
+  /** A missing answer does not count as an outage, which the acknowledgements detect: the last measurement is kept. */
   async #measure(connection: NatsConnection): Promise<void> {
     const report = await describeStream(connection)
     const hasConsumers = report.kind === 'present' && report.facts.consumers > 0

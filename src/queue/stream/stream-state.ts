@@ -1,17 +1,17 @@
-// How the shared queue is doing: one text for /readyz?verbose, and a sentence for the log where that changes.
+// The state of the shared queue: a text for /readyz?verbose, and a notice for the log when it changes.
 
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Ack } from './ack.ts'
 import type { StreamReport } from './stream.ts'
 
-/** In one outage; what comes after them is not told before the queue was up again. */
+/** Notices in one outage. Further ones are dropped until the queue was up again. */
 const MAX_NOTICES = 16
 const CONNECTED = 'connected'
 
 export class StreamState {
-  /** Connected, but what was sent is not answered. */
+  /** Connected, but messages are not acknowledged. */
   isSilent = false
-  /** It has been connected, with a stream there, at least once. */
+  /** It has been connected to an existing stream at least once. */
   hasBeenUp = false
   readonly #onNotice: OnNotice
   #downReason: string | null = 'not connected yet'
@@ -19,12 +19,12 @@ export class StreamState {
   #streamTrouble: string | null = null
   #isStreamKnown = false
   #refusal: string | null = null
-  /** What was told since it was last up. */
-  readonly #told = new Set<string>()
+  /** Notices given since it was last up. */
+  readonly #given = new Set<string>()
   #wasUp = false
-  #isTooLargeTold = false
-  /** false from a silence to the next acknowledgement: that the stream is there to be looked at ends none yet. */
-  #hasSpoken = true
+  #hasReportedTooLarge = false
+  /** false from a silence until the next acknowledgement: a look that finds the stream does not end the silence. */
+  #isAcknowledging = true
 
   constructor(onNotice: OnNotice) {
     this.#onNotice = onNotice
@@ -38,7 +38,7 @@ export class StreamState {
     return this.#isStreamKnown ? CONNECTED : 'looking for the stream'
   }
 
-  /** A stream that refuses, since it is full, is up. */
+  /** A full stream refuses messages, but it is up. */
   get isUp(): boolean {
     return this.#downReason === null && !this.isSilent && this.#streamTrouble === null && this.#isStreamKnown
   }
@@ -46,16 +46,16 @@ export class StreamState {
   connected(): void {
     this.#downReason = null
     this.isSilent = false
-    this.#hasSpoken = true
+    this.#isAcknowledging = true
     this.#streamTrouble = null
     this.#isStreamKnown = false
     this.#refusal = null
-    this.#isTooLargeTold = false
+    this.#hasReportedTooLarge = false
   }
 
   disconnected(reason: string): void {
     this.#downReason = reason
-    this.#tell()
+    this.#notify()
   }
 
   reported(report: StreamReport): void {
@@ -63,78 +63,78 @@ export class StreamState {
     this.#isStreamKnown ||= report.kind === 'present'
     this.#streamTrouble = report.kind === 'present' ? null : report.kind === 'absent' ? 'it is gone' : report.reason
     this.hasBeenUp ||= report.kind === 'present'
-    this.#tell()
+    this.#notify()
   }
 
-  /** null: the stream took a message. 'astray': messages do not get to the stream, which wants looking after. */
-  answered(ack: Ack | null): 'heard' | 'astray' {
+  /** null: the stream stored a message. 'misrouted': messages do not reach the stream, which the keeper has to check. */
+  answered(ack: Ack | null): 'reached' | 'misrouted' {
     switch (ack?.kind) {
       case undefined:
       case 'stored':
-        this.#heard(null)
-        return 'heard'
+        this.#reached(null)
+        return 'reached'
       case 'duplicate':
-        // A full stream knows repeats all the same.
-        this.#heard(this.#refusal)
-        return 'heard'
+        // A full stream recognizes duplicates too, so the last refusal still holds.
+        this.#reached(this.#refusal)
+        return 'reached'
       case 'refused':
-        this.#heard(ack.reason)
-        return 'heard'
-      case 'strange':
+        this.#reached(ack.reason)
+        return 'reached'
+      case 'foreign stream':
       case 'no responders':
         this.#streamTrouble ??=
-          ack.kind === 'strange' ? 'another stream takes the messages' : 'nobody takes the messages'
-        this.#tell()
-        return 'astray'
+          ack.kind === 'foreign stream' ? 'another stream takes the messages' : 'nobody takes the messages'
+        this.#notify()
+        return 'misrouted'
       case 'unreadable':
-        return 'heard'
+        return 'reached'
     }
   }
 
-  #heard(refusal: string | null): void {
-    // The common case costs a few comparisons.
+  #reached(refusal: string | null): void {
+    // The common case, which must be cheap.
     if (refusal === this.#refusal && this.#wasUp && !this.isSilent) return
     this.isSilent = false
-    this.#hasSpoken = true
+    this.#isAcknowledging = true
     this.#streamTrouble = null
     this.#isStreamKnown = true
     this.hasBeenUp = true
     this.#refusal = refusal
-    this.#tell()
+    this.#notify()
   }
 
   silent(): void {
     this.isSilent = true
-    this.#hasSpoken = false
-    this.#tell()
+    this.#isAcknowledging = false
+    this.#notify()
   }
 
   complained(message: string): void {
-    this.#tellOnce(`NATS complains: ${message}`)
+    this.#notifyOnce(`NATS reports an error: ${message}`)
   }
 
   tooLarge(bytes: number, maxBytes: number): void {
-    if (this.#isTooLargeTold) return
-    this.#isTooLargeTold = true
+    if (this.#hasReportedTooLarge) return
+    this.#hasReportedTooLarge = true
     this.#onNotice(`a message of ${bytes} bytes was refused: max_payload of the NATS server is ${maxBytes}`)
   }
 
-  #tell(): void {
+  #notify(): void {
     const { text } = this
     if (text === CONNECTED) {
-      if (!this.#hasSpoken) return
+      if (!this.#isAcknowledging) return
       if (!this.#wasUp) this.#onNotice('NATS: connected', 'info')
       this.#wasUp = true
-      this.#told.clear()
+      this.#given.clear()
     } else {
       this.#wasUp = false
-      this.#tellOnce(`NATS: ${text}`)
+      this.#notifyOnce(`NATS: ${text}`)
     }
   }
 
-  #tellOnce(message: string): void {
-    if (this.#told.has(message) || this.#told.size >= MAX_NOTICES) return
-    this.#told.add(message)
+  #notifyOnce(message: string): void {
+    if (this.#given.has(message) || this.#given.size >= MAX_NOTICES) return
+    this.#given.add(message)
     this.#onNotice(message)
   }
 }

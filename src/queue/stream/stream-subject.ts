@@ -1,4 +1,4 @@
-// Which part of the stream holds an app's events, as far as the stream bears out how it is spread.
+// Finds the subject that holds an app's events, where the stream confirms the number of partitions.
 
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -9,13 +9,13 @@ import { readRange } from './read/stream-range.ts'
 import { recordsOf } from './read/stream-records.ts'
 import { ALL_SUBJECTS, STREAM_NAME, subjectOf } from './stream.ts'
 
-/** So many of the newest messages, of all subjects, are searched for one of the app. */
+/** The newest messages of all subjects that are searched for one of the app. */
 const MAX_SEARCHED = 2048
 
 /**
- * null: all of the stream has to be read. So it is where there is one partition, where there are subjects that so many
- * partitions do not have, and where no new message of the app is found in its partition: to trust that would be to find
- * nothing, and say nothing. Rejects where JetStream does not answer.
+ * null: the whole stream has to be read, since there is one partition only, or the stream has subjects beyond
+ * `partitions`, or the newest messages of the app's partition hold none of the app. In the last two cases the number of
+ * partitions may be wrong, and the reader would find nothing. Rejects where JetStream does not answer.
  */
 export async function subjectOfApp(
   connection: NatsConnection,

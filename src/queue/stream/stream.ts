@@ -1,4 +1,4 @@
-// The JetStream stream that holds the events: what it must be like, how it is made, and how one that is there differs.
+// The JetStream stream that holds the events: its configuration, how it is created, and how an existing one differs.
 
 import {
   DiscardPolicy,
@@ -17,21 +17,21 @@ import { API_TIMEOUT_MS, codeOf, reasonOf } from '../../nats/api.ts'
 export const STREAM_NAME = 'SLUICE_EVENTS'
 const SUBJECT_PREFIX = 'sluice.events.'
 export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
-/** JetStream stores one message under an id within the duplicate window. */
+/** JetStream stores at most one message for each id within the duplicate window. */
 export const ID_HEADER = 'Nats-Msg-Id'
 
 const NANOSECONDS = 1_000_000_000
 const NANOSECONDS_A_MS = 1_000_000
-/** A promise of 300 s from an acceptance may come from a repeat, whose batch was stored up to 300 s before. */
+/** Twice 300 s: a repeat renews the promise of 300 s, and its batch may have been stored up to 300 s before. */
 const DUPLICATE_WINDOW_NANOSECONDS = 2 * IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS
-/** Counters are made anew from the stream, and readers have to come by. */
+/** Lost counters are rebuilt from the stream, and consumers need time to read it. */
 const LEAST_AGE_NANOSECONDS = 3600 * NANOSECONDS
-/** The largest record: a body of 512 KiB, and a head before its events. */
+/** The largest record: a body of 512 KiB, and the record's head. */
 export const MAX_RECORD_BYTES = 600 * 1024
-/** Of a small stream, so much may be left of it when it is full: a twentieth. */
+/** A small stream counts as full when less than a twentieth of it is free. */
 const FULL_SHARE = 20
 
-/** Of a new stream, what the settings choose. */
+/** The settings of a new stream. */
 export interface NewStream {
   readonly replicas: number
   readonly keepMs: number
@@ -39,7 +39,7 @@ export interface NewStream {
   readonly maxBytes: number | null
 }
 
-/** Everything that sluice relies on; the rest is the operator's to choose. */
+/** Everything that sluice relies on; the operator chooses the rest. */
 const WANTED = {
   name: STREAM_NAME,
   subjects: [ALL_SUBJECTS],
@@ -56,27 +56,27 @@ export interface StreamFacts {
   /** On each copy; null: none. */
   readonly maxBytes: number | null
   readonly maxMessages: number | null
-  /** Full, it drops its oldest messages in place of refusing new ones. */
+  /** When full, it drops its oldest messages instead of refusing new ones. */
   readonly discardsOld: boolean
-  /** null: for good. */
+  /** null: forever. */
   readonly keepMs: number | null
-  /** When the oldest message was stored; null: there is none. */
+  /** null: the stream is empty. */
   readonly oldestAtMs: number | null
-  /** Why it takes no record, or acknowledges none: a clause, and what to do about it. null: it does. */
+  /** Why it takes or acknowledges no record, and what to do about it. null: it does. */
   readonly refusal: string | null
   readonly firstSequence: number
   readonly lastSequence: number
   readonly replicas: number
   readonly consumers: number
-  /** Any replica may be asked for a message; otherwise only the leader answers. */
+  /** Any replica answers reads; otherwise only the leader. */
   readonly allowsDirect: boolean
-  /** ISO 8601: one that was deleted and made again has another. */
+  /** ISO 8601. A stream that was deleted and created again has another. */
   readonly createdAt: string
-  /** What would break a promise, each one a clause: `duplicate_window is 120 s, sluice wants at least 600 s`. */
+  /** Settings that would break a promise, such as `duplicate_window is 120 s, sluice wants at least 600 s`. */
   readonly differences: readonly string[]
 }
 
-/** What NATS says of the stream. `reason` is fit for the log. */
+/** `reason` is safe to log. */
 export type StreamReport =
   | { readonly kind: 'present'; readonly facts: StreamFacts; readonly created: boolean }
   | { readonly kind: 'absent' }
@@ -98,7 +98,7 @@ export async function describeStream(connection: NatsConnection): Promise<Stream
   }
 }
 
-/** Makes the stream where there is none; one that is there stays as it is. Never rejects. */
+/** Creates the stream where there is none; an existing one stays as it is. Never rejects. */
 export async function ensureStream(connection: NatsConnection, wanted: NewStream): Promise<StreamReport> {
   const report = await describeStream(connection)
   if (report.kind !== 'absent') return report
@@ -113,19 +113,19 @@ export async function ensureStream(connection: NatsConnection, wanted: NewStream
     })
     return { kind: 'present', facts: factsOf(info), created: true }
   } catch (error) {
-    // Another node may have made it in the same moment, which JetStream tells in several ways.
+    // Another node may have created it at the same moment, which JetStream reports in several ways.
     const again = await describeStream(connection)
     if (again.kind === 'present') return again
     return { kind: 'unreadable', reason: `it cannot be created: ${reasonOf(error)}` }
   }
 }
 
-/** The sentence for the log; null: the stream breaks no promise. */
+/** A sentence for the log; null: the stream breaks no promise. */
 export function differenceText(differences: readonly string[]): string | null {
   return differences.length === 0 ? null : `stream ${STREAM_NAME} would break a promise: ${differences.join('; ')}`
 }
 
-/** What would lose, repeat or refuse what a 202 promised. All else, an age, a size or replicas, is the operator's. */
+/** Only settings that would lose, repeat or refuse events after a 202. The operator chooses age, size and replicas. */
 export function differencesOf(config: StreamConfig): string[] {
   const found: string[] = []
   const say = (name: string, is: string, wanted: string): void => {
@@ -185,7 +185,7 @@ function refusalOf(config: StreamConfig, { messages, bytes }: StreamState): stri
   return null
 }
 
-/** The stream refuses what does not fit: one that is full has a little room left, for less than comes to it. */
+/** Free bytes below which the stream counts as full: it still has a little room, but not for the messages that come. */
 function roomWanted(maxBytes: number, messageBytes: number): number {
   return Math.max(1, messageBytes, Math.min(MAX_RECORD_BYTES, maxBytes / FULL_SHARE))
 }
@@ -194,7 +194,7 @@ function limitOf(limit: number): number | null {
   return limit > 0 ? limit : null
 }
 
-/** Of the subjects that a stream may have for ours, without going into those that take some partitions only. */
+/** Whether the subjects cover all of ours. A stream that covers only some partitions does not count. */
 function takesOurs(subjects: readonly string[]): boolean {
   return subjects.some((subject) => ['>', 'sluice.>', 'sluice.*.*', 'sluice.events.>', ALL_SUBJECTS].includes(subject))
 }

@@ -187,7 +187,9 @@ describe('the journal', () => {
       await journal.sweep()
       await journal.stop()
       expect(notices).toHaveLength(1)
-      expect(notices[0]).toMatch(/segment .*000000000002\.ndjson was removed by somebody else, with the [1-9]\d* bytes/)
+      expect(notices[0]).toMatch(
+        /segment .*000000000002\.ndjson was removed by another program, with the [1-9]\d* bytes/,
+      )
     }))
 
   it('goes on in a new file when its folder was removed under it', () =>
@@ -347,8 +349,8 @@ describe('a disk that fails', () => {
       await journal.stop()
       expect(await readNaively(folder)).toHaveLength(23)
       expect(notices).toEqual([
-        "The journal's next segment cannot be begun (ENOSPC: injected); it goes on in the one that is open",
-        'The journal begins new segments again',
+        "The journal's next segment cannot be created (ENOSPC: injected); writing continues in the open one",
+        'The journal creates new segments again',
       ])
     }))
 
@@ -443,7 +445,7 @@ describe('opening a journal', () => {
       await writeFile(segmentPath(folder, 2), Buffer.concat([line, line.subarray(0, 9)]))
       const notices = await noticesAtStart(folder)
       expect(notices).toHaveLength(1)
-      expect(notices[0]).toMatch(/0001\.ndjson ends within a record: its last 7 bytes are left out$/)
+      expect(notices[0]).toMatch(/0001\.ndjson ends within a record: its last 7 bytes are skipped$/)
     }))
 
   it('says that a snapshot knows more than the journal holds', () =>
@@ -452,10 +454,10 @@ describe('opening a journal', () => {
       await writeFile(segmentPath(folder, 2), line)
       expect(await noticesAtStart(folder, { segment: 2, offset: line.length })).toEqual([])
       const shorter = await noticesAtStart(folder, { segment: 2, offset: line.length + 1 })
-      expect(shorter[0]).toContain(`has ${line.length} bytes, but the last snapshot knows ${line.length + 1} of it`)
+      expect(shorter[0]).toContain(`has ${line.length} bytes, but the last snapshot covers ${line.length + 1} of them`)
       await rm(segmentPath(folder, 3))
       const gone = await noticesAtStart(folder, { segment: 7, offset: 0 })
-      expect(gone[0]).toMatch(/ends with segment .*0002\.ndjson, but the last snapshot knows segment 7/)
+      expect(gone[0]).toMatch(/ends with segment .*0002\.ndjson, but the last snapshot covers segment 7/)
     }))
 
   it('lists no more than ten faults', () =>

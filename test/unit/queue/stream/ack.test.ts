@@ -40,7 +40,7 @@ describe('an acknowledgement', () => {
     ['{"stream":"SLUICE_EVENTS","seq":5,"duplicate": true}', { kind: 'duplicate', sequence: 5 }],
     ['{"stream":"SLUICE_EVENTS", "seq": 5}', { kind: 'stored', sequence: 5 }],
     ['{"stream":"SLUICE_EVENTS","domain":"hub","seq":5}', { kind: 'stored', sequence: 5 }],
-    ['{"stream":"OTHER","seq":5}', { kind: 'strange' }],
+    ['{"stream":"OTHER","seq":5}', { kind: 'foreign stream' }],
     [
       '{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"SLUICE_EVENTS","seq":0}',
       { kind: 'refused', reason: 'maximum bytes exceeded' },

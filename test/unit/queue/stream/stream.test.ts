@@ -212,7 +212,7 @@ describe('the state of the shared queue', () => {
     expect([state.isUp, state.text]).toEqual([true, 'connected'])
     state.answered({ kind: 'refused', reason: 'maximum bytes exceeded' })
     expect([state.isUp, state.text]).toEqual([true, 'refusing: maximum bytes exceeded'])
-    expect(state.answered({ kind: 'no responders' })).toBe('astray')
+    expect(state.answered({ kind: 'no responders' })).toBe('misrouted')
     expect([state.isUp, state.text]).toEqual([false, 'no stream: nobody takes the messages'])
     state.disconnected('no answer')
     expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, true, 'disconnected: no answer'])

@@ -3,7 +3,7 @@
 import type { Settled, Settlement } from '../queue.ts'
 import type { Entry } from './lanes.ts'
 
-export class RecordsInHand {
+export class UnsettledRecords {
   count = 0
   #refused: Settled[] = []
   #onNone: (() => void) | null = null
@@ -23,7 +23,7 @@ export class RecordsInHand {
     }
   }
 
-  /** Of a record that is not taken in hand. Answers after `publish` has returned, as for one that is. */
+  /** Answers a record that was never counted. Like any other answer it comes after `publish` has returned. */
   refuse(settled: Settled): void {
     if (this.#refused.push(settled) > 1) return
     queueMicrotask(() => {
@@ -33,7 +33,7 @@ export class RecordsInHand {
     })
   }
 
-  /** Resolves when all are settled. To be called once. */
+  /** Resolves when all records are settled. To be called once. */
   async none(): Promise<void> {
     if (this.count > 0) await new Promise<void>((resolve) => (this.#onNone = resolve))
   }

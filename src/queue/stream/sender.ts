@@ -1,0 +1,132 @@
+// The sending half of the shared queue: packs the records of the lanes into messages and sends as many as the window
+// allows, in one write for each turn of the event loop.
+
+import type { NatsConnection } from '@nats-io/transport-node'
+import type { Timers } from '../../lib/timers.ts'
+import { isConnected, sendRaw } from '../../nats/connection.ts'
+import type { AckWindow } from './ack-window.ts'
+import type { Lane, Lanes, Parcel } from './lanes.ts'
+import { encodeMessages, headersOf, messageHead, type NewMessage } from './nats-message.ts'
+import type { StreamState } from './stream-state.ts'
+import type { UnsettledRecords } from './unsettled-records.ts'
+
+/** Between two tries while nobody takes the messages: the stream is missing, or its leader is being chosen. */
+const RETRY_MS = 75
+
+export interface SenderParts {
+  readonly nodeId: string
+  /** The subject prefix of the acknowledgements. */
+  readonly inbox: string
+  readonly ackTimeoutMs: number
+  readonly timers: Timers
+  readonly lanes: Lanes
+  readonly window: AckWindow
+  readonly unsettled: UnsettledRecords
+  readonly state: StreamState
+}
+
+export class Sender {
+  readonly #nodeId: string
+  readonly #inbox: string
+  readonly #ackTimeoutMs: number
+  readonly #timers: Timers
+  readonly #lanes: Lanes
+  readonly #window: AckWindow
+  readonly #unsettled: UnsettledRecords
+  readonly #state: StreamState
+
+  #connection: NatsConnection | null = null
+  /** The largest message that the server accepts. */
+  #maxPayloadBytes = 0
+  /** Messages of gathered records so far, which numbers their ids. */
+  #gathered = 0
+  #isSendDue = false
+  /** Nobody took the last message: the next try is not before this. */
+  #resumeAtMs = 0
+
+  constructor(parts: SenderParts) {
+    this.#nodeId = parts.nodeId
+    this.#inbox = parts.inbox
+    this.#ackTimeoutMs = parts.ackTimeoutMs
+    this.#timers = parts.timers
+    this.#lanes = parts.lanes
+    this.#window = parts.window
+    this.#unsettled = parts.unsettled
+    this.#state = parts.state
+  }
+
+  /** A connection came up, or went (null). */
+  use(connection: NatsConnection | null): void {
+    this.#connection = connection
+    this.#maxPayloadBytes = connection?.info?.max_payload ?? 0
+    this.#resumeAtMs = 0
+  }
+
+  /** After all sockets of this turn of the event loop were read, so that their records go out in one write. */
+  sendSoon(): void {
+    if (this.#isSendDue) return
+    this.#isSendDue = true
+    this.#timers.setImmediate(this.send)
+  }
+
+  /** Nobody takes the messages: waits before the next try. */
+  pause(): void {
+    this.#resumeAtMs = this.#timers.monotonicMs() + RETRY_MS
+  }
+
+  /** Somebody takes the messages again. */
+  resume(): void {
+    this.#resumeAtMs = 0
+    this.send()
+  }
+
+  /** Sends the messages for which the window has room. */
+  readonly send = (): void => {
+    this.#isSendDue = false
+    const connection = this.#connection
+    if (connection === null || this.#state.isSilent || !this.#lanes.isReady) return
+    const nowMs = this.#timers.monotonicMs()
+    if (nowMs < this.#resumeAtMs || !isConnected(connection)) return
+    // A message is stored even if its acknowledgement comes too late, so a record is refused now where its time is
+    // shorter than a round trip. With half of its time left it is always sent.
+    this.refuseExpired(nowMs + Math.min(this.#window.pace.roundTripMs, this.#ackTimeoutMs / 2))
+    const messages: NewMessage[] = []
+    while (this.#window.isOpen) {
+      const lane = this.#lanes.take()
+      if (lane === undefined) break
+      const { first } = lane
+      // Its records gather until the gathered message before them is answered, or until they fill a message.
+      if (first !== null && !first.record.keyed && this.#window.holds(lane)) continue
+      const parcel = lane.take()
+      // The lane's records may have expired since it was offered.
+      if (parcel === null) continue
+      const message = this.#address(lane, parcel, nowMs)
+      if (message !== null) messages.push(message)
+      this.#lanes.offer(lane)
+    }
+    if (messages.length > 0) sendRaw(connection, encodeMessages(messages))
+  }
+
+  /** Refuses the waiting records whose time is over by `atMs`. */
+  refuseExpired(atMs: number): void {
+    for (let entry = this.#lanes.takeExpired(atMs); entry !== null; entry = this.#lanes.takeExpired(atMs)) {
+      this.#unsettled.settle(entry, 'unavailable')
+    }
+  }
+
+  /** Adds the parcel to the window. null: it is too large for the server, and was refused. */
+  #address(lane: Lane, parcel: Parcel, nowMs: number): NewMessage | null {
+    const { keyed, batchId } = parcel.first.record
+    const id = keyed ? batchId : `${this.#nodeId}-${(this.#gathered += 1)}`
+    const headers = headersOf(id, parcel)
+    const bytes = headers.length + parcel.bytes
+    if (bytes > this.#maxPayloadBytes) {
+      this.#state.tooLarge(bytes, this.#maxPayloadBytes)
+      this.#unsettled.settleAll(parcel.first, 'unavailable')
+      return null
+    }
+    const reply = `${this.#inbox}.${this.#window.nextNumber}`
+    this.#window.add(lane, parcel, nowMs)
+    return { head: messageHead(lane.subject, reply, headers, parcel.bytes), parcel }
+  }
+}

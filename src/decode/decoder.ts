@@ -1,4 +1,4 @@
-// Decides on one body where it lies in memory: the scanner first, the validator on whatever it is not sure of.
+// Validates one body in place: the scanner first, and the validator for bodies that the scanner is not sure of.
 
 import { LOOK_AHEAD_BYTES } from '../ring/memory.ts'
 import { Scanner } from './scanner.ts'
@@ -10,16 +10,16 @@ export type DecoderName = 'scanner' | 'simdjson'
 
 export interface Decoder {
   /**
-   * Judges the bytes [start, end) and writes their numbers, as in FIELD, from `words[at]` on where the body fits.
-   * Null says accepted, the app key stands in place and there are no extra members: nothing was allocated.
-   * Writes nothing but line breaks of a body that fits, which become spaces, and the SENTINEL_BYTES after `end`.
+   * Validates the bytes [start, end). For a valid body it writes the numbers of FIELD from `words[at]` on. null: valid,
+   * without extra members, and nothing was allocated. In memory it changes only the line breaks of a valid body, which
+   * become spaces, and the SENTINEL_BYTES after `end`.
    */
   scan(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null | 'not sure'
-  /** The last word on a body that `scan` was not sure of: slow, and says what is wrong. */
+  /** Decides on a body that `scan` was not sure of, and says what is wrong with it. Slow. */
   explain(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation
 }
 
-/** `memory` is of createMemory's making, and shared: other threads own its other regions. */
+/** `memory` comes from createMemory and is shared: other threads own other regions of it. */
 export function createDecoder(name: DecoderName, memory: WebAssembly.Memory): Decoder {
   if (name === 'scanner') return new ScanningDecoder(memory)
   const simdjson = loadSimdjson()
@@ -30,7 +30,7 @@ export function createDecoder(name: DecoderName, memory: WebAssembly.Memory): De
     if (validation.kind === 'accepted') joinLines(body)
     return validation
   }
-  // It has one way for all bodies, and is sure of each.
+  // simdjson decides on every body, so there is no second step.
   return { scan: explain, explain }
 }
 
@@ -67,7 +67,7 @@ class ScanningDecoder implements Decoder {
   }
 }
 
-/** A queue record is one line. In valid JSON a line break is never part of a string. */
+/** Since a queue record is one line. In valid JSON no string contains a line break. */
 function joinLines(body: Uint8Array): void {
   for (let position = 0; position < body.length; position++) {
     if (body[position] === 0x0a || body[position] === 0x0d) body[position] = 0x20

@@ -1,23 +1,23 @@
-// A thread of its own for the bodies that the scanner is not sure of. To explain what is wrong with a body may cost many
-// times what it costs to accept one, and those that are accepted must not wait for it.
+// A separate thread for the bodies that the scanner is not sure of. Explaining an invalid body may cost many times as
+// much as accepting a valid one, and valid ones must not wait for it.
 
 import { Piscina } from 'piscina'
 import type { Validation } from './verdict.ts'
 import { WaitingLine } from './waiting-line.ts'
 import type { Unsure, WorkerData } from './worker.ts'
 
-/** Bodies up to this size go before larger ones. */
+/** Bodies up to this size are served before larger ones. */
 const SMALL_BYTES = 16 * 1024
 
 export interface ExplainerOptions {
   readonly workerData: WorkerData
   readonly onExplained: (slot: number, validation: Validation) => void
   readonly onFailure: (slot: number, error: unknown) => void
-  /** It has waited for too long. */
+  /** The slot has waited for too long. */
   readonly onBusy: (slot: number) => void
 }
 
-/** What half a megabyte of small values takes as a tree, and some to spare: beyond it the thread is made anew. */
+/** Enough for the tree of a body of half a megabyte of small values. Piscina replaces a thread that exceeds it. */
 const THREAD_MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16 } as const
 
 export class Explainer {
@@ -50,7 +50,7 @@ export class Explainer {
     return this.#small.length + this.#large.length
   }
 
-  /** Takes a slot whose body the scanner was not sure of. false: too much waits already. */
+  /** false: too many bodies wait already. */
   submit(slot: number, bytes: number): boolean {
     const line = bytes <= SMALL_BYTES ? this.#small : this.#large
     if (!line.join(slot, bytes, performance.now())) return false
@@ -82,7 +82,7 @@ export class Explainer {
     try {
       this.#options.onExplained(slot, validation)
     } catch (error) {
-      // One body's taker broke: the others of its run still come back.
+      // The handler failed for one body; the others of the run are still handed back.
       this.#options.onFailure(slot, error)
     }
   }

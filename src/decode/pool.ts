@@ -1,6 +1,5 @@
-// Feeds the pool's threads with runs of slots. What has gathered while they were busy goes out as one run: the
-// busier the service, the longer the runs, and the cheaper each body's way to a thread and back. What the scanner is
-// not sure of goes on to a thread of its own.
+// Passes slots to the pool's threads in runs. Slots that arrive while all threads are busy form one run, so that the
+// hand-over per body gets cheaper under load. Bodies that the scanner is not sure of go on to the explainer.
 
 import { Piscina } from 'piscina'
 import { type SharedMemory, SLOT_WORDS, WORD } from '../ring/layout.ts'
@@ -9,9 +8,9 @@ import { Explainer } from './explainer.ts'
 import type { Validation } from './verdict.ts'
 import type { Note, Run, WorkerData } from './worker.ts'
 
-/** Longest run: beyond it the cost of the hand-over is lost in the cost of the bodies. */
+/** In a longer run the cost of the hand-over per body would hardly shrink. */
 const MAX_RUN_SLOTS = 64
-/** Runs in hand for each thread: the next is there when one ends. */
+/** So that a thread always has its next run when it ends one. */
 const RUNS_PER_THREAD = 2
 
 export interface DecodePoolOptions {
@@ -19,11 +18,11 @@ export interface DecodePoolOptions {
   readonly slots: number
   readonly threads: number
   readonly decoder: DecoderName
-  /** A slot came back, in no certain order between runs. `validation`: null where the slot's words say it all. */
+  /** A slot was decoded. Runs may end in any order. `validation` null: accepted, with no more data than its words. */
   readonly onDecoded: (slot: number, validation: Validation | null) => void
   /** The thread that had this slot failed before it answered. */
   readonly onFailure: (slot: number, error: unknown) => void
-  /** The scanner was not sure of this slot, and too much waits to be explained already. */
+  /** The scanner was not sure of this slot, and too many bodies wait for the explainer. */
   readonly onBusy: (slot: number) => void
 }
 
@@ -34,11 +33,11 @@ export class DecodePool {
   readonly #maxRuns: number
   readonly #words: Int32Array
   #runs = 0
-  /** Slots that no thread has been given, round and round: `#waiting` of them, from `#firstWaiting` on. */
+  /** A circular buffer of the slots that wait for a thread: `#waiting` of them, from `#firstWaiting` on. */
   readonly #waitingSlots: Int32Array
   #firstWaiting = 0
   #waiting = 0
-  #dispatchPlanned = false
+  #isDispatchDue = false
 
   constructor(options: DecodePoolOptions) {
     this.#options = options
@@ -78,11 +77,11 @@ export class DecodePool {
   submit(slot: number): void {
     this.#waitingSlots[(this.#firstWaiting + this.#waiting) % this.#options.slots] = slot
     this.#waiting++
-    if (this.#dispatchPlanned || this.#runs === this.#maxRuns) return
-    this.#dispatchPlanned = true
-    // After all sockets that were ready in this turn of the loop have been read.
+    if (this.#isDispatchDue || this.#runs === this.#maxRuns) return
+    this.#isDispatchDue = true
+    // After all sockets of this turn of the event loop were read, so that their slots share a run.
     setImmediate(() => {
-      this.#dispatchPlanned = false
+      this.#isDispatchDue = false
       this.#dispatch()
     })
   }
@@ -99,8 +98,8 @@ export class DecodePool {
     }
   }
 
-  /** Slots that follow each other, at most so many. The ring hands them out so, but for those that are still taken. */
-  #takeRun(most: number): Run {
+  /** Takes up to `maxSlots` consecutive slots. The ring allocates slots in order, except for those still in use. */
+  #takeRun(maxSlots: number): Run {
     const { slots } = this.#options
     const first = this.#waitingSlots[this.#firstWaiting]
     let count = 0
@@ -108,7 +107,11 @@ export class DecodePool {
       count++
       this.#firstWaiting = (this.#firstWaiting + 1) % slots
       this.#waiting--
-    } while (count < most && this.#waiting > 0 && this.#waitingSlots[this.#firstWaiting] === (first + count) % slots)
+    } while (
+      count < maxSlots &&
+      this.#waiting > 0 &&
+      this.#waitingSlots[this.#firstWaiting] === (first + count) % slots
+    )
     return { first, count }
   }
 
@@ -121,10 +124,10 @@ export class DecodePool {
       failure = error
     }
     this.#runs--
-    // The thread gets its next run before we turn to what came back.
+    // Before the results are handled, so that the thread does not idle.
     this.#dispatch()
     if (failure === null) this.#handBack(run, notes)
-    else this.#giveUp(run, failure)
+    else this.#fail(run, failure)
   }
 
   #handBack(run: Run, notes: Note[] | null): void {
@@ -136,7 +139,7 @@ export class DecodePool {
         if (note !== null && note.validation === null) this.#explain(slot)
         else this.#options.onDecoded(slot, note?.validation ?? null)
       } catch (error) {
-        // One body's taker broke: the others of its run still come back.
+        // The handler failed for one body; the others of the run are still handed back.
         this.#options.onFailure(slot, error)
       }
     }
@@ -147,7 +150,7 @@ export class DecodePool {
     if (!this.#explainer.submit(slot, bytes)) this.#options.onBusy(slot)
   }
 
-  #giveUp(run: Run, error: unknown): void {
+  #fail(run: Run, error: unknown): void {
     for (let index = 0; index < run.count; index++) {
       this.#options.onFailure((run.first + index) % this.#options.slots, error)
     }

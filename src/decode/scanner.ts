@@ -1,21 +1,21 @@
-// The fast way through a body: one pass over its bytes that answers yes, with offsets, or "not sure". The pass is
-// WebAssembly (assembly/scanner.ts tells how it goes); this is its other side, in the thread that runs it.
+// The scanner validates a body in one pass over its bytes. It answers "valid", with offsets, or "not sure". This is the
+// JavaScript side of the WebAssembly module, whose source is assembly/scanner.ts.
 
 import { isUtf8 } from 'node:buffer'
-// Read once, when a thread starts.
+// The file is read once, when a thread starts.
 // oxlint-disable-next-line no-restricted-imports
 import { readFileSync } from 'node:fs'
 import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS } from '../bounds.ts'
 import { FIELD } from '../ring/layout.ts'
 
-/** Sources and built code lie at one depth, so that both find what is built. */
+/** src/ and dist/ have the same depth, so that this path is right in both. */
 const MODULE = new URL('../../dist/decode/scanner.wasm', import.meta.url)
 const MINUTE_MS = 60_000
 
-/** Extra members of the body that are noted; with more the scanner is not sure. */
+/** With more extra members the scanner is not sure. */
 const MAX_EXTRAS = 64
 
-// What `scan` answers.
+// Results of `scan`.
 const NOT_SURE = 0
 const FITS_WITH_LINE_BREAKS = 2
 
@@ -24,15 +24,15 @@ interface Exports {
 }
 
 export class Scanner {
-  /** Line breaks stand between the tokens of the last body. */
+  /** The last body has line breaks between its tokens. */
   sawLineBreak = false
-  /** Members of the last body that the schema does not name. */
+  /** The number of members of the last body that the schema does not name. */
   extraCount = 0
   /** Start and end of each extra member. */
   private readonly extraSpans = new Int32Array(2 * MAX_EXTRAS)
   private readonly bytes: Buffer
   private readonly exports: Exports
-  // Where the last body begins, and where its numbers go.
+  // The start of the last body, and where its numbers are written.
   private start = 0
   private words: Int32Array = new Int32Array(0)
   private at = 0
@@ -50,7 +50,7 @@ export class Scanner {
     this.exports = instance.exports as unknown as Exports
   }
 
-  /** True: the bytes [start, end) fit, and `words` has their numbers. False: not sure. */
+  /** true: the bytes [start, end) are a valid body, whose numbers are in `words`. false: not sure. */
   scan(start: number, end: number, nowMs: number, words: Int32Array, at: number): boolean {
     this.start = start
     this.words = words
@@ -78,7 +78,7 @@ export class Scanner {
     return this.bytes.toString('latin1', start + words[at + FIELD.appKeyStart], start + words[at + FIELD.appKeyEnd])
   }
 
-  /** The extra members of the last body, as they stand now, joined by commas. */
+  /** The extra members of the last body, joined by commas. */
   extras(): string {
     const members: string[] = []
     for (let index = 0; index < 2 * this.extraCount; index += 2) {
@@ -95,7 +95,7 @@ export class Scanner {
     this.extraCount += 1
   }
 
-  /** Named one by one, since a rest parameter would be an array made for every body. */
+  /** Without a rest parameter, which would allocate an array for every body. */
   private found(
     appKeyStart: number,
     appKeyEnd: number,

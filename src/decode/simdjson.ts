@@ -1,5 +1,5 @@
-// The second engine: simdjson judges the grammar, the plain validator the schema. The package is optional, since
-// it compiles when it is installed. Only its `isValid` can be relied on, and only its yes.
+// The second decoder: simdjson checks the grammar, and the validator the schema. The package is optional, since its
+// installation compiles it. Of its functions only `isValid` is used, and only its yes is trusted.
 
 import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
@@ -19,7 +19,7 @@ export function loadSimdjson(): Simdjson | null {
   }
 }
 
-/** As `validate`, but a body whose grammar neither simdjson nor JSON.parse takes is refused whatever our reader says. */
+/** Like `validate`, but also refuses a body that neither simdjson nor JSON.parse accepts. */
 export function validateWithSimdjson(
   simdjson: Simdjson,
   body: Uint8Array,
@@ -33,9 +33,9 @@ export function validateWithSimdjson(
   return { kind: 'refused', code: 'invalid_json', appKey: null, message: 'body: not valid JSON' }
 }
 
-/** simdjson refuses lone surrogate escapes, 1e999 and integers beyond 64 bits, which are JSON: its no is asked again. */
+/** simdjson refuses lone surrogate escapes, 1e999 and integers beyond 64 bits, which are JSON, so JSON.parse decides then. */
 export function isJson(simdjson: Simdjson, body: Uint8Array): boolean {
-  // Bad UTF-8 is looked for first, since toString would hide it behind U+FFFD.
+  // Before toString, which would replace invalid UTF-8 by U+FFFD.
   if (!isUtf8(body)) return false
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
   if (text.charCodeAt(0) === 0xfeff) return false

@@ -1,5 +1,5 @@
-// The definition of what a request's body may be: every rule of the schema once, plainly. It runs only on what
-// the scanner did not accept, has the last word, and says which member is wrong.
+// The reference validation of a body: every rule of the schema, once. It runs only on bodies that the scanner did not
+// accept, decides on them, and names the wrong member.
 
 import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS } from '../bounds.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
@@ -7,13 +7,13 @@ import { FIELD } from '../ring/layout.ts'
 import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
 import { type Validation } from './verdict.ts'
 
-/** Most messages that `violations` gives. */
+/** Bound on the messages of `violations`. */
 const MAX_MESSAGES = 1000
 
 const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 type EventType = (typeof EVENT_TYPES)[number]
 
-/** Every offending member of a body, in document order; what `sluice explain` shows. */
+/** Every invalid member of a body, in document order, for `sluice explain`. */
 export type Violations =
   | { readonly code: null; readonly appKey: string; readonly events: number }
   | {
@@ -22,7 +22,7 @@ export type Violations =
       readonly messages: readonly string[]
     }
 
-/** What is held of a body that fits, or the first of what does not. Writes `words` only where the body fits. */
+/** Returns the data of a valid body or the first violation. Writes `words` only for a valid body. */
 export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at: number): Validation {
   const result = examine(body, nowMs, 1)
   if (result.kind === 'refused') {
@@ -46,7 +46,7 @@ export function violations(body: Uint8Array, nowMs: number): Violations {
   return { code: null, appKey: result.envelope.appKey.text, events: result.envelope.events.items.length }
 }
 
-/** What a body that fits has been found to hold. */
+/** The members of a valid body. */
 interface Envelope {
   readonly appKey: JsonString
   readonly sdkVersion: JsonString | null
@@ -63,7 +63,7 @@ type Examination =
       readonly messages: string[]
     }
 
-/** Grammar before all, then the app key, then the rest: a body's app is asked before its schema is. */
+/** First the grammar, then the app key, then the rest, since the app is looked up before the schema is checked. */
 function examine(body: Uint8Array, nowMs: number, maxMessages: number): Examination {
   const reading = readJson(body)
   if (reading.kind === 'broken') {
@@ -98,7 +98,7 @@ function findAppKey(root: JsonValue): JsonString | string {
   return found.length > 1 ? 'app_key: must appear once' : value
 }
 
-/** Messages, up to a maximum; a check that goes on after `full` does so for nothing. */
+/** Collects messages up to a maximum. Once it is full, checks may stop. */
 class Findings {
   readonly messages: string[] = []
   private readonly maximum: number
@@ -116,7 +116,7 @@ class Findings {
   }
 }
 
-/** What the checks of one body share. */
+/** Shared by the checks of one body. */
 interface Examined {
   readonly body: Uint8Array
   readonly findings: Findings
@@ -125,7 +125,7 @@ interface Examined {
 }
 
 type Check = (value: JsonValue, path: string, examined: Examined) => void
-/** The members that the schema names in one object, in the specification's order. */
+/** The named members of one object, in the order of the specification. */
 type Schema = ReadonlyMap<string, { readonly required: boolean; readonly check: Check }>
 
 const HASH = text(16, 128)
@@ -155,7 +155,7 @@ const CONTEXT: Schema = new Map([
 ])
 
 const BODY: Schema = new Map([
-  // The app key itself was checked before all others.
+  // The app key was checked first, by `findAppKey`.
   ['app_key', required(() => {})],
   ['sdk_version', optional(text(0, Number.POSITIVE_INFINITY))],
   ['events', required(checkEvents)],
@@ -169,7 +169,7 @@ function optional(check: Check): { required: boolean; check: Check } {
   return { required: false, check }
 }
 
-/** Checks what an object holds, in the order in which it stands, then what it lacks. Returns the named members. */
+/** Checks the members of an object in document order, then reports missing ones. Returns the named members. */
 function checkMembers(object: JsonObject, path: string, schema: Schema, examined: Examined): Map<string, JsonValue> {
   const { findings } = examined
   const prefix = path === '' ? '' : `${path}.`
@@ -204,7 +204,7 @@ function checkEvent(value: JsonValue, path: string, examined: Examined): void {
   if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
   const found = checkMembers(value, path, EVENT, examined)
   const type = found.get('type')
-  // `revenue` stands last in the schema, so that its absence is the last thing said of an event.
+  // Last, since `revenue` is the last member of the schema.
   if (type?.kind === 'string' && type.text === 'revenue' && !found.has('revenue')) {
     examined.findings.add(`${path}.revenue`, 'required')
   }
@@ -235,7 +235,7 @@ function checkTimestamp(value: JsonValue, path: string, examined: Examined): voi
   }
 }
 
-/** `properties` and `revenue`. A key is what a client sent: it is not named, so that each rule is said once. */
+/** `properties` and `revenue`. Keys come from the client and are not named, so each rule is reported once. */
 function checkKeyValues(value: JsonValue, path: string, examined: Examined): void {
   if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
   let long = false
@@ -259,30 +259,30 @@ function text(minimum: number, maximum: number): Check {
   }
 }
 
-/** A string counts as decoded, any other value as sent. */
+/** A string is measured decoded, any other value as sent. */
 function isLong(value: JsonValue, body: Uint8Array): boolean {
   if (value.kind === 'string') return countCodePoints(value.text) > MAX_VALUE_CHARACTERS
   let characters = 0
   for (let position = value.start; position < value.end; position++) {
-    // A UTF-8 character has one byte that does not continue another.
+    // Each UTF-8 character has exactly one byte that is not a continuation byte.
     if ((body[position] & 0xc0) !== 0x80) characters += 1
   }
   return characters > MAX_VALUE_CHARACTERS
 }
 
-/** A surrogate pair counts once, and so does a surrogate that stands alone. */
+/** A surrogate pair counts as one, and so does a lone surrogate. */
 function countCodePoints(decoded: string): number {
   let characters = 0
   for (const _ of decoded) characters += 1
   return characters
 }
 
-/** The members that the schema does not name, as sent but on one line; null where there are none. */
+/** The members that the schema does not name, as sent but on one line; null: none. */
 function extrasOf(body: Uint8Array, root: JsonObject): string | null {
   const extras = root.members.filter((member) => !BODY.has(member.key))
   if (extras.length === 0) return null
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const asSent = extras.map((member) => bytes.toString('utf8', member.start, member.value.end))
-  // A line break in valid JSON can only be white space between tokens.
+  // In valid JSON a line break is always white space between tokens.
   return asSent.join(',').replace(/[\r\n]/g, ' ')
 }

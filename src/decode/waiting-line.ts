@@ -1,12 +1,12 @@
-// Slots that wait for the thread that explains: bounded in bytes and in time.
+// A queue of slots for the explainer's thread, bounded in bytes and in time.
 
-/** What goes to the thread at a time: so much, or one body. It is ready for the next within some milliseconds. */
+/** Bounds of one run, which may exceed the bytes only with a single body. A run takes some milliseconds. */
 const MAX_RUN_BYTES = 64 * 1024
 const MAX_RUN_SLOTS = 64
-/** Bytes of the bodies that wait: a tenth of a second's work, where they are hostile. */
+/** Bound on the waiting bodies: a tenth of a second of work if they are hostile. */
 const MAX_WAITING_BYTES = 2 * 1024 * 1024
 
-/** A body that has waited for so long is sent away: those before it took more time than usual ones do. */
+/** A body that has waited longer is refused, because the bodies before it took unusually long. */
 const MAX_WAIT_MS = 250
 
 interface Waiting {
@@ -15,7 +15,7 @@ interface Waiting {
   readonly sinceMs: number
 }
 
-/** First come, first served, up to so many bytes; one body may always wait. */
+/** First in, first out. One body may always wait, whatever its size. */
 export class WaitingLine {
   readonly #waiting: Waiting[] = []
   #bytes = 0
@@ -24,7 +24,7 @@ export class WaitingLine {
     return this.#waiting.length
   }
 
-  /** false: too much waits already. */
+  /** false: too many bytes wait already. */
   join(slot: number, bytes: number, nowMs: number): boolean {
     if (this.#bytes + bytes > MAX_WAITING_BYTES && this.#waiting.length > 0) return false
     this.#waiting.push({ slot, bytes, sinceMs: nowMs })
@@ -32,7 +32,7 @@ export class WaitingLine {
     return true
   }
 
-  /** The slots that have waited for too long. */
+  /** Removes the slots that have waited for too long. */
   takeLate(nowMs: number): number[] {
     let count = 0
     while (count < this.#waiting.length && nowMs - this.#waiting[count].sinceMs > MAX_WAIT_MS) {
@@ -42,7 +42,7 @@ export class WaitingLine {
     return this.#waiting.splice(0, count).map(({ slot }) => slot)
   }
 
-  /** The slots of one run. */
+  /** Removes the slots of one run. */
   take(): number[] {
     let count = 0
     let bytes = 0

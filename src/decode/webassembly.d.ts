@@ -1,4 +1,4 @@
-// The part of WebAssembly that is used here. The types of Node 20 do not name it, and those of browsers bring far more.
+// Types for the part of WebAssembly that is used here. The types of Node 20 lack it, and lib.dom declares far more.
 
 declare namespace WebAssembly {
   class Memory {

@@ -1,18 +1,16 @@
-// A thread of the pool: scans a run of slots, in their order, and hands each back as soon as it is done; or explains
-// what the scanner was not sure of.
+// A thread of the pool: scans a run of slots in order, or explains bodies that the scanner was not sure of.
 
 import { workerData } from 'piscina'
 import { type SharedMemory, SLOT_WORDS, STATE, WORD } from '../ring/layout.ts'
 import { createDecoder, type DecoderName } from './decoder.ts'
 import type { Validation } from './verdict.ts'
 
-/** What a thread is given at its start. */
 export interface WorkerData {
   readonly memory: SharedMemory
   readonly decoder: DecoderName
 }
 
-/** Consecutive slots of the ring, which go on at its first slot after its last. */
+/** Consecutive slots of the ring, wrapping around. */
 export interface Run {
   readonly first: number
   readonly count: number
@@ -23,9 +21,11 @@ export interface Unsure {
   readonly slots: readonly number[]
 }
 
-/** What does not fit into a slot's words: what the decoder says of the run's n-th body, or null where it is not sure. */
+/** A result that does not fit into the slot's words. */
 export interface Note {
+  /** The position of the body in the run. */
   readonly index: number
+  /** null: the scanner is not sure. */
   readonly validation: Validation | null
 }
 
@@ -38,41 +38,42 @@ export default function work(task: Run | Unsure): Note[] | null | Validation[] {
   return 'slots' in task ? task.slots.map((slot) => explain(slot)) : scanRun(task)
 }
 
-/** Null, the common answer, says that every body of the run was accepted and its words say it all. */
+/** null, the common result: every body of the run was accepted, with no more data than its words. */
 function scanRun({ first, count }: Run): Note[] | null {
   const nowMs = Date.now()
   let notes: Note[] | null = null
   for (let index = 0; index < count; index++) {
-    const at = arrived((first + index) % slots)
+    const at = indexOfArrived((first + index) % slots)
     const start = words[at + WORD.OFFSET]
     const verdict = decoder.scan(start, start + words[at + WORD.LENGTH], nowMs, words, at + WORD.DECODED)
     if (verdict !== null) {
       notes ??= []
       notes.push({ index, validation: verdict === 'not sure' ? null : verdict })
     }
-    if (verdict !== 'not sure') decoded(at)
+    if (verdict !== 'not sure') markDecoded(at)
   }
   return notes
 }
 
 function explain(slot: number): Validation {
-  const at = arrived(slot)
+  const at = indexOfArrived(slot)
   const start = words[at + WORD.OFFSET]
   const end = start + words[at + WORD.LENGTH]
   const validation = decoder.explain(start, end, Date.now(), words, at + WORD.DECODED)
-  decoded(at)
+  markDecoded(at)
   return validation
 }
 
-/** Where the slot's words begin. */
-function arrived(slot: number): number {
+/** The index of the slot's first word. */
+function indexOfArrived(slot: number): number {
   const at = slot * SLOT_WORDS
-  // Orders the front end's writes of the body and its place before our reads of them.
-  if (Atomics.load(words, at + WORD.STATE) !== STATE.ARRIVED) throw new Error('a slot was handed over too early')
+  // Orders the front end's writes of the body and its position before our reads of them.
+  if (Atomics.load(words, at + WORD.STATE) !== STATE.ARRIVED)
+    throw new Error('a slot was submitted before its body was committed')
   return at
 }
 
-function decoded(at: number): void {
+function markDecoded(at: number): void {
   // Orders our writes of the decoded words before the state that lets the front end read them.
   Atomics.store(words, at + WORD.STATE, STATE.DECODED)
 }

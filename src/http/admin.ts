@@ -1,5 +1,5 @@
-// The second port: metrics for Prometheus, probes for the platform. Nothing here waits for the queue or for Redis,
-// and none of it is meant for the open network.
+// The admin port: metrics for Prometheus and probes for the platform. No page waits for the queue or for Redis, and the
+// port is not meant for the open network.
 
 import uWS, { type HttpRequest, type HttpResponse } from 'uWebSockets.js'
 import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
@@ -10,11 +10,11 @@ import { wantsToClose } from './read-head.ts'
 import { type Reply, send } from './send.ts'
 import { Turn } from './turn.ts'
 
-/** What a supervisor says of itself comes from its front ends, and so later. */
+/** A supervisor has to ask its front ends, so its answers are promises. */
 export interface Health {
   /** True from the first successful start until the drain. */
   ready(): boolean | Promise<boolean>
-  /** What each part says of itself, as `queue: connected`. */
+  /** The state of each part, such as `queue: connected`. */
   parts(): Parts | Promise<Parts>
 }
 
@@ -26,7 +26,7 @@ export interface AdminOptions {
   readonly port: number
   readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
   readonly health: Health
-  /** A page could not be sent: a fault of ours. */
+  /** A page could not be sent, which is a bug. */
   readonly onFault: (error: unknown) => void
 }
 
@@ -37,7 +37,7 @@ export interface AdminServer {
 
 type Answer = Omit<Reply, 'withoutBody' | 'thenClose'>
 
-/** What a page may ask of a request; copied, because uWebSockets.js takes the request back after its handler. */
+/** A copy, because the request of uWebSockets.js is valid only inside its handler. */
 interface AdminRequest {
   readonly query: string
   readonly accept: string
@@ -63,7 +63,7 @@ export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
 }
 
 function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page> {
-  // All who ask while a page is made get that page: it takes some milliseconds.
+  // Scrapes that overlap share one page, which takes some milliseconds to make.
   let scraping: Promise<string> | null = null
   const scrape = (): Promise<string> => {
     scraping ??= metrics.scrape().finally(() => {
@@ -98,7 +98,7 @@ function serve(
   request: HttpRequest,
   { turn, onFault }: { turn: Turn; onFault: (error: unknown) => void },
 ): void {
-  // An aborted response must not be touched again: uWebSockets.js throws, and the process would end.
+  // An aborted response must not be used: uWebSockets.js would throw, and the process would end.
   let isAborted = false
   response.onAborted(() => {
     isAborted = true
@@ -112,7 +112,7 @@ function serve(
     const answer = await answerTo(pages.get(path), method, asked)
     if (!isAborted) send(response, { ...answer, withoutBody: method === 'head', thenClose })
   }
-  // Never inside the engine's callback: a read full of requests would hold up all others.
+  // Never inside the engine's callback, where a read full of requests would block all others.
   turn.atEnd(() => void respond().catch(onFault))
 }
 

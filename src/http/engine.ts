@@ -1,5 +1,5 @@
-// The HTTP engine, uWebSockets.js: a binary for each version of Node, system and processor. Here it is loaded, with a
-// clear word where there is none that fits, told old from new, and kept from naming itself in answers.
+// Loads the HTTP engine, uWebSockets.js, which is a binary for each version of Node, system and processor. Explains a
+// missing binary, recognizes the old builds of 2024, and removes the engine's header from answers.
 
 import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -8,7 +8,7 @@ import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
 
 const PACKAGE = 'uWebSockets.js'
 const ENGINE = `the HTTP engine (${PACKAGE})`
-/** Binaries bear the number of Node's binary interface; earlier ones are of no use, since sluice wants Node 20. */
+/** A binary's name has the number of Node's binary interface (ABI). Older ones are left out, since sluice needs Node 20. */
 export const NODE_OF_ABI: Readonly<Record<string, number>> = {
   115: 20,
   120: 21,
@@ -25,28 +25,28 @@ export const OLD_ENGINE_WARNING =
   'this build of the HTTP engine is from 2024; use Node 24 for production (what differs: docs/operations.md)'
 
 export interface Engine {
-  /** One of the builds of January 2024, which package `uwebsockets` has for Node 21 and before. */
+  /** A build of January 2024, which the package `uwebsockets` has for Node 21 and older. */
   readonly isOld: boolean
 }
 
-/** What decides whether a binary fits. */
+/** The facts that decide whether a binary fits. */
 export interface Machine {
   readonly nodeVersion: string
   readonly abi: string
   readonly platform: string
   readonly arch: string
-  /** The C library's version; null: it is another one, or none. */
+  /** The version of glibc; null: another C library, or none. */
   readonly glibc: string | null
   /** File names in the engine's package. */
   readonly files: readonly string[]
 }
 
-/** Throws a StartError that names what would do, where the engine does not load here. */
+/** Throws a StartError that says what would work, where the engine does not load. */
 export async function loadEngine(): Promise<Engine> {
   try {
     const { default: uWS } = await import('uWebSockets.js')
-    // By what it can do, not by Node's version: the author's own releases for Node 20 are of the newer kind. An app
-    // that never listens holds nothing.
+    // By its functions, not by Node's version: the author's own releases for Node 20 are new builds. An app that never
+    // listens holds no resources.
     return { isOld: !('adoptSocket' in uWS.App()) }
   } catch (error) {
     if (errorCode(error) === 'ERR_MODULE_NOT_FOUND') throw new StartError(`${ENGINE} is not installed: npm install`)
@@ -54,7 +54,7 @@ export async function loadEngine(): Promise<Engine> {
   }
 }
 
-/** Every answer would have a header `uWebSockets: 20` otherwise. What the engine answers by itself names it still. */
+/** Omits the header `uWebSockets: 20`. The engine still adds it where it answers by itself. */
 export function omitEngineHeader(uWS: object): void {
   if ('_cfg' in uWS && typeof uWS._cfg === 'function') uWS._cfg('silent')
 }

@@ -1,4 +1,4 @@
-// One request and its answer on the wire: answered at most once, never after the client has gone.
+// One request and its answer on the wire: answered at most once, and never after the client has left.
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { Answer } from '../outcome.ts'
@@ -7,10 +7,10 @@ import type { RequestHead } from '../request/head.ts'
 import { send } from './send.ts'
 import type { Turn } from './turn.ts'
 
-/** Why the service closed a connection by itself. */
+/** Why the service closed a connection. */
 export type ClosedBecause = 'pipelined' | 'unread'
 
-/** What the exchanges of one port share. */
+/** Shared by all exchanges of one port. */
 export interface Port {
   readonly turn: Turn
   /** The service closed a connection. */
@@ -24,7 +24,7 @@ export class HttpExchange implements Exchange {
   #isOver = false
   #isWaiting = false
   readonly #port: Port
-  /** null: there is nobody to write to. */
+  /** null: it is answered, or the client has left. */
   #response: HttpResponse | null
 
   constructor(head: RequestHead, response: HttpResponse, port: Port, startedAtMs: number) {
@@ -34,7 +34,7 @@ export class HttpExchange implements Exchange {
     this.#port = port
   }
 
-  /** The client has gone, or has its answer or will have it when this turn of the event loop is over. */
+  /** The client has left, or is answered by the end of this turn of the event loop. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -42,7 +42,7 @@ export class HttpExchange implements Exchange {
   abandon(): void {
     this.#isOver = true
     this.#response = null
-    // The engine closes a connection on which a request comes while the answer to the one before still waits.
+    // The engine has closed the connection, because another request came while this answer waited.
     if (this.#isWaiting) this.#port.onClosed('pipelined')
     this.#isWaiting = false
   }

@@ -1,32 +1,30 @@
-// Bodies that arrive in pieces gather here, beside the ring, so that a slow client holds no place in it. They lie in
-// the pages of one arena of fixed size. Where these run out, slow bodies give way, and after them whoever comes last.
+// Holds partial bodies outside the ring, so that slow clients take no room in it. They lie in the pages of one arena of
+// fixed size. When it is full, slow bodies are evicted; if that is not enough, the new piece's body is.
 
 const PAGE_BYTES = 8192
 /**
- * A body that has come at less than so many bytes in a millisecond is a slow one, after a moment to begin in; and so is
- * one that has been on its way for longer than the most. The others go on: were they to give way to each newcomer, none
- * would arrive whole while more come than there is room for.
+ * A body is slow if it arrives at less than this rate after the first 20 ms, or takes longer than 500 ms. Other bodies
+ * are not evicted: otherwise, in an overload, newcomers would evict all bodies before they are complete.
  */
-const LEAST_BYTES_PER_MS = 100
-const PATIENCE_MS = { least: 20, most: 500 }
+const MIN_BYTES_PER_MS = 100
+const PATIENCE_MS = { min: 20, max: 500 }
 
-/** A body on its way. */
 export interface PartialBody {
-  /** Numbers of the arena's pages that hold it, in order. */
+  /** The numbers of its pages in the arena, in order. */
   readonly pages: number[]
   lengthBytes: number
-  /** null: the client has not said how much it sends. */
+  /** null: the client has declared no length. */
   readonly declaredBytes: number | null
   readonly startedAtMs: number
-  /** Free pages that are kept for the rest of it. */
-  promisedPages: number
-  /** Called when this body has to give way; it is forgotten already. */
+  /** Free pages that are reserved for the rest of it. */
+  reservedPages: number
+  /** Called after the body was evicted. */
   readonly evicted: () => void
 }
 
 export interface GatheringOptions {
   readonly maxBytes: number
-  /** A time in ms that never goes back. */
+  /** A monotonic time. */
   readonly nowMs: () => number
 }
 
@@ -34,46 +32,46 @@ export class Gathering {
   readonly #nowMs: () => number
   readonly #arena: Buffer
   readonly #freePages: number[]
-  #promisedPages = 0
-  /** Those that hold pages, in order of arrival: the first is the oldest. */
+  #reservedPages = 0
+  /** Bodies that hold pages, oldest first. */
   readonly #bodies = new Set<PartialBody>()
 
   constructor({ maxBytes, nowMs }: GatheringOptions) {
     this.#nowMs = nowMs
     const pages = Math.floor(maxBytes / PAGE_BYTES)
-    // One allocation for good: buffers that come and go with slow clients would outrun the garbage collector.
+    // Allocated once: buffers for each slow client would grow faster than the garbage collector frees them.
     this.#arena = Buffer.allocUnsafeSlow(pages * PAGE_BYTES)
     this.#freePages = Array.from({ length: pages }, (_, page) => pages - 1 - page)
   }
 
-  /** Whole pages that are taken. */
+  /** Counts whole pages. */
   get usedBytes(): number {
     return this.#arena.length - this.#freePages.length * PAGE_BYTES
   }
 
   begin(declaredBytes: number | null, evicted: () => void): PartialBody {
-    return { pages: [], lengthBytes: 0, declaredBytes, startedAtMs: this.#nowMs(), promisedPages: 0, evicted }
+    return { pages: [], lengthBytes: 0, declaredBytes, startedAtMs: this.#nowMs(), reservedPages: 0, evicted }
   }
 
-  /** Copies a piece. Where there is no room for it, slow bodies are evicted, and at last this very one. */
+  /** Copies a piece. Where there is no room, evicts slow bodies, or else this one. */
   add(body: PartialBody, piece: Uint8Array): void {
     const lengthBytes = body.lengthBytes + piece.length
     const pages = pagesFor(lengthBytes)
-    // Once half of it is there: who sends little cannot keep much from others.
+    // Pages are reserved once half of the body has arrived, so that clients who send little cannot block much memory.
     const declaredBytes = body.declaredBytes ?? 0
-    const isHalfThere = 2 * lengthBytes >= declaredBytes
-    const promised = isHalfThere ? Math.max(0, pagesFor(declaredBytes) - pages) : 0
-    this.#promise(body, 0)
-    if (!this.#makeRoom(body, pages - body.pages.length + promised)) {
+    const hasHalf = 2 * lengthBytes >= declaredBytes
+    const reserved = hasHalf ? Math.max(0, pagesFor(declaredBytes) - pages) : 0
+    this.#reserve(body, 0)
+    if (!this.#makeRoom(body, pages - body.pages.length + reserved)) {
       this.#evict(body)
       return
     }
-    this.#promise(body, promised)
+    this.#reserve(body, reserved)
     this.#bodies.add(body)
     this.#copy(body, piece)
   }
 
-  /** What has arrived, in order; valid until the body is forgotten. */
+  /** The bytes so far, in order. Valid until `forget`. */
   pieces(body: PartialBody): Uint8Array[] {
     return body.pages.map((page, index) => {
       const start = page * PAGE_BYTES
@@ -81,15 +79,14 @@ export class Gathering {
     })
   }
 
-  /** The body was used, or nobody wants it any more. Harmless when repeated. */
+  /** Frees the pages of a body. May be called more than once. */
   forget(body: PartialBody): void {
     if (!this.#bodies.delete(body)) return
-    this.#promise(body, 0)
+    this.#reserve(body, 0)
     this.#freePages.push(...body.pages)
     body.pages.length = 0
   }
 
-  /** Ends every body on its way. */
   evictAll(): void {
     for (const body of this.#bodies) this.#evict(body)
   }
@@ -107,14 +104,14 @@ export class Gathering {
     }
   }
 
-  #promise(body: PartialBody, pages: number): void {
-    this.#promisedPages += pages - body.promisedPages
-    body.promisedPages = pages
+  #reserve(body: PartialBody, pages: number): void {
+    this.#reservedPages += pages - body.reservedPages
+    body.reservedPages = pages
   }
 
-  /** Whether so many pages are free, for which slow bodies give way. */
+  /** Evicts slow bodies until `pages` are free. false: there are not enough of them. */
   #makeRoom(body: PartialBody, pages: number): boolean {
-    const hasRoom = () => this.#freePages.length - this.#promisedPages >= pages
+    const hasRoom = () => this.#freePages.length - this.#reservedPages >= pages
     if (hasRoom()) return true
     const nowMs = this.#nowMs()
     for (const other of this.#bodies) {
@@ -132,8 +129,8 @@ export class Gathering {
 }
 
 function isSlow({ startedAtMs, lengthBytes }: PartialBody, nowMs: number): boolean {
-  const patienceMs = PATIENCE_MS.least + lengthBytes / LEAST_BYTES_PER_MS
-  return nowMs - startedAtMs > Math.min(PATIENCE_MS.most, patienceMs)
+  const patienceMs = PATIENCE_MS.min + lengthBytes / MIN_BYTES_PER_MS
+  return nowMs - startedAtMs > Math.min(PATIENCE_MS.max, patienceMs)
 }
 
 function pagesFor(bytes: number): number {

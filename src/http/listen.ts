@@ -1,13 +1,13 @@
-// Binds a uWebSockets.js app to an address: one of its own, or one that the processes of a supervisor share.
+// Binds a uWebSockets.js app to an address, exclusively or shared by the processes of a supervisor.
 
 import uWS, { type TemplatedApp, type us_listen_socket } from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
 import { errorCode } from '../lib/errors.ts'
 import { omitEngineHeader } from './engine.ts'
 
-/** Takes the port for this process alone: without it any two processes of one user share a port without a word. */
+/** Without this option, two processes of one user would silently share a port. */
 const EXCLUSIVE_PORT = 1
-/** Sets SO_REUSEPORT, and the kernel deals new connections out; not for port 0, where uWebSockets.js leaves it unset. */
+/** Sets SO_REUSEPORT: the kernel distributes new connections. uWebSockets.js does not set it for port 0. */
 const SHARED_PORT = 0
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -18,7 +18,6 @@ const REASONS: Readonly<Record<string, string>> = {
 
 export interface Listening {
   readonly socket: us_listen_socket
-  /** The port in force, where 0 asked for any. */
   readonly port: number
 }
 
@@ -26,14 +25,14 @@ export interface Address {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** Others that share the port may listen there at the same time. */
+  /** Other processes that set this may listen on the same port. */
   readonly shared?: boolean
 }
 
-/** Rejects with an Error that names the address where it cannot be had. */
+/** Rejects with an Error that names the address and the reason. */
 export function listen(app: TemplatedApp, { host, port, shared = false }: Address): Promise<Listening> {
   omitEngineHeader(uWS)
-  // The types leave out the form with a host and options, which the library has.
+  // The library's types do not declare the overload with a host and options.
   const bind = app.listen.bind(app) as unknown as (
     host: string,
     port: number,
@@ -43,15 +42,15 @@ export function listen(app: TemplatedApp, { host, port, shared = false }: Addres
   return new Promise((resolve, reject) => {
     bind(host, port, shared ? SHARED_PORT : EXCLUSIVE_PORT, (socket) => {
       if (socket) resolve({ socket, port: uWS.us_socket_local_port(socket) })
-      // uWebSockets.js does not say why, so Node is asked to do the same.
+      // uWebSockets.js gives no reason, so Node tries the same and reports one.
       else findPort(host, port).then(() => reject(refusal(host, port, 'it was taken a moment ago')), reject)
     })
   })
 }
 
 /**
- * A port of this address that nobody listens on, not even a process that would share it: the one asked for, or any
- * for 0. It is free again at once. Rejects with an Error that names the address where it cannot be had.
+ * Finds a port on which nobody listens, not even a process that shares it: `port`, or any for 0. It is not kept. Rejects
+ * with an Error that names the address and the reason.
  */
 export function findPort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {

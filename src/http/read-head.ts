@@ -1,13 +1,13 @@
-// Reads a request's head, once, from uWebSockets.js into plain values.
+// Reads a request's head from uWebSockets.js into plain values.
 
 import type { HttpRequest } from 'uWebSockets.js'
 import type { RequestHead } from '../request/head.ts'
 
-/** RFC 9110: digits alone. 15 of them are more than any body has, and are exact as a number. */
+/** RFC 9110: digits only. 15 digits are larger than any body, and exact as a number. */
 const LENGTH = /^[0-9]{1,15}$/
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 
-/** Valid only inside the request handler, as `request` is. */
+/** To be called inside the request handler only, where `request` is valid. */
 export function readHead(request: HttpRequest): RequestHead {
   let contentType: string | null = null
   let contentEncoding: string | null = null
@@ -40,7 +40,7 @@ export function readHead(request: HttpRequest): RequestHead {
         wantsClose ||= wantsToClose(value)
         break
       case 'trailer':
-        // The library takes trailers for the next request's head.
+        // The library would read the trailers as the head of the next request.
         framingFault = 'Trailer: not supported'
         break
     }

@@ -1,4 +1,4 @@
-// Writes one answer, on either port. What the engine's calls do is not what their names say: their order matters here.
+// Writes one answer, on either port. The order of the engine's calls matters, and their names do not say what they do.
 
 import type { HttpResponse } from 'uWebSockets.js'
 
@@ -8,28 +8,28 @@ export interface Reply {
   /** Further header lines, each led by CRLF. */
   readonly headers: string
   readonly body: string
-  /** For HEAD: the headers of the answer, and no body. */
+  /** For HEAD: send the headers only. */
   readonly withoutBody: boolean
   /** The connection takes no more requests. */
   readonly thenClose: boolean
 }
 
-/** The engine closes an idle connection after 9 to 12 s. Clients that listen to this stop using it before that. */
+/** The engine closes an idle connection after 9 to 12 s. Clients that respect this header stop using it before that. */
 const KEEP_ALIVE = '\r\nKeep-Alive: timeout=8'
 
 /**
- * Sends an answer. False: the client leaves its earlier answers unread until no more of them fit into its socket, so
- * the connection was closed instead, and the engine has called `onAborted`.
+ * Sends an answer. false: the client does not read its earlier answers and its socket is full, so the connection was
+ * closed instead. The engine has then called `onAborted`.
  */
 export function send(response: HttpResponse, reply: Reply): boolean {
   const { status, contentType, headers, body, withoutBody, thenClose } = reply
   let isTaken = true
   response.cork(() => {
-    // All header lines go in one call: each call into the engine costs as much as writing them all.
+    // All headers in one call, since each call into the engine costs as much as writing all headers.
     const keepAlive = thenClose ? '' : KEEP_ALIVE
     response.writeStatus(status).writeHeader('Content-Type', contentType + headers + keepAlive)
     if (withoutBody) isTaken = endWithoutBody(response, reply)
-    // This does not say whether earlier answers are unread, but no other follows it.
+    // `end` does not report a full socket. That is harmless here, since this is the last answer.
     else if (thenClose) response.end(body, true)
     else isTaken = end(response, body)
   })
@@ -41,7 +41,7 @@ function end(response: HttpResponse, body: string): boolean {
   const lengthBytes = Buffer.byteLength(body)
   const [isTaken] = response.tryEnd(body, lengthBytes)
   if (isTaken) return true
-  // A body that is larger than what the socket takes at once is sent on as the client reads.
+  // The socket took a part of the body: the rest is sent as the client reads.
   if (response.getWriteOffset() === 0) return false
   const bytes = Buffer.from(body)
   response.onWritable((offset) => response.tryEnd(bytes.subarray(offset), lengthBytes)[0])
@@ -51,7 +51,7 @@ function end(response: HttpResponse, body: string): boolean {
 function endWithoutBody(response: HttpResponse, { body, thenClose }: Reply): boolean {
   if (thenClose) response.writeHeader('Connection', 'close')
   const [isTaken, isWhole] = response.tryEnd('', Buffer.byteLength(body))
-  // This ends the answer on the engine of 2026. The one of 2024 goes on to wait for the bytes of the body.
+  // `tryEnd` ends the answer on the engine of 2026. The engine of 2024 would wait for the bytes of the body.
   if (isTaken && !isWhole) response.endWithoutBody()
   return isTaken
 }

@@ -1,4 +1,4 @@
-// The public port: uWebSockets.js reads heads and bodies, and the ingest decides what becomes of them.
+// The public port: uWebSockets.js reads heads and bodies, and passes them to the ingest.
 
 import uWS, { type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
 import { MAX_BODY_BYTES } from '../bounds.ts'
@@ -14,16 +14,16 @@ import { UploadPace } from './upload-pace.ts'
 export interface ServerOptions {
   readonly host: string
   readonly port: number
-  /** Other processes may listen on the same port, and each gets a part of the connections. */
+  /** Other processes listen on the same port, and each gets a part of the connections. */
   readonly shared: boolean
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
-  /** Most connections at a time; beyond it new ones are closed at once. */
+  /** Beyond this many open connections, new ones are closed at once. */
   readonly maxConnections: number
-  /** Most bytes of bodies on their way. */
+  /** Bound on the bytes of partial bodies. */
   readonly gatheringMaxBytes: number
   readonly ingest: Ingest
   readonly counts: ConnectionCounts
-  /** An answer could not be written: a fault of ours. */
+  /** An answer could not be written, which is a bug. */
   readonly onFault: (error: unknown) => void
   /** A connection was closed because there were too many. */
   readonly onTooMany: () => void
@@ -31,15 +31,15 @@ export interface ServerOptions {
 
 export interface Server {
   readonly port: number
-  /** Open connections. */
+  /** The number of open connections. */
   readonly connections: number
-  /** Refuses new connections; those that are open go on. */
+  /** Refuses new connections; open ones stay. */
   stopListening(): void
-  /** Ends every connection. */
+  /** Closes every connection. */
   close(): void
 }
 
-/** Rejects with an Error that names the address where it cannot be had. */
+/** Rejects with an Error that names the address and the reason. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { tls, ingest, counts } = options
   const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, nowMs: () => performance.now() })
@@ -86,9 +86,9 @@ function countConnections(app: TemplatedApp, { maxConnections, counts, onTooMany
   return connections
 }
 
-/** With more of the connections open than this share, slow uploads get no more time: others want a place. */
+/** While more than this share of the connections is open, slow uploads get no extra time. */
 const CROWDED_SHARE = 0.9
-/** Smaller pieces cost more to take than their bytes. */
+/** Smaller pieces cost more CPU time than their bytes justify, so their number is bounded. */
 const SMALL_PIECE_BYTES = 64
 
 interface Reception {
@@ -96,11 +96,11 @@ interface Reception {
   readonly gathering: Gathering
   readonly turn: Turn
   readonly counts: ConnectionCounts
-  /** Nearly as many connections are open as there may be. */
+  /** More than CROWDED_SHARE of the connections are open. */
   readonly isCrowded: () => boolean
 }
 
-/** A head is there. */
+/** A head has arrived. */
 function receive(
   response: HttpResponse,
   exchange: HttpExchange,
@@ -109,15 +109,15 @@ function receive(
   let partial: PartialBody | null = null
   let pace: UploadPace | null = null
   let isWhole = false
-  // Before all else, even where the head alone is answered: the engine of 2024 ends the process where a client resets
-  // its connection and nobody listens for it.
+  // First of all, even where the head alone is answered: if a client resets its connection and there is no handler, the
+  // engine of 2024 ends the process.
   response.onAborted(() => {
     if (partial !== null) gathering.forget(partial)
     if (exchange.isOver || isWhole) exchange.abandon()
     else ingest.clientLeft(exchange)
   })
   if (!ingest.begin(exchange)) return
-  // Where such a head comes in several pieces, the engine never tells of its empty body.
+  // If such a head arrives in several pieces, the engine never reports its empty body.
   if (exchange.head.contentLengthBytes === 0) {
     isWhole = true
     ingest.body(exchange, [], 0)
@@ -126,7 +126,7 @@ function receive(
   response.onData((chunk, isLast) => {
     if (exchange.isOver) return
     if (!isLast && chunk.byteLength < SMALL_PIECE_BYTES && !turn.mayTakePiece()) {
-      // Only this ends the engine's reading of what it has of this connection.
+      // Only closing stops the engine from passing on the rest of what it has read.
       counts.closed.fragmented++
       response.close()
       return
@@ -152,7 +152,7 @@ function receive(
   })
 }
 
-/** The engine gives each 160 KB of a body 10 s. To resume a paused request begins these 10 s anew. */
+/** The engine allows 10 s for each 160 KB of a body. Resuming a paused request restarts these 10 s. */
 function giveMoreTime(response: HttpResponse): void {
   response.pause()
   response.resume()

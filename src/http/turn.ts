@@ -1,9 +1,9 @@
-// Bounds what one turn of the event loop answers from inside the engine's callbacks. One read of one connection may hold
-// thousands of requests that are refused by their heads; the engine hands them over one after the other, in one turn.
+// Bounds how much one turn of the event loop answers inside the engine's callbacks. One read of a connection may hold
+// thousands of requests that are refused by their heads, and the engine delivers all of them in one turn.
 
-/** Answers that one turn gives at once, over all connections. */
+/** Answers that are sent at once in one turn, over all connections. */
 const MAX_IMMEDIATE_ANSWERS = 16
-/** Pieces of bodies that one turn takes, over all connections. One read may hold 85,000 chunks of a byte. */
+/** Small pieces of bodies in one turn, over all connections. One read may hold 85,000 chunks of one byte. */
 const MAX_PIECES = 4096
 
 export class Turn {
@@ -14,7 +14,7 @@ export class Turn {
   #isEndScheduled = false
   #waiting: (() => void)[] = []
 
-  /** `onFault`: what waited for the end of a turn threw. */
+  /** `onFault`: work at the end of a turn threw. */
   constructor(onFault: (error: unknown) => void) {
     this.#onFault = onFault
   }
@@ -24,15 +24,15 @@ export class Turn {
     this.#isInsideEngine = true
   }
 
-  /** It ends. */
+  /** The callback ends. */
   leave(): void {
     this.#isInsideEngine = false
   }
 
   /**
-   * Whether an answer may be written now. One that waits leaves its request open, and the engine closes a connection
-   * that sends another request before that: so nothing behind such a request is served. That is wanted for answers
-   * that end their connection, and for those beyond the bound.
+   * Whether an answer may be written now; otherwise it waits for the end of the turn. Until then its request is open, and
+   * the engine closes the connection if it delivers another request. That is intended both for answers that close their
+   * connection and for those beyond the bound.
    */
   mayAnswerNow(endsConnection: boolean): boolean {
     if (!this.#isInsideEngine) return true
@@ -40,7 +40,7 @@ export class Turn {
     return !endsConnection && ++this.#immediateAnswers <= MAX_IMMEDIATE_ANSWERS
   }
 
-  /** Whether one more piece of a body may be taken, where a piece holds next to nothing. */
+  /** Whether this turn may take one more small piece of a body. */
   mayTakePiece(): boolean {
     this.#scheduleEnd()
     return ++this.#pieces <= MAX_PIECES
@@ -68,7 +68,7 @@ export class Turn {
       try {
         work()
       } catch (error) {
-        // It is one request's: the others have their turn.
+        // The error belongs to one request; the others still get their turn.
         this.#onFault(error)
       }
     }

@@ -1,7 +1,7 @@
-// Which slow uploads go on. The engine alone would end each that sends less than about 16 KB/s.
+// Decides which slow uploads may continue. The engine by itself would close any that sends less than about 16 KB/s.
 
-/** On the average, once the first seconds are over. The largest body has nine minutes by it. */
-const LEAST_BYTES_PER_SECOND = 1024
+/** On average, after the first seconds. The largest body may take nine minutes. */
+const MIN_BYTES_PER_SECOND = 1024
 const FIRST_SECONDS = 10
 /** Each renewal is two system calls. */
 const RENEWAL_INTERVAL_MS = 1000
@@ -10,17 +10,17 @@ export class UploadPace {
   readonly #startedAtMs: number
   #renewedAtMs: number
 
-  /** `startedAtMs`: when the head was there, on a clock that never goes back. */
+  /** `startedAtMs`: monotonic time at which the head had arrived. */
   constructor(startedAtMs: number) {
     this.#startedAtMs = startedAtMs
     this.#renewedAtMs = startedAtMs
   }
 
-  /** A part of the body has come, and makes `lengthBytes` of it: whether the engine's time limit should begin anew. */
+  /** `lengthBytes` of the body have arrived. true: the engine's time limit should restart. */
   earnsMoreTime(lengthBytes: number, nowMs: number): boolean {
     if (nowMs - this.#renewedAtMs < RENEWAL_INTERVAL_MS) return false
     const seconds = (nowMs - this.#startedAtMs) / 1000
-    if (lengthBytes < (seconds - FIRST_SECONDS) * LEAST_BYTES_PER_SECOND) return false
+    if (lengthBytes < (seconds - FIRST_SECONDS) * MIN_BYTES_PER_SECOND) return false
     this.#renewedAtMs = nowMs
     return true
   }

@@ -1,16 +1,16 @@
-// One request and its answer, as the path of a request sees them. The front end (src/http) implements it.
+// The interface of one request and its answer, which the front end (src/http) implements.
 
 import type { Answer } from '../outcome.ts'
 import type { RequestHead } from './head.ts'
 
 export interface Exchange {
   readonly head: RequestHead
-  /** A time in ms that never goes back: when the head had arrived. */
+  /** Monotonic time at which the head had arrived. */
   readonly startedAtMs: number
-  /** The same for the last byte of the body. */
+  /** Monotonic time at which the last byte of the body had arrived. */
   bodyAtMs: number
-  /** From now on there is nobody to answer. */
+  /** The client has left: no answer is sent. */
   abandon(): void
-  /** Sends the answer, if there still is somebody who waits for it. `thenClose`: this connection takes no more requests. */
+  /** Sends the answer unless the client has left. `thenClose`: this connection takes no more requests. */
   send(answer: Answer, thenClose: boolean): void
 }

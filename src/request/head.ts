@@ -1,27 +1,27 @@
-// A request's head as the path of a request sees it: plain values.
+// A request's head in plain values, and the rules for its headers.
 
-/** A header that stands more than once is joined by commas, which none of ours allows; absent is null. */
+/** The values of a repeated header are joined by commas, which no rule here accepts. An absent header is null. */
 export interface RequestHead {
   readonly method: string
   readonly path: string
   readonly contentType: string | null
   readonly contentEncoding: string | null
   readonly idempotencyKey: string | null
-  /** Declared length of the body in bytes; null where none is declared. */
+  /** The declared length of the body; null where none is declared. */
   readonly contentLengthBytes: number | null
   /**
-   * Why nobody can be sure where the body ends; null: it is plain. What follows such a request on its connection
-   * could be a part of it, or a request that somebody hid in it.
+   * Why the end of the body is ambiguous; null: it is not. The bytes after such a request could be part of its body, or
+   * a smuggled request.
    */
   readonly framingFault: string | null
-  /** The client ends the connection after this request. */
+  /** The client asked to close the connection after this request. */
   readonly wantsClose: boolean
 }
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
 const PARAMETER = /;[ \t]*(?:([!#$%&'*+.^_`|~0-9a-z-]+)=([!#$%&'*+.^_`|~0-9a-z-]+|"(?:[^"\\]|\\.)*")?)?[ \t]*/giy
 
-/** JSON in UTF-8: any letter case, any parameters, but no charset other than utf-8. */
+/** JSON in UTF-8, in any letter case and with any parameters, but with no charset other than utf-8. */
 export function isJsonMediaType(contentType: string | null): boolean {
   if (contentType === 'application/json') return true
   if (contentType === null || !JSON_TYPE.test(contentType)) return false
@@ -37,7 +37,7 @@ export function isJsonMediaType(contentType: string | null): boolean {
 
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate' | 'br'
 
-/** The one encoding of a body; null where we do not know it. */
+/** null: an unknown encoding. */
 export function contentEncodingOf(header: string | null): ContentEncoding | null {
   if (header === null) return 'identity'
   const name = header.toLowerCase()

@@ -1,31 +1,31 @@
-// Undoes a Content-Encoding. What unfolds to little is done at once; the rest goes to libuv's threads, where what waits
-// is bounded in bytes and in time. The decoder stops at the cap: a bomb never unfolds.
+// Decompresses bodies: small ones at once, others in libuv's threads, where waiting is bounded in bytes and in time. The
+// decoder stops at a cap, so that a decompression bomb is never expanded.
 
 import type { ContentEncoding } from './head.ts'
 import { type Decoded, decodeInThread, decodeNow, type Format, formatOf } from './zlib.ts'
 
 /**
- * A body is first tried at once, as far as these: that is cheaper than the way to a thread and back, and whoever sends
- * ordinary batches waits behind nobody. A bomb costs a sixteenth of a millisecond here, and is not done.
+ * Up to these sizes a body is first tried in the event loop: that is cheaper than a thread, and ordinary batches do not
+ * wait behind others. A bomb takes a sixteenth of a millisecond until it reaches the limit.
  */
 const TRY_INPUT_BYTES = 16 * 1024
 const TRY_OUTPUT_BYTES = 64 * 1024
-/** What the tries of one turn of the event loop may take together. */
+/** Bound on the time that all tries of one turn of the event loop take. */
 const TRY_MS_PER_TURN = 5
 
-/** Decoders that run at the same time: half of libuv's default threads, so that the journal's writes find one free. */
+/** Decoders that run in threads at a time: half of libuv's default threads, so that the journal's writes find one free. */
 const MAX_CONCURRENT = 2
-/** What a waiting body counts for at the least: a bomb of 600 bytes takes as long to undo as a large body. */
+/** A waiting body counts as at least this much, since a bomb of 600 bytes takes as long as a large body. */
 const MIN_WAITING_BYTES = 64 * 1024
-/** So long a body waits for a decoder. */
+/** A body waits at most this long for a decoder. */
 const MAX_WAIT_MS = 100
-/** Events are never packed tighter; what is waits behind all others. */
+/** Real events never compress better than this. Bodies that do wait behind all others. */
 const MAX_HONEST_RATIO = 100
 
-/** What became of a body. Busy: no decoder had time for it. */
+/** busy: too many bodies wait, or this one has waited too long. */
 export type Inflated = Decoded | 'busy'
 
-/** Served in this order: not tried yet, known to be large, and packed too tightly to be events. */
+/** Served in this order: not tried yet, known to be large, and compressed too well to be events. */
 const UNTRIED = 0
 const LARGE = 1
 const TIGHT = 2
@@ -37,9 +37,9 @@ interface Job {
   readonly weightBytes: number
   readonly lane: Lane
   readonly done: (inflated: Inflated) => void
-  /** What is wrong is not the body. */
+  /** The decoder failed for a reason other than the body. */
   readonly failed: (error: unknown) => void
-  patience: NodeJS.Timeout | null
+  waitTimer: NodeJS.Timeout | null
 }
 
 export interface InflaterOptions {
@@ -47,7 +47,7 @@ export interface InflaterOptions {
   readonly maxWaitingBytes: number
   readonly maxWaitMs?: number
   readonly tryMsPerTurn?: number
-  /** A time in ms that never goes back. */
+  /** A monotonic time. */
   readonly nowMs?: () => number
 }
 
@@ -61,11 +61,11 @@ export class Inflater {
   readonly #lanes: readonly [Job[], Job[], Job[]] = [[], [], []]
   #waitingBytes = 0
   #running = 0
-  /** One of the decoders has a body that is packed too tightly. */
+  /** One of the decoders runs a body of the TIGHT lane. */
   #tightRuns = false
-  /** What the tries of this turn of the event loop have taken. */
+  /** Time that the tries of this turn of the event loop have taken. */
   #triedMs = 0
-  #turnIsKnown = false
+  #isTurnEndScheduled = false
 
   constructor(options: InflaterOptions) {
     this.#capBytes = options.capBytes
@@ -76,10 +76,7 @@ export class Inflater {
     this.#nowMs = options.nowMs ?? (() => performance.now())
   }
 
-  /**
-   * The decoded body, or why there is none. Busy: too much waits for its turn already, which is known at once, or this
-   * one has waited for too long.
-   */
+  /** Answers at once where it can: after a try, or where too many bodies wait. */
   inflate(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Inflated | Promise<Inflated> {
     const format = formatOf(encoding, body)
     let lane: Lane = LARGE
@@ -91,16 +88,16 @@ export class Inflater {
     }
     const weightBytes = Math.max(body.length, MIN_WAITING_BYTES)
     if (!this.#isFreeFor(lane) && !this.#makeRoom(weightBytes, lane)) return 'busy'
-    return new Promise((done, failed) => this.#take({ format, body, weightBytes, lane, done, failed, patience: null }))
+    return new Promise((done, failed) => this.#take({ format, body, weightBytes, lane, done, failed, waitTimer: null }))
   }
 
-  /** Busy: this turn of the event loop has spent its time on others. */
+  /** busy: other tries have used up the time of this turn. */
   #tryNow(format: Format, body: Buffer): Inflated {
     if (this.#triedMs >= this.#tryMsPerTurn) return 'busy'
-    if (!this.#turnIsKnown) {
-      this.#turnIsKnown = true
+    if (!this.#isTurnEndScheduled) {
+      this.#isTurnEndScheduled = true
       setImmediate(() => {
-        this.#turnIsKnown = false
+        this.#isTurnEndScheduled = false
         this.#triedMs = 0
         this.#tryWaiting()
       })
@@ -113,7 +110,7 @@ export class Inflater {
     }
   }
 
-  /** Those that an earlier turn had no time for, unless a decoder has taken them meanwhile. */
+  /** Tries the bodies that earlier turns had no time for. */
   #tryWaiting(): void {
     const waiting = this.#lanes[UNTRIED]
     while (waiting.length > 0 && this.#triedMs < this.#tryMsPerTurn) {
@@ -131,7 +128,7 @@ export class Inflater {
     return this.#tryOutputBytes > MAX_HONEST_RATIO * body.length ? TIGHT : LARGE
   }
 
-  /** Whether so much more may wait, for which the last of those that come after it have to go. */
+  /** Whether a body of this weight may wait. Dismisses the newest bodies of later lanes to make room for it. */
   #makeRoom(weightBytes: number, lane: Lane): boolean {
     for (let worst = TIGHT as number; worst > lane; worst--) {
       while (this.#waitingBytes + weightBytes > this.#maxWaitingBytes) {
@@ -143,7 +140,7 @@ export class Inflater {
     return this.#waitingBytes + weightBytes <= this.#maxWaitingBytes
   }
 
-  /** To a decoder, or to the end of its lane. */
+  /** Starts the job, or adds it to its lane. */
   #take(job: Job): void {
     if (this.#isFreeFor(job.lane)) {
       this.#running++
@@ -153,16 +150,16 @@ export class Inflater {
     }
     this.#lanes[job.lane].push(job)
     this.#waitingBytes += job.weightBytes
-    job.patience ??= setTimeout(() => this.#dismiss(job), this.#maxWaitMs)
+    job.waitTimer ??= setTimeout(() => this.#dismiss(job), this.#maxWaitMs)
   }
 
-  /** It does not wait any more. */
+  /** Removes the job from its lane. */
   #leave(job: Job): void {
     const lane = this.#lanes[job.lane]
     lane.splice(lane.indexOf(job), 1)
     this.#waitingBytes -= job.weightBytes
-    if (job.patience !== null) clearTimeout(job.patience)
-    job.patience = null
+    if (job.waitTimer !== null) clearTimeout(job.waitTimer)
+    job.waitTimer = null
   }
 
   #dismiss(job: Job): void {
@@ -171,9 +168,9 @@ export class Inflater {
   }
 
   #run(job: Job): void {
-    const mostBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#capBytes
-    decodeInThread(job.format, job.body, mostBytes).then(
-      (decoded) => this.#ran(job, mostBytes, decoded),
+    const maxBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#capBytes
+    decodeInThread(job.format, job.body, maxBytes).then(
+      (decoded) => this.#ran(job, maxBytes, decoded),
       (error: unknown) => {
         this.#next(job.lane)
         job.failed(error)
@@ -181,14 +178,14 @@ export class Inflater {
     )
   }
 
-  #ran(job: Job, mostBytes: number, decoded: Inflated): void {
+  #ran(job: Job, maxBytes: number, decoded: Inflated): void {
     this.#next(job.lane)
-    this.#tried(job, mostBytes, decoded)
+    this.#tried(job, maxBytes, decoded)
   }
 
-  /** What did not fit into a try goes on as what it is now known to be. */
-  #tried(job: Job, mostBytes: number, inflated: Inflated): void {
-    if (inflated !== 'too large' || mostBytes === this.#capBytes) {
+  /** A body that exceeded the limit of a try moves on to the lane for its kind. */
+  #tried(job: Job, maxBytes: number, inflated: Inflated): void {
+    if (inflated !== 'too large' || maxBytes === this.#capBytes) {
       job.done(inflated)
       return
     }
@@ -197,7 +194,7 @@ export class Inflater {
     else job.done('busy')
   }
 
-  /** The decoder of a job is free: for whoever is next. */
+  /** A decoder has finished a job of `lane`: starts the next job. */
   #next(lane: Lane): void {
     this.#running--
     if (lane === TIGHT) this.#tightRuns = false
@@ -207,7 +204,7 @@ export class Inflater {
     this.#take(next)
   }
 
-  /** What is packed too tightly gets one decoder at the most, so that others find one, and a core. */
+  /** The TIGHT lane gets at most one decoder, so that the other lanes always find one, and a core. */
   #isFreeFor(lane: number): boolean {
     return this.#running < MAX_CONCURRENT && (lane !== TIGHT || !this.#tightRuns)
   }

@@ -1,5 +1,5 @@
-// The path of a request, every branch of it, from top to bottom. What is called from here is straight-line and
-// returns values; the first check that fails ends the request, and nothing refused costs anything.
+// The path of a request with all its branches, in order. The functions called from here return values; the first check
+// that fails ends the request, and a refused request costs the app nothing.
 
 import type { App } from '../apps/app.ts'
 import { subscriptionRefusal } from '../apps/app-record.ts'
@@ -21,15 +21,15 @@ import { newTicket, type Ticket } from './ticket.ts'
 export class Ingest {
   readonly #parts: IngestParts
   readonly #submit: DecodePool['submit']
-  /** Whose body lies in each slot. */
-  readonly #inSlot: (Exchange | null)[]
+  /** The request whose body is in each slot. */
+  readonly #exchangeInSlot: (Exchange | null)[]
   readonly #settler: Settler
 
   constructor(parts: IngestParts, submit: DecodePool['submit']) {
     this.#parts = parts
     this.#submit = submit
     this.#settler = new Settler(parts)
-    this.#inSlot = Array.from({ length: parts.ring.slots }, () => null)
+    this.#exchangeInSlot = Array.from({ length: parts.ring.slots }, () => null)
   }
 
   /** Requests without an outcome yet. */
@@ -37,12 +37,12 @@ export class Ingest {
     return this.received - this.#settler.ended
   }
 
-  /** Requests that have come so far. */
+  /** Requests received so far. */
   get received(): number {
     return this.#parts.metrics.requestsReceived
   }
 
-  /** A head has arrived. What it alone decides is answered here; true: the body is wanted. */
+  /** A head has arrived. true: the body is needed; false: the request was answered. */
   begin(exchange: Exchange): boolean {
     this.#parts.metrics.requestsReceived++
     return !this.#endsWith(exchange, () => this.#screen(exchange.head))
@@ -53,7 +53,7 @@ export class Ingest {
     return outcome === 'no room' ? this.#noRoom() : outcome
   }
 
-  /** The body is whole: `pieces` in their order, valid only during this call. */
+  /** The whole body has arrived. `pieces` are valid only during this call. */
   body(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
     this.#endsWith(exchange, () => {
       exchange.bodyAtMs = this.#parts.monotonicMs()
@@ -62,12 +62,12 @@ export class Ingest {
       if (encoding === 'identity') return this.#enter(exchange, pieces, lengthBytes)
       const inflating = this.#parts.inflater.inflate(encoding, Buffer.concat(pieces))
       if (!(inflating instanceof Promise)) return this.#inflated(exchange, encoding, inflating)
-      this.#inflateLater(exchange, encoding, inflating)
+      this.#awaitInflated(exchange, encoding, inflating)
       return null
     })
   }
 
-  /** Ends the request where `step` has an outcome for it, or throws; a step that answers null has handed it on. */
+  /** Ends the request with the outcome of `step`, also where that throws. null: the request continues elsewhere. */
   #endsWith(exchange: Exchange, step: () => Outcome | null): boolean {
     let outcome: Outcome | null
     try {
@@ -85,7 +85,7 @@ export class Ingest {
     return overloaded()
   }
 
-  #inflateLater(exchange: Exchange, encoding: string, inflating: Promise<Inflated>): void {
+  #awaitInflated(exchange: Exchange, encoding: string, inflating: Promise<Inflated>): void {
     inflating.then(
       (inflated) => this.#endsWith(exchange, () => this.#inflated(exchange, encoding, inflated)),
       (error: unknown) => this.#endsWith(exchange, () => this.#faulted(error)),
@@ -99,27 +99,27 @@ export class Ingest {
     return this.#badKey(exchange.head) ?? refused('invalid_json', `body: cannot be decoded as ${encoding}`)
   }
 
-  /** More arrived, or unfolded, than a body may have. */
+  /** The body exceeds the maximum size. */
   bodyTooLarge(exchange: Exchange): void {
     this.#settler.end(exchange, refused('payload_too_large'), null)
   }
 
-  /** A body on its way had to make room for others. */
+  /** A partial body was evicted to make room for others. */
   bodyEvicted(exchange: Exchange): void {
     this.#settler.end(exchange, this.#noRoom(), null)
   }
 
-  /** The client left before its request was whole. */
+  /** The client left before its request was complete. */
   clientLeft(exchange: Exchange): void {
     this.#settler.abandon(exchange)
   }
 
-  /** The service stops: every answer from now on ends its connection. */
+  /** The service stops: every answer from now on closes its connection. */
   close(): void {
     this.#settler.closing = true
   }
 
-  /** Into the ring, and on to the pool. */
+  /** Copies the body into the ring and submits it to the pool. */
   #enter(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): Outcome | null {
     const badKey = this.#badKey(exchange.head)
     if (badKey !== null) return badKey
@@ -130,35 +130,35 @@ export class Ingest {
       ring.fill(slot, pieces)
       ring.commit(slot)
       metrics.bodyBytes.observe(lengthBytes)
-      this.#inSlot[slot] = exchange
+      this.#exchangeInSlot[slot] = exchange
       this.#submit(slot)
     } catch (error) {
-      this.#inSlot[slot] = null
+      this.#exchangeInSlot[slot] = null
       ring.release(slot)
       throw error
     }
     return null
   }
 
-  /** The key comes after the body's size and before its grammar. */
+  /** Checked after the body's size and before its grammar, as the contract says. */
   #badKey({ idempotencyKey }: RequestHead): Outcome | null {
     if (idempotencyKey === null || isUuid(idempotencyKey)) return null
     return refused('validation_failed', 'Idempotency-Key: must be a UUID')
   }
 
-  /** The pool is done with a slot. `validation` null: accepted, and the slot's words say it all. */
+  /** The pool has decoded a slot. `validation` null: accepted, with no more data than the slot's words. */
   decoded(slot: number, validation: Validation | null): void {
-    if (!this.#parts.ring.isDecoded(slot)) throw new Error(`slot ${slot} came back too early`)
+    if (!this.#parts.ring.isDecoded(slot)) throw new Error(`slot ${slot} was handed back before it was decoded`)
     const ticket = this.#ticketFor(slot)
     this.#admit(ticket, validation).catch((error: unknown) => this.#settler.fault(ticket, error))
   }
 
-  /** The pool failed over a slot. */
+  /** The pool failed on a slot. */
   decodeFailed(slot: number, error: unknown): void {
     this.#settler.fault(this.#ticketFor(slot), error)
   }
 
-  /** Too much waits for the pool's slow thread. */
+  /** Too many bodies wait for the explainer's thread. */
   decodeBusy(slot: number): void {
     const ticket = this.#ticketFor(slot)
     this.#parts.metrics.explainRefusals++
@@ -170,13 +170,13 @@ export class Ingest {
   }
 
   #ticketFor(slot: number): Ticket {
-    const exchange = this.#inSlot[slot]
-    if (exchange === null) throw new Error(`nobody's body came back in slot ${slot}`)
-    this.#inSlot[slot] = null
+    const exchange = this.#exchangeInSlot[slot]
+    if (exchange === null) throw new Error(`the pool handed back slot ${slot}, which holds no body`)
+    this.#exchangeInSlot[slot] = null
     return newTicket(exchange, slot)
   }
 
-  /** From what was read to what is queued. Waits only where a store has to be asked. */
+  /** From the decoded body to the queue. Waits only where a store does. */
   async #admit(ticket: Ticket, validation: Validation | null): Promise<void> {
     const { apps, admission, metrics } = this.#parts
     const { exchange } = ticket
@@ -206,8 +206,8 @@ export class Ingest {
 
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
     ticket.events = track + screen + revenue
-    const asked = admission.admit(app, ticket.events, keyedId)
-    const admitted = asked instanceof Promise ? await asked : asked
+    const admitting = admission.admit(app, ticket.events, keyedId)
+    const admitted = admitting instanceof Promise ? await admitting : admitting
     switch (admitted.kind) {
       case 'replay':
         return this.#settler.replay(ticket, admitted.events)
@@ -222,7 +222,6 @@ export class Ingest {
     metrics.stageSeconds.admit.observe((this.#parts.monotonicMs() - decodedAtMs) / 1000)
     const { charge } = admitted
     if (keyedId === null) ticket.batchId = this.#parts.freshId(charge.takenAtMs)
-    // An empty batch has nothing to queue.
     if (ticket.events === 0) this.#settler.settle(ticket, 'durable')
     else this.#publish(ticket, app, charge, validation?.extras ?? null)
   }

@@ -1,4 +1,4 @@
-// What the path of a request works with.
+// The parts of the service that the path of a request uses.
 
 import type { AppStore } from '../apps/app.ts'
 import type { Admission } from '../limits/admission.ts'
@@ -15,12 +15,12 @@ export interface IngestParts {
   readonly queue: EventQueue
   readonly metrics: Metrics
   readonly nowMs: () => number
-  /** A time in ms that never goes back. */
+  /** A monotonic time. */
   readonly monotonicMs: () => number
-  /** For batches without a key, and for the ids of refused requests. */
+  /** Ids of batches without a key, and of refused requests. */
   readonly freshId: (nowMs: number) => string
   /** ISO 8601 text of a time in Unix ms. */
   readonly isoTime: (timeMs: number) => string
-  /** A stage threw: a fault of ours, which the client sees as a 503. */
+  /** A stage threw, which is a bug. The client gets a 503. */
   readonly onFault: (error: unknown) => void
 }

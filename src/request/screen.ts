@@ -1,14 +1,14 @@
-// What a request's head alone decides, in the order of the contract.
+// The checks of a request's head, in the order of the contract.
 
 import { EVENTS_PATH, MAX_BODY_BYTES } from '../bounds.ts'
 import { type Outcome, refused } from '../outcome.ts'
 import type { Ring } from '../ring/ring.ts'
 import { contentEncodingOf, isJsonMediaType, type RequestHead } from './head.ts'
 
-/** null: the body is wanted. */
+/** null: the head is accepted. */
 export function screen(head: RequestHead, ring: Pick<Ring, 'hasRoomFor'>): Outcome | 'no room' | null {
   const lengthBytes = head.contentLengthBytes ?? 0
-  // Before all else, and the connection ends with this answer: what follows on it may be anything.
+  // First of all, and the connection is closed after this answer, since the bytes that follow are ambiguous.
   if (head.framingFault !== null) return refused('validation_failed', head.framingFault)
   if (head.path !== EVENTS_PATH) return refused('not_found')
   if (head.method !== 'POST') return refused('method_not_allowed')

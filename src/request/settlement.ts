@@ -1,5 +1,5 @@
-// How a request ends: what it holds is kept or given back, its outcome is counted, its answer is sent. Once each,
-// whatever throws on the way.
+// The end of a request: its charge and key are kept or refunded, its outcome is counted, its answer is sent. Each of
+// these happens once, whatever throws.
 
 import type { App } from '../apps/app.ts'
 import { trialView } from '../apps/plans.ts'
@@ -15,7 +15,7 @@ import type { Ticket } from './ticket.ts'
 export class Settler {
   readonly #parts: IngestParts
   #ended = 0
-  /** Set when the service stops: every answer then ends its connection. */
+  /** Set when the service stops: every answer then closes its connection. */
   closing = false
 
   constructor(parts: IngestParts) {
@@ -27,7 +27,7 @@ export class Settler {
     return this.#ended
   }
 
-  /** The queue has answered. `storedEvents`: of the batch that it stored. */
+  /** The queue has answered. `storedEvents`: events of the batch that it has stored, which may be an earlier one. */
   settle(ticket: Ticket, settlement: Settlement, storedEvents = ticket.events): void {
     const { metrics } = this.#parts
     if (ticket.publishedAtMs > 0) {
@@ -40,7 +40,7 @@ export class Settler {
         this.#finish(ticket, { kind: 'accepted', events: ticket.events, batchId: ticket.batchId })
         return
       case 'duplicate':
-        // The one that was stored has paid.
+        // The stored batch was charged already.
         this.#endHeld(ticket, 'duplicate', storedEvents)
         this.replay(ticket, storedEvents)
         return
@@ -56,22 +56,22 @@ export class Settler {
     }
   }
 
-  /** Repeats the answer that the key's first batch got. */
+  /** Repeats the answer to the key's first batch. */
   replay(ticket: Ticket, events: number): void {
     this.#parts.metrics.replays++
     this.#finish(ticket, { kind: 'replayed', events, batchId: ticket.batchId })
   }
 
-  /** Ends a request that costs nothing: what it holds goes back. */
+  /** Ends a request without cost: its charge is refunded and its key is freed. */
   refuse(ticket: Ticket, outcome: Outcome): void {
     this.#endHeld(ticket, 'refused', 0)
     this.#finish(ticket, outcome)
   }
 
-  /** A stage threw. The request still ends, once; whatever else it did is for the log. */
+  /** A stage threw: logs the error and ends the request, once. */
   fault(ticket: Ticket, error: unknown): void {
     this.#parts.onFault(error)
-    // Those who take things back may throw as well; each is asked once.
+    // The refund may throw too. It is not repeated, so this loop ends.
     while (!ticket.over) {
       try {
         this.refuse(ticket, overloaded())
@@ -81,7 +81,7 @@ export class Settler {
     }
   }
 
-  /** The client left before its request was whole. */
+  /** The client left before its request was complete. */
   abandon(exchange: Exchange): void {
     this.#ended++
     this.#parts.metrics.outcome('aborted')
@@ -96,7 +96,7 @@ export class Settler {
     metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
     metrics.requestSeconds.observe((this.#parts.monotonicMs() - exchange.startedAtMs) / 1000)
     const { framingFault, wantsClose } = exchange.head
-    // It has ended, and is counted: what throws from here on ends neither it again nor the process.
+    // The request is counted now, so an error here must not end it a second time.
     try {
       const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
       const answer = answerTo(outcome, this.#viewFor(app, nowMs), requestId)
@@ -106,7 +106,7 @@ export class Settler {
     }
   }
 
-  /** Once: whatever throws, and is tried again, neither charges nor gives back twice. */
+  /** Clears `held` first, so that a retry after an error neither charges nor refunds twice. */
   #endHeld(ticket: Ticket, end: End, events: number): void {
     const { app, held } = ticket
     ticket.held = null
@@ -138,7 +138,7 @@ export class Settler {
   }
 }
 
-/** What a refused body is answered with. */
+/** The refusal of an invalid body. */
 export function violation(validation: Validation | null): Outcome {
   if (validation?.kind !== 'refused') throw new Error('an accepted body has an app_key')
   return refused(validation.code, validation.message)

@@ -1,16 +1,15 @@
-// What is known of a request between its body's arrival in the ring and its end.
+// The state of a request from its body's arrival in the ring to its end.
 
 import type { App } from '../apps/app.ts'
 import type { Charge } from '../queue/charge.ts'
 import type { Exchange } from './exchange.ts'
 
-/** A request whose body is in the ring, and what has been done for it so far. */
 export interface Ticket {
   readonly exchange: Exchange
   readonly slot: number
   app: App | null
   batchId: string
-  /** What was admitted and has not ended: the charge, and the id under which its key is claimed. */
+  /** The charge and the claimed key, from the admission until they are settled. */
   held: { readonly charge: Charge; readonly key: string | null } | null
   events: number
   publishedAtMs: number

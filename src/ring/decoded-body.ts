@@ -1,9 +1,9 @@
-// Reads what a pool thread wrote into a slot's words, and the parts of the body that they point at.
+// Reads the words that a pool thread wrote for a slot, and the parts of the body that they point at.
 
 import { FIELD, HEADROOM_BYTES } from './layout.ts'
 import type { Ring } from './ring.ts'
 
-/** Valid only for a body that was accepted, and until its record is made: that is written over what is read here. */
+/** Only for an accepted body, and before its record is built, which overwrites these bytes. */
 export function appKeyIn(ring: Ring, slot: number): string {
   const at = ring.decodedAt(slot)
   const start = ring.offset(slot)
@@ -14,7 +14,7 @@ export function appKeyIn(ring: Ring, slot: number): string {
   )
 }
 
-/** JSON text, quotes included; empty where the request named none. */
+/** JSON text with its quotes; empty where the request has none. */
 export function sdkVersionIn(ring: Ring, slot: number): string {
   const at = ring.decodedAt(slot)
   const end = ring.words[at + FIELD.sdkVersionEnd]
@@ -23,7 +23,6 @@ export function sdkVersionIn(ring: Ring, slot: number): string {
   return ring.bytes.toString('utf8', start + ring.words[at + FIELD.sdkVersionStart], start + end)
 }
 
-/** How many events of each type. */
 export function eventsIn(ring: Ring, slot: number): { track: number; screen: number; revenue: number } {
   const at = ring.decodedAt(slot)
   return {
@@ -33,7 +32,7 @@ export function eventsIn(ring: Ring, slot: number): { track: number; screen: num
   }
 }
 
-/** Where in the ring the events lie, and from where on a record may be written around them. */
+/** Where the events lie in the ring, and from where on a record may be written before them. */
 export function recordPlaceIn(ring: Ring, slot: number): { from: number; eventsStart: number; eventsEnd: number } {
   const at = ring.decodedAt(slot)
   const start = ring.offset(slot)

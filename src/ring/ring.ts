@@ -1,20 +1,20 @@
-// The ring: bounded shared memory in which a body lies from its arrival until its events are durable. Room is handed
-// out round and round, and past bodies that stay: one that waits for long, for its twin or the queue, holds up nobody.
+// The ring: bounded shared memory that holds each body from its arrival until its events are durable. Allocation wraps
+// around and skips bodies that are still in use, so that a body which waits for long blocks no others.
 
 import { footprintBytes, HEADROOM_BYTES, type SharedMemory, SLOT_WORDS, STATE, WORD } from './layout.ts'
 import { createMemory } from './memory.ts'
 
-/** One slot for so many bytes: bodies smaller than this run out of slots before they run out of bytes. */
+/** One slot for each 4 KiB: smaller bodies run out of slots before they run out of bytes. */
 const BYTES_PER_SLOT = 4096
 
-/** From here on one plain copy is cheaper than the call that makes it. */
+/** From this size on a plain copy saves more than its call costs. */
 const MIN_PLAIN_COPY_BYTES = 4096
 
-/** Places that one search looks at; the next goes on from there, so that a full ring refuses quickly. */
+/** Places that one search tries, so that a full ring refuses quickly. The next search continues from there. */
 const MAX_LOOKS = 512
 const NONE = -1
 
-/** Written and released by the front end's thread alone; the pool's threads read bodies and write decoded words. */
+/** Only the front end's thread claims, fills and releases slots. The pool's threads read bodies and write decoded words. */
 export class Ring {
   readonly memory: SharedMemory
   readonly bytes: Buffer
@@ -22,16 +22,16 @@ export class Ring {
   readonly slots: number
   readonly sizeBytes: number
 
-  /** The slot that is looked at first by the next claim. */
+  /** The slot that the next claim tries first. */
   #nextSlot = 0
   #requests = 0
   #usedBytes = 0
-  /** Slots of the bodies before and behind each body, by where they lie; NONE: there is none. */
-  readonly #before: Int32Array
-  readonly #behind: Int32Array
-  /** Slot of the body that lies first. */
+  /** For each body the slots of its neighbours in memory; NONE: there is none. */
+  readonly #previous: Int32Array
+  readonly #next: Int32Array
+  /** Slot of the body with the lowest offset. */
   #first = NONE
-  /** Slot of the body behind which room is looked for first; NONE: before all of them. */
+  /** The search for room starts after the body of this slot; NONE: before all bodies. */
   #cursor = NONE
 
   constructor(sizeBytes: number) {
@@ -43,8 +43,8 @@ export class Ring {
     }
     this.bytes = Buffer.from(this.memory.bytes.buffer, 0, sizeBytes)
     this.words = new Int32Array(this.memory.table)
-    this.#before = new Int32Array(this.slots)
-    this.#behind = new Int32Array(this.slots)
+    this.#previous = new Int32Array(this.slots)
+    this.#next = new Int32Array(this.slots)
   }
 
   /** Bodies in the ring. */
@@ -52,7 +52,7 @@ export class Ring {
     return this.#requests
   }
 
-  /** Bytes taken, headroom and sentinels included. */
+  /** Including headroom and sentinels. */
   get usedBytes(): number {
     return this.#usedBytes
   }
@@ -61,7 +61,7 @@ export class Ring {
     return this.#findRoom(footprintBytes(lengthBytes))
   }
 
-  /** A place for a body of so many bytes: its slot, which the caller fills and commits at once; -1 where there is none. */
+  /** Allocates a slot for a body, which the caller fills and commits at once; -1: there is no room. */
   claim(lengthBytes: number): number {
     const footprint = footprintBytes(lengthBytes)
     if (!this.#findRoom(footprint)) return NONE
@@ -79,25 +79,25 @@ export class Ring {
     return slot
   }
 
-  /** Copies a body into its slot. The pieces make up exactly the length that was claimed. */
+  /** Copies a body into its slot. The pieces have exactly the claimed length together. */
   fill(slot: number, pieces: readonly Uint8Array[]): void {
     let offset = this.offset(slot)
     for (const piece of pieces) {
-      // `set` copies to shared memory word by word, as other threads could look on: five times slower for large
-      // pieces. Nobody does before the commit, and `fill` is one plain copy.
+      // `set` copies to shared memory word by word, for the sake of threads that read at the same time, which is five times
+      // slower for large pieces. No thread reads before the commit, so the plain copy of `fill` is enough.
       if (piece.length < MIN_PLAIN_COPY_BYTES) this.bytes.set(piece, offset)
       else this.bytes.fill(piece, offset, offset + piece.length)
       offset += piece.length
     }
   }
 
-  /** The body is whole: the slot is the pool's now. */
+  /** The body is complete: the pool owns the slot now. */
   commit(slot: number): void {
-    // Orders the body's bytes, written above, before the state that lets another thread read them.
+    // Orders the writes of the body before the state that lets a pool thread read it.
     Atomics.store(this.words, slot * SLOT_WORDS + WORD.STATE, STATE.ARRIVED)
   }
 
-  /** The slot's body is not needed any more: its room is free at once, whatever still lies before and behind it. */
+  /** Frees the slot and its room at once, whatever lies before and after it. */
   release(slot: number): void {
     const at = slot * SLOT_WORDS
     if (this.words[at + WORD.STATE] === STATE.FREE) throw new Error(`slot ${slot} was released twice`)
@@ -107,9 +107,9 @@ export class Ring {
     this.#usedBytes -= this.words[at + WORD.END] - this.#startOf(slot)
   }
 
-  /** Whether the pool is done with a slot. */
+  /** Whether the pool has decoded the slot. */
   isDecoded(slot: number): boolean {
-    // Orders the decoded words, written by a pool thread before it stored the state, before our reads of them.
+    // Orders a pool thread's writes of the decoded words, made before it stored the state, before our reads of them.
     return Atomics.load(this.words, slot * SLOT_WORDS + WORD.STATE) === STATE.DECODED
   }
 
@@ -123,25 +123,25 @@ export class Ring {
     return this.words[slot * SLOT_WORDS + WORD.LENGTH]
   }
 
-  /** Index in `words` of a slot's decoded numbers. */
+  /** Index in `words` of a slot's decoded words. */
   decodedAt(slot: number): number {
     return slot * SLOT_WORDS + WORD.DECODED
   }
 
-  /** Moves the cursor to where so many bytes are free. false: there is no such place, or not within the next few. */
+  /** Moves the cursor to a gap of `footprint` bytes. false: the search found none. */
   #findRoom(footprint: number): boolean {
     if (this.#requests === this.slots || this.#usedBytes + footprint > this.sizeBytes) return false
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
-      const behind = this.#cursor === NONE ? this.#first : this.#behind[this.#cursor]
-      const end = behind === NONE ? this.sizeBytes : this.#startOf(behind)
+      const next = this.#cursor === NONE ? this.#first : this.#next[this.#cursor]
+      const end = next === NONE ? this.sizeBytes : this.#startOf(next)
       if (end - this.#gapStart() >= footprint) return true
-      // Behind the last body it goes on at the start of the ring.
-      this.#cursor = behind
+      // After the last body this is NONE, the start of the ring.
+      this.#cursor = next
     }
     return false
   }
 
-  /** The next slot that is free; those of bodies that stay longer than others are passed over. */
+  /** The next free slot; slots in use are skipped. */
   #findSlot(): number {
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
       const slot = this.#nextSlot
@@ -159,24 +159,24 @@ export class Ring {
     return this.words[slot * SLOT_WORDS + WORD.OFFSET] - HEADROOM_BYTES
   }
 
-  /** Puts a body behind the cursor's, and the cursor on it. */
+  /** Inserts a body after the cursor's, and moves the cursor to it. */
   #link(slot: number): void {
-    const before = this.#cursor
-    const behind = before === NONE ? this.#first : this.#behind[before]
-    this.#before[slot] = before
-    this.#behind[slot] = behind
-    if (before === NONE) this.#first = slot
-    else this.#behind[before] = slot
-    if (behind !== NONE) this.#before[behind] = slot
+    const previous = this.#cursor
+    const next = previous === NONE ? this.#first : this.#next[previous]
+    this.#previous[slot] = previous
+    this.#next[slot] = next
+    if (previous === NONE) this.#first = slot
+    else this.#next[previous] = slot
+    if (next !== NONE) this.#previous[next] = slot
     this.#cursor = slot
   }
 
   #unlink(slot: number): void {
-    const before = this.#before[slot]
-    const behind = this.#behind[slot]
-    if (before === NONE) this.#first = behind
-    else this.#behind[before] = behind
-    if (behind !== NONE) this.#before[behind] = before
-    if (this.#cursor === slot) this.#cursor = before
+    const previous = this.#previous[slot]
+    const next = this.#next[slot]
+    if (previous === NONE) this.#first = next
+    else this.#next[previous] = next
+    if (next !== NONE) this.#previous[next] = previous
+    if (this.#cursor === slot) this.#cursor = previous
   }
 }

@@ -149,7 +149,7 @@ test('a run that fails is told of for each of its slots, and the runs after it a
     expect(back.filter((one) => one.body === 'torn away' && !one.failed)).toEqual([])
   }
   expect(line.faults.size).toBe(30)
-  expect(String([...line.faults][0])).toContain('handed over too early')
+  expect(String([...line.faults][0])).toContain('was submitted before its body was committed')
 })
 
 test('a body whose taker throws comes back as failed, and those behind it in its run come back', async () => {

@@ -1,8 +1,8 @@
-// Recognises the names of members where they lie, by comparing them eight bytes at a time. The closing quote is
-// part of each comparison, so that no longer name passes.
+// Recognizes member names in place, comparing eight bytes at a time. The closing quote is part of each comparison, so
+// that a longer name does not match.
 //
-// A member is one number that says all the scanner needs to know of it: its place in the set of members seen
-// (5 bits), the bytes of its name (5), and the least (6) and most characters of its string.
+// A member is encoded in one number: its bit in the set of seen members (5 bits), the bytes of its name (5), and the
+// minimum (6) and maximum characters of its string.
 
 import { escapes } from './text'
 import { nowhere, string } from './walker'
@@ -33,15 +33,15 @@ export const APP_KEY: i32 = 0 | (7 << 5)
 export const SDK_VERSION: i32 = 1 | (11 << 5)
 export const EVENTS: i32 = 2 | (6 << 5)
 
-/** No member that the schema names. */
+/** A name that is not in the schema. */
 export const OTHER: i32 = -1
 
-/** Where the last name that was no member's ends, its quote included. */
+/** The position after the closing quote of the last name that is not in the schema. */
 export let otherEnd: i32 = 0
 
 /**
- * Walks over a name that is no member's; `p` is after its opening quote. It may hold no escape, so that it is none
- * in disguise. That this is a call, and no value to choose, keeps what follows a known name from waiting for it.
+ * Skips a name that is not in the schema; `p` is after its opening quote. A name with escapes fails, since it could be a
+ * known name written differently. As a call rather than a selected value, it does not delay the path of known names.
  */
 function other(p: i32): i32 {
   const before = escapes
@@ -58,11 +58,11 @@ export function nameBytes(member: i32): i32 {
   return (member >> 5) & 31
 }
 
-export function leastCharacters(member: i32): i32 {
+export function minCharacters(member: i32): i32 {
   return (member >> 10) & 63
 }
 
-export function mostCharacters(member: i32): i32 {
+export function maxCharacters(member: i32): i32 {
   return member >> 16
 }
 
@@ -71,7 +71,7 @@ const SIX_BYTES: u64 = 0x0000ffffffffffff
 const FIVE_BYTES: u64 = 0x000000ffffffffff
 const THREE_BYTES: u64 = 0x0000000000ffffff
 
-/** Which member of an event is named by what begins at `p`, after the opening quote. */
+/** The member of an event whose name begins at `p`, after the opening quote. */
 @inline
 export function eventMember(p: i32): i32 {
   const first = load<u64>(p)
@@ -116,7 +116,7 @@ function hashMember(p: i32, first: u64): i32 {
   return other(p)
 }
 
-/** Which member of a context is named by what begins at `p`. */
+/** The member of a context whose name begins at `p`. */
 @inline
 export function contextMember(p: i32): i32 {
   const first = load<u64>(p)
@@ -151,7 +151,7 @@ function screenMember(p: i32, first: u64): i32 {
   return other(p)
 }
 
-/** Which member of the body is named by what begins at `p`. */
+/** The member of the body whose name begins at `p`. */
 export function bodyMember(p: i32): i32 {
   const first = load<u64>(p)
   if (first == 0x2279656b5f707061 /* app_key" */) return APP_KEY

@@ -1,25 +1,25 @@
-// The fast way through a body: one pass over its bytes that answers yes, with offsets, or "not sure". It builds
-// no objects and no strings. What it is not sure of the validator decides, so it may refuse too much, and must
-// never accept too much.
+// Validates a body in one pass over its bytes, without building objects or strings. It answers "valid", with offsets, or
+// "not sure". The validator decides on the latter, so the scanner may be unsure too often, but must never accept an
+// invalid body.
 //
-//   body        {  app_key: plain string   sdk_version: string   events: [ at most 100 events ]   others: value  }
+//   body        {  app_key: plain string   sdk_version: string   events: [ up to 100 events ]     others: value  }
 //   event       {  eleven named members, each at most once                                      others: value  }
 //   context     {  seven named members, each at most once                                       others: value  }
-//   properties  {  at most 50 members of any name, each value at most 500 characters  }         (and revenue)
+//   properties  {  up to 50 members of any name, each value up to 500 characters  }             (and revenue)
 //   value       string, number, literal, or object or array, down to a depth of 64 (walker.ts)
 //
-// As in the walker, every function takes the position at which its part begins and returns the one after it, or
-// `nowhere`, beyond the body's end, from where nothing that follows can succeed. This is AssemblyScript; all that
-// it keeps lies in the globals of its instance, none of it in memory, which holds bodies and nothing else.
+// As in the walker, every function takes the position at which its part begins and returns the position after it. On
+// failure it returns `nowhere`, a position beyond the body's end at which every further step fails. This is
+// AssemblyScript. Its state is in the globals of the instance, since the memory holds only bodies.
 
 import * as names from './names'
 import { countDecoded, countRaw, forget, plainEnd, sawHighByte } from './text'
 import { setRange, timestamp } from './timestamps'
 import { afterMember, begin, colon, nowhere, number, sawLineBreak, slowString, space, string, value } from './walker'
 
-/** Whether the body is UTF-8; asked where it fits and has bytes above 127. */
+/** Whether the body is UTF-8. Called only where it is valid otherwise and has bytes above 127. */
 declare function isUtf8(start: i32, end: i32): bool
-/** The numbers of a body that fits, as in FIELD. */
+/** Reports the numbers of FIELD for a valid body. */
 declare function found(
   appKeyStart: i32,
   appKeyEnd: i32,
@@ -31,10 +31,10 @@ declare function found(
   screens: i32,
   revenues: i32,
 ): void
-/** A member of the body that the schema does not name, while it is not yet known whether the body fits. */
+/** Reports a member of the body that the schema does not name. The body may still turn out not to be valid. */
 declare function extra(start: i32, end: i32): void
 
-// What `scan` answers.
+// Results of `scan`.
 const NOT_SURE: i32 = 0
 const FITS: i32 = 1
 const FITS_WITH_LINE_BREAKS: i32 = 2
@@ -54,7 +54,7 @@ const REQUIRED_OF_EVENT: i32 = 0b11101111
 const REQUIRED_OF_BODY: i32 = 0b101
 const REVENUE_SEEN: i32 = 1 << 10
 
-// Containers open around the value of a member.
+// The number of containers around the value of a member.
 const BODY_DEPTH: i32 = 1
 const EVENT_DEPTH: i32 = 3
 const CONTEXT_DEPTH: i32 = 4
@@ -69,7 +69,7 @@ let tracks: i32 = 0
 let screens: i32 = 0
 let revenues: i32 = 0
 
-/** Judges the bytes [start, end). The range of time is in minutes, and milliseconds of the minute. */
+/** Validates the bytes [start, end). The time range is given in minutes and milliseconds of the minute. */
 export function scan(start: i32, end: i32, fromMinute: i32, fromMs: i32, untilMinute: i32, untilMs: i32): i32 {
   begin(end)
   forget()
@@ -134,7 +134,7 @@ function bodyValue(member: i32, p: i32): i32 {
   }
   appKeyStart = p + 1
   appKeyEnd = plainEnd(p + 1)
-  // With an escape in it the app key would not stand in place.
+  // An app key with an escape could not be read in place.
   return load<u8>(appKeyEnd) == QUOTE ? appKeyEnd + 1 : nowhere
 }
 
@@ -168,8 +168,8 @@ function event(p: i32): i32 {
       seen |= known
       p = colon(p + names.nameBytes(member) + 2)
       p =
-        load<u8>(p) == QUOTE && names.mostCharacters(member) > 0
-          ? boundedString(p, names.leastCharacters(member), names.mostCharacters(member))
+        load<u8>(p) == QUOTE && names.maxCharacters(member) > 0
+          ? boundedString(p, names.minCharacters(member), names.maxCharacters(member))
           : eventValue(member, p)
     }
     const next = afterMember(p)
@@ -182,7 +182,7 @@ function event(p: i32): i32 {
   }
 }
 
-/** Of the members that are no plain strings. */
+/** The value of a member that is not a string of bounded length. */
 function eventValue(member: i32, p: i32): i32 {
   const byte: i32 = load<u8>(p)
   if (byte == OPEN_BRACE) {
@@ -226,7 +226,7 @@ function context(p: i32): i32 {
         p = number(p)
       } else {
         if (load<u8>(p) != QUOTE) return nowhere
-        // Only `os` has a least length. A string that is not empty has a character, however it is written.
+        // Only `os` has a minimum length, which is 1.
         if (member == names.OS && load<u8>(p, 1) == QUOTE) return nowhere
         p = string(p)
       }
@@ -259,18 +259,18 @@ function boundedValue(p: i32): i32 {
 }
 
 @inline
-function boundedString(p: i32, least: i32, most: i32): i32 {
+function boundedString(p: i32, min: i32, max: i32): i32 {
   const end = plainEnd(p + 1)
   const characters = end - p - 1
-  if (load<u8>(end) != QUOTE) return slowBoundedString(p, end, least, most)
-  return characters >= least && characters <= most ? end + 1 : nowhere
+  if (load<u8>(end) != QUOTE) return slowBoundedString(p, end, min, max)
+  return characters >= min && characters <= max ? end + 1 : nowhere
 }
 
-/** The plain characters of the string whose opening quote is at `p` go on to `plain`. */
-function slowBoundedString(p: i32, plain: i32, least: i32, most: i32): i32 {
+/** `p`: the opening quote; `plain`: the end of the plain characters after it. */
+function slowBoundedString(p: i32, plain: i32, min: i32, max: i32): i32 {
   const end = slowString(plain) - 1
   let characters = end - p - 1
-  // An escape or a character beyond ASCII takes at most twelve bytes, so most strings need no counting.
-  if (characters > most || characters < 12 * least) characters = countDecoded(p + 1, end)
-  return characters >= least && characters <= most ? end + 1 : nowhere
+  // An escaped character takes up to twelve bytes, so most strings need no count.
+  if (characters > max || characters < 12 * min) characters = countDecoded(p + 1, end)
+  return characters >= min && characters <= max ? end + 1 : nowhere
 }

@@ -1,5 +1,5 @@
-// Walks over strings and numbers of JSON where they lie. Nothing tests for the body's end: a NUL byte stands
-// there, which no string and no number may hold. What lies beyond it may be loaded, and decides nothing.
+// Scans JSON strings and numbers in place. No function tests for the body's end: a NUL byte follows the body, and ends
+// every string and number. Bytes after it may be loaded, but do not affect the result.
 
 const QUOTE: i32 = 0x22
 const PLUS: i32 = 0x2b
@@ -10,7 +10,7 @@ const BACKSLASH: i32 = 0x5c
 const LOWER_E: i32 = 0x65
 const LOWER_U: i32 = 0x75
 
-/** What was met in the strings of one body: bytes above 127, and how many escapes. */
+/** Whether the strings of the body have bytes above 127, and the number of their escapes. */
 export let sawHighByte: bool = false
 export let escapes: i32 = 0
 
@@ -20,9 +20,9 @@ export function forget(): void {
 }
 
 /**
- * The first byte from `p` on that is not a plain character of a string: a quote, a backslash, a control or part of
- * a character beyond ASCII, sixteen bytes at a time. With its second bit flipped a quote is a space, which makes
- * it, with the controls and, as negative numbers, the bytes above 127, less than 0x21.
+ * The first byte from `p` on that is not a plain character of a string: a quote, a backslash, a control character or a
+ * byte above 127. Sixteen bytes are tested at a time. Flipping bit 1 turns a quote into a space, so that quotes,
+ * controls, and bytes above 127 (negative numbers here) are all less than 0x21.
  */
 @inline
 export function plainEnd(p: i32): i32 {
@@ -38,7 +38,7 @@ export function plainEnd(p: i32): i32 {
   }
 }
 
-/** As `plainEnd`, but not stopped by bytes above 127. */
+/** Like `plainEnd`, but skips bytes above 127. */
 function utf8End(p: i32): i32 {
   while (true) {
     const chunk = v128.load(p)
@@ -52,7 +52,7 @@ function utf8End(p: i32): i32 {
   }
 }
 
-/** From where `plainEnd` stopped to the closing quote; -1 where the string is broken. */
+/** The position of the closing quote, from where `plainEnd` stopped; -1 where the string is invalid. */
 export function restOfString(p: i32): i32 {
   while (true) {
     const byte: i32 = load<u8>(p)
@@ -71,7 +71,7 @@ export function restOfString(p: i32): i32 {
   }
 }
 
-/** Bytes of the escape at `p`, 0 where it is none. */
+/** The length of the escape at `p`; 0 where it is invalid. */
 function escapeBytes(p: i32): i32 {
   switch (<i32>load<u8>(p, 1)) {
     case 0x22: // "
@@ -94,7 +94,7 @@ function isHex(byte: u32): bool {
   return isDigit(byte) || (byte | 0x20) - 0x61 < 6
 }
 
-/** Code points of the decoded string [p, end), a surrogate that stands alone counting as one. */
+/** Code points of the decoded string [p, end). A lone surrogate counts as one. */
 export function countDecoded(p: i32, end: i32): i32 {
   let count = 0
   while (p < end) {
@@ -111,16 +111,16 @@ export function countDecoded(p: i32, end: i32): i32 {
   return count
 }
 
-/** Whether \uD8xx to \uDBxx stands at `p` (least 0x38, '8'), or \uDCxx to \uDFxx (least 0x43, 'C'). */
-function isSurrogate(p: i32, end: i32, least: i32): bool {
+/** Whether `p` is at \uD8xx to \uDBxx (`first` is 0x38, '8'), or at \uDCxx to \uDFxx (`first` is 0x43, 'C'). */
+function isSurrogate(p: i32, end: i32, first: i32): bool {
   if (p + 6 > end || load<u8>(p) != BACKSLASH || load<u8>(p, 1) != LOWER_U) return false
   if ((load<u8>(p, 2) | 0x20) != 0x64) return false
   const third: i32 = load<u8>(p, 3)
   const digit = third >= 0x61 ? third - 0x20 : third
-  return least == 0x38 ? digit >= 0x38 && digit <= 0x42 : digit >= 0x43 && digit <= 0x46
+  return first == 0x38 ? digit >= 0x38 && digit <= 0x42 : digit >= 0x43 && digit <= 0x46
 }
 
-/** Code points of the text [p, end) as it stands. */
+/** Code points of the text [p, end), without decoding escapes. */
 export function countRaw(p: i32, end: i32): i32 {
   let count = 0
   for (; p < end; p++) if ((load<u8>(p) & 0xc0) != 0x80) count += 1
@@ -130,7 +130,7 @@ export function countRaw(p: i32, end: i32): i32 {
 /** The end of the number at `p`, or -1. */
 export function numberEnd(p: i32): i32 {
   if (load<u8>(p) == MINUS) p += 1
-  // A number that begins with 0 has no further digit before its point.
+  // After a leading 0 no further digit may come before the point.
   p = load<u8>(p) == ZERO ? p + 1 : digitsEnd(p)
   if (p < 0) return -1
   if (load<u8>(p) == DOT) {
@@ -142,7 +142,7 @@ export function numberEnd(p: i32): i32 {
   return digitsEnd(sign == PLUS || sign == MINUS ? p + 2 : p + 1)
 }
 
-/** The end of one digit or more, or -1. */
+/** The end of one or more digits, or -1. */
 function digitsEnd(p: i32): i32 {
   if (!isDigit(load<u8>(p))) return -1
   do p += 1

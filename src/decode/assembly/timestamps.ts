@@ -1,5 +1,5 @@
-// Checks a timestamp where it lies, in whole numbers only: minutes since 1970 and milliseconds of the minute.
-// The events of a batch are mostly of one hour, so the last one read is kept with its text.
+// Checks a timestamp in place, with integers only: minutes since 1970 and milliseconds of the minute. The events of a
+// batch are mostly of one hour, so the last hour is cached with its text.
 
 /** Bytes of YYYY-MM-DDTHH:MM. */
 const MINUTE_BYTES: i32 = 16
@@ -11,15 +11,15 @@ const COLON: i32 = 0x3a
 const UPPER_T: i32 = 0x54
 const UPPER_Z: i32 = 0x5a
 
-/** The bytes of HH:MM as far as they are the hour's, where it is read as part of eight. */
+/** Masks the eight bytes from offset 8 on, of which the first six belong to the hour. */
 const HOUR_BYTES: u64 = 0x0000ffffffffffff
 
-// The range in which events may lie, both ends inside.
+// The range of valid timestamps, inclusive.
 let firstMinute: i32 = 0
 let firstMs: i32 = 0
 let lastMinute: i32 = 0
 let lastMs: i32 = 0
-// The last hour read, and its fourteen characters. No text has a word of zeros.
+// The last hour, and its fourteen characters. Zero matches no text.
 let cachedMinute: i32 = 0
 let cached0: u64 = 0
 let cached8: u64 = 0
@@ -31,9 +31,9 @@ export function setRange(fromMinute: i32, fromMs: i32, untilMinute: i32, untilMs
   lastMs = untilMs
 }
 
-/** `p` is after the opening quote, the answer after the closing one; `nowhere`, beyond the body's end, if unsure. */
+/** Takes the position after the opening quote, returns the one after the closing quote, or `nowhere`. */
 export function timestamp(p: i32, nowhere: i32): i32 {
-  // Then all reads below lie within the body, and those that follow stop at the NUL.
+  // So the reads of the minute lie within the body. Later ones stop at the NUL after it.
   if (p + MINUTE_BYTES > nowhere) return nowhere
   let minute = minuteAt(p)
   if (minute < 0) return nowhere
@@ -66,15 +66,15 @@ export function timestamp(p: i32, nowhere: i32): i32 {
 }
 
 /**
- * Whether :SS.mmmZ" stands at `p`, the usual end. What differs from :00.000Z is zero but in the digits, where the
- * addition carries into the high bit beyond 9, or beyond 5 for the tens of seconds.
+ * Whether the usual ending :SS.mmmZ" is at `p`. The difference from :00.000Z must be zero except in the digits. The
+ * addition carries into the high bit for a digit above 9, or above 5 for the tens of seconds.
  */
 function isPlainTail(p: i32): bool {
   const digits = load<u64>(p) ^ 0x5a3030302e30303a
   return (((digits + 0x7f7676767f767a7f) | digits) & 0x8080808080808080) == 0 && load<u8>(p, 8) == QUOTE
 }
 
-/** `seconds` is where the digits of the seconds stand, if there are any. */
+/** `seconds`: the position of the digits of the seconds, if there are any. */
 function isInRange(minute: i32, seconds: i32): bool {
   if (minute > firstMinute && minute < lastMinute) return true
   if (minute < firstMinute || minute > lastMinute) return false
@@ -82,7 +82,7 @@ function isInRange(minute: i32, seconds: i32): bool {
   return (minute > firstMinute || ms >= firstMs) && (minute < lastMinute || ms <= lastMs)
 }
 
-/** Milliseconds of the minute, their form being checked; what is finer is cut off. */
+/** Milliseconds of the minute, truncated. The form was checked before. */
 function millisecondsAt(p: i32): i32 {
   if (load<u8>(p - 1) != COLON) return 0
   let ms = twoDigits(p) * 1000
@@ -121,7 +121,7 @@ function hourAt(p: i32): i32 {
   if (load<u8>(p, 4) != MINUS || load<u8>(p, 7) != MINUS) return -1
   if (load<u8>(p, 10) != UPPER_T || load<u8>(p, 13) != COLON) return -1
   const year = century * 100 + yearOfCentury
-  // Years in which the minutes since 1970 fit into 32 bits; the validator takes the others.
+  // Years whose minutes since 1970 fit into 32 bits. The validator handles the others.
   if (year < 1970 || year > 5999) return -1
   if (hour > 23 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return -1
   return daysSinceEpoch(year, month, day) * 24 + hour
@@ -133,7 +133,7 @@ function daysInMonth(year: i32, month: i32): i32 {
 }
 
 function daysSinceEpoch(year: i32, month: i32, day: i32): i32 {
-  // Years are counted from March, so that the leap day comes last and a year's days follow one formula.
+  // Years begin in March here, so that the leap day is the last day and one formula gives the day of the year.
   const fromMarch = month > 2 ? month - 3 : month + 9
   const marchYear = month > 2 ? year : year - 1
   const leapDays = marchYear / 4 - marchYear / 100 + marchYear / 400

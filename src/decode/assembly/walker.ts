@@ -1,13 +1,13 @@
-// Walks over any JSON where it lies, one pass and no objects. This is the part of the scanner that knows the
-// grammar and not the schema.
+// Scans any JSON value in place, in one pass and without objects. This part of the scanner knows the grammar, but not
+// the schema.
 //
-// Every function takes the position at which its part begins and returns the one after it. None tests for the
-// body's end: NUL bytes stand there, and NUL fits nowhere. What fails returns `nowhere`, the second of them, so
-// that whatever is tried next fails too, and only the outermost step has to look.
+// Every function takes the position at which its part begins and returns the position after it. None tests for the
+// body's end: NUL bytes follow the body, and NUL is not valid anywhere. On failure a function returns `nowhere`, the
+// second NUL, at which every further step fails too, so that only the outermost caller has to check the result.
 
 import { numberEnd, plainEnd, restOfString } from './text'
 
-/** Most containers open at one time in a body. */
+/** The maximum nesting depth of a body. */
 const MAX_DEPTH: i32 = 64
 
 const QUOTE: i32 = 0x22
@@ -24,7 +24,7 @@ const ALSE: u32 = 0x65736c61 // alse
 const NULL: u32 = 0x6c6c756e // null
 
 export let nowhere: i32 = 0
-/** Line breaks stand between the tokens of the body. */
+/** The body has line breaks between its tokens. */
 export let sawLineBreak: bool = false
 
 export function begin(end: i32): void {
@@ -32,7 +32,7 @@ export function begin(end: i32): void {
   sawLineBreak = false
 }
 
-/** Any value; `depth` containers are open around it. */
+/** Any value. `depth`: the number of containers around it. */
 export function value(p: i32, depth: i32): i32 {
   switch (<i32>load<u8>(p)) {
     case QUOTE:
@@ -103,7 +103,7 @@ function spacedColon(p: i32): i32 {
   return load<u8>(p) == COLON ? space(p + 1) : nowhere
 }
 
-/** From the end of a member to the next one; where its object ends, the complement of the position after it. */
+/** From the end of a member to the next member. Where the object ends: the complement of the position after it. */
 @inline
 export function afterMember(p: i32): i32 {
   return load<u16>(p) == COMMA_QUOTE ? p + 1 : spacedAfterMember(p)
@@ -121,7 +121,7 @@ export function space(p: i32): i32 {
   return load<u8>(p) > 0x20 ? p : longSpace(p)
 }
 
-/** Sixteen bytes at a time, for the sake of indentation. */
+/** Skips sixteen bytes at a time, since indented JSON has long runs of spaces. */
 function longSpace(p: i32): i32 {
   while (true) {
     const chunk = v128.load(p)
@@ -129,7 +129,7 @@ function longSpace(p: i32): i32 {
       v128.or(i8x16.eq(chunk, i8x16.splat(0x0a)), i8x16.eq(chunk, i8x16.splat(0x0d))),
     )
     const blanks = i8x16.bitmask(v128.or(i8x16.eq(chunk, i8x16.splat(0x20)), i8x16.eq(chunk, i8x16.splat(0x09))))
-    // Bits from the first byte on that is none of them; one of the upper sixteen if all are.
+    // The bits of bytes that are not white space. Bits 16 and above are always set, so that ctz gives at most 16.
     const others = ~(lineBreaks | blanks)
     const count = ctz(others)
     if ((lineBreaks & ((1 << count) - 1)) != 0) sawLineBreak = true

@@ -1,23 +1,22 @@
-// The link to Redis for the length of one command: it is there at once or the command says why not, and nobody waits
-// for its return.
+// A connection to Redis for one command, which fails with a reason where Redis is away, rather than wait for it.
 
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
 import type { Away, RedisLink } from '../redis/link.ts'
 
-/** For all steps of the first attempt together, each of which has a timeout of its own. */
+/** For the whole first attempt, whose steps have timeouts of their own. */
 const CONNECT_TIMEOUT_MS = 4000
-/** For each call: a person waits for it rather than a request. */
+/** For each call. Longer than in the service, since a person waits for it, not a request. */
 const BUDGET_MS = 2000
 
 export interface CommandRedis {
   /** `host:port`, as REDIS_URL names it. */
   readonly place: string
-  /** Throws a StartError where the answer is that Redis is away; `remark` is what that leaves open. */
+  /** Throws a StartError, which ends with `remark`, where Redis is away. */
   ask<T>(question: (link: RedisLink) => Promise<T | Away>, remark?: string): Promise<T>
 }
 
-/** Throws a StartError of one line where Redis cannot be reached. */
+/** Throws a StartError where Redis cannot be reached. */
 export async function withRedis<T>(url: string, use: (redis: CommandRedis) => Promise<T>): Promise<T> {
   const { host: place } = new URL(url)
   const connection = await connect(url, place)
@@ -46,7 +45,7 @@ async function connect(url: string, place: string): Promise<RedisConnection> {
   } catch (error) {
     throw new StartError(errorMessage(error))
   }
-  // The first notice before it is up says that the attempt has failed.
+  // A notice before the connection is up means that the first attempt failed.
   const isUp = await Promise.race([untilUp(connection, CONNECT_TIMEOUT_MS), failure])
   if (isUp || connection.isUp) return connection
   const error = awayError(place, connection)

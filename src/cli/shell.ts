@@ -1,4 +1,4 @@
-// What every command shares: where it reads and writes, its exit codes, and how its flags are read.
+// Shared by all commands: their streams, exit codes and flags.
 
 import { type ParseArgsConfig, parseArgs, styleText } from 'node:util'
 import type { Clock } from '../lib/clock.ts'
@@ -17,7 +17,7 @@ export interface Shell {
   readonly clock: Clock
 }
 
-/** What each module of a command exports. `run` gives the exit code. */
+/** The exports of a command's module. `run` returns the exit code. */
 export interface Command {
   readonly help: string
   run(args: readonly string[], shell: Shell): Promise<number>
@@ -25,7 +25,7 @@ export interface Command {
 
 export { EXIT }
 
-/** The command line itself is wrong: exit 2. */
+/** The command line is wrong: exit code 2. */
 export class UsageError extends Error {}
 
 type Options = NonNullable<ParseArgsConfig['options']>
@@ -33,7 +33,7 @@ type Flags<O extends Options> = ReturnType<
   typeof parseArgs<{ args: string[]; options: O; allowPositionals: true; strict: true }>
 >
 
-/** Reads flags and exactly the `operands` named; throws a UsageError otherwise. */
+/** Reads flags and exactly the named `operands`; throws a UsageError otherwise. */
 export function readFlags<const O extends Options>(
   args: readonly string[],
   options: O,
@@ -59,7 +59,7 @@ export function paint(colour: Colour, text: string, shell: Pick<Shell, 'colour'>
   return shell.colour ? styleText(colour, text, { validateStream: false }) : text
 }
 
-/** Waits where the reader is slower than we are, so that output never piles up in memory. */
+/** Waits for a slow reader, so that output does not accumulate in memory. */
 export async function print(stream: NodeJS.WritableStream, text: string | Uint8Array): Promise<void> {
   if (stream.write(text)) return
   await new Promise<void>((resolve) => stream.once('drain', resolve))

@@ -1,8 +1,8 @@
-// Text tables for terminals: columns as wide as their widest cell, two spaces between them.
+// Text tables for terminals, and numbers in a readable form.
 
 const GAP = '  '
 
-/** One line a row, with no white space at line ends. The last column is never padded. */
+/** One line per row, columns as wide as their widest cell, and no trailing white space. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths: number[] = []
   for (const row of rows) {
@@ -29,7 +29,7 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** In the unit that keeps it short: 512 B, 1.5 MiB, 10 GiB. */
+/** For example 512 B, 1.5 MiB, 10 GiB. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
   let value = bytes
@@ -42,7 +42,7 @@ export function formatBytes(bytes: number): string {
   return `${text} ${units[unit]}`
 }
 
-/** In the largest unit of which there is one at least: 45 s, 12 min, 3.5 h, 72 h, 12 days. */
+/** For example 45 s, 12 min, 3.5 h, 72 h, 12 days. */
 export function formatSpan(ms: number): string {
   const units = [
     ['days', 86_400_000, 4],

@@ -1,5 +1,5 @@
-// Environment variables to one frozen Config. Every mistake is found and reported at once, and limits are held
-// against each other here, so that the rest of the service can trust them.
+// Turns environment variables into one frozen Config. It reports all mistakes together, and checks settings against each
+// other and the machine, so that the rest of the service can trust them.
 
 import { accessSync, constants, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -14,13 +14,13 @@ const MIB = 1024 * 1024
 const GIB = 1024 * MIB
 const SECOND_MS = 1000
 const HOUR_MS = 3600 * SECOND_MS
-/** For the journal's segments and snapshots, the connections to Redis and NATS, Node's own files, and some to spare. */
-const OPEN_FILES_KEPT = 64
-const OPEN_FILES_OF_THREAD = 8
-/** Fewer than so many are no service. */
-const LEAST_CONNECTIONS = 16
-/** A name is taken for a slip of another with at most so many edits, and at most one for so many letters. */
-const NEAR_EDITS = 3
+/** For the journal's segments and snapshots, the connections to Redis and NATS, and Node's own files, with a margin. */
+const RESERVED_OPEN_FILES = 64
+const OPEN_FILES_PER_THREAD = 8
+/** The minimum where the limit of open files leaves fewer. */
+const MIN_CONNECTIONS = 16
+/** An unknown name is a likely typo of a setting up to 3 edits away, and up to one edit for each 3 letters. */
+const MAX_TYPO_EDITS = 3
 
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
@@ -32,14 +32,14 @@ export interface Config {
   readonly dataDirectory: string
   /** null: app records live in NATS. */
   readonly appsFile: string | null
-  /** The operator named the file, so that a missing one is a mistake and not a first start. */
+  /** The operator named the file, so a missing one is a mistake, not a first start. */
   readonly appsFileNamed: boolean
   readonly redisUrl: string | null
   readonly natsUrl: string | null
-  /** Neither Redis nor NATS, of which a node has both or none: one machine, with everything in the data folder. */
+  /** A single node with everything in its data folder, without Redis and NATS. A node has both of them or neither. */
   readonly embedded: boolean
   readonly ringBytes: number
-  /** Threads of each process. */
+  /** Threads per process. */
   readonly parsers: number
   readonly processes: number
   readonly decoder: (typeof DECODERS)[number]
@@ -52,10 +52,10 @@ export interface Config {
     readonly maxBytes: number | null
   }
   readonly journalMaxBytes: number
-  /** null: segments are kept. */
+  /** null: segments are never removed. */
   readonly journalKeepMs: number | null
   readonly maxKeys: number
-  /** Of each process. */
+  /** Per process. */
   readonly maxConnections: number
   readonly shutdownMs: number
   readonly drainDelayMs: number
@@ -65,7 +65,7 @@ export interface Config {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What settings are held against on this machine. */
+/** The facts of this machine that settings are checked against. */
 export interface Machine {
   readonly parallelism: number
   simdjsonAvailable(): boolean
@@ -97,7 +97,7 @@ function readValues(env: Environment, mistakes: string[]): Values {
     const setting = SETTINGS[name]
     const text = env[name]
     values[name] = setting.fallback
-    // Compose files and shells pass on variables that were never set as empty ones.
+    // Compose files and shells pass unset variables as empty ones.
     if (text === undefined || text === '') continue
     const parsed = setting.parse(text)
     if ('value' in parsed) values[name] = parsed.value
@@ -106,14 +106,14 @@ function readValues(env: Environment, mistakes: string[]): Values {
   return values as Values
 }
 
-/** Shows a wrong value back, except where it may hold a password. */
+/** Quotes a wrong value, except where it may hold a password. */
 function foundText(name: SettingName, text: string): string {
   if (name.endsWith('_URL')) return ''
   const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
   return `, not ${JSON.stringify(shown)}${serviceLinkHint(text)}`
 }
 
-/** Kubernetes gives every pod variables named after each Service: a Service `sluice` makes `SLUICE_PORT`. */
+/** Kubernetes sets variables for each Service in every pod: a Service `sluice` sets `SLUICE_PORT`. */
 function serviceLinkHint(text: string): string {
   return text.startsWith('tcp://') ? ' (set by Kubernetes? give the pod enableServiceLinks: false)' : ''
 }
@@ -131,8 +131,8 @@ function nearText(name: string): string {
   const near = SETTING_NAMES.map((known) => ({ known, edits: editsBetween(bare, withoutPrefix(known)) }))
     .sort((left, right) => left.edits - right.edits)
     .at(0)
-  const most = Math.min(NEAR_EDITS, Math.floor(bare.length / NEAR_EDITS))
-  return near !== undefined && near.edits <= most ? `; did you mean ${near.known}?` : ''
+  const maxEdits = Math.min(MAX_TYPO_EDITS, Math.floor(bare.length / MAX_TYPO_EDITS))
+  return near !== undefined && near.edits <= maxEdits ? `; did you mean ${near.known}?` : ''
 }
 
 function withoutPrefix(name: string): string {
@@ -153,7 +153,7 @@ function editsBetween(left: string, right: string): number {
   return previous[right.length]
 }
 
-/** Limits in Redis are counted from the stream, and nodes that share the stream share the limits. */
+/** Nodes that share the stream must share the limits, and limits in Redis are rebuilt from the stream. */
 function sharingMistakes(env: Environment): string[] {
   const isSet = (name: SettingName): boolean => (env[name] ?? '') !== ''
   if (isSet('REDIS_URL') === isSet('NATS_URL')) return []
@@ -178,27 +178,27 @@ function relationMistakes(values: Values, machine: Machine): string[] {
   return [...mistakes, ...tlsMistakes(values, machine)]
 }
 
-/** Each process has its share of the cores, and of these one is for its front end. */
+/** Each process gets an equal share of the cores, one of them for its event loop. */
 function parsersOf(values: Values, machine: Machine): number {
   return values.SLUICE_PARSERS ?? Math.max(1, Math.floor(machine.parallelism / values.SLUICE_PROCESSES) - 1)
 }
 
-/** Each process has its share of what is set. Where nothing is, it has the open files that nothing else needs. */
+/** Each process gets an equal share of the setting, or else the open files that nothing else needs. */
 function maxConnectionsOf(values: Values, machine: Machine): number {
   const { SLUICE_MAX_CONNECTIONS: most, SLUICE_PROCESSES: processes } = values
   if (most !== null) return Math.max(1, Math.floor(most / processes))
-  return Math.max(LEAST_CONNECTIONS, machine.maxOpenFiles() - openFilesKept(parsersOf(values, machine)))
+  return Math.max(MIN_CONNECTIONS, machine.maxOpenFiles() - reservedOpenFiles(parsersOf(values, machine)))
 }
 
-/** What a process opens besides connections to the public port. */
-function openFilesKept(parsers: number): number {
-  return OPEN_FILES_KEPT + ADMIN_MAX_CONNECTIONS + OPEN_FILES_OF_THREAD * (parsers + 1)
+/** Open files of a process other than connections to the public port. */
+function reservedOpenFiles(parsers: number): number {
+  return RESERVED_OPEN_FILES + ADMIN_MAX_CONNECTIONS + OPEN_FILES_PER_THREAD * (parsers + 1)
 }
 
-/** Why the service cannot have its connections: only where it runs is the limit of open files the right one. */
+/** Why the connections do not fit into the limit of open files. Checked where the service runs, not by readConfig. */
 export function openFilesProblem(config: Config, openFiles = maxOpenFiles()): string | null {
   const { maxConnections, parsers } = config
-  const wanted = maxConnections + openFilesKept(parsers)
+  const wanted = maxConnections + reservedOpenFiles(parsers)
   if (wanted <= openFiles) return null
   return (
     `a process with ${maxConnections} connections and ${parsers + 1} threads wants ${wanted} open files, and may have ` +

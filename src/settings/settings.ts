@@ -1,27 +1,27 @@
-// Every setting, once: its name, default, rule and description. Parsing, `sluice serve --help` and docs/settings.md
-// all come from here.
+// Every setting with its name, default, rule and description, from which parsing, `sluice serve --help` and
+// docs/settings.md are made.
 
 import { isIP } from 'node:net'
 
-/** A value, or what is wrong with the text it should have come from. */
+/** A value, or what is wrong with the text. */
 type Parsed<T> = { readonly value: T } | { readonly mistake: string }
 
 export interface Setting<T> {
   /** The value where the variable is unset. */
   readonly fallback: T
-  /** The default in words, where the value alone does not say it. */
+  /** The default in words. */
   readonly defaultText: string
   readonly about: string
   parse(text: string): Parsed<T>
 }
 
-const MOST_PARSERS = 256
-const MOST_PROCESSES = 256
-/** JetStream keeps no more. */
-const MOST_REPLICAS = 5
-const LONGEST_SHUTDOWN_SECONDS = 3600
-/** Below four MiB a few of the largest bodies would fill the ring; above one GiB its offsets gain nothing. */
-const RING_MB = { least: 4, most: 1024 }
+const MAX_PARSERS = 256
+const MAX_PROCESSES = 256
+/** The maximum of JetStream. */
+const MAX_REPLICAS = 5
+const MAX_SHUTDOWN_SECONDS = 3600
+/** A smaller ring would be filled by a few of the largest bodies; a larger one gains nothing. */
+const RING_MB = { min: 4, max: 1024 }
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export const DECODERS = ['scanner', 'simdjson'] as const
@@ -58,18 +58,18 @@ export const SETTINGS = {
   ),
   SLUICE_RING_MB: wholeNumber(
     64,
-    RING_MB.least,
-    RING_MB.most,
+    RING_MB.min,
+    RING_MB.max,
     'memory for the bodies of requests in progress, in MiB; a request that finds no room is answered 503',
   ),
   SLUICE_PARSERS: optional(
-    wholeNumber(1, 1, MOST_PARSERS, 'threads that check bodies, in each process'),
+    wholeNumber(1, 1, MAX_PARSERS, 'threads that check bodies, in each process'),
     'processor cores less one, at least 1; several processes share the cores',
   ),
   SLUICE_PROCESSES: wholeNumber(
     1,
     1,
-    MOST_PROCESSES,
+    MAX_PROCESSES,
     'front ends on one port, each with its own ring and threads; more than 1 needs REDIS_URL and NATS_URL',
   ),
   SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'what checks bodies; simdjson is an optional package, and much slower'),
@@ -97,7 +97,7 @@ export const SETTINGS = {
   SLUICE_STREAM_REPLICAS: wholeNumber(
     1,
     1,
-    MOST_REPLICAS,
+    MAX_REPLICAS,
     'NATS servers that keep a copy of each event; used only where sluice creates the stream',
   ),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
@@ -125,16 +125,11 @@ export const SETTINGS = {
     ),
     'the limit of open files (ulimit -n), less 192 and 8 for each thread',
   ),
-  SLUICE_SHUTDOWN_SECONDS: wholeNumber(
-    25,
-    1,
-    LONGEST_SHUTDOWN_SECONDS,
-    'longest time from SIGTERM to exit, in seconds',
-  ),
+  SLUICE_SHUTDOWN_SECONDS: wholeNumber(25, 1, MAX_SHUTDOWN_SECONDS, 'longest time from SIGTERM to exit, in seconds'),
   SLUICE_DRAIN_DELAY_SECONDS: wholeNumber(
     0,
     0,
-    LONGEST_SHUTDOWN_SECONDS,
+    MAX_SHUTDOWN_SECONDS,
     'seconds between SIGTERM, when /readyz turns 503, and the refusal of new connections',
   ),
   SLUICE_TLS_CERT: text(
@@ -149,15 +144,15 @@ export const SETTINGS = {
 export type SettingName = keyof typeof SETTINGS
 export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[]
 
-function wholeNumber(fallback: number, least: number, most: number, about: string): Setting<number> {
-  const wanted = `must be a whole number from ${least} to ${most}`
+function wholeNumber(fallback: number, min: number, max: number, about: string): Setting<number> {
+  const wanted = `must be a whole number from ${min} to ${max}`
   return {
     fallback,
     defaultText: String(fallback),
     about,
     parse(text) {
       const value = Number(text)
-      const fits = /^[0-9]+$/.test(text) && value >= least && value <= most
+      const fits = /^[0-9]+$/.test(text) && value >= min && value <= max
       return fits ? { value } : { mistake: wanted }
     },
   }
@@ -195,7 +190,7 @@ function oneOf<const V extends string>(allowed: readonly V[], fallback: V, about
   }
 }
 
-/** The mistake never shows the text: a URL may hold a password. */
+/** The mistake does not quote the text, since a URL may hold a password. */
 function url(schemes: readonly string[], { several }: { several: boolean }, about: string): Setting<string | null> {
   const shown = schemes.map((scheme) => `${scheme}://`).join(' or ')
   const fits = (given: string): boolean => {

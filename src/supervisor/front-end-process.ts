@@ -1,4 +1,4 @@
-// A supervisor's hold on one front end: what it says, what it is asked, and how it ended.
+// The supervisor's side of one front end: its reports, the questions to it, and how it ended.
 
 import type { ChildProcess } from 'node:child_process'
 import type { Asking, HealthReport, Question, Report } from './messages.ts'
@@ -6,15 +6,15 @@ import type { Asking, HealthReport, Question, Report } from './messages.ts'
 export interface Ending {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** What it said an operator must mend. */
+  /** The reason it gave for a failed start, which an operator must fix. */
   readonly why: string | null
 }
 
 export interface FrontEndEvents {
   readonly onServing: () => void
-  /** A page it gave, asked for or not. */
+  /** It sent a page, on request or before its end. */
   readonly onPage: (text: string) => void
-  /** Comes once, after all it said. */
+  /** Called once, after all its reports. */
   readonly onEnded: (ending: Ending) => void
 }
 
@@ -31,10 +31,10 @@ export class FrontEndProcess {
     this.#child = child
     this.#events = events
     child.on('message', (report: Report) => this.#onReport(report))
-    // Unlike `exit` it comes after the last message.
+    // Unlike `exit`, `close` comes after the last message.
     child.once('close', (code, signal) => this.#onOver(code, signal))
     child.on('error', () => {
-      // It could not be started; of a message that could not be sent, `close` will tell.
+      // Without a pid it could not be started. After an error of a running process `close` follows.
       if (child.pid === undefined) this.#onOver(null, null)
     })
   }
@@ -43,7 +43,7 @@ export class FrontEndProcess {
     return this.#child.pid
   }
 
-  /** It has said that it serves, and has not ended. */
+  /** It has reported that it serves, and has not ended. */
   get isServing(): boolean {
     return this.#isServing && !this.#isOver
   }
@@ -60,9 +60,9 @@ export class FrontEndProcess {
 
   async #ask<T>(question: Question, answer: Answer<T>, timeoutMs: number): Promise<T | null> {
     if (!this.isServing) return null
-    const isAsked = answer.isAwaited
+    const isAsked = answer.isPending
     const answered = answer.within(timeoutMs)
-    // With a callback, a lost channel is no error by itself: it closes, and the process ends.
+    // The callback keeps a lost channel from being an error event: `close` follows anyway.
     if (!isAsked) this.#child.send({ ask: question } satisfies Asking, () => {})
     return answered
   }
@@ -96,21 +96,18 @@ export class FrontEndProcess {
   }
 }
 
-/**
- * The answer to one question, which all who ask while it is awaited share: a front end that hangs is asked once, and
- * nothing piles up before it.
- */
+/** The answer to one question, shared by all callers that wait for it, so that a front end that hangs is asked once. */
 class Answer<T> {
   readonly #waiting = new Set<(answer: T | null) => void>()
-  #isAwaited = false
+  #isPending = false
 
-  /** It has been asked for and has not come, though those who asked may have left. */
-  get isAwaited(): boolean {
-    return this.#isAwaited
+  /** The question was sent and not answered yet, even if its callers have timed out. */
+  get isPending(): boolean {
+    return this.#isPending
   }
 
   within(timeoutMs: number): Promise<T | null> {
-    this.#isAwaited = true
+    this.#isPending = true
     return new Promise((resolve) => {
       const answered = (answer: T | null): void => {
         clearTimeout(late)
@@ -123,7 +120,7 @@ class Answer<T> {
   }
 
   settle(answer: T | null): void {
-    this.#isAwaited = false
+    this.#isPending = false
     for (const answered of this.#waiting) answered(answer)
   }
 }

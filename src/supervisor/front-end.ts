@@ -1,5 +1,5 @@
-// A front end as a process of its own: the whole service but for the admin port, which its supervisor has. It ends
-// when it is told to, and also when its supervisor is gone.
+// The program of a front end: the whole service without the admin port, which the supervisor has. It ends on a signal,
+// and when its supervisor is gone.
 
 import { systemClock } from '../lib/clock.ts'
 import { StartError } from '../lib/errors.ts'
@@ -18,10 +18,10 @@ async function main(place: number): Promise<void> {
   const exit = (code: number): never => process.exit(code)
   process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
   process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
-  // Until something is served there is nothing to drain.
+  // Before the service has started there is nothing to drain.
   let stop = async (): Promise<void> => {}
   const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
-  // A terminal, or what manages the service, may signal every process of it, and the supervisor does so once more.
+  // A terminal or a service manager may signal all processes, and the supervisor then signals the front ends again.
   const onSignal = signalHandler({ log, clock: systemClock, watchdogMs, stop: () => stop(), exit, again: 'ignore' })
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
@@ -30,13 +30,13 @@ async function main(place: number): Promise<void> {
   const sluice = await startSluice(config, { log, clock: systemClock, supervised: true })
   stop = async () => {
     await sluice.stop()
-    await tell(await answerTo('page', sluice, log))
+    await report(await answer('page', sluice, log))
   }
-  process.on('message', ({ ask }: Asking) => void answerTo(ask, sluice, log).then(tell))
-  await tell({ kind: 'serving' })
+  process.on('message', ({ ask }: Asking) => void answer(ask, sluice, log).then(report))
+  await report({ kind: 'serving' })
 }
 
-async function answerTo(question: Question, { metrics, health }: Sluice, log: Log): Promise<Report> {
+async function answer(question: Question, { metrics, health }: Sluice, log: Log): Promise<Report> {
   if (question === 'health') return { kind: 'health', ready: await health.ready(), parts: await health.parts() }
   try {
     return { kind: 'page', text: await metrics.scrape() }
@@ -46,10 +46,10 @@ async function answerTo(question: Question, { metrics, health }: Sluice, log: Lo
   }
 }
 
-/** Where the supervisor is gone there is nobody to tell, and the lost channel ends this process. */
-function tell(report: Report): Promise<void> {
+/** Resolves without sending where the supervisor is gone. The lost channel ends this process. */
+function report(message: Report): Promise<void> {
   return new Promise((done) => {
-    if (process.connected) process.send?.(report, undefined, undefined, () => done())
+    if (process.connected) process.send?.(message, undefined, undefined, () => done())
     else done()
   })
 }
@@ -58,6 +58,6 @@ try {
   await main(Number(process.argv[2]))
 } catch (error) {
   if (!(error instanceof StartError)) throw error
-  await tell({ kind: 'refused', why: error.message })
+  await report({ kind: 'refused', why: error.message })
   process.exit(EXIT.failed)
 }

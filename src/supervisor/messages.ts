@@ -1,10 +1,10 @@
-// What a supervisor and its front ends say to each other.
+// The messages between a supervisor and its front ends.
 
 import type { Parts } from '../http/admin.ts'
 
 export type Question = 'page' | 'health'
 
-/** To a front end. It is asked nothing before it serves, and not the same again before it has answered. */
+/** To a front end that serves. The same question is sent again only after its answer. */
 export interface Asking {
   readonly ask: Question
 }
@@ -18,8 +18,8 @@ export interface HealthReport {
 /** From a front end. */
 export type Report =
   | { readonly kind: 'serving' }
-  /** It cannot start, for a reason that an operator must mend. */
+  /** It cannot start, for a reason that an operator must fix. */
   | { readonly kind: 'refused'; readonly why: string }
-  /** Its metrics; sent once more, unasked, as the last thing before it ends. null: they cannot be had. */
+  /** Its metrics, which it also sends as its last message. null: they cannot be read. */
   | { readonly kind: 'page'; readonly text: string | null }
   | HealthReport

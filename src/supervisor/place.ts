@@ -1,5 +1,4 @@
-// One of a supervisor's places: it holds a front end, puts another there when that one ends, and keeps what all of
-// them have counted.
+// One place for a front end: starts it, replaces it when it ends, and keeps the counters of all front ends it has had.
 
 import type { ChildProcess } from 'node:child_process'
 import { StartError } from '../lib/errors.ts'
@@ -8,17 +7,17 @@ import { countedIn, EMPTY_PAGE, type Page, readPage } from '../observe/merged-pa
 import { type Ending, FrontEndProcess } from './front-end-process.ts'
 import type { HealthReport } from './messages.ts'
 
-/** Before another front end starts: doubled each time, and back to the first after one that lived. */
-const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 5000
-const LIVED_MS = 30_000
-/** A front end that leaves so many looks in a row without an answer hangs, and clients on its connections with it. */
-const LOOK_INTERVAL_MS = 5000
-const MOST_LOOKS_UNANSWERED = 3
+/** The pause before a replacement starts. It doubles each time, and is reset by a front end that ran for a while. */
+const MIN_PAUSE_MS = 100
+const MAX_PAUSE_MS = 5000
+const RESET_AFTER_MS = 30_000
+/** A front end that leaves this many health checks in a row unanswered hangs, and with it its clients: it is killed. */
+const CHECK_INTERVAL_MS = 5000
+const MAX_CHECKS_UNANSWERED = 3
 /** Well within the 10 s that Prometheus waits for a page. */
-const PAGE_WAIT_MS = 2000
-/** Twice within the second that a probe of Kubernetes waits, since a verbose answer asks twice. */
-const HEALTH_WAIT_MS = 400
+const PAGE_TIMEOUT_MS = 2000
+/** A verbose answer asks twice, and a probe of Kubernetes waits for 1 s. */
+const HEALTH_TIMEOUT_MS = 400
 
 export type StartFrontEnd = (place: number) => ChildProcess
 
@@ -26,18 +25,20 @@ export class Place {
   readonly number: number
   readonly #log: Log
   #present: FrontEndProcess | null = null
+  /** The counters of former front ends. */
   #past: Page = EMPTY_PAGE
-  #last: Page = EMPTY_PAGE
-  #pauseMs = FIRST_PAUSE_MS
+  /** The latest page of the present front end. */
+  #latest: Page = EMPTY_PAGE
+  #pauseMs = MIN_PAUSE_MS
   #launchedAtMs = 0
-  #launching: NodeJS.Timeout | undefined
-  #looking: NodeJS.Timeout | undefined
-  #looksUnanswered = 0
+  #launchTimer: NodeJS.Timeout | undefined
+  #checkTimer: NodeJS.Timeout | undefined
+  #checksUnanswered = 0
   #restarts = 0
   #isStopping = false
-  /** Told once, that the first front end serves, which is null, or how it ended before it did. */
+  /** Called once: with null when the first front end serves, or with how it ended before that. */
   #onStarted: ((failure: Ending | null) => void) | null = null
-  /** Told of the end of the last front end. */
+  /** Called when the front end has ended, during a stop. */
   #onStopped: ((ending: Ending) => void) | null = null
 
   /** `number` counts from 1. */
@@ -50,14 +51,14 @@ export class Place {
     return this.#present?.isServing ?? false
   }
 
-  /** Front ends that were put here after one that ended. */
+  /** How many replacements were started. */
   get restarts(): number {
     return this.#restarts
   }
 
-  /** Until the first front end serves. Rejects with a StartError where it ends before: another would do no better. */
+  /** Resolves when the first front end serves. Rejects with a StartError where it ends before; it is not replaced then. */
   start(startFrontEnd: StartFrontEnd): Promise<void> {
-    this.#looking = setInterval(() => void this.#look(), LOOK_INTERVAL_MS)
+    this.#checkTimer = setInterval(() => void this.#check(), CHECK_INTERVAL_MS)
     return new Promise((resolve, reject) => {
       this.#onStarted = (failure) => {
         this.#onStarted = null
@@ -70,70 +71,73 @@ export class Place {
 
   #launch(startFrontEnd: StartFrontEnd): void {
     this.#launchedAtMs = performance.now()
-    this.#looksUnanswered = 0
+    this.#checksUnanswered = 0
     this.#present = new FrontEndProcess(startFrontEnd(this.number), {
-      onServing: () => this.#serves(),
+      onServing: () => this.#serving(),
       onPage: (text) => {
-        this.#last = readPage(text)
+        this.#latest = readPage(text)
       },
       onEnded: (ending) => this.#ended(ending, startFrontEnd),
     })
   }
 
-  #serves(): void {
-    // Told to stop while it started: neither a start nor a failure.
+  #serving(): void {
+    // It was stopped during its start, which counts neither as a start nor as a failure.
     if (this.#onStopped !== null) return
-    if (this.#onStarted === null) this.#log.info('the front end serves')
+    if (this.#onStarted === null) this.#log.info('the replacement front end is serving')
     else this.#onStarted(null)
   }
 
   #ended(ending: Ending, startFrontEnd: StartFrontEnd): void {
     const pid = this.#present?.pid
     this.#present = null
-    this.#past = countedIn(this.#past, this.#last, false)
-    this.#last = EMPTY_PAGE
+    this.#past = countedIn(this.#past, this.#latest, false)
+    this.#latest = EMPTY_PAGE
     if (this.#onStopped !== null) return this.#onStopped(ending)
     if (this.#onStarted !== null) return this.#onStarted(ending)
-    if (performance.now() - this.#launchedAtMs >= LIVED_MS) this.#pauseMs = FIRST_PAUSE_MS
-    this.#log.error({ pid, ...ending, pause_ms: this.#pauseMs }, 'the front end ended, and another is started')
-    this.#launching = setTimeout(() => {
+    if (performance.now() - this.#launchedAtMs >= RESET_AFTER_MS) this.#pauseMs = MIN_PAUSE_MS
+    this.#log.error(
+      { pid, ...ending, pause_ms: this.#pauseMs },
+      'the front end ended: starting another after the pause',
+    )
+    this.#launchTimer = setTimeout(() => {
       this.#restarts++
       this.#launch(startFrontEnd)
     }, this.#pauseMs)
-    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS)
+    this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)
   }
 
-  async #look(): Promise<void> {
-    const looked = this.#present
-    if (looked === null || !looked.isServing) return
-    const isAnswered = (await looked.health(LOOK_INTERVAL_MS)) !== null
-    if (this.#present !== looked || this.#isStopping) return
-    this.#looksUnanswered = isAnswered ? 0 : this.#looksUnanswered + 1
-    if (this.#looksUnanswered < MOST_LOOKS_UNANSWERED) return
-    this.#log.error({ pid: looked.pid }, 'the front end does not answer, and is killed')
-    looked.signal('SIGKILL')
+  async #check(): Promise<void> {
+    const checked = this.#present
+    if (checked === null || !checked.isServing) return
+    const isAnswered = (await checked.health(CHECK_INTERVAL_MS)) !== null
+    if (this.#present !== checked || this.#isStopping) return
+    this.#checksUnanswered = isAnswered ? 0 : this.#checksUnanswered + 1
+    if (this.#checksUnanswered < MAX_CHECKS_UNANSWERED) return
+    this.#log.error({ pid: checked.pid }, 'the front end does not answer its health checks: killing it')
+    checked.signal('SIGKILL')
   }
 
-  /** null: it does not answer. */
+  /** null: no answer in time. */
   async health(): Promise<HealthReport | null> {
-    return (await this.#present?.health(HEALTH_WAIT_MS)) ?? null
+    return (await this.#present?.health(HEALTH_TIMEOUT_MS)) ?? null
   }
 
-  /** Asks for a page; false: `counted` goes by an earlier one. */
+  /** Asks for a new page. false: no answer in time, so `counted` uses an earlier one. */
   async refresh(): Promise<boolean> {
-    const page = await this.#present?.page(PAGE_WAIT_MS)
+    const page = await this.#present?.page(PAGE_TIMEOUT_MS)
     return typeof page === 'string'
   }
 
   counted(answered: boolean): Page {
-    return countedIn(this.#past, this.#last, answered)
+    return countedIn(this.#past, this.#latest, answered)
   }
 
-  /** Lets the front end drain, and kills it after `killAfterMs`. Gives what went wrong, or null. */
+  /** Lets the front end drain, and kills it after `killAfterMs`. Returns what went wrong, or null. */
   async stop(killAfterMs: number): Promise<string | null> {
     this.#isStopping = true
-    clearTimeout(this.#launching)
-    clearInterval(this.#looking)
+    clearTimeout(this.#launchTimer)
+    clearInterval(this.#checkTimer)
     const last = this.#present
     if (last === null) return null
     const hasServed = last.isServing
@@ -145,7 +149,7 @@ export class Place {
       }
       last.signal('SIGTERM')
     })
-    // Before its handlers are in place, SIGTERM simply ends it, and nothing is lost.
+    // A process that has not installed its handlers yet ends by SIGTERM, and loses nothing.
     const isWell = ending.code === 0 || (!hasServed && ending.signal === 'SIGTERM')
     return isWell ? null : `front end ${this.number} ${howEnded(ending)}`
   }

@@ -1,5 +1,4 @@
-// The service as several processes: the admin port here, and as many front ends as the settings name, which share
-// the public port.
+// The service as several processes: the supervisor has the admin port, and its front ends share the public port.
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -16,16 +15,16 @@ const FRONT_END = new URL('./front-end.js', import.meta.url)
 type Environment = Readonly<Record<string, string | undefined>>
 
 export interface SupervisedService {
-  /** Throws a StartError for what an operator must mend. */
+  /** Throws a StartError for what an operator must fix. */
   start(): Promise<{ readonly publicPort: number; readonly adminPort: number; readonly demoApp: null }>
-  /** Drains all front ends, those too that have only begun to start. Rejects where one did not end well. */
+  /** Drains all front ends, including those that are still starting. Rejects where one failed to drain. */
   stop(): Promise<void>
   /** Ends all front ends at once. */
   kill(): void
 }
 
 export function superviseService(config: Config, { log, env }: { log: Log; env: Environment }): SupervisedService {
-  // By then the watchdog of a front end has ended it, unless it hangs.
+  // The watchdog of a front end ends it before that, unless its event loop hangs.
   const killAfterMs = config.shutdownMs + WATCHDOG_GRACE_MS
   const supervisor = new Supervisor({ log, processes: config.processes, killAfterMs })
   let admin: AdminServer | null = null
@@ -34,7 +33,7 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
     try {
       await supervisor.stop()
     } finally {
-      // Last of all: it tells how the drain goes.
+      // Last, since it reports the drain.
       admin?.stop()
     }
   }
@@ -50,13 +49,15 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
           health,
           onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
         })
-        // Front ends would share the port with any other service of this user. The admin port is held by now, so that
-        // a free one is not the same.
+        // Front ends would silently share the port with any other service of this user, so it is tested first. The admin
+        // port is bound already, so that port 0 finds another one.
         const publicPort = await findPort(config.publicHost, config.publicPort)
         await supervisor.start((place) => forkFrontEnd(place, { ...env, PORT: String(publicPort) }))
         return { publicPort, adminPort: admin.port, demoApp: null }
       } catch (error) {
-        await stop().catch((fault: unknown) => log.error({ err: fault }, 'after a failed start'))
+        await stop().catch((fault: unknown) =>
+          log.error({ err: fault }, 'the front ends did not stop after a failed start'),
+        )
         throw error instanceof StartError ? error : new StartError(errorMessage(error))
       }
     },
@@ -65,7 +66,7 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
   }
 }
 
-/** It gets the options of Node that this process was started with. */
+/** `fork` passes on the Node options of this process. */
 function forkFrontEnd(place: number, env: Environment): ReturnType<typeof fork> {
   return fork(fileURLToPath(FRONT_END), [String(place)], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }

@@ -9,7 +9,7 @@ import { Place, type StartFrontEnd } from './place.ts'
 export interface SupervisorOptions {
   readonly log: Log
   readonly processes: number
-  /** When a front end that was told to stop is killed. */
+  /** How long a front end may drain before it is killed. */
   readonly killAfterMs: number
 }
 
@@ -34,9 +34,9 @@ export class Supervisor {
     ])
   }
 
-  /** Until all serve. Rejects with a StartError where one cannot; the others then go on until `stop`. */
+  /** Resolves when all serve. Rejects with a StartError where one cannot; the others run until `stop`. */
   async start(startFrontEnd: StartFrontEnd): Promise<void> {
-    // Told to stop before it began: the process is about to end.
+    // It was stopped before it started, and the process is about to end.
     if (this.#isStopping) return new Promise(() => {})
     await Promise.all(this.#places.map((place) => place.start(startFrontEnd)))
     this.#hasStarted = true
@@ -44,13 +44,13 @@ export class Supervisor {
 
   async scrape(): Promise<string> {
     const answered = await Promise.all(this.#places.map((place) => place.refresh()))
-    // From here on without a wait, so that a page that is begun later never shows less.
+    // No await from here on, so that a later page never shows smaller counters.
     return mergePages(this.#places.map((place, at) => place.counted(answered[at]))) + this.#ownPage.text()
   }
 
   /**
-   * While one front end is ready so is the service: the kernel deals connections only to those that listen, and
-   * another takes the place of one that ended in a moment. To turn all away for that would make it an outage.
+   * The service is ready while one front end is: the kernel passes connections only to those that listen, and one that
+   * ended is replaced soon. To report 503 for that would turn it into an outage.
    */
   async #isReady(): Promise<boolean> {
     if (!this.#hasStarted || this.#isStopping) return false
@@ -68,7 +68,7 @@ export class Supervisor {
     return Object.fromEntries(await Promise.all(states))
   }
 
-  /** Lets all drain at once. Rejects where one did not end well. */
+  /** Drains all at the same time. Rejects where one failed to. */
   async stop(): Promise<void> {
     this.#isStopping = true
     const faults = await Promise.all(this.#places.map((place) => place.stop(this.#killAfterMs)))
@@ -76,7 +76,7 @@ export class Supervisor {
     if (found.length > 0) throw new Error(found.join(', '))
   }
 
-  /** Ends all at once, without a drain. */
+  /** Kills all without a drain. */
   kill(): void {
     for (const place of this.#places) place.kill()
   }

@@ -254,7 +254,9 @@ describe('a front end that is killed under load', () => {
     expect(tally.turnedAway).toBeLessThan(MOST_TURNED_AWAY)
     expect(wentBack).toEqual([])
     expect(before.get('sluice_requests_received_total')).toBeGreaterThan(acceptedByThen / PROCESSES / 2)
-    expect(logOf(service).filter(({ msg }) => msg === 'the front end ended, and another is started')).toHaveLength(1)
+    expect(
+      logOf(service).filter(({ msg }) => msg === 'the front end ended: starting another after the pause'),
+    ).toHaveLength(1)
     await expectStored(tally.batchIds)
   })
 })

@@ -1,9 +1,9 @@
-// App records as an operator types them, on their way into the file or the bucket: changed, and checked as a set.
+// App records that an operator edits: applies the changes, and checks all records together.
 
 import { type AppRecord, readApp, recordKeys } from '../../apps/app-record.ts'
 import { StartError } from '../../lib/errors.ts'
 
-/** A record on its way: what an operator typed may still be wrong. */
+/** A record that was not checked yet, so its members may be anything. */
 export type Draft = Readonly<Partial<Record<keyof AppRecord, unknown>>>
 
 /** Replaces one record. */
@@ -16,7 +16,7 @@ export function changeOne(
   return records.map((record) => (record.app_id === appId ? change(record) : record))
 }
 
-/** Flags onto a record: an empty one removes its member, and figures become numbers where they are ones. */
+/** Sets members from flags. An empty flag removes its member; limits become numbers where they are digits. */
 export function withMembers(record: Draft, flags: Readonly<Record<string, string | undefined>>): Draft {
   const members = Object.entries(flags).map(([flag, text]) => [flag.replaceAll('-', '_'), text] as const)
   const changed = {
@@ -30,7 +30,7 @@ function memberValue(member: string, text: string | undefined): string | number 
   return member.startsWith('events_per_') && text !== undefined && /^[0-9]+$/.test(text) ? Number(text) : text
 }
 
-/** `present`: records that were read, and need no second look. Throws a StartError with every mistake. */
+/** `present`: records that were checked when they were read. Throws a StartError that lists every mistake. */
 export function checked(records: readonly Draft[], present: readonly Draft[] = []): readonly AppRecord[] {
   const read = new Set(present)
   const good: AppRecord[] = []

@@ -1,4 +1,4 @@
-// Where app records live, for the commands that read and edit them: a file, or the bucket in NATS.
+// Access to the app records for the commands, in a file or in the bucket in NATS.
 
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -17,19 +17,19 @@ import { Bucket } from '../../nats/bucket.ts'
 import { connectNats } from '../../nats/connection.ts'
 import type { Config } from '../../settings/config.ts'
 
-/** Makes the new records of the present ones; what it throws ends the edit, and nothing is changed. */
+/** Returns the new records. Where it throws, nothing is changed. */
 export type Change = (records: readonly AppRecord[]) => readonly AppRecord[]
 
-/** What cannot be read or written throws a StartError. */
+/** Every method throws a StartError for what cannot be read or written. */
 export interface AppRecords {
-  /** Where they are, for whoever reads what was done. */
+  /** The path of the file or the name of the bucket, for output. */
   readonly place: string
-  /** Those that can be used, and what is to be said of each other one. */
+  /** The valid records, and a complaint about each other one. */
   list(): Promise<{ readonly records: readonly AppRecord[]; readonly complaints: readonly string[] }>
   find(appKey: string): Promise<App | null>
-  /** While no other edit comes between: `change` is called again where one did. */
+  /** Calls `change` again where another edit came between. */
   edit(change: Change, options?: Pick<BucketEdit, 'replaceBad'>): Promise<void>
-  /** Takes away one that cannot be used as well. */
+  /** Removes an invalid record too. */
   remove(appId: string): Promise<void>
 }
 
@@ -42,7 +42,7 @@ export async function withAppRecords<T>(
 ): Promise<T> {
   if (place.appsFile !== null) return await use(recordsInFile(place.appsFile, place, clock))
   if (place.natsUrl === null) throw new Error('app records live in a file where there is no NATS')
-  const connection = await usable(connectNats(place.natsUrl))
+  const connection = await orStartError(connectNats(place.natsUrl))
   try {
     return await use(recordsInBucket(new Bucket(connection, APPS_BUCKET), place.stream.replicas, clock))
   } finally {
@@ -84,7 +84,7 @@ async function editFile(path: string, change: Change): Promise<void> {
 
 function recordsInBucket(bucket: Bucket, replicas: number, clock: Clock): AppRecords {
   const edit = { timers: systemTimers, replicas }
-  const read = () => usable(readRecords(bucket, systemTimers))
+  const read = () => orStartError(readRecords(bucket, systemTimers))
   return {
     place: APPS_BUCKET,
     list: read,
@@ -99,12 +99,12 @@ function recordsInBucket(bucket: Bucket, replicas: number, clock: Clock): AppRec
       }
       return null
     },
-    edit: (change, options) => usable(editRecords(bucket, change, { ...edit, ...options })),
-    remove: (appId) => usable(removeEntry(bucket, appId, edit)),
+    edit: (change, options) => orStartError(editRecords(bucket, change, { ...edit, ...options })),
+    remove: (appId) => orStartError(removeEntry(bucket, appId, edit)),
   }
 }
 
-/** By any of its keys that is valid. */
+/** By the current key, or an older one that is still valid. */
 export function findApp(apps: readonly App[], appKey: string, nowMs: number): App | null {
   return apps.find((app) => isValidKey(app, appKey, nowMs)) ?? null
 }
@@ -116,7 +116,7 @@ export function appsOf(records: readonly AppRecord[]): App[] {
   })
 }
 
-/** Only where it is known to be missing: a file that may not be looked at is there, and reading it says why. */
+/** true only for ENOENT: after any other error, reading the file gives the reason. */
 export function isMissing(path: string): boolean {
   try {
     statSync(path)
@@ -126,7 +126,7 @@ export function isMissing(path: string): boolean {
   }
 }
 
-/** A missing or bad file is for the operator to mend. */
+/** Throws a StartError for a missing or invalid file. */
 export function readRecordsFile(path: string, isNamed: boolean): readonly AppRecord[] {
   if (!isMissing(path)) return load(path)
   const makers = isNamed ? 'sluice apps add makes one' : 'sluice apps add makes one, and so does the first start'
@@ -141,8 +141,8 @@ function load(path: string): readonly AppRecord[] {
   }
 }
 
-/** Records that cannot be used are for the operator to mend too. */
-async function usable<T>(answer: Promise<T>): Promise<T> {
+/** Turns errors into StartErrors, since the operator has to fix them. */
+async function orStartError<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer
   } catch (error) {

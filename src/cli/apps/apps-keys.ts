@@ -1,4 +1,4 @@
-// `sluice apps rotate`: a new key for an app, and for how long its older ones stay valid.
+// `sluice apps rotate`: gives an app a new key, while its older keys stay valid for a while.
 
 import { MAX_PREVIOUS_KEYS, momentMs, type PreviousKeyRecord } from '../../apps/app-record.ts'
 import { UsageError } from '../shell.ts'
@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000
 const UNIT_MS = { d: 24 * HOUR_MS, h: HOUR_MS } as const
 const MAX_OVERLAP_MS = 3650 * UNIT_MS.d
 
-/** Of `30d`, `12h` or `0`, in ms. */
+/** Parses `30d`, `12h` or `0` to ms. */
 export function overlapOf(text: string): number {
   const match = /^(\d{1,6})([dh])$/.exec(text)
   if (text === '0') return 0
@@ -23,7 +23,7 @@ export interface Rotation {
   readonly nowMs: number
 }
 
-/** `dropped`: older keys that are given up, though their time is not over, since there are too many. */
+/** `dropped`: the number of older keys that were removed before their time, since there are too many. */
 export function rotated(record: Draft, { key, overlapMs, nowMs }: Rotation): { record: Draft; dropped: number } {
   const untilMs = nowMs + overlapMs
   const earlier = (record.previous_keys ?? []) as readonly PreviousKeyRecord[]
@@ -46,7 +46,7 @@ function endOf({ valid_until: text }: PreviousKeyRecord): number {
   return momentMs(text) ?? 0
 }
 
-/** To the second, and never too early. */
+/** Rounded up to the second. */
 function timeText(ms: number): string {
   return `${new Date(Math.ceil(ms / 1000) * 1000).toISOString().slice(0, 19)}Z`
 }

@@ -1,4 +1,4 @@
-// `sluice apps export` and `import`: all records as one JSON file, between the file and the bucket, and for backups.
+// `sluice apps export` and `import`: all records as one JSON file, to move them or back them up.
 
 import { text } from 'node:stream/consumers'
 import { type AppRecord, checkRecords } from '../../apps/app-record.ts'
@@ -11,12 +11,12 @@ import type { AppRecords } from './app-records.ts'
 
 const MAX_IDS_NAMED = 20
 
-/** Exit 1 where some could not be used, and are not in the file. */
+/** Exit code 1 where invalid records were left out. */
 export async function exportApps(stored: AppRecords, file: string, shell: Shell): Promise<number> {
   const { records, complaints } = await stored.list()
   for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
   if (file === '-') await print(shell.stdout, `${JSON.stringify({ apps: records }, null, 2)}\n`)
-  else usable(() => writeAppRecords(file, records))
+  else orStartError(() => writeAppRecords(file, records))
   return complaints.length === 0 ? EXIT.ok : EXIT.failed
 }
 
@@ -33,21 +33,21 @@ export async function importApps(
   { file, replaceAll, dryRun }: Import,
   shell: Shell,
 ): Promise<number> {
-  const given = file === '-' ? parse(await text(shell.stdin)) : usable(() => readAppRecords(file))
+  const given = file === '-' ? parse(await text(shell.stdin)) : orStartError(() => readAppRecords(file))
   let summary = ''
   const change = (present: readonly AppRecord[]): readonly AppRecord[] => {
     const wanted = checked(replaceAll ? given : merged(present, given), [...present, ...given])
     summary = describeChange(present, wanted)
     return wanted
   }
-  // Nothing else knows the present records before the edit has read them, so that they are told of on the way.
+  // The summary is made inside the edit, since only the edit knows the records that it replaces.
   if (dryRun) change((await stored.list()).records)
   else await stored.edit(change, { replaceBad: true })
   await print(shell.stdout, `${dryRun ? 'would change' : 'changed'} ${stored.place}:\n${summary}`)
   return EXIT.ok
 }
 
-/** In their order; what is new comes last. */
+/** Keeps the order of the present records; new ones come last. */
 function merged(present: readonly AppRecord[], given: readonly AppRecord[]): AppRecord[] {
   const left = new Map(given.map((record) => [record.app_id, record]))
   const replaced = present.map((record) => {
@@ -94,8 +94,8 @@ function parse(json: string): readonly AppRecord[] {
   return checkedNow.records
 }
 
-/** A bad file is for the operator to mend. */
-function usable<T>(use: () => T): T {
+/** Turns errors into StartErrors, since the operator has to fix the file. */
+function orStartError<T>(use: () => T): T {
   try {
     return use()
   } catch (error) {

@@ -1,5 +1,5 @@
-// `sluice apps`: the app records, in a file or in the bucket in NATS. An edit reads and checks all of them while no
-// other edit comes between; a service that is running takes it up by itself.
+// `sluice apps`: lists and edits the app records, in a file or in the bucket in NATS. An edit checks all records and is
+// atomic; running services load it by themselves.
 
 import { randomBytes } from 'node:crypto'
 import type { AppRecord } from '../../apps/app-record.ts'

@@ -1,4 +1,4 @@
-// The part of `sluice check` that looks at this machine: data folder, disk, ports, TLS files. Nothing it makes stays.
+// The part of `sluice check` that tests this machine: data folder, disk, ports, TLS files. It leaves nothing behind.
 
 import { X509Certificate } from 'node:crypto'
 import { access, constants, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises'
@@ -17,7 +17,7 @@ const PROBE_TIMEOUT_MS = 2000
 const DAY_MS = 86_400_000
 const CERTIFICATE_WARNING_DAYS = 14
 
-/** Of a node that shares nothing: its folder, and the journal in it. */
+/** For a single node: its folder, and the journal in it. */
 export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
   const { dataDirectory, journalMaxBytes } = config
   const folder = await nearestFolder(resolve(dataDirectory))
@@ -44,7 +44,7 @@ async function journalFinding(folder: string, bytes: number, maxBytes: number): 
   return finding('journal', 'ok', detail)
 }
 
-/** The folder itself, or the nearest above it that is there. */
+/** The folder itself, or its nearest existing parent. */
 async function nearestFolder(path: string): Promise<string> {
   let folder = path
   while (!(await exists(folder)) && dirname(folder) !== folder) folder = dirname(folder)
@@ -58,7 +58,7 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-/** Permission bits do not tell of a read-only disk, so a folder is made and removed; not in one that is not ours. */
+/** Creates and removes a folder, since permission bits do not show a read-only disk. A parent folder is not changed. */
 async function writeProblem(folder: string, missing: boolean): Promise<string | null> {
   try {
     if (!(await stat(folder)).isDirectory()) return `${folder} is not a folder`
@@ -78,7 +78,7 @@ export async function lockIsHeld(dataDirectory: string): Promise<boolean> {
     await lock.release()
     return false
   } catch {
-    // What is wrong with the folder is found where it is tested for writing.
+    // `folderFindings` reports what is wrong with the folder.
     return false
   }
 }
@@ -113,7 +113,7 @@ function listenProblem({ host, port }: Place): Promise<string | null> {
   })
 }
 
-/** Asks for a path of either port; a certificate is not what is being tested. */
+/** Sends a request that a sluice answers on either port. The certificate is not verified. */
 async function answers(place: Place): Promise<boolean> {
   const { request } = place.tls ? await import('node:https') : await import('node:http')
   return new Promise((done) => {

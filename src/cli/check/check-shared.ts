@@ -1,4 +1,4 @@
-// The part of `sluice check` that asks Redis and NATS. Nothing is written in either.
+// The part of `sluice check` that tests Redis and NATS. It only reads.
 
 import { APPS_BUCKET } from '../../apps/bucket/bucket-apps.ts'
 import { type BucketRecords, readRecords } from '../../apps/bucket/bucket-edit.ts'
@@ -14,14 +14,14 @@ import { formatBytes, formatCount } from '../table.ts'
 import { presentStreamFinding, type StreamWish } from './check-stream.ts'
 import { type Finding, finding, findingWith } from './finding.ts'
 
-/** All that is asked of one of them. */
+/** For all questions to one of them. */
 const PROBE_TIMEOUT_MS = 8000
-/** Of app records, named one by one. */
+/** Invalid app records that are listed. */
 const MAX_COMPLAINTS = 20
 const OLDEST_REDIS = '6.2'
 const OLDEST_NATS = '2.9'
 
-/** Both at once, so that where neither answers they are waited for together. */
+/** At the same time, so that the timeouts do not add up. */
 export async function sharedFindings(config: Config, nowMs: number): Promise<Finding[]> {
   return (await Promise.all([redisFindings(config), natsFindings(config, nowMs)])).flat()
 }
@@ -124,14 +124,14 @@ export function streamFinding(report: StreamReport, wish: StreamWish): Finding {
   }
 }
 
-/** `version` may have a tail, such as 2.11.0-beta.1; one that is not a version is not older than any. */
+/** `version` may have a suffix, such as 2.11.0-beta.1. A text that is not a version does not count as older. */
 function isOlder(version: string, oldest: string): boolean {
   const [major, minor] = version.split('.').map((part) => Number.parseInt(part, 10))
   const [oldestMajor, oldestMinor] = oldest.split('.').map(Number)
   return major < oldestMajor || (major === oldestMajor && minor < oldestMinor)
 }
 
-/** A failure is a finding, and so is no answer at all. */
+/** Turns an error, or a missing answer, into a finding. */
 async function inTime(part: string, name: string, probe: () => Promise<Finding[]>): Promise<Finding[]> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<Finding[]>((resolve) => {

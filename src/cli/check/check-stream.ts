@@ -1,4 +1,4 @@
-// What `sluice check` says of a stream that is there: what it holds, how far back it reaches, and how much room is left.
+// What `sluice check` says of an existing stream: what it holds, how far back it reaches, and how much room is left.
 
 import { STREAM_NAME, type StreamFacts } from '../../queue/stream/stream.ts'
 import { formatBytes, formatCount, formatSpan } from '../table.ts'
@@ -38,10 +38,10 @@ function factTexts(facts: StreamFacts, { replicas, nowMs }: StreamWish): string[
   ]
 }
 
-/** Of a stream that discards the old, nothing is ever full. */
+/** A stream that discards old messages is never full. */
 function isNearlyFull({ bytes, maxBytes, messages, maxMessages, discardsOld }: StreamFacts): boolean {
   if (discardsOld) return false
-  const isPast = (used: number, most: number | null): boolean => most !== null && used >= NEARLY_FULL_SHARE * most
+  const isPast = (used: number, max: number | null): boolean => max !== null && used >= NEARLY_FULL_SHARE * max
   return isPast(bytes, maxBytes) || isPast(messages, maxMessages)
 }
 

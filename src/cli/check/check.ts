@@ -1,5 +1,5 @@
-// `sluice check`: holds this machine, Redis and NATS against the settings before, or while, the service runs. Nothing
-// it makes stays.
+// `sluice check`: tests the settings, this machine, Redis and NATS, before or while the service runs. It leaves nothing
+// behind.
 
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError, errorMessage } from '../../lib/errors.ts'
@@ -28,7 +28,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   return findings.some(({ state }) => state === 'FAIL') ? EXIT.failed : EXIT.ok
 }
 
-/** Side by side, so that parts which give no answer are waited for together. */
+/** At the same time, so that the timeouts do not add up. */
 async function examine(shell: Shell): Promise<Finding[]> {
   let config: Config
   try {
@@ -59,7 +59,7 @@ function placesText({ appsFile, embedded }: Config): string {
   return `queue: ${queue}, limits and keys: ${limits}, apps: ${appsFile === null ? 'NATS' : 'file'}`
 }
 
-/** Records that live in NATS are found there. */
+/** None where the records are in NATS, which `sharedFindings` tests. */
 function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
   if (appsFile === null) return []
   if (!appsFileNamed && isMissing(appsFile)) {
@@ -73,7 +73,7 @@ function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
   }
 }
 
-/** A node that shares its stores has no folder, and what holds its ports tells alone that it runs. */
+/** A node of a cluster has no folder to lock, so only its ports show whether it runs. */
 async function localFindings(config: Config): Promise<Finding[]> {
   const { adminHost, adminPort, dataDirectory, embedded, publicHost, publicPort, tls } = config
   const mayRun = !embedded || (await lockIsHeld(dataDirectory))

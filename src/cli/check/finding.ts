@@ -10,7 +10,7 @@ export function finding(part: string, state: Finding['state'], detail: string): 
   return { part, state, detail }
 }
 
-/** Well where nothing is complained of. */
+/** ok without complaints, otherwise warn. */
 export function findingWith(part: string, detail: string, complaints: readonly string[]): Finding {
   return finding(part, complaints.length === 0 ? 'ok' : 'warn', [detail, ...complaints].join('; '))
 }

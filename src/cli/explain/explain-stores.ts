@@ -1,5 +1,5 @@
-// What a body is held against, as `sluice explain` reads it beside a service that may be running: apps, and what they
-// have used. Nothing is written, in a folder, in Redis or in NATS.
+// The apps and their usage, as `sluice explain` reads them while the service may be running. It never writes, neither to
+// a folder nor to Redis or NATS.
 
 import type { App } from '../../apps/app.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -11,16 +11,16 @@ import { type AppRecords, appsOf, findApp, readRecordsFile, withAppRecords } fro
 import { type CommandRedis, withRedis } from '../redis.ts'
 
 export interface Stores {
-  /** The time that the windows of the limits go by. */
+  /** The clock of the limits' windows. */
   now(): Promise<number>
   findApp(appKey: string): Promise<App | null>
   standingOf(app: App, nowMs: number): Promise<Usage>
 }
 
-/** What cannot be read throws a StartError. */
+/** Throws a StartError for what cannot be read. */
 export async function withStores<T>(config: Config, clock: Clock, use: (stores: Stores) => Promise<T>): Promise<T> {
   const { appsFile, redisUrl } = config
-  // A file that is missing is told of before anything else is asked for.
+  // First, so that a missing file is reported before Redis or NATS are asked.
   const apps = appsFile === null ? [] : appsOf(readRecordsFile(appsFile, config.appsFileNamed))
   if (redisUrl === null) return await use(ownStores(config, clock, apps))
   return await withAppRecords(config, clock, (records) =>
@@ -30,9 +30,9 @@ export async function withStores<T>(config: Config, clock: Clock, use: (stores: 
 
 function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: Config): Stores {
   return {
-    // Redis opens and closes the windows by its own clock, and this machine's may be off.
+    // The windows follow the clock of Redis, from which this machine's may differ.
     now: async () => {
-      // Strings, whatever the client's types say.
+      // The client's types are wrong: these are strings.
       const [seconds, microseconds]: readonly unknown[] = await redis.ask((link) =>
         link.call((client) => client.time()),
       )

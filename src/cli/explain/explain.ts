@@ -1,5 +1,5 @@
-// `sluice explain`: what would happen to a body now. It takes the request's path over what the stores say, so that
-// nothing is queued or spent.
+// `sluice explain`: says what would happen to a body now. It makes the checks of a request against the stores, but
+// queues and charges nothing.
 
 import { createReadStream } from 'node:fs'
 import type { App } from '../../apps/app.ts'
@@ -59,13 +59,13 @@ export interface Explanation {
   readonly outcome: 'accepted' | RefusalCode
   readonly message: string | null
   readonly retryAfterSeconds: number | null
-  /** null: more than a body may have. */
+  /** null: too large. */
   readonly bodyBytes: number | null
-  /** null: the body could not be read far enough to count them. */
+  /** null: the body is invalid, so its events were not counted. */
   readonly events: number | null
   readonly violations: readonly string[]
   readonly app: App | null
-  /** Before this body. */
+  /** The usage before this body. */
   readonly standing: Usage | null
 }
 
@@ -75,7 +75,7 @@ export interface Question {
   readonly stores: Pick<Stores, 'findApp' | 'standingOf'>
 }
 
-/** The request's own order of checks, from the size of the body on. */
+/** In the order of the checks of a request, from the size of the body on. */
 export async function explain({ body, nowMs, stores }: Question): Promise<Explanation> {
   const bodyBytes = body.length > MAX_BODY_BYTES ? null : body.length
   const base = { bodyBytes, events: null, violations: [], app: null, standing: null }
@@ -110,7 +110,7 @@ function limitRefusal({ minute, day, month }: Usage, cost: number): LimitRefusal
   return minute.used + cost > minute.limit ? 'rate_limit_exceeded' : null
 }
 
-/** Status and message are taken from the very answer a client would get. */
+/** Status and message of the answer that a client would get. */
 function answerParts(
   outcome: Outcome,
   nowMs: number,
@@ -125,7 +125,7 @@ function answerParts(
   }
 }
 
-/** Puts a key where the body's own stands, or first in it. What is not a JSON object is left as it is. */
+/** Replaces the body's app_key, or adds one as its first member. Only a JSON object is changed. */
 export function withAppKey(body: Buffer, appKey: string): Buffer {
   const reading = body.length > MAX_BODY_BYTES ? null : readJson(body)
   if (reading?.kind !== 'value' || reading.value.kind !== 'object') return body
@@ -151,7 +151,7 @@ export function withAppKey(body: Buffer, appKey: string): Buffer {
   return Buffer.concat([...pieces, body.subarray(from)])
 }
 
-/** One byte more than a body may have is enough to know that it is too large. */
+/** Stops once the body is too large. */
 async function readBody(file: string, shell: Shell): Promise<Buffer> {
   const stream = file === '-' ? shell.stdin : createReadStream(file)
   const pieces: Buffer[] = []

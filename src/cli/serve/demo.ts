@@ -1,4 +1,4 @@
-// What a first start shows: where the service listens, the demo key, and a request that works as printed.
+// What a first start prints: the service's addresses, the demo key, and a request to try.
 
 export interface Address {
   readonly host: string
@@ -6,14 +6,14 @@ export interface Address {
   readonly tls: boolean
 }
 
-/** A URL a person on this machine can use: an address that stands for all of them is shown as localhost. */
+/** A URL that works on this machine: an address for all interfaces is shown as localhost. */
 export function urlOf({ host, port, tls }: Address): string {
   const everywhere = host === '0.0.0.0' || host === '::'
   const shown = everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host
   return `${tls ? 'https' : 'http'}://${shown}:${port}`
 }
 
-/** One line for any POSIX shell. A printed timestamp would soon be too old, so the shell fills in its own. */
+/** One line for any POSIX shell, which fills in the current time, since a printed timestamp would soon be too old. */
 export function curlLine(address: Address, appKey: string): string {
   const event = {
     type: 'track',
@@ -26,7 +26,7 @@ export function curlLine(address: Address, appKey: string): string {
   }
   const now = `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`
   const body = JSON.stringify({ app_key: appKey, events: [event] }).replace('NOW', now)
-  // -k: the certificate of a demo is seldom one that curl knows.
+  // -k: curl rarely trusts the certificate of a demo.
   const flags = address.tls ? '-sSik' : '-sSi'
   return `curl ${flags} ${urlOf(address)}/api/v1/events -H 'Content-Type: application/json' -d '${body}'`
 }

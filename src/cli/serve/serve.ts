@@ -1,5 +1,5 @@
-// `sluice serve`: settings in, service up, and out again on a signal. What it builds is in app.ts, and for several
-// processes in supervisor/.
+// `sluice serve`: reads the settings, starts the service, and stops it on a signal. The service is started by
+// start/service.ts, or by supervisor/service.ts for several processes.
 
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError } from '../../lib/errors.ts'
@@ -14,9 +14,9 @@ import { demoBanner } from './demo.ts'
 /** One process, or a supervisor of several. */
 interface Service {
   start(): Promise<Pick<Sluice, 'publicPort' | 'adminPort' | 'demoApp'>>
-  /** Drains. Before `start` has come to its end there may be nothing to drain. */
+  /** Drains. Before `start` has finished there may be nothing to drain. */
   stop(): Promise<void>
-  /** Ends at once what would outlive this process. */
+  /** Kills processes that would outlive this one. */
   kill(): void
 }
 
@@ -44,7 +44,7 @@ function settingsHelp(): string {
   }).join('')
 }
 
-/** Ends the process itself once it serves: what still holds the event loop must not keep a stopped service alive. */
+/** Never returns once the service runs: the signal handler ends the process, whatever still holds the event loop. */
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
   readFlags(args, {})
   const config = readConfig(shell.env)
@@ -54,11 +54,11 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const exit = (code: number): never => process.exit(code)
   process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
   process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
-  // Until something is served there is nothing to drain.
+  // Before the service has started there is nothing to drain.
   let service: Service | null = null
   onSignals(config, log, shell, () => service)
 
-  // Before all that loads it. Here it is said once, however many processes there will be.
+  // Before any other module loads the engine, and here so that several processes warn only once.
   const engine = await loadEngine()
   if (engine.isOld) log.warn(OLD_ENGINE_WARNING)
 
@@ -69,7 +69,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false }
     await print(shell.stdout, demoBanner(publicAddress, adminAddress, demoApp.appKey))
   }
-  // Last of all, so that whoever waits for this line has seen the banner.
+  // After the banner, so that a reader who waits for this line has seen it.
   log.info({ port: publicPort, admin_port: adminPort, ...parts(config) }, 'listening')
   return new Promise(() => {})
 }
@@ -93,7 +93,7 @@ async function severalProcesses(config: Config, log: Log, { env }: Shell): Promi
 }
 
 function onSignals(config: Config, log: Log, { clock }: Shell, service: () => Service | null): void {
-  // A supervisor waits for the watchdogs of its front ends.
+  // A supervisor has to outlast the watchdogs of its front ends.
   const graceMs = config.processes > 1 ? 2 * WATCHDOG_GRACE_MS : WATCHDOG_GRACE_MS
   const onSignal = signalHandler({
     log,

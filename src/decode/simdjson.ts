@@ -33,7 +33,10 @@ export function validateWithSimdjson(
   return { kind: 'refused', code: 'invalid_json', appKey: null, message: 'body: not valid JSON' }
 }
 
-/** simdjson refuses lone surrogate escapes, 1e999 and integers beyond 64 bits, which are JSON, so JSON.parse decides then. */
+/**
+ * simdjson refuses lone surrogate escapes, 1e999 and integers beyond 64 bits, which are JSON, so JSON.parse decides
+ * then.
+ */
 export function isJson(simdjson: Simdjson, body: Uint8Array): boolean {
   // Before toString, which would replace invalid UTF-8 by U+FFFD.
   if (!isUtf8(body)) return false

@@ -8,7 +8,9 @@ import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
 
 const PACKAGE = 'uWebSockets.js'
 const ENGINE = `the HTTP engine (${PACKAGE})`
-/** A binary's name has the number of Node's binary interface (ABI). Older ones are left out, since sluice needs Node 20. */
+/**
+ * A binary's name has the number of Node's binary interface (ABI). Older ones are left out, since sluice needs Node 20.
+ */
 export const NODE_OF_ABI: Readonly<Record<string, number>> = {
   115: 20,
   120: 21,

@@ -49,8 +49,8 @@ export function listen(app: TemplatedApp, { host, port, shared = false }: Addres
 }
 
 /**
- * Finds a port on which nobody listens, not even a process that shares it: `port`, or any for 0. It is not kept. Rejects
- * with an Error that names the address and the reason.
+ * Finds a port on which nobody listens, not even a process that shares it: `port`, or any for 0. It is not kept.
+ * Rejects with an Error that names the address and the reason.
  */
 export function findPort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {

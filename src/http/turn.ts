@@ -30,9 +30,9 @@ export class Turn {
   }
 
   /**
-   * Whether an answer may be written now; otherwise it waits for the end of the turn. Until then its request is open, and
-   * the engine closes the connection if it delivers another request. That is intended both for answers that close their
-   * connection and for those beyond the bound.
+   * Whether an answer may be written now; otherwise it waits for the end of the turn. Until then its request is open,
+   * and the engine closes the connection if it delivers another request. That is intended both for answers that close
+   * their connection and for those beyond the bound.
    */
   mayAnswerNow(endsConnection: boolean): boolean {
     if (!this.#isInsideEngine) return true

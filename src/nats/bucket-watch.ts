@@ -81,8 +81,9 @@ class BucketWatch {
   }
 
   /**
-   * The count of pending entries that the server reports is wrong where entries change meanwhile (seen with 2.9). So the
-   * watch is complete once it has delivered the newest revision of the bucket, and the bucket still has no newer one.
+   * The count of pending entries that the server reports is wrong where entries change meanwhile (seen with 2.9). So
+   * the watch is complete once it has delivered the newest revision of the bucket, and the bucket still has no newer
+   * one.
    */
   async #checkComplete(): Promise<void> {
     while (this.#revision >= this.#lastRevision) {

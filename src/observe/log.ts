@@ -1,4 +1,5 @@
-// The log: JSON lines, or readable lines on a terminal. It never holds app keys, ids of clients or the content of events.
+// The log: JSON lines, or readable lines on a terminal. It never holds app keys, ids of clients or the content of
+// events.
 
 import { type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
 import { build as pretty } from 'pino-pretty'

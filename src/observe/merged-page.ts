@@ -67,8 +67,8 @@ export function readPage(text: string): Page {
 }
 
 /**
- * The counters of one place: `past` are those of its former front ends, `last` is the latest page of the present one. Its
- * gauges are dropped where it did not answer this time.
+ * The counters of one place: `past` are those of its former front ends, `last` is the latest page of the present one.
+ * Its gauges are dropped where it did not answer this time.
  */
 export function countedIn(past: Page, last: Page, answered: boolean): Page {
   const page = new Map<string, Family>()

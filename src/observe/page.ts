@@ -28,7 +28,9 @@ export class MetricsPage {
     })
   }
 
-  /** A gauge whose label values are known only at the scrape. They never come from a client, so their number is bounded. */
+  /**
+   * A gauge whose label values are known only at the scrape. They never come from a client, so their number is bounded.
+   */
   gaugeByLabel(name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void {
     const head = familyHead(name, 'gauge', help)
     this.#families.push(() => {

@@ -8,8 +8,8 @@ import type { MetricsPage } from './page.ts'
 const LAG_RESOLUTION_MS = 10
 
 /**
- * prom-client's event-loop metrics compute the standard deviation, which takes half a millisecond per page. Its count of
- * open files lists /proc/self/fd, which takes some milliseconds with 10,000 connections. The lag is measured below.
+ * prom-client's event-loop metrics compute the standard deviation, which takes half a millisecond per page. Its count
+ * of open files lists /proc/self/fd, which takes some milliseconds with 10,000 connections. The lag is measured below.
  */
 const REMOVED = [
   'process_open_fds',

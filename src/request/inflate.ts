@@ -1,5 +1,5 @@
-// Decompresses bodies: small ones at once, others in libuv's threads, where waiting is bounded in bytes and in time. The
-// decoder stops at a cap, so that a decompression bomb is never expanded.
+// Decompresses bodies: small ones at once, others in libuv's threads, where waiting is bounded in bytes and in time.
+// The decoder stops at a cap, so that a decompression bomb is never expanded.
 
 import type { ContentEncoding } from './head.ts'
 import { type Decoded, decodeInThread, decodeNow, type Format, formatOf } from './zlib.ts'
@@ -13,7 +13,9 @@ const TRY_OUTPUT_BYTES = 64 * 1024
 /** Bound on the time that all tries of one turn of the event loop take. */
 const TRY_MS_PER_TURN = 5
 
-/** Decoders that run in threads at a time: half of libuv's default threads, so that the journal's writes find one free. */
+/**
+ * Decoders that run in threads at a time: half of libuv's default threads, so that the journal's writes find one free.
+ */
 const MAX_CONCURRENT = 2
 /** A waiting body counts as at least this much, since a bomb of 600 bytes takes as long as a large body. */
 const MIN_WAITING_BYTES = 64 * 1024

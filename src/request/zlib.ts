@@ -1,4 +1,5 @@
-// Decompression by Node's zlib under the rules for a body: one stream from the first byte to the last, of bounded length.
+// Decompression by Node's zlib under the rules for a body: one stream from the first byte to the last, of bounded
+// length.
 
 import * as zlib from 'node:zlib'
 import type { ContentEncoding } from './head.ts'
@@ -75,7 +76,8 @@ function reasonOf(error: unknown): 'too large' | 'corrupt' {
 
 export function formatOf(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Format {
   if (encoding !== 'deflate') return encoding
-  // The name means the zlib format, but some clients send raw deflate. The two bytes of a zlib header are a multiple of 31.
+  // The name means the zlib format, but some clients send raw deflate. The two bytes of a zlib header are a multiple of
+  // 31.
   const hasHeader = body.length >= 2 && (body[0] & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0
   return hasHeader ? 'zlib' : 'raw'
 }

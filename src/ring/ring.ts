@@ -14,7 +14,9 @@ const MIN_PLAIN_COPY_BYTES = 4096
 const MAX_LOOKS = 512
 const NONE = -1
 
-/** Only the front end's thread claims, fills and releases slots. The pool's threads read bodies and write decoded words. */
+/**
+ * Only the front end's thread claims, fills and releases slots. The pool's threads read bodies and write decoded words.
+ */
 export class Ring {
   readonly memory: SharedMemory
   readonly bytes: Buffer
@@ -83,8 +85,8 @@ export class Ring {
   fill(slot: number, pieces: readonly Uint8Array[]): void {
     let offset = this.offset(slot)
     for (const piece of pieces) {
-      // `set` copies to shared memory word by word, for the sake of threads that read at the same time, which is five times
-      // slower for large pieces. No thread reads before the commit, so the plain copy of `fill` is enough.
+      // `set` copies to shared memory word by word, for the sake of threads that read at the same time, which is five
+      // times slower for large pieces. No thread reads before the commit, so the plain copy of `fill` is enough.
       if (piece.length < MIN_PLAIN_COPY_BYTES) this.bytes.set(piece, offset)
       else this.bytes.fill(piece, offset, offset + piece.length)
       offset += piece.length

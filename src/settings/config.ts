@@ -1,5 +1,5 @@
-// Turns environment variables into one frozen Config. It reports all mistakes together, and checks settings against each
-// other and the machine, so that the rest of the service can trust them.
+// Turns environment variables into one frozen Config. It reports all mistakes together, and checks settings against
+// each other and the machine, so that the rest of the service can trust them.
 
 import { accessSync, constants, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'

@@ -57,7 +57,9 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
   }
 }
 
-/** After a broken invariant no state can be trusted: log it and exit, so that a new process recovers from the journal. */
+/**
+ * After a broken invariant no state can be trusted: log it and exit, so that a new process recovers from the journal.
+ */
 export function bugHandler(log: Log, what: string, exit: (code: number) => void): (error: unknown) => void {
   return (error) => {
     log.fatal({ err: error }, what)

@@ -52,8 +52,8 @@ export interface Sluice {
 /** Throws a StartError for what an operator must fix. */
 export async function startSluice(config: Config, context: SluiceContext): Promise<Sluice> {
   const { log, clock, supervised = false } = context
-  // While code is compiled the first requests live long. V8 would conclude that all requests do, and allocate later ones
-  // in the old generation, where only a full collection frees them: ten times the bytes to move.
+  // While code is compiled the first requests live long. V8 would conclude that all requests do, and allocate later
+  // ones in the old generation, where only a full collection frees them: ten times the bytes to move.
   setFlagsFromString('--no-allocation-site-pretenuring')
   const started = new Started()
   try {

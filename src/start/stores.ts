@@ -1,5 +1,5 @@
-// Opens the four stores that a request needs: apps, limits, keys and queue. They live on this machine alone, or they are
-// shared with other nodes through Redis and NATS.
+// Opens the four stores that a request needs: apps, limits, keys and queue. They live on this machine alone, or they
+// are shared with other nodes through Redis and NATS.
 
 import type { App, AppStore } from '../apps/app.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -56,7 +56,9 @@ export class Place {
     return this.#restarts
   }
 
-  /** Resolves when the first front end serves. Rejects with a StartError where it ends before; it is not replaced then. */
+  /**
+   * Resolves when the first front end serves. Rejects with a StartError where it ends before; it is not replaced then.
+   */
   start(startFrontEnd: StartFrontEnd): Promise<void> {
     this.#checkTimer = setInterval(() => void this.#check(), CHECK_INTERVAL_MS)
     return new Promise((resolve, reject) => {

@@ -49,8 +49,8 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
           health,
           onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
         })
-        // Front ends would silently share the port with any other service of this user, so it is tested first. The admin
-        // port is bound already, so that port 0 finds another one.
+        // Front ends would silently share the port with any other service of this user, so it is tested first. The
+        // admin port is bound already, so that port 0 finds another one.
         const publicPort = await findPort(config.publicHost, config.publicPort)
         await supervisor.start((place) => forkFrontEnd(place, { ...env, PORT: String(publicPort) }))
         return { publicPort, adminPort: admin.port, demoApp: null }

@@ -1,5 +1,5 @@
-// The apps and their usage, as `sluice explain` reads them while the service may be running. It never writes, neither to
-// a folder nor to Redis or NATS.
+// The apps and their usage, as `sluice explain` reads them while the service may be running. It never writes, neither
+// to a folder nor to Redis or NATS.
 
 import type { App } from '../../apps/app.ts'
 import type { Clock } from '../../lib/clock.ts'

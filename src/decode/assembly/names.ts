@@ -40,8 +40,8 @@ export const OTHER: i32 = -1
 export let otherEnd: i32 = 0
 
 /**
- * Skips a name that is not in the schema; `p` is after its opening quote. A name with escapes fails, since it could be a
- * known name written differently. As a call rather than a selected value, it does not delay the path of known names.
+ * Skips a name that is not in the schema; `p` is after its opening quote. A name with escapes fails, since it could be
+ * a known name written differently. As a call rather than a selected value, it does not delay the path of known names.
  */
 function other(p: i32): i32 {
   const before = escapes

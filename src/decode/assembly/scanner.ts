@@ -1,5 +1,5 @@
-// Validates a body in one pass over its bytes, without building objects or strings. It answers "valid", with offsets, or
-// "not sure". The validator decides on the latter, so the scanner may be unsure too often, but must never accept an
+// Validates a body in one pass over its bytes, without building objects or strings. It answers "valid", with offsets,
+// or "not sure". The validator decides on the latter, so the scanner may be unsure too often, but must never accept an
 // invalid body.
 //
 //   body        {  app_key: plain string   sdk_version: string   events: [ up to 100 events ]     others: value  }

@@ -148,7 +148,9 @@ export class JournalFiles {
     await closing.close().catch(() => {})
   }
 
-  /** Creates the next segment. false: that failed, and the open one grows on. Rejects where the open one was removed. */
+  /**
+   * Creates the next segment. false: that failed, and the open one grows on. Rejects where the open one was removed.
+   */
   async #rotate(bytes: number): Promise<boolean> {
     let number: number
     let handle: FileHandle
@@ -223,7 +225,9 @@ export class JournalFiles {
     )
   }
 
-  /** Removes closed segments whose last record is older than `timeMs`, and reports segments that others have removed. */
+  /**
+   * Removes closed segments whose last record is older than `timeMs`, and reports segments that others have removed.
+   */
   async removeBefore(timeMs: number): Promise<void> {
     const open = this.#segment
     const present = new Map((await listSegments(this.#directory)).map((segment) => [segment.number, segment]))

@@ -165,8 +165,8 @@ export class Journal implements EventQueue {
     this.#unsettledBytes += line.length
     if (this.#isBusy) return
     this.#isBusy = true
-    // After all sockets of this turn of the event loop were read: otherwise the first record would be written alone, and
-    // the others would wait for its sync.
+    // After all sockets of this turn of the event loop were read: otherwise the first record would be written alone,
+    // and the others would wait for its sync.
     setImmediate(this.#commitNext)
   }
 
@@ -252,7 +252,9 @@ export class Journal implements EventQueue {
     this.#marks.note(this.#clock(), end)
   }
 
-  /** Refuses all unsettled records, and truncates the segment at once, so that readers do not see a torn line for long. */
+  /**
+   * Refuses all unsettled records, and truncates the segment at once, so that readers do not see a torn line for long.
+   */
   async #fail(batch: Batch, error: Error): Promise<void> {
     const reason = (error as NodeJS.ErrnoException).code ?? error.message
     if (this.#trouble !== reason) this.#onNotice(`The journal refuses records: ${error.message}`)
@@ -270,7 +272,8 @@ export class Journal implements EventQueue {
     this.#unsettledRecords -= settled.length
     this.#unsettledBytes -= batch.bytes
     if (settlement === 'durable') this.#durableBytes += batch.bytes
-    // In the same turn as the calls below, so that a snapshot taken in a later turn counts exactly the records before it.
+    // In the same turn as the calls below, so that a snapshot taken in a later turn counts exactly the records before
+    // it.
     this.#position = end
     for (let index = 0; index < settled.length; index += 1) settled[index](settlement)
     batch.lines.length = 0

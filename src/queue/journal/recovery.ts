@@ -18,7 +18,6 @@ export type CorruptLine = (path: string, offset: number) => void
 
 export interface ReadResult {
   readonly records: number
-  readonly corruptLines: number
   readonly bytes: number
   /** The end of the last whole record; null: the journal is empty. */
   readonly end: JournalPosition | null
@@ -34,7 +33,6 @@ export async function readRecords(
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES)
   const view = viewOf(buffer)
   let records = 0
-  let corruptLines = 0
   let bytes = 0
   let end: JournalPosition | null = null
   for (const segment of await listSegments(directory)) {
@@ -44,7 +42,6 @@ export async function readRecords(
       endOffset = await readSegment(segment, start, buffer, (lineStart, lineEnd, offset) => {
         const record = parseRecordHead(buffer, lineStart, lineEnd, view)
         if (record === null) {
-          corruptLines += 1
           onCorrupt(segment.path, offset)
         } else {
           records += 1
@@ -55,7 +52,7 @@ export async function readRecords(
     }
     end = { segment: segment.number, offset: endOffset }
   }
-  return { records, corruptLines, bytes, end }
+  return { records, bytes, end }
 }
 
 /** Calls `onLine` with the position of each line in `buffer` and in the file; returns the end of the last one. */

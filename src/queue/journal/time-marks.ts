@@ -1,5 +1,5 @@
-// Keeps (time, position) marks of the last 300 s, so that a start reads the journal only as far back as idempotency keys
-// are remembered.
+// Keeps (time, position) marks of the last 300 s, so that a start reads the journal only as far back as idempotency
+// keys are remembered.
 
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
 import type { JournalPosition } from './segments.ts'

@@ -1,5 +1,5 @@
-// Builds the queue record of an accepted request: one NDJSON line, written in the ring around the events. The events are
-// not moved; the record's head overwrites the bytes before them.
+// Builds the queue record of an accepted request: one NDJSON line, written in the ring around the events. The events
+// are not moved; the record's head overwrites the bytes before them.
 
 /** The members of a record other than the events. */
 export interface NewRecord {

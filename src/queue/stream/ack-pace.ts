@@ -7,12 +7,16 @@ const MIN_BYTES = 1024 * 1024
 const MAX_BYTES = 8 * MIN_BYTES
 /** Twice the product of rate and round trip may be in flight, so that a higher rate can show. */
 const HEADROOM = 2
-/** Unsettled records may exceed the measured rate by this factor, since a server that answers in bursts needs a backlog. */
+/**
+ * Unsettled records may exceed the measured rate by this factor, since a server that answers in bursts needs a backlog.
+ */
 const SPARE = 1.25
 /** A record may wait for the message before it, and then for its own. */
 const ROUND_TRIPS = 2
 
-/** Unsettled records should be acknowledged within this time plus their round trips. The rate is measured over it too. */
+/**
+ * Unsettled records should be acknowledged within this time plus their round trips. The rate is measured over it too.
+ */
 const TARGET_MS = 250
 /** A bound shrinks by at most half in this time, since answers may come in bursts. */
 const HALF_LIFE_MS = 250

@@ -30,7 +30,9 @@ export class AckWindow {
     return this.#openMessages < this.pace.maxMessages && this.#openBytes < this.pace.maxBytes
   }
 
-  /** The records of this lane keep gathering: one of its gathered messages is in flight, and they do not fill one yet. */
+  /**
+   * The records of this lane keep gathering: one of its gathered messages is in flight, and they do not fill one yet.
+   */
   holds(lane: Lane): boolean {
     return lane.gathered.window === this.#window && lane.gathered.messages > 0 && !lane.isFull
   }

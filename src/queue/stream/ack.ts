@@ -1,4 +1,5 @@
-// Reads JetStream's answer to a published message. Nearly all answers have one form, which is read without parsing JSON.
+// Reads JetStream's answer to a published message. Nearly all answers have one form, which is read without parsing
+// JSON.
 
 import { STREAM_NAME } from './stream.ts'
 

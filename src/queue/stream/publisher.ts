@@ -286,7 +286,8 @@ export class JetStreamQueue implements EventQueue {
       this.#unsettled.settle(expired.entry, 'unknown')
     }
     if (isSilent && this.#link.connection !== null) {
-      // Nothing more is sent until NATS answers again, so that records refused in the meantime are certainly not stored.
+      // Nothing more is sent until NATS answers again, so that records refused in the meantime are certainly not
+      // stored.
       this.#state.silent()
       this.#renewWindow()
       this.#keeper.look()

@@ -66,7 +66,9 @@ export class StreamState {
     this.#notify()
   }
 
-  /** null: the stream stored a message. 'misrouted': messages do not reach the stream, which the keeper has to check. */
+  /**
+   * null: the stream stored a message. 'misrouted': messages do not reach the stream, which the keeper has to check.
+   */
   answered(ack: Ack | null): 'reached' | 'misrouted' {
     switch (ack?.kind) {
       case undefined:

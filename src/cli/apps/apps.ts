@@ -16,7 +16,7 @@ export const help = `Usage: sluice apps list [--json]
        sluice apps add --app-id ID --plan PLAN [MEMBERS]   prints the new app's key
        sluice apps set APP_ID MEMBERS                      an empty value removes a member
        sluice apps remove APP_ID                           a record that cannot be used, too
-       sluice apps rotate APP_ID [--overlap TIME]          a new key, printed; older ones stay valid for so long
+       sluice apps rotate APP_ID [--overlap TIME]          a new key, printed; older ones stay valid for TIME
        sluice apps export FILE                             all records as one JSON file; '-': to stdout
        sluice apps import FILE [--replace-all] [--dry-run]
 

@@ -67,7 +67,9 @@ function complaintsOf({ version, evictionPolicy }: RedisNode): string[] {
   const complaints: string[] = []
   if (isOlder(version, OLDEST_REDIS)) complaints.push(`Redis ${version} is older than ${OLDEST_REDIS}`)
   if (evictionPolicy !== 'noeviction') {
-    complaints.push(`maxmemory-policy is ${evictionPolicy}, sluice wants noeviction: what it evicts is counted anew`)
+    complaints.push(
+      `maxmemory-policy is ${evictionPolicy}, sluice wants noeviction: evicted counters have to be rebuilt`,
+    )
   }
   return complaints
 }

@@ -26,7 +26,7 @@ test('sizes are shown in the unit that keeps them short', () => {
   expect(formatCount(1_234_567)).toBe('1,234,567')
 })
 
-test('findings are coloured by their state only where colour is wanted', () => {
+test('findings are coloured by their state only on request', () => {
   const findings = [
     { part: 'port', state: 'ok', detail: 'ok too' },
     { part: 'TLS', state: 'FAIL', detail: 'FAIL' },
@@ -39,7 +39,7 @@ test('findings are coloured by their state only where colour is wanted', () => {
 describe('the curl line', () => {
   const address = { host: '0.0.0.0', port: 8080, tls: false }
 
-  test.each(['bash', 'dash'])('gives %s a whole body with the time of the call', (shell) => {
+  test.each(['bash', 'dash'])('makes %s send a valid body with the current time', (shell) => {
     const line = curlLine(address, 'ak_demo_1')
     expect(line).not.toContain('\n')
     // A function in the place of curl shows what it would have been given.
@@ -53,14 +53,14 @@ describe('the curl line', () => {
     expect(Math.abs(ageMs)).toBeLessThan(60_000)
   })
 
-  test('names an address that can be reached from here', () => {
+  test('has an address that can be reached from this machine', () => {
     expect(urlOf(address)).toBe('http://localhost:8080')
     expect(urlOf({ host: '::', port: 1, tls: true })).toBe('https://localhost:1')
     expect(urlOf({ host: '::1', port: 1, tls: false })).toBe('http://[::1]:1')
     expect(urlOf({ host: '10.0.0.7', port: 1, tls: false })).toBe('http://10.0.0.7:1')
   })
 
-  test('stands on a line of its own in the banner', () => {
+  test('is a line of its own in the banner', () => {
     const lines = demoBanner(address, { ...address, port: 9090 }, 'ak_demo_1').split('\n')
     expect(lines).toContain(curlLine(address, 'ak_demo_1'))
     expect(lines).toContain('demo app key: ak_demo_1')

@@ -64,7 +64,7 @@ const CHARACTERS = [
   '\\ude00',
 ]
 
-/** A JSON string of so many characters, each written in a random way. */
+/** A JSON string with this many characters, each written in a random way. */
 export function stringText(random: Random, characters: number): string {
   const plain = random(3) > 0
   let text = ''

@@ -24,7 +24,7 @@ interface Decoded {
 
 const memory = createMemory(1 << 16)
 
-/** The body begins at byte 5, or ends so many bytes before its memory does. */
+/** The body begins at byte 5, or ends this many bytes before its memory does. */
 function decode(name: DecoderName, body: string, beforeEnd?: number): Decoded {
   const bytes = new Uint8Array(memory.buffer)
   const length = Buffer.byteLength(body)
@@ -42,7 +42,7 @@ function decode(name: DecoderName, body: string, beforeEnd?: number): Decoded {
 }
 
 for (const name of ENGINES) {
-  test(`${name}: the words say where the parts stand and how many events of each type there are`, () => {
+  test(`${name}: the words have the positions of the parts and the number of events of each type`, () => {
     const body = bodyOf(event(), event({ type: '"revenue"', revenue: '{}' }), event({ type: '"screen"' }), event())
     const { words, part } = decode(name, body)
     expect(part('appKeyStart', 'appKeyEnd')).toBe('ak_demo')
@@ -68,7 +68,7 @@ for (const name of ENGINES) {
     expect(decode(name, body).text).toBe(body)
   })
 
-  test(`${name}: members that the schema does not name are kept as sent, in order, repeats too`, () => {
+  test(`${name}: members that the schema does not name are kept as sent, in order, with repeats`, () => {
     const body = '{"é" : "\\u00e9","app_key":"ak_demo","a":[1, 2],"events":[],"a":1.50e3}'
     expect(decode(name, body).answer).toEqual({
       kind: 'accepted',
@@ -82,14 +82,14 @@ for (const name of ENGINES) {
     expect(decode(name, `{"app_key":"ak_demo",${extras},"events":[]}`).answer).toMatchObject({ extras })
   })
 
-  test(`${name}: what other engines take for bad JSON is taken`, () => {
+  test(`${name}: JSON that other parsers refuse is accepted`, () => {
     for (const value of ['"\\ud83d"', '1e999', '123456789012345678901234567890', '"\\u0000"']) {
       const { answer } = decode(name, bodyOf(event({ properties: `{"a":${value},"a\\u0000b":1}` })))
       expect(answer === null || answer.kind === 'accepted').toBe(true)
     }
   })
 
-  test(`${name}: broken bodies are refused in the same words`, () => {
+  test(`${name}: invalid bodies get the same messages`, () => {
     for (const body of ['', '{', '\ufeff{}', '[1,]', `${'['.repeat(65)}${']'.repeat(65)}`]) {
       expect(decode(name, body).answer).toEqual(decode('scanner', body).answer)
       expect(decode(name, body).answer).toMatchObject({ kind: 'refused', code: 'invalid_json', appKey: null })
@@ -97,7 +97,7 @@ for (const name of ENGINES) {
   })
 }
 
-test('a body may end where memory does, but for what the scanner looks ahead', () => {
+test('a body may end at the end of memory, less the look-ahead', () => {
   const body = bodyOf(event())
   expect(decode('scanner', body, LOOK_AHEAD_BYTES).answer).toBeNull()
   for (let length = 0; length < body.length; length++) {
@@ -106,7 +106,7 @@ test('a body may end where memory does, but for what the scanner looks ahead', (
   }
 })
 
-test('what lies beyond a body cut off does not complete it', () => {
+test('bytes after a truncated body do not complete it', () => {
   const body = bodyOf(event({ properties: '{"a":[1,{"b":"é\\n"}]}', screen: 'true' }))
   const decoder = createDecoder('scanner', memory)
   const bytes = Buffer.from(memory.buffer)
@@ -122,13 +122,13 @@ test('what lies beyond a body cut off does not complete it', () => {
   }
 })
 
-test('a body too near the end of memory is a mistake of the caller', () => {
+test('a body too close to the end of memory throws', () => {
   const decoder = createDecoder('scanner', memory)
   const end = memory.buffer.byteLength - LOOK_AHEAD_BYTES + 1
   expect(() => decodeWith(decoder, end - 60, end, NOW_MS, new Int32Array(9), 0)).toThrow(RangeError)
 })
 
-test('a body that is taken plainly allocates nothing', () => {
+test('accepting a plain body allocates nothing', () => {
   const body = Buffer.from(bodyOf(...Array<string>(20).fill(event({ properties: '{"a":"b","c":[1,2]}' }))))
   new Uint8Array(memory.buffer).set(body)
   const words = new Int32Array(DECODED_WORDS)

@@ -59,7 +59,7 @@ test.each([
   expect(takenOf256(template)).toBe(taken)
 })
 
-test('two surrogate escapes are one character only where they are a pair', () => {
+test('two surrogate escapes count as one character only as a pair', () => {
   const escapes = [
     'd7ff',
     'd800',
@@ -99,7 +99,7 @@ test.each([
 
 const TIMESTAMP = '2026-11-20T11:59:30.250Z'
 
-test('every byte of a timestamp is judged alike, whether the hour was met before or not', () => {
+test('every byte of a timestamp is checked the same way, whether its hour is cached or not', () => {
   for (let place = 0; place < TIMESTAMP.length; place++) {
     const changed = event({ timestamp: `"${TIMESTAMP.slice(0, place)}@${TIMESTAMP.slice(place + 1)}"` })
     const first = takenOf256(bodyOf(changed, event()))
@@ -114,6 +114,6 @@ test.each([
   ['its last millisecond', '2026-11-20T11:59:30.25@Z', 10],
   ['the tens of its minutes', '2026-11-20T11:@9:30.250Z', 6],
   ['the colon before its minutes', '2026-11-20T11@59:30.250Z', 1],
-])('a timestamp takes so many bytes for %s', (_place, timestamp, taken) => {
+])('a timestamp has the expected number of bytes for %s', (_place, timestamp, taken) => {
   expect(takenOf256(bodyOf(event({ timestamp: `"${timestamp}"` })))).toBe(taken)
 })

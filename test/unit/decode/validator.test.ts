@@ -24,7 +24,7 @@ function properties(count: number): string {
   return `{${Array.from({ length: count }, (_, index) => `"k${index}":${index}`).join(',')}}`
 }
 
-describe('grammar comes before all', () => {
+describe('the grammar is checked first', () => {
   test.each([
     ['nothing at all', ''],
     ['a byte-order mark', `\ufeff${bodyOf()}`],
@@ -82,7 +82,7 @@ describe('grammar comes before all', () => {
     }
   })
 
-  test('64 levels are fine, and the 65th is invalid_json', () => {
+  test('64 levels are valid, and 65 are invalid_json', () => {
     const tooDeep = 'body: more than 64 levels deep'
     const extra = (value: string) => `{"app_key":"ak_demo","events":[],"x":${value}}`
     expect([said(extra(nested(63))), said(extra(nested(64)))]).toEqual(['accepted', tooDeep])
@@ -99,13 +99,13 @@ describe('grammar comes before all', () => {
     expect(saidOfEvent({ properties: `{"a":${nested(100_000)}}` })).toBe('body: more than 64 levels deep')
   })
 
-  test('a body broken at its end is invalid_json even where an earlier member offends', () => {
+  test('a body that is broken at its end is invalid_json even where an earlier member is invalid', () => {
     expect(said('{"app_key":1,"events":[{}]')).toMatch(/^body: not valid JSON/)
     expect(said(`${bodyOf(event({ type: '"x"' }))}]`)).toMatch(/^body: not valid JSON/)
   })
 })
 
-describe('the app key is looked for next', () => {
+describe('the app key is checked next', () => {
   test.each([
     ['[]', 'body: must be an object'],
     ['"ak_demo"', 'body: must be an object'],
@@ -144,7 +144,7 @@ describe('the app key is looked for next', () => {
   })
 })
 
-describe('the first offending member is named, in document order', () => {
+describe('the first invalid member is named, in document order', () => {
   test.each([
     ['{"app_key":"ak_demo","sdk_version":2,"events":7}', 'sdk_version: must be a string'],
     ['{"sdk_version":null,"app_key":"ak_demo","events":[]}', 'sdk_version: must be a string'],
@@ -210,7 +210,7 @@ describe('the first offending member is named, in document order', () => {
     expect(said(body)).toBe('accepted slowly')
   })
 
-  test('names that only resemble a named one are free, at every level and as often as they come', () => {
+  test('names that only resemble a named one are allowed, at every level and any number of times', () => {
     const free = [
       '',
       'typ',
@@ -229,7 +229,7 @@ describe('the first offending member is named, in document order', () => {
     expect(said(`{${members},"app_key":"ak_demo","events":[]}`)).toBe('accepted')
   })
 
-  test('a message never holds what a client sent', () => {
+  test('a message never quotes the body', () => {
     const body = bodyOf(event({ properties: `{"secret":"${'secret'.repeat(100)}"}`, name: '""' }), '"secret"')
     expect(JSON.stringify(violations(Buffer.from(body), NOW_MS))).not.toContain('secret')
   })
@@ -284,7 +284,7 @@ describe('limits are exact', () => {
     }
   })
 
-  test('properties and revenue have at most 50 keys, repeats counted', () => {
+  test('properties and revenue have at most 50 keys, including repeats', () => {
     for (const name of ['properties', 'revenue']) {
       expect(saidOfEvent({ [name]: properties(50) })).toBe('accepted')
       expect(saidOfEvent({ [name]: properties(51) })).toBe(`events[0].${name}: at most 50 keys`)
@@ -400,7 +400,7 @@ describe('a timestamp', () => {
     }
   })
 
-  test('each of a batch is judged by itself, though its minute was just seen', () => {
+  test('is checked by itself, even where the one before has the same minute', () => {
     const second = (text: string) => event({ timestamp: `"2026-11-20T13:00${text}"` })
     expect(said(bodyOf(second('Z'), second(':00Z'), second(':00.000+00:00')))).toBe('accepted')
     expect(said(bodyOf(second('Z'), second(':01Z')))).toContain('events[1].timestamp')
@@ -408,7 +408,7 @@ describe('a timestamp', () => {
   })
 })
 
-describe('every offending member is listed', () => {
+describe('every invalid member is listed', () => {
   test('in document order', () => {
     const body = bodyOf(
       event({ type: '"x"', name: '""', context: '{"locale":1}' }),
@@ -429,13 +429,13 @@ describe('every offending member is listed', () => {
     })
   })
 
-  test('up to a thousand', () => {
+  test('up to 1,000', () => {
     const lists = Array<string>(100).fill(`{${'"type":1,'.repeat(20)}"type":1}`)
     const result = violations(Buffer.from(bodyOf(...lists)), NOW_MS)
     expect(result.code === null ? 0 : result.messages.length).toBe(1000)
   })
 
-  test('and a body that fits has none', () => {
+  test('and a valid body has none', () => {
     expect(violations(Buffer.from(bodyOf(event(), event())), NOW_MS)).toEqual({
       code: null,
       appKey: 'ak_demo',
@@ -449,7 +449,7 @@ describe('every offending member is listed', () => {
   })
 })
 
-test('a refused body leaves the words as they were', () => {
+test('a refused body does not change the words', () => {
   const words = new Int32Array(9).fill(3)
   validate(Buffer.from('{"app_key":"ak_demo"}'), NOW_MS, words, 0)
   expect([...words]).toEqual(Array<number>(9).fill(3))

@@ -3,22 +3,22 @@ import { WaitingLine } from '../../../src/decode/waiting-line.ts'
 
 const KB = 1024
 
-describe('a line of bodies that wait to be explained', () => {
-  it('gives them in their order, up to 64 KB at a time, and a larger one by itself', () => {
+describe('a queue of bodies for the explainer', () => {
+  it('returns them in order, up to 64 KB at a time, and a larger one alone', () => {
     const line = new WaitingLine()
     for (const [slot, kilobytes] of [40, 20, 10, 500, 1].entries()) line.join(slot, kilobytes * KB, 0)
     expect([line.take(), line.take(), line.take(), line.take()]).toEqual([[0, 1], [2], [3], [4]])
     expect(line.length).toBe(0)
   })
 
-  it('gives at most 64 at a time', () => {
+  it('returns at most 64 at a time', () => {
     const line = new WaitingLine()
     for (let slot = 0; slot < 100; slot++) line.join(slot, 1, 0)
     expect(line.take()).toHaveLength(64)
     expect(line.take()).toHaveLength(36)
   })
 
-  it('takes 2 MB, and always one', () => {
+  it('accepts 2 MB, and always one body', () => {
     const line = new WaitingLine()
     expect(line.join(0, 3000 * KB, 0)).toBe(true)
     expect(line.join(1, 1, 0)).toBe(false)
@@ -29,7 +29,7 @@ describe('a line of bodies that wait to be explained', () => {
     expect(line.join(4, 512 * KB, 0)).toBe(true)
   })
 
-  it('lets those go that have waited for more than 250 ms, and their bytes with them', () => {
+  it('removes those that have waited for more than 250 ms, with their bytes', () => {
     const line = new WaitingLine()
     line.join(0, 1024 * KB, 0)
     line.join(1, 1024 * KB, 10)

@@ -28,7 +28,7 @@ async function admin(fake: Fake = {}) {
 }
 
 describe('admin port', () => {
-  it('gives the metrics with the content type of their format', async () => {
+  it('sends the metrics with their content type', async () => {
     const { url } = await admin()
     const answer = await fetch(`${url}/metrics`)
     expect(answer.status).toBe(200)
@@ -36,7 +36,7 @@ describe('admin port', () => {
     expect(await answer.text()).toBe('a 1\n')
   })
 
-  it('makes one page for all who ask at the same time', async () => {
+  it('makes one page for simultaneous scrapes', async () => {
     let made = 0
     const { url } = await admin({
       scrape: async () => {
@@ -50,7 +50,7 @@ describe('admin port', () => {
     expect(await (await fetch(`${url}/metrics`)).text()).toBe(`a ${made}\n`)
   })
 
-  it('is alive also while it is not ready', async () => {
+  it('is alive while it is not ready', async () => {
     const { url } = await admin({ ready: false })
     expect((await fetch(`${url}/livez`)).status).toBe(200)
     expect((await fetch(`${url}/readyz`)).status).toBe(503)
@@ -64,7 +64,7 @@ describe('admin port', () => {
     expect([answer.status, await answer.text()]).toEqual([503, 'not ready\n'])
   })
 
-  it('lists the parts as lines, and as JSON where that is asked for', async () => {
+  it('lists the parts as lines, or as JSON on request', async () => {
     const { url } = await admin()
     expect(await (await fetch(`${url}/readyz?verbose`)).text()).toBe('ok\nqueue: connected\nredis: away\n')
     const answer = await fetch(`${url}/readyz?verbose`, { headers: { accept: 'application/json' } })
@@ -91,11 +91,11 @@ describe('admin port', () => {
     expect(await missing.json()).toMatchObject({ error: 'not_found' })
   })
 
-  it('says so where the port is in use', async () => {
+  it('reports a port that is in use', async () => {
     const { server } = await admin()
     server.stop()
     started.pop()
-    // A port that was asked for by its number is one that uSockets would share.
+    // uSockets would share a port that is requested by its number.
     const { port } = (await admin({ port: server.port })).server
     await expect(admin({ port })).rejects.toThrow(`127.0.0.1:${port}`)
   })
@@ -121,13 +121,13 @@ describe('admin port', () => {
     socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n')
     await arrived
     await new Promise<void>((resolve) => socket.once('close', () => resolve()).resetAndDestroy())
-    // The reset has been noticed once a later connection is served.
+    // Once a later connection is served, the reset was noticed.
     await fetch(`${url}/livez`)
     release('late')
     expect(await (await fetch(`${url}/metrics`)).text()).toBe('b 2\n')
   })
 
-  it('answers 500 where the metrics fail, and goes on', async () => {
+  it('answers 500 where the metrics fail, and keeps running', async () => {
     const { url } = await admin({ scrape: () => Promise.reject(new Error('broken gauge')) })
     const answer = await fetch(`${url}/metrics`)
     expect([answer.status, await answer.json()]).toEqual([500, { error: 'internal_error', message: 'broken gauge' }])

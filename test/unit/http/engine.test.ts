@@ -1,4 +1,4 @@
-// What an operator reads where the HTTP engine has no binary that fits, and the table behind it held to the package.
+// The messages for an operator where the HTTP engine has no suitable binary, and the table that they use.
 
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
@@ -17,41 +17,41 @@ const NODE_26: Machine = {
 const NODE_24: Machine = { ...NODE_26, nodeVersion: '24.21.0', abi: '137' }
 const NOT_FOUND = "This version of uWS.js supports only…\n\nError: Cannot find module './uws_linux_x64_147.node'"
 
-describe('where the engine does not load', () => {
-  it('a Node without a binary is told which have one', () => {
+describe('the message for an engine that does not load', () => {
+  it('lists the versions of Node that have a binary', () => {
     expect(explainMissing(NOT_FOUND, NODE_26)).toBe(
       'the HTTP engine (uWebSockets.js) has no binary for Node 26.10.0 on linux x64; it has one for each of Node 20, 21, 22, 24, 25: use Node 24',
     )
   })
 
-  it('only those that this system and processor have are named', () => {
+  it('lists only the versions for this system and processor', () => {
     const machine = { ...NODE_26, arch: 'arm' }
     expect(explainMissing(NOT_FOUND, machine)).toContain(
       'Node 26.10.0 on linux arm; it has one for each of Node 20, 21:',
     )
   })
 
-  it('a processor without a binary is told which have one', () => {
+  it('lists the systems and processors that have a binary', () => {
     expect(explainMissing(NOT_FOUND, { ...NODE_24, arch: 'ia32' })).toBe(
       'the HTTP engine (uWebSockets.js) has no binary for linux ia32; it has some for darwin arm64, darwin x64, linux arm, linux arm64, linux x64, win32 x64',
     )
   })
 
-  it('an older glibc is named beside the one that is wanted', () => {
+  it('names the version of glibc, and the one that is needed', () => {
     const cause = "Error: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /a/b.node)"
     expect(explainMissing(cause, { ...NODE_24, glibc: '2.36' })).toBe(
       'the HTTP engine (uWebSockets.js) wants glibc 2.38 on Node 24.21.0, and this system has 2.36: use Debian 13, Ubuntu 24.04 or later; on older ones Node 20 works, with the engine of 2024',
     )
   })
 
-  it('a system with another C library is told that, whatever else is missing', () => {
+  it('names another C library first, whatever else is missing', () => {
     const cause = 'Error: Error loading shared library ld-linux-x86-64.so.2: No such file or directory'
     expect(explainMissing(cause, { ...NODE_26, glibc: null })).toContain(
       'wants glibc, and this system has another C library',
     )
   })
 
-  it('another fault is told in its own words, in one line', () => {
+  it('gives any other error in one line', () => {
     expect(explainMissing('This version of uWS.js…\n\nError: file too short\n', NODE_24)).toBe(
       'the HTTP engine (uWebSockets.js) does not load on Node 24.21.0, linux x64: Error: file too short',
     )
@@ -59,17 +59,17 @@ describe('where the engine does not load', () => {
 })
 
 describe('the table of binary interfaces', () => {
-  it('knows every binary of the package that Node 20 or later could load', () => {
+  it('has every binary of the package that Node 20 or later can load', () => {
     const abis = FILES.flatMap((name) => /_(\d+)\.node$/.exec(name)?.[1] ?? []).filter((abi) => Number(abi) >= 115)
     expect(abis.length).toBeGreaterThan(0)
     expect(abis.filter((abi) => !(abi in NODE_OF_ABI))).toEqual([])
   })
 
-  it('agrees with the Node that runs this', () => {
+  it('agrees with the Node that runs this test', () => {
     expect(NODE_OF_ABI[process.versions.modules]).toBe(Number(process.versions.node.split('.')[0]))
   })
 })
 
-it('the engine that is here is told old from new', async () => {
+it('the installed engine is recognized as old or new', async () => {
   expect(await loadEngine()).toEqual({ isOld: ENGINE === 'old' })
 })

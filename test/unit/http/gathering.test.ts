@@ -3,10 +3,10 @@ import { Gathering, type PartialBody } from '../../../src/http/gathering.ts'
 
 const PAGE_BYTES = 8192
 const FOUR_PAGES = 4 * PAGE_BYTES
-/** Longer than a body may take before it is a slow one. */
+/** Longer than a body may take before it counts as slow. */
 const LONG_MS = 1000
 
-/** Where no time passes. */
+/** A clock that stands still. */
 function atLeisure(maxBytes: number): Gathering {
   return new Gathering({ maxBytes, nowMs: () => 0 })
 }
@@ -15,9 +15,9 @@ function piece(lengthBytes: number, fill = 1): Uint8Array {
   return new Uint8Array(lengthBytes).fill(fill)
 }
 
-describe('bodies on their way', () => {
+describe('partial bodies', () => {
   it.each([1, 100, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1])(
-    'gather whole and in order from pieces of %i bytes, and give their pages back once forgotten',
+    'are complete and in order from pieces of %i bytes, and free their pages when forgotten',
     (bytes) => {
       const gathering = atLeisure(FOUR_PAGES)
       const body = gathering.begin(null, () => expect.unreachable())
@@ -26,7 +26,7 @@ describe('bodies on their way', () => {
         const next = piece(bytes, fill)
         sent.push(next.slice())
         gathering.add(body, next)
-        // The piece is only lent.
+        // The piece is valid only during the call.
         next.fill(0)
       }
       expect(Buffer.concat(gathering.pieces(body))).toEqual(Buffer.concat(sent))
@@ -37,7 +37,7 @@ describe('bodies on their way', () => {
     },
   )
 
-  it('do not mix when they take turns', () => {
+  it('do not mix when their pieces alternate', () => {
     const gathering = atLeisure(16 * PAGE_BYTES)
     const bodies = [1, 2, 3].map((fill) => ({ fill, body: gathering.begin(null, () => expect.unreachable()) }))
     for (let turn = 0; turn < 10; turn++) {
@@ -48,7 +48,7 @@ describe('bodies on their way', () => {
     }
   })
 
-  it('never hold more than their bound, even for one body, and go on after it', () => {
+  it('never exceed their bound, even with one body, and continue after it', () => {
     const gathering = atLeisure(FOUR_PAGES)
     let evictions = 0
     const body = gathering.begin(null, () => evictions++)
@@ -60,7 +60,7 @@ describe('bodies on their way', () => {
   })
 })
 
-describe('where the pages are used up', () => {
+describe('when the pages are used up', () => {
   interface Crowd {
     readonly gathering: Gathering
     readonly evicted: string[]
@@ -80,7 +80,7 @@ describe('where the pages are used up', () => {
     }
   }
 
-  it('those that are slow give way, the oldest first, and no more of them than that takes', () => {
+  it('slow bodies are evicted, the oldest first, and only as many as necessary', () => {
     const { gathering, evicted, begin, wait } = crowd()
     const [slow, middle] = [begin('slow'), begin('middle')]
     gathering.add(slow, piece(2 * PAGE_BYTES))
@@ -93,7 +93,7 @@ describe('where the pages are used up', () => {
     expect(Buffer.concat(gathering.pieces(fresh)).every((byte) => byte === 9)).toBe(true)
   })
 
-  it('a newcomer gives way to those that are not slow: some arrive whole, however many come', () => {
+  it('a new body is evicted rather than one that is not slow: some complete, however many come', () => {
     const { gathering, evicted, begin } = crowd()
     const [first, second, third] = [begin('first'), begin('second'), begin('third')]
     gathering.add(first, piece(2 * PAGE_BYTES))
@@ -106,7 +106,7 @@ describe('where the pages are used up', () => {
     expect(first.lengthBytes).toBe(FOUR_PAGES)
   })
 
-  it('a body that said how long it is keeps room for the rest once half of it is there', () => {
+  it('a body with a declared length reserves room for the rest once half of it has arrived', () => {
     const { gathering, evicted, begin } = crowd()
     const declared = begin('declared', FOUR_PAGES)
     gathering.add(declared, piece(2 * PAGE_BYTES))
@@ -119,7 +119,7 @@ describe('where the pages are used up', () => {
     expect(gathering.usedBytes).toBe(FOUR_PAGES)
   })
 
-  it('one that comes too slowly gives way soon, though others are older: a byte buys no time', () => {
+  it('a very slow body is evicted before older ones: a single byte earns no time', () => {
     const { gathering, evicted, begin, wait } = crowd()
     gathering.add(begin('quick'), piece(3 * PAGE_BYTES))
     gathering.add(begin('trickle', FOUR_PAGES), piece(1))
@@ -131,20 +131,20 @@ describe('where the pages are used up', () => {
     expect(evicted).toEqual(['trickle', 'quick'])
   })
 
-  it('one that has sent a byte of two pages has not sent half', () => {
+  it('a byte of two pages does not count as half', () => {
     const { gathering, evicted, begin } = crowd()
     for (const name of ['first', 'second', 'third', 'fourth']) gathering.add(begin(name, 2 * PAGE_BYTES), piece(1))
     expect(evicted).toEqual([])
   })
 
-  it('one that has sent little keeps little, however much it says will come', () => {
+  it('a body of which little has arrived reserves little, whatever length it declares', () => {
     const { gathering, evicted, begin } = crowd()
     gathering.add(begin('boaster', FOUR_PAGES), piece(1))
     gathering.add(begin('modest'), piece(3 * PAGE_BYTES))
     expect(evicted).toEqual([])
   })
 
-  it('a connection that has sent nothing yet is spared: evicting it would free nothing', () => {
+  it('a body without any bytes is not evicted, since that would free nothing', () => {
     const { gathering, evicted, begin, wait } = crowd()
     begin('silent')
     gathering.add(begin('large'), piece(3 * PAGE_BYTES))
@@ -153,7 +153,7 @@ describe('where the pages are used up', () => {
     expect(evicted).toEqual(['large'])
   })
 
-  it('nothing is kept for those that are gone, whatever order they come and go in', () => {
+  it('forgotten bodies keep no pages, whatever the order', () => {
     const { gathering, begin, wait } = crowd(64)
     const under: PartialBody[] = []
     for (let turn = 0; turn < 2000; turn++) {

@@ -14,7 +14,7 @@ function askTimes(turn: Turn, times: number): number {
 }
 
 describe('a turn of the event loop', () => {
-  it('lets 16 answers go from inside the callbacks of the engine, over all of them', () => {
+  it('allows 16 answers inside the callbacks of the engine, over all of them', () => {
     const turn = new Turn(fail)
     turn.enter()
     expect(askTimes(turn, 10)).toBe(10)
@@ -23,7 +23,7 @@ describe('a turn of the event loop', () => {
     expect(askTimes(turn, 10)).toBe(6)
   })
 
-  it('lets 16 more go in the next turn', async () => {
+  it('allows 16 more in the next turn', async () => {
     const turn = new Turn(fail)
     turn.enter()
     askTimes(turn, 20)
@@ -31,7 +31,7 @@ describe('a turn of the event loop', () => {
     expect(askTimes(turn, 20)).toBe(16)
   })
 
-  it('holds back no answer from outside of them', () => {
+  it('delays no answer outside the callbacks', () => {
     const turn = new Turn(fail)
     turn.enter()
     turn.leave()
@@ -39,14 +39,14 @@ describe('a turn of the event loop', () => {
     expect(turn.mayAnswerNow(true)).toBe(true)
   })
 
-  it('holds back each answer that ends its connection, and does not count it', () => {
+  it('delays each answer that closes its connection, and does not count it', () => {
     const turn = new Turn(fail)
     turn.enter()
     expect(turn.mayAnswerNow(true)).toBe(false)
     expect(askTimes(turn, 20)).toBe(16)
   })
 
-  it('takes 4,096 small pieces of bodies, and as many in the next turn', async () => {
+  it('allows 4,096 small pieces of bodies, and as many in the next turn', async () => {
     const turn = new Turn(fail)
     const taken = () => Array.from({ length: 5000 }, () => turn.mayTakePiece()).filter(Boolean).length
     expect(taken()).toBe(4096)
@@ -54,7 +54,7 @@ describe('a turn of the event loop', () => {
     expect(taken()).toBe(4096)
   })
 
-  it('runs what waits for its end once, in order', async () => {
+  it('runs the work for its end once, in order', async () => {
     const turn = new Turn(fail)
     const ran: number[] = []
     turn.enter()
@@ -72,9 +72,9 @@ describe('a turn of the event loop', () => {
     expect(ran).toEqual([1, 2, 3])
   })
 
-  it('tells of what throws at its end, and runs the rest', async () => {
-    const told: unknown[] = []
-    const turn = new Turn((error) => told.push(error))
+  it('reports work that throws at its end, and runs the rest', async () => {
+    const faults: unknown[] = []
+    const turn = new Turn((error) => faults.push(error))
     let ran = 0
     turn.atEnd(() => {
       throw new Error('the answer broke')
@@ -84,6 +84,6 @@ describe('a turn of the event loop', () => {
     })
     await endOfTurn()
     expect(ran).toBe(1)
-    expect(told).toEqual([new Error('the answer broke')])
+    expect(faults).toEqual([new Error('the answer broke')])
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { UploadPace } from '../../../src/http/upload-pace.ts'
 
 describe('the pace of an upload', () => {
-  it('earns more time with any byte in the first seconds, once a second at the most', () => {
+  it('earns more time with any byte in the first seconds, at most once a second', () => {
     const pace = new UploadPace(0)
     expect(pace.earnsMoreTime(1, 999)).toBe(false)
     expect(pace.earnsMoreTime(1, 1000)).toBe(true)

@@ -27,7 +27,7 @@ test('a line is JSON, with its level in words and its time in UTC', () => {
   })
 })
 
-test('what is less serious than the level is left out', () => {
+test('lines below the level are left out', () => {
   expect(written((log) => log.info('quiet'), { level: 'warn' })).toBe('')
 })
 
@@ -36,7 +36,7 @@ test('an app key that is logged by mistake is not written', () => {
   expect(text).not.toContain('ak_secret')
 })
 
-test('of an error only kind, code, message and stack are written', () => {
+test('only type, code, message and stack of an error are written', () => {
   const error = Object.assign(new TypeError('broken'), { code: 'ENOSPC', body: 'what a client sent' })
   const text = written((log) => log.error({ err: error }, 'failed'))
   const { err } = JSON.parse(text) as { err: Record<string, unknown> }
@@ -44,7 +44,7 @@ test('of an error only kind, code, message and stack are written', () => {
   expect(JSON.parse(written((log) => log.error({ err: 'text' }, 'failed')))).toMatchObject({ err: { message: 'text' } })
 })
 
-test('a notice is a warning of its part, and good news is not', () => {
+test('a notice is a warning that names its part, unless it has another level', () => {
   const lines = written((log) => {
     const tell = noticeTo(log, 'redis')
     tell('Redis is away')
@@ -61,7 +61,7 @@ test('a notice is a warning of its part, and good news is not', () => {
   ])
 })
 
-test('on a terminal a line is for people, and coloured only where that is wanted', () => {
+test('on a terminal a line is readable, and coloured only on request', () => {
   const plain = written((log) => log.info({ port: 1 }, 'listening'), { terminal: true })
   expect(plain).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: listening \{"port":1\}\n$/)
   const coloured = written((log) => log.info('listening'), { terminal: true, colour: true })

@@ -14,7 +14,7 @@ import type { Sampler } from '../../../src/observe/sampler.ts'
 const family = (type: string, name: string, ...samples: string[]): string =>
   [`# HELP ${name} About ${name}.`, `# TYPE ${name} ${type}`, ...samples, ''].join('\n')
 
-/** What one place gives: its front end has answered, and is the first there. */
+/** The page of a place whose first front end has answered. */
 const answering = (...families: string[]): Page => countedIn(EMPTY_PAGE, readPage(families.join('')), true)
 
 /** The value of one sample on a page. */
@@ -57,7 +57,7 @@ describe('front ends that answer', () => {
     )
   })
 
-  test('ask about one stream, whose figures are not added up', () => {
+  test('report the same stream, whose values are not added up', () => {
     const page = (bytes: number, oldest: number) => [
       family('gauge', 'sluice_stream_bytes', `sluice_stream_bytes ${bytes}`),
       family('gauge', 'sluice_stream_max_bytes', 'sluice_stream_max_bytes 1000'),
@@ -69,7 +69,7 @@ describe('front ends that answer', () => {
     ])
   })
 
-  test('have amounts added up, and of states the worst shown', () => {
+  test('have amounts added up, and the worst state shown', () => {
     const page = (used: number, draining: number, up: number, lag: number, start: number) => [
       family('gauge', 'sluice_ring_used_bytes', `sluice_ring_used_bytes ${used}`),
       family('gauge', 'sluice_draining', `sluice_draining ${draining}`),
@@ -102,14 +102,14 @@ describe('front ends that answer', () => {
     expect(merged).toBe(both + family('gauge', 'journal'))
   })
 
-  test('do not spoil a sum by a value that is no number yet', () => {
+  test('do not turn a sum into NaN by a value that is not known yet', () => {
     const page = (value: string) => answering(family('gauge', 'delay', `delay ${value}`))
     expect(valueOf(mergePages([page('Nan'), page('2')]), 'delay')).toBe(2)
   })
 })
 
 describe('a front end that does not answer', () => {
-  test('counts with what it last said, and has no gauges', () => {
+  test('keeps the counters of its last page, and has no gauges', () => {
     const said = family('counter', 'requests_total', 'requests_total 4') + family('gauge', 'ring', 'ring 3')
     const silent = countedIn(EMPTY_PAGE, readPage(said), false)
     const merged = mergePages([silent, answering(family('gauge', 'ring', 'ring 2'))])
@@ -118,7 +118,7 @@ describe('a front end that does not answer', () => {
 })
 
 describe('a front end in the place of one that ended', () => {
-  test('counts on from it, also where it has no such series yet', () => {
+  test('continues its counters, even before it has the same series', () => {
     const first = readPage(family('counter', 'gc_total', 'gc_total{kind="major"} 2', 'gc_total{kind="minor"} 3'))
     const second = readPage(family('counter', 'gc_total', 'gc_total{kind="minor"} 1'))
     const merged = mergePages([countedIn(countedIn(EMPTY_PAGE, first, false), second, true)])
@@ -133,14 +133,14 @@ describe('a front end in the place of one that ended', () => {
     by: fc.integer({ min: 1, max: 1000 }).map((tenths) => tenths / 10),
   })
 
-  test('never lets a counter go back, not by its last digit, and loses only what was never told', () => {
+  test('never lets a counter go back, not even by its last digit, and loses only what was never reported', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60, size: 'max' }), (steps) => {
         const places = Array.from({ length: PLACES }, () => ({
           past: EMPTY_PAGE,
           last: EMPTY_PAGE,
           now: 0,
-          told: 0,
+          reported: 0,
           kept: 0,
         }))
         let before = 0
@@ -149,20 +149,20 @@ describe('a front end in the place of one that ended', () => {
           if (does === 'counts') at.now += by
           if (does === 'is asked') {
             at.last = readPage(family('counter', 'n_total', `n_total ${at.now}`))
-            at.told = at.now
+            at.reported = at.now
           }
           if (does === 'ends') {
             at.past = countedIn(at.past, at.last, false)
             at.last = EMPTY_PAGE
-            at.kept += at.told
+            at.kept += at.reported
             at.now = 0
-            at.told = 0
+            at.reported = 0
           }
           const merged = mergePages(places.map(({ past, last }) => countedIn(past, last, true)))
           const value = valueOf(merged, 'n_total') ?? 0
           expect(value).toBeGreaterThanOrEqual(before)
           expect(value).toBeCloseTo(
-            places.reduce((sum, { kept, told }) => sum + kept + told, 0),
+            places.reduce((sum, { kept, reported }) => sum + kept + reported, 0),
             3,
           )
           before = value
@@ -192,13 +192,13 @@ describe('the page of the real service', () => {
   metrics.outcome('accepted')
   metrics.requestSeconds.observe(0.25)
 
-  test('comes out of the merging of one as it went in', async () => {
+  test('is not changed by merging it alone', async () => {
     const text = await metrics.scrape()
     expect(mergePages([answering(text)])).toBe(text.replaceAll(/\n\n/g, '\n'))
     expect(PAGE_CONTENT_TYPE).toBe(metrics.contentType)
   })
 
-  /** A gauge that is missing here is new: decide whether several of it add up. */
+  /** A gauge that is missing here is new: decide whether its values are added up. */
   const AMOUNTS = [
     /^sluice_(requests_in_flight|ring_used_bytes|ring_size_bytes|ring_requests|parser_queue|keys_remembered|journal_bytes)$/,
     /^process_(resident|virtual)_memory_bytes$/,
@@ -208,7 +208,7 @@ describe('the page of the real service', () => {
     /^nodejs_external_memory_bytes$/,
   ]
 
-  test('has no gauge of which nobody decided whether it adds up', async () => {
+  test('has only gauges for which it was decided whether they are added up', async () => {
     const text = await metrics.scrape()
     const merged = readPage(mergePages([answering(text), answering(text)]))
     const doubled: string[] = []

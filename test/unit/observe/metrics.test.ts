@@ -96,7 +96,7 @@ describe('metrics', () => {
     expect(metrics.outcomeTotals()).toMatchObject({ accepted: 2, validation_failed: 1, aborted: 0 })
   })
 
-  it('shows what was received as the sum of outcomes and what is in flight', async () => {
+  it('shows received requests as the sum of outcomes and requests in flight', async () => {
     const metrics = quiet()
     let inFlight = 0
     metrics.sampleFrom({ requestsInFlight: () => inFlight })
@@ -115,7 +115,7 @@ describe('metrics', () => {
     expect(ended + (page.get('sluice_requests_in_flight') as number)).toBe(10)
   })
 
-  it('shows buckets that add up, and a sum and a count for each', async () => {
+  it('shows cumulative buckets, a sum and a count for each histogram', async () => {
     const metrics = quiet()
     for (const bytes of [100, 512, 600, 1e9]) metrics.bodyBytes.observe(bytes)
     metrics.stageSeconds.admit.observe(0.00002)
@@ -130,7 +130,7 @@ describe('metrics', () => {
     expect(page.get('sluice_stage_duration_seconds_count{stage="parse"}')).toBe(0)
   })
 
-  it('reads gauges at the scrape, and has no series for a part that is not there', async () => {
+  it('reads gauges at the scrape, and has no series for a missing part', async () => {
     const metrics = quiet()
     let used = 1
     metrics.sampleFrom({
@@ -149,7 +149,7 @@ describe('metrics', () => {
     expect(page.get('sluice_degraded{part="nats"}')).toBe(0)
   })
 
-  it('shows the stream, without a size where it has none, and nothing of one that is not known', async () => {
+  it('shows the stream, without a maximum where it has none, and no series where it is not known', async () => {
     const metrics = quiet()
     const names = ['bytes', 'max_bytes', 'oldest_seconds'].map((name) => `sluice_stream_${name}`)
     const shown = async (stream: StreamSample | null) => {

@@ -60,20 +60,20 @@ function headOf(...lines: [name: string, value: string][]): ReturnType<typeof re
   } as unknown as HttpRequest)
 }
 
-describe('where a body ends', () => {
+describe('the end of a body', () => {
   it.each(['', ' ', '+5', '-5', '5,5', '0x5', '5.0', '1e3', 'ten', '1'.repeat(16)])(
-    'is in doubt with the length %j',
+    'is ambiguous with the length %j',
     (value) => {
       expect(headOf(['content-length', value]).framingFault).toBe('Content-Length: must be a number of bytes')
     },
   )
 
-  it('is plain with one length, or with chunks', () => {
+  it('is clear with one length, or with chunks', () => {
     expect(headOf(['content-length', '005'])).toMatchObject({ framingFault: null, contentLengthBytes: 5 })
     expect(headOf(['transfer-encoding', 'Chunked'])).toMatchObject({ framingFault: null, contentLengthBytes: null })
   })
 
-  it('is in doubt with two lengths, two codings, or both, in either order', () => {
+  it('is ambiguous with two lengths, two codings, or both, in either order', () => {
     const length: [string, string] = ['content-length', '5']
     const chunked: [string, string] = ['transfer-encoding', 'chunked']
     expect(headOf(length, length).framingFault).toBe('Content-Length: must appear once')
@@ -86,11 +86,11 @@ describe('where a body ends', () => {
 })
 
 describe('Connection', () => {
-  it.each(['close', 'Close', 'TE, close', 'close,te', 'keep-alive , close '])('%s ends with the answer', (value) => {
+  it.each(['close', 'Close', 'TE, close', 'close,te', 'keep-alive , close '])('%s closes after the answer', (value) => {
     expect(headOf(['connection', value]).wantsClose).toBe(true)
   })
 
-  it.each(['keep-alive', 'closed', 'x-close', 'te'])('%s goes on', (value) => {
+  it.each(['keep-alive', 'closed', 'x-close', 'te'])('%s stays open', (value) => {
     expect(headOf(['connection', value]).wantsClose).toBe(false)
   })
 })

@@ -12,15 +12,15 @@ const packs = { gzip: gzipSync, deflate: deflateSync, 'raw deflate': deflateRawS
 type Pack = keyof typeof packs
 const PACKS = Object.keys(packs) as Pack[]
 const encodingOf = (pack: Pack) => (pack === 'raw deflate' ? 'deflate' : pack)
-/** Unfolds to more than is tried at once, and is packed no tighter than events are. */
+/** Larger than a try allows, and compressed no better than real events. */
 const large = Buffer.concat([randomBytes(4000), Buffer.alloc(200_000)])
 const allOf = (inflated: readonly (Inflated | Promise<Inflated>)[]) =>
   Promise.all(inflated.map((each) => Promise.resolve(each)))
-/** None of a turn's time is for tries: all go by the threads. */
+/** No time for tries, so that all bodies go to the threads. */
 const NO_TRIES = { tryMsPerTurn: 0, maxWaitMs: 60_000 }
-/** Tries take no time, and what waits has a minute. */
+/** Tries take no time, and a body may wait for a minute. */
 const UNHURRIED = { nowMs: () => 0, maxWaitMs: 60_000 }
-/** A comparison of buffers of this size by their members takes a second. */
+/** Comparing buffers of this size element by element would take a second. */
 const isLarge = (inflated: Inflated) => typeof inflated !== 'string' && large.equals(inflated)
 
 describe('content encodings', () => {
@@ -32,7 +32,7 @@ describe('content encodings', () => {
     expect(await newInflater().inflate(encoding, body)).toEqual(text)
   })
 
-  it('deflate without its zlib header is undone too, as some clients send it', async () => {
+  it('deflate without a zlib header is decompressed too, as some clients send it', async () => {
     expect(await newInflater().inflate('deflate', deflateRawSync(text))).toEqual(text)
   })
 
@@ -42,7 +42,7 @@ describe('content encodings', () => {
     expect(await inflater.inflate('gzip', gzipSync(Buffer.alloc(CAP_BYTES + 1)))).toBe('too large')
   })
 
-  it.each(PACKS)('%s: what lies behind its end is not ours to guess: corrupt', async (pack) => {
+  it.each(PACKS)('%s: bytes after its end make it corrupt', async (pack) => {
     const packed = packs[pack](text)
     const packedLarge = packs[pack](large)
     for (const rest of [Buffer.from('garbage'), Buffer.from('A'), Buffer.alloc(1), Buffer.alloc(20)]) {
@@ -51,13 +51,13 @@ describe('content encodings', () => {
     }
   })
 
-  it.each(PACKS)('%s: a second stream behind the first is read as gzip says, and corrupt elsewhere', async (pack) => {
+  it.each(PACKS)('%s: a second stream after the first is valid in gzip, and corrupt elsewhere', async (pack) => {
     const twice = Buffer.concat([packs[pack](text), packs[pack](text)])
     const inflated = await newInflater().inflate(encodingOf(pack), twice)
     expect(inflated).toEqual(pack === 'gzip' ? Buffer.concat([text, text]) : 'corrupt')
   })
 
-  it.each(PACKS)('%s: a stream without its end is corrupt, wherever it was cut', async (pack) => {
+  it.each(PACKS)('%s: a truncated stream is corrupt, wherever it was cut', async (pack) => {
     const packed = packs[pack](text)
     for (let length = 0; length < packed.length; length++) {
       expect(await newInflater().inflate(encodingOf(pack), packed.subarray(0, length))).toBe('corrupt')
@@ -65,7 +65,7 @@ describe('content encodings', () => {
   })
 
   it.each(PACKS)(
-    '%s: large bodies are undone as well, and so is all when a turn has no time for tries',
+    '%s: large bodies are decompressed too, and so are all when a turn has no time for tries',
     async (pack) => {
       expect(isLarge(await newInflater().inflate(encodingOf(pack), packs[pack](large)))).toBe(true)
       expect(isLarge(await newInflater(NO_TRIES).inflate(encodingOf(pack), packs[pack](large)))).toBe(true)
@@ -79,7 +79,7 @@ describe('content encodings', () => {
   })
 
   it.each(['gzip', 'deflate', 'br'] as const)(
-    'what is not %s is corrupt, and so is nothing at all',
+    'bytes that are not %s are corrupt, and so is an empty body',
     async (encoding) => {
       const inflater = newInflater()
       expect(await inflater.inflate(encoding, Buffer.from('not compressed at all'))).toBe('corrupt')
@@ -87,25 +87,25 @@ describe('content encodings', () => {
     },
   )
 
-  it('a stream that was cut short is corrupt', async () => {
+  it('a short truncated stream is corrupt', async () => {
     expect(await newInflater().inflate('gzip', gzipSync(text).subarray(0, 20))).toBe('corrupt')
   })
 
-  it('many at once are all served, a corrupt one among them stopping none', async () => {
+  it('many at once are all served, even with a corrupt one among them', async () => {
     const inflater = newInflater()
     const bodies = Array.from({ length: 50 }, (_, n) => (n % 7 === 3 ? Buffer.from('no') : gzipSync(text)))
     const answers = await allOf(bodies.map((body) => inflater.inflate('gzip', body)))
     answers.forEach((answer, n) => expect(answer).toEqual(n % 7 === 3 ? 'corrupt' : text))
   })
 
-  it('an ordinary body is undone before the call returns, whatever waits', async () => {
+  it('an ordinary body is decompressed before the call returns, whatever waits', async () => {
     const inflater = newInflater(UNHURRIED)
     const bombs = Array.from({ length: 20 }, () => inflater.inflate('gzip', gzipSync(Buffer.alloc(1_000_000))))
     expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
     expect(await allOf(bombs)).toEqual(bombs.map(() => 'too large'))
   })
 
-  it('what the tries of a turn may take is bounded; the rest of that turn waits, and the next turn tries again', async () => {
+  it('the time for tries of a turn is bounded; further bodies wait, and the next turn tries again', async () => {
     let nowMs = 0
     const inflater = newInflater({ tryMsPerTurn: 5, nowMs: () => nowMs++ })
     const inflated = Array.from({ length: 8 }, () => inflater.inflate('gzip', gzipSync(text)))
@@ -115,10 +115,10 @@ describe('content encodings', () => {
     expect(inflater.inflate('gzip', gzipSync(text))).toEqual(text)
   })
 
-  it('what a turn had no time for is tried in the next ones, and does not wait for the decoders', async () => {
+  it('bodies that a turn had no time for are tried in the next ones, without waiting for the decoders', async () => {
     let nowMs = 0
     const inflater = newInflater({ ...UNHURRIED, tryMsPerTurn: 2, nowMs: () => nowMs++ })
-    // Two that take a decoder for long each, as far as this test goes: its turns are over before they are.
+    // Two that occupy a decoder each for longer than this test takes.
     const slow = [1, 2].map(() => inflater.inflate('gzip', gzipSync(randomBytes(500_000))))
     const inflated = Array.from({ length: 6 }, () => inflater.inflate('gzip', gzipSync(text)))
     let settled = 0
@@ -129,7 +129,7 @@ describe('content encodings', () => {
     await allOf(slow)
   })
 
-  it('what waits is bounded, small bodies counting like larger ones; the rest is turned away before the call returns', async () => {
+  it('waiting bodies are bounded in bytes, with a minimum for each; further ones are busy before the call returns', async () => {
     const inflater = newInflater({ ...NO_TRIES, maxWaitingBytes: 2.5 * 64 * 1024 })
     const inflated = Array.from({ length: 6 }, () => inflater.inflate('gzip', gzipSync(text)))
     expect(inflated.slice(4)).toEqual(['busy', 'busy'])
@@ -137,7 +137,7 @@ describe('content encodings', () => {
     expect(await inflater.inflate('gzip', gzipSync(text))).toEqual(text)
   })
 
-  it('what is packed tighter than events waits behind all others, and is the first to go where there is no room', async () => {
+  it('bodies that compress better than events wait behind all others, and are dismissed first', async () => {
     const inflater = newInflater({ ...UNHURRIED, maxWaitingBytes: 4 * 64 * 1024 })
     const bomb = gzipSync(Buffer.alloc(400_000))
     const order: string[] = []
@@ -152,7 +152,7 @@ describe('content encodings', () => {
     expect(order).toHaveLength(8)
   })
 
-  it('nothing waits for longer than it may: it is busy then', async () => {
+  it('a body that waits too long is busy', async () => {
     const inflater = newInflater({ maxWaitMs: 0, nowMs: () => 0 })
     const inflated = await allOf(
       Array.from({ length: 40 }, () =>
@@ -165,9 +165,9 @@ describe('content encodings', () => {
   })
 })
 
-describe('bodies that no decoder is to blame for', () => {
-  it('a lack of memory is a fault of ours, and no word about the body', async () => {
-    // A chunk of no bytes cannot be had: the decoder refuses to begin.
+describe('errors that the body did not cause', () => {
+  it('a lack of memory rejects, and says nothing about the body', async () => {
+    // A negative limit makes zlib throw.
     expect(() => decodeNow('gzip', gzipSync(text), -1)).toThrow(RangeError)
     await expect(decodeInThread('gzip', gzipSync(text), -1)).rejects.toThrow(RangeError)
   })

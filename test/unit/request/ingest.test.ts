@@ -46,22 +46,22 @@ const event = {
 }
 const goodBody = JSON.stringify({ app_key: 'ak_1', events: [event, event] })
 
-/** Where a stage misbehaves; `later` makes it answer by a promise. */
-interface Weather {
+/** How the stages behave; `later` makes one answer by a promise. */
+interface Behaviour {
   readonly find: 'app' | 'unknown' | 'unavailable' | 'throw'
   readonly admit: Admitted['kind'] | 'throw' | 'later' | 'reject'
   readonly replayOf: 'none' | 'replay' | 'throw' | 'later' | 'reject'
   readonly publish: Settlement | 'throw' | 'never'
-  /** What throws when it is called. */
+  /** The functions that throw. */
   readonly broken: 'end' | 'view' | 'fill' | 'send' | null
   readonly decode: 'ok' | 'fail' | 'busy'
-  /** no: the body is not encoded. */
+  /** no: the body has no encoding. */
   readonly inflate: 'no' | 'ok' | 'later' | 'throw' | 'reject' | 'too large' | 'corrupt' | 'busy'
   readonly keyed: boolean
   readonly body: string
 }
 
-const fine: Weather = {
+const fine: Behaviour = {
   find: 'app',
   admit: 'taken',
   replayOf: 'none',
@@ -80,7 +80,7 @@ interface Ended {
   readonly events: number
 }
 
-const END_OF_PUBLISH: Readonly<Record<Exclude<Weather['publish'], 'never'>, End>> = {
+const END_OF_PUBLISH: Readonly<Record<Exclude<Behaviour['publish'], 'never'>, End>> = {
   durable: 'stored',
   duplicate: 'duplicate',
   unavailable: 'refused',
@@ -88,13 +88,13 @@ const END_OF_PUBLISH: Readonly<Record<Exclude<Weather['publish'], 'never'>, End>
   throw: 'refused',
 }
 
-/** An ingest over real ring and decoder, and stores that do what the weather says. */
+/** An ingest with a real ring and decoder, and stores that behave as `behaviour` says. */
 class Stage {
-  weather: Weather = fine
-  /** When the limits count the next batch. */
+  behaviour: Behaviour = fine
+  /** The time of the next charge. */
   takenAtMs = NOW_MS
   retryAfterSeconds = 2
-  /** Each charge that was handed out, and each end that was told. */
+  /** Every charge, and every end that the admission got. */
   readonly charges: Charge[] = []
   readonly ends: Ended[] = []
   readonly ring = new Ring(4 * 1024 * 1024)
@@ -117,7 +117,7 @@ class Stage {
         ring: this.ring,
         inflater: {
           inflate: (_encoding, body) =>
-            answer<Inflated>(this.weather.inflate, body, (kind) => (kind === 'ok' ? body : (kind as Inflated))),
+            answer<Inflated>(this.behaviour.inflate, body, (kind) => (kind === 'ok' ? body : (kind as Inflated))),
         },
         metrics: this.metrics,
         nowMs: () => NOW_MS,
@@ -127,7 +127,7 @@ class Stage {
         onFault: (error) => this.faults.push(error),
         apps: {
           find: () => {
-            const { find } = this.weather
+            const { find } = this.behaviour
             if (find === 'throw') throw new Error('a store broke')
             return find === 'app' ? app : find
           },
@@ -138,18 +138,18 @@ class Stage {
           admit: (_app, events) => {
             const charge = { events, takenAtMs: this.takenAtMs, minute: 7, cycleMinute: 0 }
             const taken: Admitted = { kind: 'taken', charge }
-            const admitted = answer<Admitted>(this.weather.admit, taken, (kind) => {
+            const admitted = answer<Admitted>(this.behaviour.admit, taken, (kind) => {
               if (kind === 'replay') return { kind, events: 7 }
               if (kind === 'overloaded') return { kind }
               if (kind === 'taken') return taken
               const { retryAfterSeconds } = this
               return { kind: 'over limit', refusal: 'monthly_limit_exceeded', retryAfterSeconds }
             })
-            if (this.weather.admit === 'taken' || this.weather.admit === 'later') this.charges.push(charge)
+            if (this.behaviour.admit === 'taken' || this.behaviour.admit === 'later') this.charges.push(charge)
             return admitted
           },
           replayOf: () => {
-            return answer<number | null>(this.weather.replayOf, null, (kind) => (kind === 'replay' ? 7 : null))
+            return answer<number | null>(this.behaviour.replayOf, null, (kind) => (kind === 'replay' ? 7 : null))
           },
           end: (_app, charge, batchId, end, events) => {
             this.ends.push({ charge, batchId, end, events })
@@ -166,7 +166,7 @@ class Stage {
         },
         queue: {
           publish: (record: QueueRecord, settled) => {
-            const { publish } = this.weather
+            const { publish } = this.behaviour
             if (publish === 'throw') throw new Error('the queue broke')
             this.lines.push(Buffer.from(record.line).toString())
             this.published.push(record.charge)
@@ -179,13 +179,13 @@ class Stage {
     )
   }
 
-  #breakIf(part: Weather['broken']): void {
-    if (this.weather.broken === part) throw new Error(`${part} broke`)
+  #breakIf(part: Behaviour['broken']): void {
+    if (this.behaviour.broken === part) throw new Error(`${part} broke`)
   }
 
   #decode(slot: number): void {
-    if (this.weather.decode === 'busy') return this.ingest.decodeBusy(slot)
-    if (this.weather.decode === 'fail') return this.ingest.decodeFailed(slot, new Error('the thread died'))
+    if (this.behaviour.decode === 'busy') return this.ingest.decodeBusy(slot)
+    if (this.behaviour.decode === 'fail') return this.ingest.decodeFailed(slot, new Error('the thread died'))
     const start = this.ring.offset(slot)
     const { words } = this.ring
     const validation = decodeWith(
@@ -200,22 +200,22 @@ class Stage {
     this.ingest.decoded(slot, validation)
   }
 
-  /** Sends one request through; resolves when it had every chance to end. */
+  /** Sends one request, and resolves when it must have ended. */
   async request(
-    weather: Partial<Weather> = {},
+    behaviour: Partial<Behaviour> = {},
     head: Partial<RequestHead> = {},
     meanwhile: (exchange: HttpExchange) => void = () => {},
   ): Promise<Sent> {
-    this.weather = { ...fine, ...weather }
+    this.behaviour = { ...fine, ...behaviour }
     const sent: Sent = { answers: 0, status: '', headers: '', body: '', closed: false }
-    const body = Buffer.from(this.weather.body)
+    const body = Buffer.from(this.behaviour.body)
     const exchange = new HttpExchange(
       {
         method: 'POST',
         path: '/api/v1/events',
         contentType: 'application/json',
-        contentEncoding: this.weather.inflate === 'no' ? null : 'gzip',
-        idempotencyKey: this.weather.keyed ? KEY : null,
+        contentEncoding: this.behaviour.inflate === 'no' ? null : 'gzip',
+        idempotencyKey: this.behaviour.keyed ? KEY : null,
         contentLengthBytes: body.length,
         framingFault: null,
         wantsClose: false,
@@ -275,8 +275,8 @@ function responseInto(sent: Sent, beforeCork: () => void): HttpResponse {
 }
 
 describe('the path of a request', () => {
-  it('ends in exactly one outcome and holds nothing back, whichever stage fails, throws or answers late', async () => {
-    const weather = fc.record<Weather>({
+  it('ends in exactly one outcome and leaks nothing, whichever stage fails, throws or answers late', async () => {
+    const behaviour = fc.record<Behaviour>({
       find: fc.constantFrom('app', 'app', 'app', 'unknown', 'unavailable', 'throw'),
       admit: fc.constantFrom('taken', 'taken', 'replay', 'over limit', 'overloaded', 'throw', 'later', 'reject'),
       replayOf: fc.constantFrom('none', 'replay', 'throw', 'later', 'reject'),
@@ -295,7 +295,7 @@ describe('the path of a request', () => {
       ),
     })
     await fc.assert(
-      fc.asyncProperty(fc.array(weather, { minLength: 1, maxLength: 12 }), async (requests) => {
+      fc.asyncProperty(fc.array(behaviour, { minLength: 1, maxLength: 12 }), async (requests) => {
         const stage = new Stage()
         for (const request of requests) {
           const sent = await stage.request(request)
@@ -303,7 +303,7 @@ describe('the path of a request', () => {
           expect(stage.ingest.inFlight).toBe(0)
           expect(stage.metrics.requestsReceived).toBe(stage.outcomes)
           expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
-          // Whatever threw: each batch that was admitted ends once, as it was admitted.
+          // Whatever threw: each admitted batch ends once, with its own charge.
           expect(stage.ends.map(({ charge }) => charge)).toEqual(stage.charges)
           for (const { charge, batchId, end, events } of stage.ends) {
             expect(batchId).toBe(request.keyed ? batchIdOf('one', KEY) : null)
@@ -319,7 +319,7 @@ describe('the path of a request', () => {
     )
   })
 
-  it('counts a request that is still on its way as in flight', async () => {
+  it('counts an incomplete request as in flight', async () => {
     const stage = new Stage()
     await stage.request({ publish: 'never' })
     expect(stage.ingest.inFlight).toBe(1)
@@ -327,7 +327,7 @@ describe('the path of a request', () => {
     expect(stage.ring.requests).toBe(1)
   })
 
-  it('answers a fault of ours with 503 and Retry-After, and reports it once', async () => {
+  it('answers a bug with 503 and Retry-After, and reports it once', async () => {
     const stage = new Stage()
     const sent = await stage.request({ publish: 'throw', keyed: true })
     expect(sent.status).toBe('503 Service Unavailable')
@@ -342,9 +342,9 @@ describe('the path of a request', () => {
     ['a ring that throws behind a decoder', { inflate: 'ok', broken: 'fill' }],
     ['a ring that throws behind a decoder that took its time', { inflate: 'later', broken: 'fill' }],
     ['a ring that throws', { broken: 'fill' }],
-  ] as const)('answers one request 503 for %s, counts it once, and serves the next', async (_, weather) => {
+  ] as const)('answers one request 503 for %s, counts it once, and serves the next', async (_, behaviour) => {
     const stage = new Stage()
-    const sent = await stage.request(weather)
+    const sent = await stage.request(behaviour)
     expect([sent.answers, sent.status]).toEqual([1, '503 Service Unavailable'])
     expect(stage.faults).toHaveLength(1)
     expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
@@ -352,20 +352,20 @@ describe('the path of a request', () => {
     expect((await stage.request({ inflate: 'ok' })).status).toBe('202 Accepted')
   })
 
-  it('answers at once that the decoders are busy, before the call that brought the body returns', async () => {
+  it('answers that the decoders are busy before the call with the body returns', async () => {
     const stage = new Stage()
     const sending = stage.request({ inflate: 'busy' })
     expect(stage.outcomes).toBe(1)
     expect((await sending).status).toBe('503 Service Unavailable')
   })
 
-  it('counts once a request whose client left while its body was decoded by a decoder that then fails', async () => {
+  it('counts a request once whose client left before its decoder failed', async () => {
     const stage = new Stage()
     await stage.request({ inflate: 'reject' }, {}, (exchange) => exchange.abandon())
     expect([stage.ingest.inFlight, stage.metrics.requestsReceived, stage.outcomes]).toEqual([0, 1, 1])
   })
 
-  it('says 202 of what is stored, though the limits cannot say how much is left', async () => {
+  it('answers 202 for a stored batch even where the limits cannot say how much is left', async () => {
     const stage = new Stage()
     const sent = await stage.request({ broken: 'view' })
     expect([sent.status, sent.answers, stage.faults.length]).toEqual(['202 Accepted', 1, 1])
@@ -382,14 +382,14 @@ describe('the path of a request', () => {
     },
   )
 
-  it('tells of an end once, though whoever is told throws', async () => {
+  it('ends a charge once, even where the admission throws', async () => {
     const stage = new Stage()
     const sent = await stage.request({ broken: 'end', keyed: true })
     expect(stage.ends).toMatchObject([{ end: 'stored', events: 2 }])
     expect([sent.answers, stage.faults.length]).toEqual([1, 1])
   })
 
-  it('asks of an invalid body under a key whether the key was accepted, and admits nothing of it', async () => {
+  it('looks up the key of an invalid body, and admits nothing of it', async () => {
     const stage = new Stage()
     const invalid = '{"app_key":"ak_1","events":[{}]}'
     const replayed = await stage.request({ keyed: true, body: invalid, replayOf: 'replay' })
@@ -399,7 +399,7 @@ describe('the path of a request', () => {
     expect([stage.charges, stage.ends]).toEqual([[], []])
   })
 
-  it('spreads the 503s of a moment over 1 to 5 seconds', async () => {
+  it('spreads Retry-After of 503s over 1 to 5 seconds', async () => {
     const stage = new Stage()
     const waits = new Set<string>()
     for (let n = 0; n < 100; n++) {
@@ -409,14 +409,14 @@ describe('the path of a request', () => {
     expect(stage.metrics.publishErrors).toBe(100)
   })
 
-  it('takes a duplicate acknowledgement for a replay that costs nothing', async () => {
+  it('treats a duplicate acknowledgement as a replay without cost', async () => {
     const stage = new Stage()
     const sent = await stage.request({ publish: 'duplicate', keyed: true })
     expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 2, deduplicated: true })
     expect(stage.ends).toMatchObject([{ end: 'duplicate', events: 2 }])
   })
 
-  it('refuses what may or may not be stored, and says so to the limits, which keep it counted', async () => {
+  it('refuses a batch that may be stored, and keeps it counted in the limits', async () => {
     const stage = new Stage()
     const sent = await stage.request({ publish: 'unknown', keyed: true })
     expect(sent.status).toBe('503 Service Unavailable')
@@ -424,7 +424,7 @@ describe('the path of a request', () => {
     expect(stage.metrics.publishErrors).toBe(1)
   })
 
-  it('replays the number of events that were stored, where the queue can tell', async () => {
+  it('replays the number of stored events, where the queue knows it', async () => {
     const stage = new Stage()
     stage.storedEvents = 7
     const sent = await stage.request({ publish: 'duplicate', keyed: true })
@@ -439,7 +439,7 @@ describe('the path of a request', () => {
     expect(JSON.parse(stage.lines[0])).toMatchObject({ v: 1, app_id: 'one', events: [event, event] })
   })
 
-  it('queues nothing for an empty batch, which has been admitted', async () => {
+  it('admits an empty batch, and queues nothing for it', async () => {
     const stage = new Stage()
     const sent = await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
     expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 0 })
@@ -447,26 +447,26 @@ describe('the path of a request', () => {
     expect(stage.ends).toMatchObject([{ end: 'stored', events: 0 }])
   })
 
-  it('answers 503 where the app store has no answer: only a definite no is a 401', async () => {
+  it('answers 503 where the app store is unavailable: only an unknown key is a 401', async () => {
     const stage = new Stage()
     expect((await stage.request({ find: 'unavailable' })).status).toBe('503 Service Unavailable')
     expect((await stage.request({ find: 'unknown' })).status).toBe('401 Unauthorized')
   })
 
-  it('refuses a body whose end is in doubt before all else, and ends the connection', async () => {
+  it('first refuses a body with an ambiguous end, and closes the connection', async () => {
     const stage = new Stage()
     const sent = await stage.request({}, { framingFault: 'Content-Length: must appear once', path: '/elsewhere' })
     expect([sent.status, sent.closed]).toEqual(['400 Bad Request', true])
   })
 
-  it('ends every connection with its next answer once the service is closing', async () => {
+  it('closes every connection after its next answer once the service stops', async () => {
     const stage = new Stage()
     expect((await stage.request()).closed).toBe(false)
     stage.ingest.close()
     expect((await stage.request()).closed).toBe(true)
   })
 
-  it('stores a batch with what it is charged to, and with the time at which it was taken', async () => {
+  it('stores a batch with its charge, and with the time of the charge', async () => {
     const stage = new Stage()
     stage.takenAtMs = NOW_MS + 90_000
     await stage.request({ admit: 'later' })
@@ -474,14 +474,14 @@ describe('the path of a request', () => {
     expect(JSON.parse(stage.lines[0]).received_at).toBe('2026-11-20T12:01:30.000Z')
   })
 
-  it('names the end of the connection to a HEAD once the service is closing', async () => {
+  it('sends Connection: close to a HEAD once the service stops', async () => {
     const stage = new Stage()
     expect((await stage.request({}, { method: 'HEAD' })).headers).not.toContain('Connection')
     stage.ingest.close()
     expect((await stage.request({}, { method: 'HEAD' })).headers).toContain('Connection: close')
   })
 
-  it('tells a client by Retry-After what the limits say of its window', async () => {
+  it('sends the end of the limit window in Retry-After', async () => {
     const stage = new Stage()
     stage.retryAfterSeconds = 92
     const sent = await stage.request({ admit: 'over limit' })

@@ -5,7 +5,7 @@ import { Ring } from '../../../src/ring/ring.ts'
 
 const KIB = 1024
 
-/** The naive model: every byte of the ring has an owner or none. */
+/** The naive model: an owner, or none, for every byte of the ring. */
 class Model {
   readonly owners: Int32Array
   readonly live = new Map<number, { start: number; end: number }>()
@@ -45,7 +45,7 @@ function commitBody(ring: Ring, slot: number, fill: number): void {
 }
 
 describe('the ring', () => {
-  it('never gives one byte to two bodies, keeps bodies whole, and becomes empty again, whatever the order of releases', () => {
+  it('never gives a byte to two bodies, keeps bodies intact, and becomes empty again, whatever the order of releases', () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('claim' as const), length: fc.integer({ min: 0, max: 20 * KIB }) }),
       fc.record({ kind: fc.constant('release' as const), pick: fc.nat() }),
@@ -63,7 +63,7 @@ describe('the ring', () => {
             const room = ring.hasRoomFor(length)
             const slot = ring.claim(length)
             expect(slot >= 0).toBe(room)
-            // In so small a ring every place is looked at: what is refused fits nowhere.
+            // In a ring this small every place is tried, so a refused body fits nowhere.
             expect(room).toBe(order.length < ring.slots && footprintBytes(length) <= model.largestGap())
             if (slot < 0) continue
             const start = ring.offset(slot) - HEADROOM_BYTES
@@ -92,7 +92,7 @@ describe('the ring', () => {
     )
   })
 
-  it.each([0, 1, 4095, 4096, 20_000])('holds a body of pieces up to %i bytes as it came', (length) => {
+  it.each([0, 1, 4095, 4096, 20_000])('keeps a body of pieces of up to %i bytes unchanged', (length) => {
     const ring = new Ring(256 * KIB)
     const pieces = [length, 7, length].map((bytes, n) => Buffer.alloc(bytes, n + 1))
     const slot = ring.claim(2 * length + 7)
@@ -103,7 +103,7 @@ describe('the ring', () => {
     expect(ring.bytes.subarray(0, ring.offset(slot)).every((byte) => byte === 0)).toBe(true)
   })
 
-  it('hands slots out one behind the other, so that a run of them is a first and a count', () => {
+  it('allocates consecutive slots, so that a run is a first slot and a count', () => {
     const ring = new Ring(64 * KIB)
     for (let round = 0; round < 100; round++) {
       const slot = ring.claim(10)
@@ -113,7 +113,7 @@ describe('the ring', () => {
     }
   })
 
-  it('refuses when the slots are out, though there are bytes', () => {
+  it('refuses when it is out of slots, even with bytes left', () => {
     const ring = new Ring(64 * KIB)
     const slots = Array.from({ length: ring.slots }, () => ring.claim(0))
     expect(slots.every((slot) => slot >= 0)).toBe(true)
@@ -123,7 +123,7 @@ describe('the ring', () => {
     expect(ring.claim(0)).toBe(slots[0])
   })
 
-  it('passes over a body that stays, however many come and go meanwhile', () => {
+  it('skips a body that stays, however many come and go meanwhile', () => {
     const ring = new Ring(256 * KIB)
     ring.claim(30 * KIB)
     const stays = ring.claim(10 * KIB)
@@ -136,7 +136,7 @@ describe('the ring', () => {
     expect([ring.requests, ring.usedBytes]).toEqual([1, footprintBytes(10 * KIB)])
   })
 
-  it('finds the room between bodies that stay, where it is enough', () => {
+  it('uses the room between bodies that stay, where it is large enough', () => {
     const ring = new Ring(128 * KIB)
     const slots = Array.from({ length: 12 }, () => ring.claim(10 * KIB))
     for (const slot of [3, 4, 8]) ring.release(slots[slot])
@@ -147,19 +147,19 @@ describe('the ring', () => {
     expect(ring.hasRoomFor(10 * KIB)).toBe(false)
   })
 
-  it('says soon that it is full, and finds room again wherever it is', () => {
+  it('refuses quickly when it is full, and finds room again wherever it is', () => {
     const ring = new Ring(4096 * KIB)
     const slots = Array.from({ length: ring.slots }, () => ring.claim(3700))
     expect(slots.every((slot) => slot >= 0)).toBe(true)
     expect(ring.claim(3700)).toBe(-1)
     ring.release(slots[777])
-    // One search looks at a few places, and the next ones go on from there.
+    // One search tries a few places, and the next one continues from there.
     const found = Array.from({ length: 40 }, () => ring.claim(3700)).filter((slot) => slot >= 0)
     expect(found).toHaveLength(1)
     expect(found[0]).toBe(slots[777])
   })
 
-  it('counts bytes and requests by what is claimed and not yet free', () => {
+  it('counts claimed bytes and requests until they are released', () => {
     const ring = new Ring(64 * KIB)
     const slot = ring.claim(100)
     expect([ring.requests, ring.usedBytes]).toEqual([1, footprintBytes(100)])

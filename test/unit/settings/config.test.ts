@@ -56,7 +56,7 @@ describe('with nothing set', () => {
     })
   })
 
-  test('connections leave open files for the journal, the stores, the threads and the admin port', () => {
+  test('the default of connections leaves open files for the journal, the stores, the threads and the admin port', () => {
     expect(readConfig({ SLUICE_PARSERS: '1' }, { ...machine, maxOpenFiles: () => 256 }).maxConnections).toBe(48)
     expect(readConfig({ SLUICE_MAX_CONNECTIONS: '100' }, machine).maxConnections).toBe(100)
     const processes = { SLUICE_PROCESSES: '3', REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
@@ -65,7 +65,7 @@ describe('with nothing set', () => {
     expect(readConfig(processes, machine).maxConnections).toBe(20_000 - (64 + 128 + 2 * 8))
   })
 
-  test('more connections than open files allow are found where the service runs, and so is a limit that leaves none', () => {
+  test('more connections than open files are a problem where the service runs, and so is a limit that leaves none', () => {
     const most = readConfig({ SLUICE_MAX_CONNECTIONS: '19776' }, machine)
     expect(openFilesProblem(most, 20_000)).toBe(null)
     expect(openFilesProblem(most, 19_999)).toBe(
@@ -76,7 +76,7 @@ describe('with nothing set', () => {
     expect(openFilesProblem(few, 200)).toMatch(/^a process with 16 connections and 4 threads wants 240 open files/)
   })
 
-  test('nobody can change the settings later', () => {
+  test('the settings are frozen', () => {
     expect(Object.isFrozen(config)).toBe(true)
   })
 
@@ -84,7 +84,7 @@ describe('with nothing set', () => {
     expect(readConfig({}, { ...machine, parallelism: 1 }).parsers).toBe(1)
   })
 
-  test('processes share the cores, with one parser at least for each', () => {
+  test('processes share the cores, with at least one parser each', () => {
     const four = { SLUICE_PROCESSES: '4', REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
     expect(readConfig(four, { ...machine, parallelism: 16 }).parsers).toBe(3)
     expect(readConfig(four, { ...machine, parallelism: 6 }).parsers).toBe(1)
@@ -141,7 +141,7 @@ test('every value is read, in bytes and milliseconds', () => {
 describe('shared parts', () => {
   const both = { REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
 
-  test('with them the admin port listens on every address', () => {
+  test('make the admin port listen on every address', () => {
     const urls = { NATS_URL: 'nats://a:4222,tls://b:4222', REDIS_URL: 'rediss://:secret@redis:6379/1' }
     expect(readConfig(urls, machine)).toMatchObject({
       adminHost: '0.0.0.0',
@@ -151,13 +151,13 @@ describe('shared parts', () => {
     })
   })
 
-  test('with them, apps live in NATS unless a file is named', () => {
+  test('keep apps in NATS unless a file is named', () => {
     expect(readConfig(both, machine).appsFile).toBeNull()
     const named = readConfig({ ...both, SLUICE_APPS_FILE: 'mine.json' }, machine)
     expect(named).toMatchObject({ appsFile: 'mine.json', appsFileNamed: true })
   })
 
-  test('are given both or neither: one without the other is a mistake that names the one that is missing', () => {
+  test('are given both or neither: the mistake names the missing one', () => {
     expect(mistakesOf({ REDIS_URL: 'redis://:secret@r' })).toEqual([
       'NATS_URL: must be given with REDIS_URL: both for many nodes, neither for this machine alone',
     ])
@@ -167,13 +167,13 @@ describe('shared parts', () => {
     expect(mistakesOf({ REDIS_URL: '', NATS_URL: '' })).toEqual([])
   })
 
-  test('of which one is no URL are one mistake', () => {
+  test('are one mistake where one of them is not a URL', () => {
     expect(mistakesOf({ REDIS_URL: 'r', NATS_URL: 'nats://n' })).toEqual([
       expect.stringContaining('REDIS_URL: must be a URL'),
     ])
   })
 
-  test('several processes want both', () => {
+  test('are both needed for several processes', () => {
     expect(mistakesOf({ SLUICE_PROCESSES: '2', ...both })).toEqual([])
     expect(mistakesOf({ SLUICE_PROCESSES: '2' })).toHaveLength(1)
     expect(mistakesOf({ SLUICE_PROCESSES: '2', REDIS_URL: 'redis://r' })).toHaveLength(1)
@@ -227,12 +227,12 @@ describe('mistakes', () => {
     ])
   })
 
-  test('the message lists each on its own line, and one alone on the first', () => {
+  test('the message lists each on its own line, and a single one on the first', () => {
     expect(new ConfigError(['a', 'b']).message).toBe('the settings are wrong:\n  - a\n  - b')
     expect(new ConfigError(['a']).message).toBe('the settings are wrong: a')
   })
 
-  test('a slip in a name is answered with the name that was meant', () => {
+  test('a typo in a name is reported with the likely name', () => {
     expect(mistakesOf({ SLUICE_PARSER: '2' })).toEqual(['SLUICE_PARSER: no such setting; did you mean SLUICE_PARSERS?'])
     expect(mistakesOf({ SLUICE_PORT: '80' })).toEqual([expect.stringContaining('did you mean PORT?')])
     expect(mistakesOf({ SLUICE_ENTIRELY_DIFFERENT_THING: '1' })).toEqual([
@@ -240,7 +240,7 @@ describe('mistakes', () => {
     ])
   })
 
-  test('what Kubernetes adds for a Service named sluice is told for what it is', () => {
+  test('variables that Kubernetes sets for a Service named sluice are explained', () => {
     const [unknown, port] = mistakesOf({
       SLUICE_SERVICE_URL: 'tcp://10.0.0.1:80',
       SLUICE_ADMIN_PORT: 'tcp://10.0.0.1:80',
@@ -255,7 +255,7 @@ describe('mistakes', () => {
     expect(mistakesOf({ SLUICE_TYPO: '' })).toHaveLength(1)
   })
 
-  test('other variables are none of ours', () => {
+  test('other variables are ignored', () => {
     expect(mistakesOf({ PATH: '/bin', SLUICEGATE: 'x', npm_config_x: 'y' })).toEqual([])
   })
 })
@@ -299,7 +299,7 @@ describe('TLS files', () => {
   })
 })
 
-test('every setting says what it is for and what it is by default', () => {
+test('every setting has a description and a default in words', () => {
   for (const name of SETTING_NAMES) {
     expect(SETTINGS[name].about).not.toBe('')
     expect(SETTINGS[name].defaultText).not.toBe('')

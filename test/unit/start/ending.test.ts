@@ -41,7 +41,7 @@ describe('a signal', () => {
     expect(said).toContain('the drain failed')
   })
 
-  test('that comes twice in one key press counts once', () => {
+  test('that arrives twice for one key press counts once', () => {
     const onSignal = handler(never)
     onSignal('SIGINT')
     vi.advanceTimersByTime(50)
@@ -49,7 +49,7 @@ describe('a signal', () => {
     expect(exits).toEqual([])
   })
 
-  test('that is given again while the drain lasts ends the process at once', () => {
+  test('that is repeated during the drain ends the process at once', () => {
     const onSignal = handler(never)
     onSignal('SIGTERM')
     vi.advanceTimersByTime(600)
@@ -57,7 +57,7 @@ describe('a signal', () => {
     expect(exits).toEqual([1])
   })
 
-  test('that is given again is ignored where every process of the service gets each signal', async () => {
+  test('that is repeated is ignored in a front end, which also gets the signals of its supervisor', async () => {
     let drained: () => void = () => {}
     const stop = () => new Promise<void>((resolve) => (drained = resolve))
     const exit = (code: number) => void exits.push(code)
@@ -71,7 +71,7 @@ describe('a signal', () => {
     expect(exits).toEqual([0])
   })
 
-  test('whose drain hangs ends with 1 by the watchdog', () => {
+  test('whose drain hangs ends with 1, by the watchdog', () => {
     handler(never)('SIGTERM')
     vi.advanceTimersByTime(5999)
     expect(exits).toEqual([])

@@ -6,7 +6,7 @@ import type { Log } from '../../../src/observe/log.ts'
 import type { Metrics } from '../../../src/observe/metrics.ts'
 import { findDemoApp, openFileApps } from '../../../src/start/opened-apps.ts'
 
-/** As on file systems that have no sockets. */
+/** Like a file system without sockets. */
 vi.mock('node:net', () => ({
   createServer: () => {
     throw Object.assign(new Error('listen EPERM'), { code: 'EPERM' })
@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('a first start makes its app file where the file system has no sockets, and later ones keep it', async () => {
+test('a first start creates its app file where the file system has no sockets, and later ones keep it', async () => {
   const keys: (string | undefined)[] = []
   for (let start = 1; start <= 2; start++) {
     const apps = await openFileApps(join(folder, 'apps.json'), false, context)

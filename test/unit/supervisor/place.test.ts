@@ -1,4 +1,4 @@
-// What a place does in time: how long it waits before it starts another front end, and how long for an answer.
+// The timing of a place: the pause before a replacement, and the timeouts of answers.
 
 import type { ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
@@ -8,7 +8,7 @@ import { mergePages } from '../../../src/observe/merged-page.ts'
 import type { Asking, Report } from '../../../src/supervisor/messages.ts'
 import { Place } from '../../../src/supervisor/place.ts'
 
-/** A child process that lives and dies at once, and answers while it is not mute. */
+/** A child process without a real process. It answers unless it is mute. */
 class FakeChild extends EventEmitter {
   readonly pid = 4711
   readonly asked: string[] = []
@@ -72,7 +72,7 @@ const advance = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 const LONGEST_PAUSE_MS = 5000
 const LOOKS_MS = 20_000
 
-describe('the pause before another front end', () => {
+describe('the pause before a replacement', () => {
   const dieYoung = async () => {
     present().end(1)
     await advance(LONGEST_PAUSE_MS)
@@ -80,20 +80,20 @@ describe('the pause before another front end', () => {
   }
   const pauses = () => said.map((line) => line.pause_ms).filter((pause) => pause !== undefined)
 
-  test('grows while they die young, to an end', async () => {
+  test('grows up to a maximum while they end early', async () => {
     for (let count = 0; count < 8; count++) await dieYoung()
     expect(pauses()).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000])
     expect(place.restarts).toBe(8)
   })
 
-  test('is short again after one that lived', async () => {
+  test('is short again after one that ran for a while', async () => {
     for (let count = 0; count < 3; count++) await dieYoung()
     await advance(30_000)
     await dieYoung()
     expect(pauses()).toEqual([100, 200, 400, 100])
   })
 
-  test('is waited out', async () => {
+  test('is waited for', async () => {
     present().end(1)
     await advance(99)
     expect(children).toHaveLength(1)
@@ -101,7 +101,7 @@ describe('the pause before another front end', () => {
     expect(children).toHaveLength(2)
   })
 
-  test('is the last of it where the service stops', async () => {
+  test('is followed by no front end where the service stops', async () => {
     present().end(1)
     expect(await place.stop(1000)).toBe(null)
     await advance(LOOKS_MS)
@@ -110,7 +110,7 @@ describe('the pause before another front end', () => {
 })
 
 describe('a front end that cannot start again', () => {
-  test('is followed by another all the same', async () => {
+  test('is replaced like any other', async () => {
     present().end(1)
     await advance(100)
     present().say({ kind: 'refused', why: 'the port is taken' })
@@ -121,8 +121,8 @@ describe('a front end that cannot start again', () => {
   })
 })
 
-describe('a front end that says nothing', () => {
-  test('is killed after some looks, and another takes its place', async () => {
+describe('a front end that does not answer', () => {
+  test('is killed after several health checks, and replaced', async () => {
     const mute = present()
     mute.mute = true
     await advance(LOOKS_MS)
@@ -131,7 +131,7 @@ describe('a front end that says nothing', () => {
     expect(children).toHaveLength(2)
   })
 
-  test('is left alone where it answers in between', async () => {
+  test('is not killed where it answers in between', async () => {
     for (let count = 0; count < 4; count++) {
       present().mute = true
       await advance(LOOKS_MS / 2)
@@ -142,7 +142,7 @@ describe('a front end that says nothing', () => {
     expect([children.length, present().signals]).toEqual([1, []])
   })
 
-  test('is asked the same once, however many want to know', async () => {
+  test('is asked once, however many callers wait', async () => {
     present().mute = true
     const first = place.refresh()
     await advance(10_000)
@@ -156,14 +156,14 @@ describe('a front end that says nothing', () => {
     expect(present().asked.filter((ask) => ask === 'page')).toHaveLength(2)
   })
 
-  test('keeps nobody waiting once it has ended', async () => {
+  test('keeps no caller waiting once it has ended', async () => {
     present().mute = true
     const asked = [place.refresh(), place.health()]
     present().end(1)
     expect(await Promise.all(asked)).toEqual([false, null])
   })
 
-  test('is looked at no more while it drains', async () => {
+  test('is not checked while it drains', async () => {
     const mute = present()
     mute.mute = true
     const stopped = place.stop(100_000)
@@ -174,8 +174,8 @@ describe('a front end that says nothing', () => {
   })
 })
 
-describe('what is counted', () => {
-  test('stays when the front end ends, and its gauges go with it', async () => {
+describe('the counters', () => {
+  test('stay when the front end ends, and its gauges do not', async () => {
     const page = (answered: boolean) => mergePages([place.counted(answered)])
     expect(await place.refresh()).toBe(true)
     expect(page(true)).toContain('n_total 5\n')
@@ -188,7 +188,7 @@ describe('what is counted', () => {
 })
 
 describe('the stop', () => {
-  test('holds against a front end that comes to serve only then', async () => {
+  test('also ends a front end that begins to serve during it', async () => {
     const starting = new Place(2, log)
     let outcome = 'starting'
     starting.start(startFrontEnd).then(
@@ -203,7 +203,7 @@ describe('the stop', () => {
     expect([children.length, outcome]).toEqual([2, 'starting'])
   })
 
-  test('kills what has not ended by its deadline, and tells of it', async () => {
+  test('kills a front end that has not ended by its deadline, and reports it', async () => {
     const stopped = place.stop(1000)
     await advance(999)
     expect(present().signals).toEqual(['SIGTERM'])

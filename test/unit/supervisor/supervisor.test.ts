@@ -1,4 +1,4 @@
-// A supervisor over real processes, in which a small program stands in for a front end.
+// A supervisor of real processes that run a small program in place of a front end.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,7 @@ interface Behaviour {
 
 interface Started {
   readonly supervisor: Supervisor
-  /** Of each place, by its number, the processes that were started there. */
+  /** The processes that were started in each place, by its number. */
   readonly children: Record<number, ChildProcess[]>
 }
 
@@ -60,7 +60,7 @@ const serving = (supervisor: Supervisor, count: number): Promise<void> =>
   eventually(`${count} front ends serve`, async () => (await sample(supervisor, 'sluice_front_ends')) === count)
 
 describe('the start', () => {
-  test('is over when all front ends serve, and the service is then ready', async () => {
+  test('ends when all front ends serve, and then the service is ready', async () => {
     const { supervisor, start } = supervise(3, {})
     expect(await supervisor.health.ready()).toBe(false)
     await start()
@@ -68,7 +68,7 @@ describe('the start', () => {
     expect(await sample(supervisor, 'sluice_front_ends')).toBe(3)
   })
 
-  test('fails with the words of a front end that cannot start', async () => {
+  test('fails with the reason of a front end that cannot start', async () => {
     const { supervisor, start } = supervise(2, { 2: { how: 'refuses' } })
     const failed = await start().catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(StartError)
@@ -84,7 +84,7 @@ describe('the start', () => {
 })
 
 describe('a front end that is killed', () => {
-  test('is followed by another, and the others are left alone', async () => {
+  test('is replaced, and the others are not touched', async () => {
     const { supervisor, children, start } = supervise(2, {})
     await start()
     children[1]?.[0]?.kill('SIGKILL')
@@ -108,7 +108,7 @@ describe('a front end that is killed', () => {
     })
     await serving(supervisor, 2)
     seen.push(await sample(supervisor, 'requests_total'))
-    // The second front end in its place says that it has had 70 too.
+    // The replacement reports 70 too.
     expect(seen.at(-1)).toBe(145)
     expect(seen).toEqual(seen.toSorted((left, right) => Number(left) - Number(right)))
     expect(seen[0]).toBe(75)
@@ -116,7 +116,7 @@ describe('a front end that is killed', () => {
 })
 
 describe('a front end that is frozen', () => {
-  test('keeps neither the page nor the probes from their answers', async () => {
+  test('blocks neither the page nor the probes', async () => {
     const { supervisor, children, start } = supervise(2, { 1: { requests: 5 }, 2: { requests: 70 } })
     await start()
     await supervisor.scrape()
@@ -133,14 +133,14 @@ describe('a front end that is frozen', () => {
     await eventually('it answers again', async () => (await sample(supervisor, 'ring_bytes')) === 2)
   })
 
-  test('makes the service unready where none is left', async () => {
+  test('makes the service unready where no other is ready', async () => {
     const { supervisor, children, start } = supervise(2, {})
     await start()
     for (const place of [1, 2]) children[place]?.[0]?.kill('SIGSTOP')
     expect(await supervisor.health.ready()).toBe(false)
   })
 
-  test('is killed when it has not drained in time, and that is told', async () => {
+  test('is killed when it has not drained in time, which is reported', async () => {
     const { supervisor, children, start } = supervise(2, {}, 500)
     await start()
     children[2]?.[0]?.kill('SIGSTOP')
@@ -150,7 +150,7 @@ describe('a front end that is frozen', () => {
 })
 
 describe('the stop', () => {
-  test('lets all drain, with their last figures on the page', async () => {
+  test('lets all drain, with their last counters on the page', async () => {
     const { supervisor, children, start } = supervise(2, { 1: { requests: 5 }, 2: { requests: 70 } })
     await start()
     await supervisor.stop()
@@ -158,13 +158,13 @@ describe('the stop', () => {
     expect(await sample(supervisor, 'requests_total')).toBe(75)
   })
 
-  test('tells of a front end that ended badly', async () => {
+  test('reports a front end that failed', async () => {
     const { supervisor, start } = supervise(2, { 1: { how: 'drains badly' } })
     await start()
     await expect(supervisor.stop()).rejects.toThrow('front end 1 ended with code 3')
   })
 
-  test('before all serve is neither a failed start nor a bad end', async () => {
+  test('before all serve counts neither as a failed start nor as a failed stop', async () => {
     const { supervisor, children, start } = supervise(2, { 2: { how: 'hangs' } })
     let outcome = 'starting'
     start().then(
@@ -176,7 +176,7 @@ describe('the stop', () => {
     expect([isGone(children[1]?.[0]), isGone(children[2]?.[0]), outcome]).toEqual([true, true, 'starting'])
   })
 
-  test('makes the service unready at once, and kills nobody before its deadline unless told to', async () => {
+  test('makes the service unready at once, and kills no front end before its deadline, except on kill()', async () => {
     const { supervisor, children, start } = supervise(2, { 1: { how: 'never drains' } })
     await start()
     const stopped = supervisor.stop().catch((error: Error) => error.message)

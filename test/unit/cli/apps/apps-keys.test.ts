@@ -15,7 +15,7 @@ test('an overlap is days, hours or none, and nothing else', () => {
   }
 })
 
-test('the old key stays valid for the overlap, and with none is gone', () => {
+test('the old key stays valid for the overlap, and is removed without one', () => {
   expect(rotate(shop, 'ak_2', DAY_MS)).toEqual({
     record: { ...shop, app_key: 'ak_2', previous_keys: [until('ak_1', '2026-11-21T12:00:00Z')] },
     dropped: 0,
@@ -26,7 +26,7 @@ test('the old key stays valid for the overlap, and with none is gone', () => {
   expect(rotate(shop, 'ak_2', 0)).toEqual({ record: { ...shop, app_key: 'ak_2' }, dropped: 0 })
 })
 
-test('no older key outlives the overlap, and those whose time is over go', () => {
+test('no older key outlives the overlap, and expired ones are removed', () => {
   const previous = [until('ak_over', '2026-11-20T12:00:00Z'), until('ak_soon', '2026-11-20T13:00:00Z')]
   const record = { ...shop, previous_keys: [...previous, until('ak_late', '2026-12-20T00:00:00Z')] }
   expect(rotate(record, 'ak_2', DAY_MS).record.previous_keys).toEqual([
@@ -37,7 +37,7 @@ test('no older key outlives the overlap, and those whose time is over go', () =>
   expect(rotate(record, 'ak_2', 0).record.previous_keys).toBeUndefined()
 })
 
-test('of more than four older keys the oldest goes, which is told', () => {
+test('the oldest of more than four older keys is removed, which is reported', () => {
   const previous = ['a', 'b', 'c', 'd'].map((id) => until(`ak_${id}`, '2026-11-21T00:00:00Z'))
   const { record, dropped } = rotate({ ...shop, previous_keys: previous }, 'ak_2', DAY_MS)
   expect((record.previous_keys as { app_key: string }[]).map(({ app_key: key }) => key)).toEqual([

@@ -5,7 +5,7 @@ import { formatApps } from '../../../../src/cli/apps/apps.ts'
 const shop = { app_key: 'ak_shop_1', app_id: 'shop', plan: '100k', subscription: 'active' } as const
 const blog = { app_key: 'ak_blog_1', app_id: 'blog', plan: 'trial', subscription: 'trialing', name: 'Blog' } as const
 
-test('flags become members, figures numbers, and an empty value removes its member', () => {
+test('flags become members, digits become numbers, and an empty value removes its member', () => {
   const flags = { name: '', plan: '1m', 'events-per-day': '20000', 'trial-ends-at': '2026-12-31T00:00:00Z' }
   expect(withMembers(blog, flags)).toEqual({
     app_key: 'ak_blog_1',
@@ -25,7 +25,7 @@ test('one record is changed, and the others stay in their order', () => {
   expect(() => changeOne([shop], 'sohp', (record) => record)).toThrow('there is no app sohp')
 })
 
-test('every mistake is named, and figures that are none come back as such', () => {
+test('every mistake is named, and a limit that is not a number is quoted', () => {
   const draft = withMembers(shop, { plan: 'huge', 'events-per-minute': 'many', 'billing-cycle-anchor': 'today' })
   expect(() => checked([draft])).toThrow(
     /plan: must be one of[^]*billing_cycle_anchor: must be[^]*events_per_minute: must be/,
@@ -38,7 +38,7 @@ test('two apps never share an id or a key', () => {
   expect(checked([shop, blog])).toEqual([shop, blog])
 })
 
-test('checking looks at each record so many times, however many there are', () => {
+test('checking reads each record a fixed number of times, however many there are', () => {
   const reads = (count: number): number => {
     let looks = 0
     const draft = (id: string) => ({
@@ -57,14 +57,14 @@ test('checking looks at each record so many times, however many there are', () =
   expect(reads(4000)).toBe(2 * reads(2000))
 })
 
-test('a record that was read before is not checked again, and its id and key still count', () => {
+test('a record that was read before is not checked again, but its id and key are', () => {
   const odd = { ...shop, plan: 'gone' }
   expect(checked([odd, blog], [odd])).toEqual([odd, blog])
   expect(() => checked([odd, { ...blog, app_id: 'shop' }], [odd])).toThrow('there is an app shop already')
   expect(() => checked([{ ...odd }, blog], [odd])).toThrow('plan: must be one of')
 })
 
-test('the list shows the figures that hold: the app’s own, or its plan’s', () => {
+test('the list shows the limits in force: the app’s own, or its plan’s', () => {
   const [, first, second] = formatApps([{ ...shop, events_per_minute: 9, events_per_day: 1000 }, blog]).split('\n')
   expect(first).toMatch(/^shop +100k +active +9 +1,000 +100,000 +ak_shop_1$/)
   expect(second).toMatch(/^blog +trial +trialing +200 +none +10,000 +ak_blog_1 +Blog$/)

@@ -27,7 +27,7 @@ describe('Redis', () => {
     expect(found.detail).toMatch(detail)
   })
 
-  test('as a cluster is as well as the worst of its masters, and each complaint is made once', () => {
+  test('as a cluster has the complaints of all its masters, each once', () => {
     const evicting = { ...good, evictionPolicy: 'allkeys-lru' }
     const found = redisFinding('host:6379', { isCluster: true, nodes: [good, evicting, evicting] })
     expect(found.state).toBe('warn')
@@ -35,7 +35,7 @@ describe('Redis', () => {
     expect(found.detail.match(/maxmemory-policy/g)).toHaveLength(1)
   })
 
-  test('that tells nothing of itself is a warning', () => {
+  test('that does not allow INFO is a warning', () => {
     expect(redisFinding('host:6379', { isCluster: false, nodes: null })).toMatchObject({ state: 'warn' })
   })
 })
@@ -43,7 +43,7 @@ describe('Redis', () => {
 describe('NATS', () => {
   const server = { place: 'host:4222', version: '2.9.10', maxPayloadBytes: 1_048_576 }
 
-  test('is well from 2.9 on, with room for the largest record', () => {
+  test('is ok from 2.9 on, with room for the largest record', () => {
     expect(natsFinding(server).state).toBe('ok')
     expect(natsFinding({ ...server, version: '2.11.0-beta.1' }).state).toBe('ok')
     expect(natsFinding({ ...server, version: '2.8.4' }).state).toBe('warn')
@@ -73,7 +73,7 @@ describe('the stream', () => {
   const found = (changes: Partial<typeof facts> | object = {}, replicas = 3) =>
     streamFinding({ kind: 'present', facts: { ...facts, ...changes }, created: false }, { replicas, nowMs: NOW_MS })
 
-  test('is shown with what it holds, and with each difference as a warning', () => {
+  test('is shown with its content, and with each difference as a warning', () => {
     expect(found()).toEqual({
       part: 'stream',
       state: 'ok',
@@ -85,7 +85,7 @@ describe('the stream', () => {
     for (const difference of differences) expect(differing.detail).toContain(difference)
   })
 
-  test('is shown with its limits where it has some, and fewer replicas than a new one would have', () => {
+  test('is shown with its limits, and with replicas that are fewer than the setting', () => {
     const limits = { maxBytes: 1024 * 1024, maxMessages: 2000, keepMs: null, oldestAtMs: null, messages: 0, bytes: 0 }
     expect(found({ ...limits, replicas: 1 })).toEqual({
       part: 'stream',
@@ -96,7 +96,7 @@ describe('the stream', () => {
     })
   })
 
-  test('is a warning from four fifths of a limit on, unless it discards the old', () => {
+  test('is a warning from four fifths of a limit on, unless it discards old messages', () => {
     expect(found({ bytes: 799, maxBytes: 1000 }).state).toBe('ok')
     expect(found({ bytes: 800, maxBytes: 1000 })).toMatchObject({
       state: 'warn',

@@ -60,13 +60,13 @@ describe('the outcome', () => {
     expect(await ask(body, its)).toMatchObject({ status, outcome })
   })
 
-  test('names how long to wait for a window', async () => {
+  test('has the seconds until a window has room', async () => {
     expect((await ask(bodyOf([event]), { eventsPerMinute: 0 })).retryAfterSeconds).toBe(45)
     expect((await ask(bodyOf([event]))).retryAfterSeconds).toBeNull()
   })
 })
 
-test('every offending member is named, even where an earlier check decides', async () => {
+test('every invalid member is named, even where an earlier check decides', async () => {
   const { outcome, violations } = await ask(
     bodyOf([
       { ...event, name: '' },
@@ -79,7 +79,7 @@ test('every offending member is named, even where an earlier check decides', asy
 })
 
 describe('the limits', () => {
-  test('are shown as they stand before this body', async () => {
+  test('are shown before this body is counted', async () => {
     const limiter = createMemoryLimiter()
     limiter.addUsage(app, app.appId, 4, NOW_MS)
     const explanation = await ask(bodyOf([event, event]), {}, limiter)
@@ -95,14 +95,14 @@ describe('the limits', () => {
     })
   })
 
-  test('that are not there are shown as such', async () => {
+  test('that do not exist are shown as none', async () => {
     const explanation = await ask(bodyOf([event]), { eventsPerDay: null })
     expect(format(explanation, { colour: false })).toMatch(/^day +none +0 +2026-11-21/m)
     expect(toJson(explanation)).toMatchObject({ limits: { day: { limit: null, remaining: null } } })
   })
 })
 
-test('a person reads the answer first, then what is wrong, then the limits', async () => {
+test('the text has the answer first, then the violations, then the limits', async () => {
   const text = format(await ask(bodyOf([{ ...event, name: '' }])), { colour: false })
   expect(text).toMatch(
     /^400 validation_failed: events\[0\]\.name: [^]*\nOffending members: 1\n {2}events\[0\]\.name[^]*\nwindow +limit +used +left +ends\nminute /,
@@ -112,18 +112,18 @@ test('a person reads the answer first, then what is wrong, then the limits', asy
 describe('another key', () => {
   const swap = (body: string): string => withAppKey(Buffer.from(body), 'ak_new').toString('utf8')
 
-  test('takes the place of the one in the body, and the rest stays as it is', () => {
+  test('replaces the one in the body, and changes nothing else', () => {
     expect(swap('{"events":[1e999], "app_key" : "ak_old" }')).toBe('{"events":[1e999], "app_key" : "ak_new" }')
     expect(swap('{"app\\u005fkey":{"a":"}"},"x":"é"}')).toBe('{"app\\u005fkey":"ak_new","x":"é"}')
     expect(swap('{"app_key":1,"app_key":2}')).toBe('{"app_key":"ak_new","app_key":"ak_new"}')
   })
 
-  test('is put in where there was none', () => {
+  test('is added where there was none', () => {
     expect(swap(' {"events":[]}')).toBe(' {"app_key":"ak_new","events":[]}')
     expect(swap('{ }')).toBe('{"app_key":"ak_new" }')
   })
 
-  test('changes nothing in what is no object', () => {
+  test('changes nothing in a body that is not an object', () => {
     for (const body of ['[{"app_key":"a"}]', '"{"', '12', '{"app_key":', '']) expect(swap(body)).toBe(body)
   })
 })

@@ -13,7 +13,7 @@ async function readAll(directory: string): Promise<string[]> {
   return lines
 }
 
-/** A reader that follows, and a way to wait until it has so many lines. */
+/** A reader that follows, with a function that waits for a number of lines. */
 function follow(directory: string, fromStart: boolean) {
   const abort = new AbortController()
   const lines: string[] = []
@@ -36,10 +36,10 @@ function follow(directory: string, fromStart: boolean) {
   return { lines, reach, stop }
 }
 
-/** As long as the journal waits after a failed write. */
+/** The pause of the journal after a failed write. */
 const oneSecond = () => new Promise((resolve) => setTimeout(resolve, 1000))
 
-/** Appends the line again and again until the reader, which may start late, has seen some. */
+/** Appends the line repeatedly until the reader, which may start late, has seen some. */
 async function appendUntilSeen(path: string, line: string, lines: readonly string[]): Promise<void> {
   while (lines.length === 0) {
     await appendFile(path, line)
@@ -57,13 +57,13 @@ describe('reading the journal as it grows', () => {
       expect(await readAll(join(folder, 'none'))).toEqual([])
     }))
 
-  it('passes over a line that is too long to be a record', () =>
+  it('skips a line that is too long to be a record', () =>
     withFolder(async (folder) => {
       await writeFile(segmentPath(folder, 1), `a\n${'x'.repeat(5_000_000)}\nb\n`)
       expect(await readAll(folder)).toEqual(['a', 'b'])
     }))
 
-  it('yields nothing that was there before, unless asked', () =>
+  it('yields no earlier lines, unless asked to', () =>
     withFolder(async (folder) => {
       await writeFile(segmentPath(folder, 1), 'a\n')
       await writeFile(segmentPath(folder, 2), 'b\nto')
@@ -104,7 +104,7 @@ describe('reading the journal as it grows', () => {
       expect(reader.lines.join('\n')).toBe(records.map(({ line }) => line.toString().trim()).join('\n'))
     }))
 
-  it('goes on with the next segment when those it had not read are removed', () =>
+  it('continues with the next segment when unread ones are removed', () =>
     withFolder(async (folder) => {
       await writeFile(segmentPath(folder, 1), 'a\n')
       const reader = follow(folder, true)
@@ -119,7 +119,7 @@ describe('reading the journal as it grows', () => {
       expect(reader.lines).toEqual(['a', 'c', 'd'])
     }))
 
-  it('never yields half a line when the tail is cut back behind it and written anew', () =>
+  it('never yields half a line when the tail is truncated before its offset and written again', () =>
     withFolder(async (folder) => {
       const path = segmentPath(folder, 1)
       await writeFile(path, 'aaaa\nbbbbbbbb\n')

@@ -1,4 +1,4 @@
-// Random lives of a journal against a naive model: writes, failing disks, kills, restarts, snapshots, days that pass.
+// Random histories of a journal against a naive model: writes, failing disks, kills, restarts, snapshots, passing days.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -127,7 +127,7 @@ class Life {
     const young = stored.filter((each) => Date.parse(each.received_at) > this.#nowMs - 300_000)
     const wanted = young.map((each) => each.batch_id).filter((id) => id[14] === '5')
     assert.deepEqual(keys, wanted, 'keys are those of the last 300 s')
-    // What a kill left whole may have been durable or not; from here on it is.
+    // A record that a kill left complete may or may not have been durable; from here on it is.
     for (const id of ids) this.#durable.add(id)
   }
 
@@ -141,7 +141,7 @@ class Life {
             this.#durable.add(record.batchId)
             add(this.#usage, app, Math.max(1, events))
           } else if (!this.#disk.failsTruncate) {
-            // Where the cut failed too, a kill now would leave the record there.
+            // If truncating failed too, a kill now would leave the record in the file.
             this.#refused.add(record.batchId)
           }
           resolve()
@@ -162,16 +162,16 @@ class Life {
     })
   }
 
-  /** The process dies within a write: some of its bytes are there, and nobody was answered. */
+  /** The process is killed during a write: some of its bytes are in the file, and no record was settled. */
   async #kill(count: number, at: number): Promise<void> {
-    // The disk learns which file it has to close.
+    // So that the disk knows which file to close.
     if (this.#disk.appends === 0) await this.#write({ kind: 'write', count: 1, events: 1, app: 'a', keyed: true })
     this.#disk.diesAt = at
     this.#disk.failsTruncate = true
     for (let index = 0; index < count; index += 1) {
       this.#journal?.publish(makeRecord({ events: 2, keyed: true, receivedAtMs: this.#nowMs }), () => {})
     }
-    // The journal writes once this turn of the loop is over; the kill comes in that write.
+    // The journal writes after this turn of the event loop; the kill happens during that write.
     await new Promise((resolve) => setImmediate(resolve))
     await this.#disk.closeAll()
     this.#journal = null
@@ -186,7 +186,7 @@ it('loses nothing durable, stores nothing twice, and counts exactly, whatever ha
   const life = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), (steps) =>
     withFolder((folder) => live(join(folder, 'data'), steps)),
   )
-  // What fails says its seed, and the shortest life that fails.
+  // A failure prints its seed, and the shortest history that fails.
   await expect(fc.assert(life, { numRuns: 120, interruptAfterTimeLimit: 15_000 })).resolves.toBeUndefined()
 })
 

@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000
 
 class Time {
   nowMs = START_MS
-  /** What was asked to run again and again. */
+  /** The periodic task. */
   task: () => void = () => {}
   readonly clock = () => this.nowMs
   readonly repeat = (task: () => void) => {
@@ -30,7 +30,7 @@ function options(directory: string, time: Time, changes: Partial<JournalOptions>
 }
 
 describe('the journal', () => {
-  it('stores records in the order they came, one a line, and settles each once', () =>
+  it('stores records in order, one per line, and settles each once', () =>
     withFolder(async (folder) => {
       const journal = await openJournal(options(folder, new Time()))
       const records = Array.from({ length: 3000 }, (_, index) => makeRecord({ appId: `app-${index}` }))
@@ -53,7 +53,7 @@ describe('the journal', () => {
       expect(all.equals(await readFile(segmentPath(folder, 1)))).toBe(true)
     }))
 
-  it('writes all that came in one turn together, at most 1024', () =>
+  it('writes all records of one turn together, up to 1024', () =>
     withFolder(async (folder) => {
       const commits: number[] = []
       const journal = await openJournal(options(folder, new Time(), { onCommit: (count) => commits.push(count) }))
@@ -62,7 +62,7 @@ describe('the journal', () => {
       await journal.stop()
     }))
 
-  it('writes all that gathered during one write with the next', () =>
+  it('writes all records that arrive during a write with the next one', () =>
     withFolder(async (folder) => {
       const disk = new FailingDisk()
       const commits: number[] = []
@@ -92,7 +92,7 @@ describe('the journal', () => {
       expect((await readNaively(folder))[0].batch_id).toBe(record.batchId)
     }))
 
-  it('settles what is in hand before it stops, and refuses what comes later', () =>
+  it('settles its records before it stops, and refuses later ones', () =>
     withFolder(async (folder) => {
       const journal = await openJournal(options(folder, new Time()))
       const inHand = Array.from({ length: 100 }, () => publish(journal, makeRecord()))
@@ -103,7 +103,7 @@ describe('the journal', () => {
       expect(await readNaively(folder)).toHaveLength(100)
     }))
 
-  it('begins a new segment before one grows past its size', () =>
+  it('creates a new segment before one exceeds its size', () =>
     withFolder(async (folder) => {
       const journal = await openJournal(options(folder, new Time(), { segmentBytes: 2000 }))
       for (let index = 0; index < 50; index += 1) await publish(journal, makeRecord())
@@ -114,7 +114,7 @@ describe('the journal', () => {
       expect(await readNaively(folder)).toHaveLength(50)
     }))
 
-  it('refuses at once what would pass its size, and says why', () =>
+  it('refuses at once a record that would exceed its size, and says why', () =>
     withFolder(async (folder) => {
       const journal = await openJournal(options(folder, new Time(), { maxBytes: 10_000 }))
       const settlements = await Promise.all(Array.from({ length: 100 }, () => publish(journal, makeRecord())))
@@ -139,7 +139,7 @@ describe('the journal', () => {
       await journal.stop()
     }))
 
-  it('accepts nothing into a file that was removed while it was written: the same records go into a new one', () =>
+  it('accepts no record into a removed file: the same records are written to a new one', () =>
     withFolder(async (folder) => {
       const notices: string[] = []
       const onNotice = (message: string) => void notices.push(message)
@@ -158,7 +158,7 @@ describe('the journal', () => {
       expect(notices[0]).toContain(`The ${lost.line.length} bytes of accepted records in it are lost`)
     }))
 
-  it('goes on in its own folder when that was moved away, and says so', () =>
+  it('continues in its own folder after that was moved away, and reports it', () =>
     withFolder(async (folder) => {
       const directory = join(folder, 'journal')
       const notices: string[] = []
@@ -176,7 +176,7 @@ describe('the journal', () => {
       expect(notices[0]).toContain('was removed, or moved with its folder')
     }))
 
-  it('says once that somebody else removed a segment', () =>
+  it('reports once that another program removed a segment', () =>
     withFolder(async (folder) => {
       const notices: string[] = []
       const onNotice = (message: string) => void notices.push(message)
@@ -192,7 +192,7 @@ describe('the journal', () => {
       )
     }))
 
-  it('goes on in a new file when its folder was removed under it', () =>
+  it('continues in a new file when its folder was removed', () =>
     withFolder(async (folder) => {
       const directory = join(folder, 'journal')
       const journal = await openJournal(options(directory, new Time()))
@@ -218,7 +218,7 @@ describe('old segments', () => {
     return journal
   }
 
-  it('go when their last record is older than the hours they are kept', () =>
+  it('are removed when their last record is older than the configured hours', () =>
     withFolder(async (folder) => {
       const time = new Time()
       const journal = await fill(folder, time)
@@ -234,7 +234,7 @@ describe('old segments', () => {
       await journal.stop()
     }))
 
-  it('stay where no hours are set', () =>
+  it('stay where no hours are configured', () =>
     withFolder(async (folder) => {
       const time = new Time()
       await (await fill(folder, time)).stop()
@@ -244,7 +244,7 @@ describe('old segments', () => {
       expect(await readNaively(folder)).toHaveLength(24)
     }))
 
-  it('stay while one of their keys may be remembered, however few hours are set', () =>
+  it('stay while one of their keys may be remembered, however few hours are configured', () =>
     withFolder(async (folder) => {
       const time = new Time()
       const changes = { segmentBytes: 500, keepHours: 0.001 }
@@ -270,7 +270,7 @@ describe('old segments', () => {
 
 describe('a disk that fails', () => {
   for (const failure of ['short', 'torn', 'unsynced', 'none'] as const) {
-    it(`leaves nothing of the write it failed in (${failure}), and is tried again after a second`, () =>
+    it(`leaves nothing of the failed write (${failure}), and is tried again after a second`, () =>
       withFolder(async (folder) => {
         const time = new Time()
         const disk = new FailingDisk()
@@ -294,7 +294,7 @@ describe('a disk that fails', () => {
       }))
   }
 
-  it('is not written to before what it left is cut away', () =>
+  it('is not written to before the failed write is truncated', () =>
     withFolder(async (folder) => {
       const time = new Time()
       const disk = new FailingDisk()
@@ -320,7 +320,7 @@ describe('a disk that fails', () => {
       expect(notices.at(-1)).toBe('The journal takes records again')
     }))
 
-  it('takes one record a second to find out, and the others are refused meanwhile', () =>
+  it('is tested with one record a second, and the others are refused meanwhile', () =>
     withFolder(async (folder) => {
       const time = new Time()
       const disk = new FailingDisk()
@@ -334,7 +334,7 @@ describe('a disk that fails', () => {
       expect(await readNaively(folder)).toEqual([])
     }))
 
-  it('that cannot begin a new segment goes on in the old one, says so once, and begins one when it can', () =>
+  it('that cannot create a segment continues in the open one, reports it once, and creates one when it can', () =>
     withFolder(async (folder) => {
       const disk = new FailingDisk()
       const notices: string[] = []
@@ -354,7 +354,7 @@ describe('a disk that fails', () => {
       ])
     }))
 
-  it('that cannot begin a new segment where the old one is gone refuses, and goes on when it can', () =>
+  it('that cannot create a segment after the open one was removed refuses, and continues when it can', () =>
     withFolder(async (folder) => {
       const time = new Time()
       const disk = new FailingDisk()
@@ -385,7 +385,7 @@ describe('a disk that fails', () => {
 })
 
 describe('opening a journal', () => {
-  it('cuts a torn last line and says how much', () =>
+  it('truncates a torn last line and reports the bytes', () =>
     withFolder(async (folder) => {
       const whole = makeRecord()
       const torn = makeRecord({ fillBytes: 200_000 }).line.subarray(0, 150_000)
@@ -407,7 +407,7 @@ describe('opening a journal', () => {
       expect(await readNaively(folder)).toHaveLength(1)
     }))
 
-  it('copes with an empty segment, gaps in the numbers, and files that are not its own', () =>
+  it('accepts an empty segment, gaps in the numbers, and files that are not its own', () =>
     withFolder(async (folder) => {
       await writeFile(segmentPath(folder, 3), makeRecord().line)
       await (await createSegment(folder, 9)).close()
@@ -429,7 +429,7 @@ describe('opening a journal', () => {
     return notices
   }
 
-  it('says which segments are missing from the middle, and nothing of those before the first', () =>
+  it('reports segments that are missing between others, but not before the first', () =>
     withFolder(async (folder) => {
       for (const number of [3, 5, 6, 9]) await writeFile(segmentPath(folder, number), makeRecord().line)
       const notices = await noticesAtStart(folder)
@@ -438,7 +438,7 @@ describe('opening a journal', () => {
       expect(notices[1]).toMatch(/^Segments 7 to 8 of the journal are missing between .*0006\.ndjson and /)
     }))
 
-  it('says which segment, but for the last, ends within a record', () =>
+  it('reports a segment, other than the last, that ends within a record', () =>
     withFolder(async (folder) => {
       const { line } = makeRecord()
       await writeFile(segmentPath(folder, 1), Buffer.concat([line, line.subarray(0, 7)]))
@@ -448,7 +448,7 @@ describe('opening a journal', () => {
       expect(notices[0]).toMatch(/0001\.ndjson ends within a record: its last 7 bytes are skipped$/)
     }))
 
-  it('says that a snapshot knows more than the journal holds', () =>
+  it('reports that a snapshot covers more than the journal holds', () =>
     withFolder(async (folder) => {
       const { line } = makeRecord()
       await writeFile(segmentPath(folder, 2), line)
@@ -460,7 +460,7 @@ describe('opening a journal', () => {
       expect(gone[0]).toMatch(/ends with segment .*0002\.ndjson, but the last snapshot covers segment 7/)
     }))
 
-  it('lists no more than ten faults', () =>
+  it('lists at most ten faults', () =>
     withFolder(async (folder) => {
       for (let number = 1; number < 40; number += 2) await writeFile(segmentPath(folder, number), makeRecord().line)
       const notices = await noticesAtStart(folder)
@@ -468,7 +468,7 @@ describe('opening a journal', () => {
       expect(notices[10]).toBe('9 more faults of the journal are not listed')
     }))
 
-  it('never writes before a position that a snapshot speaks of', () =>
+  it('never writes before the position of a snapshot', () =>
     withFolder(async (folder) => {
       await writeFile(segmentPath(folder, 2), makeRecord().line)
       const journal = await openJournal(options(folder, new Time(), { resumeAfter: { segment: 5, offset: 10 } }))
@@ -484,7 +484,7 @@ describe('opening a journal', () => {
       await expect(openJournal(options(join(path, 'journal'), new Time()))).rejects.toThrow(/ENOTDIR/)
     }))
 
-  it('says so on a file system that is read-only', () =>
+  it('reports a read-only file system', () =>
     withFolder(async (folder) => {
       const disk = new FailingDisk()
       disk.createSegment = () => Promise.reject(new Error('EROFS: read-only file system'))
@@ -493,7 +493,7 @@ describe('opening a journal', () => {
 })
 
 describe('the position from which keys are remembered', () => {
-  it('follows 300 s behind, never ahead', () =>
+  it('is at least 300 s behind', () =>
     withFolder(async (folder) => {
       const time = new Time()
       const journal = await openJournal(options(folder, time, { segmentBytes: 3000 }))

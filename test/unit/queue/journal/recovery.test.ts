@@ -89,7 +89,7 @@ describe('recovery', () => {
       expect(keys).toEqual(records.slice(1).map(({ batchId }) => batchId))
     }))
 
-  it('reads on from the snapshot even where its keys begin behind it', () =>
+  it('reads from the snapshot even where the keys begin after it', () =>
     withFolder(async (folder) => {
       const positions = await writeSegments(folder, [[makeRecord().line, makeRecord().line]])
       const end = { segment: 1, offset: 10_000 }
@@ -108,7 +108,7 @@ describe('recovery', () => {
       expect((await recovered(folder)).calls).toEqual(['snapshot [7]'])
     }))
 
-  it('reads the whole journal where the snapshot is spoilt, and says so', () =>
+  it('reads the whole journal where the snapshot is damaged, and reports it', () =>
     withFolder(async (folder) => {
       await writeSegments(folder, [[makeRecord().line]])
       const position = '{"segment":1,"offset":0}'
@@ -134,7 +134,7 @@ describe('recovery', () => {
       expect(result).toMatchObject({ snapshotProblem: 'not a dump of ours', resumeAfter: null })
     }))
 
-  it('skips lines that are not records, and names where they are', () =>
+  it('skips lines that are not records, and reports their positions', () =>
     withFolder(async (folder) => {
       const first = makeRecord().line
       const long = Buffer.alloc(5_000_000, 'x')
@@ -146,7 +146,7 @@ describe('recovery', () => {
       expect(corrupt).toEqual([1, 3, 4].map((index) => positions[index].offset))
     }))
 
-  it('leaves a last line alone that is still being written', () =>
+  it('ignores a last line that is still being written', () =>
     withFolder(async (folder) => {
       const [whole, torn] = [makeRecord().line, makeRecord().line]
       await writeSegments(folder, [[whole, torn.subarray(0, torn.length - 1)]])
@@ -155,7 +155,7 @@ describe('recovery', () => {
       expect(result.bytes).toBe(whole.length)
     }))
 
-  it('finds records wherever they lie in the chunks it reads', () =>
+  it('finds records wherever a chunk boundary is', () =>
     withFolder(async (folder) => {
       const records = Array.from({ length: 40 }, (_, index) =>
         makeRecord({ events: index % 7, fillBytes: (index * 79_193) % 150_000 }),
@@ -174,7 +174,7 @@ describe('recovery', () => {
 describe('the snapshot', () => {
   const position = { segment: 2, offset: 5 }
 
-  it('reads back as it was written, the last one wins, and nothing is left beside it', () =>
+  it('is read as it was written, the last one wins, and no other file is left', () =>
     withFolder(async (folder) => {
       expect(await readSnapshot(folder)).toBeNull()
       const last = { writtenAtMs: 2, position, keysFrom: { segment: 1, offset: 0 }, usage: { ä: [1, null] } }
@@ -184,7 +184,7 @@ describe('the snapshot', () => {
       expect(await readdir(folder)).toEqual(['snapshot.json'])
     }))
 
-  it('that was being written when the power went does not harm the one before', () =>
+  it('that was being written during a power failure does not harm the previous one', () =>
     withFolder(async (folder) => {
       const good = { writtenAtMs: 1, position, keysFrom: position, usage: 1 }
       await writeSnapshot(folder, good)
@@ -194,12 +194,12 @@ describe('the snapshot', () => {
       expect(await readSnapshot(folder)).toMatchObject({ snapshot: { usage: 2 } })
     }))
 
-  it('that is cut anywhere is a problem, never a wrong answer', () =>
+  it('that is truncated anywhere is a problem, never a wrong result', () =>
     withFolder(async (folder) => {
       const path = join(folder, 'snapshot.json')
       await writeSnapshot(folder, { writtenAtMs: 1, position, keysFrom: position, usage: { a: 1 } })
       const whole = await readSnapshot(folder)
-      // The newline and then ever more of it.
+      // First the newline, then more and more bytes.
       for (let size = 100; size >= 0; size -= 1) {
         await truncate(path, size).catch(() => {})
         const reading = await readSnapshot(folder)

@@ -1,4 +1,4 @@
-// What a message costs, as its header says it.
+// The header with the costs of a message.
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -35,7 +35,7 @@ function sums(costs: readonly RecordCost[]): Record<string, number> {
 }
 
 describe('the header Sluice-Cost', () => {
-  it('says of every record what it costs', () => {
+  it('has the cost of every record', () => {
     fc.assert(
       fc.property(fc.array(aCost, { minLength: 1, maxLength: 50 }), (costs) => {
         const parsed = parseCosts(textOf(costs), NOW_MINUTE)
@@ -44,7 +44,7 @@ describe('the header Sluice-Cost', () => {
     )
   })
 
-  it('names a run of records of one app once, and begins anew with another minute, cycle or app', () => {
+  it('writes a run of records of one app once, and starts a new run with another minute, cycle or app', () => {
     const cost = { minute: NOW_MINUTE, cycleMinute: CYCLE_MINUTE, appId: 'one', events: 1 }
     const start = `${NOW_MINUTE} ${CYCLE_MINUTE} one`
     expect(textOf([cost, { ...cost, events: 100 }, cost])).toBe(`${start} 1 100 1`)
@@ -86,11 +86,11 @@ describe('the header Sluice-Cost', () => {
     'has a line end': `${start} one 1\n`,
     'has a second run that is wrong': `${start} one 1, ${start} two 0`,
   }
-  it.each(Object.entries(wrong))('is none where it %s', (_, text) => {
+  it.each(Object.entries(wrong))('is invalid where it %s', (_, text) => {
     expect(parseCosts(text, NOW_MINUTE)).toBe(null)
   })
 
-  it('is none of a text of any kind, and never throws', () => {
+  it('is never found in random text, and parsing never throws', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const costs = parseCosts(text, NOW_MINUTE)
@@ -99,7 +99,7 @@ describe('the header Sluice-Cost', () => {
     )
   })
 
-  it('may name 10,000 records, of one run or of many', () => {
+  it('may have 10,000 records, in one run or in many', () => {
     const records = Array.from({ length: 10_000 }, () => {
       return { minute: NOW_MINUTE, cycleMinute: CYCLE_MINUTE, appId: 'one', events: 100 }
     })

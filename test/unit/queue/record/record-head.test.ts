@@ -12,7 +12,7 @@ const uuid = fc
   })
 const appId = fc.string({ unit: fc.constantFrom(...'abzAZ019_-'.split('')), minLength: 1, maxLength: 64 })
 const time = fc.date({ min: new Date('2001-01-01'), max: new Date('2099-12-31'), noInvalidDate: true })
-// Text that would lead a careless reader astray.
+// Texts that would mislead a careless parser.
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({ unit: fc.constantFrom('"', '\\', '[', ']', '{', '}', ',', 'é', '😀', '\n', 'a') }),
@@ -41,7 +41,7 @@ function headOf(line: string) {
 }
 
 describe('the head of a stored record', () => {
-  it('says what JSON.parse says of the whole line', () => {
+  it('agrees with JSON.parse of the whole line', () => {
     fc.assert(
       fc.property(stored, (line) => {
         const whole = JSON.parse(line)
@@ -57,10 +57,10 @@ describe('the head of a stored record', () => {
     )
   })
 
-  it('is not found in a line that lacks its end', () => {
+  it('is not found in a truncated line', () => {
     fc.assert(
       fc.property(stored, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (line, share) => {
-        // A cut after a brace of `extra` may look whole; nothing before the events' end does.
+        // A line cut after a brace of `extra` may look complete; one cut before the end of the events does not.
         const whole = Buffer.from(line.includes('"extra":') ? makeRecord().line.toString().trim() : line)
         expect(parseRecordHead(whole, 0, Math.floor(whole.length * share))).toBeNull()
       }),

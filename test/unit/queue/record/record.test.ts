@@ -10,7 +10,7 @@ const head = {
   extras: null,
 }
 
-/** A ring's memory with one body in it, and where its events lie. */
+/** A ring's memory with one body, and the position of its events. */
 function place(before: string, events: string, after: string) {
   const body = Buffer.from(before + events + after)
   const memory = Buffer.from(new SharedArrayBuffer(HEADROOM_BYTES + body.length + 8))
@@ -50,7 +50,7 @@ describe('a queue record', () => {
     expect(JSON.parse(line)).toMatchObject({ v: 1, extra: { v: 9 } })
   })
 
-  it('never writes before its headroom nor more than two bytes behind its events', () => {
+  it('never writes before its headroom nor more than two bytes after its events', () => {
     const { memory, at } = place('{"app_key":"ak_1","events":', '[1]', '}')
     memory.fill(0xee, at.eventsEnd + 1)
     recordLine(memory, { ...at, from: 100 }, head)

@@ -6,19 +6,19 @@ const TICK_MS = 0.5
 const MEASURE_MS = 25
 
 interface Server {
-  /** A message is answered no sooner. */
+  /** The least time to an answer. */
   readonly answerMs: number
-  /** It takes no more. */
+  /** The most that it takes. */
   readonly perMs?: number
-  /** It stands still for so long of every period. */
+  /** How long it stands still in every period. */
   readonly stoppedMs?: number
   readonly periodMs?: number
-  /** Records offered; default: as many as may go. */
+  /** Records offered; default: as many as the window allows. */
   readonly offeredPerMs?: number
   readonly bytes?: number
 }
 
-/** A window on a server that answers in turn, and what waits for its place in it. */
+/** A window, a server that answers in order, and records that wait for the window. */
 function publisher() {
   const window = new AckWindow()
   const lane = new Lane(0)
@@ -30,7 +30,7 @@ function publisher() {
   const answer = ({ answerMs, perMs = 1e9, stoppedMs = 0, periodMs = 100 }: Server): number => {
     let answered = 0
     if (nowMs % periodMs < stoppedMs) return 0
-    // Less than one message a tick adds up.
+    // Fractions of a message accumulate over ticks.
     budget = (budget % 1) + perMs * TICK_MS
     for (; budget >= 1 && sent.length > 0 && sent[0].atMs + answerMs <= nowMs; budget -= 1) {
       const { number, publishedAtMs } = sent.shift() as (typeof sent)[number]
@@ -67,14 +67,14 @@ function publisher() {
       window.add(lane, { first, records: 1, bytes }, nowMs)
     }
   }
-  /** What happened in so many ms. */
+  /** What happened within a time. */
   const run = (forMs: number, server: Server) => {
     const endMs = nowMs + forMs
     const result = { mostInFlight: 0, mostInHand: 0, answered: 0, refused: 0 }
     for (let offered = 0; nowMs < endMs; nowMs += TICK_MS) {
       result.answered += answer(server)
       offered += (server.offeredPerMs ?? 0) * TICK_MS
-      // As much as may go at least waits.
+      // At least as much waits as the window allows.
       if (server.offeredPerMs === undefined) while (waiting.length < 64) waiting.push(nowMs)
       else result.refused += offer(offered)
       offered %= 1
@@ -105,12 +105,12 @@ describe('the window of acknowledgements', () => {
     expect(run(100, { answerMs: 10 }).answered).toBeGreaterThan(6000)
   })
 
-  it('takes 1,024 messages or 8 MiB at the most, however slow the answers are', () => {
+  it('allows at most 1,024 messages or 8 MiB, however slow the answers are', () => {
     expect(publisher().run(5000, { answerMs: 200 }).mostInFlight).toBe(1024)
     expect(publisher().run(5000, { answerMs: 200, bytes: 65_536 }).mostInFlight).toBe(128)
   })
 
-  it('closes again where the answers have become quick, and on another connection', () => {
+  it('shrinks again when the answers become quick, and on another connection', () => {
     const { run, renew } = publisher()
     run(1000, { answerMs: 10 })
     run(1000, { answerMs: 1, perMs: 30, offeredPerMs: 20 })
@@ -120,14 +120,14 @@ describe('the window of acknowledgements', () => {
     expect(run(20, { answerMs: 10 }).mostInFlight).toBe(64)
   })
 
-  it('is not widened by what waits in it', () => {
+  it('is not widened by its own waiting messages', () => {
     const { run } = publisher()
     expect(run(10_000, { answerMs: 1, perMs: 20, offeredPerMs: 15 }).mostInFlight).toBeLessThanOrEqual(64)
   })
 })
 
-describe('what may be in hand', () => {
-  it('has no bound while the server keeps up, in bursts and through hiccups too', () => {
+describe('the bound on unsettled records', () => {
+  it('is infinite while the server keeps up, even with bursts and short stalls', () => {
     const { run, pace } = publisher()
     run(1000, { answerMs: 1, perMs: 50, offeredPerMs: 20 })
     for (const stoppedMs of [20, 100, 150, 200, 225, 240, 260, 400, 900]) {
@@ -154,7 +154,7 @@ describe('what may be in hand', () => {
     expect(mostInHand).toBeLessThanOrEqual(Math.max(16, 1.4 * 260 * server.perMs))
   })
 
-  it.each([100, 200, 300])('suffices for a server that stands still for all but a moment of %d ms', (periodMs) => {
+  it.each([100, 200, 300])('suffices for a server that stands still for most of every %d ms', (periodMs) => {
     const { run } = publisher()
     const capacityPerMs = 120 / periodMs
     const server = { answerMs: 0.5, perMs: 60, periodMs, offeredPerMs: 2 * capacityPerMs }
@@ -166,7 +166,7 @@ describe('what may be in hand', () => {
     expect(mostInHand).toBeLessThan(500 * capacityPerMs)
   })
 
-  it('has no bound again where the server has caught up, and where it answers nothing', () => {
+  it('is infinite again when the server has caught up, and when it answers nothing', () => {
     for (const after of [
       { answerMs: 0.5, perMs: 50, offeredPerMs: 2 },
       { answerMs: 0.5, perMs: 0, offeredPerMs: 2 },

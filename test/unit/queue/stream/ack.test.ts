@@ -5,7 +5,7 @@ import { parseAck, storedSequence } from '../../../../src/queue/stream/ack.ts'
 const bytes = (text: string): Buffer => Buffer.from(text)
 
 describe('an acknowledgement', () => {
-  it('of the common form is its sequence', () => {
+  it('of the common form gives its sequence', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 999_999_999_999_999 }), fc.constantFrom('', ' '), (sequence, blank) => {
         const data = bytes(`{"stream":"SLUICE_EVENTS",${blank}"seq":${sequence}}`)
@@ -15,7 +15,7 @@ describe('an acknowledgement', () => {
     )
   })
 
-  it('is never read as stored by the short way where the long way says otherwise', () => {
+  it('is never read as stored by the fast path where the full parser says otherwise', () => {
     const parts = [
       '{"stream":"SLUICE_EVENTS","seq":',
       '{"stream":"OTHER","seq":',
@@ -57,7 +57,7 @@ describe('an acknowledgement', () => {
     expect(parseAck(bytes(text), 0)).toEqual(wanted)
   })
 
-  it('with the status 503 says that nobody is there', () => {
+  it('with the status 503 means that there are no responders', () => {
     expect(parseAck(bytes(''), 503)).toEqual({ kind: 'no responders' })
   })
 })

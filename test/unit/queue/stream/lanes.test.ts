@@ -23,7 +23,7 @@ const wish = fc.record({
 })
 
 describe('a lane', () => {
-  it('gives its entries in their order, keyed ones alone and others together up to 64 KB', () => {
+  it('returns its entries in order, keyed ones alone and others together up to 64 KB', () => {
     fc.assert(
       fc.property(fc.array(wish, { maxLength: 30 }), (wishes) => {
         const lane = new Lane(3)
@@ -49,7 +49,7 @@ describe('a lane', () => {
     )
   })
 
-  it('is what it was after parcels were put back in the order they were sent, less what expired', () => {
+  it('is unchanged after parcels were put back in order, except for expired entries', () => {
     const move = fc.constantFrom('push', 'take', 'back', 'expire')
     fc.assert(
       fc.property(
@@ -103,7 +103,7 @@ describe('all lanes', () => {
     return { ...plain, record: { ...plain.record, appId } }
   }
 
-  it('give what was published first, whichever lane it is in, and each lane once', () => {
+  it('return the oldest record first, whichever lane it is in, and each lane once', () => {
     const lanes = new Lanes(16)
     for (let number = 1; number <= 90; number += 1) lanes.push(numbered(number, `app-${number % 9}`))
     const given: number[] = []
@@ -116,7 +116,7 @@ describe('all lanes', () => {
     expect(lanes.isReady).toBe(false)
   })
 
-  it('give up what was published last, and go on after it', () => {
+  it('remove the newest records, and continue after that', () => {
     const lanes = new Lanes(16)
     for (let number = 1; number <= 90; number += 1) lanes.push(numbered(number, `app-${number % 9}`))
     const after: number[] = []
@@ -136,7 +136,7 @@ describe('the window of acknowledgements', () => {
     bytes,
   })
 
-  it('takes 64 messages, or 1 MiB, and opens again with each answer', () => {
+  it('allows 64 messages, or 1 MiB, and opens again with each answer', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
     for (let number = 1; number <= 64; number += 1) {
@@ -159,7 +159,7 @@ describe('the window of acknowledgements', () => {
     expect(large.isOpen).toBe(true)
   })
 
-  it('holds a lane behind a gathered message until its answer, and not behind a keyed one', () => {
+  it('holds a lane until its gathered message is answered, but not for a keyed one', () => {
     const window = new AckWindow()
     const [one, two] = [new Lane(0), new Lane(1)]
     window.add(one, parcelOf(1, false, 10), 0)
@@ -171,7 +171,7 @@ describe('the window of acknowledgements', () => {
     expect(window.holds(one)).toBe(false)
   })
 
-  it('lets a lane go on that has as much as a message holds, and then holds it until all it sent is answered', () => {
+  it('does not hold a lane that can fill a message, and then holds it until all its messages are answered', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
     window.add(lane, parcelOf(1, false, 10), 0)
@@ -187,7 +187,7 @@ describe('the window of acknowledgements', () => {
     expect(window.holds(lane)).toBe(false)
   })
 
-  it('begins anew without forgetting what was sent, and what is answered late does not open it twice', () => {
+  it('is renewed without forgetting messages in flight, and late answers do not open it twice', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
     for (let number = 1; number <= 64; number += 1) window.add(lane, parcelOf(number, number > 1, 10), 0)
@@ -205,7 +205,7 @@ describe('the window of acknowledgements', () => {
     expect(window.holds(lane)).toBe(false)
   })
 
-  it('hands out each record at its own time, and forgets a message with its last', () => {
+  it('expires each record at its own time, and forgets a message with its last record', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
     for (const number of [10, 20, 30]) lane.push(entry(number, false, 100))

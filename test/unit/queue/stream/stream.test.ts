@@ -42,8 +42,8 @@ const FACTS = {
 }
 
 describe('the partition of an app', () => {
-  it('is FNV-1a of its id by the number of partitions', () => {
-    // The hash's published vectors: "" is 811c9dc5, "a" e40c292c, "foobar" bf9cf968.
+  it('is FNV-1a of its id modulo the number of partitions', () => {
+    // Published test vectors of the hash: "" is 811c9dc5, "a" e40c292c, "foobar" bf9cf968.
     expect(partitionOf('', 2 ** 32)).toBe(0x811c9dc5)
     expect(partitionOf('a', 2 ** 32)).toBe(0xe40c292c)
     expect(partitionOf('foobar', 2 ** 32)).toBe(0xbf9cf968)
@@ -59,7 +59,7 @@ describe('the partition of an app', () => {
 })
 
 describe('a stream', () => {
-  it('that has what the contract wants breaks no promise', () => {
+  it('with the settings of the contract breaks no promise', () => {
     expect(differencesOf(WANTED)).toEqual([])
   })
 
@@ -92,7 +92,7 @@ describe('a stream', () => {
     [{ max_msg_size: 1024 }, 'max_msg_size is 1024 bytes, sluice wants at least 614400 bytes'],
     [{ no_ack: true }, 'no_ack is true, sluice wants false'],
     [{ sealed: true }, 'sealed is true, sluice wants false'],
-  ])('with %o is told', (change, difference) => {
+  ])('with %o is reported', (change, difference) => {
     expect(differencesOf({ ...WANTED, ...change } as unknown as StreamConfig)).toEqual([difference])
   })
 })
@@ -134,7 +134,7 @@ describe('a stream refuses', () => {
   })
 })
 
-/** A connection whose server gives these answers, one after another, to what is asked of JetStream. */
+/** A connection whose server gives these answers to requests of the JetStream API, in order. */
 function answering(...answers: readonly object[]): { connection: NatsConnection; asked: string[] } {
   const asked: string[] = []
   const left = [...answers]
@@ -146,7 +146,7 @@ function answering(...answers: readonly object[]): { connection: NatsConnection;
   return { connection: { options: {}, features, request } as unknown as NatsConnection, asked }
 }
 
-describe('making the stream', () => {
+describe('creating the stream', () => {
   const none = { error: { code: 404, err_code: 10059, description: 'stream not found' } }
   const overlap = { error: { code: 400, err_code: 10065, description: 'subjects overlap with an existing stream' } }
   const there = {
@@ -155,13 +155,13 @@ describe('making the stream', () => {
     state: { messages: 0, bytes: 0, first_seq: 1, last_seq: 0, consumer_count: 0 },
   }
 
-  it('takes the one that another node made in the same moment', async () => {
+  it('uses the one that another node created at the same moment', async () => {
     const { connection, asked } = answering(none, overlap, there)
     expect(await ensureStream(connection, NEW_STREAM)).toEqual({ kind: 'present', facts: FACTS, created: false })
     expect(asked).toEqual(['INFO.SLUICE_EVENTS', 'CREATE.SLUICE_EVENTS', 'INFO.SLUICE_EVENTS'])
   })
 
-  it('tells why it could not', async () => {
+  it('reports why it failed', async () => {
     const { connection } = answering(none, overlap, none)
     expect(await ensureStream(connection, NEW_STREAM)).toEqual({
       kind: 'unreadable',
@@ -169,7 +169,7 @@ describe('making the stream', () => {
     })
   })
 
-  it('asks for nothing else where there is one', async () => {
+  it('sends no other request where there is one', async () => {
     const { connection, asked } = answering(there)
     expect(await ensureStream(connection, NEW_STREAM)).toMatchObject({ kind: 'present', created: false })
     expect(asked).toEqual(['INFO.SLUICE_EVENTS'])
@@ -179,7 +179,7 @@ describe('making the stream', () => {
 describe('the state of the shared queue', () => {
   const present = { kind: 'present', facts: FACTS, created: false } as const
 
-  it('is told once per change, and a short outage that comes back is told again', () => {
+  it('is reported once per change, and a second short outage is reported again', () => {
     const notices: string[] = []
     const state = new StreamState((notice) => void notices.push(notice))
     const outage = (): void => {
@@ -218,7 +218,7 @@ describe('the state of the shared queue', () => {
     expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, true, 'disconnected: no answer'])
   })
 
-  it('does not tell again and again of a stream that can be looked at but acknowledges nothing', () => {
+  it('is reported once for a stream that answers requests but acknowledges nothing', () => {
     const notices: string[] = []
     const state = new StreamState((notice) => void notices.push(notice))
     state.connected()
@@ -233,7 +233,7 @@ describe('the state of the shared queue', () => {
     expect(notices.at(-1)).toBe('NATS: connected')
   })
 
-  it('tells a bounded number of things in one outage', () => {
+  it('is reported a bounded number of times in one outage', () => {
     const notices: string[] = []
     const state = new StreamState((notice) => void notices.push(notice))
     for (let index = 0; index < 1000; index += 1) state.complained(`complaint ${index}`)

@@ -1,4 +1,4 @@
-// Clients that leave in the middle of a body, and after it: every request is counted once, and no room stays taken.
+// Clients that leave during or after a body: every request is counted once, and all room is freed.
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bodyOfSize, expectAccepted, get, MAX_BODY_BYTES, single } from '../support/client.ts'
@@ -13,7 +13,7 @@ import {
   startService,
 } from '../support/service.ts'
 
-/** Of bodies on their way the smallest ring holds 1 MiB. */
+/** With the smallest ring, partial bodies may take 1 MiB. */
 const AT_ONCE = 10
 const SENT_BYTES = 48_000
 const ROUNDS = 8
@@ -31,7 +31,7 @@ afterAll(async () => {
   await removeFolder(folder)
 })
 
-/** Values of the page by name, label sets summed up; `aborted` is the one outcome looked at by itself. */
+/** Values of the page by name, summed over labels; `aborted` is the only outcome that is also given by itself. */
 async function figures(): Promise<Record<string, number>> {
   const sums: Record<string, number> = {}
   for (const line of (await get(service.adminPort, '/metrics')).text.split('\n')) {
@@ -55,7 +55,7 @@ async function expectNothingInHand(received: number): Promise<Record<string, num
   return now
 }
 
-/** A body of the largest size, in pieces, beside another: both are served only where the room of all others is free. */
+/** Two bodies of the largest size, in pieces: both are served only where all other room is free. */
 async function expectLargeBodiesServed(): Promise<void> {
   const body = bodyOfSize('ak_plain', MAX_BODY_BYTES - 20_000)
   const pair = await Promise.all([openRaw(service.port), openRaw(service.port)])
@@ -72,26 +72,26 @@ async function expectLargeBodiesServed(): Promise<void> {
   }
 }
 
-test('clients that leave in the middle of a body leave no count and no room taken', async () => {
+test('clients that leave during a body are counted, and leave no room in use', async () => {
   for (let round = 1; round <= ROUNDS; round++) {
     const raws = await Promise.all(Array.from({ length: AT_ONCE }, () => openRaw(service.port)))
     for (const raw of raws) {
       raw.write(head(['Content-Type: application/json', 'Content-Length: 100000']) + 'x'.repeat(SENT_BYTES))
     }
-    // What is reset before it was read was never there.
+    // A request that is reset before it was read does not count.
     await eventually('all heads are read', async () => (await figures())['sluice_requests_in_flight'] === AT_ONCE)
     for (const [index, raw] of raws.entries()) {
       if (index % 2 === 0) raw.close()
       else raw.socket.resetAndDestroy()
     }
     const now = await expectNothingInHand(round * AT_ONCE)
-    // None of them had to give way to another.
+    // None of them was evicted.
     expect(now['aborted']).toBe(round * AT_ONCE)
   }
   await expectLargeBodiesServed()
 })
 
-test('clients that leave after their whole body are counted by what became of it', async () => {
+test('clients that leave after their whole body are counted by its outcome', async () => {
   const before = await figures()
   const body = single('ak_plain', { padding: 'x'.repeat(30_000) })
   let sent = 0
@@ -99,7 +99,7 @@ test('clients that leave after their whole body are counted by what became of it
     const raws = await Promise.all(Array.from({ length: AT_ONCE }, () => openRaw(service.port)))
     for (const [index, raw] of raws.entries()) {
       raw.write(rawPost(body))
-      // By then it may be anywhere on its way; what is closed in good order has arrived.
+      // The request may be at any stage by then. After an orderly close it has arrived.
       if (round % 2 === 0) raw.socket.end()
       else setTimeout(() => raw.socket.resetAndDestroy(), index)
     }
@@ -114,7 +114,7 @@ test('clients that leave after their whole body are counted by what became of it
   await expectLargeBodiesServed()
 })
 
-test('large bodies in pieces, one pair after the other, are all served, and counted once', async () => {
+test('large bodies in pieces, pair after pair, are all served and counted once', async () => {
   const before = (await figures())['sluice_requests_received_total'] ?? 0
   for (let pair = 0; pair < 3; pair++) await expectLargeBodiesServed()
   await expectNothingInHand(before + 6)

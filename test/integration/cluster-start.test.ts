@@ -1,4 +1,4 @@
-// How a node starts beside others: what it must know before its first request.
+// The start of a node beside others: what it must know before its first request.
 
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import { startProxy } from '../support/proxy.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { appRecord, makeFolder, removeFolder, sleep, startService } from '../support/service.ts'
 
-/** Longer than all else that a start does, and shorter than it waits for Redis. */
+/** Longer than the rest of a start, and shorter than its wait for Redis. */
 const REDIS_SILENT_MS = 1500
 
 describe('the start of a node', () => {
@@ -24,7 +24,7 @@ describe('the start of a node', () => {
     await Promise.all([redis.stop(), nats.stop(), removeFolder(dataDir)])
   })
 
-  it('waits a while for Redis, so that its first requests are counted with those of the others', async () => {
+  it('waits for Redis for a while, so that its first requests are counted with those of the others', async () => {
     const proxy = await startProxy(redis.port)
     proxy.hold()
     let isListening = false

@@ -1,4 +1,4 @@
-// The disk: full, at the journal's own cap, and with a last line that a crash tore.
+// The disk: full, at the journal's maximum size, and with a torn last line after a crash.
 
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -66,7 +66,7 @@ describe('a file system of its own', () => {
     mounted = null
   })
 
-  /** Mounts a small one there; where that is not permitted, says so and skips the test. */
+  /** Mounts a small one. Where that is not permitted, prints this and skips the test. */
   function mountSmall(at: string, skip: () => void): void {
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', at], { stdio: 'ignore' })
@@ -85,7 +85,7 @@ describe('a file system of its own', () => {
         try {
           for (;;) if (writeSync(descriptor, piece) < size) break
         } catch {
-          // No room for a piece of this size: on with the smaller one.
+          // No room for a piece of this size, so continue with a smaller one.
         }
       }
     } finally {
@@ -93,7 +93,7 @@ describe('a file system of its own', () => {
     }
   }
 
-  test('that is full is answered 503, loses nothing, and is over as soon as there is room', async (context) => {
+  test('that is full leads to 503, loses nothing, and recovers as soon as there is room', async (context) => {
     const place = join(folder, 'small')
     await mkdir(place)
     mountSmall(place, context.skip)
@@ -139,7 +139,7 @@ describe('a file system of its own', () => {
   })
 })
 
-test('at its cap the journal takes no more, and tells so', async () => {
+test('at its maximum size the journal refuses records, and reports it', async () => {
   service = await startService({ dataDir: folder, apps: APPS, env: { SLUICE_JOURNAL_MAX_MB: '2' } })
   await roomInMinute(8)
   const key = { 'Idempotency-Key': randomUUID() }
@@ -167,7 +167,7 @@ describe('a torn last line', () => {
     garbage: '\u0001\u0002garbage',
   }
   for (const [claim, text] of Object.entries(torn)) {
-    test(`is cut at the next start: ${claim}`, async () => {
+    test(`is truncated at the next start: ${claim}`, async () => {
       service = await startService({ dataDir: folder, apps: APPS })
       const key = { 'Idempotency-Key': randomUUID() }
       const accepted = [

@@ -1,4 +1,4 @@
-// SIGTERM: what is in hand is answered, what comes later is refused, and the process ends with 0.
+// SIGTERM: open requests are answered, later ones are refused, and the process ends with 0.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ interface Tally {
   other: Answer[]
 }
 
-/** One connection that keeps sending, and goes when it is told to, until no connection is to be had. */
+/** A client that keeps sending, and reconnects when its connection is closed, until connections are refused. */
 async function load(port: number, tally: Tally): Promise<void> {
   for (;;) {
     const connection = await openRaw(port).catch(() => null)
@@ -63,7 +63,7 @@ async function load(port: number, tally: Tally): Promise<void> {
 
 describe('SIGTERM under load', () => {
   for (const delaySeconds of ['0', '1']) {
-    test(`drops no request without an answer (a drain delay of ${delaySeconds} s)`, async () => {
+    test(`leaves no request without an answer (a drain delay of ${delaySeconds} s)`, async () => {
       await start({ SLUICE_DRAIN_DELAY_SECONDS: delaySeconds })
       const tally: Tally = { accepted: [], dropped: 0, other: [] }
       const loads = Array.from({ length: CONNECTIONS }, () => load(service.port, tally))
@@ -81,7 +81,7 @@ describe('SIGTERM under load', () => {
 })
 
 describe('SIGTERM', () => {
-  test('lets bodies that are still coming come to their end', async () => {
+  test('waits for bodies that are still arriving', async () => {
     await start()
     const body = single('ak_plain')
     const halves = await Promise.all(
@@ -104,7 +104,7 @@ describe('SIGTERM', () => {
     expect(readJournal(folder).length).toBe(10)
   })
 
-  test('turns readiness off at once and leaves liveness on, and serves until the delay is over', async () => {
+  test('makes the service unready at once but keeps it alive, and serves until the delay is over', async () => {
     await start({ SLUICE_DRAIN_DELAY_SECONDS: '2' })
     expect((await get(service.adminPort, '/readyz')).status).toBe(200)
     service.signal('SIGTERM')
@@ -146,7 +146,7 @@ describe('SIGTERM', () => {
     for (const raw of idle) raw.close()
   })
 
-  test('ends with 0 by its deadline though a client never finishes its body', async () => {
+  test('ends with 0 by its deadline even if a client never finishes its body', async () => {
     await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
     const raw = await openRaw(service.port)
     raw.write(`${head(['Content-Type: application/json', 'Content-Length: 5000'])}{`)
@@ -156,7 +156,7 @@ describe('SIGTERM', () => {
     raw.close()
   })
 
-  test('answers a body that is still on its way at the deadline with 503, and all others under load until then', async () => {
+  test('answers a partial body with 503 at the deadline, and all others under load until then', async () => {
     await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
     const late = await openRaw(service.port)
     late.write(`${head(['Content-Type: application/json', 'Content-Length: 5000'])}{"app_key":`)
@@ -182,14 +182,14 @@ describe('SIGTERM', () => {
     expect([tally.dropped, tally.other]).toEqual([0, []])
     const counts = countByBatch(readJournal(folder))
     for (const batchId of tally.accepted) expect(counts.get(batchId)).toBe(1)
-    // The last thing kept is kept after the last answer.
+    // The last snapshot is written after the last answer.
     const snapshot = JSON.parse(readFileSync(join(folder, 'snapshot.json'), 'utf8')) as {
       usage: { apps: { cycles: { used: number }[] }[] }
     }
     expect(snapshot.usage.apps[0]?.cycles[0]?.used).toBe(3 * tally.accepted.length)
   })
 
-  test('sent twice, or as SIGINT, ends in good order too', async () => {
+  test('sent twice, or as SIGINT, drains too', async () => {
     await start()
     expectAccepted(await post(service, single('ak_plain')), 1)
     service.signal('SIGINT')

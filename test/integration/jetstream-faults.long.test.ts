@@ -18,7 +18,7 @@ import { eventually } from '../support/service.ts'
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Publishes one record after another until one is durable; how long that took. */
+/** Publishes one record after another until one is durable, and returns how long that took. */
 async function untilDurable({ queue }: OpenQueue, appId = 'demo'): Promise<number> {
   const startedAtMs = performance.now()
   for (;;) {
@@ -42,7 +42,7 @@ describe('the JetStream queue in an outage', () => {
   })
   afterAll(() => nats.stop())
 
-  it('answers after 2 s while NATS is frozen: what was sent is unknown, what was not is not stored', async () => {
+  it('answers after 2 s while NATS is frozen: unknown for sent records, unavailable for others', async () => {
     const opened = await openReadyQueue(nats.url)
     const { queue, notices } = opened
     await freeze(nats)
@@ -68,7 +68,7 @@ describe('the JetStream queue in an outage', () => {
     await queue.stop()
   })
 
-  it('goes on with what waits when NATS was frozen for less than the time of a record', async () => {
+  it('sends waiting records after NATS was frozen for less than their timeout', async () => {
     const { queue } = await openReadyQueue(nats.url)
     await freeze(nats)
     const outcomes = many(200).map((record) => publishTo(queue, record))
@@ -78,14 +78,14 @@ describe('the JetStream queue in an outage', () => {
     await queue.stop()
   })
 
-  it('takes a late acknowledgement as a sign of life, and nothing else', async () => {
+  it('ends a silence by a late acknowledgement, and by nothing else', async () => {
     const { queue, notices } = await openReadyQueue(nats.url, { ackTimeoutMs: 300 })
     await freeze(nats)
     const record = makeRecord({ keyed: true })
     expect(await publishTo(queue, record)).toMatchObject({ settlement: 'unknown' })
     expect(queue.isUp).toBe(false)
     nats.resume()
-    // That is told at an acknowledgement alone, and no other message was sent.
+    // Only an acknowledgement ends it, and no other message was sent.
     await eventually('the late acknowledgement came', () => notices.at(-1) === 'NATS: connected')
     expect(queue.isUp).toBe(true)
     expect(await publishTo(queue, record)).toMatchObject({ settlement: 'duplicate', storedEvents: 1 })
@@ -112,7 +112,7 @@ describe('the JetStream queue in an outage', () => {
     await queue.stop()
   })
 
-  it('sends what waited through a short outage', async () => {
+  it('sends the records that waited during a short outage', async () => {
     const { queue } = await openReadyQueue(nats.url)
     await nats.kill()
     await eventually('the queue is down', () => !queue.isUp)
@@ -125,7 +125,7 @@ describe('the JetStream queue in an outage', () => {
     await queue.stop()
   })
 
-  it('makes the stream again where NATS comes back with nothing', async () => {
+  it('creates the stream again where NATS comes back without it', async () => {
     const opened = await openReadyQueue(nats.url)
     const before = await streamConfig(nats.url)
     for (let stored = 0; stored < 5; stored++) await untilDurable(opened)
@@ -136,7 +136,7 @@ describe('the JetStream queue in an outage', () => {
     await opened.queue.stop()
   })
 
-  it('is in doubt of what was in flight when the connection broke, and of nothing else', async () => {
+  it('settles records as unknown only if they were in flight when the connection broke', async () => {
     const proxy = await startProxy(nats.port)
     const { queue } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
     proxy.hold()
@@ -153,7 +153,7 @@ describe('the JetStream queue in an outage', () => {
     for (const { batchId } of records.slice(64)) expect(counts.get(batchId)).toBe(undefined)
   })
 
-  it('lets nothing wait for what was in flight on a broken connection', async () => {
+  it('lets no record wait for those that were in flight on a broken connection', async () => {
     const proxy = await startProxy(nats.port)
     const { queue } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
     proxy.hold()
@@ -181,7 +181,7 @@ describe('the JetStream queue in an outage', () => {
     await proxy.stop()
   })
 
-  it('does not take its own stalled event loop for an outage', async () => {
+  it('does not treat its own stalled event loop as an outage', async () => {
     const { queue } = await openReadyQueue(nats.url, { ackTimeoutMs: 200 })
     const outcomes = many(30).map((record) => publishTo(queue, record))
     setImmediate(() =>
@@ -196,7 +196,7 @@ describe('the JetStream queue in an outage', () => {
 })
 
 describe('the JetStream queue at its start', () => {
-  it('waits for a NATS that is away, and says so once', async () => {
+  it('waits while NATS is away, and reports it once', async () => {
     const port = await freePort()
     const { queue, notices } = openQueue(`nats://127.0.0.1:${port}`, { ackTimeoutMs: 400 })
     expect(queue.isUp).toBe(false)
@@ -214,7 +214,7 @@ describe('the JetStream queue at its start', () => {
     expect(await outcome).toMatchObject({ settlement: 'unavailable' })
   })
 
-  it('finds the one of several servers that is there', async () => {
+  it('finds the only one of several servers that runs', async () => {
     const nats = await startNats()
     const urls = [await freePort(), nats.port, await freePort()].map((port) => `127.0.0.1:${port}`)
     const { queue } = await openReadyQueue(`nats://${urls.join(',')}`)
@@ -223,7 +223,7 @@ describe('the JetStream queue at its start', () => {
     await nats.stop()
   })
 
-  it('gives the name and the password of the URL, and shows neither where they are wrong', async () => {
+  it('uses the user and password of the URL, and never shows them where they are wrong', async () => {
     const nats = await startNats(['--user', 'sluice', '--pass', 'p@ss/word'])
     const good = await openReadyQueue(`nats://sluice:p%40ss%2Fword@127.0.0.1:${nats.port}`)
     expect(await publishTo(good.queue, makeRecord())).toMatchObject({ settlement: 'durable' })
@@ -237,7 +237,7 @@ describe('the JetStream queue at its start', () => {
     await nats.stop()
   })
 
-  it('tells a server without JetStream', async () => {
+  it('reports a server without JetStream', async () => {
     const plain = await startProgram({
       name: 'nats-plain',
       command: ({ port }) => ['nats-server', '--addr', '127.0.0.1', '--port', String(port)],

@@ -1,4 +1,4 @@
-// A NATS server that takes less than is offered: it is stopped for most of every 100 ms.
+// A NATS server that is slower than the publishers: it is stopped for most of every 100 ms.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,9 +10,9 @@ import { type NatsServer, startNats } from '../support/nats.ts'
 const STOPPED_SECONDS = 0.0985
 const AWAKE_SECONDS = 0.0015
 const SLOW_FOR_MS = 6000
-/** More than it takes, even where each had to wait two seconds. */
+/** More than it stores, even if each record waited for two seconds. */
 const CLIENTS = 4000
-/** After a refusal. */
+/** The pause after a refusal. */
 const RETRY_MS = 500
 const ACK_TIMEOUT_MS = 2000
 
@@ -24,7 +24,7 @@ beforeEach(async () => {
 })
 afterEach(() => nats.stop())
 
-/** By a process of its own: this one is busy, and would be late. */
+/** In a separate process, since this one is too busy to be on time. */
 function slowDown(pid: number): ChildProcess {
   const stop = `kill -STOP ${pid}; sleep ${STOPPED_SECONDS}`
   return spawn('sh', ['-c', `while ${stop} && kill -CONT ${pid}; do sleep ${AWAKE_SECONDS}; done`], { stdio: 'ignore' })
@@ -56,6 +56,6 @@ it('acknowledges nearly all that a slow server stores, and refuses the rest at o
   expect(refused.length).toBeGreaterThan(CLIENTS)
   expect(durable / stored.size).toBeGreaterThanOrEqual(0.9)
   expect(all.filter(({ settlement }) => settlement === 'unknown').length / stored.size).toBeLessThan(0.02)
-  // They do not wait for the time of their acknowledgement to be over.
+  // They do not wait for the timeout of their acknowledgement.
   expect(refused.filter(({ afterMs }) => afterMs < ACK_TIMEOUT_MS / 4).length / refused.length).toBeGreaterThan(0.9)
 })

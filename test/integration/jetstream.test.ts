@@ -36,7 +36,7 @@ describe('messages of the JetStream queue', () => {
     return (await readStreamPlainly(nats.url)).filter(({ text }) => text.includes(`"app_id":"${appId}"`))
   }
 
-  it('makes the stream where there is none, as the contract has it', async () => {
+  it('creates the stream where there is none, as the contract says', async () => {
     const { queue, notices } = await openReadyQueue(nats.url)
     expect(queue.hasBeenUp).toBe(true)
     expect(queue.state).toBe('connected')
@@ -73,7 +73,7 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
-  it('sends a record without a key at once where the way is free', async () => {
+  it('sends a record without a key at once where none is in flight', async () => {
     const { queue, commits } = await openReadyQueue(nats.url, { nodeId: '00000001' })
     for (let index = 0; index < 3; index += 1) {
       expect(await publishTo(queue, makeRecord({ appId: 'free' }))).toMatchObject({ settlement: 'durable' })
@@ -84,7 +84,7 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
-  it('gathers records without a key behind one in flight, up to 64 KB, and keeps their order', async () => {
+  it('gathers records without a key while one is in flight, up to 64 KB, and keeps their order', async () => {
     const proxy = await startProxy(nats.port)
     const { queue, commits } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
     proxy.delay(150)
@@ -94,7 +94,7 @@ describe('messages of the JetStream queue', () => {
     const rest = []
     for (const record of records) {
       rest.push(publishTo(queue, record))
-      // Each in a turn of its own, as requests come.
+      // Each in a turn of its own, like requests.
       await new Promise((resolve) => setImmediate(resolve))
     }
     expect(new Set(await settlementsOf([first, ...rest]))).toEqual(new Set(['durable']))
@@ -116,11 +116,11 @@ describe('messages of the JetStream queue', () => {
     ).toBe(records.map(({ line }) => line.toString()).join(''))
   })
 
-  it('lets what fills a message wait for no other', async () => {
+  it('sends records that fill a message without waiting', async () => {
     const proxy = await startProxy(nats.port)
     const { queue, commits } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
     proxy.delay(300)
-    // One after the other, the last of them would not be stored within its 2 s.
+    // Sent one after the other, the last one would not be stored within its 2 s.
     const records = Array.from({ length: 8 }, () => makeRecord({ appId: 'full', fillBytes: 64 * KIB }))
     const settlements = await settlementsOf(records.map((record) => publishTo(queue, record)))
     expect(settlements).toEqual(records.map(() => 'durable'))
@@ -139,7 +139,7 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
-  it('sends a record of more than 64 KB alone, and refuses one that the server would not take', async () => {
+  it('sends a record of more than 64 KB alone, and refuses one that is too large for the server', async () => {
     const { queue, notices, commits } = await openReadyQueue(nats.url)
     const large = makeRecord({ appId: 'large', fillBytes: 600 * KIB })
     const tooLarge = makeRecord({ appId: 'large', fillBytes: KIB * KIB })
@@ -153,7 +153,7 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
-  it('sends what has waited longest first, whatever its partition', async () => {
+  it('sends the oldest record first, whatever its partition', async () => {
     const { queue } = await openReadyQueue(nats.url)
     const ofOne = Array.from({ length: 200 }, () => makeRecord({ keyed: true, appId: 'busy' }))
     const ofOthers = Array.from({ length: 100 }, (_, index) => makeRecord({ keyed: true, appId: `other-${index}` }))
@@ -167,7 +167,7 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
-  it('copies what it sends: the ring may be written over once a record is settled', async () => {
+  it('copies records: the ring may be overwritten once a record is settled', async () => {
     const ring = Buffer.from(new SharedArrayBuffer(8 * KIB))
     const { queue } = await openReadyQueue(nats.url)
     const texts: string[] = []
@@ -183,7 +183,7 @@ describe('messages of the JetStream queue', () => {
     await queue.stop()
   })
 
-  it('tells a duplicate, with the number of events of the one that is stored', async () => {
+  it('reports a duplicate with the number of events in the stored record', async () => {
     const one = await openReadyQueue(nats.url)
     const two = await openReadyQueue(nats.url)
     const record = makeRecord({ keyed: true, events: 7 })
@@ -199,7 +199,7 @@ describe('messages of the JetStream queue', () => {
     await two.queue.stop()
   })
 
-  it('tells a duplicate without a number where the original is gone', async () => {
+  it('reports a duplicate without a number where the original was deleted', async () => {
     const { queue } = await openReadyQueue(nats.url)
     const record = makeRecord({ keyed: true })
     await publishTo(queue, record)
@@ -225,8 +225,8 @@ describe('messages of the JetStream queue', () => {
   })
 })
 
-describe('a stream that is there', () => {
-  it('stays as it is, and every difference is named once', async () => {
+describe('an existing stream', () => {
+  it('is not changed, and every difference is named once', async () => {
     const nats = await startNats()
     await addStream(nats.url, { duplicate_window: 120e9, max_age: 3600e9, subjects: ['sluice.events.*', 'other'] })
     const before = await streamConfig(nats.url)
@@ -244,7 +244,7 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('and is full refuses: nothing is thrown away, and it goes on once there is room', async () => {
+  it('that is full refuses: nothing is discarded, and it continues once there is room', async () => {
     const nats = await startNats()
     await addStream(nats.url, { discard: 'new', max_msgs: 3, duplicate_window: 600e9 })
     const { queue, notices } = await openReadyQueue(nats.url)
@@ -270,7 +270,7 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('is made anew where it was deleted, within the time of the records that wait for it', async () => {
+  it('is created again after it was deleted, within the timeout of the waiting records', async () => {
     const nats = await startNats()
     const { queue, notices } = await openReadyQueue(nats.url)
     await publishTo(queue, makeRecord())
@@ -291,7 +291,7 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('of another name that takes our subjects is told, and waited for', async () => {
+  it('of another name that takes our subjects is reported, and its end is waited for', async () => {
     const nats = await startNats()
     await addStream(nats.url, { name: 'OTHER', subjects: ['sluice.>'] })
     const { queue, notices } = openQueue(nats.url, { ackTimeoutMs: 300 })
@@ -310,7 +310,7 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('is measured while it is connected, a change of its settings too, and not known without a connection', async () => {
+  it('is measured while connected, including its settings, and unknown otherwise', async () => {
     const nats = await startNats()
     await addStream(nats.url, { discard: 'new', duplicate_window: 600e9 })
     const { queue, notices } = openQueue(nats.url, { measureIntervalMs: 20 })
@@ -366,7 +366,7 @@ describe('a stream that is there', () => {
       await streams.publish('sluice.events.other', 'second')
       const consumer = await streams.consumers.get('SLUICE_EVENTS', 'w-00')
       const had = [await consumer.next(), await consumer.next()]
-      // Its second message alone is not enough: the first is the one that it still has to do.
+      // Acknowledging its second message is not enough: the first one is still open.
       await had[1]?.ackAck()
       await eventually('it is further behind', () => (queue.consumerLags['w-00'] ?? 0) > 0.5)
       await had[0]?.ackAck()
@@ -379,11 +379,11 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('that gives no measurement for a while is up all the same', async () => {
+  it('that cannot be measured for a while is still up', async () => {
     const nats = await startNats()
     const { queue } = await openReadyQueue(nats.url, { measureIntervalMs: 20 })
     await freeze(nats)
-    // Longer than the call for it may take.
+    // Longer than the timeout of the call.
     await new Promise((resolve) => setTimeout(resolve, 1500))
     expect([queue.isUp, queue.stream?.messages]).toEqual([true, 0])
     nats.resume()
@@ -393,7 +393,7 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('may be made by many nodes in one moment', async () => {
+  it('may be created by many nodes at the same moment', async () => {
     const nats = await startNats()
     for (let round = 0; round < 10; round += 1) {
       const connections = await Promise.all(Array.from({ length: 40 }, () => connect({ servers: [nats.url] })))
@@ -405,7 +405,7 @@ describe('a stream that is there', () => {
     await nats.stop()
   })
 
-  it('answers in a form that is read without parsing', async () => {
+  it('answers in the form that is read without parsing', async () => {
     const nats = await startNats()
     await addStream(nats.url)
     await withConnection(nats.url, async (connection) => {

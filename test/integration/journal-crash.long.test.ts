@@ -12,7 +12,7 @@ import { readNaively, withFolder } from '../support/journal.ts'
 const WRITER = fileURLToPath(new URL('../support/journal-writer.mjs', import.meta.url))
 const ROUNDS = Number(process.env.SLUICE_TEST_CRASH_ROUNDS ?? 10)
 
-/** Lets the writer run until it has printed something and `lifeMs` are over, kills it, and returns what it printed. */
+/** Runs the writer for `lifeMs`, and until it has printed something; then kills it and returns its output. */
 async function runAndKill(directory: string, first: number, lifeMs: number, logPath: string): Promise<number[]> {
   const writer = spawn(process.execPath, [WRITER, directory, String(first)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const log = createWriteStream(logPath)
@@ -22,7 +22,7 @@ async function runAndKill(directory: string, first: number, lifeMs: number, logP
   writer.kill('SIGKILL')
   await finished(log)
   const lines = (await readFile(logPath, 'utf8')).split('\n')
-  // The last one may be torn as well.
+  // The last line may be torn too.
   lines.pop()
   return lines.map(Number)
 }

@@ -1,4 +1,4 @@
-// A process that has used up its file descriptors, by the kernel's own limit: the journal goes on.
+// A process that has reached the kernel's limit of file descriptors: the journal continues.
 
 import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { readNaively, withFolder } from '../support/journal.ts'
 const DIST = resolve(import.meta.dirname, '../../dist/queue/journal/journal.js')
 const DESCRIPTORS = 64
 
-/** Fills segments with no descriptor left, then with all of them free again, and prints what came of it. */
+/** Fills segments without any descriptor left, then with all of them free again, and prints the results. */
 const PROGRAM = `
 import { closeSync, openSync } from 'node:fs'
 import { openJournal } from ${JSON.stringify(DIST)}
@@ -45,7 +45,7 @@ await journal.stop()
 console.log(JSON.stringify({ full, without, again, notices }))
 `
 
-it('takes records without a descriptor to spare, and begins segments again when it has one', () =>
+it('takes records without a free descriptor, and creates segments again when it has one', () =>
   withFolder(async (folder) => {
     const program = join(folder, 'program.mjs')
     await writeFile(program, PROGRAM)

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { openJournal } from '../../src/queue/journal/journal.ts'
 import { FailingDisk, makeRecord, publish, readNaively, withFolder } from '../support/journal.ts'
 
-/** A small file system of its own in `folder`, where this user may mount one; otherwise false, and that is printed. */
+/** Mounts a small file system at `folder`. false, and printed: this user may not mount. */
 function mountSmall(folder: string): boolean {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', folder], { stdio: 'ignore' })
@@ -28,7 +28,7 @@ async function withSmallDisk(use: (folder: string, disk: FailingDisk | null) => 
 }
 
 describe('a full disk', () => {
-  it('is refused without a torn line, and takes records again by itself when there is room', () =>
+  it('refuses records without a torn line, and takes them again when there is room', () =>
     withSmallDisk(async (folder, disk) => {
       const directory = join(folder, 'journal')
       let nowMs = 1_800_000_000_000
@@ -53,7 +53,7 @@ describe('a full disk', () => {
       await fill()
       expect(journal.state).not.toBe('ok')
       expect(await readNaively(directory)).toHaveLength(durable)
-      // Still full: each try fails anew, and leaves nothing.
+      // Still full: each try fails and leaves nothing.
       for (let second = 0; second < 3; second += 1) {
         nowMs += 1000
         await publish(journal, makeRecord({ fillBytes: 400_000 }))
@@ -73,7 +73,7 @@ describe('a full disk', () => {
 })
 
 describe('a read-only folder', () => {
-  it('is an error at the start that names it and says what to do', () =>
+  it('is an error at the start that names the folder and says what to do', () =>
     withSmallDisk(async (folder, disk) => {
       const directory = join(folder, 'journal')
       await mkdir(directory)

@@ -22,10 +22,10 @@ async function kill(holder: ChildProcess): Promise<void> {
   await ended
 }
 
-// The second is the way of other systems, which works here too.
+// The second implementation is for other systems, but works here too.
 for (const platform of [process.platform, 'darwin']) {
   describe(`the lock of a data folder, as on ${platform}`, () => {
-    it('is held by one process, and free as soon as that is killed', () =>
+    it('is held by one process, and free as soon as it is killed', () =>
       withFolder(async (folder) => {
         const { holder, answer } = await startHolder(folder, platform)
         expect(answer).toBe('locked')
@@ -39,7 +39,7 @@ for (const platform of [process.platform, 'darwin']) {
         await (lock as Lock).release()
       }))
 
-    it('is free again once it is released, and leaves nothing behind', () =>
+    it('is free after its release, and leaves no file', () =>
       withFolder(async (folder) => {
         for (let round = 0; round < 3; round += 1) {
           const lock = await acquireLock(folder, platform)
@@ -49,7 +49,7 @@ for (const platform of [process.platform, 'darwin']) {
         expect(await readdir(folder)).toEqual([])
       }))
 
-    it('is one for every path to the folder, and another for another folder', () =>
+    it('is the same for every path to the folder, and different for another folder', () =>
       withFolder(async (folder) => {
         const [one, two, link] = ['one', 'two', 'link'].map((name) => join(folder, name))
         await mkdir(one)

@@ -1,4 +1,4 @@
-// What makes a 202 true when the power fails: the kernel syncs each write to the journal before it returns.
+// Durability of a 202 across a power failure: the kernel syncs each write to the journal before it returns.
 
 import { constants, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ function segmentFlags(pid: number): number[] {
     try {
       return readlinkSync(`/proc/${pid}/fd/${number}`).endsWith('.ndjson')
     } catch {
-      // Closed since the listing.
+      // It was closed after the listing.
       return false
     }
   })

@@ -1,4 +1,4 @@
-// JetStream as production has it: three servers with a copy of the stream on each, of which one is lost under load.
+// JetStream as in production: three servers with a copy of the stream each, one of which is killed under load.
 
 import { jetstreamManager } from '@nats-io/jetstream'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ import { type ClusteredNatsServer, needCurrentNats, startNats, startNatsCluster 
 import { appRecord, eventually, sleep } from '../support/service.ts'
 import { readRecords, withStreams } from '../support/stream.ts'
 
-/** Servers that find each other, and then choose a leader for JetStream and for the stream. */
+/** For the servers to find each other, and to elect the leaders of JetStream and of the stream. */
 const ELECTION_MS = 45_000
 const RETRY_MS = 50
 
@@ -47,7 +47,7 @@ describe('a stream of three replicas', () => {
     const ends: ('durable' | 'duplicate')[] = []
     const sent: string[] = []
     let refusals = 0
-    // As a client does: sends again under its key until it is told that the batch is stored.
+    // Like a client, it repeats a batch under its key until it is accepted.
     const sendUntilStored = async (): Promise<void> => {
       const record = makeRecord({ keyed: true })
       sent.push(record.batchId)
@@ -89,7 +89,7 @@ describe('a stream of three replicas', () => {
     expect([...counts.values()].filter((count) => count !== 1)).toEqual([])
   })
 
-  it('is not made on a server that is alone, and the reason is told', async () => {
+  it('is not created on a single server, and the reason is reported', async () => {
     const server = await startNats()
     started.push(() => server.stop())
     const { queue, notices } = openQueue(server.url, { newStream: { ...NEW_STREAM, replicas: 3 } })
@@ -140,7 +140,7 @@ describe('the service over three servers of the current NATS', () => {
   })
 })
 
-/** JetStream's API gives no answer while its own leader, which may be on the server that was lost, is being chosen. */
+/** JetStream's API does not answer while its leader is elected, which may have been on the killed server. */
 async function whileItElects<T>(ask: () => Promise<T>): Promise<T> {
   const deadlineMs = Date.now() + ELECTION_MS
   for (;;) {

@@ -7,7 +7,7 @@ import { eventually } from '../support/service.ts'
 
 const INFO = 'INFO {"server_id":"x","version":"2.10.0","proto":1,"headers":true,"max_payload":1048576}\r\n'
 
-it('a stop does not wait for a server that greets and then says nothing', async () => {
+it('a stop does not wait for a server that sends its greeting and nothing else', async () => {
   const sockets: Socket[] = []
   let greeted = 0
   const server = createServer((socket) => {
@@ -25,7 +25,7 @@ it('a stop does not wait for a server that greets and then says nothing', async 
     onDown: (reason) => reasons.push(reason),
   })
   try {
-    // The first connection hears the greeting alone, the second is the client's own, whose handshake takes 5 s to fail.
+    // The first connection only awaits the greeting; the second is the client's, whose handshake takes 5 s to fail.
     await eventually('the handshake is under way', () => greeted === 2)
     const stopped = link.stop().then(() => 'stopped')
     const handshake = new Promise((resolve) => setTimeout(resolve, 3000, 'handshake'))

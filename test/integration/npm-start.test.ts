@@ -7,13 +7,13 @@ import { expect, it } from 'vitest'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
-it('npm start with no settings but a place serves, and its printed curl line gets a 202', async () => {
+it('npm start with only a folder and ports set serves, and its printed curl line gets a 202', async () => {
   const place = mkdtempSync(join(tmpdir(), 'sluice-start-'))
   const npm = spawn('npm', ['start'], {
     cwd: checkout,
     env: { ...process.env, SLUICE_DATA_DIR: join(place, 'data'), PORT: '0', SLUICE_ADMIN_PORT: '0' },
     stdio: ['ignore', 'pipe', 'inherit'],
-    // A group of its own, so that the signal below reaches the service as a terminal's would.
+    // A process group of its own, so that the signal below reaches the service like one of a terminal.
     detached: true,
   })
   try {
@@ -30,7 +30,7 @@ it('npm start with no settings but a place serves, and its printed curl line get
     expect(answer).toMatch(/^HTTP\/1\.1 202 /)
     expect(answer).toContain('{"status":"accepted","events":1}')
   } finally {
-    // Its output closes when the service is gone too, which outlives npm by its last snapshot.
+    // Its output closes when the service has ended, which is after npm, because of the last snapshot.
     const ended = new Promise((resolve) => npm.on('close', resolve))
     if (npm.pid !== undefined && npm.exitCode === null) process.kill(-npm.pid, 'SIGTERM')
     await ended

@@ -1,4 +1,4 @@
-// More than the ring can hold: what finds no room is told so at once, the rest is served, and it all passes.
+// More bodies than the ring can hold: those without room are refused at once, the others are served, and it recovers.
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -41,7 +41,7 @@ function residentMb(pid: number): number {
   return Number(found?.[1] ?? 0) / 1024
 }
 
-test('many large bodies at once: some are served, some are told 503, and each is stored once when it is sent again', async () => {
+test('many large bodies at once: some are served, some get 503, and each is stored once when it is sent again', async () => {
   const body = Buffer.from(bodyOfSize('ak_plain', BODY_BYTES))
   const accepted = new Map<string, string>()
   const refused: string[] = []
@@ -80,7 +80,7 @@ test('afterwards everything is served again, and the ring is empty', async () =>
   expect(text).toMatch(/^sluice_ring_requests 0$/m)
 })
 
-test('a thousand large bodies that stop before their end take no more memory than their bounds', async () => {
+test('a thousand large unfinished bodies take no more memory than their bounds', async () => {
   const beforeMb = residentMb(service.pid)
   const part = `{"app_key":"ak_plain","padding":"${'p'.repeat(400_000)}`
   const connections = await Promise.all(

@@ -1,5 +1,5 @@
-// The pool's threads as built, over a real ring: each body comes back once, with its own verdict, round and round the
-// ring, and a run that fails takes nothing else with it.
+// The built threads of the pool with a real ring: each body is handed back once, with its own result, over many rounds of
+// the ring, and a failed run does not affect others.
 
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -11,20 +11,20 @@ import { event } from '../support/client.ts'
 
 type Pool = import('../../src/decode/pool.ts').DecodePool
 
-/** Where a thread finds its code beside the pool's. */
+/** Where the pool finds the code of its threads. */
 const BUILT = pathToFileURL(resolve(import.meta.dirname, '../../dist/decode/pool.js')).href
 const BYTES_PER_SLOT = 4096
 const LONGEST_RUN = 64
-/** A hundred kilobytes of JSON that do not fit. */
+/** An invalid body of a hundred kilobytes. */
 const LONG = `{"app_key":"ak_1","a":[${'[],'.repeat(34_000)}1],"events":1}`
 
-/** good and bad get a verdict, and so does long, which is bad and takes the slow thread milliseconds; one that was never handed over makes the thread that reads it fail. */
+/** long is bad too, and takes the explainer some milliseconds. A body that was never committed makes its thread fail. */
 type Body = 'good' | 'bad' | 'long' | 'torn away'
 
 interface Back {
   readonly body: Body
   readonly failed: boolean
-  /** It was sent away, since too much waited. */
+  /** It was refused, since too much waited. */
   readonly busy?: boolean
 }
 
@@ -33,7 +33,7 @@ class Line {
   readonly back: Back[] = []
   readonly faults = new Set<unknown>()
   readonly wrong: string[] = []
-  /** Whose takers throw: bodies by the order in which they were sent. */
+  /** The bodies whose handlers throw, by the order in which they were sent. */
   readonly broken = new Set<number>()
   readonly #inSlot = new Map<number, { body: Body; events: number; at: number }>()
   #pool: Pool | null = null
@@ -88,7 +88,7 @@ class Line {
 
   #failed(slot: number, error: unknown): void {
     const { body } = this.#leave(slot)
-    // Nobody handed it over, and it can only be released by whoever did.
+    // It was never committed, so nothing else releases it.
     if (body === 'torn away') this.ring.commit(slot)
     this.ring.release(slot)
     this.faults.add(error)
@@ -111,7 +111,7 @@ class Line {
   }
 }
 
-/** Everything that was sent comes back, with the verdict it should have, and nothing is left in hand. */
+/** Every body is handed back with the expected result, and the ring and the pool are empty. */
 async function expectSettled({ back, sent, pool, ring, wrong }: Line): Promise<void> {
   await vi.waitFor(() => expect(back.length).toBe(sent), { timeout: 10_000, interval: 1 })
   expect(wrong).toEqual([])
@@ -122,7 +122,7 @@ let line: Line
 
 afterEach(() => line.pool.stop())
 
-test('every body comes back once with its own verdict, many times round the ring', async () => {
+test('every body is handed back once with its own result, over many rounds of the ring', async () => {
   line = new Line(64)
   await line.start(2)
   for (let round = 0; round < 60; round++) {
@@ -133,7 +133,7 @@ test('every body comes back once with its own verdict, many times round the ring
   expect(line.back.filter(({ failed }) => failed)).toEqual([])
 })
 
-test('a run that fails is told of for each of its slots, and the runs after it are served', async () => {
+test('a failed run is reported for each of its slots, and later runs are served', async () => {
   line = new Line(64)
   await line.start(2)
   for (let round = 0; round < 60; round++) {
@@ -142,7 +142,7 @@ test('a run that fails is told of for each of its slots, and the runs after it a
     await expectSettled(line)
     const back = line.back.splice(0)
     line.sent = 0
-    // The 23 go as four runs, of which one fails.
+    // The 23 bodies are four runs, of which one fails.
     const failed = back.filter((one) => one.failed).length
     expect(failed).toBeGreaterThanOrEqual(torn < 0 ? 0 : 1)
     expect(failed).toBeLessThanOrEqual(torn < 0 ? 0 : 6)
@@ -152,7 +152,7 @@ test('a run that fails is told of for each of its slots, and the runs after it a
   expect(String([...line.faults][0])).toContain('was submitted before its body was committed')
 })
 
-test('a body whose taker throws comes back as failed, and those behind it in its run come back', async () => {
+test('a body whose handler throws counts as failed, and the others of its run are handed back', async () => {
   line = new Line(256)
   await line.start(1)
   line.broken.add(3)
@@ -163,7 +163,7 @@ test('a body whose taker throws comes back as failed, and those behind it in its
   expect([...faults].map(String)).toEqual(['Error: the taker broke'])
 })
 
-test(`a run holds ${LONGEST_RUN} slots at the most, and what waits is counted until a thread has it`, async () => {
+test(`a run has at most ${LONGEST_RUN} slots, and slots count as waiting until a thread has them`, async () => {
   line = new Line(512)
   await line.start(1)
   for (let n = 0; n < 500; n++) line.send(n === 0 ? 'torn away' : 'good')
@@ -172,7 +172,7 @@ test(`a run holds ${LONGEST_RUN} slots at the most, and what waits is counted un
   expect(line.back.filter(({ failed }) => failed)).toHaveLength(LONGEST_RUN)
 })
 
-test('bodies that come while every thread is busy go out when one is free', async () => {
+test('bodies that arrive while all threads are busy are served when one is free', async () => {
   line = new Line(512)
   await line.start(1)
   for (let n = 0; n < 300; n++) line.send('good')
@@ -182,25 +182,25 @@ test('bodies that come while every thread is busy go out when one is free', asyn
   expect(line.back).toHaveLength(400)
 })
 
-test('bodies that fit come back before those that have to be explained, which came first', async () => {
+test('valid bodies are handed back before earlier ones that have to be explained', async () => {
   line = new Line(4096)
   await line.start(1)
   for (let n = 0; n < 4; n++) line.send('long')
   for (let n = 0; n < 100; n++) line.send('good')
   await expectSettled(line)
-  // The first long ones may be done before the last good ones have been handed over.
+  // The first long ones may be done before the last good ones were submitted.
   expect(line.back.slice(0, 50).filter(({ body }) => body === 'long').length).toBeLessThanOrEqual(2)
   expect(line.back.at(-1)?.body).toBe('long')
 })
 
-test('small bodies that have to be explained go before large ones, of which a bounded number waits', async () => {
+test('small bodies are explained before large ones, of which a bounded number waits', async () => {
   line = new Line(8192)
   await line.start(1)
   for (let n = 0; n < 60; n++) line.send('long')
   for (let n = 0; n < 20; n++) line.send('bad')
   for (let n = 0; n < 100; n++) line.send('good')
   await expectSettled(line)
-  // 20 fill the 2 MB, and some are with the thread by then; on a busy machine more are sent away, since they wait too long.
+  // 20 fill the 2 MB, and the thread has some more. On a busy machine more are refused, since they wait too long.
   expect(line.busy).toBeGreaterThanOrEqual(60 - 20 - 10)
   const explained = line.back.filter(({ body, busy }) => !busy && (body === 'long' || body === 'bad'))
   expect(explained.filter(({ body }) => body === 'bad')).toHaveLength(20)

@@ -1,4 +1,4 @@
-// SLUICE_PROCESSES: several front ends on one port are one service, and outlive the end of any of them.
+// SLUICE_PROCESSES: several front ends on one port are one service, which survives the end of any of them.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -44,7 +44,7 @@ beforeEach(async () => {
   folder = await makeFolder()
 })
 afterEach(async () => {
-  // Its output ends with the last of its processes.
+  // Its output ends with its last process.
   await service?.kill()
   await removeFolder(folder)
 })
@@ -65,7 +65,7 @@ async function start(env: Record<string, string> = {}, options: Partial<ServiceO
   return started
 }
 
-/** The front ends' process ids, by their places. */
+/** The process ids of the front ends, by place. */
 function frontEnds(supervisor: number): number[] {
   const found: [place: number, pid: number][] = []
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
@@ -77,7 +77,7 @@ function frontEnds(supervisor: number): number[] {
       const args = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
       found.push([Number(args.at(-2)), Number(name)])
     } catch {
-      // It ended while it was looked at.
+      // It ended meanwhile.
     }
   }
   return found.toSorted(([left], [right]) => left - right).map(([, pid]) => pid)
@@ -85,7 +85,7 @@ function frontEnds(supervisor: number): number[] {
 
 function isRunning(pid: number): boolean {
   try {
-    // A zombie still has a line here, and has ended all the same.
+    // A zombie still has a line here, but has ended.
     return !readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .startsWith('Z')
@@ -96,9 +96,9 @@ function isRunning(pid: number): boolean {
 
 interface Tally {
   readonly batchIds: string[]
-  /** How often each client lost a connection that had served it, before an answer. */
+  /** How often each client lost an established connection before an answer. */
   readonly dropped: number[]
-  /** Connections that ended before a first answer: the kernel had them in a queue when a front end left the port. */
+  /** Connections that ended before a first answer: the kernel had queued them when a front end left the port. */
   turnedAway: number
   readonly otherStatus: number[]
 }
@@ -108,7 +108,7 @@ interface Load {
   stop(): Promise<Tally>
 }
 
-/** So many clients, each with a connection that it keeps and renews when it is lost, until none is to be had. */
+/** Clients that reconnect when they lose their connection, until connections are refused. */
 function startLoad(port: number): Load {
   const dropped = Array.from({ length: CONNECTIONS }, () => 0)
   const tally: Tally = { batchIds: [], dropped, turnedAway: 0, otherStatus: [] }
@@ -144,24 +144,24 @@ function startLoad(port: number): Load {
   }
 }
 
-/** Each of them is stored, and none of them twice. */
+/** Each of them is stored exactly once. */
 async function expectStored(batchIds: readonly string[]): Promise<void> {
   const stored = new Map<string, number>()
   for (const { batch_id } of await readRecords(nats.url)) stored.set(batch_id, (stored.get(batch_id) ?? 0) + 1)
   expect(batchIds.filter((batchId) => stored.get(batchId) !== 1)).toEqual([])
 }
 
-/** The lines of a page without their values: what is on it, and not how much. */
+/** The lines of a page without their values. */
 function seriesOf(page: string): string[] {
   const lines = page.split('\n').map((line) => (line.startsWith('#') ? line : line.replace(/ [^ ]+$/, '')))
-  // Which handles there are, and which kinds of collection there have been, differs from process to process.
+  // The kinds of handles and of garbage collections differ between processes.
   return lines.filter((line) => !/^nodejs_(active|gc)_/.test(line))
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
 describe('several front ends', () => {
-  test('share one port, and one page tells of them all', async () => {
+  test('share one port and one page of metrics', async () => {
     service = await start()
     expect(Object.keys(await partsOf(service))).toEqual(['front end 1', 'front end 2'])
     const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => openRaw(service.port)))
@@ -198,7 +198,7 @@ describe('several front ends', () => {
         return Promise.all(nodes.map(async (node) => seriesOf((await get(node.adminPort, '/metrics')).text)))
       }
       expect((await seriesOfNodes())[0].length).toBeGreaterThan(200)
-      // The audit of each tells its lag after its first round.
+      // Each audit reports its lag after its first round.
       await expect
         .poll(
           async () => {
@@ -261,8 +261,8 @@ describe('a front end that is killed under load', () => {
   })
 })
 
-describe('the end', () => {
-  test('on SIGTERM under load loses no request, and leaves nothing running', async () => {
+describe('the stop', () => {
+  test('on SIGTERM under load loses no request, and leaves no process', async () => {
     service = await start()
     const load = startLoad(service.port)
     await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
@@ -277,14 +277,14 @@ describe('the end', () => {
     await expectStored(tally.batchIds)
   })
 
-  test('comes once, though a terminal sends the signal to every process', async () => {
+  test('drains once, even if a terminal signals every process', async () => {
     service = await start({ SLUICE_DRAIN_DELAY_SECONDS: '3' })
     const pids = [...frontEnds(service.pid), service.pid]
     for (const pid of pids) process.kill(pid, 'SIGINT')
     await eventually('readiness is off', async () => (await get(service.adminPort, '/readyz')).status === 503)
     expect((await get(service.adminPort, '/livez')).status).toBe(200)
     expect(await metric(service, 'sluice_draining')).toBe(1)
-    // Longer than what counts as one press of a key; the supervisor alone would take it for a second one.
+    // Longer than one key press counts; for the supervisor alone this would be a second signal.
     await sleep(600)
     for (const pid of pids.slice(0, PROCESSES)) process.kill(pid, 'SIGINT')
     expectAccepted(await post(service, single('ak_plain')), 1)
@@ -292,18 +292,18 @@ describe('the end', () => {
     expect(exit.code, exit.output).toBe(0)
   })
 
-  test('comes at once where a second signal asks for it', async () => {
+  test('is immediate after a second signal', async () => {
     service = await start({ SLUICE_DRAIN_DELAY_SECONDS: '20' })
     const pids = frontEnds(service.pid)
     service.signal('SIGTERM')
     await sleep(700)
     service.signal('SIGTERM')
-    // Half of the delay, for which front ends would go on without the supervisor.
+    // Half of the delay during which front ends would still run without the supervisor.
     await eventually('nothing is left running', () => ![...pids, service.pid].some(isRunning), 10_000)
     expect((await service.exited).code).toBe(1)
   })
 
-  test('of the supervisor alone lets its front ends drain and end', async () => {
+  test('of the supervisor alone makes its front ends drain and end', async () => {
     service = await start()
     const load = startLoad(service.port)
     await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
@@ -316,7 +316,7 @@ describe('the end', () => {
     await expectStored(tally.batchIds)
   })
 
-  test('comes by the deadline though a front end is frozen', async () => {
+  test('ends by the deadline even if a front end is frozen', async () => {
     service = await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
     const pids = frontEnds(service.pid)
     process.kill(pids[1] ?? 0, 'SIGSTOP')
@@ -353,7 +353,7 @@ describe('a start is refused', () => {
     expectAccepted(await post(service, single('ak_plain')), 1)
   })
 
-  test('once and for all, where no front end can start', async () => {
+  test('without further tries, where no front end can start', async () => {
     const output = await refused({ PORT: '0', SLUICE_APPS_FILE: `${folder}/none.json` })
     expect(output).toContain('none.json')
     expect(output).not.toContain('another is started')

@@ -10,7 +10,7 @@ import { type NatsServer, startNats } from '../support/nats.ts'
 
 interface Store {
   readonly open: () => Promise<EventQueue>
-  /** Every stored line, oldest first, without its newline. */
+  /** All stored lines, oldest first, without newlines. */
   readonly lines: () => Promise<string[]>
 }
 
@@ -49,7 +49,7 @@ describe.each([
   ['the journal', withJournal],
   ['JetStream', withStream],
 ])('%s as a queue', (_name, withStore) => {
-  it('has a record in its store before it calls it durable', () =>
+  it('stores a record before it settles it as durable', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       for (const keyed of [true, false, true]) {
@@ -60,7 +60,7 @@ describe.each([
       await queue.stop()
     }))
 
-  it('settles each of many records once, and after the call', () =>
+  it('settles each of many records once, and after `publish` has returned', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       const records = Array.from({ length: 5000 }, (_, index) =>
@@ -99,7 +99,7 @@ describe.each([
       await queue.stop()
     }))
 
-  it('stores records of every size a request can have, byte by byte', () =>
+  it('stores records of every possible size unchanged', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       const sizes = [0, 1, 1000, 60_000, 64_000, 66_000, 130_000, 524_288]
@@ -113,7 +113,7 @@ describe.each([
       await queue.stop()
     }))
 
-  it('reads a line until it is settled, and never after', () =>
+  it('does not read a line after it was settled', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       const wanted: string[] = []
@@ -134,7 +134,7 @@ describe.each([
       await queue.stop()
     }))
 
-  it('settles what is in hand before it has stopped, and stores nothing that comes later', () =>
+  it('settles its records before it has stopped, and stores no later ones', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       const records = Array.from({ length: 400 }, (_, index) => makeRecord({ keyed: index % 2 === 0 }))
@@ -153,7 +153,7 @@ describe.each([
       expect((await lines()).toSorted()).toEqual(records.map(lineOf).toSorted())
     }))
 
-  it('may be published to from a settlement', () =>
+  it('accepts `publish` inside a settlement', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       const records = Array.from({ length: 100 }, (_, index) => makeRecord({ keyed: index % 2 === 0 }))

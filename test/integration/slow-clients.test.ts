@@ -1,4 +1,4 @@
-// Clients that trickle: hundreds of them hold nobody up, and those that end their body in time are served too.
+// Slow uploads: hundreds of them block nobody, and those that finish in time are served too.
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { batch, expectAccepted, expectSound, post, single } from '../support/client.ts'
@@ -22,7 +22,7 @@ afterAll(async () => {
   await removeFolder(folder)
 })
 
-test(`while ${SLOW} clients trickle, every ordinary request is served, and the slow ones are answered too`, async () => {
+test(`while ${SLOW} clients upload slowly, every ordinary request is served, and the slow ones are answered too`, async () => {
   const body = batch('ak_slow', 2)
   const slow: RawConnection[] = await Promise.all(Array.from({ length: SLOW }, () => openRaw(service.port)))
   for (const raw of slow) raw.write(head(['Content-Type: application/json', `Content-Length: ${body.length}`]))
@@ -52,7 +52,7 @@ test(`while ${SLOW} clients trickle, every ordinary request is served, and the s
   expect(records.filter((record) => record.app_id === 'slow').length).toBe(SLOW)
 })
 
-test('slow clients that give up leave nothing behind', async () => {
+test('slow clients that give up leave no memory in use', async () => {
   const stored = readJournal(folder).length
   const slow = await Promise.all(Array.from({ length: SLOW }, () => openRaw(service.port)))
   for (const raw of slow) raw.write(`${head(['Content-Type: application/json', 'Content-Length: 100000'])}{"app_key":`)

@@ -1,4 +1,4 @@
-// While a long journal is read at the start, the admin port answers: alive, and not ready.
+// While a start reads a long journal, the admin port answers: alive, but not ready.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ afterEach(async () => {
   await removeFolder(folder)
 })
 
-/** Records of now, so that each is counted and its key remembered. */
+/** Records of the present, so that each is counted and its key remembered. */
 function writeJournal(): void {
   const receivedAt = new Date().toISOString()
   const lines = Array.from({ length: RECORDS }, (_, index) => {
@@ -32,7 +32,7 @@ function writeJournal(): void {
   writeFileSync(join(folder, 'journal', '000000000001.ndjson'), lines.join(''))
 }
 
-test('a service that still reads its journal is alive and not ready, and then serves', async () => {
+test('a service that reads its journal is alive but not ready, and then serves', async () => {
   writeJournal()
   const adminPort = await freePort()
   const start = { isOver: false }

@@ -1,5 +1,5 @@
-// One machine's stores over real folders: what a restart finds again, what the settings do, and what a start that
-// fails leaves behind.
+// The stores of a single node in real folders: what a restart restores, what the settings do, and what a failed start
+// leaves behind.
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { type AppRecord, appRecord, eventually, writeApps } from '../support/ser
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
 const HOUR_MS = 3_600_000
-/** No snapshot comes by itself while a test runs. */
+/** No snapshot is written while a test runs. */
 const NEVER_MS = 2_000_000_000
 
 interface Opening {
@@ -28,7 +28,7 @@ interface Opening {
 
 type OpenStores = Stores & Pick<Started, 'stop'>
 
-/** Opens the stores of a folder, and keeps what they log. */
+/** Opens the stores of a folder, and collects their log lines. */
 async function open(folder: string, opening: Opening = {}): Promise<{ stores: OpenStores; lines: string[] }> {
   const { env = {}, clock = () => NOW_MS, snapshotIntervalMs = NEVER_MS } = opening
   const lines: string[] = []
@@ -59,7 +59,7 @@ function appOf(stores: Stores, id: string): App {
   return found
 }
 
-/** Accepts one batch as a request would: it is admitted, stored, and ended. */
+/** Accepts one batch like a request: admits, stores and ends it. */
 async function accept(stores: Stores, id: string, wish: RecordWish = {}): Promise<string> {
   const app = appOf(stores, id)
   const events = wish.events ?? 1
@@ -83,19 +83,19 @@ const readSnapshot = async (
   JSON.parse(await readFile(join(folder, 'snapshot.json'), 'utf8').catch(() => 'null'))
 
 describe('snapshots', () => {
-  test('are written while the service runs, each with what was spent by then', () =>
+  test('are written while the service runs, each with the usage so far', () =>
     withApps([appRecord('a')], async (folder) => {
       const { stores } = await open(folder, { snapshotIntervalMs: 20 })
       for (const dayUsed of [3, 6]) {
         await accept(stores, 'a', { events: 3 })
-        await eventually(`a snapshot tells of ${dayUsed}`, async () => {
+        await eventually(`a snapshot has ${dayUsed}`, async () => {
           return (await readSnapshot(folder))?.usage.apps[0]?.dayUsed === dayUsed
         })
       }
       await stores.stop()
     }))
 
-  test('the last one is written at the stop, so that the next start reads no record twice', () =>
+  test('the last one is written at the stop, so that the next start counts no record again', () =>
     withApps([appRecord('a')], async (folder) => {
       const { stores } = await open(folder)
       await accept(stores, 'a', { events: 3 })
@@ -113,7 +113,7 @@ describe('snapshots', () => {
     'without sense for the limits': { version: 1, newestMs: 'x' },
   }
   for (const [claim, usage] of Object.entries(misfits)) {
-    test(`one ${claim} is left out with a warning, and the counters come from the journal whole`, () =>
+    test(`one ${claim} is ignored with a warning, and the counters come from the whole journal`, () =>
       withApps([appRecord('a')], async (folder) => {
         const { stores } = await open(folder)
         for (const events of [2, 3]) await accept(stores, 'a', { events })
@@ -135,9 +135,9 @@ describe('snapshots', () => {
 
 describe('a start', () => {
   for (const source of ['journal', 'snapshot']) {
-    test(`counts in the app's own billing cycle what came before it (from the ${source})`, () =>
+    test(`restores the usage of the app's own billing cycle (from the ${source})`, () =>
       withApps([appRecord('a', { billing_cycle_anchor: '2026-10-19T00:00:00Z' }), appRecord('b')], async (folder) => {
-        // The calendar month holds both; the cycle that began on the 19th only the second.
+        // The calendar month has both; the cycle that began on the 19th has only the second.
         const lines = [
           makeRecord({ appId: 'a', events: 40, receivedAtMs: Date.parse('2026-11-18T23:59:59Z') }).line,
           makeRecord({ appId: 'a', events: 2, receivedAtMs: Date.parse('2026-11-19T00:00:01Z') }).line,
@@ -156,7 +156,7 @@ describe('a start', () => {
       }))
   }
 
-  test('knows the keys of the last 300 s again, and no older ones', () =>
+  test('restores the keys of the last 300 s, and no older ones', () =>
     withApps([appRecord('a')], async (folder) => {
       let nowMs = NOW_MS - 301_000
       const { stores } = await open(folder, { clock: () => nowMs })
@@ -171,7 +171,7 @@ describe('a start', () => {
       await again.stores.stop()
     }))
 
-  test('that fails over a bad app file lets the folder go, for the one after it', () =>
+  test('that fails because of a bad app file releases the folder for the next one', () =>
     withFolder(async (folder) => {
       const path = join(folder, 'apps.json')
       await writeFile(path, '{"apps": [')
@@ -182,7 +182,7 @@ describe('a start', () => {
       await stores.stop()
     }))
 
-  test('that fails over a journal it cannot open lets the folder go too', () =>
+  test('that fails because it cannot open the journal releases the folder too', () =>
     withApps([appRecord('a')], async (folder) => {
       const env = { SLUICE_DATA_DIR: folder }
       const path = journalDirectory(folder)
@@ -190,7 +190,7 @@ describe('a start', () => {
       for (let n = 0; n < 2; n++) await expect(open(folder, { env })).rejects.not.toThrow('is in use')
     }))
 
-  test('of a second process in the folder is refused while the first one runs, and not after it', () =>
+  test('of a second process in the same folder is refused until the first one has ended', () =>
     withApps([appRecord('a')], async (folder) => {
       const { stores } = await open(folder)
       await expect(open(folder)).rejects.toThrow('is in use')
@@ -201,7 +201,7 @@ describe('a start', () => {
 })
 
 describe('settings of the stores', () => {
-  test('keys whose 300 s are over are forgotten without being asked for', () =>
+  test('expired keys are forgotten even if nobody asks for them', () =>
     withApps([appRecord('a')], async (folder) => {
       let nowMs = NOW_MS
       const { stores } = await open(folder, { clock: () => nowMs })
@@ -212,7 +212,7 @@ describe('settings of the stores', () => {
       await stores.stop()
     }))
 
-  test('SLUICE_MAX_KEYS bounds the keys that are remembered', () =>
+  test('SLUICE_MAX_KEYS bounds the remembered keys', () =>
     withApps([appRecord('a')], async (folder) => {
       const { stores } = await open(folder, { env: { SLUICE_MAX_KEYS: '2' } })
       for (let n = 0; n < 2; n++) await accept(stores, 'a', { keyed: true })

@@ -1,5 +1,5 @@
-// The life of the stream under a service: made as the settings have it, left alone where it is there, told of where it
-// would break a promise, and full: what the service answers, what shows it, and what makes room again.
+// The stream of a service: created from the settings, never changed, reported where it would break a promise, and full:
+// what the service answers then, what shows it, and what makes room again.
 
 import { AckPolicy, jetstream, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -20,7 +20,7 @@ import {
 
 const STREAM = 'SLUICE_EVENTS'
 const GIB = 1024 ** 3
-/** Longer than between two measurements of the stream. */
+/** Longer than the interval between two measurements of the stream. */
 const MEASURED_MS = 15_000
 const WHOLE: Partial<StreamConfig> = { discard: 'new', duplicate_window: 600e9 }
 
@@ -60,7 +60,7 @@ async function metric(service: Service, name: string): Promise<number | undefine
   return value === undefined ? undefined : Number(value)
 }
 
-test('a service makes the stream as the settings have it, and shows what it knows of it', async () => {
+test('a service creates the stream from the settings, and shows its state', async () => {
   const service = await start({ SLUICE_STREAM_KEEP_HOURS: '5', SLUICE_STREAM_MAX_GB: '2' })
   expect(await streamConfig(nats.url)).toMatchObject({
     max_age: 5 * 3600e9,
@@ -83,7 +83,7 @@ test('a service makes the stream as the settings have it, and shows what it know
   expect(code).toBe(0)
 })
 
-test('a stream that an operator made is never altered, and what is an operator’s to choose is not warned of', async () => {
+test('a stream that an operator created is never changed, and settings that the operator may choose cause no warning', async () => {
   await addStream(nats.url, { ...WHOLE, max_age: 24 * 3600e9, max_bytes: 1e9, subjects: ['sluice.>'] })
   const before = await streamConfig(nats.url)
   const service = await start({ SLUICE_STREAM_KEEP_HOURS: '5', SLUICE_STREAM_REPLICAS: '3' })
@@ -110,7 +110,7 @@ test.each([
   expect(code).toBe(0)
 })
 
-test('a full stream is refused, shown and failed by sluice check; a purge of what all consumers have had makes room', async () => {
+test('a full stream refuses, shows in the metrics, and fails sluice check; purging consumed messages makes room', async () => {
   await addStream(nats.url, { ...WHOLE, max_bytes: 40_000 })
   const service = await start()
   const statuses: number[] = []
@@ -135,12 +135,12 @@ test('a full stream is refused, shown and failed by sluice check; a purge of wha
     const manager = await jetstreamManager(connection)
     await consumed(connection, 'ahead', 4)
     await consumed(connection, 'behind', 3)
-    // The audit's own consumers are not durable, and acknowledge nothing.
+    // The audit's consumers are not durable and acknowledge nothing.
     const consumers = await manager.consumers.list(STREAM).next()
     const durable = consumers.filter(({ config }) => config.durable_name !== undefined)
     const had = Math.min(...durable.map((consumer) => consumer.ack_floor.stream_seq))
     expect(had).toBe(3)
-    // As the runbook has it: --seq is the first message that stays.
+    // As in the runbook: --seq is the first message that stays.
     await manager.streams.purge(STREAM, { seq: had + 1 })
     expect((await manager.streams.info(STREAM)).state.first_seq).toBe(4)
   })
@@ -148,7 +148,7 @@ test('a full stream is refused, shown and failed by sluice check; a purge of wha
   expect((await check()).stdout).toMatch(/^(ok|warn) +stream /m)
 })
 
-test('a full stream goes on as soon as its operator raises its limit', async () => {
+test('a full stream continues as soon as the operator raises its limit', async () => {
   await addStream(nats.url, { ...WHOLE, max_msgs: 1 })
   const service = await start()
   expectAccepted(await post(service, batch('ak_one', 1)), 1)
@@ -161,7 +161,7 @@ test('a full stream goes on as soon as its operator raises its limit', async () 
   expect((await check()).stdout).toMatch(/^ok +stream .*2 messages of at most 1,000/m)
 })
 
-/** A durable consumer that has had, and acknowledged, so many messages. */
+/** A durable consumer that has acknowledged this many messages. */
 async function consumed(
   connection: Parameters<typeof jetstreamManager>[0],
   name: string,

@@ -12,7 +12,7 @@ import { AckWindow, type InFlight } from './ack-window.ts'
 import type { ConsumerLags } from './consumer-lag.ts'
 import { type Entry, Lanes } from './lanes.ts'
 import type { JetStreamOptions } from './publisher-options.ts'
-import { createOriginalLookup, type OriginalLookup } from './read/stream-original.ts'
+import { createOriginalLookup } from './read/stream-original.ts'
 import { Sender } from './sender.ts'
 import type { StreamFacts, StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
@@ -35,7 +35,7 @@ export class JetStreamQueue implements EventQueue {
   readonly #state: StreamState
   readonly #link: NatsLink
   readonly #keeper: StreamKeeper
-  readonly #lookUpOriginal: OriginalLookup
+  readonly #lookUpOriginal = createOriginalLookup()
   readonly #inbox = createInbox()
 
   readonly #lanes: Lanes
@@ -51,29 +51,25 @@ export class JetStreamQueue implements EventQueue {
   #isStopping = false
 
   constructor(options: JetStreamOptions) {
-    const ackTimeoutMs = options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
     const timers = options.timers ?? systemTimers
-    this.#ackTimeoutMs = ackTimeoutMs
+    this.#ackTimeoutMs = options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
     this.#timers = timers
     this.#sweeper = new AckSweeper(timers, () => this.#sweep())
     this.#onCommit = options.onCommit ?? (() => {})
     const onNotice = options.onNotice ?? (() => {})
-    const lanes = new Lanes(options.partitions)
-    const state = new StreamState(onNotice)
-    this.#lanes = lanes
-    this.#state = state
+    this.#lanes = new Lanes(options.partitions)
+    this.#state = new StreamState(onNotice)
     this.#sender = new Sender({
       nodeId: options.nodeId,
       inbox: this.#inbox,
-      ackTimeoutMs,
+      ackTimeoutMs: this.#ackTimeoutMs,
       timers,
-      lanes,
+      lanes: this.#lanes,
       window: this.#window,
       unsettled: this.#unsettled,
-      state,
+      state: this.#state,
     })
     this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
-    this.#lookUpOriginal = createOriginalLookup()
     this.#link = new NatsLink({
       url: options.url,
       timers,
@@ -159,10 +155,7 @@ export class JetStreamQueue implements EventQueue {
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
     this.#lastAckAtMs = nowMs
     if (this.#state.answered(ack) === 'misrouted') this.#keeper.look()
-    if (message === null) {
-      this.#turnSoon()
-      return
-    }
+    if (message === null) return this.#turnSoon()
     const { first } = message
     if (first !== null && ack?.kind !== 'no responders' && this.#window.isCurrent(message)) {
       this.#window.pace.answered(message, nowMs + this.#ackTimeoutMs - first.deadlineMs, nowMs)

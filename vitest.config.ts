@@ -7,6 +7,7 @@ const LONG = '**/*.long.test.ts'
 
 const withServices = {
   globalSetup: './test/support/prerequisites.ts',
+  setupFiles: './test/support/show-output.ts',
   testTimeout: 120_000,
   hookTimeout: 60_000,
   maxWorkers: 2,

@@ -2,25 +2,15 @@
 
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { batch, event, get, MARK, post, send, single } from '../support/client.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { aService } from '../support/fixture.ts'
+import { appRecord, eventually, type Service } from '../support/service.ts'
 
-let folder: string
-let service: Service
+const apps = [appRecord('secretive', { app_id: `id_${MARK}` }), appRecord('tight', { events_per_minute: 1 })]
+const test = base.extend('service', { scope: 'file' }, aService({ apps }))
 
-beforeAll(async () => {
-  folder = await makeFolder()
-  const apps = [appRecord('secretive', { app_id: `id_${MARK}` }), appRecord('tight', { events_per_minute: 1 })]
-  service = await startService({ dataDir: folder, apps })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
-
-async function metrics(): Promise<string> {
+async function metrics(service: Service): Promise<string> {
   const answer = await get(service.adminPort, '/metrics')
   expect(answer.status).toBe(200)
   return answer.text
@@ -41,18 +31,18 @@ function sum(text: string, name: string, ...labels: string[]): number {
 }
 
 describe('health', () => {
-  test('a service that has started is alive and ready', async () => {
+  test('a service that has started is alive and ready', async ({ service }) => {
     expect((await get(service.adminPort, '/livez')).status).toBe(200)
     expect((await get(service.adminPort, '/readyz')).status).toBe(200)
   })
 
-  test('/readyz?verbose names its parts', async () => {
+  test('/readyz?verbose names its parts', async ({ service }) => {
     const answer = await get(service.adminPort, '/readyz?verbose')
     expect(answer.status).toBe(200)
     expect(answer.text).toMatch(/queue|journal/i)
   })
 
-  test('another path is not found, and events are not taken on this port', async () => {
+  test('another path is not found, and events are not taken on this port', async ({ service }) => {
     expect((await get(service.adminPort, '/nothing')).status).toBe(404)
     const answer = await send({ port: service.adminPort }, { body: single('ak_secretive') })
     expect(answer.status).toBeGreaterThanOrEqual(404)
@@ -81,9 +71,9 @@ const NAMES = [
 ]
 
 describe('metrics', () => {
-  test('have the promised names', async () => {
+  test('have the promised names', async ({ service }) => {
     await post(service, single('ak_secretive'))
-    const text = await metrics()
+    const text = await metrics(service)
     const missing = NAMES.filter((name) => !text.includes(`# TYPE ${name} `))
     expect(missing).toEqual([])
     expect(text).toMatch(/nodejs_eventloop_lag/)
@@ -92,8 +82,8 @@ describe('metrics', () => {
     expect(text).toMatch(/process_resident_memory_bytes/)
   })
 
-  test('counters end in _total, sizes in _bytes, times in _seconds', async () => {
-    const types = [...(await metrics()).matchAll(/^# TYPE (sluice_\w+) (\w+)$/gm)]
+  test('counters end in _total, sizes in _bytes, times in _seconds', async ({ service }) => {
+    const types = [...(await metrics(service)).matchAll(/^# TYPE (sluice_\w+) (\w+)$/gm)]
     expect(types.length).toBeGreaterThan(10)
     for (const [, name = '', type = ''] of types) {
       if (type === 'counter') expect(name).toMatch(/_total$/)
@@ -101,15 +91,15 @@ describe('metrics', () => {
     }
   })
 
-  test('stages are the four promised ones', async () => {
-    const text = await metrics()
+  test('stages are the four promised ones', async ({ service }) => {
+    const text = await metrics(service)
     for (const stage of ['receive', 'parse', 'admit', 'publish']) {
       expect(sum(text, 'sluice_stage_duration_seconds_count', `stage="${stage}"`)).toBeGreaterThan(0)
     }
   })
 
-  test('count every request once, by status and code, and every event by type', async () => {
-    const before = await metrics()
+  test('count every request once, by status and code, and every event by type', async ({ service }) => {
+    const before = await metrics(service)
     const key = { 'Idempotency-Key': randomUUID() }
     await post(service, batch('ak_secretive', 3), key)
     await post(service, batch('ak_secretive', 3), key)
@@ -122,7 +112,7 @@ describe('metrics', () => {
     await post(service, batch('ak_tight', 2))
     await send(service, { method: 'PUT' })
     await send(service, { path: `/${MARK}` })
-    const after = await metrics()
+    const after = await metrics(service)
     const grew = (...labels: string[]): number =>
       sum(after, 'sluice_requests_total', ...labels) - sum(before, 'sluice_requests_total', ...labels)
     expect(grew()).toBe(11)
@@ -151,35 +141,38 @@ describe('metrics', () => {
     expect(value(after, 'sluice_replays_total') - value(before, 'sluice_replays_total')).toBe(1)
   })
 
-  test('say how near to full the journal and the remembered keys are, and who is connected', async () => {
+  test('say how near to full the journal and the remembered keys are, and who is connected', async ({ service }) => {
     await post(service, single('ak_secretive'))
-    const text = await metrics()
+    const text = await metrics(service)
     expect(value(text, 'sluice_journal_max_bytes')).toBe(10_240 * 1024 * 1024)
     expect(value(text, 'sluice_journal_bytes')).toBeLessThan(value(text, 'sluice_journal_max_bytes'))
     expect(value(text, 'sluice_keys_max')).toBe(4_000_000)
     const before = value(text, 'sluice_connections')
     expect(before).toBeGreaterThanOrEqual(1)
     const socket = connect(service.port, '127.0.0.1')
-    await eventually('it is counted', async () => value(await metrics(), 'sluice_connections') === before + 1)
+    await eventually('it is counted', async () => value(await metrics(service), 'sluice_connections') === before + 1)
     socket.destroy()
-    await eventually('the connection is gone', async () => value(await metrics(), 'sluice_connections') === before)
+    await eventually(
+      'the connection is gone',
+      async () => value(await metrics(service), 'sluice_connections') === before,
+    )
   })
 
-  test('at rest nothing lies in the ring', async () => {
-    const text = await metrics()
+  test('at rest nothing lies in the ring', async ({ service }) => {
+    const text = await metrics(service)
     expect(value(text, 'sluice_ring_requests')).toBe(0)
     expect(value(text, 'sluice_ring_used_bytes')).toBe(0)
     expect(value(text, 'sluice_ring_size_bytes')).toBeGreaterThanOrEqual(64 * 1024 * 1024)
     expect(value(text, 'sluice_draining')).toBe(0)
   })
 
-  test('hold no app, key or path in a label', async () => {
-    const text = await metrics()
+  test('hold no app, key or path in a label', async ({ service }) => {
+    const text = await metrics(service)
     expect(text.toLowerCase()).not.toContain(MARK)
     for (const word of ['secretive', 'ak_', '/api/v1', 'tight']) expect(text).not.toContain(word)
   })
 
-  test('neither does what is logged hold a key', async () => {
+  test('neither does what is logged hold a key', async ({ service }) => {
     expect(service.output()).not.toContain('ak_secretive')
     expect(service.output()).not.toContain(`ak_${MARK}`)
   })

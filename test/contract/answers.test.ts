@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import {
   batch,
   bodyOfSize,
@@ -18,8 +18,9 @@ import {
   single,
   uuidVersion,
 } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import { readJournal } from '../support/journal-files.ts'
-import { appRecord, makeFolder, removeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
+import { appRecord, roomInMinute } from '../support/service.ts'
 
 const PAST = new Date(Date.now() - 86_400_000).toISOString()
 const APPS = [
@@ -43,18 +44,7 @@ const TORN = `{"app_key":"ak_plain","${MARK}":"${MARK}`
 const UNKNOWN = `ak_${MARK}`
 const OVERSIZE = 'x'.repeat(MAX_BODY_BYTES + 1)
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: APPS })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend('service', { scope: 'file' }, aService({ apps: APPS }))
 
 interface Row {
   readonly claim: string
@@ -109,18 +99,18 @@ const SINGLE_REFUSALS: Row[] = [
 
 describe('one check fails', () => {
   for (const { claim, sending, status, code } of SINGLE_REFUSALS) {
-    test(claim, async () => {
+    test(claim, async ({ service }) => {
       expectRefused(await send(service, sending), status, code)
     })
   }
 
-  test('a refused method is told which one is allowed', async () => {
+  test('a refused method is told which one is allowed', async ({ service }) => {
     for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
       expect((await send(service, { method })).headers['allow']).toBe('POST')
     }
   })
 
-  test('a query string does not change the path', async () => {
+  test('a query string does not change the path', async ({ service }) => {
     expectAccepted(await send(service, { path: '/api/v1/events?x=1', body: single('ak_plain') }), 1)
   })
 })
@@ -177,19 +167,19 @@ const PAIRS: Row[] = [
 
 describe('two checks fail: the earlier one answers', () => {
   for (const { claim, sending, status, code } of PAIRS) {
-    test(claim, async () => {
+    test(claim, async ({ service }) => {
       expectRefused(await send(service, sending), status, code)
     })
   }
 
-  test('a replay comes before the schema', async () => {
+  test('a replay comes before the schema', async ({ service }) => {
     const headers = { 'Idempotency-Key': KEY }
     const first = expectAccepted(await post(service, batch('ak_plain', 2), headers), 2)
     const second = expectAccepted(await post(service, batch('ak_plain', 1, BAD_SCHEMA), headers), 2, true)
     expect(second).toBe(first)
   })
 
-  test('JSON and app_key come before a replay', async () => {
+  test('JSON and app_key come before a replay', async ({ service }) => {
     const headers = { 'Idempotency-Key': KEY }
     expectRefused(await post(service, TORN, headers), 400, 'invalid_json')
     expectRefused(await post(service, '{"events":[]}', headers), 400, 'validation_failed')
@@ -202,7 +192,7 @@ describe('two checks fail: the earlier one answers', () => {
     { id: 'full_month', code: 'monthly_limit_exceeded', claim: 'a full month comes before a full day and minute, and' },
   ]
   for (const { id, code, claim } of FULL) {
-    test(`${claim} comes after a replay and after the schema`, async () => {
+    test(`${claim} comes after a replay and after the schema`, async ({ service }) => {
       await roomInMinute(5)
       const headers = { 'Idempotency-Key': KEY }
       expectAccepted(await post(service, batch(`ak_${id}`, 5), headers), 5)
@@ -216,7 +206,7 @@ describe('two checks fail: the earlier one answers', () => {
 })
 
 describe('rate limit headers', () => {
-  test('before the app is known they show an untouched trial', async () => {
+  test('before the app is known they show an untouched trial', async ({ service }) => {
     for (const { status, sending, code } of SINGLE_REFUSALS) {
       if (status === 402 || (status === 400 && sending.body === batch('ak_plain', 1, BAD_SCHEMA))) continue
       const answer = await send(service, sending)
@@ -224,7 +214,7 @@ describe('rate limit headers', () => {
     }
   })
 
-  test('once the app is known they show the app', async () => {
+  test('once the app is known they show the app', async ({ service }) => {
     const refused = await post(service, batch('ak_plain', 1, BAD_SCHEMA))
     expect(figures(refused).limit).toBe(15_000)
     expect(figures(await post(service, single('ak_canceled')))).toMatchObject({ limit: 5_000, remaining: 5_000 })
@@ -233,11 +223,11 @@ describe('rate limit headers', () => {
 })
 
 describe('accepted', () => {
-  test('active, past due and trialing subscriptions may send', async () => {
+  test('active, past due and trialing subscriptions may send', async ({ service }) => {
     for (const id of ['plain', 'past_due', 'trialing']) expectAccepted(await post(service, batch(`ak_${id}`, 3)), 3)
   })
 
-  test('an unkeyed batch has a fresh UUIDv7, a keyed one a UUIDv5 that its replay shows again', async () => {
+  test('an unkeyed batch has a fresh UUIDv7, a keyed one a UUIDv5 that its replay shows again', async ({ service }) => {
     const first = expectAccepted(await post(service, single('ak_plain')), 1)
     const second = expectAccepted(await post(service, single('ak_plain')), 1)
     expect([uuidVersion(first), uuidVersion(second)]).toEqual([7, 7])
@@ -248,22 +238,22 @@ describe('accepted', () => {
     expect(expectAccepted(await post(service, single('ak_plain'), headers), 1, true)).toBe(keyed)
   })
 
-  test('100 events are accepted and 101 are not', async () => {
+  test('100 events are accepted and 101 are not', async ({ service }) => {
     expectAccepted(await post(service, batch('ak_plain', 100)), 100)
     expectRefused(await post(service, batch('ak_plain', 101)), 400, 'validation_failed')
   })
 
-  test('a body of exactly the cap is accepted', async () => {
+  test('a body of exactly the cap is accepted', async ({ service }) => {
     expectAccepted(await post(service, bodyOfSize('ak_plain', MAX_BODY_BYTES)), 1)
     expectRefused(await post(service, bodyOfSize('ak_plain', MAX_BODY_BYTES + 1)), 413, 'payload_too_large')
   })
 
-  test('of apps that may not send nothing is stored', async () => {
+  test('of apps that may not send nothing is stored', async ({ service }) => {
     for (const id of ['canceled', 'canceled_trial', 'trial_ended']) {
       expect((await post(service, single(`ak_${id}`))).status).toBe(402)
     }
     expectAccepted(await post(service, single('ak_plain')), 1)
-    const senders = new Set(readJournal(folder).map((record) => record.app_id))
+    const senders = new Set(readJournal(service.dataDir).map((record) => record.app_id))
     expect([...senders].filter((id) => /canceled|ended/.test(id))).toEqual([])
     expect(senders).toContain('plain')
   })

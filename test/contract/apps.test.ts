@@ -3,8 +3,9 @@
 import { randomUUID } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { batch, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import {
   type AppRecord,
   appRecord,
@@ -56,46 +57,35 @@ const APPS: AppRecord[] = [
   ),
 ]
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: APPS, env: { TZ: 'Pacific/Auckland' } })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend('service', { scope: 'file' }, aService({ apps: APPS, env: { TZ: 'Pacific/Auckland' } }))
 
 describe('plans', () => {
   for (const [plan, perMinute] of Object.entries(PLANS)) {
-    test(`${plan} may send ${perMinute} events a minute`, async () => {
+    test(`${plan} may send ${perMinute} events a minute`, async ({ service }) => {
       const answer = await post(service, batch(`ak_plan_${plan}`, 3))
       expectAccepted(answer, 3)
       expect(figures(answer)).toMatchObject({ limit: perMinute, remaining: perMinute - 3 })
     })
   }
 
-  test('events_per_minute replaces the figure of the plan', async () => {
+  test('events_per_minute replaces the figure of the plan', async ({ service }) => {
     expect(figures(await post(service, single('ak_faster')))).toMatchObject({ limit: 777, remaining: 776 })
   })
 })
 
 describe('subscriptions', () => {
   for (const id of ['canceled', 'unpaid', 'paused']) {
-    test(`${id} is inactive`, async () => {
+    test(`${id} is inactive`, async ({ service }) => {
       expectRefused(await post(service, single(`ak_${id}`)), 402, 'subscription_inactive')
     })
   }
   for (const id of ['past_due', 'trial_to_come', 'trial_without_end', 'paid_after_trial']) {
-    test(`${id} may send`, async () => {
+    test(`${id} may send`, async ({ service }) => {
       expectAccepted(await post(service, single(`ak_${id}`)), 1)
     })
   }
   for (const id of ['trialing_ended', 'trial_plan_ended']) {
-    test(`${id} is expired`, async () => {
+    test(`${id} is expired`, async ({ service }) => {
       expectRefused(await post(service, single(`ak_${id}`)), 402, 'trial_expired')
     })
   }
@@ -120,7 +110,7 @@ describe('billing cycle', () => {
     ...Object.entries(ANCHORS).map(([id, { anchor }]) => [id, anchor] as const),
   ]
   for (const [id, anchor] of cycles) {
-    test(`a full month waits for its next turn: ${id}`, async () => {
+    test(`a full month waits for its next turn: ${id}`, async ({ service }) => {
       expectAccepted(await post(service, batch(`ak_${id}`, 2)), 2)
       const answer = await post(service, single(`ak_${id}`))
       expectRefused(answer, 429, 'monthly_limit_exceeded')
@@ -131,23 +121,24 @@ describe('billing cycle', () => {
 })
 
 describe('the app file is read again when it changes', () => {
-  const known = async (id: string): Promise<boolean> => (await post(service, single(`ak_${id}`))).status === 202
+  const known = async (service: Service, id: string): Promise<boolean> =>
+    (await post(service, single(`ak_${id}`))).status === 202
 
-  test('written in place, and moved into place', async () => {
+  test('written in place, and moved into place', async ({ service }) => {
     await writeApps(service.appsFile, [...APPS, appRecord('second')])
-    await eventually('an app written in place is known', () => known('second'))
-    const aside = join(folder, 'apps.next')
+    await eventually('an app written in place is known', () => known(service, 'second'))
+    const aside = join(service.dataDir, 'apps.next')
     await writeApps(aside, [...APPS, appRecord('second'), appRecord('third')])
     await rename(aside, service.appsFile)
-    await eventually('an app moved into place is known', () => known('third'))
+    await eventually('an app moved into place is known', () => known(service, 'third'))
     await writeApps(service.appsFile, [...APPS, appRecord('second'), appRecord('third'), appRecord('fourth')])
-    await eventually('an app written after a move is known', () => known('fourth'))
+    await eventually('an app written after a move is known', () => known(service, 'fourth'))
   })
 
-  test('an app taken out is unknown, a changed one has its new figures', async () => {
+  test('an app taken out is unknown, a changed one has its new figures', async ({ service }) => {
     await roomInMinute(20)
     await writeApps(service.appsFile, [...APPS, appRecord('changing', { events_per_minute: 100 })])
-    await eventually('the app is known', () => known('changing'))
+    await eventually('the app is known', () => known(service, 'changing'))
     await writeApps(service.appsFile, [...APPS, appRecord('changing', { events_per_minute: 50 })])
     await eventually('the new limit is in force', async () => {
       return figures(await post(service, single('ak_changing'))).limit === 50
@@ -156,32 +147,32 @@ describe('the app file is read again when it changes', () => {
     await eventually('the app is unknown', async () => (await post(service, single('ak_changing'))).status === 401)
   })
 
-  test('a trial ends while the service runs', async () => {
+  test('a trial ends while the service runs', async ({ service }) => {
     const ending = appRecord('ending', { plan: 'trial', trial_ends_at: iso(6_000) })
     await writeApps(service.appsFile, [...APPS, ending])
-    await eventually('the trial may send', () => known('ending'), 5_000)
+    await eventually('the trial may send', () => known(service, 'ending'), 5_000)
     await eventually('the trial is over', async () => (await post(service, single('ak_ending'))).status === 402)
     expectRefused(await post(service, single('ak_ending')), 402, 'trial_expired')
   })
 
-  test('a canceled subscription is refused even a replay', async () => {
+  test('a canceled subscription is refused even a replay', async ({ service }) => {
     const headers = { 'Idempotency-Key': randomUUID() }
     await writeApps(service.appsFile, [...APPS, appRecord('leaving')])
-    await eventually('the app is known', () => known('leaving'))
+    await eventually('the app is known', () => known(service, 'leaving'))
     expectAccepted(await post(service, single('ak_leaving'), headers), 1)
     await writeApps(service.appsFile, [...APPS, appRecord('leaving', { subscription: 'canceled' })])
     await eventually('the app is canceled', async () => (await post(service, single('ak_leaving'))).status === 402)
     expectRefused(await post(service, single('ak_leaving'), headers), 402, 'subscription_inactive')
   })
 
-  test('a bad file leaves the last good one in force, and a good one after it is taken', async () => {
+  test('a bad file leaves the last good one in force, and a good one after it is taken', async ({ service }) => {
     for (const bad of ['{"apps": [', '{"apps": [{"app_key": 5}]}', '[]', '']) {
       await writeFile(service.appsFile, bad)
       await sleep(1_500)
       expectAccepted(await post(service, single('ak_plan_1m')), 1)
     }
     await writeApps(service.appsFile, [...APPS, appRecord('after_bad')])
-    await eventually('the good file is taken', () => known('after_bad'))
+    await eventually('the good file is taken', () => known(service, 'after_bad'))
   })
 })
 
@@ -209,15 +200,15 @@ describe('a bad app file at start is a clear error', () => {
     'a bad events_per_month': { apps: [{ ...good, events_per_month: 1.5 }] },
   }
   for (const [claim, content] of Object.entries(bad)) {
-    test.concurrent(claim, async ({ expect: check }) => {
+    test.concurrent(claim, async ({ expect }) => {
       const other = await makeFolder()
       const file = join(other, 'my-apps.json')
       await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
       const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: other, SLUICE_APPS_FILE: file }
       const result = await runCommand(['serve'], env, other)
-      check(result.code, result.output).toBe(1)
-      check(result.output).toContain('my-apps.json')
-      check(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
+      expect(result.code, result.output).toBe(1)
+      expect(result.output).toContain('my-apps.json')
+      expect(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
       await removeFolder(other)
     })
   }

@@ -1,30 +1,26 @@
 // What was sent is what is stored: numbers as text, members in their order, escapes, and members nobody named.
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { batch, event, expectAccepted, post } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import { memberText, readJournal, type StoredRecord, withoutSpaces } from '../support/journal-files.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, type Service } from '../support/service.ts'
 
-let folder: string
-let service: Service
+const test = base.extend(
+  'service',
+  { scope: 'file' },
+  aService({ apps: [appRecord('plain'), appRecord('other', { app_id: 'Other_1-x' })] }),
+)
 
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({
-    dataDir: folder,
-    apps: [appRecord('plain'), appRecord('other', { app_id: 'Other_1-x' })],
-  })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
-
-async function store(body: string, count: number, headers: Record<string, string> = {}): Promise<StoredRecord> {
+async function store(
+  service: Service,
+  body: string,
+  count: number,
+  headers: Record<string, string> = {},
+): Promise<StoredRecord> {
   const batchId = expectAccepted(await post(service, body, headers), count)
-  const found = readJournal(folder).filter((record) => record.batch_id === batchId)
+  const found = readJournal(service.dataDir).filter((record) => record.batch_id === batchId)
   expect(found.length, 'stored once').toBe(1)
   return found[0]
 }
@@ -56,16 +52,18 @@ const SENT: Record<string, string> = {
 
 describe('an event is stored as it was sent', () => {
   for (const [claim, text] of Object.entries(SENT)) {
-    test(claim, async () => {
-      const record = await store(`{"app_key":"ak_plain","events":[${text}]}`, 1)
+    test(claim, async ({ service }) => {
+      const record = await store(service, `{"app_key":"ak_plain","events":[${text}]}`, 1)
       expect(memberText(record.line, 'events')).toBe(`[${text}]`)
     })
   }
 
-  test('all of them in one batch, keyed', async () => {
+  test('all of them in one batch, keyed', async ({ service }) => {
     const all = Object.values(SENT).join(',')
     const count = Object.keys(SENT).length
-    const record = await store(`{"app_key":"ak_plain","events":[${all}]}`, count, { 'Idempotency-Key': randomUUID() })
+    const record = await store(service, `{"app_key":"ak_plain","events":[${all}]}`, count, {
+      'Idempotency-Key': randomUUID(),
+    })
     expect(memberText(record.line, 'events')).toBe(`[${all}]`)
   })
 
@@ -73,29 +71,29 @@ describe('an event is stored as it was sent', () => {
     ['two spaces', '  ', '\n'],
     ['tabs', '\t', '\r\n'],
   ]) {
-    test(`a body laid out with ${claim} is one line, and nothing but its layout changes`, async () => {
+    test(`a body laid out with ${claim} is one line, and nothing but its layout changes`, async ({ service }) => {
       const text = `{"app_key":"ak_plain","note":{"a":[1,2]},"events":[${Object.values(SENT).join(',')}]}`
       // Every break stands between tokens: commas and brackets inside strings are left alone.
       const laidOut = text.replace(/("(?:[^"\\]|\\.)*")|[,{}[\]:]/g, (token, string: string | undefined) =>
         string ? token : `${lineEnd}${indent}${token}${lineEnd}${indent}`,
       )
-      const record = await store(laidOut, Object.keys(SENT).length)
+      const record = await store(service, laidOut, Object.keys(SENT).length)
       expect(record.line).not.toContain('\r')
       expect(withoutSpaces(memberText(record.line, 'events') ?? '')).toBe(`[${Object.values(SENT).join(',')}]`)
     })
   }
 
-  test('a line break inside a string stays an escape', async () => {
+  test('a line break inside a string stays an escape', async ({ service }) => {
     const text = eventText(',"user_id":"a\\nb\\r\\nc"')
-    const record = await store(`{\n"app_key":"ak_plain",\n"events":[\n${text}\n]\n}`, 1)
+    const record = await store(service, `{\n"app_key":"ak_plain",\n"events":[\n${text}\n]\n}`, 1)
     expect((record.events[0] as { user_id: string }).user_id).toBe('a\nb\r\nc')
   })
 })
 
 describe('a record', () => {
-  test('says its version, batch, app and time', async () => {
+  test('says its version, batch, app and time', async ({ service }) => {
     const beforeMs = Date.now()
-    const record = await store(batch('ak_other', 2), 2)
+    const record = await store(service, batch('ak_other', 2), 2)
     expect(record.v).toBe(1)
     expect(record.app_id).toBe('Other_1-x')
     expect(record.received_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -105,27 +103,31 @@ describe('a record', () => {
     expect(record.events.length).toBe(2)
   })
 
-  test('never holds the app key', async () => {
-    const record = await store(batch('ak_other', 1), 1)
+  test('never holds the app key', async ({ service }) => {
+    const record = await store(service, batch('ak_other', 1), 1)
     expect(record.line).not.toContain('ak_other')
   })
 
-  test('holds sdk_version as sent, and none where none was sent', async () => {
-    const withIt = await store(`{"sdk_version":"2.1\\u002e0 \\"é","app_key":"ak_plain","events":[${eventText('')}]}`, 1)
+  test('holds sdk_version as sent, and none where none was sent', async ({ service }) => {
+    const withIt = await store(
+      service,
+      `{"sdk_version":"2.1\\u002e0 \\"é","app_key":"ak_plain","events":[${eventText('')}]}`,
+      1,
+    )
     expect(memberText(withIt.line, 'sdk_version')).toBe('"2.1\\u002e0 \\"é"')
-    const without = await store(batch('ak_plain', 1), 1)
+    const without = await store(service, batch('ak_plain', 1), 1)
     expect(memberText(without.line, 'sdk_version')).toBeNull()
   })
 
-  test('holds the members of the body that nobody named', async () => {
+  test('holds the members of the body that nobody named', async ({ service }) => {
     const body = `{"first":1e999,"app_key":"ak_plain","events":[${eventText('')}],"l\\u0061st":{"x":["\\ud83d",-0]}}`
-    const record = await store(body, 1)
+    const record = await store(service, body, 1)
     const extra = memberText(record.line, 'extra') ?? '{}'
     expect(memberText(extra, 'first')).toBe('1e999')
     expect(extra).toContain('{"x":["\\ud83d",-0]}')
   })
 
-  test('keeps a body member called extra, v, batch_id or app_id apart from its own', async () => {
+  test('keeps a body member called extra, v, batch_id or app_id apart from its own', async ({ service }) => {
     const body = JSON.stringify({
       v: 9,
       batch_id: 'mine',
@@ -136,7 +138,7 @@ describe('a record', () => {
       app_key: 'ak_other',
       events: [event()],
     })
-    const record = await store(body, 1)
+    const record = await store(service, body, 1)
     expect(record.v).toBe(1)
     expect(record.app_id).toBe('Other_1-x')
     expect(memberText(record.line, 'extra')).toBe(
@@ -144,10 +146,10 @@ describe('a record', () => {
     )
   })
 
-  test('of an empty batch is not stored', async () => {
-    const before = readJournal(folder).length
+  test('of an empty batch is not stored', async ({ service }) => {
+    const before = readJournal(service.dataDir).length
     const batchId = expectAccepted(await post(service, '{"app_key":"ak_plain","events":[]}'), 0)
-    expect(readJournal(folder).filter((record) => record.batch_id === batchId)).toEqual([])
-    expect(readJournal(folder).length).toBe(before)
+    expect(readJournal(service.dataDir).filter((record) => record.batch_id === batchId)).toEqual([])
+    expect(readJournal(service.dataDir).length).toBe(before)
   })
 })

@@ -1,24 +1,14 @@
 // HEAD has no body to carry an error: its headers say all.
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { test as base, expect } from 'vitest'
 import { type Answer, expectAccepted, expectRefused, expectSound, post, single } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import { head, openRaw } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord } from '../support/service.ts'
 
-let folder: string
-let service: Service
+const test = base.extend('service', { scope: 'file' }, aService({ apps: [appRecord('plain')] }))
 
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: [appRecord('plain')] })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
-
-test('HEAD gets the headers of a 405 and no body', async () => {
+test('HEAD gets the headers of a 405 and no body', async ({ service }) => {
   const raw = await openRaw(service.port)
   raw.write(head([], 'HEAD /api/v1/events HTTP/1.1'))
   const answer = (await raw.readAnswer({ head: true })) as Answer
@@ -30,7 +20,7 @@ test('HEAD gets the headers of a 405 and no body', async () => {
   raw.close()
 })
 
-test('HEAD of another path gets the headers of a 404', async () => {
+test('HEAD of another path gets the headers of a 404', async ({ service }) => {
   const raw = await openRaw(service.port)
   raw.write(head([], 'HEAD /elsewhere HTTP/1.1'))
   const answer = (await raw.readAnswer({ head: true })) as Answer
@@ -39,6 +29,6 @@ test('HEAD of another path gets the headers of a 404', async () => {
   raw.close()
 })
 
-test('after a HEAD the service goes on', async () => {
+test('after a HEAD the service goes on', async ({ service }) => {
   expectAccepted(await post(service, single('ak_plain')), 1)
 })

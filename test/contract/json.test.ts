@@ -1,27 +1,18 @@
 // What is JSON and what is not: its grammar, its letters, its depth.
 
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { test as base, describe } from 'vitest'
 import { event, expectAccepted, expectRefused, post, single } from '../support/client.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { aService } from '../support/fixture.ts'
+import { appRecord } from '../support/service.ts'
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({
-    dataDir: folder,
-    apps: [appRecord('plain', { events_per_minute: 1_000_000 })],
-  })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend(
+  'service',
+  { scope: 'file' },
+  aService({ apps: [appRecord('plain', { events_per_minute: 1_000_000 })] }),
+)
 
 function fits(claim: string, body: () => string, count = 1): void {
-  test(claim, async () => {
+  test(claim, async ({ service }) => {
     expectAccepted(await post(service, body()), count)
   })
 }
@@ -34,7 +25,7 @@ function byHand(members: string, without: readonly string[] = []): string {
 }
 
 describe('bodies', () => {
-  test('an empty batch is accepted with no events', async () => {
+  test('an empty batch is accepted with no events', async ({ service }) => {
     expectAccepted(await post(service, '{"app_key":"ak_plain","events":[]}'), 0)
   })
 
@@ -44,7 +35,7 @@ describe('bodies', () => {
     return byHand(`"properties":{"deep":${'['.repeat(inner)}${']'.repeat(inner)}}`)
   }
   fits('64 levels fit', () => depth(64))
-  test('65 levels are not JSON', async () => {
+  test('65 levels are not JSON', async ({ service }) => {
     expectRefused(await post(service, depth(65)), 400, 'invalid_json')
   })
   fits(
@@ -85,7 +76,7 @@ describe('bodies', () => {
     'true in capitals': byHand('"x":True'),
   }
   for (const [claim, body] of Object.entries(notJson)) {
-    test(`${claim} is not JSON`, async () => {
+    test(`${claim} is not JSON`, async ({ service }) => {
       expectRefused(await post(service, body), 400, 'invalid_json')
     })
   }

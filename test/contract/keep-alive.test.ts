@@ -1,22 +1,12 @@
 // Every answer whose connection stays open says for how long; one that ends its connection does not.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { type Answer, single } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord } from '../support/service.ts'
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: [appRecord('plain')] })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend('service', { scope: 'file' }, aService({ apps: [appRecord('plain')] }))
 
 async function ask(port: number, request: string): Promise<Answer> {
   const raw = await openRaw(port)
@@ -38,18 +28,18 @@ const REQUESTS: Record<string, [status: number, request: (line: string) => strin
 
 describe('the port for events', () => {
   for (const [claim, [status, request]] of Object.entries(REQUESTS)) {
-    test(`${claim}: 8 s where the connection stays open`, async () => {
+    test(`${claim}: 8 s where the connection stays open`, async ({ service }) => {
       const { status: found, headers } = await ask(service.port, request(''))
       expect([found, headers['keep-alive'], headers['connection']]).toEqual([status, 'timeout=8', undefined])
     })
 
-    test(`${claim}: nothing where the client ends the connection`, async () => {
+    test(`${claim}: nothing where the client ends the connection`, async ({ service }) => {
       const { status: found, headers } = await ask(service.port, request('Connection: close'))
       expect([found, headers['keep-alive']]).toEqual([status, undefined])
     })
   }
 
-  test('a body whose end is in doubt: the connection ends', async () => {
+  test('a body whose end is in doubt: the connection ends', async ({ service }) => {
     const { headers } = await ask(service.port, head(['Content-Length: 5', 'Content-Length: 5']) + '12345')
     expect([headers['keep-alive'], headers['connection']]).toEqual([undefined, 'close'])
   })
@@ -57,7 +47,7 @@ describe('the port for events', () => {
 
 describe('the admin port', () => {
   for (const path of ['/livez', '/readyz', '/metrics', '/nothing']) {
-    test(`${path}: the same`, async () => {
+    test(`${path}: the same`, async ({ service }) => {
       const kept = await ask(service.adminPort, head([], `GET ${path} HTTP/1.1`))
       expect(kept.headers['keep-alive']).toBe('timeout=8')
       const ended = await ask(service.adminPort, head(['Connection: close'], `GET ${path} HTTP/1.1`))

@@ -1,7 +1,7 @@
 // Media types, content encodings and the size of bodies: declared, streamed and unpacked.
 
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import {
   type Answer,
   batch,
@@ -14,22 +14,12 @@ import {
   send,
   single,
 } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import { memberText, readJournal } from '../support/journal-files.ts'
 import { head, openRaw, type RawConnection, rawPost } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, type Service, sleep, startService } from '../support/service.ts'
+import { appRecord, sleep } from '../support/service.ts'
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: [appRecord('plain')] })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend('service', { scope: 'file' }, aService({ apps: [appRecord('plain')] }))
 
 describe('Content-Type', () => {
   const accepted = [
@@ -44,7 +34,7 @@ describe('Content-Type', () => {
     'application/json; profile="a;b"',
   ]
   for (const type of accepted) {
-    test(`${type} is JSON`, async () => {
+    test(`${type} is JSON`, async ({ service }) => {
       expectAccepted(await post(service, single('ak_plain'), { 'Content-Type': type }), 1)
     })
   }
@@ -63,7 +53,7 @@ describe('Content-Type', () => {
     'application/json, text/plain',
   ]
   for (const type of refused) {
-    test(`${type} is refused`, async () => {
+    test(`${type} is refused`, async ({ service }) => {
       const answer = await post(service, single('ak_plain'), { 'Content-Type': type })
       expectRefused(answer, 415, 'unsupported_media_type')
     })
@@ -78,67 +68,67 @@ const PACK: Record<string, (text: string | Buffer) => Uint8Array> = {
 
 describe('Content-Encoding', () => {
   for (const [encoding, pack] of Object.entries(PACK)) {
-    test(`a ${encoding} body is unpacked and queued unpacked`, async () => {
+    test(`a ${encoding} body is unpacked and queued unpacked`, async ({ service }) => {
       const text = batch('ak_plain', 20)
       const answer = await post(service, pack(text), { 'Content-Encoding': encoding })
       const batchId = expectAccepted(answer, 20)
-      const record = readJournal(folder).find((one) => one.batch_id === batchId)
+      const record = readJournal(service.dataDir).find((one) => one.batch_id === batchId)
       expect(memberText(record?.line ?? '{}', 'events')).toBe(JSON.stringify(JSON.parse(text).events))
     })
 
-    test(`a ${encoding} body cut short is not JSON`, async () => {
+    test(`a ${encoding} body cut short is not JSON`, async ({ service }) => {
       const packed = pack(batch('ak_plain', 20))
       const cut = packed.subarray(0, packed.length - 6)
       expectRefused(await post(service, cut, { 'Content-Encoding': encoding }), 400, 'invalid_json')
     })
 
-    test(`garbage called ${encoding} is not JSON`, async () => {
+    test(`garbage called ${encoding} is not JSON`, async ({ service }) => {
       const answer = await post(service, `\u0001${MARK}${'?'.repeat(300)}`, { 'Content-Encoding': encoding })
       expectRefused(answer, 400, 'invalid_json')
     })
 
-    test(`an empty body called ${encoding} is not JSON`, async () => {
+    test(`an empty body called ${encoding} is not JSON`, async ({ service }) => {
       expectRefused(await post(service, '', { 'Content-Encoding': encoding }), 400, 'invalid_json')
     })
 
-    test(`a ${encoding} body may unpack to exactly the cap, and no further`, async () => {
+    test(`a ${encoding} body may unpack to exactly the cap, and no further`, async ({ service }) => {
       const headers = { 'Content-Encoding': encoding }
       expectAccepted(await post(service, pack(bodyOfSize('ak_plain', MAX_BODY_BYTES)), headers), 1)
       const over = await post(service, pack(bodyOfSize('ak_plain', MAX_BODY_BYTES + 1)), headers)
       expectRefused(over, 413, 'payload_too_large')
     })
 
-    test(`a ${encoding} bomb is too large, however small it is packed`, async () => {
+    test(`a ${encoding} bomb is too large, however small it is packed`, async ({ service }) => {
       const bomb = pack(Buffer.alloc(100 * 1024 * 1024, 32))
       expect(bomb.length).toBeLessThan(MAX_BODY_BYTES)
       expectRefused(await post(service, bomb, { 'Content-Encoding': encoding }), 413, 'payload_too_large')
     })
   }
 
-  test('identity, and any letter case, is understood', async () => {
+  test('identity, and any letter case, is understood', async ({ service }) => {
     expectAccepted(await post(service, single('ak_plain'), { 'Content-Encoding': 'identity' }), 1)
     expectAccepted(await post(service, gzipSync(single('ak_plain')), { 'Content-Encoding': 'GZIP' }), 1)
   })
 
   for (const encoding of ['zstd', 'compress', 'x', 'gzip, gzip', 'gzip;q=1', 'utf-8', MARK]) {
-    test(`the encoding ${encoding} is refused`, async () => {
+    test(`the encoding ${encoding} is refused`, async ({ service }) => {
       const answer = await post(service, gzipSync(single('ak_plain')), { 'Content-Encoding': encoding })
       expectRefused(answer, 415, 'unsupported_media_type')
     })
   }
 
   for (const [encoding, pack] of Object.entries({ ...PACK, 'raw deflate': (text: string) => deflateRawSync(text) })) {
-    test(`bytes after the end of a ${encoding} body are refused`, async () => {
+    test(`bytes after the end of a ${encoding} body are refused`, async ({ service }) => {
       const headers = { 'Content-Encoding': encoding.replace('raw ', '') }
       for (const rest of [MARK, '\n', '\0', '\0\0\0\0']) {
         const answer = await post(service, Buffer.concat([pack(single('ak_plain')), Buffer.from(rest)]), headers)
         expectRefused(answer, 400, 'invalid_json')
       }
-      expect(readJournal(folder).every((record) => !record.line.includes(MARK))).toBe(true)
+      expect(readJournal(service.dataDir).every((record) => !record.line.includes(MARK))).toBe(true)
     })
   }
 
-  test('deflate without its zlib wrapper is either understood or refused cleanly', async () => {
+  test('deflate without its zlib wrapper is either understood or refused cleanly', async ({ service }) => {
     const answer = await post(service, deflateRawSync(single('ak_plain')), { 'Content-Encoding': 'deflate' })
     if (answer.status === 202) expectAccepted(answer, 1)
     else expectRefused(answer, 400, 'invalid_json')
@@ -146,14 +136,14 @@ describe('Content-Encoding', () => {
 })
 
 describe('size', () => {
-  test('a declared length over the cap is answered before the body is sent', async () => {
+  test('a declared length over the cap is answered before the body is sent', async ({ service }) => {
     const raw = await openRaw(service.port)
     raw.write(head(['Content-Type: application/json', `Content-Length: ${MAX_BODY_BYTES + 1}`]))
     expectRefused((await raw.readAnswer()) as Answer, 413, 'payload_too_large')
     raw.close()
   })
 
-  test('a huge declared length is answered too', async () => {
+  test('a huge declared length is answered too', async ({ service }) => {
     const raw = await openRaw(service.port)
     raw.write(head(['Content-Type: application/json', 'Content-Length: 999999999999']))
     const answer = (await raw.readAnswer()) as Answer
@@ -161,14 +151,14 @@ describe('size', () => {
     raw.close()
   })
 
-  test('a media type is refused before the body is sent', async () => {
+  test('a media type is refused before the body is sent', async ({ service }) => {
     const raw = await openRaw(service.port)
     raw.write(head(['Content-Type: text/plain', 'Content-Length: 100']))
     expectRefused((await raw.readAnswer()) as Answer, 415, 'unsupported_media_type')
     raw.close()
   })
 
-  test('a chunked body under the cap is accepted, in one chunk or in many', async () => {
+  test('a chunked body under the cap is accepted, in one chunk or in many', async ({ service }) => {
     expectAccepted(await send(service, { body: batch('ak_plain', 5), chunked: true }), 5)
     const raw = await openRaw(service.port)
     await sendInChunks(raw, bodyOfSize('ak_plain', 3000), 100)
@@ -176,17 +166,17 @@ describe('size', () => {
     raw.close()
   })
 
-  test('a chunked body of exactly the cap is accepted', async () => {
+  test('a chunked body of exactly the cap is accepted', async ({ service }) => {
     const body = bodyOfSize('ak_plain', MAX_BODY_BYTES)
     expectAccepted(await send(service, { body, chunked: true }), 1)
   })
 
-  test('a chunked body one byte over the cap is too large', async () => {
+  test('a chunked body one byte over the cap is too large', async ({ service }) => {
     const body = bodyOfSize('ak_plain', MAX_BODY_BYTES + 1)
     expectRefused(await send(service, { body, chunked: true }), 413, 'payload_too_large')
   })
 
-  test('a chunked body without end is answered once it has passed the cap', async () => {
+  test('a chunked body without end is answered once it has passed the cap', async ({ service }) => {
     const raw = await openRaw(service.port)
     raw.write(head(['Content-Type: application/json', 'Transfer-Encoding: chunked']))
     const chunk = `10000\r\n${'y'.repeat(65_536)}\r\n`
@@ -195,7 +185,7 @@ describe('size', () => {
     raw.close()
   })
 
-  test('a client that asks first is told to go on', async () => {
+  test('a client that asks first is told to go on', async ({ service }) => {
     const body = single('ak_plain')
     const raw = await openRaw(service.port)
     const length = `Content-Length: ${body.length}`
@@ -207,7 +197,7 @@ describe('size', () => {
     raw.close()
   })
 
-  test('a client that asks first with too large a body is told so without sending it', async () => {
+  test('a client that asks first with too large a body is told so without sending it', async ({ service }) => {
     const raw = await openRaw(service.port)
     const length = `Content-Length: ${MAX_BODY_BYTES + 1}`
     raw.write(head(['Content-Type: application/json', length, 'Expect: 100-continue']))
@@ -217,7 +207,7 @@ describe('size', () => {
     raw.close()
   })
 
-  test('headers and body sent byte by byte are one request', async () => {
+  test('headers and body sent byte by byte are one request', async ({ service }) => {
     const body = single('ak_plain')
     const raw = await openRaw(service.port)
     const start = head(['Content-Type: application/json', `Content-Length: ${body.length}`])
@@ -232,7 +222,7 @@ describe('size', () => {
   })
 
   // uWebSockets.js on Node 20 wants the request line in one piece: it takes half a version for another one.
-  test('a request line in two pieces is served, or refused and its connection closed', async () => {
+  test('a request line in two pieces is served, or refused and its connection closed', async ({ service }) => {
     const text = rawPost(single('ak_plain'))
     const cuts = Array.from({ length: text.indexOf('\r\n') + 2 }, (_, index) => index + 1)
     for (const cut of cuts) {

@@ -1,34 +1,25 @@
 // The schema, member by member, on both sides of each boundary.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { batch, event, expectAccepted, expectRefused, MARK, type Members, post, single } from '../support/client.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { aService } from '../support/fixture.ts'
+import { appRecord } from '../support/service.ts'
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({
-    dataDir: folder,
-    apps: [appRecord('plain', { events_per_minute: 1_000_000 })],
-  })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend(
+  'service',
+  { scope: 'file' },
+  aService({ apps: [appRecord('plain', { events_per_minute: 1_000_000 })] }),
+)
 
 function fits(claim: string, body: () => string, count = 1): void {
-  test(claim, async () => {
+  test(claim, async ({ service }) => {
     expectAccepted(await post(service, body()), count)
   })
 }
 
 /** `path` is what the message begins with, before its colon. */
 function refused(claim: string, path: string, body: () => string): void {
-  test(claim, async () => {
+  test(claim, async ({ service }) => {
     const answer = await post(service, body())
     expectRefused(answer, 400, 'validation_failed')
     expect(String(answer.json['message']).split(': ')[0]).toBe(path)
@@ -86,26 +77,26 @@ describe('lengths', () => {
 describe('required members', () => {
   const required = ['type', 'name', 'hashed_daily_id', 'hashed_monthly_id', 'session_id', 'timestamp', 'context']
   for (const name of required) {
-    test(`an event without ${name} is told so`, async () => {
+    test(`an event without ${name} is told so`, async ({ service }) => {
       const body = batch('ak_plain', 1, { events: [event(), event(), event({ [name]: undefined })] })
       expectRefused(await post(service, body), 400, 'validation_failed', `events[2].${name}: required`)
     })
   }
-  test('a context without os is told so', async () => {
+  test('a context without os is told so', async ({ service }) => {
     const body = batch('ak_plain', 1, { events: [event(), event(), event(), event({ context: {} })] })
     expectRefused(await post(service, body), 400, 'validation_failed', 'events[3].context.os: required')
   })
-  test('a body without events is told so', async () => {
+  test('a body without events is told so', async ({ service }) => {
     expectRefused(await post(service, '{"app_key":"ak_plain"}'), 400, 'validation_failed', 'events: required')
   })
-  test('a body without app_key is told so', async () => {
+  test('a body without app_key is told so', async ({ service }) => {
     expectRefused(await post(service, '{"events":[]}'), 400, 'validation_failed', 'app_key: required')
   })
-  test('a revenue event without revenue is told so', async () => {
+  test('a revenue event without revenue is told so', async ({ service }) => {
     const answer = await post(service, single('ak_plain', { type: 'revenue' }))
     expectRefused(answer, 400, 'validation_failed', 'events[0].revenue: required')
   })
-  test('a name of no length is told its limits', async () => {
+  test('a name of no length is told its limits', async ({ service }) => {
     const answer = await post(service, single('ak_plain', { name: '' }))
     expectRefused(answer, 400, 'validation_failed', 'events[0].name: length must be 1 to 200')
   })

@@ -1,35 +1,25 @@
 // Timestamps: which forms are read, and the range they must lie in. The service runs in a far time zone: only UTC counts.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { expectAccepted, expectRefused, MARK, type Members, post, single } from '../support/client.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { aService } from '../support/fixture.ts'
+import { appRecord } from '../support/service.ts'
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({
-    dataDir: folder,
-    apps: [appRecord('plain', { events_per_minute: 1_000_000 })],
-    env: { TZ: 'Asia/Tokyo' },
-  })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend(
+  'service',
+  { scope: 'file' },
+  aService({ apps: [appRecord('plain', { events_per_minute: 1_000_000 })], env: { TZ: 'Asia/Tokyo' } }),
+)
 
 function fits(claim: string, body: () => string, count = 1): void {
-  test(claim, async () => {
+  test(claim, async ({ service }) => {
     expectAccepted(await post(service, body()), count)
   })
 }
 
 /** `path` is what the message begins with, before its colon. */
 function refused(claim: string, path: string, body: () => string): void {
-  test(claim, async () => {
+  test(claim, async ({ service }) => {
     const answer = await post(service, body())
     expectRefused(answer, 400, 'validation_failed')
     expect(String(answer.json['message']).split(': ')[0]).toBe(path)

@@ -2,46 +2,30 @@
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { test as base, expect } from 'vitest'
 import { bodyOfSize, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import { countByBatch, readJournal } from '../support/journal-files.ts'
 import { head, openRaw } from '../support/raw-http.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  type Service,
-  sleep,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually } from '../support/service.ts'
 
 const RING_MB = 4
 const BODY_BYTES = 500_000
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({
-    dataDir: folder,
-    apps: [appRecord('plain', { events_per_minute: 1_000_000 })],
-    env: { SLUICE_RING_MB: String(RING_MB) },
-  })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+const test = base.extend(
+  'service',
+  { scope: 'file' },
+  aService({ apps: [appRecord('plain', { events_per_minute: 1_000_000 })], env: { SLUICE_RING_MB: String(RING_MB) } }),
+)
 
 function residentMb(pid: number): number {
   const found = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
   return Number(found?.[1] ?? 0) / 1024
 }
 
-test('many large bodies at once: some are served, some get 503, and each is stored once when it is sent again', async () => {
+test('many large bodies at once: some are served, some get 503, and each is stored once when it is sent again', async ({
+  service,
+}) => {
   const body = Buffer.from(bodyOfSize('ak_plain', BODY_BYTES))
   const accepted = new Map<string, string>()
   const refused: string[] = []
@@ -62,17 +46,17 @@ test('many large bodies at once: some are served, some get 503, and each is stor
   }
   expect(accepted.size).toBeGreaterThan(0)
   expect(refused.length).toBeGreaterThan(0)
-  expect(countByBatch(readJournal(folder)).size, 'a 503 stores nothing').toBe(accepted.size)
+  expect(countByBatch(readJournal(service.dataDir)).size, 'a 503 stores nothing').toBe(accepted.size)
   // Sent again under its key each is accepted once: what was refused now, what was accepted then.
   for (const [key, batchId] of accepted)
     expect(expectAccepted(await post(service, body, { 'Idempotency-Key': key }), 1, true)).toBe(batchId)
   for (const key of refused) accepted.set(key, expectAccepted(await post(service, body, { 'Idempotency-Key': key }), 1))
-  const counts = countByBatch(readJournal(folder))
+  const counts = countByBatch(readJournal(service.dataDir))
   expect([...counts.keys()].toSorted()).toEqual([...accepted.values()].toSorted())
   expect(new Set(counts.values())).toEqual(new Set([1]))
 })
 
-test('afterwards everything is served again, and the ring is empty', async () => {
+test('afterwards everything is served again, and the ring is empty', async ({ service }) => {
   for (let i = 0; i < 50; i++) expectAccepted(await post(service, single('ak_plain')), 1)
   expectAccepted(await post(service, bodyOfSize('ak_plain', BODY_BYTES)), 1)
   const text = (await get(service.adminPort, '/metrics')).text
@@ -80,7 +64,9 @@ test('afterwards everything is served again, and the ring is empty', async () =>
   expect(text).toMatch(/^sluice_ring_requests 0$/m)
 })
 
-test('a thousand large unfinished bodies take no more memory than their bounds', async () => {
+test('a thousand large unfinished bodies take no more memory than their bounds', async ({
+  service,
+}) => {
   const beforeMb = residentMb(service.pid)
   const part = `{"app_key":"ak_plain","padding":"${'p'.repeat(400_000)}`
   const connections = await Promise.all(
@@ -91,7 +77,9 @@ test('a thousand large unfinished bodies take no more memory than their bounds',
     }),
   )
   try {
-    await sleep(3_000)
+    await eventually('each is read, or turned away', () =>
+      connections.every(({ socket }) => socket.destroyed || socket.readableEnded || socket.writableLength === 0),
+    )
     // 400 MB were sent; the service may hold its ring, and about as much beside it.
     expect(residentMb(service.pid) - beforeMb).toBeLessThan(160)
     const answer = await post(service, single('ak_plain'))

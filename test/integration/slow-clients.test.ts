@@ -1,28 +1,23 @@
 // Slow uploads: hundreds of them block nobody, and those that finish in time are served too.
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { test as base, expect } from 'vitest'
 import { batch, expectAccepted, expectSound, post, single } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
+import { readPage } from '../support/hostile.ts'
 import { readJournal } from '../support/journal-files.ts'
 import { head, openRaw, type RawConnection } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, type Service, sleep, startService } from '../support/service.ts'
+import { appRecord, eventually, sleep } from '../support/service.ts'
 
 const SLOW = 600
 const SECONDS = 6
+/** The pace is what is tried here. */
+const PIECE_PAUSE_MS = 50
 
-let folder: string
-let service: Service
+const test = base.extend('service', { scope: 'file' }, aService({ apps: [appRecord('plain'), appRecord('slow')] }))
 
-beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: [appRecord('plain'), appRecord('slow')] })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
-
-test(`while ${SLOW} clients upload slowly, every ordinary request is served, and the slow ones are answered too`, async () => {
+test(`while ${SLOW} clients upload slowly, every ordinary request is served, and the slow ones are answered too`, async ({
+  service,
+}) => {
   const body = batch('ak_slow', 2)
   const slow: RawConnection[] = await Promise.all(Array.from({ length: SLOW }, () => openRaw(service.port)))
   for (const raw of slow) raw.write(head(['Content-Type: application/json', `Content-Length: ${body.length}`]))
@@ -35,7 +30,7 @@ test(`while ${SLOW} clients upload slowly, every ordinary request is served, and
     const answers = await Promise.all(Array.from({ length: 10 }, () => post(service, single('ak_plain'))))
     for (const answer of answers) expectAccepted(answer, 1)
     served += answers.length
-    await sleep(50)
+    await sleep(PIECE_PAUSE_MS)
   }
   for (const raw of slow) raw.write(body.slice(at))
   let accepted = 0
@@ -47,20 +42,20 @@ test(`while ${SLOW} clients upload slowly, every ordinary request is served, and
     raw.close()
   }
   expect(accepted).toBe(SLOW)
-  const records = readJournal(folder)
+  const records = readJournal(service.dataDir)
   expect(records.filter((record) => record.app_id === 'plain').length).toBe(served)
   expect(records.filter((record) => record.app_id === 'slow').length).toBe(SLOW)
 })
 
-test('slow clients that give up leave no memory in use', async () => {
-  const stored = readJournal(folder).length
+test('slow clients that give up leave no memory in use', async ({ service }) => {
+  const stored = readJournal(service.dataDir).length
   const slow = await Promise.all(Array.from({ length: SLOW }, () => openRaw(service.port)))
   for (const raw of slow) raw.write(`${head(['Content-Type: application/json', 'Content-Length: 100000'])}{"app_key":`)
-  await sleep(300)
+  await eventually('all heads are read', async () => (await readPage(service))['sluice_requests_in_flight'] === SLOW)
   for (const [index, raw] of slow.entries()) {
     if (index % 2 === 0) raw.close()
     else raw.socket.resetAndDestroy()
   }
   for (let i = 0; i < 20; i++) expectAccepted(await post(service, single('ak_plain')), 1)
-  expect(readJournal(folder).length).toBe(stored + 20)
+  expect(readJournal(service.dataDir).length).toBe(stored + 20)
 })

@@ -34,6 +34,11 @@ export async function readPage(service: Service): Promise<Page> {
   return page
 }
 
+/** By its answer whatever was written to the service before has been read: one event loop serves both ports. */
+export async function untilRead(service: Service): Promise<void> {
+  await get(service.adminPort, '/livez')
+}
+
 /** Requests that ended with a code. */
 export function ended(page: Page, code: string): number {
   const found = Object.entries(page).find(

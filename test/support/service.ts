@@ -85,6 +85,14 @@ interface Running {
   stdout(): string
 }
 
+interface Launched {
+  readonly title: string
+  readonly output: () => string
+}
+
+/** Everything that this file's tests have started, in order. */
+export const launched: Launched[] = []
+
 function launch(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -109,6 +117,7 @@ function launch(
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     both += text
   })
+  launched.push({ title: `sluice ${args.join(' ')} (pid ${child.pid})`, output: () => both })
   const exited = new Promise<Exit>((done, fail) => {
     child.once('error', fail)
     child.once('close', (code, signal) => done({ code, signal, output: both }))

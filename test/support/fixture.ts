@@ -1,0 +1,39 @@
+// What vitest starts for a file's tests, with the first that asks for it, and ends after the last, whatever happened:
+// `const test = base.extend('service', { scope: 'file' }, aService({ apps }))`, and then `async ({ service }) => …`.
+
+import { makeFolder, removeFolder, type Service, type ServiceOptions, startService } from './service.ts'
+
+/** Takes what ends a thing that was started; the last is called first. */
+type AtEnd = (stop: () => unknown) => void
+type Fixture<T> = (context: object, fixture: { onCleanup: (cleanUp: () => Promise<void>) => void }) => Promise<T>
+
+function fixtureOf<T>(start: (atEnd: AtEnd) => Promise<T>): Fixture<T> {
+  // oxlint-disable-next-line no-empty-pattern -- vitest reads there which other fixtures this one needs
+  return async ({}, { onCleanup }) => {
+    const stops: (() => unknown)[] = []
+    const stopAll = async (): Promise<void> => {
+      for (const stop of stops.splice(0).reverse()) await stop()
+    }
+    onCleanup(stopAll)
+    try {
+      return await start((stop) => stops.push(stop))
+    } catch (error) {
+      // vitest cleans up only after what was made whole.
+      await stopAll()
+      throw error
+    }
+  }
+}
+
+type OwnOptions = Omit<ServiceOptions, 'dataDir'>
+
+/** An embedded service, with a folder of its own: `service.dataDir`. `options` may first put files there. */
+export function aService(options: OwnOptions | ((dataDir: string) => OwnOptions)): Fixture<Service> {
+  return fixtureOf(async (atEnd) => {
+    const dataDir = await makeFolder()
+    atEnd(() => removeFolder(dataDir))
+    const service = await startService({ dataDir, ...(typeof options === 'function' ? options(dataDir) : options) })
+    atEnd(() => service.kill())
+    return service
+  })
+}

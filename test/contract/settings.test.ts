@@ -90,6 +90,7 @@ describe('a bad value is a clear error', () => {
       apps: [appRecord('plain')],
       env: { SLUICEGATE: 'x', FOO: 'y' },
     })
+    expectAccepted(await post(started, single('ak_plain')), 1)
     await started.kill()
     await removeFolder(place)
   })

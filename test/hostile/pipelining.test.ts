@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { expectAccepted, get, post, single } from '../support/client.ts'
-import { ended, expectClosed, hostileService, readPage } from '../support/hostile.ts'
+import { ended, expectClosed, hostileService, type Page, readPage } from '../support/hostile.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
 import { eventually, sleep } from '../support/service.ts'
 
@@ -35,6 +35,16 @@ const MOST_FOR_ONE_CONNECTION = 64
 const HALF_A_MEGABYTE = 500_000
 const MOST_GROWTH_BYTES = 120 * 1024 * 1024
 
+/** None is left open, and it is the same process still. */
+async function expectOutlived(before: Page): Promise<void> {
+  await eventually(
+    'their connections are gone',
+    async () => (await readPage(hostile.service))['sluice_connections'] === before['sluice_connections'],
+  )
+  const { process_start_time_seconds: startedAt } = await readPage(hostile.service)
+  expect(startedAt).toBe(before['process_start_time_seconds'])
+}
+
 function flood(request: string, bytes: number): string {
   return request.repeat(Math.ceil(bytes / request.length))
 }
@@ -42,6 +52,7 @@ function flood(request: string, bytes: number): string {
 describe('5,000 requests in one write, then a reset, do not end the process', () => {
   for (const [claim, { request }] of Object.entries(REFUSED)) {
     test(claim, async () => {
+      const before = await readPage(hostile.service)
       const whole = request.repeat(AT_ONCE)
       for (const delayMs of [0, 0, 1, 3, 10, 30]) {
         const raw = await openRaw(hostile.service.port)
@@ -50,11 +61,13 @@ describe('5,000 requests in one write, then a reset, do not end the process', ()
         if (delayMs > 0) await sleep(delayMs)
         raw.socket.resetAndDestroy()
       }
+      await expectOutlived(before)
     })
   }
 
   for (const page of ['/metrics', '/livez', '/readyz?verbose', '/x']) {
     test(`on the admin port: GET ${page}`, async () => {
+      const before = await readPage(hostile.service)
       const whole = head([], `GET ${page} HTTP/1.1`).repeat(AT_ONCE)
       for (const delayMs of [0, 0, 1, 3, 10, 30]) {
         const raw = await openRaw(hostile.service.adminPort)
@@ -63,11 +76,13 @@ describe('5,000 requests in one write, then a reset, do not end the process', ()
         if (delayMs > 0) await sleep(delayMs)
         raw.socket.resetAndDestroy()
       }
+      await expectOutlived(before)
     })
   }
 })
 
 test('200 clients that send requests ahead, read nothing and leave, harm nobody', async () => {
+  const before = await readPage(hostile.service)
   const requests = Object.values(REFUSED).map(({ request }) => request)
   const raws = await Promise.all(Array.from({ length: 200 }, () => openRaw(hostile.service.port)))
   for (const [index, raw] of raws.entries()) {
@@ -78,6 +93,7 @@ test('200 clients that send requests ahead, read nothing and leave, harm nobody'
     if (index % 2 === 0) raw.socket.resetAndDestroy()
     else raw.close()
   }
+  await expectOutlived(before)
 })
 
 describe('of half a megabyte of requests on one connection only the first few are handled, and it is closed', () => {

@@ -90,8 +90,10 @@ test('plain HTTP is not served, and nothing of it is stored', async () => {
 
 test('silence after the handshake: the connection is closed by the engine', async () => {
   const socket = await openTls()
-  socket.resume()
+  let heard = ''
+  socket.on('data', (piece: Buffer) => (heard += piece.toString('latin1')))
   await once(socket, 'close')
+  expect(heard).toBe('')
 })
 
 test('silence before the handshake, and clients that leave in the middle of it, leave no connection behind', async () => {
@@ -123,12 +125,15 @@ test('a connection that is reset after its request, before its answer: the batch
 })
 
 test('5,000 requests in one write, then a reset', async () => {
+  const { process_start_time_seconds: startedAt } = await readPage(service)
   for (let round = 0; round < 5; round++) {
     const socket = await openTls()
     socket.pause()
     await new Promise((done) => socket.write('GET /x HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5000), done))
     socket.destroy()
   }
+  await eventually('they are gone', async () => (await readPage(service))['sluice_connections'] === 0)
+  expect((await readPage(service))['process_start_time_seconds']).toBe(startedAt)
 })
 
 test('a client that asks to renegotiate, again and again, is served once or turned away', async () => {

@@ -137,6 +137,7 @@ describe.each([
       (lookup) => isKnown(lookup) && (lookup as { subscription: string }).subscription === 'paused',
     )
     await becomes('ak_leaving', 'unknown', (lookup) => lookup === 'unknown')
+    expect([...made.store.all()].map(({ appId }) => appId)).not.toContain('leaving')
   })
 
   it('accepts a rotated key, and no longer the old one', async () => {
@@ -147,6 +148,7 @@ describe.each([
     )
     await becomes('ak_rotated', 'known', isKnown)
     await becomes('ak_rotating', 'unknown', (lookup) => lookup === 'unknown')
+    expect(find('ak_rotated')).toMatchObject({ appId: 'rotating', previousKeys: [] })
   })
 
   it('finds an app by a previous key until that expires', async () => {

@@ -144,7 +144,7 @@ async function holdMeanwhile(fault: Fault, appKey: string, early: Headers, refus
   }
 }
 
-async function holdOutage(fault: Fault, attempt: number): Promise<void> {
+async function expectOutageHeld(fault: Fault, attempt: number): Promise<void> {
   const appId = `${fault}-${attempt}`
   const appKey = `ak_${appId}`
   await cluster.addApps([appRecord(appId)])
@@ -184,7 +184,7 @@ async function holdOutage(fault: Fault, attempt: number): Promise<void> {
   for (const [at, node] of [first, second].entries()) expectToldOnce(node, loudness[at], requests)
 }
 
-async function holdLoss(loss: Loss, attempt: number): Promise<void> {
+async function expectLossHeld(loss: Loss, attempt: number): Promise<void> {
   const appId = `${loss}-${attempt}`
   const appKey = `ak_${appId}`
   await cluster.addApps([appRecord(appId)])
@@ -226,11 +226,11 @@ async function holdLoss(loss: Loss, attempt: number): Promise<void> {
 
 describe('an outage of NATS', () => {
   test.each(LOSSES)('(%s) that takes the stream away: it is made again, and what was accepted stays so', (loss) =>
-    whileRedisAnswers(cluster, (attempt) => holdLoss(loss, attempt).finally(mend)),
+    whileRedisAnswers(cluster, (attempt) => expectLossHeld(loss, attempt).finally(mend)),
   )
 
   test.each(FAULTS)('(%s) is answered 503, and then all is stored once and charged once', (fault) =>
-    whileRedisAnswers(cluster, (attempt) => holdOutage(fault, attempt).finally(mend)),
+    whileRedisAnswers(cluster, (attempt) => expectOutageHeld(fault, attempt).finally(mend)),
   )
 
   test('at a start leaves the node not ready, and it serves once NATS is there, without a restart', async () => {

@@ -126,7 +126,7 @@ async function holdMeanwhile(appKey: string, earlyKey: string): Promise<void> {
   }
 }
 
-async function holdOutage(fault: Fault, attempt: number): Promise<void> {
+async function expectOutageHeld(fault: Fault, attempt: number): Promise<void> {
   const [steady, shared] = [`steady-${fault}-${attempt}`, `shared-${fault}-${attempt}`]
   const appKey = `ak_${shared}`
   const stranger = single(`ak_stranger-${fault}-${attempt}`)
@@ -170,7 +170,7 @@ async function holdOutage(fault: Fault, attempt: number): Promise<void> {
 
 describe('an outage of Redis', () => {
   test.each(FAULTS)('(%s) is no outage of the service, and everything stored is counted', (fault) =>
-    whileRedisAnswers(cluster, (attempt) => holdOutage(fault, attempt).finally(mend), 1),
+    whileRedisAnswers(cluster, (attempt) => expectOutageHeld(fault, attempt).finally(mend), 1),
   )
 
   test('at a start leaves the node not ready until Redis is up, without a restart', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { test as base, describe, expect } from 'vitest'
 import { batch, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import { aService } from '../support/fixture.ts'
+import { readPage } from '../support/hostile.ts'
 import {
   type AppRecord,
   appRecord,
@@ -15,7 +16,6 @@ import {
   roomInMinute,
   runCommand,
   type Service,
-  sleep,
   startService,
   writeApps,
 } from '../support/service.ts'
@@ -165,10 +165,11 @@ describe('the app file is read again when it changes', () => {
     expectRefused(await post(service, single('ak_leaving'), headers), 402, 'subscription_inactive')
   })
 
+  const FAILURES = 'sluice_apps_reload_failures_total'
   test('a bad file leaves the last good one in force, and a good one after it is taken', async ({ service }) => {
-    for (const bad of ['{"apps": [', '{"apps": [{"app_key": 5}]}', '[]', '']) {
+    for (const [index, bad] of ['{"apps": [', '{"apps": [{"app_key": 5}]}', '[]', ''].entries()) {
       await writeFile(service.appsFile, bad)
-      await sleep(1_500)
+      await eventually('it is counted', async () => (await readPage(service))[FAILURES] === index + 1)
       expectAccepted(await post(service, single('ak_plan_1m')), 1)
     }
     await writeApps(service.appsFile, [...APPS, appRecord('after_bad')])

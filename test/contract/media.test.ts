@@ -15,9 +15,10 @@ import {
   single,
 } from '../support/client.ts'
 import { aService } from '../support/fixture.ts'
+import { untilRead } from '../support/hostile.ts'
 import { memberText, readJournal } from '../support/journal-files.ts'
 import { head, openRaw, type RawConnection, rawPost } from '../support/raw-http.ts'
-import { appRecord, sleep } from '../support/service.ts'
+import { appRecord, type Service } from '../support/service.ts'
 
 const test = base.extend('service', { scope: 'file' }, aService({ apps: [appRecord('plain')] }))
 
@@ -161,7 +162,7 @@ describe('size', () => {
   test('a chunked body under the cap is accepted, in one chunk or in many', async ({ service }) => {
     expectAccepted(await send(service, { body: batch('ak_plain', 5), chunked: true }), 5)
     const raw = await openRaw(service.port)
-    await sendInChunks(raw, bodyOfSize('ak_plain', 3000), 100)
+    await sendInChunks(service, raw, bodyOfSize('ak_plain', 3000), 100)
     expectAccepted((await raw.readAnswer()) as Answer, 1)
     raw.close()
   })
@@ -215,7 +216,7 @@ describe('size', () => {
     raw.write(start.slice(0, lineEnd))
     for (const char of start.slice(lineEnd) + body) {
       raw.write(char)
-      if (char === '\n' || char === ',' || char === ':') await sleep(2)
+      if (char === '\n' || char === ',' || char === ':') await untilRead(service)
     }
     expectAccepted((await raw.readAnswer()) as Answer, 1)
     raw.close()
@@ -228,7 +229,7 @@ describe('size', () => {
     for (const cut of cuts) {
       const raw = await openRaw(service.port)
       raw.write(text.slice(0, cut))
-      await sleep(10)
+      await untilRead(service)
       raw.write(text.slice(cut))
       const answer = await raw.readAnswer()
       expect([202, 400, 505]).toContain(answer?.status)
@@ -239,12 +240,12 @@ describe('size', () => {
   })
 })
 
-async function sendInChunks(raw: RawConnection, body: string, size: number): Promise<void> {
+async function sendInChunks(service: Service, raw: RawConnection, body: string, size: number): Promise<void> {
   raw.write(head(['Content-Type: application/json', 'Transfer-Encoding: chunked']))
   for (let at = 0; at < body.length; at += size) {
     const piece = body.slice(at, at + size)
     raw.write(`${piece.length.toString(16)}\r\n${piece}\r\n`)
-    await sleep(1)
+    await untilRead(service)
   }
   raw.write('0\r\n\r\n')
 }

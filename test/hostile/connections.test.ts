@@ -3,9 +3,9 @@
 
 import { describe, expect, test } from 'vitest'
 import { type Answer, expectAccepted, expectRefused, expectSound, post, single } from '../support/client.ts'
-import { ended, expectClosed, hostileService, readPage } from '../support/hostile.ts'
+import { ended, expectClosed, hostileService, readPage, untilRead } from '../support/hostile.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
-import { eventually, sleep } from '../support/service.ts'
+import { eventually } from '../support/service.ts'
 
 const hostile = hostileService()
 const JSON_TYPE = 'Content-Type: application/json'
@@ -57,7 +57,7 @@ describe('clients that leave', () => {
     for (let i = 0; i < 100; i++) {
       const raw = await openRaw(hostile.service.port)
       await new Promise((done) => raw.socket.write(rawPost(BODY), done))
-      if (i % 3 === 0) await sleep(1)
+      if (i % 3 === 0) await untilRead(hostile.service)
       raw.socket.resetAndDestroy()
     }
     await eventually(

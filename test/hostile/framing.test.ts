@@ -3,9 +3,9 @@
 
 import { describe, expect, test } from 'vitest'
 import { expectRefused, single } from '../support/client.ts'
-import { expectClosed, hear, hostileService, IS_NEW_ENGINE } from '../support/hostile.ts'
+import { expectClosed, hear, hostileService, IS_NEW_ENGINE, untilRead } from '../support/hostile.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
-import { eventually, sleep } from '../support/service.ts'
+import { eventually } from '../support/service.ts'
 
 const hostile = hostileService()
 
@@ -287,7 +287,7 @@ describe('a body of no bytes is answered, in however many pieces its head comes'
       test(`${encoding}, cut after ${cut} of ${whole.length} bytes`, async () => {
         const raw = await openRaw(hostile.service.port)
         raw.write(whole.slice(0, cut))
-        await sleep(30)
+        await untilRead(hostile.service)
         raw.write(whole.slice(cut))
         const answer = await raw.readAnswer()
         if (answer === null) expect.fail('no answer')

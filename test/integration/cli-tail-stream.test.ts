@@ -268,6 +268,9 @@ test('it ends quietly with 0 when its reader has seen enough', async () => {
   expect(output).toBe('1\n0\n')
 })
 
+/** A process that took no time of the processor for so long waits for its reader. */
+const IDLE_MS = 500
+
 test('a stream of any length takes bounded memory, also where nobody reads what is printed', async () => {
   await addStream(nats.url)
   const filler = `[{"p":"${'x'.repeat(MIB / 2)}"}]`
@@ -282,7 +285,7 @@ test('a stream of any length takes bounded memory, also where nobody reads what 
   try {
     await eventually('it stands still', async () => {
       const before = cpuTicks(child)
-      await new Promise((done) => setTimeout(done, 500))
+      await new Promise((done) => setTimeout(done, IDLE_MS))
       return before > 0 && cpuTicks(child) === before
     })
     expect(peakBytes(child)).toBeLessThan(200 * MIB)

@@ -48,6 +48,15 @@ function reading(changes: Partial<ReadStreamOptions> = {}) {
   return { read, notices, ended, stop, texts: () => read.map(({ data }) => Buffer.from(data).toString()) }
 }
 
+/** A reader that follows has begun. */
+function hasConsumer(): Promise<void> {
+  return withConnection(nats.url, async (connection) => {
+    const { streams } = await jetstreamManager(connection)
+    const count = async () => (await streams.info('SLUICE_EVENTS')).state.consumer_count
+    await eventually('it reads', async () => (await count()) === 1)
+  })
+}
+
 async function deleteMessages(sequences: readonly number[]): Promise<void> {
   await withConnection(nats.url, async (connection) => {
     const manager = await jetstreamManager(connection)
@@ -132,7 +141,7 @@ describe('reading the stream', () => {
   it('follows from the end: what was there is not read, and what comes rings for itself', async () => {
     await store(keyed(5))
     const { read, texts, stop } = reading({ from: 'end', follow: true })
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    await hasConsumer()
     const records = keyed(40)
     await store(records)
     await eventually('all is read', () => read.length >= records.length)
@@ -141,8 +150,14 @@ describe('reading the stream', () => {
   })
 
   it('waits for a stream that does not exist yet', async () => {
-    const { read, texts, stop } = reading({ from: 'end', follow: true })
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    const { read, texts, stop } = await withConnection(nats.url, async (connection) => {
+      let looks = 0
+      connection.subscribe('$JS.API.STREAM.INFO.SLUICE_EVENTS', { callback: () => void looks++ })
+      await connection.flush()
+      const started = reading({ from: 'end', follow: true })
+      await eventually('it looks again, where it found none', () => looks > 1)
+      return started
+    })
     const records = keyed(3)
     await store(records)
     await eventually('all is read', () => read.length >= records.length)
@@ -183,7 +198,7 @@ describe('reading the stream', () => {
   it('goes on with a stream that was made anew', async () => {
     await store(keyed(20))
     const { read, texts, stop } = reading({ from: 'end', follow: true })
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    await hasConsumer()
     await withConnection(nats.url, async (connection) => {
       const manager = await jetstreamManager(connection)
       await manager.streams.delete('SLUICE_EVENTS')

@@ -16,6 +16,7 @@ import {
   type SeenMessage,
   settlementsOf,
   streamConfig,
+  untilSent,
   withConnection,
 } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
@@ -24,6 +25,8 @@ import { startProxy } from '../support/proxy.ts'
 import { eventually } from '../support/service.ts'
 
 const KIB = 1024
+/** A call for the measurement is given up before. That it was shows nowhere. */
+const LONGER_THAN_A_LOOK_MS = 1500
 
 describe('messages of the JetStream queue', () => {
   let nats: NatsServer
@@ -89,7 +92,7 @@ describe('messages of the JetStream queue', () => {
     const { queue, commits } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
     proxy.delay(150)
     const first = publishTo(queue, makeRecord({ appId: 'gather' }))
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await untilSent()
     const records = Array.from({ length: 100 }, () => makeRecord({ appId: 'gather', fillBytes: 2000 }))
     const rest = []
     for (const record of records) {
@@ -383,8 +386,7 @@ describe('an existing stream', () => {
     const nats = await startNats()
     const { queue } = await openReadyQueue(nats.url, { measureIntervalMs: 20 })
     await freeze(nats)
-    // Longer than the timeout of the call.
-    await new Promise((resolve) => setTimeout(resolve, 1500))
+    await new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_LOOK_MS))
     expect([queue.isUp, queue.stream?.messages]).toEqual([true, 0])
     nats.resume()
     expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })

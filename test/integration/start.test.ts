@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { expectAccepted, get, post, single } from '../support/client.ts'
 import { freePort } from '../support/programs.ts'
-import { appRecord, makeFolder, removeFolder, type Service, sleep, startService } from '../support/service.ts'
+import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
 
 const RECORDS = 100_000
 
@@ -54,7 +54,6 @@ test('a service that reads its journal is alive but not ready, and then serves',
     if (ready) seen.add(`ready ${ready.status}`)
     if (verbose) seen.add(verbose.text)
     if (metrics) seen.add(/^sluice_ready .*$/m.exec(metrics.text)?.[0] ?? 'no sluice_ready')
-    await sleep(20)
   }
   service = await started
   expect([...seen].toSorted()).toEqual(['live 200', 'not ready\nservice: starting\n', 'ready 503', 'sluice_ready 0'])

@@ -6,6 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import type { Answer, Members, Sending } from './client.ts'
 import { batch, bodyOfSize, event, MAX_BODY_BYTES, send } from './client.ts'
 import { type Cluster, metric } from './cluster.ts'
+import { untilRead } from './hostile.ts'
 import { head, openRaw } from './raw-http.ts'
 import { type AppRecord, appRecord, eventually, type Service, sleep } from './service.ts'
 
@@ -171,7 +172,7 @@ async function failLimitCalls(
 async function leaveEarly(node: Service, tally: Tally): Promise<void> {
   const connection = await openRaw(node.port)
   connection.write(`${head(['Content-Type: application/json', 'Content-Length: 1000'])}{"app_key":`)
-  await sleep(100)
+  await untilRead(node)
   connection.close()
   tally.add(node, 'aborted')
   const left = 'sluice_requests_total{status="499",code="aborted"}'

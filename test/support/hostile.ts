@@ -34,9 +34,10 @@ export async function readPage(service: Service): Promise<Page> {
   return page
 }
 
-/** By its answer whatever was written to the service before has been read: one event loop serves both ports. */
+/** Whatever was written to the service before has been read by then: one event loop reads all, in order. */
 export async function untilRead(service: Service): Promise<void> {
-  await get(service.adminPort, '/livez')
+  // The first answer may come before a connection that was just opened is listened to.
+  for (let turn = 0; turn < 2; turn++) await get(service.adminPort, '/livez')
 }
 
 /** Requests that ended with a code. */
@@ -122,10 +123,9 @@ export async function hear(service: Service, pieces: readonly (string | Uint8Arr
   })
   for (const piece of pieces) {
     raw.write(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)
-    if (pieces.length > 1) await sleep(30)
+    if (pieces.length > 1) await untilRead(service)
   }
   for (let quiet = 0, length = -1; quiet < rounds && !connection.isClosed; quiet++) {
-    await sleep(30)
     // Whatever was sent before this was handled before it.
     expectAccepted(await post(service, single('ak_honest')), 1)
     if (raw.unread().length !== length) quiet = 0

@@ -1,6 +1,7 @@
 // What the tests of the JetStream queue share: an open queue with what it said, and the stream as another program sees it.
 
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
@@ -127,7 +128,13 @@ export async function streamConfig(url: string): Promise<StreamConfig> {
 /** SIGSTOP, and until it has taken hold: signals are delivered in their own time. */
 export async function freeze(nats: NatsServer): Promise<void> {
   nats.freeze()
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  const state = () => readFileSync(`/proc/${nats.pid}/stat`, 'utf8').split(') ').at(-1)?.[0]
+  await eventually('it is stopped', () => state() === 'T')
+}
+
+/** The queue sends what it was given in a later turn of the event loop. */
+export async function untilSent(): Promise<void> {
+  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 export async function withConnection<T>(url: string, use: (connection: NatsConnection) => Promise<T>): Promise<T> {

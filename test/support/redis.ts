@@ -39,6 +39,7 @@ const MASTERS = 3
 /** A master that is silent for so long is replaced, where it has a replica. */
 const NODE_TIMEOUT_MS = 2000
 const CLUSTER_TIMEOUT_MS = 15_000
+const POLL_MS = 50
 
 /** Three masters that share the hash slots, each with a replica where these are wanted. */
 export async function startRedisCluster({ replicas = false } = {}): Promise<RedisCluster> {
@@ -80,6 +81,6 @@ async function untilSaid(
     const said = String(await client.call(command, ...args))
     if (wanted.every((line) => said.includes(line))) return
     if (Date.now() > deadlineMs) throw new Error(`the Redis cluster did not form:\n${said}`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
 }

@@ -10,6 +10,7 @@ import { join, resolve } from 'node:path'
 const MAIN = resolve(import.meta.dirname, '../../dist/main.js')
 const START_TIMEOUT_MS = 20_000
 const EXIT_TIMEOUT_MS = 40_000
+const LOOK_EVERY_MS = 50
 /** `SLUICE_TEST_DECODER=simdjson` holds the other decoder to the same tests. */
 const DECODER = process.env['SLUICE_TEST_DECODER']
 
@@ -267,7 +268,7 @@ export async function eventually(
   const deadlineMs = Date.now() + timeoutMs
   while (!(await ask())) {
     if (Date.now() > deadlineMs) throw new Error(`in ${timeoutMs} ms it never came true that ${what}`)
-    await sleep(50)
+    await sleep(LOOK_EVERY_MS)
   }
 }
 

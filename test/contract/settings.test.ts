@@ -1,14 +1,14 @@
 // Settings are checked at start, all at once; and what start needs besides them: a folder of its own, TLS files.
 
-import { execFileSync } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectAccepted, expectSound, get, post, single } from '../support/client.ts'
+import { aService, tlsSettings } from '../support/fixture.ts'
 import { expectClosed } from '../support/hostile.ts'
 import { openRaw, rawPost } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
+import { appRecord, makeFolder, removeFolder, runCommand, startService } from '../support/service.ts'
 
 let folder: string
 
@@ -148,26 +148,14 @@ describe('the data folder', () => {
   }
 })
 
+const withTls = test.extend(
+  'service',
+  { scope: 'file' },
+  aService((dataDir) => ({ apps: [appRecord('plain')], env: tlsSettings(dataDir) })),
+)
+
 describe('TLS', () => {
-  let place: string
-  let service: Service
-
-  beforeAll(async () => {
-    place = await makeFolder()
-    const cert = join(place, 'cert.pem')
-    const key = join(place, 'key.pem')
-    const make = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost']
-    execFileSync('openssl', [...make, '-keyout', key, '-out', cert], { stdio: 'ignore' })
-    const env = { SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: key }
-    service = await startService({ dataDir: place, apps: [appRecord('plain')], env })
-  })
-
-  afterAll(async () => {
-    await service?.kill()
-    await removeFolder(place)
-  })
-
-  test('two settings put the public port under TLS; the admin port stays plain', async () => {
+  withTls('two settings put the public port under TLS; the admin port stays plain', async ({ service }) => {
     const status = await new Promise<number>((done, fail) => {
       const options = { host: '127.0.0.1', port: service.port, path: '/api/v1/events', method: 'POST' }
       const outgoing = request(
@@ -184,7 +172,7 @@ describe('TLS', () => {
     expect((await get(service.adminPort, '/livez')).status).toBe(200)
   })
 
-  test('plain HTTP on the TLS port is not served, and harms nobody', async () => {
+  withTls('plain HTTP on the TLS port is not served, and harms nobody', async ({ service }) => {
     const raw = await openRaw(service.port)
     raw.write(rawPost(single('ak_plain')))
     await expectClosed(raw)

@@ -1,12 +1,13 @@
 // More connections than the process may have open files: those that are there are served, new ones are closed and
 // counted, and neither the journal nor the admin port goes without a descriptor.
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { test as base, expect } from 'vitest'
 import { batch, expectAccepted, get } from '../support/client.ts'
+import { aService } from '../support/fixture.ts'
 import { expectUnharmed, readPage } from '../support/hostile.ts'
 import { countByBatch, journalFiles, readJournal } from '../support/journal-files.ts'
 import { openRaw, type RawConnection, rawPost } from '../support/raw-http.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, type Service } from '../support/service.ts'
 
 const OPEN_FILES = 256
 const COMERS = 400
@@ -14,26 +15,20 @@ const COMERS = 400
 const LARGE_BATCHES = 60
 const JOURNAL_MAX_MB = 64
 
-let folder: string
-let service: Service
-
-beforeAll(async () => {
-  folder = await makeFolder()
-  const limits = { events_per_minute: 1_000_000_000, events_per_month: 1_000_000_000_000 }
-  service = await startService({
-    dataDir: folder,
+const limits = { events_per_minute: 1_000_000_000, events_per_month: 1_000_000_000_000 }
+const test = base.extend(
+  'service',
+  { scope: 'file' },
+  aService({
     apps: [appRecord('honest', limits)],
     openFiles: OPEN_FILES,
     env: { SLUICE_JOURNAL_MAX_MB: String(JOURNAL_MAX_MB) },
-  })
-})
+  }),
+)
 
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
-
-test('with 256 open files and 400 clients, the honest one is served, the journal rolls on, and the admin port answers', async () => {
+test('with 256 open files and 400 clients, the honest one is served, the journal rolls on, and the admin port answers', async ({
+  service,
+}) => {
   const honest = await openRaw(service.port)
   const raws: RawConnection[] = [honest]
   for (let i = 0; i < COMERS; i++) raws.push(await openRaw(service.port))
@@ -50,10 +45,10 @@ test('with 256 open files and 400 clients, the honest one is served, the journal
     if (answer === null) expect.fail('the honest client was closed')
     expectAccepted(answer, 100)
   }
-  expect(journalFiles(folder).length, 'segments').toBeGreaterThan(3)
+  expect(journalFiles(service.dataDir).length, 'segments').toBeGreaterThan(3)
   expect((await get(service.adminPort, '/livez')).status).toBe(200)
   expect((await get(service.adminPort, '/readyz')).status).toBe(200)
-  const records = readJournal(folder)
+  const records = readJournal(service.dataDir)
   expect(records.length).toBe(LARGE_BATCHES)
   expect(countByBatch(records).size).toBe(LARGE_BATCHES)
 
@@ -61,14 +56,14 @@ test('with 256 open files and 400 clients, the honest one is served, the journal
   await expectUnharmed(service)
 })
 
-test('connections to the admin port are bounded too, and cost the public port nothing', async () => {
+test('connections to the admin port are bounded too, and cost the public port nothing', async ({ service }) => {
   const raws = await Promise.all(Array.from({ length: COMERS }, () => openRaw(service.adminPort)))
-  await expectPublicServes()
+  await expectPublicServes(service)
   for (const raw of raws) raw.close()
   await expectUnharmed(service)
 })
 
-async function expectPublicServes(): Promise<void> {
+async function expectPublicServes(service: Service): Promise<void> {
   const honest = await openRaw(service.port)
   for (let i = 0; i < 10; i++) {
     honest.write(rawPost(batch('ak_honest')))

@@ -1,6 +1,8 @@
 // What vitest starts for a file's tests, with the first that asks for it, and ends after the last, whatever happened:
 // `const test = base.extend('service', { scope: 'file' }, aService({ apps }))`, and then `async ({ service }) => …`.
 
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { makeFolder, removeFolder, type Service, type ServiceOptions, startService } from './service.ts'
 
 /** Takes what ends a thing that was started; the last is called first. */
@@ -36,4 +38,13 @@ export function aService(options: OwnOptions | ((dataDir: string) => OwnOptions)
     atEnd(() => service.kill())
     return service
   })
+}
+
+/** Settings for TLS, with a certificate of its own in that folder. */
+export function tlsSettings(folder: string): Record<string, string> {
+  const cert = join(folder, 'cert.pem')
+  const key = join(folder, 'key.pem')
+  const make = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost']
+  execFileSync('openssl', [...make, '-keyout', key, '-out', cert], { stdio: 'ignore' })
+  return { SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: key }
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { batch, expectAccepted, post } from '../support/client.ts'
 import { startCluster } from '../support/cluster.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
@@ -30,7 +30,6 @@ let redis: RedisServer
 let nats: NatsServer
 let client: Redis
 let folder: string
-const cleanUps: (() => unknown)[] = []
 
 beforeAll(async () => {
   ;[redis, nats] = await Promise.all([startRedis(), startNats()])
@@ -40,10 +39,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await Promise.all([client.flushall(), noStreams()])
   folder = await makeFolder()
-})
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
-  await removeFolder(folder)
+  onTestFinished(() => removeFolder(folder))
 })
 afterAll(async () => {
   client.disconnect()
@@ -224,7 +220,7 @@ describe('apps in the bucket', () => {
 
 test('a Redis Cluster is looked into by explain and check', async () => {
   const cluster = await startRedisCluster()
-  cleanUps.push(() => cluster.stop())
+  onTestFinished(() => cluster.stop())
   const env = { REDIS_URL: cluster.url, ...PORTS }
   await sluice(['apps', 'add', '--app-id', 'shop', '--plan', '1m', '--app-key', 'ak_shop'])
   const file = join(folder, 'body.json')
@@ -242,7 +238,7 @@ describe('NATS that does not answer', () => {
       const port = how === 'frozen' ? nats.port : await freePort()
       if (how === 'frozen') {
         nats.freeze()
-        cleanUps.push(() => nats.resume())
+        onTestFinished(() => nats.resume())
       }
       const env = { NATS_URL: `nats://me:s3cret@127.0.0.1:${port}` }
       for (const args of [
@@ -277,13 +273,13 @@ describe('Redis that does not answer', () => {
 
   test('and keeps its connections open is given up', async () => {
     redis.freeze()
-    cleanUps.push(() => redis.resume())
+    onTestFinished(() => redis.resume())
     expect((await explained({})).output).toContain('no answer')
   })
 
   test('for want of the right password says so, and does not show the wrong one', async () => {
     await client.config('SET', 'requirepass', 'right-one')
-    cleanUps.push(() => client.config('SET', 'requirepass', ''))
+    onTestFinished(async () => void (await client.config('SET', 'requirepass', '')))
     const { output } = await explained({ REDIS_URL: `redis://:wr0ng@127.0.0.1:${redis.port}` })
     expect(output).toContain('password')
     expect(output).not.toMatch(/wr0ng|right-one/)
@@ -331,7 +327,7 @@ describe('explain', () => {
   test('knows what all nodes have accepted, agrees with them, and changes nothing in Redis or the stream', async () => {
     const apps = [appRecord('one', { events_per_day: 10 }), appRecord('gone')]
     const cluster = await startCluster({ nodes: 2, apps })
-    cleanUps.push(() => cluster.stop())
+    onTestFinished(() => cluster.stop())
     await sluice(['apps', 'set', 'gone', '--subscription', 'canceled'], cluster.commandEnv)
     const [first, second] = cluster.nodes
     await roomInMinute(20)
@@ -341,7 +337,7 @@ describe('explain', () => {
     await Promise.all(cluster.nodes.map((node) => node.stop()))
 
     const own = new Redis(cluster.redis.port, '127.0.0.1')
-    cleanUps.push(() => own.disconnect())
+    onTestFinished(() => own.disconnect())
     const dump = async (): Promise<unknown[]> => {
       const keys = (await own.keys('*')).toSorted()
       const stored = await Promise.all(keys.map(async (key) => [key, (await own.dumpBuffer(key)).toString('base64')]))
@@ -370,7 +366,7 @@ describe('explain', () => {
     const appsFile = join(folder, 'own.json')
     const env = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_APPS_FILE: appsFile }
     const service = await startService({ dataDir: folder, apps: [appRecord('one', { events_per_day: 10 })], env })
-    cleanUps.push(() => service.kill())
+    onTestFinished(() => service.kill())
     expectAccepted(await post(service, batch('ak_one', 6)), 6)
     await service.stop()
     const elsewhere = { SLUICE_APPS_FILE: appsFile, SLUICE_DATA_DIR: join(folder, 'none') }
@@ -422,7 +418,7 @@ describe('check', () => {
 
   test('warns of a Redis that forgets, and of what in the stream would break a promise', async () => {
     const forgetful = await startRedis(['--appendonly', 'no', '--maxmemory-policy', 'allkeys-lru'])
-    cleanUps.push(() => forgetful.stop())
+    onTestFinished(() => forgetful.stop())
     await addStream(nats.url, { duplicate_window: 120e9, max_age: 7200e9, max_bytes: 1e9 })
     const { code, stdout } = await check({ REDIS_URL: forgetful.url })
     // The audit brings back what Redis forgets: persistence is the operator's choice.
@@ -459,7 +455,7 @@ describe('check', () => {
 
   test('warns where its user may not ask Redis for its settings', async () => {
     await client.call('ACL', 'SETUSER', 'node', 'on', '>pw-of-node', '~*', '&*', '+@all', '-info', '-config')
-    cleanUps.push(() => client.call('ACL', 'DELUSER', 'node'))
+    onTestFinished(async () => void (await client.call('ACL', 'DELUSER', 'node')))
     const { code, stdout } = await check({ REDIS_URL: `redis://node:pw-of-node@127.0.0.1:${redis.port}` })
     expect(stdout).toMatch(/^warn +redis .*may not run INFO/m)
     expect(stdout).not.toContain('pw-of-node')
@@ -470,7 +466,7 @@ describe('check', () => {
     const settings = join(folder, 'nats.conf')
     await writeFile(settings, 'max_payload: 65536\n')
     const small = await startNats(['-c', settings])
-    cleanUps.push(() => small.stop())
+    onTestFinished(() => small.stop())
     const { code, stdout } = await check({ NATS_URL: small.url })
     expect(stdout).toMatch(/^FAIL +nats .*max_payload 64 KiB; a record may need 600 KiB/m)
     expect(code).toBe(1)
@@ -478,7 +474,7 @@ describe('check', () => {
       name: 'nats',
       command: ({ port }) => ['nats-server', '--addr', '127.0.0.1', '--port', String(port)],
     })
-    cleanUps.push(() => plain.stop())
+    onTestFinished(() => plain.stop())
     const without = await check({ NATS_URL: `nats://127.0.0.1:${plain.port}` })
     expect(without.stdout).toMatch(/^FAIL +stream .*JetStream is not enabled$/m)
     expect(without.code).toBe(1)
@@ -487,11 +483,11 @@ describe('check', () => {
   test.each(['away', 'frozen'])('fails on both servers %s, side by side, and shows no password', async (state) => {
     if (state === 'away') {
       await Promise.all([redis.kill(), nats.kill()])
-      cleanUps.push(() => Promise.all([redis.restart(), nats.restart()]))
+      onTestFinished(async () => void (await Promise.all([redis.restart(), nats.restart()])))
     } else {
       for (const server of [redis, nats]) {
         server.freeze()
-        cleanUps.push(() => server.resume())
+        onTestFinished(() => server.resume())
       }
     }
     const { code, stdout, output } = await check({
@@ -508,7 +504,7 @@ describe('check', () => {
   test('knows a node that runs on the same settings', async () => {
     const env = { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_ADMIN_HOST: '127.0.0.1' }
     const node = await startService({ dataDir: folder, env })
-    cleanUps.push(() => node.kill())
+    onTestFinished(() => node.kill())
     const ports = { HOST: '127.0.0.1', PORT: String(node.port), SLUICE_ADMIN_PORT: String(node.adminPort) }
     const { code, stdout } = await check({ ...env, ...ports })
     expect(stdout.match(/is held by the running sluice/g)).toHaveLength(2)

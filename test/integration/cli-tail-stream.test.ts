@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { partitionOf } from '../../src/queue/partition.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
@@ -20,17 +20,10 @@ const MIB = 1024 * 1024
 const REDIS_URL = 'redis://127.0.0.1:1'
 
 let nats: NatsServer
-const started: Started[] = []
 beforeAll(async () => {
   nats = await startNats()
 })
 beforeEach(() => nats.restart({ empty: true }))
-afterEach(async () => {
-  for (const command of started.splice(0)) {
-    command.kill()
-    await command.exited
-  }
-})
 afterAll(() => nats.stop())
 
 function tail(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
@@ -39,7 +32,10 @@ function tail(args: readonly string[], env: Record<string, string> = {}): Promis
 
 function following(...args: string[]): Started {
   const command = startCommand(['tail', ...args], { REDIS_URL, NATS_URL: nats.url })
-  started.push(command)
+  onTestFinished(async () => {
+    command.kill()
+    await command.exited
+  })
   return command
 }
 

@@ -1,7 +1,7 @@
 // JetStream as in production: three servers with a copy of the stream each, one of which is killed under load.
 
 import { jetstreamManager } from '@nats-io/jetstream'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Cluster, startCluster } from '../support/cluster.ts'
 import {
   countBatches,
@@ -21,16 +21,13 @@ import { readRecords, withStreams } from '../support/stream.ts'
 /** For the servers to find each other, and to elect the leaders of JetStream and of the stream. */
 const ELECTION_MS = 45_000
 const RETRY_MS = 50
+/** After ten records each: the leader is killed in the middle of them. */
+const SEND_PAUSE_MS = 10
 
 describe('a stream of three replicas', () => {
-  const started: (() => Promise<unknown>)[] = []
-  afterEach(async () => {
-    for (const stop of started.splice(0).reverse()) await stop()
-  })
-
   async function startCluster(): Promise<readonly ClusteredNatsServer[]> {
     const servers = await startNatsCluster(3)
-    for (const server of servers) started.push(() => server.stop())
+    for (const server of servers) onTestFinished(() => server.stop())
     return servers
   }
 
@@ -39,7 +36,7 @@ describe('a stream of three replicas', () => {
     const { queue, notices } = openQueue(servers.map(({ url }) => url).join(','), {
       newStream: { ...NEW_STREAM, replicas: 3 },
     })
-    started.push(() => queue.stop())
+    onTestFinished(() => queue.stop())
     await eventually('the stream is there', () => queue.isUp, ELECTION_MS)
     expect(notices).toContain('stream SLUICE_EVENTS was created with 3 replicas')
     expect((await whileItElects(() => streamConfig(servers[0].url))).num_replicas).toBe(3)
@@ -65,7 +62,7 @@ describe('a stream of three replicas', () => {
     const send = async (count: number): Promise<void> => {
       for (let index = 0; index < count; index += 1) {
         load.push(sendUntilStored())
-        if (index % 10 === 9) await sleep(10)
+        if (index % 10 === 9) await sleep(SEND_PAUSE_MS)
       }
     }
     await send(300)
@@ -91,9 +88,9 @@ describe('a stream of three replicas', () => {
 
   it('is not created on a single server, and the reason is reported', async () => {
     const server = await startNats()
-    started.push(() => server.stop())
+    onTestFinished(() => server.stop())
     const { queue, notices } = openQueue(server.url, { newStream: { ...NEW_STREAM, replicas: 3 } })
-    started.push(() => queue.stop())
+    onTestFinished(() => queue.stop())
     await eventually('the reason is told', () =>
       notices.some((notice) => /cannot be created: .*replicas > 1/.test(notice)),
     )

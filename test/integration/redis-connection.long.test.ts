@@ -3,7 +3,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { openRedis, type RedisConnection, untilUp } from '../../src/redis/connection.ts'
 import type { RedisClient } from '../../src/redis/link.ts'
 import type { CallResult } from '../../src/redis/pending-calls.ts'
@@ -14,20 +14,23 @@ import { eventually, sleep } from '../support/service.ts'
 
 const UP_TIMEOUT_MS = 10_000
 
-const toStop: (() => unknown)[] = []
-afterEach(async () => {
-  for (const stop of toStop.splice(0).reverse()) await stop()
-})
+/** A link tries again at least three times meanwhile; its tries show nowhere. */
+const SOME_TRIES_MS = 1000
+/** Longer than one try may take at a frozen server (3 s). */
+const MANY_TRIES_MS = 4000
+/** Its connection is made, and waits for the greeting. */
+const CONNECTING_MS = 300
+const CALL_PAUSE_MS = 5
 
 async function aServer(extra: readonly string[] = []): Promise<RedisServer> {
   const server = await startRedis(extra)
-  toStop.push(() => server.stop())
+  onTestFinished(() => server.stop())
   return server
 }
 
 async function aProxy(port: number): Promise<Proxy> {
   const proxy = await startProxy(port)
-  toStop.push(() => proxy.stop())
+  onTestFinished(() => proxy.stop())
   return proxy
 }
 
@@ -49,7 +52,7 @@ function watched(url: string, budgetMs?: number): Watched {
     onCall: (result) => void results.push(result),
   })
   link.onChange((isUp) => void changes.push(isUp))
-  toStop.push(() => link.stop())
+  onTestFinished(() => link.stop())
   return { link, notices, changes, results }
 }
 
@@ -115,11 +118,11 @@ describe('a link to Redis', () => {
     const server = await aServer()
     server.freeze()
     const { link } = watched(server.url)
-    await sleep(300)
+    await sleep(CONNECTING_MS)
     await link.stop()
     server.resume()
     const direct = new Redis(server.url)
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     await eventually(
       'only this client is left',
       async () => !String(await direct.client('LIST')).includes('name=sluice'),
@@ -133,7 +136,7 @@ describe('a Redis that is away', () => {
     await server.kill()
     const { link, notices, changes } = watched(server.url)
     await eventually('it said so', () => notices.length > 0)
-    await sleep(1000)
+    await sleep(SOME_TRIES_MS)
     expect(notices).toEqual([
       'Redis is away: connection refused; enforcing the local share of each limit until Redis is back',
     ])
@@ -151,7 +154,7 @@ describe('a Redis that is away', () => {
     await server.kill()
     await isAway(link)
     expect(await link.call(ping)).toBe('away')
-    await sleep(1000)
+    await sleep(SOME_TRIES_MS)
     await server.restart({ empty })
     await isBack(link)
     expect(await link.call((client) => client.get('kept'))).toBe(empty ? null : 'yes')
@@ -187,7 +190,7 @@ describe('a Redis that is away', () => {
     await Promise.resolve()
     await Promise.resolve()
     expect(settled).toBe(50)
-    await sleep(4000)
+    await sleep(MANY_TRIES_MS)
     expect(changes).toEqual([true, false])
     server.resume()
     await isBack(link)
@@ -232,7 +235,7 @@ describe('a Redis that stops for a moment', () => {
     const calls: Promise<unknown>[] = []
     while (!isOver()) {
       calls.push(link.call((client) => client.incr('calls')))
-      await sleep(5)
+      await sleep(CALL_PAUSE_MS)
     }
     await Promise.all(calls)
   }
@@ -264,17 +267,18 @@ describe('a Redis that stops for a moment', () => {
     expect([changes, results]).toEqual([[true], ['slow', 'answered']])
   })
 
+  const AWAY_MS = 1700
   it.each(['frozen', 'paused by CLIENT PAUSE'])('for 2 s is away for that time, and found again: %s', async (how) => {
     const server = await aServer()
     const { link, changes, notices, results } = await connected(server.url)
     const direct = new Redis(server.url)
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     if (how === 'frozen') server.freeze()
     else await direct.client('PAUSE', 2000)
     await callsUntil(link, () => !link.isUp)
     expect(await link.call(ping)).toBe('away')
     if (how === 'frozen') {
-      await sleep(1700)
+      await sleep(AWAY_MS)
       server.resume()
     }
     await isBack(link)
@@ -295,7 +299,7 @@ describe('a Redis that refuses', () => {
     const { link, notices } = watched(`redis://:wr%6Fng-secret@127.0.0.1:${server.port}`)
     await eventually('it said so', () => notices.length > 0)
     const direct = new Redis({ port: server.port, password: 'right' })
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     await direct.config('SET', 'requirepass', 'wrong-secret')
     await isBack(link)
     expect(notices[0]).toBe(
@@ -315,13 +319,13 @@ describe('a Redis that refuses', () => {
   it('nothing is reached with the user, password and database of the URL', async () => {
     const server = await aServer()
     const root = new Redis(server.url)
-    toStop.push(() => root.disconnect())
+    onTestFinished(() => root.disconnect())
     await root.acl('SETUSER', 'node', 'on', '>p%40ss', '~*', '+@all')
     const { link } = await connected(`redis://node:p%2540ss@127.0.0.1:${server.port}/3`)
     expect(await link.call((client) => client.acl('WHOAMI'))).toBe('node')
     await link.call((client) => client.set('here', '3'))
     const direct = new Redis({ port: server.port, db: 3 })
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     expect(await direct.get('here')).toBe('3')
   })
 
@@ -347,11 +351,11 @@ describe('a Redis that refuses', () => {
     const server = await aServer()
     const { link, notices, changes } = await connected(server.url)
     const direct = new Redis(server.url)
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     await direct.config('SET', set[0], set[1])
     expect(await link.call((client) => client.eval('return redis.call("SET", KEYS[1], "v")', 1, 'key'))).toBe('away')
     expect(link.isUp).toBe(false)
-    await sleep(1000)
+    await sleep(SOME_TRIES_MS)
     expect([link.isUp, notices]).toEqual([
       false,
       [`Redis is away: ${notice}; enforcing the local share of each limit until Redis is back`],
@@ -367,7 +371,7 @@ describe('a Redis that refuses', () => {
   ])('$what to its user is away until it allows them', async ({ rule, reason }) => {
     const server = await aServer()
     const direct = new Redis(server.url)
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     await direct.acl('SETUSER', 'default', rule)
     const { link, notices } = watched(server.url)
     await eventually('it said so', () => notices.length > 0)
@@ -395,7 +399,7 @@ describe('a Redis that refuses', () => {
   it('writes because it is a replica is away from the start', async () => {
     const [master, server] = [await aServer(), await aServer()]
     const direct = new Redis(server.url)
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     await direct.replicaof('127.0.0.1', master.port)
     const { link, notices } = watched(server.url)
     await eventually('it said so', () => notices.length > 0)
@@ -406,10 +410,10 @@ describe('a Redis that refuses', () => {
     const [master, server] = [await aServer(), await aServer()]
     const { link, notices } = await connected(server.url)
     const direct = new Redis(server.url)
-    toStop.push(() => direct.disconnect())
+    onTestFinished(() => direct.disconnect())
     await direct.replicaof('127.0.0.1', master.port)
     expect(await link.call((client) => client.set('key', 'v'))).toBe('away')
-    await sleep(500)
+    await sleep(SOME_TRIES_MS)
     expect(link.isUp).toBe(false)
     expect(notices[0]).toBe(
       'Redis is away: it is a replica, and takes no writes (READONLY); enforcing the local share of each limit until Redis is back',
@@ -422,7 +426,7 @@ describe('a Redis that refuses', () => {
 describe('a Redis Cluster', () => {
   it('is detected, takes keys of every slot, and is away while one of its nodes is', async () => {
     const cluster = await startRedisCluster()
-    toStop.push(() => cluster.stop())
+    onTestFinished(() => cluster.stop())
     const { link, notices } = await connected(`${cluster.url}/5`)
     expect(notices).toEqual(['REDIS_URL names database 5, but a Redis Cluster has only database 0: using that one'])
     const keys = Array.from({ length: 60 }, (_, at) => `key-${at}`)
@@ -433,7 +437,7 @@ describe('a Redis Cluster', () => {
     const during = await Promise.all(keys.map((key) => link.call((client) => client.get(key))))
     expect(during).toContain('away')
     expect(link.isUp).toBe(false)
-    await sleep(1000)
+    await sleep(SOME_TRIES_MS)
     expect(link.isUp).toBe(false)
     cluster.nodes[1].resume()
     await isBack(link)
@@ -442,7 +446,7 @@ describe('a Redis Cluster', () => {
 
   it('is found again through its other nodes when the host of the URL is gone', async () => {
     const cluster = await startRedisCluster()
-    toStop.push(() => cluster.stop())
+    onTestFinished(() => cluster.stop())
     for (const { port } of cluster.nodes) {
       const direct = new Redis({ port })
       await direct.config('SET', 'cluster-require-full-coverage', 'no')
@@ -450,7 +454,7 @@ describe('a Redis Cluster', () => {
     }
     const { link } = await connected(cluster.url)
     const other = new Redis({ port: cluster.nodes[1].port })
-    toStop.push(() => other.disconnect())
+    onTestFinished(() => other.disconnect())
     await cluster.nodes[0].kill()
     await isAway(link)
     // What the first node held passes to the second, as after a failover.
@@ -501,7 +505,7 @@ describe('a Redis behind TLS', () => {
         return ['redis-server', ...listening, ...tls, '--save', '', '--logfile', '']
       },
     })
-    toStop.push(() => server.stop())
+    onTestFinished(() => server.stop())
     const url = `rediss://127.0.0.1:${server.port}`
     expect(pingFrom(url, { NODE_EXTRA_CA_CERTS: join(server.folder, 'cert.pem') })).toBe('PONG\n')
     expect(pingFrom(url, {})).toMatch(

@@ -2,7 +2,7 @@
 // what the service answers then, what shows it, and what makes room again.
 
 import { AckPolicy, jetstream, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { batch, expectAccepted, get, post } from '../support/client.ts'
 import { addStream, streamConfig, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
@@ -27,13 +27,9 @@ const WHOLE: Partial<StreamConfig> = { discard: 'new', duplicate_window: 600e9 }
 let redis: RedisServer
 let nats: NatsServer
 let folder: string
-const cleanUps: (() => unknown)[] = []
 beforeEach(async () => {
   ;[redis, nats, folder] = await Promise.all([startRedis(), startNats(), makeFolder()])
-  cleanUps.push(() => Promise.all([redis.stop(), nats.stop(), removeFolder(folder)]))
-})
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+  onTestFinished(async () => void (await Promise.all([redis.stop(), nats.stop(), removeFolder(folder)])))
 })
 
 const environment = (env: Readonly<Record<string, string>> = {}): Record<string, string> => ({
@@ -45,7 +41,7 @@ const environment = (env: Readonly<Record<string, string>> = {}): Record<string,
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   const service = await startService({ dataDir: folder, apps: [appRecord('one')], env: environment(env) })
-  cleanUps.push(() => service.kill())
+  onTestFinished(() => service.kill())
   await eventually('it is ready', async () => (await get(service.adminPort, '/readyz')).status === 200)
   return service
 }

@@ -50,6 +50,12 @@ const WAVE_MS_OF_A_CLIENT = 2
 const ONE_WAY_MS = 20
 /** A node may close a connection that has been idle for so long. */
 const NODE_IDLE_MS = 8000
+/** 5 KB a second, in pieces of 500 bytes. */
+const PIECE_PAUSE_MS = 100
+const LATE_MS = 12_000
+const LEAST_PAUSE_MS = 20
+/** A balancer that did not wait for the whole body would have passed on what it has. */
+const TAKEN_MS = 1000
 const UNLIMITED = { plan: 'trial', events_per_minute: 1_000_000_000, events_per_month: 1_000_000_000 }
 const APPS = [appRecord('plain', UNLIMITED)]
 const SMALL = { SLUICE_PARSERS: '1', SLUICE_RING_MB: '16' }
@@ -188,7 +194,7 @@ describe.concurrent.each(BALANCERS)('%s', (name) => {
       const whole = rawPost(bodyOfSize('ak_plain', 60_000))
       for (let at = 0; at < whole.length; at += 500) {
         raw.write(whole.slice(at, at + 500))
-        await sleep(100)
+        await sleep(PIECE_PAUSE_MS)
       }
       return answerOn(raw)
     }
@@ -196,7 +202,7 @@ describe.concurrent.each(BALANCERS)('%s', (name) => {
       const raw = await open(balancer.port, onTestFinished)
       const whole = rawPost(single('ak_plain'))
       raw.write(whole.slice(0, 30))
-      await sleep(12_000)
+      await sleep(LATE_MS)
       raw.write(whole.slice(30))
       return answerOn(raw)
     }
@@ -208,7 +214,7 @@ describe.concurrent.each(BALANCERS)('%s', (name) => {
     const raw = await open(balancer.port, onTestFinished)
     const whole = rawPost(bodyOfSize('ak_plain', MAX_BODY_BYTES))
     raw.write(whole.slice(0, -1))
-    await sleep(1000)
+    await sleep(TAKEN_MS)
     expect(standIns.map((node) => node.begun())).toEqual([0, 0])
     raw.write(whole.slice(-1))
     expect((await answerOn(raw)).status).toBe(202)
@@ -223,7 +229,7 @@ describe.concurrent.each(BALANCERS)('%s', (name) => {
       let connection = null
       while (!stop.signal.aborted) {
         connection = await sendOne(connection ?? (await openRaw(balancer.port)), 'ak_plain', tally)
-        await sleep(20 + Math.random() * 100)
+        await sleep(LEAST_PAUSE_MS + Math.random() * 100)
       }
       connection?.close()
     }

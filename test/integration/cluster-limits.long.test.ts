@@ -13,9 +13,9 @@ import {
   whileRedisAnswers,
 } from '../support/cluster.ts'
 import type { StoredRecord } from '../support/journal-files.ts'
-import { eventsOf, expectStoredOnce, startLoad } from '../support/load.ts'
+import { acceptedOf, eventsOf, expectStoredOnce, startLoad } from '../support/load.ts'
 import { openRaw, rawPost } from '../support/raw-http.ts'
-import { type AppRecord, appRecord, roomInMinute, type Service, sleep } from '../support/service.ts'
+import { type AppRecord, appRecord, eventually, roomInMinute, type Service } from '../support/service.ts'
 import { readRecords } from '../support/stream.ts'
 
 const NODES = 3
@@ -27,6 +27,7 @@ const REFUSALS = 15
 const ATTEMPT_SECONDS = 15
 /** Far less than an audit takes: the node itself gives its buckets back before it ends. */
 const DRAINED_MS = 10_000
+const SOME_BATCHES = 20
 
 let cluster: Cluster
 
@@ -152,7 +153,7 @@ describe('a node', () => {
       const leaving = await cluster.addNode()
       const tally: Tally = { accepted: 0, dropped: 0, others: [] }
       const workers = Array.from({ length: 8 }, () => sendUntilGone(leaving, `ak_${appId}`, tally))
-      await sleep(500)
+      await eventually('the load runs', () => tally.accepted > 0)
       const exit = await leaving.stop()
       await Promise.all(workers)
       expect(exit.code, exit.output).toBe(0)
@@ -168,10 +169,11 @@ describe('a node', () => {
     const dying = await cluster.addNode()
     let ports = [dying.port, staying.port]
     const load = startLoad({ ports: () => ports, appKey: 'ak_dying', workers: 8, pauseMs: 0 })
-    await sleep(700)
+    await eventually('the load runs', () => acceptedOf(load.batches).length > SOME_BATCHES)
     await dying.kill()
     ports = [staying.port]
-    await sleep(300)
+    const already = acceptedOf(load.batches).length
+    await eventually('the load goes on', () => acceptedOf(load.batches).length > already + SOME_BATCHES)
     const batches = await load.stop()
     expect(batches.filter(({ batchId }) => batchId === null)).toEqual([])
     expectStoredOnce(await storedOf('dying'), batches)
@@ -187,7 +189,7 @@ describe('all nodes', () => {
       await cluster.addApps([appRecord(appId)])
       const ports = cluster.nodes.map(({ port }) => port)
       const load = startLoad({ ports: () => ports, appKey: `ak_${appId}`, unkeyedEvery: 3 })
-      await sleep(1000)
+      await eventually('the load runs', () => acceptedOf(load.batches).length > SOME_BATCHES)
       const batches = await load.stop()
       expect(batches.filter(({ batchId }) => batchId === null)).toEqual([])
       const exits = await Promise.all(cluster.nodes.map((node) => node.stop()))

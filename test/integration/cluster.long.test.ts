@@ -23,8 +23,9 @@ import {
   startCluster,
   whileRedisAnswers,
 } from '../support/cluster.ts'
+import { untilRead } from '../support/hostile.ts'
 import { startProxy } from '../support/proxy.ts'
-import { appRecord, eventually, runCommand, type Service, sleep } from '../support/service.ts'
+import { appRecord, eventually, runCommand, type Service } from '../support/service.ts'
 import { readStream, STREAM, type StoredMessage, withStreams } from '../support/stream.ts'
 
 const TWINS = 40
@@ -95,7 +96,7 @@ describe('a key', () => {
         natsProxy.hold()
         const key = keyHeader()
         const failing = post(cutOff, batch(appKey, 2), key)
-        await sleep(300)
+        await untilRead(cutOff)
         const twin = await post(second, batch(appKey, 2), key)
         expectRefused(await failing, 503, 'service_overloaded')
         expectAccepted(twin, 2)
@@ -124,7 +125,7 @@ describe('a request that waits for its twin', () => {
       natsProxy.hold()
       const key = keyHeader()
       const failing = post(cutOff, batch('ak_waits', 2), key)
-      await sleep(300)
+      await untilRead(cutOff)
       const twin = post(small, batch('ak_waits', 2), key)
       const body = bodyOfSize('ak_waits', 400_000)
       for (let sentMb = 0; sentMb < 10 * SMALL_RING_MB; sentMb += 0.4) expectAccepted(await post(small, body), 1)

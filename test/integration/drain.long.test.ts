@@ -4,17 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
+import { readPage, untilRead } from '../support/hostile.ts'
 import { countByBatch, readJournal } from '../support/journal-files.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  type Service,
-  sleep,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
 
 const APPS = [appRecord('plain', { events_per_minute: 1_000_000_000, plan: 'trial', events_per_month: 1_000_000_000 })]
 const CONNECTIONS = 24
@@ -67,7 +60,7 @@ describe('SIGTERM under load', () => {
       await start({ SLUICE_DRAIN_DELAY_SECONDS: delaySeconds })
       const tally: Tally = { accepted: [], dropped: 0, other: [] }
       const loads = Array.from({ length: CONNECTIONS }, () => load(service.port, tally))
-      await sleep(300)
+      await eventually('the load runs', () => tally.accepted.length > CONNECTIONS)
       const exit = await service.stop()
       await Promise.all(loads)
       expect(exit.code, exit.output).toBe(0)
@@ -91,9 +84,9 @@ describe('SIGTERM', () => {
         return raw
       }),
     )
-    await sleep(200)
+    await untilRead(service)
     service.signal('SIGTERM')
-    await sleep(300)
+    await eventually('it drains', async () => (await readPage(service))['sluice_draining'] === 1)
     for (const raw of halves) raw.write(body.slice(50))
     for (const raw of halves) {
       const answer = await raw.readAnswer()
@@ -121,7 +114,7 @@ describe('SIGTERM', () => {
     const body = single('ak_plain')
     const held = await openRaw(service.port)
     held.write(head(['Content-Type: application/json', `Content-Length: ${body.length}`]) + body.slice(0, 50))
-    await sleep(100)
+    await untilRead(service)
     service.signal('SIGTERM')
     await eventually('a new connection is refused', async () => {
       const raw = await openRaw(service.port).catch(() => null)
@@ -135,14 +128,13 @@ describe('SIGTERM', () => {
   })
 
   test('does not wait for idle connections', async () => {
-    await start({ SLUICE_SHUTDOWN_SECONDS: '20' })
+    // Longer than `stop` waits for the end.
+    await start({ SLUICE_SHUTDOWN_SECONDS: '120' })
     const idle = await Promise.all(Array.from({ length: 20 }, () => openRaw(service.port)))
     idle[0]?.write(rawPost(single('ak_plain')))
     await idle[0]?.readAnswer()
-    const startedMs = Date.now()
     const exit = await service.stop()
     expect(exit.code, exit.output).toBe(0)
-    expect(Date.now() - startedMs, 'not the whole deadline').toBeLessThan(15_000)
     for (const raw of idle) raw.close()
   })
 
@@ -150,7 +142,7 @@ describe('SIGTERM', () => {
     await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
     const raw = await openRaw(service.port)
     raw.write(`${head(['Content-Type: application/json', 'Content-Length: 5000'])}{`)
-    await sleep(100)
+    await untilRead(service)
     const exit = await service.stop()
     expect(exit.code, exit.output).toBe(0)
     raw.close()
@@ -163,12 +155,9 @@ describe('SIGTERM', () => {
     const asking = await openRaw(service.port)
     const tally: Tally = { accepted: [], dropped: 0, other: [] }
     const loads = Array.from({ length: CONNECTIONS }, () => load(service.port, tally))
-    await sleep(300)
+    await eventually('the load runs', () => tally.accepted.length > CONNECTIONS)
     service.signal('SIGTERM')
-    await eventually('it drains', async () =>
-      /^sluice_draining 1$/m.test((await get(service.adminPort, '/metrics')).text),
-    )
-    await sleep(200)
+    await eventually('it drains', async () => (await readPage(service))['sluice_draining'] === 1)
     asking.write(head([], 'HEAD /api/v1/events HTTP/1.1'))
     const headers = (await asking.readAnswer({ head: true }))?.headers
     expect(headers?.['connection']).toBe('close')

@@ -5,12 +5,13 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import { AUDITED_MS, type Cluster, expectCovered, expectExact, metric, startCluster } from '../support/cluster.ts'
-import { eventsOf, expectStoredOnce, startLoad, statusCounts } from '../support/load.ts'
+import { acceptedOf, eventsOf, expectStoredOnce, startLoad, statusCounts } from '../support/load.ts'
 import { appRecord, eventually, type Service, sleep } from '../support/service.ts'
 import { readRecords } from '../support/stream.ts'
 
 const AWAY_MS = 65_000
 const MINUTE_MS = 60_000
+const PAST_THE_TURN_MS = 500
 /** Events a minute of the trial, and each of two nodes' share of them. */
 const TRIAL = 200
 const SHARE = 100
@@ -53,7 +54,7 @@ describe.concurrent('away for more than a minute', () => {
       await cluster.redis.kill()
       const backAtMs = Date.now() + AWAY_MS
       // Into the next minute, of which Redis has never heard.
-      await sleep(MINUTE_MS - (Date.now() % MINUTE_MS) + 500)
+      await sleep(MINUTE_MS - (Date.now() % MINUTE_MS) + PAST_THE_TURN_MS)
       const accepted = await Promise.all(cluster.nodes.map(acceptedUntilRefused))
       expect(accepted).toEqual([SHARE, SHARE])
       await sleep(backAtMs - Date.now())
@@ -81,7 +82,7 @@ describe.concurrent('away for more than a minute', () => {
     async () => {
       const cluster = withoutNats
       const load = startLoad({ ports: () => ports(cluster), appKey: 'ak_steady', unkeyedEvery: 4, pauseMs: 100 })
-      await sleep(500)
+      await eventually('the load runs', () => acceptedOf(load.batches).length > 0)
       await cluster.nats.kill()
       await sleep(AWAY_MS)
       for (const node of cluster.nodes) {

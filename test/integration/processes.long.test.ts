@@ -29,6 +29,11 @@ const PROCESSES = 2
 const CONNECTIONS = 24
 const EVENTS = 3
 const MOST_TURNED_AWAY = CONNECTIONS / 4
+const CLIENT_PAUSE_MS = 2
+/** Signals that come within half a second are one press of a key. */
+const LONGER_THAN_A_KEY_PRESS_MS = 700
+/** Those that the other front end has are answered meanwhile. */
+const FROZEN_MS = 500
 
 let redis: RedisServer
 let nats: NatsServer
@@ -128,7 +133,7 @@ function startLoad(port: number): Load {
         if (answer.status === 202) tally.batchIds.push(expectAccepted(answer, EVENTS))
         else tally.otherStatus.push(answer.status)
         if (answer.headers['connection'] === 'close') break
-        await sleep(2)
+        await sleep(CLIENT_PAUSE_MS)
       }
       connection.close()
     }
@@ -175,7 +180,7 @@ describe('several front ends', () => {
       return answer?.status
     })
     await eventually('some are answered without the frozen one', () => answered > 0)
-    await sleep(500)
+    await sleep(FROZEN_MS)
     expect(answered, 'some are dealt to the frozen one').toBeLessThan(CONNECTIONS)
     process.kill(frozen, 'SIGCONT')
     expect(await Promise.all(answers)).toEqual(connections.map(() => 202))
@@ -284,8 +289,8 @@ describe('the stop', () => {
     await eventually('readiness is off', async () => (await get(service.adminPort, '/readyz')).status === 503)
     expect((await get(service.adminPort, '/livez')).status).toBe(200)
     expect(await metric(service, 'sluice_draining')).toBe(1)
-    // Longer than one key press counts; for the supervisor alone this would be a second signal.
-    await sleep(600)
+    // The supervisor alone would take it for a second one.
+    await sleep(LONGER_THAN_A_KEY_PRESS_MS)
     for (const pid of pids.slice(0, PROCESSES)) process.kill(pid, 'SIGINT')
     expectAccepted(await post(service, single('ak_plain')), 1)
     const exit = await service.exited
@@ -296,7 +301,7 @@ describe('the stop', () => {
     service = await start({ SLUICE_DRAIN_DELAY_SECONDS: '20' })
     const pids = frontEnds(service.pid)
     service.signal('SIGTERM')
-    await sleep(700)
+    await sleep(LONGER_THAN_A_KEY_PRESS_MS)
     service.signal('SIGTERM')
     // Half of the delay during which front ends would still run without the supervisor.
     await eventually('nothing is left running', () => ![...pids, service.pid].some(isRunning), 10_000)

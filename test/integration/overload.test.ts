@@ -64,9 +64,7 @@ test('afterwards everything is served again, and the ring is empty', async ({ se
   expect(text).toMatch(/^sluice_ring_requests 0$/m)
 })
 
-test('a thousand large unfinished bodies take no more memory than their bounds', async ({
-  service,
-}) => {
+test('a thousand large unfinished bodies take no more memory than their bounds', async ({ service }) => {
   const beforeMb = residentMb(service.pid)
   const part = `{"app_key":"ak_plain","padding":"${'p'.repeat(400_000)}`
   const connections = await Promise.all(

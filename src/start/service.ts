@@ -18,8 +18,8 @@ import { Inflater } from '../request/inflate.ts'
 import { Ingest } from '../request/ingest.ts'
 import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
+import { openStores } from './open-stores.ts'
 import { Started } from './started.ts'
-import { openStores } from './stores.ts'
 
 /** Between two log lines about too many connections. */
 const CONNECTIONS_LOG_INTERVAL_MS = 60_000

@@ -1,5 +1,4 @@
-// Opens the four stores that a request needs: apps, limits, keys and queue. They live on this machine alone, or they
-// are shared with other nodes through Redis and NATS.
+// The four stores that a request needs: apps, limits, keys and queue.
 
 import type { App, AppStore } from '../apps/app.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -8,10 +7,6 @@ import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Sampler } from '../observe/sampler.ts'
 import type { EventQueue } from '../queue/queue.ts'
-import type { Config } from '../settings/config.ts'
-import { openEmbeddedStores } from './embedded.ts'
-import { openSharedStores } from './shared.ts'
-import type { Started } from './started.ts'
 
 export interface Stores {
   readonly apps: AppStore
@@ -31,15 +26,4 @@ export interface StoresContext {
   readonly clock: Clock
   readonly metrics: Metrics
   readonly snapshotIntervalMs?: number
-}
-
-/**
- * Puts each part on `started` as it opens, which the caller stops, after a failure too. Throws a StartError that says
- * what to mend. Redis and NATS may be away: the service starts and waits for them.
- */
-export function openStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
-  const { redisUrl, natsUrl } = config
-  return redisUrl === null || natsUrl === null
-    ? openEmbeddedStores(config, context, started)
-    : openSharedStores(config, { ...context, redisUrl, natsUrl }, started)
 }

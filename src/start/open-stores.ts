@@ -1,0 +1,18 @@
+// Opens the stores: on this machine alone, or shared with other nodes through Redis and NATS.
+
+import type { Config } from '../settings/config.ts'
+import { openEmbeddedStores } from './embedded.ts'
+import { openSharedStores } from './shared.ts'
+import type { Started } from './started.ts'
+import type { Stores, StoresContext } from './stores.ts'
+
+/**
+ * Puts each part on `started` as it opens, which the caller stops, after a failure too. Throws a StartError that says
+ * what to mend. Redis and NATS may be away: the service starts and waits for them.
+ */
+export function openStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
+  const { redisUrl, natsUrl } = config
+  return redisUrl === null || natsUrl === null
+    ? openEmbeddedStores(config, context, started)
+    : openSharedStores(config, { ...context, redisUrl, natsUrl }, started)
+}

@@ -1,7 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
-// They start services, stores and clients and look at how long things take: two at a time, whatever project they are
-// of, which one group with one number of workers ensures.
+// These start services, stores and clients. One group order and one maxWorkers: two files run at a time across projects.
 const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy']
 const LONG = '**/*.long.test.ts'
 

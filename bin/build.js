@@ -1,5 +1,5 @@
-// Makes dist/ what src/ is, where it is not yet: tsc for TypeScript, asc for the scanner, a copy of each Lua script, and
-// nothing that no source is left of.
+// Builds dist/ from src/ (tsc for TypeScript, asc for the scanner, a copy of each Lua script), and removes outputs that
+// have no source any more.
 
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
@@ -21,7 +21,7 @@ const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'].m
 const outputs = [...modules.flatMap(outputsOf), ...scripts, SCANNER]
 const wanted = new Set(outputs.flatMap(withFolders))
 const stale = list(dist).filter((name) => !wanted.has(name))
-// A moved source keeps its time, and may be older than what its new place was built from: its old output tells.
+// A moved file keeps its modification time, so a stale output forces a rebuild.
 const moved = stale.length > 0
 const compile = moved || modules.some((name) => isOld(outputsOf(name), [inSource(name), ...settings]))
 const copies = scripts.filter((name) => moved || isOld([name], [inSource(name)]))
@@ -44,7 +44,7 @@ if (assemble) {
   const output = ['--outFile', join(dist, SCANNER)]
   run('assemblyscript', 'asc', join('src', ASSEMBLY, 'scanner.ts'), ...output, ...options.split(' '))
 }
-// At last, so that the next build knows of a move if this one failed.
+// Done last, so that a failed build is repeated.
 for (const name of stale) rmSync(join(dist, name), { recursive: true, force: true })
 
 /** The files and folders below a folder, as paths from there. @param {string} folder */

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The package's bin. It stands in a checkout before the build does: npx keeps for good what it finds the first time.
+// The package's bin. It exists before the first build, because npx caches the path that it finds first.
 
 import { existsSync } from 'node:fs'
 

@@ -23,7 +23,7 @@ export const IDEMPOTENCY_WINDOW_SECONDS = 300
 export const MAX_APP_ID_CHARACTERS = 64
 
 /** Retry-After of a 503, random so that clients do not come back at once. */
-export const OVERLOAD_RETRY_SECONDS = { least: 1, most: 5 } as const
+export const OVERLOAD_RETRY_SECONDS = { min: 1, max: 5 } as const
 
 /** Most connections to the admin port. Further ones are closed at once, to save the process's open files. */
 export const ADMIN_MAX_CONNECTIONS = 128

@@ -72,8 +72,8 @@ export function refused(
 
 /** A 503 with a random Retry-After. */
 export function overloaded(random: () => number = Math.random): Outcome {
-  const { least, most } = OVERLOAD_RETRY_SECONDS
-  return refused('service_overloaded', null, least + Math.floor(random() * (most - least + 1)))
+  const { min, max } = OVERLOAD_RETRY_SECONDS
+  return refused('service_overloaded', null, min + Math.floor(random() * (max - min + 1)))
 }
 
 export interface Answer {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs what touches the HTTP engine on Node 24 too, and so on the newer engine: the unit, contract and hostile tests.
+# Runs what touches the HTTP engine on Node 24 too, and so on the newer engine: the unit, contract and hostile tests,
+# the long hostile ones among them (five to seven minutes).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 24 ]; then
-  echo "tests on Node 24: they have just run, on Node $(node --version)"
+  echo "tests on Node 24: npm test runs them, on this Node $(node --version)"
   exit
 fi
 if ! folder=$(tools/node24.sh); then

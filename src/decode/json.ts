@@ -1,5 +1,5 @@
 // Reads JSON (RFC 8259) into a tree that keeps what JSON.parse loses: the order of members, repeats, and the
-// bytes at which every value stands. It is written to be read, and runs only on what the scanner did not accept.
+// bytes at which every value stands. It reads what the scanner did not accept, and what commands are given.
 
 import { isUtf8 } from 'node:buffer'
 import { MAX_DEPTH } from '../bounds.ts'
@@ -35,14 +35,15 @@ export interface JsonMember {
   readonly value: JsonValue
 }
 
-/** What is wrong is said without a word of what was sent. */
+/** Problems never quote the body. */
 export type JsonReading =
   | { readonly kind: 'value'; readonly value: JsonValue }
   | { readonly kind: 'broken'; readonly problem: string }
 
-export function readJson(body: Uint8Array): JsonReading {
+/** `maxDepth`: of a queue record, which holds members of a body one level deeper. */
+export function readJson(body: Uint8Array, maxDepth = MAX_DEPTH): JsonReading {
   if (!isUtf8(body)) return { kind: 'broken', problem: 'not valid UTF-8' }
-  const reader = new Reader(body)
+  const reader = new Reader(body, maxDepth)
   const value = reader.document()
   return value === null ? { kind: 'broken', problem: reader.problem } : { kind: 'value', value }
 }
@@ -101,8 +102,10 @@ class Reader {
   problem = ''
   private position = 0
   private readonly body: Buffer
+  private readonly maxDepth: number
 
-  constructor(body: Uint8Array) {
+  constructor(body: Uint8Array, maxDepth: number) {
+    this.maxDepth = maxDepth
     this.body = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   }
 
@@ -113,14 +116,14 @@ class Reader {
     return this.position === this.body.length ? value : this.broken()
   }
 
-  /** `depth` counts the containers open around the value: recursion ends at MAX_DEPTH. */
+  /** `depth` counts the containers open around the value: recursion ends at maxDepth. */
   private value(depth: number): JsonValue | null {
     this.space()
     const byte = this.body[this.position]
     if (byte === QUOTE) return this.string()
     if (byte === code('{') || byte === code('[')) {
-      if (depth === MAX_DEPTH) {
-        this.problem = `more than ${MAX_DEPTH} levels deep`
+      if (depth === this.maxDepth) {
+        this.problem = `more than ${this.maxDepth} levels deep`
         return null
       }
       return byte === code('{') ? this.object(depth + 1) : this.array(depth + 1)

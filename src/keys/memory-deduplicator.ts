@@ -86,14 +86,14 @@ class ShardedDeduplicator implements MemoryDeduplicator {
   }
 
   confirm(batchId: string, events: number, nowMs: number): void {
-    const waiters = this.#endFlight(batchId)
+    const waiters = this.#removeInFlight(batchId)
     this.#remember(batchId, events, this.#timeAt(nowMs))
     if (waiters === null) return
     for (const resolve of waiters) resolve({ kind: 'replay', events })
   }
 
   release(batchId: string): void {
-    const waiters = this.#endFlight(batchId)
+    const waiters = this.#removeInFlight(batchId)
     if (waiters === null) return
     // The key stays in flight: the others now wait for the next holder.
     const next = waiters.shift() as Waiter
@@ -124,7 +124,7 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     })
   }
 
-  #endFlight(batchId: string): Waiter[] | null {
+  #removeInFlight(batchId: string): Waiter[] | null {
     const waiters = this.#inFlight.get(batchId)
     if (waiters === undefined) throw new Error(`${batchId} is not in flight`)
     this.#inFlight.delete(batchId)

@@ -1,4 +1,4 @@
-// Time as a parameter: what needs the hour is given one of these.
+// The clock that is passed to whatever needs the time of day.
 
 /** Unix time in ms, as an integer. */
 export type Clock = () => number

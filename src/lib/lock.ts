@@ -1,4 +1,4 @@
-// One process a data folder. The lock is a listening socket, which the kernel closes when its process dies, however
+// Allows one process for each data folder. The lock is a listening socket, which the kernel closes when its process dies, however
 // it dies: nothing is left behind that could keep the next one out.
 
 import { rename, stat, unlink } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Time and timers as one parameter: what waits, or needs the hour, is given these. The simulator has its own.
+// Clock and timers, passed as one parameter. The simulator passes its own.
 
 /** A timer that was set. */
 export interface Timer {

@@ -1,4 +1,4 @@
-// The package's version, from its manifest: it lies one folder above both the source and the build.
+// The package's version. package.json lies one folder above both src/ and dist/.
 
 import { readFileSync } from 'node:fs'
 

@@ -54,7 +54,7 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   page.numbers(
     'sluice_audit_bad_messages_total',
     'counter',
-    'Messages of the stream without a right Sluice-Cost header, seen by this process.',
+    'Messages of the stream without a valid Sluice-Cost header, seen by this process.',
     [{ labels: {}, read: () => sampler().audit?.()?.badMessages }],
   )
   page.gaugeByLabel(

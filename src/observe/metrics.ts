@@ -140,7 +140,11 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
   })
   single('sluice_replays_total', 'Requests that repeated an accepted Idempotency-Key.', () => metrics.replays)
   single('sluice_publish_errors_total', 'Records that the queue did not take.', () => metrics.publishErrors)
-  single('sluice_ring_refusals_total', 'Requests that found no room in the ring.', () => metrics.ringRefusals)
+  single(
+    'sluice_ring_refusals_total',
+    'Requests answered 503 for want of memory: ring, arena of partial bodies, or decoders were full.',
+    () => metrics.ringRefusals,
+  )
   single('sluice_explain_refusals_total', 'Requests answered 503 because too many bad bodies waited.', () => {
     return metrics.explainRefusals
   })

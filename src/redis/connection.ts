@@ -15,7 +15,7 @@ import { type OpenSession, openSession, type RedisSession, withTimeout } from '.
 const BUDGET_MS = 250
 const MAX_MISSES = 3
 /** Between attempts to open a session; random, so that nodes do not reconnect in step. */
-const RECONNECT_PAUSE_MS = { least: 50, most: 300 } as const
+const RECONNECT_PAUSE_MS = { min: 50, max: 300 } as const
 const PROBE_PAUSE_MS = 50
 /** A session that does not answer a probe in this time is dropped for a new one. */
 const PROBE_TIMEOUT_MS = 1000
@@ -150,8 +150,8 @@ class Breaker implements RedisConnection {
       const fault = await this.#runSession(attempt % 2 === 0 ? this.#knownNodes : [], signal)
       if (signal.aborted) return
       this.#setAway(fault)
-      const { least, most } = RECONNECT_PAUSE_MS
-      await sleep(this.#timers, least + this.#random() * (most - least), signal)
+      const { min, max } = RECONNECT_PAUSE_MS
+      await sleep(this.#timers, min + this.#random() * (max - min), signal)
     }
   }
 

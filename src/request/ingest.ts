@@ -1,5 +1,5 @@
 // The path of a request with all its branches, in order. The functions called from here return values; the first check
-// that fails ends the request, and a refused request costs the app nothing.
+// that fails ends the request. A refused request costs the app nothing, but for a batch that may have been stored.
 
 import type { App } from '../apps/app.ts'
 import { subscriptionRefusal } from '../apps/app-record.ts'

@@ -2,9 +2,9 @@
 // threads cannot disagree.
 //
 //   table   one entry of SLOT_WORDS 32-bit words (one cache line) per slot
-//   ┌───────┬────────┬────────┬─────┬──────────────────────────────┬───────┐
+//   ┌───────┬────────┬────────┬─────┬───────────────────────────────┬───────┐
 //   │ STATE │ OFFSET │ LENGTH │ END │ decoded: positions and counts │ spare │
-//   └───────┴────────┴────────┴─────┴──────────────────────────────┴───────┘
+//   └───────┴────────┴────────┴─────┴───────────────────────────────┴───────┘
 //   bytes   the bodies, one after the other, wrapping around
 //   ┌──────────┬──────────────┬──────────┬─────────┐┌──────────┬─────── …
 //   │ headroom │ body         │ sentinel │ padding ││ headroom │ body

@@ -41,8 +41,11 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
   let snapshots: SnapshotKeeper | null = null
   started.add(async () => {
     // The last snapshot comes after the flush, so that it covers every record of the journal.
-    await queue.stop()
-    await snapshots?.stop()
+    try {
+      await queue.stop()
+    } finally {
+      await snapshots?.stop()
+    }
   })
   snapshots = keepSnapshots({
     directory: dataDirectory,
@@ -95,7 +98,10 @@ async function openJournalQueue(config: Config, context: StoresContext, recovery
     onCommit: (records) => metrics.publishRecords.observe(records),
   })
   if (journal.cutBytes > 0) log.warn({ cut_bytes: journal.cutBytes }, 'a torn last line was cut from the journal')
-  log.info({ records: recovery.counted, keys: recovery.keys, bytes: recovery.bytes }, 'journal read')
+  log.info(
+    { records: recovery.counted, keys: recovery.keys, bytes: recovery.bytes },
+    'journal read; records counts those after the last snapshot',
+  )
   return journal
 }
 

@@ -9,7 +9,7 @@ import { systemTimers } from '../lib/timers.ts'
 import { SharedAdmission } from '../limits/shared/shared-admission.ts'
 import { noticeTo } from '../observe/log.ts'
 import type { AuditSample, StreamSample } from '../observe/sampler.ts'
-import { type JetStreamQueue, openJetStreamQueue } from '../queue/stream/publisher.ts'
+import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
 import type { Config } from '../settings/config.ts'
 import { openSharedApps } from './opened-apps.ts'
@@ -108,8 +108,8 @@ function connectStream(
   nodeId: string,
   { partitions, stream }: Config,
   { log, metrics }: StoresContext,
-): JetStreamQueue {
-  return openJetStreamQueue({
+): StreamPublisher {
+  return openPublisher({
     url,
     nodeId,
     partitions,
@@ -129,7 +129,7 @@ function onChange(report: (problem: string) => void): (error: unknown) => void {
   }
 }
 
-function sampleStream({ stream, consumerLags }: JetStreamQueue, nowMs: number): StreamSample | null {
+function sampleStream({ stream, consumerLags }: StreamPublisher, nowMs: number): StreamSample | null {
   if (stream === null) return null
   const { bytes, maxBytes, oldestAtMs } = stream
   // The clock of NATS may be ahead of this one.

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Auditor, type AuditState } from '../../src/audit/auditor.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
 import { sendHeartbeat } from '../../src/limits/shared/nodes.ts'
-import type { JetStreamQueue } from '../../src/queue/stream/publisher.ts'
+import type { StreamPublisher } from '../../src/queue/stream/publisher.ts'
 import { openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { connectTo, TestLink } from '../support/limits.ts'
@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000
 let nats: NatsServer
 let redis: RedisServer
 let client: Redis
-let queue: JetStreamQueue
+let queue: StreamPublisher
 beforeAll(async () => {
   ;[nats, redis] = await Promise.all([startNats(), startRedis()])
   queue = (await openReadyQueue(nats.url)).queue

@@ -7,7 +7,7 @@ import type { Admission } from '../../src/limits/admission.ts'
 import { type LimitCalls, SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
 import type { Dial } from '../../src/nats/connection.ts'
 import type { EventQueue } from '../../src/queue/queue.ts'
-import { openJetStreamQueue } from '../../src/queue/stream/publisher.ts'
+import { openPublisher } from '../../src/queue/stream/publisher.ts'
 import { openRedis, untilUp } from '../../src/redis/connection.ts'
 import type { OpenSession } from '../../src/redis/session.ts'
 
@@ -52,7 +52,7 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
     if (!isUp) outages++
   })
   await untilUp(redis, REDIS_START_MS, timers)
-  const queue = openJetStreamQueue({
+  const queue = openPublisher({
     url: 'nats://simulated',
     nodeId,
     partitions: PARTITIONS,

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
-import { type JetStreamQueue, openJetStreamQueue } from '../../src/queue/stream/publisher.ts'
-import type { JetStreamOptions } from '../../src/queue/stream/publisher-options.ts'
+import { openPublisher, type StreamPublisher } from '../../src/queue/stream/publisher.ts'
+import type { PublisherOptions } from '../../src/queue/stream/publisher-options.ts'
 import type { NewStream } from '../../src/queue/stream/stream.ts'
 import type { NatsServer } from './nats.ts'
 import { eventually } from './service.ts'
@@ -15,16 +15,16 @@ import { eventually } from './service.ts'
 export const NEW_STREAM: NewStream = { replicas: 1, keepMs: 72 * 3_600_000, maxBytes: null }
 
 export interface OpenQueue {
-  readonly queue: JetStreamQueue
+  readonly queue: StreamPublisher
   readonly notices: readonly string[]
   /** Records of each message that became durable. */
   readonly commits: readonly number[]
 }
 
-export function openQueue(url: string, changes: Partial<JetStreamOptions> = {}): OpenQueue {
+export function openQueue(url: string, changes: Partial<PublisherOptions> = {}): OpenQueue {
   const notices: string[] = []
   const commits: number[] = []
-  const queue = openJetStreamQueue({
+  const queue = openPublisher({
     url,
     nodeId: randomBytes(6).toString('hex'),
     partitions: 16,
@@ -36,7 +36,7 @@ export function openQueue(url: string, changes: Partial<JetStreamOptions> = {}):
   return { queue, notices, commits }
 }
 
-export async function openReadyQueue(url: string, changes: Partial<JetStreamOptions> = {}): Promise<OpenQueue> {
+export async function openReadyQueue(url: string, changes: Partial<PublisherOptions> = {}): Promise<OpenQueue> {
   const opened = openQueue(url, changes)
   await eventually('the queue is up', () => opened.queue.isUp)
   return opened
@@ -49,7 +49,7 @@ export interface Outcome {
 }
 
 /** Throws, where nobody catches it, if it is settled more than once or during the call. */
-export function publishTo(queue: JetStreamQueue, record: QueueRecord): Promise<Outcome> {
+export function publishTo(queue: StreamPublisher, record: QueueRecord): Promise<Outcome> {
   return new Promise((resolve) => {
     const startedAtMs = performance.now()
     let isSettled = false

@@ -155,7 +155,7 @@ export class BucketApps implements AppStore {
         `${missing.length} app records disappeared from ${APPS_BUCKET} without being removed, and stay in force until this process ends: ${ids.join(', ')}; restore them with sluice apps import`,
       )
     }
-    if (this.#problem !== null) this.#onNotice(`${this.#entries.count} app records read from ${APPS_BUCKET}`, 'info')
+    if (this.#problem !== null) this.#onNotice(`app records read from ${APPS_BUCKET}: ${this.#entries.count}`, 'info')
     this.#isLoaded = true
     this.#problem = null
   }

@@ -14,7 +14,7 @@ export interface Stores {
   /** The clock of the limits' windows. */
   now(): Promise<number>
   findApp(appKey: string): Promise<App | null>
-  standingOf(app: App, nowMs: number): Promise<Usage>
+  usageOf(app: App, nowMs: number): Promise<Usage>
 }
 
 /** Throws a StartError for what cannot be read. */
@@ -39,7 +39,7 @@ function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: 
       return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
     },
     findApp: (appKey) => records.find(appKey),
-    standingOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
+    usageOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
   }
 }
 
@@ -48,7 +48,7 @@ function ownStores({ dataDirectory }: Config, clock: Clock, apps: readonly App[]
   return {
     now: async () => clock(),
     findApp: async (appKey) => findApp(apps, appKey, clock()),
-    standingOf: async (app, nowMs) => {
+    usageOf: async (app, nowMs) => {
       const { limiter } = await recoverLimiter({ dataDirectory, nowMs, apps, onCorrupt: () => {} })
       return limiter.usage(app, nowMs)
     },

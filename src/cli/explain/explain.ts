@@ -66,19 +66,19 @@ export interface Explanation {
   readonly violations: readonly string[]
   readonly app: App | null
   /** The usage before this body. */
-  readonly standing: Usage | null
+  readonly usage: Usage | null
 }
 
 export interface Question {
   readonly body: Uint8Array
   readonly nowMs: number
-  readonly stores: Pick<Stores, 'findApp' | 'standingOf'>
+  readonly stores: Pick<Stores, 'findApp' | 'usageOf'>
 }
 
 /** In the order of the checks of a request, from the size of the body on. */
 export async function explain({ body, nowMs, stores }: Question): Promise<Explanation> {
   const bodyBytes = body.length > MAX_BODY_BYTES ? null : body.length
-  const base = { bodyBytes, events: null, violations: [], app: null, standing: null }
+  const base = { bodyBytes, events: null, violations: [], app: null, usage: null }
   const ending = (outcome: Outcome, found: Partial<Explanation> = {}): Explanation => ({
     ...base,
     ...answerParts(outcome, nowMs),
@@ -93,13 +93,13 @@ export async function explain({ body, nowMs, stores }: Question): Promise<Explan
   const events = result.code === null ? result.events : null
   const app = await stores.findApp(result.appKey ?? '')
   if (app === null) return ending(refused('invalid_app_key'), { events, violations: messages })
-  const found = { events, violations: messages, app, standing: await stores.standingOf(app, nowMs) }
+  const found = { events, violations: messages, app, usage: await stores.usageOf(app, nowMs) }
   const inactive = subscriptionRefusal(app, nowMs)
   if (inactive !== null) return ending(refused(inactive), found)
   if (schemaRefusal !== null) return ending(schemaRefusal, found)
   const count = events ?? 0
-  const full = limitRefusal(found.standing, Math.max(1, count))
-  if (full !== null) return ending(refused(full, null, secondsUntilRoom(found.standing, full)), found)
+  const full = limitRefusal(found.usage, Math.max(1, count))
+  if (full !== null) return ending(refused(full, null, secondsUntilRoom(found.usage, full)), found)
   return ending({ kind: 'accepted', events: count, batchId: '' }, found)
 }
 
@@ -168,15 +168,15 @@ async function readBody(file: string, shell: Shell): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-function windowsOf(standing: Usage) {
+function windowsOf(usage: Usage) {
   return (['minute', 'day', 'month'] as const).map((name) => {
-    const { limit, used, endsAtMs } = standing[name]
+    const { limit, used, endsAtMs } = usage[name]
     const remaining = limit === null ? null : Math.max(0, limit - used)
     return { name, limit, used, remaining, ends_at: new Date(endsAtMs).toISOString() }
   })
 }
 
-export function toJson({ app, standing, ...explanation }: Explanation): object {
+export function toJson({ app, usage, ...explanation }: Explanation): object {
   return {
     outcome: explanation.outcome,
     status: explanation.status,
@@ -186,13 +186,12 @@ export function toJson({ app, standing, ...explanation }: Explanation): object {
     events: explanation.events,
     violations: explanation.violations,
     app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
-    limits:
-      standing === null ? null : Object.fromEntries(windowsOf(standing).map(({ name, ...window }) => [name, window])),
+    limits: usage === null ? null : Object.fromEntries(windowsOf(usage).map(({ name, ...window }) => [name, window])),
   }
 }
 
 export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): string {
-  const { status, outcome, message, retryAfterSeconds, bodyBytes, events, app, standing } = explanation
+  const { status, outcome, message, retryAfterSeconds, bodyBytes, events, app, usage } = explanation
   const verdict = paint(outcome === 'accepted' ? 'green' : 'red', `${status} ${outcome}`, shell)
   const about = [
     ['body', bodyBytes === null ? `more than ${formatBytes(MAX_BODY_BYTES)}` : formatBytes(bodyBytes)],
@@ -205,8 +204,8 @@ export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): 
     const lines = explanation.violations.map((violation) => `  ${violation}\n`).join('')
     sections.push(`Offending members: ${explanation.violations.length}\n${lines}`)
   }
-  if (standing !== null) {
-    const rows = windowsOf(standing).map(({ name, limit, used, remaining, ends_at }) => [
+  if (usage !== null) {
+    const rows = windowsOf(usage).map(({ name, limit, used, remaining, ends_at }) => [
       name,
       limit === null ? 'none' : formatCount(limit),
       formatCount(used),

@@ -52,7 +52,7 @@ async function* streamLines(url: string, partitions: number, options: ReadQueueO
   }
 }
 
-/** Tells of a stream that is not there; gives the one subject that is enough to read, or null. */
+/** Reports a stream that does not exist. Returns the one subject that is enough to read; null: read all. */
 async function lookAtStream(
   url: string,
   partitions: number,

@@ -1,6 +1,7 @@
 // `sluice tail`: events as they become durable, one JSON object a line, every byte of an event as it was sent.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MAX_DEPTH } from '../../bounds.ts'
 import { type JsonArray, type JsonValue, readJson } from '../../decode/json.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { EXIT, print, readFlags, type Shell } from '../shell.ts'
@@ -83,7 +84,7 @@ export interface RecordParts {
 
 /** null: not a queue record. */
 export function readRecord(line: Buffer): RecordParts | null {
-  const reading = readJson(line)
+  const reading = readJson(line, MAX_DEPTH + 1)
   if (reading.kind === 'broken' || reading.value.kind !== 'object') return null
   const members = new Map(reading.value.members.map(({ key, value }) => [key, value]))
   const batchId = members.get('batch_id')
@@ -102,7 +103,7 @@ export function readRecord(line: Buffer): RecordParts | null {
   }
 }
 
-/** One line for each event of a record, cut out of it and never parsed. */
+/** One line for each event of a record, cut out of the line, so that every byte is as it was sent. */
 export function eventLines(line: Buffer, record: RecordParts): Buffer {
   const cut = (span: JsonValue): Buffer => line.subarray(span.start, span.end)
   const head = Buffer.concat([

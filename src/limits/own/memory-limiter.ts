@@ -12,7 +12,7 @@ import {
   contains,
   currentCycle,
   cycleOfTake,
-  endFlight,
+  endTake,
   findCycle,
   MAX_CYCLES_PER_APP,
   newAppCounts,
@@ -28,16 +28,16 @@ const RESET_GRACE_MS = 60_000
 export interface MemoryLimiter {
   /**
    * Takes `events` from month, day and minute, all or none; the first without room refuses. An empty batch costs 1 of
-   * the minute. Returns the Unix ms of the take, for `settle` and `giveBack`.
+   * the minute. Returns the Unix ms of the take, for `settle` and `refund`.
    */
   take(app: App, events: number, nowMs: number): number | LimitRefusal
   /**
-   * The events taken at `takenAtMs` are durable and stay used. Until `settle` or `giveBack` they are in flight and left
+   * The events taken at `takenAtMs` are durable and stay used. Until `settle` or `refund` they are in flight and left
    * out of snapshots: after a crash the journal says whether they were stored.
    */
   settle(app: App, events: number, takenAtMs: number): void
   /** Returns the events taken at `takenAtMs` to each of their windows that is still open. */
-  giveBack(app: App, events: number, takenAtMs: number, nowMs: number): void
+  refund(app: App, events: number, takenAtMs: number, nowMs: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App, nowMs: number): RateLimitView
   usage(app: App, nowMs: number): Usage
@@ -101,7 +101,7 @@ class CountingLimiter implements MemoryLimiter {
     if (events > 0) this.#endFlight(app, events, takenAtMs, 0)
   }
 
-  giveBack(app: App, events: number, takenAtMs: number, nowMs: number): void {
+  refund(app: App, events: number, takenAtMs: number, nowMs: number): void {
     this.#advanceTo(nowMs)
     if (events > 0) this.#endFlight(app, events, takenAtMs, events)
   }
@@ -228,9 +228,9 @@ class CountingLimiter implements MemoryLimiter {
     if (counts === undefined) return
     const { minute, day } = counts
     const mayBeUnknown = this.#newestMs < this.#unknownUntilMs
-    if (contains(minute, takenAtMs)) endFlight(minute, cost, refund, mayBeUnknown)
-    if (contains(day, takenAtMs)) endFlight(day, cost, refund, mayBeUnknown)
+    if (contains(minute, takenAtMs)) endTake(minute, cost, refund, mayBeUnknown)
+    if (contains(day, takenAtMs)) endTake(day, cost, refund, mayBeUnknown)
     const cycle = cycleOfTake(counts, app, takenAtMs)
-    if (cycle !== undefined) endFlight(cycle, cost, refund, mayBeUnknown)
+    if (cycle !== undefined) endTake(cycle, cost, refund, mayBeUnknown)
   }
 }

@@ -71,7 +71,7 @@ export class OwnAdmission implements Admission {
       else this.#deduplicator.release(batchId)
     }
     if (staysUsed) this.#limiter.settle(app, taken, takenAtMs)
-    else this.#limiter.giveBack(app, taken, takenAtMs, this.#clock())
+    else this.#limiter.refund(app, taken, takenAtMs, this.#clock())
   }
 
   view(app: App): RateLimitView {

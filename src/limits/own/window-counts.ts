@@ -54,7 +54,7 @@ export function contains(count: WindowCount, timeMs: number): boolean {
 }
 
 /** Ends the flight of `cost` events. `mayBeUnknown`: they may have been taken in a window that is gone. */
-export function endFlight(count: WindowCount, cost: number, refund: number, mayBeUnknown: boolean): void {
+export function endTake(count: WindowCount, cost: number, refund: number, mayBeUnknown: boolean): void {
   if (count.pending < cost) {
     if (mayBeUnknown) return
     throw new Error(`${cost} events ended, but only ${count.pending} were in flight`)

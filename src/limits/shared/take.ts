@@ -5,7 +5,7 @@ import type { App } from '../../apps/app.ts'
 import { redisScript } from '../../redis/script.ts'
 import type { CycleMinutes } from '../cycle-minutes.ts'
 
-/** Longer than any request, which is answered within about 3 s of its claim; a dead node's keys are free within 10 s. */
+/** Longer than any request, which is answered within about 3 s of its claim; a dead node's keys are free after these 7 s. */
 const CLAIM_MS = 7000
 
 export const TAKE = redisScript(readFileSync(new URL('./take.lua', import.meta.url), 'utf8'))

@@ -1,4 +1,4 @@
-// Reads an app's usage from Redis, for the commands and the console. It takes nothing.
+// Reads an app's usage from Redis, for `sluice explain`. It takes nothing.
 
 import type { App } from '../../apps/app.ts'
 import { DAY_MS, MINUTE_MS } from '../../apps/plans.ts'

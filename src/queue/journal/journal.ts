@@ -98,7 +98,7 @@ export class Journal implements EventQueue {
 
   #isFull = false
   /** Why the last write failed; null: it did not. */
-  #trouble: string | null = null
+  #problem: string | null = null
   #lastTryMs = 0
   #isSweeping = false
   /** Why the last sweep failed; null: it did not. */
@@ -139,7 +139,7 @@ export class Journal implements EventQueue {
 
   /** 'ok', or why it refuses. */
   get state(): string {
-    if (this.#trouble !== null) return this.#trouble
+    if (this.#problem !== null) return this.#problem
     return this.#isFull ? 'full: SLUICE_JOURNAL_MAX_MB reached' : 'ok'
   }
 
@@ -198,7 +198,7 @@ export class Journal implements EventQueue {
     if (this.#isStopping || this.#unsettledRecords >= MAX_WAITING_RECORDS) return false
     this.#isFull = this.#durableBytes + this.#unsettledBytes + lineBytes > this.#maxBytes
     if (this.#isFull) return false
-    if (this.#trouble === null) return true
+    if (this.#problem === null) return true
     // After a failure one record at a time tests whether the disk works again; the others are refused at once.
     const nowMs = this.#clock()
     if (this.#isBusy || Math.abs(nowMs - this.#lastTryMs) < RETRY_MS) return false
@@ -242,8 +242,8 @@ export class Journal implements EventQueue {
       void this.#fail(batch, error)
       return
     }
-    if (this.#trouble !== null) this.#onNotice('The journal takes records again', 'info')
-    this.#trouble = null
+    if (this.#problem !== null) this.#onNotice('The journal takes records again', 'info')
+    this.#problem = null
     const end = this.#files.end
     // The next write starts before the answers of this one are sent, so that the disk does not idle.
     this.#commitNext()
@@ -257,8 +257,8 @@ export class Journal implements EventQueue {
    */
   async #fail(batch: Batch, error: Error): Promise<void> {
     const reason = (error as NodeJS.ErrnoException).code ?? error.message
-    if (this.#trouble !== reason) this.#onNotice(`The journal refuses records: ${error.message}`)
-    this.#trouble = reason
+    if (this.#problem !== reason) this.#onNotice(`The journal refuses records: ${error.message}`)
+    this.#problem = reason
     this.#lastTryMs = this.#clock()
     // Where truncating fails, the next write begins with it.
     await this.#files.prepare(0).catch(() => {})

@@ -5,7 +5,7 @@ import type { Timers } from '../../lib/timers.ts'
 import type { Dial } from '../../nats/connection.ts'
 import type { StreamKeeperOptions } from './stream-keeper.ts'
 
-export interface JetStreamOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs'> {
+export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs'> {
   readonly url: string
   /** 8 to 16 lower-case hex digits, new for each process, so that the ids of its messages are unique. */
   readonly nodeId: string

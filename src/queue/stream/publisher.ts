@@ -11,7 +11,7 @@ import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import type { ConsumerLags } from './consumer-lag.ts'
 import { type Entry, Lanes } from './lanes.ts'
-import type { JetStreamOptions } from './publisher-options.ts'
+import type { PublisherOptions } from './publisher-options.ts'
 import { createOriginalLookup } from './read/stream-original.ts'
 import { Sender } from './sender.ts'
 import type { StreamFacts, StreamReport } from './stream.ts'
@@ -24,11 +24,11 @@ const DEFAULT_ACK_TIMEOUT_MS = 2000
 const MAX_UNSETTLED_RECORDS = 262_144
 
 /** Returns at once and connects in the background. Throws a StartError where the URL is not valid. */
-export function openJetStreamQueue(options: JetStreamOptions): JetStreamQueue {
-  return new JetStreamQueue(options)
+export function openPublisher(options: PublisherOptions): StreamPublisher {
+  return new StreamPublisher(options)
 }
 
-export class JetStreamQueue implements EventQueue {
+export class StreamPublisher implements EventQueue {
   readonly #ackTimeoutMs: number
   readonly #timers: Timers
   readonly #onCommit: (records: number) => void
@@ -50,7 +50,7 @@ export class JetStreamQueue implements EventQueue {
   readonly #sweeper: AckSweeper
   #isStopping = false
 
-  constructor(options: JetStreamOptions) {
+  constructor(options: PublisherOptions) {
     const timers = options.timers ?? systemTimers
     this.#ackTimeoutMs = options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
     this.#timers = timers

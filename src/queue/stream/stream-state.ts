@@ -16,7 +16,7 @@ export class StreamState {
   readonly #onNotice: OnNotice
   #downReason: string | null = 'not connected yet'
   /** null: the stream is there. */
-  #streamTrouble: string | null = null
+  #streamProblem: string | null = null
   #isStreamKnown = false
   #refusal: string | null = null
   /** Notices given since it was last up. */
@@ -33,21 +33,21 @@ export class StreamState {
   get text(): string {
     if (this.#downReason !== null) return `disconnected: ${this.#downReason}`
     if (this.isSilent) return 'not acknowledging'
-    if (this.#streamTrouble !== null) return `no stream: ${this.#streamTrouble}`
+    if (this.#streamProblem !== null) return `no stream: ${this.#streamProblem}`
     if (this.#refusal !== null) return `refusing: ${this.#refusal}`
     return this.#isStreamKnown ? CONNECTED : 'looking for the stream'
   }
 
   /** A full stream refuses messages, but it is up. */
   get isUp(): boolean {
-    return this.#downReason === null && !this.isSilent && this.#streamTrouble === null && this.#isStreamKnown
+    return this.#downReason === null && !this.isSilent && this.#streamProblem === null && this.#isStreamKnown
   }
 
   connected(): void {
     this.#downReason = null
     this.isSilent = false
     this.#isAcknowledging = true
-    this.#streamTrouble = null
+    this.#streamProblem = null
     this.#isStreamKnown = false
     this.#refusal = null
     this.#hasReportedTooLarge = false
@@ -61,7 +61,7 @@ export class StreamState {
   reported(report: StreamReport): void {
     this.isSilent = report.kind === 'unreadable' && this.isSilent
     this.#isStreamKnown ||= report.kind === 'present'
-    this.#streamTrouble = report.kind === 'present' ? null : report.kind === 'absent' ? 'it is gone' : report.reason
+    this.#streamProblem = report.kind === 'present' ? null : report.kind === 'absent' ? 'it is gone' : report.reason
     this.hasBeenUp ||= report.kind === 'present'
     this.#notify()
   }
@@ -84,7 +84,7 @@ export class StreamState {
         return 'reached'
       case 'foreign stream':
       case 'no responders':
-        this.#streamTrouble ??=
+        this.#streamProblem ??=
           ack.kind === 'foreign stream' ? 'another stream takes the messages' : 'nobody takes the messages'
         this.#notify()
         return 'misrouted'
@@ -98,7 +98,7 @@ export class StreamState {
     if (refusal === this.#refusal && this.#wasUp && !this.isSilent) return
     this.isSilent = false
     this.#isAcknowledging = true
-    this.#streamTrouble = null
+    this.#streamProblem = null
     this.#isStreamKnown = true
     this.hasBeenUp = true
     this.#refusal = refusal

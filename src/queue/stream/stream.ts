@@ -25,7 +25,7 @@ const NANOSECONDS_A_MS = 1_000_000
 /** Twice 300 s: a repeat renews the promise of 300 s, and its batch may have been stored up to 300 s before. */
 const DUPLICATE_WINDOW_NANOSECONDS = 2 * IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS
 /** Lost counters are rebuilt from the stream, and consumers need time to read it. */
-const LEAST_AGE_NANOSECONDS = 3600 * NANOSECONDS
+const MIN_AGE_NANOSECONDS = 3600 * NANOSECONDS
 /** The largest record: a body of 512 KiB, and the record's head. */
 export const MAX_RECORD_BYTES = 600 * 1024
 /** A small stream counts as full when less than a twentieth of it is free. */
@@ -68,8 +68,6 @@ export interface StreamFacts {
   readonly lastSequence: number
   readonly replicas: number
   readonly consumers: number
-  /** Any replica answers reads; otherwise only the leader. */
-  readonly allowsDirect: boolean
   /** ISO 8601. A stream that was deleted and created again has another. */
   readonly createdAt: string
   /** Settings that would break a promise, such as `duplicate_window is 120 s, sluice wants at least 600 s`. */
@@ -140,8 +138,8 @@ export function differencesOf(config: StreamConfig): string[] {
   if (window < DUPLICATE_WINDOW_NANOSECONDS) {
     say('duplicate_window', secondsText(window), `at least ${secondsText(DUPLICATE_WINDOW_NANOSECONDS)}`)
   }
-  if (age > 0 && age < LEAST_AGE_NANOSECONDS) {
-    say('max_age', secondsText(age), `at least ${secondsText(LEAST_AGE_NANOSECONDS)}`)
+  if (age > 0 && age < MIN_AGE_NANOSECONDS) {
+    say('max_age', secondsText(age), `at least ${secondsText(MIN_AGE_NANOSECONDS)}`)
   }
   if (perSubject > 0) say('max_msgs_per_subject', String(perSubject), 'none')
   if (size > 0 && size < MAX_RECORD_BYTES) say('max_msg_size', `${size} bytes`, `at least ${MAX_RECORD_BYTES} bytes`)
@@ -164,7 +162,6 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     lastSequence: state.last_seq,
     replicas: config.num_replicas,
     consumers: state.consumer_count,
-    allowsDirect: config.allow_direct,
     createdAt: created,
     differences: differencesOf(config),
   }

@@ -1,11 +1,11 @@
-// How many events the stored original of a duplicate has: its acknowledgement names the original's place in the stream.
+// How many events the stored original of a duplicate has. Its acknowledgement has the original's sequence.
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { parseRecordHead } from '../../record/record-head.ts'
 import { getFromLeader } from './stream-message.ts'
 import { recordsOf } from './stream-records.ts'
 
-/** Duplicates come singly; of a storm of them those above this are answered without looking. */
+/** Lookups at a time. Further duplicates are answered with their own number of events. */
 const MAX_LOOKUPS = 64
 
 /** Within the time given; undefined where it cannot be told. Never rejects. */
@@ -22,7 +22,7 @@ export function createOriginalLookup(): OriginalLookup {
     if (connection === null || lookups >= MAX_LOOKUPS) return undefined
     lookups += 1
     try {
-      // The leader, which has just told of it: a replica may lag.
+      // From the leader, which sent the acknowledgement: a replica may lag.
       const message = await getFromLeader(connection, sequence, timeoutMs)
       return message === null ? undefined : eventsOf(message.data, batchId)
     } catch {

@@ -9,6 +9,7 @@ import { STREAM_NAME } from '../stream.ts'
 const MAX_BYTES_AHEAD = 4 * 1024 * 1024
 /** The server deletes the consumer of a reader that died after this time without a request. */
 const CONSUMER_KEPT_MS = 10_000
+const IDLE_CHECK_MS = 500
 
 export interface StreamRange {
   /** The first sequence to read. */
@@ -35,15 +36,32 @@ export async function* readRange(connection: NatsConnection, range: StreamRange)
   const stop = (): void => messages.stop()
   signal?.addEventListener('abort', stop)
   void connection.closed().then(stop)
+  let received = 0
+  let isWaiting = true
+  let isEnd = false
+  const endIfNothingIsLeft = async (): Promise<void> => {
+    const receivedBefore = received
+    const { num_pending } = await consumer.info()
+    // What the server sent before this reply has arrived before it.
+    if (num_pending > 0 || !isWaiting || received !== receivedBefore) return
+    isEnd = true
+    messages.stop()
+  }
+  // The rest of the range may be removed while it is read: no message then says that it was the last.
+  const idleCheck = until === null ? undefined : setInterval(() => void endIfNothingIsLeft().catch(stop), IDLE_CHECK_MS)
   try {
     if (until !== null && (await consumer.info(true)).num_pending === 0) return
     for await (const message of messages) {
       if (until !== null && message.seq > until) return
+      received++
+      isWaiting = false
       yield message
+      isWaiting = true
       if (until !== null && (message.seq === until || message.info.pending === 0)) return
     }
-    if (signal?.aborted !== true) throw new Error('the connection to NATS broke')
+    if (!isEnd && signal?.aborted !== true) throw new Error('the connection to NATS broke')
   } finally {
+    clearInterval(idleCheck)
     signal?.removeEventListener('abort', stop)
     messages.stop()
     if (!connection.isClosed()) await consumer.delete().catch(() => {})

@@ -69,10 +69,9 @@ class Reader {
     while (!signal.aborted) {
       const range = await this.#range(connection)
       if (range !== null) {
-        // Nothing to read now, where it ends now.
         if (range.until !== null && range.from > range.until) return
         for await (const message of readRange(connection, range)) {
-          // Before the caller has it: whatever happens next, it is not read twice.
+          // Set before the yield, so that no message is read twice after an error.
           this.#next = message.seq + 1
           yield message
         }

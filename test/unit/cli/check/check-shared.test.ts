@@ -60,7 +60,6 @@ describe('the stream', () => {
     lastSequence: 1,
     replicas: 3,
     consumers: 0,
-    allowsDirect: true,
     createdAt: '2026-11-20T12:00:00Z',
     maxBytes: null,
     maxMessages: null,

@@ -37,7 +37,7 @@ function ask(
   const known = { ...app, ...its }
   const stores = {
     findApp: async (appKey: string) => (appKey === known.appKey ? known : null),
-    standingOf: async () => limiter.usage(known, NOW_MS),
+    usageOf: async () => limiter.usage(known, NOW_MS),
   }
   return explain({ body, nowMs: NOW_MS, stores })
 }

@@ -27,6 +27,11 @@ describe('event lines', () => {
     )
   })
 
+  test('are there for a body of the deepest kind, whose other members a record holds one level deeper', () => {
+    const extra = `${'['.repeat(63)}${']'.repeat(63)}`
+    expect(linesOf(`${HEAD},"events":[{"a":1}],"extra":{"x":${extra}}}`)).toContain('"event":{"a":1}')
+  })
+
   test('are none for an empty batch', () => {
     expect(linesOf(`${HEAD},"events":[]}`)).toBe('')
   })

@@ -26,7 +26,7 @@ const anyApp = fc.nat(APP_IDS.length - 1)
 const anyIndex = fc.nat(1000)
 const take = fc.record({ kind: fc.constant('take' as const), app: anyApp, cost: fc.integer({ min: 1, max: 15 }) })
 const settle = fc.record({ kind: fc.constant('settle' as const), which: anyIndex })
-const giveBack = fc.record({ kind: fc.constant('give back' as const), which: anyIndex })
+const refund = fc.record({ kind: fc.constant('give back' as const), which: anyIndex })
 const forward = fc.constantFrom(0, 1, 10 * SECOND_MS, MINUTE_MS, 3 * MINUTE_MS, DAY_MS, 20 * DAY_MS)
 /** A clock that steps back by more was wrong before, and its new time is used. */
 const MOST_DISBELIEVED_MS = MINUTE_MS - 1
@@ -71,7 +71,7 @@ describe('while the process runs', () => {
   })
   const step = fc.record({ kind: fc.constant('step' as const), byMs: fc.oneof(forward, forward, forward, backward) })
   const dump = fc.constant({ kind: 'dump' as const })
-  const actions = fc.array(fc.oneof(take, take, take, settle, giveBack, change, step, dump), { maxLength: 120 })
+  const actions = fc.array(fc.oneof(take, take, take, settle, refund, change, step, dump), { maxLength: 120 })
 
   it('every take, view and dump equals the sum over all requests, whatever the clock and the records do', () => {
     fc.assert(
@@ -131,7 +131,7 @@ describe('while the process runs', () => {
               limiter.settle(one.app, one.cost, one.atMs)
               one.state = 'settled'
             } else {
-              limiter.giveBack(one.app, one.cost, one.atMs, nowMs)
+              limiter.refund(one.app, one.cost, one.atMs, nowMs)
               one.state = 'given back'
             }
           }
@@ -159,7 +159,7 @@ describe('across crashes', () => {
   })
   const change = fc.record({ kind: fc.constant('change' as const), app: anyApp, limits })
   const step = fc.record({ kind: fc.constant('step' as const), byMs: forward })
-  const actions = fc.array(fc.oneof(take, take, take, settle, giveBack, change, step, snapshot, crash), {
+  const actions = fc.array(fc.oneof(take, take, take, settle, refund, change, step, snapshot, crash), {
     maxLength: 120,
   })
 
@@ -202,7 +202,7 @@ describe('across crashes', () => {
               limiter.settle(one.app, one.cost, one.atMs)
               journal.push(one)
             } else {
-              limiter.giveBack(one.app, one.cost, one.atMs, nowMs)
+              limiter.refund(one.app, one.cost, one.atMs, nowMs)
             }
           }
           for (const app of apps) {

@@ -30,7 +30,6 @@ const FACTS = {
   lastSequence: 0,
   replicas: 1,
   consumers: 0,
-  allowsDirect: true,
   createdAt: '2026-11-20T12:00:00Z',
   maxBytes: null,
   maxMessages: null,

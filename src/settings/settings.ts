@@ -98,7 +98,7 @@ export const SETTINGS = {
     1,
     1,
     MAX_REPLICAS,
-    'NATS servers that keep a copy of each event; used only where sluice creates the stream',
+    'NATS servers that keep a copy of each event, app record and count; used only where sluice creates the stream or a bucket',
   ),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
     10_240,

@@ -28,8 +28,7 @@ const MESSAGE_OF_REFUSAL: Readonly<Record<RefusalCode, string>> = {
   not_found: 'there is nothing here; events go to POST /api/v1/events',
   method_not_allowed: 'events are sent with POST',
   service_overloaded: 'the service cannot take this batch now; keep it and try again later',
-  unsupported_media_type:
-    'Content-Type must be application/json in UTF-8, and Content-Encoding identity, gzip, deflate or br',
+  unsupported_media_type: 'Content-Type: must be application/json, in UTF-8',
   payload_too_large: `the body must not exceed ${MAX_BODY_BYTES} bytes`,
   validation_failed: 'the request does not fit the schema',
   invalid_json: 'the body is not valid JSON',

@@ -42,12 +42,17 @@ export type JsonReading =
 
 /** `maxDepth`: of a queue record, which holds members of a body one level deeper. */
 export function readJson(body: Uint8Array, maxDepth = MAX_DEPTH): JsonReading {
+  if (body.length === 0) return { kind: 'broken', problem: 'empty' }
   if (!isUtf8(body)) return { kind: 'broken', problem: 'not valid UTF-8' }
+  if (BYTE_ORDER_MARK.every((byte, index) => body[index] === byte)) {
+    return { kind: 'broken', problem: 'begins with a byte-order mark, which is not JSON' }
+  }
   const reader = new Reader(body, maxDepth)
   const value = reader.document()
   return value === null ? { kind: 'broken', problem: reader.problem } : { kind: 'value', value }
 }
 
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const ESCAPED = Buffer.from('"\\/bfnrt')

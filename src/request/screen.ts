@@ -14,7 +14,9 @@ export function screen(head: RequestHead, ring: Pick<Ring, 'hasRoomFor'>): Outco
   if (head.method !== 'POST') return refused('method_not_allowed')
   if (!ring.hasRoomFor(Math.min(lengthBytes, MAX_BODY_BYTES))) return 'no room'
   if (!isJsonMediaType(head.contentType)) return refused('unsupported_media_type')
-  if (contentEncodingOf(head.contentEncoding) === null) return refused('unsupported_media_type')
+  if (contentEncodingOf(head.contentEncoding) === null) {
+    return refused('unsupported_media_type', 'Content-Encoding: must be identity, gzip, deflate or br')
+  }
   if (lengthBytes > MAX_BODY_BYTES) return refused('payload_too_large')
   return null
 }

@@ -1,7 +1,8 @@
 // What is JSON and what is not: its grammar, its letters, its depth.
 
+import { gzipSync } from 'node:zlib'
 import { test as base, describe } from 'vitest'
-import { event, expectAccepted, expectRefused, post, single } from '../support/client.ts'
+import { event, expectAccepted, expectRefused, post, send, single } from '../support/client.ts'
 import { aService } from '../support/fixture.ts'
 import { appRecord } from '../support/service.ts'
 
@@ -43,8 +44,18 @@ describe('bodies', () => {
     () => ` \t\r\n${JSON.stringify(JSON.parse(single('ak_plain')), null, '\t')}\r\n `,
   )
 
+  test('an empty body is told so, sent plain, in chunks or compressed', async ({ service }) => {
+    const empty = 'body: empty'
+    expectRefused(await post(service, ''), 400, 'invalid_json', empty)
+    expectRefused(await send(service, { body: '', chunked: true }), 400, 'invalid_json', empty)
+    expectRefused(await post(service, gzipSync(''), { 'Content-Encoding': 'gzip' }), 400, 'invalid_json', empty)
+  })
+  test('a byte-order mark is told so', async ({ service }) => {
+    const message = 'body: begins with a byte-order mark, which is not JSON'
+    expectRefused(await post(service, `\uFEFF${single('ak_plain')}`), 400, 'invalid_json', message)
+  })
+
   const notJson: Record<string, string | Uint8Array> = {
-    'a byte-order mark': `\uFEFF${single('ak_plain')}`,
     'bad UTF-8': Buffer.from(single('ak_plain', { name: 'AB' }).replace('AB', '\u00ff\u00fe'), 'latin1'),
     'an overlong slash': Buffer.from(single('ak_plain', { name: 'AB' }).replace('AB', '\u00c0\u00af'), 'latin1'),
     'a surrogate in UTF-8': Buffer.from(

@@ -56,7 +56,7 @@ describe('Content-Type', () => {
   for (const type of refused) {
     test(`${type} is refused`, async ({ service }) => {
       const answer = await post(service, single('ak_plain'), { 'Content-Type': type })
-      expectRefused(answer, 415, 'unsupported_media_type')
+      expectRefused(answer, 415, 'unsupported_media_type', 'Content-Type: must be application/json, in UTF-8')
     })
   }
 })
@@ -114,7 +114,8 @@ describe('Content-Encoding', () => {
   for (const encoding of ['zstd', 'compress', 'x', 'gzip, gzip', 'gzip;q=1', 'utf-8', MARK]) {
     test(`the encoding ${encoding} is refused`, async ({ service }) => {
       const answer = await post(service, gzipSync(single('ak_plain')), { 'Content-Encoding': encoding })
-      expectRefused(answer, 415, 'unsupported_media_type')
+      const message = 'Content-Encoding: must be identity, gzip, deflate or br'
+      expectRefused(answer, 415, 'unsupported_media_type', message)
     })
   }
 

@@ -144,6 +144,13 @@ describe('a real answer fits the document', () => {
     expectRefused(answer, 404, 'not_found')
     expect(faults('#/components/schemas/Refusal', answer.json)).toEqual([])
   })
+
+  test('of an unknown encoding', async () => {
+    const answer = await post(service, '', { 'Content-Encoding': 'zstd' })
+    expect(answer.json['message']).toMatch(/^Content-Encoding:/)
+    expectDocumented(answer)
+    expect(examplesOf(OPERATION.responses['415'])).toContainEqual(answer.json)
+  })
 })
 
 test('every documented status and error code has been provoked, and no other', () => {

@@ -26,8 +26,6 @@ function properties(count: number): string {
 
 describe('the grammar is checked first', () => {
   test.each([
-    ['nothing at all', ''],
-    ['a byte-order mark', `\ufeff${bodyOf()}`],
     ['trailing bytes', `${bodyOf()}x`],
     ['a second value', `${bodyOf()}{}`],
     ['a NUL after the body', `${bodyOf()}\0`],
@@ -47,6 +45,13 @@ describe('the grammar is checked first', () => {
     ['a comment', `${bodyOf()}/**/`],
   ])('%s is invalid_json', (_name, body) => {
     expect(said(body)).toMatch(/^body: not valid JSON/)
+  })
+
+  test('nothing at all and a byte-order mark are told so', () => {
+    expect(said('')).toBe('body: empty')
+    expect(said(`\ufeff${bodyOf()}`)).toBe('body: begins with a byte-order mark, which is not JSON')
+    expect(said('\ufeff')).toBe('body: begins with a byte-order mark, which is not JSON')
+    expect(said(Buffer.from([0xef, 0xbb]))).toBe('body: not valid UTF-8')
   })
 
   test.each(['01', '-', '+1', '1.', '.5', '1e', '1e+', '-01', '0x10', 'NaN', '-Infinity', '1.e5', '--1', '1e1.5'])(

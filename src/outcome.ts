@@ -58,6 +58,8 @@ export type Outcome =
       readonly message: string | null
       /** For 429 and 503; null elsewhere. */
       readonly retryAfterSeconds: number | null
+      /** For `validation_failed` about the body: the first offending members as JSON, and how many there are. */
+      readonly errors: { readonly json: string; readonly total: number } | null
     }
 
 /** Without `message`, the refusal has its code's default message. */
@@ -66,7 +68,7 @@ export function refused(
   message: string | null = null,
   retryAfterSeconds: number | null = null,
 ): Outcome {
-  return { kind: 'refused', code, message, retryAfterSeconds }
+  return { kind: 'refused', code, message, retryAfterSeconds, errors: null }
 }
 
 /** A 503 with a random Retry-After. */
@@ -99,12 +101,14 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
         body: `{"status":"accepted","events":${outcome.events},"deduplicated":true}`,
       }
     case 'refused': {
-      const retryAfter = outcome.retryAfterSeconds === null ? '' : `\r\nRetry-After: ${outcome.retryAfterSeconds}`
-      const allow = outcome.code === 'method_not_allowed' ? '\r\nAllow: POST' : ''
+      const { code, message, retryAfterSeconds, errors } = outcome
+      const list = errors === null ? '' : `,"errors":${errors.json},"errors_total":${errors.total}`
+      const retryAfter = retryAfterSeconds === null ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
+      const allow = code === 'method_not_allowed' ? '\r\nAllow: POST' : ''
       return {
-        status: STATUS_OF_REFUSAL[outcome.code],
+        status: STATUS_OF_REFUSAL[code],
         headers: `${headers}${retryAfter}${allow}\r\nX-Request-Id: ${requestId}`,
-        body: JSON.stringify({ error: outcome.code, message: outcome.message ?? MESSAGE_OF_REFUSAL[outcome.code] }),
+        body: `{"error":"${code}","message":${JSON.stringify(message ?? MESSAGE_OF_REFUSAL[code])}${list}}`,
       }
     }
   }

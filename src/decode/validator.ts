@@ -4,11 +4,15 @@
 import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS } from '../bounds.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
 import { FIELD } from '../ring/layout.ts'
-import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
-import { type Validation } from './verdict.ts'
+import { type JsonArray, type JsonMember, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
+import type { Refused, Validation } from './verdict.ts'
 
-/** Bound on the messages of `violations`. */
-const MAX_MESSAGES = 1000
+/** Offending members beyond this are not counted, and the checks stop. */
+export const MAX_ERRORS_COUNTED = 1000
+/** Most of them in one answer, which is then smaller than 4 KB. */
+const MAX_ERRORS_LISTED = 20
+/** Most characters of a member's own name in the messages of `violations`. */
+const MAX_NAME_CHARACTERS = 60
 
 const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 type EventType = (typeof EVENT_TYPES)[number]
@@ -17,16 +21,22 @@ type EventType = (typeof EVENT_TYPES)[number]
 export type Violations =
   | { readonly code: null; readonly appKey: string; readonly events: number }
   | {
-      readonly code: 'invalid_json' | 'validation_failed'
+      readonly code: Refused['code']
       readonly appKey: string | null
+      /** What the service answers. */
+      readonly message: string
+      /** Members of `properties` and `revenue` are named here, since the body is the reader's own. */
       readonly messages: readonly string[]
     }
 
-/** Returns the data of a valid body or the first violation. Writes `words` only for a valid body. */
+/** Returns the data of a valid body or what is wrong with it. Writes `words` only for a valid body. */
 export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at: number): Validation {
-  const result = examine(body, nowMs, 1)
+  const result = examine(body, nowMs, MAX_ERRORS_LISTED)
   if (result.kind === 'refused') {
-    return { kind: 'refused', code: result.code, appKey: result.appKey, message: result.messages[0] }
+    const { code, appKey, findings } = result
+    const json = JSON.stringify(findings.listed.map(({ path, message }) => ({ path, message })))
+    const errors = code === 'invalid_json' ? null : { json, total: findings.total }
+    return { kind: 'refused', code, appKey, message: textOf(findings.listed[0]), errors }
   }
   const { envelope } = result
   const { appKey, sdkVersion, events, typeCounts } = envelope
@@ -41,8 +51,11 @@ export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at:
 }
 
 export function violations(body: Uint8Array, nowMs: number): Violations {
-  const result = examine(body, nowMs, MAX_MESSAGES)
-  if (result.kind === 'refused') return { code: result.code, appKey: result.appKey, messages: result.messages }
+  const result = examine(body, nowMs, MAX_ERRORS_COUNTED)
+  if (result.kind === 'refused') {
+    const { code, appKey, findings } = result
+    return { code, appKey, message: textOf(findings.listed[0]), messages: findings.listed.map(namedTextOf) }
+  }
   return { code: null, appKey: result.envelope.appKey.text, events: result.envelope.events.items.length }
 }
 
@@ -58,28 +71,25 @@ type Examination =
   | { readonly kind: 'fits'; readonly root: JsonObject; readonly envelope: Envelope }
   | {
       readonly kind: 'refused'
-      readonly code: 'invalid_json' | 'validation_failed'
+      readonly code: Refused['code']
       readonly appKey: string | null
-      readonly messages: string[]
+      readonly findings: Findings
     }
 
 /** First the grammar, then the app key, then the rest, since the app is looked up before the schema is checked. */
-function examine(body: Uint8Array, nowMs: number, maxMessages: number): Examination {
+function examine(body: Uint8Array, nowMs: number, maxListed: number): Examination {
+  const findings = new Findings(maxListed)
   const reading = readJson(body)
   if (reading.kind === 'broken') {
-    return { kind: 'refused', code: 'invalid_json', appKey: null, messages: [`body: ${reading.problem}`] }
+    findings.add('body', reading.problem)
+    return { kind: 'refused', code: 'invalid_json', appKey: null, findings }
   }
-  const appKey = findAppKey(reading.value)
-  if (typeof appKey === 'string') {
-    return { kind: 'refused', code: 'validation_failed', appKey: null, messages: [appKey] }
-  }
+  const appKey = findAppKey(reading.value, findings)
+  if (appKey === null) return { kind: 'refused', code: 'validation_failed', appKey: null, findings }
   const root = reading.value as JsonObject
-  const findings = new Findings(maxMessages)
   const typeCounts = { track: 0, screen: 0, revenue: 0 }
   const members = checkMembers(root, '', BODY, { body, findings, nowMs, typeCounts })
-  if (findings.messages.length > 0) {
-    return { kind: 'refused', code: 'validation_failed', appKey: appKey.text, messages: findings.messages }
-  }
+  if (findings.total > 0) return { kind: 'refused', code: 'validation_failed', appKey: appKey.text, findings }
   const sdkVersion = (members.get('sdk_version') as JsonString | undefined) ?? null
   return {
     kind: 'fits',
@@ -88,32 +98,62 @@ function examine(body: Uint8Array, nowMs: number, maxMessages: number): Examinat
   }
 }
 
-/** The body's app key, or what is wrong with it. */
-function findAppKey(root: JsonValue): JsonString | string {
-  if (root.kind !== 'object') return 'body: must be an object'
+/** The body's app key; null: it has none, or not a usable one. */
+function findAppKey(root: JsonValue, findings: Findings): JsonString | null {
+  if (root.kind !== 'object') {
+    findings.add('body', 'must be an object')
+    return null
+  }
   const found = root.members.filter((member) => member.key === 'app_key')
-  if (found.length === 0) return 'app_key: required'
-  const { value } = found[0]
-  if (value.kind !== 'string') return 'app_key: must be a string'
-  return found.length > 1 ? 'app_key: must appear once' : value
+  const value = found.at(0)?.value
+  if (value === undefined) findings.add('app_key', 'required')
+  else if (value.kind !== 'string') findings.add('app_key', 'must be a string')
+  else if (found.length > 1) findings.add('app_key', 'must appear once')
+  else return value
+  return null
 }
 
-/** Collects messages up to a maximum. Once it is full, checks may stop. */
-class Findings {
-  readonly messages: string[] = []
-  private readonly maximum: number
+/** A member that does not fit. Neither text repeats anything of the body. */
+interface Finding {
+  readonly path: string
+  readonly message: string
+  /** The member of `properties` or `revenue` that `path` names by its place. */
+  readonly member: JsonMember | null
+}
 
-  constructor(maximum: number) {
-    this.maximum = maximum
+/** Counts the offending members, and lists the first ones. Once it is full, checks may stop. */
+class Findings {
+  readonly listed: Finding[] = []
+  total = 0
+  private readonly maxListed: number
+
+  constructor(maxListed: number) {
+    this.maxListed = maxListed
   }
 
   get full(): boolean {
-    return this.messages.length >= this.maximum
+    return this.total >= MAX_ERRORS_COUNTED
   }
 
-  add(path: string, reason: string): void {
-    if (!this.full) this.messages.push(`${path}: ${reason}`)
+  add(path: string, message: string, member: JsonMember | null = null): void {
+    if (this.full) return
+    this.total += 1
+    if (this.listed.length < this.maxListed) this.listed.push({ path, message, member })
   }
+}
+
+function textOf({ path, message }: Omit<Finding, 'member'>): string {
+  return `${path}: ${message}`
+}
+
+/** As `textOf`, but `properties[12]` becomes `properties.colour`, or `properties["a name"]`. */
+function namedTextOf({ path, message, member }: Finding): string {
+  if (member === null) return textOf({ path, message })
+  const { key } = member
+  const name = key.length > MAX_NAME_CHARACTERS ? `${key.slice(0, MAX_NAME_CHARACTERS)}…` : key
+  // JSON.stringify escapes all other characters that a terminal would obey.
+  const shown = /^\w+$/.test(name) ? `.${name}` : `[${JSON.stringify(name).replace(/[\u007f-\u009f]/g, '?')}]`
+  return textOf({ path: path.slice(0, path.lastIndexOf('[')) + shown, message })
 }
 
 /** Shared by the checks of one body. */
@@ -235,15 +275,13 @@ function checkTimestamp(value: JsonValue, path: string, examined: Examined): voi
   }
 }
 
-/** `properties` and `revenue`. Keys come from the client and are not named, so each rule is reported once. */
+/** `properties` and `revenue`. Their keys come from the client, so a path has a member's place in place of its name. */
 function checkKeyValues(value: JsonValue, path: string, examined: Examined): void {
   if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
-  let long = false
   for (const [index, member] of value.members.entries()) {
     if (index === MAX_KEYS) return examined.findings.add(path, `at most ${MAX_KEYS} keys`)
-    if (long || !isLong(member.value, examined.body)) continue
-    long = true
-    examined.findings.add(path, `a value has more than ${MAX_VALUE_CHARACTERS} characters`)
+    if (!isLong(member.value, examined.body)) continue
+    examined.findings.add(`${path}[${index}]`, `at most ${MAX_VALUE_CHARACTERS} characters`, member)
   }
 }
 

@@ -2,11 +2,17 @@
 
 export type Validation =
   /** `appKey` is decoded. `extras`: the members that the schema does not name, as sent, joined by commas. */
-  | { readonly kind: 'accepted'; readonly appKey: string; readonly extras: string | null }
-  /** `appKey` null: the body has no usable one, so it is refused before the app is looked up. */
-  | {
-      readonly kind: 'refused'
-      readonly code: 'invalid_json' | 'validation_failed'
-      readonly appKey: string | null
-      readonly message: string
-    }
+  { readonly kind: 'accepted'; readonly appKey: string; readonly extras: string | null } | Refused
+
+export interface Refused {
+  readonly kind: 'refused'
+  readonly code: 'invalid_json' | 'validation_failed'
+  /** null: the body has no usable one, so it is refused before the app is looked up. */
+  readonly appKey: string | null
+  readonly message: string
+  /**
+   * The first offending members, in document order, and how many there are. null: the body is not JSON. A text, since
+   * twenty objects would cost the front end five times as much to receive and to write.
+   */
+  readonly errors: { readonly json: string; readonly total: number } | null
+}

@@ -5,7 +5,7 @@ import type { App } from '../apps/app.ts'
 import { trialView } from '../apps/plans.ts'
 import type { Validation } from '../decode/verdict.ts'
 import type { End } from '../limits/admission.ts'
-import { answerTo, type Outcome, overloaded, type RateLimitView, refused } from '../outcome.ts'
+import { answerTo, type Outcome, overloaded, type RateLimitView } from '../outcome.ts'
 import type { Settlement } from '../queue/queue.ts'
 import { eventsIn } from '../ring/decoded-body.ts'
 import type { Exchange } from './exchange.ts'
@@ -141,5 +141,6 @@ export class Settler {
 /** The refusal of an invalid body. */
 export function violation(validation: Validation | null): Outcome {
   if (validation?.kind !== 'refused') throw new Error('an accepted body has an app_key')
-  return refused(validation.code, validation.message)
+  const { code, message, errors } = validation
+  return { kind: 'refused', code, message, retryAfterSeconds: null, errors }
 }

@@ -8,7 +8,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { packageVersion } from '../../src/lib/version.ts'
-import { type Answer, batch, bodyOfSize, event, MAX_BODY_BYTES, post, send, single } from '../support/client.ts'
+import { type Answer, batch, bodyOfSize, event, events, MAX_BODY_BYTES, post, send, single } from '../support/client.ts'
 import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
 
 interface Documented {
@@ -131,6 +131,12 @@ describe('a real answer fits the document', () => {
       if (answer.status >= 401) expect(examplesOf(OPERATION.responses[answer.status])).toContainEqual(answer.json)
     })
   }
+
+  test('of many bad events', async () => {
+    const answer = await post(service, batch('ak_plain', 100, { events: events(100, { name: '' }) }))
+    expect(answer.json).toMatchObject({ errors: { length: 20 }, errors_total: 100 })
+    expectDocumented(answer)
+  })
 
   test('of an unknown encoding', async () => {
     const answer = await post(service, '', { 'Content-Encoding': 'zstd' })

@@ -176,12 +176,16 @@ for (const member of ['properties', 'revenue']) {
       (text: string): (() => string) =>
       () =>
         byHand(`"${member}":{"${MARK}":${text}}`)
-    const path = `events[0].${member}`
+    const bag = `events[0].${member}`
+    const path = `${bag}[0]`
     fits('may be empty', one({ [member]: {} }))
     fits('of 50 keys fit', one({ [member]: keys(50) }))
-    refused('of 51 keys are too many', path, one({ [member]: keys(51) }))
+    refused('of 51 keys are too many', bag, one({ [member]: keys(51) }))
     fits('a string of 500 fits', value(`"${'x'.repeat(500)}"`))
     refused('a string of 501 is too long', path, value(`"${'x'.repeat(501)}"`))
+    refused('a member is named by its place', `${bag}[12]`, () =>
+      byHand(`"${member}":{${'"a":1,'.repeat(12)}"${MARK}":"${MARK.repeat(100)}"}`),
+    )
     fits('a string of 500 faces fits', value(`"${FACE.repeat(500)}"`))
     refused('a string of 501 faces is too long', path, value(`"${FACE.repeat(501)}"`))
     fits('a string of 500 escapes fits', value(`"${'\\u0041'.repeat(500)}"`))

@@ -167,21 +167,39 @@ export function expectSound(answer: Answer): void {
 /** Ids of refusals that were seen. */
 const requestIds = new Set<string>()
 
-/** A sound answer with this status and code, and nothing in its body but `error` and `message`. */
+/** A sound answer with this status and code, with `errors` where the body does not fit the schema, and nothing else. */
 export function expectRefused(answer: Answer, status: number, code: string, message?: string): void {
   expect({ status: answer.status, error: answer.json['error'], text: answer.text }).toMatchObject({
     status,
     error: code,
   })
   expectSound(answer)
-  expect(Object.keys(answer.json).toSorted()).toEqual(['error', 'message'])
-  expect(String(answer.json['message']).length).toBeGreaterThan(0)
+  const about = String(answer.json['message'])
+  const isAboutBody = code === 'validation_failed' && /^(body|app_key|sdk_version|events)\b/.test(about)
+  const members = isAboutBody ? ['error', 'errors', 'errors_total', 'message'] : ['error', 'message']
+  expect(Object.keys(answer.json).toSorted()).toEqual(members)
+  if (isAboutBody) expectErrors(answer, about)
+  expect(about.length).toBeGreaterThan(0)
   expect(answer.headers['x-batch-id']).toBeUndefined()
   const requestId = String(answer.headers['x-request-id'])
   expect(uuidVersion(requestId), 'X-Request-Id').toBe(7)
   expect(requestIds.has(requestId), 'X-Request-Id is fresh').toBe(false)
   requestIds.add(requestId)
   if (message !== undefined) expect(answer.json['message']).toBe(message)
+}
+
+export interface BodyErrors {
+  readonly errors: readonly { readonly path: string; readonly message: string }[]
+  readonly errors_total: number
+}
+
+/** The first of at most 20 is the one that the message names, and the total counts those that are not listed too. */
+function expectErrors(answer: Answer, about: string): void {
+  const { errors, errors_total: total } = answer.json as unknown as BodyErrors
+  expect(`${errors[0]?.path}: ${errors[0]?.message}`).toBe(about)
+  expect(total).toBeLessThanOrEqual(1000)
+  expect(errors).toHaveLength(Math.min(total, 20))
+  for (const one of errors) expect(Object.keys(one)).toEqual(['path', 'message'])
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

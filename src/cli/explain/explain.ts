@@ -7,7 +7,7 @@ import { subscriptionRefusal } from '../../apps/app-record.ts'
 import { trialView } from '../../apps/plans.ts'
 import { MAX_BODY_BYTES } from '../../bounds.ts'
 import { readJson } from '../../decode/json.ts'
-import { violations } from '../../decode/validator.ts'
+import { MAX_ERRORS_COUNTED, violations } from '../../decode/validator.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
 import { type LimitRefusal, secondsUntilRoom, type Usage } from '../../limits/limiter.ts'
 import { answerTo, type Outcome, type RefusalCode, refused } from '../../outcome.ts'
@@ -19,8 +19,9 @@ import { type Stores, withStores } from './explain-stores.ts'
 export const help = `Usage: sluice explain [--app-key K] [--json] FILE
 
 Says what would happen to the body in FILE ('-': standard input) if it were sent now: the answer, every offending
-member rather than the first, and the app's limits with what is left of them. Nothing is queued or spent, and a
-service may be running on the same settings.
+member (up to 1,000), and the app's limits with what is left of them. What many events have wrong in the same way is
+one line, events[*]; --json has each by itself. Nothing is queued or spent, and a service may be running on the same
+settings.
 
 Apps and limits come from where the settings have the service keep them: files in SLUICE_DATA_DIR, or NATS
 and Redis where NATS_URL and REDIS_URL are set.
@@ -87,7 +88,7 @@ export async function explain({ body, nowMs, stores }: Question): Promise<Explan
   if (bodyBytes === null) return ending(refused('payload_too_large'))
   const result = violations(body, nowMs)
   const messages = result.code === null ? [] : result.messages
-  const schemaRefusal = result.code === null ? null : refused(result.code, messages[0] ?? null)
+  const schemaRefusal = result.code === null ? null : refused(result.code, result.message)
   if (schemaRefusal !== null && result.appKey === null) return ending(schemaRefusal, { violations: messages })
 
   const events = result.code === null ? result.events : null
@@ -190,6 +191,21 @@ export function toJson({ app, usage, ...explanation }: Explanation): object {
   }
 }
 
+/** What many events have wrong in the same way is one line. */
+function folded(violations: readonly string[]): string[] {
+  const groups = new Map<string, { text: string; count: number }>()
+  for (const violation of violations) {
+    const ofAnyEvent = violation.replace(/^events\[\d+\]/, 'events[*]')
+    const group = groups.get(ofAnyEvent)
+    if (group === undefined) groups.set(ofAnyEvent, { text: violation, count: 1 })
+    else {
+      group.count += 1
+      if (group.text !== violation) group.text = ofAnyEvent
+    }
+  }
+  return [...groups.values()].map(({ text, count }) => (count === 1 ? text : `${text} (${formatCount(count)} times)`))
+}
+
 export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): string {
   const { status, outcome, message, retryAfterSeconds, bodyBytes, events, app, usage } = explanation
   const verdict = paint(outcome === 'accepted' ? 'green' : 'red', `${status} ${outcome}`, shell)
@@ -201,8 +217,11 @@ export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): 
   ]
   const sections = [`${verdict}${message === null ? '' : `: ${message}`}\n${formatTable(about)}`]
   if (explanation.violations.length > 0) {
-    const lines = explanation.violations.map((violation) => `  ${violation}\n`).join('')
-    sections.push(`Offending members: ${explanation.violations.length}\n${lines}`)
+    const { length } = explanation.violations
+    const lines = folded(explanation.violations).map((line) => `  ${line}\n`)
+    sections.push(
+      `Offending members: ${formatCount(length)}${length < MAX_ERRORS_COUNTED ? '' : ' or more'}\n${lines.join('')}`,
+    )
   }
   if (usage !== null) {
     const rows = windowsOf(usage).map(({ name, limit, used, remaining, ends_at }) => [

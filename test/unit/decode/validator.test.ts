@@ -127,6 +127,7 @@ describe('the app key is checked next', () => {
       code: 'validation_failed',
       appKey: null,
       message,
+      errors: { json: JSON.stringify([{ path: message.split(': ')[0], message: message.split(': ')[1] }]), total: 1 },
     })
   })
 
@@ -145,6 +146,7 @@ describe('the app key is checked next', () => {
       code: 'validation_failed',
       appKey: 'ak_demo',
       message: 'events: required',
+      errors: { json: '[{"path":"events","message":"required"}]', total: 1 },
     })
   })
 })
@@ -234,9 +236,12 @@ describe('the first invalid member is named, in document order', () => {
     expect(said(`{${members},"app_key":"ak_demo","events":[]}`)).toBe('accepted')
   })
 
-  test('a message never quotes the body', () => {
-    const body = bodyOf(event({ properties: `{"secret":"${'secret'.repeat(100)}"}`, name: '""' }), '"secret"')
-    expect(JSON.stringify(violations(Buffer.from(body), NOW_MS))).not.toContain('secret')
+  test('no answer quotes the body', () => {
+    const properties = `{"secret":"${'secret'.repeat(100)}","":{"secret":[${'"secret",'.repeat(70)}1]}}`
+    const body = bodyOf(event({ properties, name: '""' }), '"secret"')
+    const { validation } = judge(Buffer.from(body))
+    expect(validation).toMatchObject({ errors: { total: 4 } })
+    expect(JSON.stringify(validation)).not.toContain('secret')
   })
 })
 
@@ -265,14 +270,14 @@ describe('limits are exact', () => {
       for (const writing of writings) {
         expect(saidOfEvent({ [name]: `{"v":"${writing.repeat(500)}"}` })).toBe('accepted')
         expect(saidOfEvent({ [name]: `{"v":"${writing.repeat(501)}"}` })).toBe(
-          `events[0].${name}: a value has more than 500 characters`,
+          `events[0].${name}[0]: at most 500 characters`,
         )
       }
     }
   })
 
   test('a value of any other kind has at most 500 characters as sent', () => {
-    const tooLong = 'events[0].properties: a value has more than 500 characters'
+    const tooLong = 'events[0].properties[0]: at most 500 characters'
     for (const fill of ['a', 'é', '東', '😀']) {
       expect(saidOfEvent({ properties: `{"v":["${fill.repeat(496)}"]}` })).toBe('accepted')
       expect(saidOfEvent({ properties: `{"v":["${fill.repeat(497)}"]}` })).toBe(tooLong)
@@ -413,6 +418,73 @@ describe('a timestamp', () => {
   })
 })
 
+describe('the errors of an answer', () => {
+  const errorsOf = (...events: string[]) => {
+    const { validation } = judge(Buffer.from(bodyOf(...events)))
+    if (validation.kind === 'accepted' || validation.errors === null) throw new Error('it was not refused')
+    const first = JSON.parse(validation.errors.json) as { path: string; message: string }[]
+    expect(validation.message).toBe(`${first[0].path}: ${first[0].message}`)
+    return { first, total: validation.errors.total }
+  }
+  const bad = event({ name: '""' })
+
+  test('are in document order, what is missing where its object ends', () => {
+    const long = `"${'x'.repeat(501)}"`
+    const first = event({ type: '7', session_id: null, context: '{"locale":1}' })
+    const second = event({
+      properties: `{"a":1,"b":${long},"c":[],"d":${long}}`,
+      revenue: `{"${'k'.repeat(600)}":${long}}`,
+    })
+    const { first: listed, total } = errorsOf(first, second, '7')
+    expect(listed).toEqual([
+      { path: 'events[0].type', message: 'must be one of track, screen, revenue' },
+      { path: 'events[0].context.locale', message: 'must be a string' },
+      { path: 'events[0].context.os', message: 'required' },
+      { path: 'events[0].session_id', message: 'required' },
+      { path: 'events[1].properties[1]', message: 'at most 500 characters' },
+      { path: 'events[1].properties[3]', message: 'at most 500 characters' },
+      { path: 'events[1].revenue[0]', message: 'at most 500 characters' },
+      { path: 'events[2]', message: 'must be an object' },
+    ])
+    expect(total).toBe(8)
+  })
+
+  test.each([1, 19, 20, 21, 100])('of %i bad events are the first 20, and their number', (count) => {
+    const { first, total } = errorsOf(event(), ...Array<string>(count - 1).fill(bad), event({ user_id: '7' }))
+    expect(total).toBe(count)
+    expect(first).toHaveLength(Math.min(count, 20))
+    expect(first.at(-1)?.path).toBe(count > 20 ? 'events[20].name' : `events[${count}].user_id`)
+  })
+
+  test.each([999, 1000, 1001])('of %i bad members are counted up to 1,000', (count) => {
+    const repeated = `${event().slice(0, -1)}${',"name":"x"'.repeat(count)}}`
+    expect(errorsOf(repeated)).toMatchObject({ total: Math.min(count, 1000), first: { length: 20 } })
+  })
+
+  test('a long value before and after the 50th key', () => {
+    const long = `"k":"${'x'.repeat(501)}"`
+    const members = [long, ...Array<string>(48).fill('"k":1'), long, long]
+    expect(errorsOf(event({ properties: `{${members.join(',')}}` }))).toEqual({
+      first: [
+        { path: 'events[0].properties[0]', message: 'at most 500 characters' },
+        { path: 'events[0].properties[49]', message: 'at most 500 characters' },
+        { path: 'events[0].properties', message: 'at most 50 keys' },
+      ],
+      total: 3,
+    })
+  })
+
+  test('are less than 4 KB', () => {
+    const old = event({ timestamp: '"2020-11-20T11:00:00Z"' })
+    const { first } = errorsOf(...Array<string>(80).fill(event()), ...Array<string>(20).fill(old))
+    expect(JSON.stringify(first).length).toBeLessThan(4096)
+  })
+
+  test('are none where the body is not JSON', () => {
+    expect(judge(Buffer.from('{')).validation).toMatchObject({ code: 'invalid_json', errors: null })
+  })
+})
+
 describe('every invalid member is listed', () => {
   test('in document order', () => {
     const body = bodyOf(
@@ -423,12 +495,14 @@ describe('every invalid member is listed', () => {
     expect(violations(Buffer.from(body), NOW_MS)).toEqual({
       code: 'validation_failed',
       appKey: 'ak_demo',
+      message: 'events[0].type: must be one of track, screen, revenue',
       messages: [
         'events[0].type: must be one of track, screen, revenue',
         'events[0].name: length must be 1 to 200',
         'events[0].context.locale: must be a string',
         'events[0].context.os: required',
-        'events[2].properties: a value has more than 500 characters',
+        'events[2].properties.a: at most 500 characters',
+        'events[2].properties.b: at most 500 characters',
         'events[2].session_id: required',
       ],
     })
@@ -440,6 +514,26 @@ describe('every invalid member is listed', () => {
     expect(result.code === null ? 0 : result.messages.length).toBe(1000)
   })
 
+  test('and a property by its own name, cut and made harmless for a terminal', () => {
+    const long = '7'.repeat(501)
+    const names = ['colour', 'a name', '', 'it"s', '\\u001b[31m', '\u009b31m', 'é', 'x'.repeat(200)]
+    const members = names.map((name) => `${JSON.stringify(name).replaceAll('\\\\', '\\')}:${long}`)
+    const result = violations(Buffer.from(bodyOf(event({ revenue: `{${members.join(',')}}` }))), NOW_MS)
+    expect(result.code === null ? {} : result).toMatchObject({
+      message: 'events[0].revenue[0]: at most 500 characters',
+      messages: [
+        '.colour',
+        '["a name"]',
+        '[""]',
+        String.raw`["it\"s"]`,
+        String.raw`["\u001b[31m"]`,
+        '["?31m"]',
+        '["é"]',
+        `["${'x'.repeat(60)}…"]`,
+      ].map((shown) => `events[0].revenue${shown}: at most 500 characters`),
+    })
+  })
+
   test('and a valid body has none', () => {
     expect(violations(Buffer.from(bodyOf(event(), event())), NOW_MS)).toEqual({
       code: null,
@@ -449,6 +543,7 @@ describe('every invalid member is listed', () => {
     expect(violations(Buffer.from('{"a":'), NOW_MS)).toEqual({
       code: 'invalid_json',
       appKey: null,
+      message: 'body: not valid JSON at byte 5',
       messages: ['body: not valid JSON at byte 5'],
     })
   })

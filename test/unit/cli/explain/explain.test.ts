@@ -109,6 +109,48 @@ test('the text has the answer first, then the violations, then the limits', asyn
   )
 })
 
+describe('what is wrong in many places in the same way', () => {
+  const lines = async (events: readonly object[]): Promise<string> => {
+    const text = format(await ask(bodyOf(events)), { colour: false })
+    return text.slice(text.indexOf('Offending'), text.indexOf('\n\nwindow'))
+  }
+  const long = 'x'.repeat(501)
+
+  test('is one line, in the order of the first of each', async () => {
+    const bad = { ...event, type: undefined, properties: { colour: long } }
+    const events = [
+      { ...event, name: '' },
+      ...Array.from({ length: 98 }, () => bad),
+      { ...bad, revenue: { [long]: long } },
+    ]
+    expect(await lines(events)).toBe(
+      [
+        'Offending members: 200',
+        '  events[0].name: length must be 1 to 200',
+        '  events[*].properties.colour: at most 500 characters (99 times)',
+        '  events[*].type: required (99 times)',
+        `  events[99].revenue["${'x'.repeat(60)}…"]: at most 500 characters`,
+      ].join('\n'),
+    )
+  })
+
+  test('keeps the event that it is all in', async () => {
+    const body = JSON.stringify({ app_key: app.appKey, events: [event, event] })
+    const repeated = Buffer.from(`${body.slice(0, -3)}${',"name":"x"'.repeat(1200)}}]}`)
+    const explanation = await ask(repeated)
+    expect(explanation.violations).toHaveLength(1000)
+    expect(format(explanation, { colour: false })).toContain(
+      'Offending members: 1,000 or more\n  events[1].name: must appear once (1,000 times)\n',
+    )
+  })
+
+  test('has the message of the service, which names no property', async () => {
+    const { message, violations } = await ask(bodyOf([{ ...event, properties: { a: 1, colour: long } }]))
+    expect(message).toBe('events[0].properties[1]: at most 500 characters')
+    expect(violations).toEqual(['events[0].properties.colour: at most 500 characters'])
+  })
+})
+
 describe('another key', () => {
   const swap = (body: string): string => withAppKey(Buffer.from(body), 'ak_new').toString('utf8')
 

@@ -51,6 +51,8 @@ export interface RateLimitView {
 export type Outcome =
   | { readonly kind: 'accepted'; readonly events: number; readonly batchId: string }
   | { readonly kind: 'replayed'; readonly events: number; readonly batchId: string }
+  /** A browser asks whether a page of another origin may send. */
+  | { readonly kind: 'preflight' }
   | {
       readonly kind: 'refused'
       readonly code: RefusalCode
@@ -77,6 +79,12 @@ export function overloaded(random: () => number = Math.random): Outcome {
   return refused('service_overloaded', null, min + Math.floor(random() * (max - min + 1)))
 }
 
+/** Browsers keep it for two hours, the longest that Chromium allows. */
+const PREFLIGHT =
+  '\r\nAccess-Control-Allow-Methods: POST' +
+  '\r\nAccess-Control-Allow-Headers: content-type, content-encoding, idempotency-key, traceparent' +
+  '\r\nAccess-Control-Max-Age: 7200'
+
 export interface Answer {
   readonly status: string
   /** Header lines that follow the content type's value, each after a CRLF. No value comes from the client. */
@@ -100,6 +108,10 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
         headers: `${headers}\r\nX-Batch-Id: ${outcome.batchId}`,
         body: `{"status":"accepted","events":${outcome.events},"deduplicated":true}`,
       }
+    case 'preflight':
+      // With `Content-Length: 0`, which RFC 9110 forbids and browsers take: the engine can end an answer without it, but
+      // does not report then that the client leaves its answers unread.
+      return { status: '204 No Content', headers: headers + PREFLIGHT, body: '' }
     case 'refused': {
       const { code, message, retryAfterSeconds, errors } = outcome
       const list = errors === null ? '' : `,"errors":${errors.json},"errors_total":${errors.total}`

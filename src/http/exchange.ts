@@ -69,7 +69,7 @@ export class HttpExchange implements Exchange {
     const isTaken = send(response, {
       status: answer.status,
       contentType: 'application/json',
-      headers: answer.headers,
+      headers: answer.headers + this.head.corsHeaders,
       body: answer.body,
       withoutBody: this.head.method === 'HEAD',
       thenClose,

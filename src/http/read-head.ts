@@ -2,13 +2,14 @@
 
 import type { HttpRequest } from 'uWebSockets.js'
 import type { RequestHead } from '../request/head.ts'
+import { type Cors, withQuery } from './cors.ts'
 
 /** RFC 9110: digits only. 15 digits are larger than any body, and exact as a number. */
 const LENGTH = /^[0-9]{1,15}$/
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 
-/** To be called inside the request handler only, where `request` is valid. */
-export function readHead(request: HttpRequest): RequestHead {
+/** To be called inside the request handler only, where `request` is valid. `cors` null: no page of another origin sends. */
+export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
   let contentType: string | null = null
   let contentEncoding: string | null = null
   let idempotencyKey: string | null = null
@@ -16,6 +17,7 @@ export function readHead(request: HttpRequest): RequestHead {
   let framingFault: string | null = null
   let isChunked = false
   let wantsClose = false
+  let origin: string | null = null
   request.forEach((name, value) => {
     switch (name) {
       case 'content-type':
@@ -39,6 +41,9 @@ export function readHead(request: HttpRequest): RequestHead {
       case 'connection':
         wantsClose ||= wantsToClose(value)
         break
+      case 'origin':
+        origin = origin === null ? value : `${origin},${value}`
+        break
       case 'trailer':
         // The library would read the trailers as the head of the next request.
         framingFault = 'Trailer: not supported'
@@ -48,6 +53,9 @@ export function readHead(request: HttpRequest): RequestHead {
   if (isChunked && contentLengthBytes !== null) {
     framingFault ??= 'Content-Length: must not appear with Transfer-Encoding'
   }
+  const corsHeaders = cors === null ? '' : cors.headersFor(origin)
+  const query = corsHeaders === '' ? '' : request.getQuery()
+  if (query) ({ idempotencyKey, contentEncoding } = withQuery({ idempotencyKey, contentEncoding }, query))
   return {
     method: request.getCaseSensitiveMethod(),
     path: request.getUrl(),
@@ -57,6 +65,7 @@ export function readHead(request: HttpRequest): RequestHead {
     contentLengthBytes,
     framingFault,
     wantsClose,
+    corsHeaders,
   }
 }
 

@@ -4,6 +4,7 @@ import uWS, { type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import type { ConnectionCounts } from '../observe/metrics.ts'
 import type { Ingest } from '../request/ingest.ts'
+import { createCors } from './cors.ts'
 import { HttpExchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
 import { listen } from './listen.ts'
@@ -17,6 +18,8 @@ export interface ServerOptions {
   /** Other processes listen on the same port, and each gets a part of the connections. */
   readonly shared: boolean
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  /** The origins of web pages that may send; `*`: all; null: none. */
+  readonly corsOrigins: readonly string[] | '*' | null
   /** Beyond this many open connections, new ones are closed at once. */
   readonly maxConnections: number
   /** Bound on the bytes of partial bodies. */
@@ -47,11 +50,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const port: Port = { turn, onClosed: (reason) => void counts.closed[reason]++ }
   const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
   const connections = countConnections(app, options)
+  const cors = options.corsOrigins === null ? null : createCors(options.corsOrigins)
   const isCrowded = () => connections.open > CROWDED_SHARE * options.maxConnections
   const reception: Reception = { ingest, gathering, turn, counts, isCrowded }
   app.any('/*', (response, request) => {
     turn.enter()
-    const exchange = new HttpExchange(readHead(request), response, port, performance.now())
+    const exchange = new HttpExchange(readHead(request, cors), response, port, performance.now())
     receive(response, exchange, reception)
     turn.leave()
   })

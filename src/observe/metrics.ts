@@ -10,7 +10,7 @@ import { collectRuntimeMetrics } from './runtime.ts'
 import type { Sampler } from './sampler.ts'
 
 /** `aborted`: the client left before its answer. It has no status; proxies write 499. */
-export type OutcomeName = 'accepted' | 'replayed' | 'aborted' | RefusalCode
+export type OutcomeName = 'accepted' | 'replayed' | 'preflight' | 'aborted' | RefusalCode
 export type Stage = 'receive' | 'parse' | 'admit' | 'publish'
 
 /** Connections of the port for events. The engine answers some requests itself; only these counts show them. */
@@ -57,6 +57,7 @@ export interface Metrics {
 const OUTCOME_NAMES: readonly OutcomeName[] = [
   'accepted',
   'replayed',
+  'preflight',
   'aborted',
   ...(Object.keys(STATUS_OF_REFUSAL) as RefusalCode[]),
 ]
@@ -220,6 +221,7 @@ function addHistograms(page: MetricsPage, metrics: Metrics): void {
 
 function statusOf(name: OutcomeName): string {
   if (name === 'accepted' || name === 'replayed') return '202'
+  if (name === 'preflight') return '204'
   if (name === 'aborted') return '499'
   return STATUS_OF_REFUSAL[name].slice(0, 3)
 }

@@ -16,6 +16,8 @@ export interface RequestHead {
   readonly framingFault: string | null
   /** The client asked to close the connection after this request. */
   readonly wantsClose: boolean
+  /** Header lines of the answer for a web page of another origin; empty: no such page sends, or it is not allowed to. */
+  readonly corsHeaders: string
 }
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
@@ -33,6 +35,13 @@ export function isJsonMediaType(contentType: string | null): boolean {
     if (parameter[1]?.toLowerCase() === 'charset' && value !== 'utf-8') return false
   }
   return true
+}
+
+/** What browsers give a string without a preflight, and a beacon can have no other. */
+const TEXT_TYPE = /^text\/plain[ \t]*;[ \t]*charset=utf-8$/i
+
+export function isTextMediaType(contentType: string | null): boolean {
+  return contentType !== null && TEXT_TYPE.test(contentType)
 }
 
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate' | 'br'

@@ -3,7 +3,7 @@
 import { EVENTS_PATH, MAX_BODY_BYTES } from '../bounds.ts'
 import { type Outcome, refused } from '../outcome.ts'
 import type { Ring } from '../ring/ring.ts'
-import { contentEncodingOf, isJsonMediaType, type RequestHead } from './head.ts'
+import { contentEncodingOf, isJsonMediaType, isTextMediaType, type RequestHead } from './head.ts'
 
 /** null: the head is accepted. */
 export function screen(head: RequestHead, ring: Pick<Ring, 'hasRoomFor'>): Outcome | 'no room' | null {
@@ -11,9 +11,12 @@ export function screen(head: RequestHead, ring: Pick<Ring, 'hasRoomFor'>): Outco
   // First of all, and the connection is closed after this answer, since the bytes that follow are ambiguous.
   if (head.framingFault !== null) return refused('validation_failed', head.framingFault)
   if (head.path !== EVENTS_PATH) return refused('not_found')
+  const isFromPage = head.corsHeaders !== ''
+  if (head.method === 'OPTIONS' && isFromPage) return { kind: 'preflight' }
   if (head.method !== 'POST') return refused('method_not_allowed')
   if (!ring.hasRoomFor(Math.min(lengthBytes, MAX_BODY_BYTES))) return 'no room'
-  if (!isJsonMediaType(head.contentType)) return refused('unsupported_media_type')
+  const isJson = isJsonMediaType(head.contentType) || (isFromPage && isTextMediaType(head.contentType))
+  if (!isJson) return refused('unsupported_media_type')
   if (contentEncodingOf(head.contentEncoding) === null) {
     return refused('unsupported_media_type', 'Content-Encoding: must be identity, gzip, deflate or br')
   }

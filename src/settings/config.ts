@@ -60,6 +60,8 @@ export interface Config {
   readonly shutdownMs: number
   readonly drainDelayMs: number
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  /** The origins of web pages that may send; `*`: all; null: none. */
+  readonly corsOrigins: readonly string[] | '*' | null
   readonly logLevel: LogLevel
 }
 
@@ -269,6 +271,7 @@ function toConfig(values: Values, machine: Machine): Config {
     shutdownMs: values.SLUICE_SHUTDOWN_SECONDS * SECOND_MS,
     drainDelayMs: values.SLUICE_DRAIN_DELAY_SECONDS * SECOND_MS,
     tls,
+    corsOrigins: values.SLUICE_CORS_ORIGINS,
     logLevel: values.SLUICE_LOG_LEVEL,
   })
 }

@@ -132,6 +132,9 @@ export const SETTINGS = {
     MAX_SHUTDOWN_SECONDS,
     'seconds between SIGTERM, when /readyz turns 503, and the refusal of new connections',
   ),
+  SLUICE_CORS_ORIGINS: origins(
+    'web pages that may send events from the browser: their origins (https://app.example.com), with commas between, or * for all',
+  ),
   SLUICE_TLS_CERT: text(
     null,
     'none',
@@ -186,6 +189,30 @@ function oneOf<const V extends string>(allowed: readonly V[], fallback: V, about
     parse(given) {
       const value = allowed.find((candidate) => candidate === given)
       return value === undefined ? { mistake: `must be one of ${allowed.join(', ')}` } : { value }
+    },
+  }
+}
+
+/** As browsers write them in the header Origin, which is compared byte by byte. */
+function origins(about: string): Setting<readonly string[] | '*' | null> {
+  const toOrigin = (given: string): string | null => {
+    if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s*/?#@\\]+$/i.test(given) || !URL.canParse(given)) return null
+    const { origin, protocol, host } = new URL(given)
+    // The origin of a scheme that is not the web's own, as apps in a web view have, is `null` here, but not in Origin.
+    return origin === 'null' ? `${protocol}//${host}`.toLowerCase() : origin
+  }
+  return {
+    fallback: null,
+    defaultText: 'none',
+    about,
+    parse(given) {
+      if (given === '*') return { value: given }
+      const found = given.split(',').map((one) => toOrigin(one.trim()))
+      return found.every((origin) => origin !== null)
+        ? { value: found }
+        : {
+            mistake: 'must be * alone, or origins such as https://app.example.com, without a path, with commas between',
+          }
     },
   }
 }

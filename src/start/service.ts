@@ -117,6 +117,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       port: config.publicPort,
       shared: supervised,
       tls: config.tls,
+      corsOrigins: config.corsOrigins,
       maxConnections: config.maxConnections,
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,

@@ -28,10 +28,12 @@ interface Operation {
 const DOCUMENT = parse(readFileSync(resolve(import.meta.dirname, '../../openapi.yaml'), 'utf8')) as {
   info: { version: string }
   components: { schemas: Record<string, { properties: { error: { enum: string[] } } }> }
-  paths: { '/api/v1/events': { post: Operation } }
+  paths: { '/api/v1/events': { post: Operation; options: Operation } }
 }
-const OPERATION = DOCUMENT.paths['/api/v1/events'].post
+const PATH = DOCUMENT.paths['/api/v1/events']
+const OPERATION = PATH.post
 const AT = '#/paths/~1api~1v1~1events/post'
+const PAGE = 'https://app.example.com'
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
 ajv.addSchema(DOCUMENT, 'openapi')
@@ -71,7 +73,11 @@ beforeAll(async () => {
   folder = await makeFolder()
   fullFolder = await makeFolder()
   service = await startService({ dataDir: folder, apps: APPS })
-  full = await startService({ dataDir: fullFolder, apps: APPS, env: { SLUICE_JOURNAL_MAX_MB: '1' } })
+  full = await startService({
+    dataDir: fullFolder,
+    apps: APPS,
+    env: { SLUICE_JOURNAL_MAX_MB: '1', SLUICE_CORS_ORIGINS: PAGE },
+  })
   const body = bodyOfSize('ak_plain', 400_000)
   for (let i = 0; i < 5; i++) await post(full, body)
 })
@@ -102,16 +108,20 @@ const PROVOKED: Record<string, () => Promise<Answer>> = {
   '503 service_overloaded': () => post(full, bodyOfSize('ak_plain', 400_000)),
 }
 
+function expectHeaders(answer: Answer, operation: string, headers: Record<string, unknown>): void {
+  for (const [name, header] of Object.entries(headers)) {
+    const value = answer.headers[name.toLowerCase()]
+    expect(value, name).toBeDefined()
+    const at = pointerOf(header, `${operation}/responses/${answer.status}/headers/${name}`)
+    expect(faults(`${at}/schema`, value), name).toEqual([])
+  }
+}
+
 function expectDocumented(answer: Answer): void {
   const documented = OPERATION.responses[String(answer.status)]
   expect(documented, `status ${answer.status} is documented`).toBeDefined()
   expect(faults(`${AT}/responses/${answer.status}/content/application~1json/schema`, answer.json)).toEqual([])
-  for (const [name, header] of Object.entries(documented?.headers ?? {})) {
-    const value = answer.headers[name.toLowerCase()]
-    expect(value, name).toBeDefined()
-    const at = pointerOf(header, `${AT}/responses/${answer.status}/headers/${name}`)
-    expect(faults(`${at}/schema`, value), name).toEqual([])
-  }
+  expectHeaders(answer, AT, documented?.headers ?? {})
   const undocumented = Object.keys(answer.headers).filter(
     (name) =>
       /^(x-|retry-after|allow)/.test(name) &&
@@ -131,6 +141,12 @@ describe('a real answer fits the document', () => {
       if (answer.status >= 401) expect(examplesOf(OPERATION.responses[answer.status])).toContainEqual(answer.json)
     })
   }
+
+  test('of a preflight', async () => {
+    const answer = await send(full, { method: 'OPTIONS', headers: { Origin: PAGE } })
+    expect(Object.keys(PATH.options.responses)).toEqual([String(answer.status)])
+    expectHeaders(answer, AT.replace('post', 'options'), PATH.options.responses[answer.status].headers)
+  })
 
   test('of many bad events', async () => {
     const answer = await post(service, batch('ak_plain', 100, { events: events(100, { name: '' }) }))

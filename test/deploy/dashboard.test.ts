@@ -6,7 +6,7 @@ import { STATUS_OF_REFUSAL } from '../../src/outcome.ts'
 import { post, single } from '../support/client.ts'
 import { addReader, type Cluster, startCluster } from '../support/cluster.ts'
 import { dashboard, panels } from '../support/dashboard.ts'
-import { APPS, CLOSED_APPS, SMALLEST_RING_MB, sendEveryOutcome, type Tally } from '../support/every-outcome.ts'
+import { APPS, CLOSED_APPS, PAGE, SMALLEST_RING_MB, sendEveryOutcome, type Tally } from '../support/every-outcome.ts'
 import { type Prometheus, type Sample, startPrometheus } from '../support/prometheus.ts'
 import { readRules } from '../support/rules.ts'
 import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
@@ -16,7 +16,7 @@ const JOB = 'sluice'
 const ALERTS = 'ALERTS'
 const STEP_SECONDS = 1
 const RATE_INTERVAL = '10s'
-const CODES = ['accepted', 'replayed', 'aborted', ...Object.keys(STATUS_OF_REFUSAL)]
+const CODES = ['accepted', 'replayed', 'preflight', 'aborted', ...Object.keys(STATUS_OF_REFUSAL)]
 /** Longer than it may take until a drain is seen, which it is waited for. */
 const DRAIN_DELAY_SECONDS = 20
 
@@ -63,13 +63,13 @@ beforeAll(async () => {
   embeddedFolder = await makeFolder()
   cluster = await startCluster({ nodes: 0, apps: APPS })
   // Whichever is first creates the stream; one without a size has no series that tells it.
-  const stream = { SLUICE_STREAM_MAX_GB: '1' }
+  const stream = { SLUICE_STREAM_MAX_GB: '1', SLUICE_CORS_ORIGINS: PAGE }
   const small = {
     ...stream,
     SLUICE_RING_MB: String(SMALLEST_RING_MB),
     SLUICE_DRAIN_DELAY_SECONDS: String(DRAIN_DELAY_SECONDS),
   }
-  const store = { SLUICE_JOURNAL_MAX_MB: '1' }
+  const store = { SLUICE_JOURNAL_MAX_MB: '1', SLUICE_CORS_ORIGINS: PAGE }
   embedded = await startService({ dataDir: embeddedFolder, apps: [...APPS, ...CLOSED_APPS], env: store })
   ;[leaving] = await Promise.all([
     cluster.addNode(small),

@@ -135,6 +135,7 @@ export class SimulatedNode {
       contentLengthBytes: body.length,
       framingFault: null,
       wantsClose: false,
+      corsHeaders: '',
     }
     const response = responseInto((answer) => {
       this.#clients.delete(broken)

@@ -37,6 +37,9 @@ export const CLOSED_APPS: readonly AppRecord[] = [
   appRecord('expired', { plan: 'trial', subscription: 'trialing', trial_ends_at: '2020-01-01T00:00:00Z' }),
 ]
 
+/** The origin of a web page that may send to every node. */
+export const PAGE = 'https://page.example'
+
 /** What clients saw. */
 export class Tally {
   /** Requests by admin port and code. */
@@ -50,7 +53,8 @@ export class Tally {
 
   answered(node: Service, { status, json }: Answer): string {
     const replayed = json['deduplicated'] === true
-    const code = status === 202 ? (replayed ? 'replayed' : 'accepted') : String(json['error'])
+    const taken = replayed ? 'replayed' : 'accepted'
+    const code = status === 202 ? taken : status === 204 ? 'preflight' : String(json['error'])
     this.add(node, code)
     return code
   }
@@ -65,8 +69,9 @@ function mixed(appKey: string, count: number, from: number): { body: string; typ
   return { body: JSON.stringify({ app_key: appKey, events: members }), types }
 }
 
-/** Every request that is refused for what it is, whatever the state of the node. */
-const REFUSED: readonly Sending[] = [
+/** Every request that is answered for what it is, whatever the state of the node; all but the first are refused. */
+const ALWAYS_ALIKE: readonly Sending[] = [
+  { method: 'OPTIONS', headers: { Origin: PAGE } },
   { path: '/nowhere', body: '{}' },
   { method: 'PUT', body: '{}' },
   { headers: { 'Content-Type': 'text/plain' }, body: '{}' },
@@ -113,7 +118,7 @@ export async function sendEveryOutcome({ cluster, embedded }: Load): Promise<Tal
   }
 
   const steady = Promise.all(nodes.map(keepSending))
-  await Promise.all(nodes.map((node) => Promise.all(REFUSED.map((sending) => deliver(node, sending)))))
+  await Promise.all(nodes.map((node) => Promise.all(ALWAYS_ALIKE.map((sending) => deliver(node, sending)))))
   // The first has ten of fifteen: whoever comes next has to ask Redis, which refuses.
   for (const node of nodes) {
     const code = await deliver(node, { body: batch('ak_scarce', 10) })

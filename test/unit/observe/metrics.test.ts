@@ -75,6 +75,7 @@ describe('metrics', () => {
     const page = await samples(quiet())
     expect(page.get('sluice_requests_total{status="202",code="accepted"}')).toBe(0)
     expect(page.get('sluice_requests_total{status="202",code="replayed"}')).toBe(0)
+    expect(page.get('sluice_requests_total{status="204",code="preflight"}')).toBe(0)
     expect(page.get('sluice_requests_total{status="499",code="aborted"}')).toBe(0)
     for (const [code, status] of Object.entries(STATUS_OF_REFUSAL)) {
       expect([...page]).toContainEqual([`sluice_requests_total{status="${status.slice(0, 3)}",code="${code}"}`, 0])

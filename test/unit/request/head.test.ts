@@ -51,13 +51,14 @@ describe('Content-Encoding', () => {
 })
 
 function headOf(...lines: [name: string, value: string][]): ReturnType<typeof readHead> {
-  return readHead({
+  const request = {
     getCaseSensitiveMethod: () => 'POST',
     getUrl: () => '/api/v1/events',
     forEach: (each: (name: string, value: string) => void) => {
       for (const [name, value] of lines) each(name, value)
     },
-  } as unknown as HttpRequest)
+  } as unknown as HttpRequest
+  return readHead(request, null)
 }
 
 describe('the end of a body', () => {

@@ -219,6 +219,7 @@ class Stage {
         contentLengthBytes: body.length,
         framingFault: null,
         wantsClose: false,
+        corsHeaders: '',
         ...head,
       },
       responseInto(sent, () => this.#breakIf('send')),

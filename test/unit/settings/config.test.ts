@@ -52,6 +52,7 @@ describe('with nothing set', () => {
       stream: { replicas: 1, keepMs: 72 * 3_600_000, maxBytes: null },
       drainDelayMs: 0,
       tls: null,
+      corsOrigins: null,
       logLevel: 'info',
     })
   })
@@ -257,6 +258,41 @@ describe('mistakes', () => {
 
   test('other variables are ignored', () => {
     expect(mistakesOf({ PATH: '/bin', SLUICEGATE: 'x', npm_config_x: 'y' })).toEqual([])
+  })
+})
+
+describe('origins of web pages', () => {
+  const read = (text: string) => readConfig({ SLUICE_CORS_ORIGINS: text }, machine).corsOrigins
+
+  test.each([
+    ['https://app.example.com', ['https://app.example.com']],
+    ['HTTPS://App.Example.com:443', ['https://app.example.com']],
+    ['http://localhost:3000, http://[::1]:80', ['http://localhost:3000', 'http://[::1]']],
+    ['https://bücher.example', ['https://xn--bcher-kva.example']],
+    ['capacitor://localhost,ionic://LocalHost', ['capacitor://localhost', 'ionic://localhost']],
+    ['*', '*'],
+  ])('%s is read as browsers say it', (text, origins) => {
+    expect(read(text)).toEqual(origins)
+  })
+
+  test.each([
+    'app.example.com',
+    'https://',
+    'https://app.example.com/',
+    'https://app.example.com/path',
+    'https://app.example.com?a=b',
+    'https://user@app.example.com',
+    'https://app.example.com:99999',
+    'https://*.example.com',
+    'https://a.example,*',
+    'https://a.example,',
+    'https://a.example https://b.example',
+    'https://a.example\r\nX-Evil: 1',
+    'null',
+  ])('%j is refused', (text) => {
+    expect(mistakesOf({ SLUICE_CORS_ORIGINS: text })).toEqual([
+      `SLUICE_CORS_ORIGINS: must be * alone, or origins such as https://app.example.com, without a path, with commas between, not ${JSON.stringify(text)}`,
+    ])
   })
 })
 

@@ -3,6 +3,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
+import type { TestProject } from 'vitest/node'
 
 const INSTALL_TOOLS = resolve(import.meta.dirname, '../../tools/run.js')
 
@@ -18,6 +19,9 @@ const PROGRAMS = {
   haproxy: 'haproxy',
   nginx: 'nginx',
 }
+
+/** A browser without windows. Only the long tests need it. */
+export const CHROMIUM = 'chromium-headless-shell'
 
 /**
  * Debian starts a server that it installs, nginx on port 80, now and at each boot; the tests want the program alone.
@@ -37,10 +41,10 @@ for package; do
 done
 `
 
-export default function installPrerequisites(): void {
+export default function installPrerequisites({ name: project }: TestProject): void {
   const tools = spawnSync(process.execPath, [INSTALL_TOOLS], { stdio: 'inherit' })
   if (tools.status !== 0) throw new Error('the tests need kustomize, which comes with the tools: node tools/run.js')
-  const programs = Object.entries(PROGRAMS)
+  const programs = Object.entries(project === 'long' ? { ...PROGRAMS, [CHROMIUM]: CHROMIUM } : PROGRAMS)
   const missing = programs.filter(([name]) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined)
   if (missing.length === 0) return
   const packages = [...new Set(missing.map(([, debianPackage]) => debianPackage))]

@@ -94,9 +94,13 @@ beforeEach(async () => {
 
 afterEach(() => context.close())
 
-/** Runs an expression in the page. */
-function inPage(expression: string): Promise<Read> {
-  return page.evaluate(expression)
+/** Runs an expression in the page. Its errors come as text, since vitest fails on the stack of a page's error. */
+async function inPage(expression: string): Promise<Read> {
+  const { value, failure }: { value: Read; failure?: string } = await page.evaluate(
+    `(async () => ({ value: await (${expression}) }))().catch((error) => ({ failure: String(error) }))`,
+  )
+  if (failure !== undefined) throw new Error(failure)
+  return value
 }
 
 function urlOf(service: Service, query = ''): string {

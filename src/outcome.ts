@@ -109,8 +109,6 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
         body: `{"status":"accepted","events":${outcome.events},"deduplicated":true}`,
       }
     case 'preflight':
-      // With `Content-Length: 0`, which RFC 9110 forbids and browsers take: the engine can end an answer without it, but
-      // does not report then that the client leaves its answers unread.
       return { status: '204 No Content', headers: headers + PREFLIGHT, body: '' }
     case 'refused': {
       const { code, message, retryAfterSeconds, errors } = outcome

@@ -100,7 +100,9 @@ export class Settler {
     try {
       const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
       const answer = answerTo(outcome, this.#viewFor(app, nowMs), requestId)
-      exchange.send(answer, this.closing || wantsClose || framingFault !== null)
+      // The engine does not report that an answer without a body is left unread, so a preflight is its connection's last.
+      const isLast = outcome.kind === 'preflight' || wantsClose || framingFault !== null
+      exchange.send(answer, this.closing || isLast)
     } catch (error) {
       this.#parts.onFault(error)
     }

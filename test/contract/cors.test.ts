@@ -135,13 +135,13 @@ describe('a preflight', () => {
     expectPreflight(await ask(any, preflight(origin)), '*')
   })
 
-  test('has no body, so the connection takes the request that follows', async () => {
+  test('is the last answer of its connection, and says so', async () => {
     const connection = await openRaw(named.port)
     connection.write(preflight(PAGE))
-    expectPreflight((await connection.readAnswer()) as Answer, PAGE)
-    connection.write(posting({}))
-    expectAccepted((await connection.readAnswer()) as Answer, 1)
-    connection.close()
+    const answer = (await connection.readAnswer()) as Answer
+    expectPreflight(answer, PAGE)
+    expect(answer.headers['connection']).toBe('close')
+    await connection.closed
   })
 
   test('is counted as an outcome of its own', async () => {

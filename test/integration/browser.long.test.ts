@@ -111,7 +111,7 @@ function stored(service: Service, name: string): StoredRecord[] {
   return readJournal(service.dataDir).filter(({ line }) => line.includes(`"name":"${name}"`))
 }
 
-function getsIn(service: Service, name: string): Promise<void> {
+function expectStored(service: Service, name: string): Promise<void> {
   return eventually(`${name} is in the queue`, () => stored(service, name).length > 0)
 }
 
@@ -162,7 +162,7 @@ describe('from a page whose origin is named', () => {
     const before = await count(named, 'preflight')
     await inPage(`whenLeft(() => void post(${urlOf(named)}, bodyOf('kept'), {}, { keepalive: true }))`)
     await leave()
-    await getsIn(named, 'kept')
+    await expectStored(named, 'kept')
     expect(await count(named, 'preflight')).toBe(before + 1)
   })
 
@@ -171,7 +171,7 @@ describe('from a page whose origin is named', () => {
     const key = '0190d8a2-7d5e-7c3f-8a1b-0123456789ab'
     await inPage(`whenLeft(() => navigator.sendBeacon(${urlOf(named, `?key=${key}`)}, bodyOf('beacon')))`)
     await leave()
-    await getsIn(named, 'beacon')
+    await expectStored(named, 'beacon')
     expect(await count(named, 'preflight')).toBe(before)
     await page.goto(`${origins[0]}/`)
     const again = await inPage(`post(${urlOf(named)}, bodyOf('beacon'), { 'Idempotency-Key': '${key}' })`)
@@ -203,7 +203,7 @@ describe('from a page whose origin is named', () => {
       whenLeft(() => navigator.sendBeacon(${urlOf(named, '?encoding=gzip')}, body))
     })`)
     await leave()
-    await getsIn(named, 'packed beacon')
+    await expectStored(named, 'packed beacon')
   })
 
   test('credentials never: a fetch that includes them is refused by the browser', async () => {
@@ -234,7 +234,7 @@ describe('from any other page', () => {
     expect((await inPage(`post(${urlOf(any)}, bodyOf('anyone'))`)).status).toBe(202)
     await inPage(`whenLeft(() => navigator.sendBeacon(${urlOf(any)}, bodyOf('left')))`)
     await page.goto(`${origins[0]}/`)
-    await getsIn(any, 'left')
+    await expectStored(any, 'left')
   })
 })
 

@@ -1,0 +1,100 @@
+// What the examples' programs share: their options, the source that the settings name, and an orderly end.
+
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { consume } from './consume.js'
+import { openDeadLetters } from './dead-letters.js'
+import { openJournal } from './journal.js'
+import { reasonOf } from './reason.js'
+import { openStore } from './store.js'
+import { openStream } from './stream.js'
+
+/** What does not end by itself, such as a connection that is not made, is ended. */
+const END_WITHIN_MS = 10_000
+
+const COMMON_OPTIONS = /** @type {const} */ ({
+  folder: { type: 'string' },
+  name: { type: 'string' },
+  subjects: { type: 'string' },
+  from: { type: 'string' },
+  help: { type: 'boolean' },
+})
+const COMMON_HELP = `
+  --folder F      where rows, position and dead letters are kept (./data/NAME)
+  --name NAME     durable consumer of the stream, one for each folder
+  --subjects S    only these of the stream, with commas: sluice.events.0,sluice.events.1
+  --from TIME     at the first start: what was received since then; otherwise all that is there
+It reads the stream at NATS_URL (NATS_CREDS: a credentials file), or the journal in SLUICE_DATA_DIR (./data).`
+
+/**
+ * @typedef {import('./store.js').Store} Store
+ * @typedef {import('./dead-letters.js').DeadLetters} DeadLetters
+ *
+ * @typedef {object} Place
+ * @property {string} folder
+ * @property {Store} store
+ * @property {DeadLetters} deadLetters
+ * @property {AbortSignal} signal   Aborted when the program is to end.
+ * @property {(message: string) => void} log
+ * @property {Record<string, string | boolean | undefined>} options
+ */
+
+/**
+ * Runs until SIGINT or SIGTERM, or until the sink takes nothing any more (exit code 1).
+ *
+ * @param {object} example
+ * @param {string} example.name
+ * @param {string} example.help
+ * @param {Record<string, { type: 'string' }>} [example.options]
+ * @param {(place: Place) => Promise<(storedEvents: number) => Promise<void>>} example.begin  Returns what is called about
+ *   once a second with the number of events that came.
+ */
+export async function run({ name: defaultName, help, options: ownOptions = {}, begin }) {
+  const options = /** @type {Record<string, any>} */ (parse({ ...COMMON_OPTIONS, ...ownOptions }))
+  if (options.help) {
+    console.log(`${help}${COMMON_HELP}`)
+    return
+  }
+  const { NATS_URL: url, NATS_CREDS: credentials, SLUICE_DATA_DIR: dataFolder = './data' } = process.env
+  const name = options.name ?? defaultName
+  const folder = options.folder ?? join('data', name)
+  const from = options.from
+  if (from !== undefined && Number.isNaN(Date.parse(from))) throw new Error(`--from ${from} is no time`)
+  const stopping = new AbortController()
+  for (const end of ['SIGINT', 'SIGTERM']) process.once(end, () => stopping.abort())
+  stopping.signal.addEventListener('abort', () => setTimeout(() => process.exit(1), END_WITHIN_MS).unref())
+  const { signal } = stopping
+  const log = (/** @type {string} */ message) => console.error(`${new Date().toISOString()} ${message}`)
+
+  const store = await openStore(folder)
+  const deadLetters = await openDeadLetters(folder, log)
+  const journal = join(dataFolder, 'journal')
+  const afterChunk = await begin({ folder, store, deadLetters, signal, log, options })
+  log(`reading ${url ?? journal} from ${store.position()?.sequence ?? from ?? 'the start'} into ${folder}`)
+  const subjects = options.subjects?.split(',') ?? []
+  const source =
+    url === undefined
+      ? openJournal({ folder: journal, from, log })
+      : await openStream({ url, credentials, consumer: name, subjects, from, log })
+  try {
+    await consume({ source, sink: store, deadLetters, afterChunk, signal, log })
+  } catch (error) {
+    if (!signal.aborted) {
+      log(`ends: ${reasonOf(error)}`)
+      process.exitCode = 1
+    }
+  } finally {
+    await source.close()
+    store.close()
+  }
+}
+
+/** @param {import('node:util').ParseArgsConfig['options']} options */
+function parse(options) {
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    console.error(`${reasonOf(error)}; --help lists the options`)
+    process.exit(1)
+  }
+}

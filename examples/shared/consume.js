@@ -71,7 +71,7 @@ async function writeAll(records, end, { sink, deadLetters, signal, log, tries = 
   /**
    * @param {readonly QueueRecord[]} some
    * @param {boolean} isWhole
-   * @returns {Promise<number | string>  events that were stored, or why none were}
+   * @returns {Promise<number | string>} events that were stored, or why none were
    */
   async function tryWrite(some, isWhole) {
     for (let attempt = 1; ; attempt += 1) {

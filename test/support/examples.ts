@@ -1,0 +1,114 @@
+// Runs the programs of examples/ as a stranger would, and reads what they stored with DuckDB, of their own packages.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { createRequire } from 'node:module'
+import { join, resolve } from 'node:path'
+import type { DuckDBInstance } from '../../examples/node_modules/@duckdb/node-api/lib/index.js'
+import { eventually } from './service.ts'
+
+const EXAMPLES = resolve(import.meta.dirname, '../../examples')
+const { DuckDBInstance: duckdb } = createRequire(join(EXAMPLES, 'package.json'))('@duckdb/node-api') as {
+  DuckDBInstance: typeof DuckDBInstance
+}
+
+export interface Example {
+  /** Everything that it has printed since it was last started. */
+  output(): string
+  start(): void
+  /** kill -9, and until it is gone. */
+  kill(): Promise<void>
+  /** SIGTERM; its exit code. */
+  stop(): Promise<number | null>
+}
+
+export interface ExampleOptions {
+  readonly name: string
+  readonly folder: string
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Runs in `folder`, with its own data in `folder`/out. */
+export function startExample({ name, folder, args = [], env = {} }: ExampleOptions): Example {
+  let child: ChildProcess
+  let output = ''
+
+  function start(): void {
+    output = ''
+    child = spawn(process.execPath, [join(EXAMPLES, 'start.js'), name, '--folder', join(folder, 'out'), ...args], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child.stdout?.on('data', (text: Buffer) => (output += text.toString()))
+    child.stderr?.on('data', (text: Buffer) => (output += text.toString()))
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<number | null> {
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise((done) => child.once('exit', done))
+      child.kill(signal)
+      await gone
+    }
+    return child.exitCode
+  }
+
+  start()
+  return {
+    output: () => output,
+    start,
+    kill: async () => void (await end('SIGKILL')),
+    stop: () => end('SIGTERM'),
+  }
+}
+
+/** Ends the example for good, and says all it printed if that does not work. */
+export async function endInOrder(example: Example): Promise<void> {
+  const code = await example.stop()
+  if (code !== 0) throw new Error(`the example ended with ${code}:\n${example.output()}`)
+}
+
+export type SqlRow = Record<string, unknown>
+
+/** Of a file that nobody else has open; without one, of files that the query names. */
+export async function ask(sql: string, file = ':memory:'): Promise<SqlRow[]> {
+  const instance = await duckdb.create(file, file === ':memory:' ? {} : { access_mode: 'READ_ONLY' })
+  const connection = await instance.connect()
+  try {
+    return (await connection.runAndReadAll(sql)).getRowObjectsJS() as SqlRow[]
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
+export function storedIn(folder: string): string {
+  return join(folder, 'out', 'events.duckdb')
+}
+
+export interface RecordWish {
+  readonly batchId?: string
+  readonly appId?: string
+  readonly receivedAt?: string
+  /** The text of each event. */
+  readonly events: readonly string[]
+}
+
+/** A line of the queue, without its newline. */
+export function recordText({ batchId = randomUUID(), appId = 'demo', receivedAt, events }: RecordWish): string {
+  const time = receivedAt ?? new Date().toISOString()
+  return `{"v":1,"batch_id":"${batchId}","app_id":"${appId}","received_at":"${time}","events":[${events.join(',')}]}`
+}
+
+/** The text of an event; `members` begins with a comma. */
+export function eventText(name: string, members = ''): string {
+  return `{"type":"track","name":"${name}","timestamp":"${new Date().toISOString()}"${members}}`
+}
+
+/** Waits until the example's output has `text`. */
+export async function untilSaid(example: Example, text: string, timeoutMs = 30_000): Promise<void> {
+  await eventually(`it says ${text}`, () => example.output().includes(text), timeoutMs).catch((error: Error) => {
+    throw new Error(`${error.message}:\n${example.output().slice(-2000)}`)
+  })
+}

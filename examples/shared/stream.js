@@ -80,10 +80,10 @@ export async function openStream({ url, credentials, consumer: name, subjects, f
       ack_policy: AckPolicy.Explicit,
       ack_wait: nanos(30_000),
       max_ack_pending: 5 * MAX_CHUNK_MESSAGES,
-      ...startOf(last),
-      // NATS 2.9 knows the singular only.
-      ...(subjects.length > 1 ? { filter_subjects: [...subjects] } : {}),
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: Number(last?.sequence ?? (await sequenceBefore(manager, state.last_seq))) + 1,
       ...(subjects.length === 1 ? { filter_subject: subjects[0] } : {}),
+      ...(subjects.length > 1 && takesManyFilters() ? { filter_subjects: [...subjects] } : {}),
     })
     return { consumer: await jetstream(connection).consumers.get(STREAM, name), source, last }
 
@@ -97,15 +97,35 @@ export async function openStream({ url, credentials, consumer: name, subjects, f
     }
   }
 
-  /** @param {Position | null} last */
-  function startOf(last) {
-    if (last !== null && last.sequence > 0n) {
-      return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Number(last.sequence) + 1 }
-    }
-    if (last === null && from !== undefined) {
-      return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: new Date(from).toISOString() }
-    }
-    return { deliver_policy: DeliverPolicy.All }
+  /**
+   * Where the sink has no position. A start by time is asked for without filters: with several of them, NATS leaves out the
+   * first message (nats-server issue 6076; seen on 2.15.2 too).
+   *
+   * @param {import('@nats-io/jetstream').JetStreamManager} manager
+   * @param {number} lastSequence
+   */
+  async function sequenceBefore(manager, lastSequence) {
+    if (from === undefined) return 0
+    const probe = await manager.consumers.add(STREAM, {
+      ack_policy: AckPolicy.None,
+      deliver_policy: DeliverPolicy.StartTime,
+      opt_start_time: new Date(from).toISOString(),
+      inactive_threshold: nanos(5000),
+    })
+    const consumer = await jetstream(connection).consumers.get(STREAM, probe.name)
+    const first = await consumer.next({ expires: 1000 })
+    return first === null ? lastSequence : first.seq - 1
+  }
+
+  /** @param {import('@nats-io/jetstream').JsMsg} message */
+  function isWanted({ subject }) {
+    return subjects.length === 0 || subjects.includes(subject)
+  }
+
+  /** NATS 2.9 knows one filter only: then all comes, and what is not wanted is left out here. */
+  function takesManyFilters() {
+    const [major, minor] = (connection.info?.version ?? '').split('.').map(Number)
+    return major > 2 || (major === 2 && minor >= 10)
   }
 
   /**
@@ -139,7 +159,7 @@ export async function openStream({ url, credentials, consumer: name, subjects, f
           }
           if (last !== null) {
             yield {
-              lines: messages.flatMap(linesOf),
+              lines: messages.filter(isWanted).flatMap(linesOf),
               position: last,
               ack: () => messages.forEach((message) => message.ack()),
             }

@@ -11,6 +11,7 @@ import {
   type ExampleOptions,
   endInOrder,
   eventText,
+  publishTexts,
   recordText,
   startExample,
   storedIn,
@@ -49,9 +50,7 @@ function start(changes: Partial<ExampleOptions> = {}): Example {
 
 /** As the queue's writer would not, by other means. */
 async function publishText(text: string, partition: number | string = 3): Promise<void> {
-  await withConnection(nats.url, async (connection) => {
-    await connection.request(`sluice.events.${partition}`, text)
-  })
+  await publishTexts(nats.url, [text], partition)
 }
 
 async function storedNames(): Promise<unknown[]> {

@@ -5,7 +5,8 @@ import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import type { DuckDBInstance } from '../../examples/node_modules/@duckdb/node-api/lib/index.js'
-import { eventually } from './service.ts'
+import { withConnection } from './jetstream.ts'
+import { eventually, sleep } from './service.ts'
 
 const EXAMPLES = resolve(import.meta.dirname, '../../examples')
 const { DuckDBInstance: duckdb } = createRequire(join(EXAMPLES, 'package.json'))('@duckdb/node-api') as {
@@ -111,4 +112,29 @@ export async function untilSaid(example: Example, text: string, timeoutMs = 30_0
   await eventually(`it says ${text}`, () => example.output().includes(text), timeoutMs).catch((error: Error) => {
     throw new Error(`${error.message}:\n${example.output().slice(-2000)}`)
   })
+}
+
+/** Messages of the stream, each one text, to a partition. */
+export async function publishTexts(
+  url: string,
+  texts: readonly string[],
+  partition: number | string = 3,
+): Promise<void> {
+  await withConnection(url, async (connection) => {
+    for (const text of texts) await connection.request(`sluice.events.${partition}`, text)
+  })
+}
+
+/** Kills an example while it works and starts it again, as often as `rounds` says; each time after `work`. */
+export async function killAndRestart(
+  example: Example,
+  rounds: number,
+  work: (round: number) => Promise<void>,
+): Promise<void> {
+  for (let round = 0; round < rounds; round += 1) {
+    await work(round)
+    await sleep(Math.random() * 1500)
+    await example.kill()
+    example.start()
+  }
 }

@@ -143,6 +143,24 @@ describe('the warehouse at a stream', () => {
     await untilSaid(running, '\n2 events in all')
   })
 
+  it('reads again what somebody else takes under its name', async () => {
+    const running = start()
+    await publishText(event('first'))
+    await untilSaid(running, '\n1 events in all')
+    await withConnection(nats.url, async (connection) => {
+      const thief = await (await jetstreamManager(connection)).jetstream().consumers.get(STREAM, 'warehouse')
+      let stolen = 0
+      for (let number = 0; stolen === 0; number += 1) {
+        const taking = thief.fetch({ max_messages: 1, expires: 1000 })
+        await publishTexts(nats.url, [event(`event-${number}`), event(`event-${number}`)])
+        for await (const _ of await taking) stolen += 1
+      }
+    })
+    await untilSaid(running, 'a message is missing, or someone else reads under the same name')
+    const stored = (await readStreamPlainly(nats.url)).length
+    await untilSaid(running, `\n${stored} events in all`, 15_000)
+  })
+
   it('reads a stream that was made again from its start, and keeps what it has', async () => {
     const running = start()
     for (const name of ['a', 'b', 'c']) await publishText(event(name))

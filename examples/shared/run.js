@@ -61,7 +61,7 @@ export async function run({ name: defaultName, help, options: ownOptions = {}, b
   const from = options.from
   if (from !== undefined && Number.isNaN(Date.parse(from))) throw new Error(`--from ${from} is no time`)
   const stopping = new AbortController()
-  for (const end of ['SIGINT', 'SIGTERM']) process.once(end, () => stopping.abort())
+  for (const end of ['SIGINT', 'SIGTERM']) process.on(end, () => stopping.abort())
   stopping.signal.addEventListener('abort', () => setTimeout(() => process.exit(1), END_WITHIN_MS).unref())
   const { signal } = stopping
   const log = (/** @type {string} */ message) => console.error(`${new Date().toISOString()} ${message}`)
@@ -70,7 +70,9 @@ export async function run({ name: defaultName, help, options: ownOptions = {}, b
   const deadLetters = await openDeadLetters(folder, log)
   const journal = join(dataFolder, 'journal')
   const afterChunk = await begin({ folder, store, deadLetters, signal, log, options })
-  log(`reading ${url ?? journal} from ${store.position()?.sequence ?? from ?? 'the start'} into ${folder}`)
+  log(
+    `reading ${url === undefined ? journal : 'the stream'} from ${store.position()?.sequence ?? from ?? 'the start'} into ${folder}`,
+  )
   const subjects = options.subjects?.split(',') ?? []
   const source =
     url === undefined

@@ -9,7 +9,7 @@ import { reasonOf } from './reason.js'
 
 const STREAM = 'SLUICE_EVENTS'
 /** Of at most 600 KB each; most have up to 64 KB. */
-const MAX_CHUNK_MESSAGES = 200
+const MAX_CHUNK_MESSAGES = 500
 /** How long a chunk gathers while less comes: rows are to be seen within seconds. NATS wants at least 1000. */
 const GATHER_MS = 1000
 const RETRY_MIN_MS = 500
@@ -33,7 +33,7 @@ const RETRY_MAX_MS = 5000
  * @property {() => Promise<void>} close
  *
  * @typedef {object} StreamOptions
- * @property {string} url           Servers, with commas between.
+ * @property {string} url           As NATS_URL.
  * @property {string | undefined} credentials  A file.
  * @property {string} consumer      Name of the durable consumer: one for each sink.
  * @property {readonly string[]} subjects  `sluice.events.3`, … Empty: all.
@@ -47,7 +47,7 @@ const RETRY_MAX_MS = 5000
  */
 export async function openStream({ url, credentials, consumer: name, subjects, from, log }) {
   const connection = await connect({
-    servers: url.split(','),
+    ...addressOf(url),
     name,
     maxReconnectAttempts: -1,
     waitOnFirstConnect: true,
@@ -179,6 +179,23 @@ export async function openStream({ url, credentials, consumer: name, subjects, f
     read,
     // Sends the last acknowledgements.
     close: () => connection.drain().catch(() => {}),
+  }
+}
+
+/**
+ * `nats://user:password@host:4222`, `tls://token@host`, several with commas between: the client takes the parts.
+ *
+ * @param {string} url
+ */
+function addressOf(url) {
+  const urls = url.split(',').map((part) => new URL(part.includes('://') ? part.trim() : `nats://${part.trim()}`))
+  const { username = '', password = '' } = urls.find((each) => each.username !== '') ?? {}
+  const [name, secret] = [username, password].map(decodeURIComponent)
+  return {
+    servers: urls.map(({ host }) => host),
+    ...(urls.some(({ protocol }) => protocol === 'tls:') ? { tls: {} } : {}),
+    ...(password === '' ? {} : { user: name, pass: secret }),
+    ...(password === '' && username !== '' ? { token: name } : {}),
   }
 }
 

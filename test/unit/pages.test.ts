@@ -23,9 +23,9 @@ describe.each(PAGES)('%s', (page) => {
   const text = read(page)
 
   it('names no file that is not there', () => {
-    const named = [...text.matchAll(/(?<![\w./:-])(?:docs|deploy|load|src|test|tools|bin)\/[\w*{},./-]*\w/g)].map(
-      ([path]) => path,
-    )
+    const named = [
+      ...text.matchAll(/(?<![\w./:-])(?:docs|deploy|examples|load|src|test|tools|bin)\/[\w*{},./-]*\w/g),
+    ].map(([path]) => path)
     const plain = named.filter((path) => !/[*{}]/.test(path) && !NO_FILES.some((pattern) => pattern.test(path)))
     expect(plain.filter((path) => !existsSync(ROOT + path))).toEqual([])
   })

@@ -2,6 +2,7 @@
 // are killed, and whatever else is in the stream.
 
 import { readFileSync } from 'node:fs'
+import { cp, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -173,6 +174,25 @@ describe('the warehouse at a stream', () => {
     })
     await publishText(event('d'))
     await untilSaid(running, '\n4 events in all')
+  })
+
+  it('loses nothing when the stream is put back to an old copy, whose next messages get numbers that it had read', async () => {
+    const running = start()
+    const copy = join(folder, 'copy')
+    for (const name of ['a', 'b']) await publishText(event(name))
+    await untilSaid(running, '\n2 events in all')
+    await nats.kill()
+    await cp(join(nats.folder, 'data'), copy, { recursive: true })
+    await nats.restart()
+    for (const name of ['c', 'd']) await publishText(event(name))
+    await untilSaid(running, '\n4 events in all')
+    await nats.kill()
+    await rm(join(nats.folder, 'data'), { recursive: true })
+    await rename(copy, join(nats.folder, 'data'))
+    await nats.restart()
+    for (const name of ['e', 'f', 'g']) await publishText(event(name))
+    await untilSaid(running, 'the stream is not the one that was read up to 4')
+    await untilSaid(running, '\n7 events in all')
   })
 
   it('reads the partitions that it is told, and from a time', async () => {

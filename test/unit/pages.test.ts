@@ -68,6 +68,7 @@ describe.each(PAGES)('%s', (page) => {
       'SLUICE_TEST_CRASH_ROUNDS',
       'SLUICE_TEST_ENVOY',
       'SLUICE_TEST_NATS_SERVER',
+      'SLUICE_TEST_CHDB',
       'SLUICE_TEST_SEED',
     ])
     expect([...named].filter((name) => !(name in SETTINGS) && !others.has(name))).toEqual([])

@@ -9,11 +9,11 @@ import {
   type Example,
   endInOrder,
   eventText,
+  expectSaid,
   killAndRestart,
   publishTexts,
   recordText,
   startExample,
-  untilSaid,
 } from '../support/examples.ts'
 import { addStream } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
@@ -58,8 +58,8 @@ async function untilStored(count: number): Promise<void> {
   )
 }
 
-async function sendThroughFaults(running: Example): Promise<void> {
-  await untilSaid(running, 'reading ')
+async function expectEachOnceThroughFaults(running: Example): Promise<void> {
+  await expectSaid(running, 'reading ')
   relay.lossy = true
   const expected: string[] = []
   await killAndRestart(running, ROUNDS, async (round) => {
@@ -85,7 +85,7 @@ async function sendThroughFaults(running: Example): Promise<void> {
 
 describe('the ClickHouse example', () => {
   it('inserts each event once, through lost answers, restarts and kills', async () => {
-    await sendThroughFaults(await begin(await startDouble()))
+    await expectEachOnceThroughFaults(await begin(await startDouble()))
   })
 
   it('inserts each event once into ClickHouse’s own engine, through lost answers, restarts and kills', async (context) => {
@@ -94,7 +94,7 @@ describe('the ClickHouse example', () => {
       relay = await startRelay(clickHouse.url, Math.random)
       context.skip('SLUICE_TEST_CHDB names no Python that has the package chdb-core')
     }
-    await sendThroughFaults(await begin(await startChdb(PYTHON as string, join(folder, 'chdb'))))
+    await expectEachOnceThroughFaults(await begin(await startChdb(PYTHON as string, join(folder, 'chdb'))))
   })
 
   it('makes a dead letter of a batch that is refused, and stores what came with it', async () => {
@@ -103,7 +103,7 @@ describe('the ClickHouse example', () => {
     const texts = ['a', 'b', 'c'].map((name) => recordText({ events: [eventText(name)] }))
     await publishTexts(nats.url, [`${texts[0]}\n${bad}`, texts[1], texts[2]])
     await untilStored(3)
-    await untilSaid(running, 'ClickHouse refused it 5 times')
+    await expectSaid(running, 'ClickHouse refused it 5 times')
     await publishTexts(nats.url, [recordText({ events: [eventText('d')] })])
     await untilStored(4)
     expect((await clickHouse.rows()).map(({ name }) => name).toSorted()).toEqual(['a', 'b', 'c', 'd'])

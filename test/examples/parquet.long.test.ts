@@ -74,7 +74,7 @@ describe('the Parquet example', () => {
     )
     await endInOrder(example)
     const rows = await stored('name, event, partition, sequence::DOUBLE AS sequence, filename')
-    expect(rows.map(({ name }) => name).toSorted()).toEqual(expected.toSorted())
+    expect(rows.map(({ name }) => String(name)).toSorted()).toEqual(expected.toSorted())
     expect(files().filter((name) => name.endsWith('.tmp'))).toEqual([])
     const firsts = await ask(`SELECT filename, min(sequence)::VARCHAR AS first, any_value(partition) AS partition,
       count(DISTINCT (partition, received_at::DATE, date))::INTEGER AS kinds

@@ -6,17 +6,9 @@ import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { post, single } from '../support/client.ts'
-import { ask, endInOrder, startExample, storedIn, untilSaid } from '../support/examples.ts'
+import { aRandomMoment, ask, endInOrder, expectSaid, startExample, storedIn } from '../support/examples.ts'
 import { readJournal } from '../support/journal-files.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  type Service,
-  sleep,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
 
 const ROUNDS = 12
 const APP = appRecord('shop', { events_per_minute: 1_000_000, events_per_month: 10_000_000 })
@@ -75,7 +67,7 @@ describe('the warehouse beside a journal', () => {
       for (let round = 0; round < ROUNDS; round += 1) {
         let isOver = false
         const sending = sendUntil(() => isOver, round * 1_000_000)
-        await sleep(100 + Math.random() * 700)
+        await aRandomMoment(1000)
         await example.kill()
         if (round % 3 === 2) await service.kill()
         isOver = true
@@ -84,7 +76,7 @@ describe('the warehouse beside a journal', () => {
         example.start()
       }
       const inJournal = readJournal(folder).length
-      await untilSaid(example, `\n${inJournal} events in all`)
+      await expectSaid(example, `\n${inJournal} events in all`)
       await endInOrder(example)
       const stored = await ask('SELECT name, event FROM events', storedIn(folder))
       expect(stored).toHaveLength(inJournal)
@@ -102,12 +94,12 @@ describe('the warehouse beside a journal', () => {
     const example = startExample({ name: 'warehouse', folder, env: { SLUICE_DATA_DIR: folder } })
     try {
       await post(service, single('ak_shop', { name: 'before' }))
-      await untilSaid(example, '1 events in all')
+      await expectSaid(example, '1 events in all')
       await service.stop()
       await rm(join(folder, 'journal'), { recursive: true })
       service = await startService({ dataDir: folder })
       await post(service, single('ak_shop', { name: 'after' }))
-      await untilSaid(example, '2 events in all')
+      await expectSaid(example, '2 events in all')
     } finally {
       await example.kill()
     }

@@ -7,21 +7,22 @@ import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
+  aRandomMoment,
   ask,
   type Example,
   type ExampleOptions,
   endInOrder,
   eventText,
+  expectSaid,
   publishTexts,
   recordText,
   startExample,
   storedIn,
-  untilSaid,
 } from '../support/examples.ts'
 import { type OpenQueue, openReadyQueue, publishTo, readStreamPlainly, withConnection } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { makeFolder, removeFolder, sleep } from '../support/service.ts'
+import { makeFolder, removeFolder } from '../support/service.ts'
 
 const ROUNDS = 12
 const STREAM = 'SLUICE_EVENTS'
@@ -67,9 +68,9 @@ describe('the warehouse at a stream', () => {
   it('has each event once, however often it and NATS are killed', async () => {
     const running = start()
     for (let round = 0; round < ROUNDS; round += 1) {
-      let isOver = false
+      const over = new AbortController()
       const sending = (async () => {
-        for (let turn = 0; turn < 20 && !isOver; turn += 1) {
+        for (let turn = 0; turn < 20 && !over.signal.aborted; turn += 1) {
           const records = Array.from({ length: 50 }, (_, index) =>
             makeRecord({
               events: 1 + (index % 3),
@@ -82,10 +83,10 @@ describe('the warehouse at a stream', () => {
           await Promise.all(records.map((record) => publishTo(opened.queue, record)))
         }
       })()
-      await sleep(200 + Math.random() * 1200)
+      await aRandomMoment(1500)
       await running.kill()
       if (round % 4 === 3) await nats.restart()
-      isOver = true
+      over.abort()
       await sending
       running.start()
     }
@@ -93,7 +94,7 @@ describe('the warehouse at a stream', () => {
     const records = texts.map((text) => JSON.parse(text) as { batch_id: string; events: unknown[] })
     const expected = new Map(records.map(({ batch_id: id, events }) => [id, events.length]))
     const total = [...expected.values()].reduce((sum, events) => sum + events, 0)
-    await untilSaid(running, `\n${total} events in all`, 60_000)
+    await expectSaid(running, `\n${total} events in all`, 60_000)
     await endInOrder(running)
     const rows = await ask(
       'SELECT batch_id, count(*)::INTEGER AS events FROM events GROUP BY batch_id',
@@ -115,7 +116,7 @@ describe('the warehouse at a stream', () => {
     await publishText(event('of version two').replace('"v":1', '"v":2'))
     await publishText(`${event('\\ud800', ',"event_id":{"a":1},"unknown":[null]')}\n${event('last')}`)
     await publishText(event('elsewhere'), "a/'b")
-    await untilSaid(running, '\n4 events in all')
+    await expectSaid(running, '\n4 events in all')
     await endInOrder(running)
     expect(await storedNames()).toEqual(['twice', '\ufffd', 'last', 'elsewhere'])
     const letters = readFileSync(join(folder, 'out', 'dead-letters.ndjson'), 'utf8')
@@ -131,7 +132,7 @@ describe('the warehouse at a stream', () => {
   it('goes on from what it has stored where the server says otherwise', async () => {
     const running = start()
     await publishText(event('a'))
-    await untilSaid(running, '\n1 events in all')
+    await expectSaid(running, '\n1 events in all')
     await running.kill()
     await publishText(event('b'))
     // Somebody else acknowledged everything under its name.
@@ -141,13 +142,13 @@ describe('the warehouse at a stream', () => {
       for await (const message of await consumer.fetch({ max_messages: 5, expires: 1000 })) message.ack()
     })
     running.start()
-    await untilSaid(running, '\n2 events in all')
+    await expectSaid(running, '\n2 events in all')
   })
 
   it('reads again what somebody else takes under its name', async () => {
     const running = start()
     await publishText(event('first'))
-    await untilSaid(running, '\n1 events in all')
+    await expectSaid(running, '\n1 events in all')
     await withConnection(nats.url, async (connection) => {
       const thief = await (await jetstreamManager(connection)).jetstream().consumers.get(STREAM, 'warehouse')
       let stolen = 0
@@ -157,15 +158,15 @@ describe('the warehouse at a stream', () => {
         for await (const _ of await taking) stolen += 1
       }
     })
-    await untilSaid(running, 'a message is missing, or someone else reads under the same name')
+    await expectSaid(running, 'a message is missing, or someone else reads under the same name')
     const stored = (await readStreamPlainly(nats.url)).length
-    await untilSaid(running, `\n${stored} events in all`, 15_000)
+    await expectSaid(running, `\n${stored} events in all`, 15_000)
   })
 
   it('reads a stream that was made again from its start, and keeps what it has', async () => {
     const running = start()
     for (const name of ['a', 'b', 'c']) await publishText(event(name))
-    await untilSaid(running, '\n3 events in all')
+    await expectSaid(running, '\n3 events in all')
     await withConnection(nats.url, async (connection) => {
       const manager = await jetstreamManager(connection)
       const { config } = await manager.streams.info(STREAM)
@@ -173,26 +174,26 @@ describe('the warehouse at a stream', () => {
       await manager.streams.add(config)
     })
     await publishText(event('d'))
-    await untilSaid(running, '\n4 events in all')
+    await expectSaid(running, '\n4 events in all')
   })
 
   it('loses nothing when the stream is put back to an old copy, whose next messages get numbers that it had read', async () => {
     const running = start()
     const copy = join(folder, 'copy')
     for (const name of ['a', 'b']) await publishText(event(name))
-    await untilSaid(running, '\n2 events in all')
+    await expectSaid(running, '\n2 events in all')
     await nats.kill()
     await cp(join(nats.folder, 'data'), copy, { recursive: true })
     await nats.restart()
     for (const name of ['c', 'd']) await publishText(event(name))
-    await untilSaid(running, '\n4 events in all')
+    await expectSaid(running, '\n4 events in all')
     await nats.kill()
     await rm(join(nats.folder, 'data'), { recursive: true })
     await rename(copy, join(nats.folder, 'data'))
     await nats.restart()
     for (const name of ['e', 'f', 'g']) await publishText(event(name))
-    await untilSaid(running, 'the stream is not the one that was read up to 4')
-    await untilSaid(running, '\n7 events in all')
+    await expectSaid(running, 'the stream is not the one that was read up to 4')
+    await expectSaid(running, '\n7 events in all')
   })
 
   it('reads the partitions that it is told, and from a time', async () => {
@@ -202,7 +203,7 @@ describe('the warehouse at a stream', () => {
     await publishText(event('two'), 2)
     await publishText(event('three'), 3)
     const running = start({ args: ['--subjects', 'sluice.events.1,sluice.events.2', '--from', from] })
-    await untilSaid(running, '\n2 events in all')
+    await expectSaid(running, '\n2 events in all')
     await endInOrder(running)
     expect(await storedNames()).toEqual(['one', 'two'])
   })
@@ -210,7 +211,7 @@ describe('the warehouse at a stream', () => {
   it('says which messages were removed before it read them', async () => {
     const running = start()
     await publishText(event('a'))
-    await untilSaid(running, '\n1 events in all')
+    await expectSaid(running, '\n1 events in all')
     await running.kill()
     await publishText(event('gone'))
     await publishText(event('b'))
@@ -218,7 +219,7 @@ describe('the warehouse at a stream', () => {
       await (await jetstreamManager(connection)).streams.purge(STREAM, { seq: 3 })
     })
     running.start()
-    await untilSaid(running, 'messages 2 to 2 were removed from the stream before they were read')
-    await untilSaid(running, '\n2 events in all')
+    await expectSaid(running, 'messages 2 to 2 were removed from the stream before they were read')
+    await expectSaid(running, '\n2 events in all')
   })
 })

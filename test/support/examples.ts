@@ -77,7 +77,7 @@ export async function ask(sql: string, file = ':memory:'): Promise<SqlRow[]> {
   const instance = await duckdb.create(file, file === ':memory:' ? {} : { access_mode: 'READ_ONLY' })
   const connection = await instance.connect()
   try {
-    return (await connection.runAndReadAll(sql)).getRowObjectsJS() as SqlRow[]
+    return (await connection.runAndReadAll(sql)).getRowObjectsJS()
   } finally {
     connection.closeSync()
     instance.closeSync()
@@ -108,7 +108,7 @@ export function eventText(name: string, members = ''): string {
 }
 
 /** Waits until the example's output has `text`. */
-export async function untilSaid(example: Example, text: string, timeoutMs = 30_000): Promise<void> {
+export async function expectSaid(example: Example, text: string, timeoutMs = 30_000): Promise<void> {
   await eventually(`it says ${text}`, () => example.output().includes(text), timeoutMs).catch((error: Error) => {
     throw new Error(`${error.message}:\n${example.output().slice(-2000)}`)
   })
@@ -125,6 +125,11 @@ export async function publishTexts(
   })
 }
 
+/** Nothing that could be waited for: a kill is to come at any moment of the work. */
+export async function aRandomMoment(atMostMs: number): Promise<void> {
+  await sleep(Math.random() * atMostMs)
+}
+
 /** Kills an example while it works and starts it again, as often as `rounds` says; each time after `work`. */
 export async function killAndRestart(
   example: Example,
@@ -133,7 +138,7 @@ export async function killAndRestart(
 ): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     await work(round)
-    await sleep(Math.random() * 1500)
+    await aRandomMoment(1500)
     await example.kill()
     example.start()
   }

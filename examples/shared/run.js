@@ -55,40 +55,42 @@ export async function run({ name: defaultName, help, options: ownOptions = {}, b
     console.log(`${help}${COMMON_HELP}`)
     return
   }
-  const { NATS_URL: url, NATS_CREDS: credentials, SLUICE_DATA_DIR: dataFolder = './data' } = process.env
-  const name = options.name ?? defaultName
-  const folder = options.folder ?? join('data', name)
-  const from = options.from
-  if (from !== undefined && Number.isNaN(Date.parse(from))) throw new Error(`--from ${from} is no time`)
   const stopping = new AbortController()
-  for (const end of ['SIGINT', 'SIGTERM']) process.on(end, () => stopping.abort())
-  stopping.signal.addEventListener('abort', () => setTimeout(() => process.exit(1), END_WITHIN_MS).unref())
   const { signal } = stopping
+  for (const end of ['SIGINT', 'SIGTERM']) process.on(end, () => stopping.abort())
+  signal.addEventListener('abort', () => setTimeout(() => process.exit(1), END_WITHIN_MS).unref())
   const log = (/** @type {string} */ message) => console.error(`${new Date().toISOString()} ${message}`)
-
-  const store = await openStore(folder)
-  const deadLetters = await openDeadLetters(folder, log)
-  const journal = join(dataFolder, 'journal')
-  const afterChunk = await begin({ folder, store, deadLetters, signal, log, options })
-  log(
-    `reading ${url === undefined ? journal : 'the stream'} from ${store.position()?.sequence ?? from ?? 'the start'} into ${folder}`,
-  )
-  const subjects = options.subjects?.split(',') ?? []
-  const source =
-    url === undefined
-      ? openJournal({ folder: journal, from, log })
-      : await openStream({ url, credentials, consumer: name, subjects, from, log })
+  /** @type {(() => unknown)[]} */
+  const closers = []
   try {
+    const name = options.name ?? defaultName
+    const folder = options.folder ?? join('data', name)
+    const store = await openStore(folder)
+    closers.push(store.close)
+    const deadLetters = await openDeadLetters(folder, log)
+    const afterChunk = await begin({ folder, store, deadLetters, signal, log, options })
+    const source = await openSource({ name, options, store, log })
+    closers.push(source.close)
     await consume({ source, sink: store, deadLetters, afterChunk, signal, log })
   } catch (error) {
     if (!signal.aborted) {
       log(`ends: ${reasonOf(error)}`)
       process.exitCode = 1
     }
-  } finally {
-    await source.close()
-    store.close()
   }
+  for (const close of closers.toReversed()) await close()
+}
+
+/** @param {{ name: string, options: Record<string, any>, store: Store, log: (message: string) => void }} place */
+async function openSource({ name, options: { from, subjects }, store, log }) {
+  const { NATS_URL: url, NATS_CREDS: credentials, SLUICE_DATA_DIR: dataFolder = './data' } = process.env
+  if (from !== undefined && Number.isNaN(Date.parse(from))) throw new Error(`--from ${from} is no time`)
+  const folder = join(dataFolder, 'journal')
+  // Not the URL: it may have a password.
+  const place = url === undefined ? folder : 'the stream'
+  log(`reading ${place} from ${store.position()?.sequence ?? from ?? 'the start'} for ${name}`)
+  if (url === undefined) return openJournal({ folder, from, log })
+  return await openStream({ url, credentials, consumer: name, subjects: subjects?.split(',') ?? [], from, log })
 }
 
 /** @param {import('node:util').ParseArgsConfig['options']} options */

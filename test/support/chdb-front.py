@@ -14,7 +14,13 @@ class Front(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        length = int(self.headers.get("Content-Length", 0))
+        sent = self.rfile.read(length)
+        if len(sent) < length:
+            # ClickHouse inserts nothing of a body that is cut off.
+            self.close_connection = True
+            return
+        body = sent.decode()
         parameters = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         query = parameters.pop("query")
         try:

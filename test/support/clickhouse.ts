@@ -115,6 +115,10 @@ export async function startRelay(target: string, random: () => number): Promise<
         },
       )
       outgoing.once('error', () => void incoming.socket.destroy())
+      // Its sender was killed: whoever waits for the rest of the body would wait for good.
+      incoming.once('close', () => {
+        if (!incoming.complete) outgoing.destroy()
+      })
       incoming.pipe(outgoing)
     })
     const listening = server

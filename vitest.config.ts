@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
 // These start services, stores and clients. One group order and one maxWorkers: two files run at a time across projects.
-const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples']
+const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client']
 const LONG = '**/*.long.test.ts'
 
 const withServices = {

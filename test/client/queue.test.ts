@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest'
+import { createRig, mapStore, trackMany, waiting } from './support/rig.ts'
+
+const SECOND_MS = 1000
+const HOUR_MS = 3600 * SECOND_MS
+
+describe('the queue', () => {
+  it('drops events that are 72 h old, and says so to the service', async () => {
+    const { client, timers, double, dropped } = createRig()
+    double.always('unreachable')
+    client.track('old')
+    await timers.pass(71 * HOUR_MS)
+    client.track('young')
+    await timers.pass(0.5 * HOUR_MS)
+    expect(dropped).toEqual([])
+    await timers.pass(2 * HOUR_MS)
+    expect(dropped).toMatchObject([{ reason: 'expired', names: ['old'] }])
+    double.always('answer')
+    client.track('new')
+    expect(await client.flush()).toBe(true)
+    expect([...double.stored.values()].map(({ events, client_report }) => [events[0].name, client_report])).toEqual([
+      ['young', undefined],
+      ['new', { dropped: { expired: 1 } }],
+    ])
+  })
+
+  it('drops the oldest where it grows beyond its bytes', async () => {
+    const { client, timers, double, dropped, store } = createRig({ maxQueueBytes: 100_000 })
+    double.always('unreachable')
+    for (let batch = 0; batch < 5; batch++) {
+      client.track(`batch ${batch}`, { text: 'x'.repeat(40_000) })
+      await timers.pass(3 * SECOND_MS)
+    }
+    expect(dropped.map(({ reason, names }) => `${reason}: ${names.join()}`)).toEqual([
+      'overflow: batch 0',
+      'overflow: batch 1',
+      'overflow: batch 2',
+    ])
+    expect(waiting(store)).toHaveLength(2)
+  })
+
+  it('never drops the batch that is under way for room', async () => {
+    const { client, timers, double, dropped } = createRig({ maxQueueBytes: 50_000 })
+    double.behave('hang')
+    for (let batch = 0; batch < 3; batch++) {
+      client.track(`batch ${batch}`, { text: 'x'.repeat(40_000) })
+      await timers.pass(3 * SECOND_MS)
+    }
+    expect(dropped.map((drop) => drop.names[0])).toEqual(['batch 1'])
+  })
+
+  it('keeps in memory what the store has no room for, and loses none of it while it runs', async () => {
+    const { client, timers, double, dropped, store } = createRig({ store: mapStore(new Map(), 3000) })
+    double.always('unreachable')
+    for (let batch = 0; batch < 4; batch++) {
+      trackMany(client, 3)
+      await timers.pass(3 * SECOND_MS)
+    }
+    expect(waiting(store).length).toBeLessThan(4)
+    double.always('answer')
+    expect(await client.flush()).toBe(true)
+    expect(double.storedIds()).toHaveLength(12)
+    expect(dropped).toEqual([])
+  })
+
+  it('throws away an item that cannot be read, and goes on', async () => {
+    const store = mapStore(new Map([['b000001795176000-10-broken', '{"half']]))
+    const { client, double } = createRig({ store })
+    client.track('signup')
+    expect(await client.flush()).toBe(true)
+    expect(double.storedIds()).toHaveLength(1)
+    expect(waiting(store)).toEqual([])
+  })
+})
+
+describe('ids', () => {
+  const ids = async (days: number): Promise<Record<string, unknown>[]> => {
+    const { client, timers, double } = createRig()
+    for (const waitMs of [0, 24 * days * HOUR_MS]) {
+      await timers.pass(waitMs)
+      client.track('open')
+      await client.flush()
+    }
+    return double.requests.map((request) => request.body.events[0] as unknown as Record<string, unknown>)
+  }
+
+  it.each([
+    [
+      'within an hour keep all but the session',
+      1 / 24,
+      ['hashed_daily_id', 'hashed_monthly_id', 'hashed_retention_id'],
+    ],
+    ['on the next day keep month and retention', 1, ['hashed_monthly_id', 'hashed_retention_id']],
+    ['after 90 days keep nothing', 90, []],
+  ])('%s', async (_, days, kept) => {
+    const [first, second] = await ids(days)
+    const members = ['hashed_daily_id', 'hashed_monthly_id', 'hashed_retention_id', 'session_id']
+    expect(members.filter((member) => first[member] === second[member])).toEqual(kept)
+    for (const member of members) expect(String(first[member]).length).toBeGreaterThanOrEqual(16)
+  })
+
+  it('are those of the call, where it names some', async () => {
+    const { client, double } = createRig()
+    client.revenue('purchase', { amount: 9.99 }, { user_id: 'u', session_id: 's', context: { locale: 'en_GB' } })
+    await client.flush()
+    expect(double.requests[0].body.events[0]).toMatchObject({
+      type: 'revenue',
+      revenue: { amount: 9.99 },
+      user_id: 'u',
+      session_id: 's',
+      context: { os: 'linux', locale: 'en_GB' },
+    })
+  })
+
+  it('are shared with the next client of the store', async () => {
+    const store = mapStore()
+    const sessions: unknown[] = []
+    for (let client = 0; client < 2; client++) {
+      const rig = createRig({ store })
+      rig.client.track('open')
+      await rig.client.close()
+      sessions.push((rig.double.requests[0].body.events[0] as unknown as { session_id: string }).session_id)
+    }
+    expect(sessions[0]).toBe(sessions[1])
+  })
+})

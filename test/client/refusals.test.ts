@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest'
+import { createDouble } from './support/double.ts'
+import { createRig, DatedTimers, mapStore, trackMany, waiting } from './support/rig.ts'
+
+const SECOND_MS = 1000
+const MINUTE_MS = 60 * SECOND_MS
+const YEAR_MS = 365 * 24 * 60 * MINUTE_MS
+
+describe('a refused batch', () => {
+  it('on 400, drops the offenders that `errors` names and sends the others at once under a new key', async () => {
+    const { client, timers, double, dropped } = createRig()
+    for (const name of ['a', 'b', 'c', 'd']) client.track(name, name === 'b' || name === 'd' ? { bad: 'name' } : {})
+    await timers.pass(3 * SECOND_MS)
+    expect(dropped).toMatchObject([{ reason: 'invalid', names: ['b', 'd'] }])
+    expect(double.requests.map((request) => request.body.events.map((event) => event.name).join(''))).toEqual([
+      'abcd',
+      'ac',
+    ])
+    expect(double.requests[0].key).not.toBe(double.requests[1].key)
+    expect(double.requests[0].body.events[0].event_id).toBe(double.requests[1].body.events[0].event_id)
+  })
+
+  it.each([
+    ['`errors` names the first twenty', false, 5],
+    ['only `message` names one', true, 91],
+  ])('on 400, drops all of 90 offenders where %s', async (_, withoutErrors, requests) => {
+    const { client, timers, double, dropped } = createRig({ service: { withoutErrors } })
+    for (let index = 0; index < 100; index++)
+      client.track(`event ${index}`, index % 10 === 0 ? {} : { bad: 'context.os' })
+    await timers.pass(3 * SECOND_MS)
+    expect(double.requests.length).toBeLessThanOrEqual(requests + 1)
+    expect(dropped.flatMap((drop) => drop.ids)).toHaveLength(90)
+    expect(double.storedIds()).toHaveLength(10)
+  })
+
+  it('on 400, drops all where the fault is not an event', async () => {
+    const bodies = [
+      { error: 'invalid_json', message: 'body: not valid JSON at byte 55' },
+      { error: 'validation_failed', message: 'app_key: required', errors: [{ path: 'app_key', message: 'required' }] },
+      { error: 'validation_failed', message: 'events[7].name: required' },
+      { error: 'validation_failed', errors: [null] },
+      'a proxy says no',
+    ]
+    for (const body of bodies) {
+      const { client, timers, double, dropped, store } = createRig()
+      double.behave({ status: 400, body })
+      client.track('signup')
+      await timers.pass(MINUTE_MS)
+      expect(double.requests).toHaveLength(1)
+      expect(dropped).toMatchObject([{ reason: 'invalid', names: ['signup'] }])
+      expect(waiting(store)).toEqual([])
+    }
+  })
+
+  it('on 413, is sent in halves, and a single event that is too large is dropped', async () => {
+    const { client, timers, double, dropped } = createRig({ service: { maxBytes: 4000 } })
+    for (let index = 0; index < 11; index++)
+      client.track(`event ${index}`, { text: 'x'.repeat(index === 5 ? 5000 : 600) })
+    await timers.pass(3 * SECOND_MS)
+    expect(dropped).toMatchObject([{ reason: 'too_large', names: ['event 5'] }])
+    expect(double.storedIds()).toHaveLength(10)
+    expect(new Set(double.storedIds()).size).toBe(10)
+  })
+
+  it('on 429, is sent in halves where it is larger than the minute of the app', async () => {
+    const { client, timers, double } = createRig()
+    const headers = { 'Retry-After': '20', 'X-RateLimit-Limit': '60' }
+    double.behave({ status: 429, headers })
+    trackMany(client, 100)
+    await timers.pass(0)
+    expect(double.requests.map((request) => request.body.events.length)).toEqual([100, 50, 50])
+  })
+
+  it('reports a drop once, though the batch had a report of its own', async () => {
+    const { client, timers, double } = createRig({ beforeSend: (event) => (event.name === 'secret' ? null : event) })
+    client.track('secret')
+    client.track('good')
+    client.track('bad', { bad: 'name' })
+    await timers.pass(3 * SECOND_MS)
+    client.track('next')
+    await timers.pass(3 * SECOND_MS)
+    const reports = [...double.stored.values()].map((body) => body.client_report?.dropped)
+    expect(reports).toEqual([{ before_send: 1 }, { invalid: 1 }])
+  })
+})
+
+describe('a clock that is off', () => {
+  it.each([4 * MINUTE_MS, -4 * MINUTE_MS])('by %i ms is left alone', async (aheadMs) => {
+    const { client, timers, double } = createRig({ service: { aheadMs } })
+    for (let batch = 0; batch < 2; batch++) {
+      client.track('signup')
+      await timers.pass(3 * SECOND_MS)
+    }
+    for (const { body } of double.requests) expect(body.events[0]).not.toHaveProperty('clock_correction_ms')
+  })
+
+  it.each([10 * MINUTE_MS, -10 * MINUTE_MS])(
+    'by %i ms is corrected from the first answer on; both times stay',
+    async (aheadMs) => {
+      const { client, timers, double } = createRig({ service: { aheadMs } })
+      for (let batch = 0; batch < 2; batch++) {
+        client.track('signup')
+        await timers.pass(3 * SECOND_MS)
+      }
+      const event = double.requests[1].body.events[0]
+      expect(event.client_timestamp).toBe('2026-11-20T12:00:03.000Z')
+      expect(event.clock_correction_ms).toBe(aheadMs)
+      expect(Date.parse(event.timestamp)).toBe(Date.parse(event.client_timestamp!) + aheadMs)
+    },
+  )
+
+  it.each([2 * YEAR_MS, -2 * YEAR_MS])('by %i ms costs no event: the refused batch is corrected', async (aheadMs) => {
+    const { client, timers, double, dropped } = createRig({ service: { aheadMs } })
+    trackMany(client, 50)
+    await timers.pass(30 * SECOND_MS)
+    expect(dropped).toEqual([])
+    expect(double.storedIds()).toHaveLength(50)
+    for (const event of [...double.stored.values()].flatMap((body) => body.events))
+      expect(Date.parse(event.timestamp) - Date.parse(event.client_timestamp!)).toBe(aheadMs)
+  })
+
+  it('is known to the next client of the store, and forgotten when it is right again', async () => {
+    const store = mapStore()
+    const first = createRig({ store, service: { aheadMs: 10 * MINUTE_MS } })
+    first.client.track('signup')
+    await first.client.close()
+    const timers = new DatedTimers()
+    const second = createRig({ store, timers, double: createDouble({ nowMs: () => timers.nowMs() }) })
+    for (const name of ['early', 'late']) {
+      second.client.track(name)
+      await second.client.flush()
+    }
+    const [early, late] = second.double.requests.map((request) => request.body.events[0])
+    expect(early.clock_correction_ms).toBe(10 * MINUTE_MS)
+    expect(late).not.toHaveProperty('clock_correction_ms')
+  })
+
+  it('is corrected once: a server that refuses that too gets its way', async () => {
+    const { client, timers, double, dropped } = createRig({ service: { aheadMs: 2 * YEAR_MS } })
+    const error = { path: 'events[0].timestamp', message: 'must lie between' }
+    double.always({
+      status: 400,
+      body: { error: 'validation_failed', message: 'events[0].timestamp', errors: [error] },
+    })
+    client.track('signup')
+    await timers.pass(MINUTE_MS)
+    expect(double.requests).toHaveLength(2)
+    expect(dropped).toMatchObject([{ reason: 'invalid' }])
+  })
+})

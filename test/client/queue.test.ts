@@ -63,14 +63,32 @@ describe('the queue', () => {
     expect(dropped).toEqual([])
   })
 
-  it('throws away an item that cannot be read, and goes on', async () => {
-    const store = mapStore(new Map([['b000001795176000-10-broken', '{"half']]))
-    const { client, double } = createRig({ store })
+  it('sends a batch once from a store that only reads any more', async () => {
+    const map = new Map<string, string>()
+    const { client, timers, double } = createRig({ store: mapStore(map) })
+    double.always('unreachable')
     client.track('signup')
-    expect(await client.flush()).toBe(true)
-    expect(double.storedIds()).toHaveLength(1)
-    expect(waiting(store)).toEqual([])
+    await client.close()
+    const readOnly = { ...mapStore(map), set: () => false, remove: () => {} }
+    const next = createRig({ store: readOnly, timers, double })
+    double.always('answer')
+    next.client.track('login')
+    expect(await next.client.flush()).toBe(true)
+    expect(double.storedIds()).toHaveLength(2)
+    expect(double.requests).toHaveLength(3)
   })
+
+  it.each(['{"half', '{}', '[{"key":"k"}]', '[1, null]', '[{"key":"k","body":"{"}]', '"text"'])(
+    'throws away %s that somebody else wrote',
+    async (text) => {
+      const store = mapStore(new Map([['b001795176000000-10-broken', text]]))
+      const { client, double } = createRig({ store })
+      client.track('signup')
+      expect(await client.flush()).toBe(true)
+      expect(double.storedIds()).toHaveLength(1)
+      expect(waiting(store)).toEqual([])
+    },
+  )
 })
 
 describe('ids', () => {

@@ -9,8 +9,21 @@ import type { Store } from './types.ts'
 export function fileStore(folder: string): Store {
   mkdirSync(folder, { recursive: true })
   const path = (name: string): string => join(folder, name)
+  const remove = (name: string): void => {
+    try {
+      rmSync(path(name), { force: true })
+    } catch {
+      // A disk that only reads, or a folder that is gone.
+    }
+  }
   return {
-    keys: () => readdirSync(folder).filter((file) => !file.startsWith('.')),
+    keys() {
+      try {
+        return readdirSync(folder).filter((file) => !file.startsWith('.'))
+      } catch {
+        return []
+      }
+    },
     get(name) {
       try {
         return readFileSync(path(name), 'utf8')
@@ -25,10 +38,10 @@ export function fileStore(folder: string): Store {
         renameSync(beside, path(name))
         return true
       } catch {
-        rmSync(beside, { force: true })
+        remove(`.${name}.${process.pid}`)
         return false
       }
     },
-    remove: (name) => rmSync(path(name), { force: true }),
+    remove,
   }
 }

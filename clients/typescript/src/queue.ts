@@ -36,7 +36,8 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
       .keys()
       .filter((name) => NAME.test(name))
       .toSorted()
-  const read = (name: string): Batch[] => readJson(store, name, [])
+  const read = (name: string): Batch[] =>
+    [readJson<(Batch | null)[]>(store, name, [])].flat().filter((batch) => typeof batch?.body === 'string') as Batch[]
   const write = (name: string, batches: readonly Batch[]): unknown =>
     batches.length === 0 ? store.remove(name) : store.set(name, JSON.stringify(batches))
 
@@ -128,6 +129,11 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
 }
 
 export function unseal(batch: Batch): { readonly events: SluiceEvent[]; readonly report: Report } {
-  const body = JSON.parse(batch.body) as { events: SluiceEvent[]; client_report?: { dropped: Report } }
-  return { events: body.events, report: body.client_report?.dropped ?? {} }
+  try {
+    const body = JSON.parse(batch.body) as { events: SluiceEvent[]; client_report?: { dropped: Report } }
+    return { events: body.events, report: body.client_report?.dropped ?? {} }
+  } catch {
+    // Somebody else wrote it. The service refuses it, and it goes.
+    return { events: [], report: {} }
+  }
 }

@@ -29,17 +29,21 @@ export interface SpillingStore extends Store {
 /** Takes everything: in memory what `lasting`, where there is one, does not. */
 export function spillingStore(lasting: Store | null): SpillingStore {
   const memory = new Map<string, string>()
+  /** What a disk that only reads could not remove. */
+  const gone = new Set<string>()
   return {
-    keys: () => [...new Set([...(lasting?.keys() ?? []), ...memory.keys()])],
-    get: (name) => memory.get(name) ?? lasting?.get(name) ?? null,
+    keys: () => [...new Set([...(lasting?.keys() ?? []), ...memory.keys()])].filter((name) => !gone.has(name)),
+    get: (name) => memory.get(name) ?? (gone.has(name) ? null : (lasting?.get(name) ?? null)),
     set(name, value) {
       if (lasting?.set(name, value) === true) memory.delete(name)
       else memory.set(name, value)
+      gone.delete(name)
       return true
     },
     remove(name) {
       memory.delete(name)
       lasting?.remove(name)
+      if ((lasting?.get(name) ?? null) !== null) gone.add(name)
     },
     isInMemory: (name) => memory.has(name),
   }

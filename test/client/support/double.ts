@@ -80,6 +80,8 @@ export function createDouble({ nowMs, maxBytes = 524_288, withoutErrors = false,
   function work({ key, text, body }: Request): Answered {
     if (text.length > maxBytes)
       return { status: 413, body: { error: 'payload_too_large', message: 'the body is too large' } }
+    if (body.app_key === '')
+      return { status: 400, body: { error: 'invalid_json', message: 'body: not valid JSON at byte 1' } }
     const known = stored.get(key)
     if (known) return { status: 202, body: { status: 'accepted', events: known.events.length, deduplicated: true } }
     const errors = body.events.flatMap((event, index) => offences(event, index, nowMs() + aheadMs))
@@ -101,7 +103,7 @@ export function createDouble({ nowMs, maxBytes = 524_288, withoutErrors = false,
       url,
       key,
       text,
-      body: JSON.parse(text) as SentBody,
+      body: parse(text),
       headers,
       keepalive: init.keepalive === true,
       atMs: nowMs(),
@@ -141,6 +143,15 @@ export function createDouble({ nowMs, maxBytes = 524_288, withoutErrors = false,
     behave: (...behaviours) => void planned.push(...behaviours),
     always: (behaviour) => void (otherwise = behaviour),
     receive: (url, text) => void work(note(url, { body: text })),
+  }
+}
+
+/** What is no JSON holds no events, and is not stored. */
+function parse(text: string): SentBody {
+  try {
+    return JSON.parse(text) as SentBody
+  } catch {
+    return { app_key: '', sdk_version: '', events: [] }
   }
 }
 

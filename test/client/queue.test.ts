@@ -130,6 +130,13 @@ describe('ids', () => {
     })
   })
 
+  it.each(['{}', '7', '{"half'])('are made anew where somebody else wrote %s', async (text) => {
+    const { client, double } = createRig({ store: mapStore(new Map([['identity', text]])) })
+    client.track('open')
+    await client.flush()
+    expect(double.storedIds()).toHaveLength(1)
+  })
+
   it('are shared with the next client of the store', async () => {
     const store = mapStore()
     const sessions: unknown[] = []

@@ -95,15 +95,17 @@ describe('sealing', () => {
     const { client, timers, double, dropped } = createRig({
       beforeSend: (event) => {
         if (event.name === 'broken') throw new Error('broken')
+        if (event.name === 'forgotten') return undefined as unknown as null
         return event.name === 'secret' ? null : { ...event, user_id: 'user-1' }
       },
     })
-    for (const name of ['signup', 'secret', 'broken']) client.track(name)
+    for (const name of ['signup', 'secret', 'broken', 'forgotten']) client.track(name)
     await timers.pass(3 * SECOND_MS)
     expect(double.requests[0].body.events).toMatchObject([{ name: 'signup', user_id: 'user-1' }])
     expect(dropped).toMatchObject([
       { reason: 'before_send', names: ['secret'] },
       { reason: 'before_send', names: ['broken'] },
+      { reason: 'before_send', names: ['forgotten'] },
     ])
   })
 

@@ -90,6 +90,24 @@ describe.each([
   })
 })
 
+describe('two that send at once, because the lock failed them', () => {
+  it('store each event once, though the batch was refused and sealed anew', async () => {
+    const timers = new DatedTimers()
+    const store = mapStore()
+    const away = createRig({ timers, store })
+    away.double.always('unreachable')
+    away.client.track('good')
+    away.client.track('bad', { bad: 'name' })
+    await away.client.close()
+    const first = createRig({ timers, store })
+    const second = createRig({ timers, store, double: first.double })
+    await timers.pass(SECOND_MS)
+    expect(first.double.requests.length).toBeGreaterThan(2)
+    expect(first.double.storedIds()).toEqual([away.tracked[0]])
+    expect([...first.dropped, ...second.dropped]).toMatchObject([{ reason: 'invalid', names: ['bad'] }])
+  })
+})
+
 describe('a lease', () => {
   it('of a tab that was killed ends after 15 s', async () => {
     const timers = new DatedTimers()

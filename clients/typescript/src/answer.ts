@@ -1,5 +1,6 @@
 // What the service's answer says about a batch.
 
+import { attempt } from './platform.ts'
 import type { DropReason } from './types.ts'
 
 /** A day. A month's Retry-After is longer than a timer can be, and the plan may change before. */
@@ -12,6 +13,8 @@ export interface Answer {
   readonly text: string
   readonly answeredMs: number
 }
+
+type Refusal = { message?: unknown; errors?: ({ path: unknown } | null)[] }
 
 export type Verdict =
   | { readonly kind: 'accepted' }
@@ -57,10 +60,6 @@ function judgeInvalid(text: string, count: number): Verdict {
 
 /** The first twenty; a service that names only one offender does so at the start of its message. */
 function offendingPaths(text: string): string[] {
-  try {
-    const { message, errors } = JSON.parse(text) as { message?: unknown; errors?: { path: unknown }[] }
-    return errors?.map((error) => String(error.path)) ?? [String(message)]
-  } catch {
-    return []
-  }
+  const { message, errors } = attempt(() => JSON.parse(text) as Refusal, null) ?? {}
+  return Array.isArray(errors) ? errors.map((error) => String(error?.path)) : [String(message)]
 }

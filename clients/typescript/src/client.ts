@@ -3,7 +3,7 @@
 import { createClock } from './clock.ts'
 import { createIdentity } from './identity.ts'
 import { leaseLock, webLock } from './lock.ts'
-import { bytesOf, type Platform, uuid } from './platform.ts'
+import { attempt, bytesOf, type Platform, uuid } from './platform.ts'
 import { createQueue } from './queue.ts'
 import { createSender } from './sender.ts'
 import { spillingStore, webStore } from './store.ts'
@@ -72,29 +72,26 @@ export function createClientOn(platform: Platform, options: Options): Client {
       ...members,
       context: { ...platform.context, ...options.context, ...members.context },
     }
-    const reason = isClosed ? 'closed' : consent() === 'denied' ? 'consent' : add(event)
+    const given = consent()
+    const reason = isClosed ? 'closed' : given === 'denied' ? 'consent' : add(event)
     if (reason !== null) return queue.drop(reason, [event])
-    const bytes = isGranted() ? open.reduce((sum, one) => sum + one.bytes, 0) : 0
+    const isFull = (): boolean =>
+      open.length >= MAX_EVENTS || open.reduce((sum, one) => sum + one.bytes, 0) >= MAX_BATCH_BYTES
     if (open.length > MAX_OPEN_EVENTS) queue.drop('overflow', takeOpen(1))
-    else if (isGranted() && (open.length >= MAX_EVENTS || bytes >= MAX_BATCH_BYTES)) sealAndSend()
+    else if (given === 'granted' && isFull()) sealAndSend()
     else sealTimer ??= timers.setTimeout(sealAndSend, SEAL_AFTER_MS)
   }
 
   /** Null, or why the event is not taken. */
   function add(given: SluiceEvent): DropReason | null {
-    let reason: DropReason = 'before_send'
-    try {
-      const event = options.beforeSend ? options.beforeSend(given) : given
-      if (event === null) return reason
-      reason = 'invalid'
-      const text = JSON.stringify(event)
-      if (bytesOf(text) > MAX_EVENT_BYTES) return 'too_large'
-      // A copy: the caller may go on changing what it gave.
-      open.push({ event: JSON.parse(text) as SluiceEvent, bytes: bytesOf(text) + 1 })
-      return null
-    } catch {
-      return reason
-    }
+    const event = attempt(() => (options.beforeSend ? options.beforeSend(given) : given), null)
+    if (!event) return 'before_send'
+    const text = attempt(() => JSON.stringify(event), null)
+    if (text === null) return 'invalid'
+    if (bytesOf(text) > MAX_EVENT_BYTES) return 'too_large'
+    // A copy: the caller may go on changing what it gave.
+    open.push({ event: JSON.parse(text) as SluiceEvent, bytes: bytesOf(text) + 1 })
+    return null
   }
 
   const takeOpen = (count: number): SluiceEvent[] => open.splice(0, count).map(({ event }) => event)

@@ -3,44 +3,27 @@
 
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from './platform.ts'
 import type { Store } from './types.ts'
 
 /** Processes may share the folder: one of them sends. */
 export function fileStore(folder: string): Store {
   mkdirSync(folder, { recursive: true })
   const path = (name: string): string => join(folder, name)
-  const remove = (name: string): void => {
-    try {
-      rmSync(path(name), { force: true })
-    } catch {
-      // A disk that only reads, or a folder that is gone.
-    }
-  }
+  const remove = (name: string): void => attempt(() => rmSync(path(name), { force: true }), undefined)
   return {
-    keys() {
-      try {
-        return readdirSync(folder).filter((file) => !file.startsWith('.'))
-      } catch {
-        return []
-      }
-    },
-    get(name) {
-      try {
-        return readFileSync(path(name), 'utf8')
-      } catch {
-        return null
-      }
-    },
+    keys: () => attempt(() => readdirSync(folder).filter((file) => !file.startsWith('.')), []),
+    get: (name) => attempt(() => readFileSync(path(name), 'utf8'), null),
     set(name, value) {
-      const beside = path(`.${name}.${process.pid}`)
-      try {
-        writeFileSync(beside, value, { flush: true })
-        renameSync(beside, path(name))
+      const beside = `.${name}.${process.pid}`
+      const write = (): boolean => {
+        writeFileSync(path(beside), value, { flush: true })
+        renameSync(path(beside), path(name))
         return true
-      } catch {
-        remove(`.${name}.${process.pid}`)
-        return false
       }
+      const isWritten = attempt(write, false)
+      if (!isWritten) remove(beside)
+      return isWritten
     },
     remove,
   }

@@ -10,31 +10,32 @@ const SESSION_IDLE_MS = 1_800_000
 /** How often the use of a session is written down. */
 const WRITE_MS = 60_000
 
-const freshIds = () => ({
-  hashed_daily_id: uuid().replaceAll('-', ''),
-  hashed_monthly_id: uuid().replaceAll('-', ''),
-  hashed_retention_id: uuid().replaceAll('-', ''),
-  session_id: uuid(),
-})
+const MEMBERS = ['hashed_daily_id', 'hashed_monthly_id', 'hashed_retention_id', 'session_id'] as const
 
-type Kept = { day: string; retention: number; usedMs: number; ids: ReturnType<typeof freshIds> }
+type Ids = Record<(typeof MEMBERS)[number], string>
+/** `periods`: what each id belongs to. */
+type Kept = { usedMs: number; periods: Ids; ids: Ids }
 
 /** `mayStore`: ids may outlast this client, and be shared with the store's others. */
 export function createIdentity(store: Store, timers: Timers, mayStore: () => boolean) {
   let kept: Kept | null = null
   return {
-    ids(): Kept['ids'] {
+    ids(): Ids {
       const nowMs = timers.nowMs()
       const day = new Date(nowMs).toISOString().slice(0, 10)
-      const retention = Math.floor(nowMs / RETENTION_MS)
-      if (kept?.day === day && Math.abs(nowMs - kept.usedMs) < WRITE_MS) return kept.ids
-      const ids = freshIds()
-      const old = mayStore() ? readJson(store, 'identity', kept) : kept
-      if (old?.day === day) ids.hashed_daily_id = old.ids.hashed_daily_id
-      if (old?.day.slice(0, 7) === day.slice(0, 7)) ids.hashed_monthly_id = old.ids.hashed_monthly_id
-      if (old?.retention === retention) ids.hashed_retention_id = old.ids.hashed_retention_id
-      if (old && Math.abs(nowMs - old.usedMs) < SESSION_IDLE_MS) ids.session_id = old.ids.session_id
-      kept = { day, retention, usedMs: nowMs, ids }
+      if (kept?.periods.hashed_daily_id === day && Math.abs(nowMs - kept.usedMs) < WRITE_MS) return kept.ids
+      const stored = mayStore() ? readJson(store, 'identity', kept) : kept
+      const old = stored?.periods && stored.ids ? stored : null
+      const periods: Ids = {
+        hashed_daily_id: day,
+        hashed_monthly_id: day.slice(0, 7),
+        hashed_retention_id: String(Math.floor(nowMs / RETENTION_MS)),
+        session_id: old && Math.abs(nowMs - old.usedMs) < SESSION_IDLE_MS ? old.periods.session_id : uuid(),
+      }
+      const ids = Object.fromEntries(
+        MEMBERS.map((member) => [member, old?.periods[member] === periods[member] ? old.ids[member] : uuid()]),
+      ) as Ids
+      kept = { usedMs: nowMs, periods, ids }
       if (mayStore()) store.set('identity', JSON.stringify(kept))
       return ids
     },

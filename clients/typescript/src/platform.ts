@@ -48,11 +48,17 @@ export function systemPlatform(): Platform {
   const page = { window, document, navigator, origin: location.origin, keepalive: 'keepalive' in Request.prototype }
   // Absent on pages that came over plain http.
   const locks = (navigator as { locks?: LockManager }).locks ?? null
+  // Reading it throws where the user forbids storage.
+  const storage = attempt(() => window.localStorage, null)
+  return { ...always, context, page, locks, storage }
+}
+
+/** What `work` returns, or `otherwise` where it throws. */
+export function attempt<T, F>(work: () => T, otherwise: F): T | F {
   try {
-    return { ...always, context, page, locks, storage: window.localStorage }
+    return work()
   } catch {
-    // The user forbids storage.
-    return { ...always, context, page, locks, storage: null }
+    return otherwise
   }
 }
 

@@ -1,7 +1,7 @@
 // The batches that wait, oldest first, and the count of what was dropped. One item of the store holds a batch, or what
 // a refusal made of it: an item changes in one write, so that a crash neither loses nor doubles an event.
 
-import { bytesOf, type Timers, uuid } from './platform.ts'
+import { attempt, bytesOf, type Timers, uuid } from './platform.ts'
 import { readJson, type SpillingStore } from './store.ts'
 import type { DropReason, Options, SluiceEvent } from './types.ts'
 
@@ -22,6 +22,7 @@ export interface Batch {
 }
 
 type Report = Partial<Record<DropReason, number>>
+type Body = { events?: SluiceEvent[]; client_report?: { dropped?: Report } }
 
 export type Queue = ReturnType<typeof createQueue>
 
@@ -56,11 +57,8 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
   function drop(reason: DropReason, events: readonly SluiceEvent[]): void {
     if (events.length === 0) return
     count({ [reason]: events.length })
-    try {
-      onDropped?.(reason, events)
-    } catch {
-      // What the hook throws must not stop the sending.
-    }
+    // What the hook throws must not stop the sending.
+    attempt(() => onDropped?.(reason, events), undefined)
   }
 
   /** Without a reason it is taken back: it was surely not sent, and its events are kept elsewhere. */
@@ -129,11 +127,7 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
 }
 
 export function unseal(batch: Batch): { readonly events: SluiceEvent[]; readonly report: Report } {
-  try {
-    const body = JSON.parse(batch.body) as { events: SluiceEvent[]; client_report?: { dropped: Report } }
-    return { events: body.events, report: body.client_report?.dropped ?? {} }
-  } catch {
-    // Somebody else wrote it. The service refuses it, and it goes.
-    return { events: [], report: {} }
-  }
+  // Null where somebody else wrote it. The service refuses it, and it goes.
+  const body = attempt(() => JSON.parse(batch.body) as Body | null, null)
+  return { events: body?.events ?? [], report: body?.client_report?.dropped ?? {} }
 }

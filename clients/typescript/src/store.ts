@@ -1,5 +1,6 @@
 // Where batches wait: localStorage or memory here, files in file.ts. What a store has no room for stays in memory.
 
+import { attempt } from './platform.ts'
 import type { Store } from './types.ts'
 
 export function webStore(storage: Storage, prefix: string): Store {
@@ -9,14 +10,7 @@ export function webStore(storage: Storage, prefix: string): Store {
         .filter((name) => name.startsWith(prefix))
         .map((name) => name.slice(prefix.length)),
     get: (name) => storage.getItem(prefix + name),
-    set(name, value) {
-      try {
-        storage.setItem(prefix + name, value)
-        return true
-      } catch {
-        return false
-      }
-    },
+    set: (name, value) => attempt(() => storage.setItem(prefix + name, value), false) !== false,
     remove: (name) => storage.removeItem(prefix + name),
   }
 }
@@ -51,9 +45,5 @@ export function spillingStore(lasting: Store | null): SpillingStore {
 
 /** What was stored as JSON; `otherwise` where there is nothing, or nothing that can be read. */
 export function readJson<T>(store: Store, name: string, otherwise: T): T {
-  try {
-    return (JSON.parse(store.get(name) ?? 'null') as T | null) ?? otherwise
-  } catch {
-    return otherwise
-  }
+  return attempt(() => JSON.parse(store.get(name) ?? 'null') as T | null, null) ?? otherwise
 }

@@ -40,8 +40,6 @@ export function createClientOn(platform: Platform, options: Options): Client {
   const maySend = (): boolean => !isClosed && isGranted() && lock.isHeld()
   const sender = createSender({ queue, transport, clock, store, maySend }, platform)
   const wake = (): void => void sender.wake()
-  /** Batches sealed here: at the page's end this client sends those, whoever holds the lock. */
-  const own = new Set<string>()
   let open: { readonly event: SluiceEvent; readonly bytes: number }[] = []
   let sealTimer: unknown = null
   let quotaBytes = QUOTA_BYTES
@@ -110,9 +108,7 @@ export function createClientOn(platform: Platform, options: Options): Client {
       bytes += open[count].bytes
       if (bytes > maxBytes && count > 0) break
     }
-    const name = queue.add(clock.correct(takeOpen(count)))
-    own.add(name)
-    return name
+    return queue.add(clock.correct(takeOpen(count)))
   }
 
   function hide(ending: boolean): void {
@@ -120,7 +116,8 @@ export function createClientOn(platform: Platform, options: Options): Client {
     const byBeacon = transport.hasBeacon && (ending || !page.keepalive)
     const mayAsk = page.navigator.onLine !== false && sender.mustWaitMs() === 0
     const handOver = mayAsk && (byBeacon || page.keepalive) ? hand : () => 'no room'
-    const mine = queue.names().filter((name) => lock.isHeld() || own.has(name))
+    // Its own, whoever holds the lock.
+    const mine = queue.names().filter((name) => lock.isHeld() || queue.isOwn(name))
     const left = mine.filter((name) => handOver(name, byBeacon) !== 'handed')
     while (open.length > 0) {
       const before = open.slice()

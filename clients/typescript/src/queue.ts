@@ -8,7 +8,7 @@ import type { DropReason, Options, SluiceEvent } from './types.ts'
 /** The service takes no older events. */
 const LIFE_MS = 72 * 3_600_000
 const DEFAULT_MAX_BYTES = 2_000_000
-/** b, when it was sealed, its bytes, an id: sorted by age. */
+/** b, when it was sealed, its bytes, who sealed it: sorted by age. */
 const NAME = /^b(\d+)-(\d+)-/
 
 /** The bytes that are sent at every try, and the key under which they are. */
@@ -30,6 +30,7 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
   const { appKey, maxQueueBytes = DEFAULT_MAX_BYTES, onDropped } = options
   /** Items that this client is sending. */
   const busy = new Set<string>()
+  const id = uuid()
   let lastMs = 0
 
   const names = (): string[] =>
@@ -92,6 +93,8 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
 
   return {
     busy,
+    /** Sealed by this client: no two of its batches have one time. */
+    isOwn: (name: string): boolean => name.endsWith(id),
     names,
     read,
     replace,
@@ -101,7 +104,7 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
     add(events: readonly SluiceEvent[]): string {
       const batch = seal(events, readJson(store, 'dropped', {}))
       lastMs = Math.max(timers.nowMs(), lastMs + 1)
-      const name = `b${String(lastMs).padStart(15, '0')}-${bytesOf(batch.body)}-${uuid()}`
+      const name = `b${String(lastMs).padStart(15, '0')}-${bytesOf(batch.body)}-${id}`
       write(name, [batch])
       store.remove('dropped')
       dropOldest()

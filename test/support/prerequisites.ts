@@ -44,8 +44,8 @@ done
 `
 
 export default function installPrerequisites({ name: project }: TestProject): void {
-  install(TOOLS)
-  if (project === 'long' || project === 'examples') install(EXAMPLES)
+  runInstaller(TOOLS)
+  if (project === 'long' || project === 'examples') runInstaller(EXAMPLES)
   const programs = Object.entries(project === 'long' ? { ...PROGRAMS, [CHROMIUM]: CHROMIUM } : PROGRAMS)
   const missing = programs.filter(([name]) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error !== undefined)
   if (missing.length === 0) return
@@ -62,7 +62,7 @@ export default function installPrerequisites({ name: project }: TestProject): vo
   throw new Error(`the tests need ${missing.map(([name]) => name).join(', ')}: install them, on Debian with ${install}`)
 }
 
-function install(script: string): void {
+function runInstaller(script: string): void {
   const { status } = spawnSync(process.execPath, [script], { stdio: 'inherit' })
   if (status !== 0) throw new Error(`the tests need what this installs: node ${script}`)
 }

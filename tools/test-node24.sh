@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs what touches the HTTP engine on Node 24 too, and so on the newer engine: the unit, contract and hostile tests,
-# the long hostile ones among them (five to seven minutes).
+# the long hostile ones among them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

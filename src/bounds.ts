@@ -18,6 +18,11 @@ export const MAX_EVENT_AGE_MS = 72 * 3_600_000
 /** How far after the server's clock it may lie, inclusive. */
 export const MAX_EVENT_LEAD_MS = 3_600_000
 
+/** Offending members beyond this are not counted, and the checks stop. */
+export const MAX_ERRORS_COUNTED = 1000
+/** Most of them in one answer, which is then smaller than 4 KB. */
+export const MAX_ERRORS_LISTED = 20
+
 /** How long an idempotency key is remembered after its acceptance. */
 export const IDEMPOTENCY_WINDOW_SECONDS = 300
 export const MAX_APP_ID_CHARACTERS = 64

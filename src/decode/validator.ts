@@ -1,18 +1,20 @@
 // The reference validation of a body: every rule of the schema, once. It runs only on bodies that the scanner did not
 // accept, decides on them, and names the wrong member.
 
-import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS, MAX_EVENTS, MAX_KEYS, MAX_VALUE_CHARACTERS } from '../bounds.ts'
+import {
+  MAX_ERRORS_COUNTED,
+  MAX_ERRORS_LISTED,
+  MAX_EVENT_AGE_MS,
+  MAX_EVENT_LEAD_MS,
+  MAX_EVENTS,
+  MAX_KEYS,
+  MAX_VALUE_CHARACTERS,
+} from '../bounds.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
 import { FIELD } from '../ring/layout.ts'
-import { type JsonArray, type JsonMember, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
+import { Findings, namedTextOf, textOf } from './findings.ts'
+import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
 import type { Refused, Validation } from './verdict.ts'
-
-/** Offending members beyond this are not counted, and the checks stop. */
-export const MAX_ERRORS_COUNTED = 1000
-/** Most of them in one answer, which is then smaller than 4 KB. */
-const MAX_ERRORS_LISTED = 20
-/** Most characters of a member's own name in the messages of `violations`. */
-const MAX_NAME_CHARACTERS = 60
 
 const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 type EventType = (typeof EVENT_TYPES)[number]
@@ -111,49 +113,6 @@ function findAppKey(root: JsonValue, findings: Findings): JsonString | null {
   else if (found.length > 1) findings.add('app_key', 'must appear once')
   else return value
   return null
-}
-
-/** A member that does not fit. Neither text repeats anything of the body. */
-interface Finding {
-  readonly path: string
-  readonly message: string
-  /** The member of `properties` or `revenue` that `path` names by its place. */
-  readonly member: JsonMember | null
-}
-
-/** Counts the offending members, and lists the first ones. Once it is full, checks may stop. */
-class Findings {
-  readonly listed: Finding[] = []
-  total = 0
-  private readonly maxListed: number
-
-  constructor(maxListed: number) {
-    this.maxListed = maxListed
-  }
-
-  get full(): boolean {
-    return this.total >= MAX_ERRORS_COUNTED
-  }
-
-  add(path: string, message: string, member: JsonMember | null = null): void {
-    if (this.full) return
-    this.total += 1
-    if (this.listed.length < this.maxListed) this.listed.push({ path, message, member })
-  }
-}
-
-function textOf({ path, message }: Omit<Finding, 'member'>): string {
-  return `${path}: ${message}`
-}
-
-/** As `textOf`, but `properties[12]` becomes `properties.colour`, or `properties["a name"]`. */
-function namedTextOf({ path, message, member }: Finding): string {
-  if (member === null) return textOf({ path, message })
-  const { key } = member
-  const name = key.length > MAX_NAME_CHARACTERS ? `${key.slice(0, MAX_NAME_CHARACTERS)}…` : key
-  // JSON.stringify escapes all other characters that a terminal would obey.
-  const shown = /^\w+$/.test(name) ? `.${name}` : `[${JSON.stringify(name).replace(/[\u007f-\u009f]/g, '?')}]`
-  return textOf({ path: path.slice(0, path.lastIndexOf('[')) + shown, message })
 }
 
 /** Shared by the checks of one body. */

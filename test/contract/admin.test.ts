@@ -158,7 +158,7 @@ describe('metrics', () => {
     )
   })
 
-  test('at rest nothing lies in the ring', async ({ service }) => {
+  test('an idle service has nothing in the ring', async ({ service }) => {
     const text = await metrics(service)
     expect(value(text, 'sluice_ring_requests')).toBe(0)
     expect(value(text, 'sluice_ring_used_bytes')).toBe(0)

@@ -104,7 +104,7 @@ describe('one check fails', () => {
     })
   }
 
-  test('a refused method is told which one is allowed', async ({ service }) => {
+  test('the answer to a refused method names the allowed one', async ({ service }) => {
     for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
       expect((await send(service, { method })).headers['allow']).toBe('POST')
     }

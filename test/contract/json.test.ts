@@ -44,13 +44,13 @@ describe('bodies', () => {
     () => ` \t\r\n${JSON.stringify(JSON.parse(single('ak_plain')), null, '\t')}\r\n `,
   )
 
-  test('an empty body is told so, sent plain, in chunks or compressed', async ({ service }) => {
+  test('an empty body has a message of its own, sent plain, in chunks or compressed', async ({ service }) => {
     const empty = 'body: empty'
     expectRefused(await post(service, ''), 400, 'invalid_json', empty)
     expectRefused(await send(service, { body: '', chunked: true }), 400, 'invalid_json', empty)
     expectRefused(await post(service, gzipSync(''), { 'Content-Encoding': 'gzip' }), 400, 'invalid_json', empty)
   })
-  test('a byte-order mark is told so', async ({ service }) => {
+  test('a byte-order mark has a message of its own', async ({ service }) => {
     const message = 'body: begins with a byte-order mark, which is not JSON'
     expectRefused(await post(service, `\uFEFF${single('ak_plain')}`), 400, 'invalid_json', message)
   })

@@ -199,7 +199,7 @@ describe('size', () => {
     raw.close()
   })
 
-  test('a client that asks first with too large a body is told so without sending it', async ({ service }) => {
+  test('a client that asks first is refused too large a body before it sends it', async ({ service }) => {
     const raw = await openRaw(service.port)
     const length = `Content-Length: ${MAX_BODY_BYTES + 1}`
     raw.write(head(['Content-Type: application/json', length, 'Expect: 100-continue']))

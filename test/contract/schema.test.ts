@@ -77,22 +77,22 @@ describe('lengths', () => {
 describe('required members', () => {
   const required = ['type', 'name', 'hashed_daily_id', 'hashed_monthly_id', 'session_id', 'timestamp', 'context']
   for (const name of required) {
-    test(`an event without ${name} is told so`, async ({ service }) => {
+    test(`an event without ${name} is refused by name`, async ({ service }) => {
       const body = batch('ak_plain', 1, { events: [event(), event(), event({ [name]: undefined })] })
       expectRefused(await post(service, body), 400, 'validation_failed', `events[2].${name}: required`)
     })
   }
-  test('a context without os is told so', async ({ service }) => {
+  test('a context without os is refused by name', async ({ service }) => {
     const body = batch('ak_plain', 1, { events: [event(), event(), event(), event({ context: {} })] })
     expectRefused(await post(service, body), 400, 'validation_failed', 'events[3].context.os: required')
   })
-  test('a body without events is told so', async ({ service }) => {
+  test('a body without events is refused by name', async ({ service }) => {
     expectRefused(await post(service, '{"app_key":"ak_plain"}'), 400, 'validation_failed', 'events: required')
   })
-  test('a body without app_key is told so', async ({ service }) => {
+  test('a body without app_key is refused by name', async ({ service }) => {
     expectRefused(await post(service, '{"events":[]}'), 400, 'validation_failed', 'app_key: required')
   })
-  test('a revenue event without revenue is told so', async ({ service }) => {
+  test('a revenue event without revenue is refused by name', async ({ service }) => {
     const answer = await post(service, single('ak_plain', { type: 'revenue' }))
     expectRefused(answer, 400, 'validation_failed', 'events[0].revenue: required')
   })

@@ -49,8 +49,8 @@ export function createClientOn(platform: Platform, options: Options): Client {
     lasting !== null && platform.locks !== null
       ? webLock(platform.locks, prefix, wake)
       : leaseLock(lasting ?? store, timers, wake)
-  // After `hidden` a page may be ended unheard, and `pagehide` is the last it hears. `unload` is neither sure nor
-  // harmless.
+  // After `hidden` a browser may end a page without any further event. `pagehide` is the last one, where it comes.
+  // `unload` is not reliable, and keeps pages out of the back/forward cache.
   const unlisten = page && [
     listen(page.document, {
       visibilitychange: () => (page.document.visibilityState === 'hidden' ? hide(false) : show()),

@@ -13,8 +13,8 @@ const PAGES = [
   'CONTRIBUTING.md',
   ...readdirSync(`${ROOT}docs`).map((name) => `docs/${name}`),
 ]
-/** Written by runs; a pattern; kubectl's short name of a Deployment. */
-const NO_FILES = [/^load\/reports/, /NAME/, /^deploy\/sluice$/]
+/** Written by runs and installs; a pattern; kubectl's short name of a Deployment. */
+const NO_FILES = [/^load\/reports/, /node_modules$/, /NAME/, /^deploy\/sluice$/]
 const STREAM_NAME = 'SLUICE_EVENTS'
 const BUCKET_NAME = 'SLUICE_APPS'
 const read = (path: string): string => readFileSync(ROOT + path, 'utf8')

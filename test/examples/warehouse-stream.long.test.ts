@@ -22,7 +22,7 @@ import {
 import { type OpenQueue, openReadyQueue, publishTo, readStreamPlainly, withConnection } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { eventually, makeFolder, removeFolder } from '../support/service.ts'
 
 const ROUNDS = 12
 const STREAM = 'SLUICE_EVENTS'
@@ -198,6 +198,8 @@ describe('the warehouse at a stream', () => {
 
   it('reads the partitions that it is told, and from a time', async () => {
     await publishText(event('old'), 1)
+    const storedBy = Date.now()
+    await eventually('the millisecond in which the old event was stored is over', () => Date.now() > storedBy)
     const from = new Date().toISOString()
     await publishText(event('one'), 1)
     await publishText(event('two'), 2)

@@ -13,6 +13,7 @@ export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
   let contentType: string | null = null
   let contentEncoding: string | null = null
   let idempotencyKey: string | null = null
+  let traceparent: string | null = null
   let contentLengthBytes: number | null = null
   let framingFault: string | null = null
   let isChunked = false
@@ -28,6 +29,9 @@ export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
         break
       case 'idempotency-key':
         idempotencyKey = idempotencyKey === null ? value : `${idempotencyKey},${value}`
+        break
+      case 'traceparent':
+        traceparent = traceparent === null ? value : `${traceparent},${value}`
         break
       case 'content-length':
         if (contentLengthBytes !== null) framingFault = 'Content-Length: must appear once'
@@ -62,6 +66,7 @@ export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
     contentType,
     contentEncoding,
     idempotencyKey,
+    traceparent,
     contentLengthBytes,
     framingFault,
     wantsClose,

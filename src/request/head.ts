@@ -7,6 +7,7 @@ export interface RequestHead {
   readonly contentType: string | null
   readonly contentEncoding: string | null
   readonly idempotencyKey: string | null
+  readonly traceparent: string | null
   /** The declared length of the body; null where none is declared. */
   readonly contentLengthBytes: number | null
   /**
@@ -59,4 +60,18 @@ export function contentEncodingOf(header: string | null): ContentEncoding | null
     default:
       return null
   }
+}
+
+const TRACE_CHARACTERS = 55
+/** Version, trace id, parent id and flags. Neither id may be all zeros. */
+const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/
+
+/**
+ * What is kept of a `traceparent` header (W3C Trace Context): the four fields that all versions share; null: malformed.
+ * Version 00 has no more than these.
+ */
+export function traceOf(traceparent: string | null): string | null {
+  if (traceparent === null || !TRACE.test(traceparent)) return null
+  if (traceparent.startsWith('00') && traceparent.length > TRACE_CHARACTERS) return null
+  return traceparent.slice(0, TRACE_CHARACTERS)
 }

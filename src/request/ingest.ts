@@ -11,7 +11,7 @@ import type { Charge } from '../queue/charge.ts'
 import { recordLine } from '../queue/record/record.ts'
 import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn } from '../ring/decoded-body.ts'
 import type { Exchange } from './exchange.ts'
-import { contentEncodingOf, type RequestHead } from './head.ts'
+import { contentEncodingOf, type RequestHead, traceOf } from './head.ts'
 import type { Inflated } from './inflate.ts'
 import type { IngestParts } from './parts.ts'
 import { screen } from './screen.ts'
@@ -234,6 +234,7 @@ export class Ingest {
       appId: app.appId,
       receivedAt: this.#parts.isoTime(charge.takenAtMs),
       sdkVersion: sdkVersionIn(ring, slot),
+      trace: traceOf(ticket.exchange.head.traceparent),
       extras,
     })
     ticket.publishedAtMs = this.#parts.monotonicMs()

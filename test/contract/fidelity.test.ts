@@ -119,6 +119,16 @@ describe('a record', () => {
     expect(memberText(without.line, 'sdk_version')).toBeNull()
   })
 
+  test('holds a well-formed traceparent, apart from a body member called trace', async ({ service }) => {
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    const body = `{"trace":"mine","app_key":"ak_plain","sdk_version":"2","events":[${eventText('')}]}`
+    const record = await store(service, body, 1, { Traceparent: traceparent })
+    expect(record.line).toContain(`"sdk_version":"2","trace":"${traceparent}","events":[`)
+    expect(memberText(record.line, 'extra')).toBe('{"trace":"mine"}')
+    const without = await store(service, batch('ak_plain', 1), 1, { traceparent: traceparent.toUpperCase() })
+    expect(memberText(without.line, 'trace')).toBeNull()
+  })
+
   test('holds the members of the body that nobody named', async ({ service }) => {
     const body = `{"first":1e999,"app_key":"ak_plain","events":[${eventText('')}],"l\\u0061st":{"x":["\\ud83d",-0]}}`
     const record = await store(service, body, 1)

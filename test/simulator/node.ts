@@ -132,6 +132,7 @@ export class SimulatedNode {
       contentType: 'application/json',
       contentEncoding: null,
       idempotencyKey: key,
+      traceparent: null,
       contentLengthBytes: body.length,
       framingFault: null,
       wantsClose: false,

@@ -15,7 +15,8 @@ export const help = `Usage: sluice tail [--app ID] [--from-start] [--no-follow] 
 
 Prints events as they are queued, one JSON object a line:
   {"batch_id":…,"app_id":…,"received_at":…,"sdk_version":…,"event":{…}}
-An event stands as its client sent it; sdk_version is null where the request had none.
+An event stands as its client sent it; sdk_version is null where the request had none. Where the request had a
+traceparent, "trace" stands before the event.
 
   --app ID       only events of this app
   --from-start   begin with the oldest event that is kept, not with the next
@@ -79,6 +80,7 @@ export interface RecordParts {
   readonly appIdText: JsonValue
   readonly receivedAt: JsonValue
   readonly sdkVersion: JsonValue | null
+  readonly trace: JsonValue | null
   readonly events: JsonArray
 }
 
@@ -99,6 +101,7 @@ export function readRecord(line: Buffer): RecordParts | null {
     appIdText: appId,
     receivedAt,
     sdkVersion: members.get('sdk_version') ?? null,
+    trace: members.get('trace') ?? null,
     events,
   }
 }
@@ -115,6 +118,7 @@ export function eventLines(line: Buffer, record: RecordParts): Buffer {
     cut(record.receivedAt),
     Buffer.from(',"sdk_version":'),
     record.sdkVersion === null ? Buffer.from('null') : cut(record.sdkVersion),
+    ...(record.trace === null ? [] : [Buffer.from(',"trace":'), cut(record.trace)]),
     Buffer.from(',"event":'),
   ])
   const tail = Buffer.from('}\n')

@@ -16,6 +16,7 @@ const BEFORE_BATCH_ID = Buffer.from('{"v":1,"batch_id":"')
 const BEFORE_APP_ID = Buffer.from('","app_id":"')
 const BEFORE_RECEIVED_AT = Buffer.from('","received_at":"')
 const BEFORE_SDK_VERSION = Buffer.from('"sdk_version":"')
+const BEFORE_TRACE = Buffer.from('"trace":"')
 const BEFORE_EVENTS = Buffer.from('"events":[')
 const UUID_LENGTH = 36
 /** Offset of the version digit in a UUID's text. */
@@ -61,6 +62,7 @@ export function parseRecordHead(bytes: Buffer, start: number, end: number, view 
   if (matches(bytes, at, end, BEFORE_SDK_VERSION)) {
     at = afterString(bytes, view, at + BEFORE_SDK_VERSION.length, end) + 1
   }
+  if (matches(bytes, at, end, BEFORE_TRACE)) at = afterString(bytes, view, at + BEFORE_TRACE.length, end) + 1
   if (!matches(bytes, at, end, BEFORE_EVENTS)) return null
   const events = countEvents(bytes, view, at + BEFORE_EVENTS.length, end)
   if (events < 0 || bytes[end - 1] !== BRACE_CLOSE) return null

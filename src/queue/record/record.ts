@@ -9,6 +9,8 @@ export interface NewRecord {
   readonly receivedAt: string
   /** JSON text as sent; empty: the request has none. */
   readonly sdkVersion: string
+  /** The request's `traceparent`, which is well-formed and so needs no escapes; null: none. */
+  readonly trace: string | null
   /** Members of the request that the schema does not name, as sent, without braces; null: none. */
   readonly extras: string | null
 }
@@ -28,7 +30,8 @@ export interface RecordPlace {
  */
 export function recordLine(ring: Buffer, place: RecordPlace, head: NewRecord): Uint8Array {
   const sdkVersion = head.sdkVersion === '' ? '' : `,"sdk_version":${head.sdkVersion}`
-  const before = `{"v":1,"batch_id":"${head.batchId}","app_id":"${head.appId}","received_at":"${head.receivedAt}"${sdkVersion},"events":`
+  const trace = head.trace === null ? '' : `,"trace":"${head.trace}"`
+  const before = `{"v":1,"batch_id":"${head.batchId}","app_id":"${head.appId}","received_at":"${head.receivedAt}"${sdkVersion}${trace},"events":`
   const after = head.extras === null ? '}\n' : `,"extra":{${head.extras}}}\n`
   // Only sdk_version may hold characters beyond ASCII.
   const beforeBytes = sdkVersion === '' ? before.length : Buffer.byteLength(before)

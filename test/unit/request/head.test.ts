@@ -1,7 +1,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import { describe, expect, it } from 'vitest'
 import { readHead } from '../../../src/http/read-head.ts'
-import { contentEncodingOf, isJsonMediaType } from '../../../src/request/head.ts'
+import { contentEncodingOf, isJsonMediaType, traceOf } from '../../../src/request/head.ts'
 
 describe('Content-Type', () => {
   it.each([
@@ -93,5 +93,47 @@ describe('Connection', () => {
 
   it.each(['keep-alive', 'closed', 'x-close', 'te'])('%s stays open', (value) => {
     expect(headOf(['connection', value]).wantsClose).toBe(false)
+  })
+})
+
+describe('traceparent', () => {
+  const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
+  const PARENT_ID = '00f067aa0ba902b7'
+  const shared = `-${TRACE_ID}-${PARENT_ID}-01`
+
+  it.each([
+    ['version 00', `00${shared}`, `00${shared}`],
+    ['version 00 with any flags', `00-${TRACE_ID}-${PARENT_ID}-fe`, `00-${TRACE_ID}-${PARENT_ID}-fe`],
+    ['a later version', `01${shared}`, `01${shared}`],
+    ['a later version with more fields, without these', `cc${shared}-what-the-future-will-be`, `cc${shared}`],
+    ['a later version with an empty field', `cc${shared}-`, `cc${shared}`],
+  ])('is kept: %s', (_, header, kept) => {
+    expect(traceOf(header)).toBe(kept)
+  })
+
+  it.each([
+    ['none', null],
+    ['an empty one', ''],
+    ['version ff', `ff${shared}`],
+    ['version 00 with more fields', `00${shared}-more`],
+    ['version 00 with a dash behind it', `00${shared}-`],
+    ['a line break behind it', `00${shared}\n`],
+    ['a later version that runs on', `01${shared}2`],
+    ['upper case', `00${shared.toUpperCase()}`],
+    ['a trace id of zeros', `00-${'0'.repeat(32)}-${PARENT_ID}-01`],
+    ['a parent id of zeros', `00-${TRACE_ID}-${'0'.repeat(16)}-01`],
+    ['a short trace id', `00-${TRACE_ID.slice(1)}-${PARENT_ID}-01`],
+    ['a letter that is no digit', `00-${TRACE_ID.replace('f', 'g')}-${PARENT_ID}-01`],
+    ['no flags', `00-${TRACE_ID}-${PARENT_ID}`],
+    ['a quote', `00-${TRACE_ID}-${PARENT_ID}-0"`],
+    ['two in a row', `00${shared},00${shared}`],
+  ])('is ignored: %s', (_, header) => {
+    expect(traceOf(header)).toBeNull()
+  })
+
+  it('that is repeated is not kept', () => {
+    const line: [string, string] = ['traceparent', `00${shared}`]
+    expect(headOf(line).traceparent).toBe(`00${shared}`)
+    expect(traceOf(headOf(line, line).traceparent)).toBeNull()
   })
 })

@@ -216,6 +216,7 @@ class Stage {
         contentType: 'application/json',
         contentEncoding: this.behaviour.inflate === 'no' ? null : 'gzip',
         idempotencyKey: this.behaviour.keyed ? KEY : null,
+        traceparent: null,
         contentLengthBytes: body.length,
         framingFault: null,
         wantsClose: false,

@@ -27,6 +27,12 @@ describe('event lines', () => {
     )
   })
 
+  test('hold the trace where the request had one', () => {
+    expect(linesOf(`${HEAD},"sdk_version":"2","trace":"00-a-b-01","events":[{"a":1}],"extra":{"trace":"x"}}`)).toBe(
+      `${SHOWN},"sdk_version":"2","trace":"00-a-b-01","event":{"a":1}}\n`,
+    )
+  })
+
   test('are there for a body of the deepest kind, whose other members a record holds one level deeper', () => {
     const extra = `${'['.repeat(63)}${']'.repeat(63)}`
     expect(linesOf(`${HEAD},"events":[{"a":1}],"extra":{"x":${extra}}}`)).toContain('"event":{"a":1}')

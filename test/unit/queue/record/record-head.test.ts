@@ -25,12 +25,13 @@ const stored = fc
     app_id: appId,
     received_at: time.map((date) => date.toISOString()),
     sdk_version: fc.option(text, { nil: undefined }),
+    trace: fc.option(fc.constant(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`), { nil: undefined }),
     events: fc.array(event, { maxLength: 8 }),
     extra: fc.option(fc.dictionary(text, fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 }), { nil: undefined }),
     blank,
   })
-  .map(({ blank: space, events, extra, sdk_version, ...head }) => {
-    const start = JSON.stringify({ v: 1, ...head, sdk_version }).slice(0, -1)
+  .map(({ blank: space, events, extra, sdk_version, trace, ...head }) => {
+    const start = JSON.stringify({ v: 1, ...head, sdk_version, trace }).slice(0, -1)
     const list = `[${space}${events.map((each) => JSON.stringify(each)).join(`${space},${space}`)}${space}]`
     return `${start},"events":${list}${extra === undefined ? '' : `,"extra":${JSON.stringify(extra)}`}}`
   })

@@ -7,6 +7,7 @@ const head = {
   appId: 'demo',
   receivedAt: '2026-11-20T12:00:00.000Z',
   sdkVersion: '',
+  trace: null,
   extras: null,
 }
 
@@ -35,6 +36,14 @@ describe('a queue record', () => {
     expect(JSON.parse(line)).toMatchObject({ sdk_version: '2.1éA', events: [1] })
   })
 
+  it('carries the trace between sdk_version and the events', () => {
+    const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+    const { memory, at } = place('{"app_key":"ak_1","events":', '[1]', '}')
+    const line = Buffer.from(recordLine(memory, at, { ...head, sdkVersion: '"é"', trace })).toString()
+    expect(line.endsWith(`,"sdk_version":"é","trace":"${trace}","events":[1]}\n`)).toBe(true)
+    expect(Object.keys(JSON.parse(line) as object)).toContain('trace')
+  })
+
   it('is a copy where its head does not fit before the events', () => {
     const { memory, at } = place('{"events":', '[1]', '}')
     const untouched = Buffer.from(memory)
@@ -48,6 +57,15 @@ describe('a queue record', () => {
     const line = Buffer.from(recordLine(memory, at, { ...head, extras: '"v":9,"sent_at":1.50' })).toString()
     expect(line.endsWith(',"events":[1],"extra":{"v":9,"sent_at":1.50}}\n')).toBe(true)
     expect(JSON.parse(line)).toMatchObject({ v: 1, extra: { v: 9 } })
+  })
+
+  it('with every member at its longest is still right where its head does not fit', () => {
+    const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+    for (let lengthBytes = 0; lengthBytes < 40; lengthBytes++) {
+      const { memory, at } = place('{"events":', '[1]', '}')
+      const long = { ...head, appId: 'x'.repeat(64), sdkVersion: JSON.stringify('é'.repeat(lengthBytes)), trace }
+      expect(JSON.parse(Buffer.from(recordLine(memory, at, long)).toString())).toMatchObject({ trace, events: [1] })
+    }
   })
 
   it('never writes before its headroom nor more than two bytes after its events', () => {

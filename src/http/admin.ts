@@ -47,6 +47,12 @@ type Page = (request: AdminRequest) => Answer | Promise<Answer>
 
 const TEXT = 'text/plain; charset=utf-8'
 const JSON_TYPE = 'application/json'
+/** What GET / answers, for whoever meets the port without its documentation. */
+const PAGE_LIST = [
+  { path: '/metrics', about: 'metrics for Prometheus' },
+  { path: '/livez', about: '200 while the process runs' },
+  { path: '/readyz', about: '200 where requests should be sent; /readyz?verbose names the state of each part' },
+]
 
 export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
   const pages = adminPages(options)
@@ -72,10 +78,17 @@ function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page
     return scraping
   }
   return new Map<string, Page>([
+    ['/', pageList],
     ['/metrics', async () => answered('200 OK', metrics.contentType, await scrape())],
     ['/livez', () => answered('200 OK', TEXT, 'ok\n')],
     ['/readyz', (request) => readiness(health, request)],
   ])
+}
+
+function pageList({ accept }: AdminRequest): Answer {
+  if (accept.includes(JSON_TYPE)) return answered('200 OK', JSON_TYPE, `${JSON.stringify({ pages: PAGE_LIST })}\n`)
+  const lines = PAGE_LIST.map(({ path, about }) => `${path.padEnd(10)}${about}\n`)
+  return answered('200 OK', TEXT, `The admin port of sluice:\n\n${lines.join('')}`)
 }
 
 async function readiness(health: Health, request: AdminRequest): Promise<Answer> {
@@ -117,7 +130,7 @@ function serve(
 }
 
 async function answerTo(page: Page | undefined, method: string, asked: AdminRequest): Promise<Answer> {
-  if (!page) return problem('404 Not Found', 'not_found', 'no such page on the admin port')
+  if (!page) return problem('404 Not Found', 'not_found', 'no such page on the admin port; / lists them')
   if (method !== 'get' && method !== 'head') {
     return problem('405 Method Not Allowed', 'method_not_allowed', 'only GET and HEAD', '\r\nAllow: GET, HEAD')
   }

@@ -72,9 +72,25 @@ describe('admin port', () => {
     expect(await answer.json()).toEqual({ ready: true, parts: { queue: 'connected', redis: 'away' } })
   })
 
+  it('lists its pages at /, as text or as JSON on request, and each of them is there', async () => {
+    const { url } = await admin()
+    const text = await fetch(url)
+    expect([text.status, text.headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8'])
+    const answer = await fetch(url, { headers: { accept: 'application/json' } })
+    expect(answer.headers.get('content-type')).toBe('application/json')
+    const { pages } = (await answer.json()) as { pages: { path: string }[] }
+    const paths = pages.map(({ path }) => path)
+    expect(paths).toEqual(['/metrics', '/livez', '/readyz'])
+    const page = await text.text()
+    for (const path of paths) {
+      expect(page).toMatch(new RegExp(`^${path} +[0-9a-z]`, 'm'))
+      expect((await fetch(`${url}${path}`)).status).toBe(200)
+    }
+  })
+
   it('answers HEAD with the length and no body', async () => {
     const { url } = await admin()
-    for (const path of ['/metrics', '/livez', '/readyz']) {
+    for (const path of ['/', '/metrics', '/livez', '/readyz']) {
       const answer = await fetch(`${url}${path}`, { method: 'HEAD' })
       expect([answer.status, await answer.text()]).toEqual([200, ''])
       expect(Number(answer.headers.get('content-length'))).toBeGreaterThan(0)

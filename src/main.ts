@@ -5,6 +5,7 @@ import { type Command, EXIT, type Shell, UsageError } from './cli/shell.ts'
 import { formatTable } from './cli/table.ts'
 import { systemClock } from './lib/clock.ts'
 import { errorCode, StartError } from './lib/errors.ts'
+import { didYouMean } from './lib/near.ts'
 import { packageVersion } from './lib/version.ts'
 
 /** Each command is loaded when it is used, so that a small one does not load the whole service. */
@@ -20,37 +21,50 @@ const HELP = `Usage: sluice COMMAND [OPTIONS]
 
 Commands:
 ${formatTable(Object.entries(COMMANDS).map(([name, { summary }]) => [`  ${name}`, summary]))}
-  sluice COMMAND --help   how to use one, with an example
-  sluice --version        the version
+  sluice help COMMAND     how to use one, with an example; also: sluice COMMAND --help
+  sluice version          the version; also: sluice --version
 
 Settings come from environment variables: sluice serve --help lists them.
 `
 
 async function main(args: readonly string[], shell: Shell): Promise<number> {
-  const [name, ...rest] = args
-  if (name === '--help' || name === '-h') {
-    shell.stdout.write(HELP)
-    return EXIT.ok
+  const [name = '', ...rest] = args
+  switch (name) {
+    case '':
+      shell.stderr.write(HELP)
+      return EXIT.usage
+    case 'help':
+    case '--help':
+    case '-h':
+      // `help help` has nothing more to say.
+      return rest.length === 0 || rest[0] === 'help' ? printed(HELP, shell) : runNamed(rest[0], ['--help'], shell)
+    case 'version':
+    case '--version':
+    case '-v':
+      return printed(`${packageVersion()}\n`, shell)
+    default:
+      return runNamed(name, rest, shell)
   }
-  if (name === '--version' || name === '-v') {
-    shell.stdout.write(`${packageVersion()}\n`)
-    return EXIT.ok
-  }
-  const entry = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (name === undefined || entry === undefined) {
-    shell.stderr.write(name === undefined ? HELP : `sluice: no such command: ${name}\n\n${HELP}`)
+}
+
+async function runNamed(name: string, args: readonly string[], shell: Shell): Promise<number> {
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (entry === undefined) {
+    const near = didYouMean(name, [...Object.keys(COMMANDS), 'help', 'version'])
+    shell.stderr.write(`sluice: no such command: ${name}${near}\nAll commands: sluice --help\n`)
     return EXIT.usage
   }
   try {
     const command = await entry.load()
-    if (asksForHelp(rest)) {
-      shell.stdout.write(command.help)
-      return EXIT.ok
-    }
-    return await command.run(rest, shell)
+    return asksForHelp(args) ? printed(command.help, shell) : await command.run(args, shell)
   } catch (error) {
     return reportError(name, error, shell)
   }
+}
+
+function printed(text: string, shell: Shell): number {
+  shell.stdout.write(text)
+  return EXIT.ok
 }
 
 function reportError(name: string, error: unknown, shell: Shell): number {

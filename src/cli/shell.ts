@@ -4,6 +4,7 @@ import { type ParseArgsConfig, parseArgs, styleText } from 'node:util'
 import type { Clock } from '../lib/clock.ts'
 import { errorCode, errorMessage } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
+import { didYouMean } from '../lib/near.ts'
 
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -33,12 +34,14 @@ type Flags<O extends Options> = ReturnType<
   typeof parseArgs<{ args: string[]; options: O; allowPositionals: true; strict: true }>
 >
 
-/** Reads flags and exactly the named `operands`; throws a UsageError otherwise. */
+/** Reads flags and exactly the named `operands`; throws a UsageError otherwise. An unknown flag is named first. */
 export function readFlags<const O extends Options>(
   args: readonly string[],
   options: O,
   operands: readonly string[] = [],
 ): Flags<O> {
+  const unknown = unknownFlag(args, options)
+  if (unknown !== null) throw new UsageError(unknown)
   let flags: Flags<O>
   try {
     flags = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
@@ -51,6 +54,19 @@ export function readFlags<const O extends Options>(
   const extra = flags.positionals[operands.length]
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`)
   return flags
+}
+
+function unknownFlag(args: readonly string[], options: Options): string | null {
+  const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true })
+  for (const token of tokens) {
+    if (token.kind !== 'option' || Object.hasOwn(options, token.name)) continue
+    const near = didYouMean(
+      token.rawName,
+      Object.keys(options).map((name) => `--${name}`),
+    )
+    return `no such option: ${token.rawName}${near}`
+  }
+  return null
 }
 
 export type Colour = 'green' | 'red' | 'yellow' | 'bold' | 'dim'

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
 import { simdjsonAvailable } from '../decode/decoder.ts'
 import { ConfigError, errorMessage } from '../lib/errors.ts'
+import { nearest } from '../lib/near.ts'
 import { maxOpenFiles } from '../lib/open-files.ts'
 import { type DECODERS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
@@ -19,8 +20,6 @@ const RESERVED_OPEN_FILES = 64
 const OPEN_FILES_PER_THREAD = 8
 /** The minimum where the limit of open files leaves fewer. */
 const MIN_CONNECTIONS = 16
-/** An unknown name is a likely typo of a setting up to 3 edits away, and up to one edit for each 3 letters. */
-const MAX_TYPO_EDITS = 3
 
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
@@ -128,31 +127,15 @@ function unknownNames(env: Environment): string[] {
     .map((name) => `${name}: no such setting${nearText(name)}${serviceLinkHint(env[name] ?? '')}`)
 }
 
+/** Compared without the prefix, so that SLUICE_PORT is near to PORT. */
 function nearText(name: string): string {
-  const bare = withoutPrefix(name)
-  const near = SETTING_NAMES.map((known) => ({ known, edits: editsBetween(bare, withoutPrefix(known)) }))
-    .sort((left, right) => left.edits - right.edits)
-    .at(0)
-  const maxEdits = Math.min(MAX_TYPO_EDITS, Math.floor(bare.length / MAX_TYPO_EDITS))
-  return near !== undefined && near.edits <= maxEdits ? `; did you mean ${near.known}?` : ''
+  const near = nearest(withoutPrefix(name), SETTING_NAMES.map(withoutPrefix))
+  const known = SETTING_NAMES.find((each) => near !== undefined && withoutPrefix(each) === near)
+  return known === undefined ? '' : `; did you mean ${known}?`
 }
 
 function withoutPrefix(name: string): string {
   return name.startsWith('SLUICE_') ? name.slice('SLUICE_'.length) : name
-}
-
-/** Levenshtein distance: insertions, deletions and replacements between two names. */
-function editsBetween(left: string, right: string): number {
-  let previous = Array.from({ length: right.length + 1 }, (_, at) => at)
-  for (let row = 1; row <= left.length; row++) {
-    const current = [row]
-    for (let column = 1; column <= right.length; column++) {
-      const replaced = previous[column - 1] + (left[row - 1] === right[column - 1] ? 0 : 1)
-      current.push(Math.min(replaced, previous[column] + 1, current[column - 1] + 1))
-    }
-    previous = current
-  }
-  return previous[right.length]
 }
 
 /** Nodes that share the stream must share the limits, and limits in Redis are rebuilt from the stream. */

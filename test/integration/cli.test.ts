@@ -86,9 +86,30 @@ describe('the command line', () => {
     expect(stdout).toMatch(new RegExp(`^Usage: sluice ${name}[^]*\nExample:\n {2}`))
   })
 
-  test('--version is the package’s', async () => {
+  test('sluice version and --version print the package’s', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
-    expect((await sluice(['--version'])).stdout).toBe(`${version}\n`)
+    for (const word of ['version', '--version']) expect((await sluice([word])).stdout).toBe(`${version}\n`)
+  })
+
+  test('sluice help is sluice --help, and sluice help tail is sluice tail --help', async () => {
+    const general = await sluice(['--help'])
+    expect(general.stdout).toMatch(/^Usage: sluice COMMAND/)
+    expect(await sluice(['help'])).toEqual(general)
+    expect(await sluice(['help', 'tail'])).toEqual(await sluice(['tail', '--help']))
+    expect(await sluice(['help', 'tial'])).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  test.each([
+    [['tial'], 'no such command: tial; did you mean tail?'],
+    [['help', 'chek'], 'no such command: chek; did you mean check?'],
+    [['tail', '--form-start'], 'no such option: --form-start; did you mean --from-start?'],
+    [['explain', '--app-kye=ak_1', 'x'], 'no such option: --app-kye; did you mean --app-key?'],
+    [['tail', '--nonsense'], 'no such option: --nonsense\n'],
+    [['apps', 'lsit'], 'cannot lsit; did you mean list?'],
+  ])('of %j names what was probably meant, and nothing where nothing is near', async (args, message) => {
+    const { code, output } = await sluice(args)
+    expect(code).toBe(2)
+    expect(output).toContain(message)
   })
 
   test('every command refuses wrong settings with all their mistakes and exit 1', async () => {

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import type { AppRecord } from '../../apps/app-record.ts'
 import { PLANS } from '../../apps/plans.ts'
+import { didYouMean } from '../../lib/near.ts'
 import { readConfig } from '../../settings/config.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
 import { formatCount, formatTable } from '../table.ts'
@@ -59,8 +60,11 @@ const MEMBER_FLAGS = {
   'events-per-month': { type: 'string' },
 } as const
 
+const ACTIONS = ['list', 'add', 'set', 'remove', 'rotate', 'export', 'import']
+
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
   const [action, ...rest] = args
+  if (action === undefined) throw new UsageError(`one of ${ACTIONS.join(', ')} is missing`)
   switch (action) {
     case 'list':
       return list(rest, shell)
@@ -77,9 +81,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     case 'import':
       return importFrom(rest, shell)
     default:
-      throw new UsageError(
-        action === undefined ? 'list, add, set, remove, rotate, export or import is missing' : `cannot ${action}`,
-      )
+      throw new UsageError(`cannot ${action}${didYouMean(action, ACTIONS)}`)
   }
 }
 

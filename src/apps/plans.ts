@@ -19,12 +19,14 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
   '5m': { eventsPerMonth: 5_000_000, eventsPerMinute: 15_000 },
 }
 
-/**
- * The enforced monthly limit: a paid plan has a tolerance of 10%, the trial has none.
- * floor(1.1 n) is computed as n + floor(n / 10), which has no rounding error.
- */
+/** What a paid plan may go over its month; the trial may not. */
+export function monthTolerancePercent(plan: PlanName): 0 | 10 {
+  return plan === 'trial' ? 0 : 10
+}
+
+/** The enforced monthly limit. floor(1.1 n) is computed as n + floor(n / 10), which has no rounding error. */
 export function enforcedEventsPerMonth(plan: PlanName, eventsPerMonth: number): number {
-  if (plan === 'trial') return eventsPerMonth
+  if (monthTolerancePercent(plan) === 0) return eventsPerMonth
   return Math.min(eventsPerMonth + Math.floor(eventsPerMonth / 10), Number.MAX_SAFE_INTEGER)
 }
 

@@ -2,8 +2,9 @@
 // atomic; running services load it by themselves.
 
 import { randomBytes } from 'node:crypto'
+import type { PlanName } from '../../apps/app.ts'
 import type { AppRecord } from '../../apps/app-record.ts'
-import { PLANS } from '../../apps/plans.ts'
+import { monthTolerancePercent, PLANS } from '../../apps/plans.ts'
 import { didYouMean } from '../../lib/near.ts'
 import { readConfig } from '../../settings/config.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
@@ -40,7 +41,7 @@ Members:
   --trial-ends-at TIME         such as 2026-12-31T00:00:00Z
   --billing-cycle-anchor TIME  the billing cycle begins then and every month after
   --events-per-minute N        in place of the plan's figure
-  --events-per-month N         in place of the plan's figure
+  --events-per-month N         in place of the plan's figure; a paid plan may go 10% over it, the trial may not
   --events-per-day N           without it there is no daily limit
 
 Exit code: 0 done, 1 refused, 2 for a wrong command line.
@@ -177,7 +178,7 @@ export function formatApps(records: readonly AppRecord[]): string {
     record.subscription,
     figure(record.events_per_minute, PLANS[record.plan].eventsPerMinute),
     figure(record.events_per_day, null),
-    figure(record.events_per_month, PLANS[record.plan].eventsPerMonth),
+    monthText(record.plan, record.events_per_month ?? PLANS[record.plan].eventsPerMonth),
     record.trial_ends_at ?? '',
     record.app_key,
     (record.previous_keys ?? []).map(({ app_key: key, valid_until: until }) => `${key} until ${until}`).join(', '),
@@ -187,6 +188,12 @@ export function formatApps(records: readonly AppRecord[]): string {
     ['app', 'plan', 'subscription', 'a minute', 'a day', 'a month', 'trial ends', 'key', 'older keys', 'name'],
     ...rows,
   ])
+}
+
+/** As sold, and the tolerance beside it: 100,000 +10%. */
+function monthText(plan: PlanName, eventsPerMonth: number): string {
+  const percent = monthTolerancePercent(plan)
+  return `${formatCount(eventsPerMonth)}${percent === 0 ? '' : ` +${percent}%`}`
 }
 
 function figure(own: number | undefined, plan: number | null): string {

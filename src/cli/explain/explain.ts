@@ -4,7 +4,7 @@
 import { createReadStream } from 'node:fs'
 import type { App } from '../../apps/app.ts'
 import { subscriptionRefusal } from '../../apps/app-record.ts'
-import { trialView } from '../../apps/plans.ts'
+import { monthTolerancePercent, trialView } from '../../apps/plans.ts'
 import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../bounds.ts'
 import { readJson } from '../../decode/json.ts'
 import { violations } from '../../decode/validator.ts'
@@ -187,8 +187,15 @@ export function toJson({ app, usage, ...explanation }: Explanation): object {
     events: explanation.events,
     violations: explanation.violations,
     app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
-    limits: usage === null ? null : Object.fromEntries(windowsOf(usage).map(({ name, ...window }) => [name, window])),
+    limits: app === null || usage === null ? null : limitsJson(app, usage),
   }
+}
+
+/** The month's limit is the enforced one, so its tolerance is told beside it. */
+function limitsJson({ plan }: App, usage: Usage): object {
+  const windows = windowsOf(usage).map(({ name, ...window }) => [name, window] as const)
+  const { month, ...others } = Object.fromEntries(windows)
+  return { ...others, month: { ...month, tolerance_percent: monthTolerancePercent(plan) } }
 }
 
 /** What many events have wrong in the same way is one line. */
@@ -231,7 +238,10 @@ export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): 
       remaining === null ? '' : formatCount(remaining),
       ends_at,
     ])
-    sections.push(formatTable([['window', 'limit', 'used', 'left', 'ends'], ...rows]))
+    const percent = app === null ? 0 : monthTolerancePercent(app.plan)
+    const tolerance =
+      percent === 0 ? '' : `The month's limit includes the ${percent}% that a paid plan may go over it.\n`
+    sections.push(formatTable([['window', 'limit', 'used', 'left', 'ends'], ...rows]) + tolerance)
   }
   return sections.join('\n')
 }

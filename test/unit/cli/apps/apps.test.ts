@@ -64,8 +64,14 @@ test('a record that was read before is not checked again, but its id and key are
   expect(() => checked([{ ...odd }, blog], [odd])).toThrow('plan: must be one of')
 })
 
-test('the list shows the limits in force: the app’s own, or its plan’s', () => {
-  const [, first, second] = formatApps([{ ...shop, events_per_minute: 9, events_per_day: 1000 }, blog]).split('\n')
-  expect(first).toMatch(/^shop +100k +active +9 +1,000 +100,000 +ak_shop_1$/)
+test('the list shows the app’s own limits or its plan’s, and the 10% that a paid plan may go over its month', () => {
+  const own = { ...shop, app_id: 'own', events_per_month: 5000 }
+  const [, first, second, third] = formatApps([
+    { ...shop, events_per_minute: 9, events_per_day: 1000 },
+    blog,
+    own,
+  ]).split('\n')
+  expect(first).toMatch(/^shop +100k +active +9 +1,000 +100,000 \+10% +ak_shop_1$/)
   expect(second).toMatch(/^blog +trial +trialing +200 +none +10,000 +ak_blog_1 +Blog$/)
+  expect(third).toMatch(/^own .* 5,000 \+10% /)
 })

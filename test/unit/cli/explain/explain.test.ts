@@ -95,6 +95,15 @@ describe('the limits', () => {
     })
   })
 
+  test('tell the 10% that a paid plan may go over its month, and none on the trial', async () => {
+    const paid = await ask(bodyOf([event]))
+    expect(format(paid, { colour: false })).toMatch(/^month +14 [^]*\nThe month's limit includes the 10% .*\n$/m)
+    expect(toJson(paid)).toMatchObject({ limits: { month: { tolerance_percent: 10 } } })
+    const trial = await ask(bodyOf([event]), { plan: 'trial' })
+    expect(format(trial, { colour: false })).not.toContain('%')
+    expect(toJson(trial)).toMatchObject({ limits: { month: { tolerance_percent: 0 } } })
+  })
+
   test('that do not exist are shown as none', async () => {
     const explanation = await ask(bodyOf([event]), { eventsPerDay: null })
     expect(format(explanation, { colour: false })).toMatch(/^day +none +0 +2026-11-21/m)

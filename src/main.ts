@@ -96,6 +96,7 @@ stdout.on('error', (error) => {
 })
 const terminal = stdout.isTTY
 const colour = terminal && (env.NO_COLOR ?? '') === ''
-const exitCode = await main(args, { env, stdin, stdout, stderr, terminal, colour, clock: systemClock })
+const interactive = stdin.isTTY && stderr.isTTY
+const exitCode = await main(args, { env, stdin, stdout, stderr, terminal, interactive, colour, clock: systemClock })
 // This write completes after all others, so that no output is cut off.
 stdout.write('', () => process.exit(exitCode))

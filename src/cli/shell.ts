@@ -13,6 +13,8 @@ export interface Shell {
   readonly stderr: NodeJS.WritableStream
   /** stdout is a terminal. */
   readonly terminal: boolean
+  /** stdin and stderr are terminals, so that a person can be asked. */
+  readonly interactive: boolean
   /** stdout may be coloured. */
   readonly colour: boolean
   readonly clock: Clock

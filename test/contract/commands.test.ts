@@ -235,7 +235,7 @@ describe('beside a running service', () => {
       await answers(last, 202)
       await answers(next, 401)
       await answers(key, 401)
-      expect((await apps('remove', 'shop')).code).toBe(0)
+      expect((await apps('remove', 'shop', '--yes')).code).toBe(0)
       await answers(last, 401)
     })
 
@@ -249,7 +249,7 @@ describe('beside a running service', () => {
         ['add', '--app-id', 'new', '--plan', '1m', '--app-key', 'nokey'],
         ['set', 'one', '--subscription', 'gone'],
         ['set', 'nobody', '--plan', '1m'],
-        ['remove', 'nobody'],
+        ['remove', 'nobody', '--yes'],
         ['rotate', 'nobody'],
       ]) {
         const result = await apps(...args)

@@ -92,8 +92,8 @@ describe('apps in the bucket', () => {
       ['set', 'shop', '--plan', ''],
       ['list', '--json'],
       ['rotate', 'nobody'],
-      ['remove', 'two'],
-      ['remove', 'two'],
+      ['remove', 'two', '--yes'],
+      ['remove', 'two', '--yes'],
       ['rotate', 'shop', '--overlap', 'soon'],
       ['export', '-'],
       ['list'],
@@ -140,7 +140,7 @@ describe('apps in the bucket', () => {
     expect(await sluice(['apps', 'export', backup])).toMatchObject({ code: 0, output: '' })
     const before = await bucketEntries()
     await sluice(['apps', 'set', 'two', '--plan', '5m'])
-    await sluice(['apps', 'remove', 'three'])
+    await sluice(['apps', 'remove', 'three', '--yes'])
     await sluice(['apps', 'add', '--app-id', 'four', '--plan', '1m', '--app-key', 'ak_four'])
     await putRaw('one', 'spoilt')
     const dry = await sluice(['apps', 'import', backup, '--dry-run', '--replace-all'])
@@ -152,14 +152,15 @@ describe('apps in the bucket', () => {
     const merged = await sluice(['apps', 'import', backup])
     expect(merged).toMatchObject({
       code: 0,
-      stdout: 'changed SLUICE_APPS:\n  2 added: one, three\n  1 replaced: two\n  0 removed\n  1 unchanged\n',
+      stdout: '',
+      output: 'changed SLUICE_APPS:\n  2 added: one, three\n  1 replaced: two\n  0 removed\n  1 unchanged\n',
     })
     expect(Object.keys(await bucketEntries()).toSorted()).toEqual(['four', 'one', 'three', 'two'])
     expect(await bucketEntries()).toMatchObject(before)
-    expect((await sluice(['apps', 'import', backup, '--replace-all'])).stdout).toContain('1 removed: four')
+    expect((await sluice(['apps', 'import', backup, '--replace-all'])).output).toContain('1 removed: four')
     expect(await bucketEntries()).toEqual(before)
     const own = { SLUICE_APPS_FILE: join(folder, 'own.json') }
-    expect((await sluice(['apps', 'import', backup], own)).stdout).toContain('3 added')
+    expect((await sluice(['apps', 'import', backup], own)).output).toContain('3 added')
     expect((await sluice(['apps', 'list'], own)).stdout).toBe((await sluice(['apps', 'list'])).stdout)
   })
 
@@ -201,7 +202,7 @@ describe('apps in the bucket', () => {
     expect((await sluice(['apps', 'set', 'shop', '--plan', '5m'])).code).toBe(0)
     expect((await sluice(['apps', 'add', '--app-id', 'bad', '--plan', '5m'])).output).toContain('remove bad')
     expect(Object.keys(await bucketEntries()).toSorted()).toEqual(['bad', 'shop'])
-    expect((await sluice(['apps', 'remove', 'bad'])).code).toBe(0)
+    expect((await sluice(['apps', 'remove', 'bad', '--yes'])).code).toBe(0)
     expect(Object.keys(await bucketEntries())).toEqual(['shop'])
   })
 

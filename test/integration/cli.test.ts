@@ -1,6 +1,7 @@
 // The built program, run as its users run it: exit codes, files, signals and pipes.
 
 import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -47,6 +48,35 @@ function shell(script: string): Promise<string> {
       else done(stdout)
     })
   })
+}
+
+/** Runs a command on a pseudo-terminal of script(1), which Debian has in bsdutils, and types an answer once it is asked. */
+async function onTerminal(
+  args: readonly string[],
+  question: string,
+  answer: string,
+): Promise<{ code: number | null; output: string }> {
+  const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
+  const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
+    env: { PATH: process.env['PATH'] ?? '', SLUICE_DATA_DIR: folder, SHELL: '/bin/sh' },
+    cwd: folder,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  try {
+    let output = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+    // It may have ended before the answer.
+    child.stdin.on('error', () => {})
+    const ended = once(child, 'close') as Promise<[number | null]>
+    await Promise.race([ended, eventually(`it says ${question}`, () => output.includes(question))])
+    child.stdin.write(answer)
+    const [code] = await ended
+    return { code, output }
+  } finally {
+    child.kill('SIGKILL')
+  }
 }
 
 function appsOnDisk(): Record<string, unknown>[] {
@@ -138,9 +168,52 @@ describe('apps', () => {
     expect((await sluice(['apps', 'list', '--json'])).stdout).toBe(
       `${JSON.stringify({ apps: appsOnDisk() }, null, 2)}\n`,
     )
-    await sluice(['apps', 'remove', 'shop'])
+    await sluice(['apps', 'remove', 'shop', '--yes'])
     expect(appsOnDisk()).toEqual([])
     expect(await readdir(folder)).toEqual(['apps.json'])
+  })
+
+  test('that are changed are told of on stderr, and stdout holds the new keys alone', async () => {
+    const told = async (...args: string[]): Promise<string[]> => {
+      const { stdout, output } = await sluice(['apps', ...args])
+      return [output.replace(stdout, ''), stdout.replace(/^ak_shop_[0-9a-f]{24}\n$/, 'KEY')]
+    }
+    expect(await told('add', '--app-id', 'shop', '--plan', '10k')).toEqual([
+      'app shop: added, plan 10k, active\n',
+      'KEY',
+    ])
+    expect(await told('set', 'shop', '--plan', '100k')).toEqual(['app shop: plan 10k → 100k\n', ''])
+    expect(await told('rotate', 'shop', '--overlap', '0')).toEqual([
+      'app shop: has a new key, the one before it is no longer valid\n',
+      'KEY',
+    ])
+    expect(await told('remove', 'shpo', '--yes')).toEqual([
+      'sluice apps: there is no app shpo; did you mean shop?\n',
+      '',
+    ])
+    const gone = ['app shop: removed; its keys are refused from now on\n', '']
+    expect(await told('remove', 'shop', '--yes')).toEqual(gone)
+  })
+
+  test('are not removed by a script that does not say --yes', async () => {
+    await writeApps(join(folder, 'apps.json'), [appRecord('one')])
+    const { code, output } = await sluice(['apps', 'remove', 'one'])
+    expect(code).toBe(2)
+    expect(output).toContain('no terminal to ask on: add --yes')
+    expect(appsOnDisk()).toHaveLength(1)
+  })
+
+  test('are removed on a terminal once the question is answered with yes, and stay after a no', async () => {
+    await writeApps(join(folder, 'apps.json'), [appRecord('one')])
+    const no = await onTerminal(['apps', 'remove', 'one'], 'Remove app one, plan 5m, active?', 'no\n')
+    expect(no.code).toBe(1)
+    expect(no.output).toContain('app one: not removed')
+    expect(appsOnDisk()).toHaveLength(1)
+    const yes = await onTerminal(['apps', 'remove', 'one'], 'Remove app one, plan 5m, active?', 'yes\n')
+    expect(yes.code, yes.output).toBe(0)
+    expect(yes.output).toContain('app one: removed')
+    expect(appsOnDisk()).toEqual([])
+    expect((await onTerminal(['apps', 'remove', 'one'], 'there is no app one', '')).code).toBe(1)
   })
 
   test('that do not fit are refused with every mistake, and the file stays as it was', async () => {
@@ -152,7 +225,7 @@ describe('apps', () => {
       ['set', 'one', '--events-per-minute=-3'],
       ['set', 'one', '--plan', ''],
       ['set', 'two', '--plan', '1m'],
-      ['remove', 'two'],
+      ['remove', 'two', '--yes'],
       ['rotate', 'two'],
     ]) {
       expect((await sluice(['apps', ...args])).code).toBe(1)
@@ -176,11 +249,11 @@ describe('apps', () => {
       editors.map(async (id) => {
         for (const round of [1, 2, 3]) {
           const added = await sluice(['apps', 'add', '--app-id', `${id}-${round}`, '--plan', 'trial'])
-          expect(added.output).toBe(added.stdout)
+          expect(added.output.replace(added.stdout, '')).toBe(`app ${id}-${round}: added, plan trial, active\n`)
           expect(added.code).toBe(0)
         }
         expect((await sluice(['apps', 'set', `${id}-2`, '--name', id])).code).toBe(0)
-        expect((await sluice(['apps', 'remove', `${id}-3`])).code).toBe(0)
+        expect((await sluice(['apps', 'remove', `${id}-3`, '--yes'])).code).toBe(0)
       }),
     )
     const expected = editors.flatMap((id) => [

@@ -206,7 +206,7 @@ describe('an app that `sluice apps` changes', () => {
     await both('ak_changing', 401)
     await both(overlapping, 401)
     await both(newKey, 202)
-    expect((await apps('remove', 'changing')).code).toBe(0)
+    expect((await apps('remove', 'changing', '--yes')).code).toBe(0)
     await both(newKey, 401)
     expectRefused(await post(first, single(newKey, { name: MARK })), 401, 'invalid_app_key')
   })

@@ -2,6 +2,7 @@
 
 import { type AppRecord, readApp, recordKeys } from '../../apps/app-record.ts'
 import { StartError } from '../../lib/errors.ts'
+import { didYouMean } from '../../lib/near.ts'
 
 /** A record that was not checked yet, so its members may be anything. */
 export type Draft = Readonly<Partial<Record<keyof AppRecord, unknown>>>
@@ -12,8 +13,13 @@ export function changeOne(
   appId: string,
   change: (record: Draft) => Draft,
 ): readonly Draft[] {
-  if (!records.some((record) => record.app_id === appId)) throw new StartError(`there is no app ${appId}`)
+  if (!records.some((record) => record.app_id === appId)) throw noSuchApp(appId, records)
   return records.map((record) => (record.app_id === appId ? change(record) : record))
+}
+
+export function noSuchApp(appId: string, records: readonly Draft[]): StartError {
+  const known = records.map((record) => String(record.app_id))
+  return new StartError(`there is no app ${appId}${didYouMean(appId, known)}`)
 }
 
 /** Sets members from flags. An empty flag removes its member; limits become numbers where they are digits. */

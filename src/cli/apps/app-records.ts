@@ -16,6 +16,7 @@ import { systemTimers } from '../../lib/timers.ts'
 import { Bucket } from '../../nats/bucket.ts'
 import { connectNats } from '../../nats/connection.ts'
 import type { Config } from '../../settings/config.ts'
+import { noSuchApp } from './app-draft.ts'
 
 /** Returns the new records. Where it throws, nothing is changed. */
 export type Change = (records: readonly AppRecord[]) => readonly AppRecord[]
@@ -60,7 +61,7 @@ function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'appsFileNa
     remove: (appId) =>
       editFile(path, (records) => {
         const kept = records.filter((record) => record.app_id !== appId)
-        if (kept.length === records.length) throw new StartError(`there is no app ${appId}`)
+        if (kept.length === records.length) throw noSuchApp(appId, records)
         return kept
       }),
   }

@@ -3,6 +3,7 @@
 import { MAX_PREVIOUS_KEYS, momentMs, type PreviousKeyRecord } from '../../apps/app-record.ts'
 import { UsageError } from '../shell.ts'
 import type { Draft } from './app-draft.ts'
+import type { RotationTold } from './apps-told.ts'
 
 const HOUR_MS = 3_600_000
 const UNIT_MS = { d: 24 * HOUR_MS, h: HOUR_MS } as const
@@ -24,7 +25,7 @@ export interface Rotation {
 }
 
 /** `dropped`: the number of older keys that were removed before their time, since there are too many. */
-export function rotated(record: Draft, { key, overlapMs, nowMs }: Rotation): { record: Draft; dropped: number } {
+export function rotated(record: Draft, { key, overlapMs, nowMs }: Rotation): { record: Draft } & RotationTold {
   const untilMs = nowMs + overlapMs
   const earlier = (record.previous_keys ?? []) as readonly PreviousKeyRecord[]
   const own: PreviousKeyRecord = { app_key: String(record.app_key), valid_until: timeText(untilMs) }
@@ -34,6 +35,7 @@ export function rotated(record: Draft, { key, overlapMs, nowMs }: Rotation): { r
   const { previous_keys: _previous, ...rest } = record
   return {
     record: { ...rest, app_key: key, ...(kept.length === 0 ? {} : { previous_keys: kept }) },
+    olderValidUntil: overlapMs === 0 ? null : own.valid_until,
     dropped: valid.length - kept.length,
   }
 }

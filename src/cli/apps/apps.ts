@@ -2,22 +2,23 @@
 // atomic; running services load it by themselves.
 
 import { randomBytes } from 'node:crypto'
-import type { PlanName } from '../../apps/app.ts'
 import type { AppRecord } from '../../apps/app-record.ts'
-import { monthTolerancePercent, PLANS } from '../../apps/plans.ts'
+import { PLANS } from '../../apps/plans.ts'
 import { didYouMean } from '../../lib/near.ts'
 import { readConfig } from '../../settings/config.ts'
+import { isConfirmed } from '../ask.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
 import { formatCount, formatTable } from '../table.ts'
-import { changeOne, checked, type Draft, withMembers } from './app-draft.ts'
+import { changeOne, checked, type Draft, noSuchApp, withMembers } from './app-draft.ts'
 import { type AppRecords, withAppRecords } from './app-records.ts'
 import { overlapOf, rotated } from './apps-keys.ts'
 import { exportApps, importApps } from './apps-move.ts'
+import { addedText, changedText, monthText, removedText, removeQuestion, rotatedText } from './apps-told.ts'
 
 export const help = `Usage: sluice apps list [--json]
        sluice apps add --app-id ID --plan PLAN [MEMBERS]   prints the new app's key
        sluice apps set APP_ID MEMBERS                      an empty value removes a member
-       sluice apps remove APP_ID                           a record that cannot be used, too
+       sluice apps remove APP_ID [--yes]                   a record that cannot be used, too
        sluice apps rotate APP_ID [--overlap TIME]          a new key, printed; older ones stay valid for TIME
        sluice apps export FILE                             all records as one JSON file; '-': to stdout
        sluice apps import FILE [--replace-all] [--dry-run]
@@ -26,12 +27,15 @@ Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). 
 NATS_URL set and SLUICE_APPS_FILE unset, app records live in the bucket SLUICE_APPS of NATS instead. Every
 running service takes a change up within a second, and edits at the same time do not undo each other.
 
+A command that changes something says on stderr what it did; stdout holds the new key of add and rotate, and nothing else.
+remove asks first; --yes answers for you, and is needed where there is no terminal.
+
 rotate: --overlap is a number of days or hours, such as 30d (the default) or 12h; no older key of the app is valid
 for longer than that from now on, and with 0 all of them stop at once. At most 4 older keys are kept.
 
 import adds the records of FILE and replaces those with the same app_id; the others stay, unless --replace-all
 removes them. FILE is checked whole before anything is written, and what changes is printed; with --dry-run
-nothing is written. An import that is cut short may be repeated.
+nothing is written, and what would change is printed to stdout. An import that is cut short may be repeated.
 
 Members:
   --plan PLAN                  ${Object.keys(PLANS).join(', ')}
@@ -106,6 +110,7 @@ async function add(args: readonly string[], shell: Shell): Promise<number> {
   const key = appKey ?? freshKey(appId)
   const draft = withMembers({ app_key: key, app_id: appId, name: '', plan: '', subscription: 'active' }, members)
   await edit(shell, (records) => [...records, draft])
+  await print(shell.stderr, addedText(draft))
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
 }
@@ -113,14 +118,41 @@ async function add(args: readonly string[], shell: Shell): Promise<number> {
 async function set(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags, positionals } = readFlags(args, MEMBER_FLAGS, ['APP_ID'])
   if (Object.keys(flags).length === 0) throw new UsageError('nothing to set')
-  await edit(shell, (records) => changeOne(records, positionals[0], (record) => withMembers(record, flags)))
+  let told = ''
+  await edit(shell, (records) =>
+    changeOne(records, positionals[0], (record) => {
+      const changed = withMembers(record, flags)
+      told = changedText(record, changed)
+      return changed
+    }),
+  )
+  await print(shell.stderr, told)
   return EXIT.ok
 }
 
 async function remove(args: readonly string[], shell: Shell): Promise<number> {
-  const { positionals } = readFlags(args, {}, ['APP_ID'])
-  await withRecords(shell, (stored) => stored.remove(positionals[0]))
-  return EXIT.ok
+  const { values: flags, positionals } = readFlags(args, { yes: { type: 'boolean', default: false } }, ['APP_ID'])
+  const appId = positionals[0]
+  if (!flags.yes && !shell.interactive) {
+    throw new UsageError('remove asks first, and there is no terminal to ask on: add --yes')
+  }
+  return await withRecords(shell, async (stored) => {
+    if (!flags.yes && !(await isRemovalConfirmed(stored, appId, shell))) {
+      await print(shell.stderr, `app ${appId}: not removed\n`)
+      return EXIT.failed
+    }
+    await stored.remove(appId)
+    await print(shell.stderr, removedText(appId))
+    return EXIT.ok
+  })
+}
+
+async function isRemovalConfirmed(stored: AppRecords, appId: string, shell: Shell): Promise<boolean> {
+  const { records, complaints } = await stored.list()
+  const record = records.find((each) => each.app_id === appId)
+  // A record that cannot be used is among the complaints, and may be removed too.
+  if (record === undefined && complaints.length === 0) throw noSuchApp(appId, records)
+  return await isConfirmed(removeQuestion(appId, record), shell)
 }
 
 async function rotate(args: readonly string[], shell: Shell): Promise<number> {
@@ -129,17 +161,15 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
   const appId = positionals[0]
   const key = freshKey(appId)
   const nowMs = shell.clock()
-  let dropped = 0
+  let told = ''
   await edit(shell, (records) =>
     changeOne(records, appId, (record) => {
-      const change = rotated(record, { key, overlapMs, nowMs })
-      dropped = change.dropped
-      return change.record
+      const { record: changed, ...rotation } = rotated(record, { key, overlapMs, nowMs })
+      told = rotatedText(appId, rotation)
+      return changed
     }),
   )
-  if (dropped > 0) {
-    await print(shell.stderr, `sluice apps: ${appId} has too many older keys: the oldest one is no longer valid\n`)
-  }
+  await print(shell.stderr, told)
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
 }
@@ -188,12 +218,6 @@ export function formatApps(records: readonly AppRecord[]): string {
     ['app', 'plan', 'subscription', 'a minute', 'a day', 'a month', 'trial ends', 'key', 'older keys', 'name'],
     ...rows,
   ])
-}
-
-/** As sold, and the tolerance beside it: 100,000 +10%. */
-function monthText(plan: PlanName, eventsPerMonth: number): string {
-  const percent = monthTolerancePercent(plan)
-  return `${formatCount(eventsPerMonth)}${percent === 0 ? '' : ` +${percent}%`}`
 }
 
 function figure(own: number | undefined, plan: number | null): string {

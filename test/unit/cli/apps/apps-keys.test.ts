@@ -18,12 +18,17 @@ test('an overlap is days, hours or none, and nothing else', () => {
 test('the old key stays valid for the overlap, and is removed without one', () => {
   expect(rotate(shop, 'ak_2', DAY_MS)).toEqual({
     record: { ...shop, app_key: 'ak_2', previous_keys: [until('ak_1', '2026-11-21T12:00:00Z')] },
+    olderValidUntil: '2026-11-21T12:00:00Z',
     dropped: 0,
   })
   expect(rotate(shop, 'ak_2', DAY_MS, NOON_MS + 1).record.previous_keys).toEqual([
     until('ak_1', '2026-11-21T12:00:01Z'),
   ])
-  expect(rotate(shop, 'ak_2', 0)).toEqual({ record: { ...shop, app_key: 'ak_2' }, dropped: 0 })
+  expect(rotate(shop, 'ak_2', 0)).toEqual({
+    record: { ...shop, app_key: 'ak_2' },
+    olderValidUntil: null,
+    dropped: 0,
+  })
 })
 
 test('no older key outlives the overlap, and expired ones are removed', () => {

@@ -22,7 +22,7 @@ test('one record is changed, and the others stay in their order', () => {
     { ...shop, plan: '5m' },
     blog,
   ])
-  expect(() => changeOne([shop], 'sohp', (record) => record)).toThrow('there is no app sohp')
+  expect(() => changeOne([shop], 'sohp', (record) => record)).toThrow('there is no app sohp; did you mean shop?')
 })
 
 test('every mistake is named, and a limit that is not a number is quoted', () => {

@@ -3,6 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemTimers } from '../lib/timers.ts'
+import type { NatsAccess } from '../nats/address.ts'
 import { NatsLink } from '../nats/connection.ts'
 import { openRedis } from '../redis/connection.ts'
 import { Auditor, type AuditState } from './auditor.ts'
@@ -12,18 +13,18 @@ export interface AuditThreadData {
   readonly partitions: number
   readonly replicas: number
   readonly redisUrl: string
-  readonly natsUrl: string
+  readonly nats: NatsAccess
 }
 
 export type AuditThreadMessage =
   | { readonly kind: 'round'; readonly state: AuditState }
   | { readonly kind: 'notice'; readonly message: string; readonly level?: 'info' }
 
-const { nodeId, partitions, replicas, redisUrl, natsUrl } = workerData as AuditThreadData
+const { nodeId, partitions, replicas, redisUrl, nats: access } = workerData as AuditThreadData
 const post = (message: AuditThreadMessage): void => parentPort?.postMessage(message, [])
 // The front end logs outages: it uses the same servers.
 const redis = openRedis({ url: redisUrl, onNotice: () => {} })
-const nats = new NatsLink({ url: natsUrl, timers: systemTimers, onUp: () => {}, onDown: () => {} })
+const nats = new NatsLink({ nats: access, timers: systemTimers, onUp: () => {}, onDown: () => {} })
 const auditor = new Auditor({
   nodeId,
   partitions,

@@ -4,12 +4,25 @@ import { StartError } from '../lib/errors.ts'
 
 const DEFAULT_PORT = 4222
 
+/** How NATS is reached: settings of the same names. The files are read at each connection, so that new ones need no restart. */
+export interface NatsAccess {
+  /** As NATS_URL. */
+  readonly url: string
+  /** A credentials file: a JWT and the seed of its nkey. */
+  readonly credsFile: string | null
+  /** Authorities that the server's certificate may come from; null: those that Node knows. */
+  readonly caFile: string | null
+  /** The certificate that this client shows, and its key. */
+  readonly certFile: string | null
+  readonly keyFile: string | null
+}
+
 export interface NatsServer {
   readonly host: string
   readonly port: number
 }
 
-export interface NatsAddress {
+export interface NatsAddress extends Omit<NatsAccess, 'url'> {
   readonly servers: readonly NatsServer[]
   /** TLS is required; otherwise it is used where a server asks for it. */
   readonly tls: boolean
@@ -18,11 +31,20 @@ export interface NatsAddress {
   readonly token: string | null
 }
 
+type UrlParts = Omit<NatsAddress, keyof NatsAccess>
+
+/** A URL alone names no files. Throws a StartError. */
+export function toNatsAddress(access: NatsAccess | string): NatsAddress {
+  const none = { credsFile: null, caFile: null, certFile: null, keyFile: null }
+  const { url, ...files } = typeof access === 'string' ? { url: access, ...none } : access
+  return { ...parseNatsUrl(url), ...files }
+}
+
 /**
  * `nats://host`, `tls://user:password@host:4222`, `nats://token@host`, or several of them separated by commas. The
  * servers are one cluster, so the first user and password found serve all of them. Throws a StartError.
  */
-export function parseNatsUrl(url: string): NatsAddress {
+export function parseNatsUrl(url: string): UrlParts {
   const parts = url
     .split(',')
     .map((part) => part.trim())

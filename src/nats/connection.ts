@@ -1,11 +1,18 @@
 // Connections to NATS. A broken one is dropped together with its buffer. The client's own reconnect would keep messages
 // published meanwhile, and send them after their records were already refused.
 
+import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, type Socket } from 'node:net'
-import { connect, type NatsConnection, type NatsConnectionImpl } from '@nats-io/transport-node'
+import {
+  type ConnectionOptions,
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  type NatsConnectionImpl,
+} from '@nats-io/transport-node'
 import { errorCode, errorMessage } from '../lib/errors.ts'
 import { sleep, type Timers } from '../lib/timers.ts'
-import { type NatsAddress, type NatsServer, parseNatsUrl, serverText } from './address.ts'
+import { type NatsAccess, type NatsAddress, type NatsServer, serverText, toNatsAddress } from './address.ts'
 
 /** For a server's first line. A frozen server accepts the connection and sends nothing. */
 const GREETING_TIMEOUT_MS = 2000
@@ -18,10 +25,12 @@ const PING_INTERVAL_MS = 1500
 const MAX_PINGS_OUT = 2
 
 const NO_ANSWER = 'no answer'
+/** A JWT between two lines of dashes, and a seed between two more. */
+const IS_CREDENTIALS = /---\s*\n\s*eyJ[\w.-]+\s*\n\s*---[^]*---\s*\n\s*S[A-Z2-7]{50,}\s*\n\s*---/
 
 /** Connects for one command. Rejects within some seconds with a sentence that names each server that was tried. */
-export async function connectNats(url: string): Promise<NatsConnection> {
-  const address = parseNatsUrl(url)
+export async function connectNats(access: NatsAccess | string): Promise<NatsConnection> {
+  const address = toNatsAddress(access)
   const reasons: string[] = []
   for (const server of address.servers) {
     try {
@@ -37,7 +46,7 @@ export async function connectNats(url: string): Promise<NatsConnection> {
 export type Dial = (address: NatsAddress, server: NatsServer, signal: AbortSignal) => Promise<NatsConnection>
 
 export interface LinkOptions {
-  readonly url: string
+  readonly nats: NatsAccess | string
   readonly timers: Timers
   /** Default: over a socket. */
   readonly dial?: Dial
@@ -66,7 +75,7 @@ export class NatsLink {
   /** Throws a StartError where the URL is not valid. */
   constructor(options: LinkOptions) {
     this.#options = options
-    this.#address = parseNatsUrl(options.url)
+    this.#address = toNatsAddress(options.nats)
     this.#random = options.random ?? Math.random
     this.#dial = options.dial ?? dial
     this.#serverAt = Math.floor(this.#random() * this.#address.servers.length)
@@ -162,12 +171,35 @@ async function dial(address: NatsAddress, server: NatsServer, signal: AbortSigna
     pingInterval: PING_INTERVAL_MS,
     maxPingOut: MAX_PINGS_OUT,
     ignoreClusterUpdates: true,
-    ...(address.tls ? { tls: {} } : {}),
-    ...(address.user === null ? {} : { user: address.user }),
-    ...(address.password === null ? {} : { pass: address.password }),
-    ...(address.token === null ? {} : { token: address.token }),
+    ...(await proofOf(address)),
+    ...tlsOf(address),
   })
   return await untilAborted(connecting, signal)
+}
+
+/** Who this client is. */
+async function proofOf({ credsFile, user, password, token }: NatsAddress): Promise<ConnectionOptions> {
+  if (credsFile !== null) {
+    const text = await readFile(credsFile)
+    // The client would fail in the middle of its handshake, and wait for its end.
+    if (!IS_CREDENTIALS.test(text.toString())) throw new Error('NATS_CREDS: the file holds no JWT and seed')
+    return { authenticator: credsAuthenticator(text) }
+  }
+  return {
+    ...(user === null ? {} : { user }),
+    ...(password === null ? {} : { pass: password }),
+    ...(token === null ? {} : { token }),
+  }
+}
+
+/** A named file makes TLS required. The client reads the files at each connection. */
+function tlsOf({ tls, caFile, certFile, keyFile }: NatsAddress): ConnectionOptions {
+  const files = {
+    ...(caFile === null ? {} : { caFile }),
+    ...(certFile === null ? {} : { certFile }),
+    ...(keyFile === null ? {} : { keyFile }),
+  }
+  return tls || Object.keys(files).length > 0 ? { tls: files } : {}
 }
 
 /** Rejects when `signal` is aborted, and closes a connection that opens after that. */

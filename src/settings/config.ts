@@ -34,7 +34,14 @@ export interface Config {
   /** The operator named the file, so a missing one is a mistake, not a first start. */
   readonly appsFileNamed: boolean
   readonly redisUrl: string | null
-  readonly natsUrl: string | null
+  /** The files are those of NATS_CREDS, NATS_CA, NATS_CERT and NATS_KEY. */
+  readonly nats: {
+    readonly url: string
+    readonly credsFile: string | null
+    readonly caFile: string | null
+    readonly certFile: string | null
+    readonly keyFile: string | null
+  } | null
   /** A single node with everything in its data folder, without Redis and NATS. A node has both of them or neither. */
   readonly embedded: boolean
   readonly ringBytes: number
@@ -160,7 +167,8 @@ function relationMistakes(values: Values, machine: Machine): string[] {
   if (values.SLUICE_DECODER === 'simdjson' && !machine.simdjsonAvailable()) {
     mistakes.push('SLUICE_DECODER: simdjson is not installed; run npm install with python3, make and g++ at hand')
   }
-  return [...mistakes, ...tlsMistakes(values, machine)]
+  const publicTls = pairMistakes('SLUICE_TLS_CERT', 'SLUICE_TLS_KEY', values, machine)
+  return [...mistakes, ...publicTls, ...natsMistakes(values, machine)]
 }
 
 /** Each process gets an equal share of the cores, one of them for its event loop. */
@@ -191,21 +199,46 @@ export function openFilesProblem(config: Config, openFiles = maxOpenFiles()): st
   )
 }
 
-function tlsMistakes(values: Values, machine: Machine): string[] {
-  const mistakes: string[] = []
-  for (const [name, other] of [
-    ['SLUICE_TLS_CERT', 'SLUICE_TLS_KEY'],
-    ['SLUICE_TLS_KEY', 'SLUICE_TLS_CERT'],
-  ] as const) {
-    const path = values[name]
-    if (path === null) {
-      if (values[other] !== null) mistakes.push(`${name}: must be given with ${other}`)
-      continue
-    }
-    const reason = machine.unreadable(path)
-    if (reason !== null) mistakes.push(`${name}: ${reason}`)
-  }
-  return mistakes
+type FileName = 'SLUICE_TLS_CERT' | 'SLUICE_TLS_KEY' | 'NATS_CREDS' | 'NATS_CA' | 'NATS_CERT' | 'NATS_KEY'
+
+/** A certificate and its key are given together. */
+function pairMistakes(cert: FileName, key: FileName, values: Values, machine: Machine): string[] {
+  return [[cert, key] as const, [key, cert] as const].flatMap(([name, other]) =>
+    values[name] === null && values[other] !== null
+      ? [`${name}: must be given with ${other}`]
+      : fileMistakes(name, values, machine),
+  )
+}
+
+function fileMistakes(name: FileName, values: Values, machine: Machine): string[] {
+  const path = values[name]
+  const reason = path === null ? null : machine.unreadable(path)
+  return reason === null ? [] : [`${name}: ${reason}`]
+}
+
+function natsMistakes(values: Values, machine: Machine): string[] {
+  const url = values.NATS_URL
+  const given = (['NATS_CREDS', 'NATS_CA', 'NATS_CERT', 'NATS_KEY'] as const).filter((name) => values[name] !== null)
+  if (url === null) return given.map((name) => `${name}: must be given with NATS_URL`)
+  const hasUser = url.split(',').some((one) => new URL(one).username !== '')
+  const twice = hasUser && values.NATS_CREDS !== null ? ['NATS_CREDS: NATS_URL names a user: give one of the two'] : []
+  return [
+    ...twice,
+    ...fileMistakes('NATS_CREDS', values, machine),
+    ...fileMistakes('NATS_CA', values, machine),
+    ...pairMistakes('NATS_CERT', 'NATS_KEY', values, machine),
+  ]
+}
+
+function natsOf({ NATS_URL, NATS_CREDS, NATS_CA, NATS_CERT, NATS_KEY }: Values): Config['nats'] {
+  if (NATS_URL === null) return null
+  return Object.freeze({
+    url: NATS_URL,
+    credsFile: NATS_CREDS,
+    caFile: NATS_CA,
+    certFile: NATS_CERT,
+    keyFile: NATS_KEY,
+  })
 }
 
 function unreadable(path: string): string | null {
@@ -235,7 +268,7 @@ function toConfig(values: Values, machine: Machine): Config {
     appsFile: values.SLUICE_APPS_FILE ?? defaultAppsFile,
     appsFileNamed: values.SLUICE_APPS_FILE !== null,
     redisUrl: values.REDIS_URL,
-    natsUrl: values.NATS_URL,
+    nats: natsOf(values),
     embedded,
     ringBytes: values.SLUICE_RING_MB * MIB,
     parsers: parsersOf(values, machine),

@@ -56,6 +56,18 @@ export const SETTINGS = {
     { several: true },
     'the queue and the app records; several servers of a cluster with commas between; set it together with REDIS_URL, or set neither',
   ),
+  NATS_CREDS: text(
+    null,
+    'none',
+    'credentials file for NATS (a JWT and its seed), in place of a user in NATS_URL; read again at each connection, as the three below',
+  ),
+  NATS_CA: text(null, 'those of Node', "PEM file of the authorities that NATS's certificate may come from; wants TLS"),
+  NATS_CERT: text(
+    null,
+    'none',
+    'PEM file of the certificate that sluice shows to NATS; set it together with NATS_KEY; wants TLS',
+  ),
+  NATS_KEY: text(null, 'none', 'PEM file of the key of NATS_CERT'),
   SLUICE_RING_MB: wholeNumber(
     64,
     RING_MB.min,

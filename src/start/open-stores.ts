@@ -11,8 +11,8 @@ import type { Stores, StoresContext } from './stores.ts'
  * what to mend. Redis and NATS may be away: the service starts and waits for them.
  */
 export function openStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
-  const { redisUrl, natsUrl } = config
-  return redisUrl === null || natsUrl === null
+  const { redisUrl, nats } = config
+  return redisUrl === null || nats === null
     ? openEmbeddedStores(config, context, started)
-    : openSharedStores(config, { ...context, redisUrl, natsUrl }, started)
+    : openSharedStores(config, { ...context, redisUrl, nats }, started)
 }

@@ -8,6 +8,7 @@ import { openAppsFile } from '../apps/file/apps-file.ts'
 import { demoAppRecords, makeAppsFile } from '../apps/file/apps-file-edit.ts'
 import type { Clock } from '../lib/clock.ts'
 import { systemTimers } from '../lib/timers.ts'
+import type { NatsAccess } from '../nats/address.ts'
 import { type Log, noticeTo } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 
@@ -41,7 +42,7 @@ export async function openFileApps(
 /** Opens the file where one is configured, otherwise the bucket, whose records may arrive later. */
 export async function openSharedApps(
   file: { readonly path: string | null; readonly isNamed: boolean },
-  bucket: { readonly url: string; readonly replicas: number },
+  bucket: { readonly nats: NatsAccess; readonly replicas: number },
   context: AppsContext,
 ): Promise<{ readonly store: AppStore; readonly bucket: BucketApps | null }> {
   if (file.path !== null) return { store: await openFileApps(file.path, file.isNamed, context), bucket: null }

@@ -7,6 +7,7 @@ import { startAudit } from '../audit/start-audit.ts'
 import { errorMessage } from '../lib/errors.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { SharedAdmission } from '../limits/shared/shared-admission.ts'
+import type { NatsAccess } from '../nats/address.ts'
 import { noticeTo } from '../observe/log.ts'
 import type { AuditSample, StreamSample } from '../observe/sampler.ts'
 import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.ts'
@@ -22,11 +23,11 @@ const NODE_ID_BYTES = 6
 
 interface SharedContext extends StoresContext {
   readonly redisUrl: string
-  readonly natsUrl: string
+  readonly nats: NatsAccess
 }
 
 export async function openSharedStores(config: Config, context: SharedContext, started: Started): Promise<Stores> {
-  const { redisUrl, natsUrl } = context
+  const { redisUrl, nats } = context
   const { partitions, stream } = config
   const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
   const redis = connectRedis(redisUrl, context)
@@ -36,19 +37,19 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   await untilUp(redis, REDIS_START_MS)
   const { store: apps, bucket } = await openSharedApps(
     { path: config.appsFile, isNamed: config.appsFileNamed },
-    { url: natsUrl, replicas: stream.replicas },
+    { nats, replicas: stream.replicas },
     context,
   )
   started.add(() => apps.stop())
   const admission = createAdmission(config, context, redis, nodeId)
   started.add(() => admission.stop())
   const audit = startAudit(
-    { nodeId, partitions, replicas: stream.replicas, redisUrl, natsUrl },
+    { nodeId, partitions, replicas: stream.replicas, redisUrl, nats },
     noticeTo(context.log, 'audit'),
   )
   started.add(() => audit.stop())
   // Opened last and so stopped first: its flush settles requests, which settle their charges in the parts above.
-  const queue = connectStream(natsUrl, nodeId, config, context)
+  const queue = connectStream(nats, nodeId, config, context)
   started.add(() => queue.stop())
   return {
     apps,
@@ -104,13 +105,13 @@ function createAdmission(
 }
 
 function connectStream(
-  url: string,
+  nats: NatsAccess,
   nodeId: string,
   { partitions, stream }: Config,
   { log, metrics }: StoresContext,
 ): StreamPublisher {
   return openPublisher({
-    url,
+    nats,
     nodeId,
     partitions,
     newStream: stream,

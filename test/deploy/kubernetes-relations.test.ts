@@ -158,7 +158,7 @@ describe.each([
     const pods = workloads.flatMap(({ name, replicas = 1 }) =>
       Array.from({ length: replicas }, (_, at) => `${name}-${at}`),
     )
-    for (const url of [config.redisUrl, ...(config.natsUrl?.split(',') ?? [])].map((each) => new URL(each ?? ''))) {
+    for (const url of [config.redisUrl, ...(config.nats?.url.split(',') ?? [])].map((each) => new URL(each ?? ''))) {
       const names = url.hostname.split('.')
       // Redis in production is the operator's.
       if (names.at(-2) === 'example') continue

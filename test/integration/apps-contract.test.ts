@@ -54,7 +54,7 @@ async function inFile(): Promise<Made> {
 async function inBucket(): Promise<Made> {
   const server = await startNats()
   const timers = { ...systemTimers, nowMs: clock }
-  const store = openBucketApps({ url: server.url, replicas: 1, timers })
+  const store = openBucketApps({ nats: server.url, replicas: 1, timers })
   const connection = await connectNats(server.url)
   const bucket = new Bucket(connection, APPS_BUCKET)
   await eventually('the bucket is loaded', () => store.isLoaded)

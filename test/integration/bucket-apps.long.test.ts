@@ -53,7 +53,7 @@ interface Node {
 function startNode(): Node {
   const notices: string[] = []
   const url = `nats://127.0.0.1:${proxy.port}`
-  const apps = openBucketApps({ url, replicas: 1, timers, onNotice: (message) => void notices.push(message) })
+  const apps = openBucketApps({ nats: url, replicas: 1, timers, onNotice: (message) => void notices.push(message) })
   toStop.push(() => apps.stop())
   return { apps, notices }
 }

@@ -36,7 +36,7 @@ function reading(changes: Partial<ReadStreamOptions> = {}) {
   const read: JsMsg[] = []
   const notices: string[] = []
   const ended = (async () => {
-    const options = { url: nats.url, from: 'start', follow: false, signal: aborter.signal, ...changes } as const
+    const options = { nats: nats.url, from: 'start', follow: false, signal: aborter.signal, ...changes } as const
     for await (const message of readStream({ ...options, onNotice: (notice) => void notices.push(notice) })) {
       read.push(message)
     }
@@ -200,7 +200,7 @@ describe('reading the stream', () => {
     const records = keyed(150)
     await store(records)
     const texts: string[] = []
-    const options = { url: nats.url, from: 'start', follow: true, signal: new AbortController().signal } as const
+    const options = { nats: nats.url, from: 'start', follow: true, signal: new AbortController().signal } as const
     for await (const { data } of readStream(options)) {
       texts.push(Buffer.from(data).toString())
       if (texts.length === 5 || texts.length === 70) await nats.restart()
@@ -226,7 +226,7 @@ describe('reading the stream', () => {
 
   it('says in one sentence that NATS cannot be reached', async () => {
     const port = await freePort()
-    const { ended } = reading({ url: `nats://someone:s3cret@127.0.0.1:${port}` })
+    const { ended } = reading({ nats: `nats://someone:s3cret@127.0.0.1:${port}` })
     await expect(ended).rejects.toThrow(`NATS cannot be reached (127.0.0.1:${port}: connection refused)`)
   })
 })

@@ -19,7 +19,7 @@ it('a stop does not wait for a server that sends its greeting and nothing else',
   const { port } = server.address() as AddressInfo
   const reasons: string[] = []
   const link = new NatsLink({
-    url: `nats://127.0.0.1:${port}`,
+    nats: `nats://127.0.0.1:${port}`,
     timers: systemTimers,
     onUp: () => reasons.push('up'),
     onDown: (reason) => reasons.push(reason),

@@ -53,7 +53,7 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
   })
   await untilUp(redis, REDIS_START_MS, timers)
   const queue = openPublisher({
-    url: 'nats://simulated',
+    nats: 'nats://simulated',
     nodeId,
     partitions: PARTITIONS,
     newStream: { replicas: 1, keepMs: 72 * 3_600_000, maxBytes: null },

@@ -25,7 +25,7 @@ export function openQueue(url: string, changes: Partial<PublisherOptions> = {}):
   const notices: string[] = []
   const commits: number[] = []
   const queue = openPublisher({
-    url,
+    nats: url,
     nodeId: randomBytes(6).toString('hex'),
     partitions: 16,
     newStream: NEW_STREAM,

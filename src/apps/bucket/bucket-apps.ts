@@ -3,6 +3,7 @@
 
 import type { OnNotice } from '../../lib/notice.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
+import type { NatsAccess } from '../../nats/address.ts'
 import { Bucket, type BucketFacts, type BucketReport, type StoredEntry } from '../../nats/bucket.ts'
 import { watchBucket } from '../../nats/bucket-watch.ts'
 import { describeFault, NatsLink } from '../../nats/connection.ts'
@@ -15,7 +16,7 @@ const RETRY_MS = 500
 const MAX_IDS_NAMED = 10
 
 export interface BucketAppsOptions {
-  readonly url: string
+  readonly nats: NatsAccess | string
   /** Of the bucket, if it has to be created. */
   readonly replicas: number
   readonly timers: Timers
@@ -45,7 +46,7 @@ export class BucketApps implements AppStore {
     this.#options = options
     this.#onNotice = options.onNotice ?? (() => {})
     this.#link = new NatsLink({
-      url: options.url,
+      nats: options.nats,
       timers: options.timers,
       onUp: (connection) => (this.#following = this.#follow(new Bucket(connection, APPS_BUCKET))),
       onDown: (reason) => this.#setProblem(reason),

@@ -34,7 +34,7 @@ export interface AppRecords {
   remove(appId: string): Promise<void>
 }
 
-type Place = Pick<Config, 'appsFile' | 'appsFileNamed' | 'natsUrl' | 'stream'>
+type Place = Pick<Config, 'appsFile' | 'appsFileNamed' | 'nats' | 'stream'>
 
 export async function withAppRecords<T>(
   place: Place,
@@ -42,8 +42,8 @@ export async function withAppRecords<T>(
   use: (records: AppRecords) => Promise<T>,
 ): Promise<T> {
   if (place.appsFile !== null) return await use(recordsInFile(place.appsFile, place, clock))
-  if (place.natsUrl === null) throw new Error('app records live in a file where there is no NATS')
-  const connection = await orStartError(connectNats(place.natsUrl))
+  if (place.nats === null) throw new Error('app records live in a file where there is no NATS')
+  const connection = await orStartError(connectNats(place.nats))
   try {
     return await use(recordsInBucket(new Bucket(connection, APPS_BUCKET), place.stream.replicas, clock))
   } finally {

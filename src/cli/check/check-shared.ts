@@ -33,10 +33,10 @@ async function redisFindings({ redisUrl }: Config): Promise<Finding[]> {
   )
 }
 
-async function natsFindings({ natsUrl, appsFile, stream: { replicas } }: Config, nowMs: number): Promise<Finding[]> {
-  if (natsUrl === null) return []
+async function natsFindings({ nats, appsFile, stream: { replicas } }: Config, nowMs: number): Promise<Finding[]> {
+  if (nats === null) return []
   return await inTime('nats', 'NATS', async () => {
-    const connection = await connectNats(natsUrl)
+    const connection = await connectNats(nats)
     try {
       const report = await describeStream(connection)
       const { version = 'unknown', max_payload: maxPayloadBytes = 0 } = connection.info ?? {}

@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { errorMessage, StartError } from '../../lib/errors.ts'
+import type { NatsAccess } from '../../nats/address.ts'
 import { connectNats, describeFault } from '../../nats/connection.ts'
 import { readLines } from '../../queue/journal/journal-reader.ts'
 import { journalDirectory } from '../../queue/journal/segments.ts'
@@ -24,8 +25,8 @@ export interface ReadQueueOptions {
 
 /** Yields each line without its newline. Throws a StartError where the queue cannot be read. */
 export function readQueue(config: Config, options: ReadQueueOptions): AsyncGenerator<Buffer> {
-  const { dataDirectory, natsUrl, partitions } = config
-  return natsUrl === null ? journalLines(dataDirectory, options) : streamLines(natsUrl, partitions, options)
+  const { dataDirectory, nats, partitions } = config
+  return nats === null ? journalLines(dataDirectory, options) : streamLines(nats, partitions, options)
 }
 
 async function* journalLines(dataDirectory: string, options: ReadQueueOptions): AsyncGenerator<Buffer> {
@@ -34,11 +35,11 @@ async function* journalLines(dataDirectory: string, options: ReadQueueOptions): 
   yield* readLines(directory, options)
 }
 
-async function* streamLines(url: string, partitions: number, options: ReadQueueOptions): AsyncGenerator<Buffer> {
+async function* streamLines(access: NatsAccess, partitions: number, options: ReadQueueOptions): AsyncGenerator<Buffer> {
   const { fromStart, follow, signal, onNotice } = options
-  const subject = await lookAtStream(url, partitions, options)
+  const subject = await lookAtStream(access, partitions, options)
   const messages = readStream({
-    url,
+    nats: access,
     from: fromStart ? 'start' : 'end',
     follow,
     signal,
@@ -54,12 +55,12 @@ async function* streamLines(url: string, partitions: number, options: ReadQueueO
 
 /** Reports a stream that does not exist. Returns the one subject that is enough to read; null: read all. */
 async function lookAtStream(
-  url: string,
+  access: NatsAccess,
   partitions: number,
   { appId, onNotice }: ReadQueueOptions,
 ): Promise<string | null> {
   try {
-    const connection = await connectNats(url)
+    const connection = await connectNats(access)
     try {
       const report = await describeStream(connection)
       if (report.kind === 'unreadable') throw new StartError(`the stream cannot be read: ${report.reason}`)

@@ -2,11 +2,12 @@
 
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
+import type { NatsAccess } from '../../nats/address.ts'
 import type { Dial } from '../../nats/connection.ts'
 import type { StreamKeeperOptions } from './stream-keeper.ts'
 
 export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs'> {
-  readonly url: string
+  readonly nats: NatsAccess | string
   /** 8 to 16 lower-case hex digits, new for each process, so that the ids of its messages are unique. */
   readonly nodeId: string
   readonly partitions: number

@@ -71,7 +71,7 @@ export class StreamPublisher implements EventQueue {
     })
     this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
     this.#link = new NatsLink({
-      url: options.url,
+      nats: options.nats,
       timers,
       ...(options.random === undefined ? {} : { random: options.random }),
       ...(options.dial === undefined ? {} : { dial: options.dial }),

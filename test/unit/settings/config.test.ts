@@ -37,7 +37,7 @@ describe('with nothing set', () => {
       appsFile: 'data/apps.json',
       appsFileNamed: false,
       redisUrl: null,
-      natsUrl: null,
+      nats: null,
       embedded: true,
       ringBytes: 64 * MIB,
       parsers: 3,
@@ -147,7 +147,7 @@ describe('shared parts', () => {
     expect(readConfig(urls, machine)).toMatchObject({
       adminHost: '0.0.0.0',
       embedded: false,
-      natsUrl: 'nats://a:4222,tls://b:4222',
+      nats: { url: 'nats://a:4222,tls://b:4222', credsFile: null, caFile: null, certFile: null, keyFile: null },
       redisUrl: 'rediss://:secret@redis:6379/1',
     })
   })
@@ -166,6 +166,34 @@ describe('shared parts', () => {
       'REDIS_URL: must be given with NATS_URL: both for many nodes, neither for this machine alone',
     ])
     expect(mistakesOf({ REDIS_URL: '', NATS_URL: '' })).toEqual([])
+  })
+
+  test('reach NATS with files, each of which must be readable', () => {
+    const files = { NATS_CREDS: 'u.creds', NATS_CA: 'ca.pem', NATS_CERT: 'c.pem', NATS_KEY: 'c.key' }
+    const { nats } = readConfig({ ...both, ...files }, machine)
+    expect(nats).toEqual({
+      url: 'nats://n',
+      credsFile: 'u.creds',
+      caFile: 'ca.pem',
+      certFile: 'c.pem',
+      keyFile: 'c.key',
+    })
+    const unreadable = (path: string) => `no ${path}`
+    expect(mistakesOf({ ...both, ...files }, { ...machine, unreadable })).toEqual([
+      'NATS_CREDS: no u.creds',
+      'NATS_CA: no ca.pem',
+      'NATS_CERT: no c.pem',
+      'NATS_KEY: no c.key',
+    ])
+  })
+
+  test('say who they are to NATS once, with a certificate and its key together, and only where there is a NATS', () => {
+    const nats = { ...both, NATS_URL: 'nats://a,nats://user:secret@b' }
+    expect(mistakesOf({ ...nats, NATS_CREDS: 'u.creds' })).toEqual([
+      'NATS_CREDS: NATS_URL names a user: give one of the two',
+    ])
+    expect(mistakesOf({ ...both, NATS_CERT: 'c.pem' })).toEqual(['NATS_KEY: must be given with NATS_CERT'])
+    expect(mistakesOf({ NATS_CA: 'ca.pem' })).toEqual(['NATS_CA: must be given with NATS_URL'])
   })
 
   test('are one mistake where one of them is not a URL', () => {

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { NatsAccess } from '../../../nats/address.ts'
 import { connectNats, describeFault } from '../../../nats/connection.ts'
 import { describeStream } from '../stream.ts'
 import { readRange, type StreamRange } from './stream-range.ts'
@@ -13,7 +14,7 @@ const RECONNECT_MS = 250
 const ABSENT_POLL_MS = 250
 
 export interface ReadStreamOptions {
-  readonly url: string
+  readonly nats: NatsAccess | string
   /** The oldest message that is kept, or the end as it is now. */
   readonly from: 'start' | 'end'
   /** Only this subject; undefined: all. */
@@ -27,14 +28,14 @@ export interface ReadStreamOptions {
 
 /** Rejects where NATS cannot be reached at the start. A reader that follows waits for its return from then on. */
 export async function* readStream(options: ReadStreamOptions): AsyncGenerator<JsMsg> {
-  const { url, follow, signal, onNotice = () => {} } = options
+  const { nats, follow, signal, onNotice = () => {} } = options
   const reader = new Reader(options)
-  let connection: NatsConnection | null = await connectNats(url)
+  let connection: NatsConnection | null = await connectNats(nats)
   let isInterrupted = false
   try {
     while (!signal.aborted) {
       try {
-        connection ??= await connectNats(url)
+        connection ??= await connectNats(nats)
         if (isInterrupted) onNotice('reading goes on')
         isInterrupted = false
         yield* reader.read(connection)

@@ -79,4 +79,9 @@ function addStreamGauges(gauge: AddGauge, stream: () => StreamSample | null): vo
   gauge('sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.', () => {
     return stream()?.oldestSeconds
   })
+  gauge(
+    'sluice_stream_keep_seconds',
+    'The age at which the stream drops messages, read or not. No series where it keeps them for good.',
+    () => stream()?.keepSeconds ?? undefined,
+  )
 }

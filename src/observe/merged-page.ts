@@ -31,6 +31,7 @@ const COMBINED: Readonly<Record<string, Combine>> = {
   sluice_stream_bytes: Math.max,
   sluice_stream_max_bytes: Math.max,
   sluice_stream_oldest_seconds: Math.max,
+  sluice_stream_keep_seconds: Math.max,
   sluice_stream_consumer_lag_seconds: Math.max,
   sluice_audit_lag_seconds: Math.max,
   sluice_build_info: Math.max,

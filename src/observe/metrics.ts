@@ -38,6 +38,8 @@ export interface Metrics {
   readonly limitCalls: { answered: number; slow: number; failed: number; without: number }
   readonly connections: ConnectionCounts
   readonly requestSeconds: Histogram
+  /** What the objective of latency goes by: a slow upload is no slow answer. */
+  readonly answerSeconds: Histogram
   readonly stageSeconds: Readonly<Record<Stage, Histogram>>
   readonly bodyBytes: Histogram
   readonly batchEvents: Histogram
@@ -90,6 +92,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
     limitCalls: { answered: 0, slow: 0, failed: 0, without: 0 },
     connections: { opened: 0, ended: 0, closed: { limit: 0, pipelined: 0, unread: 0, fragmented: 0 } },
     requestSeconds: new Histogram(REQUEST_SECONDS),
+    answerSeconds: new Histogram(REQUEST_SECONDS),
     stageSeconds: {
       receive: new Histogram(STAGE_SECONDS),
       parse: new Histogram(STAGE_SECONDS),
@@ -201,6 +204,11 @@ function addHistograms(page: MetricsPage, metrics: Metrics): void {
     page.histograms(name, help, [{ labels: {}, histogram }])
 
   single('sluice_request_duration_seconds', 'From the request line to the answer.', metrics.requestSeconds)
+  single(
+    'sluice_answer_duration_seconds',
+    'From the last byte of the body to the answer, of the requests whose body arrived whole.',
+    metrics.answerSeconds,
+  )
   page.histograms(
     'sluice_stage_duration_seconds',
     'Time that a request spends in each stage.',

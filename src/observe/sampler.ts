@@ -35,6 +35,8 @@ export interface StreamSample {
   readonly bytes: number
   readonly maxBytes: number | null
   readonly oldestSeconds: number
+  /** The age at which it drops messages, read or not; null: never. */
+  readonly keepSeconds: number | null
   /** For each durable consumer, by name: the age of the first message that it has not acknowledged. */
   readonly consumerLagSeconds: Readonly<Record<string, number>>
 }

@@ -7,7 +7,7 @@ export interface Exchange {
   readonly head: RequestHead
   /** Monotonic time at which the head had arrived. */
   readonly startedAtMs: number
-  /** Monotonic time at which the last byte of the body had arrived. */
+  /** Monotonic time at which the last byte of the body had arrived; 0: it has not. */
   bodyAtMs: number
   /** The client has left: no answer is sent. */
   abandon(): void

@@ -94,7 +94,9 @@ export class Settler {
     const nowMs = this.#parts.nowMs()
     this.#ended++
     metrics.outcome(outcome.kind === 'refused' ? outcome.code : outcome.kind)
-    metrics.requestSeconds.observe((this.#parts.monotonicMs() - exchange.startedAtMs) / 1000)
+    const answeredAtMs = this.#parts.monotonicMs()
+    metrics.requestSeconds.observe((answeredAtMs - exchange.startedAtMs) / 1000)
+    if (exchange.bodyAtMs > 0) metrics.answerSeconds.observe((answeredAtMs - exchange.bodyAtMs) / 1000)
     const { framingFault, wantsClose } = exchange.head
     // The request is counted now, so an error here must not end it a second time.
     try {

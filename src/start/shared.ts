@@ -132,10 +132,11 @@ function onChange(report: (problem: string) => void): (error: unknown) => void {
 
 function sampleStream({ stream, consumerLags }: StreamPublisher, nowMs: number): StreamSample | null {
   if (stream === null) return null
-  const { bytes, maxBytes, oldestAtMs } = stream
+  const { bytes, maxBytes, oldestAtMs, keepMs } = stream
   // The clock of NATS may be ahead of this one.
   const oldestSeconds = oldestAtMs === null ? 0 : Math.max(0, (nowMs - oldestAtMs) / 1000)
-  return { bytes, maxBytes, oldestSeconds, consumerLagSeconds: consumerLags }
+  const keepSeconds = keepMs === null ? null : keepMs / 1000
+  return { bytes, maxBytes, oldestSeconds, keepSeconds, consumerLagSeconds: consumerLags }
 }
 
 /** The lag grows while no audit round succeeds. */

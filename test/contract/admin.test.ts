@@ -53,6 +53,7 @@ const NAMES = [
   'sluice_requests_total',
   'sluice_events_accepted_total',
   'sluice_request_duration_seconds',
+  'sluice_answer_duration_seconds',
   'sluice_stage_duration_seconds',
   'sluice_body_bytes',
   'sluice_batch_events',

@@ -67,6 +67,7 @@ test('a service creates the stream from the settings, and shows its state', asyn
   })
   expect(await metric(service, 'sluice_stream_max_bytes')).toBe(2 * GIB)
   expect(await metric(service, 'sluice_stream_oldest_seconds')).toBe(0)
+  expect(await metric(service, 'sluice_stream_keep_seconds')).toBe(5 * 3600)
   expectAccepted(await post(service, batch('ak_one', 3)), 3)
   await eventually(
     'the stream has grown',

@@ -62,11 +62,11 @@ describe('front ends that answer', () => {
       family('gauge', 'sluice_stream_bytes', `sluice_stream_bytes ${bytes}`),
       family('gauge', 'sluice_stream_max_bytes', 'sluice_stream_max_bytes 1000'),
       family('gauge', 'sluice_stream_oldest_seconds', `sluice_stream_oldest_seconds ${oldest}`),
+      family('gauge', 'sluice_stream_keep_seconds', 'sluice_stream_keep_seconds 3600'),
     ]
     const merged = mergePages([answering(...page(500, 60)), answering(...page(510, 50))])
-    expect(['bytes', 'max_bytes', 'oldest_seconds'].map((name) => valueOf(merged, `sluice_stream_${name}`))).toEqual([
-      510, 1000, 60,
-    ])
+    const names = ['bytes', 'max_bytes', 'oldest_seconds', 'keep_seconds']
+    expect(names.map((name) => valueOf(merged, `sluice_stream_${name}`))).toEqual([510, 1000, 60, 3600])
   })
 
   test('have amounts added up, and the worst state shown', () => {

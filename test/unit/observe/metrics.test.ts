@@ -8,6 +8,7 @@ const CONTRACT_NAMES = [
   'sluice_requests_total',
   'sluice_events_accepted_total',
   'sluice_request_duration_seconds',
+  'sluice_answer_duration_seconds',
   'sluice_stage_duration_seconds',
   'sluice_body_bytes',
   'sluice_batch_events',
@@ -26,6 +27,7 @@ const CONTRACT_NAMES = [
   'sluice_stream_bytes',
   'sluice_stream_max_bytes',
   'sluice_stream_oldest_seconds',
+  'sluice_stream_keep_seconds',
   'sluice_audit_lag_seconds',
   'sluice_audit_bad_messages_total',
   'sluice_limits_without_redis_total',
@@ -150,24 +152,20 @@ describe('metrics', () => {
     expect(page.get('sluice_degraded{part="nats"}')).toBe(0)
   })
 
-  it('shows the stream, without a maximum where it has none, and no series where it is not known', async () => {
+  it('shows the stream, without a maximum or an age where it has none, and no series where it is not known', async () => {
     const metrics = quiet()
-    const names = ['bytes', 'max_bytes', 'oldest_seconds'].map((name) => `sluice_stream_${name}`)
+    const names = ['bytes', 'max_bytes', 'oldest_seconds', 'keep_seconds'].map((name) => `sluice_stream_${name}`)
     const shown = async (stream: StreamSample | null) => {
       metrics.sampleFrom({ stream: () => stream })
       const page = await samples(metrics)
       return names.map((name) => page.get(name))
     }
-    expect(await shown({ bytes: 5, maxBytes: 10, oldestSeconds: 60.5, consumerLagSeconds: { 'a"b': 1.5 } })).toEqual([
-      5, 10, 60.5,
-    ])
+    const full = { bytes: 5, maxBytes: 10, oldestSeconds: 60.5, keepSeconds: 3600, consumerLagSeconds: { 'a"b': 1.5 } }
+    expect(await shown(full)).toEqual([5, 10, 60.5, 3600])
     expect((await samples(metrics)).get('sluice_stream_consumer_lag_seconds{consumer="a\\"b"}')).toBe(1.5)
-    expect(await shown({ bytes: 0, maxBytes: null, oldestSeconds: 0, consumerLagSeconds: {} })).toEqual([
-      0,
-      undefined,
-      0,
-    ])
-    expect(await shown(null)).toEqual([undefined, undefined, undefined])
+    const bare = { bytes: 0, maxBytes: null, oldestSeconds: 0, keepSeconds: null, consumerLagSeconds: {} }
+    expect(await shown(bare)).toEqual([0, undefined, 0, undefined])
+    expect(await shown(null)).toEqual([undefined, undefined, undefined, undefined])
   })
 
   it('adds Node’s own metrics: event-loop lag, heap, garbage collection', async () => {

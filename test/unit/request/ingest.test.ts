@@ -8,6 +8,7 @@ import { Turn } from '../../../src/http/turn.ts'
 import { createIsoTime } from '../../../src/lib/clock.ts'
 import { batchIdOf } from '../../../src/lib/ids.ts'
 import type { Admitted, End } from '../../../src/limits/admission.ts'
+import type { Histogram } from '../../../src/observe/histogram.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
 import type { Charge } from '../../../src/queue/charge.ts'
 import type { QueueRecord, Settlement } from '../../../src/queue/queue.ts'
@@ -205,6 +206,7 @@ class Stage {
     behaviour: Partial<Behaviour> = {},
     head: Partial<RequestHead> = {},
     meanwhile: (exchange: HttpExchange) => void = () => {},
+    startedAtMs = performance.now(),
   ): Promise<Sent> {
     this.behaviour = { ...fine, ...behaviour }
     const sent: Sent = { answers: 0, status: '', headers: '', body: '', closed: false }
@@ -225,7 +227,7 @@ class Stage {
       },
       responseInto(sent, () => this.#breakIf('send')),
       { turn: new Turn(() => {}), onClosed: () => {} },
-      performance.now(),
+      startedAtMs,
     )
     if (this.ingest.begin(exchange)) this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
     meanwhile(exchange)
@@ -236,6 +238,10 @@ class Stage {
   get outcomes(): number {
     return Object.values(this.metrics.outcomeTotals()).reduce((sum, count) => sum + count, 0)
   }
+}
+
+function countOf({ counts }: Histogram): number {
+  return counts.reduce((sum, count) => sum + count, 0)
 }
 
 function answer<T>(kind: string, plain: T, named: (kind: string) => T): T | Promise<T> {
@@ -327,6 +333,22 @@ describe('the path of a request', () => {
     expect(stage.ingest.inFlight).toBe(1)
     expect(stage.metrics.requestsReceived).toBe(stage.outcomes + 1)
     expect(stage.ring.requests).toBe(1)
+  })
+
+  it('measures an answer from the last byte of the body, so that a slow upload is no slow answer', async () => {
+    const stage = new Stage()
+    const { requestSeconds, answerSeconds, stageSeconds } = stage.metrics
+    const uploadedForSeconds = 60
+    await stage.request({}, {}, () => {}, performance.now() - uploadedForSeconds * 1000)
+    expect(stageSeconds.receive.sum).toBeGreaterThan(uploadedForSeconds - 1)
+    expect(requestSeconds.sum - answerSeconds.sum).toBeCloseTo(stageSeconds.receive.sum, 9)
+    expect(countOf(answerSeconds)).toBe(1)
+  })
+
+  it('counts no answer as measured from the body where the body was not waited for', async () => {
+    const stage = new Stage()
+    await stage.request({}, { path: '/nowhere' })
+    expect([countOf(stage.metrics.requestSeconds), countOf(stage.metrics.answerSeconds)]).toEqual([1, 0])
   })
 
   it('answers a bug with 503 and Retry-After, and reports it once', async () => {

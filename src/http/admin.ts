@@ -1,13 +1,13 @@
 // The admin port: metrics for Prometheus and probes for the platform. No page waits for the queue or for Redis, and the
 // port is not meant for the open network.
 
-import uWS, { type HttpRequest, type HttpResponse } from 'uWebSockets.js'
+import uWS from 'uWebSockets.js'
 import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { AdminExchange, type BodyBudget } from './admin-exchange.ts'
+import { type AdminHead, type AdminRoutes, type Answer, answered, problem } from './admin-routes.ts'
 import { listen } from './listen.ts'
-import { wantsToClose } from './read-head.ts'
-import { type Reply, send } from './send.ts'
 import { Turn } from './turn.ts'
 
 /** A supervisor has to ask its front ends, so its answers are promises. */
@@ -26,6 +26,8 @@ export interface AdminOptions {
   readonly port: number
   readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
   readonly health: Health
+  /** The console. */
+  readonly routes?: AdminRoutes | null
   /** A page could not be sent, which is a bug. */
   readonly onFault: (error: unknown) => void
 }
@@ -35,15 +37,7 @@ export interface AdminServer {
   stop(): void
 }
 
-type Answer = Omit<Reply, 'withoutBody' | 'thenClose'>
-
-/** A copy, because the request of uWebSockets.js is valid only inside its handler. */
-interface AdminRequest {
-  readonly query: string
-  readonly accept: string
-}
-
-type Page = (request: AdminRequest) => Answer | Promise<Answer>
+type Page = (head: AdminHead) => Answer | Promise<Answer>
 
 const TEXT = 'text/plain; charset=utf-8'
 const JSON_TYPE = 'application/json'
@@ -63,7 +57,12 @@ export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
     connections += Number(change)
     if (connections > ADMIN_MAX_CONNECTIONS) response.close()
   })
-  app.any('/*', (response, request) => serve(pages, response, request, { turn, onFault: options.onFault }))
+  const budget: BodyBudget = { usedBytes: 0 }
+  app.any('/*', (response, request) => {
+    const exchange = new AdminExchange(request, response, budget)
+    const run = (work: () => Promise<void>): void => turn.atEnd(() => void work().catch(options.onFault))
+    serve(pages, options.routes ?? null, exchange, run)
+  })
   const { port } = await listen(app, { host: options.host, port: options.port })
   return { port, stop: () => void app.close() }
 }
@@ -81,21 +80,21 @@ function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page
     ['/', pageList],
     ['/metrics', async () => answered('200 OK', metrics.contentType, await scrape())],
     ['/livez', () => answered('200 OK', TEXT, 'ok\n')],
-    ['/readyz', (request) => readiness(health, request)],
+    ['/readyz', (head) => readiness(health, head)],
   ])
 }
 
-function pageList({ accept }: AdminRequest): Answer {
+function pageList({ accept }: AdminHead): Answer {
   if (accept.includes(JSON_TYPE)) return answered('200 OK', JSON_TYPE, `${JSON.stringify({ pages: PAGE_LIST })}\n`)
   const lines = PAGE_LIST.map(({ path, about }) => `${path.padEnd(10)}${about}\n`)
   return answered('200 OK', TEXT, `The admin port of sluice:\n\n${lines.join('')}`)
 }
 
-async function readiness(health: Health, request: AdminRequest): Promise<Answer> {
+async function readiness(health: Health, head: AdminHead): Promise<Answer> {
   const ready = await health.ready()
   const status = ready ? '200 OK' : '503 Service Unavailable'
-  const wantsJson = request.accept.includes(JSON_TYPE)
-  const verbose = new URLSearchParams(request.query).has('verbose')
+  const wantsJson = head.accept.includes(JSON_TYPE)
+  const verbose = new URLSearchParams(head.query).has('verbose')
   const parts = verbose ? await health.parts() : {}
   if (wantsJson) {
     const body = verbose ? { ready, parts } : { ready }
@@ -105,46 +104,45 @@ async function readiness(health: Health, request: AdminRequest): Promise<Answer>
   return answered(status, TEXT, `${lines.join('\n')}\n`)
 }
 
+/** `run`: never inside the engine's callback, where a read full of requests would block all others. */
 function serve(
   pages: ReadonlyMap<string, Page>,
-  response: HttpResponse,
-  request: HttpRequest,
-  { turn, onFault }: { turn: Turn; onFault: (error: unknown) => void },
+  routes: AdminRoutes | null,
+  exchange: AdminExchange,
+  run: (work: () => Promise<void>) => void,
 ): void {
-  // An aborted response must not be used: uWebSockets.js would throw, and the process would end.
-  let isAborted = false
-  response.onAborted(() => {
-    isAborted = true
-  })
-  const path = request.getUrl()
-  const thenClose = wantsToClose(request.getHeader('connection'))
-  const method = request.getMethod()
-  const asked = { query: request.getQuery() ?? '', accept: request.getHeader('accept') }
-  const respond = async (): Promise<void> => {
-    if (isAborted) return
-    const answer = await answerTo(pages.get(path), method, asked)
-    if (!isAborted) send(response, { ...answer, withoutBody: method === 'head', thenClose })
+  const { head } = exchange
+  const route = routes?.open(head) ?? null
+  if (route === null) {
+    run(async () => exchange.send(await answerTo(pages.get(head.path), head)))
+    return
   }
-  // Never inside the engine's callback, where a read full of requests would block all others.
-  turn.atEnd(() => void respond().catch(onFault))
+  switch (route.kind) {
+    case 'answer':
+      run(async () => exchange.send(await guarded(route.answer)))
+      return
+    case 'body':
+      exchange.readBody(route.maxBytes, (body) =>
+        run(async () => exchange.send(await guarded(() => route.answer(body)))),
+      )
+      return
+    case 'stream':
+      run(async () => exchange.stream(route.open))
+  }
 }
 
-async function answerTo(page: Page | undefined, method: string, asked: AdminRequest): Promise<Answer> {
+function answerTo(page: Page | undefined, head: AdminHead): Answer | Promise<Answer> {
   if (!page) return problem('404 Not Found', 'not_found', 'no such page on the admin port; / lists them')
-  if (method !== 'get' && method !== 'head') {
+  if (head.method !== 'GET' && head.method !== 'HEAD') {
     return problem('405 Method Not Allowed', 'method_not_allowed', 'only GET and HEAD', '\r\nAllow: GET, HEAD')
   }
+  return guarded(() => page(head))
+}
+
+async function guarded(answer: () => Answer | Promise<Answer>): Promise<Answer> {
   try {
-    return await page(asked)
+    return await answer()
   } catch (error) {
     return problem('500 Internal Server Error', 'internal_error', errorMessage(error))
   }
-}
-
-function answered(status: string, contentType: string, body: string, headers = ''): Answer {
-  return { status, contentType, headers: `\r\nCache-Control: no-store${headers}`, body }
-}
-
-function problem(status: string, error: string, message: string, headers = ''): Answer {
-  return answered(status, JSON_TYPE, `${JSON.stringify({ error, message })}\n`, headers)
 }

@@ -7,7 +7,7 @@ export interface Reply {
   readonly contentType: string
   /** Further header lines, each led by CRLF. */
   readonly headers: string
-  readonly body: string
+  readonly body: string | Uint8Array
   /** For HEAD: send the headers only. */
   readonly withoutBody: boolean
   /** The connection takes no more requests. */
@@ -37,13 +37,13 @@ export function send(response: HttpResponse, reply: Reply): boolean {
   return isTaken
 }
 
-function end(response: HttpResponse, body: string): boolean {
+function end(response: HttpResponse, body: string | Uint8Array): boolean {
   const lengthBytes = Buffer.byteLength(body)
   const [isTaken] = response.tryEnd(body, lengthBytes)
   if (isTaken) return true
   // The socket took a part of the body: the rest is sent as the client reads.
   if (response.getWriteOffset() === 0) return false
-  const bytes = Buffer.from(body)
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
   response.onWritable((offset) => response.tryEnd(bytes.subarray(offset), lengthBytes)[0])
   return true
 }

@@ -28,6 +28,8 @@ export interface Config {
   readonly publicHost: string
   readonly adminPort: number
   readonly adminHost: string
+  /** Opens the console; null: it is there on a loopback address only. */
+  readonly consoleToken: string | null
   readonly dataDirectory: string
   /** null: app records live in NATS. */
   readonly appsFile: string | null
@@ -114,9 +116,9 @@ function readValues(env: Environment, mistakes: string[]): Values {
   return values as Values
 }
 
-/** Quotes a wrong value, except where it may hold a password. */
+/** Quotes a wrong value, except where it may hold a secret. */
 function foundText(name: SettingName, text: string): string {
-  if (name.endsWith('_URL')) return ''
+  if (name.endsWith('_URL') || name.endsWith('_TOKEN')) return ''
   const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
   return `, not ${JSON.stringify(shown)}${serviceLinkHint(text)}`
 }
@@ -264,6 +266,7 @@ function toConfig(values: Values, machine: Machine): Config {
     publicHost: values.HOST,
     adminPort: values.SLUICE_ADMIN_PORT,
     adminHost: values.SLUICE_ADMIN_HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0'),
+    consoleToken: values.SLUICE_CONSOLE_TOKEN,
     dataDirectory: values.SLUICE_DATA_DIR,
     appsFile: values.SLUICE_APPS_FILE ?? defaultAppsFile,
     appsFileNamed: values.SLUICE_APPS_FILE !== null,

@@ -20,6 +20,7 @@ const MAX_PROCESSES = 256
 /** The maximum of JetStream. */
 const MAX_REPLICAS = 5
 const MAX_SHUTDOWN_SECONDS = 3600
+const SECRET_CHARACTERS = { min: 16, max: 256 }
 /** A smaller ring would be filled by a few of the largest bodies; a larger one gains nothing. */
 const RING_MB = { min: 4, max: 1024 }
 
@@ -34,7 +35,10 @@ export const SETTINGS = {
   SLUICE_ADMIN_HOST: host(
     null,
     '127.0.0.1, or 0.0.0.0 with REDIS_URL and NATS_URL',
-    'address that the admin port listens on; it asks for no password',
+    'address that the admin port listens on; /metrics and the probes ask for no password',
+  ),
+  SLUICE_CONSOLE_TOKEN: secret(
+    'opens the console and its API on the admin port; without it they are there only where SLUICE_ADMIN_HOST is a loopback address',
   ),
   SLUICE_DATA_DIR: text(
     './data',
@@ -201,6 +205,22 @@ function oneOf<const V extends string>(allowed: readonly V[], fallback: V, about
     parse(given) {
       const value = allowed.find((candidate) => candidate === given)
       return value === undefined ? { mistake: `must be one of ${allowed.join(', ')}` } : { value }
+    },
+  }
+}
+
+/** The mistake does not quote the text. */
+function secret(about: string): Setting<string | null> {
+  const { min, max } = SECRET_CHARACTERS
+  return {
+    fallback: null,
+    defaultText: 'none',
+    about,
+    parse(given) {
+      // What a header can carry as it is.
+      return given.length >= min && given.length <= max && /^[\x21-\x7e]+$/.test(given)
+        ? { value: given }
+        : { mistake: `must have ${min} to ${max} characters of ASCII, without spaces` }
     },
   }
 }

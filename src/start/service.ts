@@ -7,6 +7,7 @@ import type { App } from '../apps/app.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import { DecodePool } from '../decode/pool.ts'
 import { type AdminServer, type Health, startAdmin } from '../http/admin.ts'
+import type { AdminRoutes } from '../http/admin-routes.ts'
 import { type Server, startServer } from '../http/server.ts'
 import { type Clock, createIsoTime } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
@@ -14,10 +15,12 @@ import { createFreshIds } from '../lib/ids.ts'
 import { packageVersion } from '../lib/version.ts'
 import type { Log } from '../observe/log.ts'
 import { createMetrics, type Metrics } from '../observe/metrics.ts'
+import type { Sampler } from '../observe/sampler.ts'
 import { Inflater } from '../request/inflate.ts'
 import { Ingest } from '../request/ingest.ts'
 import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
+import { openConsole } from './open-console.ts'
 import { openStores } from './open-stores.ts'
 import { Started } from './started.ts'
 
@@ -60,8 +63,12 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     const metrics = createMetrics({ version: packageVersion() })
     // The admin port answers probes while a long journal is read.
     let health: Health = { ready: () => false, parts: () => ({ service: 'starting' }) }
-    metrics.sampleFrom({ ready: () => false, draining: () => false })
-    const admin = supervised ? null : await openAdmin(config, { log, metrics }, () => health)
+    let gauges: Sampler = { ready: () => false, draining: () => false }
+    metrics.sampleFrom(gauges)
+    const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
+    const console = openConsole(config, { log, metrics, health: present, gauges: () => gauges })
+    started.add(() => console.stop())
+    const admin = supervised ? null : await openAdmin(config, { log, metrics, health: present, routes: console.routes })
     if (admin !== null) started.add(() => admin.stop())
     const stores = await openStores(config, { log, clock, metrics }, started)
     const ring = new Ring(config.ringBytes)
@@ -96,7 +103,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     const isReady = () => isServing && stores.isReady()
     let draining = false
     let server: Server | null = null
-    metrics.sampleFrom({
+    gauges = {
       ringUsedBytes: () => ring.usedBytes,
       ringSizeBytes: () => ring.sizeBytes,
       ringRequests: () => ring.requests,
@@ -107,7 +114,8 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       ...stores.gauges,
       ready: isReady,
       draining: () => draining,
-    })
+    }
+    metrics.sampleFrom(gauges)
     health = {
       ready: isReady,
       parts: () => (draining ? { service: 'draining', ...stores.parts() } : stores.parts()),
@@ -142,6 +150,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       stop: () => {
         isServing = false
         draining = true
+        console.routes.stop()
         return started.stop()
       },
     }
@@ -155,14 +164,12 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
 
 function openAdmin(
   config: Config,
-  { log, metrics }: { log: Log; metrics: Metrics },
-  health: () => Health,
+  { log, ...shown }: { log: Log; metrics: Metrics; health: Health; routes: AdminRoutes },
 ): Promise<AdminServer> {
   return startAdmin({
     host: config.adminHost,
     port: config.adminPort,
-    metrics,
-    health: { ready: () => health().ready(), parts: () => health().parts() },
+    ...shown,
     onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
   })
 }

@@ -33,6 +33,7 @@ describe('with nothing set', () => {
       publicHost: '0.0.0.0',
       adminPort: 9090,
       adminHost: '127.0.0.1',
+      consoleToken: null,
       dataDirectory: './data',
       appsFile: 'data/apps.json',
       appsFileNamed: false,
@@ -240,10 +241,19 @@ describe('mistakes', () => {
     ['SLUICE_SHUTDOWN_SECONDS', ['0', '3601']],
     ['SLUICE_DRAIN_DELAY_SECONDS', ['-1']],
     ['SLUICE_DECODER', ['fast', 'Scanner']],
+    [
+      'SLUICE_CONSOLE_TOKEN',
+      ['fifteen-letters', 'a token with spaces in it', 'ä token of many letters'.replaceAll(' ', '-')],
+    ],
     ['SLUICE_LOG_LEVEL', ['INFO', 'verbose']],
   ])('%s refuses %j', (name, values) => {
     for (const value of values)
       expect(mistakesOf({ [name]: value })).toEqual([expect.stringContaining(`${name}: must`)])
+  })
+
+  test('a wrong token is not shown', () => {
+    const [mistake = ''] = mistakesOf({ SLUICE_CONSOLE_TOKEN: 'too-short' })
+    expect(mistake).toBe('SLUICE_CONSOLE_TOKEN: must have 16 to 256 characters of ASCII, without spaces')
   })
 
   test('all are reported at once', () => {

@@ -1,0 +1,58 @@
+// The stream of the view Now: one report a second for all who watch, and none while nobody does.
+
+import type { Timer, Timers } from '../lib/timers.ts'
+import type { Now } from './now.ts'
+import type { Watcher } from './watchers.ts'
+
+const INTERVAL_MS = 1000
+
+export interface NowFeedOptions {
+  readonly read: (options: { withHistory: boolean }) => Promise<Now>
+  readonly timers: Timers
+  readonly onFault: (error: unknown) => void
+}
+
+export class NowFeed {
+  readonly #options: NowFeedOptions
+  readonly #watchers = new Set<Watcher>()
+  #timer: Timer | null = null
+  #isReading = false
+
+  constructor(options: NowFeedOptions) {
+    this.#options = options
+  }
+
+  /** Returns what ends the watch. */
+  add(watcher: Watcher): () => void {
+    let isOver = false
+    const first = async (): Promise<void> => {
+      const now = await this.#options.read({ withHistory: true })
+      if (isOver) return
+      watcher.event('now', JSON.stringify(now))
+      this.#watchers.add(watcher)
+      this.#timer ??= this.#options.timers.setInterval(() => void this.#tick(), INTERVAL_MS)
+    }
+    first().catch(this.#options.onFault)
+    return () => {
+      isOver = true
+      this.#watchers.delete(watcher)
+      if (this.#watchers.size > 0 || this.#timer === null) return
+      this.#options.timers.clear(this.#timer)
+      this.#timer = null
+    }
+  }
+
+  async #tick(): Promise<void> {
+    // Other nodes may take longer to answer than an interval.
+    if (this.#isReading) return
+    this.#isReading = true
+    try {
+      const json = JSON.stringify(await this.#options.read({ withHistory: false }))
+      for (const watcher of this.#watchers) watcher.event('now', json)
+    } catch (error) {
+      this.#options.onFault(error)
+    } finally {
+      this.#isReading = false
+    }
+  }
+}

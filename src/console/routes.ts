@@ -1,0 +1,166 @@
+// The paths of the console on the admin port: who may ask, which methods each has, and what answers.
+
+import { type AdminHead, type AdminRoutes, type Answer, jsonAnswer, problem, type Route } from '../http/admin-routes.ts'
+import type { Timers } from '../lib/timers.ts'
+import { Access, type AccessOptions, type Refusal } from './access.ts'
+import { CODES } from './codes.ts'
+import type { Now } from './now.ts'
+import { NowFeed } from './now-feed.ts'
+import { Pages, VIEWS } from './pages.ts'
+import { type Watcher, Watchers } from './watchers.ts'
+
+const MAX_SESSION_BYTES = 4096
+
+export interface ConsoleOptions {
+  readonly access: AccessOptions
+  /** The folder of the built pages. */
+  readonly pages: string
+  readonly now: (options: { withHistory: boolean }) => Promise<Now>
+  readonly timers: Timers
+  readonly onFault: (error: unknown) => void
+}
+
+type Methods = Readonly<Record<string, (head: AdminHead, query: URLSearchParams) => Route>>
+
+export class Console implements AdminRoutes {
+  readonly #access: Access
+  readonly #pages: Pages
+  readonly #watchers: Watchers
+  readonly #paths: ReadonlyMap<string, Methods>
+
+  constructor(options: ConsoleOptions) {
+    this.#access = new Access(options.access)
+    this.#pages = new Pages(options.pages)
+    this.#watchers = new Watchers(options.timers)
+    const feed = new NowFeed({ read: options.now, timers: options.timers, onFault: options.onFault })
+    this.#paths = new Map<string, Methods>([
+      ['/api/session', this.#session()],
+      ['/api/now', get(async () => jsonAnswer(await options.now({ withHistory: true })))],
+      ['/api/now/stream', this.#stream((watcher) => feed.add(watcher))],
+      ['/api/codes', get(() => jsonAnswer({ codes: CODES }))],
+    ])
+  }
+
+  open(head: AdminHead): Route | null {
+    const page = this.#pages.answer(head)
+    if (page !== null) return this.#page(head, page)
+    if (!head.path.startsWith('/api/')) return null
+    const isSession = head.path === '/api/session'
+    const refusal = isSession ? this.#access.screen(head) : this.#access.check(head)
+    if (refusal !== null) return answer(() => refusalAnswer(refusal))
+    const methods = this.#paths.get(head.path)
+    if (methods === undefined) {
+      return answer(() => problem('404 Not Found', 'not_found', 'the API of the console has no such path'))
+    }
+    const method = head.method === 'HEAD' ? 'GET' : head.method
+    const found = Object.hasOwn(methods, method) ? methods[method] : undefined
+    if (found === undefined) return answer(() => methodProblem(Object.keys(methods)))
+    return found(head, new URLSearchParams(head.query))
+  }
+
+  #page(head: AdminHead, page: Answer): Route | null {
+    const refusal = this.#access.screen(head)
+    // The plain list of what this port has stays where there is no console.
+    if (refusal === 'off' && head.path === VIEWS[0]) return null
+    if (refusal !== null) return answer(() => refusalAnswer(refusal))
+    if (head.method !== 'GET' && head.method !== 'HEAD') return answer(() => methodProblem(['GET']))
+    return answer(() => page)
+  }
+
+  #session(): Methods {
+    const access = this.#access
+    return {
+      GET: (head) => answer(() => jsonAnswer({ token_wanted: access.isTokenWanted, open: access.isShown(head) })),
+      POST: () => ({
+        kind: 'body',
+        maxBytes: MAX_SESSION_BYTES,
+        answer: (body) => {
+          const token = tokenIn(body)
+          if (token === null) return problem('400 Bad Request', 'bad_request', 'the body must be {"token": "…"}')
+          const opened = access.isTokenWanted ? access.open(token) : { cookie: '' }
+          if (opened === 'wrong') return refusalAnswer('token')
+          if (opened === 'not looked at') return refusalAnswer('too many wrong tokens')
+          return noContent(opened.cookie)
+        },
+      }),
+      DELETE: () => answer(() => noContent(access.closing)),
+    }
+  }
+
+  #stream(begin: (watcher: Watcher, query: URLSearchParams) => () => void): Methods {
+    return {
+      GET: (_head, query) => ({
+        kind: 'stream',
+        open: (sink) => this.#watchers.open(sink, (watcher) => begin(watcher, query)),
+      }),
+    }
+  }
+
+  stop(): void {
+    this.#watchers.stop()
+  }
+}
+
+function get(read: (query: URLSearchParams) => Answer | Promise<Answer>): Methods {
+  return { GET: (_head, query) => answer(() => read(query)) }
+}
+
+function answer(make: () => Answer | Promise<Answer>): Route {
+  return { kind: 'answer', answer: make }
+}
+
+function noContent(headers: string): Answer {
+  return {
+    status: '204 No Content',
+    contentType: 'text/plain',
+    headers: `\r\nCache-Control: no-store${headers}`,
+    body: '',
+  }
+}
+
+function tokenIn(body: Buffer): string | null {
+  try {
+    const value = JSON.parse(body.toString()) as { token?: unknown } | null
+    return typeof value?.token === 'string' ? value.token : null
+  } catch {
+    return null
+  }
+}
+
+function methodProblem(methods: readonly string[]): Answer {
+  const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+  return problem('405 Method Not Allowed', 'method_not_allowed', `only ${allowed}`, `\r\nAllow: ${allowed}`)
+}
+
+function refusalAnswer(refusal: Exclude<Refusal, null>): Answer {
+  switch (refusal) {
+    case 'off':
+      return problem(
+        '403 Forbidden',
+        'console_off',
+        'the console is off, since others reach this address: set SLUICE_CONSOLE_TOKEN to open it',
+      )
+    case 'host':
+      return problem(
+        '403 Forbidden',
+        'foreign_host',
+        'the Host is neither a loopback name nor SLUICE_ADMIN_HOST: ask by one of these, or with Authorization: Bearer and the token',
+      )
+    case 'origin':
+      return problem('403 Forbidden', 'foreign_origin', 'pages of other origins may not ask')
+    case 'token':
+      return problem(
+        '401 Unauthorized',
+        'token_wanted',
+        'the token is missing or wrong: it is the value of SLUICE_CONSOLE_TOKEN',
+        '\r\nWWW-Authenticate: Bearer',
+      )
+    case 'too many wrong tokens':
+      return problem(
+        '429 Too Many Requests',
+        'too_many_tries',
+        'too many wrong tokens in the last second: try again',
+        '\r\nRetry-After: 1',
+      )
+  }
+}

@@ -1,0 +1,103 @@
+// The open streams of this process. They are few, and one that does not read skips what comes meanwhile, so that no
+// watcher costs memory or holds up another.
+
+import { type Answer, type EventSink, problem } from '../http/admin-routes.ts'
+import type { Timer, Timers } from '../lib/timers.ts'
+
+export const MAX_WATCHERS = 50
+/** Proxies close what is silent for longer; and it shows that a watcher has gone without a word. */
+const PING_INTERVAL_MS = 15_000
+/** Browsers connect again after this. */
+const RETRY = 'retry: 2000\n\n'
+
+export class Watcher {
+  readonly #sink: EventSink
+  #skipped = 0
+
+  constructor(sink: EventSink) {
+    this.#sink = sink
+  }
+
+  /** false: the watcher reads too slowly, and this event is skipped. */
+  event(name: string, json: string): boolean {
+    return this.#send(`event: ${name}\ndata: ${json}\n\n`)
+  }
+
+  ping(): void {
+    this.#send(': ping\n\n')
+  }
+
+  #send(text: string): boolean {
+    if (!this.#sink.isDrained) {
+      this.#skipped += 1
+      return false
+    }
+    this.#sink.send(text)
+    return true
+  }
+
+  /** What it did not get since it was last asked. */
+  takeSkipped(): number {
+    const skipped = this.#skipped
+    this.#skipped = 0
+    return skipped
+  }
+
+  end(): void {
+    this.#sink.end()
+  }
+}
+
+export class Watchers {
+  readonly #timers: Timers
+  readonly #open = new Map<Watcher, () => void>()
+  #pinging: Timer | null = null
+  #isStopped = false
+
+  constructor(timers: Timers) {
+    this.#timers = timers
+  }
+
+  get count(): number {
+    return this.#open.size
+  }
+
+  /** `begin` returns what ends the watch. Returns what to call when the client has left, or the answer that refuses it. */
+  open(sink: EventSink, begin: (watcher: Watcher) => () => void): (() => void) | Answer {
+    if (this.#isStopped) return problem('503 Service Unavailable', 'draining', 'this node is ending: ask another one')
+    if (this.#open.size >= MAX_WATCHERS) {
+      return problem(
+        '503 Service Unavailable',
+        'too_many_watchers',
+        `this node has its ${MAX_WATCHERS} watchers already`,
+      )
+    }
+    sink.send(RETRY)
+    const watcher = new Watcher(sink)
+    this.#open.set(watcher, begin(watcher))
+    this.#pinging ??= this.#timers.setInterval(() => this.#ping(), PING_INTERVAL_MS)
+    return () => this.#left(watcher)
+  }
+
+  #left(watcher: Watcher): void {
+    const end = this.#open.get(watcher)
+    this.#open.delete(watcher)
+    end?.()
+    if (this.#open.size > 0 || this.#pinging === null) return
+    this.#timers.clear(this.#pinging)
+    this.#pinging = null
+  }
+
+  #ping(): void {
+    for (const watcher of this.#open.keys()) watcher.ping()
+  }
+
+  /** Ends all streams; new ones are refused. */
+  stop(): void {
+    this.#isStopped = true
+    for (const watcher of this.#open.keys()) {
+      this.#left(watcher)
+      watcher.end()
+    }
+  }
+}

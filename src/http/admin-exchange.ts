@@ -1,0 +1,182 @@
+// One request to the admin port on the wire: its head, its bounded body, its answer or its stream of events. A response
+// whose client has left is never touched: uWebSockets.js would throw, and the process would end.
+
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import type { AdminHead, Answer, EventSink, Route } from './admin-routes.ts'
+import { problem } from './admin-routes.ts'
+import { wantsToClose } from './read-head.ts'
+import { send } from './send.ts'
+
+/** The bodies of all requests under way. Larger ones come only for `explain`, one at a time and by hand. */
+const MAX_BODIES_BYTES = 4_194_304
+
+/** Shared by all requests of one port. */
+export interface BodyBudget {
+  usedBytes: number
+}
+
+/** To be called inside the request handler only, where `request` is valid. */
+export function readAdminHead(request: HttpRequest): AdminHead {
+  return {
+    method: request.getCaseSensitiveMethod(),
+    path: request.getUrl(),
+    query: request.getQuery() ?? '',
+    accept: request.getHeader('accept'),
+    acceptEncoding: request.getHeader('accept-encoding'),
+    authorization: request.getHeader('authorization'),
+    cookie: request.getHeader('cookie'),
+    host: request.getHeader('host'),
+    ifNoneMatch: request.getHeader('if-none-match'),
+    origin: request.getHeader('origin'),
+    fetchSite: request.getHeader('sec-fetch-site'),
+  }
+}
+
+export class AdminExchange {
+  readonly head: AdminHead
+  readonly #thenClose: boolean
+  readonly #budget: BodyBudget
+  readonly #lengthBytes: number
+  /** null: the client has left, or the answer is sent. */
+  #response: HttpResponse | null
+  #bodyBytes = 0
+  #onLeft: (() => void) | null = null
+
+  constructor(request: HttpRequest, response: HttpResponse, budget: BodyBudget) {
+    this.head = readAdminHead(request)
+    this.#thenClose = wantsToClose(request.getHeader('connection'))
+    this.#lengthBytes = Number(request.getHeader('content-length'))
+    this.#budget = budget
+    this.#response = response
+    response.onAborted(() => this.#left())
+  }
+
+  #left(): void {
+    this.#response = null
+    this.#freeBody()
+    const onLeft = this.#onLeft
+    this.#onLeft = null
+    onLeft?.()
+  }
+
+  get isOver(): boolean {
+    return this.#response === null
+  }
+
+  send(answer: Answer, thenClose = this.#thenClose): void {
+    const response = this.#response
+    if (response === null) return
+    this.#response = null
+    send(response, { ...answer, withoutBody: answer.withoutBody || this.head.method === 'HEAD', thenClose })
+  }
+
+  /**
+   * Must be called inside the request handler. Calls `onBody` once, or answers by itself where the body is too large.
+   */
+  readBody(maxBytes: number, onBody: (body: Buffer) => void): void {
+    // If such a head arrives in several pieces, the engine never reports its empty body.
+    if (this.#lengthBytes === 0) {
+      onBody(Buffer.alloc(0))
+      return
+    }
+    const pieces: Buffer[] = []
+    this.#response?.onData((chunk, isLast) => {
+      if (this.#response === null) return
+      this.#bodyBytes += chunk.byteLength
+      this.#budget.usedBytes += chunk.byteLength
+      if (this.#bodyBytes > maxBytes || this.#budget.usedBytes > MAX_BODIES_BYTES) {
+        const isTooLarge = this.#bodyBytes > maxBytes
+        pieces.length = 0
+        this.#freeBody()
+        this.send(
+          isTooLarge
+            ? problem('413 Content Too Large', 'payload_too_large', `the body must not exceed ${maxBytes} bytes`)
+            : problem('503 Service Unavailable', 'busy', 'too many bodies at once: try again'),
+          true,
+        )
+        return
+      }
+      // A copy: the engine reuses the memory of a chunk.
+      pieces.push(Buffer.from(new Uint8Array(chunk)))
+      if (!isLast) return
+      const body = Buffer.concat(pieces)
+      this.#freeBody()
+      onBody(body)
+    })
+  }
+
+  #freeBody(): void {
+    this.#budget.usedBytes -= this.#bodyBytes
+    this.#bodyBytes = 0
+  }
+
+  /** Answers with server-sent events, or as `open` says. */
+  stream(open: Extract<Route, { kind: 'stream' }>['open']): void {
+    const response = this.#response
+    if (response === null) return
+    const sink = new Sink(
+      (write) => {
+        if (this.#response !== null) response.cork(() => write(response))
+      },
+      () => {
+        this.#response = null
+        this.#onLeft = null
+      },
+    )
+    const opened = open(sink)
+    if (typeof opened === 'function') {
+      this.#onLeft = opened
+      sink.start()
+    } else this.send(opened)
+  }
+}
+
+const STREAM_HEADERS =
+  'text/event-stream; charset=utf-8\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no'
+
+class Sink implements EventSink {
+  readonly #use: (write: (response: HttpResponse) => void) => void
+  readonly #close: () => void
+  #isStarted = false
+  #isDrained = true
+  /** Sent before the head of the answer was written. */
+  #first = ''
+
+  constructor(use: (write: (response: HttpResponse) => void) => void, close: () => void) {
+    this.#use = use
+    this.#close = close
+  }
+
+  start(): void {
+    this.#isStarted = true
+    this.#use((response) => {
+      response.writeStatus('200 OK').writeHeader('Content-Type', STREAM_HEADERS)
+      response.onWritable(() => {
+        this.#isDrained = true
+        return true
+      })
+      this.#write(response, this.#first)
+    })
+  }
+
+  get isDrained(): boolean {
+    return this.#isDrained
+  }
+
+  send(text: string): boolean {
+    if (this.#isStarted) this.#use((response) => this.#write(response, text))
+    else this.#first += text
+    return this.#isDrained
+  }
+
+  #write(response: HttpResponse, text: string): void {
+    if (text !== '' && !response.write(text)) this.#isDrained = false
+  }
+
+  end(): void {
+    this.#use((response) => {
+      this.#close()
+      response.end()
+    })
+  }
+}

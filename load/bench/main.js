@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { compare } from './compare.js'
 import { footprint } from './footprint.js'
 import { limits } from './limits.js'
 import { overload } from './overload.js'
@@ -20,6 +21,7 @@ const HELP = `Usage: npm run bench -- [OPTIONS]
 
   --quick           shorter runs and fewer of them, to try it: its figures say little
   --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
+  --compare COMMIT  measures only this: the throughput of what is built here beside that commit, by turns
   --json FILE       writes every number to a file
   --markdown        tables as Markdown
 SECONDS=N           length of the memory run (20, quick 8); it writes about 50 MB a second to disk
@@ -30,6 +32,7 @@ async function main() {
     options: {
       quick: { type: 'boolean', default: false },
       only: { type: 'string', multiple: true },
+      compare: { type: 'string' },
       json: { type: 'string' },
       markdown: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -38,6 +41,9 @@ async function main() {
   if (values.help) {
     console.log(HELP)
     return
+  }
+  if (values.compare !== undefined && values.only !== undefined) {
+    throw new Error(`--compare measures throughput alone, and takes no --only\n${HELP}`)
   }
   const chosen = values.only ?? Object.keys(SECTIONS)
   const unknown = chosen.filter((name) => !Object.hasOwn(SECTIONS, name))
@@ -59,8 +65,13 @@ async function main() {
   }
   /** @type {Record<string, unknown>} */
   const numbers = { machine }
-  for (const name of /** @type {(keyof typeof SECTIONS)[]} */ (chosen)) {
-    const section = await SECTIONS[name](options)
+  const { compare: commit } = values
+  const sections =
+    commit === undefined
+      ? /** @type {(keyof typeof SECTIONS)[]} */ (chosen).map((name) => ({ name, measure: SECTIONS[name] }))
+      : [{ name: 'compare', measure: (/** @type {typeof options} */ given) => compare(given, commit) }]
+  for (const { name, measure } of sections) {
+    const section = await measure(options)
     numbers[name] = section.numbers
     console.log(section.text)
   }

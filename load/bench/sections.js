@@ -20,7 +20,7 @@ const MOST_UNSENT = 0.001
 /** @typedef {{ numbers: unknown, text: string }} Section */
 
 /** @type {import('./wrk.js').Case[]} */
-const CASES = [false, true].flatMap((varied) =>
+export const CASES = [false, true].flatMap((varied) =>
   [false, true].flatMap((keyed) => /** @type {const} */ ([1, 10, 100]).map((events) => ({ events, keyed, varied }))),
 )
 

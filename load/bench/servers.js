@@ -45,10 +45,10 @@ export function appKeyOf(app) {
 }
 
 /**
- * Starts the service with an empty journal, or on the Redis and NATS that `env` names.
- * @param {{ nodeArgs?: string[], env?: Record<string, string> }} [options] @returns {Promise<Server>}
+ * Starts the service with an empty journal, or on the Redis and NATS that `env` names. `entry`: another build of it.
+ * @param {{ nodeArgs?: string[], env?: Record<string, string>, entry?: string }} [options] @returns {Promise<Server>}
  */
-export async function startService({ nodeArgs = [], env = {} } = {}) {
+export async function startService({ nodeArgs = [], env = {}, entry = SERVICE_ENTRY } = {}) {
   const folder = await temporaryFolder()
   const [port, adminPort] = [await freePort(), await freePort()]
   const appsFile = join(folder, 'apps.json')
@@ -62,7 +62,7 @@ export async function startService({ nodeArgs = [], env = {} } = {}) {
   }))
   await writeFile(appsFile, JSON.stringify({ apps }))
   await mkdir(join(folder, 'data'))
-  const started = start(SERVER_CORE, [process.execPath, ...NODE_FLAGS, ...nodeArgs, SERVICE_ENTRY, 'serve'], {
+  const started = start(SERVER_CORE, [process.execPath, ...NODE_FLAGS, ...nodeArgs, entry, 'serve'], {
     PORT: String(port),
     HOST: '127.0.0.1',
     SLUICE_ADMIN_PORT: String(adminPort),

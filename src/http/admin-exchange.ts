@@ -67,7 +67,8 @@ export class AdminExchange {
     const response = this.#response
     if (response === null) return
     this.#response = null
-    send(response, { ...answer, withoutBody: answer.withoutBody || this.head.method === 'HEAD', thenClose })
+    const withoutBody = answer.withoutBody || this.head.method === 'HEAD' || answer.body.length === 0
+    send(response, { ...answer, withoutBody, thenClose: thenClose || withoutBody })
   }
 
   /**

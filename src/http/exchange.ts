@@ -51,18 +51,20 @@ export class HttpExchange implements Exchange {
     if (this.#isOver) return
     this.#isOver = true
     const { turn } = this.#port
-    if (turn.mayAnswerNow(thenClose)) {
-      this.#write(answer, thenClose)
+    const withoutBody = this.head.method === 'HEAD' || answer.body === ''
+    const isLast = thenClose || withoutBody
+    if (turn.mayAnswerNow(isLast)) {
+      this.#write(answer, withoutBody, isLast)
       return
     }
     this.#isWaiting = true
     turn.atEnd(() => {
       this.#isWaiting = false
-      this.#write(answer, thenClose)
+      this.#write(answer, withoutBody, isLast)
     })
   }
 
-  #write(answer: Answer, thenClose: boolean): void {
+  #write(answer: Answer, withoutBody: boolean, thenClose: boolean): void {
     const response = this.#response
     if (response === null) return
     this.#response = null
@@ -71,7 +73,7 @@ export class HttpExchange implements Exchange {
       contentType: 'application/json',
       headers: answer.headers + this.head.corsHeaders,
       body: answer.body,
-      withoutBody: this.head.method === 'HEAD',
+      withoutBody,
       thenClose,
     })
     if (!isTaken) this.#port.onClosed('unread')

@@ -8,9 +8,12 @@ export interface Reply {
   /** Further header lines, each led by CRLF. */
   readonly headers: string
   readonly body: string | Uint8Array
-  /** For HEAD: send the headers only. */
+  /** For HEAD, and for an empty body: send the headers only. */
   readonly withoutBody: boolean
-  /** The connection takes no more requests. */
+  /**
+   * The connection takes no more requests. To be true where there is no body: the engine does not tell then whether
+   * earlier answers are left unread, and a client that reads none could fill the memory with them.
+   */
   readonly thenClose: boolean
 }
 
@@ -24,16 +27,17 @@ const KEEP_ALIVE = '\r\nKeep-Alive: timeout=8'
 export function send(response: HttpResponse, reply: Reply): boolean {
   const { status, contentType, headers, body, withoutBody, thenClose } = reply
   let isTaken = true
+  let isEnded = true
   response.cork(() => {
     // All headers in one call, since each call into the engine costs as much as writing all headers.
     const keepAlive = thenClose ? '' : KEEP_ALIVE
     response.writeStatus(status).writeHeader('Content-Type', contentType + headers + keepAlive)
-    if (withoutBody) isTaken = endWithoutBody(response, reply)
+    if (withoutBody) isEnded = endWithoutBody(response, Buffer.byteLength(body))
     // `end` does not report a full socket. That is harmless here, since this is the last answer.
     else if (thenClose) response.end(body, true)
     else isTaken = end(response, body)
   })
-  if (!isTaken) response.close()
+  if (!isTaken || !isEnded) response.close()
   return isTaken
 }
 
@@ -48,10 +52,14 @@ function end(response: HttpResponse, body: string | Uint8Array): boolean {
   return true
 }
 
-function endWithoutBody(response: HttpResponse, { body, thenClose }: Reply): boolean {
-  if (thenClose) response.writeHeader('Connection', 'close')
-  const [isTaken, isWhole] = response.tryEnd('', Buffer.byteLength(body))
-  // `tryEnd` ends the answer on the engine of 2026. The engine of 2024 would wait for the bytes of the body.
-  if (isTaken && !isWhole) response.endWithoutBody()
-  return isTaken
+/**
+ * Says the length of the body, also of one that is empty, since the engine ends a connection in no other call. false: the
+ * engine of 2024, which would wait for the bytes of the body, so that its connection is to be closed.
+ */
+function endWithoutBody(response: HttpResponse, lengthBytes: number): boolean {
+  // By its functions, as in engine.ts.
+  const isNewEngine = 'collectBody' in response
+  if (isNewEngine || lengthBytes === 0) response.endWithoutBody(lengthBytes, true)
+  else response.writeHeader('Connection', 'close').tryEnd('', lengthBytes)
+  return isNewEngine || lengthBytes === 0
 }

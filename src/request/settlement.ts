@@ -102,9 +102,7 @@ export class Settler {
     try {
       const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
       const answer = answerTo(outcome, this.#viewFor(app, nowMs), requestId)
-      // The engine does not report that an answer without a body is left unread, so a preflight is its connection's last.
-      const isLast = outcome.kind === 'preflight' || wantsClose || framingFault !== null
-      exchange.send(answer, this.closing || isLast)
+      exchange.send(answer, this.closing || wantsClose || framingFault !== null)
     } catch (error) {
       this.#parts.onFault(error)
     }

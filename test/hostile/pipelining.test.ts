@@ -143,18 +143,18 @@ test('while twenty connections send half a megabyte of requests each and read no
 })
 
 describe('a client that reads no answer is closed when its socket is full', () => {
-  /** As many answers come from one turn of the event loop at the least. */
+  /** As many requests arrive in one turn of the event loop. */
   const AT_A_TIME = 10
   const MOST_SENT = 100_000
 
   /** How many requests were sent until the connection ended. */
-  async function sendUnread(port: number, request: string): Promise<number> {
+  async function sendUnread(port: number, request: string, atATime = AT_A_TIME): Promise<number> {
     const raw = await openRaw(port)
     raw.socket.pause()
     // Nothing is read here: the end shows when a write fails.
     let sent = 0
-    for (; !raw.socket.destroyed && sent < MOST_SENT; sent += AT_A_TIME) {
-      raw.write(request.repeat(AT_A_TIME))
+    for (; !raw.socket.destroyed && sent < MOST_SENT; sent += atATime) {
+      raw.write(request.repeat(atATime))
       // These are handled in the turn of the event loop that answers the first of two others, or before it.
       await get(port, '/x')
       await get(port, '/x')
@@ -163,25 +163,34 @@ describe('a client that reads no answer is closed when its socket is full', () =
     return sent
   }
 
+  const preflight = head([`Origin: ${PAGE}`], 'OPTIONS /api/v1/events HTTP/1.1')
+  test.each([
+    ['preflight', preflight],
+    ['HEAD', head([], 'HEAD /x HTTP/1.1')],
+  ])('one %s, whose answer has no body, at a time', async (_, request) => {
+    expect(await sendUnread(hostile.service.port, request, 1)).toBeLessThan(100)
+  })
+
   test.each([
     ['requests that their heads refuse', head([], 'GET /x HTTP/1.1')],
-    ['preflights', head([`Origin: ${PAGE}`], 'OPTIONS /api/v1/events HTTP/1.1')],
+    ['HEAD requests', head([], 'HEAD /x HTTP/1.1')],
+    ['preflights', preflight],
   ])('answers to %s', async (_, request) => {
     const before = await readPage(hostile.service)
     const sent = await sendUnread(hostile.service.port, request)
     const after = await readPage(hostile.service)
     expect(sent).toBeLessThan(MOST_SENT)
     const why = 'sluice_connections_closed_total{reason="unread"}'
-    // A preflight is the last answer of its connection.
-    expect(after[why] - before[why]).toBe(request.startsWith('OPTIONS') ? 0 : 1)
+    // An answer without a body is the last of its connection.
+    expect(after[why] - before[why]).toBe(request.startsWith('GET') ? 1 : 0)
     expect(after['process_resident_memory_bytes'] - before['process_resident_memory_bytes']).toBeLessThan(
       MOST_GROWTH_BYTES,
     )
   })
 
-  test('pages of the admin port', async () => {
+  test.each(['GET', 'HEAD'])('pages of the admin port (%s)', async (method) => {
     const before = await readPage(hostile.service)
-    const sent = await sendUnread(hostile.service.adminPort, head([], 'GET /metrics HTTP/1.1'))
+    const sent = await sendUnread(hostile.service.adminPort, head([], `${method} /metrics HTTP/1.1`))
     expect(sent).toBeLessThan(MOST_SENT)
     const after = await readPage(hostile.service)
     expect(after['process_resident_memory_bytes'] - before['process_resident_memory_bytes']).toBeLessThan(

@@ -498,13 +498,6 @@ describe('the path of a request', () => {
     expect(JSON.parse(stage.lines[0]).received_at).toBe('2026-11-20T12:01:30.000Z')
   })
 
-  it('sends Connection: close to a HEAD once the service stops', async () => {
-    const stage = new Stage()
-    expect((await stage.request({}, { method: 'HEAD' })).headers).not.toContain('Connection')
-    stage.ingest.close()
-    expect((await stage.request({}, { method: 'HEAD' })).headers).toContain('Connection: close')
-  })
-
   it('sends the end of the limit window in Retry-After', async () => {
     const stage = new Stage()
     stage.retryAfterSeconds = 92

@@ -4,10 +4,11 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { batch, post } from '../support/client.ts'
+import { batch, get, post } from '../support/client.ts'
 import {
   appRecord,
   type CommandResult,
@@ -379,6 +380,31 @@ describe('check', () => {
     expect(stdout).toMatch(/data folder .*in use by a running sluice/)
     expect(stdout.match(/is held by the running sluice/g)).toHaveLength(2)
     expect(code).toBe(0)
+  })
+
+  test('leaves no request in the metrics of a running service', async () => {
+    const running = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    service = running
+    const requests = async (): Promise<string[]> => {
+      const { text } = await get(running.adminPort, '/metrics')
+      return text.split('\n').filter((line) => line.startsWith('sluice_requests_total{'))
+    }
+    const before = await requests()
+    const env = { HOST: '127.0.0.1', PORT: String(running.port), SLUICE_ADMIN_PORT: String(running.adminPort) }
+    expect((await sluice(['check'], env)).stdout).toMatch(/^ok +port .*held by the running sluice$/m)
+    expect(await requests()).toEqual(before)
+  })
+
+  test('knows another program on the public port, even where a service runs in the same folder', async () => {
+    service = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    const other = createHttpServer((_, response) => response.end('hello'))
+    await new Promise<void>((done) => other.listen(0, '127.0.0.1', done))
+    const { port } = other.address() as { port: number }
+    const env = { HOST: '127.0.0.1', PORT: String(port), SLUICE_ADMIN_PORT: String(service.adminPort) }
+    const { code, stdout } = await sluice(['check'], env)
+    other.close()
+    expect(stdout).toMatch(/^FAIL +port .*another program$/m)
+    expect(code).toBe(1)
   })
 
   test('fails on a port that another program holds, on a bad app file and on a folder that is none', async () => {

@@ -2,14 +2,14 @@
 
 import { X509Certificate } from 'node:crypto'
 import { access, constants, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
+import { connect as connectTls, createSecureContext } from 'node:tls'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
 import { acquireLock } from '../../lib/lock.ts'
 import { journalDirectory, listSegments } from '../../queue/journal/segments.ts'
 import { type Config, openFilesProblem } from '../../settings/config.ts'
-import { urlOf } from '../serve/demo.ts'
+import { hostToReach } from '../serve/demo.ts'
 import { formatBytes, formatCount } from '../table.ts'
 import { type Finding, finding } from './finding.ts'
 
@@ -113,22 +113,22 @@ function listenProblem({ host, port }: Place): Promise<string | null> {
   })
 }
 
-/** Sends a request that a sluice answers on either port. The certificate is not verified. */
-async function answers(place: Place): Promise<boolean> {
-  const { request } = place.tls ? await import('node:https') : await import('node:http')
+/**
+ * Asks in HTTP/1.0, which the engine refuses by itself: no request reaches the service, so none is counted. The
+ * certificate is not verified.
+ */
+function answers({ host, port, tls }: Place): Promise<boolean> {
+  const place = { host: hostToReach(host), port }
+  const socket = tls ? connectTls({ ...place, rejectUnauthorized: false }) : connect(place)
   return new Promise((done) => {
-    const asked = request(
-      `${urlOf(place)}/livez`,
-      { timeout: PROBE_TIMEOUT_MS, rejectUnauthorized: false },
-      (response) => {
-        response.resume()
-        done(response.statusCode === 200 || response.headers['x-ratelimit-limit'] !== undefined)
-      },
-    )
-    asked.once('timeout', () => asked.destroy())
-    asked.once('error', () => done(false))
-    asked.once('close', () => done(false))
-    asked.end()
+    socket.setTimeout(PROBE_TIMEOUT_MS, () => socket.destroy())
+    socket.once('error', () => done(false))
+    socket.once('close', () => done(false))
+    socket.once('data', (answer) => {
+      done(answer.toString('latin1').startsWith('HTTP/1.1 505 '))
+      socket.destroy()
+    })
+    socket.write('GET / HTTP/1.0\r\n\r\n')
   })
 }
 

@@ -6,10 +6,15 @@ export interface Address {
   readonly tls: boolean
 }
 
-/** A URL that works on this machine: an address for all interfaces is shown as localhost. */
+/** What reaches an address from this machine: one for all interfaces is reached as localhost. */
+export function hostToReach(host: string): string {
+  return host === '0.0.0.0' || host === '::' ? 'localhost' : host
+}
+
+/** A URL that works on this machine. */
 export function urlOf({ host, port, tls }: Address): string {
-  const everywhere = host === '0.0.0.0' || host === '::'
-  const shown = everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  const reached = hostToReach(host)
+  const shown = reached.includes(':') ? `[${reached}]` : reached
   return `${tls ? 'https' : 'http'}://${shown}:${port}`
 }
 

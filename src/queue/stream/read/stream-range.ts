@@ -1,4 +1,4 @@
-// Reads the stream from one sequence on, by an ordered consumer that is deleted when the reading ends.
+// Reads the stream from one sequence or time on, by an ordered consumer that is deleted when the reading ends.
 
 import { DeliverPolicy, type JsMsg, jetstream } from '@nats-io/jetstream'
 import { type NatsConnection, nanos } from '@nats-io/transport-node'
@@ -12,23 +12,27 @@ const CONSUMER_KEPT_MS = 10_000
 const IDLE_CHECK_MS = 500
 
 export interface StreamRange {
-  /** The first sequence to read. */
-  readonly from: number
+  /** The first sequence to read, or the time from which on messages were stored. */
+  readonly from: number | { readonly timeMs: number }
   /** The last one, which the stream has already; null: read on as the stream grows. */
   readonly until: number | null
   /** Only messages of this subject. */
   readonly subject?: string
+  /** Leaves the records away: `data` is empty. */
+  readonly headersOnly?: boolean
   /** Ends the reading. */
   readonly signal?: AbortSignal
 }
 
 /** Yields the messages in order. Throws where the connection breaks, or the stream goes. */
 export async function* readRange(connection: NatsConnection, range: StreamRange): AsyncGenerator<JsMsg> {
-  const { from, until, subject, signal } = range
+  const { from, until, subject, headersOnly = false, signal } = range
   const client = jetstream(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
   const consumer = await client.consumers.get(STREAM_NAME, {
-    deliver_policy: DeliverPolicy.StartSequence,
-    opt_start_seq: from,
+    ...(typeof from === 'number'
+      ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from }
+      : { deliver_policy: DeliverPolicy.StartTime, opt_start_time: new Date(from.timeMs).toISOString() }),
+    headers_only: headersOnly,
     inactive_threshold: nanos(CONSUMER_KEPT_MS),
     ...(subject === undefined ? {} : { filter_subjects: subject }),
   })

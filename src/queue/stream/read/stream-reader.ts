@@ -84,7 +84,7 @@ class Reader {
   }
 
   /** What is to be read next; null: there is no stream. */
-  async #range(connection: NatsConnection): Promise<StreamRange | null> {
+  async #range(connection: NatsConnection): Promise<(StreamRange & { readonly from: number }) | null> {
     const { from, follow, signal, subject } = this.#options
     const report = await describeStream(connection)
     if (report.kind === 'unreadable') throw new Error(report.reason)

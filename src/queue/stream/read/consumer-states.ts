@@ -1,0 +1,79 @@
+// Whether each durable consumer of the stream has had a message, from what NATS knows of the consumer.
+
+import { AckPolicy, type ConsumerInfo, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { API_TIMEOUT_MS } from '../../../nats/api.ts'
+import type { ConsumerState, ConsumerStateName } from '../../find/finding.ts'
+import { STREAM_NAME } from '../stream.ts'
+
+/** The first ones by name. */
+const MAX_CONSUMERS = 100
+/** Consumers that are searched for durable ones: pages of 256. */
+const MAX_PAGES = 4
+
+export interface StoredMessage {
+  readonly subject: string
+  readonly sequence: number
+  readonly storedAtMs: number
+}
+
+/** Rejects where JetStream does not answer. */
+export async function consumerStates(connection: NatsConnection, message: StoredMessage): Promise<ConsumerState[]> {
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+  const pages = manager.consumers.list(STREAM_NAME)
+  const listed: ConsumerInfo[] = []
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const infos = await pages.next()
+    if (infos.length === 0) break
+    listed.push(...infos)
+  }
+  return listed
+    .filter(({ config }) => config.durable_name !== undefined)
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1))
+    .slice(0, MAX_CONSUMERS)
+    .map((info) => ({ name: info.name, state: stateOf(info, message) }))
+}
+
+type Known = Pick<ConsumerInfo, 'config' | 'created' | 'delivered' | 'ack_floor'>
+
+export function stateOf(info: Known, { subject, sequence, storedAtMs }: StoredMessage): ConsumerStateName {
+  const { config, delivered, ack_floor: floor } = info
+  if (!takes(config, subject)) return 'other subject'
+  if (beganBehind(info, sequence, storedAtMs)) return 'skipped'
+  if (delivered.stream_seq < sequence) return 'waiting'
+  // Such a consumer acknowledges nothing, and NATS does not know what became of what it sent.
+  if (config.ack_policy === AckPolicy.None) return 'delivered'
+  return floor.stream_seq >= sequence ? 'acknowledged' : 'delivered'
+}
+
+function takes({ filter_subject: filter, filter_subjects: filters }: ConsumerInfo['config'], subject: string): boolean {
+  const wanted = filters ?? (filter === undefined || filter === '' ? [] : [filter])
+  return wanted.length === 0 || wanted.some((pattern) => matches(pattern, subject))
+}
+
+/** By the rules of NATS: `*` is one token, `>` the rest. */
+function matches(pattern: string, subject: string): boolean {
+  const tokens = subject.split('.')
+  const wanted = pattern.split('.')
+  for (const [at, token] of wanted.entries()) {
+    if (token === '>') return tokens.length > at
+    if (at >= tokens.length || (token !== '*' && token !== tokens[at])) return false
+  }
+  return wanted.length === tokens.length
+}
+
+/** Whether the consumer was told to begin with a later message than this one. */
+function beganBehind({ config, created }: Known, sequence: number, storedAtMs: number): boolean {
+  switch (config.deliver_policy) {
+    case DeliverPolicy.StartSequence:
+      return sequence < (config.opt_start_seq ?? 0)
+    case DeliverPolicy.StartTime:
+      return storedAtMs < Date.parse(config.opt_start_time ?? '')
+    case DeliverPolicy.New:
+    case DeliverPolicy.Last:
+    case DeliverPolicy.LastPerSubject:
+      return storedAtMs < Date.parse(created)
+    case DeliverPolicy.All:
+      return false
+  }
+}

@@ -126,7 +126,7 @@ export class LocalNode {
         ),
         replays_per_second: recent.replays / seconds,
       },
-      bounds_seconds: [...metrics.requestSeconds.bounds],
+      bounds_seconds: [...metrics.answerSeconds.bounds],
       buckets: minute.buckets,
       ring: {
         used_bytes: gauges.ringUsedBytes?.() ?? 0,

@@ -4,6 +4,8 @@ import { type AdminHead, type AdminRoutes, type Answer, jsonAnswer, problem, typ
 import type { Timers } from '../lib/timers.ts'
 import { Access, type AccessOptions, type Refusal } from './access.ts'
 import { CODES } from './codes.ts'
+import type { EventFeed } from './event-feed.ts'
+import { readEventFilter } from './event-filter.ts'
 import type { Now } from './now.ts'
 import { NowFeed } from './now-feed.ts'
 import { Pages, VIEWS } from './pages.ts'
@@ -15,6 +17,7 @@ export interface ConsoleOptions {
   readonly access: AccessOptions
   /** The folder of the built pages. */
   readonly pages: string
+  readonly events: EventFeed
   readonly now: (options: { withHistory: boolean }) => Promise<Now>
   readonly timers: Timers
   readonly onFault: (error: unknown) => void
@@ -37,6 +40,7 @@ export class Console implements AdminRoutes {
       ['/api/session', this.#session()],
       ['/api/now', get(async () => jsonAnswer(await options.now({ withHistory: true })))],
       ['/api/now/stream', this.#stream((watcher) => feed.add(watcher))],
+      ['/api/events/stream', this.#filtered(readEventFilter, (watcher, filter) => options.events.add(watcher, filter))],
       ['/api/codes', get(() => jsonAnswer({ codes: CODES }))],
     ])
   }
@@ -87,12 +91,23 @@ export class Console implements AdminRoutes {
     }
   }
 
-  #stream(begin: (watcher: Watcher, query: URLSearchParams) => () => void): Methods {
+  #stream(begin: (watcher: Watcher) => () => void): Methods {
+    return this.#filtered(() => null, begin)
+  }
+
+  /** `read` gives a sentence where the query is wrong. */
+  #filtered<Filter>(
+    read: (query: URLSearchParams) => Filter | string,
+    begin: (watcher: Watcher, filter: Filter) => () => void,
+  ): Methods {
     return {
-      GET: (_head, query) => ({
-        kind: 'stream',
-        open: (sink) => this.#watchers.open(sink, (watcher) => begin(watcher, query)),
-      }),
+      GET: (head, query) => {
+        const filter = read(query)
+        if (typeof filter === 'string') return answer(() => problem('400 Bad Request', 'bad_request', filter))
+        // An answer without a body has no stream.
+        if (head.method === 'HEAD') return answer(() => methodProblem([]))
+        return { kind: 'stream', open: (sink) => this.#watchers.open(sink, (watcher) => begin(watcher, filter)) }
+      },
     }
   }
 
@@ -128,7 +143,10 @@ function tokenIn(body: Buffer): string | null {
 }
 
 function methodProblem(methods: readonly string[]): Answer {
-  const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+  const allowed =
+    methods.length === 0
+      ? 'GET'
+      : methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
   return problem('405 Method Not Allowed', 'method_not_allowed', `only ${allowed}`, `\r\nAllow: ${allowed}`)
 }
 

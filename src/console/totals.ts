@@ -11,7 +11,7 @@ export const HISTORY_CELLS = 180
 /** What the history reads. */
 export type CountedMetrics = Pick<
   Metrics,
-  'outcomeTotals' | 'events' | 'replays' | 'requestsReceived' | 'requestSeconds' | 'stageSeconds' | 'redisCallSeconds'
+  'outcomeTotals' | 'events' | 'replays' | 'requestsReceived' | 'answerSeconds' | 'stageSeconds' | 'redisCallSeconds'
 >
 
 /** Gauges that are kept with a reading. null: not known. */
@@ -26,7 +26,7 @@ export interface Totals extends KeptGauges {
   readonly accepted: number
   readonly replays: number
   readonly refused: Readonly<Record<string, number>>
-  /** Of the request's duration: observations in each bucket, the last one without bound. */
+  /** Of the time from the complete body to the answer: observations in each bucket, the last one without bound. */
   readonly buckets: Float64Array
   readonly redisCalls: { readonly count: number; readonly seconds: number }
   readonly publishes: { readonly count: number; readonly seconds: number }
@@ -48,7 +48,7 @@ export function readTotals(metrics: CountedMetrics, gauges: KeptGauges, atMs: nu
     accepted: track + screen + revenue,
     replays: metrics.replays,
     refused: Object.fromEntries(outcomes.filter(([name]) => !NO_REFUSALS.has(name))),
-    buckets: metrics.requestSeconds.counts.slice(),
+    buckets: metrics.answerSeconds.counts.slice(),
     redisCalls: histogram(metrics.redisCallSeconds),
     publishes: histogram(metrics.stageSeconds.publish),
   }

@@ -237,6 +237,7 @@ export class Ingest {
       trace: traceOf(ticket.exchange.head.traceparent),
       extras,
     })
+    ticket.line = line
     ticket.publishedAtMs = this.#parts.monotonicMs()
     const keyed = ticket.held?.key !== null
     queue.publish({ line, batchId, appId: app.appId, keyed, charge }, (settlement, storedEvents) => {

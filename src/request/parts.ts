@@ -14,6 +14,7 @@ export interface IngestParts {
   readonly admission: Admission
   readonly queue: EventQueue
   readonly metrics: Metrics
+  readonly tap: EventTap
   readonly nowMs: () => number
   /** A monotonic time. */
   readonly monotonicMs: () => number
@@ -23,4 +24,13 @@ export interface IngestParts {
   readonly isoTime: (timeMs: number) => string
   /** A stage threw, which is a bug. The client gets a 503. */
   readonly onFault: (error: unknown) => void
+}
+
+/** Shows stored events to people who watch. */
+export interface EventTap {
+  /**
+   * Called when a batch is stored; never throws. `line` is its record, valid only during the call, and the counts are of
+   * its events by type. null: nobody watches.
+   */
+  readonly onStored: ((line: Uint8Array, appId: string, track: number, screen: number, revenue: number) => void) | null
 }

@@ -116,8 +116,10 @@ export class Settler {
   }
 
   #countAccepted(ticket: Ticket): void {
-    const { metrics, ring } = this.#parts
+    const { metrics, ring, tap } = this.#parts
     const { track, screen, revenue } = eventsIn(ring, ticket.slot)
+    const { app, line } = ticket
+    if (tap.onStored !== null && app !== null && line !== null) tap.onStored(line, app.appId, track, screen, revenue)
     metrics.events.track += track
     metrics.events.screen += screen
     metrics.events.revenue += revenue

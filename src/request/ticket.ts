@@ -13,6 +13,8 @@ export interface Ticket {
   held: { readonly charge: Charge; readonly key: string | null } | null
   events: number
   publishedAtMs: number
+  /** The queue record, which lies in the ring; null: there is none yet, or the batch is empty. */
+  line: Uint8Array | null
   over: boolean
 }
 
@@ -25,6 +27,7 @@ export function newTicket(exchange: Exchange, slot: number): Ticket {
     held: null,
     events: 0,
     publishedAtMs: 0,
+    line: null,
     over: false,
   }
 }

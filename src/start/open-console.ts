@@ -1,6 +1,8 @@
 // The console of one process: what it reads, and from which parts.
 
 import { hostname } from 'node:os'
+import { EventFeed } from '../console/event-feed.ts'
+import { EventTaps } from '../console/event-tap.ts'
 import { LocalNode } from '../console/local-node.ts'
 import { mergeNow } from '../console/now.ts'
 import { BUILT_PAGES } from '../console/pages.ts'
@@ -22,6 +24,7 @@ export interface ConsoleContext {
 }
 
 export interface OpenConsole {
+  readonly taps: EventTaps
   readonly routes: Console
   stop(): void
 }
@@ -33,8 +36,11 @@ export function nodeName(): string {
 
 export function openConsole(config: Config, { log, metrics, health, gauges }: ConsoleContext): OpenConsole {
   const timers = systemTimers
+  const node = nodeName()
+  const onFault = (error: unknown): void => log.error({ err: error }, 'the console could not answer')
+  const taps = new EventTaps({ node, timers, onFault })
   const local = new LocalNode({
-    node: nodeName(),
+    node,
     version: packageVersion(),
     metrics,
     gauges,
@@ -52,13 +58,16 @@ export function openConsole(config: Config, { log, metrics, health, gauges }: Co
       const report = await local.report({ withHistory })
       return mergeNow({ reports: [report], silent: [], problem: null }, { nowMs: timers.nowMs(), withHistory })
     },
+    events: new EventFeed([taps], timers),
     timers,
-    onFault: (error) => log.error({ err: error }, 'the console could not answer'),
+    onFault,
   })
   return {
+    taps,
     routes,
     stop: () => {
       routes.stop()
+      taps.stop()
       local.stop()
     },
   }

@@ -91,6 +91,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
         admission: stores.admission,
         queue: stores.queue,
         metrics,
+        tap: console.taps,
         nowMs: clock,
         monotonicMs: () => performance.now(),
         freshId: createFreshIds(randomFillSync),

@@ -98,6 +98,7 @@ export class SimulatedNode {
         admission: parts.admission,
         queue: parts.queue,
         metrics,
+        tap: { onStored: null },
         nowMs: () => host.timers.nowMs(),
         monotonicMs: () => host.timers.monotonicMs(),
         freshId: createFreshIds((bytes) => this.#random.fillBytes(bytes)),

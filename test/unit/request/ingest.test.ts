@@ -15,6 +15,7 @@ import type { QueueRecord, Settlement } from '../../../src/queue/queue.ts'
 import type { RequestHead } from '../../../src/request/head.ts'
 import type { Inflated } from '../../../src/request/inflate.ts'
 import { Ingest } from '../../../src/request/ingest.ts'
+import type { EventTap } from '../../../src/request/parts.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../../src/ring/layout.ts'
 import { Ring } from '../../../src/ring/ring.ts'
 import { decodeWith } from '../../support/decode.ts'
@@ -100,6 +101,7 @@ class Stage {
   readonly ends: Ended[] = []
   readonly ring = new Ring(4 * 1024 * 1024)
   readonly metrics = createMetrics({ version: 'test', runtime: false })
+  readonly tap: { onStored: EventTap['onStored'] } = { onStored: null }
   readonly faults: unknown[] = []
   readonly lines: string[] = []
   readonly published: Charge[] = []
@@ -121,6 +123,7 @@ class Stage {
             answer<Inflated>(this.behaviour.inflate, body, (kind) => (kind === 'ok' ? body : (kind as Inflated))),
         },
         metrics: this.metrics,
+        tap: this.tap,
         nowMs: () => NOW_MS,
         monotonicMs: () => performance.now(),
         isoTime: createIsoTime(),
@@ -461,6 +464,18 @@ describe('the path of a request', () => {
     await stage.request()
     expect(stage.lines).toHaveLength(1)
     expect(JSON.parse(stage.lines[0])).toMatchObject({ v: 1, app_id: 'one', events: [event, event] })
+  })
+
+  it('shows a stored batch to who watches, as its record, and no other batch', async () => {
+    const stage = new Stage()
+    const seen: unknown[] = []
+    stage.tap.onStored = (line, appId, ...counts) => seen.push([Buffer.from(line).toString(), appId, counts])
+    await stage.request({})
+    expect(seen).toEqual([[stage.lines[0], 'one', [2, 0, 0]]])
+    await stage.request({ publish: 'duplicate' })
+    await stage.request({ publish: 'unavailable' })
+    await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
+    expect(seen).toHaveLength(1)
   })
 
   it('admits an empty batch, and queues nothing for it', async () => {

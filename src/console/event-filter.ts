@@ -1,0 +1,53 @@
+// Which events a watcher wants: by app, by type, by name. An event is looked for by its bytes first, so that only those
+// that may fit are parsed.
+
+export const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
+const MAX_TEXT = 200
+
+export interface EventFilter {
+  readonly app: string | null
+  readonly type: (typeof EVENT_TYPES)[number] | null
+  /** A trailing `*` matches any rest. */
+  readonly name: string | null
+}
+
+/** A sentence where the query is wrong. */
+export function readEventFilter(query: URLSearchParams): EventFilter | string {
+  const value = (name: string): string | null => {
+    const text = query.get(name)
+    return text === '' ? null : text
+  }
+  const type = value('type')
+  const known = EVENT_TYPES.find((name) => name === type) ?? null
+  if (type !== null && known === null) return `type: must be one of ${EVENT_TYPES.join(', ')}`
+  const filter = { app: value('app'), type: known, name: value('name') }
+  const long = (['app', 'name'] as const).find((name) => (filter[name]?.length ?? 0) > MAX_TEXT)
+  return long === undefined ? filter : `${long}: must not exceed ${MAX_TEXT} characters`
+}
+
+/** Equal filters have equal texts. */
+export function filterKey({ app, type, name }: EventFilter): string {
+  return JSON.stringify([app, type, name])
+}
+
+/** What the bytes of a fitting event hold, or would if nothing in it was written as an escape. */
+export function needlesOf({ type, name }: EventFilter): Buffer[] {
+  const needles = type === null ? [] : [JSON.stringify(type)]
+  if (name !== null)
+    needles.push(name.endsWith('*') ? JSON.stringify(name.slice(0, -1)).slice(0, -1) : JSON.stringify(name))
+  return needles.map((needle) => Buffer.from(needle))
+}
+
+/** Whether these bytes may hold the needle: as they are, or with characters written as escapes. */
+export function mayHold(bytes: Buffer, needle: Buffer): boolean {
+  return bytes.includes(needle) || bytes.includes(0x5c)
+}
+
+/** Exactly, on an event of an app that fits. */
+export function fits({ type, name }: EventFilter, event: Readonly<Record<string, unknown>>): boolean {
+  if (type !== null && event['type'] !== type) return false
+  if (name === null) return true
+  const found = event['name']
+  if (typeof found !== 'string') return false
+  return name.endsWith('*') ? found.startsWith(name.slice(0, -1)) : found === name
+}

@@ -94,6 +94,8 @@ function run(packageName, command, ...args) {
     console.error(`sluice: building needs ${packageName}, a development package: npm install --include=dev`)
     process.exit(1)
   }
-  const { status } = spawnSync(path, args, { cwd: root, stdio: 'inherit', shell: process.platform === 'win32' })
+  // What it prints is for people, and stdout is the log of `npm start`.
+  const stdio = /** @type {const} */ (['inherit', process.stderr, 'inherit'])
+  const { status } = spawnSync(path, args, { cwd: root, stdio, shell: process.platform === 'win32' })
   if (status !== 0) process.exit(status ?? 1)
 }

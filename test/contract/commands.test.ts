@@ -25,6 +25,7 @@ describe('the first start, with no settings', () => {
     const place = await makeFolder()
     // Ports of its own, since the usual ones may be taken here; all else is left to itself.
     const service = await startService({ dataDir: place })
+    await eventually('the curl line is printed', () => /^\s*curl .*\n/m.test(service.output()))
     const curl = /^\s*(curl (?:.*\\\n)*.*)$/m.exec(service.output())?.[1] ?? ''
     expect(curl, service.output()).toContain(`:${service.port}/api/v1/events`)
     const apps = JSON.parse(readFileSync(join(place, 'apps.json'), 'utf8')) as { apps: [{ app_key: string }] }

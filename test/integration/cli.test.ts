@@ -3,7 +3,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -77,6 +77,14 @@ async function onTerminal(
     return { code, output }
   } finally {
     child.kill('SIGKILL')
+  }
+}
+
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All of it has ended.
   }
 }
 
@@ -436,6 +444,49 @@ describe('check', () => {
 })
 
 describe('serve', () => {
+  test('prints the demo key and the curl line to stderr, and JSON lines alone to stdout', async () => {
+    const env = { SLUICE_DATA_DIR: folder, PORT: '0', SLUICE_ADMIN_PORT: '0' }
+    const serve = startCommand(['serve'], env, folder)
+    try {
+      await eventually('it listens', () => serve.stdout().includes('"msg":"listening"'))
+      await eventually('the curl line is there', () => /^curl /m.test(serve.output()))
+      process.kill(serve.pid, 'SIGTERM')
+      expect(await serve.exited).toMatchObject({ code: 0 })
+      for (const line of serve.stdout().trimEnd().split('\n')) expect(() => JSON.parse(line) as unknown).not.toThrow()
+      expect(serve.stdout()).not.toContain('ak_demo')
+    } finally {
+      serve.kill()
+    }
+  })
+
+  test('under npx drains when a SIGTERM reaches npx alone', async () => {
+    await mkdir(join(folder, 'node_modules', '.bin'), { recursive: true })
+    await symlink(resolve('.'), join(folder, 'node_modules', 'sluice'))
+    await symlink('../sluice/bin/sluice.js', join(folder, 'node_modules', '.bin', 'sluice'))
+    await writeFile(join(folder, 'package.json'), '{}')
+    const npx = spawn('npx', ['--no', 'sluice', 'serve'], {
+      cwd: folder,
+      env: { ...process.env, SLUICE_DATA_DIR: join(folder, 'data'), PORT: '0', SLUICE_ADMIN_PORT: '0' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+      // A group of its own, so that the last line ends whatever is left.
+      detached: true,
+    })
+    let output = ''
+    npx.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+    // Its output closes when the service has ended too.
+    const closed = once(npx, 'close')
+    try {
+      await eventually('it listens', () => output.includes('"msg":"listening"'))
+      npx.kill('SIGTERM')
+      await closed
+      expect(output).toMatch(/"msg":"draining"[^]*"msg":"stopped"/)
+    } finally {
+      endGroup(npx.pid)
+    }
+  })
+
   test('goes on when nobody reads its log any more', async () => {
     const child = spawn(process.execPath, [MAIN, 'serve'], {
       env: { PATH: '', SLUICE_DATA_DIR: folder, PORT: '0', SLUICE_ADMIN_PORT: '0' },

@@ -7,25 +7,36 @@ import { expect, it } from 'vitest'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
-it('npm start with only a folder and ports set serves, and its printed curl line gets a 202', async () => {
+it('npm start with only a folder and ports set serves, its printed curl line gets a 202, and its stdout is JSON', async () => {
   const place = mkdtempSync(join(tmpdir(), 'sluice-start-'))
   const npm = spawn('npm', ['start'], {
     cwd: checkout,
     env: { ...process.env, SLUICE_DATA_DIR: join(place, 'data'), PORT: '0', SLUICE_ADMIN_PORT: '0' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     // A process group of its own, so that the signal below reaches the service like one of a terminal.
     detached: true,
   })
   try {
+    let stdout = ''
+    let stderr = ''
     const curl = await new Promise<string>((resolve, reject) => {
-      let output = ''
+      const look = (): void => {
+        const line = /^curl .*\n/m.exec(stderr)
+        if (line !== null && stdout.includes('"msg":"listening"')) resolve(line[0])
+      }
       npm.stdout.on('data', (chunk: Buffer) => {
-        output += chunk.toString()
-        const line = /^curl .*\n/m.exec(output)
-        if (line !== null && output.includes('"msg":"listening"')) resolve(line[0])
+        stdout += chunk.toString()
+        look()
       })
-      npm.on('exit', (code) => reject(new Error(`npm start ended with ${code}:\n${output}`)))
+      npm.stderr.on('data', (chunk: Buffer) => {
+        stderr += chunk.toString()
+        look()
+      })
+      npm.on('exit', (code) => reject(new Error(`npm start ended with ${code}:\n${stdout}${stderr}`)))
     })
+    // npm itself begins with empty lines and lines such as `> sluice@0.1.0 start`; `npm start --silent` leaves them out.
+    const lines = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('> '))
+    for (const line of lines) expect(() => JSON.parse(line) as unknown, line).not.toThrow()
     const answer = execFileSync('sh', ['-c', curl], { encoding: 'utf8' })
     expect(answer).toMatch(/^HTTP\/1\.1 202 /)
     expect(answer).toContain('{"status":"accepted","events":1}')

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { eventually, makeFolder, removeFolder } from '../support/service.ts'
 
 const CHECKOUT = resolve(import.meta.dirname, '../..')
 
@@ -35,22 +35,23 @@ it('the tarball of npm pack, installed elsewhere, serves, and its printed curl l
   const service = spawn('npx', ['--no', 'sluice', 'serve'], {
     cwd: elsewhere,
     env: { ...process.env, SLUICE_DATA_DIR: join(folder, 'data'), PORT: '0', SLUICE_ADMIN_PORT: '0' },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, so that the signal below reaches the service beneath npx.
     detached: true,
   })
   const ended = once(service, 'close')
   try {
     let output = ''
-    for await (const chunk of service.stdout.iterator({ destroyOnReturn: false })) {
-      output += String(chunk)
-      if (output.includes('"msg":"listening"')) break
+    for (const stream of [service.stdout, service.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text
+      })
     }
+    await eventually('it listens', () => output.includes('"msg":"listening"') && /^curl .*\n/m.test(output))
     const [curl] = /^curl .*$/m.exec(output) ?? []
     expect(curl, output).toBeDefined()
     expect(execFileSync('sh', ['-c', String(curl)], { encoding: 'utf8' })).toMatch(/^HTTP\/1\.1 202 /)
   } finally {
-    service.stdout.resume()
     if (service.pid !== undefined && service.exitCode === null) process.kill(-service.pid, 'SIGTERM')
     await ended
   }

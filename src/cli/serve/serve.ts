@@ -3,6 +3,7 @@
 
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError } from '../../lib/errors.ts'
+import { systemTimers } from '../../lib/timers.ts'
 import { type Log, openLog } from '../../observe/log.ts'
 import { type Config, openFilesProblem, readConfig } from '../../settings/config.ts'
 import { SETTING_NAMES, SETTINGS } from '../../settings/settings.ts'
@@ -10,6 +11,10 @@ import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending
 import type { Sluice } from '../../start/service.ts'
 import { print, readFlags, type Shell } from '../shell.ts'
 import { demoBanner } from './demo.ts'
+import { watchParent } from './parent.ts'
+
+/** Logged in the place of a signal's name. */
+const PARENT_ENDED = 'the shell that npm started this in has ended'
 
 /** One process, or a supervisor of several. */
 interface Service {
@@ -26,8 +31,10 @@ Takes batches of events at POST /api/v1/events until SIGTERM or SIGINT, then dra
 With no settings at all it keeps everything under ./data and makes a demo app on its first start.
 
 The log goes to stdout: JSON lines, or plain ones where stdout is a terminal. While the demo app exists, its
-key and a curl line to try are printed there too, as plain text: a reader of JSON lines skips what does not
-begin with '{'.
+key and a curl line to try are printed to stderr.
+
+Started by npm or npx, it also drains when the shell that they put between ends, since a signal to npm may end
+that shell alone.
 
 Environment variables (an empty one counts as unset):
 ${settingsHelp()}
@@ -67,9 +74,9 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   if (demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: publicPort, tls: config.tls !== null }
     const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false }
-    await print(shell.stdout, demoBanner(publicAddress, adminAddress, demoApp.appKey))
+    await print(shell.stderr, demoBanner(publicAddress, adminAddress, demoApp.appKey))
   }
-  // After the banner, so that a reader who waits for this line has seen it.
+  // After the banner, so that a terminal shows this line last.
   log.info({ port: publicPort, admin_port: adminPort, ...parts(config) }, 'listening')
   return new Promise(() => {})
 }
@@ -92,7 +99,7 @@ async function severalProcesses(config: Config, log: Log, { env }: Shell): Promi
   return superviseService(config, { log, env })
 }
 
-function onSignals(config: Config, log: Log, { clock }: Shell, service: () => Service | null): void {
+function onSignals(config: Config, log: Log, { clock, env }: Shell, service: () => Service | null): void {
   // A supervisor has to outlast the watchdogs of its front ends.
   const graceMs = config.processes > 1 ? 2 * WATCHDOG_GRACE_MS : WATCHDOG_GRACE_MS
   const onSignal = signalHandler({
@@ -105,8 +112,17 @@ function onSignals(config: Config, log: Log, { clock }: Shell, service: () => Se
       process.exit(code)
     },
   })
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
+  const isUnderNpm = (env.npm_command ?? '') !== ''
+  const stopWatch = isUnderNpm
+    ? watchParent({ timers: systemTimers, parentId: () => process.ppid, onEnd: () => onSignal(PARENT_ENDED) })
+    : () => {}
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      // A terminal's Ctrl-C ends the shell too, which must not count as a second signal.
+      stopWatch()
+      onSignal(name)
+    })
+  }
 }
 
 function parts(config: Config): object {

@@ -299,6 +299,32 @@ describe('tail', () => {
     expect(stored.stdout).toBe(readFileSync(join(folder, 'journal', '000000000001.ndjson'), 'utf8'))
   })
 
+  test('of an app that has no record is an error, which names the one that was probably meant', async () => {
+    await writeApps(join(folder, 'apps.json'), [appRecord('shop')])
+    await writeJournal(record(1, '[{"a":1}]'))
+    expect(await sluice(['tail', '--app', 'sohp'])).toMatchObject({
+      code: 1,
+      output: 'sluice tail: there is no app sohp; did you mean shop?\n',
+    })
+    expect(await sluice(['tail', '--app', 'sohp', '--from-start', '--no-follow'])).toMatchObject({
+      code: 1,
+      stdout: '',
+    })
+  })
+
+  test('of an app that was removed prints from the start what is left of it', async () => {
+    await writeApps(join(folder, 'apps.json'), [appRecord('shop')])
+    await writeJournal(record(1, '[{"left":1}]'))
+    const { code, stdout } = await sluice(['tail', '--app', 'a1', '--from-start', '--no-follow'])
+    expect(code).toBe(0)
+    expect(stdout).toContain('"left":1')
+  })
+
+  test('of an app is no error where no app records can be read', async () => {
+    await writeJournal(record(1, '[{"a":1}]'))
+    expect((await sluice(['tail', '--app', 'a1', '--no-follow'])).code).toBe(0)
+  })
+
   test('ends quietly with 0 when its reader has seen enough', async () => {
     const many = Array.from({ length: 3000 }, (_, number) => record(number, `[{"p":"${'x'.repeat(200)}"}]`)).join('')
     await writeJournal(many)

@@ -1,0 +1,94 @@
+// Asks the API of the running service, on its admin port.
+
+import { get, type IncomingMessage } from 'node:http'
+import { errorCode, StartError } from '../lib/errors.ts'
+import type { Config } from '../settings/config.ts'
+
+/** The service says something on a stream every 15 s, so that this long a silence is a lost connection. */
+const SILENCE_MS = 45_000
+/** The longest answer has 1,000 refusals and their groups. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+const MAX_EVENT_CHARACTERS = 1024 * 1024
+/** The service writes an event as one `event` line, one `data` line and an empty one. */
+const DATA = 'data: '
+
+/** The service does not answer for now: asking again may help. */
+export class ServiceAway extends StartError {}
+
+type Place = Pick<Config, 'adminHost' | 'adminPort' | 'consoleToken'>
+
+/** Resolves with a 200. Throws a ServiceAway, or a StartError where asking again would not help. */
+export async function askAdmin(place: Place, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+  const { adminPort: port, consoleToken } = place
+  if (port === 0) throw new StartError('SLUICE_ADMIN_PORT is 0: set it to the admin_port that the service logged')
+  const host = hostOf(place)
+  const headers = consoleToken === null ? {} : { Authorization: `Bearer ${consoleToken}` }
+  const response = await new Promise<IncomingMessage>((done, fail) => {
+    const asked = get({ host, port, path, headers, signal, timeout: SILENCE_MS }, done)
+    asked.on('timeout', () => asked.destroy())
+    asked.on('error', (error) => fail(new ServiceAway(awayText(host, port, error))))
+  })
+  const { statusCode } = response
+  if (statusCode === 200) return response
+  response.resume()
+  throw refusal(`the service at ${host}:${port}`, statusCode ?? 0)
+}
+
+/** The data of each event of one name in a stream of server-sent events. Throws a ServiceAway where it breaks. */
+export async function* eventsIn(response: IncomingMessage, name: string): AsyncGenerator<string> {
+  let rest = ''
+  for await (const piece of textOf(response)) {
+    const blocks = `${rest}${piece}`.split('\n\n')
+    rest = blocks.pop() ?? ''
+    if (rest.length > MAX_EVENT_CHARACTERS) throw new StartError('what the service sends is not a stream of events')
+    for (const block of blocks) {
+      const lines = block.split('\n')
+      if (!lines.includes(`event: ${name}`)) continue
+      const data = lines.find((line) => line.startsWith(DATA))
+      if (data !== undefined) yield data.slice(DATA.length)
+    }
+  }
+}
+
+export async function textIn(response: IncomingMessage): Promise<string> {
+  const pieces: string[] = []
+  let characters = 0
+  for await (const piece of textOf(response)) {
+    characters += piece.length
+    if (characters > MAX_ANSWER_BYTES) throw new StartError('the answer of the service is too long')
+    pieces.push(piece)
+  }
+  return pieces.join('')
+}
+
+async function* textOf(response: IncomingMessage): AsyncGenerator<string> {
+  response.setEncoding('utf8')
+  try {
+    for await (const piece of response) yield piece as string
+  } catch (error) {
+    throw error instanceof StartError ? error : new ServiceAway('the connection to the service broke')
+  }
+}
+
+/** An address of all interfaces is reached over the loopback one. */
+function hostOf({ adminHost }: Place): string {
+  return adminHost === '0.0.0.0' ? '127.0.0.1' : adminHost === '::' ? '::1' : adminHost
+}
+
+function awayText(host: string, port: number, error: Error): string {
+  const code = errorCode(error) ?? 'no answer'
+  return `no service answers at ${host}:${port} (${code}): is it running, with this SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT?`
+}
+
+function refusal(service: string, status: number): StartError {
+  switch (status) {
+    case 401:
+      return new StartError(`${service} wants its token: set SLUICE_CONSOLE_TOKEN here as it is set there`)
+    case 403:
+      return new StartError(`${service} has its console off: start it with SLUICE_CONSOLE_TOKEN set, which opens it`)
+    case 404:
+      return new StartError(`${service} has no such API: it is an older sluice, or another program`)
+    default:
+      return new ServiceAway(`${service} answered ${status}`)
+  }
+}

@@ -1,0 +1,82 @@
+// `sluice tail --refused`: what the running service refuses, one JSON object a line.
+
+import { errorMessage, StartError } from '../../lib/errors.ts'
+import { sleep, systemTimers } from '../../lib/timers.ts'
+import type { Config } from '../../settings/config.ts'
+import { askAdmin, eventsIn, ServiceAway, textIn } from '../admin-api.ts'
+import { print, type Shell } from '../shell.ts'
+
+/** The most that the API gives, and that the service knows. */
+const MAX_REFUSALS = 1000
+const FIRST_PAUSE_MS = 250
+const MAX_PAUSE_MS = 5000
+const MEMBERS = ['time', 'app_id', 'code', 'path', 'sdk_version', 'request_id', 'message', 'node'] as const
+
+export interface RefusalsWanted {
+  /** `-`: those of no known app. */
+  readonly appId: string | undefined
+  readonly fromStart: boolean
+  readonly follow: boolean
+  readonly signal: AbortSignal
+}
+
+/** Resolves with how many were printed. Throws a StartError where the service does not give them. */
+export function printRefusals(config: Config, shell: Shell, wanted: RefusalsWanted): Promise<number> {
+  return wanted.follow ? followRefusals(config, shell, wanted) : printKnown(config, shell, wanted)
+}
+
+/** The oldest first, as they come when one follows. */
+async function printKnown(config: Config, shell: Shell, { appId, signal }: RefusalsWanted): Promise<number> {
+  const response = await askAdmin(config, `/api/refusals?${queryOf({ app: appId, limit: `${MAX_REFUSALS}` })}`, signal)
+  const { refusals } = parsed(await textIn(response))
+  if (!Array.isArray(refusals)) throw new StartError('what the service answered is not a list of refusals')
+  for (const refusal of refusals.toReversed()) await print(shell.stdout, lineOf(refusal))
+  return refusals.length
+}
+
+async function followRefusals(config: Config, shell: Shell, { appId, fromStart, signal }: RefusalsWanted) {
+  let printed = 0
+  let isFirst = true
+  let isAway = false
+  let pauseMs = FIRST_PAUSE_MS
+  const tell = (message: string): Promise<void> => print(shell.stderr, `sluice tail: ${message}\n`)
+  while (!signal.aborted) {
+    try {
+      const query = queryOf({ app: appId, from_start: isFirst && fromStart ? '1' : undefined })
+      const response = await askAdmin(config, `/api/refusals/stream?${query}`, signal)
+      if (isAway) await tell('reading goes on; what was refused meanwhile is not shown')
+      isFirst = false
+      isAway = false
+      for await (const text of eventsIn(response, 'refusal')) {
+        await print(shell.stdout, lineOf(parsed(text)))
+        printed += 1
+        pauseMs = FIRST_PAUSE_MS
+      }
+    } catch (error) {
+      if (!signal.aborted && (isFirst || !(error instanceof ServiceAway))) throw error
+    }
+    if (!isAway && !signal.aborted) await tell('the service cannot be reached for now')
+    isAway = true
+    await sleep(systemTimers, pauseMs, signal)
+    pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)
+  }
+  return printed
+}
+
+function queryOf(members: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(members).filter((member): member is [string, string] => member[1] !== undefined)
+  return new URLSearchParams(given).toString()
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(text)) as Record<string, unknown>
+  } catch (error) {
+    throw new StartError(`what the service sent is not JSON: ${errorMessage(error)}`)
+  }
+}
+
+function lineOf(refusal: unknown): string {
+  const given = Object(refusal) as Record<string, unknown>
+  return `${JSON.stringify(Object.fromEntries(MEMBERS.map((member) => [member, given[member] ?? null])))}\n`
+}

@@ -1,23 +1,36 @@
 // The paths of the console on the admin port: who may ask, which methods each has, and what answers.
 
-import { type AdminHead, type AdminRoutes, type Answer, jsonAnswer, problem, type Route } from '../http/admin-routes.ts'
+import { MAX_BODY_BYTES } from '../bounds.ts'
+import {
+  type AdminHead,
+  type AdminRoutes,
+  type Answer,
+  jsonAnswer,
+  jsonTextAnswer,
+  problem,
+  type Route,
+} from '../http/admin-routes.ts'
 import type { Timers } from '../lib/timers.ts'
 import { Access, type AccessOptions, type Refusal } from './access.ts'
 import { CODES } from './codes.ts'
 import type { EventFeed } from './event-feed.ts'
 import { readEventFilter } from './event-filter.ts'
+import type { Inquiries, Inquiry, InquiryAnswer } from './inquiries.ts'
 import type { Now } from './now.ts'
 import { NowFeed } from './now-feed.ts'
 import { Pages, VIEWS } from './pages.ts'
 import { type Watcher, Watchers } from './watchers.ts'
 
 const MAX_SESSION_BYTES = 4096
+const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
+const NO_BODY = Buffer.alloc(0)
 
 export interface ConsoleOptions {
   readonly access: AccessOptions
   /** The folder of the built pages. */
   readonly pages: string
   readonly events: EventFeed
+  readonly inquiries: Inquiries
   readonly now: (options: { withHistory: boolean }) => Promise<Now>
   readonly timers: Timers
   readonly onFault: (error: unknown) => void
@@ -29,18 +42,22 @@ export class Console implements AdminRoutes {
   readonly #access: Access
   readonly #pages: Pages
   readonly #watchers: Watchers
+  readonly #inquiries: Inquiries
   readonly #paths: ReadonlyMap<string, Methods>
 
   constructor(options: ConsoleOptions) {
     this.#access = new Access(options.access)
     this.#pages = new Pages(options.pages)
     this.#watchers = new Watchers(options.timers)
+    this.#inquiries = options.inquiries
     const feed = new NowFeed({ read: options.now, timers: options.timers, onFault: options.onFault })
     this.#paths = new Map<string, Methods>([
       ['/api/session', this.#session()],
       ['/api/now', get(async () => jsonAnswer(await options.now({ withHistory: true })))],
       ['/api/now/stream', this.#stream((watcher) => feed.add(watcher))],
       ['/api/events/stream', this.#filtered(readEventFilter, (watcher, filter) => options.events.add(watcher, filter))],
+      ['/api/batches', this.#inquiry((query) => ({ name: 'batch', query: withoutId(query) }))],
+      ['/api/explain', this.#explain()],
       ['/api/codes', get(() => jsonAnswer({ codes: CODES }))],
     ])
   }
@@ -52,7 +69,7 @@ export class Console implements AdminRoutes {
     const isSession = head.path === '/api/session'
     const refusal = isSession ? this.#access.screen(head) : this.#access.check(head)
     if (refusal !== null) return answer(() => refusalAnswer(refusal))
-    const methods = this.#paths.get(head.path)
+    const methods = this.#paths.get(head.path) ?? this.#batch(head.path)
     if (methods === undefined) {
       return answer(() => problem('404 Not Found', 'not_found', 'the API of the console has no such path'))
     }
@@ -88,6 +105,31 @@ export class Console implements AdminRoutes {
         },
       }),
       DELETE: () => answer(() => noContent(access.closing)),
+    }
+  }
+
+  #inquiry(read: (query: URLSearchParams) => Omit<Inquiry, 'body'>): Methods {
+    return get(async (query) => inquiryAnswer(await this.#inquiries.answer({ ...read(query), body: NO_BODY })))
+  }
+
+  /** `/api/batches/ID`. */
+  #batch(path: string): Methods | undefined {
+    const id = BATCH_PATH.exec(path)?.[1]
+    if (id === undefined) return undefined
+    return this.#inquiry((query) => {
+      query.set('id', id)
+      return { name: 'batch', query: query.toString() }
+    })
+  }
+
+  #explain(): Methods {
+    return {
+      POST: (head) => ({
+        kind: 'body',
+        maxBytes: MAX_BODY_BYTES,
+        answer: async (body) =>
+          inquiryAnswer(await this.#inquiries.answer({ name: 'explain', query: head.query, body })),
+      }),
     }
   }
 
@@ -131,6 +173,22 @@ function noContent(headers: string): Answer {
     headers: `\r\nCache-Control: no-store${headers}`,
     body: '',
   }
+}
+
+/** The id stands in the path only. */
+function withoutId(query: URLSearchParams): string {
+  query.delete('id')
+  return query.toString()
+}
+
+const STATUS_LINES: Readonly<Record<number, string>> = {
+  200: '200 OK',
+  400: '400 Bad Request',
+  503: '503 Service Unavailable',
+}
+
+function inquiryAnswer({ status, json }: InquiryAnswer): Answer {
+  return jsonTextAnswer(STATUS_LINES[status] ?? '500 Internal Server Error', json)
 }
 
 function tokenIn(body: Buffer): string | null {

@@ -58,10 +58,14 @@ export function answered(status: string, contentType: string, body: string, head
   return { status, contentType, headers: `\r\nCache-Control: no-store${headers}`, body }
 }
 
-/** What the console shows is for its own pages only. */
 export function jsonAnswer(value: unknown): Answer {
+  return jsonTextAnswer('200 OK', JSON.stringify(value))
+}
+
+/** What the console shows is for its own pages only. */
+export function jsonTextAnswer(status: string, json: string): Answer {
   const headers = '\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin'
-  return answered('200 OK', JSON_TYPE, `${JSON.stringify(value)}\n`, headers)
+  return answered(status, JSON_TYPE, `${json}\n`, headers)
 }
 
 export function problem(status: string, error: string, message: string, headers = ''): Answer {

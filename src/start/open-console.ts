@@ -3,6 +3,7 @@
 import { hostname } from 'node:os'
 import { EventFeed } from '../console/event-feed.ts'
 import { EventTaps } from '../console/event-tap.ts'
+import { OwnInquiries } from '../console/inquiries.ts'
 import { LocalNode } from '../console/local-node.ts'
 import { mergeNow } from '../console/now.ts'
 import { BUILT_PAGES } from '../console/pages.ts'
@@ -10,10 +11,16 @@ import { Console } from '../console/routes.ts'
 import type { Health } from '../http/admin.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
+import { connectNats } from '../nats/connection.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Sampler } from '../observe/sampler.ts'
+import type { Finding } from '../queue/find/finding.ts'
+import type { Question } from '../queue/find/question.ts'
+import { findInJournal } from '../queue/journal/journal-search.ts'
+import { findInStream } from '../queue/stream/read/stream-search.ts'
 import type { Config } from '../settings/config.ts'
+import type { Stores } from './stores.ts'
 
 export interface ConsoleContext {
   readonly log: Log
@@ -26,12 +33,26 @@ export interface ConsoleContext {
 export interface OpenConsole {
   readonly taps: EventTaps
   readonly routes: Console
+  /** The stores are open: questions that need them are answered from now on. */
+  use(stores: Pick<Stores, 'apps' | 'admission'>): void
   stop(): void
 }
 
 /** One process of one machine: names of containers differ, and processes of one machine have other numbers. */
 export function nodeName(): string {
   return `${hostname()}-${process.pid}`
+}
+
+/** In the stream over a connection of its own, since a search reads so much that acknowledgements would wait behind it. */
+async function findBatch(config: Config, question: Question, signal: AbortSignal): Promise<Finding> {
+  const { nats, dataDirectory, partitions } = config
+  if (nats === null) return await findInJournal(dataDirectory, question, { signal })
+  const connection = await connectNats(nats)
+  try {
+    return await findInStream(connection, question, { signal, partitions })
+  } finally {
+    await connection.close()
+  }
 }
 
 export function openConsole(config: Config, { log, metrics, health, gauges }: ConsoleContext): OpenConsole {
@@ -51,6 +72,7 @@ export function openConsole(config: Config, { log, metrics, health, gauges }: Co
     timers,
   })
   local.start()
+  const inquiries = new OwnInquiries(() => timers.nowMs())
   const routes = new Console({
     access: { token: config.consoleToken, adminHost: config.adminHost, nowMs: () => timers.nowMs() },
     pages: BUILT_PAGES,
@@ -58,6 +80,7 @@ export function openConsole(config: Config, { log, metrics, health, gauges }: Co
       const report = await local.report({ withHistory })
       return mergeNow({ reports: [report], silent: [], problem: null }, { nowMs: timers.nowMs(), withHistory })
     },
+    inquiries,
     events: new EventFeed([taps], timers),
     timers,
     onFault,
@@ -65,6 +88,13 @@ export function openConsole(config: Config, { log, metrics, health, gauges }: Co
   return {
     taps,
     routes,
+    use: ({ apps, admission }) => {
+      inquiries.stores = {
+        apps,
+        usageOf: (app) => admission.usage(app),
+        find: (question, signal) => findBatch(config, question, signal),
+      }
+    },
     stop: () => {
       routes.stop()
       taps.stop()

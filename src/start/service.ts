@@ -71,6 +71,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     const admin = supervised ? null : await openAdmin(config, { log, metrics, health: present, routes: console.routes })
     if (admin !== null) started.add(() => admin.stop())
     const stores = await openStores(config, { log, clock, metrics }, started)
+    console.use(stores)
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
       memory: ring.memory,

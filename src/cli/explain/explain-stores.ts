@@ -2,19 +2,17 @@
 // to a folder nor to Redis or NATS.
 
 import type { App } from '../../apps/app.ts'
+import type { ExplainStores } from '../../console/explain.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Usage } from '../../limits/limiter.ts'
 import { readUsage } from '../../limits/shared/usage.ts'
 import type { Config } from '../../settings/config.ts'
 import { recoverLimiter } from '../../start/recovered.ts'
 import { type AppRecords, appsOf, findApp, readRecordsFile, withAppRecords } from '../apps/app-records.ts'
 import { type CommandRedis, withRedis } from '../redis.ts'
 
-export interface Stores {
+export interface Stores extends ExplainStores {
   /** The clock of the limits' windows. */
   now(): Promise<number>
-  findApp(appKey: string): Promise<App | null>
-  usageOf(app: App, nowMs: number): Promise<Usage>
 }
 
 /** Throws a StartError for what cannot be read. */

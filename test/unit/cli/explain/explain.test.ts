@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { App } from '../../../../src/apps/app.ts'
-import { type Explanation, explain, format, toJson, withAppKey } from '../../../../src/cli/explain/explain.ts'
+import { format } from '../../../../src/cli/explain/explain.ts'
+import { type Explanation, explain, toJson, withAppKey } from '../../../../src/console/explain.ts'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:15.000Z')

@@ -1,0 +1,141 @@
+// The questions that one node answers for all: what would happen to a body, and where a batch is. A node answers them
+// from its own stores; a process without stores passes them on.
+
+import type { App, AppStore } from '../apps/app.ts'
+import { MAX_BODY_BYTES } from '../bounds.ts'
+import { errorMessage } from '../lib/errors.ts'
+import type { Usage } from '../limits/limiter.ts'
+import { type Finding, findingJson } from '../queue/find/finding.ts'
+import { type Question, readQuestion } from '../queue/find/question.ts'
+import { type Explanation, explain, limitsOf, withAppKey } from './explain.ts'
+
+export type InquiryName = 'explain' | 'batch'
+
+export interface Inquiry {
+  readonly name: InquiryName
+  /** As in the address. For a batch, `id` stands in it too. */
+  readonly query: string
+  readonly body: Buffer
+}
+
+/** `status`: an HTTP status; `json`: the answer's body. */
+export interface InquiryAnswer {
+  readonly status: number
+  readonly json: string
+}
+
+export interface Inquiries {
+  answer(inquiry: Inquiry): Promise<InquiryAnswer>
+}
+
+export interface OwnStores {
+  readonly apps: Pick<AppStore, 'find'>
+  readonly usageOf: (app: App) => Usage | Promise<Usage>
+  readonly find: (question: Question, signal: AbortSignal) => Promise<Finding>
+}
+
+/** A search reads up to gigabytes of the queue. */
+const MAX_SEARCHES = 2
+const SEARCH_TIMEOUT_MS = 30_000
+/** Explaining a large body takes some ten milliseconds of the thread that takes requests. */
+const MAX_EXPLANATIONS = 1
+
+export class OwnInquiries implements Inquiries {
+  readonly #nowMs: () => number
+  readonly #searches = new Places(MAX_SEARCHES)
+  readonly #explanations = new Places(MAX_EXPLANATIONS)
+  /** null: they are not open yet. */
+  stores: OwnStores | null = null
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  async answer({ name, query, body }: Inquiry): Promise<InquiryAnswer> {
+    const { stores } = this
+    if (stores === null) return problemOf(503, 'starting', 'this node is starting: ask again in a moment')
+    const asked = new URLSearchParams(query)
+    switch (name) {
+      case 'explain':
+        return await this.#explanations.within(() => this.#explain(stores, body, asked.get('app_key')))
+      case 'batch':
+        return await this.#searches.within(() => this.#find(stores, asked))
+    }
+  }
+
+  async #explain({ apps, usageOf }: OwnStores, body: Buffer, appKey: string | null): Promise<InquiryAnswer> {
+    const findApp = async (key: string): Promise<App | null> => {
+      const found = apps.find(key)
+      if (found === 'unavailable') throw new Error('the app records are not read yet')
+      return found === 'unknown' ? null : found
+    }
+    const sent = appKey === null || appKey === '' ? body : withAppKey(body, appKey)
+    const stores = { findApp, usageOf: async (app: App) => await usageOf(app) }
+    return {
+      status: 200,
+      json: JSON.stringify(explainedJson(await explain({ body: sent, nowMs: this.#nowMs(), stores }))),
+    }
+  }
+
+  async #find({ find }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
+    const value = (name: string): string | undefined => {
+      const text = asked.get(name)
+      return text === null || text === '' ? undefined : text
+    }
+    const reading = readQuestion(
+      { id: value('id'), app: value('app'), key: value('key'), since: value('since') },
+      this.#nowMs(),
+    )
+    if (reading.kind === 'mistake') return problemOf(400, 'bad_request', reading.mistake)
+    const finding = await find(reading.question, AbortSignal.timeout(SEARCH_TIMEOUT_MS))
+    return { status: 200, json: findingJson(finding, reading.question, { withRecord: asked.get('events') === '1' }) }
+  }
+}
+
+/** At most so many pieces of work at a time; further ones are refused. */
+class Places {
+  readonly #most: number
+  #taken = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  async within(work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
+    if (this.#taken >= this.#most)
+      return problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
+    this.#taken += 1
+    try {
+      return await work()
+    } catch (error) {
+      return problemOf(503, 'unavailable', errorMessage(error))
+    } finally {
+      this.#taken -= 1
+    }
+  }
+}
+
+export function problemOf(status: number, error: string, message: string): InquiryAnswer {
+  return { status, json: JSON.stringify({ error, message }) }
+}
+
+function explainedJson(explanation: Explanation): object {
+  const { app, usage, bodyBytes } = explanation
+  return {
+    status: explanation.status,
+    code: explanation.outcome,
+    message: explanation.message ?? `${explanation.events ?? 0} events would be stored`,
+    retry_after_seconds: explanation.retryAfterSeconds,
+    body_bytes: bodyBytes ?? MAX_BODY_BYTES + 1,
+    events: explanation.events,
+    errors: explanation.violations.map(pathAndMessage),
+    app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
+    limits: app === null || usage === null ? null : limitsOf(app, usage),
+  }
+}
+
+/** A violation is `events[3].name: must be a string`. */
+function pathAndMessage(violation: string): { path: string; message: string } {
+  const at = violation.indexOf(': ')
+  return { path: violation.slice(0, Math.max(0, at)), message: violation.slice(at < 0 ? 0 : at + 2) }
+}

@@ -1,0 +1,209 @@
+// The console's API on a running service: what openapi-admin.yaml says of each path, and who may ask.
+
+import { randomUUID } from 'node:crypto'
+import { test as base, describe, expect } from 'vitest'
+import { batch, event, type Members, post, send, single } from '../support/client.ts'
+import { type EventStream, openEventStream } from '../support/event-stream.ts'
+import { aService } from '../support/fixture.ts'
+import { appRecord, eventually, type Service } from '../support/service.ts'
+
+const TOKEN = 'a-token-of-twenty-characters'
+const apps = [
+  appRecord('shop', { plan: '10k', events_per_minute: 1000 }),
+  appRecord('paused', { subscription: 'paused' }),
+]
+const withService = base.extend('service', { scope: 'file' }, aService({ apps }))
+const test = withService.extend('guarded', { scope: 'file' }, aService({ apps, env: { SLUICE_CONSOLE_TOKEN: TOKEN } }))
+
+const bearer = { Authorization: `Bearer ${TOKEN}` }
+
+function ask(service: Service, path: string, headers: Record<string, string> = {}) {
+  return send({ port: service.adminPort }, { method: 'GET', path, headers: { 'Content-Type': '(none)', ...headers } })
+}
+
+function tell(service: Service, method: string, path: string, body = '', headers: Record<string, string> = {}) {
+  return send({ port: service.adminPort }, { method, path, body, headers })
+}
+
+describe('who may ask', () => {
+  test('without a token, everybody on this machine', async ({ service }) => {
+    expect((await ask(service, '/api/now')).status).toBe(200)
+    expect((await ask(service, '/api/session')).json).toEqual({ token_wanted: false, open: true })
+  })
+
+  test('with a token, who shows it', async ({ guarded }) => {
+    const refused = await ask(guarded, '/api/now')
+    expect([refused.status, refused.json['error']]).toEqual([401, 'token_wanted'])
+    expect((await ask(guarded, '/api/now', bearer)).status).toBe(200)
+    expect((await ask(guarded, `/api/now?token=${TOKEN}`)).status).toBe(401)
+    expect((await ask(guarded, '/metrics')).status).toBe(200)
+    expect((await ask(guarded, '/readyz')).status).toBe(200)
+  })
+
+  test('a session is opened by the token and ended on request', async ({ guarded }) => {
+    expect((await ask(guarded, '/api/session')).json).toEqual({ token_wanted: true, open: false })
+    const opened = await tell(guarded, 'POST', '/api/session', JSON.stringify({ token: TOKEN }))
+    expect([opened.status, opened.text]).toEqual([204, ''])
+    const [line = ''] = opened.headers['set-cookie'] ?? []
+    expect(line).toMatch(/^sluice_console=[^;]+; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/)
+    const cookie = { Cookie: line.slice(0, line.indexOf(';')) }
+    expect((await ask(guarded, '/api/now', cookie)).status).toBe(200)
+    expect((await ask(guarded, '/api/session', cookie)).json).toEqual({ token_wanted: true, open: true })
+    const ended = await tell(guarded, 'DELETE', '/api/session', '', cookie)
+    expect([ended.status, ended.headers['set-cookie']?.[0]]).toEqual([204, expect.stringContaining('Max-Age=0')])
+  })
+
+  test('a wrong token opens nothing, nor does a body that is none', async ({ guarded }) => {
+    const wrong = await tell(guarded, 'POST', '/api/session', JSON.stringify({ token: `${TOKEN}x` }))
+    expect([wrong.status, wrong.headers['set-cookie']]).toEqual([401, undefined])
+    for (const body of ['', '{}', '[]', 'null', '{"token":7}']) {
+      expect([body, (await tell(guarded, 'POST', '/api/session', body)).status]).toEqual([body, 400])
+    }
+    const large = await tell(guarded, 'POST', '/api/session', JSON.stringify({ token: 'x'.repeat(5000) }))
+    expect(large.status).toBe(413)
+  })
+
+  test('no page of the web: a foreign Host and a foreign Origin are refused', async ({ service, guarded }) => {
+    for (const path of ['/', '/events', '/api/now', '/api/now/stream', '/api/session', '/api/codes']) {
+      const host = await ask(service, path, { Host: 'evil.example' })
+      expect([path, host.status, host.json['error']]).toEqual([path, 403, 'foreign_host'])
+      const origin = await ask(service, path, { Origin: 'http://evil.example' })
+      expect([path, origin.status, origin.json['error']]).toEqual([path, 403, 'foreign_origin'])
+      expect(origin.headers['access-control-allow-origin']).toBeUndefined()
+    }
+    expect((await ask(guarded, '/api/now', { ...bearer, Host: 'pod.example' })).status).toBe(200)
+    expect((await tell(service, 'POST', '/api/explain', '{}', { Origin: 'null' })).status).toBe(403)
+    const own = { Origin: `http://localhost:${service.adminPort}`, Host: `localhost:${service.adminPort}` }
+    expect((await tell(service, 'POST', '/api/explain', '{}', own)).status).toBe(200)
+  })
+})
+
+describe('paths', () => {
+  test('say which methods they have', async ({ service }) => {
+    const refused = await tell(service, 'POST', '/api/now')
+    expect([refused.status, refused.headers['allow']]).toEqual([405, 'GET, HEAD'])
+    expect((await tell(service, 'DELETE', '/api/session')).status).toBe(204)
+    expect((await ask(service, '/api/nothing')).json).toMatchObject({ error: 'not_found' })
+    const head = await tell(service, 'HEAD', '/api/codes')
+    expect([head.status, head.text]).toEqual([200, ''])
+    expect((await tell(service, 'HEAD', '/api/now/stream')).status).toBe(405)
+  })
+
+  test('/api/codes tells what each code means and what a client should do', async ({ service }) => {
+    const { codes } = (await ask(service, '/api/codes')).json as { codes: Members[] }
+    expect(codes.find(({ code }) => code === 'service_overloaded')).toMatchObject({ status: 503, whose: 'ours' })
+    for (const code of codes) {
+      expect(Object.keys(code)).toEqual(['code', 'status', 'meaning', 'client_should', 'whose'])
+    }
+  })
+
+  test('/api/now counts what was accepted and refused', async ({ service }) => {
+    await post(service, single('ak_shop'))
+    await post(service, single('ak_paused'))
+    await eventually('the rates show it', async () => {
+      const { rates } = (await ask(service, '/api/now')).json as { rates: Members }
+      const refused = rates['refused_per_second'] as Members
+      return Number(rates['events_accepted_per_second']) > 0 && Number(refused['subscription_inactive']) > 0
+    })
+    const now = (await ask(service, '/api/now')).json
+    expect(now).toMatchObject({
+      state: 'serving',
+      state_reason: null,
+      nodes: [{ state: 'serving', silent_seconds: 0, node_js: process.version }],
+      latency_seconds: { p50: expect.any(Number), p99: expect.any(Number) },
+      ring: { size_bytes: 67_108_864 },
+      queue: { kind: 'journal', max_bytes: 10_737_418_240 },
+      history: { step_seconds: 5 },
+    })
+    const history = now['history'] as Record<string, unknown[]>
+    expect(history['accepted_events_per_second']).toHaveLength(180)
+    expect((now['parts'] as Members[]).map(({ part }) => part)).toEqual(['http', 'ring', 'queue', 'limits', 'apps'])
+  })
+
+  test('/api/explain says what would happen, with every offending member', async ({ service }) => {
+    const explain = (body: string, query = '') => tell(service, 'POST', `/api/explain${query}`, body)
+    expect((await explain(single('ak_shop'))).json).toMatchObject({
+      status: 202,
+      code: 'accepted',
+      events: 1,
+      errors: [],
+      app: { app_id: 'shop', plan: '10k' },
+      limits: { minute: { limit: 1000 }, month: { limit: 11_000, tolerance_percent: 10 } },
+    })
+    expect(
+      (await explain(batch('x', 2, { events: [event({ type: 'click' }), event({ name: '' })] }), '?app_key=ak_shop'))
+        .json,
+    ).toMatchObject({
+      status: 400,
+      code: 'validation_failed',
+      errors: [{ path: 'events[0].type' }, { path: 'events[1].name', message: expect.any(String) }],
+    })
+    expect((await explain('x'.repeat(524_289))).status).toBe(413)
+  })
+
+  test('/api/batches finds a batch by its id, and by app and key', async ({ service }) => {
+    const key = randomUUID()
+    const answer = await post(service, single('ak_shop', { name: 'looked for' }), { 'Idempotency-Key': key })
+    const id = String(answer.headers['x-batch-id'])
+    const found = { found: true, batch_id: id, app_id: 'shop', events: 1, keyed: true, place: { kind: 'journal' } }
+    const byKey = (await ask(service, `/api/batches?app=shop&key=${key}`)).json
+    expect(byKey).toMatchObject(found)
+    expect(byKey['record']).toBeUndefined()
+    expect((await ask(service, `/api/batches/${id}?events=1`)).json).toMatchObject({
+      ...found,
+      record: { events: [{ name: 'looked for' }] },
+    })
+    expect((await ask(service, `/api/batches?app=shop&key=${randomUUID()}`)).json).toMatchObject({
+      found: false,
+      complete: true,
+      advice: expect.any(String),
+    })
+    expect((await ask(service, '/api/batches/nonsense')).json).toMatchObject({ error: 'bad_request' })
+    expect((await ask(service, `/api/batches?id=${id}`)).status).toBe(400)
+  })
+})
+
+describe('streams', () => {
+  async function watching(service: Service, path: string, use: (stream: EventStream) => Promise<void>): Promise<void> {
+    const stream = await openEventStream(service.adminPort, path)
+    try {
+      await use(stream)
+    } finally {
+      stream.close()
+    }
+  }
+
+  test('/api/now/stream reports each second, with the history only at first', async ({ service }) => {
+    await watching(service, '/api/now/stream', async (stream) => {
+      await eventually('three reports came', () => stream.events.length >= 3)
+      const [first, second] = stream.events.map(({ data }) => data)
+      expect(stream.headers['content-type']).toMatch(/^text\/event-stream/)
+      expect(first).toHaveProperty('history')
+      expect(second).not.toHaveProperty('history')
+      expect(stream.text).toMatch(/^retry: 2000\n\n/)
+    })
+  })
+
+  test('/api/events/stream shows stored events that fit the filter', async ({ service }) => {
+    await watching(service, '/api/events/stream?app=shop&name=check*', async (stream) => {
+      await post(service, single('ak_shop', { name: 'other' }))
+      const answer = await post(service, single('ak_shop', { name: 'checkout' }))
+      const shown = () => stream.events.filter((one) => one.event === 'event').map(({ data }) => data)
+      await eventually('the event is shown', () => shown().length > 0)
+      expect(shown()).toEqual([
+        {
+          batch_id: answer.headers['x-batch-id'],
+          app_id: 'shop',
+          received_at: expect.any(String),
+          sdk_version: null,
+          node: expect.any(String),
+          event: expect.objectContaining({ name: 'checkout', type: 'track' }),
+        },
+      ])
+      await eventually('the rate counts it', () =>
+        stream.events.some(({ event: name, data }) => name === 'rate' && Number(data['seen_per_second']) > 0),
+      )
+    })
+    expect((await ask(service, '/api/events/stream?type=click')).json).toMatchObject({ error: 'bad_request' })
+  })
+})

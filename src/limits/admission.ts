@@ -33,5 +33,6 @@ export interface Admission {
   end(app: App, charge: Charge, batchId: string | null, end: End, events: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App): RateLimitView
-  usage(app: App): Usage | Promise<Usage>
+  /** Of some hundred apps at most, in their order. away: the counters cannot be read now. */
+  usages(apps: readonly App[]): readonly Usage[] | Promise<readonly Usage[] | 'away'>
 }

@@ -15,6 +15,7 @@ import type { Charge } from '../../src/queue/charge.ts'
 import { connectTo, limitNode } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { sleep } from '../support/service.ts'
+import { usageOf } from '../support/usage.ts'
 import { anApp } from '../unit/apps/apps.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -102,7 +103,7 @@ describe.each([
   async function used(app: App, atMs = nowMs): Promise<number[]> {
     nowMs = atMs
     await toldRedis()
-    const { minute, day, month } = await node().usage(app)
+    const { minute, day, month } = await usageOf(node(), app)
     return [minute.used, day.used, month.used]
   }
 
@@ -264,12 +265,23 @@ describe.each([
   })
 
   it('reports the usage of an app without requests', async () => {
-    expect(await node().usage(anApp({ eventsPerDay: 9 }))).toEqual({
+    expect(await usageOf(node(), anApp({ eventsPerDay: 9 }))).toEqual({
       atMs: NOON_MS,
       minute: { limit: 500, used: 0, endsAtMs: NOON_MS + MINUTE_MS },
       day: { limit: 9, used: 0, endsAtMs: NOON_MS + DAY_MS / 2 },
       month: { limit: 110_000, used: 0, endsAtMs: Date.UTC(2026, 11, 1) },
     })
+  })
+
+  it('reports the usage of many apps in their order', async () => {
+    const apps = Array.from({ length: 40 }, (_, at) => anApp({ appId: `app${at}`, eventsPerDay: 1000 + at }))
+    for (const [at, app] of apps.entries()) if (at % 3 === 0) expect(await spend(app, 1 + at)).toBe('stored')
+    await toldRedis()
+    const usages = await node().usages(apps)
+    if (usages === 'away') throw new Error(usages)
+    const wanted = apps.map((_, at) => ({ limit: 1000 + at, used: at % 3 === 0 ? 1 + at : 0 }))
+    expect(usages.map(({ day: { limit, used: daily } }) => ({ limit, used: daily }))).toEqual(wanted)
+    expect(await node().usages([])).toEqual([])
   })
 
   it('replays an accepted key with its events, and charges it once', async () => {

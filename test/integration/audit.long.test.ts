@@ -19,6 +19,7 @@ import { type NatsServer, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { eventually } from '../support/service.ts'
 import { STREAM, withStreams } from '../support/stream.ts'
+import { usageOf } from '../support/usage.ts'
 import { anApp } from '../unit/apps/apps.ts'
 
 /** The contract's time limit. */
@@ -112,7 +113,7 @@ class Ground {
   }
 
   async used(app: App): Promise<number> {
-    return (await this.node.admission.usage(app)).month.used
+    return (await usageOf(this.node.admission, app)).month.used
   }
 
   async isExact(): Promise<boolean> {

@@ -6,11 +6,14 @@ import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
 import { idempotencyKey } from '../../src/limits/shared/take.ts'
+import { readUsages } from '../../src/limits/shared/usage.ts'
 import type { Charge } from '../../src/queue/charge.ts'
 import { partitionOf } from '../../src/queue/partition.ts'
-import { connectTo, limitNode } from '../support/limits.ts'
+import type { RedisLink } from '../../src/redis/link.ts'
+import { connectTo, limitNode, TestLink, timed } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { sleep } from '../support/service.ts'
+import { usageOf } from '../support/usage.ts'
 import { anApp } from '../unit/apps/apps.ts'
 
 const MONTH_MS = Date.UTC(2026, 11, 1)
@@ -69,7 +72,7 @@ it('calls again if the record changed while the call was under way', async () =>
   const second = admission.admit(newer, 1, null)
   expect(await first).toMatchObject({ kind: 'over limit', refusal: 'rate_limit_exceeded' })
   // By then the events taken under the older record are given back.
-  await expect.poll(async () => (await admission.usage(newer)).minute.used).toBeLessThanOrEqual(1)
+  await expect.poll(async () => (await usageOf(admission, newer)).minute.used).toBeLessThanOrEqual(1)
   expect(['taken', 'over limit']).toContain((await second).kind)
   await admission.stop()
 })
@@ -111,7 +114,7 @@ it('sends nothing again of a call that Redis refused', async () => {
   expect(faults.length).toBe(2)
   await client.del('broken')
   expect((await admission.admit(app, 5, null)).kind).toBe('taken')
-  expect((await admission.usage(app)).minute.used).toBe(5)
+  expect((await usageOf(admission, app)).minute.used).toBe(5)
   await admission.stop()
 })
 
@@ -126,5 +129,42 @@ it('accepts keys when its memory for them is full, and detects repeats through R
   await expect.poll(() => admission.admit(app, 2, second)).toEqual({ kind: 'replay', events: 2 })
   admission.end(app, charge, first, 'stored', 1)
   expect(await admission.admit(app, 1, first)).toEqual({ kind: 'replay', events: 1 })
+  await admission.stop()
+})
+
+it('reads the usage of many apps on a cluster in one call for each partition, and on one server in one call', async () => {
+  const { admission } = limitNode(client, 'one', () => NOON_MS)
+  const apps = Array.from({ length: 50 }, (_, at) => anApp({ appId: `app${at}` }))
+  for (const [at, app] of apps.entries()) expect((await admission.admit(app, at, null)).kind).toBe('taken')
+  const partitions = new Set(apps.map(({ appId }) => partitionOf(appId, 16)))
+  for (const [isCluster, wanted] of [
+    [true, partitions.size],
+    [false, 1],
+  ] as const) {
+    const link = new TestLink(timed(client, () => NOON_MS))
+    let calls = 0
+    const counting: RedisLink = {
+      isUp: true,
+      isCluster,
+      call: (command) => {
+        calls++
+        return link.call(command)
+      },
+      onChange: () => {},
+      stop: async () => {},
+    }
+    const usages = await readUsages(counting, apps, { partitions: 16, nowMs: NOON_MS })
+    expect(usages !== 'away' && usages.map(({ day }) => day.used)).toEqual(apps.map((_, at) => at))
+    expect(calls).toBe(wanted)
+  }
+  await admission.stop()
+})
+
+it('tells no usage while Redis is away', async () => {
+  const { admission, link } = limitNode(client, 'one', () => NOON_MS)
+  link.set(false)
+  expect(await admission.usages([anApp()])).toBe('away')
+  link.set(true)
+  expect(await admission.usages([anApp()])).toHaveLength(1)
   await admission.stop()
 })

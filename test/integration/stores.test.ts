@@ -15,6 +15,7 @@ import { type Stores } from '../../src/start/stores.ts'
 import { makeRecord, publish, type RecordWish, withFolder } from '../support/journal.ts'
 import { journalFiles } from '../support/journal-files.ts'
 import { type AppRecord, appRecord, eventually, writeApps } from '../support/service.ts'
+import { usageOf } from '../support/usage.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
 const HOUR_MS = 3_600_000
@@ -74,7 +75,7 @@ async function accept(stores: Stores, id: string, wish: RecordWish = {}): Promis
 }
 
 async function used(stores: Stores, id: string): Promise<{ minute: number; day: number; month: number }> {
-  const { minute, day, month } = await stores.admission.usage(appOf(stores, id))
+  const { minute, day, month } = await usageOf(stores.admission, appOf(stores, id))
   return { minute: minute.used, day: day.used, month: month.used }
 }
 

@@ -268,8 +268,9 @@ export class Judge {
     const { versions } = this.#cluster
     for (let at = 0; at < versions.length; at += Math.ceil(versions.length / MAX_APPS_COMPARED)) {
       const { app } = versions[at].at(-1) as { app: App }
-      const usage = await node.parts?.admission.usage(app)
-      if (usage === undefined) return this.reportNotRecovered('a new node is not ready')
+      const usages = await node.parts?.admission.usages([app])
+      if (usages === undefined || usages === 'away') return this.reportNotRecovered('a new node is not ready')
+      const [usage] = usages
       const monthMs = cycleAt(app.billingAnchorMs, usage.atMs).startMs
       const dayMs = windowStartMs(usage.atMs, DAY_MS)
       const stored = storedOf.get(app.appId) ?? []

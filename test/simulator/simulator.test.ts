@@ -65,7 +65,7 @@ describe('the judge', () => {
     replayOf: admission.replayOf.bind(admission),
     end: admission.end.bind(admission),
     view: admission.view.bind(admission),
-    usage: admission.usage.bind(admission),
+    usages: admission.usages.bind(admission),
   })
   /** Ignores and forgets every key. */
   const withoutKeys = (parts: NodeParts): Admission => ({

@@ -78,7 +78,7 @@ export class OwnAdmission implements Admission {
     return this.#limiter.view(app, this.#clock())
   }
 
-  usage(app: App): Usage {
-    return this.#limiter.usage(app, this.#clock())
+  usages(apps: readonly App[]): readonly Usage[] {
+    return apps.map((app) => this.#limiter.usage(app, this.#clock()))
   }
 }

@@ -17,7 +17,7 @@ import { Heartbeat } from './nodes.ts'
 import { MAX_KEY_WAIT_MS, POLL_MS, RequestKeys } from './request-keys.ts'
 import { ANSWER, idempotencyKey } from './take.ts'
 import { TurnCalls } from './turn-calls.ts'
-import { readUsage, usageOf } from './usage.ts'
+import { readUsages, usageOf } from './usage.ts'
 
 const TICK_MS = 1000
 /** An app that has sent nothing for longer gives its bucket back. */
@@ -183,10 +183,9 @@ export class SharedAdmission implements Admission {
     }
   }
 
-  async usage(app: App): Promise<Usage> {
+  async usages(apps: readonly App[]): Promise<readonly Usage[] | 'away'> {
     const { link, partitions } = this.#options
-    const usage = await readUsage(link, app, { partitions, nowMs: this.#nowMs() })
-    return usage === 'away' ? this.#knownUsage(this.#budgetFor(app, this.#options.timers.monotonicMs())) : usage
+    return await readUsages(link, apps, { partitions, nowMs: this.#nowMs() })
   }
 
   /** Gives every bucket back and writes the accepted keys, then takes this node off the list. */

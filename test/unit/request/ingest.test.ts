@@ -163,9 +163,9 @@ class Stage {
             this.#breakIf('view')
             return { limit: 1000, remaining: 999, resetUnixSeconds: 1 }
           },
-          usage: () => {
+          usages: () => {
             const window = { limit: 1, used: 1, endsAtMs: NOW_MS + 1500 }
-            return { atMs: NOW_MS, minute: window, day: window, month: window }
+            return [{ atMs: NOW_MS, minute: window, day: window, month: window }]
           },
         },
         queue: {

@@ -32,3 +32,10 @@ export const OVERLOAD_RETRY_SECONDS = { min: 1, max: 5 } as const
 
 /** Most connections to the admin port. Further ones are closed at once, to save the process's open files. */
 export const ADMIN_MAX_CONNECTIONS = 128
+
+/** Refusals that a process keeps one by one for the people who run it. */
+export const MAX_REFUSALS_KEPT = 1000
+/** Apps whose refusals of the last hour it counts: those with the most. */
+export const MAX_APPS_WITH_REFUSALS = 200
+/** Most characters of an SDK version in them. */
+export const MAX_SDK_VERSION_CHARACTERS = 64

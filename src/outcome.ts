@@ -92,6 +92,11 @@ export interface Answer {
   readonly body: string
 }
 
+/** What the answer says; `message` null: the code's default. */
+export function messageOf(code: RefusalCode, message: string | null): string {
+  return message ?? MESSAGE_OF_REFUSAL[code]
+}
+
 /** `requestId`: shown with a refusal, so that it can be found in the client's logs and in the service's. */
 export function answerTo(outcome: Outcome, view: RateLimitView, requestId: string): Answer {
   const headers = `\r\nX-RateLimit-Limit: ${view.limit}\r\nX-RateLimit-Remaining: ${view.remaining}\r\nX-RateLimit-Reset: ${view.resetUnixSeconds}`
@@ -118,7 +123,7 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
       return {
         status: STATUS_OF_REFUSAL[code],
         headers: `${headers}${retryAfter}${allow}\r\nX-Request-Id: ${requestId}`,
-        body: `{"error":"${code}","message":${JSON.stringify(message ?? MESSAGE_OF_REFUSAL[code])}${list}}`,
+        body: `{"error":"${code}","message":${JSON.stringify(messageOf(code, message))}${list}}`,
       }
     }
   }

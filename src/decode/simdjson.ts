@@ -30,7 +30,14 @@ export function validateWithSimdjson(
   const grammarHolds = isJson(simdjson, body)
   const validation = validate(body, nowMs, words, at)
   if (grammarHolds || (validation.kind === 'refused' && validation.code === 'invalid_json')) return validation
-  return { kind: 'refused', code: 'invalid_json', appKey: null, message: 'body: not valid JSON', errors: null }
+  return {
+    kind: 'refused',
+    code: 'invalid_json',
+    appKey: null,
+    sdkVersion: null,
+    message: 'body: not valid JSON',
+    errors: null,
+  }
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   MAX_EVENT_LEAD_MS,
   MAX_EVENTS,
   MAX_KEYS,
+  MAX_SDK_VERSION_CHARACTERS,
   MAX_VALUE_CHARACTERS,
 } from '../bounds.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
@@ -35,10 +36,10 @@ export type Violations =
 export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at: number): Validation {
   const result = examine(body, nowMs, MAX_ERRORS_LISTED)
   if (result.kind === 'refused') {
-    const { code, appKey, findings } = result
+    const { code, appKey, sdkVersion, findings } = result
     const json = JSON.stringify(findings.listed.map(({ path, message }) => ({ path, message })))
     const errors = code === 'invalid_json' ? null : { json, total: findings.total }
-    return { kind: 'refused', code, appKey, message: textOf(findings.listed[0]), errors }
+    return { kind: 'refused', code, appKey, sdkVersion, message: textOf(findings.listed[0]), errors }
   }
   const { envelope } = result
   const { appKey, sdkVersion, events, typeCounts } = envelope
@@ -75,6 +76,7 @@ type Examination =
       readonly kind: 'refused'
       readonly code: Refused['code']
       readonly appKey: string | null
+      readonly sdkVersion: string | null
       readonly findings: Findings
     }
 
@@ -84,14 +86,19 @@ function examine(body: Uint8Array, nowMs: number, maxListed: number): Examinatio
   const reading = readJson(body)
   if (reading.kind === 'broken') {
     findings.add('body', reading.problem)
-    return { kind: 'refused', code: 'invalid_json', appKey: null, findings }
+    return { kind: 'refused', code: 'invalid_json', appKey: null, sdkVersion: null, findings }
   }
   const appKey = findAppKey(reading.value, findings)
-  if (appKey === null) return { kind: 'refused', code: 'validation_failed', appKey: null, findings }
+  const shownVersion = shownVersionOf(reading.value)
+  if (appKey === null) {
+    return { kind: 'refused', code: 'validation_failed', appKey: null, sdkVersion: shownVersion, findings }
+  }
   const root = reading.value as JsonObject
   const typeCounts = { track: 0, screen: 0, revenue: 0 }
   const members = checkMembers(root, '', BODY, { body, findings, nowMs, typeCounts })
-  if (findings.total > 0) return { kind: 'refused', code: 'validation_failed', appKey: appKey.text, findings }
+  if (findings.total > 0) {
+    return { kind: 'refused', code: 'validation_failed', appKey: appKey.text, sdkVersion: shownVersion, findings }
+  }
   const sdkVersion = (members.get('sdk_version') as JsonString | undefined) ?? null
   return {
     kind: 'fits',
@@ -113,6 +120,13 @@ function findAppKey(root: JsonValue, findings: Findings): JsonString | null {
   else if (found.length > 1) findings.add('app_key', 'must appear once')
   else return value
   return null
+}
+
+/** Of a body that may be refused for it: a repeat or a wrong type does not matter here. */
+function shownVersionOf(root: JsonValue): string | null {
+  if (root.kind !== 'object') return null
+  const value = root.members.find((member) => member.key === 'sdk_version')?.value
+  return value?.kind === 'string' && value.text.length <= MAX_SDK_VERSION_CHARACTERS ? value.text : null
 }
 
 /** Shared by the checks of one body. */

@@ -9,6 +9,8 @@ export interface Refused {
   readonly code: 'invalid_json' | 'validation_failed'
   /** null: the body has no usable one, so it is refused before the app is looked up. */
   readonly appKey: string | null
+  /** Of the body, decoded; null: none, or too long to be shown to the people who run the service. */
+  readonly sdkVersion: string | null
   readonly message: string
   /**
    * The first offending members, in document order, and how many there are. null: the body is not JSON. A text, since

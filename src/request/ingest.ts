@@ -9,7 +9,7 @@ import { batchIdOf, isUuid } from '../lib/ids.ts'
 import { type Outcome, overloaded, refused } from '../outcome.ts'
 import type { Charge } from '../queue/charge.ts'
 import { recordLine } from '../queue/record/record.ts'
-import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn } from '../ring/decoded-body.ts'
+import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn, shownSdkVersionIn } from '../ring/decoded-body.ts'
 import type { Exchange } from './exchange.ts'
 import { contentEncodingOf, type RequestHead, traceOf } from './head.ts'
 import type { Inflated } from './inflate.ts'
@@ -184,15 +184,15 @@ export class Ingest {
     metrics.stageSeconds.parse.observe((decodedAtMs - exchange.bodyAtMs) / 1000)
 
     const appKey = validation === null ? appKeyIn(this.#parts.ring, ticket.slot) : validation.appKey
-    if (appKey === null) return this.#settler.refuse(ticket, violation(validation))
+    if (appKey === null) return this.#refuse(ticket, validation, violation(validation))
 
     const app = appKey.startsWith('ak_') ? apps.find(appKey) : 'unknown'
     if (app === 'unavailable') return this.#settler.refuse(ticket, overloaded())
-    if (app === 'unknown') return this.#settler.refuse(ticket, refused('invalid_app_key'))
+    if (app === 'unknown') return this.#refuse(ticket, validation, refused('invalid_app_key'))
     ticket.app = app
 
     const inactive = subscriptionRefusal(app, this.#parts.nowMs())
-    if (inactive !== null) return this.#settler.refuse(ticket, refused(inactive))
+    if (inactive !== null) return this.#refuse(ticket, validation, refused(inactive))
 
     const key = exchange.head.idempotencyKey
     const keyedId = key === null ? null : batchIdOf(app.appId, key.toLowerCase())
@@ -200,7 +200,7 @@ export class Ingest {
     if (validation?.kind === 'refused') {
       const replayed = keyedId === null ? null : await admission.replayOf(app, keyedId)
       return replayed === null
-        ? this.#settler.refuse(ticket, violation(validation))
+        ? this.#refuse(ticket, validation, violation(validation))
         : this.#settler.replay(ticket, replayed)
     }
 
@@ -212,7 +212,7 @@ export class Ingest {
       case 'replay':
         return this.#settler.replay(ticket, admitted.events)
       case 'over limit':
-        return this.#settler.refuse(ticket, refused(admitted.refusal, null, admitted.retryAfterSeconds))
+        return this.#refuse(ticket, validation, refused(admitted.refusal, null, admitted.retryAfterSeconds))
       case 'overloaded':
         return this.#settler.refuse(ticket, overloaded())
       case 'taken':
@@ -224,6 +224,13 @@ export class Ingest {
     if (keyedId === null) ticket.batchId = this.#parts.freshId(charge.takenAtMs)
     if (ticket.events === 0) this.#settler.settle(ticket, 'durable')
     else this.#publish(ticket, app, charge, validation?.extras ?? null)
+  }
+
+  /** Refuses what a client sent, with its SDK version for the list of refusals. A 503 needs none: it is our fault. */
+  #refuse(ticket: Ticket, validation: Validation | null, outcome: Outcome): void {
+    ticket.sdkVersion =
+      validation?.kind === 'refused' ? validation.sdkVersion : shownSdkVersionIn(this.#parts.ring, ticket.slot)
+    this.#settler.refuse(ticket, outcome)
   }
 
   #publish(ticket: Ticket, app: App, charge: Charge, extras: string | null): void {

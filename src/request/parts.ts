@@ -7,6 +7,20 @@ import type { EventQueue } from '../queue/queue.ts'
 import type { Ring } from '../ring/ring.ts'
 import type { Inflater } from './inflate.ts'
 
+/** Takes what was refused, one by one, for the people who run the service. Without an object for each, for overloads. */
+export interface RefusalList {
+  /** `requestId` and `message` as in the answer; `path` of the first offending member; null: none, or not known. */
+  add(
+    timeMs: number,
+    requestId: string,
+    appId: string | null,
+    code: string,
+    path: string | null,
+    message: string,
+    sdkVersion: string | null,
+  ): void
+}
+
 export interface IngestParts {
   readonly ring: Ring
   readonly inflater: Pick<Inflater, 'inflate'>
@@ -15,6 +29,7 @@ export interface IngestParts {
   readonly queue: EventQueue
   readonly metrics: Metrics
   readonly tap: EventTap
+  readonly refusals: RefusalList
   readonly nowMs: () => number
   /** A monotonic time. */
   readonly monotonicMs: () => number

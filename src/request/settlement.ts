@@ -5,7 +5,7 @@ import type { App } from '../apps/app.ts'
 import { trialView } from '../apps/plans.ts'
 import type { Validation } from '../decode/verdict.ts'
 import type { End } from '../limits/admission.ts'
-import { answerTo, type Outcome, overloaded, type RateLimitView } from '../outcome.ts'
+import { answerTo, messageOf, type Outcome, overloaded, type RateLimitView } from '../outcome.ts'
 import type { Settlement } from '../queue/queue.ts'
 import { eventsIn } from '../ring/decoded-body.ts'
 import type { Exchange } from './exchange.ts'
@@ -89,7 +89,7 @@ export class Settler {
   }
 
   /** Every request ends here, or in `abandon`. */
-  end(exchange: Exchange, outcome: Outcome, app: App | null): void {
+  end(exchange: Exchange, outcome: Outcome, app: App | null, sdkVersion: string | null = null): void {
     const { metrics } = this.#parts
     const nowMs = this.#parts.nowMs()
     this.#ended++
@@ -103,6 +103,11 @@ export class Settler {
       const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
       const answer = answerTo(outcome, this.#viewFor(app, nowMs), requestId)
       exchange.send(answer, this.closing || wantsClose || framingFault !== null)
+      if (outcome.kind !== 'refused') return
+      const { code, errors } = outcome
+      const message = messageOf(code, outcome.message)
+      const path = errors === null ? null : message.slice(0, message.indexOf(': '))
+      this.#parts.refusals.add(nowMs, requestId, app?.appId ?? null, code, path, message, sdkVersion)
     } catch (error) {
       this.#parts.onFault(error)
     }
@@ -129,7 +134,7 @@ export class Settler {
   #finish(ticket: Ticket, outcome: Outcome): void {
     ticket.over = true
     this.#parts.ring.release(ticket.slot)
-    this.end(ticket.exchange, outcome, ticket.app)
+    this.end(ticket.exchange, outcome, ticket.app, ticket.sdkVersion)
   }
 
   #viewFor(app: App | null, nowMs: number): RateLimitView {

@@ -9,6 +9,8 @@ export interface Ticket {
   readonly slot: number
   app: App | null
   batchId: string
+  /** Of a body that is refused, where it was read and is short. */
+  sdkVersion: string | null
   /** The charge and the claimed key, from the admission until they are settled. */
   held: { readonly charge: Charge; readonly key: string | null } | null
   events: number
@@ -24,6 +26,7 @@ export function newTicket(exchange: Exchange, slot: number): Ticket {
     slot,
     app: null,
     batchId: '',
+    sdkVersion: null,
     held: null,
     events: 0,
     publishedAtMs: 0,

@@ -1,5 +1,6 @@
 // Reads the words that a pool thread wrote for a slot, and the parts of the body that they point at.
 
+import { MAX_SDK_VERSION_CHARACTERS } from '../bounds.ts'
 import { FIELD, HEADROOM_BYTES } from './layout.ts'
 import type { Ring } from './ring.ts'
 
@@ -21,6 +22,18 @@ export function sdkVersionIn(ring: Ring, slot: number): string {
   if (end === 0) return ''
   const start = ring.offset(slot)
   return ring.bytes.toString('utf8', start + ring.words[at + FIELD.sdkVersionStart], start + end)
+}
+
+/** In quotes, with each character as an escape. */
+const MAX_VERSION_BYTES = 2 + 6 * MAX_SDK_VERSION_CHARACTERS
+
+/** Decoded; null: the request has none, or a longer one than is shown to the people who run the service. */
+export function shownSdkVersionIn(ring: Ring, slot: number): string | null {
+  const at = ring.decodedAt(slot)
+  const lengthBytes = ring.words[at + FIELD.sdkVersionEnd] - ring.words[at + FIELD.sdkVersionStart]
+  if (lengthBytes === 0 || lengthBytes > MAX_VERSION_BYTES) return null
+  const version = JSON.parse(sdkVersionIn(ring, slot)) as string
+  return version.length <= MAX_SDK_VERSION_CHARACTERS ? version : null
 }
 
 export function eventsIn(ring: Ring, slot: number): { track: number; screen: number; revenue: number } {

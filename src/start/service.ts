@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import type { App } from '../apps/app.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
+import { Refusals } from '../console/refusals.ts'
 import { DecodePool } from '../decode/pool.ts'
 import { type AdminServer, type Health, startAdmin } from '../http/admin.ts'
 import type { AdminRoutes } from '../http/admin-routes.ts'
@@ -12,6 +13,7 @@ import { type Server, startServer } from '../http/server.ts'
 import { type Clock, createIsoTime } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { createFreshIds } from '../lib/ids.ts'
+import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
 import type { Log } from '../observe/log.ts'
 import { createMetrics, type Metrics } from '../observe/metrics.ts'
@@ -22,6 +24,7 @@ import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
 import { openConsole } from './open-console.ts'
 import { openStores } from './open-stores.ts'
+import { logRefusals } from './refusal-lines.ts'
 import { Started } from './started.ts'
 
 /** Between two log lines about too many connections. */
@@ -72,6 +75,8 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     if (admin !== null) started.add(() => admin.stop())
     const stores = await openStores(config, { log, clock, metrics }, started)
     console.use(stores)
+    const refusals = new Refusals()
+    started.add(logRefusals({ takeLines: () => refusals.takeLines(), log, timers: systemTimers }))
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
       memory: ring.memory,
@@ -93,6 +98,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
         queue: stores.queue,
         metrics,
         tap: console.taps,
+        refusals,
         nowMs: clock,
         monotonicMs: () => performance.now(),
         freshId: createFreshIds(randomFillSync),

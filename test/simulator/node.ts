@@ -4,6 +4,7 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import type { App, AppLookup } from '../../src/apps/app.ts'
 import { MAX_BODY_BYTES } from '../../src/bounds.ts'
+import { Refusals } from '../../src/console/refusals.ts'
 import { HttpExchange } from '../../src/http/exchange.ts'
 import { Turn } from '../../src/http/turn.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
@@ -99,6 +100,7 @@ export class SimulatedNode {
         queue: parts.queue,
         metrics,
         tap: { onStored: null },
+        refusals: new Refusals(),
         nowMs: () => host.timers.nowMs(),
         monotonicMs: () => host.timers.monotonicMs(),
         freshId: createFreshIds((bytes) => this.#random.fillBytes(bytes)),

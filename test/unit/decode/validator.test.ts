@@ -124,6 +124,7 @@ describe('the app key is checked next', () => {
   ])('%s: %s, and no app is named', (body, message) => {
     expect(judge(Buffer.from(body)).validation).toEqual({
       kind: 'refused',
+      sdkVersion: null,
       code: 'validation_failed',
       appKey: null,
       message,
@@ -140,9 +141,21 @@ describe('the app key is checked next', () => {
     }
   })
 
+  test.each([
+    ['{"app_key":"ak_demo","sdk_version":"2.1\\u00e9"}', '2.1é'],
+    ['{"sdk_version":"2","app_key":7}', '2'],
+    ['{"sdk_version":"2","app_key":"ak_demo","sdk_version":"3"}', '2'],
+    ['{"sdk_version":7,"app_key":"ak_demo"}', null],
+    [`{"sdk_version":"${'x'.repeat(65)}","app_key":"ak_demo"}`, null],
+    ['["sdk_version"]', null],
+  ])('%s is refused, with the SDK version %j', (body, sdkVersion) => {
+    expect(judge(Buffer.from(body)).validation).toMatchObject({ kind: 'refused', sdkVersion })
+  })
+
   test('a refusal by the schema names the app', () => {
     expect(judge(Buffer.from('{"app_key":"ak_demo"}')).validation).toEqual({
       kind: 'refused',
+      sdkVersion: null,
       code: 'validation_failed',
       appKey: 'ak_demo',
       message: 'events: required',

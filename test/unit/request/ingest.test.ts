@@ -2,6 +2,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../../src/apps/app.ts'
+import { Refusals } from '../../../src/console/refusals.ts'
 import { createDecoder } from '../../../src/decode/decoder.ts'
 import { HttpExchange } from '../../../src/http/exchange.ts'
 import { Turn } from '../../../src/http/turn.ts'
@@ -102,6 +103,7 @@ class Stage {
   readonly ring = new Ring(4 * 1024 * 1024)
   readonly metrics = createMetrics({ version: 'test', runtime: false })
   readonly tap: { onStored: EventTap['onStored'] } = { onStored: null }
+  readonly refusals = new Refusals()
   readonly faults: unknown[] = []
   readonly lines: string[] = []
   readonly published: Charge[] = []
@@ -124,6 +126,7 @@ class Stage {
         },
         metrics: this.metrics,
         tap: this.tap,
+        refusals: this.refusals,
         nowMs: () => NOW_MS,
         monotonicMs: () => performance.now(),
         isoTime: createIsoTime(),
@@ -520,5 +523,82 @@ describe('the path of a request', () => {
     expect(sent.status).toBe('429 Too Many Requests')
     expect(sent.headers).toMatch(/\r\nRetry-After: 92\r\n/)
     expect(stage.ends).toEqual([])
+  })
+})
+
+describe('the list of refusals', () => {
+  const listed = { time_ms: NOW_MS, request_id: '0190a1b2-0000-7000-8000-000000000001' }
+
+  it('has each refusal under the id of its answer, and with its message', async () => {
+    const stage = new Stage()
+    const sent = await stage.request({ body: '{"app_key":"ak_1","sdk_version":"1.2","events":[{}]}' })
+    const { message } = JSON.parse(sent.body) as { message: string }
+    expect(message).toBe('events[0].type: required')
+    expect(sent.headers).toContain(`X-Request-Id: ${listed.request_id}`)
+    expect(stage.refusals.newest()).toEqual([
+      { ...listed, app_id: 'one', code: 'validation_failed', path: 'events[0].type', message, sdk_version: '1.2' },
+    ])
+  })
+
+  const body = JSON.stringify({ app_key: 'ak_1', sdk_version: 'é😀', events: [event] })
+  it.each<[string, Partial<Behaviour>, Partial<RequestHead>, object]>([
+    ['an unknown key', { find: 'unknown', body }, {}, { app_id: null, code: 'invalid_app_key', sdk_version: 'é😀' }],
+    [
+      'a limit',
+      { admit: 'over limit', body },
+      {},
+      { app_id: 'one', code: 'monthly_limit_exceeded', sdk_version: 'é😀' },
+    ],
+    ['no SDK version', { admit: 'over limit' }, {}, { app_id: 'one', sdk_version: null }],
+    [
+      'no app key',
+      { body: '{"sdk_version":"2","events":[]}' },
+      {},
+      { app_id: null, path: 'app_key', sdk_version: '2' },
+    ],
+    ['what is no JSON', { body: '{' }, {}, { app_id: null, code: 'invalid_json', path: null, sdk_version: null }],
+    ['a head', {}, { path: '/x' }, { app_id: null, code: 'not_found', path: null, sdk_version: null }],
+    ['a bad Idempotency-Key', {}, { idempotencyKey: '5' }, { code: 'validation_failed', path: null }],
+    ['a 503 behind the admission', { publish: 'unavailable', body }, {}, { app_id: 'one', sdk_version: null }],
+    [
+      'a long SDK version, which it leaves out',
+      { find: 'unknown', body: JSON.stringify({ app_key: 'ak_1', sdk_version: 'x'.repeat(65), events: [] }) },
+      {},
+      { sdk_version: null },
+    ],
+    [
+      'a long SDK version in a body that does not fit',
+      { body: JSON.stringify({ app_key: 'ak_1', sdk_version: 'x'.repeat(65) }) },
+      {},
+      { path: 'events', sdk_version: null },
+    ],
+    [
+      'the longest SDK version, as escapes',
+      { find: 'unknown', body: `{"app_key":"ak_1","sdk_version":"${'\\u00e9'.repeat(64)}","events":[]}` },
+      {},
+      { sdk_version: 'é'.repeat(64) },
+    ],
+  ])('has %s', async (_, behaviour, head, expected) => {
+    const stage = new Stage()
+    await stage.request(behaviour, head)
+    expect(stage.refusals.newest()).toHaveLength(1)
+    expect(stage.refusals.newest()[0]).toMatchObject({ ...listed, ...expected })
+  })
+
+  it('has no accepted request, no replay and no preflight', async () => {
+    const stage = new Stage()
+    await stage.request()
+    await stage.request({ admit: 'replay', keyed: true })
+    await stage.request({}, { method: 'OPTIONS', corsHeaders: '\r\nAccess-Control-Allow-Origin: *' })
+    expect(stage.refusals.newest()).toEqual([])
+  })
+
+  it('answers although a listener throws, and says so once', async () => {
+    const stage = new Stage()
+    stage.refusals.subscribe(() => {
+      throw new Error('a listener broke')
+    })
+    expect((await stage.request({ body: '{' })).status).toBe('400 Bad Request')
+    expect([stage.faults.length, stage.outcomes]).toEqual([1, 1])
   })
 })

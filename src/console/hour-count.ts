@@ -1,0 +1,53 @@
+// Counts of the last hour, in one cell a minute. A step back of the clock by less than an hour counts in the newest cell;
+// after a larger one, the hour begins anew.
+
+const MINUTES = 60
+const MINUTE_MS = 60_000
+
+export class HourCount {
+  readonly #cells = new Uint32Array(MINUTES)
+  #minute = 0
+  #total = 0
+  #firstMs = 0
+  #lastMs = 0
+
+  add(nowMs: number): void {
+    const minute = Math.floor(nowMs / MINUTE_MS)
+    if (minute !== this.#minute) this.#turnTo(minute)
+    this.#cells[this.#minute % MINUTES]++
+    if (this.#total++ === 0) this.#firstMs = nowMs
+    this.#lastMs = nowMs
+  }
+
+  total(nowMs: number): number {
+    this.#turnTo(Math.floor(nowMs / MINUTE_MS))
+    return this.#total
+  }
+
+  /** To be read right behind `total`. The first may be that of its minute, where older ones are forgotten already. */
+  get times(): { readonly firstMs: number; readonly lastMs: number } {
+    let oldest = this.#minute - MINUTES + 1
+    while (oldest < this.#minute && this.#cells[oldest % MINUTES] === 0) oldest++
+    return { firstMs: Math.max(this.#firstMs, oldest * MINUTE_MS), lastMs: this.#lastMs }
+  }
+
+  /** Oldest first. To be read right behind `total`. */
+  get perMinute(): number[] {
+    return Array.from({ length: MINUTES }, (_, index) => this.#cells[(this.#minute + 1 + index) % MINUTES])
+  }
+
+  #turnTo(minute: number): void {
+    const passed = minute - this.#minute
+    if (passed <= 0 && passed > -MINUTES) return
+    if (Math.abs(passed) >= MINUTES) {
+      this.#cells.fill(0)
+      this.#total = 0
+    } else {
+      for (let next = this.#minute + 1; next <= minute; next++) {
+        this.#total -= this.#cells[next % MINUTES]
+        this.#cells[next % MINUTES] = 0
+      }
+    }
+    this.#minute = minute
+  }
+}

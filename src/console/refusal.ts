@@ -1,0 +1,29 @@
+// What is said of refused requests, to the people who run the service.
+
+/** One request. Its members have the names of the console's API. */
+export interface Refusal {
+  readonly time_ms: number
+  /** As the client got it in X-Request-Id; of a replay, its X-Batch-Id. */
+  readonly request_id: string
+  /** null: the request named no app that is known. */
+  readonly app_id: string | null
+  /** An `error` of the public API, or `replayed_other_body`. */
+  readonly code: string
+  /** Of the first offending member; null: no member offends. */
+  readonly path: string | null
+  readonly message: string
+  /** null: none, or it was not read. */
+  readonly sdk_version: string | null
+}
+
+/** Requests of the last hour that are alike. In `path` all items of an array are alike: `events[*].name`. */
+export interface RefusalGroup extends Pick<Refusal, 'app_id' | 'code' | 'path' | 'sdk_version'> {
+  readonly count: number
+  readonly first_ms: number
+  readonly last_ms: number
+  /** 60 numbers, oldest first. */
+  readonly per_minute: readonly number[]
+}
+
+/** The requests of one app and code since the last line. The message and id are those of the first. */
+export type RefusalLine = Pick<Refusal, 'app_id' | 'code' | 'message' | 'request_id'> & { readonly count: number }

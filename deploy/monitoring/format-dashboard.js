@@ -29,18 +29,32 @@ function inLines(object, indent) {
   }, indent)
 }
 
+/**
+ * Those that a collapsed row holds stand within it.
+ * @param {Record<string, unknown>[]} panels
+ * @param {string} indent
+ * @returns {string}
+ */
+function panelTexts(panels, indent) {
+  const texts = panels.map(({ panels: within = [], ...panel }) => {
+    const held = /** @type {Record<string, unknown>[]} */ (within)
+    const lines = inLines(panel, `${indent}  `)
+    if (panel['type'] !== 'row') return `${indent}{\n${lines}\n${indent}}`
+    const list = held.length === 0 ? '[]' : `[\n${panelTexts(held, `${indent}    `)}\n${indent}  ]`
+    return `${indent}{\n${lines},\n${indent}  "panels": ${list}\n${indent}}`
+  })
+  return texts.join(',\n')
+}
+
 /** @param {Record<string, any>} dashboard */
 export function formatDashboard({ panels, templating, annotations, ...rest }) {
   const list = (/** @type {{ list: object[] }} */ { list: each }) => `{\n${inLines({ list: each }, '    ')}\n  }`
-  const panelTexts = panels.map(
-    (/** @type {Record<string, unknown>} */ panel) => `    {\n${inLines(panel, '      ')}\n    }`,
-  )
   return `{
 ${inLines(rest, '  ')},
   "templating": ${list(templating)},
   "annotations": ${list(annotations)},
   "panels": [
-${panelTexts.join(',\n')}
+${panelTexts(panels, '    ')}
   ]
 }
 `

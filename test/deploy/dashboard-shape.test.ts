@@ -4,7 +4,8 @@
 import { expect, test } from 'vitest'
 import { formatDashboard } from '../../deploy/monitoring/format-dashboard.js'
 import { SETTING_NAMES } from '../../src/settings/settings.ts'
-import { dashboard, dashboardText, panels, rows } from '../support/dashboard.ts'
+import { dashboard, dashboardText, type Panel, panels, rows } from '../support/dashboard.ts'
+import { readRuleObject } from '../support/rules.ts'
 
 const COLUMNS = 24
 /** Of those that Grafana knows: with another name it would write the name behind the number. */
@@ -16,10 +17,13 @@ test('the file is kept in its form', () => {
   expect(JSON.parse(formatted)).toEqual(dashboard)
 })
 
-test('panels have ids of their own, and stand within the columns, one at a place, each under its row', () => {
-  expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length)
+/** More are too many to look through while something is wrong. Rows count, too. */
+const MOST_PANELS = 35
+
+/** The lines that these fill, without a hole and without one above another. */
+function filledLines(placed: readonly Pick<Panel, 'id' | 'gridPos'>[]): { from: number; to: number } {
   const taken = new Map<string, number>()
-  for (const { id, gridPos } of dashboard.panels) {
+  for (const { id, gridPos } of placed) {
     const { x, y, w, h } = gridPos
     expect(x + w, `${id}`).toBeLessThanOrEqual(COLUMNS)
     for (let column = x; column < x + w; column++) {
@@ -29,21 +33,77 @@ test('panels have ids of their own, and stand within the columns, one at a place
       }
     }
   }
-  const rowOf = (y: number): number => rows.findLast(({ gridPos }) => gridPos.y < y)?.id ?? 0
-  for (const { id, gridPos } of panels) expect(rowOf(gridPos.y), `row of ${id}`).toBe(Math.floor(id / 100) * 100)
+  const from = Math.min(...placed.map(({ gridPos }) => gridPos.y))
+  const to = Math.max(...placed.map(({ gridPos }) => gridPos.y + gridPos.h))
+  expect(taken.size, `places taken from line ${from} to ${to}`).toBe((to - from) * COLUMNS)
+  return { from, to }
+}
+
+test('panels have ids of their own, a hundred for each row', () => {
+  const ids = [...rows, ...panels].map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
+  expect(ids.length).toBeLessThanOrEqual(MOST_PANELS)
+  for (const row of rows) for (const { id } of row.panels) expect(Math.floor(id / 100) * 100).toBe(row.id)
 })
 
-test('nothing is bound to one data source or one set of nodes', () => {
+test('panels fill the columns, both what is open at first and each row that can be opened', () => {
+  expect(filledLines(dashboard.panels).from).toBe(0)
+  for (const { gridPos, panels: within } of rows.filter(({ collapsed }) => collapsed)) {
+    expect(filledLines(within).from).toBe(gridPos.y + gridPos.h)
+  }
+})
+
+test('what is open at first are alerts, objectives, parts and the stream', () => {
+  const [first, ...others] = rows
+  expect([first.collapsed, first.panels, dashboard.panels[0]]).toEqual([false, [], first])
+  expect(others.map(({ collapsed, panels: within }) => [collapsed, within.length > 0])).toEqual(
+    others.map(() => [true, true]),
+  )
+  const open = panels.filter((panel) => dashboard.panels.includes(panel)).map(({ title }) => title)
+  expect(open).toEqual([
+    'Alerts',
+    'Error budget left, 30 d',
+    'Latency budget left, 30 d',
+    'Parts',
+    'Burn rates over 1 h',
+    'Stream',
+  ])
+})
+
+test('an alert leads to its section of the runbooks, where the rules say that these are', async () => {
+  const [alerts] = panels
+  const links = alerts.fieldConfig.overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links'))
+  expect(links.map(({ value }) => value)).toMatchObject([[{ url: '${runbooks:raw}#${__value.raw}' }]])
+  expect(dashboard.links.map(({ url }) => url)).toEqual(['${runbooks:raw}'])
+  const page = dashboard.templating.list.find(({ name }) => name === 'runbooks')?.query
+  expect(page).toBe((await readRuleObject()).metadata.annotations.runbooks)
+})
+
+test('nothing is bound to one data source, one cell or one set of nodes', () => {
   for (const { id, datasource, targets } of panels) {
     for (const target of targets) {
       expect([datasource.uid, target.datasource.uid]).toEqual(['${datasource}', '${datasource}'])
-      const selectors = [...target.expr.matchAll(/\{(.*?)\}/g)].map(([, selector]) => selector)
+      const selectors = [...target.expr.matchAll(/([\w:]+)\{(.*?)\}/g)]
       expect(selectors.length, `${id}`).toBeGreaterThan(0)
-      const held = target.expr.includes('ALERTS{') ? 'job="$job"' : 'job="$job", instance=~"$instance"'
-      for (const selector of selectors) expect(selector, `${id}`).toContain(held)
+      for (const [, metric, selector] of selectors) {
+        const ofCell = 'job="$job", cluster=~"$cluster", namespace=~"$namespace"'
+        const isOfCell = metric === 'ALERTS' || metric.includes(':')
+        expect(selector, `${id}`).toContain(isOfCell ? ofCell : `${ofCell}, instance=~"$instance"`)
+        if (isOfCell) expect(selector, `${id}`).not.toContain('instance')
+      }
     }
   }
-  expect(dashboard.templating.list.map(({ name }) => name)).toEqual(['datasource', 'job', 'instance'])
+  const names = dashboard.templating.list.map(({ name }) => name)
+  expect(names).toEqual(['datasource', 'job', 'cluster', 'namespace', 'instance', 'runbooks'])
+})
+
+test('what goes back 30 days reads what the rules have recorded', () => {
+  for (const { id, title, targets } of panels) {
+    for (const { expr } of targets) {
+      expect(expr, `${id}`).not.toMatch(/\[\d+d\]/)
+      if (title.includes('30 d')) expect(expr, `${id}`).toMatch(/:ratio30d\{/)
+    }
+  }
 })
 
 test('every panel says how to read it, in units that Grafana knows, with steps that rise and lines that have names', () => {

@@ -20,7 +20,7 @@ function isLogged(quote: string): boolean {
   return (
     /^[\w ,:;…'-]+$/.test(quote) &&
     quote.includes(' ') &&
-    !/^(kubectl|nats|redis-cli|sluice|ulimit|appendfsync|SLOWLOG|INFO|ACL|JetStream|Redis away)/.test(quote)
+    !/^(kubectl|nats|npm|redis-cli|sluice|ulimit|appendfsync|SLOWLOG|INFO|ACL|JetStream|Redis away)/.test(quote)
   )
 }
 

@@ -16,14 +16,21 @@ export interface Target {
   readonly instant: boolean
 }
 
-interface Row {
+interface Placed {
   readonly id: number
   readonly type: string
   readonly title: string
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
 }
 
-interface Panel extends Row {
+interface Row extends Placed {
+  readonly type: 'row'
+  readonly collapsed: boolean
+  /** Those of a row that is not collapsed stand behind it. */
+  readonly panels: readonly Panel[]
+}
+
+export interface Panel extends Placed {
   readonly description: string
   readonly datasource: Source
   readonly targets: readonly Target[]
@@ -32,6 +39,7 @@ interface Panel extends Row {
       readonly unit: string
       readonly thresholds: { readonly steps: readonly { readonly value: number | null }[] }
     }
+    readonly overrides: readonly { readonly properties: readonly { readonly id: string; readonly value: unknown }[] }[]
   }
   readonly options: { readonly yAxis?: { readonly unit?: string } }
 }
@@ -45,7 +53,10 @@ interface Mark {
 
 interface Dashboard {
   readonly panels: readonly (Row | Panel)[]
-  readonly templating: { readonly list: readonly { readonly name: string; readonly definition?: string }[] }
+  readonly templating: {
+    readonly list: readonly { readonly name: string; readonly definition?: string; readonly query?: unknown }[]
+  }
+  readonly links: readonly { readonly url: string }[]
   readonly annotations: { readonly list: readonly Mark[] }
 }
 
@@ -54,5 +65,7 @@ export const dashboardText = readFileSync(
   'utf8',
 )
 export const dashboard = JSON.parse(dashboardText) as Dashboard
-export const panels = dashboard.panels.flatMap((panel) => ('targets' in panel ? [panel] : []))
-export const rows = dashboard.panels.filter(({ type }) => type === 'row')
+const isRow = (panel: Row | Panel): panel is Row => panel.type === 'row'
+export const rows = dashboard.panels.filter(isRow)
+/** In the order in which they are shown once every row is open. */
+export const panels = dashboard.panels.flatMap((panel) => (isRow(panel) ? panel.panels : [panel]))

@@ -6,6 +6,9 @@ import { startProgram } from './programs.ts'
 import type { RuleFile } from './rules.ts'
 import { eventually } from './service.ts'
 
+/** The label `cluster` of every series. */
+export const CLUSTER = 'test'
+
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>
   /** One for each step at which the series is there. */
@@ -33,8 +36,8 @@ export interface Prometheus {
 
 export interface PrometheusOptions {
   readonly job: string
-  /** Ports on this machine, whose path is /metrics. */
-  readonly targets: readonly number[]
+  /** Ports on this machine, whose path is /metrics, by the namespace that their series get. */
+  readonly targets: Readonly<Record<string, readonly number[]>>
   /** Evaluated once a second where their groups do not say otherwise. */
   readonly rules?: RuleFile
 }
@@ -63,11 +66,15 @@ export async function startPrometheus({
   targets,
   rules = { groups: [] },
 }: PrometheusOptions): Promise<Prometheus> {
-  const addresses = targets.map((port) => `127.0.0.1:${port}`)
+  const cells = Object.entries(targets).map(([namespace, ports]) => ({
+    targets: ports.map((port) => `127.0.0.1:${port}`),
+    labels: { cluster: CLUSTER, namespace },
+  }))
+  const addresses = cells.flatMap((cell) => cell.targets)
   const configuration = {
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
     rule_files: ['rules.yml'],
-    scrape_configs: [{ job_name: job, static_configs: [{ targets: addresses }] }],
+    scrape_configs: [{ job_name: job, static_configs: cells }],
   }
   const program = await startProgram({
     name: 'prometheus',

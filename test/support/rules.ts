@@ -19,7 +19,7 @@ export interface Rule {
 }
 
 export interface RuleFile {
-  readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[]
+  readonly groups: readonly { readonly name: string; readonly interval?: string; readonly rules: readonly Rule[] }[]
 }
 
 export interface Outcome {
@@ -27,9 +27,17 @@ export interface Outcome {
   readonly output: string
 }
 
+interface RuleObject {
+  readonly metadata: { readonly annotations: { readonly runbooks: string } }
+  readonly spec: RuleFile
+}
+
+export async function readRuleObject(): Promise<RuleObject> {
+  return parse(await readFile(join(MONITORING, 'prometheus-rule.yaml'), 'utf8')) as RuleObject
+}
+
 export async function readRules(): Promise<RuleFile> {
-  const text = await readFile(join(MONITORING, 'prometheus-rule.yaml'), 'utf8')
-  return (parse(text) as { spec: RuleFile }).spec
+  return (await readRuleObject()).spec
 }
 
 /** Runs promtool in a folder with these files. JSON is YAML, too. */

@@ -10,7 +10,7 @@ const SILENCE_MS = 45_000
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const MAX_EVENT_CHARACTERS = 1024 * 1024
 /** The service writes an event as one `event` line, one `data` line and an empty one. */
-const DATA = 'data: '
+const EVENT = /^event: (.*)\ndata: (.*)$/m
 
 /** The service does not answer for now: asking again may help. */
 export class ServiceAway extends StartError {}
@@ -34,18 +34,21 @@ export async function askAdmin(place: Place, path: string, signal: AbortSignal):
   throw refusal(`the service at ${host}:${port}`, statusCode ?? 0)
 }
 
-/** The data of each event of one name in a stream of server-sent events. Throws a ServiceAway where it breaks. */
-export async function* eventsIn(response: IncomingMessage, name: string): AsyncGenerator<string> {
+export interface StreamEvent {
+  readonly name: string
+  readonly data: string
+}
+
+/** The events of a stream of server-sent events. Throws a ServiceAway where it breaks. */
+export async function* eventsIn(response: IncomingMessage): AsyncGenerator<StreamEvent> {
   let rest = ''
   for await (const piece of textOf(response)) {
     const blocks = `${rest}${piece}`.split('\n\n')
     rest = blocks.pop() ?? ''
     if (rest.length > MAX_EVENT_CHARACTERS) throw new StartError('what the service sends is not a stream of events')
     for (const block of blocks) {
-      const lines = block.split('\n')
-      if (!lines.includes(`event: ${name}`)) continue
-      const data = lines.find((line) => line.startsWith(DATA))
-      if (data !== undefined) yield data.slice(DATA.length)
+      const [, name, data] = EVENT.exec(block) ?? []
+      if (name !== undefined) yield { name, data }
     }
   }
 }

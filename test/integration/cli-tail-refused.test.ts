@@ -130,6 +130,13 @@ test('goes on after the service was away, says so, and does not begin again from
   expect(asked.at(-1)).toBe('/api/refusals/stream? no token')
 })
 
+test('says how many the service had to leave out', async () => {
+  answer = (_, response) => void streamed(response).write(`${eventOf(1)}event: skipped\ndata: {"count":1234}\n\n`)
+  const command = following()
+  await eventually('it says so', () => command.output().includes('1,234 refusals came too fast to be shown'))
+  expect(command.stdout()).toBe(lineOf(1))
+})
+
 test.each([
   [401, 'wants its token: set SLUICE_CONSOLE_TOKEN'],
   [403, 'has its console off'],

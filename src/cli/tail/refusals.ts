@@ -5,6 +5,7 @@ import { sleep, systemTimers } from '../../lib/timers.ts'
 import type { Config } from '../../settings/config.ts'
 import { askAdmin, eventsIn, ServiceAway, textIn } from '../admin-api.ts'
 import { print, type Shell } from '../shell.ts'
+import { formatCount } from '../table.ts'
 
 /** The most that the API gives, and that the service knows. */
 const MAX_REFUSALS = 1000
@@ -47,10 +48,13 @@ async function followRefusals(config: Config, shell: Shell, { appId, fromStart, 
       if (isAway) await tell('reading goes on; what was refused meanwhile is not shown')
       isFirst = false
       isAway = false
-      for await (const text of eventsIn(response, 'refusal')) {
-        await print(shell.stdout, lineOf(parsed(text)))
-        printed += 1
+      for await (const { name, data } of eventsIn(response)) {
         pauseMs = FIRST_PAUSE_MS
+        if (name === 'skipped')
+          await tell(`${formatCount(Number(parsed(data)['count']))} refusals came too fast to be shown`)
+        if (name !== 'refusal') continue
+        await print(shell.stdout, lineOf(parsed(data)))
+        printed += 1
       }
     } catch (error) {
       if (!signal.aborted && (isFirst || !(error instanceof ServiceAway))) throw error

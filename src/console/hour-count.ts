@@ -11,11 +11,12 @@ export class HourCount {
   #firstMs = 0
   #lastMs = 0
 
-  add(nowMs: number): void {
+  add(nowMs: number, count = 1): void {
     const minute = Math.floor(nowMs / MINUTE_MS)
     if (minute !== this.#minute) this.#turnTo(minute)
-    this.#cells[this.#minute % MINUTES]++
-    if (this.#total++ === 0) this.#firstMs = nowMs
+    this.#cells[this.#minute % MINUTES] += count
+    if (this.#total === 0) this.#firstMs = nowMs
+    this.#total += count
     this.#lastMs = nowMs
   }
 

@@ -4,12 +4,15 @@
 import type { App, AppStore } from '../apps/app.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import { errorMessage } from '../lib/errors.ts'
+import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
+import { MAX_REPORTED_APPS, type ReadUsages, usageReport, usageReportJson } from '../limits/usage-report.ts'
 import { type Finding, findingJson } from '../queue/find/finding.ts'
 import { type Question, readQuestion } from '../queue/find/question.ts'
 import { type Explanation, explain, limitsOf, withAppKey } from './explain.ts'
+import { type LastHourPiece, lastHourOf } from './questions.ts'
 
-export type InquiryName = 'explain' | 'batch'
+export type InquiryName = 'explain' | 'batch' | 'apps'
 
 export interface Inquiry {
   readonly name: InquiryName
@@ -29,26 +32,33 @@ export interface Inquiries {
 }
 
 export interface OwnStores {
-  readonly apps: Pick<AppStore, 'find'>
-  readonly usageOf: (app: App) => Usage | Promise<Usage>
+  readonly apps: Pick<AppStore, 'find' | 'all'>
+  readonly readUsages: ReadUsages
   readonly find: (question: Question, signal: AbortSignal) => Promise<Finding>
 }
 
 /** A search reads up to gigabytes of the queue. */
 const MAX_SEARCHES = 2
 const SEARCH_TIMEOUT_MS = 30_000
+/** Of 100,000 apps it makes 200 calls to Redis. */
+const MAX_REPORTS = 1
+const DEFAULT_APPS = 1000
 /** Explaining a large body takes some ten milliseconds of the thread that takes requests. */
 const MAX_EXPLANATIONS = 1
 
 export class OwnInquiries implements Inquiries {
-  readonly #nowMs: () => number
+  readonly #timers: Timers
+  readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
   readonly #searches = new Places(MAX_SEARCHES)
   readonly #explanations = new Places(MAX_EXPLANATIONS)
+  readonly #reports = new Places(MAX_REPORTS)
   /** null: they are not open yet. */
   stores: OwnStores | null = null
 
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs
+  /** `lastHours`: what all processes counted; of one app, or of all. */
+  constructor(timers: Timers, lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>) {
+    this.#timers = timers
+    this.#lastHours = lastHours
   }
 
   async answer({ name, query, body }: Inquiry): Promise<InquiryAnswer> {
@@ -60,21 +70,43 @@ export class OwnInquiries implements Inquiries {
         return await this.#explanations.within(() => this.#explain(stores, body, asked.get('app_key')))
       case 'batch':
         return await this.#searches.within(() => this.#find(stores, asked))
+      case 'apps':
+        return await this.#reports.within(() => this.#report(stores, asked))
     }
   }
 
-  async #explain({ apps, usageOf }: OwnStores, body: Buffer, appKey: string | null): Promise<InquiryAnswer> {
+  async #explain({ apps, readUsages }: OwnStores, body: Buffer, appKey: string | null): Promise<InquiryAnswer> {
     const findApp = async (key: string): Promise<App | null> => {
       const found = apps.find(key)
       if (found === 'unavailable') throw new Error('the app records are not read yet')
       return found === 'unknown' ? null : found
     }
     const sent = appKey === null || appKey === '' ? body : withAppKey(body, appKey)
-    const stores = { findApp, usageOf: async (app: App) => await usageOf(app) }
+    const usageOf = async (app: App): Promise<Usage> => {
+      const usages = await readUsages([app])
+      if (usages === 'away') throw new Error(COUNTERS_AWAY)
+      return usages[0]
+    }
+    const stores = { findApp, usageOf }
     return {
       status: 200,
-      json: JSON.stringify(explainedJson(await explain({ body: sent, nowMs: this.#nowMs(), stores }))),
+      json: JSON.stringify(explainedJson(await explain({ body: sent, nowMs: this.#timers.nowMs(), stores }))),
     }
+  }
+
+  async #report({ apps, readUsages }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
+    const appId = asked.get('app') ?? ''
+    const top = asked.get('top') ?? String(DEFAULT_APPS)
+    if (!/^[1-9]\d{0,4}$/.test(top) || Number(top) > MAX_REPORTED_APPS) {
+      return problemOf(400, 'bad_request', `top: must be a whole number from 1 to ${MAX_REPORTED_APPS}`)
+    }
+    const wanted = appId === '' ? { top: Number(top) } : { appId }
+    const [report, pieces] = await Promise.all([
+      usageReport(apps.all(), readUsages, wanted, this.#timers),
+      this.#lastHours(appId === '' ? null : appId),
+    ])
+    if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
+    return { status: 200, json: JSON.stringify(usageReportJson(report, (id) => lastHourOf(id, pieces))) }
   }
 
   async #find({ find }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
@@ -84,13 +116,15 @@ export class OwnInquiries implements Inquiries {
     }
     const reading = readQuestion(
       { id: value('id'), app: value('app'), key: value('key'), since: value('since') },
-      this.#nowMs(),
+      this.#timers.nowMs(),
     )
     if (reading.kind === 'mistake') return problemOf(400, 'bad_request', reading.mistake)
     const finding = await find(reading.question, AbortSignal.timeout(SEARCH_TIMEOUT_MS))
     return { status: 200, json: findingJson(finding, reading.question, { withRecord: asked.get('events') === '1' }) }
   }
 }
+
+const COUNTERS_AWAY = 'the counters of the limits cannot be read: Redis is away'
 
 /** At most so many pieces of work at a time; further ones are refused. */
 class Places {

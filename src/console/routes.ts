@@ -16,9 +16,20 @@ import { CODES } from './codes.ts'
 import type { EventFeed } from './event-feed.ts'
 import { readEventFilter } from './event-filter.ts'
 import type { Inquiries, Inquiry, InquiryAnswer } from './inquiries.ts'
-import type { Now } from './now.ts'
+import { mergeNow, type Now } from './now.ts'
 import { NowFeed } from './now-feed.ts'
 import { Pages, VIEWS } from './pages.ts'
+import type { Ask } from './questions.ts'
+import type { RefusalFeed } from './refusal-feed.ts'
+import {
+  MAX_REFUSALS_SHOWN,
+  mergeRefusals,
+  newestRefusals,
+  type RefusalFilter,
+  readRefusalFilter,
+  readRefusalQuestion,
+  type ShownRefusal,
+} from './refusal-view.ts'
 import { type Watcher, Watchers } from './watchers.ts'
 
 const MAX_SESSION_BYTES = 4096
@@ -31,7 +42,8 @@ export interface ConsoleOptions {
   readonly pages: string
   readonly events: EventFeed
   readonly inquiries: Inquiries
-  readonly now: (options: { withHistory: boolean }) => Promise<Now>
+  readonly refusals: RefusalFeed
+  readonly ask: Ask
   readonly timers: Timers
   readonly onFault: (error: unknown) => void
 }
@@ -42,20 +54,27 @@ export class Console implements AdminRoutes {
   readonly #access: Access
   readonly #pages: Pages
   readonly #watchers: Watchers
-  readonly #inquiries: Inquiries
+  readonly #options: ConsoleOptions
   readonly #paths: ReadonlyMap<string, Methods>
 
   constructor(options: ConsoleOptions) {
     this.#access = new Access(options.access)
     this.#pages = new Pages(options.pages)
     this.#watchers = new Watchers(options.timers)
-    this.#inquiries = options.inquiries
-    const feed = new NowFeed({ read: options.now, timers: options.timers, onFault: options.onFault })
+    this.#options = options
+    const now = async ({ withHistory }: { withHistory: boolean }): Promise<Now> => {
+      const { pieces, silent, problem: why } = await options.ask('now', { withHistory })
+      return mergeNow({ reports: pieces, silent, problem: why }, { nowMs: options.timers.nowMs(), withHistory })
+    }
+    const feed = new NowFeed({ read: now, timers: options.timers, onFault: options.onFault })
     this.#paths = new Map<string, Methods>([
       ['/api/session', this.#session()],
-      ['/api/now', get(async () => jsonAnswer(await options.now({ withHistory: true })))],
+      ['/api/now', get(async () => jsonAnswer(await now({ withHistory: true })))],
       ['/api/now/stream', this.#stream((watcher) => feed.add(watcher))],
       ['/api/events/stream', this.#filtered(readEventFilter, (watcher, filter) => options.events.add(watcher, filter))],
+      ['/api/refusals', get((query) => this.#refusals(query))],
+      ['/api/refusals/stream', this.#refusalStream()],
+      ['/api/apps', this.#inquiry((query) => ({ name: 'apps', query: query.toString() }))],
       ['/api/batches', this.#inquiry((query) => ({ name: 'batch', query: withoutId(query) }))],
       ['/api/explain', this.#explain()],
       ['/api/codes', get(() => jsonAnswer({ codes: CODES }))],
@@ -108,8 +127,40 @@ export class Console implements AdminRoutes {
     }
   }
 
+  async #refusals(query: URLSearchParams): Promise<Answer> {
+    const question = readRefusalQuestion(query)
+    if (typeof question === 'string') return problem('400 Bad Request', 'bad_request', question)
+    const { pieces } = await this.#options.ask('refusals', question)
+    return jsonAnswer(mergeRefusals(pieces, question.limit))
+  }
+
+  #refusalStream(): Methods {
+    const { refusals, onFault } = this.#options
+    const read = (query: URLSearchParams): { filter: RefusalFilter; fromStart: boolean } | string => {
+      const filter = readRefusalFilter(query)
+      return typeof filter === 'string' ? filter : { filter, fromStart: query.get('from_start') === '1' }
+    }
+    return this.#filtered(read, (watcher, { filter, fromStart }) => {
+      const earlier = fromStart ? this.#earlierRefusals(filter) : Promise.resolve([])
+      return refusals.add(
+        watcher,
+        filter,
+        earlier.catch((error: unknown) => {
+          onFault(error)
+          return []
+        }),
+      )
+    })
+  }
+
+  /** Oldest first. */
+  async #earlierRefusals(filter: RefusalFilter): Promise<readonly ShownRefusal[]> {
+    const { pieces } = await this.#options.ask('refusals', { ...filter, limit: MAX_REFUSALS_SHOWN })
+    return newestRefusals(pieces, MAX_REFUSALS_SHOWN).toReversed()
+  }
+
   #inquiry(read: (query: URLSearchParams) => Omit<Inquiry, 'body'>): Methods {
-    return get(async (query) => inquiryAnswer(await this.#inquiries.answer({ ...read(query), body: NO_BODY })))
+    return get(async (query) => inquiryAnswer(await this.#options.inquiries.answer({ ...read(query), body: NO_BODY })))
   }
 
   /** `/api/batches/ID`. */
@@ -128,7 +179,7 @@ export class Console implements AdminRoutes {
         kind: 'body',
         maxBytes: MAX_BODY_BYTES,
         answer: async (body) =>
-          inquiryAnswer(await this.#inquiries.answer({ name: 'explain', query: head.query, body })),
+          inquiryAnswer(await this.#options.inquiries.answer({ name: 'explain', query: head.query, body })),
       }),
     }
   }

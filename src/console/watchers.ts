@@ -10,9 +10,13 @@ const PING_INTERVAL_MS = 15_000
 /** Browsers connect again after this. */
 const RETRY = 'retry: 2000\n\n'
 
+/** What waits for one watcher that does not read. */
+const MAX_SENT_BYTES = 262_144
+/** Of `event: `, `data: ` and the line feeds. */
+const FRAME_BYTES = 16
+
 export class Watcher {
   readonly #sink: EventSink
-  #skipped = 0
 
   constructor(sink: EventSink) {
     this.#sink = sink
@@ -23,24 +27,27 @@ export class Watcher {
     return this.#send(`event: ${name}\ndata: ${json}\n\n`)
   }
 
+  /** Several at once; of more than the socket may hold, the last ones. Returns how many were sent. */
+  events(name: string, jsons: readonly string[]): number {
+    let bytes = 0
+    let from = jsons.length
+    while (from > 0 && bytes + Buffer.byteLength(jsons[from - 1]) + name.length + FRAME_BYTES <= MAX_SENT_BYTES) {
+      from -= 1
+      bytes += Buffer.byteLength(jsons[from]) + name.length + FRAME_BYTES
+    }
+    const sent = jsons.slice(from)
+    if (sent.length === 0) return 0
+    return this.#send(sent.map((json) => `event: ${name}\ndata: ${json}\n\n`).join('')) ? sent.length : 0
+  }
+
   ping(): void {
     this.#send(': ping\n\n')
   }
 
   #send(text: string): boolean {
-    if (!this.#sink.isDrained) {
-      this.#skipped += 1
-      return false
-    }
+    if (!this.#sink.isDrained) return false
     this.#sink.send(text)
     return true
-  }
-
-  /** What it did not get since it was last asked. */
-  takeSkipped(): number {
-    const skipped = this.#skipped
-    this.#skipped = 0
-    return skipped
   }
 
   end(): void {

@@ -29,6 +29,7 @@ export interface IngestParts {
   readonly queue: EventQueue
   readonly metrics: Metrics
   readonly tap: EventTap
+  readonly accepted: AcceptedList
   readonly refusals: RefusalList
   readonly nowMs: () => number
   /** A monotonic time. */
@@ -48,4 +49,9 @@ export interface EventTap {
    * its events by type. null: nobody watches.
    */
   readonly onStored: ((line: Uint8Array, appId: string, track: number, screen: number, revenue: number) => void) | null
+}
+
+/** Counts accepted events by app, for the people who run the service. */
+export interface AcceptedList {
+  add(appId: string, events: number, nowMs: number): void
 }

@@ -121,10 +121,13 @@ export class Settler {
   }
 
   #countAccepted(ticket: Ticket): void {
-    const { metrics, ring, tap } = this.#parts
+    const { metrics, ring, tap, accepted } = this.#parts
     const { track, screen, revenue } = eventsIn(ring, ticket.slot)
     const { app, line } = ticket
-    if (tap.onStored !== null && app !== null && line !== null) tap.onStored(line, app.appId, track, screen, revenue)
+    if (app !== null && line !== null) {
+      accepted.add(app.appId, ticket.events, this.#parts.nowMs())
+      if (tap.onStored !== null) tap.onStored(line, app.appId, track, screen, revenue)
+    }
     metrics.events.track += track
     metrics.events.screen += screen
     metrics.events.revenue += revenue

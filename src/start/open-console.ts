@@ -1,17 +1,26 @@
-// The console of one process: what it reads, and from which parts.
+// The consoles: that of a process which takes events, and that of a supervisor, which only shows what its processes tell.
 
+import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
+import { AcceptedCounts } from '../console/accepted-counts.ts'
+import { Cluster } from '../console/cluster.ts'
 import { EventFeed } from '../console/event-feed.ts'
 import { EventTaps } from '../console/event-tap.ts'
-import { OwnInquiries } from '../console/inquiries.ts'
+import { type Inquiries, OwnInquiries } from '../console/inquiries.ts'
 import { LocalNode } from '../console/local-node.ts'
-import { mergeNow } from '../console/now.ts'
+import { OwnRefusals } from '../console/own-refusals.ts'
 import { BUILT_PAGES } from '../console/pages.ts'
+import { type Ask, OwnAnswers } from '../console/questions.ts'
+import { RefusalFeed } from '../console/refusal-feed.ts'
+import { refusedCounts } from '../console/refusal-view.ts'
+import { Refusals } from '../console/refusals.ts'
+import { Leases, RemoteWatches } from '../console/remote-watch.ts'
 import { Console } from '../console/routes.ts'
 import type { Health } from '../http/admin.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
 import { connectNats } from '../nats/connection.ts'
+import { Peers } from '../nats/peers.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Sampler } from '../observe/sampler.ts'
@@ -22,28 +31,160 @@ import { findInStream } from '../queue/stream/read/stream-search.ts'
 import type { Config } from '../settings/config.ts'
 import type { Stores } from './stores.ts'
 
+const ID_BYTES = 6
+
 export interface ConsoleContext {
   readonly log: Log
   readonly metrics: Metrics
   readonly health: Health
   /** The gauges of the metrics page. */
   readonly gauges: () => Sampler
+  /** The supervisor has the admin port. */
+  readonly supervised: boolean
 }
 
-export interface OpenConsole {
+/** The console of a process that takes events. */
+export interface NodeConsole {
   readonly taps: EventTaps
-  readonly routes: Console
+  readonly refusals: Refusals
+  readonly accepted: AcceptedCounts
+  /** null: the supervisor has them. */
+  readonly routes: Console | null
   /** The stores are open: questions that need them are answered from now on. */
   use(stores: Pick<Stores, 'apps' | 'admission'>): void
-  stop(): void
+  /** The process ends soon: streams end, and others do not wait for its answers. */
+  drain(): void
+  stop(): Promise<void>
 }
 
-/** One process of one machine: names of containers differ, and processes of one machine have other numbers. */
-export function nodeName(): string {
-  return `${hostname()}-${process.pid}`
+export function openConsole(config: Config, context: ConsoleContext): NodeConsole {
+  const { log, metrics, health, gauges, supervised } = context
+  const timers = systemTimers
+  const onFault = faultsTo(log)
+  // Names of containers differ, and so do the numbers of the processes of one machine.
+  const node = `${hostname()}-${process.pid}`
+  const refusals = new Refusals()
+  const accepted = new AcceptedCounts()
+  const taps = new EventTaps({ node, timers, onFault })
+  const ownRefusals = new OwnRefusals(refusals, { node, timers })
+  const local = new LocalNode({
+    node,
+    version: packageVersion(),
+    metrics,
+    gauges,
+    health,
+    queueKind: config.embedded ? 'journal' : 'stream',
+    journalKeepSeconds: config.journalKeepMs === null ? null : config.journalKeepMs / 1000,
+    refusedLastHour: () => refusedCounts(refusals, timers.nowMs()),
+    timers,
+  })
+  local.start()
+  const own = new OwnAnswers({ node: local, refusals, accepted, nowMs: () => timers.nowMs() })
+  const inquiries: OwnInquiries = new OwnInquiries(timers, async (app) => (await ask('last hour', { app })).pieces)
+  const others = config.nats === null ? null : joinOthers(config.nats, { own, inquiries, onFault })
+  const ask: Ask =
+    others?.cluster.ask ??
+    (async (name, question) => ({ pieces: [await own.answer(name, question)], silent: [], problem: null }))
+  const leases = others === null ? null : new Leases({ ...others, timers, events: taps, refusals: ownRefusals })
+  const routes = supervised
+    ? null
+    : openRoutes(config, {
+        ask,
+        inquiries,
+        events: [taps, ...(others === null ? [] : [others.watches.events])],
+        refusals: [ownRefusals, ...(others === null ? [] : [others.watches.refusals])],
+        onFault,
+      })
+  return {
+    taps,
+    refusals,
+    accepted,
+    routes,
+    use: ({ apps, admission }) => {
+      inquiries.stores = {
+        apps,
+        readUsages: (some) => admission.usages(some),
+        find: (question, signal) => findBatch(config, question, signal),
+      }
+    },
+    drain: () => {
+      routes?.stop()
+      others?.cluster.tellGone()
+    },
+    stop: async () => {
+      routes?.stop()
+      leases?.stop()
+      taps.stop()
+      local.stop()
+      await others?.stop()
+    },
+  }
 }
 
-/** In the stream over a connection of its own, since a search reads so much that acknowledgements would wait behind it. */
+export interface SupervisorConsole {
+  readonly routes: Console
+  stop(): Promise<void>
+}
+
+/** A supervisor has no NATS where it has no processes: they need it. */
+export function openSupervisorConsole(config: Config, log: Log): SupervisorConsole | null {
+  if (config.nats === null) return null
+  const onFault = faultsTo(log)
+  const { cluster, watches, stop } = joinOthers(config.nats, { own: null, inquiries: null, onFault })
+  const sources = { events: [watches.events], refusals: [watches.refusals] }
+  const routes = openRoutes(config, { ask: cluster.ask, inquiries: cluster, ...sources, onFault })
+  return {
+    routes,
+    stop: async () => {
+      routes.stop()
+      await stop()
+    },
+  }
+}
+
+interface Own {
+  readonly own: OwnAnswers | null
+  readonly inquiries: OwnInquiries | null
+  readonly onFault: (error: unknown) => void
+}
+
+/** Over a connection of its own, so that what people look at never waits before what is stored. */
+function joinOthers(nats: NonNullable<Config['nats']>, { own, inquiries, onFault }: Own) {
+  const id = randomBytes(ID_BYTES).toString('hex')
+  const timers = systemTimers
+  const peers: Peers = new Peers({ nats, onFault, onUp: () => cluster.tellHere() })
+  const cluster: Cluster = new Cluster({ peers, own, ownInquiries: inquiries, id, timers, onFault })
+  const watches = new RemoteWatches({ peers, id, timers })
+  cluster.start()
+  const stop = async (): Promise<void> => {
+    watches.stop()
+    cluster.stop()
+    await peers.stop()
+  }
+  return { id, peers, cluster, watches, stop }
+}
+
+interface Shown {
+  readonly ask: Ask
+  readonly inquiries: Inquiries
+  readonly events: ConstructorParameters<typeof EventFeed>[0]
+  readonly refusals: ConstructorParameters<typeof RefusalFeed>[0]
+  readonly onFault: (error: unknown) => void
+}
+
+function openRoutes(config: Config, { events, refusals, ...shown }: Shown): Console {
+  const timers = systemTimers
+  return new Console({
+    access: { token: config.consoleToken, adminHost: config.adminHost, nowMs: () => timers.nowMs() },
+    pages: BUILT_PAGES,
+    events: new EventFeed(events, timers),
+    refusals: new RefusalFeed(refusals, timers),
+    timers,
+    ...shown,
+  })
+}
+
+/** In the stream over a connection for this search, since it reads so much that everything else would wait behind it. */
 async function findBatch(config: Config, question: Question, signal: AbortSignal): Promise<Finding> {
   const { nats, dataDirectory, partitions } = config
   if (nats === null) return await findInJournal(dataDirectory, question, { signal })
@@ -55,50 +196,6 @@ async function findBatch(config: Config, question: Question, signal: AbortSignal
   }
 }
 
-export function openConsole(config: Config, { log, metrics, health, gauges }: ConsoleContext): OpenConsole {
-  const timers = systemTimers
-  const node = nodeName()
-  const onFault = (error: unknown): void => log.error({ err: error }, 'the console could not answer')
-  const taps = new EventTaps({ node, timers, onFault })
-  const local = new LocalNode({
-    node,
-    version: packageVersion(),
-    metrics,
-    gauges,
-    health,
-    queueKind: config.embedded ? 'journal' : 'stream',
-    journalKeepSeconds: config.journalKeepMs === null ? null : config.journalKeepMs / 1000,
-    refusedLastHour: () => [],
-    timers,
-  })
-  local.start()
-  const inquiries = new OwnInquiries(() => timers.nowMs())
-  const routes = new Console({
-    access: { token: config.consoleToken, adminHost: config.adminHost, nowMs: () => timers.nowMs() },
-    pages: BUILT_PAGES,
-    now: async ({ withHistory }) => {
-      const report = await local.report({ withHistory })
-      return mergeNow({ reports: [report], silent: [], problem: null }, { nowMs: timers.nowMs(), withHistory })
-    },
-    inquiries,
-    events: new EventFeed([taps], timers),
-    timers,
-    onFault,
-  })
-  return {
-    taps,
-    routes,
-    use: ({ apps, admission }) => {
-      inquiries.stores = {
-        apps,
-        usageOf: (app) => admission.usage(app),
-        find: (question, signal) => findBatch(config, question, signal),
-      }
-    },
-    stop: () => {
-      routes.stop()
-      taps.stop()
-      local.stop()
-    },
-  }
+function faultsTo(log: Log): (error: unknown) => void {
+  return (error) => log.error({ err: error }, 'the console could not answer')
 }

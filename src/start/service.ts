@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import type { App } from '../apps/app.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
-import { Refusals } from '../console/refusals.ts'
 import { DecodePool } from '../decode/pool.ts'
 import { type AdminServer, type Health, startAdmin } from '../http/admin.ts'
 import type { AdminRoutes } from '../http/admin-routes.ts'
@@ -69,13 +68,13 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     let gauges: Sampler = { ready: () => false, draining: () => false }
     metrics.sampleFrom(gauges)
     const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
-    const console = openConsole(config, { log, metrics, health: present, gauges: () => gauges })
+    const console = openConsole(config, { log, metrics, health: present, gauges: () => gauges, supervised })
     started.add(() => console.stop())
-    const admin = supervised ? null : await openAdmin(config, { log, metrics, health: present, routes: console.routes })
+    const { routes, refusals } = console
+    const admin = routes === null ? null : await openAdmin(config, { log, metrics, health: present, routes })
     if (admin !== null) started.add(() => admin.stop())
     const stores = await openStores(config, { log, clock, metrics }, started)
     console.use(stores)
-    const refusals = new Refusals()
     started.add(logRefusals({ takeLines: () => refusals.takeLines(), log, timers: systemTimers }))
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
@@ -98,6 +97,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
         queue: stores.queue,
         metrics,
         tap: console.taps,
+        accepted: console.accepted,
         refusals,
         nowMs: clock,
         monotonicMs: () => performance.now(),
@@ -158,7 +158,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       stop: () => {
         isServing = false
         draining = true
-        console.routes.stop()
+        console.drain()
         return started.stop()
       },
     }

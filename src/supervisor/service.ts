@@ -8,6 +8,7 @@ import { errorMessage, StartError } from '../lib/errors.ts'
 import type { Log } from '../observe/log.ts'
 import type { Config } from '../settings/config.ts'
 import { WATCHDOG_GRACE_MS } from '../start/ending.ts'
+import { openSupervisorConsole, type SupervisorConsole } from '../start/open-console.ts'
 import { Supervisor } from './supervisor.ts'
 
 const FRONT_END = new URL('./front-end.js', import.meta.url)
@@ -28,13 +29,16 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
   const killAfterMs = config.shutdownMs + WATCHDOG_GRACE_MS
   const supervisor = new Supervisor({ log, processes: config.processes, killAfterMs })
   let admin: AdminServer | null = null
+  let console: SupervisorConsole | null = null
 
   async function stop(): Promise<void> {
+    console?.routes.stop()
     try {
       await supervisor.stop()
     } finally {
       // Last, since it reports the drain.
       admin?.stop()
+      await console?.stop()
     }
   }
 
@@ -42,11 +46,13 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
     start: async () => {
       try {
         const { health } = supervisor
+        console = openSupervisorConsole(config, log)
         admin = await startAdmin({
           host: config.adminHost,
           port: config.adminPort,
           metrics: supervisor,
           health,
+          routes: console?.routes ?? null,
           onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
         })
         // Front ends would silently share the port with any other service of this user, so it is tested first. The

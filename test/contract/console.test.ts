@@ -15,6 +15,8 @@ const apps = [
 const withService = base.extend('service', { scope: 'file' }, aService({ apps }))
 const test = withService.extend('guarded', { scope: 'file' }, aService({ apps, env: { SLUICE_CONSOLE_TOKEN: TOKEN } }))
 
+type Lists = Record<'refusals' | 'groups', Members[]>
+
 const bearer = { Authorization: `Bearer ${TOKEN}` }
 
 function ask(service: Service, path: string, headers: Record<string, string> = {}) {
@@ -120,6 +122,53 @@ describe('paths', () => {
     expect((now['parts'] as Members[]).map(({ part }) => part)).toEqual(['http', 'ring', 'queue', 'limits', 'apps'])
   })
 
+  test('/api/refusals lists and groups what was refused, by app and code', async ({ service }) => {
+    const answer = await post(service, single('ak_shop', { name: '' }))
+    await post(service, single('ak_paused'))
+    await post(service, single('ak_nobody'))
+    const { refusals, groups } = (await ask(service, '/api/refusals?app=shop&code=validation_failed')).json as Lists
+    expect(refusals[0]).toEqual({
+      time: expect.any(String),
+      request_id: answer.headers['x-request-id'],
+      app_id: 'shop',
+      code: 'validation_failed',
+      path: 'events[0].name',
+      message: expect.any(String),
+      sdk_version: null,
+      node: expect.any(String),
+    })
+    expect(refusals.every(({ code }) => code === 'validation_failed')).toBe(true)
+    const [group = {}] = groups
+    expect(group).toMatchObject({ app_id: 'shop', code: 'validation_failed', path: 'events[*].name', count: 1 })
+    expect(group['per_minute']).toHaveLength(60)
+    const unknown = (await ask(service, '/api/refusals?app=-&limit=1')).json as Lists
+    expect(unknown.refusals).toMatchObject([{ app_id: null, code: 'invalid_app_key' }])
+    expect((await ask(service, '/api/refusals?limit=1001')).json).toMatchObject({ error: 'bad_request' })
+    const { by_code: byCode } = ((await ask(service, '/api/now')).json as Record<string, Members>)['refused_last_hour']
+    expect(byCode).toContainEqual({ code: 'validation_failed', count: expect.any(Number) })
+  })
+
+  test('/api/apps tells the use of each app, with its last hour and without its key', async ({ service }) => {
+    await post(service, single('ak_shop'))
+    await post(service, single('ak_paused'))
+    const { apps: all, total_apps: total } = (await ask(service, '/api/apps')).json as {
+      apps: Members[]
+      total_apps: number
+    }
+    expect(total).toBe(2)
+    expect(all.map(({ app_id: id }) => id)).toEqual(['shop', 'paused'])
+    const { last_hour: hour, keys, ...rest } = all[0]
+    expect(rest).toMatchObject({ plan: '10k', month: { limit: 11_000, used: expect.any(Number) } })
+    expect(Number((hour as Members)['accepted_events'])).toBeGreaterThan(0)
+    expect(JSON.stringify(keys)).not.toContain('ak_shop"')
+    const paused = (await ask(service, '/api/apps?app=paused')).json as { apps: Members[] }
+    expect(paused.apps).toMatchObject([
+      { app_id: 'paused', last_hour: { accepted_events: 0, refused: { subscription_inactive: expect.any(Number) } } },
+    ])
+    expect((await ask(service, '/api/apps?app=nobody')).json).toMatchObject({ apps: [] })
+    expect((await ask(service, '/api/apps?top=0')).json).toMatchObject({ error: 'bad_request' })
+  })
+
   test('/api/explain says what would happen, with every offending member', async ({ service }) => {
     const explain = (body: string, query = '') => tell(service, 'POST', `/api/explain${query}`, body)
     expect((await explain(single('ak_shop'))).json).toMatchObject({
@@ -205,5 +254,19 @@ describe('streams', () => {
       )
     })
     expect((await ask(service, '/api/events/stream?type=click')).json).toMatchObject({ error: 'bad_request' })
+  })
+
+  test('/api/refusals/stream shows refusals as they come, and the earlier ones on request', async ({ service }) => {
+    const earlier = await post(service, single('ak_paused'))
+    await watching(service, '/api/refusals/stream?app=paused&from_start=1', async (stream) => {
+      const ids = () => stream.events.map(({ data }) => data['request_id'])
+      await eventually('the earlier one is there', () => ids().includes(earlier.headers['x-request-id']))
+      const later = await post(service, single('ak_paused'))
+      await post(service, single('ak_nobody'))
+      await eventually('the later one follows', () => ids().at(-1) === later.headers['x-request-id'])
+      expect(stream.events.every(({ event: name, data }) => name === 'refusal' && data['app_id'] === 'paused')).toBe(
+        true,
+      )
+    })
   })
 })

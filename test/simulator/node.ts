@@ -100,6 +100,7 @@ export class SimulatedNode {
         queue: parts.queue,
         metrics,
         tap: { onStored: null },
+        accepted: { add: () => {} },
         refusals: new Refusals(),
         nowMs: () => host.timers.nowMs(),
         monotonicMs: () => host.timers.monotonicMs(),

@@ -2,6 +2,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../../src/apps/app.ts'
+import { AcceptedCounts } from '../../../src/console/accepted-counts.ts'
 import { Refusals } from '../../../src/console/refusals.ts'
 import { createDecoder } from '../../../src/decode/decoder.ts'
 import { HttpExchange } from '../../../src/http/exchange.ts'
@@ -104,6 +105,7 @@ class Stage {
   readonly metrics = createMetrics({ version: 'test', runtime: false })
   readonly tap: { onStored: EventTap['onStored'] } = { onStored: null }
   readonly refusals = new Refusals()
+  readonly accepted = new AcceptedCounts()
   readonly faults: unknown[] = []
   readonly lines: string[] = []
   readonly published: Charge[] = []
@@ -126,6 +128,7 @@ class Stage {
         },
         metrics: this.metrics,
         tap: this.tap,
+        accepted: this.accepted,
         refusals: this.refusals,
         nowMs: () => NOW_MS,
         monotonicMs: () => performance.now(),

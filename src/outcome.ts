@@ -50,7 +50,13 @@ export interface RateLimitView {
 
 export type Outcome =
   | { readonly kind: 'accepted'; readonly events: number; readonly batchId: string }
-  | { readonly kind: 'replayed'; readonly events: number; readonly batchId: string }
+  | {
+      readonly kind: 'replayed'
+      readonly events: number
+      readonly batchId: string
+      /** Another body was accepted under this key, so that the events of this one are not stored. */
+      readonly isOtherBody: boolean
+    }
   /** A browser asks whether a page of another origin may send. */
   | { readonly kind: 'preflight' }
   | {

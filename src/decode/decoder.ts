@@ -15,6 +15,8 @@ export interface Decoder {
    * become spaces, and the SENTINEL_BYTES after `end`.
    */
   scan(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null | 'not sure'
+  /** A hash of the bytes [start, end), of 32 bits and never 0. To be asked for before `scan`, which changes line breaks. */
+  hash(start: number, end: number): number
   /** Decides on a body that `scan` was not sure of, and says what is wrong with it. Slow. */
   explain(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation
 }
@@ -31,7 +33,8 @@ export function createDecoder(name: DecoderName, memory: WebAssembly.Memory): De
     return validation
   }
   // simdjson decides on every body, so there is no second step.
-  return { scan: explain, explain }
+  const scanner = new Scanner(memory)
+  return { hash: (start, end) => scanner.hash(start, end), scan: explain, explain }
 }
 
 export function simdjsonAvailable(): boolean {
@@ -53,6 +56,10 @@ class ScanningDecoder implements Decoder {
     if (!scanner.scan(start, end, nowMs, words, at)) return 'not sure'
     if (scanner.sawLineBreak) joinLines(new Uint8Array(this.memory, start, end - start))
     return scanner.extraCount === 0 ? null : this.withExtras()
+  }
+
+  hash(start: number, end: number): number {
+    return this.scanner.hash(start, end)
   }
 
   explain(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation {

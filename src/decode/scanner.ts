@@ -21,6 +21,7 @@ const FITS_WITH_LINE_BREAKS = 2
 
 interface Exports {
   scan(start: number, end: number, fromMinute: number, fromMs: number, untilMinute: number, untilMs: number): number
+  hash(start: number, end: number): number
 }
 
 export class Scanner {
@@ -70,6 +71,11 @@ export class Scanner {
     )
     this.sawLineBreak = answer === FITS_WITH_LINE_BREAKS
     return answer !== NOT_SURE && this.extraCount <= MAX_EXTRAS
+  }
+
+  /** Of the bytes [start, end), and never 0. */
+  hash(start: number, end: number): number {
+    return this.exports.hash(start, end) >>> 0
   }
 
   /** The app key of the last body. */

@@ -45,7 +45,9 @@ function scanRun({ first, count }: Run): Note[] | null {
   for (let index = 0; index < count; index++) {
     const at = indexOfArrived((first + index) % slots)
     const start = words[at + WORD.OFFSET]
-    const verdict = decoder.scan(start, start + words[at + WORD.LENGTH], nowMs, words, at + WORD.DECODED)
+    const end = start + words[at + WORD.LENGTH]
+    if (words[at + WORD.KEYED] === 1) words[at + WORD.BODY_HASH] = decoder.hash(start, end)
+    const verdict = decoder.scan(start, end, nowMs, words, at + WORD.DECODED)
     if (verdict !== null) {
       notes ??= []
       notes.push({ index, validation: verdict === 'not sure' ? null : verdict })

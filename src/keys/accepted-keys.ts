@@ -1,9 +1,10 @@
 // Accepted keys: a circular log in order of acceptance, whose head expires first, and a hash table with open addressing
-// that points into it. Only typed arrays: 24 to 28 bytes per place, and no object per key.
+// that points into it. Only typed arrays: 28 to 32 bytes per place, and no object per key.
 
 export const WORDS_PER_ID = 4
-/** The id's four words, then the acceptance time and the number of events in one word. */
-const WORDS_PER_PLACE = 5
+/** The id's four words, then the acceptance time and the number of events in one word, and the hash of the body. */
+const WORDS_PER_PLACE = 6
+const HASH_AT = WORDS_PER_ID + 1
 const MIN_PLACES = 16
 /** A load factor of at most 1/2 keeps probes short. */
 const SLOTS_PER_PLACE = 2
@@ -40,13 +41,24 @@ export class AcceptedKeys {
     return this.#log[(entry - 1) * WORDS_PER_PLACE + WORDS_PER_ID] & EVENT_MASK
   }
 
-  /** Adds a key whose window begins at `acceptedAtMs`. An older entry of the same key stays in the log, unreachable. */
-  add(id: Uint32Array, events: number, acceptedAtMs: number): void {
+  /** Of a key that `find` has found. undefined: not known. */
+  bodyHash(id: Uint32Array): number | undefined {
+    const place = this.#index[this.#slotOf(id, 0)] - 1
+    const hash = this.#log[place * WORDS_PER_PLACE + HASH_AT]
+    return hash === 0 ? undefined : hash
+  }
+
+  /**
+   * Adds a key whose window begins at `acceptedAtMs`. An older entry of the same key stays in the log, unreachable.
+   * `bodyHash` 0: not known.
+   */
+  add(id: Uint32Array, events: number, acceptedAtMs: number, bodyHash: number): void {
     if (this.#size === this.#places) this.#resize(this.#places * 2)
     const place = (this.#head + this.#size) & (this.#places - 1)
     const at = place * WORDS_PER_PLACE
     for (let word = 0; word < WORDS_PER_ID; word++) this.#log[at + word] = id[word]
     this.#log[at + WORDS_PER_ID] = ((acceptedAtMs & TIME_MASK) << EVENT_BITS) | events
+    this.#log[at + HASH_AT] = bodyHash
     this.#index[this.#slotOf(id, 0)] = place + 1
     this.#size++
     if (acceptedAtMs > this.#newestMs) this.#newestMs = acceptedAtMs

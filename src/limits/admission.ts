@@ -2,15 +2,17 @@
 // neither. Implemented in memory (own/) and with Redis (shared/).
 
 import type { App } from '../apps/app.ts'
+import type { Replay } from '../keys/deduplicator.ts'
 import type { RateLimitView } from '../outcome.ts'
 import type { Charge } from '../queue/charge.ts'
 import type { LimitRefusal, Usage } from './limiter.ts'
 
+export type { Replay }
+
 export type Admitted =
   /** The events are taken, and the key, if there is one, is claimed: the caller must call `end`. */
   | { readonly kind: 'taken'; readonly charge: Charge }
-  /** The key was accepted before, with this number of events. */
-  | { readonly kind: 'replay'; readonly events: number }
+  | Replay
   | { readonly kind: 'over limit'; readonly refusal: LimitRefusal; readonly retryAfterSeconds: number }
   /** Too many keys, or no answer in time: 503. */
   | { readonly kind: 'overloaded' }
@@ -27,10 +29,13 @@ export interface Admission {
    * in one step. `batchId` null: the request has no key. Waits while another request holds the key.
    */
   admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted>
-  /** For a body that fails validation: how many events its key was accepted with; null: it was not accepted. */
-  replayOf(app: App, batchId: string): number | null | Promise<number | null>
-  /** Must be called once for each batch taken. `events`: of the stored batch; replays are answered with it. */
-  end(app: App, charge: Charge, batchId: string | null, end: End, events: number): void
+  /** For a body that fails validation: what its key was accepted with; null: it was not accepted. */
+  replayOf(app: App, batchId: string): Replay | null | Promise<Replay | null>
+  /**
+   * Must be called once for each batch taken. `events` and `bodyHash` (0 or absent: not known): of the stored batch; replays are
+   * answered with the one and compared with the other.
+   */
+  end(app: App, charge: Charge, batchId: string | null, end: End, events: number, bodyHash?: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App): RateLimitView
   /** Of some hundred apps at most, in their order. away: the counters cannot be read now. */

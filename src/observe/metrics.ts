@@ -30,6 +30,8 @@ export interface ConnectionCounts {
 export interface Metrics {
   requestsReceived: number
   replays: number
+  /** Of `replays`: those whose body is known to differ from the accepted one. */
+  replaysOfOtherBody: number
   publishErrors: number
   ringRefusals: number
   explainRefusals: number
@@ -84,6 +86,7 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
   const metrics: Metrics = {
     requestsReceived: 0,
     replays: 0,
+    replaysOfOtherBody: 0,
     publishErrors: 0,
     ringRefusals: 0,
     explainRefusals: 0,
@@ -142,7 +145,16 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
   single('sluice_requests_received_total', 'Requests that reached the service: outcomes and those in flight.', () => {
     return metrics.requestsReceived
   })
-  single('sluice_replays_total', 'Requests that repeated an accepted Idempotency-Key.', () => metrics.replays)
+  page.numbers(
+    'sluice_replays_total',
+    'counter',
+    'Requests that repeated an accepted Idempotency-Key. other: with another body, whose events are not stored. same: ' +
+      'with the same body, or where this process did not accept the first one and so cannot compare.',
+    [
+      { labels: { body: 'same' }, read: () => metrics.replays - metrics.replaysOfOtherBody },
+      { labels: { body: 'other' }, read: () => metrics.replaysOfOtherBody },
+    ],
+  )
   single('sluice_publish_errors_total', 'Records that the queue did not take.', () => metrics.publishErrors)
   single(
     'sluice_ring_refusals_total',

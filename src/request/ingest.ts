@@ -6,6 +6,7 @@ import { subscriptionRefusal } from '../apps/app-record.ts'
 import type { DecodePool } from '../decode/pool.ts'
 import type { Validation } from '../decode/verdict.ts'
 import { batchIdOf, isUuid } from '../lib/ids.ts'
+import type { Replay } from '../limits/admission.ts'
 import { type Outcome, overloaded, refused } from '../outcome.ts'
 import type { Charge } from '../queue/charge.ts'
 import { recordLine } from '../queue/record/record.ts'
@@ -15,7 +16,7 @@ import { contentEncodingOf, type RequestHead, traceOf } from './head.ts'
 import type { Inflated } from './inflate.ts'
 import type { IngestParts } from './parts.ts'
 import { screen } from './screen.ts'
-import { Settler, violation } from './settlement.ts'
+import { isOther, Settler, violation } from './settlement.ts'
 import { newTicket, type Ticket } from './ticket.ts'
 
 export class Ingest {
@@ -128,7 +129,7 @@ export class Ingest {
     if (slot < 0) return this.#noRoom()
     try {
       ring.fill(slot, pieces)
-      ring.commit(slot)
+      ring.commit(slot, exchange.head.idempotencyKey !== null)
       metrics.bodyBytes.observe(lengthBytes)
       this.#exchangeInSlot[slot] = exchange
       this.#submit(slot)
@@ -173,7 +174,7 @@ export class Ingest {
     const exchange = this.#exchangeInSlot[slot]
     if (exchange === null) throw new Error(`the pool handed back slot ${slot}, which holds no body`)
     this.#exchangeInSlot[slot] = null
-    return newTicket(exchange, slot)
+    return newTicket(exchange, slot, this.#parts.ring.bodyHash(slot))
   }
 
   /** From the decoded body to the queue. Waits only where a store does. */
@@ -201,7 +202,7 @@ export class Ingest {
       const replayed = keyedId === null ? null : await admission.replayOf(app, keyedId)
       return replayed === null
         ? this.#refuse(ticket, validation, violation(validation))
-        : this.#settler.replay(ticket, replayed)
+        : this.#replay(ticket, validation, replayed)
     }
 
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
@@ -210,7 +211,7 @@ export class Ingest {
     const admitted = admitting instanceof Promise ? await admitting : admitting
     switch (admitted.kind) {
       case 'replay':
-        return this.#settler.replay(ticket, admitted.events)
+        return this.#replay(ticket, validation, admitted)
       case 'over limit':
         return this.#refuse(ticket, validation, refused(admitted.refusal, null, admitted.retryAfterSeconds))
       case 'overloaded':
@@ -228,9 +229,17 @@ export class Ingest {
 
   /** Refuses what a client sent, with its SDK version for the list of refusals. A 503 needs none: it is our fault. */
   #refuse(ticket: Ticket, validation: Validation | null, outcome: Outcome): void {
-    ticket.sdkVersion =
-      validation?.kind === 'refused' ? validation.sdkVersion : shownSdkVersionIn(this.#parts.ring, ticket.slot)
+    ticket.sdkVersion = this.#sdkVersion(ticket, validation)
     this.#settler.refuse(ticket, outcome)
+  }
+
+  #replay(ticket: Ticket, validation: Validation | null, replay: Replay): void {
+    if (isOther(ticket, replay.bodyHash)) ticket.sdkVersion = this.#sdkVersion(ticket, validation)
+    this.#settler.replay(ticket, replay)
+  }
+
+  #sdkVersion({ slot }: Ticket, validation: Validation | null): string | null {
+    return validation?.kind === 'refused' ? validation.sdkVersion : shownSdkVersionIn(this.#parts.ring, slot)
   }
 
   #publish(ticket: Ticket, app: App, charge: Charge, extras: string | null): void {

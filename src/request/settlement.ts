@@ -4,13 +4,15 @@
 import type { App } from '../apps/app.ts'
 import { trialView } from '../apps/plans.ts'
 import type { Validation } from '../decode/verdict.ts'
-import type { End } from '../limits/admission.ts'
+import type { End, Replay } from '../limits/admission.ts'
 import { answerTo, messageOf, type Outcome, overloaded, type RateLimitView } from '../outcome.ts'
 import type { Settlement } from '../queue/queue.ts'
 import { eventsIn } from '../ring/decoded-body.ts'
 import type { Exchange } from './exchange.ts'
 import type { IngestParts } from './parts.ts'
 import type { Ticket } from './ticket.ts'
+
+const OTHER_BODY = 'this Idempotency-Key was accepted with another body: these events are not stored'
 
 export class Settler {
   readonly #parts: IngestParts
@@ -42,7 +44,8 @@ export class Settler {
       case 'duplicate':
         // The stored batch was charged already.
         this.#endHeld(ticket, 'duplicate', storedEvents)
-        this.replay(ticket, storedEvents)
+        // What the queue had is not known, but that the batch id is the same.
+        this.replay(ticket, { kind: 'replay', events: storedEvents })
         return
       case 'unknown':
         metrics.publishErrors++
@@ -57,9 +60,12 @@ export class Settler {
   }
 
   /** Repeats the answer to the key's first batch. */
-  replay(ticket: Ticket, events: number): void {
-    this.#parts.metrics.replays++
-    this.#finish(ticket, { kind: 'replayed', events, batchId: ticket.batchId })
+  replay(ticket: Ticket, { events, bodyHash }: Replay): void {
+    const { metrics } = this.#parts
+    metrics.replays++
+    const isOtherBody = isOther(ticket, bodyHash)
+    if (isOtherBody) metrics.replaysOfOtherBody++
+    this.#finish(ticket, { kind: 'replayed', events, batchId: ticket.batchId, isOtherBody })
   }
 
   /** Ends a request without cost: its charge is refunded and its key is freed. */
@@ -103,13 +109,21 @@ export class Settler {
       const requestId = outcome.kind === 'refused' ? this.#parts.freshId(nowMs) : ''
       const answer = answerTo(outcome, this.#viewFor(app, nowMs), requestId)
       exchange.send(answer, this.closing || wantsClose || framingFault !== null)
-      if (outcome.kind !== 'refused') return
+      this.#list(outcome, nowMs, requestId, app?.appId ?? null, sdkVersion)
+    } catch (error) {
+      this.#parts.onFault(error)
+    }
+  }
+
+  #list(outcome: Outcome, nowMs: number, requestId: string, appId: string | null, sdkVersion: string | null): void {
+    const { refusals } = this.#parts
+    if (outcome.kind === 'refused') {
       const { code, errors } = outcome
       const message = messageOf(code, outcome.message)
       const path = errors === null ? null : message.slice(0, message.indexOf(': '))
-      this.#parts.refusals.add(nowMs, requestId, app?.appId ?? null, code, path, message, sdkVersion)
-    } catch (error) {
-      this.#parts.onFault(error)
+      refusals.add(nowMs, requestId, appId, code, path, message, sdkVersion)
+    } else if (outcome.kind === 'replayed' && outcome.isOtherBody) {
+      refusals.add(nowMs, outcome.batchId, appId, 'replayed_other_body', null, OTHER_BODY, sdkVersion)
     }
   }
 
@@ -117,7 +131,10 @@ export class Settler {
   #endHeld(ticket: Ticket, end: End, events: number): void {
     const { app, held } = ticket
     ticket.held = null
-    if (app !== null && held !== null) this.#parts.admission.end(app, held.charge, held.key, end, events)
+    if (app === null || held === null) return
+    // A duplicate confirms the key with the batch that the queue had, whose body is not known.
+    const bodyHash = end === 'stored' ? ticket.bodyHash : 0
+    this.#parts.admission.end(app, held.charge, held.key, end, events, bodyHash)
   }
 
   #countAccepted(ticket: Ticket): void {
@@ -148,6 +165,11 @@ export class Settler {
     }
     return trialView(nowMs)
   }
+}
+
+/** Whether the body differs from the accepted one; false where either is not known. */
+export function isOther({ bodyHash }: Ticket, accepted: number | undefined): boolean {
+  return accepted !== undefined && bodyHash !== 0 && bodyHash !== accepted
 }
 
 /** The refusal of an invalid body. */

@@ -7,6 +7,8 @@ import type { Exchange } from './exchange.ts'
 export interface Ticket {
   readonly exchange: Exchange
   readonly slot: number
+  /** Of a keyed body; 0: not known. */
+  readonly bodyHash: number
   app: App | null
   batchId: string
   /** Of a body that is refused, where it was read and is short. */
@@ -20,10 +22,11 @@ export interface Ticket {
   over: boolean
 }
 
-export function newTicket(exchange: Exchange, slot: number): Ticket {
+export function newTicket(exchange: Exchange, slot: number, bodyHash: number): Ticket {
   return {
     exchange,
     slot,
+    bodyHash,
     app: null,
     batchId: '',
     sdkVersion: null,

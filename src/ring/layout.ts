@@ -2,16 +2,17 @@
 // threads cannot disagree.
 //
 //   table   one entry of SLOT_WORDS 32-bit words (one cache line) per slot
-//   ┌───────┬────────┬────────┬─────┬───────────────────────────────┬───────┐
-//   │ STATE │ OFFSET │ LENGTH │ END │ decoded: positions and counts │ spare │
-//   └───────┴────────┴────────┴─────┴───────────────────────────────┴───────┘
+//   ┌───────┬────────┬────────┬─────┬───────────────────────────────┬───────┬───────────┬───────┐
+//   │ STATE │ OFFSET │ LENGTH │ END │ decoded: positions and counts │ KEYED │ BODY_HASH │ spare │
+//   └───────┴────────┴────────┴─────┴───────────────────────────────┴───────┴───────────┴───────┘
 //   bytes   the bodies, one after the other, wrapping around
 //   ┌──────────┬──────────────┬──────────┬─────────┐┌──────────┬─────── …
 //   │ headroom │ body         │ sentinel │ padding ││ headroom │ body
 //   └──────────┴──────────────┴──────────┴─────────┘└──────────┴─────── …
 //              ▲ OFFSET        ▲ +LENGTH             ▲ END
 
-export const WORD = { STATE: 0, OFFSET: 1, LENGTH: 2, END: 3, DECODED: 4 } as const
+/** KEYED: 1 where the request has an idempotency key; only then does the pool write BODY_HASH. */
+export const WORD = { STATE: 0, OFFSET: 1, LENGTH: 2, END: 3, DECODED: 4, KEYED: 13, BODY_HASH: 14 } as const
 
 /** 64 bytes, so that two threads never write to the same cache line. */
 export const SLOT_WORDS = 16
@@ -38,7 +39,7 @@ export const FIELD = {
 
 export const DECODED_WORDS = 9
 
-if (WORD.DECODED + DECODED_WORDS > SLOT_WORDS) throw new Error('a decoded body does not fit into a slot')
+if (WORD.DECODED + DECODED_WORDS > WORD.KEYED) throw new Error('a decoded body does not fit into a slot')
 
 /** The owner of a slot. The states follow each other in this order, and only the owner moves a slot on. */
 export const STATE = {

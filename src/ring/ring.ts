@@ -93,10 +93,13 @@ export class Ring {
     }
   }
 
-  /** The body is complete: the pool owns the slot now. */
-  commit(slot: number): void {
+  /** The body is complete: the pool owns the slot now. `isKeyed`: it hashes the body. */
+  commit(slot: number, isKeyed = false): void {
+    const at = slot * SLOT_WORDS
+    this.words[at + WORD.KEYED] = Number(isKeyed)
+    this.words[at + WORD.BODY_HASH] = 0
     // Orders the writes of the body before the state that lets a pool thread read it.
-    Atomics.store(this.words, slot * SLOT_WORDS + WORD.STATE, STATE.ARRIVED)
+    Atomics.store(this.words, at + WORD.STATE, STATE.ARRIVED)
   }
 
   /** Frees the slot and its room at once, whatever lies before and after it. */
@@ -123,6 +126,11 @@ export class Ring {
   /** Length in bytes of a slot's body. */
   length(slot: number): number {
     return this.words[slot * SLOT_WORDS + WORD.LENGTH]
+  }
+
+  /** Of a keyed body that the pool has hashed; 0: not known. */
+  bodyHash(slot: number): number {
+    return this.words[slot * SLOT_WORDS + WORD.BODY_HASH] >>> 0
   }
 
   /** Index in `words` of a slot's decoded words. */

@@ -20,7 +20,8 @@ export function logRefusals({ takeLines, log, timers }: RefusalLinesOptions): ()
     const lines = takeLines()
     for (const { app_id, code, count, message, request_id } of lines.slice(0, MAX_LINES)) {
       const what = { app: app_id, code, count, message, request_id }
-      log.info(what, `refused ${requests(count)}${app_id === null ? '' : ` of app ${app_id}`}: ${code}`)
+      const verb = code === 'replayed_other_body' ? 'did not store' : 'refused'
+      log.info(what, `${verb} ${requests(count)}${app_id === null ? '' : ` of app ${app_id}`}: ${code}`)
     }
     const others = lines.slice(MAX_LINES)
     if (others.length === 0) return

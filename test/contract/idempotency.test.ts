@@ -1,8 +1,10 @@
 // One key, one batch: replays, twins, scope, and what a restart or a crash remembers.
 
 import { randomUUID } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { batch, event, expectAccepted, expectRefused, post, single, uuidVersion } from '../support/client.ts'
+import { readPage } from '../support/hostile.ts'
 import { readJournal } from '../support/journal-files.ts'
 import { appRecord, makeFolder, removeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
 
@@ -179,5 +181,27 @@ describe('a restart', () => {
       }
       expect(readJournal(folder).length).toBe(before)
     })
+  }
+})
+
+test('a replay with another body is counted, logged and answered as ever; one with the same body is none of these', async () => {
+  const own = await startService({ dataDir: await makeFolder(), apps: APPS })
+  try {
+    const [first, second] = [single('ak_plain', { name: 'first' }), single('ak_plain', { name: 'other' })]
+    expect(first.length).toBe(second.length)
+    const key = randomUUID()
+    const batchId = expectAccepted(await post(own, first, keyed(key)), 1)
+    for (const body of [first, second, gzipSync(second), first, '{"app_key":"ak_plain"}']) {
+      const headers = typeof body === 'string' ? keyed(key) : { ...keyed(key), 'Content-Encoding': 'gzip' }
+      expect(expectAccepted(await post(own, body, headers), 1, true)).toBe(batchId)
+    }
+    const page = await readPage(own)
+    expect(page['sluice_replays_total{body="same"}']).toBe(2)
+    expect(page['sluice_replays_total{body="other"}']).toBe(3)
+    const { output } = await own.stop()
+    expect(output).toContain('did not store 3 requests of app plain: replayed_other_body')
+  } finally {
+    await own.kill()
+    await removeFolder(own.dataDir)
   }
 })

@@ -291,7 +291,7 @@ describe.each([
       expect(await finish(node(), app, key, 'stored', events)).toBe('taken')
       for (let times = 0; times < 3; times++) {
         expect(await node().admit(app, 7, key)).toEqual({ kind: 'replay', events })
-        expect(await node().replayOf(app, key)).toBe(events)
+        expect(await node().replayOf(app, key)).toEqual({ kind: 'replay', events })
       }
     }
     expect(await used(app)).toEqual([102, 101, 101])
@@ -341,8 +341,20 @@ describe.each([
     expect(await soFar(Promise.race([...twins, ...asked]))).toBe('waits')
     on.end(app, admitted.charge, key, 'stored', 3)
     expect(await Promise.all(twins)).toEqual(twins.map(() => ({ kind: 'replay', events: 3 })))
-    expect(await Promise.all(asked)).toEqual([3, 3, 3])
+    expect(await Promise.all(asked)).toEqual(asked.map(() => ({ kind: 'replay', events: 3 })))
     expect(await used(app)).toEqual([3, 3, 3])
+  })
+
+  it('says at the node that stored a batch which body it had', async () => {
+    const app = anApp()
+    const key = freshKey()
+    const on = node()
+    const admitted = await on.admit(app, 3, key)
+    if (admitted.kind !== 'taken') throw new Error(admitted.kind)
+    const twin = on.admit(app, 3, key)
+    on.end(app, admitted.charge, key, 'stored', 3, 4_000_000_000)
+    const replay = { kind: 'replay', events: 3, bodyHash: 4_000_000_000 }
+    expect([await twin, await on.admit(app, 3, key), await on.replayOf(app, key)]).toEqual([replay, replay, replay])
   })
 
   it('passes a key whose batch failed to one waiting request, and the others wait for that one', async () => {

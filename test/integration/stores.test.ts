@@ -168,7 +168,7 @@ describe('a start', () => {
       await stores.stop()
       const again = await open(folder)
       const app = appOf(again.stores, 'a')
-      expect(await again.stores.admission.replayOf(app, young)).toBe(4)
+      expect(await again.stores.admission.replayOf(app, young)).toEqual({ kind: 'replay', events: 4 })
       expect(await again.stores.admission.replayOf(app, old)).toBe(null)
       await again.stores.stop()
     }))

@@ -13,6 +13,8 @@
 // AssemblyScript. Its state is in the globals of the instance, since the memory holds only bodies.
 
 import * as names from './names'
+
+export { hash } from './hash'
 import { countDecoded, countRaw, forget, plainEnd, sawHighByte } from './text'
 import { setRange, timestamp } from './timestamps'
 import { afterMember, begin, colon, nowhere, number, sawLineBreak, slowString, space, string, value } from './walker'

@@ -1,7 +1,7 @@
 // Limits and keys of a single machine, in its memory.
 
 import type { App } from '../../apps/app.ts'
-import type { Claim } from '../../keys/deduplicator.ts'
+import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RateLimitView } from '../../outcome.ts'
@@ -54,20 +54,27 @@ export class OwnAdmission implements Admission {
     return { kind: 'over limit', refusal: taken, retryAfterSeconds: secondsUntilRoom(usage, taken) }
   }
 
-  replayOf(_app: App, batchId: string): number | null | Promise<number | null> {
-    const eventsOf = (claim: Claim): number | null => {
+  replayOf(_app: App, batchId: string): Replay | null | Promise<Replay | null> {
+    const replayIn = (claim: Claim): Replay | null => {
       if (claim.kind === 'claimed') this.#deduplicator.release(batchId)
-      return claim.kind === 'replay' ? claim.events : null
+      return claim.kind === 'replay' ? claim : null
     }
     const claim = this.#deduplicator.claim(batchId, this.#clock())
-    return claim instanceof Promise ? claim.then(eventsOf) : eventsOf(claim)
+    return claim instanceof Promise ? claim.then(replayIn) : replayIn(claim)
   }
 
-  end(app: App, { events: taken, takenAtMs }: Charge, batchId: string | null, end: End, events: number): void {
+  end(
+    app: App,
+    { events: taken, takenAtMs }: Charge,
+    batchId: string | null,
+    end: End,
+    events: number,
+    bodyHash = 0,
+  ): void {
     const staysUsed = end === 'stored' || end === 'unknown'
     // The key first: if the limiter throws, the key of a stored batch is still remembered.
     if (batchId !== null) {
-      if (end === 'stored' || end === 'duplicate') this.#deduplicator.confirm(batchId, events, this.#clock())
+      if (end === 'stored' || end === 'duplicate') this.#deduplicator.confirm(batchId, events, this.#clock(), bodyHash)
       else this.#deduplicator.release(batchId)
     }
     if (staysUsed) this.#limiter.settle(app, taken, takenAtMs)

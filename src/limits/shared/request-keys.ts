@@ -3,7 +3,7 @@
 
 import type { App } from '../../apps/app.ts'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
-import type { Claim } from '../../keys/deduplicator.ts'
+import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import { createMemoryDeduplicator, type MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
 import { partitionOf } from '../../queue/partition.ts'
@@ -63,12 +63,12 @@ export class RequestKeys {
     if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId)
   }
 
-  end({ appId }: App, batchId: string, end: End, events: number): void {
+  end({ appId }: App, batchId: string, end: End, events: number, bodyHash: number): void {
     const { partitions, timers, turnCalls } = this.#options
     const partition = partitionOf(appId, partitions)
     const key = idempotencyKey(partition, batchId)
     if (end === 'stored' || end === 'duplicate') {
-      if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, timers.nowMs())
+      if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, timers.nowMs(), bodyHash)
       turnCalls.accept(partition, key, events, WINDOW_MS)
     } else {
       turnCalls.release(partition, key)
@@ -76,10 +76,10 @@ export class RequestKeys {
     }
   }
 
-  async replayOf({ appId }: App, batchId: string): Promise<number | null> {
+  async replayOf({ appId }: App, batchId: string): Promise<Replay | null> {
     const { timers, link, partitions, nodeId } = this.#options
     const claim = await this.claim(batchId)
-    if (claim.kind === 'replay') return claim.events
+    if (claim.kind === 'replay') return claim
     if (claim.kind === 'full') return null
     try {
       const key = idempotencyKey(partitionOf(appId, partitions), batchId)
@@ -88,7 +88,7 @@ export class RequestKeys {
         const held = await link.call((client) => client.get(key))
         if (held === 'away' || held === null) return null
         // A count of events says that the key was accepted; anything else is the id of the node that holds it.
-        if (/^\d{1,3}$/.test(held)) return Number(held)
+        if (/^\d{1,3}$/.test(held)) return { kind: 'replay', events: Number(held) }
         if (held === nodeId || timers.monotonicMs() >= giveUpAtMs) return null
         await sleep(timers, POLL_MS.longest)
       }

@@ -3,7 +3,7 @@
 
 import type { App } from '../../apps/app.ts'
 import { MINUTE_MS } from '../../apps/plans.ts'
-import type { Claim } from '../../keys/deduplicator.ts'
+import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
 import type { RateLimitView } from '../../outcome.ts'
 import type { Charge } from '../../queue/charge.ts'
@@ -163,14 +163,14 @@ export class SharedAdmission implements Admission {
     })
   }
 
-  replayOf(app: App, batchId: string): Promise<number | null> {
+  replayOf(app: App, batchId: string): Promise<Replay | null> {
     return this.#keys.replayOf(app, batchId)
   }
 
-  end(app: App, charge: Charge, batchId: string | null, end: End, events: number): void {
+  end(app: App, charge: Charge, batchId: string | null, end: End, events: number, bodyHash = 0): void {
     // 'unknown' stays counted until the audit knows.
     if (end === 'duplicate' || end === 'refused') this.#refund(app.appId, charge)
-    if (batchId !== null) this.#keys.end(app, batchId, end, events)
+    if (batchId !== null) this.#keys.end(app, batchId, end, events, bodyHash)
   }
 
   view(app: App): RateLimitView {

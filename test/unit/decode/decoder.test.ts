@@ -141,3 +141,52 @@ test('accepting a plain body allocates nothing', () => {
   // Three thousand times twenty events: one object for each event would already be some megabytes.
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(1_500_000)
 })
+
+for (const name of ENGINES) {
+  test(`${name}: the hash of a body changes with each of its bytes and with its length, and with nothing else`, () => {
+    const decoder = createDecoder(name, memory)
+    const bytes = new Uint8Array(memory.buffer)
+    const hashAt = (body: Uint8Array, start: number): number => {
+      bytes.fill(0xaa, 0, 1024)
+      bytes.set(body, start)
+      return decoder.hash(start, start + body.length)
+    }
+    const seen = new Set<number>()
+    let bodies = 0
+    for (let length = 0; length <= 130; length++) {
+      const body = Uint8Array.from({ length }, (_, index) => (index * 7) % 251)
+      const hash = hashAt(body, 8)
+      expect([hash > 0, hash < 2 ** 32, Number.isInteger(hash)]).toEqual([true, true, true])
+      expect(hashAt(body, 129)).toBe(hash)
+      seen.add(hash)
+      bodies++
+      for (let index = 0; index < length; index++) {
+        for (const flip of [1, 128]) {
+          const other = body.slice()
+          other[index] ^= flip
+          seen.add(hashAt(other, 8))
+          bodies++
+        }
+      }
+    }
+    // Of so many, none or one has the hash of another by chance: 17,161² / 2³³ = 0.03 are expected.
+    expect(seen.size).toBeGreaterThanOrEqual(bodies - 1)
+  })
+
+  test(`${name}: two parts of a body that change places change its hash`, () => {
+    const decoder = createDecoder(name, memory)
+    const hashOf = (text: string): number => {
+      new Uint8Array(memory.buffer).set(Buffer.from(text), 8)
+      return decoder.hash(8, 8 + text.length)
+    }
+    const words = ['event-01', 'event-02', 'event-03', 'event-04', 'event-05', 'event-06', 'event-07', 'event-08']
+    const texts = words.flatMap((_, one) =>
+      words.map((_, other) => {
+        const swapped = [...words]
+        ;[swapped[one], swapped[other]] = [swapped[other], swapped[one]]
+        return swapped.join('')
+      }),
+    )
+    expect(new Set(texts.map(hashOf)).size).toBe(new Set(texts).size)
+  })
+}

@@ -197,17 +197,44 @@ describe('memory', () => {
     return process.memoryUsage().arrayBuffers
   }
 
-  it('is at most 56 bytes a key, and is freed when the keys expire', async () => {
+  it('is at most 64 bytes a key, and is freed when the keys expire', async () => {
     const keys = 60_000
     const ids = Array.from({ length: keys }, (_, number) => idOf(number))
     const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
     const emptyBytes = bytesHeld()
     for (const id of ids) accept(deduplicator, id, 1, NOON_MS)
-    expect((bytesHeld() - emptyBytes) / keys).toBeLessThan(56)
+    expect((bytesHeld() - emptyBytes) / keys).toBeLessThan(64)
     for (let sweep = 0; sweep < 4; sweep++) deduplicator.sweep(NOON_MS + WINDOW_MS + 1)
     expect(deduplicator.size).toBe(0)
     // The garbage collector frees arrays on another thread.
     await vi.waitFor(() => expect(bytesHeld() - emptyBytes).toBeLessThan(50_000), { timeout: 10_000 })
+  })
+})
+
+describe('the hash of an accepted body', () => {
+  it('is replayed with its key, through growth and expiry of others', () => {
+    const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
+    const hashOf = (number: number): number => (number * 2_654_435_761) % 2 ** 32
+    const claimed = (number: number): unknown => deduplicator.claim(idOf(number), NOON_MS + number)
+    for (let number = 1; number <= 20_000; number++) {
+      expect(claimed(number)).toEqual(CLAIMED)
+      deduplicator.confirm(idOf(number), number % 101, NOON_MS + number, hashOf(number))
+    }
+    for (let number = 1; number <= 20_000; number++) {
+      expect(claimed(number)).toEqual({ kind: 'replay', events: number % 101, bodyHash: hashOf(number) })
+    }
+    deduplicator.sweep(NOON_MS + WINDOW_MS + 15_000)
+    expect(deduplicator.claim(idOf(19_999), NOON_MS + WINDOW_MS + 15_000)).toMatchObject({ bodyHash: hashOf(19_999) })
+  })
+
+  it('is told to the requests that wait, and is not known after a restart', async () => {
+    const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS })
+    expect(deduplicator.claim(idOf(1), NOON_MS)).toEqual(CLAIMED)
+    const twin = deduplicator.claim(idOf(1), NOON_MS)
+    deduplicator.confirm(idOf(1), 2, NOON_MS, 7)
+    expect(await twin).toEqual({ kind: 'replay', events: 2, bodyHash: 7 })
+    deduplicator.restore(idOf(2), 2, NOON_MS)
+    expect(deduplicator.claim(idOf(2), NOON_MS)).toEqual(replayOf(2))
   })
 })
 

@@ -9,7 +9,7 @@ import { HttpExchange } from '../../../src/http/exchange.ts'
 import { Turn } from '../../../src/http/turn.ts'
 import { createIsoTime } from '../../../src/lib/clock.ts'
 import { batchIdOf } from '../../../src/lib/ids.ts'
-import type { Admitted, End } from '../../../src/limits/admission.ts'
+import type { Admitted, End, Replay } from '../../../src/limits/admission.ts'
 import type { Histogram } from '../../../src/observe/histogram.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
 import type { Charge } from '../../../src/queue/charge.ts'
@@ -106,6 +106,11 @@ class Stage {
   readonly tap: { onStored: EventTap['onStored'] } = { onStored: null }
   readonly refusals = new Refusals()
   readonly accepted = new AcceptedCounts()
+  /** Of the body that a replay's key was accepted with. */
+  acceptedHash: number | undefined
+  endedHash: number | undefined
+  /** What the pool makes of a keyed body. */
+  bodyHash = 0
   readonly faults: unknown[] = []
   readonly lines: string[] = []
   readonly published: Charge[] = []
@@ -149,7 +154,7 @@ class Stage {
             const charge = { events, takenAtMs: this.takenAtMs, minute: 7, cycleMinute: 0 }
             const taken: Admitted = { kind: 'taken', charge }
             const admitted = answer<Admitted>(this.behaviour.admit, taken, (kind) => {
-              if (kind === 'replay') return { kind, events: 7 }
+              if (kind === 'replay') return { kind, events: 7, bodyHash: this.acceptedHash }
               if (kind === 'overloaded') return { kind }
               if (kind === 'taken') return taken
               const { retryAfterSeconds } = this
@@ -159,10 +164,13 @@ class Stage {
             return admitted
           },
           replayOf: () => {
-            return answer<number | null>(this.behaviour.replayOf, null, (kind) => (kind === 'replay' ? 7 : null))
+            return answer<Replay | null>(this.behaviour.replayOf, null, (kind) => {
+              return kind === 'replay' ? { kind, events: 7, bodyHash: this.acceptedHash } : null
+            })
           },
-          end: (_app, charge, batchId, end, events) => {
+          end: (_app, charge, batchId, end, events, bodyHash) => {
             this.ends.push({ charge, batchId, end, events })
+            this.endedHash = bodyHash
             this.#breakIf('end')
           },
           view: () => {
@@ -198,6 +206,7 @@ class Stage {
     if (this.behaviour.decode === 'fail') return this.ingest.decodeFailed(slot, new Error('the thread died'))
     const start = this.ring.offset(slot)
     const { words } = this.ring
+    if (words[slot * SLOT_WORDS + WORD.KEYED] === 1) words[slot * SLOT_WORDS + WORD.BODY_HASH] = this.bodyHash
     const validation = decodeWith(
       this.#decoder,
       start,
@@ -594,6 +603,51 @@ describe('the list of refusals', () => {
     await stage.request({ admit: 'replay', keyed: true })
     await stage.request({}, { method: 'OPTIONS', corsHeaders: '\r\nAccess-Control-Allow-Origin: *' })
     expect(stage.refusals.newest()).toEqual([])
+  })
+
+  const OTHER = {
+    time_ms: NOW_MS,
+    request_id: batchIdOf('one', KEY),
+    app_id: 'one',
+    code: 'replayed_other_body',
+    path: null,
+    message: 'this Idempotency-Key was accepted with another body: these events are not stored',
+    sdk_version: '2',
+  }
+  const versioned = JSON.stringify({ app_key: 'ak_1', sdk_version: '2', events: [event] })
+  it.each<[string, Partial<Behaviour>]>([
+    ['an accepted key', { admit: 'replay', body: versioned }],
+    ['a body that does not fit', { replayOf: 'replay', body: '{"app_key":"ak_1","sdk_version":"2"}' }],
+  ])('has a replay with another body, which is answered 202 (%s)', async (_, behaviour) => {
+    const stage = new Stage()
+    Object.assign(stage, { bodyHash: 5, acceptedHash: 6 })
+    const sent = await stage.request({ ...behaviour, keyed: true })
+    expect([sent.status, stage.refusals.newest()]).toEqual(['202 Accepted', [OTHER]])
+    expect(sent.headers).toContain(`X-Batch-Id: ${OTHER.request_id}`)
+    expect([stage.metrics.replays, stage.metrics.replaysOfOtherBody]).toEqual([1, 1])
+  })
+
+  it.each([
+    ['the same body', 5, 5],
+    ['a body that is not known', 0, 5],
+    ['an accepted body that is not known', 5, undefined],
+  ])('has no replay with %s', async (_, bodyHash, acceptedHash) => {
+    const stage = new Stage()
+    Object.assign(stage, { bodyHash, acceptedHash })
+    await stage.request({ admit: 'replay', keyed: true })
+    expect(stage.refusals.newest()).toEqual([])
+    expect([stage.metrics.replays, stage.metrics.replaysOfOtherBody]).toEqual([1, 0])
+  })
+
+  it('gives the hash of a stored body to the admission, and none of one that was stored before', async () => {
+    const stage = new Stage()
+    stage.bodyHash = 4_000_000_000
+    await stage.request({ keyed: true })
+    expect(stage.endedHash).toBe(4_000_000_000)
+    await stage.request({ keyed: true, publish: 'duplicate' })
+    expect(stage.endedHash).toBe(0)
+    await stage.request()
+    expect(stage.endedHash).toBe(0)
   })
 
   it('answers although a listener throws, and says so once', async () => {

@@ -23,14 +23,17 @@ export function journalFiles(dataDir: string): string[] {
     .map((name) => join(folder, name))
 }
 
-/** Every record that is stored; throws where a line is not one. Room kept free at a segment's end is skipped. */
+/**
+ * Every record that is stored; throws where a line is not one. Room kept free at a segment's end is skipped, and so is a
+ * line without an end: it is being written.
+ */
 export function readJournal(dataDir: string): StoredRecord[] {
   const records: StoredRecord[] = []
   for (const file of journalFiles(dataDir)) {
     const bytes = readFileSync(file)
     const freeFrom = bytes.indexOf(0)
     const text = bytes.subarray(0, freeFrom < 0 ? bytes.length : freeFrom).toString()
-    for (const line of text.split('\n')) {
+    for (const line of text.slice(0, text.lastIndexOf('\n') + 1).split('\n')) {
       if (line.trim() === '') continue
       records.push({ ...(JSON.parse(line) as Omit<StoredRecord, 'line'>), line })
     }

@@ -124,27 +124,19 @@ describe('a page', () => {
     let killed = await start({ apps: APPS, env })
     const { dataDir } = killed
     const page = await profile.open(site.origin, optionsFor(killed))
-    await inPage(
-      page,
-      `void (window.tracking = setInterval(() => {
-        for (let more = 0; more < 20; more++) sluice.track('${tests} event ' + (window.count = (window.count ?? 0) + 1))
-      }, 20))`,
-    )
-    for (let round = 0; round < 2; round++) {
-      const before = storedNames(killed).length
-      await eventually('some are stored', async () => {
-        void flush(page)
-        return storedNames(killed).length >= before + 200
-      })
+    const names: string[] = []
+    for (let round = 0; round < 3; round++) {
+      const [some, more] = [namesOf(`before ${round}`, 800), namesOf(`after ${round}`, 150)]
+      names.push(...some, ...more)
+      await track(page, some, { text: 'x'.repeat(200) })
+      await inPage(page, 'void sluice.flush()')
+      await eventually('some are stored', () => storedNames(killed).includes(some[0]))
       await killed.kill()
+      await track(page, more)
       killed = await start({ dataDir, env })
+      await eventually('the rest is taken', () => flush(page))
     }
-    const count = await inPage<number>(page, `(clearInterval(tracking), count)`)
-    await eventually('the rest is taken', () => flush(page))
-    expectStoredOnce(
-      killed,
-      Array.from({ length: count }, (_, index) => `${tests} event ${index + 1}`),
-    )
+    expectStoredOnce(killed, names)
     expect(profile.dropped).toEqual([])
   })
 
@@ -263,9 +255,9 @@ describe('a page that is left', () => {
 })
 
 describe.each([
-  ['with Web Locks', (): string => site.origin],
-  ['over plain http, with a lease', (): string => site.plainOrigin],
-])('two tabs %s', (_, origin) => {
+  ['secure pages', (): string => site.origin],
+  ['pages over plain http', (): string => site.plainOrigin],
+])('two tabs with %s', (_, origin) => {
   it('share a queue: all is stored once, also when one of them is closed in the middle', async () => {
     const first = await profile.open(origin(), optionsFor(service))
     const second = await profile.open(origin(), optionsFor(service))

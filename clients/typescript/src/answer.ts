@@ -1,44 +1,37 @@
-// What the service's answer says about a batch.
+// What the service's answer means for a batch: it is tried again, or others take its place.
 
+import type { Clock } from './clock.ts'
 import { attempt } from './platform.ts'
-import type { DropReason } from './types.ts'
+import type { DropReason, SluiceEvent } from './types.ts'
 
 /** A day. A month's Retry-After is longer than a timer can be, and the plan may change before. */
 export const MAX_RETRY_AFTER_MS = 86_400_000
 const SECOND_MS = 1000
+const REASONS: Record<number, DropReason> = { 401: 'unauthorized', 402: 'subscription', 403: 'blocked' }
 
-export interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  readonly answeredMs: number
-}
+export type Answer = Pick<Response, 'status' | 'headers'> & { readonly text: string }
 
 type Refusal = { message?: unknown; errors?: ({ path: unknown } | null)[] }
 
-export type Verdict =
-  | { readonly kind: 'accepted' }
-  | { readonly kind: 'split' }
-  | { readonly kind: 'retry'; readonly retryAfterMs: number }
-  | { readonly kind: 'drop'; readonly reason: DropReason }
-  /** By the event's place: whether the clock may be the fault. */
-  | { readonly kind: 'amend'; readonly offenders: ReadonlyMap<number, 'timestamp' | 'other'> }
+/** `parts` of the batch are sealed anew in its place, and its other events dropped, but those of an accepted one. */
+export type Replacement = { readonly parts: readonly (readonly SluiceEvent[])[]; readonly reason: DropReason | null }
 
-/** `count`: events of the batch. */
-export function judge(answer: Answer, count: number): Verdict {
-  const { status, headers } = answer
-  if (status === 202) return { kind: 'accepted' }
-  if (status === 400) return judgeInvalid(answer.text, count)
-  if (status === 401) return { kind: 'drop', reason: 'unauthorized' }
-  if (status === 402) return { kind: 'drop', reason: 'subscription' }
-  if (status === 403) return { kind: 'drop', reason: 'blocked' }
-  if (status === 413) return { kind: 'split' }
+export type Verdict = Replacement | { readonly retryAfterMs: number }
+
+export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clock, nowMs: number): Verdict {
+  const { status, headers, text } = answer
+  if (status === 202) return { parts: [], reason: null }
+  if (status === 400) return { parts: [withoutOffenders(text, events, clock)], reason: 'invalid' }
   // A batch of more events than the app may send in a minute would never fit.
   const minuteLimit = Number(headers.get('X-RateLimit-Limit') ?? Infinity)
-  if (status === 429 && count > Math.max(minuteLimit, 1)) return { kind: 'split' }
-  if (status > 403 && status < 500 && status !== 408 && status !== 429) return { kind: 'drop', reason: 'refused' }
-  // Also a 200: something else answered, such as a hotel's login page.
-  return { kind: 'retry', retryAfterMs: retryAfterMs(headers.get('Retry-After'), answer.answeredMs) }
+  if (status === 413 || (status === 429 && events.length > Math.max(minuteLimit, 1))) {
+    const half = Math.ceil(events.length / 2)
+    return { parts: events.length > 1 ? [events.slice(0, half), events.slice(half)] : [], reason: 'too_large' }
+  }
+  // Of other statuses too: a 200 comes from something else, such as a hotel's login page.
+  if (status < 400 || status >= 500 || status === 408 || status === 429)
+    return { retryAfterMs: retryAfterMs(headers.get('Retry-After'), nowMs) }
+  return { parts: [], reason: REASONS[status] ?? 'refused' }
 }
 
 function retryAfterMs(text: string | null, nowMs: number): number {
@@ -47,19 +40,16 @@ function retryAfterMs(text: string | null, nowMs: number): number {
   return Math.min(Math.max(waitMs || 0, 0), MAX_RETRY_AFTER_MS)
 }
 
-function judgeInvalid(text: string, count: number): Verdict {
-  const offenders = new Map<number, 'timestamp' | 'other'>()
-  for (const path of offendingPaths(text)) {
-    const [, index, member] = /^events\[(\d+)\](?:\.(\w+))?/.exec(path) ?? []
-    if (index === undefined || Number(index) >= count) continue
-    const isClock = member === 'timestamp' && offenders.get(Number(index)) !== 'other'
-    offenders.set(Number(index), isClock ? 'timestamp' : 'other')
-  }
-  return offenders.size > 0 ? { kind: 'amend', offenders } : { kind: 'drop', reason: 'invalid' }
-}
-
-/** The first twenty; a service that names only one offender does so at the start of its message. */
-function offendingPaths(text: string): string[] {
+/** No event where none is named. One whose time alone is wrong stays, once, where the clock was found to be off. */
+function withoutOffenders(text: string, events: readonly SluiceEvent[], clock: Clock): SluiceEvent[] {
   const { message, errors } = attempt(() => JSON.parse(text) as Refusal, null) ?? {}
-  return Array.isArray(errors) ? errors.map((error) => String(error?.path)) : [String(message)]
+  // The first twenty; a service that names only one does so at the start of its message.
+  const paths = Array.isArray(errors) ? errors.map((error) => String(error?.path)) : [String(message)]
+  const named = paths.map((path) => {
+    const [, index, member] = /^events\[(\d+)\](?:\.(\w+))?/.exec(path) ?? []
+    return { event: events[Number(index)], member }
+  })
+  const isOffender = (event: SluiceEvent): boolean =>
+    named.some((one) => one.event === event && (one.member !== 'timestamp' || !clock.mayCure(event)))
+  return named.some(({ event }) => event !== undefined) ? events.filter((event) => !isOffender(event)) : []
 }

@@ -9,26 +9,27 @@ const TOLERANCE_MS = 300_000
 export type Clock = ReturnType<typeof createClock>
 
 export function createClock(store: Store) {
+  /** To add to this clock; 0 while it is near enough. */
   const correctionMs = (): number => Number(store.get('clock') ?? 0)
+
+  /** An event as it is to be sealed; what the device said stays in it. */
+  function correct(event: SluiceEvent): SluiceEvent {
+    const addMs = correctionMs()
+    const saidAt = event.client_timestamp ?? event.timestamp
+    const at = new Date(Date.parse(saidAt) + addMs)
+    if (addMs === 0 || Number.isNaN(at.getTime())) return event
+    return { ...event, timestamp: at.toISOString(), client_timestamp: saidAt, clock_correction_ms: addMs }
+  }
+
   return {
-    /** To add to this clock; 0 while it is near enough. */
-    correctionMs,
+    correct,
+    /** Not twice, so that no server can make a client try for ever. */
+    mayCure: (event: SluiceEvent): boolean => event.clock_correction_ms === undefined && correct(event) !== event,
     /** `dateMs` was the server's time at some moment between the two others. */
     learn(dateMs: number, sentMs: number, answeredMs: number): void {
       const offMs = Math.round(dateMs - (sentMs + answeredMs) / 2)
       if (Math.abs(offMs) > TOLERANCE_MS) store.set('clock', String(offMs))
       else if (correctionMs() !== 0) store.remove('clock')
-    },
-    /** The events as they are to be sealed; what the device said stays in them. */
-    correct(events: readonly SluiceEvent[]): SluiceEvent[] {
-      const addMs = correctionMs()
-      return events.map((event) => {
-        const saidAt = event.client_timestamp ?? event.timestamp
-        const saidMs = Date.parse(saidAt)
-        if (addMs === 0 || Number.isNaN(saidMs)) return event
-        const timestamp = new Date(saidMs + addMs).toISOString()
-        return { ...event, timestamp, client_timestamp: saidAt, clock_correction_ms: addMs }
-      })
     },
   }
 }

@@ -16,12 +16,11 @@ export function fileStore(folder: string): Store {
     get: (name) => attempt(() => readFileSync(path(name), 'utf8'), null),
     set(name, value) {
       const beside = `.${name}.${process.pid}`
-      const write = (): boolean => {
+      const write = (): void => {
         writeFileSync(path(beside), value, { flush: true })
         renameSync(path(beside), path(name))
-        return true
       }
-      const isWritten = attempt(write, false)
+      const isWritten = attempt(write, false) !== false
       if (!isWritten) remove(beside)
       return isWritten
     },

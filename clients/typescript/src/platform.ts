@@ -27,7 +27,6 @@ export interface Platform {
   readonly context: Context
   readonly page: Page | null
   readonly storage: Storage | null
-  readonly locks: Pick<LockManager, 'request'> | null
 }
 
 export function systemPlatform(): Platform {
@@ -39,18 +38,16 @@ export function systemPlatform(): Platform {
   const always = { timers, random: Math.random, fetch: ((...args) => fetch(...args)) as typeof fetch, compress }
   if (typeof window === 'undefined' || typeof document === 'undefined') {
     const os = (globalThis as { process?: { platform: string } }).process?.platform ?? 'unknown'
-    return { ...always, context: { os }, page: null, storage: null, locks: null }
+    return { ...always, context: { os }, page: null, storage: null }
   }
   const { navigator, location, screen } = window
   const os = /Windows|iPhone|iPad|Android|Mac OS|CrOS|Linux/.exec(navigator.userAgent)?.[0] ?? 'unknown'
   const locale = navigator.language.replace('-', '_')
   const context = { os, locale, screen_width: screen.width, screen_height: screen.height }
   const page = { window, document, navigator, origin: location.origin, keepalive: 'keepalive' in Request.prototype }
-  // Absent on pages that came over plain http.
-  const locks = (navigator as { locks?: LockManager }).locks ?? null
   // Reading it throws where the user forbids storage.
   const storage = attempt(() => window.localStorage, null)
-  return { ...always, context, page, locks, storage }
+  return { ...always, context, page, storage }
 }
 
 /** What `work` returns, or `otherwise` where it throws. */

@@ -1,10 +1,13 @@
 // The batches that wait, oldest first, and the count of what was dropped. One item of the store holds a batch, or what
 // a refusal made of it: an item changes in one write, so that a crash neither loses nor doubles an event.
 
+import type { Replacement } from './answer.ts'
+import type { Clock } from './clock.ts'
 import { attempt, bytesOf, type Timers, uuid } from './platform.ts'
 import { readJson, type SpillingStore } from './store.ts'
 import type { DropReason, Options, SluiceEvent } from './types.ts'
 
+const VERSION = 'sluice-client/0.1.0'
 /** The service takes no older events. */
 const LIFE_MS = 72 * 3_600_000
 const DEFAULT_MAX_BYTES = 2_000_000
@@ -17,35 +20,31 @@ export interface Batch {
   readonly body: string
   /** When it was given to the browser to send while the page ended, its answer unseen. */
   readonly handedMs?: number
-  /** Sealed anew with the clock's correction: a second one would not help. */
-  readonly corrected?: true
 }
 
 type Report = Partial<Record<DropReason, number>>
+type Contents = { readonly events: readonly SluiceEvent[]; readonly report: Report }
 type Body = { events?: SluiceEvent[]; client_report?: { dropped?: Report } }
 
 export type Queue = ReturnType<typeof createQueue>
 
-export function createQueue(store: SpillingStore, timers: Timers, options: Options, version: string) {
+export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, options: Options) {
   const { appKey, maxQueueBytes = DEFAULT_MAX_BYTES, onDropped } = options
   /** Items that this client is sending. */
   const busy = new Set<string>()
   const id = uuid()
   let lastMs = 0
 
-  const names = (): string[] =>
-    store
-      .keys()
-      .filter((name) => NAME.test(name))
-      .toSorted()
-  const read = (name: string): Batch[] =>
-    [readJson<(Batch | null)[]>(store, name, [])].flat().filter((batch) => typeof batch?.body === 'string') as Batch[]
-  const write = (name: string, batches: readonly Batch[]): unknown =>
-    batches.length === 0 ? store.remove(name) : store.set(name, JSON.stringify(batches))
+  const sizeOf = (name: string): number => Number(NAME.exec(name)?.[2])
+  const isItem = (name: string): boolean => NAME.test(name)
+  const names = (): string[] => store.keys().filter(isItem).toSorted()
+  const isBatch = (batch: Batch | null): batch is Batch => typeof batch?.body === 'string'
+  const read = (name: string): Batch[] => [readJson<(Batch | null)[]>(store, name, [])].flat().filter(isBatch)
 
-  function seal(events: readonly SluiceEvent[], dropped: Report): Batch {
+  function seal(key: string, events: readonly SluiceEvent[], dropped: Report): Batch {
     const report = Object.keys(dropped).length > 0 ? { client_report: { dropped } } : {}
-    return { key: uuid(), body: JSON.stringify({ app_key: appKey, sdk_version: version, ...report, events }) }
+    const body = { app_key: appKey, sdk_version: VERSION, ...report, events: events.map(clock.correct) }
+    return { key, body: JSON.stringify(body) }
   }
 
   function count(report: Report): void {
@@ -62,23 +61,21 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
     attempt(() => onDropped?.(reason, events), undefined)
   }
 
-  /** Without a reason it is taken back: it was surely not sent, and its events are kept elsewhere. */
-  function dropItem(name: string, reason: DropReason | null): void {
+  function dropItem(name: string, reason: DropReason): void {
     const batches = read(name).map(unseal)
     store.remove(name)
     for (const { events, report } of batches) {
       count(report)
-      if (reason !== null) drop(reason, events)
+      drop(reason, events)
     }
   }
 
   function dropOldest(): void {
     const waiting = names()
-    let bytes = waiting.reduce((sum, name) => sum + Number(NAME.exec(name)?.[2]), 0)
-    for (const name of waiting.slice(0, -1)) {
+    let bytes = waiting.reduce((sum, name) => sum + sizeOf(name), 0)
+    for (const name of waiting.slice(0, -1).filter((item) => !busy.has(item))) {
       if (bytes <= maxQueueBytes) return
-      if (busy.has(name)) continue
-      bytes -= Number(NAME.exec(name)?.[2])
+      bytes -= sizeOf(name)
       dropItem(name, 'overflow')
     }
   }
@@ -87,7 +84,9 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
   function replace(name: string, batch: Batch, others: readonly Batch[]): boolean {
     const [first, ...rest] = read(name)
     if (first?.key !== batch.key) return false
-    write(name, [...others, ...rest])
+    const batches = [...others, ...rest]
+    if (batches.length === 0) store.remove(name)
+    else store.set(name, JSON.stringify(batches))
     return true
   }
 
@@ -95,41 +94,41 @@ export function createQueue(store: SpillingStore, timers: Timers, options: Optio
     busy,
     /** Sealed by this client: no two of its batches have one time. */
     isOwn: (name: string): boolean => name.endsWith(id),
+    isExpired: (name: string): boolean => Number(NAME.exec(name)?.[1]) <= timers.nowMs() - LIFE_MS,
     names,
     read,
     replace,
     drop,
     dropItem,
-    /** Seals events into a batch that is stored before it is sent. Returns its name. */
-    add(events: readonly SluiceEvent[]): string {
-      const batch = seal(events, readJson(store, 'dropped', {}))
+    /** Seals events into a batch that is stored before it is sent. */
+    add(events: readonly SluiceEvent[]): void {
+      const batch = seal(uuid(), events, readJson(store, 'dropped', {}))
       lastMs = Math.max(timers.nowMs(), lastMs + 1)
       const name = `b${String(lastMs).padStart(15, '0')}-${bytesOf(batch.body)}-${id}`
-      write(name, [batch])
+      store.set(name, JSON.stringify([batch]))
       store.remove('dropped')
       dropOldest()
-      return name
     },
-    /** Seals what remains of a refused batch anew, and drops the rest of it. */
-    amend(name: string, batch: Batch, parts: readonly SluiceEvent[][], corrected: boolean, reason: DropReason): void {
-      const { events, report } = unseal(batch)
-      const sealed = parts.map((part, index) => seal(part, index === 0 ? report : {}))
-      if (!replace(name, batch, corrected ? sealed.map((part) => ({ ...part, corrected })) : sealed)) return
+    /** Seals what remains of a batch anew, and drops the rest of it. */
+    amend(name: string, batch: Batch, { events, report }: Contents, { parts, reason }: Replacement): void {
+      const kept = new Set(parts.flat())
+      const filled = parts.filter((part) => part.length > 0)
+      const sealed = filled.map((part, at) => seal(childKey(batch.key, at), part, at === 0 ? report : {}))
+      if (!replace(name, batch, sealed) || reason === null) return
       if (sealed.length === 0) count(report)
-      const kept = new Set(parts.flat().map((event) => event.event_id))
-      drop(
-        reason,
-        events.filter((event) => !kept.has(event.event_id)),
-      )
-    },
-    dropExpired(): void {
-      const oldestMs = timers.nowMs() - LIFE_MS
-      for (const name of names()) if (Number(NAME.exec(name)?.[1]) <= oldestMs) dropItem(name, 'expired')
+      const dropped = events.filter((event) => !kept.has(event))
+      drop(reason, dropped)
     },
   }
 }
 
-export function unseal(batch: Batch): { readonly events: SluiceEvent[]; readonly report: Report } {
+/** The same for all who seal the batch anew, should two of them do so at once; different for each of its parts. */
+function childKey(key: string, at: number): string {
+  const node = (Number.parseInt(key.slice(-12), 16) * 2 + 1 + at) % 2 ** 48
+  return key.slice(0, -12) + node.toString(16).padStart(12, '0')
+}
+
+export function unseal(batch: Batch): Contents {
   // Null where somebody else wrote it. The service refuses it, and it goes.
   const body = attempt(() => JSON.parse(batch.body) as Body | null, null)
   return { events: body?.events ?? [], report: body?.client_report?.dropped ?? {} }

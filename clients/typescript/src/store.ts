@@ -15,31 +15,29 @@ export function webStore(storage: Storage, prefix: string): Store {
   }
 }
 
-export interface SpillingStore extends Store {
-  /** It ends with this process. */
-  isInMemory(name: string): boolean
-}
+/** `isInMemory`: it ends with this process. */
+export type SpillingStore = Store & { isInMemory(name: string): boolean }
 
 /** Takes everything: in memory what `lasting`, where there is one, does not. */
 export function spillingStore(lasting: Store | null): SpillingStore {
-  const memory = new Map<string, string>()
-  /** What a disk that only reads could not remove. */
-  const gone = new Set<string>()
+  /** Null: removed, but a disk that only reads has it still. */
+  const memory = new Map<string, string | null>()
+  const getLasting = (name: string): string | null => lasting?.get(name) ?? null
   return {
-    keys: () => [...new Set([...(lasting?.keys() ?? []), ...memory.keys()])].filter((name) => !gone.has(name)),
-    get: (name) => memory.get(name) ?? (gone.has(name) ? null : (lasting?.get(name) ?? null)),
+    keys: () =>
+      [...new Set([...(lasting?.keys() ?? []), ...memory.keys()])].filter((name) => memory.get(name) !== null),
+    get: (name) => (memory.has(name) ? memory.get(name)! : getLasting(name)),
     set(name, value) {
       if (lasting?.set(name, value) === true) memory.delete(name)
       else memory.set(name, value)
-      gone.delete(name)
       return true
     },
     remove(name) {
-      memory.delete(name)
       lasting?.remove(name)
-      if ((lasting?.get(name) ?? null) !== null) gone.add(name)
+      if (getLasting(name) === null) memory.delete(name)
+      else memory.set(name, null)
     },
-    isInMemory: (name) => memory.has(name),
+    isInMemory: (name) => typeof memory.get(name) === 'string',
   }
 }
 

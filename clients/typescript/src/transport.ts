@@ -6,8 +6,6 @@ import type { Platform } from './platform.ts'
 import type { Batch } from './queue.ts'
 
 const TIMEOUT_MS = 30_000
-/** Node's permissions forbid the connection. */
-const FORBIDDEN = new Set(['ERR_ACCESS_DENIED', 'EACCES', 'EPERM'])
 const GZIP = { 'Content-Encoding': 'gzip' }
 
 export type Transport = ReturnType<typeof createTransport>
@@ -20,31 +18,30 @@ export function createTransport(service: string, { timers, fetch, compress, page
   let isBlocked = false
 
   async function request(batch: Batch, keepalive: boolean, signal: AbortSignal): Promise<Answer> {
-    const isHidden = page?.document.visibilityState === 'hidden'
-    const packed = keepalive || isHidden ? null : await compress(batch.body)
+    const packed = keepalive || page?.document.visibilityState === 'hidden' ? null : await compress(batch.body)
     const isPlain = keepalive && isElsewhere
-    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': batch.key }
+    const json = { 'Content-Type': 'application/json', 'Idempotency-Key': batch.key, ...(packed && GZIP) }
     const sentMs = timers.nowMs()
     const response = await fetch(isPlain ? plainUrl(batch) : url, {
       method: 'POST',
       body: packed ?? batch.body,
-      headers: isPlain ? { 'Content-Type': 'text/plain;charset=UTF-8' } : packed ? { ...headers, ...GZIP } : headers,
+      headers: isPlain ? { 'Content-Type': 'text/plain;charset=UTF-8' } : json,
       credentials: 'omit',
       keepalive,
       signal,
     })
-    const answeredMs = timers.nowMs()
     const dateMs = Date.parse(response.headers.get('Date') ?? '')
-    if (!Number.isNaN(dateMs)) clock.learn(dateMs, sentMs, answeredMs)
-    return { status: response.status, headers: response.headers, text: await response.text(), answeredMs }
+    if (!Number.isNaN(dateMs)) clock.learn(dateMs, sentMs, timers.nowMs())
+    return { status: response.status, headers: response.headers, text: await response.text() }
   }
 
   return {
     hasBeacon: isElsewhere && page.navigator.sendBeacon !== undefined,
     beacon: (batch: Batch): boolean => page?.navigator.sendBeacon?.(plainUrl(batch), batch.body) ?? false,
     /** The page's policy forbids what this address is under, and will for its whole life. */
-    noteViolation(blockedUri: string): void {
-      if (blockedUri !== '' && url.startsWith(blockedUri)) isBlocked = true
+    noteViolation(event: Event): void {
+      const { blockedURI } = event as SecurityPolicyViolationEvent
+      if (blockedURI !== '' && url.startsWith(blockedURI)) isBlocked = true
     },
     /** With `keepalive` the request is under way when this returns. */
     async send(batch: Batch, keepalive: boolean): Promise<Answer | 'blocked' | 'failed'> {
@@ -53,9 +50,8 @@ export function createTransport(service: string, { timers, fetch, compress, page
       const timer = timers.setTimeout(() => abort.abort(), TIMEOUT_MS)
       try {
         return await request(batch, keepalive, abort.signal)
-      } catch (error) {
-        const code = (error as { cause?: { code?: string } } | null)?.cause?.code ?? ''
-        return FORBIDDEN.has(code) ? 'blocked' : 'failed'
+      } catch {
+        return 'failed'
       } finally {
         timers.clear(timer)
       }

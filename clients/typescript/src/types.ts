@@ -2,7 +2,7 @@
 
 export type DropReason =
   | 'before_send' // beforeSend returned null, or threw
-  | 'blocked' // the page's policy, or Node's permissions, forbid the request
+  | 'blocked' // 403, or the page's policy forbids the request
   | 'closed' // tracked after close(), or still in memory then
   | 'consent' // opted out
   | 'expired' // 72 h old

@@ -10,7 +10,7 @@ import { onTestFinished } from 'vitest'
 import { CHROMIUM } from '../../support/prerequisites.ts'
 
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.html': 'text/html', '.css': 'text/css' }
-/** A host whose pages are not secure, since it is not the loopback's own name: without Web Locks, and without randomUUID. */
+/** A host whose pages are not secure, since it is not the loopback's own name: they lack crypto.randomUUID, for one. */
 const PLAIN_HOST = 'shop.example'
 
 export interface Site {

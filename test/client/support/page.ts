@@ -33,13 +33,10 @@ export function createPage(options: FakePageOptions = {}): FakePage {
   const listened = (): EventTarget => {
     const target = new EventTarget()
     return Object.assign(target, {
-      addEventListener(type: string, listener: () => void) {
+      addEventListener(type: string, listener: () => void, { signal }: { signal: AbortSignal }) {
         listening.add(type)
-        EventTarget.prototype.addEventListener.call(target, type, listener)
-      },
-      removeEventListener(type: string, listener: () => void) {
-        listening.delete(type)
-        EventTarget.prototype.removeEventListener.call(target, type, listener)
+        signal.addEventListener('abort', () => listening.delete(type))
+        EventTarget.prototype.addEventListener.call(target, type, listener, { signal })
       },
     })
   }

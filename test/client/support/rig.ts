@@ -34,16 +34,9 @@ export interface RigOptions extends Partial<Options> {
   readonly service?: Partial<DoubleOptions>
   readonly random?: () => number
   readonly page?: Page
-  /** Null: a lease. By default locks that nobody else wants. */
-  readonly locks?: Platform['locks']
   /** In memory alone. */
   readonly withoutStore?: boolean
 }
-
-/** Web Locks that nobody else wants. */
-const FREE = {
-  request: (_name: string, _options: unknown, task: () => unknown) => Promise.resolve(task()),
-} as LockManager
 
 /** A store that lasts as long as the test, of at most so many characters. */
 export function mapStore(map = new Map<string, string>(), maxCharacters = Infinity): Store {
@@ -61,14 +54,7 @@ export function mapStore(map = new Map<string, string>(), maxCharacters = Infini
 }
 
 export function createRig(options: RigOptions = {}): Rig {
-  const {
-    timers = new DatedTimers(),
-    random = () => 0.5,
-    page = null,
-    locks = FREE,
-    withoutStore = false,
-    ...rest
-  } = options
+  const { timers = new DatedTimers(), random = () => 0.5, page = null, withoutStore = false, ...rest } = options
   const { double = createDouble({ nowMs: () => timers.nowMs(), ...rest.service }), store = mapStore(), ...given } = rest
   const tracked: string[] = []
   const dropped: Rig['dropped'] = []
@@ -81,7 +67,6 @@ export function createRig(options: RigOptions = {}): Rig {
     context: { os: 'linux' },
     page,
     storage: null,
-    locks,
   }
   const client = createClientOn(platform, {
     url: 'https://events.example.com',

@@ -2,7 +2,8 @@
 // really has.
 
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join, relative, resolve } from 'node:path'
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -38,17 +39,43 @@ function asked(): string {
     .replaceAll('<<.GroupBy>>', 'pod')
 }
 
+/** As docs/kubernetes.md has it: an overlay with the component. */
+async function withRingScaling(): Promise<string> {
+  const overlay = join(folder, 'overlay')
+  const deploy = relative(overlay, resolve(MONITORING, '..'))
+  const lines = [
+    'apiVersion: kustomize.config.k8s.io/v1beta1',
+    'kind: Kustomization',
+    `resources: [${deploy}/overlays/production]`,
+    `components: [${deploy}/components/ring-scaling]`,
+  ]
+  await mkdir(overlay)
+  await writeFile(join(overlay, 'kustomization.yaml'), lines.join('\n'))
+  return overlay
+}
+
+async function metricsOf(
+  overlay: string,
+): Promise<NonNullable<NonNullable<IHorizontalPodAutoscaler['spec']>['metrics']>> {
+  const objects = await buildKustomization(overlay)
+  const [autoscaler] = objectsOf<IHorizontalPodAutoscaler & KubernetesObject>(objects, 'HorizontalPodAutoscaler')
+  return autoscaler.spec?.metrics ?? []
+}
+
 function seriesName(selector: string): string {
   return selector.replace(/\{.*$/, '')
 }
 
 describe('the share of the ring in use', () => {
-  it("is the metric that production's autoscaler asks for, under the name that the adapter gives it", async () => {
-    const [autoscaler] = objectsOf<IHorizontalPodAutoscaler & KubernetesObject>(
-      await buildKustomization('deploy/overlays/production'),
-      'HorizontalPodAutoscaler',
-    )
-    const found = (autoscaler.spec?.metrics ?? []).flatMap(({ pods }) => pods ?? [])
+  it('is asked for by no autoscaler that was not given the component, which then counts by the CPU alone', async () => {
+    const metrics = await metricsOf('deploy/overlays/production')
+    expect(metrics.map(({ type, resource }) => [type, resource?.name])).toEqual([['Resource', 'cpu']])
+  })
+
+  it("is the metric that the component's autoscaler asks for, under the name that the adapter gives it", async () => {
+    const metrics = await metricsOf(await withRingScaling())
+    expect(metrics.map(({ type }) => type)).toEqual(['Resource', 'Pods'])
+    const found = metrics.flatMap(({ pods }) => pods ?? [])
     expect(found.map(({ metric }) => metric.name)).toEqual([rule.name.as])
     expect(seriesName(rule.seriesQuery)).toMatch(new RegExp(rule.name.matches))
     const target = quantity(found[0].target.averageValue)

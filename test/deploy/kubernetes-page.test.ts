@@ -6,7 +6,7 @@ import { join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parseNatsUrl } from '../../src/nats/address.ts'
-import { workloadsOf } from '../support/kubernetes-view.ts'
+import { policiesOf, workloadsOf } from '../support/kubernetes-view.ts'
 import { buildKustomization } from '../support/kustomize.ts'
 import { makeFolder, removeFolder } from '../support/service.ts'
 
@@ -33,20 +33,27 @@ it('makes Secrets whose passwords fit together, and name the servers that there 
   // What kubectl would be called with, a line each.
   const script = `kubectl() { printf '%s\\n' "$@"; }\n${block('sh', 'create secret generic')}`
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], { cwd: ROOT })
-  const literals = Object.fromEntries(
-    [...stdout.matchAll(/^--from-literal=(\w+)=(.*)$/gm)].map(([, key, value]) => [key, value]),
-  )
-  const passwords = ['SLUICE', 'READER', 'SYSTEM', 'ROUTES'].map((name) => literals[name])
+  const secrets = Object.fromEntries(
+    stdout.split('generic\n').map((command) => {
+      const found = command.matchAll(/^--from-literal=(\w+)=(.*)$/gm)
+      return [command.split('\n')[0], Object.fromEntries([...found].map(([, key, value]) => [key, value]))]
+    }),
+  ) as Record<string, Record<string, string>>
+  const literals = secrets['nats-passwords']
+  const passwords = ['SLUICE', 'SLUICE2', 'OPERATOR', 'READER', 'SYSTEM', 'ROUTES'].map((name) => literals[name])
   // nats-server takes what begins with a digit for a number, and a URL wants nothing escaped.
   for (const password of passwords) expect(password).toMatch(/^[a-z][a-z0-9]{40,}$/)
   expect(new Set(passwords).size).toBe(passwords.length)
 
-  const { servers, user, password } = parseNatsUrl(literals['NATS_URL'])
+  const { servers, user, password } = parseNatsUrl(secrets['sluice-connections']['NATS_URL'])
   expect({ user, password }).toEqual({ user: 'sluice', password: literals['SLUICE'] })
+  const toolbox = parseNatsUrl(secrets['toolbox-connections']['NATS_URL'])
+  expect(toolbox).toMatchObject({ servers, user: 'operator', password: literals['OPERATOR'] })
   const nats = workloadsOf(await buildKustomization('deploy/overlays/production')).find(({ name }) => name === 'nats')
   const pods = Array.from({ length: nats?.replicas ?? 0 }, (_, at) => ({ host: `nats-${at}.nats`, port: 4222 }))
   expect(servers).toEqual(pods)
-  expect(literals['REDIS_URL']).toMatch(/^rediss:/)
+  for (const name of ['sluice-connections', 'toolbox-connections'])
+    expect(secrets[name]['REDIS_URL']).toMatch(/^rediss:/)
 })
 
 it('has an overlay that puts an image of its own in the place of the example', async () => {
@@ -55,9 +62,10 @@ it('has an overlay that puts an image of its own in the place of the example', a
   const production = relative(overlay, join(ROOT, 'deploy/overlays/production'))
   const text = block('yaml', 'resources: [../production]').replace('../production', production)
   await writeFile(join(overlay, 'kustomization.yaml'), text)
-  const images = workloadsOf(await buildKustomization(overlay)).flatMap(({ pod }) =>
-    pod.containers.map(({ image }) => image),
-  )
+  const objects = await buildKustomization(overlay)
+  const images = workloadsOf(objects).flatMap(({ pod }) => pod.containers.map(({ image }) => image))
   expect(images).toContainEqual(expect.stringMatching(/^your\.registry\/sluice:\d/))
   expect(images.join()).not.toContain('example.com')
+  const policy = policiesOf(objects).find(({ metadata }) => metadata.name === 'sluice-to-redis')
+  expect(policy?.spec?.egress?.flatMap(({ to }) => to?.map(({ ipBlock }) => ipBlock?.cidr))).toEqual(['10.20.30.0/24'])
 })

@@ -28,7 +28,7 @@ describe("production's reader", () => {
   it('reads and acknowledges events, and can neither publish one nor change the stream', async () => {
     const nats = await startProductionNats(production)
     started.push(nats.stop)
-    const owner = await open(urlOf(nats.servers, 'sluice'))
+    const owner = await open(urlOf(nats.servers, 'operator'))
     await eventually(
       'a stream is made',
       async () => (await ensureStream(owner, { ...NEW_STREAM, replicas: SERVERS })).kind === 'present',

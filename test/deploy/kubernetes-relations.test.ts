@@ -78,7 +78,7 @@ describe.each([
         }
       }
     }
-    for (const { title, pod } of workloads) {
+    for (const { title, pod } of workloads.filter(({ replicas }) => replicas !== 0)) {
       const probes = pod.containers.flatMap(probesOf)
       expect(probes.length, title).toBeGreaterThan(1)
       for (const { httpGet, tcpSocket, exec } of probes) {
@@ -222,7 +222,56 @@ describe.each([
     expect(quantity(requests['cpu'])).toBeLessThanOrEqual(1)
   })
 
-  const stores = workloads.filter(({ name }) => name !== 'sluice').map((store) => [store.name, store] as const)
+  it('names are asked for at the machine itself where a cache is there, and as they stand', () => {
+    const spec = policies.find(({ metadata }) => metadata.name === 'sluice')?.spec
+    const names = (spec?.egress ?? []).filter(({ ports = [] }) => ports.some(({ port }) => port === 53))
+    // A rule without addresses holds for 169.254.20.10 as well.
+    expect(names.map(({ to, ports }) => [to, ports?.map(({ protocol }) => protocol)])).toEqual([
+      [undefined, ['UDP', 'TCP']],
+    ])
+    expect(sluice.pod.dnsConfig?.options).toEqual([{ name: 'ndots', value: '2' }])
+    const hosts = [settings().redisUrl, ...(settings().nats?.url.split(',') ?? [])].map(
+      (url) => new URL(url ?? '').hostname,
+    )
+    // Service names have fewer dots than that, and need the cluster's suffixes.
+    for (const host of hosts.filter((one) => !one.includes('example'))) expect(host.split('.').length).toBeLessThan(3)
+  })
+
+  it('a node reaches names, Redis and NATS, and nothing on the internet', () => {
+    const own = policies.filter((policy) => selects(podSelectorOf(policy), sluice.labels))
+    const rules = own.flatMap(({ spec }) => spec?.egress ?? []).filter(({ ports }) => ports?.[0]?.port !== 53)
+    expect(new Set(rules.flatMap(({ ports }) => ports?.map(({ port }) => port)))).toEqual(new Set([4222, 6379]))
+    for (const { to = [] } of rules) {
+      expect(to.length).toBeGreaterThan(0)
+      for (const { podSelector, ipBlock } of to) {
+        if (ipBlock) expect(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']).toContain(ipBlock.cidr)
+        else expect(foundBy(podSelector?.matchLabels)).toHaveLength(1)
+      }
+    }
+  })
+
+  it('the toolbox is there for people, runs only when it is asked for, and reaches NATS alone', () => {
+    const toolbox = workload(objects, 'toolbox')
+    expect(toolbox.replicas).toBe(0)
+    expect(toolbox.pod.containers.map(({ name, command }) => [name, command])).toEqual([
+      ['nats', ['sleep', 'infinity']],
+      ['sluice', ['sleep', 'infinity']],
+    ])
+    for (const each of toolbox.pod.containers) {
+      const own = environmentOf(objects, each, exampleSecret)
+      expect(readConfig(own).nats?.url).toMatch(/^nats:/)
+      const user = new URL(own['NATS_URL'].split(',')[0]).username
+      expect(user).not.toBe('sluice')
+    }
+    const [policy, ...more] = policies.filter((each) => selects(podSelectorOf(each), toolbox.labels))
+    expect(more).toEqual([])
+    expect(policy.spec?.ingress).toBeUndefined()
+    expect(policy.spec?.egress?.flatMap(({ ports }) => ports?.map(({ port }) => port))).toEqual([53, 53, 4222])
+  })
+
+  const stores = workloads
+    .filter(({ name }) => name === 'redis' || name === 'nats')
+    .map((store) => [store.name, store] as const)
   it.each(stores)('the configuration of %s is that of its pod', (_name, store) => {
     const config = settings()
     const [{ args = [], volumeMounts = [], resources, lifecycle }] = store.pod.containers
@@ -246,7 +295,10 @@ describe.each([
     const variables = environmentOf(objects, store.pod.containers[0], () => 'example')
     const goBytes = quantity((variables['GOMEMLIMIT'] ?? '0B').slice(0, -1))
     expect(sizeOf(value('max_memory_store')) + goBytes).toBeLessThan(memoryBytes)
-    for (const [, name] of text.matchAll(/: \$(\w+)/g)) expect(variables).toHaveProperty(name)
+    for (const [, name] of text.matchAll(/: \$(\w+)/g)) {
+      // A block of the same file, or of the environment.
+      if (!text.includes(`\n${name} {`)) expect(variables).toHaveProperty(name)
+    }
     const leaving = lifecycle?.preStop?.exec?.command?.at(-1)
     if (leaving !== undefined) {
       expect(leaving).toBe(`ldm=${value('pid_file')}`)
@@ -258,10 +310,11 @@ describe.each([
 })
 
 /** What docs/kubernetes.md has an operator put into the Secrets. */
-function exampleSecret(_secret: string, key: string): string {
+function exampleSecret(secret: string, key: string): string {
   if (key === 'REDIS_URL') return 'rediss://sluice:example@redis.example.com:6379'
   if (key !== 'NATS_URL') return 'example'
-  return [0, 1, 2].map((at) => `nats://sluice:example@nats-${at}.nats:4222`).join(',')
+  const user = secret === 'toolbox-connections' ? 'operator' : 'sluice'
+  return [0, 1, 2].map((at) => `nats://${user}:example@nats-${at}.nats:4222`).join(',')
 }
 
 /** The keys of a `kubectl create secret generic NAME` on the page. */

@@ -38,7 +38,8 @@ afterEach(async () => {
   for (const stop of started.splice(0).reverse()) await stop()
 })
 
-async function startNode(env: Readonly<Record<string, string>>) {
+/** `operator`: of whoever may write app records. */
+async function startNode(env: Readonly<Record<string, string>>, operator = env) {
   const dataDir = await makeFolder()
   started.push(() => removeFolder(dataDir))
   const record = appRecord('stores')
@@ -48,7 +49,7 @@ async function startNode(env: Readonly<Record<string, string>>) {
       'add',
       ...Object.entries(record).flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, String(value)]),
     ],
-    env,
+    operator,
   )
   if (added.code !== 0) throw new Error(added.output)
   const node = await startService({ dataDir, env: { SLUICE_ADMIN_HOST: '127.0.0.1', SLUICE_PARSERS: '1', ...env } })
@@ -102,12 +103,12 @@ describe("production's NATS", () => {
         )
       }
     }
-    const { node, appKey } = await startNode(env)
+    const { node, appKey } = await startNode(env, { ...env, NATS_URL: urlOf(servers, 'operator') })
     await becomesReady(node)
     await eventually('a batch is stored', async () => (await post(node, single(appKey))).status === 202, ELECTION_MS)
     const check = await runCommand(['check'], env)
     expect(check.output).toMatch(/ok +stream .*3 replicas/)
-    const wrong = await runCommand(['check'], { ...env, NATS_URL: url.replaceAll('pSluice1', 'pSluice2') })
+    const wrong = await runCommand(['check'], { ...env, NATS_URL: url.replaceAll('pSluice1', 'pWrong1') })
     expect(wrong.output).toMatch(/FAIL +nats/i)
 
     const leaderName = await leaderOf(servers[0])

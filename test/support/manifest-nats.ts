@@ -12,6 +12,8 @@ export const NATS_SERVER = 'nats-server'
 /** What the Secret nats-passwords holds. */
 export const PASSWORDS: Readonly<Record<string, string>> = {
   SLUICE: 'pSluice1',
+  SLUICE2: 'pSluice2',
+  OPERATOR: 'pOperator1',
   READER: 'pReader1',
   SYSTEM: 'pSystem1',
   ROUTES: 'pRoutes1',
@@ -44,6 +46,7 @@ export interface ProductionServer {
   readonly name: string
   readonly monitorPort: number
   readonly pidFile: string
+  readonly logFile: string
 }
 
 export interface ProductionNats {
@@ -78,10 +81,23 @@ export async function startProductionNats(production: readonly KubernetesObject[
           ])
           writeFileSync(file, adapted)
           const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-          return ['env', ...settings, NATS_SERVER, ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file))]
+          return [
+            'env',
+            ...settings,
+            NATS_SERVER,
+            ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file)),
+            '--log',
+            join(folder, 'log'),
+          ]
         },
       })
-      return { program, name: env.POD_NAME, monitorPort, pidFile: join(program.folder, 'pid') }
+      return {
+        program,
+        name: env.POD_NAME,
+        monitorPort,
+        pidFile: join(program.folder, 'pid'),
+        logFile: join(program.folder, 'log'),
+      }
     }),
   )
   return {
@@ -92,7 +108,10 @@ export async function startProductionNats(production: readonly KubernetesObject[
   }
 }
 
-export function urlOf(servers: readonly ProductionServer[], user: 'sluice' | 'reader'): string {
+export function urlOf(
+  servers: readonly ProductionServer[],
+  user: 'sluice' | 'sluice2' | 'operator' | 'reader',
+): string {
   const password = PASSWORDS[user.toUpperCase()]
   return servers.map(({ program }) => `nats://${user}:${password}@127.0.0.1:${program.port}`).join(',')
 }

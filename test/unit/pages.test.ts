@@ -14,7 +14,7 @@ const PAGES = [
   ...readdirSync(`${ROOT}docs`).map((name) => `docs/${name}`),
 ]
 /** Written by runs and installs; a pattern; kubectl's short name of a Deployment. */
-const NO_FILES = [/^load\/reports/, /node_modules$/, /NAME/, /^deploy\/sluice$/]
+const NO_FILES = [/^load\/reports/, /node_modules$/, /NAME/, /^deploy\/(sluice|toolbox)$/]
 const STREAM_NAME = 'SLUICE_EVENTS'
 const BUCKET_NAME = 'SLUICE_APPS'
 const read = (path: string): string => readFileSync(ROOT + path, 'utf8')

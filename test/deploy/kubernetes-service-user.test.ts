@@ -1,0 +1,146 @@
+// The nodes have users of their own in production's NATS: everything that a node does is allowed, and what would lose events
+// is not.
+
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { AckPolicy, jetstream, jetstreamManager, StorageType } from '@nats-io/jetstream'
+import { Kvm } from '@nats-io/kv'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { afterEach, describe, expect, it } from 'vitest'
+import { CountsBucket } from '../../src/audit/counts-bucket.ts'
+import { PartitionTotals } from '../../src/audit/totals.ts'
+import { connectNats } from '../../src/nats/connection.ts'
+import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
+import { get, post, single } from '../support/client.ts'
+import { buildKustomization } from '../support/kustomize.ts'
+import { type ProductionNats, SERVERS, startProductionNats, urlOf } from '../support/manifest-nats.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
+
+const production = await buildKustomization('deploy/overlays/production')
+const APP_KEY = 'ak_shop'
+/** An election, or a round of the audit, on a busy machine. */
+const LONG_MS = 60_000
+
+const started: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const stop of started.splice(0).reverse()) await stop()
+})
+
+type User = 'sluice' | 'sluice2' | 'operator' | 'reader'
+type Environment = Readonly<Record<string, string>>
+
+async function startStores(): Promise<{
+  redis: RedisServer
+  nats: ProductionNats
+  envOf: (user: User) => Environment
+}> {
+  const redis = await startRedis()
+  started.push(() => redis.stop())
+  const nats = await startProductionNats(production)
+  started.push(nats.stop)
+  const envOf = (user: User): Environment => ({
+    REDIS_URL: redis.url,
+    NATS_URL: urlOf(nats.servers, user),
+    SLUICE_STREAM_REPLICAS: String(SERVERS),
+    SLUICE_PARSERS: '1',
+  })
+  return { redis, nats, envOf }
+}
+
+async function startNode(env: Environment): Promise<Service> {
+  const dataDir = await makeFolder()
+  started.push(() => removeFolder(dataDir))
+  const node = await startService({ dataDir, env })
+  started.push(() => node.kill())
+  return node
+}
+
+async function open(url: string): Promise<NatsConnection> {
+  const connection = await connectNats(url)
+  started.push(() => connection.close())
+  return connection
+}
+
+async function addApp(env: Environment): Promise<void> {
+  const flags = ['--app-id', 'shop', '--app-key', APP_KEY, '--plan', '5m', '--subscription', 'active']
+  const { code, output } = await runCommand(['apps', 'add', ...flags], env)
+  expect(code, output).toBe(0)
+}
+
+const accepts = async (node: Service): Promise<boolean> => (await post(node, single(APP_KEY))).status === 202
+
+function violations({ servers }: ProductionNats): string[] {
+  return servers.flatMap(({ logFile }) => readFileSync(logFile, 'utf8').match(/^.*violation.*$/gim) ?? [])
+}
+
+async function metricsOf(node: Service): Promise<string> {
+  return (await get(node.adminPort, '/metrics')).text
+}
+
+describe("production's user of the nodes", () => {
+  it('may do all that a node does, and can neither change, empty nor delete what is stored', async () => {
+    const { redis, nats, envOf } = await startStores()
+    const [first, second] = [await startNode(envOf('sluice')), await startNode(envOf('sluice2'))]
+    for (const node of [first, second])
+      await eventually('it is ready', async () => (await get(node.adminPort, '/readyz')).status === 200, LONG_MS)
+    await addApp(envOf('operator'))
+    for (const node of [first, second]) await eventually('a batch is stored', () => accepts(node), LONG_MS)
+    // The second node asks the stream what it has stored under the key.
+    const headers = { 'Idempotency-Key': randomUUID() }
+    expect((await post(first, single(APP_KEY), headers)).status).toBe(202)
+    await redis.restart({ empty: true })
+    await eventually('the stream tells a repeat', async () => {
+      const { status, text } = await post(second, single(APP_KEY), headers)
+      return status === 202 && text.includes('"deduplicated":true')
+    })
+    const operator = await open(urlOf(nats.servers, 'operator'))
+    const owning = await jetstreamManager(operator)
+    await owning.consumers.add(STREAM_NAME, { durable_name: 'warehouse', ack_policy: AckPolicy.Explicit })
+    for (const metric of [
+      'sluice_stream_bytes',
+      'sluice_audit_lag_seconds',
+      'sluice_stream_consumer_lag_seconds{consumer="warehouse"}',
+    ]) {
+      await eventually(`${metric} is there`, async () => (await metricsOf(first)).includes(`\n${metric} `), LONG_MS)
+    }
+    expect((await runCommand(['check'], envOf('sluice'))).output).toMatch(/ok +stream .*3 replicas/)
+    expect((await runCommand(['tail', '--from-start', '--no-follow'], envOf('sluice'))).stdout).toContain('"shop"')
+
+    const node = await open(urlOf(nats.servers, 'sluice'))
+    const counts = await CountsBucket.open(node, SERVERS)
+    const { saved, revision } = await counts.read(1000)
+    expect([saved, revision]).toEqual([null, 0])
+    await counts.write(1000, new PartitionTotals('2026-01-01T00:00:00Z', null).save(), 0)
+    const messages = node.subscribe('sluice.console.request', { max: 1 })
+    await node.flush()
+    const other = await open(urlOf(nats.servers, 'sluice2'))
+    other.publish('sluice.console.request', 'who is there?')
+    for await (const message of messages) expect(message.string()).toBe('who is there?')
+    expect(violations(nats)).toEqual([])
+
+    const manager = await jetstreamManager(node, { checkAPI: false })
+    const { config } = await manager.streams.info(STREAM_NAME)
+    const forbidden: Readonly<Record<string, () => Promise<unknown>>> = {
+      'delete the stream': () => manager.streams.delete(STREAM_NAME),
+      'empty it': () => manager.streams.purge(STREAM_NAME),
+      'change it': () => manager.streams.update(STREAM_NAME, { max_msgs: 1 }),
+      'delete an event': () => manager.streams.deleteMessage(STREAM_NAME, 1),
+      'make another stream': () => manager.streams.add({ name: 'OTHER', subjects: ['other'] }),
+      'delete the app records': () => manager.streams.delete('KV_SLUICE_APPS'),
+      'empty them': () => manager.streams.purge('KV_SLUICE_APPS'),
+      'write one': async () =>
+        (await new Kvm(jetstream(node, { checkAPI: false })).open('SLUICE_APPS')).put('shop', '{}'),
+      'empty the counts': () => manager.streams.purge('KV_SLUICE_COUNTS'),
+    }
+    for (const [what, attempt] of Object.entries(forbidden)) {
+      await expect(attempt(), what).rejects.toThrow(/permissions violation/i)
+    }
+    await expect(manager.streams.add({ ...config, storage: StorageType.File, max_msgs: 1 })).rejects.toThrow(/in use/)
+    const remove = await runCommand(['apps', 'remove', 'shop', '--yes'], envOf('sluice'))
+    expect(remove.code).not.toBe(0)
+    expect(violations(nats).length).toBeGreaterThanOrEqual(Object.keys(forbidden).length)
+    expect((await owning.streams.info(STREAM_NAME)).state.first_seq).toBe(1)
+    expect(await accepts(first)).toBe(true)
+  })
+})

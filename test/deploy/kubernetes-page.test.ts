@@ -7,7 +7,8 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parseNatsUrl } from '../../src/nats/address.ts'
 import { policiesOf, workloadsOf } from '../support/kubernetes-view.ts'
-import { buildKustomization } from '../support/kustomize.ts'
+import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+import { type RuleFile, runbookUrls } from '../support/rules.ts'
 import { makeFolder, removeFolder } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -54,6 +55,22 @@ it('makes Secrets whose passwords fit together, and name the servers that there 
   expect(servers).toEqual(pods)
   for (const name of ['sluice-connections', 'toolbox-connections'])
     expect(secrets[name]['REDIS_URL']).toMatch(/^rediss:/)
+})
+
+it('has an overlay for monitoring that adds a label, and leads each alert to the runbooks elsewhere', async () => {
+  const overlay = join(folder, 'monitoring')
+  await mkdir(overlay)
+  const monitoring = relative(overlay, join(ROOT, 'deploy/monitoring'))
+  const text = block('yaml', 'resources: [../monitoring]').replace('../monitoring', monitoring)
+  await writeFile(join(overlay, 'kustomization.yaml'), text)
+  const objects = await buildKustomization(overlay)
+  for (const { kind, metadata } of objects) {
+    expect(metadata.labels?.['release'], kind).toBe('kube-prometheus-stack')
+  }
+  const rule = objects.find(({ kind }) => kind === 'PrometheusRule')
+  const urls = runbookUrls(rule as KubernetesObject & { spec: RuleFile })
+  expect(urls.length).toBeGreaterThan(20)
+  for (const url of urls) expect(url).toMatch(/^https:\/\/wiki\.example\.com\/runbooks\.md#sluice[a-z]+$/)
 })
 
 it('has an overlay that puts an image of its own in the place of the example', async () => {

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
-import type { RuleFile } from '../support/rules.ts'
+import { type RuleFile, runbookUrls } from '../support/rules.ts'
 
 const MONITORING = resolve(import.meta.dirname, '../../deploy/monitoring')
 const MEBIBYTE = 1024 * 1024
@@ -58,6 +58,15 @@ test('kustomize builds a rule, a monitor and a dashboard, all for the namespace 
     'monitoring/PrometheusRule/sluice',
     'monitoring/ServiceMonitor/sluice',
   ])
+})
+
+test('each alert leads to its section of the runbooks by a whole address', () => {
+  const rule = one(objects, 'PrometheusRule') as KubernetesObject & { spec: RuleFile }
+  const page = rule.metadata.annotations?.['runbooks']
+  expect(page).toMatch(/^https:\/\/.+\/docs\/runbooks\.md$/)
+  const labels = rule.spec.groups.flatMap((group) => group.rules.flatMap((each) => each.labels?.['runbook'] ?? []))
+  expect(labels.length).toBeGreaterThan(20)
+  expect(runbookUrls(rule)).toEqual(labels.map((anchor) => `${page}#${anchor}`))
 })
 
 describe('the service monitor', () => {

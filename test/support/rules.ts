@@ -40,6 +40,11 @@ export async function readRules(): Promise<RuleFile> {
   return (await readRuleObject()).spec
 }
 
+/** Of each alert. */
+export function runbookUrls({ spec }: { readonly spec: RuleFile }): string[] {
+  return spec.groups.flatMap(({ rules }) => rules.flatMap(({ annotations }) => annotations?.['runbook_url'] ?? []))
+}
+
 /** Runs promtool in a folder with these files. JSON is YAML, too. */
 export async function promtool(args: readonly string[], files: Readonly<Record<string, unknown>>): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-rules-'))

@@ -250,13 +250,15 @@ describe('what stands around the nodes', () => {
       scrape_configs: { job_name: string; static_configs: { targets: string[] }[] }[]
     }
     const targets = nodes.map((name) => `${name}:${configOf(name).adminPort}`)
-    expect(jobs).toEqual([{ job_name: 'sluice', static_configs: [{ targets }] }])
+    // As in a cluster, where the dashboard names both.
+    const labels = { cluster: 'laptop', namespace: 'sluice' }
+    expect(jobs).toEqual([{ job_name: 'sluice', static_configs: [{ targets, labels }] }])
     expect(services['prometheus'].command).toContain('--config.file=/etc/prometheus/prometheus.yaml')
   })
 
-  it('is a Prometheus that keeps what the dashboard looks back on', async () => {
-    const dashboard = await inDeploy('monitoring/dashboard.json')
-    const spans = [...dashboard.matchAll(/\[(\d+)d\]/g)].map(([, days]) => Number(days))
+  it('is a Prometheus that keeps what the rules look back on', async () => {
+    const rules = await inDeploy('monitoring/prometheus-rule.yaml')
+    const spans = [...rules.matchAll(/\[(\d+)d\]/g)].map(([, days]) => Number(days))
     const kept = /--storage\.tsdb\.retention\.time=(\d+)d/.exec((services['prometheus'].command ?? []).join(' '))?.[1]
     expect(spans).toContain(30)
     expect(Number(kept)).toBeGreaterThan(Math.max(...spans))

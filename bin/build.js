@@ -1,10 +1,11 @@
-// Builds dist/ from src/ (tsc for TypeScript, asc for the scanner, a copy of each Lua script), and removes outputs that
-// have no source any more.
+// Builds dist/ from src/ (tsc for TypeScript, asc for the scanner, esbuild for the console's pages, a copy of each Lua
+// script), and removes outputs that have no source any more.
 
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildConsole, CONSOLE_ASSETS, CONSOLE_SOURCE, consoleOutputs } from './build-console.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
@@ -12,22 +13,25 @@ const ASSEMBLY = join('decode', 'assembly')
 const SCANNER = join('decode', 'scanner.wasm')
 
 const files = list(join(root, 'src'))
-const sources = files.filter((name) => name.endsWith('.ts'))
+const pages = files.filter((name) => name.startsWith(CONSOLE_SOURCE)).map(inSource)
+const sources = files.filter((name) => name.endsWith('.ts') && !name.startsWith(CONSOLE_SOURCE))
 const scripts = files.filter((name) => name.endsWith('.lua'))
 const assembly = sources.filter((name) => name.startsWith(ASSEMBLY)).map(inSource)
 const modules = sources.filter((name) => !name.startsWith(ASSEMBLY) && !name.endsWith('.d.ts'))
 const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'].map((name) => join(root, name))
-
-const outputs = [...modules.flatMap(outputsOf), ...scripts, SCANNER]
+const consoleFiles = consoleOutputs(dist)
+const outputs = [...modules.flatMap(outputsOf), ...scripts, ...consoleFiles, SCANNER]
 const wanted = new Set(outputs.flatMap(withFolders))
-const stale = list(dist).filter((name) => !wanted.has(name))
+const stale = list(dist).filter((name) => !wanted.has(name) && !name.startsWith(CONSOLE_ASSETS))
 // A moved file keeps its modification time, so a stale output forces a rebuild.
 const moved = stale.length > 0
 const compile = moved || modules.some((name) => isOld(outputsOf(name), [inSource(name), ...settings]))
 const copies = scripts.filter((name) => moved || isOld([name], [inSource(name)]))
 const assemble = isOld([SCANNER], [...assembly, ...settings])
+const builders = ['build.js', 'build-console.js'].map((name) => join(root, 'bin', name))
+const bundle = isOld(consoleFiles, [...pages, ...builders, ...settings])
 
-if (compile || assemble || copies.length > 0) console.error('building…')
+if (compile || assemble || bundle || copies.length > 0) console.error('building…')
 if (compile) {
   run('typescript', 'tsc', '-p', 'tsconfig.build.json')
   chmodSync(join(dist, 'main.js'), 0o755)
@@ -43,6 +47,10 @@ if (assemble) {
   const options = `--runtime stub --enable simd,threads,bulk-memory -O3 --noAssert ${memory}`
   const output = ['--outFile', join(dist, SCANNER)]
   run('assemblyscript', 'asc', join('src', ASSEMBLY, 'scanner.ts'), ...output, ...options.split(' '))
+}
+if (bundle) {
+  findPackage('esbuild', 'esbuild')
+  await buildConsole(dist)
 }
 // Done last, so that a failed build is repeated.
 for (const name of stale) rmSync(join(dist, name), { recursive: true, force: true })
@@ -89,13 +97,21 @@ function changedMs(path) {
  * @param {string[]} args
  */
 function run(packageName, command, ...args) {
-  const path = join(root, 'node_modules', '.bin', command)
-  if (changedMs(path) === 0) {
-    console.error(`sluice: building needs ${packageName}, a development package: npm install --include=dev`)
-    process.exit(1)
-  }
   // What it prints is for people, and stdout is the log of `npm start`.
   const stdio = /** @type {const} */ (['inherit', process.stderr, 'inherit'])
+  const path = findPackage(packageName, command)
   const { status } = spawnSync(path, args, { cwd: root, stdio, shell: process.platform === 'win32' })
   if (status !== 0) process.exit(status ?? 1)
+}
+
+/**
+ * The path of a development package's command. Ends where it is not installed.
+ * @param {string} packageName
+ * @param {string} command
+ */
+function findPackage(packageName, command) {
+  const path = join(root, 'node_modules', '.bin', command)
+  if (changedMs(path) > 0) return path
+  console.error(`sluice: building needs ${packageName}, a development package: npm install --include=dev`)
+  return process.exit(1)
 }

@@ -12,13 +12,17 @@ const LONG_AGO = new Date('2024-01-01')
 let folder: string
 beforeEach(async () => {
   folder = await makeFolder()
-  for (const name of ['bin/build.js', 'package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']) {
+  const builders = ['bin/build.js', 'bin/build-console.js']
+  const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
+  for (const name of [...builders, ...settings, 'src/console/web/tsconfig.json', 'src/console/web/index.html']) {
     await cp(join(ROOT, name), join(folder, name))
     await utimes(join(folder, name), LONG_AGO, LONG_AGO)
   }
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   await source('main.ts', "console.log('main')")
   await source('redis/take.lua', 'return 1')
+  await source('console/web/main.tsx', "import './style.css'\ndocument.title = 'one'")
+  await source('console/web/style.css', 'body { color: red }')
   await source('decode/assembly/scanner.ts', 'export function one(): i32 { return 1 }')
 })
 afterEach(() => removeFolder(folder))
@@ -36,10 +40,23 @@ function build(): { status: number | null; said: string } {
   return { status, said: stdout + stderr }
 }
 
-const built = async (): Promise<string[]> => (await readdir(join(folder, 'dist'), { recursive: true })).toSorted()
+/** The hashes in the names of the console's files are left out. */
+const built = async (): Promise<string[]> =>
+  (await readdir(join(folder, 'dist'), { recursive: true }))
+    .map((name) => name.replace(/-[0-9A-Z]{8}\./, '-HASH.'))
+    .toSorted()
 const inDist = (name: string): Promise<string> => readFile(join(folder, 'dist', name), 'utf8')
 
-const OUTPUTS = ['decode', 'decode/scanner.wasm', 'main.js', 'main.js.map', 'redis', 'redis/take.lua']
+const CONSOLE = ['', '/assets', '/assets/console-HASH.css', '/assets/console-HASH.js', '/index.html']
+const OUTPUTS = [
+  ...CONSOLE.map((name) => `console${name}`),
+  'decode',
+  'decode/scanner.wasm',
+  'main.js',
+  'main.js.map',
+  'redis',
+  'redis/take.lua',
+]
 
 it('says once that it builds, and nothing where there is nothing to build', async () => {
   expect(build()).toEqual({ status: 0, said: 'building…\n' })
@@ -49,7 +66,8 @@ it('says once that it builds, and nothing where there is nothing to build', asyn
 
 it('makes again what is missing in dist/', async () => {
   build()
-  for (const name of ['decode', 'main.js.map', 'redis']) await rm(join(folder, 'dist', name), { recursive: true })
+  for (const name of ['console/assets', 'decode', 'main.js.map', 'redis'])
+    await rm(join(folder, 'dist', name), { recursive: true })
   expect(build()).toEqual({ status: 0, said: 'building…\n' })
   expect(await built()).toEqual(OUTPUTS)
 })
@@ -73,4 +91,16 @@ it('fails again where the last build failed, until the source is mended', async 
   expect(build()).toMatchObject({ status: 1, said: expect.stringContaining('TS2322') })
   expect(build()).toMatchObject({ status: 1, said: expect.stringContaining('TS2322') })
   expect(await inDist('main.js')).toContain("console.log('main')")
+})
+
+it('gives a changed page new names, and its index.html names them', async () => {
+  build()
+  const before = await inDist('console/index.html')
+  await source('console/web/main.tsx', "document.title = 'two'", new Date())
+  expect(build()).toEqual({ status: 0, said: 'building…\n' })
+  expect(await built()).toEqual(OUTPUTS.filter((name) => !name.endsWith('.css')))
+  const page = await inDist('console/index.html')
+  expect(page).not.toBe(before)
+  const [, script] = /src="\/(assets\/[^"]+)"/.exec(page) ?? []
+  expect(await inDist(`console/${script}`)).toContain('two')
 })

@@ -1,0 +1,63 @@
+// Builds the pages of the console: dist/console/index.html, and under assets/ one script and one style sheet, named by
+// their content so that a browser may keep them for ever.
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const PAGES = join('console', 'index.html')
+/** Cleaned by `buildConsole`. */
+export const CONSOLE_ASSETS = join('console', 'assets')
+
+export const CONSOLE_SOURCE = join('console', 'web')
+
+/** The files that the last build left, as paths from dist/. @param {string} dist */
+export function consoleOutputs(dist) {
+  const page = join(dist, PAGES)
+  const names = existsSync(page) ? assetsOf(readFileSync(page, 'utf8')) : []
+  return [PAGES, ...names.map((name) => join(CONSOLE_ASSETS, name))]
+}
+
+/** @param {string} page */
+function assetsOf(page) {
+  return [...page.matchAll(/"\/assets\/([^"]+)"/g)].map(([, name]) => name)
+}
+
+/** @param {string} dist */
+export async function buildConsole(dist) {
+  // Only where it is needed: the package comes built, without esbuild.
+  const { build } = await import('esbuild')
+  const source = join(root, 'src', CONSOLE_SOURCE)
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: { console: join(source, 'main.tsx') },
+    tsconfig: join(source, 'tsconfig.json'),
+    outdir: join(dist, CONSOLE_ASSETS),
+    entryNames: '[name]-[hash]',
+    bundle: true,
+    minify: true,
+    metafile: true,
+    format: 'esm',
+    target: 'es2022',
+    banner: { js: licences(['preact', 'uplot']) },
+    logLevel: 'warning',
+  })
+  const names = Object.keys(metafile.outputs).map((path) => basename(path))
+  for (const name of readdirSync(join(dist, CONSOLE_ASSETS)))
+    if (!names.includes(name)) rmSync(join(dist, CONSOLE_ASSETS, name))
+  let page = readFileSync(join(source, 'index.html'), 'utf8')
+  for (const name of names)
+    page = page.replace(`"/assets/console${name.slice(name.lastIndexOf('.'))}"`, `"/assets/${name}"`)
+  mkdirSync(join(dist, 'console'), { recursive: true })
+  // Last, so that a failed build is repeated.
+  writeFileSync(join(dist, PAGES), page)
+}
+
+/** They want their licences to come with every copy. @param {string[]} packages */
+function licences(packages) {
+  const texts = packages.map(
+    (name) => `${name}\n\n${readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8')}`,
+  )
+  return `/*!\n${texts.join('\n').trim()}\n*/`
+}

@@ -1,0 +1,88 @@
+// Questions to the admin API. A failure is a value with a sentence; a missing token locks the console.
+
+import { useCallback, useEffect, useState } from 'preact/hooks'
+
+export type Answer<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'failed'; readonly why: string }
+
+const ANSWER_TIMEOUT_MS = 70_000
+const LOCKED = 'sluice-locked'
+
+/** Told when the API wants a token that this browser has not shown. */
+export function onLocked(listener: () => void): () => void {
+  addEventListener(LOCKED, listener)
+  return () => removeEventListener(LOCKED, listener)
+}
+
+export async function ask<T>(path: string, init: RequestInit = {}): Promise<Answer<T>> {
+  try {
+    const timeout = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
+    const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
+    const response = await fetch(path, { ...init, signal })
+    if (!response.ok) return { kind: 'failed', why: await problemOf(response) }
+    return { kind: 'ok', value: (response.status === 204 ? null : await response.json()) as T }
+  } catch {
+    return { kind: 'failed', why: 'The node does not answer.' }
+  }
+}
+
+/** The sentence of an answer that is an error. */
+export async function problemOf(response: Response): Promise<string> {
+  if (response.status === 401) dispatchEvent(new Event(LOCKED))
+  const body: unknown = await response.json().catch(() => null)
+  const message = typeof body === 'object' && body !== null && 'message' in body ? String(body.message) : ''
+  return message === '' ? `The node answered ${response.status}.` : sentence(message)
+}
+
+/** With a capital first and a full stop last. */
+export function sentence(text: string): string {
+  return text === '' ? '' : `${text[0].toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`
+}
+
+export interface Asked<T> {
+  readonly value: T | null
+  /** Why there is no value, or no newer one. */
+  readonly why: string | null
+  readonly asking: boolean
+  readonly again: () => void
+}
+
+/** Asks at once and, with `everyMs`, again and again while the page is seen. A null path asks nothing. */
+export function useAsk<T>(path: string | null, everyMs: number | null = null): Asked<T> {
+  const [state, setState] = useState<{ path: string | null; value: T | null; why: string | null; asking: boolean }>({
+    path: null,
+    value: null,
+    why: null,
+    asking: false,
+  })
+  const [turn, setTurn] = useState(0)
+  useEffect(() => {
+    if (path === null) return
+    const stopped = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const run = async (): Promise<void> => {
+      if (document.visibilityState === 'visible' || everyMs === null) {
+        setState((last) => ({ ...last, asking: true }))
+        const answer = await ask<T>(path, { signal: stopped.signal })
+        if (stopped.signal.aborted) return
+        setState((last) => {
+          if (answer.kind === 'ok') return { path, value: answer.value, why: null, asking: false }
+          return { path, value: last.path === path ? last.value : null, why: answer.why, asking: false }
+        })
+      }
+      if (everyMs !== null) timer = setTimeout(() => void run(), everyMs)
+    }
+    void run()
+    return () => {
+      stopped.abort()
+      clearTimeout(timer)
+    }
+  }, [path, everyMs, turn])
+  const again = useCallback(() => setTurn((last) => last + 1), [])
+  const isOfPath = state.path === path
+  return {
+    value: isOfPath ? state.value : null,
+    why: isOfPath ? state.why : null,
+    asking: path !== null && (state.asking || !isOfPath),
+    again,
+  }
+}

@@ -1,0 +1,244 @@
+// Batch: where is this batch? A sentence and a line of time.
+
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { sentence, useAsk } from './api.ts'
+import type { Found, NotFound, Place, Reader } from './api-types.ts'
+import { memberText } from './event-text.ts'
+import { count, many, utcDateTime, utcTimeMs } from './format.ts'
+import { go, urlTo } from './route.ts'
+import { Copy, Dot, Problem, Time } from './ui.tsx'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** A batch id, or an app and an Idempotency-Key, in any of the ways that one may paste them. */
+export function readQuestion(text: string): { id: string } | { app: string; key: string } | null {
+  const words = text.trim().split(/\s+/)
+  const bare = words.map((word) => word.replace(/^(id|batch_id|app|key):/, ''))
+  if (bare.length === 1 && UUID.test(bare[0])) return { id: bare[0].toLowerCase() }
+  if (bare.length === 2 && bare[0] !== '' && UUID.test(bare[1])) return { app: bare[0], key: bare[1].toLowerCase() }
+  return null
+}
+
+export function Batch({ query }: { query: URLSearchParams }): JSX.Element {
+  const [id, app, key] = ['id', 'app', 'key'].map((name) => query.get(name))
+  const since = query.get('since')
+  const inUrl = id ?? (app !== null && key !== null ? `${app} ${key}` : '')
+  const [text, setText] = useState(inUrl)
+  const [problem, setProblem] = useState<string | null>(null)
+  useEffect(() => setText(inUrl), [inUrl])
+  const path = id
+    ? urlTo(`/api/batches/${encodeURIComponent(id)}`, { since, events: '1' })
+    : app && key
+      ? urlTo('/api/batches', { app, key, since, events: '1' })
+      : null
+  const asked = useAsk<Found | NotFound>(path)
+  const submit = (event: Event): void => {
+    event.preventDefault()
+    const question = readQuestion(text)
+    setProblem(question === null ? 'Write a batch id (a UUID), or an app id and an Idempotency-Key.' : null)
+    if (question === null) return
+    const url = urlTo('/batch', question)
+    if (url === location.pathname + location.search) asked.again()
+    else go(url)
+  }
+  return (
+    <div class="narrow">
+      <form class="bar-line" role="search" onSubmit={submit}>
+        <label for="batch" class="hidden">
+          Batch id, or app and Idempotency-Key
+        </label>
+        <input
+          id="batch"
+          class="grow"
+          type="search"
+          value={text}
+          placeholder="batch id, or: app Idempotency-Key"
+          spellcheck={false}
+          autocapitalize="off"
+          autocomplete="off"
+          aria-describedby="batch-problem"
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <button type="submit" class="button primary">
+          find
+        </button>
+      </form>
+      <div id="batch-problem">
+        <Problem why={problem ?? asked.why} />
+      </div>
+      <div aria-live="polite" aria-busy={asked.asking}>
+        {path === null && <Teach />}
+        {path !== null && asked.asking && <p class="muted">Looking through the queue…</p>}
+        {!asked.asking && asked.value?.found === true && <Answer found={asked.value} />}
+        {!asked.asking && asked.value?.found === false && <Missing missing={asked.value} query={query} />}
+      </div>
+    </div>
+  )
+}
+
+function Teach(): JSX.Element {
+  return (
+    <div class="empty">
+      <p class="title">Where is a batch?</p>
+      <p>
+        Paste the <code>X-Batch-Id</code> of its 202, or an app id and the <code>Idempotency-Key</code> that it was sent
+        with: <span class="mono">shop 7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10</span>
+      </p>
+      <p>
+        A request that was refused has no batch: its <code>X-Request-Id</code> is under <a href="/refused">Refused</a>.
+      </p>
+    </div>
+  )
+}
+
+function placeWords(place: Place): string {
+  if (place.kind === 'stream') return `at ${count(place.sequence)} in ${place.stream}`
+  return `at byte ${count(place.offset_bytes)} of ${place.segment}`
+}
+
+/** The sentence above the line of time. */
+function summary(found: Found): string {
+  const unread = found.consumers.filter(({ state }) => state === 'waiting' || state === 'delivered')
+  const readers = found.consumers.filter(({ state }) => state === 'acknowledged')
+  const base = `Stored, with ${many(found.events, 'event')} of ${found.app_id}`
+  if (found.consumers.length === 0) return `${base}; no consumer of the queue is known.`
+  if (unread.length === 0) return `${base}, and read by ${listed(readers)}.`
+  if (readers.length === 0) return `${base}; not yet read by ${listed(unread)}.`
+  return `${base}; read by ${listed(readers)}, not yet by ${listed(unread)}.`
+}
+
+function listed(readers: readonly Reader[]): string {
+  if (readers.length === 0) return 'nobody who wants it'
+  return readers.map(({ name }) => name).join(', ')
+}
+
+const STATE_WORDS: Readonly<Record<string, string>> = {
+  acknowledged: 'read by',
+  delivered: 'handed to, not yet acknowledged by',
+  waiting: 'not yet read by',
+  'other subject': 'not wanted by',
+}
+
+function Answer({ found }: { found: Found }): JSX.Element {
+  const events = Array.isArray(found.record?.events) ? (found.record.events as unknown[]) : []
+  const storedAt = found.place.kind === 'stream' ? found.place.stored_at : null
+  return (
+    <>
+      <p class="verdict">
+        <Dot tone="ok" />
+        <span>{summary(found)}</span>
+      </p>
+      <ol class="way">
+        <Step is="done" words="received" at={found.received_at} />
+        <Step is="done" words={`stored ${placeWords(found.place)}`} at={storedAt} />
+        {found.consumers.map(({ name, state, read_at: readAt }) => (
+          <Step
+            key={name}
+            is={state === 'acknowledged' ? 'done' : 'open'}
+            words={`${STATE_WORDS[state] ?? state} ${name}`}
+            at={readAt}
+          />
+        ))}
+      </ol>
+      <dl class="facts">
+        <dt>batch</dt>
+        <dd>
+          <Copy text={found.batch_id}>{found.batch_id}</Copy>
+          {found.keyed && <span class="muted">sent with an Idempotency-Key</span>}
+        </dd>
+        <dt>app</dt>
+        <dd>
+          {found.app_id} <a href={urlTo('/apps', { app: found.app_id })}>usage</a>
+          <a href={urlTo('/events', { app: found.app_id })}>events</a>
+        </dd>
+        <dt>received</dt>
+        <dd>
+          <span>
+            <Time at={found.received_at} as="date" /> UTC
+          </span>
+        </dd>
+        {found.sdk_version !== null && (
+          <>
+            <dt>SDK</dt>
+            <dd>{found.sdk_version}</dd>
+          </>
+        )}
+        {found.trace !== null && (
+          <>
+            <dt>trace</dt>
+            <dd>
+              <Copy text={found.trace}>{found.trace}</Copy>
+            </dd>
+          </>
+        )}
+      </dl>
+      {events.length > 0 && <h2>Events</h2>}
+      {events.map((event, place) => (
+        <details key={place} open={place === 0}>
+          <summary>
+            events[{place}] <EventName event={event} />
+          </summary>
+          <pre tabIndex={0} aria-label={`Event ${place} as JSON`}>
+            {JSON.stringify(event, null, 2)}
+          </pre>
+        </details>
+      ))}
+    </>
+  )
+}
+
+function EventName({ event }: { event: unknown }): JSX.Element {
+  return (
+    <>
+      <span class="muted">{memberText(event, 'type')}</span> {memberText(event, 'name')}
+    </>
+  )
+}
+
+function Step({ is, words, at }: { is: 'done' | 'open'; words: string; at: string | null }): JSX.Element {
+  return (
+    <li class={is}>
+      <span>{words}</span>
+      {at !== null && <Time at={at} as="ms" />}
+    </li>
+  )
+}
+
+const FURTHER = [
+  ['2 h', '2h'],
+  ['24 h', '24h'],
+  ['72 h', '72h'],
+] as const
+
+function Missing({ missing, query }: { missing: NotFound; query: URLSearchParams }): JSX.Element {
+  const { searched_from: from, searched_to: to, queue_reaches_back_to: reach } = missing
+  const [id, app, key] = ['id', 'app', 'key'].map((name) => query.get(name))
+  return (
+    <>
+      <p class="verdict">
+        <Dot tone="unknown" />
+        <span>Not found{missing.complete ? '' : ' so far: the search was cut short'}.</span>
+      </p>
+      <dl class="facts">
+        <dt>searched</dt>
+        <dd>
+          {utcDateTime(Date.parse(from))} to {utcTimeMs(Date.parse(to)).slice(0, 8)} UTC
+        </dd>
+        <dt>the queue reaches back to</dt>
+        <dd>{reach === null ? 'not known' : `${utcDateTime(Date.parse(reach))} UTC`}</dd>
+        <dt>what may have been</dt>
+        <dd>{sentence(missing.advice)}</dd>
+      </dl>
+      <p class="links">
+        Search further back:
+        {FURTHER.map(([words, since]) => (
+          <a key={since} href={urlTo('/batch', { id, app, key, since })}>
+            {words}
+          </a>
+        ))}
+        <a href={urlTo('/refused', { app })}>or was it refused?</a>
+      </p>
+    </>
+  )
+}

@@ -1,0 +1,208 @@
+// Events: what an event of an app looks like right now. Lines as they come; one opened in full beside them.
+
+import type { JSX } from 'preact'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useAsk } from './api.ts'
+import type { EventRate, SampledEvent, Usage } from './api-types.ts'
+import { EventDetail } from './event-detail.tsx'
+import { type Line, memberText } from './event-text.ts'
+import { FilterBox, filterOf } from './filter.tsx'
+import { count, rate } from './format.ts'
+import { urlTo } from './route.ts'
+import { Rows } from './rows.tsx'
+import { useStream } from './stream.ts'
+import { Empty, Problem, Time, TryIt, useMedia } from './ui.tsx'
+
+const KEYS = ['app', 'type', 'name'] as const
+const TYPES = ['track', 'screen', 'revenue']
+/** Older ones leave the list. */
+const MAX_EVENTS = 500
+const SHOW_EVERY_MS = 250
+const MAX_NAMES = 200
+/** Further down than this the list is being read, and stands still. */
+const AT_TOP_PX = 24
+
+export function Events({ query }: { query: URLSearchParams }): JSX.Element {
+  const filter = filterOf(query, KEYS)
+  const path = urlTo('/api/events/stream', filter)
+  // Another filter begins another list.
+  return <EventList key={path} path={path} query={query} />
+}
+
+function EventList({ path, query }: { path: string; query: URLSearchParams }): JSX.Element {
+  const { lines, fresh, perSecond, connection, names, isPaused, setPaused, showFresh } = useLines(path)
+  const [opened, setOpened] = useState<Line | null>(null)
+  const isNarrow = useMedia('(max-width: 720px)')
+  const apps = useAsk<Usage>('/api/apps?top=1000')
+  const values = useMemo(
+    () => ({ app: apps.value?.apps.map(({ app_id }) => app_id) ?? [], type: TYPES, name: names }),
+    [apps.value, names],
+  )
+  useKeys({ onPause: () => setPaused(!isPaused), onClose: () => setOpened(null) })
+  return (
+    <>
+      <div class="bar-line sticky">
+        <FilterBox
+          path="/events"
+          query={query}
+          keys={KEYS}
+          example="app:shop type:revenue name:check*"
+          values={values}
+        />
+        <button type="button" class="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+          {isPaused ? 'go on' : 'pause'} <kbd>space</kbd>
+        </button>
+        <p class="muted shown" role="status" aria-live="off">
+          {isPaused ? 'paused · ' : ''}
+          {perSecond !== null && `showing ${rate(perSecond.shown_per_second)} of ${rate(perSecond.seen_per_second)}/s`}
+        </p>
+        {fresh > 0 && (
+          <button type="button" class="button primary fresh" onClick={showFresh}>
+            {count(fresh)} new
+          </button>
+        )}
+      </div>
+      <Problem why={connection.kind === 'lost' ? connection.why : null} />
+      <div class={opened === null ? 'beside' : 'beside open'}>
+        <div>
+          {lines.length === 0 ? (
+            <NoEvents isFiltered={query.size > 0} />
+          ) : (
+            <Rows
+              items={lines}
+              rowHeight={isNarrow ? 52 : 30}
+              label="Events, newest first"
+              keyOf={({ id }) => id}
+              render={(line, place) => (
+                <EventRow line={line} isFirst={place === 0} isOpen={opened?.id === line.id} onOpen={setOpened} />
+              )}
+            />
+          )}
+        </div>
+        {opened !== null && <EventDetail line={opened} onClose={() => setOpened(null)} />}
+      </div>
+    </>
+  )
+}
+
+function NoEvents({ isFiltered }: { isFiltered: boolean }): JSX.Element {
+  if (isFiltered) {
+    return (
+      <Empty title="No event that fits has come yet.">
+        <p>
+          This list begins when it is opened. The filter is applied before sampling, so an event of yours will be here.
+        </p>
+      </Empty>
+    )
+  }
+  return (
+    <Empty title="No event has come yet.">
+      <TryIt />
+    </Empty>
+  )
+}
+
+/** The lines shown, and those that wait while the list is paused or read further down. */
+function useLines(path: string) {
+  const waiting = useRef<Line[]>([])
+  const lastId = useRef(0)
+  const known = useRef(new Set<string>())
+  const [lines, setLines] = useState<readonly Line[]>([])
+  const [fresh, setFresh] = useState(0)
+  const [perSecond, setPerSecond] = useState<EventRate | null>(null)
+  const [isPaused, setPaused] = useState(false)
+  const isPausedNow = useRef(isPaused)
+  isPausedNow.current = isPaused
+  const [names, setNames] = useState<readonly string[]>([])
+  const arrived = useRef(0)
+
+  const connection = useStream(path, (name, data) => {
+    if (name === 'rate') setPerSecond(data as EventRate)
+    if (name !== 'event') return
+    const line = { ...(data as SampledEvent), id: ++lastId.current }
+    waiting.current.unshift(line)
+    if (waiting.current.length > MAX_EVENTS) waiting.current.length = MAX_EVENTS
+    arrived.current += 1
+    const eventName = memberText(line.event, 'name')
+    if (eventName !== '' && known.current.size < MAX_NAMES) known.current.add(eventName)
+  })
+  const take = useCallback(() => {
+    if (waiting.current.length === 0) return
+    const taken = waiting.current
+    waiting.current = []
+    arrived.current = 0
+    setLines((last) => [...taken, ...last].slice(0, MAX_EVENTS))
+    setNames((last) => (last.length === known.current.size ? last : [...known.current].toSorted()))
+    setFresh(0)
+  }, [])
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (isPausedNow.current || scrollY > AT_TOP_PX) setFresh(arrived.current)
+      else take()
+    }, SHOW_EVERY_MS)
+    return () => clearInterval(timer)
+  }, [take])
+  const showFresh = (): void => {
+    setPaused(false)
+    scrollTo(0, 0)
+    take()
+  }
+  return { lines, fresh, perSecond, connection, names, isPaused, setPaused, showFresh }
+}
+
+/** Space pauses wherever it does not mean something else; Escape closes; arrows go from line to line. */
+function useKeys({ onPause, onClose }: { onPause: () => void; onClose: () => void }): void {
+  const handlers = useRef({ onPause, onClose })
+  handlers.current = { onPause, onClose }
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      const target = event.target instanceof Element ? event.target : null
+      if (event.altKey || event.ctrlKey || event.metaKey) return
+      if (event.key === 'Escape') handlers.current.onClose()
+      if (event.key === ' ' && !target?.closest('input, textarea, select, button, pre')) {
+        event.preventDefault()
+        handlers.current.onPause()
+      }
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+      const row = target?.closest('.rows > li')
+      if (step === undefined || !row) return
+      event.preventDefault()
+      const next = step > 0 ? row.nextElementSibling : row.previousElementSibling
+      next?.querySelector('a')?.focus()
+    }
+    document.addEventListener('keydown', press)
+    return () => document.removeEventListener('keydown', press)
+  }, [])
+}
+
+interface EventRowProps {
+  readonly line: Line
+  readonly isFirst: boolean
+  readonly isOpen: boolean
+  readonly onOpen: (line: Line) => void
+}
+
+/** One stop for the tab key: from there on the arrows. */
+function EventRow({ line, isFirst, isOpen, onOpen }: EventRowProps): JSX.Element {
+  const open = (event: MouseEvent): void => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return
+    event.preventDefault()
+    onOpen(line)
+  }
+  return (
+    <a
+      class="event-row"
+      href={urlTo('/batch', { id: line.batch_id })}
+      tabIndex={isFirst || isOpen ? 0 : -1}
+      aria-current={isOpen || undefined}
+      onClick={open}
+    >
+      <Time at={line.received_at} as="ms" />
+      <span class="app">{line.app_id}</span>
+      <span class="muted">{memberText(line.event, 'type')}</span>
+      <span class="name">{memberText(line.event, 'name')}</span>
+      <span class="mono muted session">{memberText(line.event, 'session_id').slice(0, 8)}</span>
+      <span class="muted sdk">{line.sdk_version}</span>
+    </a>
+  )
+}

@@ -1,0 +1,71 @@
+// Numbers, sizes, spans and times as text. Every number has its unit.
+
+const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
+const FINE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 })
+
+/** 12345678 -> 12,345,678 */
+export function count(value: number): string {
+  return COUNT.format(value)
+}
+
+/** Small ones keep one decimal. */
+export function rate(value: number): string {
+  return value < 10 ? FINE.format(value) : COUNT.format(value)
+}
+
+/** For example 512 B, 1.5 MiB, 10 GiB. */
+export function bytes(value: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+  const unit = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10))
+  const scaled = value / 1024 ** unit
+  return `${scaled < 100 ? FINE.format(scaled) : COUNT.format(scaled)} ${units[unit]}`
+}
+
+/** Number and unit of a span, apart, for those that set them apart. */
+export function spanParts(seconds: number): readonly [string, string] {
+  if (seconds < 0.9995) return [rate(seconds * 1000), 'ms']
+  if (seconds < 120) return [rate(seconds), 's']
+  if (seconds < 7200) return [COUNT.format(seconds / 60), 'min']
+  if (seconds < 4 * 86_400) return [COUNT.format(seconds / 3600), 'h']
+  return [COUNT.format(seconds / 86_400), 'days']
+}
+
+/** For example 6.1 ms, 1.4 s, 12 min, 51 h, 9 days. */
+export function span(seconds: number): string {
+  return spanParts(seconds).join(' ')
+}
+
+/** 14:02:31 */
+export function utcTime(timeMs: number): string {
+  return isoOf(timeMs).slice(11, 19)
+}
+
+/** 14:02:31.120 */
+export function utcTimeMs(timeMs: number): string {
+  return isoOf(timeMs).slice(11, 23)
+}
+
+/** 2026-11-20 14:02:31 */
+export function utcDateTime(timeMs: number): string {
+  return isoOf(timeMs).slice(0, 19).replace('T', ' ')
+}
+
+/** The reader's own time, for a hover. */
+export function localTime(timeMs: number): string {
+  return new Date(timeMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+}
+
+/** Whatever a client sent for a time must not throw. */
+function isoOf(timeMs: number): string {
+  const date = new Date(timeMs)
+  return Number.isNaN(date.getTime()) ? '                         ' : date.toISOString()
+}
+
+export function percent(share: number): string {
+  return `${share > 0 && share < 0.01 ? '<1' : COUNT.format(share * 100)}%`
+}
+
+/** The plural of a regular word. */
+export function many(value: number, word: string): string {
+  return `${count(value)} ${word}${value === 1 ? '' : 's'}`
+}

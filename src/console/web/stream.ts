@@ -1,0 +1,137 @@
+// Server-sent events over fetch, which unlike EventSource says why it failed. A stream that breaks or falls silent is
+// opened again, later each time; while the page is hidden there is none.
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { problemOf } from './api.ts'
+
+export type Connection =
+  | { readonly kind: 'connecting' }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'lost'; readonly sinceMs: number; readonly retryAtMs: number; readonly why: string }
+
+export type Listener = (name: string, data: unknown) => void
+
+export interface StreamOptions {
+  readonly path: string
+  readonly onMessage: Listener
+  readonly onConnection: (connection: Connection) => void
+  /** Longer without a byte means that the connection is dead. */
+  readonly silentAfterMs: number
+}
+
+const FIRST_RETRY_MS = 1000
+const MAX_RETRY_MS = 15_000
+/** A message longer than this is not one of ours. */
+const MAX_MESSAGE_LENGTH = 4_194_304
+
+/** Returns a function that ends it. */
+export function openStream(options: StreamOptions): () => void {
+  const ended = new AbortController()
+  let failures = 0
+  let lostSinceMs = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const attempt = async (): Promise<void> => {
+    const why = await readOnce(options, ended.signal, () => {
+      failures = 0
+      options.onConnection({ kind: 'open' })
+    })
+    if (ended.signal.aborted) return
+    if (failures === 0) lostSinceMs = Date.now()
+    const waitMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** failures)
+    failures += 1
+    options.onConnection({ kind: 'lost', sinceMs: lostSinceMs, retryAtMs: Date.now() + waitMs, why })
+    timer = setTimeout(() => void attempt(), waitMs)
+  }
+  options.onConnection({ kind: 'connecting' })
+  void attempt()
+  return () => {
+    ended.abort()
+    clearTimeout(timer)
+  }
+}
+
+/** Reads until the stream ends, and returns why it did. */
+async function readOnce(
+  { path, onMessage, silentAfterMs }: StreamOptions,
+  ended: AbortSignal,
+  onOpen: () => void,
+): Promise<string> {
+  const silent = new AbortController()
+  let watch: ReturnType<typeof setTimeout> | undefined
+  const heard = (): void => {
+    clearTimeout(watch)
+    watch = setTimeout(() => silent.abort(), silentAfterMs)
+  }
+  try {
+    heard()
+    const signal = AbortSignal.any([ended, silent.signal])
+    const response = await fetch(path, { signal, headers: { Accept: 'text/event-stream' } })
+    if (!response.ok || response.body === null) return await problemOf(response)
+    onOpen()
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return 'The node ended the connection.'
+      heard()
+      const messages = (text + value).replaceAll('\r\n', '\n').split('\n\n')
+      text = messages.pop() ?? ''
+      if (text.length > MAX_MESSAGE_LENGTH) return 'The node sent something that is not a message.'
+      for (const message of messages) deliver(message, onMessage)
+    }
+  } catch {
+    return silent.signal.aborted ? 'The node has fallen silent.' : 'The node does not answer.'
+  } finally {
+    clearTimeout(watch)
+    silent.abort()
+  }
+}
+
+function deliver(message: string, onMessage: Listener): void {
+  let name = 'message'
+  const data: string[] = []
+  for (const line of message.split('\n')) {
+    if (line.startsWith('event:')) name = line.slice(6).trim()
+    else if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
+  }
+  if (data.length === 0) return
+  let value: unknown
+  try {
+    value = JSON.parse(data.join('\n'))
+  } catch {
+    // A message that was cut: the next one is whole again.
+    return
+  }
+  onMessage(name, value)
+}
+
+/** The stream of a path while the page is seen. The newest listener hears. */
+export function useStream(path: string, onMessage: Listener, silentAfterMs = 40_000): Connection {
+  const [connection, setConnection] = useState<Connection>({ kind: 'connecting' })
+  const listener = useRef(onMessage)
+  listener.current = onMessage
+  useEffect(() => {
+    let close: (() => void) | null = null
+    const update = (): void => {
+      const isSeen = document.visibilityState === 'visible'
+      if (isSeen && close === null) {
+        close = openStream({
+          path,
+          onMessage: (name, data) => listener.current(name, data),
+          onConnection: setConnection,
+          silentAfterMs,
+        })
+      } else if (!isSeen && close !== null) {
+        close()
+        close = null
+      }
+    }
+    update()
+    document.addEventListener('visibilitychange', update)
+    return () => {
+      document.removeEventListener('visibilitychange', update)
+      close?.()
+    }
+  }, [path, silentAfterMs])
+  return connection
+}

@@ -149,7 +149,7 @@ function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler
     'sluice_replays_total',
     'counter',
     'Requests that repeated an accepted Idempotency-Key. other: with another body, whose events are not stored. same: ' +
-      'with the same body, or where this process did not accept the first one and so cannot compare.',
+      'with the same body, or where the first one is not known.',
     [
       { labels: { body: 'same' }, read: () => metrics.replays - metrics.replaysOfOtherBody },
       { labels: { body: 'other' }, read: () => metrics.replaysOfOtherBody },

@@ -345,7 +345,7 @@ describe.each([
     expect(await used(app)).toEqual([3, 3, 3])
   })
 
-  it('says at the node that stored a batch which body it had', async () => {
+  it('says at each node which body the stored batch had', async () => {
     const app = anApp()
     const key = freshKey()
     const on = node()
@@ -355,6 +355,11 @@ describe.each([
     on.end(app, admitted.charge, key, 'stored', 3, 4_000_000_000)
     const replay = { kind: 'replay', events: 3, bodyHash: 4_000_000_000 }
     expect([await twin, await on.admit(app, 3, key), await on.replayOf(app, key)]).toEqual([replay, replay, replay])
+    await toldRedis()
+    for (let times = 0; times < 4; times++) {
+      expect(await node().admit(app, 3, key)).toEqual(replay)
+      expect(await node().replayOf(app, key)).toEqual(replay)
+    }
   })
 
   it('passes a key whose batch failed to one waiting request, and the others wait for that one', async () => {

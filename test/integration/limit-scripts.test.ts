@@ -17,6 +17,8 @@ import {
   fenceKey,
   idempotencyKey,
   type Question,
+  replayOfAnswer,
+  replayOfText,
   TAKE,
 } from '../../src/limits/shared/take.ts'
 import { evaluate } from '../../src/redis/script.ts'
@@ -235,11 +237,21 @@ describe('take.lua', () => {
     expect(await takeAs('two', takes)).toEqual([ANSWER.held])
     await ask({ nodeId: 'two', released: [key] })
     expect(await client.get(key)).toBe('one')
-    await ask({ accepted: [{ key, events: 5, rememberedMs: 300_000 }] })
+    await ask({ accepted: [{ key, accepted: '5', rememberedMs: 300_000 }] })
     expect(await take(app, [], { takes })).toMatchObject({ takes: [ANSWER.replay + 5], minuteUsed: 5 })
     await ask({ released: [key] })
     expect(await client.get(key)).toBe('5')
     expect(await client.pttl(key)).toBeGreaterThan(290_000)
+    await ask({ accepted: [{ key, accepted: '100:4294967295', rememberedMs: 300_000 }] })
+    const replay = (await take(app, [], { takes })).takes[0]
+    expect(replayOfAnswer(replay)).toEqual({ kind: 'replay', events: 100, bodyHash: 4_294_967_295 })
+  })
+
+  it('takes no id of a node for an accepted key, though it may be all digits', async () => {
+    const key = idempotencyKey(PARTITION, 'a-batch')
+    expect(await takeAs('123456789012', [{ events: 5, key }])).toEqual([ANSWER.done])
+    expect(await takeAs('two', [{ events: 5, key }])).toEqual([ANSWER.held])
+    expect(replayOfText('123456789012')).toBeNull()
   })
 
   it('has all keys of a partition in one hash slot', async () => {

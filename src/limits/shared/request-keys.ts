@@ -9,7 +9,7 @@ import { sleep, type Timers } from '../../lib/timers.ts'
 import { partitionOf } from '../../queue/partition.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import type { End } from '../admission.ts'
-import { idempotencyKey } from './take.ts'
+import { acceptedText, idempotencyKey, replayOfText } from './take.ts'
 import type { TurnCalls } from './turn-calls.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
@@ -69,7 +69,7 @@ export class RequestKeys {
     const key = idempotencyKey(partition, batchId)
     if (end === 'stored' || end === 'duplicate') {
       if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, timers.nowMs(), bodyHash)
-      turnCalls.accept(partition, key, events, WINDOW_MS)
+      turnCalls.accept(partition, key, acceptedText(events, bodyHash), WINDOW_MS)
     } else {
       turnCalls.release(partition, key)
       this.releaseLocal(batchId)
@@ -87,8 +87,8 @@ export class RequestKeys {
       for (;;) {
         const held = await link.call((client) => client.get(key))
         if (held === 'away' || held === null) return null
-        // A count of events says that the key was accepted; anything else is the id of the node that holds it.
-        if (/^\d{1,3}$/.test(held)) return { kind: 'replay', events: Number(held) }
+        const replay = replayOfText(held)
+        if (replay !== null) return replay
         if (held === nodeId || timers.monotonicMs() >= giveUpAtMs) return null
         await sleep(timers, POLL_MS.longest)
       }

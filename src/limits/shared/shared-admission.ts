@@ -15,7 +15,7 @@ import type { AppBudget, TakeOutcome } from './app-budget.ts'
 import { AppBudgets } from './app-budgets.ts'
 import { Heartbeat } from './nodes.ts'
 import { MAX_KEY_WAIT_MS, POLL_MS, RequestKeys } from './request-keys.ts'
-import { ANSWER, idempotencyKey } from './take.ts'
+import { ANSWER, idempotencyKey, replayOfAnswer } from './take.ts'
 import { TurnCalls } from './turn-calls.ts'
 import { readUsages, usageOf } from './usage.ts'
 
@@ -134,7 +134,7 @@ export class SharedAdmission implements Admission {
       if (outcome === 'retry') continue
       const { answer, minute, cycleMinute, nowMs } = outcome
       if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
-      if (answer >= ANSWER.replay) return { kind: 'replay', events: answer - ANSWER.replay }
+      if (answer >= ANSWER.replay) return replayOfAnswer(answer)
       if (Object.hasOwn(REFUSALS, answer)) {
         // The bucket's events and what Redis has left may be enough together.
         if (budget.tokens > 0 && !hasEmptiedBucket) {

@@ -2,11 +2,11 @@
 --
 -- Each app has one hash in Redis. `base`: the audit's count up to a minute. `days`: the audit's totals by day. For each
 -- minute not audited yet, `m<minute>`: events taken, and `x<minute>`: empty batches.
--- A key holds the number of events it was accepted with, or the node that has claimed it.
+-- A key holds `events` or `events:hash` of the batch it was accepted with, or the node that has claimed it.
 --
 -- ARGV[1] is one JSON array, because many arguments cost Redis more than a take does:
 --   node, ms until a claim expires
---   accepted keys: count, then for each: events, ms until it is forgotten          KEYS: each key
+--   accepted keys: count, then for each: its value, ms until it is forgotten       KEYS: each key
 --   released keys: count                                                           KEYS: each key
 --   apps: count, then for each:                                                    KEYS: fence, hash
 --     limits of month, day (-1: none) and minute
@@ -17,7 +17,7 @@
 -- Reply: Redis's time in ms, then for each app: its minute, the first minute of its cycle, events used in the month, the
 -- day and the minute, events granted for the bucket, and one answer for each take.
 -- Answers: 0 taken, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
--- cycle, 100 + n: the key was accepted with n events.
+-- cycle, 100 + n: the key was accepted with n % 1000 events, and a body whose hash is n / 1000 (0: not known).
 
 local DAY = 1440
 -- The hash of an idle app expires after 40 days: longer than any billing cycle.
@@ -54,6 +54,8 @@ local function checkKey(key)
   local held = get(key)
   if not held or held == node then return 0 end
   if string.match(held, '^%d%d?%d?$') then return 100 + held end
+  local events, hash = string.match(held, '^(%d%d?%d?):(%d+)$')
+  if events then return 100 + events + 1000 * hash end
   return 4
 end
 
@@ -141,8 +143,8 @@ local function tidy(counts, closed, minute)
 end
 
 for _ = 1, nextNumber() do
-  local events = nextNumber()
-  redis.call('SET', nextKey(), events, 'PX', nextNumber())
+  local accepted = nextNumber()
+  redis.call('SET', nextKey(), accepted, 'PX', nextNumber())
 end
 for _ = 1, nextNumber() do
   local key = nextKey()

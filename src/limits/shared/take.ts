@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { App } from '../../apps/app.ts'
+import type { Replay } from '../../keys/deduplicator.ts'
 import { redisScript } from '../../redis/script.ts'
 import type { CycleMinutes } from '../cycle-minutes.ts'
 
@@ -22,8 +23,33 @@ export function idempotencyKey(partition: number, batchId: string): string {
   return `sluice:{p${partition}}:key:${batchId}`
 }
 
-/** The answers of take.lua. `replay` + n: the key was accepted with n events. */
+/** The answers of take.lua. `replay` + n: the key was accepted (replayOfAnswer). */
 export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, replay: 100 } as const
+
+/** In the answer to a take, what tells the events of an accepted key, of which there are at most 100, from its hash. */
+const HASH_UNIT = 1000
+const ACCEPTED = /^(\d{1,3})(?::(\d{1,10}))?$/
+
+/** What Redis keeps of an accepted key. `bodyHash` 0: not known. */
+export function acceptedText(events: number, bodyHash: number): string {
+  return bodyHash === 0 ? String(events) : `${events}:${bodyHash}`
+}
+
+/** null: the text is the id of the node that holds the key. */
+export function replayOfText(text: string): Replay | null {
+  const found = ACCEPTED.exec(text)
+  return found === null ? null : replayWith(Number(found[1]), Number(found[2] ?? 0))
+}
+
+/** `answer`: at least ANSWER.replay. */
+export function replayOfAnswer(answer: number): Replay {
+  const accepted = answer - ANSWER.replay
+  return replayWith(accepted % HASH_UNIT, Math.floor(accepted / HASH_UNIT))
+}
+
+function replayWith(events: number, bodyHash: number): Replay {
+  return { kind: 'replay', events, bodyHash: bodyHash === 0 ? undefined : bodyHash }
+}
 
 export interface AppQuestion {
   readonly partition: number
@@ -39,7 +65,7 @@ export interface AppQuestion {
 
 export interface Question {
   readonly nodeId: string
-  readonly accepted: readonly { readonly key: string; readonly events: number; readonly rememberedMs: number }[]
+  readonly accepted: readonly { readonly key: string; readonly accepted: string; readonly rememberedMs: number }[]
   readonly released: readonly string[]
   readonly apps: readonly AppQuestion[]
 }
@@ -68,9 +94,9 @@ export function encodeQuestion(question: Question): { keys: string[]; args: stri
   const { accepted, released, apps } = question
   const keys: string[] = []
   const args: (string | number)[] = [question.nodeId, CLAIM_MS, accepted.length]
-  for (const { key, events, rememberedMs } of accepted) {
+  for (const { key, accepted: text, rememberedMs } of accepted) {
     keys.push(key)
-    args.push(events, rememberedMs)
+    args.push(text, rememberedMs)
   }
   args.push(released.length)
   keys.push(...released)

@@ -30,7 +30,8 @@ export interface TurnCallsOptions {
 }
 
 interface AcceptedKey {
-  readonly events: number
+  /** As `acceptedText` makes it. */
+  readonly accepted: string
   /** By the monotonic clock. */
   readonly rememberedUntilMs: number
 }
@@ -85,10 +86,10 @@ export class TurnCalls {
   }
 
   /** While Redis is away the keys wait, and are written when it is back. */
-  accept(partition: number, key: string, events: number, rememberedMs: number): void {
+  accept(partition: number, key: string, accepted: string, rememberedMs: number): void {
     const group = this.#groupOf(partition)
     const rememberedUntilMs = this.#options.timers.monotonicMs() + rememberedMs
-    group.acceptedKeys.set(key, { events, rememberedUntilMs })
+    group.acceptedKeys.set(key, { accepted, rememberedUntilMs })
     dropOldestKeys(group)
     if (this.#options.link.isUp) this.#schedule(group)
   }
@@ -201,8 +202,8 @@ export class TurnCalls {
     }
     const question: Question = {
       nodeId,
-      accepted: Array.from(acceptedKeys, ([key, { events, rememberedUntilMs }]) => {
-        return { key, events, rememberedMs: Math.ceil(rememberedUntilMs - nowMs) }
+      accepted: Array.from(acceptedKeys, ([key, { accepted, rememberedUntilMs }]) => {
+        return { key, accepted, rememberedMs: Math.ceil(rememberedUntilMs - nowMs) }
       }),
       released: group.releasedKeys.splice(0, MAX_TAKES),
       apps,

@@ -114,7 +114,7 @@ describe('a batch in the stream', () => {
       expect(missed).toHaveProperty('advice', expect.stringContaining('give since, such as 3d'))
       expect(await find(connection, { app: 'shop', key: OTHER_KEY, since: '2h' })).toHaveProperty(
         'advice',
-        expect.stringContaining('No batch with this id was stored since then'),
+        expect.stringContaining('holds no batch with this id from that time on'),
       )
     })
   })

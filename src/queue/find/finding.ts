@@ -77,6 +77,9 @@ export function startOfRecord(batchId: string): string {
   return `{"v":1,"batch_id":"${batchId}"`
 }
 
+const APP_ID = /^[A-Za-z0-9_-]{1,64}$/
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
 /** null: the line is not a whole record, or another batch's. */
 export function readFoundRecord(line: Buffer, batchId: string): FoundRecord | null {
   let value: unknown
@@ -88,8 +91,11 @@ export function readFoundRecord(line: Buffer, batchId: string): FoundRecord | nu
   if (typeof value !== 'object' || value === null) return null
   const members = value as Readonly<Record<string, unknown>>
   const { batch_id: id, app_id: appId, received_at: receivedAt, events } = members
-  if (id !== batchId || typeof appId !== 'string' || typeof receivedAt !== 'string' || !Array.isArray(events))
+  if (id !== batchId || typeof appId !== 'string' || typeof receivedAt !== 'string' || !Array.isArray(events)) {
     return null
+  }
+  // Anybody may have written the line, and these are shown on a terminal as they are.
+  if (!APP_ID.test(appId) || !TIME.test(receivedAt)) return null
   return {
     line,
     batchId,

@@ -1,7 +1,7 @@
 // The answer where a batch was not found: how far the search looked, and what may have become of the batch.
 
 import { type NotFound, timeText } from './finding.ts'
-import type { Question, Span } from './question.ts'
+import type { Question } from './question.ts'
 
 export interface Looked {
   readonly reachesBackToMs: number | null
@@ -16,11 +16,11 @@ export function notFound(question: Question, { reachesBackToMs, stoppedAtMs }: L
     searched: { fromMs: Math.min(fromMs, question.askedAtMs), toMs: Math.min(toMs, question.askedAtMs) },
     reachesBackToMs,
     isComplete: stoppedAtMs === null,
-    advice: adviceFor(question, fromMs, { reachesBackToMs, stoppedAtMs }),
+    advice: adviceFor(question, { reachesBackToMs, stoppedAtMs }),
   }
 }
 
-function adviceFor(question: Question, fromMs: Span['fromMs'], { reachesBackToMs, stoppedAtMs }: Looked): string {
+function adviceFor(question: Question, { reachesBackToMs, stoppedAtMs }: Looked): string {
   const { madeAtMs, sinceMs, askedAtMs } = question
   if (stoppedAtMs !== null) {
     return `The search was ended when it had read up to ${timeText(stoppedAtMs)}. To go on from there, ask since that time.`
@@ -36,11 +36,10 @@ function adviceFor(question: Question, fromMs: Span['fromMs'], { reachesBackToMs
     }
     return `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored.`
   }
-  const reach = fromMs < reachesBackToMs ? ` The queue itself reaches back to ${timeText(reachesBackToMs)} only.` : ''
   if (sinceMs === null) {
-    return `An id that comes from an Idempotency-Key does not tell its time, so only the last ten minutes were read. To look further back, give since, such as 3d.${reach}`
+    return 'An id that comes from an Idempotency-Key does not tell its time, so only the last ten minutes were read. To look further back, give since, such as 3d.'
   }
-  return `No batch with this id was stored since then: it was refused, it never arrived, or it has another app or key.${reach}`
+  return 'The queue holds no batch with this id from that time on: it was refused, it never arrived, it has another app or key, or it has been removed with its age.'
 }
 
 /** The clock of another machine may be ahead by this much. */

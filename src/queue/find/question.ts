@@ -6,9 +6,11 @@ import { parseTimestamp } from '../../lib/timestamp.ts'
 
 const MINUTE_MS = 60_000
 const UNIT_MS = { m: MINUTE_MS, h: 60 * MINUTE_MS, d: 1440 * MINUTE_MS } as const
-/** Read first: nearly every record is stored within this time of its id. */
-const USUAL = { beforeMs: 2000, afterMs: 15_000 } as const
-/** Read next: the clocks of the node and of the queue may differ, and a clock may have been set back. */
+/** Read first: nearly every record is stored within a moment of its id, and a busy queue holds a million a minute. */
+const AT_ONCE = { beforeMs: 200, afterMs: 2000 } as const
+/** Read next: the record waited, or two clocks differ a little. */
+const SOON = { beforeMs: 5000, afterMs: 15_000 } as const
+/** Read last: a clock was wrong. */
 const MARGIN_MS = 10 * MINUTE_MS
 /** How far back a keyed batch is looked for where no time is given: what the stream's duplicate window covers. */
 const KEYED_BACK_MS = 10 * MINUTE_MS
@@ -76,7 +78,12 @@ function mistaken(mistake: string): QuestionReading {
 type Times = { readonly madeAtMs: number | null; readonly sinceMs: number | null; readonly nowMs: number }
 
 function questionOf(batchId: string, appId: string | null, { madeAtMs, sinceMs, nowMs }: Times): QuestionReading {
-  const spans = madeAtMs === null ? [] : [{ fromMs: madeAtMs - USUAL.beforeMs, toMs: madeAtMs + USUAL.afterMs }]
+  const spans: Span[] = []
+  if (madeAtMs !== null) {
+    for (const { beforeMs, afterMs } of [AT_ONCE, SOON]) {
+      spans.push({ fromMs: madeAtMs - beforeMs, toMs: madeAtMs + afterMs })
+    }
+  }
   if (sinceMs !== null) spans.push({ fromMs: sinceMs, toMs: Number.POSITIVE_INFINITY })
   else if (madeAtMs !== null) spans.push({ fromMs: madeAtMs - MARGIN_MS, toMs: madeAtMs + MARGIN_MS })
   else spans.push({ fromMs: nowMs - KEYED_BACK_MS, toMs: Number.POSITIVE_INFINITY })

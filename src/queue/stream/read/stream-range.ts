@@ -2,7 +2,7 @@
 
 import { DeliverPolicy, type JsMsg, jetstream } from '@nats-io/jetstream'
 import { type NatsConnection, nanos } from '@nats-io/transport-node'
-import { API_TIMEOUT_MS } from '../../../nats/api.ts'
+import { API_TIMEOUT_MS, codeOf } from '../../../nats/api.ts'
 import { STREAM_NAME } from '../stream.ts'
 
 /** What the server sends ahead of the reader. A message has at most 1 MiB. */
@@ -43,8 +43,13 @@ export async function* readRange(connection: NatsConnection, range: StreamRange)
   let received = 0
   let isWaiting = true
   let isEnd = false
+  let receivedAtCheck = -1
   const endIfNothingIsLeft = async (): Promise<void> => {
+    // A server that is busy with sending is not asked.
     const receivedBefore = received
+    const isIdle = receivedAtCheck === receivedBefore
+    receivedAtCheck = receivedBefore
+    if (!isIdle) return
     const { num_pending } = await consumer.info()
     // What the server sent before this reply has arrived before it.
     if (num_pending > 0 || !isWaiting || received !== receivedBefore) return
@@ -52,7 +57,12 @@ export async function* readRange(connection: NatsConnection, range: StreamRange)
     messages.stop()
   }
   // The rest of the range may be removed while it is read: no message then says that it was the last.
-  const idleCheck = until === null ? undefined : setInterval(() => void endIfNothingIsLeft().catch(stop), IDLE_CHECK_MS)
+  const check = (): void =>
+    void endIfNothingIsLeft().catch((error: unknown) => {
+      // The consumer is gone. A server that does not answer in time may only be busy, and the connection's pings tell.
+      if (codeOf(error) !== null) stop()
+    })
+  const idleCheck = until === null ? undefined : setInterval(check, IDLE_CHECK_MS)
   try {
     if (until !== null && (await consumer.info(true)).num_pending === 0) return
     for await (const message of messages) {

@@ -22,12 +22,13 @@ function mistakeOf(asked: Asked): string {
 }
 
 describe('the time that is searched', () => {
-  test('is first the seconds around an id of version 7, then the ten minutes on both sides of it', () => {
+  test('is first a moment around the time of an id of version 7, then seconds, then ten minutes on both sides of it', () => {
     const { id } = makeBatch({ receivedAtMs: MADE })
     const { madeAtMs, spans } = ask({ id: id.toUpperCase() })
     expect(madeAtMs).toBe(MADE)
     expect(spans).toEqual([
-      { fromMs: MADE - 2000, toMs: MADE + 15_000 },
+      { fromMs: MADE - 200, toMs: MADE + 2000 },
+      { fromMs: MADE - 5000, toMs: MADE + 15_000 },
       { fromMs: MADE - 10 * MINUTE, toMs: MADE + 10 * MINUTE },
     ])
   })

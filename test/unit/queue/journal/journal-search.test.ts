@@ -156,7 +156,7 @@ describe('a batch that is not there', () => {
     expect(await find({ id: made(-HOUR) })).toHaveProperty('advice', expect.stringContaining('in the future'))
     expect(await find({ app: 'demo', key: KEY, since: '3d' })).toHaveProperty(
       'advice',
-      expect.stringContaining('The queue itself reaches back to 2026-11-20T11:00:01.000Z only'),
+      expect.stringContaining('holds no batch with this id from that time on'),
     )
   })
 

@@ -39,3 +39,6 @@ export const MAX_REFUSALS_KEPT = 1000
 export const MAX_APPS_WITH_REFUSALS = 200
 /** Most characters of an SDK version in them. */
 export const MAX_SDK_VERSION_CHARACTERS = 64
+
+/** Longest search for one batch in the queue. */
+export const MAX_SEARCH_MS = 60_000

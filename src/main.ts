@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
   serve: { summary: 'take events over HTTP', load: () => import('./cli/serve/serve.ts') },
   apps: { summary: 'list, add, change and remove app records', load: () => import('./cli/apps/apps.ts') },
   tail: { summary: 'print events as they are queued', load: () => import('./cli/tail/tail.ts') },
+  find: { summary: 'say where a batch is, and who has had it', load: () => import('./cli/find/find.ts') },
   explain: { summary: 'say what would happen to a body, and why', load: () => import('./cli/explain/explain.ts') },
   check: { summary: 'test settings, files and ports', load: () => import('./cli/check/check.ts') },
 }

@@ -22,7 +22,13 @@ const client: Client = createClient({
 client.track('signup', { plan: 'yearly' }, { context: { locale: 'en_GB' } })
 `
 
-it('holds what a user needs and no more, has types for Node without those of a browser, and runs', async () => {
+/** The code of the README, and what its text says beside it. */
+const SNIPPETS = Array.from(
+  readFileSync(join(PACKAGE, 'README.md'), 'utf8').matchAll(/```js\n(.*?)```/gs),
+  ([, code]) => `declare const ids: import('sluice-client').Overrides\n${code}`,
+)
+
+it('holds what a user needs and no more, compiles as its README says, without types of a browser, and runs', async () => {
   const folder = await freshFolder()
   // A copy: other tests may be building in the original.
   cpSync(PACKAGE, join(folder, 'clients/typescript'), { recursive: true, filter: (path) => !path.endsWith('dist') })
@@ -47,19 +53,23 @@ it('holds what a user needs and no more, has types for Node without those of a b
   execFileSync('tar', ['-xzf', join(folder, filename), '-C', installed, '--strip-components=1'])
   writeFileSync(join(user, 'package.json'), '{"type":"module"}')
   writeFileSync(join(user, 'main.ts'), EXAMPLE)
-  const strict = [
-    '--ignoreConfig',
-    '--strict',
-    '--module',
-    'nodenext',
-    '--lib',
-    'es2022',
-    '--types',
-    '',
-    '--outDir',
-    'out',
-  ]
-  execFileSync(TSC, [...strict, 'main.ts'], { cwd: user, stdio: 'inherit' })
+  expect(SNIPPETS.length).toBeGreaterThan(1)
+  for (const [index, code] of SNIPPETS.entries()) writeFileSync(join(user, `snippet${index}.ts`), code)
+  const types = ['--typeRoots', resolve(PACKAGE, '../../node_modules/@types'), '--types', 'node']
+  const strict = ['--ignoreConfig', '--strict', '--lib', 'es2022', '--outDir', 'out']
+  const compile = (module: string, resolution: string, ...rest: string[]): unknown =>
+    execFileSync(TSC, [...strict, '--module', module, '--moduleResolution', resolution, ...rest], {
+      cwd: user,
+      stdio: 'inherit',
+    })
+  for (const [module, resolution] of [
+    ['node16', 'node16'],
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ]) {
+    compile(module, resolution, 'main.ts', '--types', '')
+    compile(module, resolution, ...SNIPPETS.map((_, index) => `snippet${index}.ts`), ...types)
+  }
   // Its backoff does not keep the process from ending.
   execFileSync(process.execPath, ['out/main.js'], { cwd: user, stdio: 'inherit', timeout: 20_000 })
 })

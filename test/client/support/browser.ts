@@ -21,16 +21,21 @@ export interface Site {
   stop(): void
 }
 
-/** Serves a folder, /hang, which has no answer, and an empty page for each other path. `/csp?POLICY` is an empty page with that policy. */
-export async function startSite(folder: string): Promise<Site> {
+/**
+ * Serves a folder, /hang, which has no answer, and an empty page for each other path. `policy` is the pages' Content
+ * Security Policy; `/csp?POLICY` is an empty page with that one.
+ */
+export async function startSite(folder: string, policy = ''): Promise<Site> {
   const server = createServer(async (request, response) => {
     const { pathname, search } = new URL(request.url ?? '/', 'http://site')
     if (pathname === '/hang') return
     // A page with an opaque origin loads even its own modules as another origin's.
     response.setHeader('Access-Control-Allow-Origin', '*')
-    if (pathname === '/csp') response.setHeader('Content-Security-Policy', decodeURIComponent(search.slice(1)))
-    const file = await readFile(join(folder, normalize(pathname))).catch(() => null)
-    response.setHeader('Content-Type', file ? (TYPES[extname(pathname)] ?? 'text/plain') : 'text/html')
+    const given = pathname === '/csp' ? decodeURIComponent(search.slice(1)) : policy
+    if (given !== '') response.setHeader('Content-Security-Policy', given)
+    const path = pathname.endsWith('/') ? `${pathname}index.html` : pathname
+    const file = await readFile(join(folder, normalize(path))).catch(() => null)
+    response.setHeader('Content-Type', file ? (TYPES[extname(path)] ?? 'text/plain') : 'text/html')
     response.end(file ?? '<!doctype html><link rel="icon" href="data:,"><title>Page</title>')
   })
   await new Promise<void>((done) => void server.listen(0, '127.0.0.1', done))

@@ -1,0 +1,144 @@
+// The workflows of a change and of a release: what they run is there, what they use is pinned, and what they may do is little.
+// GitHub alone can run them.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { releaseMistakes } from '../../tools/release-check.js'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const FOLDER = join(ROOT, '.github/workflows')
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+
+interface Step {
+  readonly uses?: string
+  readonly run?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly 'working-directory'?: string
+}
+
+interface Job {
+  readonly uses?: string
+  readonly needs?: string | string[]
+  readonly 'timeout-minutes'?: number
+  readonly permissions?: Readonly<Record<string, string>>
+  readonly strategy?: { readonly matrix: { readonly node: readonly number[] } }
+  readonly container?: string
+  readonly steps?: readonly Step[]
+}
+
+interface Workflow {
+  readonly on: Readonly<Record<string, unknown>>
+  readonly permissions: Readonly<Record<string, string>>
+  readonly jobs: Readonly<Record<string, Job>>
+}
+
+const files = readdirSync(FOLDER)
+const workflows = files.map((name) => {
+  const text = read(`.github/workflows/${name}`)
+  return { name, text, workflow: parse(text) as Workflow }
+})
+const workflowOf = (name: string): Workflow => {
+  const found = workflows.find((each) => each.name === name)
+  if (found === undefined) throw new Error(`there is no ${name}`)
+  return found.workflow
+}
+const scripts = (folder: string): Record<string, string> =>
+  (JSON.parse(read(join(folder, 'package.json'))) as { scripts: Record<string, string> }).scripts
+
+/** What of npm itself a line calls. */
+const NPM_COMMANDS = new Set(['ci', 'pack', 'publish', 'sbom'])
+
+/** What a line calls that is not there. */
+function missing(line: string, folder: string): string | null {
+  const [program, first = '', second = ''] = line.split(' ')
+  if (program === 'npm') {
+    if (first === 'run') return second in scripts(folder) ? null : `npm run ${second}`
+    return NPM_COMMANDS.has(first) ? null : `npm ${first}`
+  }
+  if (program === 'node') return existsSync(join(ROOT, first)) ? null : first
+  return ['docker', 'echo'].includes(program) ? null : program
+}
+
+it('there is a workflow for each change and one for a release', () => {
+  expect(files.toSorted()).toEqual(['ci.yaml', 'release.yaml'])
+  expect(Object.keys(workflowOf('ci.yaml').on)).toEqual(['push', 'pull_request', 'workflow_call'])
+  expect(workflowOf('release.yaml').on).toEqual({ push: { tags: ['v*.*.*'] } })
+})
+
+describe.each(workflows)('$name', ({ text, workflow }) => {
+  const jobs = Object.entries(workflow.jobs)
+  const steps = jobs.flatMap(([, job]) => job.steps ?? [])
+
+  it('runs only scripts and files that are there', () => {
+    const lines = steps.filter(({ run }) => run !== undefined)
+    expect(lines.length).toBeGreaterThan(2)
+    const wrong = lines.map((step) => missing(step.run ?? '', step['working-directory'] ?? '.'))
+    expect(wrong.filter((each) => each !== null)).toEqual([])
+    for (const [, { uses }] of jobs) if (uses !== undefined) expect(existsSync(join(ROOT, uses)), uses).toBe(true)
+  })
+
+  it('pins each action to a commit, and names its version', () => {
+    const used = [...text.matchAll(/uses: ([^.\s]\S*)(.*)$/gm)]
+    expect(used).toHaveLength(steps.filter(({ uses }) => uses !== undefined).length)
+    for (const [, action, comment] of used) {
+      expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/)
+      expect(comment, action).toMatch(/^ # v\d+\.\d+\.\d+$/)
+    }
+  })
+
+  it('may read the contents, and holds no secret', () => {
+    expect(workflow.permissions).toEqual({ contents: 'read' })
+    expect(text).not.toMatch(/secrets\.|pull_request_target/)
+    const granted = jobs.flatMap(([name, { permissions }]) =>
+      Object.entries(permissions ?? {}).map(([what, right]) => [name, what, right]),
+    )
+    expect(granted.filter(([, , right]) => right !== 'read')).toEqual(
+      text.includes('ghcr.io') ? [['image', 'packages', 'write']] : [],
+    )
+  })
+
+  it('puts nothing that a stranger chooses into a shell, and ends each job in time', () => {
+    for (const { run = '' } of steps) expect(run).not.toContain('${{ ')
+    for (const [name, { uses, 'timeout-minutes': minutes }] of jobs) {
+      if (uses === undefined) expect(minutes, name).toBeGreaterThan(0)
+    }
+  })
+})
+
+it('each Node of package.json that has long-term support is checked', () => {
+  const { check } = workflowOf('ci.yaml').jobs
+  expect(check.strategy?.matrix.node).toEqual([20, 22, 24])
+  const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
+  expect(engines.node).toBe('20.12 - 22 || 24 - 25')
+})
+
+describe('a release', () => {
+  it('publishes an image only after all checks, for both architectures, with its parts and its origin', () => {
+    const { jobs } = workflowOf('release.yaml')
+    expect(jobs['image'].needs).toContain('ci')
+    expect(jobs['npm'].needs).toBe('ci')
+    const build = jobs['image'].steps?.find(({ uses }) => uses?.startsWith('docker/build-push-action'))
+    expect(build).toMatchObject({
+      with: { platforms: 'linux/amd64,linux/arm64', push: true, sbom: true, provenance: 'mode=max' },
+    })
+    const publishes = Object.values(jobs).flatMap(({ steps = [] }) =>
+      steps.filter(({ run }) => run?.includes('publish')),
+    )
+    expect(publishes.map(({ run }) => run)).toEqual(['npm publish --dry-run', 'npm publish --dry-run'])
+  })
+
+  it('has one version in all its files', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string }
+    expect(releaseMistakes(`v${version}`)).toEqual([])
+  })
+
+  it('is refused under another tag, and where a file names another version', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string }
+    expect(releaseMistakes('v9.9.9')).toEqual([`the tag is v9.9.9, package.json has ${version}`])
+    const stale = (path: string): string =>
+      path === 'openapi.yaml' ? read(path).replace(/^ {2}version: .*$/m, '  version: 0.0.1') : read(path)
+    expect(releaseMistakes(`v${version}`, stale)).toEqual([`openapi.yaml has 0.0.1, package.json has ${version}`])
+  })
+})

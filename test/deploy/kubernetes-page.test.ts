@@ -73,6 +73,33 @@ it('has an overlay for monitoring that adds a label, and leads each alert to the
   for (const url of urls) expect(url).toMatch(/^https:\/\/wiki\.example\.com\/runbooks\.md#sluice[a-z]+$/)
 })
 
+it('moves the nodes to the other user of NATS, whose new password the servers have before', async () => {
+  const stand = [
+    `kubectl() { printf '%s\\n' "$*"; }`,
+    block('sh', 'create secret generic'),
+    'echo ---',
+    block('sh', 'IDLE=sluice2'),
+  ]
+  const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', stand.join('\n')], { cwd: ROOT })
+  const lines = stdout.split('---\n')[1].trimEnd().split('\n')
+  const patches = lines.flatMap((line) => {
+    const [, secret, json] = /patch secret (\S+) --patch (.*)$/.exec(line) ?? []
+    return secret === undefined
+      ? []
+      : [{ secret, data: (JSON.parse(json) as { stringData: Record<string, string> }).stringData }]
+  })
+  expect(patches.map(({ secret, data }) => [secret, ...Object.keys(data)])).toEqual([
+    ['nats-passwords', 'SLUICE2'],
+    ['sluice-connections', 'NATS_URL'],
+    ['nats-passwords', 'SLUICE'],
+  ])
+  const { user, password } = parseNatsUrl(patches[1].data['NATS_URL'])
+  expect({ user, password }).toEqual({ user: 'sluice2', password: patches[0].data['SLUICE2'] })
+  expect(patches[2].data['SLUICE']).not.toBe(patches[0].data['SLUICE2'])
+  const rolled = lines.filter((line) => line.includes('rollout restart')).map((line) => line.split(' ').at(-1))
+  expect(rolled).toEqual(['statefulset/nats', 'deployment/sluice', 'statefulset/nats'])
+})
+
 it('has an overlay that puts an image of its own in the place of the example', async () => {
   const overlay = join(folder, 'overlay')
   await mkdir(overlay)

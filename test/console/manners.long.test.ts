@@ -1,0 +1,278 @@
+// The console's manners in a real Chromium: token, markup, keyboard, small screens, a lost connection, contrast, size.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import axe from 'axe-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import {
+  appOf,
+  BATCH_ID,
+  busyDouble,
+  busyNow,
+  CODES,
+  EXPLAINED,
+  foundBatch,
+  groupOf,
+  missingBatch,
+  refusalOf,
+  sampledEvent,
+} from '../support/console-data.ts'
+import { type ConsoleDouble, ok } from '../support/console-double.ts'
+import { expectShown, launchBrowser, Pages } from '../support/console-page.ts'
+import { eventually } from '../support/service.ts'
+
+const BUILT = resolve(import.meta.dirname, '../../dist/console')
+const VIEWS = ['/', '/events', '/refused', `/batch?id=${BATCH_ID}`, '/apps', '/explain']
+
+let browser: Browser
+let double: ConsoleDouble
+let pages: Pages
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+beforeEach(async () => {
+  double = await busyDouble().start()
+  pages = new Pages(browser)
+})
+afterEach(async () => {
+  double.stop()
+  await pages.close()
+})
+
+function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
+  return pages.open(double.url + path, options)
+}
+
+/** With all that the view has to show. */
+async function openFull(path: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await open(path, options)
+  if (path === '/') await page.locator('.plot canvas').nth(4).waitFor()
+  if (path === '/refused') await page.locator('.refusal-row').first().waitFor()
+  if (path === '/apps') await page.locator('.app-row').first().waitFor()
+  if (path.startsWith('/batch')) await page.locator('.verdict').waitFor()
+  if (path === '/events') {
+    await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
+    for (let number = 0; number < 20; number++) double.send('/api/events/stream', 'event', sampledEvent(number))
+    await page.locator('.event-row').nth(3).click()
+    await page.locator('.detail').waitFor()
+  }
+  if (path === '/explain') {
+    await page.getByLabel('A body as an SDK sends it').fill('{"events":[{},{"context":{"os":""}}]}')
+    await page.getByRole('button', { name: 'explain', exact: true }).click()
+    await page.locator('mark').first().waitFor()
+  }
+  return page
+}
+
+test('all that a browser loads is at most 150 KB gzipped', () => {
+  const page = readFileSync(join(BUILT, 'index.html'))
+  const assets = readdirSync(join(BUILT, 'assets')).map((name) => readFileSync(join(BUILT, 'assets', name)))
+  const bytes = [page, ...assets].reduce((sum, file) => sum + gzipSync(file).length, 0)
+  expect(assets).toHaveLength(2)
+  expect(bytes).toBeLessThanOrEqual(150 * 1024)
+})
+
+test('the token is asked for once: a wrong one is said in a sentence, the right one opens', async () => {
+  double.token = 'a token of the tests'
+  const page = await open('/refused?app=shop')
+  const field = page.getByLabel('Token of the console')
+  await field.fill('something else')
+  await page.keyboard.press('Enter')
+  await expectShown(page, 'This is not the token.')
+  expect(double.asked.every(({ path }) => path === '/api/session')).toBe(true)
+  await field.fill('a token of the tests')
+  await page.getByRole('button', { name: 'Open' }).click()
+  await page.locator('.refusal-row').first().waitFor()
+  expect(page.url()).toBe(`${double.url}/refused?app=shop`)
+  await page.reload()
+  await page.locator('.refusal-row').first().waitFor()
+  // A token that was changed meanwhile is asked for again.
+  await page.context().clearCookies()
+  await page.getByRole('link', { name: 'Apps' }).click()
+  await field.waitFor()
+})
+
+test('an event, a refusal and a batch with markup in each of their strings are shown as text', async () => {
+  const markup = (name: string): string => `<img src=x onerror="document.title='broken'"><b class=bad>${name}</b>`
+  const event = {
+    type: markup('type'),
+    name: markup('name'),
+    session_id: '<b>',
+    properties: { [markup('key')]: markup('value') },
+  }
+  const sampled = sampledEvent(0, {
+    app_id: markup('app'),
+    sdk_version: markup('sdk'),
+    node: markup('node'),
+    trace: markup('trace'),
+    event,
+  })
+  const strings = { app_id: markup('app'), path: markup('path'), sdk_version: markup('sdk') }
+  const refusal = refusalOf(0, { ...strings, message: markup('message'), node: markup('node') })
+  double.now = busyNow({ state_reason: markup('reason') })
+  double.answers.set('/api/refusals', () => ok({ refusals: [refusal], groups: [groupOf(0, strings)] }))
+  double.answers.set(`/api/batches/${BATCH_ID}`, () =>
+    ok(foundBatch({ app_id: markup('app'), sdk_version: markup('sdk'), record: { events: [event] } })),
+  )
+  double.answers.set('/api/batches', () => ok(missingBatch({ advice: markup('advice') })))
+  double.answers.set('/api/apps', () =>
+    ok({
+      apps: [appOf(0, { app_id: markup('app'), name: markup('name'), plan: markup('plan') })],
+      total_apps: 1,
+      read_at: '2026-11-22T14:02:31.000Z',
+    }),
+  )
+  double.answers.set('/api/explain', () =>
+    ok({ ...EXPLAINED, message: markup('message'), errors: [{ path: markup('path'), message: markup('wrong') }] }),
+  )
+  const expectText = async (page: Page, ...names: string[]): Promise<void> => {
+    for (const name of names) await expectShown(page, `<b class=bad>${name}</b>`)
+    expect(await page.locator('img, b.bad').count()).toBe(0)
+    expect(await page.title()).not.toContain('broken')
+  }
+
+  await expectText(await open('/'), 'reason')
+  const events = await open('/events')
+  await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
+  double.send('/api/events/stream', 'event', sampled)
+  await expectText(events, 'app', 'type', 'name', 'sdk')
+  await events.locator('.event-row').click()
+  await expectText(events, 'trace', 'node')
+  expect(JSON.parse(await events.locator('.detail pre').innerText())).toEqual(event)
+  await expectText(await open('/refused'), 'app', 'path', 'message')
+  const batch = await open(`/batch?id=${BATCH_ID}`)
+  await expectText(batch, 'app', 'sdk', 'name')
+  expect(JSON.parse(await batch.locator('details pre').innerText())).toEqual(event)
+  await expectText(await open('/batch?app=shop&key=7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10'), 'advice')
+  await expectText(await open('/apps'), 'app', 'name')
+  const explain = await open('/explain')
+  await explain.getByLabel('A body as an SDK sends it').fill('{}')
+  await explain.getByRole('button', { name: 'explain', exact: true }).click()
+  await expectText(explain, 'message', 'path')
+})
+
+test('the keyboard alone gets everywhere: skip link first, then views, then the content', async () => {
+  const page = await openFull('/events')
+  await page.reload()
+  await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
+  for (let number = 0; number < 5; number++) double.send('/api/events/stream', 'event', sampledEvent(number))
+  await page.locator('.event-row').nth(4).waitFor()
+  const focused = (): Promise<string> =>
+    page.evaluate<string>('document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || ""')
+  const visited: string[] = []
+  for (let step = 0; step < 11; step++) {
+    await page.keyboard.press('Tab')
+    visited.push((await focused()).replace(/\s+/g, ' ').trim())
+    expect(await page.evaluate<string>('getComputedStyle(document.activeElement).outlineStyle')).not.toBe('none')
+  }
+  expect(visited.slice(0, 10)).toEqual([
+    'Skip to the content',
+    'sluice',
+    'Now',
+    'Events',
+    'Refused',
+    'Batch',
+    'Apps',
+    'Explain',
+    'Filter',
+    'pause space',
+  ])
+  expect(visited[10]).toContain('maps')
+  await page.keyboard.press('ArrowDown')
+  expect(await focused()).toContain('games')
+  await page.keyboard.press('Enter')
+  await page.locator('.detail').waitFor()
+  await page.keyboard.press('Escape')
+  await page.locator('.detail').waitFor({ state: 'detached' })
+  await page.keyboard.press(' ')
+  await page.getByRole('button', { name: /go on/ }).waitFor()
+})
+
+test.each([360, 768, 2560])('nothing scrolls sideways at %i px, whatever the names', async (width) => {
+  const long = 'a-very-long-name-without-any-place-to-break-it-'.repeat(5)
+  double.now = busyNow({
+    state_reason: long,
+    nodes: [{ ...((busyNow()['nodes'] as never[])[0] as object), node: long } as never],
+    refused_last_hour: { by_code: [{ code: long, count: 1 }], by_app: [{ app_id: long, count: 1 }] },
+  })
+  const names = { app_id: long, sdk_version: long }
+  double.answers.set('/api/refusals', () =>
+    ok({
+      refusals: [refusalOf(0, { ...names, node: long, path: long })],
+      groups: [groupOf(0, { ...names, path: long })],
+    }),
+  )
+  double.answers.set('/api/apps', () =>
+    ok({
+      apps: [appOf(0, { app_id: long, name: long, plan: long })],
+      total_apps: 1,
+      read_at: '2026-11-22T14:02:31.000Z',
+    }),
+  )
+  double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ ...names, trace: long })))
+  const sideways = 'document.documentElement.scrollWidth - innerWidth'
+  for (const view of VIEWS) {
+    const page = await openFull(view, { viewport: { width, height: 800 } })
+    if (view === '/events') {
+      double.send('/api/events/stream', 'event', sampledEvent(0, { ...names, event: { name: long, type: long } }))
+      if (width === 360) await page.getByRole('button', { name: /close/ }).click()
+      await expectShown(page, long)
+    }
+    expect(await page.evaluate<number>(sideways), `${view} at ${width} px`).toBeLessThanOrEqual(0)
+  }
+})
+
+test('a lost connection is said on top and what is shown is marked as old, until the node is back', async () => {
+  const page = await openFull('/')
+  double.goAway()
+  await expectShown(page, 'No connection to this node since')
+  await expectShown(page, /What you see is old: it is of \d\d:\d\d:\d\d UTC/)
+  await expectShown(page, 'no connection')
+  expect(await page.locator('main.old').count()).toBe(1)
+  expect(await page.locator('.figure .value').first().innerText()).toBe('12,480 events/s')
+  double.goAway(false)
+  await page.locator('.lost').waitFor({ state: 'detached' })
+  expect(await page.locator('main.old').count()).toBe(0)
+})
+
+test('a node that falls silent without ending the connection is said, too', async () => {
+  const page = await openFull('/')
+  double.fallSilent()
+  await expectShown(page, 'The node has fallen silent.')
+})
+
+test('too many watchers, and an API that fails, are said in the view', async () => {
+  const full = { status: 503, body: { error: 'too_many_watchers', message: 'this node has 50 watchers already' } }
+  double.answers.set('/api/events/stream', () => full)
+  double.answers.set('/api/apps', () => ({ status: 503, body: { error: 'away', message: 'Redis does not answer' } }))
+  await expectShown(await open('/events'), 'This node has 50 watchers already.')
+  await expectShown(await open('/apps'), 'Redis does not answer.')
+})
+
+test('a code that the table does not know is shown all the same', async () => {
+  double.answers.set('/api/codes', () => ok({ codes: CODES.slice(0, 1) }))
+  await expectShown(await open('/refused'), 'subscription_inactive')
+})
+
+test('a page that does not exist leads back', async () => {
+  const page = await open('/events')
+  await page.evaluate(`history.pushState(null, '', '/nowhere'); dispatchEvent(new PopStateEvent('popstate'))`)
+  await expectShown(page, 'There is no such page.')
+})
+
+test.each(['light', 'dark'] as const)('axe finds no serious violation in the %s scheme', async (colorScheme) => {
+  for (const view of VIEWS) {
+    const page = await openFull(view, { colorScheme })
+    await page.evaluate(axe.source)
+    const found = await page.evaluate<{ id: string; nodes: string[] }[]>(
+      `axe.run().then(({ violations }) => violations
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(({ id, nodes }) => ({ id, nodes: nodes.slice(0, 3).map((node) => node.html + ' ' + node.failureSummary) })))`,
+    )
+    expect(found, view).toEqual([])
+  }
+})

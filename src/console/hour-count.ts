@@ -34,7 +34,12 @@ export class HourCount {
 
   /** Oldest first. To be read right behind `total`. */
   get perMinute(): number[] {
-    return Array.from({ length: MINUTES }, (_, index) => this.#cells[(this.#minute + 1 + index) % MINUTES])
+    // Thousands of groups are read at once: a callback for each cell took five times as long.
+    const cells: number[] = []
+    for (let minute = this.#minute + 1; minute <= this.#minute + MINUTES; minute++) {
+      cells.push(this.#cells[minute % MINUTES])
+    }
+    return cells
   }
 
   #turnTo(minute: number): void {

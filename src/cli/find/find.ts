@@ -117,13 +117,13 @@ interface QueueSearchOptions extends SearchOptions {
 
 /** Throws a StartError where the queue cannot be read. */
 async function searchQueue(config: Config, question: Question, options: QueueSearchOptions): Promise<Finding> {
-  const { dataDirectory, natsUrl, partitions } = config
-  if (natsUrl === null) {
+  const { dataDirectory, nats, partitions } = config
+  if (nats === null) {
     const directory = journalDirectory(dataDirectory)
     if (!existsSync(directory)) options.onNotice(`there is no journal at ${directory}`)
     return await findInJournal(dataDirectory, question, options)
   }
-  const connection = await connectNats(natsUrl).catch((error: unknown) => {
+  const connection = await connectNats(nats).catch((error: unknown) => {
     throw new StartError(errorMessage(error))
   })
   try {

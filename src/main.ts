@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
   apps: { summary: 'list, add, change and remove app records', load: () => import('./cli/apps/apps.ts') },
   tail: { summary: 'print events as they are queued', load: () => import('./cli/tail/tail.ts') },
   find: { summary: 'say where a batch is, and who has had it', load: () => import('./cli/find/find.ts') },
+  usage: { summary: 'say how much of its limits an app has used', load: () => import('./cli/usage/usage.ts') },
   explain: { summary: 'say what would happen to a body, and why', load: () => import('./cli/explain/explain.ts') },
   check: { summary: 'test settings, files and ports', load: () => import('./cli/check/check.ts') },
 }

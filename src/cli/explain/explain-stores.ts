@@ -1,10 +1,12 @@
-// The apps and their usage, as `sluice explain` reads them while the service may be running. It never writes, neither
+// The apps and their usage, as `sluice explain` and `sluice usage` read them while the service may be running. It never writes, neither
 // to a folder nor to Redis or NATS.
 
 import type { App } from '../../apps/app.ts'
 import type { ExplainStores } from '../../console/explain.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { readUsage } from '../../limits/shared/usage.ts'
+import type { MemoryLimiter } from '../../limits/own/memory-limiter.ts'
+import { readUsage, readUsages } from '../../limits/shared/usage.ts'
+import type { ReadUsages } from '../../limits/usage-report.ts'
 import type { Config } from '../../settings/config.ts'
 import { recoverLimiter } from '../../start/recovered.ts'
 import { type AppRecords, appsOf, findApp, readRecordsFile, withAppRecords } from '../apps/app-records.ts'
@@ -13,6 +15,10 @@ import { type CommandRedis, withRedis } from '../redis.ts'
 export interface Stores extends ExplainStores {
   /** The clock of the limits' windows. */
   now(): Promise<number>
+  /** Every app, and a complaint about each record that cannot be used. */
+  all(): Promise<{ readonly apps: readonly App[]; readonly complaints: readonly string[] }>
+  /** Reads the counters as they are at `nowMs`. */
+  usagesAt(nowMs: number): Promise<ReadUsages>
 }
 
 /** Throws a StartError for what cannot be read. */
@@ -38,17 +44,26 @@ function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: 
     },
     findApp: (appKey) => records.find(appKey),
     usageOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
+    all: async () => {
+      const { records: valid, complaints } = await records.list()
+      return { apps: appsOf(valid), complaints }
+    },
+    usagesAt: async (nowMs) => (apps) => redis.ask((link) => readUsages(link, apps, { partitions, nowMs })),
   }
 }
 
 /** The counters of a single node are in its journal, and in the snapshot beside it. */
 function ownStores({ dataDirectory }: Config, clock: Clock, apps: readonly App[]): Stores {
+  const limiterAt = async (nowMs: number): Promise<MemoryLimiter> =>
+    (await recoverLimiter({ dataDirectory, nowMs, apps, onCorrupt: () => {} })).limiter
   return {
     now: async () => clock(),
     findApp: async (appKey) => findApp(apps, appKey, clock()),
-    usageOf: async (app, nowMs) => {
-      const { limiter } = await recoverLimiter({ dataDirectory, nowMs, apps, onCorrupt: () => {} })
-      return limiter.usage(app, nowMs)
+    usageOf: async (app, nowMs) => (await limiterAt(nowMs)).usage(app, nowMs),
+    all: async () => ({ apps, complaints: [] }),
+    usagesAt: async (nowMs) => {
+      const limiter = await limiterAt(nowMs)
+      return (asked) => asked.map((app) => limiter.usage(app, nowMs))
     },
   }
 }

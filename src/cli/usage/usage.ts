@@ -1,0 +1,208 @@
+// `sluice usage`: how much of its limits an app has used, or which apps are nearest to one; and what the running service
+// accepted and refused of each in the last hour.
+
+import { errorMessage, StartError } from '../../lib/errors.ts'
+import { systemTimers } from '../../lib/timers.ts'
+import {
+  type AppUsage,
+  type LastHour,
+  MAX_REPORTED_APPS,
+  shareUsed,
+  type UsageReport,
+  usageReport,
+  usageReportJson,
+  type WantedUsage,
+} from '../../limits/usage-report.ts'
+import { type Config, readConfig } from '../../settings/config.ts'
+import { askAdmin, textIn } from '../admin-api.ts'
+import { noSuchApp } from '../apps/app-draft.ts'
+import { type Stores, withStores } from '../explain/explain-stores.ts'
+import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
+import { formatCount, formatTable } from '../table.ts'
+
+const DEFAULT_TOP = 20
+/** Over 10,000 apps, the service reads its counters for some seconds. */
+const SERVICE_TIMEOUT_MS = 10_000
+const UNKNOWN = '–'
+
+export const help = `Usage: sluice usage [--top N] [--json]
+       sluice usage --app ID [--json]
+
+Says how much apps have used of their minute, day and month: the ${DEFAULT_TOP} that are nearest to one of their limits, or N of
+them (up to ${formatCount(MAX_REPORTED_APPS)}), or one app. The month is the app's billing cycle, and its limit is what is enforced: for a paid plan
+10% more than it is sold with. Beside them, the events accepted and the requests refused in the last hour, by code.
+
+The counters come from where the settings have the service keep them: files in SLUICE_DATA_DIR, whether or not the
+service runs, or Redis. The last hour is known to the running service alone: it is asked at SLUICE_ADMIN_HOST and
+SLUICE_ADMIN_PORT, with SLUICE_CONSOLE_TOKEN where it has one. Where it cannot be asked, "${UNKNOWN}" stands in its place.
+
+  --app ID   one app
+  --top N    how many apps
+  --json     for machines
+
+Exit code: 0 shown, 1 no such app or not to be read, 2 for a wrong command line.
+
+Example:
+  sluice usage --top 5
+`
+
+export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags } = readFlags(args, {
+    app: { type: 'string' },
+    top: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  })
+  const wanted = wantedOf(flags)
+  const config = readConfig(shell.env)
+  const tell = (message: string): Promise<void> => print(shell.stderr, `sluice usage: ${message}\n`)
+  const report = await withStores(config, shell.clock, (stores) => readReport(stores, wanted, tell))
+  const lastHours = await readLastHours(config, wanted).catch(async (error: unknown) => {
+    if (!(error instanceof StartError)) throw error
+    await tell(`the last hour is not known: ${error.message}`)
+    return new Map<string, LastHour>()
+  })
+  const lastHourOf = (appId: string): LastHour | null => lastHours.get(appId) ?? null
+  const text = flags.json
+    ? `${JSON.stringify(usageReportJson(report, lastHourOf), null, 2)}\n`
+    : 'appId' in wanted
+      ? formatApp(report.apps[0], lastHourOf)
+      : formatReport(report, lastHourOf)
+  await print(shell.stdout, text)
+  return EXIT.ok
+}
+
+function wantedOf({ app, top }: { readonly app?: string; readonly top?: string }): WantedUsage {
+  if (app !== undefined) {
+    if (top !== undefined) throw new UsageError('give --app or --top, not both')
+    return { appId: app }
+  }
+  if (top === undefined) return { top: DEFAULT_TOP }
+  if (/^[1-9]\d{0,5}$/.test(top) && Number(top) <= MAX_REPORTED_APPS) return { top: Number(top) }
+  throw new UsageError(`--top: must be a whole number from 1 to ${formatCount(MAX_REPORTED_APPS)}`)
+}
+
+/** Throws a StartError where the app does not exist. */
+async function readReport(
+  stores: Stores,
+  wanted: WantedUsage,
+  tell: (message: string) => Promise<void>,
+): Promise<UsageReport> {
+  const { apps, complaints } = await stores.all()
+  for (const complaint of complaints) await tell(complaint)
+  const nowMs = await stores.now()
+  const timers = { ...systemTimers, nowMs: () => nowMs }
+  const report = await usageReport(apps, await stores.usagesAt(nowMs), wanted, timers)
+  if (report === 'away') throw new StartError('the counters cannot be read now')
+  if ('appId' in wanted && report.apps.length === 0) {
+    throw noSuchApp(
+      wanted.appId,
+      apps.map(({ appId }) => ({ app_id: appId })),
+    )
+  }
+  return report
+}
+
+/** Throws a StartError where the service cannot be asked. */
+async function readLastHours(config: Config, wanted: WantedUsage): Promise<ReadonlyMap<string, LastHour>> {
+  const query = new URLSearchParams('appId' in wanted ? { app: wanted.appId } : { top: String(wanted.top) })
+  const response = await askAdmin(config, `/api/apps?${query.toString()}`, AbortSignal.timeout(SERVICE_TIMEOUT_MS))
+  return lastHoursIn(await textIn(response))
+}
+
+/** Those that the answer of the service has; an app of which it knows none is left out. */
+export function lastHoursIn(text: string): ReadonlyMap<string, LastHour> {
+  const found = new Map<string, LastHour>()
+  for (const entry of appsIn(text)) {
+    const { app_id: appId, last_hour: lastHour } = Object(entry) as Record<string, unknown>
+    if (typeof appId !== 'string' || typeof lastHour !== 'object' || lastHour === null) continue
+    const { accepted_events: acceptedEvents, refused } = lastHour as Record<string, unknown>
+    if (typeof acceptedEvents !== 'number') continue
+    const codes = Object.entries(Object(refused) as Record<string, unknown>)
+    // What another program sends as its codes must not reach the terminal.
+    const counted = codes.filter(
+      (code): code is [string, number] => /^[a-z_]{1,64}$/.test(code[0]) && typeof code[1] === 'number',
+    )
+    found.set(appId, { acceptedEvents, refused: Object.fromEntries(counted) })
+  }
+  return found
+}
+
+function appsIn(text: string): readonly unknown[] {
+  let answer: unknown
+  try {
+    answer = JSON.parse(text)
+  } catch (error) {
+    throw new StartError(`what the service sent is not JSON: ${errorMessage(error)}`)
+  }
+  const { apps } = Object(answer) as Record<string, unknown>
+  if (!Array.isArray(apps)) throw new StartError('what the service answered is not a list of apps')
+  return apps
+}
+
+type LastHourOf = (appId: string) => LastHour | null
+
+export function formatReport({ apps, totalApps, readAtMs }: UsageReport, lastHourOf: LastHourOf): string {
+  const rows = apps.map(({ app, usage }) => {
+    const lastHour = lastHourOf(app.appId)
+    return [
+      app.appId,
+      app.plan,
+      percentText(shareUsed(usage)),
+      usedText(usage.minute),
+      usedText(usage.day),
+      usedText(usage.month),
+      lastHour === null ? UNKNOWN : formatCount(lastHour.acceptedEvents),
+      refusedText(lastHour),
+    ]
+  })
+  const head = ['app', 'plan', 'nearest', 'minute', 'day', 'month', 'accepted, 1 h', 'refused, 1 h']
+  const which = `${formatCount(apps.length)} of ${formatCount(totalApps)} app${totalApps === 1 ? '' : 's'}, the nearest to a limit first`
+  return `${formatTable([head, ...rows])}
+${which}. Read at ${new Date(readAtMs).toISOString()}. ${TOLERANCE}
+`
+}
+
+const TOLERANCE = 'The limit of a month includes the 10% that paid plans may go over.'
+
+/** One app, with what is left and until when. */
+export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): string {
+  const windows = (['minute', 'day', 'month'] as const).map((name) => {
+    const { used, limit, endsAtMs } = usage[name]
+    return [
+      name,
+      formatCount(used),
+      limit === null ? 'none' : formatCount(limit),
+      limit === null ? '' : formatCount(Math.max(0, limit - used)),
+      limit === null ? '' : percentText(used / limit),
+      new Date(endsAtMs).toISOString(),
+    ]
+  })
+  const lastHour = lastHourOf(app.appId)
+  const accepted = lastHour === null ? UNKNOWN : `${formatCount(lastHour.acceptedEvents)} events`
+  const about = [
+    ['accepted in the last hour', accepted],
+    ['refused in the last hour', refusedText(lastHour)],
+  ]
+  return `${app.appId}, plan ${app.plan}, ${app.subscription}
+
+${formatTable([['window', 'used', 'limit', 'left', 'share', 'ends'], ...windows])}
+${formatTable(about)}
+${TOLERANCE}
+`
+}
+
+function usedText({ used, limit }: { readonly used: number; readonly limit: number | null }): string {
+  return limit === null ? formatCount(used) : `${formatCount(used)} of ${formatCount(limit)}`
+}
+
+function percentText(share: number): string {
+  // Cut, not rounded: 100% is a limit that is used up.
+  return share < 0.1 ? `${Math.floor(share * 1000) / 10}%` : `${Math.floor(share * 100)}%`
+}
+
+/** Requests by code, the most first. */
+function refusedText(lastHour: LastHour | null): string {
+  if (lastHour === null) return UNKNOWN
+  const codes = Object.entries(lastHour.refused).toSorted(([, one], [, other]) => other - one)
+  return codes.length === 0 ? '0' : codes.map(([code, count]) => `${code} ${formatCount(count)}`).join(', ')
+}

@@ -1,0 +1,88 @@
+// What `sluice usage` prints, and what it takes from the running service's answer.
+
+import { describe, expect, test } from 'vitest'
+import { formatApp, formatReport, lastHoursIn } from '../../../../src/cli/usage/usage.ts'
+import type { LastHour } from '../../../../src/limits/usage-report.ts'
+import { anApp } from '../../apps/apps.ts'
+
+const NOW = Date.parse('2026-11-20T12:00:30.000Z')
+const app = anApp({ eventsPerDay: 20_000 })
+const usage = {
+  atMs: NOW,
+  minute: { limit: 500, used: 12, endsAtMs: Date.parse('2026-11-20T12:01:00Z') },
+  day: { limit: 20_000, used: 19_999, endsAtMs: Date.parse('2026-11-21T00:00:00Z') },
+  month: { limit: 110_000, used: 77_000, endsAtMs: Date.parse('2026-12-01T00:00:00Z') },
+}
+const idle = {
+  atMs: NOW,
+  minute: { limit: 500, used: 0, endsAtMs: 0 },
+  day: { limit: null, used: 0, endsAtMs: 0 },
+  month: { limit: 110_000, used: 77, endsAtMs: 0 },
+}
+const lastHour: LastHour = { acceptedEvents: 1234, refused: { validation_failed: 3, rate_limit_exceeded: 1200 } }
+
+describe('what is printed', () => {
+  test('of many apps is a line each, with a dash for what is not known, and the tolerance told', () => {
+    const other = anApp({ appId: 'idle' })
+    const report = {
+      apps: [
+        { app, usage },
+        { app: other, usage: idle },
+      ],
+      totalApps: 1234,
+      readAtMs: NOW,
+    }
+    expect(
+      formatReport(report, (appId) => (appId === 'demo' ? lastHour : null)),
+    ).toBe(`app   plan  nearest  minute     day               month              accepted, 1 h  refused, 1 h
+demo  100k  99%      12 of 500  19,999 of 20,000  77,000 of 110,000  1,234          rate_limit_exceeded 1,200, validation_failed 3
+idle  100k  0%       0 of 500   0                 77 of 110,000      –              –
+
+2 of 1,234 apps, the nearest to a limit first. Read at 2026-11-20T12:00:30.000Z. The limit of a month includes the 10% that paid plans may go over.
+`)
+  })
+
+  test('of one app is a line for each window, with what is left', () => {
+    expect(formatApp({ app, usage }, () => lastHour)).toBe(`demo, plan 100k, active
+
+window  used    limit    left    share  ends
+minute  12      500      488     2.4%   2026-11-20T12:01:00.000Z
+day     19,999  20,000   1       99%    2026-11-21T00:00:00.000Z
+month   77,000  110,000  33,000  70%    2026-12-01T00:00:00.000Z
+
+accepted in the last hour  1,234 events
+refused in the last hour   rate_limit_exceeded 1,200, validation_failed 3
+
+The limit of a month includes the 10% that paid plans may go over.
+`)
+    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 0, refused: {} }))).toContain(
+      'refused in the last hour   0\n',
+    )
+    expect(formatApp({ app, usage }, () => null)).toContain('refused in the last hour   –\n')
+  })
+})
+
+describe('the answer of the service', () => {
+  test('gives the last hour of each app that has one', () => {
+    const text = JSON.stringify({
+      apps: [
+        { app_id: 'demo', last_hour: { accepted_events: 1234, refused: lastHour.refused } },
+        { app_id: 'unknown', last_hour: null },
+        { app_id: 'odd', last_hour: { accepted_events: 'many' } },
+        { app_id: 'hostile', last_hour: { accepted_events: 1, refused: { '\u001b[31m': 5, validation_failed: 'x' } } },
+        null,
+        7,
+      ],
+    })
+    expect([...lastHoursIn(text)]).toEqual([
+      ['demo', lastHour],
+      ['hostile', { acceptedEvents: 1, refused: {} }],
+    ])
+  })
+
+  test('that is something else is a clear error', () => {
+    for (const text of ['', '<html>', 'null', '{"apps":{}}', '[]']) {
+      expect(() => lastHoursIn(text), text).toThrow(/what the service/)
+    }
+  })
+})

@@ -1,4 +1,5 @@
 import { type JsMsg, jetstreamManager } from '@nats-io/jetstream'
+import { TimeoutError } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { partitionOf } from '../../src/queue/partition.ts'
 import type { QueueRecord } from '../../src/queue/queue.ts'
@@ -140,6 +141,32 @@ describe('reading the stream', () => {
         await manager.streams.purge('SLUICE_EVENTS')
       }
       expect(read.length).toBeLessThan(3000)
+    })
+  })
+
+  it('goes on where NATS is too busy to say what is left, and asks again', async () => {
+    // Much more than NATS sends ahead, so that the purge takes most of it.
+    await store(Array.from({ length: 600 }, () => makeRecord({ fillBytes: 50_000 })))
+    await withConnection(nats.url, async (connection) => {
+      const request = connection.request.bind(connection)
+      let unanswered = 0
+      let isBusy = false
+      connection.request = async (subject, ...rest) => {
+        if (isBusy && subject.startsWith('$JS.API.CONSUMER.INFO.') && ++unanswered <= 2) throw new TimeoutError()
+        return await request(subject, ...rest)
+      }
+      const { state } = await (await jetstreamManager(connection)).streams.info('SLUICE_EVENTS')
+      const last = state.last_seq
+      let read = 0
+      for await (const { seq } of readRange(connection, { from: 1, until: last })) {
+        read = seq
+        if (isBusy) continue
+        isBusy = true
+        const manager = await jetstreamManager(connection)
+        await manager.streams.purge('SLUICE_EVENTS')
+      }
+      expect(read).toBeLessThan(last)
+      expect(unanswered).toBeGreaterThan(2)
     })
   })
 

@@ -175,9 +175,12 @@ test('the version is that of the package', () => {
   expect(DOCUMENT.info.version).toBe(packageVersion())
 })
 
-// Generators of clients make no class of such a schema, or one without its members.
-test('no schema is put together by allOf', () => {
-  expect(JSON.stringify(DOCUMENT)).not.toContain('"allOf"')
+// Generators of clients make no class of an allOf, or one without its members, and no valid Python of a constant that is
+// no string.
+test('no schema is put together by allOf, and no constant is other than a string', () => {
+  const text = JSON.stringify(DOCUMENT)
+  expect(text).not.toContain('"allOf"')
+  expect(text).not.toMatch(/"const":[^"]/)
 })
 
 describe('the examples of the document', () => {

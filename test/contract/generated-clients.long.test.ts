@@ -1,0 +1,207 @@
+// Clients that others generate from openapi.yaml: they are made, type-checked or compiled, and call the service. What they
+// print is what their own types let them read of the answers.
+
+import { execFileSync, spawnSync } from 'node:child_process'
+import { copyFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
+import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+
+const DOCUMENT = resolve(import.meta.dirname, '../../openapi.yaml')
+const TYPESCRIPT = 'typescript@5.9.3'
+const TYPES_AND_FETCH = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', TYPESCRIPT]
+const HEY_API = ['@hey-api/openapi-ts@0.95.0', TYPESCRIPT]
+const PYTHON = 'openapi-python-client==0.29.1'
+const KEY = '7F0E0BB2-6c3a-4d5e-9a53-2a6a4d1c9a10'
+const INSTALL_TIMEOUT_MS = 600_000
+/** More than a body may have, once it is in the events. */
+const TOO_MANY_CHARACTERS = 600_000
+
+const NO_NETWORK =
+  /ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNREFUSED|ENETUNREACH|Temporary failure in name resolution|No matching/
+
+/** What each client prints: a line for each of its calls. */
+const READ = [
+  '202 accepted 2',
+  '202 accepted 2 deduplicated',
+  '400 validation_failed events[1].name 1',
+  '401 invalid_app_key',
+  '413 payload_too_large',
+]
+
+/** What the programs in TypeScript share; `call` is the generated client's. */
+const CALLS = `
+declare const process: { argv: string[] }
+const event = (name: string) => ({
+  type: 'track' as const,
+  name,
+  hashed_daily_id: 'd'.repeat(32),
+  hashed_monthly_id: 'm'.repeat(32),
+  session_id: 's',
+  timestamp: new Date().toISOString(),
+  context: { os: 'linux' },
+})
+async function main() {
+  const good = [event('one'), event('two')]
+  console.log(await call('ak_plain', good, '${KEY}'))
+  console.log(await call('ak_plain', good, '${KEY}'))
+  console.log(await call('ak_plain', [event('one'), event('')]))
+  console.log(await call('ak_nobody', good))
+  console.log(await call('ak_plain', [event('x'.repeat(${TOO_MANY_CHARACTERS}))]))
+}
+void main()
+`
+
+const READ_ANSWER = `
+  if (data) return [response.status, data.status, data.events, ...(data.deduplicated ? ['deduplicated'] : [])].join(' ')
+  if (error.error === 'validation_failed')
+    return [response.status, error.error, error.errors?.[0].path, error.errors_total].join(' ')
+  return [response.status, error.error].join(' ')
+`
+
+const FETCH_PROGRAM = `
+import createClient from 'openapi-fetch'
+import type { components, paths } from './schema'
+const client = createClient<paths>({ baseUrl: process.argv[2] })
+async function call(app_key: string, events: components['schemas']['Event'][], key?: string): Promise<string> {
+  const { data, error, response } = await client.POST('/api/v1/events', {
+    body: { app_key, events },
+    params: { header: key ? { 'Idempotency-Key': key } : {} },
+  })
+  ${READ_ANSWER}
+}
+${CALLS}`
+
+const HEY_PROGRAM = `
+import { type Event, sendEvents } from './generated'
+import { client } from './generated/client.gen'
+client.setConfig({ baseUrl: process.argv[2] })
+async function call(app_key: string, events: Event[], key?: string): Promise<string> {
+  const { data, error, response } = await sendEvents({
+    body: { app_key, events },
+    headers: key ? { 'Idempotency-Key': key } : {},
+  })
+  if (!data && !error || !response) throw new Error('neither an answer nor an error')
+  ${READ_ANSWER}
+}
+${CALLS}`
+
+const PYTHON_PROGRAM = `
+import inspect
+import sys
+from datetime import datetime, timezone
+from generated.api.default.send_events import sync_detailed
+from generated.client import Client
+from generated.models import Accepted, Batch, Context, Event, EventType, InvalidAppKey, InvalidRequest, PayloadTooLarge
+
+# httpx takes no header of another type than text.
+assert "UUID" not in str(inspect.signature(sync_detailed).parameters["idempotency_key"].annotation)
+client = Client(base_url=sys.argv[1])
+
+def event(name):
+    return Event(
+        type_=EventType.TRACK, name=name, hashed_daily_id="d" * 32, hashed_monthly_id="m" * 32, session_id="s",
+        timestamp=datetime.now(timezone.utc).isoformat(), context=Context(os="linux"),
+    )
+
+def call(app_key, events, **headers):
+    response = sync_detailed(client=client, body=Batch(app_key=app_key, events=events), **headers)
+    answer, status = response.parsed, int(response.status_code)
+    if isinstance(answer, Accepted):
+        print(status, answer.status, answer.events, *(["deduplicated"] if answer.deduplicated else []))
+    elif isinstance(answer, InvalidRequest):
+        print(status, answer.error.value, answer.errors[0].path, answer.errors_total)
+    elif isinstance(answer, (InvalidAppKey, PayloadTooLarge)):
+        print(status, answer.error.value)
+    else:
+        print(status, answer)
+
+good = [event("one"), event("two")]
+call("ak_python", good, idempotency_key="${KEY}")
+call("ak_python", good, idempotency_key="${KEY}")
+call("ak_python", [event("one"), event("")])
+call("ak_nobody", good)
+call("ak_python", [event("x" * ${TOO_MANY_CHARACTERS})])
+`
+
+let folder: string
+let service: Service
+let base: string
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  const apps = [appRecord('openapi_fetch'), appRecord('hey_api'), appRecord('python')]
+  service = await startService({ dataDir: folder, apps })
+  base = `http://127.0.0.1:${service.port}`
+})
+
+afterAll(async () => {
+  await service?.kill()
+  await removeFolder(folder)
+})
+
+/** Runs a program to its end. Where it wants the network and there is none, the test is skipped and says so. */
+function fetchPackages(context: TestContext, cwd: string, program: string, args: readonly string[]): void {
+  const { status, error, stderr, stdout } = spawnSync(program, args, { cwd, encoding: 'utf8' })
+  if (status === 0) return
+  const said = `${program} ${args.join(' ')}: ${error?.message ?? ''} ${stderr} ${stdout}`
+  if (!NO_NETWORK.test(said)) throw new Error(said)
+  console.log(`generated clients: no network for ${args.at(-1)}`)
+  context.skip('no network')
+}
+
+async function prepare(context: TestContext, packages: readonly string[]): Promise<string> {
+  const cwd = await makeFolder()
+  context.onTestFinished(() => removeFolder(cwd))
+  copyFileSync(DOCUMENT, join(cwd, 'openapi.yaml'))
+  writeFileSync(join(cwd, 'package.json'), '{ "private": true }')
+  const install = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--save-exact', ...packages]
+  fetchPackages(context, cwd, 'npm', install)
+  return cwd
+}
+
+/** Type-checks the program, runs it and returns its lines. */
+function runTypeScript(cwd: string, program: string, app: string): string[] {
+  writeFileSync(join(cwd, 'main.ts'), program.replaceAll('ak_plain', app))
+  const options = '--strict --target es2022 --lib es2022,dom,dom.iterable --module commonjs --moduleResolution node10'
+  const args = ['tsc', ...options.split(' '), '--esModuleInterop', '--skipLibCheck', '--outDir', 'out', 'main.ts']
+  execFileSync('npx', args, { cwd, stdio: 'inherit' })
+  return execFileSync(process.execPath, ['out/main.js', base], { cwd, encoding: 'utf8' }).trim().split('\n')
+}
+
+it('openapi-typescript makes types by which openapi-fetch reads every answer', {
+  timeout: INSTALL_TIMEOUT_MS,
+}, async (context) => {
+  const cwd = await prepare(context, TYPES_AND_FETCH)
+  execFileSync('npx', ['openapi-typescript', 'openapi.yaml', '-o', 'schema.d.ts'], { cwd, stdio: 'pipe' })
+  expect(runTypeScript(cwd, FETCH_PROGRAM, 'ak_openapi_fetch')).toEqual(READ)
+})
+
+it('@hey-api/openapi-ts makes a client that reads every answer', { timeout: INSTALL_TIMEOUT_MS }, async (context) => {
+  const cwd = await prepare(context, HEY_API)
+  execFileSync('npx', ['openapi-ts', '-i', 'openapi.yaml', '-o', 'generated'], { cwd, stdio: 'pipe' })
+  expect(runTypeScript(cwd, HEY_PROGRAM, 'ak_hey_api')).toEqual(READ)
+})
+
+it('openapi-python-client makes a client that reads every answer, and drops nothing but the beacon body', {
+  timeout: INSTALL_TIMEOUT_MS,
+}, async (context) => {
+  const cwd = await makeFolder()
+  context.onTestFinished(() => removeFolder(cwd))
+  if (spawnSync('python3', ['-m', 'venv', join(cwd, 'venv')]).status !== 0) {
+    console.log('generated clients: no openapi-python-client, since python3 with its module venv is missing')
+    context.skip('no python3 with venv')
+  }
+  const python = join(cwd, 'venv/bin/python')
+  fetchPackages(context, cwd, python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', PYTHON])
+  const generate = ['generate', '--path', DOCUMENT, '--meta', 'none', '--output-path', 'generated']
+  const generator = spawnSync(join(cwd, 'venv/bin/openapi-python-client'), generate, { cwd, encoding: 'utf8' })
+  const said = generator.stdout + generator.stderr
+  expect(generator.status, said).toBe(0)
+  expect(said.match(/^WARNING.*$/gm)).toEqual(['WARNING parsing POST /api/v1/events within default.'])
+  expect(said).toContain('Unsupported content type text/plain')
+  execFileSync(python, ['-m', 'compileall', '-q', 'generated'], { cwd, stdio: 'inherit' })
+  writeFileSync(join(cwd, 'main.py'), PYTHON_PROGRAM)
+  const printed = execFileSync(python, ['main.py', base], { cwd, encoding: 'utf8' })
+  expect(printed.trim().split('\n')).toEqual(READ)
+})

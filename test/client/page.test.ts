@@ -1,4 +1,4 @@
-// The browser is a double here, and so is the service, which has neither CORS nor beacons yet.
+// The browser is a double here, and so is the service, so that the clock can be moved; browser.long.test.ts has real ones.
 
 import { describe, expect, it } from 'vitest'
 import { createPage, type FakePageOptions } from './support/page.ts'
@@ -117,7 +117,17 @@ describe('a page that ends', () => {
     expect(page.beacons.map((beacon) => beacon.url)).toEqual([expect.stringContaining(double.requests[0].key)])
   })
 
-  it('makes what never was sent smaller where the browser takes less than 60 KB', async () => {
+  it('of the same origin repeats with keepalive what an ordinary fetch had under way', async () => {
+    const { client, page, double, timers } = createPageRig({ origin: 'https://events.example.com' })
+    double.always('hang')
+    client.track('signup')
+    await timers.pass(3 * SECOND_MS)
+    page.end()
+    expect(double.requests.map((request) => request.keepalive)).toEqual([false, true])
+    expect(double.requests[1].key).toBe(double.requests[0].key)
+  })
+
+  it('sends batches so small that a browser with room for less than 60 KB takes some', async () => {
     const store = mapStore()
     const { client, page, double } = createPageRig({ quotaBytes: 20_000 }, { store })
     trackMany(client, 12, { text: 'x'.repeat(4000) })

@@ -6,6 +6,9 @@ import { systemTimers, type Timers } from '../lib/timers.ts'
 import type { NatsAccess } from './address.ts'
 import { type Dial, isConnected, NatsLink } from './connection.ts'
 
+/** All that peers say is below `sluice.console`, replies too: a node's rights in NATS name no other subject for it. */
+const REPLY_PREFIX = 'sluice.console.reply'
+
 export interface PeerMessage {
   readonly data: Uint8Array
   /** Where the answer goes; empty: none is wanted. */
@@ -105,7 +108,7 @@ export class Peers {
     if (this.#connection === null) return Promise.resolve(null)
     return new Promise((resolve) => {
       const replies: Uint8Array[] = []
-      const inbox = createInbox()
+      const inbox = createInbox(REPLY_PREFIX)
       const finish = (): void => {
         end()
         this.#timers.clear(timer)

@@ -2,7 +2,6 @@
 // is not.
 
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { AckPolicy, jetstream, jetstreamManager, StorageType } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -21,6 +20,11 @@ const production = await buildKustomization('deploy/overlays/production')
 const APP_KEY = 'ak_shop'
 /** An election, or a round of the audit, on a busy machine. */
 const LONG_MS = 60_000
+/** Pages of the console that need an answer of the other node. */
+const SHOWN_OF_BOTH = {
+  '/api/now': /"size_bytes":134217728\b/,
+  '/api/refusals': /validation_failed/,
+}
 
 const started: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -44,6 +48,7 @@ async function startStores(): Promise<{
     NATS_URL: urlOf(nats.servers, user),
     SLUICE_STREAM_REPLICAS: String(SERVERS),
     SLUICE_PARSERS: '1',
+    SLUICE_ADMIN_HOST: '127.0.0.1',
   })
   return { redis, nats, envOf }
 }
@@ -71,7 +76,7 @@ async function addApp(env: Environment): Promise<void> {
 const accepts = async (node: Service): Promise<boolean> => (await post(node, single(APP_KEY))).status === 202
 
 function violations({ servers }: ProductionNats): string[] {
-  return servers.flatMap(({ logFile }) => readFileSync(logFile, 'utf8').match(/^.*violation.*$/gim) ?? [])
+  return servers.flatMap(({ program }) => program.output().match(/^.*violation.*$/gim) ?? [])
 }
 
 async function metricsOf(node: Service): Promise<string> {
@@ -88,7 +93,8 @@ describe("production's user of the nodes", () => {
     for (const node of [first, second]) await eventually('a batch is stored', () => accepts(node), LONG_MS)
     // The second node asks the stream what it has stored under the key.
     const headers = { 'Idempotency-Key': randomUUID() }
-    expect((await post(first, single(APP_KEY), headers)).status).toBe(202)
+    const kept = await post(first, single(APP_KEY), headers)
+    expect(kept.status).toBe(202)
     await redis.restart({ empty: true })
     await eventually('the stream tells a repeat', async () => {
       const { status, text } = await post(second, single(APP_KEY), headers)
@@ -106,6 +112,15 @@ describe("production's user of the nodes", () => {
     }
     expect((await runCommand(['check'], envOf('sluice'))).output).toMatch(/ok +stream .*3 replicas/)
     expect((await runCommand(['tail', '--from-start', '--no-follow'], envOf('sluice'))).stdout).toContain('"shop"')
+
+    const find = await runCommand(['find', String(kept.headers['x-batch-id'])], envOf('sluice'))
+    expect([find.code, find.output]).toEqual([0, expect.stringContaining('warehouse')])
+
+    // The console of one node asks the others.
+    await post(second, single(APP_KEY, { type: 'unknown' }))
+    for (const [path, wanted] of Object.entries(SHOWN_OF_BOTH)) {
+      await eventually(`${path} shows both nodes`, async () => wanted.test((await get(first.adminPort, path)).text))
+    }
 
     const node = await open(urlOf(nats.servers, 'sluice'))
     const counts = await CountsBucket.open(node, SERVERS)

@@ -46,7 +46,6 @@ export interface ProductionServer {
   readonly name: string
   readonly monitorPort: number
   readonly pidFile: string
-  readonly logFile: string
 }
 
 export interface ProductionNats {
@@ -81,14 +80,7 @@ export async function startProductionNats(production: readonly KubernetesObject[
           ])
           writeFileSync(file, adapted)
           const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-          return [
-            'env',
-            ...settings,
-            NATS_SERVER,
-            ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file)),
-            '--log',
-            join(folder, 'log'),
-          ]
+          return ['env', ...settings, NATS_SERVER, ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file))]
         },
       })
       return {
@@ -96,7 +88,6 @@ export async function startProductionNats(production: readonly KubernetesObject[
         name: env.POD_NAME,
         monitorPort,
         pidFile: join(program.folder, 'pid'),
-        logFile: join(program.folder, 'log'),
       }
     }),
   )

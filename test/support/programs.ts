@@ -13,6 +13,8 @@ export interface Program {
   readonly port: number
   readonly pid: number
   readonly folder: string
+  /** What it has printed so far, over all its starts. */
+  output(): string
   /** SIGSTOP: connections stay open and nobody answers on them. */
   freeze(): void
   /** SIGCONT. */
@@ -33,12 +35,12 @@ export interface ProgramOptions {
 export async function startProgram({ name, command }: ProgramOptions): Promise<Program> {
   const folder = await mkdtemp(join(tmpdir(), `sluice-${name}-`))
   const port = await freePort()
+  let output = ''
   let child = await launch()
 
   async function launch(): Promise<ChildProcess> {
     const [file, ...args] = command({ port, folder })
     const started = spawn(file, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
-    let output = ''
     started.stdout?.on('data', (text: Buffer) => (output += text.toString()))
     started.stderr?.on('data', (text: Buffer) => (output += text.toString()))
     started.once('error', (error) => (output += error.message))
@@ -64,6 +66,7 @@ export async function startProgram({ name, command }: ProgramOptions): Promise<P
   return {
     port,
     folder,
+    output: () => output,
     get pid() {
       return child.pid as number
     },

@@ -5,20 +5,22 @@ import type { InquiryAnswer } from './inquiries.ts'
 
 /** Of one message. NATS takes a megabyte, unless it is told otherwise. */
 export const MAX_PIECE_BYTES = 262_144
+/** To be raised when a message changes: nodes of two versions run side by side during an update. */
+const FORMAT = 1
 const LINE_FEED = 10
 
 export function packed(head: object, body: Uint8Array = new Uint8Array()): Buffer {
-  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), body])
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ format: FORMAT, ...head })}\n`), body])
 }
 
-/** null: it is not of this form. What the head has for members is not checked. */
+/** null: it is not of this format. */
 export function unpack(data: Uint8Array): { readonly head: object; readonly body: Buffer } | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
   const end = bytes.indexOf(LINE_FEED)
   if (end < 0) return null
   try {
     const head: unknown = JSON.parse(bytes.toString('utf8', 0, end))
-    if (typeof head !== 'object' || head === null) return null
+    if (typeof head !== 'object' || head === null || !('format' in head) || head.format !== FORMAT) return null
     return { head, body: bytes.subarray(end + 1) }
   } catch {
     return null

@@ -31,7 +31,12 @@ export const DECODERS = ['scanner', 'simdjson'] as const
 export const SETTINGS = {
   PORT: wholeNumber(8080, 0, 65_535, 'port for events; 0 lets the system choose'),
   HOST: host('0.0.0.0', '0.0.0.0', 'address that the port for events listens on'),
-  SLUICE_ADMIN_PORT: wholeNumber(9090, 0, 65_535, 'port for /metrics, /livez and /readyz; 0 lets the system choose'),
+  SLUICE_ADMIN_PORT: wholeNumber(
+    9090,
+    0,
+    65_535,
+    'port for the console, /metrics, /livez and /readyz; 0 lets the system choose',
+  ),
   SLUICE_ADMIN_HOST: host(
     null,
     '127.0.0.1, or 0.0.0.0 with REDIS_URL and NATS_URL',

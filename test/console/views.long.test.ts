@@ -160,6 +160,18 @@ describe('Events', () => {
     await page.getByText('128 new').waitFor({ state: 'detached' })
   })
 
+  test('a number that a browser would round is shown as it was sent', async () => {
+    const page = await openEvents()
+    const event = { name: 'large', properties: { order: 'NUMBER' } }
+    double.sendText(
+      '/api/events/stream',
+      'event',
+      JSON.stringify(sampledEvent(0, { event })).replace('"NUMBER"', '12345678901234567890.10'),
+    )
+    await page.locator('.event-row').click()
+    await expectShown(page, '"order": 12345678901234567890.10')
+  })
+
   test('an event opens in full beside the list, to copy as JSON or as curl', async () => {
     const page = await open('/events', { permissions: ['clipboard-read', 'clipboard-write'] })
     await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
@@ -182,8 +194,8 @@ describe('Events', () => {
 describe('Refused', () => {
   test('groups come first, then the newest, and a code has its meaning', async () => {
     const page = await open('/refused?code=validation_failed')
-    await expectShown(page, 'The request does not fit the schema.')
-    await expectShown(page, 'Send the other events without those named.')
+    await expectShown(page, 'The batch does not fit the schema')
+    await expectShown(page, 'Correct the request; sent again as it is, it is refused again.')
     await expectShown(page, 'refused: the client still has it')
     await page.locator('.groups li .spark').first().waitFor()
     expect(await textOf(page, '.groups li')).toMatch(/validation_failed[^]*shop[^]*SDK 2\.1\.0[^]*98,000/)
@@ -247,7 +259,7 @@ describe('Batch', () => {
     const page = await open('/batch')
     await page.getByRole('searchbox').fill(`app:shop key:${key}`)
     await page.keyboard.press('Enter')
-    await expectShown(page, 'It was never accepted, or more than ten minutes ago')
+    await expectShown(page, 'Only the last ten minutes were read.')
     await expectShown(page, '2026-11-22 13:52:31 to 14:02:31 UTC')
     await page.getByRole('link', { name: '24 h' }).click()
     await eventually('it asks since when', () =>

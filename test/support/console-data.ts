@@ -1,37 +1,12 @@
 // Answers of the admin API for the console's tests and pictures: a busy service, and ways in which it can be ill.
 
-import type { AppUsage, Code, Now, Refusal, RefusalGroup, SampledEvent } from '../../src/console/web/api-types.ts'
+import { CODES } from '../../src/console/codes.ts'
+import type { Now as Told } from '../../src/console/now.ts'
+import type { AppUsage, Now, Refusal, RefusalGroup, SampledEvent } from '../../src/console/web/api-types.ts'
 import { ConsoleDouble, type Json, ok } from './console-double.ts'
 
 const STEP_MS = 5000
 const CELLS = 180
-
-export const CODES: readonly Code[] = [
-  code('service_overloaded', 503, 'ours', 'the service cannot take this batch now', 'keep it and try again later'),
-  code(
-    'validation_failed',
-    400,
-    'client',
-    'the request does not fit the schema',
-    'send the other events without those named',
-  ),
-  code('invalid_json', 400, 'client', 'the body is not valid JSON', 'mend what writes the body'),
-  code('invalid_app_key', 401, 'client', 'the key is of no known app', 'use the key of an app'),
-  code('subscription_inactive', 402, 'rule', 'the subscription is canceled, unpaid or paused', 'stop sending'),
-  code('rate_limit_exceeded', 429, 'rule', 'the batch does not fit into the minute', 'wait for Retry-After'),
-  code('monthly_limit_exceeded', 429, 'rule', 'the batch does not fit into the month', 'wait for the next cycle'),
-  code(
-    'replayed_other_body',
-    202,
-    'client',
-    'the key was accepted with another body: these events are not stored',
-    'use a new key for a new batch',
-  ),
-]
-
-function code(name: string, status: number, whose: Code['whose'], meaning: string, clientShould: string): Code {
-  return { code: name, status, whose, meaning, client_should: clientShould }
-}
 
 /** A wave with some noise, the same each time. */
 function wave(base: number, swing: number, seed = 1): number[] {
@@ -56,7 +31,8 @@ export function busyNow(changes: Partial<Now> = {}): Json {
     rss_bytes: 312_000_000,
   })
   const refused = wave(30, 14, 2).map((value, at) => (at % 41 > 36 ? value * 3 : value))
-  const now: Now = {
+  // What the service tells and what the pages read.
+  const now: Told & Now = {
     time: new Date(nowMs).toISOString(),
     state: 'serving',
     state_reason: null,
@@ -145,6 +121,12 @@ export function sampledEvent(number: number, changes: Partial<SampledEvent> = {}
   }
 }
 
+const REFUSED = [
+  { code: 'validation_failed', message: '' },
+  { code: 'invalid_json', message: 'body: not valid JSON at byte 55' },
+  { code: 'invalid_app_key', message: 'app_key: not the key of a known application' },
+  { code: 'subscription_inactive', message: 'the subscription is canceled, unpaid or paused' },
+]
 const WRONG = [
   'events[3].context.os: required',
   'events[0].name: length must be 1 to 200',
@@ -152,8 +134,8 @@ const WRONG = [
 ]
 
 export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refusal {
-  const of = CODES[(number % 4) + 1]
-  const message = of.code === 'validation_failed' ? WRONG[number % WRONG.length] : of.meaning
+  const of = REFUSED[number % REFUSED.length]
+  const message = of.code === 'validation_failed' ? WRONG[number % WRONG.length] : of.message
   return {
     time: new Date(Date.UTC(2026, 10, 22, 14, 2, 31) - number * 731).toISOString(),
     request_id: `${(number * 2_654_435).toString(16).padStart(8, '0')}-11d2-4c3b-9a53-${String(number).padStart(12, '0')}`,
@@ -249,7 +231,7 @@ export function missingBatch(changes: Json = {}): Json {
     searched_to: '2026-11-22T14:02:31.000Z',
     queue_reaches_back_to: '2026-11-20T11:02:31.000Z',
     complete: true,
-    advice: 'it was never accepted, or more than ten minutes ago: say since when to look',
+    advice: 'Only the last ten minutes were read. To look further back, give since, such as 3d.',
     ...changes,
   }
 }

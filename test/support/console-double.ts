@@ -85,8 +85,12 @@ export class ConsoleDouble {
   }
 
   send(path: string, name: string, data: unknown): void {
+    this.sendText(path, name, JSON.stringify(data))
+  }
+
+  sendText(path: string, name: string, data: string): void {
     for (const [response, url] of this.streams) {
-      if (url.split('?')[0] === path) response.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+      if (url.split('?')[0] === path) response.write(`event: ${name}\ndata: ${data}\n\n`)
     }
   }
 

@@ -1,7 +1,8 @@
 // What the admin API answers, as openapi-admin.yaml describes it.
 
+export type { Code, Whose } from '../codes.ts'
+
 export type State = 'serving' | 'draining' | 'degraded' | 'not ready'
-export type Whose = 'ours' | 'client' | 'rule'
 
 export interface Session {
   readonly token_wanted: boolean
@@ -74,14 +75,6 @@ export interface Now {
   readonly history?: History
 }
 
-export interface Code {
-  readonly code: string
-  readonly status: number
-  readonly meaning: string
-  readonly client_should: string
-  readonly whose: Whose
-}
-
 export interface SampledEvent {
   readonly batch_id: string
   readonly app_id: string
@@ -96,6 +89,8 @@ export interface SampledEvent {
 export interface EventRate {
   readonly seen_per_second: number
   readonly shown_per_second: number
+  /** More than could be looked through for the filter. */
+  readonly unsearched_per_second?: number
 }
 
 export interface Refusal {

@@ -19,10 +19,27 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<Answ
     const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
     const response = await fetch(path, { ...init, signal })
     if (!response.ok) return { kind: 'failed', why: await problemOf(response) }
-    return { kind: 'ok', value: (response.status === 204 ? null : await response.json()) as T }
+    return { kind: 'ok', value: (response.status === 204 ? null : readJson(await response.text())) as T }
   } catch {
     return { kind: 'failed', why: 'The node does not answer.' }
   }
+}
+
+interface RawJson {
+  rawJSON?: (text: string) => unknown
+}
+
+/** Numbers that a double cannot hold stay as the client wrote them, in browsers that can do that. */
+export function readJson(text: string): unknown {
+  const { rawJSON } = JSON as RawJson
+  const keep = (_: string, value: unknown, context?: { source?: string }): unknown =>
+    rawJSON !== undefined &&
+    typeof value === 'number' &&
+    context?.source !== undefined &&
+    context.source !== String(value)
+      ? rawJSON(context.source)
+      : value
+  return JSON.parse(text, keep)
 }
 
 /** The sentence of an answer that is an error. */

@@ -2,7 +2,7 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { sentence, useAsk } from './api.ts'
+import { useAsk } from './api.ts'
 import type { Found, NotFound, Place, Reader } from './api-types.ts'
 import { memberText } from './event-text.ts'
 import { count, many, utcDateTime, utcTimeMs } from './format.ts'
@@ -117,6 +117,7 @@ const STATE_WORDS: Readonly<Record<string, string>> = {
   acknowledged: 'read by',
   delivered: 'handed to, not yet acknowledged by',
   waiting: 'not yet read by',
+  skipped: 'passed over by',
   'other subject': 'not wanted by',
 }
 
@@ -228,7 +229,7 @@ function Missing({ missing, query }: { missing: NotFound; query: URLSearchParams
         <dt>the queue reaches back to</dt>
         <dd>{reach === null ? 'not known' : `${utcDateTime(Date.parse(reach))} UTC`}</dd>
         <dt>what may have been</dt>
-        <dd>{sentence(missing.advice)}</dd>
+        <dd>{missing.advice}</dd>
       </dl>
       <p class="links">
         Search further back:

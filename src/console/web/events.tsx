@@ -54,7 +54,7 @@ function EventList({ path, query }: { path: string; query: URLSearchParams }): J
         </button>
         <p class="muted shown" role="status" aria-live="off">
           {isPaused ? 'paused · ' : ''}
-          {perSecond !== null && `showing ${rate(perSecond.shown_per_second)} of ${rate(perSecond.seen_per_second)}/s`}
+          {perSecond !== null && rateWords(perSecond)}
         </p>
         {fresh > 0 && (
           <button type="button" class="button primary fresh" onClick={showFresh}>
@@ -83,6 +83,11 @@ function EventList({ path, query }: { path: string; query: URLSearchParams }): J
       </div>
     </>
   )
+}
+
+function rateWords({ shown_per_second: shown, seen_per_second: seen, unsearched_per_second: unsearched }: EventRate) {
+  const more = unsearched ? `; ${rate(unsearched)}/s were too many to look through` : ''
+  return `showing ${rate(shown)} of ${rate(seen)}/s${more}`
 }
 
 function NoEvents({ isFiltered }: { isFiltered: boolean }): JSX.Element {

@@ -131,7 +131,7 @@ function Verdict({ text, explained }: Result): JSX.Element {
   const { codes } = useLive()
   const { status, code, message, errors, limits } = explained
   const isAccepted = status < 300
-  const advice = codes.get(code)?.client_should.replace(/\.$/, '')
+  const advice = codes.get(code)?.client_should
   const tone = isAccepted ? 'ok' : whoseOf(codes, code) === 'ours' ? 'fail' : 'client'
   return (
     <>
@@ -142,7 +142,7 @@ function Verdict({ text, explained }: Result): JSX.Element {
           {message !== null && `: ${message}`}
         </span>
       </p>
-      {advice !== undefined && <p class="muted advice">The client should {advice}.</p>}
+      {advice !== undefined && <p class="muted advice">{advice}</p>}
       {limits !== null && (
         <dl class="facts">
           {Object.entries(limits).map(([name, { used, limit, ends_at: endsAt }]) => (

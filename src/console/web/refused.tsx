@@ -2,7 +2,7 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { ask, sentence, useAsk } from './api.ts'
+import { ask, useAsk } from './api.ts'
 import type { Code, Refusal, RefusalGroup, Refusals } from './api-types.ts'
 import { FilterBox, filterOf } from './filter.tsx'
 import { count, many } from './format.ts'
@@ -115,9 +115,9 @@ function Meaning({ code }: { code: Code }): JSX.Element {
         {code.code}
         {code.status > 0 && <span class="muted"> {code.status}</span>}
       </dt>
-      <dd>{sentence(code.meaning)}</dd>
-      <dt>the client should</dt>
-      <dd>{sentence(code.client_should)}</dd>
+      <dd>{code.meaning}</dd>
+      <dt>what to do</dt>
+      <dd>{code.client_should}</dd>
     </dl>
   )
 }
@@ -212,7 +212,7 @@ function RefusalRow({ refusal }: { refusal: Refusal }): JSX.Element {
       </span>
       <span class="muted sdk">{sdk}</span>
       <span class="muted node">{refusal.node}</span>
-      <Copy text={refusal.request_id}>{refusal.request_id.slice(0, 8)}</Copy>
+      <Copy text={refusal.request_id}>{refusal.request_id.slice(-8)}</Copy>
     </div>
   )
 }

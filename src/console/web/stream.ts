@@ -2,7 +2,7 @@
 // opened again, later each time; while the page is hidden there is none.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { problemOf } from './api.ts'
+import { problemOf, readJson } from './api.ts'
 
 export type Connection =
   | { readonly kind: 'connecting' }
@@ -97,7 +97,7 @@ function deliver(message: string, onMessage: Listener): void {
   if (data.length === 0) return
   let value: unknown
   try {
-    value = JSON.parse(data.join('\n'))
+    value = readJson(data.join('\n'))
   } catch {
     // A message that was cut: the next one is whole again.
     return

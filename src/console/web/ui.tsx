@@ -2,7 +2,6 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { sentence } from './api.ts'
 import { localTime, utcDateTime, utcTime, utcTimeMs } from './format.ts'
 import { useLive, whoseOf } from './live.tsx'
 import { urlTo } from './route.ts'
@@ -70,7 +69,7 @@ export function CodeName({ code, app }: { code: string; app?: string | null | un
     <a
       class={whoseOf(codes, code) === 'ours' ? 'code fail' : 'code client'}
       href={urlTo('/refused', { app, code })}
-      title={meaning ? `${sentence(meaning.meaning)} ${sentence(meaning.client_should)}` : undefined}
+      title={meaning ? `${meaning.meaning} ${meaning.client_should}` : undefined}
     >
       {code}
     </a>

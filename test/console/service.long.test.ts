@@ -1,0 +1,132 @@
+// The console of a running service, in a real Chromium: what is sent to the public port is seen in the pages.
+
+import { randomUUID } from 'node:crypto'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { event, type Members, post } from '../support/client.ts'
+import { expectShown, launchBrowser, Pages } from '../support/console-page.ts'
+import {
+  appRecord,
+  eventually,
+  makeFolder,
+  removeFolder,
+  roomInMinute,
+  type Service,
+  startService,
+} from '../support/service.ts'
+
+const TOKEN = 'a-token-of-twenty-characters'
+const APPS = [appRecord('shop', { name: 'Shop' }), appRecord('small', { events_per_minute: 1 })]
+
+let browser: Browser
+let open: Service
+let guarded: Service
+let pages: Pages
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  open = await startService({ dataDir: await makeFolder(), apps: APPS })
+  guarded = await startService({ dataDir: await makeFolder(), apps: APPS, env: { SLUICE_CONSOLE_TOKEN: TOKEN } })
+})
+afterAll(async () => {
+  await browser?.close()
+  for (const service of [open, guarded]) {
+    await service?.kill()
+    await removeFolder(service?.dataDir ?? '')
+  }
+})
+beforeEach(() => {
+  pages = new Pages(browser)
+})
+afterEach(() => pages.close())
+
+function bodyOf(appKey: string, ...events: Members[]): string {
+  return JSON.stringify({ app_key: appKey, events })
+}
+
+function view(path: string, service = open): Promise<Page> {
+  return pages.open(`http://127.0.0.1:${service.adminPort}${path}`)
+}
+
+test('Now shows what is accepted and refused as it happens', async () => {
+  const page = await view('/')
+  await expectShown(page, 'serving')
+  await page.locator('.plot canvas').nth(4).waitFor()
+  await eventually('the refused ones are counted', async () => {
+    await post(open, bodyOf('ak_nobody'))
+    return (await page.locator('.verdict').innerText()).includes('invalid_app_key')
+  })
+  await page.getByRole('link', { name: 'no known app' }).click()
+  await page.locator('.groups li').first().waitFor()
+  expect(await page.locator('.groups li').first().innerText()).toContain('invalid_app_key')
+})
+
+test('one’s own event is seen by its filter, opened, and found as a batch', async () => {
+  const page = await view('/events?app=shop&name=mine*')
+  const name = `mine ${randomUUID()}`
+  let batchId = ''
+  await eventually('the event is in the list', async () => {
+    await post(open, bodyOf('ak_shop', event({ name: 'another' })))
+    const sent = await post(open, bodyOf('ak_shop', event({ name })))
+    batchId = String(sent.headers['x-batch-id'])
+    return (await page.locator('.event-row').count()) > 0
+  })
+  expect(await page.locator('.event-row').first().innerText()).toContain(name)
+  await page.locator('.event-row').first().click()
+  expect(JSON.parse(await page.locator('.detail pre').innerText())).toMatchObject({ name })
+
+  const found = await view(`/batch?id=${batchId}`)
+  await expectShown(found, 'Stored, with 1 event of shop')
+  await expectShown(found, /stored at byte [\d,]+ of /)
+  await expectShown(found, name)
+})
+
+test('a refused batch is listed with its path and request id, and explained', async () => {
+  const page = await view('/refused?app=shop')
+  const body = bodyOf('ak_shop', event({ name: '' }))
+  const refused = await post(open, body)
+  const id = String(refused.headers['x-request-id'])
+  await page.getByRole('button', { name: id.slice(-8) }).waitFor()
+  await page.getByRole('link', { name: 'events[0].name' }).first().click()
+  await page.getByLabel('A body as an SDK sends it').fill(body)
+  await page.getByRole('button', { name: 'explain', exact: true }).click()
+  await expectShown(page, /400 validation_failed: events\[0\]\.name/)
+  expect(await page.locator('mark').allInnerTexts()).toEqual(['"name":""'])
+})
+
+test('Apps shows how much of its limits an app has used', async () => {
+  await roomInMinute(15)
+  await post(open, bodyOf('ak_small', event()))
+  const page = await view('/apps?app=small')
+  await expectShown(page, '1 of 1')
+  await expectShown(page, 'none left')
+})
+
+test('with a token, the console asks for it, says when it is wrong, and opens', async () => {
+  const page = await view('/apps', guarded)
+  const field = page.getByLabel('Token of the console')
+  await field.fill('not the token of this one')
+  await page.keyboard.press('Enter')
+  await eventually('it is said', async () => (await page.getByRole('alert').innerText()).length > 10)
+  await field.fill(TOKEN)
+  await page.keyboard.press('Enter')
+  await expectShown(page, '2 apps')
+  await page.reload()
+  await expectShown(page, '2 apps')
+  await page.getByRole('button', { name: 'sign out' }).click()
+  await field.waitFor()
+})
+
+test('a service that ends is said on top', async () => {
+  const ending = await startService({ dataDir: await makeFolder(), apps: APPS })
+  try {
+    const page = await view('/', ending)
+    await expectShown(page, 'serving')
+    await ending.stop()
+    await expectShown(page, 'No connection to this node since')
+    expect(await page.locator('main.old').count()).toBe(1)
+  } finally {
+    await ending.kill()
+    await removeFolder(ending.dataDir)
+  }
+})

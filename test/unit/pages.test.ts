@@ -11,7 +11,9 @@ const PAGES = [
   'README.md',
   'ARCHITECTURE.md',
   'CONTRIBUTING.md',
-  ...readdirSync(`${ROOT}docs`).map((name) => `docs/${name}`),
+  ...readdirSync(`${ROOT}docs`)
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
 ]
 /** Written by runs and installs; a pattern; kubectl's short name of a Deployment. */
 const NO_FILES = [/^load\/reports/, /node_modules$/, /NAME/, /^deploy\/(sluice|toolbox)$/]

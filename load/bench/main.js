@@ -15,8 +15,20 @@ import { queues } from './queues.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
 import { slowQueue } from './slow-queue.js'
+import { watchers } from './watchers.js'
 
-const SECTIONS = { throughput, queues, limits, overload, 'slow-queue': slowQueue, footprint, decode, latency, memory }
+const SECTIONS = {
+  throughput,
+  queues,
+  limits,
+  overload,
+  'slow-queue': slowQueue,
+  footprint,
+  decode,
+  latency,
+  memory,
+  watchers,
+}
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
   --quick           shorter runs and fewer of them, to try it: its figures say little

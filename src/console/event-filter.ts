@@ -32,10 +32,25 @@ export function filterKey({ app, type, name }: EventFilter): string {
 
 /** What the bytes of a fitting event hold, or would if nothing in it was written as an escape. */
 export function needlesOf({ type, name }: EventFilter): Buffer[] {
-  const needles = type === null ? [] : [JSON.stringify(type)]
-  if (name !== null)
-    needles.push(name.endsWith('*') ? JSON.stringify(name.slice(0, -1)).slice(0, -1) : JSON.stringify(name))
+  const needles = [...(type === null ? [] : [JSON.stringify(type)]), ...(name === null ? [] : [nameText(name)])]
   return needles.map((needle) => Buffer.from(needle))
+}
+
+/** Each byte of the name's text as one character; empty: every name fits. */
+export function nameNeedleOf({ name }: EventFilter): string {
+  return name === null ? '' : Buffer.from(nameText(name)).toString('latin1')
+}
+
+function nameText(name: string): string {
+  return name.endsWith('*') ? JSON.stringify(name.slice(0, -1)).slice(0, -1) : JSON.stringify(name)
+}
+
+/**
+ * The same of a whole record. The name is looked for without its first quote, which stands everywhere and would make the
+ * search five times as slow.
+ */
+export function mayHoldName(text: string, nameNeedle: string): boolean {
+  return (text.includes(nameNeedle.slice(1)) && text.includes(nameNeedle)) || text.includes('\\')
 }
 
 /** Whether these bytes may hold the needle: as they are, or with characters written as escapes. */

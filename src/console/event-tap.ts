@@ -2,7 +2,7 @@
 // bounded number of events a second is parsed, and the others are only counted.
 
 import type { Timer, Timers } from '../lib/timers.ts'
-import { type EventFilter, filterKey, fits, mayHold, needlesOf } from './event-filter.ts'
+import { type EventFilter, filterKey, fits, mayHold, mayHoldName, nameNeedleOf, needlesOf } from './event-filter.ts'
 import { eventsAt, nextEvent, recordMembers } from './stored-events.ts'
 
 /** Events that each filter shows. */
@@ -40,6 +40,8 @@ interface Tap {
   readonly filter: EventFilter
   /** What the bytes of each event that fits may hold. */
   readonly needles: readonly Buffer[]
+  /** The bytes of the name as characters, with the quotes that it has. */
+  readonly nameNeedle: string
   readonly listeners: Set<TapListener>
   tokens: number
   filledAtMs: number
@@ -57,6 +59,8 @@ export class EventTaps {
   #ticking: Timer | null = null
   #readBytesLeft = MAX_READ_BYTES_PER_SECOND
   #searchesLeft = MAX_SEARCHES_PER_SECOND
+  /** The bytes of the record at hand as characters: a string is searched several times as fast as a buffer. */
+  #text: string | null = null
 
   constructor(options: { node: string; timers: Timers; onFault: (error: unknown) => void }) {
     this.#node = options.node
@@ -90,6 +94,7 @@ export class EventTaps {
     return {
       filter,
       needles: needlesOf(filter),
+      nameNeedle: nameNeedleOf(filter),
       listeners: new Set(),
       tokens: EVENTS_PER_SECOND,
       filledAtMs: this.#timers.monotonicMs(),
@@ -113,6 +118,7 @@ export class EventTaps {
 
   /** Never throws: the batch is stored, and its client waits for the answer. */
   readonly #stored: OnStored = (line, appId, track, screen, revenue) => {
+    this.#text = null
     try {
       for (const tap of this.#taps.values()) {
         const { app, type } = tap.filter
@@ -139,7 +145,9 @@ export class EventTaps {
     }
     this.#searchesLeft -= 1
     const bytes = view(line)
-    if (tap.needles.every((needle) => mayHold(bytes, needle))) this.#show(tap, bytes, true)
+    const text = this.#text ?? bytes.toString('latin1')
+    this.#text = text
+    if (mayHoldName(text, tap.nameNeedle)) this.#show(tap, bytes, true)
   }
 
   #hasToken(tap: Tap): boolean {

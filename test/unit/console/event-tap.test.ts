@@ -90,6 +90,8 @@ describe('the tap', () => {
     const watch = stage.watch({ name: 'café "x"', type: 'track' })
     stage.store(['{"type":"tr\\u0061ck","name":"caf\\u00e9 \\u0022x\\u0022"}'])
     expect(watch.shown).toHaveLength(1)
+    stage.store([event('café "x"'), event('café')])
+    expect(watch.shown).toHaveLength(2)
   })
 
   it('shows fifty events a second, and counts all that fit', async () => {

@@ -191,39 +191,45 @@ test('the keyboard alone gets everywhere: skip link first, then views, then the 
   await page.getByRole('button', { name: /go on/ }).waitFor()
 })
 
-test.each([360, 768, 2560])('nothing scrolls sideways at %i px, whatever the names', async (width) => {
-  const long = 'a-very-long-name-without-any-place-to-break-it-'.repeat(5)
-  double.now = busyNow({
-    state_reason: long,
-    nodes: [{ ...((busyNow()['nodes'] as never[])[0] as object), node: long } as never],
-    refused_last_hour: { by_code: [{ code: long, count: 1 }], by_app: [{ app_id: long, count: 1 }] },
-  })
-  const names = { app_id: long, sdk_version: long }
-  double.answers.set('/api/refusals', () =>
-    ok({
-      refusals: [refusalOf(0, { ...names, node: long, path: long })],
-      groups: [groupOf(0, { ...names, path: long })],
-    }),
-  )
-  double.answers.set('/api/apps', () =>
-    ok({
-      apps: [appOf(0, { app_id: long, name: long, plan: long })],
-      total_apps: 1,
-      read_at: '2026-11-22T14:02:31.000Z',
-    }),
-  )
-  double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ ...names, trace: long })))
-  const sideways = 'document.documentElement.scrollWidth - innerWidth'
-  for (const view of VIEWS) {
-    const page = await openFull(view, { viewport: { width, height: 800 } })
-    if (view === '/events') {
-      double.send('/api/events/stream', 'event', sampledEvent(0, { ...names, event: { name: long, type: long } }))
-      if (width === 360) await page.getByRole('button', { name: /close/ }).click()
-      await expectShown(page, long)
+test.each([360, 768, 2560])(
+  'nothing scrolls sideways or leaves its row at %i px, whatever the names',
+  async (width) => {
+    const long = 'a-very-long-name-without-any-place-to-break-it-'.repeat(5)
+    double.now = busyNow({
+      state_reason: long,
+      nodes: [{ ...((busyNow()['nodes'] as never[])[0] as object), node: long } as never],
+      refused_last_hour: { by_code: [{ code: long, count: 1 }], by_app: [{ app_id: long, count: 1 }] },
+    })
+    const names = { app_id: long, sdk_version: long }
+    double.answers.set('/api/refusals', () =>
+      ok({
+        refusals: [refusalOf(0, { ...names, node: long, path: long })],
+        groups: [groupOf(0, { ...names, path: long })],
+      }),
+    )
+    double.answers.set('/api/apps', () =>
+      ok({
+        apps: [appOf(0, { app_id: long, name: long, plan: long })],
+        total_apps: 1,
+        read_at: '2026-11-22T14:02:31.000Z',
+      }),
+    )
+    double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ ...names, trace: long })))
+    const tooHigh = `[...document.querySelectorAll('.rows > li')]
+    .filter((row) => row.scrollHeight > row.clientHeight + 1).map((row) => row.innerText)`
+    const sideways = 'document.documentElement.scrollWidth - innerWidth'
+    for (const view of VIEWS) {
+      const page = await openFull(view, { viewport: { width, height: 800 } })
+      if (view === '/events') {
+        double.send('/api/events/stream', 'event', sampledEvent(0, { ...names, event: { name: long, type: long } }))
+        if (width === 360) await page.getByRole('button', { name: /close/ }).click()
+        await expectShown(page, long)
+      }
+      expect(await page.evaluate<number>(sideways), `${view} at ${width} px`).toBeLessThanOrEqual(0)
+      expect(await page.evaluate<string[]>(tooHigh), `${view} at ${width} px`).toEqual([])
     }
-    expect(await page.evaluate<number>(sideways), `${view} at ${width} px`).toBeLessThanOrEqual(0)
-  }
-})
+  },
+)
 
 test('a lost connection is said on top and what is shown is marked as old, until the node is back', async () => {
   const page = await openFull('/')

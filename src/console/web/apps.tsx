@@ -77,7 +77,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
           </div>
           <Rows
             items={apps}
-            rowHeight={isNarrow ? 168 : 64}
+            rowHeight={isNarrow ? 188 : 64}
             label="Apps"
             keyOf={({ app_id }) => app_id}
             render={(app) => <AppRow app={app} readAtMs={Date.parse(usage.read_at)} />}
@@ -176,7 +176,7 @@ function Use({ title, window: { used, limit, resets_at: resetsAt }, perHour, rea
   const resetSeconds = (Date.parse(resetsAt) - readAtMs) / 1000
   const isOver = limit !== null && used >= limit
   const willBeOver = !isOver && leftSeconds !== null && leftSeconds < resetSeconds
-  const note = isOver ? 'none left' : willBeOver ? `over in ${span(leftSeconds)} at this rate` : ''
+  const note = isOver ? 'none left' : willBeOver ? `over in ${span(leftSeconds)}` : ''
   const words = limit === null ? `${count(used)}, no limit` : `${count(used)} of ${count(limit)}`
   return (
     <div class={share >= NEAR ? 'use warn' : 'use'} title={`${title}: ${words}, until ${resetsAt}`}>
@@ -184,8 +184,17 @@ function Use({ title, window: { used, limit, resets_at: resetsAt }, perHour, rea
       <span class="track" aria-hidden="true">
         <span class="fill" style={{ width: `${share * 100}%` }} />
       </span>
-      <span class="words">{words}</span>
-      {note !== '' && <em>{note}</em>}
+      <span class="words">
+        {count(used)}
+        {/* A phone has no room for it; the bar shows the share. */}
+        <span class="wide">{words.slice(count(used).length)}</span>
+      </span>
+      {note !== '' && (
+        <em>
+          {note}
+          {willBeOver && <span class="wide"> at this rate</span>}
+        </em>
+      )}
     </div>
   )
 }

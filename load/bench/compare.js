@@ -1,6 +1,6 @@
 // @ts-check
-// `npm run bench -- --compare COMMIT`: what is built here beside another commit, by turns in one run, since two runs on a
-// shared machine differ by more than two commits do.
+// Two services by turns in one run, since two runs on a shared machine differ by more than what is compared: what is built
+// here beside another commit (`npm run bench -- --compare COMMIT`), or with a setting beside without it.
 
 import { execFileSync } from 'node:child_process'
 import { readFileSync, symlinkSync } from 'node:fs'
@@ -15,54 +15,73 @@ import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** @typedef {import('./wrk.js').Measured} Measured */
+/** @typedef {Parameters<typeof startService>[0]} ServiceOptions */
 /** @typedef {{ commit: string, entry: string, remove: () => void }} Built */
 
-/**
- * Both serve at the same time; one is idle while the other is measured. Each round begins with the other one.
- * @param {import('./sections.js').Options} options @param {string} commit anything that git knows @returns {Promise<import('./sections.js').Section>}
- */
+/** @param {import('./sections.js').Options} options @param {string} commit anything that git knows @returns {Promise<import('./sections.js').Section>} */
 export async function compare(options, commit) {
   const other = await buildOther(commit, options.progress)
   try {
     const rounds = options.quick ? 3 : 9
-    const seconds = options.quick ? 1 : 2
     const results = []
     for (const kind of CASES) {
       options.progress(nameOf(kind))
-      results.push({ kind, pairs: await pairsOf(kind, { ...options, rounds, seconds, other }) })
+      results.push({ kind, pairs: await takeTurns(kind, { ...options, rounds, there: { entry: other.entry } }) })
     }
     const title = `This tree beside ${other.commit}, by turns: one core, embedded queue, ${CONNECTIONS} connections; medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
-    const head = ['request', `CPU µs ${other.commit}`, 'CPU µs', 'CPU ratio', 'spread', 'rate ratio', 'spread']
-    return { numbers: { commit: other.commit, results }, text: table(title, head, results.map(rowOf), options) }
+    return { numbers: { commit: other.commit, results }, text: tableOf(title, other.commit, 'here', results, options) }
   } finally {
     other.remove()
   }
 }
 
+/** What it costs that web pages may send. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+export async function cors(options) {
+  const origin = 'https://www.example.com'
+  const here = { env: { SLUICE_CORS_ORIGINS: `https://app.example.com,${origin}` } }
+  const rounds = options.quick ? 3 : 9
+  const results = []
+  for (const kind of CASES.filter(({ varied, keyed, events }) => !varied && !keyed && events !== 10)) {
+    options.progress(`cors: ${nameOf(kind)}`)
+    results.push({ kind, pairs: await takeTurns(kind, { ...options, rounds, here, origin }) })
+  }
+  const title = `SLUICE_CORS_ORIGINS set beside not set, by turns, all requests from a web page; medians of ${rounds} rounds, ratio set / not set, and the least and the largest ratio of a round`
+  return { numbers: results, text: tableOf(title, 'not set', 'set', results, options) }
+}
+
 /**
+ * Both serve at the same time; one is idle while the other is measured. Each round begins with the other one.
  * @param {import('./wrk.js').Case} kind
- * @param {{ folder: string, rounds: number, seconds: number, other: Built }} options
+ * @param {{ folder: string, rounds: number, quick: boolean, origin?: string, here?: ServiceOptions, there?: ServiceOptions }} options
  */
-async function pairsOf(kind, { folder, rounds, seconds, other }) {
+async function takeTurns(kind, { folder, rounds, quick, origin, here = {}, there = {} }) {
+  const seconds = quick ? 1 : 2
   const bodies = await writeBodies(folder, kind, SEED)
-  const services = { here: await startService(), there: await startService({ entry: other.entry }) }
+  const services = { here: await startService(here), there: await startService(there) }
   /** @param {'here' | 'there'} which @param {number} forSeconds */
-  const measure = (which, forSeconds) => runWrk(services[which], bodies, { keyed: kind.keyed, seconds: forSeconds })
+  const measure = (which, forSeconds) =>
+    runWrk(services[which], bodies, { keyed: kind.keyed, seconds: forSeconds, origin })
   await measure('here', 1)
   await measure('there', 1)
   const pairs = []
   for (let round = 0; round < rounds; round++) {
-    if (round % 2 === 0) {
-      const there = await measure('there', seconds)
-      pairs.push({ here: await measure('here', seconds), there })
-    } else {
-      const here = await measure('here', seconds)
-      pairs.push({ here, there: await measure('there', seconds) })
-    }
+    const first = round % 2 === 0 ? await measure('there', seconds) : null
+    const measured = await measure('here', seconds)
+    pairs.push({ here: measured, there: first ?? (await measure('there', seconds)) })
   }
   await services.here.stop()
   await services.there.stop()
   return pairs
+}
+
+/**
+ * @param {string} title @param {string} thereName @param {string} hereName
+ * @param {{ kind: import('./wrk.js').Case, pairs: { here: Measured, there: Measured }[] }[]} results
+ * @param {{ markdown: boolean }} options
+ */
+function tableOf(title, thereName, hereName, results, options) {
+  const head = ['request', `CPU µs ${thereName}`, `CPU µs ${hereName}`, 'CPU ratio', 'spread', 'rate ratio', 'spread']
+  return table(title, head, results.map(rowOf), options)
 }
 
 /** @param {{ kind: import('./wrk.js').Case, pairs: { here: Measured, there: Measured }[] }} result */

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { compare } from './compare.js'
+import { compare, cors } from './compare.js'
 import { footprint } from './footprint.js'
 import { limits } from './limits.js'
 import { overload } from './overload.js'
@@ -28,6 +28,7 @@ const SECTIONS = {
   latency,
   memory,
   watchers,
+  cors,
 }
 const HELP = `Usage: npm run bench -- [OPTIONS]
 

@@ -1,6 +1,6 @@
 -- wrk's side of the benchmark: cycles through prepared bodies, for keyed cases with a fresh random
 -- Idempotency-Key in each request, and prints what came out as one line of JSON.
--- Arguments: folder of the bodies, number of bodies, "keyed" or "unkeyed".
+-- Arguments: folder of the bodies, number of bodies, "keyed" or "unkeyed", a seed, and an Origin or nothing.
 
 local requests = {}
 local heads = {}
@@ -23,9 +23,10 @@ function init(arguments)
   count = tonumber(arguments[2])
   keyed = arguments[3] == "keyed"
   math.randomseed(tonumber(arguments[4]))
+  local origin = arguments[5] and "Origin: " .. arguments[5] .. "\r\n" or ""
   for index = 1, count do
     local body = read(folder .. "/" .. index .. ".json")
-    local head = "POST /api/v1/events HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    local head = "POST /api/v1/events HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n" .. origin
     local tail = "Content-Length: " .. #body .. "\r\n\r\n" .. body
     if keyed then
       heads[index] = head .. "Idempotency-Key: "

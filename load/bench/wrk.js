@@ -37,9 +37,9 @@ export async function writeBodies(folder, kind, seed) {
 /**
  * One run of wrk. Any answer that is not a success makes it void: a rate of refusals is no rate.
  * @param {{ pid: number, port: number }} server @param {{ folder: string, count: number }} bodies
- * @param {{ keyed: boolean, seconds: number }} options @returns {Promise<Measured>}
+ * @param {{ keyed: boolean, seconds: number, origin?: string | undefined }} options `origin`: as from a web page there @returns {Promise<Measured>}
  */
-export async function runWrk(server, bodies, { keyed, seconds }) {
+export async function runWrk(server, bodies, { keyed, seconds, origin }) {
   const beforeSeconds = { all: cpuSeconds(server.pid), main: mainThreadCpuSeconds(server.pid) }
   const url = `http://127.0.0.1:${server.port}/api/v1/events`
   const settings = ['--threads', '1', '--connections', String(CONNECTIONS), '--duration', `${seconds}s`, '--latency']
@@ -53,6 +53,7 @@ export async function runWrk(server, bodies, { keyed, seconds }) {
     String(bodies.count),
     mode,
     String(Date.now() % 2 ** 31),
+    ...(origin === undefined ? [] : [origin]),
   ]
   const output = await run(LOAD_CORE, ['wrk', ...settings, ...script])
   const usedSeconds = cpuSeconds(server.pid) - beforeSeconds.all

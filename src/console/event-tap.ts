@@ -7,9 +7,11 @@ import { eventsAt, nextEvent, recordMembers } from './stored-events.ts'
 
 /** Events that each filter shows. */
 export const EVENTS_PER_SECOND = 50
-/** Over all filters: what is read byte by byte, and records that are searched for a name. Beyond it they are counted. */
+/** Over all filters: what is read byte by byte. Records beyond it are counted. */
 const MAX_READ_BYTES_PER_SECOND = 1_048_576
+/** Over all filters: records that are searched for a name, and their bytes. Either takes some ten milliseconds. */
 const MAX_SEARCHES_PER_SECOND = 12_000
+const MAX_SEARCHED_BYTES_PER_SECOND = 134_217_728
 /** A larger event is shown without its large members. */
 const MAX_EVENT_BYTES = 65_536
 const LINE_FEED = 10
@@ -59,6 +61,7 @@ export class EventTaps {
   #ticking: Timer | null = null
   #readBytesLeft = MAX_READ_BYTES_PER_SECOND
   #searchesLeft = MAX_SEARCHES_PER_SECOND
+  #searchedBytesLeft = MAX_SEARCHED_BYTES_PER_SECOND
   /** The bytes of the record at hand as characters: a string is searched several times as fast as a buffer. */
   #text: string | null = null
 
@@ -107,6 +110,7 @@ export class EventTaps {
   #tick(): void {
     this.#readBytesLeft = MAX_READ_BYTES_PER_SECOND
     this.#searchesLeft = MAX_SEARCHES_PER_SECOND
+    this.#searchedBytesLeft = MAX_SEARCHED_BYTES_PER_SECOND
     for (const tap of this.#taps.values()) {
       const { seen, shown, unsearched, listeners } = tap
       tap.seen = 0
@@ -139,11 +143,12 @@ export class EventTaps {
       if (this.#hasToken(tap) && line.length <= this.#readBytesLeft) this.#show(tap, view(line), false)
       return
     }
-    if (this.#searchesLeft <= 0 || line.length > this.#readBytesLeft) {
+    if (this.#searchesLeft <= 0 || line.length > Math.min(this.#searchedBytesLeft, this.#readBytesLeft)) {
       tap.unsearched += count
       return
     }
     this.#searchesLeft -= 1
+    this.#searchedBytesLeft -= line.length
     const bytes = view(line)
     const text = this.#text ?? bytes.toString('latin1')
     this.#text = text

@@ -124,6 +124,17 @@ describe('the tap', () => {
     expect(watches[0].names()).toEqual(['a'])
   })
 
+  it('searches at most 128 MB a second for a name, and says how many events it left out', async () => {
+    const stage = new Stage()
+    const watch = stage.watch({ name: 'mine' })
+    const large = event('other', 'track', { text: 'x'.repeat(500_000) })
+    for (let batch = 0; batch < 300; batch++) stage.store([large])
+    await stage.timers.pass(1000)
+    expect(watch.rates).toEqual([{ seen: 0, shown: 0, unsearched: 32 }])
+    stage.store([event('mine')])
+    expect(watch.names()).toEqual(['mine'])
+  })
+
   it('reads at most a megabyte a second', async () => {
     const stage = new Stage()
     const watch = stage.watch({ type: 'track' })

@@ -5,8 +5,9 @@ import type { Refusal } from './refusal.ts'
 import { type LiveRefusals, MAX_REFUSALS_PER_SECOND, type RefusalListener } from './refusal-feed.ts'
 import { fitsRefusal, type RefusalFilter, shownRefusal } from './refusal-view.ts'
 
-export interface RefusalListeners {
-  subscribe(listener: (refusal: Refusal) => void): (() => void) | null
+/** What this process refuses. */
+export interface RefusalOutlet {
+  onRefused: ((refusal: Refusal) => void) | null
 }
 
 interface Watch {
@@ -17,14 +18,13 @@ interface Watch {
 }
 
 export class OwnRefusals implements LiveRefusals {
-  readonly #source: RefusalListeners
+  readonly #source: RefusalOutlet
   readonly #node: string
   readonly #timers: Timers
   readonly #watches = new Set<Watch>()
-  #unsubscribe: (() => void) | null = null
   #ticking: Timer | null = null
 
-  constructor(source: RefusalListeners, { node, timers }: { node: string; timers: Timers }) {
+  constructor(source: RefusalOutlet, { node, timers }: { node: string; timers: Timers }) {
     this.#source = source
     this.#node = node
     this.#timers = timers
@@ -33,19 +33,18 @@ export class OwnRefusals implements LiveRefusals {
   subscribe(filter: RefusalFilter, listener: RefusalListener): () => void {
     const watch: Watch = { filter, listener, sent: 0, skipped: 0 }
     this.#watches.add(watch)
-    this.#unsubscribe ??= this.#source.subscribe((refusal) => this.#refused(refusal))
+    this.#source.onRefused = this.#refused
     this.#ticking ??= this.#timers.setInterval(() => this.#tick(), 1000)
     return () => {
       this.#watches.delete(watch)
       if (this.#watches.size > 0) return
-      this.#unsubscribe?.()
-      this.#unsubscribe = null
+      this.#source.onRefused = null
       if (this.#ticking !== null) this.#timers.clear(this.#ticking)
       this.#ticking = null
     }
   }
 
-  #refused(refusal: Refusal): void {
+  readonly #refused = (refusal: Refusal): void => {
     for (const watch of this.#watches) {
       if (!fitsRefusal(watch.filter, refusal)) continue
       if (watch.sent >= MAX_REFUSALS_PER_SECOND) watch.skipped += 1

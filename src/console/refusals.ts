@@ -5,10 +5,6 @@ import { MAX_REFUSALS_KEPT } from '../bounds.ts'
 import type { Refusal, RefusalGroup, RefusalLine } from './refusal.ts'
 import { RefusalCounts } from './refusal-counts.ts'
 
-const MAX_LISTENERS = 50
-
-type Listener = (refusal: Refusal) => void
-
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 
 export class Refusals {
@@ -16,7 +12,8 @@ export class Refusals {
   readonly #kept: Writable<Refusal>[] = []
   #next = 0
   readonly #counts = new RefusalCounts()
-  readonly #listeners = new Set<Listener>()
+  /** Called with each refusal from now on. null: nobody watches. */
+  onRefused: ((refusal: Refusal) => void) | null = null
 
   /** `sdkVersion`: decoded, and short. */
   add(
@@ -39,7 +36,7 @@ export class Refusals {
     // It is the service's fault, whoever asked, and must stay cheap in an overload.
     if (code === 'service_overloaded') this.#counts.add(refusal, null, null, null)
     else this.#counts.add(refusal, appId, path === null ? null : path.replaceAll(/\[\d+\]/g, '[*]'), sdkVersion)
-    if (this.#listeners.size > 0) this.#tell({ ...refusal })
+    this.onRefused?.({ ...refusal })
   }
 
   #entry(): Writable<Refusal> {
@@ -57,19 +54,6 @@ export class Refusals {
     const entry = this.#kept[this.#next]
     this.#next = (this.#next + 1) % MAX_REFUSALS_KEPT
     return entry
-  }
-
-  #tell(refusal: Refusal): void {
-    for (const listener of this.#listeners) listener(refusal)
-  }
-
-  /** Calls `listener` with each refusal from now on. Returns what ends that; null: there are too many listeners. */
-  subscribe(listener: Listener): (() => void) | null {
-    if (this.#listeners.size >= MAX_LISTENERS) return null
-    // So that one function may be given twice.
-    const own: Listener = (refusal) => listener(refusal)
-    this.#listeners.add(own)
-    return () => void this.#listeners.delete(own)
   }
 
   /** Those that are kept, newest first. */

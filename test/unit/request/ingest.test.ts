@@ -652,9 +652,9 @@ describe('the list of refusals', () => {
 
   it('answers although a listener throws, and says so once', async () => {
     const stage = new Stage()
-    stage.refusals.subscribe(() => {
+    stage.refusals.onRefused = () => {
       throw new Error('a listener broke')
-    })
+    }
     expect((await stage.request({ body: '{' })).status).toBe('400 Bad Request')
     expect([stage.faults.length, stage.outcomes]).toEqual([1, 1])
   })

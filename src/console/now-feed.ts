@@ -26,13 +26,13 @@ export class NowFeed {
   add(watcher: Watcher): () => void {
     let isOver = false
     const first = async (): Promise<void> => {
-      const now = await this.#options.read({ withHistory: true })
+      const now = await this.#read({ withHistory: true })
       if (isOver) return
-      watcher.event('now', JSON.stringify(now))
+      if (now !== null) watcher.event('now', now)
       this.#watchers.add(watcher)
       this.#timer ??= this.#options.timers.setInterval(() => void this.#tick(), INTERVAL_MS)
     }
-    first().catch(this.#options.onFault)
+    void first()
     return () => {
       isOver = true
       this.#watchers.delete(watcher)
@@ -46,13 +46,18 @@ export class NowFeed {
     // Other nodes may take longer to answer than an interval.
     if (this.#isReading) return
     this.#isReading = true
+    const now = await this.#read({ withHistory: false })
+    this.#isReading = false
+    if (now !== null) for (const watcher of this.#watchers) watcher.event('now', now)
+  }
+
+  /** As JSON; null: it failed, and the next second tries again. */
+  async #read(options: { withHistory: boolean }): Promise<string | null> {
     try {
-      const json = JSON.stringify(await this.#options.read({ withHistory: false }))
-      for (const watcher of this.#watchers) watcher.event('now', json)
+      return JSON.stringify(await this.#options.read(options))
     } catch (error) {
       this.#options.onFault(error)
-    } finally {
-      this.#isReading = false
+      return null
     }
   }
 }

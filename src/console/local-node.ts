@@ -4,7 +4,8 @@
 import type { Health, Parts } from '../http/admin.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
 import type { Sampler } from '../observe/sampler.ts'
-import type { NodeReport, Part, QueueFacts, RefusedCount, State } from './now.ts'
+import type { NodeReport, RefusedCount } from './now.ts'
+import type { Part, QueueFacts, State } from './now-answer.ts'
 import { type CountedMetrics, difference, History, type KeptGauges, readTotals, STEP_SECONDS } from './totals.ts'
 
 const STEP_MS = STEP_SECONDS * 1000

@@ -1,7 +1,7 @@
 // The stream of the view Now: one report a second for all who watch, and none while nobody does.
 
 import type { Timer, Timers } from '../lib/timers.ts'
-import type { Now } from './now.ts'
+import type { Now } from './now-answer.ts'
 import type { Watcher } from './watchers.ts'
 
 const INTERVAL_MS = 1000

@@ -1,26 +1,18 @@
 // What the service does now: each process says it of itself, and any of them adds the answers up.
 
+import type {
+  HistoryView,
+  NodeFacts,
+  NodeLine,
+  Now,
+  Part,
+  Plot,
+  QueueFacts,
+  Rates,
+  RingFacts,
+  State,
+} from './now-answer.ts'
 import { type Cell, HISTORY_CELLS, quantile, STEP_SECONDS } from './totals.ts'
-
-export type State = 'serving' | 'draining' | 'degraded' | 'not ready'
-
-export interface Part {
-  readonly part: string
-  readonly state: string
-  readonly up: boolean
-  readonly latency_seconds: number | null
-}
-
-export interface QueueFacts {
-  readonly kind: 'journal' | 'stream'
-  readonly bytes: number | null
-  readonly max_bytes: number | null
-  readonly oldest_seconds: number | null
-  readonly keep_seconds: number | null
-  readonly full_in_seconds: number | null
-  readonly consumers: readonly { readonly name: string; readonly lag_seconds: number }[]
-  readonly audit_lag_seconds: number | null
-}
 
 export interface RefusedCount {
   readonly app_id: string | null
@@ -29,21 +21,14 @@ export interface RefusedCount {
 }
 
 /** One process of itself. Counts can be added to those of others. */
-export interface NodeReport {
-  readonly node: string
-  readonly version: string
-  readonly node_js: string
-  readonly started_at: string
+export interface NodeReport extends NodeFacts {
   readonly state: State
   readonly state_reason: string | null
-  readonly connections: number
-  readonly cpu_percent: number
-  readonly rss_bytes: number
   readonly rates: Rates
   /** Of the last 60 s. */
   readonly bounds_seconds: readonly number[]
   readonly buckets: readonly number[]
-  readonly ring: { readonly used_bytes: number; readonly size_bytes: number; readonly requests: number }
+  readonly ring: RingFacts
   readonly parser_queue: number
   readonly parts: readonly Part[]
   readonly queue: QueueFacts
@@ -52,60 +37,11 @@ export interface NodeReport {
   readonly cells: readonly Cell[]
 }
 
-interface Rates {
-  readonly requests_per_second: number
-  readonly events_accepted_per_second: number
-  readonly refused_per_second: Readonly<Record<string, number>>
-  readonly replays_per_second: number
-}
-
 /** A process that answered before and does not now. */
 export interface SilentNode {
   readonly report: NodeReport
   readonly silentSeconds: number
 }
-
-export interface NodeLine
-  extends Pick<
-    NodeReport,
-    'node' | 'version' | 'node_js' | 'started_at' | 'connections' | 'cpu_percent' | 'rss_bytes'
-  > {
-  readonly state: State | 'silent'
-  /** 0: it answered. */
-  readonly silent_seconds: number
-}
-
-export interface Now {
-  readonly time: string
-  readonly state: State
-  readonly state_reason: string | null
-  readonly nodes: readonly NodeLine[]
-  readonly rates: Rates
-  readonly latency_seconds: { readonly p50: number; readonly p99: number } | null
-  readonly ring: NodeReport['ring']
-  readonly parser_queue: number
-  readonly parts: readonly Part[]
-  readonly queue: QueueFacts | null
-  readonly refused_last_hour: {
-    readonly by_code: readonly { readonly code: string; readonly count: number }[]
-    readonly by_app: readonly { readonly app_id: string | null; readonly count: number }[]
-  }
-  readonly history?: HistoryView
-}
-
-export interface HistoryView {
-  readonly step_seconds: number
-  /** When the first cell begins. */
-  readonly from: string
-  readonly accepted_events_per_second: Plot
-  readonly refused_ours_per_second: Plot
-  readonly refused_rule_per_second: Plot
-  readonly p99_seconds: Plot
-  readonly slowest_consumer_lag_seconds: Plot
-}
-
-/** Oldest first; null: not known. */
-type Plot = readonly (number | null)[]
 
 const TOP = 5
 

@@ -1,7 +1,8 @@
 // The streams of refusals, of this process and of others.
 
 import type { Timer, Timers } from '../lib/timers.ts'
-import type { RefusalFilter, ShownRefusal } from './refusal-view.ts'
+import type { ShownRefusal } from './refusal.ts'
+import type { RefusalFilter } from './refusal-view.ts'
 import type { Watcher } from './watchers.ts'
 
 /** In an overload there are thousands. Those beyond are counted. */

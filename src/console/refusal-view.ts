@@ -1,7 +1,7 @@
 // Refusals as the console shows them: filtered, with the node's name, and those of several nodes together.
 
 import type { RefusedCount } from './now.ts'
-import type { Refusal, RefusalGroup } from './refusal.ts'
+import type { Refusal, RefusalGroup, ShownGroup, ShownRefusal, ShownRefusals } from './refusal.ts'
 
 const MINUTE_MS = 60_000
 export const MAX_REFUSALS_SHOWN = 1000
@@ -19,11 +19,6 @@ export interface RefusalFilter {
 
 export interface RefusalQuestion extends RefusalFilter {
   readonly limit: number
-}
-
-export interface ShownRefusal extends Omit<Refusal, 'time_ms'> {
-  readonly time: string
-  readonly node: string
 }
 
 /** What one node tells. */
@@ -101,7 +96,7 @@ export function refusedCounts(source: RefusalSource, nowMs: number): RefusedCoun
 }
 
 /** The answer of all nodes. */
-export function mergeRefusals(pieces: readonly RefusalsPiece[], limit: number): object {
+export function mergeRefusals(pieces: readonly RefusalsPiece[], limit: number): ShownRefusals {
   const lastMinute = Math.max(0, ...pieces.map(({ minute }) => minute))
   const groups = new Map<string, RefusalGroup>()
   for (const { minute, groups: told } of pieces) {
@@ -142,7 +137,7 @@ function endingWith(perMinute: readonly number[], minutes: number): number[] {
   return [...perMinute.slice(passed), ...Array.from({ length: passed }, () => 0)]
 }
 
-function shownGroup({ first_ms, last_ms, per_minute, ...group }: RefusalGroup): object {
+function shownGroup({ first_ms, last_ms, per_minute, ...group }: RefusalGroup): ShownGroup {
   return {
     ...group,
     first_at: new Date(first_ms).toISOString(),

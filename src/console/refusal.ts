@@ -27,3 +27,22 @@ export interface RefusalGroup extends Pick<Refusal, 'app_id' | 'code' | 'path' |
 
 /** The requests of one app and code since the last line. The message and id are those of the first. */
 export type RefusalLine = Pick<Refusal, 'app_id' | 'code' | 'message' | 'request_id'> & { readonly count: number }
+
+/** As the API answers it. */
+export interface ShownRefusal extends Omit<Refusal, 'time_ms'> {
+  readonly time: string
+  readonly node: string
+}
+
+export interface ShownGroup extends Omit<RefusalGroup, 'first_ms' | 'last_ms'> {
+  readonly first_at: string
+  readonly last_at: string
+}
+
+/** Of all nodes. */
+export interface ShownRefusals {
+  /** Newest first. */
+  readonly refusals: readonly ShownRefusal[]
+  /** The most frequent first. */
+  readonly groups: readonly ShownGroup[]
+}

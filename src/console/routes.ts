@@ -16,10 +16,12 @@ import { CODES } from './codes.ts'
 import type { EventFeed } from './event-feed.ts'
 import { readEventFilter } from './event-filter.ts'
 import type { Inquiries, Inquiry, InquiryAnswer } from './inquiries.ts'
-import { mergeNow, type Now } from './now.ts'
+import { mergeNow } from './now.ts'
+import type { Now } from './now-answer.ts'
 import { NowFeed } from './now-feed.ts'
 import { Pages, VIEWS } from './pages.ts'
 import type { Ask } from './questions.ts'
+import type { ShownRefusal } from './refusal.ts'
 import type { RefusalFeed } from './refusal-feed.ts'
 import {
   MAX_REFUSALS_SHOWN,
@@ -28,7 +30,6 @@ import {
   type RefusalFilter,
   readRefusalFilter,
   readRefusalQuestion,
-  type ShownRefusal,
 } from './refusal-view.ts'
 import { type Watcher, Watchers } from './watchers.ts'
 

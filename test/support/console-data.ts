@@ -1,7 +1,6 @@
 // Answers of the admin API for the console's tests and pictures: a busy service, and ways in which it can be ill.
 
 import { CODES } from '../../src/console/codes.ts'
-import type { Now as Told } from '../../src/console/now.ts'
 import type { AppUsage, Now, Refusal, RefusalGroup, SampledEvent } from '../../src/console/web/api-types.ts'
 import { ConsoleDouble, type Json, ok } from './console-double.ts'
 
@@ -31,8 +30,7 @@ export function busyNow(changes: Partial<Now> = {}): Json {
     rss_bytes: 312_000_000,
   })
   const refused = wave(30, 14, 2).map((value, at) => (at % 41 > 36 ? value * 3 : value))
-  // What the service tells and what the pages read.
-  const now: Told & Now = {
+  const now: Now = {
     time: new Date(nowMs).toISOString(),
     state: 'serving',
     state_reason: null,

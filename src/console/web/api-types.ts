@@ -1,78 +1,12 @@
 // What the admin API answers, as openapi-admin.yaml describes it.
 
 export type { Code, Whose } from '../codes.ts'
-
-export type State = 'serving' | 'draining' | 'degraded' | 'not ready'
+export type { HistoryView as History, NodeLine, Now, Plot, QueueFacts as Queue } from '../now-answer.ts'
+export type { ShownGroup as RefusalGroup, ShownRefusal as Refusal, ShownRefusals as Refusals } from '../refusal.ts'
 
 export interface Session {
   readonly token_wanted: boolean
   readonly open: boolean
-}
-
-export interface NodeLine {
-  readonly node: string
-  readonly version: string
-  readonly node_js: string
-  readonly started_at: string
-  readonly state: State | 'silent'
-  readonly silent_seconds: number
-  readonly connections: number
-  readonly cpu_percent: number
-  readonly rss_bytes: number
-}
-
-export interface Part {
-  readonly part: string
-  readonly state: string
-  readonly up: boolean
-  readonly latency_seconds: number | null
-}
-
-export interface Queue {
-  readonly kind: 'journal' | 'stream'
-  readonly bytes: number | null
-  readonly max_bytes: number | null
-  readonly oldest_seconds: number | null
-  readonly keep_seconds: number | null
-  readonly full_in_seconds: number | null
-  readonly consumers: readonly { readonly name: string; readonly lag_seconds: number }[]
-  readonly audit_lag_seconds: number | null
-}
-
-/** Oldest first; null: not known. */
-export type Plot = readonly (number | null)[]
-
-export interface History {
-  readonly step_seconds: number
-  readonly from: string
-  readonly accepted_events_per_second: Plot
-  readonly refused_ours_per_second: Plot
-  readonly refused_rule_per_second: Plot
-  readonly p99_seconds: Plot
-  readonly slowest_consumer_lag_seconds: Plot
-}
-
-export interface Now {
-  readonly time: string
-  readonly state: State
-  readonly state_reason: string | null
-  readonly nodes: readonly NodeLine[]
-  readonly rates: {
-    readonly requests_per_second: number
-    readonly events_accepted_per_second: number
-    readonly refused_per_second: Readonly<Record<string, number>>
-    readonly replays_per_second: number
-  }
-  readonly latency_seconds: { readonly p50: number; readonly p99: number } | null
-  readonly ring: { readonly used_bytes: number; readonly size_bytes: number; readonly requests: number }
-  readonly parser_queue: number
-  readonly parts: readonly Part[]
-  readonly queue: Queue | null
-  readonly refused_last_hour: {
-    readonly by_code: readonly { readonly code: string; readonly count: number }[]
-    readonly by_app: readonly { readonly app_id: string | null; readonly count: number }[]
-  }
-  readonly history?: History
 }
 
 export interface SampledEvent {
@@ -91,34 +25,6 @@ export interface EventRate {
   readonly shown_per_second: number
   /** More than could be looked through for the filter. */
   readonly unsearched_per_second?: number
-}
-
-export interface Refusal {
-  readonly time: string
-  readonly request_id: string
-  readonly app_id: string | null
-  readonly code: string
-  readonly path: string | null
-  readonly message: string
-  readonly sdk_version: string | null
-  readonly node: string
-}
-
-export interface RefusalGroup {
-  readonly app_id: string | null
-  readonly code: string
-  readonly path: string | null
-  readonly sdk_version: string | null
-  readonly count: number
-  readonly first_at: string
-  readonly last_at: string
-  /** 60 numbers, oldest first. */
-  readonly per_minute: readonly number[]
-}
-
-export interface Refusals {
-  readonly refusals: readonly Refusal[]
-  readonly groups: readonly RefusalGroup[]
 }
 
 export type Place =

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Now } from '../../../src/console/now.ts'
+import type { Now } from '../../../src/console/now-answer.ts'
 import { NowFeed } from '../../../src/console/now-feed.ts'
 import { Watcher } from '../../../src/console/watchers.ts'
 import { ManualTimers } from '../../support/timers.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { mergeNow, type NodeReport, type QueueFacts } from '../../../src/console/now.ts'
+import { mergeNow, type NodeReport } from '../../../src/console/now.ts'
+import type { QueueFacts } from '../../../src/console/now-answer.ts'
 import { type Cell, HISTORY_CELLS, quantile } from '../../../src/console/totals.ts'
 
 const NOW_MS = Date.parse('2026-11-22T10:00:02.000Z')

@@ -46,7 +46,7 @@ describe('refusals of several nodes', () => {
     add(refusals, 5 * MINUTE_MS, 'a')
     const early = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 5 * MINUTE_MS })
     const late = refusalsPiece(refusals, ALL, { node: 'n2', nowMs: 6 * MINUTE_MS })
-    const { groups } = mergeRefusals([early, late], 1) as { groups: { per_minute: number[] }[] }
+    const { groups } = mergeRefusals([early, late], 1)
     expect(groups[0].per_minute).toHaveLength(60)
     expect(groups[0].per_minute.slice(-3)).toEqual([0, 2, 0])
   })

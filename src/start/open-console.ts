@@ -19,15 +19,11 @@ import { Console } from '../console/routes.ts'
 import type { Health } from '../http/admin.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
-import { connectNats } from '../nats/connection.ts'
 import { Peers } from '../nats/peers.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Sampler } from '../observe/sampler.ts'
-import type { Finding } from '../queue/find/finding.ts'
-import type { Question } from '../queue/find/question.ts'
-import { findInJournal } from '../queue/journal/journal-search.ts'
-import { findInStream } from '../queue/stream/read/stream-search.ts'
+import { findInQueue } from '../queue/find/find-in-queue.ts'
 import type { Config } from '../settings/config.ts'
 import type { Stores } from './stores.ts'
 
@@ -104,7 +100,7 @@ export function openConsole(config: Config, context: ConsoleContext): NodeConsol
       inquiries.stores = {
         apps,
         readUsages: (some) => admission.usages(some),
-        find: (question, signal) => findBatch(config, question, signal),
+        find: (question, signal) => findInQueue(config, question, { signal }),
       }
     },
     drain: () => {
@@ -182,18 +178,6 @@ function openRoutes(config: Config, { events, refusals, ...shown }: Shown): Cons
     timers,
     ...shown,
   })
-}
-
-/** In the stream over a connection for this search, since it reads so much that everything else would wait behind it. */
-async function findBatch(config: Config, question: Question, signal: AbortSignal): Promise<Finding> {
-  const { nats, dataDirectory, partitions } = config
-  if (nats === null) return await findInJournal(dataDirectory, question, { signal })
-  const connection = await connectNats(nats)
-  try {
-    return await findInStream(connection, question, { signal, partitions })
-  } finally {
-    await connection.close()
-  }
 }
 
 function faultsTo(log: Log): (error: unknown) => void {

@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_SEARCH_MS } from '../../bounds.ts'
-import { errorMessage, StartError } from '../../lib/errors.ts'
-import { connectNats, describeFault } from '../../nats/connection.ts'
+import { StartError } from '../../lib/errors.ts'
+import { describeFault } from '../../nats/connection.ts'
+import { findInQueue } from '../../queue/find/find-in-queue.ts'
 import {
   type ConsumerStateName,
   type Finding,
@@ -18,9 +19,7 @@ import {
   timeText,
 } from '../../queue/find/finding.ts'
 import { type Question, readQuestion } from '../../queue/find/question.ts'
-import { findInJournal } from '../../queue/journal/journal-search.ts'
 import { journalDirectory } from '../../queue/journal/segments.ts'
-import { findInStream } from '../../queue/stream/read/stream-search.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { EXIT, paint, print, readFlags, type Shell, UsageError } from '../shell.ts'
 import { formatCount, formatSpan, formatTable } from '../table.ts'
@@ -117,21 +116,12 @@ interface QueueSearchOptions extends SearchOptions {
 
 /** Throws a StartError where the queue cannot be read. */
 async function searchQueue(config: Config, question: Question, options: QueueSearchOptions): Promise<Finding> {
-  const { dataDirectory, nats, partitions } = config
-  if (nats === null) {
-    const directory = journalDirectory(dataDirectory)
-    if (!existsSync(directory)) options.onNotice(`there is no journal at ${directory}`)
-    return await findInJournal(dataDirectory, question, options)
-  }
-  const connection = await connectNats(nats).catch((error: unknown) => {
-    throw new StartError(errorMessage(error))
-  })
+  const directory = journalDirectory(config.dataDirectory)
+  if (config.nats === null && !existsSync(directory)) options.onNotice(`there is no journal at ${directory}`)
   try {
-    return await findInStream(connection, question, { ...options, partitions })
+    return await findInQueue(config, question, options)
   } catch (error) {
-    throw new StartError(describeFault(error))
-  } finally {
-    await connection.close()
+    throw config.nats === null ? error : new StartError(describeFault(error))
   }
 }
 

@@ -1,0 +1,33 @@
+// Looks for one batch in the queue that the settings name: the journal's files, or the stream in NATS.
+
+import type { NatsAccess } from '../../nats/address.ts'
+import { connectNats } from '../../nats/connection.ts'
+import { findInJournal } from '../journal/journal-search.ts'
+import { findInStream } from '../stream/read/stream-search.ts'
+import type { Finding, SearchOptions } from './finding.ts'
+import type { Question } from './question.ts'
+
+export interface QueuePlace {
+  readonly dataDirectory: string
+  /** null: the queue is the journal. */
+  readonly nats: NatsAccess | null
+  readonly partitions: number
+}
+
+/**
+ * In the stream over a connection of its own, since a search reads so much that everything else would wait behind it.
+ * Rejects where the queue cannot be read.
+ */
+export async function findInQueue(
+  { dataDirectory, nats, partitions }: QueuePlace,
+  question: Question,
+  options: SearchOptions,
+): Promise<Finding> {
+  if (nats === null) return await findInJournal(dataDirectory, question, options)
+  const connection = await connectNats(nats)
+  try {
+    return await findInStream(connection, question, { ...options, partitions })
+  } finally {
+    await connection.close()
+  }
+}

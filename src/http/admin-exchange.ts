@@ -36,7 +36,7 @@ export class AdminExchange {
   readonly head: AdminHead
   readonly #thenClose: boolean
   readonly #budget: BodyBudget
-  readonly #lengthBytes: number
+  readonly #hasBody: boolean
   /** null: the client has left, or the answer is sent. */
   #response: HttpResponse | null
   #bodyBytes = 0
@@ -45,7 +45,9 @@ export class AdminExchange {
   constructor(request: HttpRequest, response: HttpResponse, budget: BodyBudget) {
     this.head = readAdminHead(request)
     this.#thenClose = wantsToClose(request.getHeader('connection'))
-    this.#lengthBytes = Number(request.getHeader('content-length'))
+    // A body in chunks has no length.
+    const isChunked = request.getHeader('transfer-encoding') !== ''
+    this.#hasBody = isChunked || Number(request.getHeader('content-length')) !== 0
     this.#budget = budget
     this.#response = response
     response.onAborted(() => this.#left())
@@ -76,7 +78,7 @@ export class AdminExchange {
    */
   readBody(maxBytes: number, onBody: (body: Buffer) => void): void {
     // If such a head arrives in several pieces, the engine never reports its empty body.
-    if (this.#lengthBytes === 0) {
+    if (!this.#hasBody) {
       onBody(Buffer.alloc(0))
       return
     }

@@ -190,6 +190,13 @@ describe('paths', () => {
     expect((await explain('x'.repeat(524_289))).status).toBe(413)
   })
 
+  test('/api/explain reads a body that is sent in chunks, whose length no header says', async ({ service }) => {
+    const chunked = { method: 'POST', path: '/api/explain', body: single('ak_shop'), chunked: true }
+    expect((await send({ port: service.adminPort }, chunked)).json).toMatchObject({ code: 'accepted', events: 1 })
+    const large = await send({ port: service.adminPort }, { ...chunked, body: 'x'.repeat(524_289) })
+    expect(large.status).toBe(413)
+  })
+
   test('/api/batches finds a batch by its id, and by app and key', async ({ service }) => {
     const key = randomUUID()
     const answer = await post(service, single('ak_shop', { name: 'looked for' }), { 'Idempotency-Key': key })

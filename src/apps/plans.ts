@@ -30,6 +30,11 @@ export function enforcedEventsPerMonth(plan: PlanName, eventsPerMonth: number): 
   return Math.min(eventsPerMonth + Math.floor(eventsPerMonth / 10), Number.MAX_SAFE_INTEGER)
 }
 
+/** What was sold, from what is enforced: the reverse of `enforcedEventsPerMonth`. */
+export function soldEventsPerMonth(plan: PlanName, enforced: number): number {
+  return monthTolerancePercent(plan) === 0 ? enforced : enforced - Math.floor(enforced / 11)
+}
+
 /** `endMs` is where the next cycle begins. */
 export interface Cycle {
   readonly startMs: number

@@ -1,6 +1,7 @@
 // How much apps have used of their limits: one app, or those that are nearest to one. For `sluice usage` and the console.
 
 import { type App, isValidKey } from '../apps/app.ts'
+import { monthTolerancePercent } from '../apps/plans.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from './limiter.ts'
 
@@ -95,7 +96,8 @@ export function usageReportJson(report: UsageReport, lastHourOf: (appId: string)
         subscription: app.subscription,
         minute: windowJson(usage.minute),
         day: windowJson(usage.day),
-        month: windowJson(usage.month),
+        // Its limit is the enforced one, so the tolerance is told beside it.
+        month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
         last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
         keys: keysJson(app, report.readAtMs),
       }
@@ -105,7 +107,7 @@ export function usageReportJson(report: UsageReport, lastHourOf: (appId: string)
   }
 }
 
-function windowJson({ used, limit, endsAtMs }: { used: number; limit: number | null; endsAtMs: number }): unknown {
+function windowJson({ used, limit, endsAtMs }: { used: number; limit: number | null; endsAtMs: number }): object {
   return { used, limit, resets_at: new Date(endsAtMs).toISOString() }
 }
 

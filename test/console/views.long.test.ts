@@ -290,6 +290,7 @@ describe('Apps', () => {
     const page = await open('/apps')
     await expectShown(page, '1,000 apps')
     expect(await textOf(page, '.app-row')).toMatch(/shop[^]*1,000 of 1,000[^]*none left/)
+    expect(await textOf(page, '.app-row')).toContain('of 5,000,000 +10%')
     expect(await page.locator('.use.warn').count()).toBeGreaterThan(2)
     expect(await page.locator('.app-row').count()).toBeLessThan(60)
     await page.evaluate('scrollTo(0, document.body.scrollHeight)')

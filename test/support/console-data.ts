@@ -181,7 +181,7 @@ export function appOf(number: number, changes: Partial<AppUsage> = {}): AppUsage
       number % 3 === 0
         ? { used: 41_202, limit: null, resets_at: '2026-11-23T00:00:00.000Z' }
         : window(20_000, '2026-11-23T00:00:00.000Z'),
-    month: window(5_500_000, '2026-12-01T00:00:00.000Z'),
+    month: { ...window(5_500_000, '2026-12-01T00:00:00.000Z'), tolerance_percent: 10 },
     last_hour: {
       accepted_events: Math.round(42_000 * share),
       refused: number % 4 === 0 ? { rate_limit_exceeded: 9812 } : {},
@@ -246,7 +246,7 @@ export const EXPLAINED: Json = {
   limits: {
     minute: { used: 812, limit: 1000, ends_at: '2026-11-22T14:03:00.000Z' },
     day: { used: 41_202, limit: null, ends_at: '2026-11-23T00:00:00.000Z' },
-    month: { used: 2_004_311, limit: 5_500_000, ends_at: '2026-12-01T00:00:00.000Z' },
+    month: { used: 2_004_311, limit: 5_500_000, ends_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 },
   },
 }
 

@@ -1,6 +1,8 @@
 // `sluice usage`: how much of its limits an app has used, or which apps are nearest to one; and what the running service
 // accepted and refused of each in the last hour.
 
+import type { PlanName } from '../../apps/app.ts'
+import { monthTolerancePercent, soldEventsPerMonth } from '../../apps/plans.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
 import { systemTimers } from '../../lib/timers.ts'
 import {
@@ -16,6 +18,7 @@ import {
 import { type Config, readConfig } from '../../settings/config.ts'
 import { askAdmin, textIn } from '../admin-api.ts'
 import { noSuchApp } from '../apps/app-draft.ts'
+import { monthText } from '../apps/apps-told.ts'
 import { type Stores, withStores } from '../explain/explain-stores.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
 import { formatCount, formatTable } from '../table.ts'
@@ -29,8 +32,8 @@ export const help = `Usage: sluice usage [--top N] [--json]
        sluice usage --app ID [--json]
 
 Says how much apps have used of their minute, day and month: the ${DEFAULT_TOP} that are nearest to one of their limits, or N of
-them (up to ${formatCount(MAX_REPORTED_APPS)}), or one app. The month is the app's billing cycle, and its limit is what is enforced: for a paid plan
-10% more than it is sold with. Beside them, the events accepted and the requests refused in the last hour, by code.
+them (up to ${formatCount(MAX_REPORTED_APPS)}), or one app. The month is the app's billing cycle, and its limit is shown as it was sold; a
+paid plan may go 10% over it. Beside them, the events accepted and the requests refused in the last hour, by code.
 
 The counters come from where the settings have the service keep them: files in SLUICE_DATA_DIR, whether or not the
 service runs, or Redis. The last hour is known to the running service alone: it is asked at SLUICE_ADMIN_HOST and
@@ -148,9 +151,9 @@ export function formatReport({ apps, totalApps, readAtMs }: UsageReport, lastHou
       app.appId,
       app.plan,
       percentText(shareUsed(usage)),
-      usedText(usage.minute),
-      usedText(usage.day),
-      usedText(usage.month),
+      usedText(usage.minute.used, limitText(usage.minute.limit)),
+      usedText(usage.day.used, limitText(usage.day.limit)),
+      usedText(usage.month.used, monthLimitText(app.plan, usage.month.limit)),
       lastHour === null ? UNKNOWN : formatCount(lastHour.acceptedEvents),
       refusedText(lastHour),
     ]
@@ -158,11 +161,15 @@ export function formatReport({ apps, totalApps, readAtMs }: UsageReport, lastHou
   const head = ['app', 'plan', 'nearest', 'minute', 'day', 'month', 'accepted, 1 h', 'refused, 1 h']
   const which = `${formatCount(apps.length)} of ${formatCount(totalApps)} app${totalApps === 1 ? '' : 's'}, the nearest to a limit first`
   return `${formatTable([head, ...rows])}
-${which}. Read at ${new Date(readAtMs).toISOString()}. ${TOLERANCE}
-`
+${which}. Read at ${new Date(readAtMs).toISOString()}.
+${apps.map(({ app }) => toleranceText(app.plan)).find((text) => text !== '') ?? ''}`
 }
 
-const TOLERANCE = 'The limit of a month includes the 10% that paid plans may go over.'
+/** Empty for a plan without a tolerance. */
+function toleranceText(plan: PlanName): string {
+  const percent = monthTolerancePercent(plan)
+  return percent === 0 ? '' : `+${percent}%: so far may a paid plan go over its month before it is refused.\n`
+}
 
 /** One app, with what is left and until when. */
 export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): string {
@@ -171,14 +178,18 @@ export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): str
     return [
       name,
       formatCount(used),
-      limit === null ? 'none' : formatCount(limit),
+      (name === 'month' ? monthLimitText(app.plan, usage.month.limit) : limitText(limit)) ?? 'none',
       limit === null ? '' : formatCount(Math.max(0, limit - used)),
       limit === null ? '' : percentText(used / limit),
       new Date(endsAtMs).toISOString(),
     ]
   })
   const lastHour = lastHourOf(app.appId)
-  const accepted = lastHour === null ? UNKNOWN : `${formatCount(lastHour.acceptedEvents)} events`
+  const accepted =
+    lastHour === null
+      ? UNKNOWN
+      : `${formatCount(lastHour.acceptedEvents)} ${lastHour.acceptedEvents === 1 ? 'event' : 'events'}`
+  const tolerance = toleranceText(app.plan)
   const about = [
     ['accepted in the last hour', accepted],
     ['refused in the last hour', refusedText(lastHour)],
@@ -186,13 +197,20 @@ export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): str
   return `${app.appId}, plan ${app.plan}, ${app.subscription}
 
 ${formatTable([['window', 'used', 'limit', 'left', 'share', 'ends'], ...windows])}
-${formatTable(about)}
-${TOLERANCE}
-`
+${formatTable(about)}${tolerance === '' ? '' : `\n${tolerance}`}`
 }
 
-function usedText({ used, limit }: { readonly used: number; readonly limit: number | null }): string {
-  return limit === null ? formatCount(used) : `${formatCount(used)} of ${formatCount(limit)}`
+function usedText(used: number, limit: string | null): string {
+  return limit === null ? formatCount(used) : `${formatCount(used)} of ${limit}`
+}
+
+function limitText(limit: number | null): string | null {
+  return limit === null ? null : formatCount(limit)
+}
+
+/** As it was sold, and the tolerance beside it: 100,000 +10%. */
+function monthLimitText(plan: PlanName, enforced: number): string {
+  return monthText(plan, soldEventsPerMonth(plan, enforced))
 }
 
 function percentText(share: number): string {

@@ -70,6 +70,8 @@ export interface Window {
   readonly used: number
   readonly limit: number | null
   readonly resets_at: string
+  /** With the month: it is in `limit`, and what was sold is that much less. */
+  readonly tolerance_percent?: number
 }
 
 export interface AppUsage {
@@ -97,6 +99,14 @@ export interface Explained {
   readonly message: string | null
   readonly errors: readonly { readonly path: string; readonly message: string }[]
   readonly limits: Readonly<
-    Record<string, { readonly used: number; readonly limit: number | null; readonly ends_at: string }>
+    Record<
+      string,
+      {
+        readonly used: number
+        readonly limit: number | null
+        readonly ends_at: string
+        readonly tolerance_percent?: number
+      }
+    >
   > | null
 }

@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { AppUsage, Usage, Window } from './api-types.ts'
-import { count, many, span } from './format.ts'
+import { count, limitText, many, span } from './format.ts'
 import { go, urlTo } from './route.ts'
 import { Rows } from './rows.tsx'
 import { Empty, Problem, TryIt, useMedia } from './ui.tsx'
@@ -170,14 +170,15 @@ interface UseProps {
 }
 
 /** A bar against the limit: amber from 90%. */
-function Use({ title, window: { used, limit, resets_at: resetsAt }, perHour, readAtMs }: UseProps): JSX.Element {
+function Use({ title, window, perHour, readAtMs }: UseProps): JSX.Element {
+  const { used, limit, resets_at: resetsAt, tolerance_percent: tolerance } = window
   const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, used / limit)
   const leftSeconds = limit === null || !perHour ? null : (Math.max(0, limit - used) / perHour) * 3600
   const resetSeconds = (Date.parse(resetsAt) - readAtMs) / 1000
   const isOver = limit !== null && used >= limit
   const willBeOver = !isOver && leftSeconds !== null && leftSeconds < resetSeconds
   const note = isOver ? 'none left' : willBeOver ? `over in ${span(leftSeconds)}` : ''
-  const words = limit === null ? `${count(used)}, no limit` : `${count(used)} of ${count(limit)}`
+  const words = limit === null ? `${count(used)}, no limit` : `${count(used)} of ${limitText(limit, tolerance)}`
   return (
     <div class={share >= NEAR ? 'use warn' : 'use'} title={`${title}: ${words}, until ${resetsAt}`}>
       <span class="label">{title}</span>

@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { ask } from './api.ts'
 import type { Explained } from './api-types.ts'
-import { count, many } from './format.ts'
+import { count, limitText, many } from './format.ts'
 import { useLive, whoseOf } from './live.tsx'
 import { placesOf } from './places.ts'
 import { urlTo } from './route.ts'
@@ -145,11 +145,13 @@ function Verdict({ text, explained }: Result): JSX.Element {
       {advice !== undefined && <p class="muted advice">{advice}</p>}
       {limits !== null && (
         <dl class="facts">
-          {Object.entries(limits).map(([name, { used, limit, ends_at: endsAt }]) => (
+          {Object.entries(limits).map(([name, { used, limit, ends_at: endsAt, tolerance_percent: tolerance }]) => (
             <>
               <dt>left of the {name}</dt>
               <dd>
-                {limit === null ? 'no limit' : `${count(Math.max(0, limit - used))} of ${many(limit, 'event')}`}
+                {limit === null
+                  ? 'no limit'
+                  : `${count(Math.max(0, limit - used))} events of ${limitText(limit, tolerance)}`}
                 <span class="muted">
                   until <Time at={endsAt} as="date" /> UTC
                 </span>

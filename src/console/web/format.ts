@@ -61,6 +61,12 @@ function isoOf(timeMs: number): string {
   return Number.isNaN(date.getTime()) ? '                         ' : date.toISOString()
 }
 
+/** As it was sold, and what may be gone over it: 100,000 +10%. `limit` is the enforced one. */
+export function limitText(limit: number, tolerancePercent = 0): string {
+  const sold = Math.ceil((limit * 100) / (100 + tolerancePercent))
+  return `${count(sold)}${tolerancePercent === 0 ? '' : ` +${tolerancePercent}%`}`
+}
+
 export function percent(share: number): string {
   return `${share > 0 && share < 0.01 ? '<1' : COUNT.format(share * 100)}%`
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cycleAt, enforcedEventsPerMonth, PLANS } from '../../../src/apps/plans.ts'
+import { cycleAt, enforcedEventsPerMonth, PLANS, soldEventsPerMonth } from '../../../src/apps/plans.ts'
 
 const at = (text: string) => Date.parse(text)
 const DAY_MS = 86_400_000
@@ -38,6 +38,8 @@ describe('the plans', () => {
     fc.assert(
       fc.property(figures, (events) => {
         expect(BigInt(enforcedEventsPerMonth('5m', events))).toBe((BigInt(events) * 11n) / 10n)
+        expect(soldEventsPerMonth('5m', enforcedEventsPerMonth('5m', events))).toBe(events)
+        expect(soldEventsPerMonth('trial', events)).toBe(events)
       }),
     )
     expect(Number.isSafeInteger(enforcedEventsPerMonth('5m', Number.MAX_SAFE_INTEGER))).toBe(true)

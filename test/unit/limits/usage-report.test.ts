@@ -131,7 +131,7 @@ describe('a report of usage', () => {
           subscription: 'active',
           minute: { used: 1, limit: 500, resets_at: '2026-11-20T12:01:00.000Z' },
           day: { used: 2, limit: 20_000, resets_at: '2026-11-21T00:00:00.000Z' },
-          month: { used: 3, limit: 110_000, resets_at: '2026-12-01T00:00:00.000Z' },
+          month: { used: 3, limit: 110_000, resets_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 },
           last_hour: { accepted_events: 7, refused: { rate_limit_exceeded: 2 } },
           keys: [
             { key: 'ak_demo_…c1d', valid_until: null },

@@ -34,31 +34,34 @@ describe('what is printed', () => {
     }
     expect(
       formatReport(report, (appId) => (appId === 'demo' ? lastHour : null)),
-    ).toBe(`app   plan  nearest  minute     day               month              accepted, 1 h  refused, 1 h
-demo  100k  99%      12 of 500  19,999 of 20,000  77,000 of 110,000  1,234          rate_limit_exceeded 1,200, validation_failed 3
-idle  100k  0%       0 of 500   0                 77 of 110,000      –              –
+    ).toBe(`app   plan  nearest  minute     day               month                   accepted, 1 h  refused, 1 h
+demo  100k  99%      12 of 500  19,999 of 20,000  77,000 of 100,000 +10%  1,234          rate_limit_exceeded 1,200, validation_failed 3
+idle  100k  0%       0 of 500   0                 77 of 100,000 +10%      –              –
 
-2 of 1,234 apps, the nearest to a limit first. Read at 2026-11-20T12:00:30.000Z. The limit of a month includes the 10% that paid plans may go over.
+2 of 1,234 apps, the nearest to a limit first. Read at 2026-11-20T12:00:30.000Z.
++10%: so far may a paid plan go over its month before it is refused.
 `)
   })
 
   test('of one app is a line for each window, with what is left', () => {
     expect(formatApp({ app, usage }, () => lastHour)).toBe(`demo, plan 100k, active
 
-window  used    limit    left    share  ends
-minute  12      500      488     2.4%   2026-11-20T12:01:00.000Z
-day     19,999  20,000   1       99%    2026-11-21T00:00:00.000Z
-month   77,000  110,000  33,000  70%    2026-12-01T00:00:00.000Z
+window  used    limit         left    share  ends
+minute  12      500           488     2.4%   2026-11-20T12:01:00.000Z
+day     19,999  20,000        1       99%    2026-11-21T00:00:00.000Z
+month   77,000  100,000 +10%  33,000  70%    2026-12-01T00:00:00.000Z
 
 accepted in the last hour  1,234 events
 refused in the last hour   rate_limit_exceeded 1,200, validation_failed 3
 
-The limit of a month includes the 10% that paid plans may go over.
++10%: so far may a paid plan go over its month before it is refused.
 `)
     expect(formatApp({ app, usage }, () => ({ acceptedEvents: 0, refused: {} }))).toContain(
       'refused in the last hour   0\n',
     )
     expect(formatApp({ app, usage }, () => null)).toContain('refused in the last hour   –\n')
+    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 1, refused: {} }))).toContain('  1 event\n')
+    expect(formatApp({ app: anApp({ plan: 'trial' }), usage: idle }, () => null)).not.toContain('+10%')
   })
 })
 

@@ -32,14 +32,17 @@ function adviceFor(question: Question, { reachesBackToMs, stoppedAtMs }: Looked)
   if (madeAtMs !== null && sinceMs === null) {
     const made = `The id was made at ${timeText(madeAtMs)}`
     if (madeAtMs < reachesBackToMs) {
-      return `${made}, before the oldest record that the queue still has: the batch was removed with its age, or it was never stored.`
+      return `${made}, which is older than anything the queue still has: the batch was removed when it expired, or it was never stored.`
     }
     return `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored.`
   }
   if (sinceMs === null) {
-    return 'An id that comes from an Idempotency-Key does not tell its time, so only the last ten minutes were read. To look further back, give since, such as 3d.'
+    if (question.spans[0].fromMs <= reachesBackToMs) {
+      return 'All that the queue has was searched: the batch was refused, it never arrived, it has another app or key, or it was removed when it expired.'
+    }
+    return 'An id that comes from an Idempotency-Key does not tell its time, so only the last ten minutes were searched. To look further back, give since, such as 3d.'
   }
-  return 'The queue holds no batch with this id from that time on: it was refused, it never arrived, it has another app or key, or it has been removed with its age.'
+  return 'The queue holds no batch with this id from that time on: it was refused, it never arrived, it has another app or key, or it was removed when it expired.'
 }
 
 /** The clock of another machine may be ahead by this much. */

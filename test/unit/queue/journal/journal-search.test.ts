@@ -152,12 +152,23 @@ describe('a batch that is not there', () => {
       isComplete: true,
       advice: expect.stringContaining('no batch with this id was stored here') as string,
     })
-    expect(await find({ id: made(2 * HOUR) })).toHaveProperty('advice', expect.stringContaining('removed with its age'))
+    expect(await find({ id: made(2 * HOUR) })).toHaveProperty(
+      'advice',
+      expect.stringContaining('older than anything the queue still has'),
+    )
     expect(await find({ id: made(-HOUR) })).toHaveProperty('advice', expect.stringContaining('in the future'))
+    const missed = await find({ app: 'demo', key: KEY })
+    expect(missed).toHaveProperty('advice', expect.stringContaining('only the last ten minutes were searched'))
     expect(await find({ app: 'demo', key: KEY, since: '3d' })).toHaveProperty(
       'advice',
       expect.stringContaining('holds no batch with this id from that time on'),
     )
+  })
+
+  test('under a key is told without a way to look further, where the whole journal was searched', async () => {
+    await write(1, aDay(60))
+    const missed = await find({ app: 'demo', key: KEY })
+    expect(missed).toHaveProperty('advice', expect.stringContaining('All that the queue has was searched'))
   })
 
   test('is not found in an empty journal, nor where there is none', async () => {

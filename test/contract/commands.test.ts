@@ -215,7 +215,7 @@ describe('beside a running service', () => {
     })
 
     test('adds, changes, rotates and removes an app, and a running service follows', async () => {
-      const added = await apps('add', '--app-id', 'shop', '--plan', '100k')
+      const added = await apps('add', 'shop', '--plan', '100k')
       expect(added.code).toBe(0)
       const key = /ak_\w+/.exec(added.stdout)?.[0] ?? ''
       await answers(key, 202)
@@ -238,6 +238,15 @@ describe('beside a running service', () => {
       await answers(key, 401)
       expect((await apps('remove', 'shop', '--yes')).code).toBe(0)
       await answers(last, 401)
+    })
+
+    test('names what it can do, and says how much it exported', async () => {
+      const mistaken = await apps('rm', 'one')
+      expect(mistaken).toMatchObject({ code: 2, stdout: '' })
+      expect(mistaken.output).toContain('cannot rm; it can list, add, set, remove, rotate, export, import')
+      const exported = await apps('export', join(folder, 'backup.json'))
+      expect(exported).toMatchObject({ code: 0, stdout: '' })
+      expect(exported.output).toMatch(/^wrote \d+ app records to .*backup\.json$/m)
     })
 
     test('refuses what does not fit, and leaves the file as it was', async () => {

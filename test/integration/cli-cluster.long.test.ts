@@ -137,7 +137,9 @@ describe('apps in the bucket', () => {
     const ids = ['one', 'two', 'three']
     for (const id of ids) await sluice(['apps', 'add', '--app-id', id, '--plan', '1m', '--app-key', `ak_${id}`])
     const backup = join(folder, 'backup.json')
-    expect(await sluice(['apps', 'export', backup])).toMatchObject({ code: 0, output: '' })
+    const exported = await sluice(['apps', 'export', backup])
+    expect(exported).toMatchObject({ code: 0, stdout: '' })
+    expect(exported.output).toMatch(/^wrote [\d,]+ app records? to /)
     const before = await bucketEntries()
     await sluice(['apps', 'set', 'two', '--plan', '5m'])
     await sluice(['apps', 'remove', 'three', '--yes'])

@@ -95,6 +95,7 @@ describe('on one machine', () => {
     const { code, output } = await runCommand(['usage', '--app', 'bussy'], env)
     expect(code).toBe(1)
     expect(output).toMatch(/^sluice usage: there is no app bussy.*busy/)
+    expect((await runCommand(['usage', 'busy'], env)).output).toContain('write the app as --app busy')
     for (const args of [
       ['--top', '0'],
       ['--top', '10001'],

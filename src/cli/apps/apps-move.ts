@@ -6,6 +6,7 @@ import { readAppRecords, writeAppRecords } from '../../apps/file/apps-file-edit.
 import { describeMistakes, parseAppsText } from '../../apps/file/apps-text.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
 import { EXIT, print, type Shell } from '../shell.ts'
+import { formatCount } from '../table.ts'
 import { checked } from './app-draft.ts'
 import type { AppRecords } from './app-records.ts'
 
@@ -16,7 +17,13 @@ export async function exportApps(stored: AppRecords, file: string, shell: Shell)
   const { records, complaints } = await stored.list()
   for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
   if (file === '-') await print(shell.stdout, `${JSON.stringify({ apps: records }, null, 2)}\n`)
-  else orStartError(() => writeAppRecords(file, records))
+  else {
+    orStartError(() => writeAppRecords(file, records))
+    await print(
+      shell.stderr,
+      `wrote ${formatCount(records.length)} app record${records.length === 1 ? '' : 's'} to ${file}\n`,
+    )
+  }
   return complaints.length === 0 ? EXIT.ok : EXIT.failed
 }
 

@@ -16,11 +16,11 @@ import { exportApps, importApps } from './apps-move.ts'
 import { addedText, changedText, monthText, removedText, removeQuestion, rotatedText } from './apps-told.ts'
 
 export const help = `Usage: sluice apps list [--json]
-       sluice apps add --app-id ID --plan PLAN [MEMBERS]   prints the new app's key
-       sluice apps set APP_ID MEMBERS                      an empty value removes a member
-       sluice apps remove APP_ID [--yes]                   a record that cannot be used, too
-       sluice apps rotate APP_ID [--overlap TIME]          a new key, printed; older ones stay valid for TIME
-       sluice apps export FILE                             all records as one JSON file; '-': to stdout
+       sluice apps add APP_ID --plan PLAN [MEMBERS]  prints the new app's key
+       sluice apps set APP_ID MEMBERS                an empty value removes a member
+       sluice apps remove APP_ID [--yes]             a record that cannot be used, too
+       sluice apps rotate APP_ID [--overlap TIME]    a new key, printed; older ones stay valid for TIME
+       sluice apps export FILE                       all records as one JSON file; '-': to stdout
        sluice apps import FILE [--replace-all] [--dry-run]
 
 Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL and
@@ -41,6 +41,7 @@ Members:
   --plan PLAN                  ${Object.keys(PLANS).join(', ')}
   --subscription STATE         trialing, active (what add takes if none is given), past_due, canceled, unpaid, paused
   --name NAME
+  --app-id ID                  with add, in place of APP_ID
   --app-key KEY                with add; if none is given, one is made up
   --trial-ends-at TIME         such as 2026-12-31T00:00:00Z
   --billing-cycle-anchor TIME  the billing cycle begins then and every month after
@@ -51,7 +52,7 @@ Members:
 Exit code: 0 done, 1 refused, 2 for a wrong command line.
 
 Example:
-  sluice apps add --app-id shop --plan 100k --events-per-day 20000
+  sluice apps add shop --plan 100k --events-per-day 20000
 `
 
 const MEMBER_FLAGS = {
@@ -86,7 +87,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     case 'import':
       return importFrom(rest, shell)
     default:
-      throw new UsageError(`cannot ${action}${didYouMean(action, ACTIONS)}`)
+      throw new UsageError(`cannot ${action}${didYouMean(action, ACTIONS)}; it can ${ACTIONS.join(', ')}`)
   }
 }
 
@@ -99,13 +100,12 @@ async function list(args: readonly string[], shell: Shell): Promise<number> {
 }
 
 async function add(args: readonly string[], shell: Shell): Promise<number> {
-  const { values: flags } = readFlags(args, {
-    ...MEMBER_FLAGS,
-    'app-id': { type: 'string' },
-    'app-key': { type: 'string' },
-  })
-  const { 'app-id': appId, 'app-key': appKey, ...members } = flags
-  if (appId === undefined) throw new UsageError('--app-id is missing')
+  const { values: flags, positionals } = readFlags(
+    args,
+    { ...MEMBER_FLAGS, 'app-id': { type: 'string' }, 'app-key': { type: 'string' } },
+    args.some((arg) => /^--app-id(=|$)/.test(arg)) ? [] : ['APP_ID'],
+  )
+  const { 'app-id': appId = positionals[0], 'app-key': appKey, ...members } = flags
   if (members.plan === undefined) throw new UsageError('--plan is missing')
   const key = appKey ?? freshKey(appId)
   const draft = withMembers({ app_key: key, app_id: appId, name: '', plan: '', subscription: 'active' }, members)

@@ -50,6 +50,9 @@ Example:
 `
 
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
+  // Most other commands take the app as a word, so one is likely to be typed here.
+  const word = args[0]
+  if (word !== undefined && !word.startsWith('-')) throw new UsageError(`write the app as --app ${word}`)
   const { values: flags } = readFlags(args, {
     app: { type: 'string' },
     top: { type: 'string' },

@@ -156,7 +156,12 @@ function mergeParts(reports: readonly NodeReport[]): Part[] {
   const size = sum(reports, ({ ring }) => ring.size_bytes)
   const percent = size === 0 ? 0 : Math.round((100 * used) / size)
   return [
-    { part: 'http', state: `${connections} connections`, up: reports.length > 0, latency_seconds: null },
+    {
+      part: 'http',
+      state: `${connections} connection${connections === 1 ? '' : 's'}`,
+      up: reports.length > 0,
+      latency_seconds: null,
+    },
     {
       part: 'ring',
       state: `${percent}% of ${Math.round(size / 1_048_576)} MB`,

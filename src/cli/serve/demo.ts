@@ -39,7 +39,7 @@ export function curlLine(address: Address, appKey: string): string {
 export function demoBanner(publicAddress: Address, adminAddress: Address, appKey: string): string {
   return [
     '',
-    `sluice takes events at ${urlOf(publicAddress)}/api/v1/events; metrics and health are at ${urlOf(adminAddress)}`,
+    `sluice takes events at ${urlOf(publicAddress)}/api/v1/events; console, metrics and health are at ${urlOf(adminAddress)}`,
     `demo app key: ${appKey}`,
     'try it:',
     curlLine(publicAddress, appKey),

@@ -102,6 +102,7 @@ function summary(found: Found): string {
   const unread = found.consumers.filter(({ state }) => state === 'waiting' || state === 'delivered')
   const readers = found.consumers.filter(({ state }) => state === 'acknowledged')
   const base = `Stored, with ${many(found.events, 'event')} of ${found.app_id}`
+  if (found.place.kind === 'journal') return `${base}; who has read it is not known: a journal has no consumers.`
   if (found.consumers.length === 0) return `${base}; no consumer of the queue is known.`
   if (unread.length === 0) return `${base}, and read by ${listed(readers)}.`
   if (readers.length === 0) return `${base}; not yet read by ${listed(unread)}.`

@@ -206,7 +206,7 @@ function EventRow({ line, isFirst, isOpen, onOpen }: EventRowProps): JSX.Element
       <span class="app">{line.app_id}</span>
       <span class="muted">{memberText(line.event, 'type')}</span>
       <span class="name">{memberText(line.event, 'name')}</span>
-      <span class="mono muted session">{memberText(line.event, 'session_id').slice(0, 8)}</span>
+      <span class="mono muted session">{memberText(line.event, 'session_id').slice(-8)}</span>
       <span class="muted sdk">{line.sdk_version}</span>
     </a>
   )

@@ -200,7 +200,7 @@ function RefusalRow({ refusal }: { refusal: Refusal }): JSX.Element {
     <div class="refusal-row">
       <Time at={refusal.time} as="ms" />
       <CodeName code={code} app={app} />
-      <span class={app === null ? 'muted app' : 'app'}>{app ?? 'unknown key'}</span>
+      <span class={app === null ? 'muted app' : 'app'}>{app ?? 'no known app'}</span>
       <span class="message" title={words}>
         {path === null ? (
           words

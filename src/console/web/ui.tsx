@@ -99,7 +99,8 @@ export function TryIt(): JSX.Element {
   return (
     <>
       <p>
-        Send one. The demo app&rsquo;s key was printed at the first start, and <code>sluice apps list</code> shows it.
+        Send one, with an app&rsquo;s key in place of <code>ak_demo_…</code>: <code>sluice apps list</code> shows the
+        keys. Another port than 8080 is the one that <code>PORT</code> names.
       </p>
       <pre class="sample" tabIndex={0} aria-label="A curl line that sends an event">
         {CURL}

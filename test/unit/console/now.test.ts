@@ -109,6 +109,7 @@ describe('figures', () => {
       { part: 'http', state: '20 connections', up: true, latency_seconds: null },
       { part: 'ring', state: '2% of 128 MB', up: true, latency_seconds: null },
     ])
+    expect(merge([report('a', { connections: 1 })]).parts[0]).toMatchObject({ state: '1 connection' })
   })
 
   it('latency comes from the observations of all nodes', () => {

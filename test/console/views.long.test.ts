@@ -330,6 +330,7 @@ describe('Explain', () => {
       'events[1].context.os: length must be at least 1',
     )
     await expectShown(page, '188 of 1,000 events')
+    await expectShown(page, '3,495,689 of 5,000,000 +10% events')
     const asked = double.asked.find(({ path }) => path === '/api/explain')
     expect(asked).toMatchObject({ method: 'POST', query: { app_key: 'ak_other' }, body: BODY })
   })

@@ -151,7 +151,7 @@ function Verdict({ text, explained }: Result): JSX.Element {
               <dd>
                 {limit === null
                   ? 'no limit'
-                  : `${count(Math.max(0, limit - used))} events of ${limitText(limit, tolerance)}`}
+                  : `${count(Math.max(0, limit - used))} of ${limitText(limit, tolerance)} ${limit === 1 ? 'event' : 'events'}`}
                 <span class="muted">
                   until <Time at={endsAt} as="date" /> UTC
                 </span>

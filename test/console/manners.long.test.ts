@@ -263,7 +263,7 @@ test('a code that the table does not know is shown all the same', async () => {
   await expectShown(await open('/refused'), 'subscription_inactive')
 })
 
-test('a page that does not exist leads back', async () => {
+test('a page that does not exist leads back, also where it is asked for while the console opens', async () => {
   const page = await open('/events')
   await page.evaluate(`history.pushState(null, '', '/nowhere'); dispatchEvent(new PopStateEvent('popstate'))`)
   await expectShown(page, 'There is no such page.')

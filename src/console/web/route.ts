@@ -39,6 +39,8 @@ export function useRoute(): Route {
     const update = (): void => setHref(location.href)
     addEventListener(CHANGED, update)
     addEventListener('popstate', update)
+    // An effect runs some time after the first drawing, and the URL may have changed in between.
+    update()
     return () => {
       removeEventListener(CHANGED, update)
       removeEventListener('popstate', update)

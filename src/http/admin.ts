@@ -132,7 +132,7 @@ function serve(
 }
 
 function answerTo(page: Page | undefined, head: AdminHead): Answer | Promise<Answer> {
-  if (!page) return problem('404 Not Found', 'not_found', 'no such page on the admin port; the console is at /')
+  if (!page) return problem('404 Not Found', 'not_found', 'no such page on the admin port; see /')
   if (head.method !== 'GET' && head.method !== 'HEAD') {
     return problem('405 Method Not Allowed', 'method_not_allowed', 'only GET and HEAD', '\r\nAllow: GET, HEAD')
   }

@@ -190,7 +190,8 @@ describe('the nodes', () => {
       const [first, second] = [1, 2].map(() =>
         spawnSync(entrypoint[0], [...entrypoint.slice(1), ...command], { env, encoding: 'utf8' }),
       )
-      expect(first).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/\bak_\w+/) })
+      expect(first).toMatchObject({ status: 0, stdout: expect.stringMatching(/\bak_\w+/) })
+      expect(first.stderr).toBe('app demo: added, plan 1m, active\n')
       expect(second.stdout).toMatch(/^demo /m)
       const { stdout } = await runCommand(['apps', 'list', '--json'], env, folder)
       expect(stdout.match(/"app_id": ?"demo"/g)).toHaveLength(1)

@@ -54,7 +54,7 @@ async function messagesOf(appId: string): Promise<StoredMessage[]> {
   return messages.filter(({ records }) => records.some(({ app_id }) => app_id === appId))
 }
 
-function apps(...args: string[]): Promise<{ code: number | null; output: string }> {
+function apps(...args: string[]): Promise<{ code: number | null; stdout: string }> {
   return runCommand(['apps', ...args], cluster.commandEnv)
 }
 
@@ -199,10 +199,10 @@ describe('an app that `sluice apps` changes', () => {
     await both('ak_changing', 402)
     expect((await apps('set', 'changing', '--subscription', 'active')).code).toBe(0)
     await both('ak_changing', 202)
-    const overlapping = (await apps('rotate', 'changing')).output.trim()
+    const overlapping = (await apps('rotate', 'changing')).stdout.trim()
     await both(overlapping, 202)
     await both('ak_changing', 202)
-    const newKey = (await apps('rotate', 'changing', '--overlap', '0')).output.trim()
+    const newKey = (await apps('rotate', 'changing', '--overlap', '0')).stdout.trim()
     await both('ak_changing', 401)
     await both(overlapping, 401)
     await both(newKey, 202)

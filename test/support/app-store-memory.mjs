@@ -7,7 +7,7 @@ import { systemTimers } from '../../dist/lib/timers.js'
 const [url] = process.argv.slice(2)
 globalThis.gc()
 const before = process.memoryUsage()
-const store = openBucketApps({ url, replicas: 1, timers: systemTimers })
+const store = openBucketApps({ nats: url, replicas: 1, timers: systemTimers })
 while (!store.isLoaded) await new Promise((resolve) => setTimeout(resolve, 20))
 globalThis.gc()
 const after = process.memoryUsage()

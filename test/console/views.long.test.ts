@@ -211,6 +211,13 @@ describe('Refused', () => {
     await expectShown(await open('/refused'), 'replayed: these events are not stored')
   })
 
+  test('a filter that nothing fits does not say that every request was taken', async () => {
+    double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
+    const page = await open('/refused?app=shop')
+    await expectShown(page, 'Nothing that fits was refused in the last hour.')
+    expect(await page.getByText('Every request was taken.').count()).toBe(0)
+  })
+
   test('a refusal appears as it happens, once', async () => {
     double.answers.set('/api/refusals', () => ok({ refusals: [refusalOf(1)], groups: [] }))
     const page = await open('/refused')
@@ -277,11 +284,21 @@ describe('Batch', () => {
     expect(double.asked.some(({ path }) => path.startsWith('/api/batches'))).toBe(false)
   })
 
+  test('a wrong question takes the answer to the one before it away', async () => {
+    const page = await open(`/batch?id=${BATCH_ID}`)
+    await expectShown(page, 'Stored, with 2 events of shop')
+    await page.getByRole('searchbox').fill('shop')
+    await page.keyboard.press('Enter')
+    await expectShown(page, 'Write a batch id (a UUID), or an app id and an Idempotency-Key.')
+    expect(await page.getByText('Stored, with 2 events of shop').count()).toBe(0)
+  })
+
   test('a batch of the journal says where in it', async () => {
     const place = { kind: 'journal', segment: '00000012.ndjson', offset_bytes: 1_048_576, length_bytes: 512 }
     double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ place, consumers: [] })))
     const page = await open(`/batch?id=${BATCH_ID}`)
     await expectShown(page, 'stored at byte 1,048,576 of 00000012.ndjson')
+    await expectShown(page, 'who has read it is not known: a journal has no consumers.')
   })
 })
 

@@ -26,7 +26,10 @@ export function Batch({ query }: { query: URLSearchParams }): JSX.Element {
   const inUrl = id ?? (app !== null && key !== null ? `${app} ${key}` : '')
   const [text, setText] = useState(inUrl)
   const [problem, setProblem] = useState<string | null>(null)
-  useEffect(() => setText(inUrl), [inUrl])
+  useEffect(() => {
+    setText(inUrl)
+    setProblem(null)
+  }, [inUrl])
   const path = id
     ? urlTo(`/api/batches/${encodeURIComponent(id)}`, { since, events: '1' })
     : app && key
@@ -68,10 +71,12 @@ export function Batch({ query }: { query: URLSearchParams }): JSX.Element {
         <Problem why={problem ?? asked.why} />
       </div>
       <div aria-live="polite" aria-busy={asked.asking}>
-        {path === null && <Teach />}
-        {path !== null && asked.asking && <p class="muted">Looking through the queue…</p>}
-        {!asked.asking && asked.value?.found === true && <Answer found={asked.value} />}
-        {!asked.asking && asked.value?.found === false && <Missing missing={asked.value} query={query} />}
+        {(path === null || problem !== null) && <Teach />}
+        {problem === null && path !== null && asked.asking && <p class="muted">Looking through the queue…</p>}
+        {problem === null && !asked.asking && asked.value?.found === true && <Answer found={asked.value} />}
+        {problem === null && !asked.asking && asked.value?.found === false && (
+          <Missing missing={asked.value} query={query} />
+        )}
       </div>
     </div>
   )

@@ -54,7 +54,7 @@ function RefusedPage({ path, query }: { path: string; query: URLSearchParams }):
       {code !== undefined && <Meaning code={code} />}
       <section aria-labelledby="groups">
         <h2 id="groups">In the last hour</h2>
-        {groups !== undefined && <Groups groups={groups} />}
+        {groups !== undefined && <Groups groups={groups} isFiltered={Object.keys(filter).length > 0} />}
       </section>
       {refusals.length > 0 && <Newest refusals={refusals} />}
     </>
@@ -129,10 +129,11 @@ function fate(code: string, isOurs: boolean): string {
   return 'refused: the client still has it'
 }
 
-function Groups({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
+function Groups({ groups, isFiltered }: { groups: readonly RefusalGroup[]; isFiltered: boolean }): JSX.Element {
   const { codes } = useLive()
   const [showsAll, setShowsAll] = useState(false)
   if (groups.length === 0) {
+    if (isFiltered) return <Empty title="Nothing that fits was refused in the last hour." />
     return <Empty title="Nothing was refused in the last hour.">{<p class="ok">Every request was taken.</p>}</Empty>
   }
   const shown = showsAll ? groups : groups.slice(0, FIRST_GROUPS)

@@ -34,7 +34,7 @@ function adviceFor(question: Question, { reachesBackToMs, stoppedAtMs }: Looked)
     if (madeAtMs < reachesBackToMs) {
       return `${made}, which is older than anything the queue still has: the batch was removed when it expired, or it was never stored.`
     }
-    return `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored.`
+    return `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored; an X-Request-Id belongs to a request that was refused.`
   }
   if (sinceMs === null) {
     if (question.spans[0].fromMs <= reachesBackToMs) {

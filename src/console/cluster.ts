@@ -6,6 +6,7 @@ import type { OnPeerMessage, Peers } from '../nats/peers.ts'
 import type { Inquiries, Inquiry, InquiryAnswer } from './inquiries.ts'
 import { problemOf } from './inquiries.ts'
 import type { NodeReport, SilentNode } from './now.ts'
+import { isAsk, isHere, isInbox, isInquiry, isPieceOf } from './peer-checks.ts'
 import { MAX_PIECE_BYTES, packed, splitAnswer, unpack, wholeAnswer } from './peer-messages.ts'
 import type { Ask, OwnAnswers, Pieces, QuestionName, Questions, Told } from './questions.ts'
 
@@ -61,7 +62,7 @@ export class Cluster implements Inquiries {
   constructor(options: ClusterOptions) {
     this.#options = options
     const { own, ownInquiries, peers } = options
-    this.#ends.push(peers.on(HERE, ({ data }) => this.#heard(unpack(data)?.head as HereMessage | undefined)))
+    this.#ends.push(peers.on(HERE, ({ data }) => this.#heard(unpack(data, isHere)?.head as HereMessage | undefined)))
     if (own !== null)
       this.#ends.push(
         peers.on(
@@ -129,14 +130,16 @@ export class Cluster implements Inquiries {
       isWhole: (all) => expected.length > 0 && all.length >= expected.length,
     })
     if (replies === null) return null
-    const pieces = replies.flatMap((reply) => (unpack(reply)?.head as { piece: Pieces[Name] } | undefined)?.piece ?? [])
+    const pieces = replies.flatMap(
+      (reply) => (unpack(reply, isPieceOf(name))?.head as { piece: Pieces[Name] } | undefined)?.piece ?? [],
+    )
     if (name === 'now') for (const report of pieces as NodeReport[]) this.#remember(report)
     return pieces
   }
 
   #answerAll(own: OwnAnswers, { data, reply }: Parameters<OnPeerMessage>[0]): void {
-    const asked = unpack(data)?.head as AskMessage | undefined
-    if (asked === undefined || asked.from === this.#options.id || reply === '') return
+    const asked = unpack(data, isAsk)?.head as AskMessage | undefined
+    if (asked === undefined || asked.from === this.#options.id || !isInbox(reply)) return
     const answer = async (): Promise<void> => {
       this.#options.peers.publish(reply, fitted(await own.answer(asked.name, asked.question)))
     }
@@ -144,8 +147,8 @@ export class Cluster implements Inquiries {
   }
 
   #answerOne(inquiries: Inquiries, { data, reply }: Parameters<OnPeerMessage>[0]): void {
-    const asked = unpack(data)
-    if (asked === null || reply === '') return
+    const asked = unpack(data, isInquiry)
+    if (asked === null || !isInbox(reply)) return
     const head = asked.head as Omit<Inquiry, 'body'>
     const answer = async (): Promise<void> => {
       const parts = splitAnswer(await inquiries.answer({ ...head, body: asked.body }))

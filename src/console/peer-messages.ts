@@ -2,6 +2,7 @@
 // another version may have sent it.
 
 import type { InquiryAnswer } from './inquiries.ts'
+import { type Check, isPart } from './peer-checks.ts'
 
 /** Of one message. NATS takes a megabyte, unless it is told otherwise. */
 export const MAX_PIECE_BYTES = 262_144
@@ -13,15 +14,15 @@ export function packed(head: object, body: Uint8Array = new Uint8Array()): Buffe
   return Buffer.concat([Buffer.from(`${JSON.stringify({ format: FORMAT, ...head })}\n`), body])
 }
 
-/** null: it is not of this format. */
-export function unpack(data: Uint8Array): { readonly head: object; readonly body: Buffer } | null {
+/** null: it is not of this form, or its head is not what `isHead` wants. */
+export function unpack(data: Uint8Array, isHead: Check): { readonly head: unknown; readonly body: Buffer } | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
   const end = bytes.indexOf(LINE_FEED)
-  if (end < 0) return null
+  if (end < 0 || end > MAX_PIECE_BYTES) return null
   try {
     const head: unknown = JSON.parse(bytes.toString('utf8', 0, end))
     if (typeof head !== 'object' || head === null || !('format' in head) || head.format !== FORMAT) return null
-    return { head, body: bytes.subarray(end + 1) }
+    return isHead(head) ? { head, body: bytes.subarray(end + 1) } : null
   } catch {
     return null
   }
@@ -44,8 +45,7 @@ export function splitAnswer({ status, json }: InquiryAnswer): Buffer[] {
 /** null: parts are missing. */
 export function wholeAnswer(parts: readonly Uint8Array[]): InquiryAnswer | null {
   const read = parts.flatMap((part) => {
-    const message = unpack(part)
-    return message === null ? [] : { head: message.head as PartHead, body: message.body }
+    return (unpack(part, isPart) ?? []) as { head: PartHead; body: Buffer } | []
   })
   const [first] = read
   if (first === undefined || read.length < first.head.of) return null

@@ -6,6 +6,7 @@ import type { Transport } from './cluster.ts'
 import type { EventSource } from './event-feed.ts'
 import type { EventFilter } from './event-filter.ts'
 import type { EventRate, TapListener } from './event-tap.ts'
+import { isFeed, isWatch } from './peer-checks.ts'
 import { packed, unpack } from './peer-messages.ts'
 import type { ShownRefusal } from './refusal.ts'
 import type { LiveRefusals, RefusalListener } from './refusal-feed.ts'
@@ -17,6 +18,7 @@ const RENEW_INTERVAL_MS = 5000
 const LEASE_MS = 15_000
 /** Of all processes together, by filter. */
 const MAX_LEASES = 200
+const IS_OBJECT_LINE = /^\{[^\r\n]*\}$/
 
 type Wanted =
   | { readonly kind: 'events'; readonly filter: EventFilter }
@@ -60,7 +62,8 @@ export class RemoteWatches {
 
   #watchEvents(filter: EventFilter, listener: TapListener): () => void {
     return this.#watch({ kind: 'events', filter }, (head, body) => {
-      if (head.kind === 'event') listener.onEvent(body.toString())
+      // A line break would end the event in the stream of the one who watches.
+      if (head.kind === 'event' && IS_OBJECT_LINE.test(body.toString())) listener.onEvent(body.toString())
       else if (head.kind === 'rate') listener.onRate(head.rate)
     })
   }
@@ -95,7 +98,7 @@ export class RemoteWatches {
     const id = `${this.#options.id}-${this.#count}`
     const listeners: Watched['listeners'] = new Set()
     const end = this.#options.peers.on(FEED + id, ({ data }) => {
-      const message = unpack(data)
+      const message = unpack(data, isFeed)
       if (message !== null) for (const listener of listeners) listener(message.head as FeedHead, message.body)
     })
     this.#tell({ id, ...wanted })
@@ -139,7 +142,7 @@ export class Leases {
   constructor(options: LeasesOptions) {
     this.#options = options
     this.#stopHearing = options.peers.on(WATCH, ({ data }) => {
-      const message = unpack(data)?.head as WatchMessage | undefined
+      const message = unpack(data, isWatch)?.head as WatchMessage | undefined
       if (message !== undefined && message.from !== options.id) this.#heard(message)
     })
   }

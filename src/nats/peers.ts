@@ -98,9 +98,11 @@ export class Peers {
     kept.subscription = connection.subscribe(subject, { callback, ...(queue === null ? {} : { queue }) })
   }
 
-  /** Dropped where there is no connection. */
+  /** Dropped where there is no connection, or where it is larger than the server takes. */
   publish(subject: string, data: Uint8Array, reply = ''): void {
-    this.#connection?.publish(subject, data, reply === '' ? {} : { reply })
+    const connection = this.#connection
+    if (connection === null || data.length > (connection.info?.max_payload ?? Number.POSITIVE_INFINITY)) return
+    connection.publish(subject, data, reply === '' ? {} : { reply })
   }
 
   /** All replies that came in time; null: there is no connection. */

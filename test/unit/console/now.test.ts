@@ -1,46 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { mergeNow, type NodeReport } from '../../../src/console/now.ts'
-import type { QueueFacts } from '../../../src/console/now-answer.ts'
 import { type Cell, HISTORY_CELLS, quantile } from '../../../src/console/totals.ts'
+import { BOUNDS, QUEUE, report } from './reports.ts'
 
 const NOW_MS = Date.parse('2026-11-22T10:00:02.000Z')
 const LAST_STEP = Math.floor(NOW_MS / 5000)
-const BOUNDS = [0.001, 0.01, 0.1]
-
-const QUEUE: QueueFacts = {
-  kind: 'stream',
-  bytes: 100,
-  max_bytes: 1000,
-  oldest_seconds: 60,
-  keep_seconds: 3600,
-  full_in_seconds: null,
-  consumers: [],
-  audit_lag_seconds: null,
-}
-
-function report(node: string, changes: Partial<NodeReport> = {}): NodeReport {
-  return {
-    node,
-    version: '1.0.0',
-    node_js: 'v24',
-    started_at: '2026-11-22T09:00:00.000Z',
-    state: 'serving',
-    state_reason: null,
-    connections: 10,
-    cpu_percent: 5,
-    rss_bytes: 1000,
-    rates: { requests_per_second: 10, events_accepted_per_second: 20, refused_per_second: {}, replays_per_second: 1 },
-    bounds_seconds: BOUNDS,
-    buckets: [0, 0, 0, 0],
-    ring: { used_bytes: 1_048_576, size_bytes: 67_108_864, requests: 2 },
-    parser_queue: 1,
-    parts: [{ part: 'Redis', state: 'connected', up: true, latency_seconds: 0.001 }],
-    queue: QUEUE,
-    refused_last_hour: [],
-    cells: [],
-    ...changes,
-  }
-}
 
 function cell(step: number, changes: Partial<Cell> = {}): Cell {
   return {

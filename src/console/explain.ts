@@ -6,7 +6,7 @@ import { subscriptionRefusal } from '../apps/app-record.ts'
 import { monthTolerancePercent, trialView } from '../apps/plans.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import { readJson } from '../decode/json.ts'
-import { violations } from '../decode/validator.ts'
+import { type Violations, violations } from '../decode/validator.ts'
 import { type LimitRefusal, secondsUntilRoom, type Usage } from '../limits/limiter.ts'
 import { answerTo, type Outcome, type RefusalCode, refused } from '../outcome.ts'
 
@@ -30,23 +30,34 @@ export interface Explanation {
   readonly usage: Usage | null
 }
 
+/** What a body says by itself. null: it is too large. */
+export interface BodyVerdict {
+  readonly bodyBytes: number
+  readonly result: Violations
+}
+
+/** `appKey`: in place of the body's own; null: the body's own. */
+export function judgeBody(body: Buffer, appKey: string | null, nowMs: number): BodyVerdict | null {
+  const sent = appKey === null || appKey === '' ? body : withAppKey(body, appKey)
+  return sent.length > MAX_BODY_BYTES ? null : { bodyBytes: sent.length, result: violations(sent, nowMs) }
+}
+
 export interface Question {
-  readonly body: Uint8Array
+  readonly verdict: BodyVerdict | null
   readonly nowMs: number
   readonly stores: ExplainStores
 }
 
 /** In the order of the checks of a request, from the size of the body on. */
-export async function explain({ body, nowMs, stores }: Question): Promise<Explanation> {
-  const bodyBytes = body.length > MAX_BODY_BYTES ? null : body.length
-  const base = { bodyBytes, events: null, violations: [], app: null, usage: null }
+export async function explain({ verdict, nowMs, stores }: Question): Promise<Explanation> {
+  const base = { bodyBytes: verdict?.bodyBytes ?? null, events: null, violations: [], app: null, usage: null }
   const ending = (outcome: Outcome, found: Partial<Explanation> = {}): Explanation => ({
     ...base,
     ...answerParts(outcome, nowMs),
     ...found,
   })
-  if (bodyBytes === null) return ending(refused('payload_too_large'))
-  const result = violations(body, nowMs)
+  if (verdict === null) return ending(refused('payload_too_large'))
+  const { result } = verdict
   const messages = result.code === null ? [] : result.messages
   const schemaRefusal = result.code === null ? null : refused(result.code, result.message)
   if (schemaRefusal !== null && result.appKey === null) return ending(schemaRefusal, { violations: messages })
@@ -88,9 +99,9 @@ function answerParts(
 
 /** Replaces the body's app_key, or adds one as its first member. Only a JSON object is changed. */
 export function withAppKey(body: Buffer, appKey: string): Buffer {
-  const reading = body.length > MAX_BODY_BYTES ? null : readJson(body)
-  if (reading?.kind !== 'value' || reading.value.kind !== 'object') return body
-  const { start: open, members } = reading.value
+  const verdict = body.length > MAX_BODY_BYTES ? null : readJson(body)
+  if (verdict?.kind !== 'value' || verdict.value.kind !== 'object') return body
+  const { start: open, members } = verdict.value
   const keyText = Buffer.from(JSON.stringify(appKey))
   const places = members.filter(({ key }) => key === 'app_key').map(({ value }) => value)
   if (places.length === 0) {

@@ -9,8 +9,9 @@ import type { Usage } from '../limits/limiter.ts'
 import { MAX_REPORTED_APPS, type ReadUsages, usageReport, usageReportJson } from '../limits/usage-report.ts'
 import { type Finding, findingJson } from '../queue/find/finding.ts'
 import { type Question, readQuestion } from '../queue/find/question.ts'
-import { type Explanation, explain, limitsOf, withAppKey } from './explain.ts'
+import { type Explanation, explain, limitsOf } from './explain.ts'
 import { type LastHourPiece, lastHourOf } from './questions.ts'
+import { judgeInThread } from './start-explain.ts'
 
 export type InquiryName = 'explain' | 'batch' | 'apps'
 
@@ -43,7 +44,7 @@ const SEARCH_TIMEOUT_MS = 30_000
 /** Of 100,000 apps it makes 200 calls to Redis. */
 const MAX_REPORTS = 1
 const DEFAULT_APPS = 1000
-/** Explaining a large body takes some ten milliseconds of the thread that takes requests. */
+/** Each has a thread of its own. */
 const MAX_EXPLANATIONS = 1
 
 export class OwnInquiries implements Inquiries {
@@ -81,17 +82,15 @@ export class OwnInquiries implements Inquiries {
       if (found === 'unavailable') throw new Error('the app records are not read yet')
       return found === 'unknown' ? null : found
     }
-    const sent = appKey === null || appKey === '' ? body : withAppKey(body, appKey)
     const usageOf = async (app: App): Promise<Usage> => {
       const usages = await readUsages([app])
       if (usages === 'away') throw new Error(COUNTERS_AWAY)
       return usages[0]
     }
     const stores = { findApp, usageOf }
-    return {
-      status: 200,
-      json: JSON.stringify(explainedJson(await explain({ body: sent, nowMs: this.#timers.nowMs(), stores }))),
-    }
+    const nowMs = this.#timers.nowMs()
+    const verdict = await judgeInThread({ body, appKey, nowMs })
+    return { status: 200, json: JSON.stringify(explainedJson(await explain({ verdict, nowMs, stores }))) }
   }
 
   async #report({ apps, readUsages }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {

@@ -4,7 +4,7 @@
 import { createReadStream } from 'node:fs'
 import { monthTolerancePercent } from '../../apps/plans.ts'
 import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../bounds.ts'
-import { type Explanation, explain, toJson, windowsOf, withAppKey } from '../../console/explain.ts'
+import { type Explanation, explain, judgeBody, toJson, windowsOf } from '../../console/explain.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
 import { readConfig } from '../../settings/config.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
@@ -41,7 +41,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     const sent = await readBody(positionals[0], shell)
     const nowMs = await stores.now()
     const key = flags['app-key']
-    return explain({ body: key === undefined ? sent : withAppKey(sent, key), nowMs, stores })
+    return explain({ verdict: judgeBody(sent, key ?? null, nowMs), nowMs, stores })
   })
   await print(
     shell.stdout,

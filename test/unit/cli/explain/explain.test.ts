@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { App } from '../../../../src/apps/app.ts'
 import { format } from '../../../../src/cli/explain/explain.ts'
-import { type Explanation, explain, toJson, withAppKey } from '../../../../src/console/explain.ts'
+import { type Explanation, explain, judgeBody, toJson, withAppKey } from '../../../../src/console/explain.ts'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:15.000Z')
@@ -40,7 +40,7 @@ function ask(
     findApp: async (appKey: string) => (appKey === known.appKey ? known : null),
     usageOf: async () => limiter.usage(known, NOW_MS),
   }
-  return explain({ body, nowMs: NOW_MS, stores })
+  return explain({ verdict: judgeBody(body, null, NOW_MS), nowMs: NOW_MS, stores })
 }
 
 describe('the outcome', () => {

@@ -21,6 +21,11 @@ export interface AccessOptions {
 /** Why a request is refused; null: it is not. `off`: the console is not there at all. */
 export type Refusal = 'off' | 'host' | 'origin' | 'token' | 'too many wrong tokens' | null
 
+/** false: no token is set, and the admin port listens on an address that others reach. */
+export function isConsoleOn(token: string | null, adminHost: string): boolean {
+  return token !== null || isLoopback(adminHost.toLowerCase())
+}
+
 export class Access {
   readonly #token: string | null
   readonly #adminHost: string
@@ -33,10 +38,9 @@ export class Access {
     this.#token = token
     this.#adminHost = adminHost.toLowerCase()
     this.#nowMs = nowMs
-    this.#isOn = token !== null || isLoopback(this.#adminHost)
+    this.#isOn = isConsoleOn(token, adminHost)
   }
 
-  /** false: no token is set, and the admin port listens on an address that others reach. */
   get isOn(): boolean {
     return this.#isOn
   }

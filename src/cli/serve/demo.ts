@@ -36,10 +36,15 @@ export function curlLine(address: Address, appKey: string): string {
   return `curl ${flags} ${urlOf(address)}/api/v1/events -H 'Content-Type: application/json' -d '${body}'`
 }
 
-export function demoBanner(publicAddress: Address, adminAddress: Address, appKey: string): string {
+export function demoBanner(
+  publicAddress: Address,
+  { hasConsole, ...adminAddress }: Address & { readonly hasConsole: boolean },
+  appKey: string,
+): string {
+  const pages = hasConsole ? 'console, metrics and health' : 'metrics and health'
   return [
     '',
-    `sluice takes events at ${urlOf(publicAddress)}/api/v1/events; console, metrics and health are at ${urlOf(adminAddress)}`,
+    `sluice takes events at ${urlOf(publicAddress)}/api/v1/events; ${pages} are at ${urlOf(adminAddress)}`,
     `demo app key: ${appKey}`,
     'try it:',
     curlLine(publicAddress, appKey),

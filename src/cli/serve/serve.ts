@@ -1,6 +1,7 @@
 // `sluice serve`: reads the settings, starts the service, and stops it on a signal. The service is started by
 // start/service.ts, or by supervisor/service.ts for several processes.
 
+import { isConsoleOn } from '../../console/access.ts'
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError } from '../../lib/errors.ts'
 import { systemTimers } from '../../lib/timers.ts'
@@ -71,13 +72,15 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 
   service = config.processes > 1 ? await severalProcesses(config, log, shell) : await oneProcess(config, log, shell)
   const { publicPort, adminPort, demoApp } = await service.start()
+  const hasConsole = isConsoleOn(config.consoleToken, config.adminHost)
   if (demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: publicPort, tls: config.tls !== null }
-    const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false }
+    const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false, hasConsole }
     await print(shell.stderr, demoBanner(publicAddress, adminAddress, demoApp.appKey))
   }
   // After the banner, so that a terminal shows this line last.
-  log.info({ port: publicPort, admin_port: adminPort, ...parts(config) }, 'listening')
+  const console = hasConsole ? 'on' : 'off: SLUICE_CONSOLE_TOKEN opens it'
+  log.info({ port: publicPort, admin_port: adminPort, ...parts(config), console }, 'listening')
   return new Promise(() => {})
 }
 

@@ -61,8 +61,15 @@ describe('the curl line', () => {
   })
 
   test('is a line of its own in the banner', () => {
-    const lines = demoBanner(address, { ...address, port: 9090 }, 'ak_demo_1').split('\n')
+    const lines = demoBanner(address, { ...address, port: 9090, hasConsole: true }, 'ak_demo_1').split('\n')
     expect(lines).toContain(curlLine(address, 'ak_demo_1'))
     expect(lines).toContain('demo app key: ak_demo_1')
+  })
+
+  test('stands beside the console only where that is open', () => {
+    const [open, off] = [true, false].map((hasConsole) => demoBanner(address, { ...address, hasConsole }, 'ak_demo_1'))
+    expect(open).toContain('console, metrics and health are at')
+    expect(off).not.toContain('console')
+    expect(off).toContain('metrics and health are at')
   })
 })

@@ -6,7 +6,7 @@ import { MAX_BODY_BYTES } from '../bounds.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
-import { MAX_REPORTED_APPS, type ReadUsages, usageReport, usageReportJson } from '../limits/usage-report.ts'
+import { MAX_REPORTED_APPS, type ReadUsages, usageReport, usageReportText } from '../limits/usage-report.ts'
 import { type Finding, findingJson } from '../queue/find/finding.ts'
 import { type Question, readQuestion } from '../queue/find/question.ts'
 import { type Explanation, explain, limitsOf } from './explain.ts'
@@ -105,7 +105,7 @@ export class OwnInquiries implements Inquiries {
       this.#lastHours(appId === '' ? null : appId),
     ])
     if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
-    return { status: 200, json: JSON.stringify(usageReportJson(report, (id) => lastHourOf(id, pieces))) }
+    return { status: 200, json: await usageReportText(report, (id) => lastHourOf(id, pieces), this.#timers) }
   }
 
   async #find({ find }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {

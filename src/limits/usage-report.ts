@@ -52,19 +52,21 @@ export async function usageReport(
   const readSlice = async (): Promise<boolean> => {
     const read = slice
     slice = []
-    if (read.length === 0) return true
-    const usages = await readUsages(read)
-    if (usages === 'away') return false
-    // Only the first ones are kept, so that 100,000 apps take no memory.
-    ranked = ranked.concat(read.map((app, index) => ({ app, usage: usages[index] })))
-    ranked = ranked.toSorted(byUse).slice(0, most)
+    if (read.length > 0) {
+      const usages = await readUsages(read)
+      if (usages === 'away') return false
+      // Only the first ones are kept, so that 100,000 apps take no memory.
+      ranked = ranked.concat(read.map((app, index) => ({ app, usage: usages[index] })))
+      ranked = ranked.toSorted(byUse).slice(0, most)
+    }
     await new Promise<void>((resolve) => timers.setImmediate(resolve))
     return true
   }
   for (const app of apps) {
     totalApps++
     if ('top' in wanted || app.appId === wanted.appId) slice.push(app)
-    if (slice.length === SLICE_APPS && !(await readSlice())) return 'away'
+    // By what was looked at: to find one of 100,000 apps takes as long as to read them all.
+    if (totalApps % SLICE_APPS === 0 && !(await readSlice())) return 'away'
   }
   if (!(await readSlice())) return 'away'
   return { apps: ranked, totalApps, readAtMs: timers.nowMs() }
@@ -85,25 +87,42 @@ export function shareUsed({ minute, day, month }: Usage): number {
 }
 
 /** `lastHourOf`: null where that is not known. */
-export function usageReportJson(report: UsageReport, lastHourOf: (appId: string) => LastHour | null): unknown {
+export function usageReportJson(report: UsageReport, lastHourOf: (appId: string) => LastHour | null): object {
+  const { apps, totalApps, readAtMs } = report
   return {
-    apps: report.apps.map(({ app, usage }) => {
-      const lastHour = lastHourOf(app.appId)
-      return {
-        app_id: app.appId,
-        name: app.name,
-        plan: app.plan,
-        subscription: app.subscription,
-        minute: windowJson(usage.minute),
-        day: windowJson(usage.day),
-        // Its limit is the enforced one, so the tolerance is told beside it.
-        month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
-        last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
-        keys: keysJson(app, report.readAtMs),
-      }
-    }),
-    total_apps: report.totalApps,
-    read_at: new Date(report.readAtMs).toISOString(),
+    apps: apps.map((one) => rowJson(one, lastHourOf(one.app.appId), readAtMs)),
+    total_apps: totalApps,
+    read_at: new Date(readAtMs).toISOString(),
+  }
+}
+
+/** The same as text, with the event loop free on the way: 10,000 apps are four megabytes. */
+export async function usageReportText(
+  report: UsageReport,
+  lastHourOf: (appId: string) => LastHour | null,
+  timers: Pick<Timers, 'setImmediate'>,
+): Promise<string> {
+  const rows: string[] = []
+  for (const one of report.apps) {
+    rows.push(JSON.stringify(rowJson(one, lastHourOf(one.app.appId), report.readAtMs)))
+    if (rows.length % SLICE_APPS === 0) await new Promise<void>((resolve) => timers.setImmediate(resolve))
+  }
+  const withoutRows = JSON.stringify(usageReportJson({ ...report, apps: [] }, lastHourOf))
+  return withoutRows.replace('[]', () => `[${rows.join(',')}]`)
+}
+
+function rowJson({ app, usage }: AppUsage, lastHour: LastHour | null, readAtMs: number): object {
+  return {
+    app_id: app.appId,
+    name: app.name,
+    plan: app.plan,
+    subscription: app.subscription,
+    minute: windowJson(usage.minute),
+    day: windowJson(usage.day),
+    // Its limit is the enforced one, so the tolerance is told beside it.
+    month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
+    last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
+    keys: keysJson(app, readAtMs),
   }
 }
 

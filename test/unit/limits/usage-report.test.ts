@@ -10,6 +10,7 @@ import {
   type ReadUsages,
   usageReport,
   usageReportJson,
+  usageReportText,
   type WantedUsage,
 } from '../../../src/limits/usage-report.ts'
 import { anApp } from '../apps/apps.ts'
@@ -109,6 +110,25 @@ describe('a report of usage', () => {
     expect(await usageReport([named('one')], () => 'away' as never, { appId: 'one' }, timers)).toBe('away')
   })
 
+  test('of one of 3,000 apps, or as JSON, leaves the event loop free after each 500 apps', async () => {
+    const many = Array.from({ length: 3000 }, (_, at) => named(`app${at}`))
+    let turns = 0
+    const counted = {
+      ...timers,
+      setImmediate: (task: () => void) => {
+        turns++
+        return timers.setImmediate(task)
+      },
+    }
+    await usageReport(many, reader({}), { appId: 'app7' }, counted)
+    expect(turns).toBeGreaterThanOrEqual(6)
+    const report = await usageReport(many, reader({}), { top: 3000 }, timers)
+    if (report === 'away') throw new Error(report)
+    turns = 0
+    await usageReportText(report, () => null, counted)
+    expect(turns).toBeGreaterThanOrEqual(6)
+  })
+
   test('shows as JSON its windows, what is known of the last hour, and no whole key', async () => {
     const app = anApp({
       name: 'Demo',
@@ -122,7 +142,9 @@ describe('a report of usage', () => {
     const report = await usageReport([app], reader({ demo: { minute: 1, day: 2, month: 3 } }), { top: 1 }, timers)
     if (report === 'away') throw new Error(report)
     const lastHour: LastHour = { acceptedEvents: 7, refused: { rate_limit_exceeded: 2 } }
-    expect(usageReportJson(report, (appId) => (appId === 'demo' ? lastHour : null))).toEqual({
+    const lastHourOf = (appId: string) => (appId === 'demo' ? lastHour : null)
+    const shown = usageReportJson(report, lastHourOf)
+    expect(shown).toEqual({
       apps: [
         {
           app_id: 'demo',
@@ -142,6 +164,7 @@ describe('a report of usage', () => {
       total_apps: 1,
       read_at: '2026-11-20T12:00:30.000Z',
     })
+    expect(JSON.parse(await usageReportText(report, lastHourOf, timers))).toEqual(shown)
     expect(usageReportJson(report, () => null)).toMatchObject({ apps: [{ last_hour: null }] })
   })
 })

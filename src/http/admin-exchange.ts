@@ -36,18 +36,18 @@ export class AdminExchange {
   readonly head: AdminHead
   readonly #thenClose: boolean
   readonly #budget: BodyBudget
-  readonly #hasBody: boolean
+  /** Infinite for a body in chunks, which does not tell it. */
+  readonly #lengthBytes: number
   /** null: the client has left, or the answer is sent. */
   #response: HttpResponse | null
-  #bodyBytes = 0
+  #reservedBytes = 0
   #onLeft: (() => void) | null = null
 
   constructor(request: HttpRequest, response: HttpResponse, budget: BodyBudget) {
     this.head = readAdminHead(request)
     this.#thenClose = wantsToClose(request.getHeader('connection'))
-    // A body in chunks has no length.
     const isChunked = request.getHeader('transfer-encoding') !== ''
-    this.#hasBody = isChunked || Number(request.getHeader('content-length')) !== 0
+    this.#lengthBytes = isChunked ? Number.POSITIVE_INFINITY : Number(request.getHeader('content-length'))
     this.#budget = budget
     this.#response = response
     response.onAborted(() => this.#left())
@@ -78,39 +78,51 @@ export class AdminExchange {
    */
   readBody(maxBytes: number, onBody: (body: Buffer) => void): void {
     // If such a head arrives in several pieces, the engine never reports its empty body.
-    if (!this.#hasBody) {
+    if (this.#lengthBytes === 0) {
       onBody(Buffer.alloc(0))
       return
     }
-    const pieces: Buffer[] = []
+    let body: Buffer | null = null
+    let arrivedBytes = 0
     this.#response?.onData((chunk, isLast) => {
       if (this.#response === null) return
-      this.#bodyBytes += chunk.byteLength
-      this.#budget.usedBytes += chunk.byteLength
-      if (this.#bodyBytes > maxBytes || this.#budget.usedBytes > MAX_BODIES_BYTES) {
-        const isTooLarge = this.#bodyBytes > maxBytes
-        pieces.length = 0
-        this.#freeBody()
-        this.send(
-          isTooLarge
-            ? problem('413 Content Too Large', 'payload_too_large', `the body must not exceed ${maxBytes} bytes`)
-            : problem('503 Service Unavailable', 'busy', 'too many bodies at once: try again'),
-          true,
+      const bytes = new Uint8Array(chunk)
+      if (arrivedBytes + bytes.length > maxBytes) {
+        this.#refuse(
+          problem('413 Content Too Large', 'payload_too_large', `the body must not exceed ${maxBytes} bytes`),
         )
         return
       }
+      body ??= this.#reserve(Math.min(this.#lengthBytes, maxBytes))
+      if (body === null) {
+        this.#refuse(problem('503 Service Unavailable', 'busy', 'too many bodies at once: try again'))
+        return
+      }
       // A copy: the engine reuses the memory of a chunk.
-      pieces.push(Buffer.from(new Uint8Array(chunk)))
+      body.set(bytes, arrivedBytes)
+      arrivedBytes += bytes.length
       if (!isLast) return
-      const body = Buffer.concat(pieces)
       this.#freeBody()
-      onBody(body)
+      onBody(body.subarray(0, arrivedBytes))
     })
   }
 
+  #refuse(answer: Answer): void {
+    this.#freeBody()
+    this.send(answer, true)
+  }
+
+  /** null: the bodies of other requests have all the room. */
+  #reserve(bytes: number): Buffer | null {
+    if (this.#budget.usedBytes + bytes > MAX_BODIES_BYTES) return null
+    this.#reservedBytes = bytes
+    this.#budget.usedBytes += bytes
+    return Buffer.allocUnsafe(bytes)
+  }
+
   #freeBody(): void {
-    this.#budget.usedBytes -= this.#bodyBytes
-    this.#bodyBytes = 0
+    this.#budget.usedBytes -= this.#reservedBytes
+    this.#reservedBytes = 0
   }
 
   /** Answers with server-sent events, or as `open` says. */

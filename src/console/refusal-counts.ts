@@ -84,6 +84,12 @@ class AppCounts {
 export class RefusalCounts {
   readonly #unknown = new AppCounts()
   readonly #apps = new Map<string, AppCounts>()
+  /**
+   * The apps that had the fewest refusals when all were last looked at, and new ones since, the oldest first. To look at
+   * all for each new one took most of the time where thousands of apps are refused in turn.
+   */
+  #rare: string[] = []
+  #rareTotal = 0
 
   /** `appId` null: no app, or a fault that is not the app's. */
   add(refusal: Refusal, appId: string | null, path: string | null, sdkVersion: string | null): void {
@@ -94,7 +100,10 @@ export class RefusalCounts {
     if (appId === null) return this.#unknown
     let counts = this.#apps.get(appId)
     if (counts === undefined) {
-      if (this.#apps.size >= MAX_APPS_WITH_REFUSALS) this.#forgetLeast(nowMs)
+      if (this.#apps.size >= MAX_APPS_WITH_REFUSALS) {
+        this.#forgetLeast(nowMs)
+        this.#noteRare(appId)
+      }
       counts = new AppCounts()
       this.#apps.set(appId, counts)
     }
@@ -102,13 +111,26 @@ export class RefusalCounts {
   }
 
   #forgetLeast(nowMs: number): void {
-    let least: string | null = null
-    let leastTotal = Number.POSITIVE_INFINITY
-    for (const [appId, { hour }] of this.#apps) {
-      const total = hour.total(nowMs)
-      if (total < leastTotal) [least, leastTotal] = [appId, total]
+    while (!this.#forgetRare(nowMs)) {
+      const totals = [...this.#apps].map(([appId, { hour }]) => ({ appId, total: hour.total(nowMs) }))
+      this.#rareTotal = Math.min(...totals.map(({ total }) => total))
+      this.#rare = totals.filter(({ total }) => total === this.#rareTotal).map(({ appId }) => appId)
     }
-    if (least !== null) this.#apps.delete(least)
+  }
+
+  /** false: none of the rare apps is as rare as it was. */
+  #forgetRare(nowMs: number): boolean {
+    for (let appId = this.#rare.shift(); appId !== undefined; appId = this.#rare.shift()) {
+      if (this.#apps.get(appId)?.hour.total(nowMs) === this.#rareTotal) return this.#apps.delete(appId)
+    }
+    return false
+  }
+
+  /** A new app has been refused once. */
+  #noteRare(appId: string): void {
+    if (this.#rareTotal > 1) this.#rare = []
+    if (this.#rareTotal >= 1) this.#rare.push(appId)
+    this.#rareTotal = Math.min(this.#rareTotal, 1)
   }
 
   /** The most frequent first. */

@@ -140,6 +140,17 @@ describe('the counts of the last hour', () => {
     expect(apps.filter((app) => app?.startsWith('big-'))).toHaveLength(MAX_APPS_WITH_REFUSALS - 1)
     expect(apps).toContain('small-999')
   })
+
+  it('keep an app that is refused again while thousands of others are refused once', () => {
+    const refusals = new Refusals()
+    for (let n = 0; n < 5000; n++) {
+      add(refusals, { app: `once-${n}` })
+      if (n % MAX_APPS_WITH_REFUSALS < 2) add(refusals, { app: 'again' })
+    }
+    const rows = refusals.rows(NOW_MS)
+    expect(rows[0]).toMatchObject({ app_id: 'again', count: 50 })
+    expect(new Set(rows.map(({ app_id }) => app_id)).size).toBe(MAX_APPS_WITH_REFUSALS)
+  })
 })
 
 describe('the lines of the log', () => {

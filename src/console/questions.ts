@@ -73,15 +73,17 @@ export class OwnAnswers {
   #lastHour({ app }: Questions['last hour']): LastHourPiece {
     const { accepted, refusals, nowMs } = this.#options
     const isWanted = (appId: string): boolean => app === null || app === appId
-    const refused: Record<string, Record<string, number>> = {}
+    // An app may be named `__proto__` or `constructor`, which an object has already.
+    const refused = new Map<string, Record<string, number>>()
     for (const { app_id, code, count } of refusals.rows(nowMs())) {
       if (app_id === null || !isWanted(app_id)) continue
-      refused[app_id] ??= {}
-      refused[app_id][code] = (refused[app_id][code] ?? 0) + count
+      const codes = refused.get(app_id) ?? {}
+      codes[code] = (codes[code] ?? 0) + count
+      refused.set(app_id, codes)
     }
     return {
       accepted: Object.fromEntries([...accepted.all(nowMs())].filter(([appId]) => isWanted(appId))),
-      refused,
+      refused: Object.fromEntries(refused),
       has_all: accepted.hasAll,
     }
   }

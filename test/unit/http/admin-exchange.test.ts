@@ -12,12 +12,12 @@ function upload(budget: BodyBudget, headers: Readonly<Record<string, string>>) {
   const request: Partial<HttpRequest> = {
     getCaseSensitiveMethod: () => 'POST',
     getUrl: () => '/api/explain',
-    getQuery: (() => '') as unknown as HttpRequest['getQuery'],
-    getHeader: (name) => headers[String(name)] ?? '',
+    getQuery: () => '',
+    getHeader: (name) => headers[name as string] ?? '',
   }
   const response: Partial<HttpResponse> = {
     onAborted: (handler) => {
-      onAborted = handler as () => void
+      onAborted = handler
       return response as HttpResponse
     },
     onData: (handler) => {
@@ -29,7 +29,7 @@ function upload(budget: BodyBudget, headers: Readonly<Record<string, string>>) {
       return response as HttpResponse
     },
     writeStatus: (status) => {
-      seen.status = String(status)
+      seen.status = status as string
       return response as HttpResponse
     },
     writeHeader: () => response as HttpResponse,

@@ -104,6 +104,8 @@ class Stage {
   readonly ring = new Ring(4 * 1024 * 1024)
   readonly metrics = createMetrics({ version: 'test', runtime: false })
   readonly tap: { onStored: EventTap['onStored'] } = { onStored: null }
+  /** Called before an answer is written. */
+  onAnswer = () => {}
   readonly refusals = new Refusals()
   readonly accepted = new AcceptedCounts()
   /** Of the body that a replay's key was accepted with. */
@@ -243,7 +245,10 @@ class Stage {
         corsHeaders: '',
         ...head,
       },
-      responseInto(sent, () => this.#breakIf('send')),
+      responseInto(sent, () => {
+        this.onAnswer()
+        this.#breakIf('send')
+      }),
       { turn: new Turn(() => {}), onClosed: () => {} },
       startedAtMs,
     )
@@ -491,6 +496,27 @@ describe('the path of a request', () => {
     await stage.request({ publish: 'unavailable' })
     await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
     expect(seen).toHaveLength(1)
+  })
+
+  it('answers before it shows the batch to who watches, and then frees its slot', async () => {
+    const stage = new Stage()
+    const order: string[] = []
+    stage.onAnswer = () => order.push('answered')
+    stage.tap.onStored = () => order.push(stage.ring.requests === 1 ? 'shown from the slot' : 'shown')
+    await stage.request()
+    expect(order).toEqual(['answered', 'shown from the slot'])
+    expect(stage.ring.requests).toBe(0)
+  })
+
+  it('frees the slot of a batch although the answer or the showing of it throws', async () => {
+    const stage = new Stage()
+    stage.tap.onStored = () => {
+      throw new Error('the tap broke')
+    }
+    expect((await stage.request()).status).toBe('202 Accepted')
+    await stage.request({ broken: 'send' })
+    expect(stage.faults).toHaveLength(3)
+    expect([stage.ring.requests, stage.outcomes]).toEqual([0, 2])
   })
 
   it('admits an empty batch, and queues nothing for it', async () => {

@@ -99,9 +99,9 @@ function answerParts(
 
 /** Replaces the body's app_key, or adds one as its first member. Only a JSON object is changed. */
 export function withAppKey(body: Buffer, appKey: string): Buffer {
-  const verdict = body.length > MAX_BODY_BYTES ? null : readJson(body)
-  if (verdict?.kind !== 'value' || verdict.value.kind !== 'object') return body
-  const { start: open, members } = verdict.value
+  const reading = body.length > MAX_BODY_BYTES ? null : readJson(body)
+  if (reading?.kind !== 'value' || reading.value.kind !== 'object') return body
+  const { start: open, members } = reading.value
   const keyText = Buffer.from(JSON.stringify(appKey))
   const places = members.filter(({ key }) => key === 'app_key').map(({ value }) => value)
   if (places.length === 0) {

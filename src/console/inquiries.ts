@@ -89,7 +89,7 @@ export class OwnInquiries implements Inquiries {
     }
     const stores = { findApp, usageOf }
     const nowMs = this.#timers.nowMs()
-    const verdict = await judgeInThread({ body, appKey, nowMs })
+    const verdict = await judgeInThread({ body, appKey, nowMs }, this.#timers)
     return { status: 200, json: JSON.stringify(explainedJson(await explain({ verdict, nowMs, stores }))) }
   }
 

@@ -2,6 +2,7 @@
 // the requests of all clients.
 
 import { Worker } from 'node:worker_threads'
+import type { Timer, Timers } from '../lib/timers.ts'
 import type { BodyVerdict } from './explain.ts'
 
 /** A thread runs the built file, whether this runs from src/ or dist/. */
@@ -17,18 +18,18 @@ export interface ReadTask {
 }
 
 /** Rejects where the thread fails or takes too long. */
-export async function judgeInThread(task: ReadTask): Promise<BodyVerdict | null> {
+export async function judgeInThread(task: ReadTask, timers: Timers): Promise<BodyVerdict | null> {
   const worker = new Worker(THREAD, { workerData: task, resourceLimits: MEMORY })
-  let timer: NodeJS.Timeout | undefined
+  let timer: Timer | null = null
   try {
     return await new Promise((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error('the body takes too long to read')), TIMEOUT_MS)
+      timer = timers.setTimeout(() => reject(new Error('the body takes too long to read')), TIMEOUT_MS)
       worker.once('message', resolve)
       worker.once('error', reject)
       worker.once('exit', () => reject(new Error('the thread ended before its answer')))
     })
   } finally {
-    clearTimeout(timer)
+    if (timer !== null) timers.clear(timer)
     await worker.terminate()
   }
 }

@@ -109,7 +109,6 @@ describe('header lines', () => {
     'bytes beyond ASCII in a value': [withLines('X-A: \xff\xfe'), SERVED],
     '90 lines': [withLines(...Array.from({ length: 90 }, (_, i) => `X-${i}: 1`)), SERVED],
     '150 lines': [withLines(...Array.from({ length: 150 }, (_, i) => `X-${i}: 1`)), TOO_LARGE, SILENCE],
-    '100 KB in one line and one segment': [withLines(`X-Long: ${'x'.repeat(100_000)}`), TOO_LARGE, SERVED],
     'Expect: 100-continue': [withLines('Expect: 100-continue'), { heard: [100, 202], closed: false, stored: 1 }],
     'Expect: of something else': [withLines('Expect: wonders'), SERVED],
     'an upgrade to WebSocket': [
@@ -144,6 +143,14 @@ for (const [claim, sent] of Object.entries({
     expect(hostile.stored()).toBe(stored)
   })
 }
+
+test('a head of 100 KB in one segment is refused with 431, or served by the older engine where one read brings it', async () => {
+  const before = hostile.stored()
+  const { statuses, closed } = await hear(hostile.service, [withLines(`X-Long: ${'x'.repeat(100_000)}`)])
+  // The kernel decides how much one read brings.
+  const found: Made = { heard: statuses, closed, stored: hostile.stored() - before }
+  expect(IS_NEW_ENGINE ? [TOO_LARGE] : [TOO_LARGE, SERVED]).toContainEqual(found)
+})
 
 test('a head of 100 KB in several segments is refused with 431', async () => {
   const { statuses, closed } = await hear(hostile.service, [

@@ -1,6 +1,7 @@
 // The streams of the view Events: what the taps of this process, and of others, show to each watcher.
 
-import type { Timer, Timers } from '../lib/timers.ts'
+import type { Timers } from '../lib/timers.ts'
+import { EachSecond } from './each-second.ts'
 import type { EventFilter } from './event-filter.ts'
 import { EVENTS_PER_SECOND, type EventRate, type TapListener } from './event-tap.ts'
 import type { Watcher } from './watchers.ts'
@@ -20,13 +21,11 @@ interface Watch {
 
 export class EventFeed {
   readonly #sources: readonly EventSource[]
-  readonly #timers: Timers
-  readonly #watches = new Set<Watch>()
-  #ticking: Timer | null = null
+  readonly #watches: EachSecond<Watch>
 
   constructor(sources: readonly EventSource[], timers: Timers) {
     this.#sources = sources
-    this.#timers = timers
+    this.#watches = new EachSecond(timers, tellRate)
   }
 
   /** Returns what ends the watch. */
@@ -38,26 +37,20 @@ export class EventFeed {
     }
     const ends = this.#sources.map((source) => source.subscribe(filter, listener))
     this.#watches.add(watch)
-    this.#ticking ??= this.#timers.setInterval(() => this.#tick(), 1000)
     return () => {
       for (const end of ends) end()
       this.#watches.delete(watch)
-      if (this.#watches.size > 0 || this.#ticking === null) return
-      this.#timers.clear(this.#ticking)
-      this.#ticking = null
     }
   }
+}
 
-  #tick(): void {
-    for (const watch of this.#watches) {
-      const { watcher, seen, shown, unsearched } = watch
-      watch.seen = 0
-      watch.shown = 0
-      watch.unsearched = 0
-      const rate = { seen_per_second: seen, shown_per_second: shown }
-      watcher.event('rate', JSON.stringify(unsearched === 0 ? rate : { ...rate, unsearched_per_second: unsearched }))
-    }
-  }
+function tellRate(watch: Watch): void {
+  const { watcher, seen, shown, unsearched } = watch
+  watch.seen = 0
+  watch.shown = 0
+  watch.unsearched = 0
+  const rate = { seen_per_second: seen, shown_per_second: shown }
+  watcher.event('rate', JSON.stringify(unsearched === 0 ? rate : { ...rate, unsearched_per_second: unsearched }))
 }
 
 /** Many processes may each show as many as one watcher gets. */

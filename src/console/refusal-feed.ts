@@ -1,6 +1,7 @@
 // The streams of refusals, of this process and of others.
 
-import type { Timer, Timers } from '../lib/timers.ts'
+import type { Timers } from '../lib/timers.ts'
+import { EachSecond } from './each-second.ts'
 import type { ShownRefusal } from './refusal.ts'
 import type { RefusalFilter } from './refusal-view.ts'
 import type { Watcher } from './watchers.ts'
@@ -27,13 +28,11 @@ interface Watch {
 
 export class RefusalFeed {
   readonly #sources: readonly LiveRefusals[]
-  readonly #timers: Timers
-  readonly #watches = new Set<Watch>()
-  #ticking: Timer | null = null
+  readonly #watches: EachSecond<Watch>
 
   constructor(sources: readonly LiveRefusals[], timers: Timers) {
     this.#sources = sources
-    this.#timers = timers
+    this.#watches = new EachSecond(timers, tellSkipped)
   }
 
   /** `earlier`: those that are sent first, oldest first. Returns what ends the watch. */
@@ -67,21 +66,14 @@ export class RefusalFeed {
     }
     void sendEarlier()
     this.#watches.add(watch)
-    this.#ticking ??= this.#timers.setInterval(() => this.#tick(), 1000)
     return () => {
       for (const end of ends) end()
       this.#watches.delete(watch)
-      if (this.#watches.size > 0 || this.#ticking === null) return
-      this.#timers.clear(this.#ticking)
-      this.#ticking = null
     }
   }
+}
 
-  #tick(): void {
-    for (const watch of this.#watches) {
-      if (watch.skipped > 0 && watch.watcher.event('skipped', JSON.stringify({ count: watch.skipped })))
-        watch.skipped = 0
-      watch.sent = 0
-    }
-  }
+function tellSkipped(watch: Watch): void {
+  if (watch.skipped > 0 && watch.watcher.event('skipped', JSON.stringify({ count: watch.skipped }))) watch.skipped = 0
+  watch.sent = 0
 }

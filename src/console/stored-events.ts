@@ -1,8 +1,9 @@
 // Takes single events out of a queue record's line, without parsing the others.
 
+import { afterString, viewOf } from '../queue/record/record-head.ts'
+
 const EVENTS = Buffer.from('"events":[')
 const QUOTE = 34
-const BACKSLASH = 92
 const BRACE_OPEN = 123
 const BRACE_CLOSE = 125
 const BRACKET_OPEN = 91
@@ -29,12 +30,13 @@ export function recordMembers(line: Buffer, start: number): RecordMembers {
 
 /** The end of the event that begins at or after `from`, and where it begins; null: there is no further one. */
 export function nextEvent(line: Buffer, from: number): { readonly start: number; readonly end: number } | null {
+  const view = viewOf(line)
   let start = -1
   let depth = 0
   for (let at = from; at < line.length; at++) {
     const byte = line[at]
     if (byte === QUOTE) {
-      at = endOfString(line, at + 1)
+      at = afterString(line, view, at + 1, line.length) - 1
     } else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) {
       if (depth === 0) start = at
       depth += 1
@@ -46,11 +48,4 @@ export function nextEvent(line: Buffer, from: number): { readonly start: number;
     }
   }
   return null
-}
-
-/** The place of the closing quote. */
-function endOfString(line: Buffer, from: number): number {
-  let at = from
-  while (at < line.length && line[at] !== QUOTE) at += line[at] === BACKSLASH ? 2 : 1
-  return at
 }

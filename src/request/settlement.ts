@@ -138,10 +138,8 @@ export class Settler {
   }
 
   #countAccepted(ticket: Ticket): void {
-    const { metrics, ring, accepted } = this.#parts
+    const { metrics, ring } = this.#parts
     const { track, screen, revenue } = eventsIn(ring, ticket.slot)
-    const { app, line } = ticket
-    if (app !== null && line !== null) accepted.add(app.appId, ticket.events, this.#parts.nowMs())
     metrics.events.track += track
     metrics.events.screen += screen
     metrics.events.revenue += revenue
@@ -152,16 +150,18 @@ export class Settler {
     ticket.over = true
     try {
       this.end(ticket.exchange, outcome, ticket.app, ticket.sdkVersion)
-      // Behind the answer, so that no client waits for those who watch; before the release, since the record is in the slot.
+      // Behind the answer, so that no client waits for the console; before the release, since the record is in the slot.
       if (outcome.kind === 'accepted') this.#show(ticket)
     } finally {
       this.#parts.ring.release(ticket.slot)
     }
   }
 
-  #show({ app, line, slot }: Ticket): void {
-    const { ring, tap } = this.#parts
-    if (tap.onStored === null || app === null || line === null) return
+  #show({ app, events, line, slot }: Ticket): void {
+    const { ring, tap, accepted } = this.#parts
+    if (app === null || line === null) return
+    accepted.add(app.appId, events, this.#parts.nowMs())
+    if (tap.onStored === null) return
     const { track, screen, revenue } = eventsIn(ring, slot)
     tap.onStored(line, app.appId, track, screen, revenue)
   }

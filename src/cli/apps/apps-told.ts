@@ -7,7 +7,7 @@ import { formatCount } from '../table.ts'
 import type { Draft } from './app-draft.ts'
 
 /** Keys have sentences of their own. */
-const UNTOLD: ReadonlySet<string> = new Set(['app_id', 'app_key', 'previous_keys'])
+const NOT_PRINTED: ReadonlySet<string> = new Set(['app_id', 'app_key', 'previous_keys'])
 
 export function addedText(record: Draft): string {
   return `app ${String(record.app_id)}: added, ${kindText(record)}\n`
@@ -16,7 +16,7 @@ export function addedText(record: Draft): string {
 export function changedText(before: Draft, after: Draft): string {
   const members = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Draft)[])
   const changes = [...members]
-    .filter((member) => !UNTOLD.has(member) && before[member] !== after[member])
+    .filter((member) => !NOT_PRINTED.has(member) && before[member] !== after[member])
     .map((member) => `${member.replaceAll('_', ' ')} ${valueText(before, member)} → ${valueText(after, member)}`)
   const told = changes.length === 0 ? 'nothing changed, it was so already' : changes.join(', ')
   return `app ${String(after.app_id)}: ${told}\n`

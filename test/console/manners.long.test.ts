@@ -4,12 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import axe from 'axe-core'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import {
   appOf,
   BATCH_ID,
-  busyDouble,
   busyNow,
   EXPLAINED,
   foundBatch,
@@ -18,33 +17,16 @@ import {
   refusalOf,
   sampledEvent,
 } from '../support/console-data.ts'
-import { type ConsoleDouble, ok } from '../support/console-double.ts'
-import { expectShown, launchBrowser, Pages } from '../support/console-page.ts'
+import { ok } from '../support/console-double.ts'
+import { expectShown } from '../support/console-page.ts'
+import { consoleStage } from '../support/console-stage.ts'
 import { eventually } from '../support/service.ts'
 
 const BUILT = resolve(import.meta.dirname, '../../dist/console')
 const VIEWS = ['/', '/events', '/refused', `/batch?id=${BATCH_ID}`, '/apps', '/explain']
 
-let browser: Browser
-let double: ConsoleDouble
-let pages: Pages
-
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
-beforeEach(async () => {
-  double = await busyDouble().start()
-  pages = new Pages(browser)
-})
-afterEach(async () => {
-  double.stop()
-  await pages.close()
-})
-
-function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-  return pages.open(double.url + path, options)
-}
+const stage = consoleStage()
+const { open } = stage
 
 /** With all that the view has to show. */
 async function openFull(path: string, options: BrowserContextOptions = {}): Promise<Page> {
@@ -54,8 +36,8 @@ async function openFull(path: string, options: BrowserContextOptions = {}): Prom
   if (path === '/apps') await page.locator('.app-row').first().waitFor()
   if (path.startsWith('/batch')) await page.locator('.verdict').waitFor()
   if (path === '/events') {
-    await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
-    for (let number = 0; number < 20; number++) double.send('/api/events/stream', 'event', sampledEvent(number))
+    await eventually('the page listens', () => stage.double.listeners('/api/events/stream') === 1)
+    for (let number = 0; number < 20; number++) stage.double.send('/api/events/stream', 'event', sampledEvent(number))
     await page.locator('.event-row').nth(3).click()
     await page.locator('.detail').waitFor()
   }
@@ -76,17 +58,17 @@ test('all that a browser loads is at most 150 KB gzipped', () => {
 })
 
 test('the token is asked for once: a wrong one is said in a sentence, the right one opens', async () => {
-  double.token = 'a token of the tests'
+  stage.double.token = 'a token of the tests'
   const page = await open('/refused?app=shop')
   const field = page.getByLabel('Token of the console')
   await field.fill('something else')
   await page.keyboard.press('Enter')
   await expectShown(page, 'This is not the token.')
-  expect(double.asked.every(({ path }) => path === '/api/session')).toBe(true)
+  expect(stage.double.asked.every(({ path }) => path === '/api/session')).toBe(true)
   await field.fill('a token of the tests')
   await page.getByRole('button', { name: 'Open' }).click()
   await page.locator('.refusal-row').first().waitFor()
-  expect(page.url()).toBe(`${double.url}/refused?app=shop`)
+  expect(page.url()).toBe(`${stage.double.url}/refused?app=shop`)
   await page.reload()
   await page.locator('.refusal-row').first().waitFor()
   // A token that was changed meanwhile is asked for again.
@@ -112,20 +94,20 @@ test('an event, a refusal and a batch with markup in each of their strings are s
   })
   const strings = { app_id: markup('app'), path: markup('path'), sdk_version: markup('sdk') }
   const refusal = refusalOf(0, { ...strings, message: markup('message'), node: markup('node') })
-  double.now = busyNow({ state_reason: markup('reason') })
-  double.answers.set('/api/refusals', () => ok({ refusals: [refusal], groups: [groupOf(0, strings)] }))
-  double.answers.set(`/api/batches/${BATCH_ID}`, () =>
+  stage.double.now = busyNow({ state_reason: markup('reason') })
+  stage.double.answers.set('/api/refusals', () => ok({ refusals: [refusal], groups: [groupOf(0, strings)] }))
+  stage.double.answers.set(`/api/batches/${BATCH_ID}`, () =>
     ok(foundBatch({ app_id: markup('app'), sdk_version: markup('sdk'), record: { events: [event] } })),
   )
-  double.answers.set('/api/batches', () => ok(missingBatch({ advice: markup('advice') })))
-  double.answers.set('/api/apps', () =>
+  stage.double.answers.set('/api/batches', () => ok(missingBatch({ advice: markup('advice') })))
+  stage.double.answers.set('/api/apps', () =>
     ok({
       apps: [appOf(0, { app_id: markup('app'), name: markup('name'), plan: markup('plan') })],
       total_apps: 1,
       read_at: '2026-11-22T14:02:31.000Z',
     }),
   )
-  double.answers.set('/api/explain', () =>
+  stage.double.answers.set('/api/explain', () =>
     ok({ ...EXPLAINED, message: markup('message'), errors: [{ path: markup('path'), message: markup('wrong') }] }),
   )
   const expectText = async (page: Page, ...names: string[]): Promise<void> => {
@@ -136,8 +118,8 @@ test('an event, a refusal and a batch with markup in each of their strings are s
 
   await expectText(await open('/'), 'reason')
   const events = await open('/events')
-  await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
-  double.send('/api/events/stream', 'event', sampled)
+  await eventually('the page listens', () => stage.double.listeners('/api/events/stream') === 1)
+  stage.double.send('/api/events/stream', 'event', sampled)
   await expectText(events, 'app', 'type', 'name', 'sdk')
   await events.locator('.event-row').click()
   await expectText(events, 'trace', 'node')
@@ -157,8 +139,8 @@ test('an event, a refusal and a batch with markup in each of their strings are s
 test('the keyboard alone gets everywhere: skip link first, then views, then the content', async () => {
   const page = await openFull('/events')
   await page.reload()
-  await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
-  for (let number = 0; number < 5; number++) double.send('/api/events/stream', 'event', sampledEvent(number))
+  await eventually('the page listens', () => stage.double.listeners('/api/events/stream') === 1)
+  for (let number = 0; number < 5; number++) stage.double.send('/api/events/stream', 'event', sampledEvent(number))
   await page.locator('.event-row').nth(4).waitFor()
   const focused = (): Promise<string> =>
     page.evaluate<string>('document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || ""')
@@ -195,33 +177,37 @@ test.each([360, 768, 2560])(
   'nothing scrolls sideways or leaves its row at %i px, whatever the names',
   async (width) => {
     const long = 'a-very-long-name-without-any-place-to-break-it-'.repeat(5)
-    double.now = busyNow({
+    stage.double.now = busyNow({
       state_reason: long,
       nodes: [{ ...((busyNow()['nodes'] as never[])[0] as object), node: long } as never],
       refused_last_hour: { by_code: [{ code: long, count: 1 }], by_app: [{ app_id: long, count: 1 }] },
     })
     const names = { app_id: long, sdk_version: long }
-    double.answers.set('/api/refusals', () =>
+    stage.double.answers.set('/api/refusals', () =>
       ok({
         refusals: [refusalOf(0, { ...names, node: long, path: long })],
         groups: [groupOf(0, { ...names, path: long })],
       }),
     )
-    double.answers.set('/api/apps', () =>
+    stage.double.answers.set('/api/apps', () =>
       ok({
         apps: [appOf(0, { app_id: long, name: long, plan: long })],
         total_apps: 1,
         read_at: '2026-11-22T14:02:31.000Z',
       }),
     )
-    double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ ...names, trace: long })))
+    stage.double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ ...names, trace: long })))
     const tooHigh = `[...document.querySelectorAll('.rows > li')]
     .filter((row) => row.scrollHeight > row.clientHeight + 1).map((row) => row.innerText)`
     const sideways = 'document.documentElement.scrollWidth - innerWidth'
     for (const view of VIEWS) {
       const page = await openFull(view, { viewport: { width, height: 800 } })
       if (view === '/events') {
-        double.send('/api/events/stream', 'event', sampledEvent(0, { ...names, event: { name: long, type: long } }))
+        stage.double.send(
+          '/api/events/stream',
+          'event',
+          sampledEvent(0, { ...names, event: { name: long, type: long } }),
+        )
         if (width === 360) await page.getByRole('button', { name: /close/ }).click()
         await expectShown(page, long)
       }
@@ -233,33 +219,36 @@ test.each([360, 768, 2560])(
 
 test('a lost connection is said on top and what is shown is marked as old, until the node is back', async () => {
   const page = await openFull('/')
-  double.goAway()
+  stage.double.goAway()
   await expectShown(page, 'No connection to this node since')
   await expectShown(page, /What you see is old: it is of \d\d:\d\d:\d\d UTC/)
   await expectShown(page, 'no connection')
   expect(await page.locator('main.old').count()).toBe(1)
   expect(await page.locator('.figure .value').first().innerText()).toBe('12,480 events/s')
-  double.goAway(false)
+  stage.double.goAway(false)
   await page.locator('.lost').waitFor({ state: 'detached' })
   expect(await page.locator('main.old').count()).toBe(0)
 })
 
 test('a node that falls silent without ending the connection is said, too', async () => {
   const page = await openFull('/')
-  double.fallSilent()
+  stage.double.fallSilent()
   await expectShown(page, 'The node has fallen silent.')
 })
 
 test('too many watchers, and an API that fails, are said in the view', async () => {
   const full = { status: 503, body: { error: 'too_many_watchers', message: 'this node has 50 watchers already' } }
-  double.answers.set('/api/events/stream', () => full)
-  double.answers.set('/api/apps', () => ({ status: 503, body: { error: 'away', message: 'Redis does not answer' } }))
+  stage.double.answers.set('/api/events/stream', () => full)
+  stage.double.answers.set('/api/apps', () => ({
+    status: 503,
+    body: { error: 'away', message: 'Redis does not answer' },
+  }))
   await expectShown(await open('/events'), 'This node has 50 watchers already.')
   await expectShown(await open('/apps'), 'Redis does not answer.')
 })
 
 test('a code that the table does not know is shown all the same', async () => {
-  double.answers.set('/api/codes', () => ok({ codes: [] }))
+  stage.double.answers.set('/api/codes', () => ok({ codes: [] }))
   await expectShown(await open('/refused'), 'subscription_inactive')
 })
 

@@ -1,33 +1,16 @@
 // The console's views in a real Chromium, against a double of the admin API: what each shows, and that it is live.
 
 import { readFile } from 'node:fs/promises'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { BATCH_ID, busyDouble, busyNow, foundBatch, refusalOf, sampledEvent } from '../support/console-data.ts'
-import { type ConsoleDouble, ok } from '../support/console-double.ts'
-import { expectShown, launchBrowser, Pages } from '../support/console-page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { BATCH_ID, busyNow, foundBatch, refusalOf, sampledEvent } from '../support/console-data.ts'
+import { ok } from '../support/console-double.ts'
+import { expectShown } from '../support/console-page.ts'
+import { consoleStage } from '../support/console-stage.ts'
 import { eventually } from '../support/service.ts'
 
-let browser: Browser
-let double: ConsoleDouble
-let pages: Pages
-
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
-afterAll(() => browser?.close())
-beforeEach(async () => {
-  double = await busyDouble().start()
-  pages = new Pages(browser)
-})
-afterEach(async () => {
-  double.stop()
-  await pages.close()
-})
-
-function open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-  return pages.open(double.url + path, options)
-}
+const stage = consoleStage()
+const { open } = stage
 
 const textOf = (page: Page, selector: string): Promise<string> => page.locator(selector).first().innerText()
 
@@ -57,7 +40,7 @@ describe('Now', () => {
     const page = await open('/')
     await expectShown(page, 'It is not us')
     const calm = busyNow()
-    double.now = {
+    stage.double.now = {
       ...calm,
       state: 'degraded',
       state_reason: 'NATS away for 12 s',
@@ -80,15 +63,15 @@ describe('Now', () => {
 
   test('names the node that is silent, and the state of a draining service', async () => {
     const nodes = busyNow()['nodes'] as object[]
-    double.now = busyNow({ state: 'draining' })
-    double.now = { ...double.now, nodes: [nodes[0], { ...nodes[1], state: 'silent', silent_seconds: 42 }] }
+    stage.double.now = busyNow({ state: 'draining' })
+    stage.double.now = { ...stage.double.now, nodes: [nodes[0], { ...nodes[1], state: 'silent', silent_seconds: 42 }] }
     const page = await open('/')
     await expectShown(page, 'silent for 42 s')
     expect(await textOf(page, '.state')).toMatch(/draining.*1 node, 1 silent/s)
   })
 
   test('a service that has had no event yet shows how to send one', async () => {
-    double.now = busyNow({
+    stage.double.now = busyNow({
       rates: { requests_per_second: 0, events_accepted_per_second: 0, refused_per_second: {}, replays_per_second: 0 },
       latency_seconds: null,
       refused_last_hour: { by_code: [], by_app: [] },
@@ -101,11 +84,12 @@ describe('Now', () => {
 
 describe('Events', () => {
   const send = (from: number, to: number): void => {
-    for (let number = from; number < to; number++) double.send('/api/events/stream', 'event', sampledEvent(number))
+    for (let number = from; number < to; number++)
+      stage.double.send('/api/events/stream', 'event', sampledEvent(number))
   }
   async function openEvents(query = ''): Promise<Page> {
     const page = await open(`/events${query}`)
-    await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
+    await eventually('the page listens', () => stage.double.listeners('/api/events/stream') === 1)
     return page
   }
 
@@ -115,7 +99,7 @@ describe('Events', () => {
     await page.locator('.event-row').nth(1).waitFor()
     send(2, 3)
     await eventually('the third is on top', async () => (await textOf(page, '.event-row')).includes('purchase'))
-    double.send('/api/events/stream', 'rate', { seen_per_second: 12_480, shown_per_second: 50 })
+    stage.double.send('/api/events/stream', 'rate', { seen_per_second: 12_480, shown_per_second: 50 })
     await expectShown(page, 'showing 50 of 12,480/s')
   })
 
@@ -123,7 +107,7 @@ describe('Events', () => {
     const page = await openEvents()
     await page.getByLabel('Filter').fill('app:shop name:check*')
     await page.waitForURL('**/events?app=shop&name=check*')
-    await eventually('the stream has it', () => double.listeners('/api/events/stream?app=shop&name=check*') === 1)
+    await eventually('the stream has it', () => stage.double.listeners('/api/events/stream?app=shop&name=check*') === 1)
     await page.reload()
     expect(await page.getByLabel('Filter').inputValue()).toBe('app:shop name:check*')
     await page.getByLabel('Filter').fill('color:red')
@@ -163,7 +147,7 @@ describe('Events', () => {
   test('a number that a browser would round is shown as it was sent', async () => {
     const page = await openEvents()
     const event = { name: 'large', properties: { order: 'NUMBER' } }
-    double.sendText(
+    stage.double.sendText(
       '/api/events/stream',
       'event',
       JSON.stringify(sampledEvent(0, { event })).replace('"NUMBER"', '12345678901234567890.10'),
@@ -174,7 +158,7 @@ describe('Events', () => {
 
   test('an event opens in full beside the list, to copy as JSON or as curl', async () => {
     const page = await open('/events', { permissions: ['clipboard-read', 'clipboard-write'] })
-    await eventually('the page listens', () => double.listeners('/api/events/stream') === 1)
+    await eventually('the page listens', () => stage.double.listeners('/api/events/stream') === 1)
     send(0, 3)
     await page.locator('.event-row').nth(2).click()
     await page.locator('.detail pre').waitFor()
@@ -207,26 +191,26 @@ describe('Refused', () => {
     const group = { app_id: 'shop', code: 'replayed_other_body', path: null, sdk_version: null, count: 2 }
     const times = { first_at: '2026-11-22T13:04:11.000Z', last_at: '2026-11-22T14:02:30.000Z' }
     const groups = [{ ...group, ...times, per_minute: Array.from({ length: 60 }, () => 0) }]
-    double.answers.set('/api/refusals', () => ok({ refusals: [], groups }))
+    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups }))
     await expectShown(await open('/refused'), 'replayed: these events are not stored')
   })
 
   test('a filter that nothing fits does not say that every request was taken', async () => {
-    double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
+    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
     const page = await open('/refused?app=shop')
     await expectShown(page, 'Nothing that fits was refused in the last hour.')
     expect(await page.getByText('Every request was taken.').count()).toBe(0)
   })
 
   test('a refusal appears as it happens, once', async () => {
-    double.answers.set('/api/refusals', () => ok({ refusals: [refusalOf(1)], groups: [] }))
+    stage.double.answers.set('/api/refusals', () => ok({ refusals: [refusalOf(1)], groups: [] }))
     const page = await open('/refused')
     await expectShown(page, 'Nothing was refused in the last hour.')
     await page.locator('.refusal-row').first().waitFor()
-    await eventually('the page listens', () => double.listeners('/api/refusals/stream') === 1)
+    await eventually('the page listens', () => stage.double.listeners('/api/refusals/stream') === 1)
     const fresh = refusalOf(0, { time: '2026-11-22T15:00:00.000Z', app_id: 'just-now' })
-    double.send('/api/refusals/stream', 'refusal', fresh)
-    double.send('/api/refusals/stream', 'refusal', fresh)
+    stage.double.send('/api/refusals/stream', 'refusal', fresh)
+    stage.double.send('/api/refusals/stream', 'refusal', fresh)
     await expectShown(page, 'just-now')
     expect(await page.locator('.refusal-row').count()).toBe(2)
   })
@@ -251,7 +235,7 @@ describe('Batch', () => {
     await page.getByRole('searchbox').fill(` ${BATCH_ID.toUpperCase()} `)
     await page.getByRole('button', { name: 'find' }).click()
     await expectShown(page, 'Stored, with 2 events of shop; read by warehouse, not yet by audit-log.')
-    expect(page.url()).toBe(`${double.url}/batch?id=${BATCH_ID}`)
+    expect(page.url()).toBe(`${stage.double.url}/batch?id=${BATCH_ID}`)
     expect((await page.locator('.way li').allInnerTexts()).map((text) => text.replace(/\s+/g, ' '))).toEqual([
       'received 14:01:22.120',
       'stored at 8,120,441 in SLUICE_EVENTS 14:01:22.133',
@@ -270,7 +254,7 @@ describe('Batch', () => {
     await expectShown(page, '2026-11-22 13:52:31 to 14:02:31 UTC')
     await page.getByRole('link', { name: '24 h' }).click()
     await eventually('it asks since when', () =>
-      double.asked.some(
+      stage.double.asked.some(
         ({ path, query }) => path === '/api/batches' && query['key'] === key && query['since'] === '24h',
       ),
     )
@@ -281,7 +265,7 @@ describe('Batch', () => {
     await page.getByRole('searchbox').fill('shop')
     await page.keyboard.press('Enter')
     await expectShown(page, 'Write a batch id (a UUID), or an app id and an Idempotency-Key.')
-    expect(double.asked.some(({ path }) => path.startsWith('/api/batches'))).toBe(false)
+    expect(stage.double.asked.some(({ path }) => path.startsWith('/api/batches'))).toBe(false)
   })
 
   test('a wrong question takes the answer to the one before it away', async () => {
@@ -295,7 +279,7 @@ describe('Batch', () => {
 
   test('a batch of the journal says where in it', async () => {
     const place = { kind: 'journal', segment: '00000012.ndjson', offset_bytes: 1_048_576, length_bytes: 512 }
-    double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ place, consumers: [] })))
+    stage.double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ place, consumers: [] })))
     const page = await open(`/batch?id=${BATCH_ID}`)
     await expectShown(page, 'stored at byte 1,048,576 of 00000012.ndjson')
     await expectShown(page, 'who has read it is not known: a journal has no consumers.')
@@ -328,7 +312,7 @@ describe('Apps', () => {
   test('no app fits, and no app at all, say so', async () => {
     const page = await open('/apps?app=nobody')
     await expectShown(page, 'No app fits.')
-    double.answers.set('/api/apps', () => ok({ apps: [], total_apps: 0, read_at: '2026-11-22T14:02:31.000Z' }))
+    stage.double.answers.set('/api/apps', () => ok({ apps: [], total_apps: 0, read_at: '2026-11-22T14:02:31.000Z' }))
     await expectShown(await open('/apps'), 'sluice apps add shop --plan 100k')
   })
 })
@@ -348,7 +332,7 @@ describe('Explain', () => {
     )
     await expectShown(page, '188 of 1,000 events')
     await expectShown(page, '3,495,689 of 5,000,000 +10% events')
-    const asked = double.asked.find(({ path }) => path === '/api/explain')
+    const asked = stage.double.asked.find(({ path }) => path === '/api/explain')
     expect(asked).toMatchObject({ method: 'POST', query: { app_key: 'ak_other' }, body: BODY })
   })
 
@@ -363,6 +347,6 @@ describe('Explain', () => {
     await expectShown(page, '3 offending members')
     await page.locator('input[type=file]').setInputFiles(file('x'.repeat(524_289)))
     await expectShown(page, 'The file has 524,289 bytes; a body has at most 524,288.')
-    expect(double.asked.filter(({ path }) => path === '/api/explain')).toHaveLength(1)
+    expect(stage.double.asked.filter(({ path }) => path === '/api/explain')).toHaveLength(1)
   })
 })

@@ -486,7 +486,7 @@ describe('the path of a request', () => {
     expect(JSON.parse(stage.lines[0])).toMatchObject({ v: 1, app_id: 'one', events: [event, event] })
   })
 
-  it('shows a stored batch to who watches, as its record, and no other batch', async () => {
+  it('counts the events of a stored batch for its app, and of no other batch, and shows it to who watches', async () => {
     const stage = new Stage()
     const seen: unknown[] = []
     stage.tap.onStored = (line, appId, ...counts) => seen.push([Buffer.from(line).toString(), appId, counts])
@@ -496,6 +496,7 @@ describe('the path of a request', () => {
     await stage.request({ publish: 'unavailable' })
     await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
     expect(seen).toHaveLength(1)
+    expect([...stage.accepted.all(NOW_MS)]).toEqual([['one', 2]])
   })
 
   it('answers before it shows the batch to who watches, and then frees its slot', async () => {

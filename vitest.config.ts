@@ -3,8 +3,11 @@ import { configDefaults, defineConfig } from 'vitest/config'
 // These start services, stores and clients. One group order and one maxWorkers: two files run at a time across projects.
 const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client']
 const LONG = '**/*.long.test.ts'
+/** On a shared machine in CI a test may fail once. The summary names each one that did, with its error. */
+const retry = process.env.CI === 'true' ? 1 : 0
 
 const withServices = {
+  retry,
   globalSetup: './test/support/prerequisites.ts',
   setupFiles: './test/support/show-output.ts',
   testTimeout: 120_000,
@@ -20,6 +23,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          retry,
           include: ['test/unit/**/*.test.ts', 'test/simulator/*.test.ts'],
           exclude: [...configDefaults.exclude, LONG],
           testTimeout: 60_000,

@@ -1,4 +1,4 @@
-// Whether a tag may be released: node tools/release-check.js v0.2.0. Everything that names a version must name this one.
+// Whether a tag may be released: node tools/release-check.js v0.3.0. Everything that names a version must name this one.
 
 import { readFileSync } from 'node:fs'
 

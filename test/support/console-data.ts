@@ -20,7 +20,7 @@ export function busyNow(changes: Partial<Now> = {}): Json {
   const started = new Date(nowMs - 8.2 * 86_400_000).toISOString()
   const node = (name: string): Now['nodes'][number] => ({
     node: name,
-    version: '0.2.0',
+    version: '0.3.0',
     node_js: 'v24.11.0',
     started_at: started,
     state: 'serving',

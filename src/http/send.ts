@@ -29,9 +29,9 @@ export function send(response: HttpResponse, reply: Reply): boolean {
   let isTaken = true
   let isEnded = true
   response.cork(() => {
-    // All headers in one call, since each call into the engine costs as much as writing all headers.
+    // Status and headers in one call, since each call into the engine costs as much as writing all headers.
     const keepAlive = thenClose ? '' : KEEP_ALIVE
-    response.writeStatus(status).writeHeader('Content-Type', contentType + headers + keepAlive)
+    response.writeStatus(`${status}\r\nContent-Type: ${contentType}${headers}${keepAlive}`)
     if (withoutBody) isEnded = endWithoutBody(response, Buffer.byteLength(body))
     // `end` does not report a full socket. That is harmless here, since this is the last answer.
     else if (thenClose) response.end(body, true)

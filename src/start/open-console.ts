@@ -1,9 +1,7 @@
 // The consoles: that of a process which takes events, and that of a supervisor, which only shows what its processes tell.
 
-import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { AcceptedCounts } from '../console/accepted-counts.ts'
-import { Cluster } from '../console/cluster.ts'
 import { EventFeed } from '../console/event-feed.ts'
 import { EventTaps } from '../console/event-tap.ts'
 import { type Inquiries, OwnInquiries } from '../console/inquiries.ts'
@@ -14,20 +12,18 @@ import { type Ask, OwnAnswers } from '../console/questions.ts'
 import { RefusalFeed } from '../console/refusal-feed.ts'
 import { refusedCounts } from '../console/refusal-view.ts'
 import { Refusals } from '../console/refusals.ts'
-import { Leases, RemoteWatches } from '../console/remote-watch.ts'
+import { Leases } from '../console/remote-watch.ts'
 import { Console } from '../console/routes.ts'
 import type { Health } from '../http/admin.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
-import { Peers } from '../nats/peers.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Sampler } from '../observe/sampler.ts'
 import { findInQueue } from '../queue/find/find-in-queue.ts'
 import type { Config } from '../settings/config.ts'
+import type { joinOthers } from './join-others.ts'
 import type { Stores } from './stores.ts'
-
-const ID_BYTES = 6
 
 export interface ConsoleContext {
   readonly log: Log
@@ -53,7 +49,7 @@ export interface NodeConsole {
   stop(): Promise<void>
 }
 
-export function openConsole(config: Config, context: ConsoleContext): NodeConsole {
+export async function openConsole(config: Config, context: ConsoleContext): Promise<NodeConsole> {
   const { log, metrics, health, gauges, supervised } = context
   const timers = systemTimers
   const onFault = faultsTo(log)
@@ -77,7 +73,7 @@ export function openConsole(config: Config, context: ConsoleContext): NodeConsol
   local.start()
   const own = new OwnAnswers({ node: local, refusals, accepted, nowMs: () => timers.nowMs() })
   const inquiries: OwnInquiries = new OwnInquiries(timers, async (app) => (await ask('last hour', { app })).pieces)
-  const others = config.nats === null ? null : joinOthers(config.nats, { own, inquiries, onFault })
+  const others = config.nats === null ? null : await joinOthersOver(config.nats, { own, inquiries, onFault })
   const ask: Ask =
     others?.cluster.ask ??
     (async (name, question) => ({ pieces: [await own.answer(name, question)], silent: [], problem: null }))
@@ -123,10 +119,10 @@ export interface SupervisorConsole {
 }
 
 /** A supervisor has no NATS where it has no processes: they need it. */
-export function openSupervisorConsole(config: Config, log: Log): SupervisorConsole | null {
+export async function openSupervisorConsole(config: Config, log: Log): Promise<SupervisorConsole | null> {
   if (config.nats === null) return null
   const onFault = faultsTo(log)
-  const { cluster, watches, stop } = joinOthers(config.nats, { own: null, inquiries: null, onFault })
+  const { cluster, watches, stop } = await joinOthersOver(config.nats, { own: null, inquiries: null, onFault })
   const sources = { events: [watches.events], refusals: [watches.refusals] }
   const routes = openRoutes(config, { ask: cluster.ask, inquiries: cluster, ...sources, onFault })
   return {
@@ -138,26 +134,10 @@ export function openSupervisorConsole(config: Config, log: Log): SupervisorConso
   }
 }
 
-interface Own {
-  readonly own: OwnAnswers | null
-  readonly inquiries: OwnInquiries | null
-  readonly onFault: (error: unknown) => void
-}
-
-/** Over a connection of its own, so that what people look at never waits before what is stored. */
-function joinOthers(nats: NonNullable<Config['nats']>, { own, inquiries, onFault }: Own) {
-  const id = randomBytes(ID_BYTES).toString('hex')
-  const timers = systemTimers
-  const peers: Peers = new Peers({ nats, onFault, onUp: () => cluster.tellHere() })
-  const cluster: Cluster = new Cluster({ peers, own, ownInquiries: inquiries, id, timers, onFault })
-  const watches = new RemoteWatches({ peers, id, timers })
-  cluster.start()
-  const stop = async (): Promise<void> => {
-    watches.stop()
-    cluster.stop()
-    await peers.stop()
-  }
-  return { id, peers, cluster, watches, stop }
+/** Loads the client of NATS, which a node on one machine does not need. */
+async function joinOthersOver(...[nats, own]: Parameters<typeof joinOthers>): Promise<ReturnType<typeof joinOthers>> {
+  const { joinOthers } = await import('./join-others.ts')
+  return joinOthers(nats, own)
 }
 
 interface Shown {

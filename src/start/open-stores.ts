@@ -2,7 +2,6 @@
 
 import type { Config } from '../settings/config.ts'
 import { openEmbeddedStores } from './embedded.ts'
-import { openSharedStores } from './shared.ts'
 import type { Started } from './started.ts'
 import type { Stores, StoresContext } from './stores.ts'
 
@@ -10,9 +9,10 @@ import type { Stores, StoresContext } from './stores.ts'
  * Puts each part on `started` as it opens, which the caller stops, after a failure too. Throws a StartError that says
  * what to mend. Redis and NATS may be away: the service starts and waits for them.
  */
-export function openStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
+export async function openStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
   const { redisUrl, nats } = config
-  return redisUrl === null || nats === null
-    ? openEmbeddedStores(config, context, started)
-    : openSharedStores(config, { ...context, redisUrl, nats }, started)
+  if (redisUrl === null || nats === null) return await openEmbeddedStores(config, context, started)
+  // A node on one machine loads neither client.
+  const { openSharedStores } = await import('./shared.ts')
+  return await openSharedStores(config, { ...context, redisUrl, nats }, started)
 }

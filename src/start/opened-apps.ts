@@ -1,15 +1,12 @@
-// Opens the app records: from a file, which a first start creates with a demo app, or from the bucket in NATS.
+// Opens the app records of a file, which a first start creates with a demo app.
 
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { App, AppStore } from '../apps/app.ts'
-import { type BucketApps, openBucketApps } from '../apps/bucket/bucket-apps.ts'
 import { openAppsFile } from '../apps/file/apps-file.ts'
 import { demoAppRecords, makeAppsFile } from '../apps/file/apps-file-edit.ts'
 import type { Clock } from '../lib/clock.ts'
-import { systemTimers } from '../lib/timers.ts'
-import type { NatsAccess } from '../nats/address.ts'
-import { type Log, noticeTo } from '../observe/log.ts'
+import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 
 export interface AppsContext {
@@ -37,19 +34,6 @@ export async function openFileApps(
       log.error({ path, reasons }, 'the app file cannot be used; the last good one stays in force')
     },
   })
-}
-
-/** Opens the file where one is configured, otherwise the bucket, whose records may arrive later. */
-export async function openSharedApps(
-  file: { readonly path: string | null; readonly isNamed: boolean },
-  bucket: { readonly nats: NatsAccess; readonly replicas: number },
-  context: AppsContext,
-): Promise<{ readonly store: AppStore; readonly bucket: BucketApps | null }> {
-  if (file.path !== null) return { store: await openFileApps(file.path, file.isNamed, context), bucket: null }
-  const { clock, log } = context
-  const timers = { ...systemTimers, nowMs: clock }
-  const store = openBucketApps({ ...bucket, timers, onNotice: noticeTo(log, 'apps') })
-  return { store, bucket: store }
 }
 
 export function findDemoApp(apps: AppStore): App | undefined {

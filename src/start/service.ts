@@ -68,7 +68,7 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     let gauges: Sampler = { ready: () => false, draining: () => false }
     metrics.sampleFrom(gauges)
     const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
-    const console = openConsole(config, { log, metrics, health: present, gauges: () => gauges, supervised })
+    const console = await openConsole(config, { log, metrics, health: present, gauges: () => gauges, supervised })
     started.add(() => console.stop())
     const { routes, refusals } = console
     const admin = routes === null ? null : await openAdmin(config, { log, metrics, health: present, routes })

@@ -13,7 +13,7 @@ import type { AuditSample, StreamSample } from '../observe/sampler.ts'
 import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
 import type { Config } from '../settings/config.ts'
-import { openSharedApps } from './opened-apps.ts'
+import { openSharedApps } from './shared-apps.ts'
 import type { Started } from './started.ts'
 import type { Stores, StoresContext } from './stores.ts'
 

@@ -46,7 +46,7 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
     start: async () => {
       try {
         const { health } = supervisor
-        console = openSupervisorConsole(config, log)
+        console = await openSupervisorConsole(config, log)
         admin = await startAdmin({
           host: config.adminHost,
           port: config.adminPort,

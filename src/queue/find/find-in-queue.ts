@@ -1,9 +1,7 @@
 // Looks for one batch in the queue that the settings name: the journal's files, or the stream in NATS.
 
 import type { NatsAccess } from '../../nats/address.ts'
-import { connectNats } from '../../nats/connection.ts'
 import { findInJournal } from '../journal/journal-search.ts'
-import { findInStream } from '../stream/read/stream-search.ts'
 import type { Finding, SearchOptions } from './finding.ts'
 import type { Question } from './question.ts'
 
@@ -24,6 +22,8 @@ export async function findInQueue(
   options: SearchOptions,
 ): Promise<Finding> {
   if (nats === null) return await findInJournal(dataDirectory, question, options)
+  const { connectNats } = await import('../../nats/connection.ts')
+  const { findInStream } = await import('../stream/read/stream-search.ts')
   const connection = await connectNats(nats)
   try {
     return await findInStream(connection, question, { ...options, partitions })

@@ -51,8 +51,10 @@ vi.mock('../../../src/lib/lock.ts', () => ({
 }))
 vi.mock('../../../src/start/opened-apps.ts', () => ({
   openFileApps: parts.opener('apps', { all: () => [] }),
-  openSharedApps: () => ({ store: parts.opener('apps')(), bucket: null }),
   findDemoApp: () => undefined,
+}))
+vi.mock('../../../src/start/shared-apps.ts', () => ({
+  openSharedApps: () => ({ store: parts.opener('apps')(), bucket: null }),
 }))
 vi.mock('../../../src/start/recovered.ts', () => ({
   recoverLimiter: () => {

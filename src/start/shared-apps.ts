@@ -1,0 +1,21 @@
+// Opens the app records of a node in a cluster: from a file where one is named, or from the bucket in NATS.
+
+import type { AppStore } from '../apps/app.ts'
+import { type BucketApps, openBucketApps } from '../apps/bucket/bucket-apps.ts'
+import { systemTimers } from '../lib/timers.ts'
+import type { NatsAccess } from '../nats/address.ts'
+import { noticeTo } from '../observe/log.ts'
+import { type AppsContext, openFileApps } from './opened-apps.ts'
+
+/** Opens the file where one is configured, otherwise the bucket, whose records may arrive later. */
+export async function openSharedApps(
+  file: { readonly path: string | null; readonly isNamed: boolean },
+  bucket: { readonly nats: NatsAccess; readonly replicas: number },
+  context: AppsContext,
+): Promise<{ readonly store: AppStore; readonly bucket: BucketApps | null }> {
+  if (file.path !== null) return { store: await openFileApps(file.path, file.isNamed, context), bucket: null }
+  const { clock, log } = context
+  const timers = { ...systemTimers, nowMs: clock }
+  const store = openBucketApps({ ...bucket, timers, onNotice: noticeTo(log, 'apps') })
+  return { store, bucket: store }
+}

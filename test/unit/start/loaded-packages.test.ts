@@ -1,0 +1,39 @@
+import { build } from 'esbuild'
+import { expect, it } from 'vitest'
+
+/** Packages that are loaded with a file, before any of its code asks for more. */
+async function packagesLoadedWith(entry: string): Promise<string[]> {
+  const { metafile } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    splitting: true,
+    outdir: 'unused',
+    write: false,
+    metafile: true,
+    platform: 'node',
+    format: 'esm',
+    packages: 'external',
+    loader: { '.lua': 'text' },
+  })
+  const files = [entry]
+  const packages = new Set<string>()
+  for (const file of files) {
+    for (const { path, kind, external } of metafile.inputs[file].imports) {
+      if (kind === 'dynamic-import') continue
+      if (external === true) packages.add(path)
+      else if (!files.includes(path)) files.push(path)
+    }
+  }
+  return [...packages].filter((name) => !name.startsWith('node:')).sort()
+}
+
+it('a service on one machine loads neither the client of Redis nor that of NATS', async () => {
+  const packages = await packagesLoadedWith('src/start/service.ts')
+  expect(packages.filter((name) => /redis|nats/.test(name))).toEqual([])
+  expect(packages).toContain('piscina')
+})
+
+it('a service with Redis and NATS loads both', async () => {
+  const packages = await packagesLoadedWith('src/start/shared.ts')
+  expect(packages).toEqual(expect.arrayContaining(['ioredis', '@nats-io/transport-node', '@nats-io/jetstream']))
+})

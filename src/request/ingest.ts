@@ -4,9 +4,9 @@
 import type { App } from '../apps/app.ts'
 import { subscriptionRefusal } from '../apps/app-record.ts'
 import type { DecodePool } from '../decode/pool.ts'
-import type { Validation } from '../decode/verdict.ts'
+import type { Refused, Validation } from '../decode/verdict.ts'
 import { batchIdOf, isUuid } from '../lib/ids.ts'
-import type { Replay } from '../limits/admission.ts'
+import type { Admitted, Replay } from '../limits/admission.ts'
 import { type Outcome, overloaded, refused } from '../outcome.ts'
 import type { Charge } from '../queue/charge.ts'
 import { recordLine } from '../queue/record/record.ts'
@@ -151,7 +151,11 @@ export class Ingest {
   decoded(slot: number, validation: Validation | null): void {
     if (!this.#parts.ring.isDecoded(slot)) throw new Error(`slot ${slot} was handed back before it was decoded`)
     const ticket = this.#ticketFor(slot)
-    this.#admit(ticket, validation).catch((error: unknown) => this.#settler.fault(ticket, error))
+    try {
+      this.#admit(ticket, validation)
+    } catch (error) {
+      this.#settler.fault(ticket, error)
+    }
   }
 
   /** The pool failed on a slot. */
@@ -177,12 +181,12 @@ export class Ingest {
     return newTicket(exchange, slot, this.#parts.ring.bodyHash(slot))
   }
 
-  /** From the decoded body to the queue. Waits only where a store does. */
-  async #admit(ticket: Ticket, validation: Validation | null): Promise<void> {
+  /** From the decoded body to the limits. */
+  #admit(ticket: Ticket, validation: Validation | null): void {
     const { apps, admission, metrics } = this.#parts
     const { exchange } = ticket
-    const decodedAtMs = this.#parts.monotonicMs()
-    metrics.stageSeconds.parse.observe((decodedAtMs - exchange.bodyAtMs) / 1000)
+    ticket.decodedAtMs = this.#parts.monotonicMs()
+    metrics.stageSeconds.parse.observe((ticket.decodedAtMs - exchange.bodyAtMs) / 1000)
 
     const appKey = validation === null ? appKeyIn(this.#parts.ring, ticket.slot) : validation.appKey
     if (appKey === null) return this.#refuse(ticket, validation, violation(validation))
@@ -199,16 +203,41 @@ export class Ingest {
     const keyedId = key === null ? null : batchIdOf(app.appId, key.toLowerCase())
     if (keyedId !== null) ticket.batchId = keyedId
     if (validation?.kind === 'refused') {
-      const replayed = keyedId === null ? null : await admission.replayOf(app, keyedId)
-      return replayed === null
-        ? this.#refuse(ticket, validation, violation(validation))
-        : this.#replay(ticket, validation, replayed)
+      const replayed = keyedId === null ? null : admission.replayOf(app, keyedId)
+      if (!(replayed instanceof Promise)) return this.#refuseInvalid(ticket, validation, replayed)
+      return void this.#after(ticket, replayed, (replay) => this.#refuseInvalid(ticket, validation, replay))
     }
 
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
     ticket.events = track + screen + revenue
     const admitting = admission.admit(app, ticket.events, keyedId)
-    const admitted = admitting instanceof Promise ? await admitting : admitting
+    if (!(admitting instanceof Promise)) return this.#admitted(ticket, app, validation, keyedId, admitting)
+    void this.#after(ticket, admitting, (admitted) => this.#admitted(ticket, app, validation, keyedId, admitted))
+  }
+
+  /** Goes on when a store has answered. */
+  async #after<T>(ticket: Ticket, answer: Promise<T>, next: (answer: T) => void): Promise<void> {
+    try {
+      next(await answer)
+    } catch (error) {
+      this.#settler.fault(ticket, error)
+    }
+  }
+
+  #refuseInvalid(ticket: Ticket, validation: Validation, replay: Replay | null): void {
+    if (replay === null) this.#refuse(ticket, validation, violation(validation))
+    else this.#replay(ticket, validation, replay)
+  }
+
+  /** From the limits to the queue. */
+  #admitted(
+    ticket: Ticket,
+    app: App,
+    validation: Exclude<Validation, Refused> | null,
+    keyedId: string | null,
+    admitted: Admitted,
+  ): void {
+    const { metrics } = this.#parts
     switch (admitted.kind) {
       case 'replay':
         return this.#replay(ticket, validation, admitted)
@@ -220,7 +249,7 @@ export class Ingest {
         ticket.held = { charge: admitted.charge, key: keyedId }
     }
 
-    metrics.stageSeconds.admit.observe((this.#parts.monotonicMs() - decodedAtMs) / 1000)
+    metrics.stageSeconds.admit.observe((this.#parts.monotonicMs() - ticket.decodedAtMs) / 1000)
     const { charge } = admitted
     if (keyedId === null) ticket.batchId = this.#parts.freshId(charge.takenAtMs)
     if (ticket.events === 0) this.#settler.settle(ticket, 'durable')

@@ -16,6 +16,7 @@ export interface Ticket {
   /** The charge and the claimed key, from the admission until they are settled. */
   held: { readonly charge: Charge; readonly key: string | null } | null
   events: number
+  decodedAtMs: number
   publishedAtMs: number
   /** The queue record, which lies in the ring; null: there is none yet, or the batch is empty. */
   line: Uint8Array | null
@@ -32,6 +33,7 @@ export function newTicket(exchange: Exchange, slot: number, bodyHash: number): T
     sdkVersion: null,
     held: null,
     events: 0,
+    decodedAtMs: 0,
     publishedAtMs: 0,
     line: null,
     over: false,

@@ -555,6 +555,35 @@ describe('the path of a request', () => {
     expect(JSON.parse(stage.lines[0]).received_at).toBe('2026-11-20T12:01:30.000Z')
   })
 
+  it.each<[string, Partial<Behaviour>]>([
+    ['the app records throw', { find: 'throw' }],
+    ['the limits throw', { admit: 'throw' }],
+    ['the limits fail later', { admit: 'reject' }],
+    ['the keys throw', { keyed: true, body: '{"app_key":"ak_1"}', replayOf: 'throw' }],
+    ['the keys fail later', { keyed: true, body: '{"app_key":"ak_1"}', replayOf: 'reject' }],
+    ['the queue throws', { publish: 'throw' }],
+    ['the queue throws after the limits answered later', { publish: 'throw', admit: 'later' }],
+  ])('answers 503 and tells of one fault where %s', async (_what, behaviour) => {
+    const stage = new Stage()
+    const sent = await stage.request(behaviour)
+    expect([sent.answers, sent.status]).toEqual([1, '503 Service Unavailable'])
+    expect(stage.faults).toHaveLength(1)
+  })
+
+  it('is in the queue when the decoded body has been handed back, unless a store waits', async () => {
+    const stage = new Stage()
+    const linesThen: number[] = []
+    const decoded = stage.ingest.decoded.bind(stage.ingest)
+    stage.ingest.decoded = (slot, validation) => {
+      decoded(slot, validation)
+      linesThen.push(stage.lines.length)
+    }
+    await stage.request()
+    await stage.request({ admit: 'later' })
+    expect(linesThen).toEqual([1, 1])
+    expect(stage.lines).toHaveLength(2)
+  })
+
   it('sends the end of the limit window in Retry-After', async () => {
     const stage = new Stage()
     stage.retryAfterSeconds = 92

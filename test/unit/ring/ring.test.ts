@@ -92,9 +92,11 @@ describe('the ring', () => {
     )
   })
 
-  it.each([0, 1, 4095, 4096, 20_000])('keeps a body of pieces of up to %i bytes unchanged', (length) => {
+  it.each([0, 1, 191, 192, 193, 4095, 4096, 20_000])('keeps a body of pieces of up to %i bytes unchanged', (length) => {
     const ring = new Ring(256 * KIB)
-    const pieces = [length, 7, length].map((bytes, n) => Buffer.alloc(bytes, n + 1))
+    // Each piece begins at another alignment, and no two of its words are alike.
+    const source = Buffer.from(Uint32Array.from({ length: 8 * KIB }, (_, n) => n * 2_654_435_761).buffer)
+    const pieces = [length, 7, length].map((bytes, n) => source.subarray(n, n + bytes))
     const slot = ring.claim(2 * length + 7)
     const beyond = ring.offset(slot) + ring.length(slot)
     ring.fill(slot, pieces)

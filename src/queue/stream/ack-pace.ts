@@ -86,7 +86,10 @@ export class AckPace {
     const mark = { atMs: nowMs, messages: this.#messages, bytes: this.#bytes, records: this.#records }
     const [first = mark] = this.#marks
     // The measurement begins with the first answer.
-    if (this.#marks.length < 2 && first.messages === mark.messages) this.#marks.length = 0
+    if (this.#marks.length < 2 && first.messages === mark.messages) {
+      this.#marks = [mark]
+      return
+    }
     this.#marks.push(mark)
     const elapsedMs = nowMs - first.atMs
     if (elapsedMs < TARGET_MS) return

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { AckPace } from '../../../../src/queue/stream/ack-pace.ts'
 import { AckWindow } from '../../../../src/queue/stream/ack-window.ts'
 import { type Entry, Lane } from '../../../../src/queue/stream/lanes.ts'
 
@@ -179,5 +180,18 @@ describe('the bound on unsettled records', () => {
       expect(pace.maxRecords).toBe(Number.POSITIVE_INFINITY)
       expect(run(500, after).refused).toBe(0)
     }
+  })
+})
+
+describe('a process that stands still', () => {
+  it.each([100, 249, 250, 300, 499, 500, 501, 5000])('for %i ms right after the first answer goes on', (stoodMs) => {
+    const pace = new AckPace()
+    pace.answered({ sentAtMs: 0, bytes: 500, records: 1 }, 1, 1)
+    pace.measure(1)
+    pace.measure(1 + stoodMs)
+    pace.answered({ sentAtMs: 1, bytes: 500, records: 1 }, stoodMs, 1 + stoodMs)
+    for (let nowMs = 2 + stoodMs; nowMs < 1000 + stoodMs; nowMs += MEASURE_MS) pace.measure(nowMs)
+    expect(pace.maxRecords).toBe(Number.POSITIVE_INFINITY)
+    expect(pace.maxMessages).toBeGreaterThan(0)
   })
 })

@@ -222,13 +222,9 @@ function responseInto(answered: (answer: Answer) => void): HttpResponse {
   const end = (body: string): void => answered({ status, batchId, body: JSON.parse(body) as Answer['body'] })
   const response = {
     cork: (write: () => void) => write(),
-    writeStatus: (line: string) => {
-      status = Number(line.slice(0, 3))
-      return response
-    },
-    writeHeader: (_name: string, value: string) => {
-      batchId = /\r\nX-Batch-Id: ([^\r]*)/.exec(value)?.[1] ?? null
-      return response
+    writeStatus: (statusAndHeaders: string) => {
+      status = Number(statusAndHeaders.slice(0, 3))
+      batchId = /\r\nX-Batch-Id: ([^\r]*)/.exec(statusAndHeaders)?.[1] ?? null
     },
     end,
     tryEnd: (body: string) => {

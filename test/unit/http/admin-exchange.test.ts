@@ -29,10 +29,9 @@ function upload(budget: BodyBudget, headers: Readonly<Record<string, string>>) {
       return response as HttpResponse
     },
     writeStatus: (status) => {
-      seen.status = status as string
+      seen.status = (status as string).split('\r\n')[0]
       return response as HttpResponse
     },
-    writeHeader: () => response as HttpResponse,
     end: () => response as HttpResponse,
   }
   const exchange = new AdminExchange(request as HttpRequest, response as HttpResponse, budget)

@@ -288,13 +288,10 @@ function responseInto(sent: Sent, beforeCork: () => void): HttpResponse {
       beforeCork()
       write()
     },
-    writeStatus: (status: string) => {
+    writeStatus: (statusAndHeaders: string) => {
+      const [status, ...headers] = statusAndHeaders.split('\r\n')
       sent.status = status
-      return response
-    },
-    writeHeader: (name: string, value: string) => {
-      sent.headers += `${name}: ${value}`
-      return response
+      sent.headers += headers.join('\r\n')
     },
     end: (body: string, close: boolean) => Object.assign(sent, { body, closed: close, answers: sent.answers + 1 }),
     tryEnd: (body: string) => {

@@ -44,7 +44,11 @@ class Connection implements Subscriber {
   readonly info = { max_payload: MAX_PAYLOAD_BYTES, headers: true, version: '2.10.24' }
   readonly getServerVersion = (): object => ({ major: 2, minor: 10, micro: 24 })
   readonly features = { get: () => ({ ok: true, min: '' }), supports: () => true, require: () => {} }
-  readonly protocol = { connected: true, sendCommand: (bytes: Uint8Array) => this.#sendRaw(bytes) }
+  readonly protocol = {
+    connected: true,
+    outbound: { fill: (bytes: Uint8Array) => this.#sendRaw(bytes), drain: () => null, length: () => 0 },
+    transport: { send: () => {}, socket: { writableLength: 0 } },
+  }
   readonly #server: NatsServer
   readonly #host: Host
   readonly #wire: Wire
@@ -202,7 +206,8 @@ class Connection implements Subscriber {
   /** Parses the HPUB lines that src/queue writes. */
   #sendRaw(bytes: Uint8Array): void {
     if (this.#isOver) return
-    const published = parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
+    // A copy, as the kernel makes one: the sender uses its memory again.
+    const published = parse(Buffer.from(bytes))
     this.#wire.toServer(() => {
       for (const { message, reply } of published) this.#server.publish(message, reply)
     })

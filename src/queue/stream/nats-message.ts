@@ -1,4 +1,4 @@
-// The bytes of published messages: protocol line, headers and records of each, copied once into one buffer.
+// The bytes of a published message: protocol line, headers and records.
 
 import { COST_HEADER, CostText } from '../record/cost-header.ts'
 import type { Entry, Parcel } from './lanes.ts'
@@ -6,6 +6,7 @@ import { ID_HEADER } from './stream.ts'
 
 const CR = 13
 const LF = 10
+const CRLF_BYTES = 2
 
 export interface NewMessage {
   /** The protocol line and the headers, in ASCII. */
@@ -28,23 +29,21 @@ export function messageHead(subject: string, reply: string, headers: string, par
   return `HPUB ${subject} ${reply} ${headers.length} ${headers.length + parcelBytes}\r\n${headers}`
 }
 
-/** One buffer for all messages, since the client would join and copy separate pieces once more. */
-export function encodeMessages(messages: readonly NewMessage[]): Buffer {
-  let size = 0
-  for (const { head, parcel } of messages) size += head.length + parcel.bytes + 2
-  const bytes = Buffer.allocUnsafe(size)
-  let at = 0
-  for (const { head, parcel } of messages) {
-    at += bytes.write(head, at, 'latin1')
-    for (let entry: typeof parcel.first | null = parcel.first; entry !== null; entry = entry.next) {
-      const { line } = entry.record
-      // `fill` is one plain copy; `set` copies from the ring's shared memory word by word.
-      bytes.fill(line, at, at + line.length)
-      at += line.length
-    }
-    bytes[at] = CR
-    bytes[at + 1] = LF
-    at += 2
+/** The length of the message on the wire. */
+export function encodedBytes({ head, parcel }: NewMessage): number {
+  return head.length + parcel.bytes + CRLF_BYTES
+}
+
+/** Copies each record once, from the ring. Returns where the next message begins. */
+export function writeMessage({ head, parcel }: NewMessage, into: Buffer, at: number): number {
+  let end = at + into.write(head, at, 'latin1')
+  for (let entry: Entry | null = parcel.first; entry !== null; entry = entry.next) {
+    const { line } = entry.record
+    // `fill` is one plain copy; `set` copies from the ring's shared memory word by word.
+    into.fill(line, end, end + line.length)
+    end += line.length
   }
-  return bytes
+  into[end] = CR
+  into[end + 1] = LF
+  return end + CRLF_BYTES
 }

@@ -3,10 +3,11 @@
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { Timers } from '../../lib/timers.ts'
-import { isConnected, sendRaw } from '../../nats/connection.ts'
+import { hasSentAll, isConnected, sendRaw } from '../../nats/connection.ts'
 import type { AckWindow } from './ack-window.ts'
 import type { Lane, Lanes, Parcel } from './lanes.ts'
-import { encodeMessages, headersOf, messageHead, type NewMessage } from './nats-message.ts'
+import { MessageWriter } from './message-writer.ts'
+import { headersOf, messageHead, type NewMessage } from './nats-message.ts'
 import type { StreamState } from './stream-state.ts'
 import type { UnsettledRecords } from './unsettled-records.ts'
 
@@ -34,6 +35,7 @@ export class Sender {
   readonly #window: AckWindow
   readonly #unsettled: UnsettledRecords
   readonly #state: StreamState
+  readonly #writer = new MessageWriter()
 
   #connection: NatsConnection | null = null
   /** The largest message that the server accepts. */
@@ -58,6 +60,8 @@ export class Sender {
   /** A connection came up, or went (null). */
   use(connection: NatsConnection | null): void {
     this.#connection = connection
+    // The old connection may still read what it was given.
+    this.#writer.forget()
     this.#maxPayloadBytes = connection?.info?.max_payload ?? 0
     this.#resumeAtMs = 0
   }
@@ -104,7 +108,9 @@ export class Sender {
       if (message !== null) messages.push(message)
       this.#lanes.offer(lane)
     }
-    if (messages.length > 0) sendRaw(connection, encodeMessages(messages))
+    if (messages.length === 0) return
+    if (hasSentAll(connection)) this.#writer.reuse()
+    for (const piece of this.#writer.write(messages)) sendRaw(connection, piece)
   }
 
   /** Refuses the waiting records whose time is over by `atMs`. */

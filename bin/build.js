@@ -42,7 +42,8 @@ for (const name of copies) {
 }
 if (assemble) {
   mkdirSync(dirname(join(dist, SCANNER)), { recursive: true })
-  // Nothing of the module's own lies in memory: no static data, no heap, no stack. 65,536 pages are any memory's most.
+  // Of the module's own only what it is given an area for lies in memory: no static data, no heap, no stack. 65,536 pages
+  // are any memory's most.
   const memory = '--importMemory --noExportMemory --sharedMemory --initialMemory 1 --maximumMemory 65536 --memoryBase 0'
   const options = `--runtime stub --enable simd,threads,bulk-memory -O3 --noAssert ${memory}`
   const output = ['--outFile', join(dist, SCANNER)]

@@ -1,6 +1,6 @@
 // Validates one body in place: the scanner first, and the validator for bodies that the scanner is not sure of.
 
-import { LOOK_AHEAD_BYTES } from '../ring/memory.ts'
+import { endOfBodies, LOOK_AHEAD_BYTES } from '../ring/memory.ts'
 import { Scanner } from './scanner.ts'
 import { loadSimdjson, validateWithSimdjson } from './simdjson.ts'
 import { validate } from './validator.ts'
@@ -43,15 +43,17 @@ export function simdjsonAvailable(): boolean {
 
 class ScanningDecoder implements Decoder {
   private readonly memory: SharedArrayBuffer
+  private readonly endOfBodies: number
   private readonly scanner: Scanner
 
   constructor(memory: WebAssembly.Memory) {
     this.memory = memory.buffer
+    this.endOfBodies = endOfBodies(memory)
     this.scanner = new Scanner(memory)
   }
 
   scan(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null | 'not sure' {
-    if (end + LOOK_AHEAD_BYTES > this.memory.byteLength) throw new RangeError('a body must end before its memory does')
+    if (end + LOOK_AHEAD_BYTES > this.endOfBodies) throw new RangeError('a body must end before its memory does')
     const { scanner } = this
     if (!scanner.scan(start, end, nowMs, words, at)) return 'not sure'
     if (scanner.sawLineBreak) joinLines(new Uint8Array(this.memory, start, end - start))

@@ -70,7 +70,7 @@ export function footprintBytes(lengthBytes: number): number {
 
 /** The buffers that the front end and the pool share. */
 export interface SharedMemory {
-  /** The scanner's memory, which holds only bodies. */
+  /** The scanners' memory: bodies, and what each scanner has learnt (memory.ts). */
   readonly bytes: WebAssembly.Memory
   readonly table: SharedArrayBuffer
 }

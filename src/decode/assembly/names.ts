@@ -66,6 +66,11 @@ export function maxCharacters(member: i32): i32 {
   return member >> 16
 }
 
+/** Whether a member of a context is a number. The others are strings. */
+export function isNumber(member: i32): bool {
+  return member == SCREEN_WIDTH || member == SCREEN_HEIGHT
+}
+
 const SEVEN_BYTES: u64 = 0x00ffffffffffffff
 const SIX_BYTES: u64 = 0x0000ffffffffffff
 const FIVE_BYTES: u64 = 0x000000ffffffffff

@@ -19,6 +19,10 @@ export function forget(): void {
   escapes = 0
 }
 
+export function setHighByte(saw: bool): void {
+  sawHighByte = saw
+}
+
 /**
  * The first byte from `p` on that is not a plain character of a string: a quote, a backslash, a control character or a
  * byte above 127. Sixteen bytes are tested at a time. Flipping bit 1 turns a quote into a space, so that quotes,

@@ -23,16 +23,38 @@ let lastMs: i32 = 0
 let cachedMinute: i32 = 0
 let cached0: u64 = 0
 let cached8: u64 = 0
+/** Whether all of that hour is in the range. */
+let isCachedInRange: bool = false
 
 export function setRange(fromMinute: i32, fromMs: i32, untilMinute: i32, untilMs: i32): void {
   firstMinute = fromMinute
   firstMs = fromMs
   lastMinute = untilMinute
   lastMs = untilMs
+  weighCached()
+}
+
+function weighCached(): void {
+  isCachedInRange = cachedMinute > firstMinute && cachedMinute + 59 < lastMinute
 }
 
 /** Takes the position after the opening quote, returns the one after the closing quote, or `nowhere`. */
+@inline
 export function timestamp(p: i32, nowhere: i32): i32 {
+  return isUsual(p) ? p + 25 : anyTimestamp(p, nowhere)
+}
+
+/** Whether YYYY-MM-DDTHH:MM:SS.mmmZ" is at `p`, in the last hour. None of its bytes is NUL, so all are in the body. */
+@inline
+function isUsual(p: i32): bool {
+  if (!isCachedInRange || load<u64>(p) != cached0 || (load<u64>(p, 8) & HOUR_BYTES) != cached8) return false
+  // The last sixteen bytes, of which the first five were compared before. The others are each of a range.
+  const least = i8x16(0, 0, 0, 0, 0, 0x30, 0x30, 0x3a, 0x30, 0x30, 0x2e, 0x30, 0x30, 0x30, 0x5a, 0x22)
+  const range = i8x16(-1, -1, -1, -1, -1, 5, 9, 0, 5, 9, 0, 9, 9, 9, 0, 0)
+  return i8x16.all_true(i8x16.le_u(i8x16.sub(v128.load(p, 9), least), range))
+}
+
+function anyTimestamp(p: i32, nowhere: i32): i32 {
   // So the reads of the minute lie within the body. Later ones stop at the NUL after it.
   if (p + MINUTE_BYTES > nowhere) return nowhere
   let minute = minuteAt(p)
@@ -107,6 +129,7 @@ function minuteAt(p: i32): i32 {
   cachedMinute = hour * 60
   cached0 = word0
   cached8 = word8
+  weighCached()
   return cachedMinute + minute
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createDecoder, type DecoderName, simdjsonAvailable } from '../../../src/decode/decoder.ts'
 import { type Validation } from '../../../src/decode/verdict.ts'
 import { DECODED_WORDS, FIELD } from '../../../src/ring/layout.ts'
-import { createMemory, LOOK_AHEAD_BYTES } from '../../../src/ring/memory.ts'
+import { createMemory, endOfBodies, LOOK_AHEAD_BYTES } from '../../../src/ring/memory.ts'
 import { decodeWith } from '../../support/decode.ts'
 import { bodyOf, event, NOW_MS } from './bodies.ts'
 
@@ -28,7 +28,7 @@ const memory = createMemory(1 << 16)
 function decode(name: DecoderName, body: string, beforeEnd?: number): Decoded {
   const bytes = new Uint8Array(memory.buffer)
   const length = Buffer.byteLength(body)
-  const start = beforeEnd === undefined ? 5 : bytes.length - beforeEnd - length
+  const start = beforeEnd === undefined ? 5 : endOfBodies(memory) - beforeEnd - length
   bytes.set(Buffer.from(body), start)
   const words = new Int32Array(DECODED_WORDS + 3)
   const answer = decodeWith(createDecoder(name, memory), start, start + length, NOW_MS, words, 3)
@@ -124,7 +124,7 @@ test('bytes after a truncated body do not complete it', () => {
 
 test('a body too close to the end of memory throws', () => {
   const decoder = createDecoder('scanner', memory)
-  const end = memory.buffer.byteLength - LOOK_AHEAD_BYTES + 1
+  const end = endOfBodies(memory) - LOOK_AHEAD_BYTES + 1
   expect(() => decodeWith(decoder, end - 60, end, NOW_MS, new Int32Array(9), 0)).toThrow(RangeError)
 })
 

@@ -24,7 +24,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           retry,
-          include: ['test/unit/**/*.test.ts', 'test/simulator/*.test.ts'],
+          include: ['test/unit/**/*.test.ts', 'test/{simulator,differential}/*.test.ts'],
           exclude: [...configDefaults.exclude, LONG],
           testTimeout: 60_000,
           sequence: { groupOrder: 0 },

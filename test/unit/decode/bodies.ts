@@ -77,14 +77,14 @@ export function stringText(random: Random, characters: number): string {
   return `"${text}"`
 }
 
-const LENGTHS = [0, 1, 2, 15, 16, 17, 127, 128, 129, 199, 200, 201, 255, 256, 257, 499, 500, 501]
+export const LENGTHS = [0, 1, 2, 15, 16, 17, 127, 128, 129, 199, 200, 201, 255, 256, 257, 499, 500, 501]
 /** Mostly within its limits, at times at or beyond one of them. */
 function boundedText(random: Random, usual: number): string {
   return stringText(random, random(12) === 0 ? LENGTHS[random(LENGTHS.length)] : usual)
 }
 
-const NUMBERS = ['0', '-0', '1', '12.5', '1e3', '-1.5E-7', '1e999', '12345678901234567890', '1179', '2.0E+2']
-const TIMESTAMPS = [
+export const NUMBERS = ['0', '-0', '1', '12.5', '1e3', '-1.5E-7', '1e999', '12345678901234567890', '1179', '2.0E+2']
+export const TIMESTAMPS = [
   '2026-11-20T11:59:30.250Z',
   '2026-11-20T11:59Z',
   '2026-11-20T11:59:00',
@@ -239,7 +239,7 @@ const TOKENS = [
   '[[[[[[[[',
   ']]]]]]]]',
 ].map((token) => Buffer.from(token))
-const BAD_UTF8 = [
+export const BAD_UTF8 = [
   [0xc0, 0x80],
   [0xed, 0xa0, 0x80],
   [0xf4, 0x90, 0x80, 0x80],

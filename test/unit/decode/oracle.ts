@@ -9,7 +9,7 @@ import { createMemory } from '../../../src/ring/memory.ts'
 import { decodeWith } from '../../support/decode.ts'
 import { NOW_MS } from './bodies.ts'
 
-const MEMORY_BYTES = 1 << 20
+const MEMORY_BYTES = 4 << 20
 const shared = createMemory(MEMORY_BYTES)
 const memory = new Uint8Array(shared.buffer)
 const scanner = new Scanner(shared)

@@ -1,0 +1,5 @@
+// `npm run differential`.
+
+import { runBuilt } from '../support/run-built.js'
+
+await runBuilt('differential')

@@ -5,35 +5,57 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { ROOT } from '../shared/node-flags.js'
 import { nameOf, SEED } from './cases.js'
-import { median, number, table } from './report.js'
+import { ensurePrograms } from './programs.js'
+import { startCluster } from './queues.js'
+import { ratioTable } from './ratios.js'
 import { CASES } from './sections.js'
-import { startService, temporaryFolder } from './servers.js'
+import { removeFolder, startService, temporaryFolder } from './servers.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-
-/** @typedef {import('./wrk.js').Measured} Measured */
 /** @typedef {Parameters<typeof startService>[0]} ServiceOptions */
-/** @typedef {{ commit: string, entry: string, remove: () => void }} Built */
+/** @typedef {import('./ratios.js').Pair} Pair */
+/** @typedef {{ commit: string, tree: string, remove: () => Promise<void> }} Built */
+
+/** On Redis and JetStream. @type {import('./wrk.js').Case[]} */
+const CLUSTER_CASES = [
+  { events: 1, keyed: false, varied: false },
+  { events: 1, keyed: true, varied: false },
+  { events: 100, keyed: false, varied: false },
+  { events: 100, keyed: true, varied: true },
+]
 
 /** @param {import('./sections.js').Options} options @param {string} commit anything that git knows @returns {Promise<import('./sections.js').Section>} */
 export async function compare(options, commit) {
+  ensurePrograms(['redis-server', 'nats-server'])
   const other = await buildOther(commit, options.progress)
   try {
     const rounds = options.quick ? 3 : 9
+    /** @type {{ kind: import('./wrk.js').Case, name: string, pairs: Pair[] }[]} */
     const results = []
-    for (const kind of CASES) {
-      options.progress(nameOf(kind))
-      results.push({ kind, pairs: await takeTurns(kind, { ...options, rounds, there: { entry: other.entry } }) })
+    for (const [kind, mode] of [...CASES.map(embedded), ...CLUSTER_CASES.map(onStores)]) {
+      const name = `${nameOf(kind)}${mode === 'cluster' ? ', JetStream and Redis' : ''}`
+      options.progress(name)
+      const starts = mode === 'cluster' ? clusterStarts(other.tree) : serviceStarts({}, { tree: other.tree })
+      results.push({ kind, name, pairs: await takeTurns(kind, starts, { ...options, rounds }) })
     }
-    const title = `This tree beside ${other.commit}, by turns: one core, embedded queue, ${CONNECTIONS} connections; medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
-    return { numbers: { commit: other.commit, results }, text: tableOf(title, other.commit, 'here', results, options) }
+    const title = `This tree beside ${other.commit}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections; medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
+    return {
+      numbers: { commit: other.commit, results },
+      text: ratioTable(title, other.commit, 'here', results, options),
+    }
   } finally {
-    other.remove()
+    await other.remove()
   }
 }
+
+/** @typedef {[import('./wrk.js').Case, 'embedded' | 'cluster']} Row */
+
+/** @param {import('./wrk.js').Case} kind @returns {Row} */
+const embedded = (kind) => [kind, 'embedded']
+/** @param {import('./wrk.js').Case} kind @returns {Row} */
+const onStores = (kind) => [kind, 'cluster']
 
 /** What it costs that web pages may send. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
 export async function cors(options) {
@@ -43,24 +65,49 @@ export async function cors(options) {
   const results = []
   for (const kind of CASES.filter(({ varied, keyed, events }) => !varied && !keyed && events !== 10)) {
     options.progress(`cors: ${nameOf(kind)}`)
-    results.push({ kind, pairs: await takeTurns(kind, { ...options, rounds, here, origin }) })
+    results.push({
+      kind,
+      name: nameOf(kind),
+      pairs: await takeTurns(kind, serviceStarts(here), { ...options, rounds, origin }),
+    })
   }
   const title = `SLUICE_CORS_ORIGINS set beside not set, by turns, all requests from a web page; medians of ${rounds} rounds, ratio set / not set, and the least and the largest ratio of a round`
-  return { numbers: results, text: tableOf(title, 'not set', 'set', results, options) }
+  return { numbers: results, text: ratioTable(title, 'not set', 'set', results, options) }
+}
+
+/** @typedef {{ server: import('./servers.js').Server, stop: () => Promise<void> }} Stage */
+/** @typedef {Record<'here' | 'there', () => Promise<Stage>>} Starts */
+
+/** @param {ServiceOptions} here @param {ServiceOptions} [there] @returns {Starts} */
+function serviceStarts(here, there) {
+  const starting = (/** @type {ServiceOptions} */ options) => async () => {
+    const server = await startService(options)
+    return { server, stop: server.stop }
+  }
+  return { here: starting(here), there: starting(there) }
+}
+
+/** Each on a Redis and a NATS of its own. @param {string} tree of the other one @returns {Starts} */
+function clusterStarts(tree) {
+  const starting = (/** @type {{ tree?: string }} */ options) => async () => {
+    const { cluster, stop } = await startCluster(options)
+    return { server: cluster, stop }
+  }
+  return { here: starting({}), there: starting({ tree }) }
 }
 
 /**
  * Both serve at the same time; one is idle while the other is measured. Each round begins with the other one.
- * @param {import('./wrk.js').Case} kind
- * @param {{ folder: string, rounds: number, quick: boolean, origin?: string, here?: ServiceOptions, there?: ServiceOptions }} options
+ * @param {import('./wrk.js').Case} kind @param {Starts} starts
+ * @param {{ folder: string, rounds: number, quick: boolean, origin?: string }} options @returns {Promise<Pair[]>}
  */
-async function takeTurns(kind, { folder, rounds, quick, origin, here = {}, there = {} }) {
+async function takeTurns(kind, starts, { folder, rounds, quick, origin }) {
   const seconds = quick ? 1 : 2
   const bodies = await writeBodies(folder, kind, SEED)
-  const services = { here: await startService(here), there: await startService(there) }
+  const stages = { here: await starts.here(), there: await starts.there() }
   /** @param {'here' | 'there'} which @param {number} forSeconds */
   const measure = (which, forSeconds) =>
-    runWrk(services[which], bodies, { keyed: kind.keyed, seconds: forSeconds, origin })
+    runWrk(stages[which].server, bodies, { keyed: kind.keyed, seconds: forSeconds, origin })
   await measure('here', 1)
   await measure('there', 1)
   const pairs = []
@@ -69,37 +116,9 @@ async function takeTurns(kind, { folder, rounds, quick, origin, here = {}, there
     const measured = await measure('here', seconds)
     pairs.push({ here: measured, there: first ?? (await measure('there', seconds)) })
   }
-  await services.here.stop()
-  await services.there.stop()
+  await stages.here.stop()
+  await stages.there.stop()
   return pairs
-}
-
-/**
- * @param {string} title @param {string} thereName @param {string} hereName
- * @param {{ kind: import('./wrk.js').Case, pairs: { here: Measured, there: Measured }[] }[]} results
- * @param {{ markdown: boolean }} options
- */
-function tableOf(title, thereName, hereName, results, options) {
-  const head = ['request', `CPU µs ${thereName}`, `CPU µs ${hereName}`, 'CPU ratio', 'spread', 'rate ratio', 'spread']
-  return table(title, head, results.map(rowOf), options)
-}
-
-/** @param {{ kind: import('./wrk.js').Case, pairs: { here: Measured, there: Measured }[] }} result */
-function rowOf({ kind, pairs }) {
-  const ratios = (/** @type {(one: Measured) => number} */ read) =>
-    pairs.map(({ here, there }) => read(here) / read(there)).sort((one, another) => one - another)
-  const columns = (/** @type {number[]} */ list) => [
-    number(median(list), 2),
-    `${number(list[0], 2)}–${number(list[list.length - 1], 2)}`,
-  ]
-  const cpu = (/** @type {Measured} */ one) => one.cpuUsPerRequest
-  return [
-    nameOf(kind),
-    number(median(pairs.map(({ there }) => cpu(there))), 1),
-    number(median(pairs.map(({ here }) => cpu(here))), 1),
-    ...columns(ratios(cpu)),
-    ...columns(ratios((one) => one.perSecond)),
-  ]
 }
 
 /** Checks the commit out beside this tree and builds it. @param {string} commit @param {(line: string) => void} progress @returns {Promise<Built>} */
@@ -107,17 +126,21 @@ async function buildOther(commit, progress) {
   const git = (/** @type {string[]} */ ...words) => execFileSync('git', words, { cwd: ROOT, encoding: 'utf8' }).trim()
   const hash = git('rev-parse', '--verify', '--short', `${commit}^{commit}`)
   progress(`building ${hash}`)
-  const tree = join(await temporaryFolder(), 'tree')
+  const folder = await temporaryFolder()
+  const tree = join(folder, 'tree')
   git('worktree', 'add', '--detach', tree, hash)
-  const remove = () => void git('worktree', 'remove', '--force', tree)
+  const remove = async () => {
+    git('worktree', 'remove', '--force', tree)
+    await removeFolder(folder)
+  }
   try {
-    const lock = (/** @type {string} */ folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8')
+    const lock = (/** @type {string} */ checkout) => readFileSync(join(checkout, 'package-lock.json'), 'utf8')
     if (lock(tree) === lock(ROOT)) symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'))
     else execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: tree, stdio: ['ignore', 'ignore', 'inherit'] })
     execFileSync('npm', ['run', '--silent', 'build'], { cwd: tree, stdio: ['ignore', 'ignore', 'inherit'] })
-    return { commit: hash, entry: join(tree, 'dist/main.js'), remove }
+    return { commit: hash, tree, remove }
   } catch (error) {
-    remove()
+    await remove()
     throw error
   }
 }

@@ -64,11 +64,11 @@ export async function queues(options) {
   return { numbers: results, text: `${sideBySide(results, rounds, options)}\n${costOfKeys(results, options)}` }
 }
 
-/** One node on a Redis and a NATS of its own. */
-async function startCluster() {
+/** One node on a Redis and a NATS of its own. @param {{ tree?: string }} [options] `tree`: another checkout of it, built */
+export async function startCluster(options = {}) {
   const redis = await startRedis()
   const nats = await startNats()
-  const cluster = await startService({ env: { REDIS_URL: redis.url, NATS_URL: nats.url } })
+  const cluster = await startService({ ...options, env: { REDIS_URL: redis.url, NATS_URL: nats.url } })
   const look = async () => ({
     redisSeconds: redis.cpuSeconds(),
     natsSeconds: nats.cpuSeconds(),

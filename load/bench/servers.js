@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 import { freePort, SERVER_CORE, start, stop, waitUntilUp } from './processes.js'
 
 /** Apps that the service knows. */
@@ -14,9 +15,8 @@ const ENDLESS = 1_000_000_000_000
 const JOURNAL_MAX_MB = 60_000
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
-export const SERVICE_ENTRY = here('../../dist/main.js')
-/** As `npm start` gives them to Node. */
-const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
+const ENTRY = join('dist', 'main.js')
+export const SERVICE_ENTRY = join(ROOT, ENTRY)
 
 /** @typedef {{ pid: number, port: number, adminPort: number, stop: () => Promise<void> }} Server */
 
@@ -45,10 +45,11 @@ export function appKeyOf(app) {
 }
 
 /**
- * Starts the service with an empty journal, or on the Redis and NATS that `env` names. `entry`: another build of it.
- * @param {{ nodeArgs?: string[], env?: Record<string, string>, entry?: string }} [options] @returns {Promise<Server>}
+ * Starts the service with an empty journal, or on the Redis and NATS that `env` names. `tree`: another
+ * checkout of it, built; its own package.json says with which flags Node runs it.
+ * @param {{ nodeArgs?: string[], env?: Record<string, string>, tree?: string }} [options] @returns {Promise<Server>}
  */
-export async function startService({ nodeArgs = [], env = {}, entry = SERVICE_ENTRY } = {}) {
+export async function startService({ nodeArgs = [], env = {}, tree = ROOT } = {}) {
   const folder = await temporaryFolder()
   const [port, adminPort] = [await freePort(), await freePort()]
   const appsFile = join(folder, 'apps.json')
@@ -62,7 +63,8 @@ export async function startService({ nodeArgs = [], env = {}, entry = SERVICE_EN
   }))
   await writeFile(appsFile, JSON.stringify({ apps }))
   await mkdir(join(folder, 'data'))
-  const started = start(SERVER_CORE, [process.execPath, ...NODE_FLAGS, ...nodeArgs, entry, 'serve'], {
+  const command = [process.execPath, ...nodeFlagsOf(tree), ...nodeArgs, join(tree, ENTRY), 'serve']
+  const started = start(SERVER_CORE, command, {
     PORT: String(port),
     HOST: '127.0.0.1',
     SLUICE_ADMIN_PORT: String(adminPort),

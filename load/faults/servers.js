@@ -4,16 +4,14 @@
 import { appendFileSync, mkdirSync } from 'node:fs'
 import { cp, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 import { kill, launch, runToEnd, untilListening } from '../shared/processes.js'
 
 const START_TIMEOUT_MS = 30_000
 /** What a drain may take, and a little for a machine that is busy. */
 export const DRAIN_TIMEOUT_MS = 30_000
 const MAX_OUTPUT_CHARACTERS = 10_000
-/** As `npm start` gives them to Node. */
-const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const NODE_FLAGS = nodeFlagsOf(ROOT)
 
 /** @typedef {import('../shared/processes.js').Running} Running */
 /** @typedef {import('../shared/processes.js').Exit} Exit */

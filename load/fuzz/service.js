@@ -7,12 +7,12 @@ import { createReadStream, existsSync, mkdirSync, readdirSync, writeFileSync } f
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 import { launch } from '../shared/processes.js'
 import { APP_KEY } from './requests.js'
 
 const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
-/** As `npm start` gives them to Node. */
-const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
+const NODE_FLAGS = nodeFlagsOf(ROOT)
 export const RING_MB = 32
 export const HONEST_KEY = 'ak_honest'
 const START_TIMEOUT_MS = 30_000

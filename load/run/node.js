@@ -6,10 +6,10 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 import { freePort, launch } from '../shared/processes.js'
 
-/** As `npm start` gives them to Node. */
-const NODE_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16']
+const NODE_FLAGS = nodeFlagsOf(ROOT)
 export const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { ratios, ratioTable } from '../../../load/bench/ratios.js'
+import { flagsIn, nodeFlagsOf, ROOT } from '../../../load/shared/node-flags.js'
+
+function side(cpuUsPerRequest: number, perSecond: number): { cpuUsPerRequest: number; perSecond: number } {
+  return { cpuUsPerRequest, perSecond }
+}
+
+const PAIRS = [
+  { here: side(50, 300), there: side(100, 100) },
+  // Both halves of this round met a busy machine, which no ratio shows.
+  { here: side(600, 10), there: side(1000, 5) },
+  { here: side(40, 100), there: side(50, 100) },
+]
+
+it('takes the ratio within each round, and gives the middle one and both ends', () => {
+  expect(ratios(PAIRS, 'cpuUsPerRequest')).toEqual({ middle: 0.6, least: 0.5, most: 0.8 })
+  expect(ratios(PAIRS, 'perSecond')).toEqual({ middle: 2, least: 1, most: 3 })
+})
+
+it('prints a row with the cost of each side, both ratios and their spread', () => {
+  const text = ratioTable('T', 'abc', 'here', [{ name: '1 event', pairs: PAIRS }], { markdown: true })
+  const cells = (line: string) => line.split('|').map((cell) => cell.trim())
+  const [, , head, , row] = text.split('\n')
+  expect(cells(head).slice(1, 4)).toEqual(['request', 'CPU µs abc', 'CPU µs here'])
+  expect(cells(row).slice(1, -1)).toEqual(['1 event', '100.0', '50.0', '0.60', '0.50–0.80', '2.00', '1.00–3.00'])
+})
+
+it('reads the flags of Node from a start script', () => {
+  expect(flagsIn('node --one --two=3 dist/main.js serve')).toEqual(['--one', '--two=3'])
+  expect(flagsIn('node dist/main.js serve --later')).toEqual([])
+  expect(() => flagsIn('npm run other')).toThrow('does not run node')
+  expect(nodeFlagsOf(ROOT).every((flag) => flag.startsWith('--'))).toBe(true)
+})

@@ -32,6 +32,11 @@ export class Violations {
     this.#byKind.set(kind, list)
   }
 
+  /** @param {string} kind */
+  countOf(kind) {
+    return this.#byKind.get(kind)?.length ?? 0
+  }
+
   lines() {
     const lines = []
     for (const [kind, texts] of this.#byKind) {
@@ -52,6 +57,8 @@ export class StreamCheck {
   stored = []
   /** Stored under no id that an answer named: only requests without a key may leave such. */
   strays = 0
+  /** @type {Set<string>} */
+  #strayIds = new Set()
 
   /**
    * @param {{ batches: readonly Batch[], apps: readonly LoadedApp[], batchIdOf: (appId: string, key: string) => string,
@@ -63,7 +70,9 @@ export class StreamCheck {
     for (const batch of batches) {
       const id = batch.key === null ? batch.batchId : batchIdOf(batch.app.appId, batch.key)
       if (batch.batchId !== '' && batch.batchId !== id) violations.add('wrong batch id', batch.history)
-      if (id !== '') this.#expected.set(id, { batch, times: 0 })
+      if (id === '') continue
+      if (this.#expected.has(id)) violations.add('one batch id for two batches', `${id}: ${batch.history}`)
+      this.#expected.set(id, { batch, times: 0 })
     }
   }
 
@@ -74,6 +83,8 @@ export class StreamCheck {
     this.stored.push({ appId, batch: found?.batch ?? null, receivedAtMs, events: events.length })
     if (found === null) {
       this.strays += 1
+      if (this.#strayIds.has(id)) this.violations.add('in the stream twice', `${id} of ${appId}`)
+      this.#strayIds.add(id)
       if (!this.unkeyedApps.has(appId)) this.violations.add('in the stream, but never sent', `${id} of ${appId}`)
       return
     }

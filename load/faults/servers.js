@@ -25,6 +25,7 @@ const NODE_FLAGS = nodeFlagsOf(ROOT)
  * @property {string} url
  * @property {() => Promise<void>} start resolves when it listens
  * @property {() => Promise<void>} kill
+ * @property {() => Promise<void>} terminate SIGTERM, and waits for its end
  * @property {() => void} freeze
  * @property {() => void} resume
  */
@@ -53,6 +54,10 @@ function createServer({ name, port, scheme, folder, command }) {
       if (!(await untilListening(started, port, START_TIMEOUT_MS))) throw new Error(`${name} did not start:\n${output}`)
     },
     kill: () => kill(alive()),
+    terminate: async () => {
+      alive().signal('SIGTERM')
+      await alive().exited
+    },
     freeze: () => alive().signal('SIGSTOP'),
     resume: () => alive().signal('SIGCONT'),
   }

@@ -2,11 +2,10 @@
 // The built service under the fuzzer: embedded, in a folder of its own, any Node. What is known of it comes over its
 // admin port, its log and its journal.
 
-import { once } from 'node:events'
-import { createReadStream, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { journalRecords } from '../shared/journal-records.js'
 import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 import { launch } from '../shared/processes.js'
 import { APP_KEY } from './requests.js'
@@ -97,20 +96,6 @@ export async function startService({ folder, node }) {
       return code
     },
     records: () => journalRecords(join(dataDir, 'journal')),
-  }
-}
-
-/** @typedef {{ batch_id: string, app_id: string, events: { name: string }[] }} StoredRecord */
-
-/** Every record of the journal, oldest first. @param {string} folder @returns {AsyncGenerator<StoredRecord>} */
-async function* journalRecords(folder) {
-  const files = readdirSync(folder).filter((name) => name.endsWith('.ndjson'))
-  for (const file of files.toSorted()) {
-    const stream = createReadStream(join(folder, file))
-    await once(stream, 'open')
-    for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })) {
-      if (line !== '') yield/** @type {StoredRecord} */ (JSON.parse(line))
-    }
   }
 }
 

@@ -1,0 +1,79 @@
+// @ts-check
+// What the crash test kills: one node with its journal, or two nodes over Redis and NATS. Each is started, stopped and
+// read by the same few functions.
+
+import { randomInt } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { prepareGround } from '../faults/ground.js'
+import { copyService, createNode } from '../faults/servers.js'
+import { readStream } from '../faults/stream.js'
+import { journalRecords } from '../shared/journal-records.js'
+import { freePort } from '../shared/processes.js'
+
+/** Never reached. */
+const ENDLESS = 1_000_000_000
+const JOURNAL_MAX_MB = '60000'
+const LIMITS = { perMinute: ENDLESS, perDay: null, perMonth: ENDLESS }
+
+/** @typedef {import('../faults/ground.js').LimitedApp} LimitedApp */
+/** @typedef {import('../faults/servers.js').Node} Node */
+/** @typedef {import('../faults/servers.js').Server} Store */
+/** @typedef {import('../faults/stream.js').StoredRecord} StoredRecord */
+/**
+ * @typedef {object} Ground
+ * @property {string} dist
+ * @property {readonly Node[]} nodes
+ * @property {readonly Store[]} stores may be restarted in order while nodes are killed
+ * @property {(onRecord: (record: StoredRecord) => void) => Promise<void>} readQueue
+ */
+/** @typedef {Pick<Parameters<typeof createNode>[0], 'onLog' | 'onDeath'>} Listeners */
+
+/** One for batches with a key, and one for batches without. @type {readonly LimitedApp[]} */
+export const APPS = [app('keyed', true), app('plain', false)]
+
+/** @param {string} appId @param {boolean} keyed @returns {LimitedApp} */
+function app(appId, keyed) {
+  return { appId, appKey: `ak_crash_${appId}`, share: 0.5, keyed, limits: LIMITS, plan: '5m', subscription: 'active' }
+}
+
+/** @param {string} folder @param {Listeners} listeners @returns {Promise<Ground>} */
+export async function embeddedGround(folder, listeners) {
+  const dist = await copyService(folder)
+  const appsFile = join(folder, 'apps.json')
+  const apps = APPS.map(({ appId, appKey, plan, subscription }) => ({
+    app_key: appKey,
+    app_id: appId,
+    plan,
+    subscription,
+    events_per_minute: ENDLESS,
+    events_per_month: ENDLESS,
+  }))
+  await writeFile(appsFile, JSON.stringify({ apps }))
+  const [port, adminPort] = [await freePort(randomInt), await freePort(randomInt)]
+  const env = { SLUICE_APPS_FILE: appsFile, SLUICE_JOURNAL_MAX_MB: JOURNAL_MAX_MB }
+  const home = join(folder, 'node')
+  const node = createNode({ name: 'node', port, adminPort, folder: home, dist, env, ...listeners })
+  await node.start()
+  return {
+    dist,
+    nodes: [node],
+    stores: [],
+    readQueue: async (onRecord) => {
+      for await (const record of journalRecords(join(home, 'data', 'journal'))) onRecord(record)
+    },
+  }
+}
+
+/** @param {string} folder @param {Listeners} listeners @returns {Promise<Ground>} */
+export async function sharedGround(folder, listeners) {
+  const { dist, nodes, redis, nats } = await prepareGround({ folder, apps: APPS, nodes: 2, ...listeners })
+  return {
+    dist,
+    nodes,
+    stores: [nats, redis],
+    readQueue: async (onRecord) => {
+      await readStream(nats.url, onRecord)
+    },
+  }
+}

@@ -5,7 +5,7 @@ import { openJournal } from '../../src/queue/journal/journal.ts'
 import { segmentPath } from '../../src/queue/journal/segments.ts'
 import type { EventQueue, QueueRecord, Settlement } from '../../src/queue/queue.ts'
 import { openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
-import { makeRecord, withFolder } from '../support/journal.ts'
+import { makeRecord, recordText, withFolder } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 
 interface Store {
@@ -26,7 +26,7 @@ const withJournal: WithStore = (use) =>
   withFolder((folder) =>
     use({
       open: () => openJournal({ directory: join(folder, 'journal'), maxBytes: 512 * 1024 * 1024, keepHours: null }),
-      lines: async () => linesOf(await readFile(segmentPath(join(folder, 'journal'), 1), 'utf8')),
+      lines: async () => linesOf(await readFile(segmentPath(join(folder, 'journal'), 1), 'utf8')).map(recordText),
     }),
   )
 

@@ -5,6 +5,7 @@ import { writeSync } from 'node:fs'
 import { type FileHandle, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { DirectFile } from '../../src/queue/journal/direct-writes.ts'
 import type { Journal } from '../../src/queue/journal/journal.ts'
 import { type Disk, realDisk } from '../../src/queue/journal/journal-files.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
@@ -58,6 +59,11 @@ export async function readNaively(directory: string, allowTorn = false): Promise
   const torn = lines.pop()
   if (torn !== '' && !allowTorn) throw new Error(`a torn line: ${torn?.slice(0, 80)}`)
   return lines.map((line) => JSON.parse(line) as StoredRecord)
+}
+
+/** The record's text without the spaces that may fill its block. */
+export function recordText(line: string): string {
+  return line.replace(/ +\}$/, '}')
 }
 
 function codedError(code: string): NodeJS.ErrnoException {
@@ -119,6 +125,11 @@ export class FailingDisk implements Disk {
   async truncate(...[handle, bytes]: Parameters<Disk['truncate']>): Promise<void> {
     if (this.failsTruncate) throw codedError('EIO')
     await realDisk.truncate(handle, bytes)
+  }
+
+  /** Direct writes fail as others do. */
+  openDirectly(...[, handle]: Parameters<Disk['openDirectly']>): DirectFile | null {
+    return { append: (bytes, done) => this.append(handle, [bytes], done), close: () => {} }
   }
 
   async createSegment(...[directory, number]: Parameters<Disk['createSegment']>) {

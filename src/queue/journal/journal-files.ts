@@ -5,6 +5,16 @@ import { fdatasync, fstatSync, writev } from 'node:fs'
 import { type FileHandle, unlink } from 'node:fs/promises'
 import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import {
+  BLOCK_BYTES,
+  CommitMemory,
+  type DirectFile,
+  filled,
+  isUnsupported,
+  MIN_DIRECT_BYTES,
+  openDirectFile,
+  paddingOf,
+} from './direct-writes.ts'
 import { missingFrom } from './journal-gaps.ts'
 import {
   comparePositions,
@@ -15,6 +25,7 @@ import {
   lastRecordTimeMs,
   listSegments,
   reopenSegment,
+  segmentNumbers,
   segmentPath,
   WRITES_ARE_SYNCED,
 } from './segments.ts'
@@ -25,6 +36,8 @@ export interface Disk {
   append(handle: FileHandle, lines: readonly Uint8Array[], done: (error: Error | null, bytes: number) => void): void
   truncate(handle: FileHandle, bytes: number): Promise<void>
   createSegment(directory: string, number: number): Promise<FileHandle>
+  /** Opens the file of `handle` for direct writes too. null: it cannot be. Throws where the file system has none. */
+  openDirectly(path: string, handle: FileHandle): DirectFile | null
 }
 
 export const realDisk: Disk = {
@@ -39,6 +52,7 @@ export const realDisk: Disk = {
     await handle.sync()
   },
   createSegment,
+  openDirectly: openDirectFile,
 }
 
 /** Where the next segment cannot be created, the next try comes after a sixteenth of a segment. */
@@ -47,11 +61,15 @@ const RETRY_SHARE = 16
 export interface JournalFilesOptions {
   readonly directory: string
   readonly segmentBytes: number
+  /** Bound on the bytes of one append, but for a single line. */
+  readonly commitBytes: number
   /** The position of the snapshot, before which nothing may be written; null: there is no snapshot. */
   readonly resumeAfter: JournalPosition | null
   readonly disk: Disk
   readonly onNotice: OnNotice
 }
+
+type Appended = (error: Error | null, fileBytes?: number) => void
 
 export class JournalFiles {
   /** Bytes of a torn line that were truncated when the journal was opened. */
@@ -60,7 +78,11 @@ export class JournalFiles {
   readonly #segmentBytes: number
   readonly #disk: Disk
   readonly #onNotice: OnNotice
+  readonly #memory: CommitMemory
   #handle: FileHandle
+  /** The open segment, for direct writes. null: it is not open for them yet, or cannot be. */
+  #direct: DirectFile | null = null
+  #mayWriteDirectly = WRITES_ARE_SYNCED
   #segment: number
   /** Durable bytes of the open segment. After a failed write the segment is truncated to this length. */
   #end: number
@@ -73,7 +95,7 @@ export class JournalFiles {
   #rotationProblem: string | null = null
 
   private constructor(
-    { directory, segmentBytes, disk, onNotice }: JournalFilesOptions,
+    { directory, segmentBytes, commitBytes, disk, onNotice }: JournalFilesOptions,
     handle: FileHandle,
     end: JournalPosition,
     closedBytes: Map<number, number>,
@@ -84,6 +106,7 @@ export class JournalFiles {
     this.#disk = disk
     this.#onNotice = onNotice
     this.#rotateAtBytes = segmentBytes
+    this.#memory = new CommitMemory(commitBytes)
     this.#handle = handle
     this.#segment = end.segment
     this.#end = end.offset
@@ -144,7 +167,9 @@ export class JournalFiles {
     }
     if (!this.#mustRotate && !this.#isFilledBy(bytes)) return
     const closing = this.#handle
+    const closingDirect = this.#direct
     if (!(await this.#rotate(bytes))) return
+    closingDirect?.close()
     await closing.close().catch(() => {})
   }
 
@@ -157,8 +182,8 @@ export class JournalFiles {
     try {
       // Somebody may have removed the folder of a running service.
       await createDirectory(this.#directory)
-      const present = await listSegments(this.#directory)
-      number = Math.max(this.#segment, present[present.length - 1]?.number ?? 0) + 1
+      // By their names alone: requests wait meanwhile, and there may be thousands of segments.
+      number = Math.max(this.#segment, (await segmentNumbers(this.#directory)).at(-1) ?? 0) + 1
       handle = await this.#disk.createSegment(this.#directory, number)
     } catch (error) {
       if (this.#mustRotate) throw error
@@ -169,6 +194,7 @@ export class JournalFiles {
     this.#reportRotation(null)
     if (!this.#mustRotate) this.#closedBytes.set(this.#segment, this.#end)
     this.#handle = handle
+    this.#direct = null
     this.#segment = number
     this.#end = 0
     this.#rotateAtBytes = this.#segmentBytes
@@ -185,26 +211,74 @@ export class JournalFiles {
     this.#rotationProblem = problem
   }
 
-  /** Calls `done` with null once the lines are durable. After an error `prepare` truncates what was written. */
-  append(lines: readonly Uint8Array[], bytes: number, done: (error: Error | null) => void): void {
-    this.#disk.append(this.#handle, lines, (error, durableBytes) => {
-      if (error !== null || durableBytes !== bytes) {
+  /**
+   * Calls `done` with null once the lines are durable, and with the bytes that they take in the file, of which some may fill
+   * the last block. After an error `prepare` truncates what was written.
+   */
+  append(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
+    const isLarge = bytes >= MIN_DIRECT_BYTES && this.#mayWriteDirectly && this.#memory.holds(bytes)
+    if (!isLarge) {
+      this.#disk.append(this.#handle, lines, this.#judge(lines, bytes, bytes, done))
+      return
+    }
+    const padding = paddingOf(this.#end + bytes)
+    const judge = this.#judge(lines, bytes, bytes + padding, done)
+    const direct = this.#end % BLOCK_BYTES === 0 ? this.#openDirectly() : null
+    if (direct === null) {
+      // Up to the end of a block, so that the next one can be written directly.
+      this.#disk.append(this.#handle, filled(lines, padding), judge)
+      return
+    }
+    direct.append(this.#memory.join(lines, padding), (error, durableBytes) => {
+      if (error === null || !isUnsupported(error)) {
+        judge(error, durableBytes)
+        return
+      }
+      this.#giveUpDirectWrites(error)
+      this.append(lines, bytes, done)
+    })
+  }
+
+  #judge(lines: readonly Uint8Array[], bytes: number, writtenBytes: number, done: Appended) {
+    return (error: Error | null, durableBytes: number): void => {
+      if (error !== null || durableBytes !== writtenBytes) {
         // After a failed sync no part of the write counts as durable, whatever the file's length is.
         this.#mustTruncate = true
-        done(error ?? new Error(`only ${durableBytes} of ${bytes} bytes were written: the disk may be full`))
+        done(error ?? new Error(`only ${durableBytes} of ${writtenBytes} bytes were written: the disk may be full`))
         return
       }
       if (this.#isUnlinked()) {
         this.#appendToNext(lines, bytes, done)
         return
       }
-      this.#end += bytes
-      done(null)
-    })
+      this.#end += writtenBytes
+      done(null, writtenBytes)
+    }
+  }
+
+  /** null: direct writes are not possible, for this segment or at all. */
+  #openDirectly(): DirectFile | null {
+    try {
+      this.#direct ??= this.#disk.openDirectly(segmentPath(this.#directory, this.#segment), this.#handle)
+    } catch (error) {
+      // Whatever is wrong with the disk, an ordinary write will say it.
+      if (error instanceof Error && isUnsupported(error)) this.#giveUpDirectWrites(error)
+    }
+    return this.#direct
+  }
+
+  #giveUpDirectWrites(error: Error): void {
+    this.#mayWriteDirectly = false
+    this.#direct?.close()
+    this.#direct = null
+    this.#onNotice(
+      `The journal's file system has no direct writes (${error.message}): large writes cost more here`,
+      'info',
+    )
   }
 
   /** Appends the same lines to the next segment, since the open one was removed. */
-  #appendToNext(lines: readonly Uint8Array[], bytes: number, done: (error: Error | null) => void): void {
+  #appendToNext(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
     this.#reportUnlinked()
     this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
   }
@@ -255,6 +329,7 @@ export class JournalFiles {
   }
 
   async close(): Promise<void> {
+    this.#direct?.close()
     await this.#handle.close()
   }
 

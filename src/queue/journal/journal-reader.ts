@@ -2,6 +2,7 @@
 
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { unfilled } from './direct-writes.ts'
 import { endOfLastLine, listSegments, type Segment } from './segments.ts'
 
 const POLL_MS = 100
@@ -17,7 +18,7 @@ export interface ReadLinesOptions {
   readonly signal: AbortSignal
 }
 
-/** Yields a copy of each line, without its newline. */
+/** Yields a copy of each line, without its newline and what fills its last block. */
 export async function* readLines(directory: string, options: ReadLinesOptions): AsyncGenerator<Buffer> {
   const { fromStart, follow, signal } = options
   let segment = await firstSegment(directory, fromStart)
@@ -105,7 +106,7 @@ class SegmentReader {
         this.#isWithinLongLine = false
         start = end + 1
         this.#offset += line.length + 1
-        if (isWhole) yield Buffer.from(line)
+        if (isWhole) yield Buffer.from(unfilled(line))
       }
       if (start > 0) continue
       if (bytesRead < buffer.length) return

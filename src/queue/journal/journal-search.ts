@@ -14,6 +14,7 @@ import {
 } from '../find/finding.ts'
 import { notFound } from '../find/not-found.ts'
 import type { Question, Span } from '../find/question.ts'
+import { unfilled } from './direct-writes.ts'
 import { journalDirectory, listSegments, type Segment } from './segments.ts'
 
 /** Bisection ends when the place is known this well. */
@@ -148,8 +149,9 @@ class JournalSearch {
     for (const start of startsOf(read, at, this.#wanted)) {
       const offset = at + start
       const line = await lineAt(handle, offset)
-      const record = line === null ? null : readFoundRecord(line, this.#question.batchId)
-      if (record !== null) return foundAt(segment, offset, record)
+      if (line === null) continue
+      const record = readFoundRecord(unfilled(line), this.#question.batchId)
+      if (record !== null) return foundAt(segment, offset, line.length, record)
     }
     return null
   }
@@ -169,8 +171,7 @@ class JournalSearch {
   }
 }
 
-function foundAt({ path }: Segment, offsetBytes: number, record: FoundRecord): Found {
-  const lengthBytes = record.line.length
+function foundAt({ path }: Segment, offsetBytes: number, lengthBytes: number, record: FoundRecord): Found {
   return {
     kind: 'found',
     record,

@@ -8,9 +8,10 @@ import { type Disk, JournalFiles, realDisk } from './journal-files.ts'
 import type { JournalPosition } from './segments.ts'
 import { TimeMarks } from './time-marks.ts'
 
-/** One writev takes at most this many buffers (IOV_MAX). */
-const MAX_COMMIT_RECORDS = 1024
-const MAX_COMMIT_BYTES = 8 * 1024 * 1024
+/** One writev takes at most 1,024 buffers (IOV_MAX), one of which may fill a block. */
+const MAX_COMMIT_RECORDS = 1023
+/** A larger commit costs no less a record, and its first record waits longer. */
+const MAX_COMMIT_BYTES = 2 * 1024 * 1024
 /** More than a ring of the default size can hold. Behind a stuck disk, further records are refused. */
 const MAX_WAITING_RECORDS = 262_144
 const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024
@@ -56,15 +57,16 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { directory, maxBytes, resumeAfter = null, disk = realDisk, onNotice = () => {} } = options
   const wantedBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES
   const segmentBytes = Math.max(1, Math.min(wantedBytes, Math.floor(maxBytes / MIN_SEGMENTS)))
+  const commitBytes = Math.min(MAX_COMMIT_BYTES, segmentBytes)
   let files: JournalFiles
   try {
-    files = await JournalFiles.open({ directory, segmentBytes, resumeAfter, disk, onNotice })
+    files = await JournalFiles.open({ directory, segmentBytes, commitBytes, resumeAfter, disk, onNotice })
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     const advice = 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
     throw new Error(`The journal cannot be written in ${directory} (${reason}). ${advice}.`, { cause: error })
   }
-  const journal = new Journal(options, files, Math.min(MAX_COMMIT_BYTES, segmentBytes))
+  const journal = new Journal(options, files, commitBytes)
   await journal.sweep()
   return journal
 }
@@ -235,7 +237,7 @@ export class Journal implements EventQueue {
     )
   }
 
-  readonly #onWritten = (error: Error | null): void => {
+  readonly #onWritten = (error: Error | null, fileBytes = 0): void => {
     const batch = this.#inFlight
     if (batch === null) throw new Error('a write of the journal ended that had not begun')
     if (error !== null) {
@@ -248,6 +250,7 @@ export class Journal implements EventQueue {
     // The next write starts before the answers of this one are sent, so that the disk does not idle.
     this.#commitNext()
     this.#onCommit(batch.lines.length)
+    this.#durableBytes += fileBytes
     this.#settle(batch, 'durable', end)
     this.#marks.note(this.#clock(), end)
   }
@@ -271,7 +274,6 @@ export class Journal implements EventQueue {
     const { settled } = batch
     this.#unsettledRecords -= settled.length
     this.#unsettledBytes -= batch.bytes
-    if (settlement === 'durable') this.#durableBytes += batch.bytes
     // In the same turn as the calls below, so that a snapshot taken in a later turn counts exactly the records before
     // it.
     this.#position = end

@@ -35,22 +35,26 @@ export function comparePositions(left: JournalPosition, right: JournalPosition):
   return left.segment - right.segment || left.offset - right.offset
 }
 
-/** All segments, oldest first. Files with other names are ignored, and so is a missing folder. */
-export async function listSegments(directory: string): Promise<Segment[]> {
+/** The numbers of all segments, in order, by their names alone. A missing folder has none. */
+export async function segmentNumbers(directory: string): Promise<number[]> {
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
     throw error
   })
+  const numbers = names.map((name) => SEGMENT_NAME.exec(name)?.[1]).filter((digits) => digits !== undefined)
+  return numbers.map(Number).sort((left, right) => left - right)
+}
+
+/** All segments, oldest first. Files with other names are ignored, and so is a missing folder. */
+export async function listSegments(directory: string): Promise<Segment[]> {
   const segments: Segment[] = []
-  for (const name of names) {
-    const match = SEGMENT_NAME.exec(name)
-    if (match === null) continue
-    const path = join(directory, name)
+  for (const number of await segmentNumbers(directory)) {
+    const path = segmentPath(directory, number)
     // A segment may have been removed since the listing.
     const status = await stat(path).catch(() => null)
-    if (status?.isFile()) segments.push({ number: Number(match[1]), path, bytes: status.size })
+    if (status?.isFile()) segments.push({ number, path, bytes: status.size })
   }
-  return segments.sort((left, right) => left.number - right.number)
+  return segments
 }
 
 /**

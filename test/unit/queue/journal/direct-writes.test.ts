@@ -1,0 +1,222 @@
+import { mkdir, readFile, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { BLOCK_BYTES, type DirectFile } from '../../../../src/queue/journal/direct-writes.ts'
+import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
+import { type Disk, realDisk } from '../../../../src/queue/journal/journal-files.ts'
+import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
+import { readRecords } from '../../../../src/queue/journal/recovery.ts'
+import { lastRecordTimeMs, segmentPath } from '../../../../src/queue/journal/segments.ts'
+import { FailingDisk, makeRecord, publish, readNaively, withFolder } from '../../../support/journal.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+/** A real disk that counts the writes of each kind, or whose file system has no direct writes from one of them on. */
+class CountingDisk implements Disk {
+  ordinary = 0
+  direct = 0
+  readonly #lastDirect: number
+
+  constructor(lastDirect = Number.POSITIVE_INFINITY) {
+    this.#lastDirect = lastDirect
+  }
+
+  append(...[handle, lines, done]: Parameters<Disk['append']>): void {
+    this.ordinary += 1
+    realDisk.append(handle, lines, done)
+  }
+
+  truncate(...[handle, bytes]: Parameters<Disk['truncate']>): Promise<void> {
+    return realDisk.truncate(handle, bytes)
+  }
+
+  createSegment(...[directory, number]: Parameters<Disk['createSegment']>) {
+    return realDisk.createSegment(directory, number)
+  }
+
+  openDirectly(...[path, handle]: Parameters<Disk['openDirectly']>): DirectFile | null {
+    if (this.#lastDirect < 0) throw unsupported()
+    const file = realDisk.openDirectly(path, handle)
+    if (file === null) return null
+    return {
+      append: (bytes, done) => {
+        this.direct += 1
+        if (this.direct > this.#lastDirect) setImmediate(() => done(unsupported(), 0))
+        else file.append(bytes, done)
+      },
+      close: () => file.close(),
+    }
+  }
+}
+
+function unsupported(): Error {
+  return Object.assign(new Error('EINVAL: injected'), { code: 'EINVAL' })
+}
+
+const small = () => makeRecord()
+const large = () => makeRecord({ fillBytes: 70_000 })
+
+async function opened(directory: string, disk: Disk, notices: string[] = []): Promise<Journal> {
+  return await openJournal({
+    directory,
+    disk,
+    maxBytes: 100 * MEBIBYTE,
+    keepHours: null,
+    onNotice: (text) => void notices.push(text),
+  })
+}
+
+/** Publishes one by one, so that each is a commit of its own. */
+async function publishAll(journal: Journal, records: readonly ReturnType<typeof makeRecord>[]): Promise<void> {
+  for (const record of records) expect(await publish(journal, record)).toBe('durable')
+}
+
+const idsOf = (records: readonly { batchId: string }[]) => records.map(({ batchId }) => batchId)
+
+/** The ids that recovery finds, which must not meet a line that is no record. */
+async function recoveredIds(directory: string): Promise<string[]> {
+  const ids: string[] = []
+  await readRecords(
+    directory,
+    null,
+    ({ batchId }) => ids.push(batchId),
+    (path, offset) => expect.fail(`corrupt at ${offset} of ${path}`),
+  )
+  return ids
+}
+
+describe('a large commit', () => {
+  it('ends with its block, so that the next one can be written directly', () =>
+    withFolder(async (directory) => {
+      const disk = new CountingDisk()
+      const notices: string[] = []
+      const journal = await opened(directory, disk, notices)
+      const records = [large(), large(), small(), small(), large(), large()]
+      await publishAll(journal, records)
+      await journal.stop()
+      const { size } = await stat(segmentPath(directory, 1))
+      expect(size % BLOCK_BYTES).toBe(0)
+      expect(journal.sizeBytes).toBe(size)
+      expect(journal.position()).toEqual({ segment: 1, offset: size })
+      // The one behind the small ones begins within a block. Where the file system has no direct writes, that was said.
+      if (notices.length === 0) expect(disk).toMatchObject({ direct: 3, ordinary: 3 })
+      else expect(disk.ordinary).toBe(6)
+      expect((await readNaively(directory)).map(({ batch_id }) => batch_id)).toEqual(idsOf(records))
+      expect(await recoveredIds(directory)).toEqual(idsOf(records))
+      expect(await lastRecordTimeMs(segmentPath(directory, 1))).toBe(1_800_000_000_000)
+    }))
+
+  it('of many records is one write', () =>
+    withFolder(async (directory) => {
+      const disk = new FailingDisk()
+      const journal = await opened(directory, disk)
+      const records = Array.from({ length: 20 }, () => makeRecord({ fillBytes: 5000 }))
+      await Promise.all(records.map((record) => publish(journal, record)))
+      await journal.stop()
+      expect(disk.appends).toBe(1)
+      expect(await recoveredIds(directory)).toEqual(idsOf(records))
+    }))
+
+  it.each(['short', 'torn', 'unsynced', 'none'] as const)(
+    'that fails (%s) is refused and cut off, and the next ones are stored',
+    (mode) =>
+      withFolder(async (directory) => {
+        const disk = new FailingDisk()
+        let nowMs = 1_800_000_000_000
+        const journal = await openJournal({
+          directory,
+          disk,
+          maxBytes: 100 * MEBIBYTE,
+          keepHours: null,
+          clock: () => nowMs,
+        })
+        const records = [large(), large(), large(), small()]
+        await publishAll(journal, records.slice(0, 1))
+        disk.nextAppend = mode
+        expect(await publish(journal, large())).toBe('unavailable')
+        nowMs += 2000
+        await publishAll(journal, records.slice(1))
+        await journal.stop()
+        expect(await recoveredIds(directory)).toEqual(idsOf(records))
+        expect((await stat(segmentPath(directory, 1))).size).toBe(journal.sizeBytes)
+      }),
+  )
+
+  it.each([-1, 0, 1, 2])(
+    'is written in the ordinary way where direct writes end with number %i, and one line says so',
+    (last) =>
+      withFolder(async (directory) => {
+        const disk = new CountingDisk(last)
+        const notices: string[] = []
+        const journal = await opened(directory, disk, notices)
+        const records = [large(), large(), large(), small(), large()]
+        await publishAll(journal, records)
+        await journal.stop()
+        expect(notices).toEqual([expect.stringMatching(/no direct writes \(EINVAL.*\): large writes cost more here$/)])
+        expect(await recoveredIds(directory)).toEqual(idsOf(records))
+      }),
+  )
+})
+
+describe('a journal with filled blocks', () => {
+  it('is recovered to the last whole record, wherever a crash has cut it, and goes on from there', () =>
+    withFolder(async (folder) => {
+      const whole = join(folder, 'whole')
+      const journal = await opened(whole, new CountingDisk())
+      const records = [small(), large(), large(), small(), large()]
+      const ends: number[] = []
+      for (const record of records) {
+        await publishAll(journal, [record])
+        ends.push(journal.position().offset)
+      }
+      await journal.stop()
+      const bytes = await readFile(segmentPath(whole, 1))
+      const cuts = Array.from({ length: bytes.length / 512 + 1 }, (_, index) => index * 512)
+      const around = ends.flatMap((end) => [end - 1, end, end + 1])
+      const directory = join(folder, 'cut')
+      await mkdir(directory)
+      for (const cut of [...cuts.filter((_, index) => index % 9 === 0), ...around].filter((at) => at <= bytes.length)) {
+        const path = segmentPath(directory, 1)
+        await writeFile(path, bytes)
+        await truncate(path, cut)
+        const kept = idsOf(records).slice(0, ends.filter((end) => end <= cut).length)
+        expect(await recoveredIds(directory)).toEqual(kept)
+        const again = await opened(directory, new CountingDisk())
+        const more = [large(), large(), small()]
+        await publishAll(again, more)
+        await again.stop()
+        expect(await recoveredIds(directory)).toEqual([...kept, ...idsOf(more)])
+      }
+    }))
+
+  it('shows its readers the records as they were', () =>
+    withFolder(async (directory) => {
+      const journal = await opened(directory, new CountingDisk())
+      const records = [large(), small(), large(), large(), small()]
+      await publishAll(journal, records)
+      await journal.stop()
+      const lines: string[] = []
+      const options = { fromStart: true, follow: false, signal: new AbortController().signal }
+      for await (const line of readLines(directory, options)) lines.push(`${line.toString()}\n`)
+      expect(lines).toEqual(records.map(({ line }) => Buffer.from(line).toString()))
+    }))
+})
+
+it('a new segment gets a number behind all names that are there, whatever they are', () =>
+  withFolder(async (directory) => {
+    const notices: string[] = []
+    const journal = await openJournal({
+      directory,
+      maxBytes: 100 * MEBIBYTE,
+      segmentBytes: 1000,
+      keepHours: null,
+      onNotice: (text) => void notices.push(text),
+    })
+    await mkdir(segmentPath(directory, 2))
+    const records = Array.from({ length: 8 }, () => makeRecord({ fillBytes: 500 }))
+    await publishAll(journal, records)
+    await journal.stop()
+    expect(notices).toEqual([])
+    expect(journal.position().segment).toBeGreaterThan(2)
+    expect(await recoveredIds(directory)).toEqual(idsOf(records))
+  }))

@@ -11,7 +11,9 @@ const LANES = 16
 /** Longest pause of a lane between two batches: some hundred batches a second in all. */
 const LONGEST_PAUSE_MS = 40
 const TRY_TIMEOUT_MS = 5000
-/** A repeat must be accepted within this time, restarts of the stores included. */
+/** Where the node that died held a key in Redis, a repeat waits for some seconds: later rounds try it again. */
+const REPEAT_TIMEOUT_MS = 400
+/** At the end every repeat must be accepted within this time, restarts of the stores included. */
 const SETTLE_MS = 60_000
 const SETTLE_PAUSE_MS = 20
 /** Accepted batches that are sent again each round, and among how many of the last ones they are. */
@@ -58,7 +60,7 @@ export class Clients {
     const lane = async () => {
       while (!ended.aborted) {
         const batch = this.#makeBatch()
-        await this.#send(batch, this.#pick(nodes))
+        await this.#send(batch, this.#pick(nodes), TRY_TIMEOUT_MS)
         // A batch without a key that was not answered may be stored or not, and nobody can ask.
         if (batch.key !== null || isAccepted(batch)) this.batches.push(batch)
         if (batch.key !== null && !isAccepted(batch)) this.#doubtful.push(batch)
@@ -68,41 +70,44 @@ export class Clients {
     await Promise.all(Array.from({ length: LANES }, lane))
   }
 
-  /** Repeats about half of what is in doubt, once, at nodes that live. @param {readonly Target[]} nodes */
-  async repeatSome(nodes) {
-    const tried = this.#doubtful.filter(() => this.#rng() < 0.5)
-    await Promise.all(tried.map((batch) => this.#send(batch, this.#pick(nodes))))
-    this.#doubtful = this.#doubtful.filter((batch) => !isAccepted(batch))
-  }
-
-  /** Repeats what is in doubt until it is accepted, and some of what was accepted. @param {readonly Target[]} nodes */
-  async settle(nodes) {
-    const doubtful = this.#doubtful.splice(0)
-    const deadlineMs = Date.now() + SETTLE_MS
+  /** Repeats each batch in doubt at most once, with some probability. @param {readonly Target[]} nodes @param {number} probability */
+  async repeat(nodes, probability) {
+    const tried = this.#doubtful.filter(() => this.#rng() < probability)
     const lane = async () => {
-      for (let batch = doubtful.pop(); batch !== undefined; batch = doubtful.pop()) {
-        while (!isAccepted(batch) && Date.now() < deadlineMs) {
-          await this.#send(batch, this.#pick(nodes))
-          if (!isAccepted(batch)) await sleep(SETTLE_PAUSE_MS)
-        }
-        if (!isAccepted(batch)) this.#violations.add('repeated and never accepted', batch.history)
+      for (let batch = tried.pop(); batch !== undefined; batch = tried.pop()) {
+        await this.#send(batch, this.#pick(nodes), REPEAT_TIMEOUT_MS)
       }
     }
     await Promise.all(Array.from({ length: LANES }, lane))
-    const last = this.batches.slice(-REPLAYED_OF).filter(({ key }) => key !== null)
-    for (let count = 0; count < REPLAYS && last.length > 0; count++)
-      await this.#send(this.#pick(last), this.#pick(nodes))
+    this.#doubtful = this.#doubtful.filter((batch) => !isAccepted(batch))
+  }
+
+  /** Sends some batches again that were accepted. @param {readonly Target[]} nodes */
+  async replay(nodes) {
+    const last = this.batches.slice(-REPLAYED_OF).filter((batch) => batch.key !== null && isAccepted(batch))
+    const chosen = last.length === 0 ? [] : Array.from({ length: REPLAYS }, () => this.#pick(last))
+    await Promise.all(chosen.map((batch) => this.#send(batch, this.#pick(nodes), TRY_TIMEOUT_MS)))
+  }
+
+  /** Repeats what is in doubt until all of it is accepted. @param {readonly Target[]} nodes */
+  async settle(nodes) {
+    const deadlineMs = Date.now() + SETTLE_MS
+    while (this.#doubtful.length > 0 && Date.now() < deadlineMs) {
+      await this.repeat(nodes, 1)
+      await sleep(SETTLE_PAUSE_MS)
+    }
+    for (const { history } of this.#doubtful) this.#violations.add('repeated and never accepted', history)
   }
 
   stop() {
     this.#connections.stop()
   }
 
-  /** @param {Batch} batch @param {Target} node */
-  async #send(batch, node) {
+  /** @param {Batch} batch @param {Target} node @param {number} timeoutMs */
+  async #send(batch, node, timeoutMs) {
     this.sent += 1
     const { body, key } = batch
-    const result = await this.#connections.send({ port: node.port, body: body.bytes, key, timeoutMs: TRY_TIMEOUT_MS })
+    const result = await this.#connections.send({ port: node.port, body: body.bytes, key, timeoutMs })
     const text = result.kind === 'answer' ? `${result.status} ${result.code}` : result.kind
     batch.history += `${new Date().toISOString()} ${node.name}/${node.life} ${text}; `
     if (result.kind !== 'answer' || result.status !== 202) {

@@ -29,13 +29,11 @@ export async function runRounds(ground, { rounds, rng, violations, done }) {
   const clients = new Clients({ rng, nowMs: Date.now(), violations })
   try {
     await ready(ground)
-    for (let round = 0; round < rounds; round++) {
-      const before = { accepted: clients.accepted, sent: clients.sent }
-      await killOnce(ground, clients, rng)
-      done.rounds += 1
-      done.accepted += clients.accepted - before.accepted
-      done.sent += clients.sent - before.sent
-    }
+    for (let round = 0; round < rounds; round++) await killOnce(ground, clients, rng)
+    await clients.settle(ground.nodes)
+    done.rounds += rounds
+    done.accepted += clients.accepted
+    done.sent += clients.sent
     done.records += await judge(ground, clients, violations)
   } finally {
     clients.stop()
@@ -57,10 +55,11 @@ async function killOnce(ground, clients, rng) {
   ended.abort()
   await load
   await restarted
-  if (others.length > 0) await clients.repeatSome(others)
+  if (others.length > 0) await clients.repeat(others, 0.5)
   await victim.start()
   await ready(ground)
-  await clients.settle(nodes)
+  await clients.repeat(nodes, 1)
+  await clients.replay(nodes)
 }
 
 /** @param {import('./ground.js').Store} store */

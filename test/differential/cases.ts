@@ -4,6 +4,7 @@ import { createRng, uniformBody, variedBody } from '../../load/payloads.js'
 import { damaged, NOW_MS, type Random, randomBody, seededRandom, event as shortEvent } from '../unit/decode/bodies.ts'
 import { changeBytes, type Span } from './change-bytes.ts'
 import { changeMembers } from './change-members.ts'
+import { moveToAnotherDay } from './clocks.ts'
 import { fill, type Layout, layoutOf, type Member, render } from './layout.ts'
 
 export interface Case {
@@ -29,7 +30,7 @@ export function caseOf(seed: number): Case {
     bodies,
     offset: random(MAX_OFFSET),
     around: AROUND[random(AROUND.length)],
-    nowMs: NOW_MS + random(3) - 1,
+    nowMs: random(20) === 0 ? moveToAnotherDay(random, bodies) : NOW_MS + random(3) - 1,
   }
 }
 

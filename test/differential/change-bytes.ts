@@ -4,11 +4,23 @@
 import { BAD_UTF8, damaged, type Random } from '../unit/decode/bodies.ts'
 
 const ODD_BYTES = Buffer.from([
-  0x00, 0x09, 0x0a, 0x1f, 0x20, 0x22, 0x2c, 0x3a, 0x5c, 0x5d, 0x7b, 0x7d, 0x7f, 0x80, 0xc3, 0xff,
+  0x00, 0x09, 0x0a, 0x1f, 0x20, 0x22, 0x2c, 0x3a, 0x3b, 0x5c, 0x5d, 0x7b, 0x7d, 0x7f, 0x80, 0xc3, 0xff,
 ])
-const SPACES = [' ', '\n', '\t', '\r', '\r\n', '        ', '                ', '\v', '\f', '\u00a0', '\ufeff'].map(
-  (text) => Buffer.from(text),
-)
+const SPACES = [
+  ' ',
+  '\n',
+  ' \n',
+  '   \r',
+  '\t',
+  '\r',
+  '\r\n',
+  '        ',
+  '                ',
+  '\v',
+  '\f',
+  '\u00a0',
+  '\ufeff',
+].map((text) => Buffer.from(text))
 const AFTER_THE_BODY = [
   '}',
   ']',
@@ -75,9 +87,12 @@ export function changeBytes(random: Random, body: Buffer, event: Span): Buffer {
         : Buffer.concat([body.subarray(0, event.end), body.subarray(event.start)])
     case 9: {
       const at = structureFrom(body, within)
-      return random(2) === 0
-        ? Buffer.concat([body.subarray(0, at), body.subarray(at + 1)])
-        : Buffer.concat([body.subarray(0, at), body.subarray(at, at + 1), body.subarray(at)])
+      const way = random(3)
+      if (way === 0) return Buffer.concat([body.subarray(0, at), body.subarray(at + 1)])
+      if (way === 1) return Buffer.concat([body.subarray(0, at), body.subarray(at, at + 1), body.subarray(at)])
+      const changed = Buffer.from(body)
+      changed[at] ^= 1 << random(8)
+      return changed
     }
     default: {
       const changed = Buffer.from(body)

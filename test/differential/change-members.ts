@@ -93,7 +93,7 @@ export function changeMembers(random: Random, event: Member[]): void {
 /** A value that is just inside or just outside what the member takes. */
 function nearValue(random: Random, { name, value }: Member, inEvent: boolean): string | Member[] {
   if (inEvent && name === 'type') return `"${TYPES[random(TYPES.length)]}"`
-  if (inEvent && name === 'timestamp') return timestamp(random)
+  if (inEvent && name === 'timestamp') return timestamp(random, value)
   if (typeof value === 'object') {
     if (name === 'context' || random(2) === 0)
       return random(2) === 0 ? [] : value.map((member) => ({ ...member })).slice(1)
@@ -127,12 +127,14 @@ function nearValue(random: Random, { name, value }: Member, inEvent: boolean): s
   }
 }
 
-function timestamp(random: Random): string {
-  const text = TIMESTAMPS[random(random(2) === 0 ? 3 : TIMESTAMPS.length)]
-  if (random(3) === 0) return `"${text}"`
+function timestamp(random: Random, value: Member['value']): string {
+  const own = typeof value === 'string' && value.length > 2 && random(2) === 0 ? value.slice(1, -1) : null
+  const text = own ?? TIMESTAMPS[random(random(2) === 0 ? 3 : TIMESTAMPS.length)]
+  if (own === null && random(3) === 0) return `"${text}"`
   const at = random(text.length)
-  const next = '0123456789-:TZ.+ t"'[random(19)]
-  return `"${text.slice(0, at)}${next}${text.slice(at + random(2))}"`
+  // Mostly one digit for another, since each place has a greatest digit of its own.
+  const next = random(3) > 0 ? '0123456789'[random(10)] : '-:TZ.+ t"'[random(9)]
+  return `"${text.slice(0, at)}${next}${text.slice(at + (random(4) > 0 ? 1 : 0))}"`
 }
 
 /** Too deep, or just deep enough, wherever it stands. */

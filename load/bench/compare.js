@@ -12,9 +12,12 @@ import { startCluster } from './queues.js'
 import { ratioTable } from './ratios.js'
 import { CASES } from './sections.js'
 import { removeFolder, startService, temporaryFolder } from './servers.js'
-import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
+import { CONNECTIONS, runWrk, VoidRun, writeBodies } from './wrk.js'
 
 /** @typedef {Parameters<typeof startService>[0]} ServiceOptions */
+/** So many runs in a row may be void. */
+const MAX_VOID_RUNS = 3
+
 /** @typedef {import('./ratios.js').Pair} Pair */
 /** @typedef {{ commit: string, tree: string, remove: () => Promise<void> }} Built */
 
@@ -107,7 +110,7 @@ async function takeTurns(kind, starts, { folder, rounds, quick, origin }) {
   const stages = { here: await starts.here(), there: await starts.there() }
   /** @param {'here' | 'there'} which @param {number} forSeconds */
   const measure = (which, forSeconds) =>
-    runWrk(stages[which].server, bodies, { keyed: kind.keyed, seconds: forSeconds, origin })
+    unlessVoid(() => runWrk(stages[which].server, bodies, { keyed: kind.keyed, seconds: forSeconds, origin }))
   await measure('here', 1)
   await measure('there', 1)
   const pairs = []
@@ -119,6 +122,17 @@ async function takeTurns(kind, starts, { folder, rounds, quick, origin }) {
   await stages.here.stop()
   await stages.there.stop()
   return pairs
+}
+
+/** Once more where the machine was so busy that a run is void. @template T @param {() => Promise<T>} measure @returns {Promise<T>} */
+async function unlessVoid(measure) {
+  for (let left = MAX_VOID_RUNS; ; left--) {
+    try {
+      return await measure()
+    } catch (error) {
+      if (!(error instanceof VoidRun) || left === 0) throw error
+    }
+  }
 }
 
 /** Checks the commit out beside this tree and builds it. @param {string} commit @param {(line: string) => void} progress @returns {Promise<Built>} */

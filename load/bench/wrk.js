@@ -25,6 +25,9 @@ export function bodiesOf(kind, seed, nowMs) {
   return Array.from({ length: BODIES[events] }, (_, at) => make({ rng, appKey: appKeyOf(at % apps), events, nowMs }))
 }
 
+/** A run whose figures say nothing. */
+export class VoidRun extends Error {}
+
 /** Writes the case's bodies to files for wrk. @param {string} folder @param {Case} kind @param {number} seed */
 export async function writeBodies(folder, kind, seed) {
   const target = join(folder, `${kind.events}-${kind.varied ? 'varied' : 'uniform'}-${kind.apps ?? 1}`)
@@ -63,9 +66,9 @@ export async function runWrk(server, bodies, { keyed, seconds, origin }) {
   /** @type {WrkResult} */
   const result = JSON.parse(line[1])
   if (result.refused > 0 || result.broken > 0) {
-    throw new Error(`void: ${result.refused} of ${result.requests} answers were refusals, ${result.broken} broke off`)
+    throw new VoidRun(`void: ${result.refused} of ${result.requests} answers were refusals, ${result.broken} broke off`)
   }
-  if (result.requests === 0) throw new Error('void: no request was answered')
+  if (result.requests === 0) throw new VoidRun('void: no request was answered')
   return {
     ...result,
     perSecond: result.requests / (result.durationUs / 1e6),

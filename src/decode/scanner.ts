@@ -2,7 +2,6 @@
 // the layout of events, which makes it faster and changes no answer. This is the JavaScript side of the WebAssembly
 // module, whose source is assembly/scanner.ts.
 
-import { isUtf8 } from 'node:buffer'
 // The file is read once, when a thread starts.
 // oxlint-disable-next-line no-restricted-imports
 import { readFileSync } from 'node:fs'
@@ -46,7 +45,6 @@ export class Scanner {
     const instance = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(MODULE)), {
       env: { memory },
       scanner: {
-        isUtf8: (start: number, end: number) => isUtf8(this.bytes.subarray(start, end)),
         found: this.found.bind(this),
         extra: this.extra.bind(this),
       },

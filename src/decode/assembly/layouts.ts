@@ -10,7 +10,7 @@
 //   layout  header, steps, template: the copy of the event
 //   step    start and end of a value in the template, its kind, and how long a string may be
 
-import { plainEnd, setHighByte } from './text'
+import { plainEnd } from './text'
 import { timestamp } from './timestamps'
 import {
   CONTEXT_DEPTH,
@@ -40,7 +40,6 @@ export const TIMESTAMP_STEP: i32 = 12
 export const TEMPLATE_END: i32 = 16
 export const TYPE_OF_TEMPLATE: i32 = 20
 export const HAS_REVENUE: i32 = 24
-export const HAS_HIGH_BYTES: i32 = 28
 export const STEPS: i32 = 32
 export const MAX_STEPS: i32 = 94
 export const TEMPLATE: i32 = STEPS + 16 * (MAX_STEPS + 1)
@@ -202,7 +201,6 @@ function follow(p: i32, layout: i32): i32 {
     shift = next - at
   }
   if (eventType == REVENUE_TYPE && load<i32>(layout, HAS_REVENUE) == 0) return nowhere
-  if (load<i32>(layout, HAS_HIGH_BYTES) != 0) setHighByte(true)
   return end + shift
 }
 

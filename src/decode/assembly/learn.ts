@@ -3,7 +3,6 @@
 import { sawRevenue } from './event'
 import * as layouts from './layouts'
 import * as names from './names'
-import { sawHighByte } from './text'
 import { CONTEXT_DEPTH, EVENT_DEPTH, eventType, MAX_VALUE_CHARACTERS } from './values'
 import { afterMember, colon, space, string, value } from './walker'
 
@@ -28,7 +27,6 @@ export function learn(p: i32, end: i32): void {
   store<i32>(layout, eventType, layouts.TYPE_OF_TEMPLATE)
   store<i32>(layout, sawRevenue ? 1 : 0, layouts.HAS_REVENUE)
   members(p)
-  store<i32>(layout, sawHighByte ? 1 : 0, layouts.HAS_HIGH_BYTES)
   if (isFull()) {
     store<i32>(layout, 0, layouts.TIMESTAMP_START)
     return

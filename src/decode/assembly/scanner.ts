@@ -18,7 +18,7 @@ import { takeApart } from './event'
 import { followAny, isTrusted, weigh } from './layouts'
 import { learn } from './learn'
 import * as names from './names'
-import { forget, plainEnd, sawHighByte, setHighByte } from './text'
+import { plainEnd } from './text'
 import { setRange } from './timestamps'
 import { eventType } from './values'
 import { afterMember, begin, colon, nowhere, sawLineBreak, space, string, value } from './walker'
@@ -26,8 +26,6 @@ import { afterMember, begin, colon, nowhere, sawLineBreak, space, string, value 
 export { hash } from './hash'
 export { useArea } from './layouts'
 
-/** Whether the body is UTF-8. Called only where it is valid otherwise and has bytes above 127. */
-declare function isUtf8(start: i32, end: i32): bool
 /** Reports the numbers of FIELD for a valid body. */
 declare function found(
   appKeyStart: i32,
@@ -73,7 +71,6 @@ let counts: i32 = 0
 /** Validates the bytes [start, end). The time range is given in minutes and milliseconds of the minute. */
 export function scan(start: i32, end: i32, fromMinute: i32, fromMs: i32, untilMinute: i32, untilMs: i32): i32 {
   begin(end)
-  forget()
   setRange(fromMinute, fromMs, untilMinute, untilMs)
   sdkVersionStart = start
   sdkVersionEnd = start
@@ -82,7 +79,6 @@ export function scan(start: i32, end: i32, fromMinute: i32, fromMs: i32, untilMi
   const open = space(start)
   if (load<u8>(open) != OPEN_BRACE) return NOT_SURE
   if (space(body(open + 1)) != end) return NOT_SURE
-  if (sawHighByte && !isUtf8(start, end)) return NOT_SURE
   found(
     appKeyStart - start,
     appKeyEnd - start,
@@ -158,15 +154,9 @@ function event(p: i32): i32 {
   if (!isTrusted()) return takeApart(p)
   const followed = followAny(p)
   weigh(followed != nowhere)
-  return followed != nowhere ? followed : takeApartAndLearn(p)
-}
-
-function takeApartAndLearn(p: i32): i32 {
-  const sawBefore = sawHighByte
-  setHighByte(false)
+  if (followed != nowhere) return followed
   const end = takeApart(p)
   // A layout does not know whether a line break was between tokens.
   if (end != nowhere && !sawLineBreak) learn(p, end)
-  if (sawBefore) setHighByte(true)
   return end
 }

@@ -1,6 +1,8 @@
 // Scans JSON strings and numbers in place. No function tests for the body's end: a NUL byte follows the body, and ends
 // every string and number. Bytes after it may be loaded, but do not affect the result.
 
+import { utf8End } from './utf8'
+
 const QUOTE: i32 = 0x22
 const PLUS: i32 = 0x2b
 const MINUS: i32 = 0x2d
@@ -10,18 +12,8 @@ const BACKSLASH: i32 = 0x5c
 const LOWER_E: i32 = 0x65
 const LOWER_U: i32 = 0x75
 
-/** Whether the strings of the body have bytes above 127, and the number of their escapes. */
-export let sawHighByte: bool = false
+/** The number of escapes in the strings of the body so far. */
 export let escapes: i32 = 0
-
-export function forget(): void {
-  sawHighByte = false
-  escapes = 0
-}
-
-export function setHighByte(saw: bool): void {
-  sawHighByte = saw
-}
 
 /**
  * The first byte from `p` on that is not a plain character of a string: a quote, a backslash, a control character or a
@@ -42,20 +34,6 @@ export function plainEnd(p: i32): i32 {
   }
 }
 
-/** Like `plainEnd`, but skips bytes above 127. */
-function utf8End(p: i32): i32 {
-  while (true) {
-    const chunk = v128.load(p)
-    const special = v128.or(
-      i8x16.lt_u(v128.xor(chunk, i8x16.splat(2)), i8x16.splat(0x21)),
-      i8x16.eq(chunk, i8x16.splat(0x5c)),
-    )
-    const mask = i8x16.bitmask(special)
-    if (mask != 0) return p + ctz(mask)
-    p += 16
-  }
-}
-
 /** The position of the closing quote, from where `plainEnd` stopped; -1 where the string is invalid. */
 export function restOfString(p: i32): i32 {
   while (true) {
@@ -67,8 +45,8 @@ export function restOfString(p: i32): i32 {
       escapes += 1
       p = plainEnd(p + bytes)
     } else if (byte >= 0x80) {
-      sawHighByte = true
-      p = utf8End(p + 1)
+      p = utf8End(p)
+      if (p < 0) return -1
     } else {
       return -1
     }

@@ -6,7 +6,7 @@ import { alike, alikeAtRandom, teach } from './alike.ts'
 import { bodyOf, event, HASH, seededRandom } from './bodies.ts'
 import { judge } from './oracle.ts'
 
-const BYTES = Buffer.from('"\\{}[],: \n09-.ez\0\x1f\xc3\xff', 'latin1')
+const BYTES = Array.from(Buffer.from('"\\{}[],: \n09-.ez\0\x1f\xc3\xff', 'latin1'), (byte) => Buffer.of(byte))
 const INSERTED = ['"', '\\', '{', '}', ',', ':', '[', ' ', '0', '\n'].map((text) => Buffer.from(text))
 const PAIRS = ['\\"', '""', '":', '",', ',"', '{}', '\\u', 'é', '}}', '00'].map((text) => Buffer.from(text))
 
@@ -48,13 +48,19 @@ test.each(KINDS)('an event %s is judged rightly whatever byte is changed, put in
   accepted = 0
   for (let at = 0; at < bytes.length; at++) {
     const [before, after] = [bytes.subarray(0, at), bytes.subarray(at + 1)]
-    for (const byte of BYTES) tryOut(whole, Buffer.concat([before, Buffer.of(byte), after]))
-    for (const bit of [0x01, 0x20]) tryOut(whole, Buffer.concat([before, Buffer.of(bytes[at] ^ bit), after]))
-    for (const text of INSERTED) tryOut(whole, Buffer.concat([before, text, bytes.subarray(at)]))
-    for (const text of PAIRS) tryOut(whole, Buffer.concat([before, text, bytes.subarray(at + 2)]))
-    tryOut(whole, Buffer.concat([before, after]))
-    tryOut(whole, Buffer.concat([before, bytes.subarray(at + 1 + random(40))]))
-    tryOut(whole, Buffer.concat([before, bytes.subarray(at - random(Math.min(at, 40) + 1))]))
+    const damaged = [
+      ...BYTES.map((byte) => [before, byte, after]),
+      ...[0x01, 0x20].map((bit) => [before, Buffer.of(bytes[at] ^ bit), after]),
+      ...INSERTED.map((text) => [before, text, bytes.subarray(at)]),
+      ...PAIRS.map((text) => [before, text, bytes.subarray(at + 2)]),
+      [before, after],
+      [before, bytes.subarray(at + 1 + random(40))],
+      [before, bytes.subarray(at - random(Math.min(at, 40) + 1))],
+    ]
+    // All of them for the first event, and in turn for the others, since the test would take long.
+    for (const [index, parts] of damaged.entries()) {
+      if (whole === KINDS[0][1] || (at + index) % 4 === 0) tryOut(whole, Buffer.concat(parts))
+    }
   }
   // Both answers must be common, or little is shown.
   expect(accepted / judged).toBeGreaterThan(0.1)
@@ -69,8 +75,8 @@ test('events with values at random, one damaged at random, are judged rightly', 
     const chosen = random(events.length)
     const bytes = Buffer.from(events[chosen])
     const at = random(bytes.length)
-    const byte = random(3) === 0 ? random(256) : BYTES[random(BYTES.length)]
-    const damaged = Buffer.concat([bytes.subarray(0, at), Buffer.of(byte), bytes.subarray(at + random(3))])
+    const byte = random(3) === 0 ? Buffer.of(random(256)) : BYTES[random(BYTES.length)]
+    const damaged = Buffer.concat([bytes.subarray(0, at), byte, bytes.subarray(at + random(3))])
     const [head, tail] = bodyOf(...events.map((text, index) => (index === chosen ? '@' : text))).split('@')
     const { validation } = judge(Buffer.concat([Buffer.from(head), damaged, Buffer.from(tail)]), random(40))
     if (validation.kind === 'accepted') taken += 1

@@ -6,8 +6,8 @@
 /** The scanner loads at most this many bytes beyond a body's end. Bytes after the sentinel do not affect its result. */
 export const LOOK_AHEAD_BYTES = 64
 
-/** What a scanner may have learnt: 16 layouts of 8 KiB (src/decode/assembly/layouts.ts). */
-const AREA_BYTES = 131_072
+/** What a scanner may have learnt: 32 layouts of 8 KiB, and which is where (src/decode/assembly/choice.ts). */
+const AREA_BYTES = 270_336
 /** A scanner that comes later, the threads of a pool being many or started anew, learns nothing. */
 const MAX_AREAS = 64
 

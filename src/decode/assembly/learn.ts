@@ -1,5 +1,6 @@
 // Makes a layout of an event that was taken apart and is valid: copies its bytes, and lists its values.
 
+import { emptyLayout } from './choice'
 import { sawRevenue } from './event'
 import * as layouts from './layouts'
 import * as names from './names'
@@ -19,7 +20,7 @@ let shift: i32 = 0
 /** `p`: the opening brace of the last event; `end`: the position after it. */
 export function learn(p: i32, end: i32): void {
   if (end - p > layouts.MAX_TEMPLATE_BYTES) return
-  layout = layouts.emptySlot(p)
+  layout = emptyLayout(p)
   shift = layout + layouts.TEMPLATE - p
   nextStep = layout + layouts.STEPS
   memory.copy(p + shift, p, end - p)

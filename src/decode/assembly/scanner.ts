@@ -14,8 +14,8 @@
 // failure it returns `nowhere`, a position beyond the body's end at which every further step fails. This is
 // AssemblyScript. Its state is in the globals of the instance, and in an area of the memory that no other instance has.
 
+import { followAny, mayLearn } from './choice'
 import { takeApart } from './event'
-import { followAny, isTrusted, weigh } from './layouts'
 import { learn } from './learn'
 import * as names from './names'
 import { plainEnd } from './text'
@@ -23,8 +23,8 @@ import { setRange } from './timestamps'
 import { eventType } from './values'
 import { afterMember, begin, colon, nowhere, sawLineBreak, space, string, value } from './walker'
 
+export { useArea } from './choice'
 export { hash } from './hash'
-export { useArea } from './layouts'
 
 /** Reports the numbers of FIELD for a valid body. */
 declare function found(
@@ -151,12 +151,10 @@ function events(p: i32): i32 {
 
 /** `p`: the opening brace. Leaves the event's type in `eventType`. */
 function event(p: i32): i32 {
-  if (!isTrusted()) return takeApart(p)
   const followed = followAny(p)
-  weigh(followed != nowhere)
   if (followed != nowhere) return followed
   const end = takeApart(p)
   // A layout does not know whether a line break was between tokens.
-  if (end != nowhere && !sawLineBreak) learn(p, end)
+  if (end != nowhere && !sawLineBreak && mayLearn()) learn(p, end)
   return end
 }

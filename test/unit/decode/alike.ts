@@ -56,7 +56,7 @@ export function alikeAtRandom(random: Random): string {
 
 /**
  * Shows the oracle's scanners so many events alike that they know the layout, whatever they were shown before: after
- * bodies without any layout a scanner stops looking for one, for a while.
+ * bodies in which no two events were alike, a scanner learns only now and then.
  */
 export function teach(event: string): void {
   const count = Math.min(100, Math.floor(MAX_BODY_BYTES / event.length))

@@ -318,10 +318,18 @@ test('events of more layouts than are kept, by turns, are all judged', () => {
 
 test('an event with more values or bytes than a layout holds is judged like any other', () => {
   for (const properties of [keys(50), objectText({ a: text(400), ...Object.fromEntries(longValues()) })]) {
-    const large = alike({ properties, revenue: keys(50) })
-    teach(large)
-    expect(isTakenAnywhere(large)).toBe(true)
-    expect(judge(Buffer.from(bodyOf(large, large.replace('"iOS"', '""'), large))).validation.kind).toBe('refused')
+    const members = Object.entries({ ...FULL, properties, revenue: keys(50) })
+    for (const large of [members, members.toReversed()].map((list) => objectText(Object.fromEntries(list)))) {
+      teach(large)
+      expect(isTakenAnywhere(large)).toBe(true)
+      for (const changed of [
+        large.replace('"iOS"', '""'),
+        large.replace('T11:59', 'T11:60'),
+        large.replace('250Z', '25 Z'),
+      ]) {
+        expect(judge(Buffer.from(bodyOf(large, changed, large))).validation.kind).toBe('refused')
+      }
+    }
   }
   teach(alike())
 })

@@ -39,8 +39,8 @@ test('a scanner writes what it learns into its own area, and one that got none w
     return words
   }
   const written = (from: number, until: number) => bytes.subarray(from, until).some((byte) => byte !== 0)
-  // More layouts than are kept, up to the largest, and events that are larger.
-  for (const valueCharacters of [1, 150, 500]) {
+  // Events that are larger than any layout, and then more layouts than are kept, up to the largest.
+  for (const valueCharacters of [500, 100, 1]) {
     for (let first = 0; first < 200; first += 50) {
       const events = Array.from({ length: 50 }, (_, index) =>
         event({ name: `"n${first + index}"`, properties: properties(20 + (index % 31), valueCharacters) }),
@@ -48,7 +48,7 @@ test('a scanner writes what it learns into its own area, and one that got none w
       const body = Buffer.from(bodyOf(...events))
       bytes.set(body, 8)
       const found = scan(plain, body.length)
-      if (first + valueCharacters === 1) expect(written(endOfBodies(memory), next)).toBe(false)
+      if (first === 0 && valueCharacters === 500) expect(written(endOfBodies(memory), next)).toBe(false)
       expect(scan(learning, body.length)).toEqual(found)
     }
   }

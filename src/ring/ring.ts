@@ -1,6 +1,8 @@
 // The ring: bounded shared memory that holds each body from its arrival until its events are durable. Allocation wraps
-// around and skips bodies that are still in use, so that a body which waits for long blocks no others.
+// around and skips bodies that are still in use, so that a body which waits for long blocks no others. It wraps around in
+// the first part of the memory as long as bodies find room there, since memory that was never written is not resident.
 
+import { FreeSlots } from './free-slots.ts'
 import { footprintBytes, HEADROOM_BYTES, type SharedMemory, SLOT_WORDS, STATE, WORD } from './layout.ts'
 import { createMemory } from './memory.ts'
 
@@ -10,8 +12,9 @@ const BYTES_PER_SLOT = 4096
 /** From this size on a plain copy saves more than its call costs, wherever the bytes lie. */
 const MIN_PLAIN_COPY_BYTES = 192
 
-/** Places that one search tries, so that a full ring refuses quickly. The next search continues from there. */
-const MAX_LOOKS = 512
+/** What is enough under a small load. */
+const FIRST_REACH_BYTES = 1024 * 1024
+const FIRST_REACH_SLOTS = 512
 const NONE = -1
 
 /**
@@ -24,20 +27,28 @@ export class Ring {
   readonly slots: number
   readonly sizeBytes: number
 
-  /** The slot that the next claim tries first. */
-  #nextSlot = 0
+  readonly #freeSlots: FreeSlots
+  readonly #firstReachBytes: number
+  /** Bodies lie below this offset. It doubles when one finds no room, and is the first one again when the ring is empty. */
+  #reachBytes: number
+  /** No gap is larger: a full ring refuses at once. */
+  #maxGapBytes: number
   #requests = 0
   #usedBytes = 0
-  /** For each body the slots of its neighbours in memory; NONE: there is none. */
+  /** The list of bodies in the order of memory is a circle: this entry, beside those of the slots, is its start and end. */
+  readonly #origin: number
   readonly #previous: Int32Array
   readonly #next: Int32Array
-  /** Slot of the body with the lowest offset. */
-  #first = NONE
-  /** The search for room starts after the body of this slot; NONE: before all bodies. */
-  #cursor = NONE
+  /** Free bytes behind each body, and behind the origin before all bodies. */
+  readonly #gapBytes: Int32Array
+  /** The search for room starts behind this body. */
+  #cursor: number
 
-  constructor(sizeBytes: number) {
+  constructor(sizeBytes: number, firstReachBytes = FIRST_REACH_BYTES, firstReachSlots = FIRST_REACH_SLOTS) {
     this.sizeBytes = sizeBytes
+    this.#firstReachBytes = Math.min(firstReachBytes, sizeBytes)
+    this.#reachBytes = this.#firstReachBytes
+    this.#maxGapBytes = this.#reachBytes
     this.slots = Math.max(16, Math.floor(sizeBytes / BYTES_PER_SLOT))
     this.memory = {
       bytes: createMemory(sizeBytes),
@@ -45,8 +56,13 @@ export class Ring {
     }
     this.bytes = Buffer.from(this.memory.bytes.buffer, 0, sizeBytes)
     this.words = new Int32Array(this.memory.table)
-    this.#previous = new Int32Array(this.slots)
-    this.#next = new Int32Array(this.slots)
+    this.#freeSlots = new FreeSlots(this.slots, firstReachSlots)
+    this.#origin = this.slots
+    this.#cursor = this.#origin
+    this.#previous = new Int32Array(this.slots + 1).fill(this.#origin)
+    this.#next = new Int32Array(this.slots + 1).fill(this.#origin)
+    this.#gapBytes = new Int32Array(this.slots + 1)
+    this.#gapBytes[this.#origin] = this.#reachBytes
   }
 
   /** Bodies in the ring. */
@@ -67,15 +83,14 @@ export class Ring {
   claim(lengthBytes: number): number {
     const footprint = footprintBytes(lengthBytes)
     if (!this.#findRoom(footprint)) return NONE
-    const slot = this.#findSlot()
-    if (slot === NONE) return NONE
-    const start = this.#gapStart()
+    const slot = this.#freeSlots.take()
+    const start = this.#cursor === this.#origin ? 0 : this.words[this.#cursor * SLOT_WORDS + WORD.END]
     const at = slot * SLOT_WORDS
     this.words[at + WORD.STATE] = STATE.CLAIMED
     this.words[at + WORD.OFFSET] = start + HEADROOM_BYTES
     this.words[at + WORD.LENGTH] = lengthBytes
     this.words[at + WORD.END] = start + footprint
-    this.#link(slot)
+    this.#link(slot, footprint)
     this.#requests++
     this.#usedBytes += footprint
     return slot
@@ -108,9 +123,11 @@ export class Ring {
     const at = slot * SLOT_WORDS
     if (this.words[at + WORD.STATE] === STATE.FREE) throw new Error(`slot ${slot} was released twice`)
     this.words[at + WORD.STATE] = STATE.FREE
-    this.#unlink(slot)
+    this.#freeSlots.give(slot)
     this.#requests--
-    this.#usedBytes -= this.words[at + WORD.END] - this.#startOf(slot)
+    const footprint = footprintBytes(this.words[at + WORD.LENGTH])
+    this.#usedBytes -= footprint
+    this.#unlink(slot, footprint)
   }
 
   /** Whether the pool has decoded the slot. */
@@ -139,55 +156,65 @@ export class Ring {
     return slot * SLOT_WORDS + WORD.DECODED
   }
 
-  /** Moves the cursor to a gap of `footprint` bytes. false: the search found none. */
+  /** Moves the cursor to a gap of `footprint` bytes. false: there is none. */
   #findRoom(footprint: number): boolean {
     if (this.#requests === this.slots || this.#usedBytes + footprint > this.sizeBytes) return false
-    for (let looks = 0; looks < MAX_LOOKS; looks++) {
-      const next = this.#cursor === NONE ? this.#first : this.#next[this.#cursor]
-      const end = next === NONE ? this.sizeBytes : this.#startOf(next)
-      if (end - this.#gapStart() >= footprint) return true
-      // After the last body this is NONE, the start of the ring.
-      this.#cursor = next
+    return (footprint <= this.#maxGapBytes && this.#search(footprint)) || this.#reachFurther(footprint)
+  }
+
+  /** Goes round all gaps once, from the cursor on. */
+  #search(footprint: number): boolean {
+    let maxGapBytes = 0
+    for (let gaps = this.#requests + 1; gaps > 0; gaps--) {
+      const gapBytes = this.#gapBytes[this.#cursor]
+      if (gapBytes >= footprint) return true
+      if (gapBytes > maxGapBytes) maxGapBytes = gapBytes
+      this.#cursor = this.#next[this.#cursor]
     }
+    this.#maxGapBytes = maxGapBytes
     return false
   }
 
-  /** The next free slot; slots in use are skipped. */
-  #findSlot(): number {
-    for (let looks = 0; looks < MAX_LOOKS; looks++) {
-      const slot = this.#nextSlot
-      this.#nextSlot = slot + 1 === this.slots ? 0 : slot + 1
-      if (this.words[slot * SLOT_WORDS + WORD.STATE] === STATE.FREE) return slot
-    }
-    return NONE
+  /** Doubles the reach until there is room behind the last body. */
+  #reachFurther(footprint: number): boolean {
+    const last = this.#previous[this.#origin]
+    const fromBytes = this.#reachBytes
+    const wantedBytes = fromBytes - this.#gapBytes[last] + footprint
+    if (wantedBytes > this.sizeBytes) return false
+    while (this.#reachBytes < wantedBytes) this.#reachBytes = Math.min(2 * this.#reachBytes, this.sizeBytes)
+    this.#gapBytes[last] += this.#reachBytes - fromBytes
+    this.#maxGapBytes = this.#gapBytes[last]
+    this.#cursor = last
+    return true
   }
 
-  #gapStart(): number {
-    return this.#cursor === NONE ? 0 : this.words[this.#cursor * SLOT_WORDS + WORD.END]
-  }
-
-  #startOf(slot: number): number {
-    return this.words[slot * SLOT_WORDS + WORD.OFFSET] - HEADROOM_BYTES
-  }
-
-  /** Inserts a body after the cursor's, and moves the cursor to it. */
-  #link(slot: number): void {
+  /** Inserts a body behind the cursor's, and moves the cursor to it. */
+  #link(slot: number, footprint: number): void {
     const previous = this.#cursor
-    const next = previous === NONE ? this.#first : this.#next[previous]
+    const next = this.#next[previous]
     this.#previous[slot] = previous
     this.#next[slot] = next
-    if (previous === NONE) this.#first = slot
-    else this.#next[previous] = slot
-    if (next !== NONE) this.#previous[next] = slot
+    this.#next[previous] = slot
+    this.#previous[next] = slot
+    this.#gapBytes[slot] = this.#gapBytes[previous] - footprint
+    this.#gapBytes[previous] = 0
     this.#cursor = slot
   }
 
-  #unlink(slot: number): void {
+  #unlink(slot: number, footprint: number): void {
     const previous = this.#previous[slot]
     const next = this.#next[slot]
-    if (previous === NONE) this.#first = next
-    else this.#next[previous] = next
-    if (next !== NONE) this.#previous[next] = previous
+    this.#next[previous] = next
+    this.#previous[next] = previous
+    this.#gapBytes[previous] += footprint + this.#gapBytes[slot]
     if (this.#cursor === slot) this.#cursor = previous
+    if (this.#requests === 0) {
+      this.#reachBytes = this.#firstReachBytes
+      this.#gapBytes[this.#origin] = this.#reachBytes
+    }
+    if (this.#gapBytes[previous] <= this.#maxGapBytes) return
+    // The ring was crowded: no search needs to go round for the one large gap.
+    this.#maxGapBytes = this.#gapBytes[previous]
+    this.#cursor = previous
   }
 }

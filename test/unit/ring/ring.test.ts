@@ -47,12 +47,17 @@ function commitBody(ring: Ring, slot: number, fill: number): void {
 describe('the ring', () => {
   it('never gives a byte to two bodies, keeps bodies intact, and becomes empty again, whatever the order of releases', () => {
     const step = fc.oneof(
-      fc.record({ kind: fc.constant('claim' as const), length: fc.integer({ min: 0, max: 20 * KIB }) }),
-      fc.record({ kind: fc.constant('release' as const), pick: fc.nat() }),
+      // More claims than releases, so that most of them meet a ring that is full of gaps.
+      {
+        weight: 3,
+        arbitrary: fc.record({ kind: fc.constant('claim' as const), length: fc.integer({ min: 0, max: 20 * KIB }) }),
+      },
+      { weight: 2, arbitrary: fc.record({ kind: fc.constant('release' as const), pick: fc.nat() }) },
     )
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-        const ring = new Ring(64 * KIB)
+      fc.property(fc.array(step, { minLength: 50, maxLength: 200 }), (steps) => {
+        // Bodies begin in a part of the memory and of the slots, and outgrow both.
+        const ring = new Ring(64 * KIB, 8 * KIB, 3)
         const model = new Model(64 * KIB)
         const order: number[] = []
         const expected = new Map<number, number>()
@@ -63,7 +68,7 @@ describe('the ring', () => {
             const room = ring.hasRoomFor(length)
             const slot = ring.claim(length)
             expect(slot >= 0).toBe(room)
-            // In a ring this small every place is tried, so a refused body fits nowhere.
+            // A refused body fits nowhere.
             expect(room).toBe(order.length < ring.slots && footprintBytes(length) <= model.largestGap())
             if (slot < 0) continue
             const start = ring.offset(slot) - HEADROOM_BYTES
@@ -149,16 +154,88 @@ describe('the ring', () => {
     expect(ring.hasRoomFor(10 * KIB)).toBe(false)
   })
 
-  it('refuses quickly when it is full, and finds room again wherever it is', () => {
+  it('finds room again at once when it was full, wherever it is', () => {
     const ring = new Ring(4096 * KIB)
     const slots = Array.from({ length: ring.slots }, () => ring.claim(3700))
     expect(slots.every((slot) => slot >= 0)).toBe(true)
     expect(ring.claim(3700)).toBe(-1)
-    ring.release(slots[777])
-    // One search tries a few places, and the next one continues from there.
-    const found = Array.from({ length: 40 }, () => ring.claim(3700)).filter((slot) => slot >= 0)
-    expect(found).toHaveLength(1)
-    expect(found[0]).toBe(slots[777])
+    for (const slot of [slots[777], slots[3], slots[1022]]) {
+      ring.release(slot)
+      expect(ring.hasRoomFor(3700)).toBe(true)
+      expect(ring.claim(3700)).toBe(slot)
+      expect(ring.claim(3700)).toBe(-1)
+    }
+  })
+
+  it('has room again as soon as a body leaves a larger gap than the one that was too small', () => {
+    const ring = new Ring(64 * KIB)
+    const slots = Array.from({ length: 6 }, () => ring.claim(10_000))
+    for (const at of [1, 3]) ring.release(slots[at])
+    expect(ring.hasRoomFor(20_000)).toBe(false)
+    ring.release(slots[2])
+    expect(ring.hasRoomFor(20_000)).toBe(true)
+    expect(ring.offset(ring.claim(20_000))).toBe(ring.offset(slots[1]))
+  })
+
+  it('finds the one gap that is large enough, behind more than a thousand that are not', () => {
+    const ring = new Ring(16_384 * KIB)
+    const slots = Array.from({ length: 3000 }, () => ring.claim(5000))
+    // What is left after the last body.
+    while (ring.claim(5000) >= 0);
+    for (let at = 0; at < 2600; at += 2) ring.release(slots[at])
+    for (const at of [2997, 2998]) ring.release(slots[at])
+    expect(ring.hasRoomFor(10_000)).toBe(true)
+    expect(ring.offset(ring.claim(10_000))).toBe(ring.offset(slots[2996]) + footprintBytes(5000))
+    expect(ring.hasRoomFor(10_000)).toBe(false)
+    expect(ring.hasRoomFor(5000)).toBe(true)
+  })
+
+  it('finds a free slot behind more than a thousand in use', () => {
+    const ring = new Ring(8192 * KIB)
+    const slots = Array.from({ length: ring.slots }, () => ring.claim(0))
+    expect(slots.every((slot) => slot >= 0)).toBe(true)
+    for (const freed of [1800, 40, 2047]) {
+      ring.release(freed)
+      expect(ring.claim(0)).toBe(freed)
+    }
+  })
+
+  it('stays in its first 1 MiB and 512 slots while these are enough, since memory that was never written costs none', () => {
+    const ring = new Ring(64 * 1024 * KIB)
+    const live: number[] = []
+    for (let round = 0; round < 20_000; round++) {
+      const slot = ring.claim(600 + (round % 7) * 100)
+      expect(slot).toBeLessThan(512)
+      expect(ring.offset(slot) + ring.length(slot)).toBeLessThanOrEqual(1024 * KIB)
+      live.push(slot)
+      // They leave in another order than they came.
+      if (live.length > 400) for (const at of [350, 10]) ring.release(live.splice(at, 1)[0])
+    }
+  })
+
+  it('goes beyond its first part only as far as bodies need it, and back when it is empty', () => {
+    const ring = new Ring(64 * 1024 * KIB)
+    const endOf = (slot: number): number => ring.offset(slot) - HEADROOM_BYTES + footprintBytes(ring.length(slot))
+    for (let round = 0; round < 3; round++) {
+      const slots = Array.from({ length: 1500 }, () => ring.claim(5000))
+      expect(Math.max(...slots)).toBeLessThan(2048)
+      expect(Math.max(...slots.map(endOf))).toBeLessThanOrEqual(8192 * KIB)
+      for (const slot of slots) ring.release(slot)
+      expect(ring.claim(0)).toBeLessThan(512)
+      const [small, large] = [ring.claim(5000), ring.claim(500 * KIB)]
+      expect([small, large].map(endOf).every((end) => end <= 1024 * KIB)).toBe(true)
+      for (let slot = 0; slot < 512; slot++)
+        if (ring.words[slot * SLOT_WORDS + WORD.STATE] !== STATE.FREE) ring.release(slot)
+      expect([ring.requests, ring.usedBytes]).toEqual([0, 0])
+    }
+  })
+
+  it('takes a body that is larger than its first part', () => {
+    const ring = new Ring(8192 * KIB, 64 * KIB)
+    const slot = ring.claim(3000 * KIB)
+    expect(ring.offset(slot)).toBe(HEADROOM_BYTES)
+    expect(ring.hasRoomFor(5000 * KIB)).toBe(true)
+    expect(ring.hasRoomFor(6000 * KIB)).toBe(false)
   })
 
   it('counts claimed bytes and requests until they are released', () => {

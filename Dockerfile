@@ -53,5 +53,5 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
     CMD ["node", "/opt/sluice/healthcheck.js"]
 # As `npm start` runs it, without npm, so that node is process 1 and gets the signals.
-ENTRYPOINT ["node", "--single-threaded-gc", "--min-semi-space-size=16", "/opt/sluice/dist/main.js"]
+ENTRYPOINT ["node", "--single-threaded-gc", "--min-semi-space-size=4", "--max-semi-space-size=4", "/opt/sluice/dist/main.js"]
 CMD ["serve"]

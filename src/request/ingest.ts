@@ -278,7 +278,7 @@ export class Ingest {
       batchId,
       appId: app.appId,
       receivedAt: this.#parts.isoTime(charge.takenAtMs),
-      sdkVersion: sdkVersionIn(ring, slot),
+      sdkVersion: sdkVersionIn(ring, slot, 'latin1'),
       trace: traceOf(ticket.exchange.head.traceparent),
       extras,
     })

@@ -15,13 +15,16 @@ export function appKeyIn(ring: Ring, slot: number): string {
   )
 }
 
-/** JSON text with its quotes; empty where the request has none. */
-export function sdkVersionIn(ring: Ring, slot: number): string {
+/**
+ * JSON text with its quotes; empty where the request has none. 'latin1': one character for each byte, for who writes it
+ * back as it was.
+ */
+export function sdkVersionIn(ring: Ring, slot: number, encoding: 'latin1' | 'utf8'): string {
   const at = ring.decodedAt(slot)
   const end = ring.words[at + FIELD.sdkVersionEnd]
   if (end === 0) return ''
   const start = ring.offset(slot)
-  return ring.bytes.toString('utf8', start + ring.words[at + FIELD.sdkVersionStart], start + end)
+  return ring.bytes.toString(encoding, start + ring.words[at + FIELD.sdkVersionStart], start + end)
 }
 
 /** In quotes, with each character as an escape. */
@@ -32,7 +35,7 @@ export function shownSdkVersionIn(ring: Ring, slot: number): string | null {
   const at = ring.decodedAt(slot)
   const lengthBytes = ring.words[at + FIELD.sdkVersionEnd] - ring.words[at + FIELD.sdkVersionStart]
   if (lengthBytes === 0 || lengthBytes > MAX_VERSION_BYTES) return null
-  const version = JSON.parse(sdkVersionIn(ring, slot)) as string
+  const version = JSON.parse(sdkVersionIn(ring, slot, 'utf8')) as string
   return version.length <= MAX_SDK_VERSION_CHARACTERS ? version : null
 }
 

@@ -7,7 +7,7 @@ export interface NewRecord {
   readonly appId: string
   /** ISO 8601, ms, UTC. */
   readonly receivedAt: string
-  /** JSON text as sent; empty: the request has none. */
+  /** JSON text as sent, one character for each byte; empty: the request has none. */
   readonly sdkVersion: string
   /** The request's `traceparent`, which is well-formed and so needs no escapes; null: none. */
   readonly trace: string | null
@@ -33,13 +33,16 @@ export function recordLine(ring: Buffer, place: RecordPlace, head: NewRecord): U
   const trace = head.trace === null ? '' : `,"trace":"${head.trace}"`
   const before = `{"v":1,"batch_id":"${head.batchId}","app_id":"${head.appId}","received_at":"${head.receivedAt}"${sdkVersion}${trace},"events":`
   const after = head.extras === null ? '}\n' : `,"extra":{${head.extras}}}\n`
-  // Only sdk_version may hold characters beyond ASCII.
-  const beforeBytes = sdkVersion === '' ? before.length : Buffer.byteLength(before)
-  const start = place.eventsStart - beforeBytes
+  // All else is ASCII, so that each character of the head is one byte.
+  const start = place.eventsStart - before.length
   if (start < place.from || head.extras !== null) {
-    return Buffer.concat([Buffer.from(before), ring.subarray(place.eventsStart, place.eventsEnd), Buffer.from(after)])
+    return Buffer.concat([
+      Buffer.from(before, 'latin1'),
+      ring.subarray(place.eventsStart, place.eventsEnd),
+      Buffer.from(after),
+    ])
   }
-  ring.write(before, start, beforeBytes === before.length ? 'latin1' : 'utf8')
+  ring.write(before, start, 'latin1')
   ring[place.eventsEnd] = 0x7d
   ring[place.eventsEnd + 1] = 0x0a
   return ring.subarray(start, place.eventsEnd + 2)

@@ -581,6 +581,15 @@ describe('the path of a request', () => {
     expect(stage.lines).toHaveLength(2)
   })
 
+  it('stores the SDK version byte for byte, beside what the schema does not name', async () => {
+    const stage = new Stage()
+    const sent = { app_key: 'ak_1', sdk_version: 'é😀', events: [event] }
+    await stage.request({ body: JSON.stringify(sent) })
+    await stage.request({ body: JSON.stringify({ ...sent, more: 'ü' }) })
+    const records = stage.lines.map((line) => JSON.parse(line) as unknown)
+    expect(records).toMatchObject([{ sdk_version: 'é😀' }, { sdk_version: 'é😀', extra: { more: 'ü' } }])
+  })
+
   it('sends the end of the limit window in Retry-After', async () => {
     const stage = new Stage()
     stage.retryAfterSeconds = 92

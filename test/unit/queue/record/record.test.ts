@@ -11,6 +11,9 @@ const head = {
   extras: null,
 }
 
+/** One character for each byte of the text. */
+const asSent = (text: string): string => Buffer.from(text).toString('latin1')
+
 /** A ring's memory with one body, and the position of its events. */
 function place(before: string, events: string, after: string) {
   const body = Buffer.from(before + events + after)
@@ -31,7 +34,7 @@ describe('a queue record', () => {
 
   it('carries sdk_version as sent, non-ASCII included', () => {
     const { memory, at } = place('{"events":', '[1]', ',"app_key":"ak_1","sdk_version":"2.1é\\u0041"}')
-    const line = Buffer.from(recordLine(memory, at, { ...head, sdkVersion: '"2.1é\\u0041"' })).toString()
+    const line = Buffer.from(recordLine(memory, at, { ...head, sdkVersion: asSent('"2.1é\\u0041"') })).toString()
     expect(line).toContain('"sdk_version":"2.1é\\u0041","events":[1]}')
     expect(JSON.parse(line)).toMatchObject({ sdk_version: '2.1éA', events: [1] })
   })
@@ -39,7 +42,7 @@ describe('a queue record', () => {
   it('carries the trace between sdk_version and the events', () => {
     const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
     const { memory, at } = place('{"app_key":"ak_1","events":', '[1]', '}')
-    const line = Buffer.from(recordLine(memory, at, { ...head, sdkVersion: '"é"', trace })).toString()
+    const line = Buffer.from(recordLine(memory, at, { ...head, sdkVersion: asSent('"é"'), trace })).toString()
     expect(line.endsWith(`,"sdk_version":"é","trace":"${trace}","events":[1]}\n`)).toBe(true)
     expect(Object.keys(JSON.parse(line) as object)).toContain('trace')
   })
@@ -47,15 +50,15 @@ describe('a queue record', () => {
   it('is a copy where its head does not fit before the events', () => {
     const { memory, at } = place('{"events":', '[1]', '}')
     const untouched = Buffer.from(memory)
-    const line = Buffer.from(recordLine(memory, at, { ...head, sdkVersion: JSON.stringify('x'.repeat(1000)) }))
-    expect(JSON.parse(line.toString())).toMatchObject({ v: 1, sdk_version: 'x'.repeat(1000), events: [1] })
+    const line = Buffer.from(recordLine(memory, at, { ...head, sdkVersion: asSent(`"${'é'.repeat(1000)}"`) }))
+    expect(JSON.parse(line.toString())).toMatchObject({ v: 1, sdk_version: 'é'.repeat(1000), events: [1] })
     expect(memory).toEqual(untouched)
   })
 
   it('keeps members that the schema does not name under extra', () => {
-    const { memory, at } = place('{"app_key":"ak_1","v":9,"events":', '[1]', ',"sent_at":1.50}')
-    const line = Buffer.from(recordLine(memory, at, { ...head, extras: '"v":9,"sent_at":1.50' })).toString()
-    expect(line.endsWith(',"events":[1],"extra":{"v":9,"sent_at":1.50}}\n')).toBe(true)
+    const { memory, at } = place('{"app_key":"ak_1","v":9,"events":', '[1]', ',"sent_at":"😀"}')
+    const line = Buffer.from(recordLine(memory, at, { ...head, extras: '"v":9,"sent_at":"😀"' })).toString()
+    expect(line.endsWith(',"events":[1],"extra":{"v":9,"sent_at":"😀"}}\n')).toBe(true)
     expect(JSON.parse(line)).toMatchObject({ v: 1, extra: { v: 9 } })
   })
 
@@ -63,8 +66,10 @@ describe('a queue record', () => {
     const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
     for (let lengthBytes = 0; lengthBytes < 40; lengthBytes++) {
       const { memory, at } = place('{"events":', '[1]', '}')
-      const long = { ...head, appId: 'x'.repeat(64), sdkVersion: JSON.stringify('é'.repeat(lengthBytes)), trace }
-      expect(JSON.parse(Buffer.from(recordLine(memory, at, long)).toString())).toMatchObject({ trace, events: [1] })
+      const version = 'é'.repeat(lengthBytes)
+      const long = { ...head, appId: 'x'.repeat(64), sdkVersion: asSent(JSON.stringify(version)), trace }
+      const record: unknown = JSON.parse(Buffer.from(recordLine(memory, at, long)).toString())
+      expect(record).toMatchObject({ sdk_version: version, trace, events: [1] })
     }
   })
 

@@ -581,6 +581,13 @@ describe('the path of a request', () => {
     expect(stage.lines).toHaveLength(2)
   })
 
+  it.each([0, 1, 7, 100])('says that it took %i events', async (events) => {
+    const stage = new Stage()
+    const body = JSON.stringify({ app_key: 'ak_1', events: Array.from({ length: events }, () => event) })
+    const sent = await stage.request({ body })
+    expect([sent.status, sent.body]).toEqual(['202 Accepted', `{"status":"accepted","events":${events}}`])
+  })
+
   it('stores the SDK version byte for byte, beside what the schema does not name', async () => {
     const stage = new Stage()
     const sent = { app_key: 'ak_1', sdk_version: 'é😀', events: [event] }

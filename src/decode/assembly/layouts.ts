@@ -9,7 +9,7 @@
 //   layout  header, steps, template: the copy of the event
 //   step    start and end of a value in the template, its kind, and how long a string may be
 
-import { plainEnd } from './text'
+import { plainEndBy } from './text'
 import { timestamp } from './timestamps'
 import {
   CONTEXT_DEPTH,
@@ -37,7 +37,11 @@ export const TIMESTAMP_STEP: i32 = 4
 export const TEMPLATE_END: i32 = 8
 export const TYPE_OF_TEMPLATE: i32 = 12
 export const HAS_REVENUE: i32 = 16
-export const STEPS: i32 = 32
+/** The constants of `plainEndBy`. */
+export const FLIPPED: i32 = 32
+export const FIRST_PLAIN: i32 = 48
+export const BACKSLASH: i32 = 64
+export const STEPS: i32 = 80
 export const MAX_STEPS: i32 = 94
 export const TEMPLATE: i32 = STEPS + 16 * (MAX_STEPS + 1)
 /** The template is read 32 bytes at a time, beyond its end. */
@@ -70,6 +74,9 @@ export function follow(p: i32, layout: i32): i32 {
   if (timestampStart == 0) return nowhere
   setEventType(load<i32>(layout, TYPE_OF_TEMPLATE))
   const end = load<i32>(layout, TEMPLATE_END)
+  const flipped = v128.load(layout, FLIPPED)
+  const firstPlain = v128.load(layout, FIRST_PLAIN)
+  const backslash = v128.load(layout, BACKSLASH)
   let at = layout + TEMPLATE
   let shift = p - at
   let step = layout + STEPS
@@ -88,7 +95,16 @@ export function follow(p: i32, layout: i32): i32 {
       while (load<i32>(step, END) < at) step += STEP_BYTES
       const start = load<i32>(step, START)
       if (at < start) return nowhere
-      next = valueOf(step, start + shift)
+      const from = start + shift
+      const kind: i32 = load<u16>(step, KIND)
+      if (load<u8>(from) == QUOTE && kind <= KEY_VALUE) {
+        const plain = plainEndBy(from + 1, flipped, firstPlain, backslash)
+        const least: i32 = load<u16>(step, LEAST)
+        if (load<u8>(plain) == QUOTE && <u32>(plain - from - 1 - least) <= load<u32>(step, RANGE)) next = plain + 1
+        else next = slowBoundedString(from, plain, least, least + load<i32>(step, RANGE))
+      } else {
+        next = otherValue(kind, from)
+      }
     }
     at = load<i32>(step, END)
     step += STEP_BYTES
@@ -114,26 +130,12 @@ function differenceFrom(at: i32, shift: i32, limit: i32): i32 {
   return at
 }
 
-@inline
-function valueOf(step: i32, p: i32): i32 {
-  const kind: i32 = load<u16>(step, KIND)
-  const byte: i32 = load<u8>(p)
-  if (kind <= KEY_VALUE && byte == QUOTE) {
-    const end = plainEnd(p + 1)
-    const least: i32 = load<u16>(step, LEAST)
-    if (load<u8>(end) == QUOTE && <u32>(end - p - 1 - least) <= load<u32>(step, RANGE)) return end + 1
-    return slowBoundedString(p, end, least, least + load<i32>(step, RANGE))
-  }
-  if (kind >= KEY_VALUE && kind <= NUMBER && <u32>(byte - 0x31) < 9) {
-    let end = p + 1
-    while (<u32>(load<u8>(end)) - 0x30 < 10) end += 1
-    const after: i32 = load<u8>(end)
-    if ((after == COMMA || after == CLOSE_BRACE) && end - p <= MAX_VALUE_CHARACTERS) return end
-  }
-  return otherValue(kind, p)
-}
-
+/** The end of a value that is not a string of bounded length. */
 function otherValue(kind: i32, p: i32): i32 {
+  if (kind == KEY_VALUE || kind == NUMBER) {
+    const end = smallNumberEnd(p)
+    if (end != 0) return end
+  }
   switch (kind) {
     case KEY_VALUE:
       return keyValue(p)
@@ -148,4 +150,14 @@ function otherValue(kind: i32, p: i32): i32 {
     default:
       return nowhere
   }
+}
+
+/** The end of a whole number without a sign, which may be a member of `properties`; 0 for any other value. */
+@inline
+function smallNumberEnd(p: i32): i32 {
+  if (<u32>load<u8>(p) - 0x31 >= 9) return 0
+  let end = p + 1
+  while (<u32>load<u8>(end) - 0x30 < 10) end += 1
+  const after: i32 = load<u8>(end)
+  return (after == COMMA || after == CLOSE_BRACE) && end - p <= MAX_VALUE_CHARACTERS ? end : 0
 }

@@ -8,9 +8,13 @@ const PLUS: i32 = 0x2b
 const MINUS: i32 = 0x2d
 const DOT: i32 = 0x2e
 const ZERO: i32 = 0x30
-const BACKSLASH: i32 = 0x5c
+export const BACKSLASH: i8 = 0x5c
 const LOWER_E: i32 = 0x65
 const LOWER_U: i32 = 0x75
+
+/** The bit that turns a quote into a space, and the first character that may then stand in a string. */
+export const FLIPPED: i8 = 2
+export const FIRST_PLAIN: i8 = 0x21
 
 /** The number of escapes in the strings of the body so far. */
 export let escapes: i32 = 0
@@ -22,12 +26,15 @@ export let escapes: i32 = 0
  */
 @inline
 export function plainEnd(p: i32): i32 {
+  return plainEndBy(p, i8x16.splat(FLIPPED), i8x16.splat(FIRST_PLAIN), i8x16.splat(BACKSLASH))
+}
+
+/** The same, by constants that the caller keeps: V8 makes each constant anew in every turn of a loop. */
+@inline
+export function plainEndBy(p: i32, flipped: v128, firstPlain: v128, backslash: v128): i32 {
   while (true) {
     const chunk = v128.load(p)
-    const special = v128.or(
-      i8x16.lt_s(v128.xor(chunk, i8x16.splat(2)), i8x16.splat(0x21)),
-      i8x16.eq(chunk, i8x16.splat(0x5c)),
-    )
+    const special = v128.or(i8x16.lt_s(v128.xor(chunk, flipped), firstPlain), i8x16.eq(chunk, backslash))
     const mask = i8x16.bitmask(special)
     if (mask != 0) return p + ctz(mask)
     p += 16

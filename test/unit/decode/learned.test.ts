@@ -134,6 +134,8 @@ describe('in the midst of events alike, an event is refused', () => {
     [{ locale: {} }],
     [{ device_type: true }],
     [{ screen_width: '1179' }],
+    [{ screen_width: '' }],
+    [{ screen_height: '' }],
     [{ screen_width: null }],
     [{ screen_height: [] }],
   ])('whose context has %j', (changes) => {

@@ -4,7 +4,9 @@
 
 import { close, constants, fstatSync, openSync, write } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
-import { errorCode } from '../../lib/errors.ts'
+import { errorCode, errorMessage } from '../../lib/errors.ts'
+import type { OnNotice } from '../../lib/notice.ts'
+import { WRITES_ARE_SYNCED } from './segments.ts'
 
 /** As large as the blocks of any usual disk, or a multiple of them. */
 export const BLOCK_BYTES = 4096
@@ -43,11 +45,6 @@ export function unfilled(line: Buffer): Buffer {
   return Buffer.concat([line.subarray(0, end), line.subarray(-1)])
 }
 
-/** Whether a file system without direct writes says so. */
-export function isUnsupported(error: Error): boolean {
-  return ['EINVAL', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error) ?? '')
-}
-
 /** Opens the file of `handle` a second time. null: another file has its name by now. Throws where the disk fails. */
 export function openDirectFile(path: string, handle: FileHandle): DirectFile | null {
   const fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_DSYNC | constants.O_DIRECT)
@@ -60,28 +57,84 @@ export function openDirectFile(path: string, handle: FileHandle): DirectFile | n
   return { append: (bytes, done) => write(fd, bytes, 0, bytes.length, null, done), close: end }
 }
 
-/** Memory in which the records of one commit are joined. It begins at a page, as that of every resizable buffer does. */
-export class CommitMemory {
-  readonly #bytes: Buffer
+/** Whether a file system without direct writes says so. */
+function isUnsupported(error: unknown): boolean {
+  return ['EINVAL', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error) ?? '')
+}
 
-  constructor(maxBytes: number) {
-    const length = maxBytes + paddingOf(maxBytes)
-    this.#bytes = Buffer.from(new ArrayBuffer(length, { maxByteLength: length }))
+export interface DirectWritesOptions {
+  /** Bound on the bytes of one commit. */
+  readonly maxBytes: number
+  readonly open: (path: string, handle: FileHandle) => DirectFile | null
+  readonly onNotice: OnNotice
+}
+
+/** The direct writes to the open segment, for as long as the file system takes them. */
+export class DirectWrites {
+  readonly #options: DirectWritesOptions
+  /** The records of one commit. It begins at a page, as the memory of every resizable buffer does. */
+  readonly #memory: Buffer
+  #isSupported = WRITES_ARE_SYNCED
+  /** null: it is not open yet, or cannot be. */
+  #file: DirectFile | null = null
+
+  constructor(options: DirectWritesOptions) {
+    this.#options = options
+    const length = options.maxBytes + paddingOf(options.maxBytes)
+    this.#memory = Buffer.from(new ArrayBuffer(length, { maxByteLength: length }))
   }
 
-  /** Whether a commit of so many bytes fits. */
-  holds(bytes: number): boolean {
-    return bytes <= this.#bytes.length
+  /** Whether a commit of so many bytes gains by a direct write. */
+  suit(bytes: number): boolean {
+    return this.#isSupported && bytes >= MIN_DIRECT_BYTES && bytes <= this.#memory.length
   }
 
-  /** The lines, filled to the end of the last block. Valid until the next call. */
-  join(lines: readonly Uint8Array[], paddingBytes: number): Buffer {
+  /** Whether a write to that segment can be direct. */
+  open(path: string, handle: FileHandle): boolean {
+    try {
+      this.#file ??= this.#options.open(path, handle)
+    } catch (error) {
+      // Whatever else is wrong with the disk, an ordinary write will say it.
+      if (isUnsupported(error)) this.#giveUp(error)
+    }
+    return this.#file !== null
+  }
+
+  /** To be called where `open` was true. 'unsupported': the file system has no direct writes after all. */
+  append(lines: readonly Uint8Array[], done: (error: Error | 'unsupported' | null, bytes: number) => void): void {
+    this.#file?.append(this.#join(lines), (error, bytes) => {
+      if (error === null || !isUnsupported(error)) {
+        done(error, bytes)
+        return
+      }
+      this.#giveUp(error)
+      done('unsupported', 0)
+    })
+  }
+
+  /** The segment is written no more. */
+  close(): void {
+    this.#file?.close()
+    this.#file = null
+  }
+
+  #join(lines: readonly Uint8Array[]): Buffer {
     let at = 0
-    for (const piece of filled(lines, paddingBytes)) {
+    for (const piece of lines) {
       // `fill` is one plain copy; `set` copies from the ring's shared memory word by word.
-      this.#bytes.fill(piece, at, at + piece.length)
+      this.#memory.fill(piece, at, at + piece.length)
       at += piece.length
     }
-    return this.#bytes.subarray(0, at)
+    return this.#memory.subarray(0, at)
+  }
+
+  #giveUp(error: unknown): void {
+    this.#isSupported = false
+    this.close()
+    const reason = errorMessage(error)
+    this.#options.onNotice(
+      `The journal's file system has no direct writes (${reason}): large writes cost more here`,
+      'info',
+    )
   }
 }

@@ -5,16 +5,7 @@ import { fdatasync, fstatSync, writev } from 'node:fs'
 import { type FileHandle, unlink } from 'node:fs/promises'
 import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
-import {
-  BLOCK_BYTES,
-  CommitMemory,
-  type DirectFile,
-  filled,
-  isUnsupported,
-  MIN_DIRECT_BYTES,
-  openDirectFile,
-  paddingOf,
-} from './direct-writes.ts'
+import { BLOCK_BYTES, type DirectFile, DirectWrites, filled, openDirectFile, paddingOf } from './direct-writes.ts'
 import { missingFrom } from './journal-gaps.ts'
 import {
   comparePositions,
@@ -78,11 +69,8 @@ export class JournalFiles {
   readonly #segmentBytes: number
   readonly #disk: Disk
   readonly #onNotice: OnNotice
-  readonly #memory: CommitMemory
+  readonly #direct: DirectWrites
   #handle: FileHandle
-  /** The open segment, for direct writes. null: it is not open for them yet, or cannot be. */
-  #direct: DirectFile | null = null
-  #mayWriteDirectly = WRITES_ARE_SYNCED
   #segment: number
   /** Durable bytes of the open segment. After a failed write the segment is truncated to this length. */
   #end: number
@@ -106,7 +94,11 @@ export class JournalFiles {
     this.#disk = disk
     this.#onNotice = onNotice
     this.#rotateAtBytes = segmentBytes
-    this.#memory = new CommitMemory(commitBytes)
+    this.#direct = new DirectWrites({
+      maxBytes: commitBytes,
+      open: (path, direct) => disk.openDirectly(path, direct),
+      onNotice,
+    })
     this.#handle = handle
     this.#segment = end.segment
     this.#end = end.offset
@@ -167,9 +159,7 @@ export class JournalFiles {
     }
     if (!this.#mustRotate && !this.#isFilledBy(bytes)) return
     const closing = this.#handle
-    const closingDirect = this.#direct
     if (!(await this.#rotate(bytes))) return
-    closingDirect?.close()
     await closing.close().catch(() => {})
   }
 
@@ -194,7 +184,7 @@ export class JournalFiles {
     this.#reportRotation(null)
     if (!this.#mustRotate) this.#closedBytes.set(this.#segment, this.#end)
     this.#handle = handle
-    this.#direct = null
+    this.#direct.close()
     this.#segment = number
     this.#end = 0
     this.#rotateAtBytes = this.#segmentBytes
@@ -216,26 +206,21 @@ export class JournalFiles {
    * the last block. After an error `prepare` truncates what was written.
    */
   append(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
-    const isLarge = bytes >= MIN_DIRECT_BYTES && this.#mayWriteDirectly && this.#memory.holds(bytes)
-    if (!isLarge) {
+    if (!this.#direct.suit(bytes)) {
       this.#disk.append(this.#handle, lines, this.#judge(lines, bytes, bytes, done))
       return
     }
     const padding = paddingOf(this.#end + bytes)
     const judge = this.#judge(lines, bytes, bytes + padding, done)
-    const direct = this.#end % BLOCK_BYTES === 0 ? this.#openDirectly() : null
-    if (direct === null) {
+    const isAtBlock = this.#end % BLOCK_BYTES === 0
+    if (!isAtBlock || !this.#direct.open(segmentPath(this.#directory, this.#segment), this.#handle)) {
       // Up to the end of a block, so that the next one can be written directly.
       this.#disk.append(this.#handle, filled(lines, padding), judge)
       return
     }
-    direct.append(this.#memory.join(lines, padding), (error, durableBytes) => {
-      if (error === null || !isUnsupported(error)) {
-        judge(error, durableBytes)
-        return
-      }
-      this.#giveUpDirectWrites(error)
-      this.append(lines, bytes, done)
+    this.#direct.append(filled(lines, padding), (error, durableBytes) => {
+      if (error === 'unsupported') this.#appendAgain(lines, bytes, done)
+      else judge(error, durableBytes)
     })
   }
 
@@ -256,25 +241,10 @@ export class JournalFiles {
     }
   }
 
-  /** null: direct writes are not possible, for this segment or at all. */
-  #openDirectly(): DirectFile | null {
-    try {
-      this.#direct ??= this.#disk.openDirectly(segmentPath(this.#directory, this.#segment), this.#handle)
-    } catch (error) {
-      // Whatever is wrong with the disk, an ordinary write will say it.
-      if (error instanceof Error && isUnsupported(error)) this.#giveUpDirectWrites(error)
-    }
-    return this.#direct
-  }
-
-  #giveUpDirectWrites(error: Error): void {
-    this.#mayWriteDirectly = false
-    this.#direct?.close()
-    this.#direct = null
-    this.#onNotice(
-      `The journal's file system has no direct writes (${error.message}): large writes cost more here`,
-      'info',
-    )
+  /** Appends the same lines in the ordinary way, after whatever the direct write left. */
+  #appendAgain(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
+    this.#mustTruncate = true
+    this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
   }
 
   /** Appends the same lines to the next segment, since the open one was removed. */
@@ -304,23 +274,23 @@ export class JournalFiles {
    */
   async removeBefore(timeMs: number): Promise<void> {
     const open = this.#segment
-    const present = new Map((await listSegments(this.#directory)).map((segment) => [segment.number, segment]))
+    const present = new Set(await segmentNumbers(this.#directory))
     if (open === this.#segment && !present.has(open)) this.#reportUnlinked()
     let mayRemove = timeMs > Number.NEGATIVE_INFINITY
     for (const number of [...this.#closedBytes.keys()].sort((left, right) => left - right)) {
-      const segment = present.get(number)
+      const path = segmentPath(this.#directory, number)
       // It was closed after the listing.
       if (number >= open) break
-      if (segment !== undefined) {
-        if (!mayRemove || (await lastRecordTimeMs(segment.path)) >= timeMs) {
+      if (present.has(number)) {
+        if (!mayRemove || (await lastRecordTimeMs(path)) >= timeMs) {
           // Removed in order only, so that no gaps arise.
           mayRemove = false
           continue
         }
-        await unlink(segment.path)
+        await unlink(path)
       } else {
         this.#onNotice(
-          `The journal's segment ${segmentPath(this.#directory, number)} was removed by another program, with the ` +
+          `The journal's segment ${path} was removed by another program, with the ` +
             `${this.#closedBytes.get(number)} bytes of records in it`,
         )
       }
@@ -329,7 +299,7 @@ export class JournalFiles {
   }
 
   async close(): Promise<void> {
-    this.#direct?.close()
+    this.#direct.close()
     await this.#handle.close()
   }
 

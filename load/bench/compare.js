@@ -110,7 +110,9 @@ async function takeTurns(kind, starts, { folder, rounds, quick, origin }) {
   const stages = { here: await starts.here(), there: await starts.there() }
   /** @param {'here' | 'there'} which @param {number} forSeconds */
   const measure = (which, forSeconds) =>
-    unlessVoid(() => runWrk(stages[which].server, bodies, { keyed: kind.keyed, seconds: forSeconds, origin }))
+    unlessVoid(`${nameOf(kind)}, ${which}`, () =>
+      runWrk(stages[which].server, bodies, { keyed: kind.keyed, seconds: forSeconds, origin }),
+    )
   await measure('here', 1)
   await measure('there', 1)
   const pairs = []
@@ -124,13 +126,14 @@ async function takeTurns(kind, starts, { folder, rounds, quick, origin }) {
   return pairs
 }
 
-/** Once more where the machine was so busy that a run is void. @template T @param {() => Promise<T>} measure @returns {Promise<T>} */
-async function unlessVoid(measure) {
+/** Again where a run is void, which is told: a service that refuses shows in it. @template T @param {string} name @param {() => Promise<T>} measure @returns {Promise<T>} */
+async function unlessVoid(name, measure) {
   for (let left = MAX_VOID_RUNS; ; left--) {
     try {
       return await measure()
     } catch (error) {
       if (!(error instanceof VoidRun) || left === 0) throw error
+      console.error(`measured again (${name}): ${error.message}`)
     }
   }
 }

@@ -15,9 +15,7 @@ export async function* journalRecords(folder) {
     const stream = createReadStream(join(folder, file))
     await once(stream, 'open')
     for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })) {
-      // Room that is kept free at a segment's end.
-      if (line.startsWith('\0')) break
-      if (line !== '') yield/** @type {StoredRecord} */ (JSON.parse(line))
+      yield/** @type {StoredRecord} */ (JSON.parse(line))
     }
     stream.destroy()
   }

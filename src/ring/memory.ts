@@ -8,8 +8,8 @@ export const LOOK_AHEAD_BYTES = 64
 
 /** What a scanner may have learnt: 32 layouts of 8 KiB, and which is where (src/decode/assembly/choice.ts). */
 const AREA_BYTES = 270_336
-/** A scanner that comes later, the threads of a pool being many or started anew, learns nothing. */
-const MAX_AREAS = 64
+/** More than a pool has threads (SLUICE_PARSERS). A scanner that comes later, after threads were started anew, learns nothing. */
+const MAX_AREAS = 320
 
 const PAGE_BYTES = 65_536
 /** Of which memory is used only where something is written. */

@@ -28,7 +28,7 @@ const MAX_SAVINGS: i32 = 32 * PRICE
 const SAVED_BY_FOLLOWING: i32 = 16
 
 // Where the key is unknown, the last layout is tried: the bytes of the key may be those of an id, which never repeat.
-// After two failures it is not tried for a while.
+// Each success adds to its luck, and each failure takes some; without luck it is not tried for a while.
 const MAX_LUCK: i32 = 8
 const FIRST_LUCK: i32 = 2
 const BAD_LUCK: i32 = -64
@@ -137,7 +137,7 @@ export function emptyLayout(p: i32): i32 {
   return last
 }
 
-/** So that layouts which are no longer followed give way in time. They are followed as long as they are there. */
+/** Lowers scores, so that layouts which are no longer followed are replaced first. None falls below 1, which is still followed. */
 function age(set: i32): void {
   for (let place = set; place < set + SET_BYTES; place += 4) {
     const score = load<i32>(place, SCORES)

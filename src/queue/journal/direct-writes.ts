@@ -45,12 +45,20 @@ export function unfilled(line: Buffer): Buffer {
   return Buffer.concat([line.subarray(0, end), line.subarray(-1)])
 }
 
+function isSameFile(one: number, other: number): boolean {
+  try {
+    const [first, second] = [fstatSync(one), fstatSync(other)]
+    return first.ino === second.ino && first.dev === second.dev
+  } catch {
+    return false
+  }
+}
+
 /** Opens the file of `handle` a second time. null: another file has its name by now. Throws where the disk fails. */
 export function openDirectFile(path: string, handle: FileHandle): DirectFile | null {
   const fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_DSYNC | constants.O_DIRECT)
-  const [opened, wanted] = [fstatSync(fd), fstatSync(handle.fd)]
   const end = (): void => close(fd, () => {})
-  if (opened.ino !== wanted.ino || opened.dev !== wanted.dev) {
+  if (!isSameFile(fd, handle.fd)) {
     end()
     return null
   }
@@ -85,7 +93,7 @@ export class DirectWrites {
   }
 
   /** Whether a commit of so many bytes gains by a direct write. */
-  suit(bytes: number): boolean {
+  gainBy(bytes: number): boolean {
     return this.#isSupported && bytes >= MIN_DIRECT_BYTES && bytes <= this.#memory.length
   }
 
@@ -102,7 +110,8 @@ export class DirectWrites {
 
   /** To be called where `open` was true. 'unsupported': the file system has no direct writes after all. */
   append(lines: readonly Uint8Array[], done: (error: Error | 'unsupported' | null, bytes: number) => void): void {
-    this.#file?.append(this.#join(lines), (error, bytes) => {
+    if (this.#file === null) throw new Error('the segment is not open for direct writes')
+    this.#file.append(this.#join(lines), (error, bytes) => {
       if (error === null || !isUnsupported(error)) {
         done(error, bytes)
         return

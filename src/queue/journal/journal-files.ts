@@ -76,6 +76,8 @@ export class JournalFiles {
   #end: number
   readonly #closedBytes: Map<number, number>
   #mustTruncate = false
+  /** The last commit was large enough for a direct write. */
+  #wasLarge = true
   #mustRotate = false
   /** The open segment is rotated when it would grow beyond this. */
   #rotateAtBytes: number
@@ -206,13 +208,17 @@ export class JournalFiles {
    * the last block. After an error `prepare` truncates what was written.
    */
   append(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
-    if (!this.#direct.suit(bytes)) {
+    const isLarge = this.#direct.gainBy(bytes)
+    const wasLarge = this.#wasLarge
+    this.#wasLarge = isLarge
+    if (!isLarge) {
       this.#disk.append(this.#handle, lines, this.#judge(lines, bytes, bytes, done))
       return
     }
-    const padding = paddingOf(this.#end + bytes)
-    const judge = this.#judge(lines, bytes, bytes + padding, done)
     const isAtBlock = this.#end % BLOCK_BYTES === 0
+    // After a small commit the next one may well be small too, and to fill a block would gain nothing.
+    const padding = isAtBlock || wasLarge ? paddingOf(this.#end + bytes) : 0
+    const judge = this.#judge(lines, bytes, bytes + padding, done)
     if (!isAtBlock || !this.#direct.open(segmentPath(this.#directory, this.#segment), this.#handle)) {
       // Up to the end of a block, so that the next one can be written directly.
       this.#disk.append(this.#handle, filled(lines, padding), judge)

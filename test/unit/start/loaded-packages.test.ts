@@ -27,11 +27,14 @@ async function packagesLoadedWith(entry: string): Promise<string[]> {
   return [...packages].filter((name) => !name.startsWith('node:')).sort()
 }
 
-it('a service on one machine loads neither the client of Redis nor that of NATS', async () => {
-  const packages = await packagesLoadedWith('src/start/service.ts')
-  expect(packages.filter((name) => /redis|nats/.test(name))).toEqual([])
-  expect(packages).toContain('piscina')
-})
+it.each(['src/main.ts', 'src/cli/serve/serve.ts', 'src/start/service.ts'])(
+  'a service on one machine loads neither the client of Redis nor that of NATS (%s)',
+  async (entry) => {
+    const packages = await packagesLoadedWith(entry)
+    expect(packages.filter((name) => /redis|nats/.test(name))).toEqual([])
+    if (entry === 'src/start/service.ts') expect(packages).toContain('piscina')
+  },
+)
 
 it('a service with Redis and NATS loads both', async () => {
   const packages = await packagesLoadedWith('src/start/shared.ts')

@@ -7,7 +7,7 @@ import { type Journal, openJournal } from '../../../../src/queue/journal/journal
 import { type Disk, realDisk } from '../../../../src/queue/journal/journal-files.ts'
 import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
 import { readRecords } from '../../../../src/queue/journal/recovery.ts'
-import { lastRecordTimeMs, segmentPath } from '../../../../src/queue/journal/segments.ts'
+import { lastRecordTimeMs, segmentPath, WRITES_ARE_SYNCED } from '../../../../src/queue/journal/segments.ts'
 import { FailingDisk, makeRecord, publish, readNaively, withFolder } from '../../../support/journal.ts'
 
 const MEBIBYTE = 1024 * 1024
@@ -92,26 +92,37 @@ async function recoveredIds(directory: string): Promise<string[]> {
   return ids
 }
 
-describe('a large commit', () => {
+describe.runIf(WRITES_ARE_SYNCED)('a large commit', () => {
   it('ends with its block, so that the next one can be written directly', () =>
     withFolder(async (directory) => {
       const disk = new CountingDisk()
       const notices: string[] = []
       const journal = await opened(directory, disk, notices)
-      const records = [large(), large(), small(), small(), large(), large()]
+      const records = [large(), large(), small(), small(), large(), large(), large()]
       await publishAll(journal, records)
       await journal.stop()
       const { size } = await stat(segmentPath(directory, 1))
       expect(size % BLOCK_BYTES).toBe(0)
       expect(journal.sizeBytes).toBe(size)
       expect(journal.position()).toEqual({ segment: 1, offset: size })
-      // The one behind the small ones begins within a block.
+      // The first one behind the small ones begins within a block, and the second one fills its last.
       const isSupported = takesDirectWrites(directory)
-      expect(disk).toMatchObject(isSupported ? { direct: 3, ordinary: 3 } : { ordinary: 6 })
+      expect(disk).toMatchObject(isSupported ? { direct: 3, ordinary: 4 } : { ordinary: 7 })
       expect(notices).toHaveLength(isSupported ? 0 : 1)
       expect((await readNaively(directory)).map(({ batch_id }) => batch_id)).toEqual(idsOf(records))
       expect(await recoveredIds(directory)).toEqual(idsOf(records))
       expect(await lastRecordTimeMs(segmentPath(directory, 1))).toBe(1_800_000_000_000)
+    }))
+
+  it('between small ones fills no block', () =>
+    withFolder(async (directory) => {
+      const disk = new CountingDisk()
+      const journal = await opened(directory, disk)
+      const records = [small(), large(), small(), large(), small(), large()]
+      await publishAll(journal, records)
+      await journal.stop()
+      expect(disk).toMatchObject({ direct: 0, ordinary: 6 })
+      expect(journal.sizeBytes).toBe(records.reduce((sum, { line }) => sum + line.length, 0))
     }))
 
   it('of many records is one write', () =>
@@ -166,12 +177,12 @@ describe('a large commit', () => {
   )
 })
 
-describe('a journal with filled blocks', () => {
+describe.runIf(WRITES_ARE_SYNCED)('a journal with filled blocks', () => {
   it('is recovered to the last whole record, wherever a crash has cut it, and goes on from there', () =>
     withFolder(async (folder) => {
       const whole = join(folder, 'whole')
       const journal = await opened(whole, new CountingDisk())
-      const records = [small(), large(), large(), small(), large()]
+      const records = [small(), large(), large(), large(), small(), large()]
       const ends: number[] = []
       for (const record of records) {
         await publishAll(journal, [record])

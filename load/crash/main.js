@@ -33,7 +33,7 @@ function readOptions(values) {
   const integer = (/** @type {string} */ name, /** @type {number} */ least, /** @type {number} */ most) => {
     const value = Number(values[name])
     if (!Number.isInteger(value) || value < least || value > most) {
-      throw new Error(`--${name}: must be an integer from ${least} to ${most}\n${HELP}`)
+      throw new Error(`--${name}: must be an integer from ${least} to ${most}; see --help`)
     }
     return value
   }
@@ -87,7 +87,7 @@ async function removeFolder() {
   folder = null
 }
 
-async function main() {
+function parseOptions() {
   const { values } = parseArgs({
     options: {
       rounds: { type: 'string', default: '100' },
@@ -96,11 +96,23 @@ async function main() {
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
-  if (values.help) {
+  return values.help ? null : readOptions(values)
+}
+
+async function main() {
+  /** @type {Options | null} */
+  let options
+  try {
+    options = parseOptions()
+  } catch (error) {
+    console.error(`crash: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 2
+    return
+  }
+  if (options === null) {
     console.log(HELP)
     return
   }
-  const options = readOptions(values)
   if (!existsSync(join(ROOT, 'dist', 'main.js'))) throw new Error('the service is not built: npm run build')
   // What is under way then is left, and what was judged so far is told.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {

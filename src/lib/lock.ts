@@ -5,6 +5,9 @@ import { rename, stat, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 
+/** The longest name that Linux has. Node 20 makes every name so long, and Node 24 none: the same one must lock out both. */
+const NAME_BYTES = 108
+
 export interface Lock {
   release(): Promise<void>
 }
@@ -19,7 +22,7 @@ export type LockResult = Lock | { readonly held: true }
  */
 export async function acquireLock(directory: string, platform: string = process.platform): Promise<LockResult> {
   const { dev, ino } = await stat(directory, { bigint: true })
-  if (platform === 'linux') return asLock(await listen(`\0sluice-data-${dev}-${ino}`))
+  if (platform === 'linux') return asLock(await listen(`\0sluice-data-${dev}-${ino}`.padEnd(NAME_BYTES, '\0')))
   if (platform === 'win32') return asLock(await listen(`\\\\.\\pipe\\sluice-data-${dev}-${ino}`))
   const path = join(directory, 'lock.sock')
   const server = await listen(path)

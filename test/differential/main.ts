@@ -14,19 +14,35 @@ const SEEDS_IN_A_TURN = 500
 const REPORT_EVERY_MS = 5000
 const MAX_SEED = 2 ** 32
 
-const { values } = parseArgs({
-  options: { bodies: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean' } },
-})
-if (values.help === true) print(HELP)
+const values = options()
+if (values === null) process.exitCode = 2
+else if (values.help === true) print(HELP)
 else process.exitCode = await differential(Number(values.bodies ?? 100_000), Number(values.seed ?? 1))
+
+/** null: they are wrong, which was said. */
+function options() {
+  try {
+    const known = {
+      bodies: { type: 'string' },
+      seed: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    } as const
+    return parseArgs({ options: known }).values
+  } catch (error) {
+    process.stderr.write(`differential: ${error instanceof Error ? error.message : String(error)}\n${HELP}`)
+    return null
+  }
+}
 
 async function differential(seeds: number, first: number): Promise<number> {
   if (!Number.isInteger(seeds) || seeds < 1 || !Number.isInteger(first) || first < 0 || first + seeds > MAX_SEED) {
-    process.stderr.write(HELP)
+    process.stderr.write(
+      'differential: --bodies from 1 and --seed from 0, integers, together at most 4294967296; see --help\n',
+    )
     return 2
   }
   const interrupt = new AbortController()
-  process.once('SIGINT', () => interrupt.abort())
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupt.abort())
   const judge = new Judge()
   const summary = emptySummary()
   const startedAtMs = performance.now()
@@ -43,7 +59,8 @@ async function differential(seeds: number, first: number): Promise<number> {
     await turn()
   }
   printSummary(summary, first, startedAtMs)
-  return faultsOf(summary) > 0 ? 1 : 0
+  if (faultsOf(summary) > 0) return 1
+  return interrupt.signal.aborted ? 130 : 0
 }
 
 function printFault({ seed, verdict, repeat, body }: Fault): void {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdir, readdir, symlink } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -21,6 +21,17 @@ async function kill(holder: ChildProcess): Promise<void> {
   holder.kill('SIGKILL')
   await ended
 }
+
+it.runIf(process.platform === 'linux')('a lock has the same name on every version of Node', () =>
+  withFolder(async (folder) => {
+    const lock = await acquireLock(folder)
+    const { dev, ino } = await stat(folder)
+    // The kernel shows each NUL as @.
+    const names = (await readFile('/proc/net/unix', 'latin1')).split('\n').map((line) => line.split(' ').at(-1))
+    expect(names).toContain(`@sluice-data-${dev}-${ino}`.padEnd(108, '@'))
+    await (lock as Lock).release()
+  }),
+)
 
 // The second implementation is for other systems, but works here too.
 for (const platform of [process.platform, 'darwin']) {

@@ -39,7 +39,7 @@ not there, how far the search looked, and how far back the queue reaches.
   --app ID --key KEY   the batch that this app sent under this Idempotency-Key; the first one since the time searched
   --since TIME         look back to this time: 2026-11-20T12:00:00Z, or so long ago: 30m, 2h, 3d
   --events             print its events too, one JSON object a line, as sluice tail does
-  --json               for machines; with --events the whole record is in it, byte for byte
+  --json               for machines; with --events the whole record is in it, byte for byte but for spaces at its end
 
 The id of a batch without an Idempotency-Key tells when it was made, and the search begins there. An id that comes
 from a key does not, so only the last ten minutes are read, unless --since goes further back. A search takes at most

@@ -27,7 +27,7 @@ traceparent, "trace" stands before the event.
                  removed, and is an error only where --no-follow ends without an event of it
   --from-start   begin with the oldest event that is kept, not with the next
   --no-follow    end at the last event that is there now
-  --records      print queue records as stored: one accepted request a line, with all its events
+  --records      print queue records: one accepted request a line, with all its events
 
 Reads the stream at NATS_URL, or without NATS and Redis the folder SLUICE_DATA_DIR/journal, whether or not the
 service runs. It leaves nothing behind in either and goes on after a break of the connection to NATS. With

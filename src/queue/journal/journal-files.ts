@@ -76,6 +76,8 @@ export class JournalFiles {
   #end: number
   readonly #closedBytes: Map<number, number>
   #mustTruncate = false
+  /** The last segment that another program was found to have changed. */
+  #changedSegment = 0
   /** The last commit was large enough for a direct write. */
   #wasLarge = true
   #mustRotate = false
@@ -215,7 +217,7 @@ export class JournalFiles {
       this.#disk.append(this.#handle, lines, this.#judge(lines, bytes, bytes, done))
       return
     }
-    const isAtBlock = this.#end % BLOCK_BYTES === 0
+    const isAtBlock = this.#end % BLOCK_BYTES === 0 && this.#isUnchanged()
     // After a small commit the next one may well be small too, and to fill a block would gain nothing.
     const padding = isAtBlock || wasLarge ? paddingOf(this.#end + bytes) : 0
     const judge = this.#judge(lines, bytes, bytes + padding, done)
@@ -228,6 +230,20 @@ export class JournalFiles {
       if (error === 'unsupported') this.#appendAgain(lines, bytes, done)
       else judge(error, durableBytes)
     })
+  }
+
+  /** Whether the open segment has the length that it should have. A direct write elsewhere than at a block would fail. */
+  #isUnchanged(): boolean {
+    const { size } = fstatSync(this.#handle.fd)
+    if (size === this.#end) return true
+    if (this.#changedSegment !== this.#segment) {
+      const path = segmentPath(this.#directory, this.#segment)
+      this.#onNotice(
+        `Another program changed the journal's segment ${path}: it has ${size} bytes, and should have ${this.#end}`,
+      )
+    }
+    this.#changedSegment = this.#segment
+    return false
   }
 
   #judge(lines: readonly Uint8Array[], bytes: number, writtenBytes: number, done: Appended) {

@@ -4,6 +4,7 @@
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from '../queue.ts'
+import { BLOCK_BYTES, MIN_DIRECT_BYTES } from './direct-writes.ts'
 import { type Disk, JournalFiles, realDisk } from './journal-files.ts'
 import type { JournalPosition } from './segments.ts'
 import { TimeMarks } from './time-marks.ts'
@@ -198,7 +199,10 @@ export class Journal implements EventQueue {
 
   #admits(lineBytes: number): boolean {
     if (this.#isStopping || this.#unsettledRecords >= MAX_WAITING_RECORDS) return false
-    this.#isFull = this.#durableBytes + this.#unsettledBytes + lineBytes > this.#maxBytes
+    const unsettledBytes = this.#unsettledBytes + lineBytes
+    // Each large commit may fill a block.
+    const fillBytes = unsettledBytes < MIN_DIRECT_BYTES ? 0 : (this.#waiting.length + 2) * BLOCK_BYTES
+    this.#isFull = this.#durableBytes + unsettledBytes + fillBytes > this.#maxBytes
     if (this.#isFull) return false
     if (this.#problem === null) return true
     // After a failure one record at a time tests whether the disk works again; the others are refused at once.

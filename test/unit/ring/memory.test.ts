@@ -19,7 +19,7 @@ test('areas are given to one scanner each, behind the bodies and their look-ahea
   const memory = createMemory(100_000)
   expect(endOfBodies(memory)).toBeGreaterThanOrEqual(100_000 + LOOK_AHEAD_BYTES)
   const areas = takeAll(memory)
-  expect(areas).toHaveLength(64)
+  expect(areas).toHaveLength(320)
   expect(areas[0]).toBe(endOfBodies(memory))
   const sizes = areas.map((area, index) => (areas[index + 1] ?? memory.buffer.byteLength) - area)
   // One layout takes 8 KiB, a scanner keeps 32, and their directory takes as much as one.

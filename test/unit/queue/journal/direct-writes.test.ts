@@ -125,6 +125,42 @@ describe.runIf(WRITES_ARE_SYNCED)('a large commit', () => {
       expect(journal.sizeBytes).toBe(records.reduce((sum, { line }) => sum + line.length, 0))
     }))
 
+  it.each([-5000, 6])(
+    'into a segment that another program has changed by %i bytes is an ordinary one, which is said once',
+    (change) =>
+      withFolder(async (directory) => {
+        const disk = new CountingDisk()
+        const notices: string[] = []
+        const journal = await opened(directory, disk, notices)
+        await publishAll(journal, [large()])
+        const path = segmentPath(directory, 1)
+        const { size } = await stat(path)
+        if (change < 0) await truncate(path, size + change)
+        else await writeFile(path, 'hello\n', { flag: 'a' })
+        const { direct } = disk
+        await publishAll(journal, [large(), large()])
+        await journal.stop()
+        expect(disk.direct).toBe(direct)
+        const said = notices.filter((text) => text.startsWith('Another program changed'))
+        expect(said).toEqual([
+          expect.stringContaining(`${path}: it has ${size + change} bytes, and should have ${size}`),
+        ])
+      }),
+  )
+
+  it('never takes the journal beyond its maximum, with the blocks that it fills', () =>
+    withFolder(async (directory) => {
+      const maxBytes = 2_000_000
+      const journal = await openJournal({ directory, maxBytes, segmentBytes: 10 * MEBIBYTE, keepHours: null })
+      const settled = await Promise.all(
+        Array.from({ length: 64 }, () => publish(journal, makeRecord({ fillBytes: 66_000 }))),
+      )
+      expect(settled.filter((each) => each === 'durable').length).toBeGreaterThan(25)
+      expect(settled).toContain('unavailable')
+      expect(journal.sizeBytes).toBeLessThanOrEqual(maxBytes)
+      await journal.stop()
+    }))
+
   it('of many records is one write', () =>
     withFolder(async (directory) => {
       const disk = new FailingDisk()

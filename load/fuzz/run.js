@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { play } from './client.js'
+import { OverloadTally } from './overload.js'
 import { scriptOf } from './script.js'
 import { HONEST_KEY, RING_MB, startService } from './service.js'
 
@@ -78,6 +79,7 @@ class Run {
   #mostBytes = 0
   #startBytes = 0
   #received = 0
+  #overloads = new OverloadTally()
 
   /** @param {FuzzedService} service @param {RunOptions} options */
   constructor(service, options) {
@@ -127,6 +129,7 @@ class Run {
         this.#heard[status] = (this.#heard[status] ?? 0) + 1
         if (status === 202 && json?.events !== 0) this.#accepted.add(headers['x-batch-id'])
       }
+      if (script.expectation.hears === 'judged') this.#overloads.add(answers)
       // A connection that broke may have done so with the whole process, of which word comes a moment later.
       if (fault !== null) await sleep(EXIT_NEWS_MS)
       if (this.service.exit() !== null) return
@@ -177,6 +180,8 @@ class Run {
       page = await this.service.metrics()
     }
     this.#holdSums(page)
+    const overload = this.#overloads.fault(page['sluice_explain_refusals_total'])
+    if (overload !== null) this.#add(overload, null)
     for (const name of [
       'sluice_requests_in_flight',
       'sluice_ring_requests',

@@ -7,7 +7,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseAnswers, unsound } from '../../load/fuzz/answers.js'
-import { play } from '../../load/fuzz/client.js'
+import { type Played, play } from '../../load/fuzz/client.js'
+import { OverloadTally } from '../../load/fuzz/overload.js'
 import { fuzz } from '../../load/fuzz/run.js'
 import { scriptOf } from '../../load/fuzz/script.js'
 import { deserved } from '../../load/fuzz/verdict.js'
@@ -89,6 +90,29 @@ describe('the fuzzer itself', () => {
     expect(deserved(Buffer.from(single('ak_other')), Date.now())).toEqual({ status: 401, error: 'invalid_app_key' })
   })
 
+  /** What clients of one request find wrong with a service that has one answer. */
+  async function playAgainst(answer: string): Promise<({ kind: string } & Played)[]> {
+    const server = createServer((socket: Socket) => {
+      socket.on('error', () => {}).once('data', () => socket.end(answer))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const found = []
+    try {
+      for (let client = 0; client < 300; client++) {
+        const script = scriptOf(ground, client)
+        const { kind, expectation } = script
+        const isOne = expectation.hears === 'each' && expectation.answers.length === 1
+        if (kind !== 'harmed body' && !(kind === 'split' && isOne)) continue
+        found.push({ kind, ...(await play(script, { port, adminPort: port })) })
+      }
+    } finally {
+      server.close()
+    }
+    return found
+  }
+
   const SOUND =
     'Content-Type: application/json\r\nX-RateLimit-Limit: 1\r\nX-RateLimit-Remaining: 1\r\nX-RateLimit-Reset: 60\r\n'
   const accepted = (headers: string, body = '{"status":"accepted","events":1}') =>
@@ -113,28 +137,36 @@ describe('the fuzzer itself', () => {
     })
   }
 
+  test('a 503 is right for a harmed body alone, where the service says that it waited too long', async () => {
+    const body = '{"error":"service_overloaded","message":"later"}'
+    const overloaded = `HTTP/1.1 503 Service Unavailable\r\n${SOUND}Retry-After: 1\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const heard = await playAgainst(overloaded)
+    const harmed = heard.filter(({ kind }) => kind === 'harmed body')
+    const sound = heard.filter(({ kind }) => kind === 'split')
+    expect([harmed.length > 0, sound.length > 0]).toEqual([true, true])
+    expect(harmed.filter(({ fault }) => fault !== null)).toEqual([])
+    expect(sound.filter(({ fault }) => fault === null)).toEqual([])
+
+    const [{ answers }] = harmed
+    const tallyOf = (bodies: number, refused: number): OverloadTally => {
+      const tally = new OverloadTally()
+      for (let body = 0; body < bodies; body++) tally.add(body < refused ? answers : [])
+      return tally
+    }
+    expect(tallyOf(1000, 10).fault(12)).toBe(null)
+    expect(tallyOf(20, 3).fault(3)).toBe(null)
+    expect(tallyOf(1000, 11).fault(12)).toContain('11 of 1000')
+    expect(tallyOf(20, 4).fault(4)).toContain('4 of 20')
+    expect(tallyOf(1000, 1).fault(0)).toContain('only 0')
+  })
+
   test('a service that accepts whatever comes is found out, and so is one that repeats what was sent', async () => {
-    let answer = accepted(SOUND)
-    const server = createServer((socket: Socket) => {
-      socket.on('error', () => {}).on('data', () => socket.write(answer))
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
     const faults = new Set<string>()
-    try {
-      for (const body of [accepted(SOUND), accepted(SOUND, '{"status":"accepted","events":1,"x":"zq7mark"}')]) {
-        answer = body
-        for (let client = 0; client < 60; client++) {
-          const script = scriptOf(ground, client)
-          if (script.kind !== 'harmed body' && script.kind !== 'split') continue
-          const { fault } = await play(script, { port, adminPort: port })
-          if (fault !== null)
-            faults.add(fault.includes('repeats') ? 'repeats' : fault.includes('is right') ? 'accepts' : 'others')
-        }
+    for (const body of [accepted(SOUND), accepted(SOUND, '{"status":"accepted","events":1,"x":"zq7mark"}')]) {
+      for (const { fault } of await playAgainst(body)) {
+        if (fault !== null)
+          faults.add(fault.includes('repeats') ? 'repeats' : fault.includes('is right') ? 'accepts' : 'others')
       }
-    } finally {
-      server.close()
     }
     expect([...faults]).toEqual(expect.arrayContaining(['accepts', 'repeats']))
   })

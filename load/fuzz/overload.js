@@ -1,0 +1,35 @@
+// @ts-check
+// Which clients may hear a 503. One thread explains all bodies that the scanner is not sure of, and a body that waits too
+// long for it is refused. On a busy machine that is the right answer to a harmed body. A sound body never waits for it.
+
+/** Of the harmed bodies. */
+const MAX_SHARE = 0.01
+/** One stall refuses all bodies that wait, and a short run has few in all. */
+const ALWAYS_ALLOWED = 3
+
+/** @param {import('./answers.js').Answer} answer */
+export function isOverload({ status, json }) {
+  return status === 503 && json?.error === 'service_overloaded'
+}
+
+/** Counts the 503 that harmed bodies hear in a run. */
+export class OverloadTally {
+  #harmed = 0
+  #refused = 0
+
+  /** @param {readonly import('./answers.js').Answer[]} answers what the client of one harmed body heard */
+  add(answers) {
+    this.#harmed++
+    if (answers.some(isOverload)) this.#refused++
+  }
+
+  /** What is wrong with them; null: nothing. @param {number} counted the bodies that waited too long, as the service says */
+  fault(counted) {
+    // Not `>`, which a number that the service no longer gives would pass.
+    if (!(this.#refused <= counted))
+      return `${this.#refused} harmed bodies heard a 503, and only ${counted} waited too long for their explanation`
+    return this.#refused > Math.max(ALWAYS_ALLOWED, MAX_SHARE * this.#harmed)
+      ? `${this.#refused} of ${this.#harmed} harmed bodies heard a 503`
+      : null
+  }
+}

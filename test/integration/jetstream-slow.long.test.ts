@@ -56,6 +56,6 @@ it('acknowledges nearly all that a slow server stores, and refuses the rest at o
   expect(refused.length).toBeGreaterThan(CLIENTS)
   expect(durable / stored.size).toBeGreaterThanOrEqual(0.9)
   expect(all.filter(({ settlement }) => settlement === 'unknown').length / stored.size).toBeLessThan(0.02)
-  // They do not wait for the timeout of their acknowledgement.
-  expect(refused.filter(({ afterMs }) => afterMs < ACK_TIMEOUT_MS / 4).length / refused.length).toBeGreaterThan(0.9)
+  // A record whose own time runs out is refused with at most half of it left, so these were refused by the pace.
+  expect(refused.filter(({ afterMs }) => afterMs < ACK_TIMEOUT_MS / 2).length / refused.length).toBeGreaterThan(0.9)
 })

@@ -113,20 +113,23 @@ async function takeTurns(kind, starts, { folder, rounds, quick, origin }) {
     unlessVoid(`${nameOf(kind)}, ${which}`, () =>
       runWrk(stages[which].server, bodies, { keyed: kind.keyed, seconds: forSeconds, origin }),
     )
-  await measure('here', 1)
-  await measure('there', 1)
-  const pairs = []
-  for (let round = 0; round < rounds; round++) {
-    const first = round % 2 === 0 ? await measure('there', seconds) : null
-    const measured = await measure('here', seconds)
-    pairs.push({ here: measured, there: first ?? (await measure('there', seconds)) })
+  try {
+    await measure('here', 1)
+    await measure('there', 1)
+    const pairs = []
+    for (let round = 0; round < rounds; round++) {
+      const first = round % 2 === 0 ? await measure('there', seconds) : null
+      const measured = await measure('here', seconds)
+      pairs.push({ here: measured, there: first ?? (await measure('there', seconds)) })
+    }
+    return pairs
+  } finally {
+    await stages.here.stop()
+    await stages.there.stop()
   }
-  await stages.here.stop()
-  await stages.there.stop()
-  return pairs
 }
 
-/** Again where a run is void, which is told: a service that refuses shows in it. @template T @param {string} name @param {() => Promise<T>} measure @returns {Promise<T>} */
+/** Measures again where a run is void, and prints why: a service that refuses must show. @template T @param {string} name @param {() => Promise<T>} measure @returns {Promise<T>} */
 async function unlessVoid(name, measure) {
   for (let left = MAX_VOID_RUNS; ; left--) {
     try {

@@ -3,6 +3,7 @@
 // what was not under its key.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { newBatch } from '../faults/load.js'
 import { Connections } from '../faults/send.js'
 import { largeBody, uniformBody, uuid, variedBody } from '../payloads.js'
 import { APPS } from './ground.js'
@@ -131,18 +132,8 @@ export class Clients {
   #makeBatch() {
     const which = this.#rng() < 0.6 ? 0 : 1
     const { usual, large } = this.#pools[which]
-    return {
-      app: APPS[which],
-      key: APPS[which].keyed ? uuid(this.#rng) : null,
-      body: this.#pick(this.#rng() < LARGE_SHARE ? large : usual),
-      startedAtMs: Date.now(),
-      batchId: '',
-      outcome: 'pending',
-      fresh: 0,
-      replays: 0,
-      isDoubtful: false,
-      history: '',
-    }
+    const key = APPS[which].keyed ? uuid(this.#rng) : null
+    return newBatch(APPS[which], key, this.#pick(this.#rng() < LARGE_SHARE ? large : usual))
   }
 
   /** @template T @param {readonly T[]} list @returns {T} */

@@ -48,6 +48,7 @@ const violations = new Violations()
 const done = { rounds: 0, accepted: 0, sent: 0, records: 0 }
 /** @type {string | null} */
 let folder = null
+let isInterrupted = false
 
 /** @param {Options} options */
 async function runAll({ rounds, seed, isShared }) {
@@ -114,9 +115,10 @@ async function main() {
     return
   }
   if (!existsSync(join(ROOT, 'dist', 'main.js'))) throw new Error('the service is not built: npm run build')
-  // What is under way then is left, and what was judged so far is told.
+  // The round in progress is given up, and the summary is of the rounds that were judged.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
     process.once(signal, () => {
+      isInterrupted = true
       summarize(options)
       void endAll()
         .then(removeFolder)
@@ -130,12 +132,14 @@ async function main() {
 
 main()
   .catch((/** @type {unknown} */ error) => {
+    if (isInterrupted) return
     process.exitCode = 1
     console.error(
       `crash: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n${violations.lines().join('\n')}`,
     )
   })
   .finally(async () => {
+    if (isInterrupted) return
     await endAll()
     await removeFolder()
     process.stdout.write('', () => process.exit())

@@ -39,10 +39,27 @@ const OBEDIENT_SHARE = 0.15
  * @property {string} history every answer, with its time and node
  */
 /** @typedef {{ name: string, port: number, life: number }} Target */
+
 /**
  * @typedef {{ startedAtMs: number, endedAtMs: number, node: string, what: string, knewApp: boolean, batch: Batch }} FailedTry
  * `knewApp`: this life of the node had answered for the app before
  */
+
+/** A batch of which nothing has been heard. @param {LoadedApp} app @param {string | null} key @param {Body} body @returns {Batch} */
+export function newBatch(app, key, body) {
+  return {
+    app,
+    key,
+    body,
+    startedAtMs: Date.now(),
+    batchId: '',
+    outcome: 'pending',
+    fresh: 0,
+    replays: 0,
+    isDoubtful: false,
+    history: '',
+  }
+}
 
 export class Load {
   /** @type {Batch[]} */
@@ -103,19 +120,7 @@ export class Load {
   #begin() {
     const app = this.#pickApp()
     const bodies = /** @type {Body[]} */ (this.bodies.get(app))
-    /** @type {Batch} */
-    const batch = {
-      app,
-      key: app.keyed ? uuid(this.rng) : null,
-      body: bodies[this.#pick(bodies.length)],
-      startedAtMs: Date.now(),
-      batchId: '',
-      outcome: 'pending',
-      fresh: 0,
-      replays: 0,
-      isDoubtful: false,
-      history: '',
-    }
+    const batch = newBatch(app, app.keyed ? uuid(this.rng) : null, bodies[this.#pick(bodies.length)])
     this.batches.push(batch)
     void this.#follow(batch)
     if (!app.keyed) return

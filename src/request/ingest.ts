@@ -211,8 +211,8 @@ export class Ingest {
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
     ticket.events = track + screen + revenue
     const admitting = admission.admit(app, ticket.events, keyedId)
-    if (!(admitting instanceof Promise)) return this.#admitted(ticket, app, validation, keyedId, admitting)
-    void this.#after(ticket, admitting, (admitted) => this.#admitted(ticket, app, validation, keyedId, admitted))
+    if (!(admitting instanceof Promise)) return this.#admitted(ticket, app, validation, admitting)
+    void this.#after(ticket, admitting, (admitted) => this.#admitted(ticket, app, validation, admitted))
   }
 
   /** Goes on when a store has answered. */
@@ -230,14 +230,9 @@ export class Ingest {
   }
 
   /** From the limits to the queue. */
-  #admitted(
-    ticket: Ticket,
-    app: App,
-    validation: Exclude<Validation, Refused> | null,
-    keyedId: string | null,
-    admitted: Admitted,
-  ): void {
+  #admitted(ticket: Ticket, app: App, validation: Exclude<Validation, Refused> | null, admitted: Admitted): void {
     const { metrics } = this.#parts
+    const keyedId = ticket.exchange.head.idempotencyKey === null ? null : ticket.batchId
     switch (admitted.kind) {
       case 'replay':
         return this.#replay(ticket, validation, admitted)

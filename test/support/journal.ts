@@ -6,8 +6,8 @@ import { type FileHandle, mkdtemp, readdir, readFile, rm } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DirectFile } from '../../src/queue/journal/direct-writes.ts'
+import { type Disk, realDisk } from '../../src/queue/journal/disk.ts'
 import type { Journal } from '../../src/queue/journal/journal.ts'
-import { type Disk, realDisk } from '../../src/queue/journal/journal-files.ts'
 import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
 
 export interface RecordWish {

@@ -1,16 +1,16 @@
 // The journal's segments for its writer: the last one is open, the others are closed. Appends, truncates what a failed
 // write left, rotates to a new segment, and removes old ones.
 
-import { fdatasync, fstatSync, writev } from 'node:fs'
+import { fstatSync } from 'node:fs'
 import { type FileHandle, unlink } from 'node:fs/promises'
 import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
-import { BLOCK_BYTES, type DirectFile, DirectWrites, filled, openDirectFile, paddingOf } from './direct-writes.ts'
+import { BLOCK_BYTES, DirectWrites, filled, paddingOf } from './direct-writes.ts'
+import type { Disk } from './disk.ts'
 import { missingFrom } from './journal-gaps.ts'
 import {
   comparePositions,
   createDirectory,
-  createSegment,
   cutTornTail,
   type JournalPosition,
   lastRecordTimeMs,
@@ -18,33 +18,7 @@ import {
   reopenSegment,
   segmentNumbers,
   segmentPath,
-  WRITES_ARE_SYNCED,
 } from './segments.ts'
-
-/** The system calls that can fail while the service runs; tests put a failing disk here. */
-export interface Disk {
-  /** Appends and syncs. `done` gets the number of durable bytes; fewer than given is a failure. */
-  append(handle: FileHandle, lines: readonly Uint8Array[], done: (error: Error | null, bytes: number) => void): void
-  truncate(handle: FileHandle, bytes: number): Promise<void>
-  createSegment(directory: string, number: number): Promise<FileHandle>
-  /** Opens the file of `handle` for direct writes too. null: it cannot be. Throws where the file system has none. */
-  openDirectly(path: string, handle: FileHandle): DirectFile | null
-}
-
-export const realDisk: Disk = {
-  append(handle, lines, done) {
-    writev(handle.fd, lines, (error, bytes) => {
-      if (error !== null || WRITES_ARE_SYNCED) done(error, bytes)
-      else fdatasync(handle.fd, (syncError) => done(syncError, bytes))
-    })
-  },
-  async truncate(handle, bytes) {
-    await handle.truncate(bytes)
-    await handle.sync()
-  },
-  createSegment,
-  openDirectly: openDirectFile,
-}
 
 /** Where the next segment cannot be created, the next try comes after a sixteenth of a segment. */
 const RETRY_SHARE = 16
@@ -227,8 +201,12 @@ export class JournalFiles {
       return
     }
     this.#direct.append(filled(lines, padding), (error, durableBytes) => {
-      if (error === 'unsupported') this.#appendAgain(lines, bytes, done)
-      else judge(error, durableBytes)
+      if (error !== 'unsupported') {
+        judge(error, durableBytes)
+        return
+      }
+      this.#mustTruncate = true
+      this.#appendAgain(lines, bytes, done)
     })
   }
 
@@ -255,7 +233,8 @@ export class JournalFiles {
         return
       }
       if (this.#isUnlinked()) {
-        this.#appendToNext(lines, bytes, done)
+        this.#reportUnlinked()
+        this.#appendAgain(lines, bytes, done)
         return
       }
       this.#end += writtenBytes
@@ -263,15 +242,8 @@ export class JournalFiles {
     }
   }
 
-  /** Appends the same lines in the ordinary way, after whatever the direct write left. */
+  /** Appends the same lines once the open segment is truncated, or is the next one. */
   #appendAgain(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
-    this.#mustTruncate = true
-    this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
-  }
-
-  /** Appends the same lines to the next segment, since the open one was removed. */
-  #appendToNext(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
-    this.#reportUnlinked()
     this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
   }
 

@@ -44,13 +44,15 @@ class Line {
     this.ring = new Ring(slots * BYTES_PER_SLOT)
   }
 
-  async start(threads: number): Promise<void> {
+  /** `ownBytes` 0: all bodies go to the threads. */
+  async start(threads: number, ownBytes = 0): Promise<void> {
     const { DecodePool } = (await import(BUILT)) as typeof import('../../src/decode/pool.ts')
     this.#pool = new DecodePool({
       memory: this.ring.memory,
       slots: this.ring.slots,
       threads,
       decoder: 'scanner',
+      ownBytes,
       onDecoded: (slot, validation) => this.#decoded(slot, validation),
       onFailure: (slot, error) => this.#failed(slot, error),
       onBusy: (slot) => this.#busy(slot),
@@ -122,9 +124,12 @@ let line: Line
 
 afterEach(() => line.pool.stop())
 
-test('every body is handed back once with its own result, over many rounds of the ring', async () => {
+test.each([
+  ['by the threads', 0],
+  ['by the front end and the threads', 16_384],
+])('every body is handed back once with its own result, %s, over many rounds of the ring', async (_, ownBytes) => {
   line = new Line(64)
-  await line.start(2)
+  await line.start(2, ownBytes)
   for (let round = 0; round < 60; round++) {
     for (let n = (round * 7) % 60; n >= 0; n--) line.send((round + n) % 3 === 0 ? 'bad' : 'good')
     await expectSettled(line)
@@ -150,6 +155,38 @@ test('a failed run is reported for each of its slots, and later runs are served'
   }
   expect(line.faults.size).toBe(30)
   expect(String([...line.faults][0])).toContain('was submitted before its body was committed')
+})
+
+test('few bytes are scanned in the turn in which they arrive, and their failures are reported', async () => {
+  line = new Line(256)
+  await line.start(1, 16_384)
+  for (let n = 0; n < 20; n++) line.send('good')
+  // Its turn comes right behind the pool's, too soon for any thread.
+  await new Promise((done) => setImmediate(done))
+  expect(line.back).toHaveLength(20)
+  for (const body of ['good', 'torn away', 'good'] as const) line.send(body)
+  await new Promise((done) => setImmediate(done))
+  expect(line.back.slice(20).map(({ failed }) => failed)).toEqual([true, true, true])
+  line.send('bad')
+  await expectSettled(line)
+})
+
+test('more bytes go to the threads, and few bytes that come meanwhile do not wait for them', async () => {
+  line = new Line(512)
+  await line.start(1, 16_384)
+  for (let n = 0; n < 300; n++) line.send('good')
+  await new Promise((done) => setImmediate(done))
+  expect(line.back).toEqual([])
+  // The thread has two runs, and the others wait: what waits is more than the front end scans.
+  expect(line.pool.waiting).toBe(300 - 2 * LONGEST_RUN)
+  await expectSettled(line)
+  for (let n = 0; n < 2 * LONGEST_RUN; n++) line.send('good')
+  await new Promise((done) => setImmediate(done))
+  expect([line.back.length, line.pool.waiting]).toEqual([300, 0])
+  line.send('torn away')
+  await new Promise((done) => setImmediate(done))
+  expect(line.back.filter(({ failed }) => failed)).toHaveLength(1)
+  await expectSettled(line)
 })
 
 test('a body whose handler throws counts as failed, and the others of its run are handed back', async () => {

@@ -1,9 +1,10 @@
-// The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, and the
-// next one takes all records that have arrived meanwhile, so that many records share a sync.
+// The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, at most
+// about one begins in a millisecond, and each takes all records that have arrived meanwhile: many records share a sync.
 
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from '../queue.ts'
+import { CommitPace } from './commit-pace.ts'
 import { BLOCK_BYTES, MIN_DIRECT_BYTES } from './direct-writes.ts'
 import { type Disk, realDisk } from './disk.ts'
 import { JournalFiles } from './journal-files.ts'
@@ -40,6 +41,7 @@ export interface JournalOptions {
   readonly keysFrom?: JournalPosition | null
   readonly resumeAfter?: JournalPosition | null
   readonly clock?: Clock
+  readonly monotonicMs?: () => number
   readonly repeat?: Repeat
   readonly disk?: Disk
   /** Called for each durable write. */
@@ -84,6 +86,7 @@ export class Journal implements EventQueue {
   readonly #onCommit: (records: number) => void
   readonly #onNotice: OnNotice
   readonly #marks: TimeMarks
+  readonly #pace: CommitPace
   readonly #stopSweeping: () => void
 
   readonly #waiting: Batch[] = []
@@ -121,6 +124,7 @@ export class Journal implements EventQueue {
     this.#onNotice = options.onNotice ?? (() => {})
     this.#durableBytes = files.bytes
     this.#position = files.end
+    this.#pace = new CommitPace(options.monotonicMs ?? (() => performance.now()))
     this.#marks = new TimeMarks(options.keysFrom ?? { segment: files.firstSegment, offset: 0 })
     this.#marks.note(this.#clock(), this.#position)
     this.#stopSweeping = (options.repeat ?? repeatUnreferenced)(() => void this.sweep(), SWEEP_MS)
@@ -169,9 +173,11 @@ export class Journal implements EventQueue {
     this.#unsettledBytes += line.length
     if (this.#isBusy) return
     this.#isBusy = true
+    const waitMs = this.#pace.waitMs(batch.bytes)
+    if (waitMs > 0) setTimeout(this.#commitNext, waitMs)
     // After all sockets of this turn of the event loop were read: otherwise the first record would be written alone,
     // and the others would wait for its sync.
-    setImmediate(this.#commitNext)
+    else setImmediate(this.#commitNext)
   }
 
   async stop(): Promise<void> {
@@ -232,6 +238,7 @@ export class Journal implements EventQueue {
       return
     }
     this.#inFlight = batch
+    this.#pace.begin()
     if (this.#files.isReady(batch.bytes)) {
       this.#files.append(batch.lines, batch.bytes, this.#onWritten)
       return
@@ -253,7 +260,9 @@ export class Journal implements EventQueue {
     this.#problem = null
     const end = this.#files.end
     // The next write starts before the answers of this one are sent, so that the disk does not idle.
-    this.#commitNext()
+    const waitMs = this.#waiting.length === 0 ? 0 : this.#pace.waitMs(this.#waiting[0].bytes)
+    if (waitMs > 0) setTimeout(this.#commitNext, waitMs)
+    else this.#commitNext()
     this.#onCommit(batch.lines.length)
     this.#durableBytes += fileBytes
     this.#settle(batch, 'durable', end)

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type JournalOptions, openJournal } from '../../../../src/queue/journal/journal.ts'
 import {
   createSegment,
@@ -28,6 +28,8 @@ function options(directory: string, time: Time, changes: Partial<JournalOptions>
   const { clock, repeat } = time
   return { directory, maxBytes: 64_000_000, keepHours: null, clock, repeat, ...changes }
 }
+
+afterEach(() => void vi.useRealTimers())
 
 describe('the journal', () => {
   it('stores records in order, one per line, and settles each once', () =>
@@ -79,6 +81,58 @@ describe('the journal', () => {
       await Promise.all(all)
       expect(commits).toEqual([1, 10])
       await journal.stop()
+    }))
+
+  it('begins small commits a millisecond apart, each with all that came meanwhile, and a large one at once', () =>
+    withFolder(async (folder) => {
+      vi.useFakeTimers({ toFake: ['setTimeout'] })
+      const now = { monotonicMs: 5 }
+      const commits: number[] = []
+      const written: Promise<string>[] = []
+      const journal = await openJournal(
+        options(folder, new Time(), {
+          monotonicMs: () => now.monotonicMs,
+          onCommit: (count) => commits.push(count),
+        }),
+      )
+      const send = (record = makeRecord()) => void written.push(publish(journal, record))
+      const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+      const wait = async (delayMs: number) => {
+        now.monotonicMs += delayMs
+        await vi.advanceTimersByTimeAsync(delayMs)
+      }
+      send()
+      await Promise.all(written)
+      for (let turn = 0; turn < 3; turn += 1) {
+        send()
+        await nextTurn()
+      }
+      expect(commits).toEqual([1])
+      await wait(1)
+      await Promise.all(written)
+      expect(commits).toEqual([1, 3])
+      send(makeRecord({ fillBytes: 300_000 }))
+      await Promise.all(written)
+      expect(commits).toEqual([1, 3, 1])
+      // The next one comes late enough.
+      await wait(7)
+      send()
+      await Promise.all(written)
+      // While this one is written another comes, which waits for its time.
+      await wait(7)
+      send()
+      await nextTurn()
+      send()
+      while (vi.getTimerCount() === 0) await nextTurn()
+      await wait(1)
+      await Promise.all(written)
+      expect(commits).toEqual([1, 3, 1, 1, 1, 1])
+      // One that waits is written before the journal stops.
+      send()
+      const stopping = journal.stop()
+      await wait(1)
+      await stopping
+      expect(await written.at(-1)).toBe('durable')
     }))
 
   it('takes records that lie in shared memory', () =>

@@ -7,9 +7,11 @@ import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../shared/node-flags.js'
 import { nameOf, SEED } from './cases.js'
+import { PART_LOADS, partLoadTable, runAtRate } from './part-load.js'
 import { ensurePrograms } from './programs.js'
 import { startCluster } from './queues.js'
 import { ratioTable } from './ratios.js'
+import { number } from './report.js'
 import { CASES } from './sections.js'
 import { removeFolder, startService, temporaryFolder } from './servers.js'
 import { CONNECTIONS, runWrk, VoidRun, writeBodies } from './wrk.js'
@@ -17,6 +19,8 @@ import { CONNECTIONS, runWrk, VoidRun, writeBodies } from './wrk.js'
 /** @typedef {Parameters<typeof startService>[0]} ServiceOptions */
 /** So many runs in a row may be void. */
 const MAX_VOID_RUNS = 3
+/** Until the code that a request runs is compiled, and the windows to NATS have grown. */
+const WARM_UP_SECONDS = 3
 
 /** @typedef {import('./ratios.js').Pair} Pair */
 /** @typedef {{ commit: string, tree: string, remove: () => Promise<void> }} Built */
@@ -41,13 +45,27 @@ export async function compare(options, commit) {
       const name = `${nameOf(kind)}${mode === 'cluster' ? ', JetStream and Redis' : ''}`
       options.progress(name)
       const starts = mode === 'cluster' ? clusterStarts(other.tree) : serviceStarts({}, { tree: other.tree })
-      results.push({ kind, name, pairs: await takeTurns(kind, starts, { ...options, rounds }) })
+      results.push({ kind, name, pairs: await fullLoads(kind, starts, { ...options, rounds }) })
     }
-    const title = `This tree beside ${other.commit}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections; medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
-    return {
-      numbers: { commit: other.commit, results },
-      text: ratioTable(title, other.commit, 'here', results, options),
+    const partLoads = []
+    for (const { kind, perSecond } of PART_LOADS) {
+      const name = `${nameOf(kind)}, ${number(perSecond)} /s`
+      options.progress(name)
+      const bodies = await writeBodies(options.folder, kind, SEED)
+      const pairs = await takeTurns(
+        name,
+        serviceStarts({}, { tree: other.tree }),
+        { ...options, rounds },
+        (server, seconds) => runAtRate(server, bodies, { perSecond, seconds }),
+      )
+      partLoads.push({ kind, perSecond, name, pairs })
     }
+    const how = `medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
+    const title = `This tree beside ${other.commit}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections; ${how}`
+    const partTitle = `The same at a fixed rate, embedded queue; latency from the moment at which each request was due; ${how}`
+    const full = ratioTable(title, other.commit, 'here', results, options)
+    const part = partLoadTable(partTitle, other.commit, 'here', partLoads, options)
+    return { numbers: { commit: other.commit, results, partLoads }, text: `${full}\n${part}` }
   } finally {
     await other.remove()
   }
@@ -71,7 +89,7 @@ export async function cors(options) {
     results.push({
       kind,
       name: nameOf(kind),
-      pairs: await takeTurns(kind, serviceStarts(here), { ...options, rounds, origin }),
+      pairs: await fullLoads(kind, serviceStarts(here), { ...options, rounds, origin }),
     })
   }
   const title = `SLUICE_CORS_ORIGINS set beside not set, by turns, all requests from a web page; medians of ${rounds} rounds, ratio set / not set, and the least and the largest ratio of a round`
@@ -99,23 +117,31 @@ function clusterStarts(tree) {
   return { here: starting({}), there: starting({ tree }) }
 }
 
+/** As much as wrk can send. @param {import('./wrk.js').Case} kind @param {Starts} starts @param {Rounds & { folder: string, origin?: string }} options */
+async function fullLoads(kind, starts, options) {
+  const bodies = await writeBodies(options.folder, kind, SEED)
+  const { keyed } = kind
+  return await takeTurns(nameOf(kind), starts, options, (server, seconds) =>
+    runWrk(server, bodies, { keyed, seconds, origin: options.origin }),
+  )
+}
+
+/** @typedef {{ rounds: number, quick: boolean }} Rounds */
+
 /**
  * Both serve at the same time; one is idle while the other is measured. Each round begins with the other one.
- * @param {import('./wrk.js').Case} kind @param {Starts} starts
- * @param {{ folder: string, rounds: number, quick: boolean, origin?: string }} options @returns {Promise<Pair[]>}
+ * @template T @param {string} name @param {Starts} starts @param {Rounds} options
+ * @param {(server: import('./servers.js').Server, seconds: number) => Promise<T>} run
+ * @returns {Promise<{ here: T, there: T }[]>}
  */
-async function takeTurns(kind, starts, { folder, rounds, quick, origin }) {
+async function takeTurns(name, starts, { rounds, quick }, run) {
   const seconds = quick ? 1 : 2
-  const bodies = await writeBodies(folder, kind, SEED)
   const stages = { here: await starts.here(), there: await starts.there() }
-  /** @param {'here' | 'there'} which @param {number} forSeconds */
-  const measure = (which, forSeconds) =>
-    unlessVoid(`${nameOf(kind)}, ${which}`, () =>
-      runWrk(stages[which].server, bodies, { keyed: kind.keyed, seconds: forSeconds, origin }),
-    )
+  const measure = (/** @type {'here' | 'there'} */ which, /** @type {number} */ forSeconds) =>
+    unlessVoid(`${name}, ${which}`, () => run(stages[which].server, forSeconds))
   try {
-    await measure('here', 1)
-    await measure('there', 1)
+    await measure('here', WARM_UP_SECONDS)
+    await measure('there', WARM_UP_SECONDS)
     const pairs = []
     for (let round = 0; round < rounds; round++) {
       const first = round % 2 === 0 ? await measure('there', seconds) : null

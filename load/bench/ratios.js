@@ -32,7 +32,7 @@ export function ratios(pairs, of) {
   return { middle: median(list), least: Math.min(...list), most: Math.max(...list) }
 }
 
-/** @param {ReturnType<typeof ratios>} ratio */
-function columnsOf({ middle, least, most }) {
+/** The cells of a ratio and of its spread. @param {ReturnType<typeof ratios>} ratio */
+export function columnsOf({ middle, least, most }) {
   return [number(middle, 2), `${number(least, 2)}–${number(most, 2)}`]
 }

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { partLoadTable } from '../../../load/bench/part-load.js'
 import { ratios, ratioTable } from '../../../load/bench/ratios.js'
 import { flagsIn, nodeFlagsOf, ROOT } from '../../../load/shared/node-flags.js'
 
@@ -24,6 +25,25 @@ it('prints a row with the cost of each side, both ratios and their spread', () =
   const [, , head, , row] = text.split('\n')
   expect(cells(head).slice(1, 4)).toEqual(['request', 'CPU µs abc', 'CPU µs here'])
   expect(cells(row).slice(1, -1)).toEqual(['1 event', '100.0', '50.0', '0.60', '0.50–0.80', '2.00', '1.00–3.00'])
+})
+
+it('prints what each side costs at a fixed rate, and how long its clients wait', () => {
+  const pairs = PAIRS.map(({ here, there }) => ({
+    here: { ...here, p50Ms: 1, p99Ms: here.cpuUsPerRequest / 10 },
+    there: { ...there, p50Ms: 2, p99Ms: there.cpuUsPerRequest / 10 },
+  }))
+  const text = partLoadTable('T', 'abc', 'here', [{ name: '5 /s', pairs }], { markdown: true })
+  const lines = text.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
+  const [head, row] = [lines[2], lines[4]]
+  expect(Object.fromEntries(head.map((name, column) => [name, row[column]]))).toMatchObject({
+    'CPU µs abc': '100.0',
+    'CPU µs here': '50.0',
+    'CPU ratio': '0.60',
+    'p50 ms abc': '2.00',
+    'p50 ms here': '1.00',
+    'p99 ms abc': '10.00',
+    'p99 ms here': '5.00',
+  })
 })
 
 it('reads the flags of Node from a start script', () => {

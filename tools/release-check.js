@@ -12,6 +12,8 @@ const PLACES = {
   'CHANGELOG.md': /^## (\d\S*) /m,
   Dockerfile: /^ARG VERSION=(.*)$/m,
 }
+/** The table of supported versions names the minor one. */
+const SUPPORTED = 'SECURITY.md'
 
 /**
  * What is wrong with the tag; none: it may be released.
@@ -26,6 +28,8 @@ export function releaseMistakes(tag, read = (path) => readFileSync(new URL(path,
     const found = pattern.exec(read(path))?.[1] ?? 'none'
     if (found !== version) mistakes.push(`${path} has ${found}, package.json has ${version}`)
   }
+  const minor = version.split('.').slice(0, 2).join('.')
+  if (!read(SUPPORTED).includes(`| ${minor} | yes |`)) mistakes.push(`${SUPPORTED} does not support ${minor}`)
   return mistakes
 }
 

@@ -38,9 +38,9 @@ export const TEMPLATE_END: i32 = 8
 export const TYPE_OF_TEMPLATE: i32 = 12
 export const HAS_REVENUE: i32 = 16
 /** The constants of `plainEndBy`. */
-export const FLIPPED: i32 = 32
-export const FIRST_PLAIN: i32 = 48
-export const BACKSLASH: i32 = 64
+export const FLIPPED_AT: i32 = 32
+export const FIRST_PLAIN_AT: i32 = 48
+export const BACKSLASH_AT: i32 = 64
 export const STEPS: i32 = 80
 export const MAX_STEPS: i32 = 94
 export const TEMPLATE: i32 = STEPS + 16 * (MAX_STEPS + 1)
@@ -74,9 +74,9 @@ export function follow(p: i32, layout: i32): i32 {
   if (timestampStart == 0) return nowhere
   setEventType(load<i32>(layout, TYPE_OF_TEMPLATE))
   const end = load<i32>(layout, TEMPLATE_END)
-  const flipped = v128.load(layout, FLIPPED)
-  const firstPlain = v128.load(layout, FIRST_PLAIN)
-  const backslash = v128.load(layout, BACKSLASH)
+  const flipped = v128.load(layout, FLIPPED_AT)
+  const firstPlain = v128.load(layout, FIRST_PLAIN_AT)
+  const backslash = v128.load(layout, BACKSLASH_AT)
   let at = layout + TEMPLATE
   let shift = p - at
   let step = layout + STEPS

@@ -28,9 +28,9 @@ export function learn(p: i32, end: i32): void {
   store<i32>(layout, end + shift, layouts.TEMPLATE_END)
   store<i32>(layout, eventType, layouts.TYPE_OF_TEMPLATE)
   store<i32>(layout, sawRevenue ? 1 : 0, layouts.HAS_REVENUE)
-  v128.store(layout, i8x16.splat(FLIPPED), layouts.FLIPPED)
-  v128.store(layout, i8x16.splat(FIRST_PLAIN), layouts.FIRST_PLAIN)
-  v128.store(layout, i8x16.splat(BACKSLASH), layouts.BACKSLASH)
+  v128.store(layout, i8x16.splat(FLIPPED), layouts.FLIPPED_AT)
+  v128.store(layout, i8x16.splat(FIRST_PLAIN), layouts.FIRST_PLAIN_AT)
+  v128.store(layout, i8x16.splat(BACKSLASH), layouts.BACKSLASH_AT)
   members(p)
   if (isFull()) {
     store<i32>(layout, 0, layouts.TIMESTAMP_START)

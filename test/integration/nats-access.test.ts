@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { get, post, single } from '../support/client.ts'
+import { events, get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { createNatsOperator } from '../support/nats-credentials.ts'
 import { type Program, startProgram } from '../support/programs.ts'
@@ -134,6 +134,25 @@ describe('NATS_CA, NATS_CERT and NATS_KEY', () => {
     expect(await accepts(node)).toBe(true)
     await eventually('the audit works', () => isAudited(node), AUDITED_MS)
     expect((await runCommand(['check'], env)).output).toMatch(/ok +stream /)
+
+    // Large messages by turns: their memory is used again once the encrypted connection has taken them.
+    const sent: string[] = []
+    for (let turn = 0; turn < 5; turn += 1) {
+      const names = Array.from({ length: 20 }, (_, index) => `e${turn}-${index}-${'x'.repeat(100)}`)
+      const answers = await Promise.all(
+        names.map((name) => post(node, JSON.stringify({ app_key: APP_KEY, events: events(100, { name }) }))),
+      )
+      expect(answers.map(({ status }) => status)).toEqual(names.map(() => 202))
+      sent.push(...names)
+    }
+    const { stdout } = await runCommand(['tail', '--from-start', '--no-follow', '--records'], env)
+    const records = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { events: { name: string }[] })
+    const large = records.filter((record) => record.events.length === 100)
+    expect(large.map((record) => record.events[0].name).toSorted()).toEqual(sent.toSorted())
+    for (const record of large) expect(new Set(record.events.map(({ name }) => name)).size).toBe(1)
 
     const { NATS_CA: _ca, ...strange } = env
     expect((await runCommand(['check'], strange)).output).toMatch(/FAIL +nats .*certificate/)

@@ -7,7 +7,7 @@ import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../shared/node-flags.js'
 import { nameOf, SEED } from './cases.js'
-import { PART_LOADS, partLoadTable, runAtRate } from './part-load.js'
+import { PART_CONNECTIONS, PART_LOADS, partLoadTable, runAtRate } from './part-load.js'
 import { ensurePrograms } from './programs.js'
 import { startCluster } from './queues.js'
 import { ratioTable } from './ratios.js'
@@ -62,7 +62,7 @@ export async function compare(options, commit) {
     }
     const how = `medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
     const title = `This tree beside ${other.commit}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections; ${how}`
-    const partTitle = `The same at a fixed rate, embedded queue; latency from the moment at which each request was due; ${how}`
+    const partTitle = `The same at a fixed rate, embedded queue, ${PART_CONNECTIONS} connections; latency from the moment at which each request was due; ${how}`
     const full = ratioTable(title, other.commit, 'here', results, options)
     const part = partLoadTable(partTitle, other.commit, 'here', partLoads, options)
     return { numbers: { commit: other.commit, results, partLoads }, text: `${full}\n${part}` }

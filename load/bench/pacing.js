@@ -3,6 +3,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { LOAD_CORE, run } from './processes.js'
+import { VoidRun } from './wrk.js'
 
 const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
 
@@ -27,7 +28,7 @@ export async function runPaced(server, bodies, { phases, connections, keyed = fa
     await run(LOAD_CORE, [process.execPath, PACED, JSON.stringify({ port, adminPort, scrapeEveryMs, ...sending })]),
   )
   if (paced.broken + paced.unanswered > 0) {
-    throw new Error(`void: ${paced.broken} connections broke off, ${paced.unanswered} requests were not answered`)
+    throw new VoidRun(`void: ${paced.broken} connections broke off, ${paced.unanswered} requests were not answered`)
   }
   return paced
 }

@@ -9,12 +9,12 @@ import { VoidRun } from './wrk.js'
 
 /** Of what is due, not sent: more, and the rate was another. */
 const MOST_UNSENT = 0.001
-const CONNECTIONS = 128
+export const PART_CONNECTIONS = 128
 
 /** @typedef {{ cpuUsPerRequest: number, perSecond: number, p50Ms: number, p99Ms: number }} Measured */
 /** @typedef {{ here: Measured, there: Measured }} Pair */
 
-/** Rates that one core of any machine can serve. @type {{ kind: import('./wrk.js').Case, perSecond: number }[]} */
+/** Far below what one core serves, also of a slow machine. @type {{ kind: import('./wrk.js').Case, perSecond: number }[]} */
 export const PART_LOADS = [
   { kind: { events: 1, keyed: false, varied: true }, perSecond: 1000 },
   { kind: { events: 1, keyed: false, varied: true }, perSecond: 5000 },
@@ -28,7 +28,7 @@ export const PART_LOADS = [
  */
 export async function runAtRate(server, bodies, { perSecond, seconds }) {
   const beforeSeconds = cpuSeconds(server.pid)
-  const paced = await runPaced(server, bodies, { phases: [{ perSecond, seconds }], connections: CONNECTIONS })
+  const paced = await runPaced(server, bodies, { phases: [{ perSecond, seconds }], connections: PART_CONNECTIONS })
   const usedSeconds = cpuSeconds(server.pid) - beforeSeconds
   const [{ accepted, refused, unsent }] = paced.phases
   const { p50, p99 } = accepted.fromDueMs

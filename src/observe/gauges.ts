@@ -18,7 +18,7 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   gauge('sluice_ring_used_bytes', 'Bytes of the ring in use.', () => sampler().ringUsedBytes?.())
   gauge('sluice_ring_size_bytes', 'Bytes of the ring.', () => sampler().ringSizeBytes?.())
   gauge('sluice_ring_requests', 'Requests whose body is in the ring.', () => sampler().ringRequests?.())
-  gauge('sluice_parser_queue', 'Requests that wait for a thread to decode them.', () => sampler().parserQueue?.())
+  gauge('sluice_parser_queue', 'Requests that wait to be decoded.', () => sampler().parserQueue?.())
   gauge('sluice_connections', 'Open connections on the port for events.', () => sampler().connections?.())
   gauge('sluice_connections_max', 'Most connections; beyond it new ones are closed.', () =>
     sampler().connectionsMax?.(),

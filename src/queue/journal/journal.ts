@@ -1,5 +1,5 @@
-// The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, at most
-// about one begins in a millisecond, and each takes all records that have arrived meanwhile: many records share a sync.
+// The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, small ones
+// begin about a millisecond apart, and each takes all records that have arrived meanwhile: many records share a sync.
 
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
@@ -238,7 +238,7 @@ export class Journal implements EventQueue {
       return
     }
     this.#inFlight = batch
-    this.#pace.begin()
+    this.#pace.begin(batch.lines.length)
     if (this.#files.isReady(batch.bytes)) {
       this.#files.append(batch.lines, batch.bytes, this.#onWritten)
       return

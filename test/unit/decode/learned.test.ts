@@ -338,8 +338,8 @@ test('an event with more values or bytes than a layout holds is judged like any 
 
 test('an event with about as many values or bytes as a layout holds is judged like any other', () => {
   const around = [
-    // 90 to 99 values, of which the 50 of `revenue` and up to 46 of `properties`.
-    ...Array.from({ length: 12 }, (_, more) => event({ ...FULL, properties: keys(35 + more), revenue: keys(50) })),
+    // 90 to 101 values: 9 members, 8 of the context, 50 of `revenue`, and 23 to 34 of `properties`.
+    ...Array.from({ length: 12 }, (_, more) => event({ ...FULL, properties: keys(23 + more), revenue: keys(50) })),
     // 6,549 to 6,572 bytes.
     ...Array.from({ length: 24 }, (_, more) => {
       const long = Array.from({ length: 12 }, (_, index) => [`v${index}`, text(480)] as const)

@@ -98,7 +98,7 @@ function record(number: number, events: string): string {
 }
 
 async function writeJournal(lines: string): Promise<void> {
-  await mkdir(join(folder, 'journal'))
+  await mkdir(join(folder, 'journal'), { recursive: true })
   await writeFile(join(folder, 'journal', '000000000001.ndjson'), lines)
 }
 
@@ -462,10 +462,22 @@ describe('check', () => {
   })
 
   test('fails where the journal is full', async () => {
-    await writeJournal(' '.repeat(1024 * 1024))
+    // The second one has no room for a batch of one event.
+    for (const bytes of [1024 * 1024, 1024 * 1024 - 500]) {
+      await writeJournal(' '.repeat(bytes))
+      const { code, stdout } = await sluice(['check'], { ...ports, SLUICE_JOURNAL_MAX_MB: '1' })
+      expect(stdout).toMatch(/^FAIL +journal .*; full, so that batches are answered 503$/m)
+      expect(code).toBe(1)
+    }
+  })
+
+  test('warns where the journal is nearly full', async () => {
+    await writeJournal(' '.repeat(0.81 * 1024 * 1024))
     const { code, stdout } = await sluice(['check'], { ...ports, SLUICE_JOURNAL_MAX_MB: '1' })
-    expect(stdout).toMatch(/^FAIL +journal .*full/m)
-    expect(code).toBe(1)
+    expect(stdout).toMatch(/^warn +journal .*; it is nearly full, and full it refuses: raise SLUICE_JOURNAL_MAX_MB$/m)
+    expect(code).toBe(0)
+    await writeJournal(' '.repeat(0.78 * 1024 * 1024))
+    expect((await sluice(['check'], { ...ports, SLUICE_JOURNAL_MAX_MB: '1' })).stdout).toMatch(/^ok +journal /m)
   })
 })
 

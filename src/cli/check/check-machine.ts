@@ -16,6 +16,9 @@ import { type Finding, finding } from './finding.ts'
 const PROBE_TIMEOUT_MS = 2000
 const DAY_MS = 86_400_000
 const CERTIFICATE_WARNING_DAYS = 14
+/** A journal with less room refuses batches of one event. */
+const SMALL_BATCH_BYTES = 4096
+const NEARLY_FULL_SHARE = 0.8
 
 /** For a single node: its folder, and the journal in it. */
 export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
@@ -35,11 +38,15 @@ async function journalFinding(folder: string, bytes: number, maxBytes: number): 
   const { bavail, bsize } = await statfs(folder)
   const freeBytes = bavail * bsize
   const detail = `${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}, free on the disk: ${formatBytes(freeBytes)}`
-  if (bytes >= maxBytes) return finding('journal', 'FAIL', `${detail}; full, so that batches are answered 503`)
+  if (bytes + SMALL_BATCH_BYTES > maxBytes)
+    return finding('journal', 'FAIL', `${detail}; full, so that batches are answered 503`)
   if (freeBytes === 0)
     return finding('journal', 'FAIL', `${detail}; the disk is full, so that batches are answered 503`)
   if (bytes + freeBytes < maxBytes) {
     return finding('journal', 'warn', `${detail}; the disk will be full before SLUICE_JOURNAL_MAX_MB is reached`)
+  }
+  if (bytes >= NEARLY_FULL_SHARE * maxBytes) {
+    return finding('journal', 'warn', `${detail}; it is nearly full, and full it refuses: raise SLUICE_JOURNAL_MAX_MB`)
   }
   return finding('journal', 'ok', detail)
 }

@@ -7,18 +7,18 @@ import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../shared/node-flags.js'
 import { nameOf, SEED } from './cases.js'
-import { PART_CONNECTIONS, PART_LOADS, partLoadTable, runAtRate } from './part-load.js'
+import { PACED_CONNECTIONS } from './pacing.js'
+import { PART_LOADS, partLoadTable, runAtRate } from './part-load.js'
 import { ensurePrograms } from './programs.js'
 import { startCluster } from './queues.js'
 import { ratioTable } from './ratios.js'
 import { number } from './report.js'
 import { CASES } from './sections.js'
 import { removeFolder, startService, temporaryFolder } from './servers.js'
-import { CONNECTIONS, runWrk, VoidRun, writeBodies } from './wrk.js'
+import { unlessVoid } from './void-runs.js'
+import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
 /** @typedef {Parameters<typeof startService>[0]} ServiceOptions */
-/** So many runs in a row may be void. */
-const MAX_VOID_RUNS = 3
 /** Until the code that a request runs is compiled, and the windows to NATS have grown. */
 const WARM_UP_SECONDS = 3
 
@@ -62,7 +62,7 @@ export async function compare(options, commit) {
     }
     const how = `medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
     const title = `This tree beside ${other.commit}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections; ${how}`
-    const partTitle = `The same at a fixed rate, embedded queue, ${PART_CONNECTIONS} connections; latency from the moment at which each request was due; ${how}`
+    const partTitle = `The same at a fixed rate, embedded queue, ${PACED_CONNECTIONS} connections; latency from the moment at which each request was due; ${how}`
     const full = ratioTable(title, other.commit, 'here', results, options)
     const part = partLoadTable(partTitle, other.commit, 'here', partLoads, options)
     return { numbers: { commit: other.commit, results, partLoads }, text: `${full}\n${part}` }
@@ -152,18 +152,6 @@ async function takeTurns(name, starts, { rounds, quick }, run) {
   } finally {
     await stages.here.stop()
     await stages.there.stop()
-  }
-}
-
-/** Measures again where a run is void, and prints why: a service that refuses must show. @template T @param {string} name @param {() => Promise<T>} measure @returns {Promise<T>} */
-async function unlessVoid(name, measure) {
-  for (let left = MAX_VOID_RUNS; ; left--) {
-    try {
-      return await measure()
-    } catch (error) {
-      if (!(error instanceof VoidRun) || left === 0) throw error
-      console.error(`measured again (${name}): ${error.message}`)
-    }
   }
 }
 

@@ -3,8 +3,11 @@
 
 import { fileURLToPath } from 'node:url'
 import { LOAD_CORE, run } from './processes.js'
-import { VoidRun } from './wrk.js'
+import { VoidRun } from './void-runs.js'
 
+export const PACED_CONNECTIONS = 128
+/** Of what is due, not sent by the end of a phase: more, and the rate was another. */
+const MOST_UNSENT = 0.001
 const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
 
 /** null: there was no such answer. @typedef {{ p50: number | null, p99: number | null, p999: number | null, max: number | null }} Percentiles */
@@ -31,4 +34,11 @@ export async function runPaced(server, bodies, { phases, connections, keyed = fa
     throw new VoidRun(`void: ${paced.broken} connections broke off, ${paced.unanswered} requests were not answered`)
   }
   return paced
+}
+
+/** Throws where the phase had refusals, or another rate than planned. @param {PhaseResult} phase @param {number} perSecond */
+export function expectRate({ seconds, refused, unsent }, perSecond) {
+  if (refused.count > 0 || unsent > MOST_UNSENT * perSecond * seconds) {
+    throw new VoidRun(`void: ${refused.count} refusals, ${unsent} requests were due and not sent`)
+  }
 }

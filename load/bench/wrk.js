@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { createRng, uniformBody, variedBody } from '../payloads.js'
 import { cpuSeconds, LOAD_CORE, mainThreadCpuSeconds, run } from './processes.js'
 import { appKeyOf } from './servers.js'
+import { VoidRun } from './void-runs.js'
 
 export const CONNECTIONS = 256
 const SCRIPT = fileURLToPath(new URL('requests.lua', import.meta.url))
@@ -24,9 +25,6 @@ export function bodiesOf(kind, seed, nowMs) {
   const { apps = 1, events } = kind
   return Array.from({ length: BODIES[events] }, (_, at) => make({ rng, appKey: appKeyOf(at % apps), events, nowMs }))
 }
-
-/** A run whose figures say nothing. */
-export class VoidRun extends Error {}
 
 /** Writes the case's bodies to files for wrk. @param {string} folder @param {Case} kind @param {number} seed */
 export async function writeBodies(folder, kind, seed) {

@@ -25,7 +25,7 @@ export interface DecodePoolOptions {
   readonly slots: number
   readonly threads: number
   readonly decoder: DecoderName
-  /** Where no more bytes than that wait, they are scanned here. 0: all go to the threads. */
+  /** Where no more bytes than that wait at the end of a turn, they are scanned here. */
   readonly ownBytes?: number
   /** A slot was decoded. Runs may end in any order. `validation` null: accepted, with no more data than its words. */
   readonly onDecoded: (slot: number, validation: Validation | null) => void
@@ -99,7 +99,8 @@ export class DecodePool {
     // After all sockets of this turn of the event loop were read, so that their slots share a run.
     setImmediate(() => {
       this.#isDispatchDue = false
-      this.#dispatch()
+      if (this.#ownScanner !== null && this.#waitingBytes <= this.#ownBytes) this.#scanHere(this.#ownScanner)
+      else this.#dispatch()
     })
   }
 
@@ -108,9 +109,6 @@ export class DecodePool {
   }
 
   #dispatch(): void {
-    if (this.#ownScanner !== null && this.#waitingBytes <= this.#ownBytes) {
-      while (this.#waiting > 0) this.#scanHere(this.#ownScanner, this.#takeRun(MAX_RUN_SLOTS))
-    }
     while (this.#waiting > 0 && this.#runs < this.#maxRuns) {
       const share = Math.ceil(this.#waiting / (this.#maxRuns - this.#runs))
       this.#runs++
@@ -118,15 +116,18 @@ export class DecodePool {
     }
   }
 
-  #scanHere(scanner: RunScanner, run: Run): void {
-    let notes: Note[] | null
-    try {
-      notes = scanner.scan(run)
-    } catch (error) {
-      this.#fail(run, error)
-      return
+  #scanHere(scanner: RunScanner): void {
+    while (this.#waiting > 0) {
+      const run = this.#takeRun(MAX_RUN_SLOTS)
+      let notes: Note[] | null
+      try {
+        notes = scanner.scan(run)
+      } catch (error) {
+        this.#fail(run, error)
+        continue
+      }
+      this.#handBack(run, notes)
     }
-    this.#handBack(run, notes)
   }
 
   /** Takes up to `maxSlots` consecutive slots. The ring allocates slots in order, except for those still in use. */
@@ -156,7 +157,7 @@ export class DecodePool {
       failure = error
     }
     this.#runs--
-    // Before the results are handled, so that the thread has its next run soon.
+    // Before the results are handled, so that the thread does not idle.
     this.#dispatch()
     if (failure === null) this.#handBack(run, notes)
     else this.#fail(run, failure)

@@ -135,7 +135,7 @@ describe('NATS_CA, NATS_CERT and NATS_KEY', () => {
     await eventually('the audit works', () => isAudited(node), AUDITED_MS)
     expect((await runCommand(['check'], env)).output).toMatch(/ok +stream /)
 
-    // Large messages by turns: their memory is used again once the encrypted connection has taken them.
+    // Large messages are written to the socket past the client: what is encrypted must be all of them, and they alone.
     const sent: string[] = []
     for (let turn = 0; turn < 5; turn += 1) {
       const names = Array.from({ length: 20 }, (_, index) => `e${turn}-${index}-${'x'.repeat(100)}`)

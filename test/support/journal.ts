@@ -5,6 +5,7 @@ import { writeSync } from 'node:fs'
 import { type FileHandle, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemTimers, type Timers } from '../../src/lib/timers.ts'
 import type { DirectFile } from '../../src/queue/journal/direct-writes.ts'
 import { type Disk, realDisk } from '../../src/queue/journal/disk.ts'
 import type { Journal } from '../../src/queue/journal/journal.ts'
@@ -29,6 +30,9 @@ export function makeRecord(wish: RecordWish = {}): QueueRecord {
   const charge = { events, takenAtMs: receivedAtMs, minute, cycleMinute: minute }
   return { line: Buffer.from(`${text}\n`), batchId, appId, keyed, charge }
 }
+
+/** A journal with these sweeps only when it is asked to. */
+export const timersWithoutIntervals: Timers = { ...systemTimers, setInterval: () => ({ unref: () => {} }) }
 
 export function publish(journal: Journal, record: QueueRecord): Promise<Settlement> {
   return new Promise((resolve) => journal.publish(record, resolve))

@@ -11,14 +11,13 @@ import { journalDirectory, listSegments } from '../../queue/journal/segments.ts'
 import { type Config, openFilesProblem } from '../../settings/config.ts'
 import { hostToReach } from '../serve/demo.ts'
 import { formatBytes, formatCount } from '../table.ts'
-import { type Finding, finding } from './finding.ts'
+import { type Finding, finding, NEARLY_FULL_SHARE } from './finding.ts'
 
 const PROBE_TIMEOUT_MS = 2000
 const DAY_MS = 86_400_000
 const CERTIFICATE_WARNING_DAYS = 14
-/** A journal with less room refuses batches of one event. */
-const SMALL_BATCH_BYTES = 4096
-const NEARLY_FULL_SHARE = 0.8
+/** With less room a journal refuses all but the smallest batches. */
+const LEAST_ROOM_BYTES = 4096
 
 /** For a single node: its folder, and the journal in it. */
 export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
@@ -38,7 +37,7 @@ async function journalFinding(folder: string, bytes: number, maxBytes: number): 
   const { bavail, bsize } = await statfs(folder)
   const freeBytes = bavail * bsize
   const detail = `${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}, free on the disk: ${formatBytes(freeBytes)}`
-  if (bytes + SMALL_BATCH_BYTES > maxBytes)
+  if (bytes + LEAST_ROOM_BYTES > maxBytes)
     return finding('journal', 'FAIL', `${detail}; full, so that batches are answered 503`)
   if (freeBytes === 0)
     return finding('journal', 'FAIL', `${detail}; the disk is full, so that batches are answered 503`)

@@ -2,9 +2,7 @@
 
 import { STREAM_NAME, type StreamFacts } from '../../queue/stream/stream.ts'
 import { formatBytes, formatCount, formatSpan } from '../table.ts'
-import { type Finding, finding, findingWith } from './finding.ts'
-
-const NEARLY_FULL_SHARE = 0.8
+import { type Finding, finding, findingWith, NEARLY_FULL_SHARE } from './finding.ts'
 
 export interface StreamWish {
   /** SLUICE_STREAM_REPLICAS. */

@@ -1,5 +1,8 @@
 // One line of `sluice check`.
 
+/** Beyond this share of its maximum a queue is warned of. */
+export const NEARLY_FULL_SHARE = 0.8
+
 export interface Finding {
   readonly part: string
   readonly state: 'ok' | 'warn' | 'FAIL'

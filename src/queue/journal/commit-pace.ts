@@ -1,6 +1,8 @@
 // Keeps commits apart, so that records gather. A fast disk could sync every record by itself, which costs several times
 // as much CPU time a record; and the disks of clouds are sold by the number of their operations.
 
+import type { Timers } from '../../lib/timers.ts'
+
 /** About the time from the beginning of one commit to that of the next. */
 const COMMIT_INTERVAL_MS = 1
 /** If so many bytes wait already, they are worth a commit of their own. */
@@ -9,29 +11,32 @@ const ENOUGH_BYTES = 256 * 1024
 const UNPACED_COMMITS = 16
 
 export class CommitPace {
-  readonly #monotonicMs: () => number
+  readonly #timers: Pick<Timers, 'monotonicMs' | 'setTimeout'>
   #lastMs = Number.NEGATIVE_INFINITY
-  /** The next commit has waited. */
-  #hasWaited = false
+  #isDeferred = false
   #unpaced = 0
 
-  constructor(monotonicMs: () => number) {
-    this.#monotonicMs = monotonicMs
+  constructor(timers: Pick<Timers, 'monotonicMs' | 'setTimeout'>) {
+    this.#timers = timers
   }
 
   /** A commit of so many records begins now. */
   begin(records: number): void {
-    this.#lastMs = this.#monotonicMs()
+    this.#lastMs = this.#timers.monotonicMs()
     if (this.#unpaced > 0) this.#unpaced -= 1
-    else if (this.#hasWaited && records === 1) this.#unpaced = UNPACED_COMMITS
-    this.#hasWaited = false
+    else if (this.#isDeferred && records === 1) this.#unpaced = UNPACED_COMMITS
+    this.#isDeferred = false
   }
 
-  /** How long the next commit is to wait, of so many bytes so far. 0: it may begin now. A timer makes a whole ms of less. */
-  waitMs(bytes: number): number {
-    if (bytes >= ENOUGH_BYTES || this.#unpaced > 0) return 0
-    const waitMs = Math.max(0, this.#lastMs + COMMIT_INTERVAL_MS - this.#monotonicMs())
-    this.#hasWaited = waitMs > 0
-    return waitMs
+  /**
+   * true: the next commit, of `bytes` so far, comes too soon, and `commit` will be called when it is due; the timer makes
+   * a whole ms of less. false: it may begin now.
+   */
+  defer(bytes: number, commit: () => void): boolean {
+    if (bytes >= ENOUGH_BYTES || this.#unpaced > 0) return false
+    const waitMs = this.#lastMs + COMMIT_INTERVAL_MS - this.#timers.monotonicMs()
+    this.#isDeferred = waitMs > 0
+    if (this.#isDeferred) this.#timers.setTimeout(commit, waitMs)
+    return this.#isDeferred
   }
 }

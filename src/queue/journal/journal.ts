@@ -3,6 +3,7 @@
 
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import { systemTimers, type Timer, type Timers } from '../../lib/timers.ts'
 import type { EventQueue, QueueRecord, Settled, Settlement } from '../queue.ts'
 import { CommitPace } from './commit-pace.ts'
 import { BLOCK_BYTES, MIN_DIRECT_BYTES } from './direct-writes.ts'
@@ -27,9 +28,6 @@ const HOUR_MS = 3_600_000
 /** The minimum, since recovery reads the keys of the last 300 s from the segments. Twice that, as a margin. */
 const MIN_KEEP_MS = 600_000
 
-/** Runs `task` periodically; returns a function that stops it. */
-type Repeat = (task: () => void, intervalMs: number) => () => void
-
 export interface JournalOptions {
   readonly directory: string
   /** Bound on the bytes of all segments; beyond it records are refused. */
@@ -41,8 +39,7 @@ export interface JournalOptions {
   readonly keysFrom?: JournalPosition | null
   readonly resumeAfter?: JournalPosition | null
   readonly clock?: Clock
-  readonly monotonicMs?: () => number
-  readonly repeat?: Repeat
+  readonly timers?: Timers
   readonly disk?: Disk
   /** Called for each durable write. */
   readonly onCommit?: (records: number) => void
@@ -87,7 +84,8 @@ export class Journal implements EventQueue {
   readonly #onNotice: OnNotice
   readonly #marks: TimeMarks
   readonly #pace: CommitPace
-  readonly #stopSweeping: () => void
+  readonly #timers: Timers
+  readonly #sweeping: Timer
 
   readonly #waiting: Batch[] = []
   #inFlight: Batch | null = null
@@ -124,10 +122,12 @@ export class Journal implements EventQueue {
     this.#onNotice = options.onNotice ?? (() => {})
     this.#durableBytes = files.bytes
     this.#position = files.end
-    this.#pace = new CommitPace(options.monotonicMs ?? (() => performance.now()))
+    this.#timers = options.timers ?? systemTimers
+    this.#pace = new CommitPace(this.#timers)
     this.#marks = new TimeMarks(options.keysFrom ?? { segment: files.firstSegment, offset: 0 })
     this.#marks.note(this.#clock(), this.#position)
-    this.#stopSweeping = (options.repeat ?? repeatUnreferenced)(() => void this.sweep(), SWEEP_MS)
+    this.#sweeping = this.#timers.setInterval(() => void this.sweep(), SWEEP_MS)
+    this.#sweeping.unref()
   }
 
   /** The end of the last record whose `settled` was called. */
@@ -173,16 +173,15 @@ export class Journal implements EventQueue {
     this.#unsettledBytes += line.length
     if (this.#isBusy) return
     this.#isBusy = true
-    const waitMs = this.#pace.waitMs(batch.bytes)
-    if (waitMs > 0) setTimeout(this.#commitNext, waitMs)
+    if (this.#pace.defer(batch.bytes, this.#commitNext)) return
     // After all sockets of this turn of the event loop were read: otherwise the first record would be written alone,
     // and the others would wait for its sync.
-    else setImmediate(this.#commitNext)
+    setImmediate(this.#commitNext)
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true
-    this.#stopSweeping()
+    this.#timers.clear(this.#sweeping)
     if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
     await this.#files.close()
   }
@@ -260,9 +259,8 @@ export class Journal implements EventQueue {
     this.#problem = null
     const end = this.#files.end
     // The next write starts before the answers of this one are sent, so that the disk does not idle.
-    const waitMs = this.#waiting.length === 0 ? 0 : this.#pace.waitMs(this.#waiting[0].bytes)
-    if (waitMs > 0) setTimeout(this.#commitNext, waitMs)
-    else this.#commitNext()
+    const [next] = this.#waiting
+    if (next === undefined || !this.#pace.defer(next.bytes, this.#commitNext)) this.#commitNext()
     this.#onCommit(batch.lines.length)
     this.#durableBytes += fileBytes
     this.#settle(batch, 'durable', end)
@@ -301,10 +299,4 @@ export class Journal implements EventQueue {
 
 function emptyBatch(): Batch {
   return { lines: [], settled: [], bytes: 0 }
-}
-
-function repeatUnreferenced(task: () => void, intervalMs: number): () => void {
-  const timer = setInterval(task, intervalMs)
-  timer.unref()
-  return () => clearInterval(timer)
 }

@@ -336,25 +336,6 @@ test('an event with more values or bytes than a layout holds is judged like any 
   teach(alike())
 })
 
-test('an event with about as many values or bytes as a layout holds is judged like any other', () => {
-  const around = [
-    // 90 to 101 values: 9 members, 8 of the context, 50 of `revenue`, and 23 to 34 of `properties`.
-    ...Array.from({ length: 12 }, (_, more) => event({ ...FULL, properties: keys(23 + more), revenue: keys(50) })),
-    // 6,549 to 6,572 bytes.
-    ...Array.from({ length: 24 }, (_, more) => {
-      const long = Array.from({ length: 12 }, (_, index) => [`v${index}`, text(480)] as const)
-      return event({ properties: objectText({ ...Object.fromEntries(long), last: text(412 + more) }) })
-    }),
-  ]
-  for (const large of around) {
-    teach(large)
-    const other = large.replace('T11:59', 'T11:58')
-    expect(judge(Buffer.from(bodyOf(large, other, large))).validation.kind).toBe('accepted')
-    expect(judge(Buffer.from(bodyOf(large, large.replace('T11:59', 'T11:60'), large))).validation.kind).toBe('refused')
-  }
-  teach(alike())
-})
-
 function longValues(): [string, string][] {
   return Array.from({ length: 20 }, (_, index) => [`v${index}`, text(499)])
 }

@@ -1,33 +1,41 @@
 import { expect, it } from 'vitest'
 import { CommitPace } from '../../../../src/queue/journal/commit-pace.ts'
+import { ManualTimers } from '../../../support/timers.ts'
 
-/** Commits of so many records, right after each other; gives how long each waited. */
-function commits(pace: CommitPace, records: readonly number[]): number[] {
+const fail = (): void => expect.fail('it was called')
+
+/** Commits of so many records, right after each other; gives which were put off. */
+function commits(pace: CommitPace, records: readonly number[]): boolean[] {
   return records.map((count) => {
-    const waitMs = pace.waitMs(1000)
+    const isDeferred = pace.defer(1000, () => {})
     pace.begin(count)
-    return waitMs
+    return isDeferred
   })
 }
 
-it('lets a small commit wait for the rest of a millisecond, and a large one not at all', () => {
-  let nowMs = 10
-  const pace = new CommitPace(() => nowMs)
-  expect(pace.waitMs(1)).toBe(0)
+it('puts a small commit off for the rest of a millisecond, and a large one not at all', async () => {
+  const timers = new ManualTimers()
+  const pace = new CommitPace(timers)
+  expect(pace.defer(1, fail)).toBe(false)
   pace.begin(1)
-  nowMs += 0.25
-  expect([pace.waitMs(1), pace.waitMs(262_143), pace.waitMs(262_144)]).toEqual([0.75, 0.75, 0])
-  nowMs += 0.75
-  expect(pace.waitMs(1)).toBe(0)
-  nowMs += 60_000
-  expect(pace.waitMs(1)).toBe(0)
+  await timers.pass(0.25)
+  expect(pace.defer(262_144, fail)).toBe(false)
+  let isCalled = false
+  expect(pace.defer(262_143, () => (isCalled = true))).toBe(true)
+  await timers.pass(0.5)
+  expect(isCalled).toBe(false)
+  await timers.pass(0.25)
+  expect(isCalled).toBe(true)
+  expect(pace.defer(1, fail)).toBe(false)
 })
 
 it('goes on with waits that gather records', () => {
-  expect(commits(new CommitPace(() => 5), [1, 3, 2, 7, 2])).toEqual([0, 1, 1, 1, 1])
+  const pace = new CommitPace(new ManualTimers())
+  expect(commits(pace, [1, 3, 2, 7, 2])).toEqual([false, true, true, true, true])
 })
 
-it('lets sixteen commits not wait after a wait that gathered nothing', () => {
-  const waits = commits(new CommitPace(() => 5), [1, 4, 1, ...Array<number>(16).fill(1), 2, 2])
-  expect(waits).toEqual([0, 1, 1, ...Array<number>(16).fill(0), 1, 1])
+it('puts sixteen commits not off after a wait that gathered nothing', () => {
+  const pace = new CommitPace(new ManualTimers())
+  const deferred = commits(pace, [1, 4, 1, ...Array<number>(16).fill(1), 2, 2])
+  expect(deferred).toEqual([false, true, true, ...Array<boolean>(16).fill(false), true, true])
 })

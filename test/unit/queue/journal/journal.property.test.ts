@@ -9,7 +9,7 @@ import { recover } from '../../../../src/queue/journal/recovery.ts'
 import { journalDirectory } from '../../../../src/queue/journal/segments.ts'
 import { writeSnapshot } from '../../../../src/queue/journal/snapshot.ts'
 import type { Settlement } from '../../../../src/queue/queue.ts'
-import { FailingDisk, makeRecord, readNaively, withFolder } from '../../../support/journal.ts'
+import { FailingDisk, makeRecord, readNaively, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
 
 type Usage = Record<string, number>
 
@@ -102,7 +102,7 @@ class Life {
       keysFrom: recovery.keysFrom,
       resumeAfter: recovery.resumeAfter,
       clock: () => this.#nowMs,
-      repeat: () => () => {},
+      timers: timersWithoutIntervals,
       disk: this.#disk,
     })
     await this.#check(usage, keys)

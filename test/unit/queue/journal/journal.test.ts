@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type JournalOptions, openJournal } from '../../../../src/queue/journal/journal.ts'
 import {
   createSegment,
@@ -8,28 +8,28 @@ import {
   listSegments,
   segmentPath,
 } from '../../../../src/queue/journal/segments.ts'
-import { FailingDisk, makeRecord, publish, readNaively, recordText, withFolder } from '../../../support/journal.ts'
+import {
+  FailingDisk,
+  makeRecord,
+  publish,
+  readNaively,
+  recordText,
+  timersWithoutIntervals,
+  withFolder,
+} from '../../../support/journal.ts'
+import { ManualTimers } from '../../../support/timers.ts'
 
 const START_MS = 1_800_000_000_000
 const HOUR_MS = 3_600_000
 
 class Time {
   nowMs = START_MS
-  /** The periodic task. */
-  task: () => void = () => {}
   readonly clock = () => this.nowMs
-  readonly repeat = (task: () => void) => {
-    this.task = task
-    return () => {}
-  }
 }
 
-function options(directory: string, time: Time, changes: Partial<JournalOptions> = {}): JournalOptions {
-  const { clock, repeat } = time
-  return { directory, maxBytes: 64_000_000, keepHours: null, clock, repeat, ...changes }
+function options(directory: string, { clock }: Time, changes: Partial<JournalOptions> = {}): JournalOptions {
+  return { directory, maxBytes: 64_000_000, keepHours: null, clock, timers: timersWithoutIntervals, ...changes }
 }
-
-afterEach(() => void vi.useRealTimers())
 
 describe('the journal', () => {
   it('stores records in order, one per line, and settles each once', () =>
@@ -83,57 +83,69 @@ describe('the journal', () => {
       await journal.stop()
     }))
 
-  it('begins small commits a millisecond apart, each with all that came meanwhile, and a large one at once', () =>
-    withFolder(async (folder) => {
-      vi.useFakeTimers({ toFake: ['setTimeout'] })
-      const now = { monotonicMs: 5 }
+  describe('under load', () => {
+    /** A journal whose timers the test moves; `send` gives it a record, `durable` waits for all records. */
+    async function paced(folder: string) {
+      const timers = new ManualTimers()
+      const disk = new FailingDisk()
       const commits: number[] = []
       const written: Promise<string>[] = []
       const journal = await openJournal(
-        options(folder, new Time(), {
-          monotonicMs: () => now.monotonicMs,
-          onCommit: (count) => commits.push(count),
-        }),
+        options(folder, new Time(), { timers, disk, onCommit: (count) => commits.push(count) }),
       )
       const send = (record = makeRecord()) => void written.push(publish(journal, record))
-      const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
-      const wait = async (delayMs: number) => {
-        now.monotonicMs += delayMs
-        await vi.advanceTimersByTimeAsync(delayMs)
-      }
-      send()
-      await Promise.all(written)
-      for (let turn = 0; turn < 3; turn += 1) {
+      return { journal, timers, disk, commits, send, durable: () => Promise.all(written) }
+    }
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+    it('begins small commits a millisecond apart, each with all that came meanwhile, and a large one at once', () =>
+      withFolder(async (folder) => {
+        const { journal, timers, commits, send, durable } = await paced(folder)
         send()
-        await nextTurn()
-      }
-      expect(commits).toEqual([1])
-      await wait(1)
-      await Promise.all(written)
-      expect(commits).toEqual([1, 3])
-      send(makeRecord({ fillBytes: 300_000 }))
-      await Promise.all(written)
-      expect(commits).toEqual([1, 3, 1])
-      // The next one comes late enough.
-      await wait(7)
-      send()
-      await Promise.all(written)
-      // While this one is written another comes, which waits for its time.
-      await wait(7)
-      send()
-      await nextTurn()
-      send()
-      while (vi.getTimerCount() === 0) await nextTurn()
-      await wait(1)
-      await Promise.all(written)
-      expect(commits).toEqual([1, 3, 1, 1, 1, 1])
-      // One that waits is written before the journal stops.
-      send()
-      const stopping = journal.stop()
-      await wait(1)
-      await stopping
-      expect(await written.at(-1)).toBe('durable')
-    }))
+        await durable()
+        for (let sent = 0; sent < 3; sent += 1) {
+          send()
+          await turn()
+        }
+        expect(commits).toEqual([1])
+        await timers.pass(1)
+        await durable()
+        expect(commits).toEqual([1, 3])
+        send(makeRecord({ fillBytes: 300_000 }))
+        await durable()
+        expect(commits).toEqual([1, 3, 1])
+        await journal.stop()
+      }))
+
+    it('lets what came during a write wait for its time', () =>
+      withFolder(async (folder) => {
+        const { journal, timers, disk, commits, send, durable } = await paced(folder)
+        send()
+        await turn()
+        for (let sent = 0; sent < 2; sent += 1) send()
+        while (commits.length === 0) await turn()
+        expect(disk.appends).toBe(1)
+        await timers.pass(1)
+        await durable()
+        expect(commits).toEqual([1, 2])
+        await journal.stop()
+      }))
+
+    it('writes what waits before it stops', () =>
+      withFolder(async (folder) => {
+        const { journal, timers, commits, send, durable } = await paced(folder)
+        send()
+        await durable()
+        for (let sent = 0; sent < 2; sent += 1) send()
+        const stopping = journal.stop()
+        await turn()
+        expect(commits).toEqual([1])
+        await timers.pass(1)
+        await stopping
+        expect(await durable()).toEqual(['durable', 'durable', 'durable'])
+        expect(commits).toEqual([1, 2])
+      }))
+  })
 
   it('takes records that lie in shared memory', () =>
     withFolder(async (folder) => {

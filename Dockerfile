@@ -11,7 +11,7 @@ COPY package.json package-lock.json ./
 # No install script is needed: simdjson's is left out of the image, too.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY bin/build.js bin/build-console.js bin/
+COPY bin/build.js bin/build-console.js bin/node-version.js bin/
 COPY src src
 RUN npm run build
 # Packages that the running service loads. The optional ones stay out: simdjson is a second opinion that wants a compiler,

@@ -6,7 +6,9 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, st
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildConsole, CONSOLE_ASSETS, CONSOLE_SOURCE, consoleOutputs } from './build-console.js'
+import { refuseOldNode } from './node-version.js'
 
+refuseOldNode()
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
 const ASSEMBLY = join('decode', 'assembly')

@@ -49,7 +49,7 @@ await run({
     if (!(await post(createTable(String(table)), '', '')))
       throw new Error('ClickHouse does not create the table (see above)')
 
-    return async (storedEvents) => await ranges.pass(storedEvents, send)
+    return { afterChunk: async (storedEvents) => await ranges.pass(storedEvents, send) }
 
     /** @param {import('./shared/ranges.js').Range} range */
     async function send(range) {

@@ -11,12 +11,23 @@ await run({
   help: `Writes each event once into Parquet files, by day and partition, under FOLDER/files.
 
   --rows N        a file is written at so many rows (100000)
-  --seconds N     or when the oldest row has waited so long (60)`,
+  --seconds N     or when the oldest row has waited so long (60), or at Ctrl-C or SIGTERM`,
   options: { rows: { type: 'string' }, seconds: { type: 'string' } },
   begin: async ({ folder, store, log, options: { rows = '100000', seconds = '60' } }) => {
     const ranges = await openRanges(store, { maxRows: Number(rows), maxAgeMs: Number(seconds) * 1000 })
 
-    return async (storedEvents) => await ranges.pass(storedEvents, writeFile)
+    let hasEvents = false
+    const atRows = Number(rows).toLocaleString('en')
+    log(`first file in ${seconds} s or at ${atRows} rows, counted from the first event; Ctrl-C writes what has come`)
+
+    return {
+      afterChunk: async (storedEvents) => {
+        if (!hasEvents && storedEvents > 0) log('the first events have come')
+        hasEvents ||= storedEvents > 0
+        await ranges.pass(storedEvents, writeFile)
+      },
+      finish: async () => await ranges.pass(0, writeFile, true),
+    }
 
     /**
      * After a crash it is written again, with the same rows under the same name. An object store needs no renaming: there

@@ -21,7 +21,10 @@ await run({
     let shownAtMs = 0
     // Also at the start, what is there.
     let isNews = true
-    return async (storedEvents) => {
+    return { afterChunk }
+
+    /** @param {number} storedEvents */
+    async function afterChunk(storedEvents) {
       isNews ||= storedEvents > 0
       if (!isNews || Date.now() - shownAtMs < SHOW_EVERY_MS) return
       isNews = false

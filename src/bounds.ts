@@ -33,12 +33,16 @@ export const OVERLOAD_RETRY_SECONDS = { min: 1, max: 5 } as const
 /** Most connections to the admin port. Further ones are closed at once, to save the process's open files. */
 export const ADMIN_MAX_CONNECTIONS = 128
 
-/** Refusals that a process keeps one by one for the people who run it. */
+/** Refusals that a process keeps one by one for the people who run it: the newest of all, */
 export const MAX_REFUSALS_KEPT = 1000
+/** and the newest of each app, */
+export const MAX_REFUSALS_KEPT_PER_APP = 50
+/** for the apps that were refused last. */
+export const MAX_APPS_WITH_KEPT_REFUSALS = 2000
 /** Apps whose refusals of the last hour it counts: those with the most. */
 export const MAX_APPS_WITH_REFUSALS = 200
 /** Most characters of an SDK version in them. */
 export const MAX_SDK_VERSION_CHARACTERS = 64
 
-/** Longest search for one batch in the queue. */
-export const MAX_SEARCH_MS = 60_000
+/** How long a search for one batch reads of the stream, or beside a service. It then says how far it came. */
+export const MAX_SEARCH_MS = 2000

@@ -2,43 +2,41 @@
 // metrics count them by the same names.
 
 import { MAX_BODY_BYTES, MAX_EVENTS, OVERLOAD_RETRY_SECONDS } from './bounds.ts'
+import type { OverloadReason } from './overload-advice.ts'
+
+export { OVERLOAD_REASONS, type OverloadReason } from './overload-advice.ts'
+
+const NO_ROOM = 'the batch does not fit into what is left of the'
+
+/** HTTP status line and default message of each refusal. */
+const REFUSALS = {
+  not_found: ['404 Not Found', 'there is nothing here; events go to POST /api/v1/events'],
+  method_not_allowed: ['405 Method Not Allowed', 'events are sent with POST'],
+  service_overloaded: [
+    '503 Service Unavailable',
+    'the service cannot take this batch now; keep it and try again later',
+  ],
+  unsupported_media_type: ['415 Unsupported Media Type', 'Content-Type: must be application/json, in UTF-8'],
+  payload_too_large: ['413 Content Too Large', `the body must not exceed ${MAX_BODY_BYTES} bytes`],
+  validation_failed: ['400 Bad Request', 'the request does not fit the schema'],
+  invalid_json: ['400 Bad Request', 'the body is not valid JSON'],
+  invalid_app_key: ['401 Unauthorized', 'app_key: not the key of a known application'],
+  subscription_inactive: ['402 Payment Required', 'the subscription is canceled, unpaid or paused'],
+  trial_expired: ['402 Payment Required', 'the free trial has ended'],
+  monthly_limit_exceeded: ['429 Too Many Requests', `${NO_ROOM} monthly event limit`],
+  daily_limit_exceeded: ['429 Too Many Requests', `${NO_ROOM} daily event limit`],
+  rate_limit_exceeded: ['429 Too Many Requests', `${NO_ROOM} per-minute event limit`],
+} as const satisfies Record<string, readonly [status: string, message: string]>
 
 /** Why a request was refused: the `error` member of its answer. */
-export type RefusalCode = keyof typeof STATUS_OF_REFUSAL
+export type RefusalCode = keyof typeof REFUSALS
 
-/** HTTP status line of each refusal. */
-export const STATUS_OF_REFUSAL = {
-  not_found: '404 Not Found',
-  method_not_allowed: '405 Method Not Allowed',
-  service_overloaded: '503 Service Unavailable',
-  unsupported_media_type: '415 Unsupported Media Type',
-  payload_too_large: '413 Content Too Large',
-  validation_failed: '400 Bad Request',
-  invalid_json: '400 Bad Request',
-  invalid_app_key: '401 Unauthorized',
-  subscription_inactive: '402 Payment Required',
-  trial_expired: '402 Payment Required',
-  monthly_limit_exceeded: '429 Too Many Requests',
-  daily_limit_exceeded: '429 Too Many Requests',
-  rate_limit_exceeded: '429 Too Many Requests',
-} as const
+/** Of all refusals but a 503, which has a reason. */
+export type OtherRefusalCode = Exclude<RefusalCode, 'service_overloaded'>
 
-/** The default message of each refusal. */
-const MESSAGE_OF_REFUSAL: Readonly<Record<RefusalCode, string>> = {
-  not_found: 'there is nothing here; events go to POST /api/v1/events',
-  method_not_allowed: 'events are sent with POST',
-  service_overloaded: 'the service cannot take this batch now; keep it and try again later',
-  unsupported_media_type: 'Content-Type: must be application/json, in UTF-8',
-  payload_too_large: `the body must not exceed ${MAX_BODY_BYTES} bytes`,
-  validation_failed: 'the request does not fit the schema',
-  invalid_json: 'the body is not valid JSON',
-  invalid_app_key: 'app_key: not the key of a known application',
-  subscription_inactive: 'the subscription is canceled, unpaid or paused',
-  trial_expired: 'the free trial has ended',
-  monthly_limit_exceeded: 'the batch does not fit into what is left of the monthly event limit',
-  daily_limit_exceeded: 'the batch does not fit into what is left of the daily event limit',
-  rate_limit_exceeded: 'the batch does not fit into what is left of the per-minute event limit',
-}
+export const STATUS_OF_REFUSAL = Object.fromEntries(
+  Object.entries(REFUSALS).map(([code, [status]]) => [code, status]),
+) as Readonly<Record<RefusalCode, string>>
 
 /** The app's minute as the client sees it in the three X-RateLimit headers. Counts are events. */
 export interface RateLimitView {
@@ -48,41 +46,56 @@ export interface RateLimitView {
   readonly resetUnixSeconds: number
 }
 
+/**
+ * Whether the events of a replayed request are those that were accepted under its key. other: they are not, and are not
+ * stored. unknown: the accepted ones are not known here.
+ */
+export type ReplayedBody = 'same' | 'other' | 'unknown'
+
 export type Outcome =
   | { readonly kind: 'accepted'; readonly events: number; readonly batchId: string }
   | {
       readonly kind: 'replayed'
       readonly events: number
       readonly batchId: string
-      /** Another body was accepted under this key, so that the events of this one are not stored. */
-      readonly isOtherBody: boolean
+      readonly body: ReplayedBody
     }
   /** A browser asks whether a page of another origin may send. */
   | { readonly kind: 'preflight' }
-  | {
+  | ({
       readonly kind: 'refused'
-      readonly code: RefusalCode
       /** What is wrong with the request; null: the code's default message. */
       readonly message: string | null
       /** For 429 and 503; null elsewhere. */
       readonly retryAfterSeconds: number | null
+      /** The origin of a web page that is refused because it may not send; null: that is not why. */
+      readonly origin: string | null
       /** For `validation_failed` about the body: the first offending members as JSON, and how many there are. */
       readonly errors: { readonly json: string; readonly total: number } | null
-    }
+    } & (
+      | { readonly code: OtherRefusalCode; readonly reason: null }
+      | { readonly code: 'service_overloaded'; readonly reason: OverloadReason }
+    ))
 
-/** Without `message`, the refusal has its code's default message. */
+/**
+ * Without `message`, the refusal has its code's default message. `origin`: of a web page that may not send; null: something
+ * else is wrong. The answer does not repeat it.
+ */
 export function refused(
-  code: RefusalCode,
+  code: OtherRefusalCode,
   message: string | null = null,
   retryAfterSeconds: number | null = null,
+  origin: string | null = null,
 ): Outcome {
-  return { kind: 'refused', code, message, retryAfterSeconds, errors: null }
+  return { kind: 'refused', code, message, retryAfterSeconds, reason: null, origin, errors: null }
 }
 
 /** A 503 with a random Retry-After. */
-export function overloaded(random: () => number = Math.random): Outcome {
+export function overloaded(reason: OverloadReason, random: () => number = Math.random): Outcome {
   const { min, max } = OVERLOAD_RETRY_SECONDS
-  return refused('service_overloaded', null, min + Math.floor(random() * (max - min + 1)))
+  const retryAfterSeconds = min + Math.floor(random() * (max - min + 1))
+  const code = 'service_overloaded'
+  return { kind: 'refused', code, message: null, retryAfterSeconds, reason, origin: null, errors: null }
 }
 
 /** Browsers keep it for two hours, the longest that Chromium allows. */
@@ -106,7 +119,7 @@ const ACCEPTED_BODIES = Array.from(
 
 /** What the answer says; `message` null: the code's default. */
 export function messageOf(code: RefusalCode, message: string | null): string {
-  return message ?? MESSAGE_OF_REFUSAL[code]
+  return message ?? REFUSALS[code][1]
 }
 
 /** `requestId`: shown with a refusal, so that it can be found in the client's logs and in the service's. */
@@ -122,7 +135,7 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
     case 'replayed':
       return {
         status: '202 Accepted',
-        headers: `${headers}\r\nX-Batch-Id: ${outcome.batchId}`,
+        headers: `${headers}\r\nX-Batch-Id: ${outcome.batchId}\r\nSluice-Replay: ${outcome.body}`,
         body: `{"status":"accepted","events":${outcome.events},"deduplicated":true}`,
       }
     case 'preflight':
@@ -133,7 +146,7 @@ export function answerTo(outcome: Outcome, view: RateLimitView, requestId: strin
       const retryAfter = retryAfterSeconds === null ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
       const allow = code === 'method_not_allowed' ? '\r\nAllow: POST' : ''
       return {
-        status: STATUS_OF_REFUSAL[code],
+        status: REFUSALS[code][0],
         headers: `${headers}${retryAfter}${allow}\r\nX-Request-Id: ${requestId}`,
         body: `{"error":"${code}","message":${JSON.stringify(messageOf(code, message))}${list}}`,
       }

@@ -36,7 +36,12 @@ const BODY = JSON.stringify(
 
 /** @type {Record<string, { path: string, prepare?: (page: import('playwright-core').Page) => Promise<void> }>} */
 const VIEWS = {
-  now: { path: '/' },
+  now: {
+    path: '/',
+    prepare: async (page) => {
+      await page.locator('.plot canvas').nth(5).waitFor()
+    },
+  },
   events: {
     path: '/events',
     prepare: async (page) => {
@@ -75,7 +80,7 @@ try {
     const page = await browser.newPage({ viewport: size, colorScheme, reducedMotion: 'reduce', timezoneId: 'UTC' })
     const { path, prepare } = VIEWS[view]
     await page.goto(service.url + path)
-    await page.getByText('serving').first().waitFor()
+    await page.getByText('Healthy').first().waitFor()
     if (view === 'events') await sendEvents(page)
     if (view === 'refused') await page.locator('.refusal-row').first().waitFor()
     if (view === 'apps') await page.locator('.app-row').first().waitFor()

@@ -12,16 +12,12 @@ named at once. An empty value counts as unset. \`npm run docs:settings\` writes 
 |---|---|---|---|
 `
 
-/** No setting takes this text: what is wrong with it is the rule. */
-const IMPOSSIBLE = '\0'
-
 /** The page for a table of settings. */
 export function settingsPage(settings) {
   const rows = Object.entries(settings).map(([name, setting]) => {
-    const { mistake = '' } = setting.parse(IMPOSSIBLE)
-    const rule = mistake.replace(/^must be (one of )?/, '')
+    const rule = setting.mistake.replace(/^must be (one of )?/, '')
     // The help of a choice ends with its values, which have a column here.
-    const about = setting.about.split(`: ${rule || IMPOSSIBLE}`)[0]
+    const about = rule === '' ? setting.about : setting.about.split(`: ${rule}`)[0]
     return `| \`${name}\` | ${setting.defaultText} | ${rule} | ${about} |\n`
   })
   return HEAD + rows.join('')

@@ -33,12 +33,14 @@ export async function openRanges(store, { maxRows, maxAgeMs }) {
    *
    * @param {number} storedEvents
    * @param {(range: Range) => Promise<void>} send
+   * @param {boolean} [isLast]  All goes out now.
    */
-  async function pass(storedEvents, send) {
+  async function pass(storedEvents, send, isLast = false) {
     if (waitingRows === 0) waitingSinceMs = Date.now()
     waitingRows += storedEvents
     for (const range of await noted()) await sendOne(range, send)
-    if (waitingRows === 0 || (waitingRows < maxRows && Date.now() - waitingSinceMs < maxAgeMs)) return
+    const isDue = isLast || waitingRows >= maxRows || Date.now() - waitingSinceMs >= maxAgeMs
+    if (waitingRows === 0 || !isDue) return
     await store.query(NOTE)
     for (const range of await noted()) await sendOne(range, send)
     waitingRows = 0

@@ -37,6 +37,10 @@ It reads the stream at NATS_URL (NATS_CREDS: a credentials file), or the journal
  * @property {AbortSignal} signal   Aborted when the program is to end.
  * @property {(message: string) => void} log
  * @property {Record<string, string | boolean | undefined>} options
+ *
+ * @typedef {object} Steps
+ * @property {(storedEvents: number) => Promise<void>} afterChunk  Called about once a second with the number of events that came.
+ * @property {() => Promise<void>} [finish]  Called when the program is to end, and no more events come.
  */
 
 /**
@@ -46,8 +50,7 @@ It reads the stream at NATS_URL (NATS_CREDS: a credentials file), or the journal
  * @param {string} example.name
  * @param {string} example.help
  * @param {Record<string, { type: 'string' }>} [example.options]
- * @param {(place: Place) => Promise<(storedEvents: number) => Promise<void>>} example.begin  Returns what is called about
- *   once a second with the number of events that came.
+ * @param {(place: Place) => Promise<Steps>} example.begin
  */
 export async function run({ name: defaultName, help, options: ownOptions = {}, begin }) {
   const options = /** @type {Record<string, any>} */ (parse({ ...COMMON_OPTIONS, ...ownOptions }))
@@ -60,24 +63,30 @@ export async function run({ name: defaultName, help, options: ownOptions = {}, b
   for (const end of ['SIGINT', 'SIGTERM']) process.on(end, () => stopping.abort())
   signal.addEventListener('abort', () => setTimeout(() => process.exit(1), END_WITHIN_MS).unref())
   const log = (/** @type {string} */ message) => console.error(`${new Date().toISOString()} ${message}`)
+  /** @param {unknown} error */
+  const fail = (error) => {
+    log(`ends: ${reasonOf(error)}`)
+    process.exitCode = 1
+  }
   /** @type {(() => unknown)[]} */
   const closers = []
+  /** @type {Steps | undefined} */
+  let steps
   try {
     const name = options.name ?? defaultName
     const folder = options.folder ?? join('data', name)
     const store = await openStore(folder)
     closers.push(store.close)
     const deadLetters = await openDeadLetters(folder, log)
-    const afterChunk = await begin({ folder, store, deadLetters, signal, log, options })
+    steps = await begin({ folder, store, deadLetters, signal, log, options })
     const source = await openSource({ name, options, store, log })
     closers.push(source.close)
-    await consume({ source, sink: store, deadLetters, afterChunk, signal, log })
+    await consume({ source, sink: store, deadLetters, afterChunk: steps.afterChunk, signal, log })
   } catch (error) {
-    if (!signal.aborted) {
-      log(`ends: ${reasonOf(error)}`)
-      process.exitCode = 1
-    }
+    // What was being tried was broken off.
+    if (!signal.aborted) fail(error)
   }
+  if (signal.aborted) await steps?.finish?.().catch(fail)
   for (const close of closers.toReversed()) await close()
 }
 

@@ -180,7 +180,7 @@ class Run {
       page = await this.service.metrics()
     }
     this.#holdSums(page)
-    const overload = this.#overloads.fault(page['sluice_explain_refusals_total'])
+    const overload = this.#overloads.fault(page['sluice_overloaded_total{reason="explain_busy"}'])
     if (overload !== null) this.#add(overload, null)
     for (const name of [
       'sluice_requests_in_flight',

@@ -157,30 +157,31 @@ export function checkRecords(document: unknown): CheckedRecords {
   if (!isObject(document) || !Array.isArray(document['apps'])) {
     return { kind: 'mistakes', mistakes: ['apps: required, an array of app records'] }
   }
-  const mistakes = new MistakeList()
-  for (const member of Object.keys(document)) if (member !== 'apps') mistakes.add(`${member}: unknown member`)
+  const mistakes: string[] = []
+  for (const member of Object.keys(document)) if (member !== 'apps') mistakes.push(`${member}: unknown member`)
   const records: readonly unknown[] = document['apps']
   const idsUsed = new Map<string, number>()
   const keysUsed = new Map<string, number>()
   for (const [index, value] of records.entries()) {
-    if (mistakes.count >= MAX_COUNTED_MISTAKES) break
-    for (const mistake of mistakesIn(value)) mistakes.add(withPath(`apps[${index}]`, value, mistake))
+    if (mistakes.length >= MAX_COUNTED_MISTAKES) break
+    for (const mistake of mistakesIn(value).slice(0, MAX_COUNTED_MISTAKES))
+      mistakes.push(withPath(`apps[${index}]`, value, mistake))
     if (!isObject(value)) continue
     for (const key of recordKeys(value)) {
       const usedBy = keysUsed.get(key)
       if (usedBy === undefined) keysUsed.set(key, index)
       else if (usedBy !== index) {
         const first = `apps[${usedBy}].${keyMember(records[usedBy] as PossibleKeys, key)}`
-        mistakes.add(`apps[${index}].${keyMember(value, key)}: same as ${first}`)
+        mistakes.push(`apps[${index}].${keyMember(value, key)}: same as ${first}`)
       }
     }
     const appId = value['app_id']
     if (typeof appId !== 'string') continue
     const usedBy = idsUsed.get(appId)
     if (usedBy === undefined) idsUsed.set(appId, index)
-    else mistakes.add(`apps[${index}].app_id: same as apps[${usedBy}].app_id`)
+    else mistakes.push(`apps[${index}].app_id: same as apps[${usedBy}].app_id`)
   }
-  if (mistakes.count > 0) return { kind: 'mistakes', mistakes: mistakes.named() }
+  if (mistakes.length > 0) return { kind: 'mistakes', mistakes: named(mistakes) }
   return { kind: 'records', records: records as readonly AppRecord[] }
 }
 
@@ -192,20 +193,11 @@ function keyMember(record: PossibleKeys, key: string): string {
 /** The check stops here: a hostile file of 60 MB has millions of mistakes. */
 const MAX_COUNTED_MISTAKES = 10_000
 
-/** Keeps the first MAX_NAMED_MISTAKES, and counts the others. */
-class MistakeList {
-  readonly #first: string[] = []
-  count = 0
-
-  add(mistake: string): void {
-    if (this.count++ < MAX_NAMED_MISTAKES) this.#first.push(mistake)
-  }
-
-  named(): string[] {
-    const more = this.count - this.#first.length
-    if (more === 0) return this.#first
-    return [...this.#first, this.count >= MAX_COUNTED_MISTAKES ? `and ${more} more at least` : `and ${more} more`]
-  }
+function named(mistakes: readonly string[]): readonly string[] {
+  const more = mistakes.length - MAX_NAMED_MISTAKES
+  if (more <= 0) return mistakes
+  const atLeast = mistakes.length >= MAX_COUNTED_MISTAKES ? ' at least' : ''
+  return [...mistakes.slice(0, MAX_NAMED_MISTAKES), `and ${more} more${atLeast}`]
 }
 
 /** Why the app may not send now; null: it may. */

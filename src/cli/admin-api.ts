@@ -1,7 +1,8 @@
 // Asks the API of the running service, on its admin port.
 
 import { get, type IncomingMessage } from 'node:http'
-import { errorCode, StartError } from '../lib/errors.ts'
+import { type AdminAddress, readAdminAddress } from '../lib/admin-address.ts'
+import { errorCode, orStartError, StartError } from '../lib/errors.ts'
 import type { Config } from '../settings/config.ts'
 
 /** The service says something on a stream every 15 s, so that this long a silence is a lost connection. */
@@ -9,20 +10,20 @@ const SILENCE_MS = 45_000
 /** The longest answer has 1,000 refusals and their groups. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const MAX_EVENT_CHARACTERS = 1024 * 1024
-/** The service writes an event as one `event` line, one `data` line and an empty one. */
-const EVENT = /^event: (.*)\ndata: (.*)$/m
+/** The service writes an event as one `event` line, one `data` line and an empty one. U+2028 ends no line here. */
+const EVENT = /^event: ([^\n]*)\ndata: ([^\n]*)/m
 
 /** The service does not answer for now: asking again may help. */
 export class ServiceAway extends StartError {}
 
-type Place = Pick<Config, 'adminHost' | 'adminPort' | 'consoleToken'>
+type Place = Pick<Config, 'adminHost' | 'adminPort' | 'adminPortNamed' | 'consoleToken' | 'dataDirectory' | 'embedded'>
 
 /** Resolves with a 200. Throws a ServiceAway, or a StartError where asking again would not help. */
 export async function askAdmin(place: Place, path: string, signal: AbortSignal): Promise<IncomingMessage> {
-  const { adminPort: port, consoleToken } = place
-  if (port === 0) throw new StartError('SLUICE_ADMIN_PORT is 0: set it to the admin_port that the service logged')
-  const host = hostOf(place)
-  const headers = consoleToken === null ? {} : { Authorization: `Bearer ${consoleToken}` }
+  const { consoleToken } = place
+  const { host, port } = await addressOf(place)
+  // A name that it answers to by whatever address it is reached: the check of the Host is against pages of the web.
+  const headers = { Host: 'localhost', ...(consoleToken === null ? {} : { Authorization: `Bearer ${consoleToken}` }) }
   const response = await new Promise<IncomingMessage>((done, fail) => {
     const asked = get({ host, port, path, headers, signal, timeout: SILENCE_MS }, done)
     asked.on('timeout', () => asked.destroy())
@@ -32,6 +33,28 @@ export async function askAdmin(place: Place, path: string, signal: AbortSignal):
   if (statusCode === 200) return response
   response.resume()
   throw refusal(`the service at ${host}:${port}`, statusCode ?? 0)
+}
+
+/** The list in an answer. Throws as `askAdmin`, and a StartError where there is none. */
+export async function askForList(
+  place: Place,
+  path: string,
+  member: 'apps' | 'refusals',
+  signal: AbortSignal,
+): Promise<readonly unknown[]> {
+  return listIn(await textIn(await askAdmin(place, path, signal)), member)
+}
+
+export function listIn(json: string, member: string): readonly unknown[] {
+  const { [member]: list } = objectIn(json)
+  if (!Array.isArray(list)) throw new StartError(`what the service answered is not a list of ${member}`)
+  return list
+}
+
+/** Throws a StartError where it is not JSON. */
+export function objectIn(json: string): Readonly<Record<string, unknown>> {
+  const value: unknown = orStartError(() => JSON.parse(json), 'what the service sent is not JSON: ')
+  return Object(value) as Readonly<Record<string, unknown>>
 }
 
 export interface StreamEvent {
@@ -73,14 +96,23 @@ async function* textOf(response: IncomingMessage): AsyncGenerator<string> {
   }
 }
 
-/** An address of all interfaces is reached over the loopback one. */
-function hostOf({ adminHost }: Place): string {
-  return adminHost === '0.0.0.0' ? '127.0.0.1' : adminHost === '::' ? '::1' : adminHost
+/** Where SLUICE_ADMIN_PORT says, or else the service on the data folder. A cluster's nodes have no folder. */
+async function addressOf(place: Place): Promise<AdminAddress> {
+  const { adminHost, adminPort, adminPortNamed, dataDirectory, embedded } = place
+  const isKnown = adminPortNamed && adminPort !== 0
+  const written = embedded && !isKnown ? await readAdminAddress(dataDirectory) : null
+  const { host, port } = written ?? { host: adminHost, port: adminPort }
+  if (port === 0) {
+    const advice = 'set it to the admin_port that the service logged'
+    throw new ServiceAway(`SLUICE_ADMIN_PORT is 0, and no service works on ${dataDirectory}: ${advice}`)
+  }
+  // An address of all interfaces is reached over the loopback one.
+  return { host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port }
 }
 
 function awayText(host: string, port: number, error: Error): string {
   const code = errorCode(error) ?? 'no answer'
-  return `no service answers at ${host}:${port} (${code}): is it running, with this SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT?`
+  return `no service answers at ${host}:${port} (${code}): is it running, with this SLUICE_DATA_DIR, or these SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT?`
 }
 
 function refusal(service: string, status: number): StartError {

@@ -1,6 +1,6 @@
 // A connection to Redis for one command, which fails with a reason where Redis is away, rather than wait for it.
 
-import { errorMessage, StartError } from '../lib/errors.ts'
+import { orStartError, StartError } from '../lib/errors.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
 import type { Away, RedisLink } from '../redis/link.ts'
 
@@ -39,12 +39,7 @@ async function connect(url: string, place: string): Promise<RedisConnection> {
   const failure = new Promise<false>((resolve) => {
     failed = () => resolve(false)
   })
-  let connection: RedisConnection
-  try {
-    connection = openRedis({ url, budgetMs: BUDGET_MS, onNotice: () => failed() })
-  } catch (error) {
-    throw new StartError(errorMessage(error))
-  }
+  const connection = orStartError(() => openRedis({ url, budgetMs: BUDGET_MS, onNotice: () => failed() }))
   // A notice before the connection is up means that the first attempt failed.
   const isUp = await Promise.race([untilUp(connection, CONNECT_TIMEOUT_MS), failure])
   if (isUp || connection.isUp) return connection
@@ -53,6 +48,7 @@ async function connect(url: string, place: string): Promise<RedisConnection> {
   throw error
 }
 
-function awayError(place: string, { state }: RedisConnection, remark = ''): StartError {
-  return new StartError(`Redis at ${place} is ${state}${remark}`)
+function awayError(place: string, { status: { state, reason } }: RedisConnection, remark = ''): StartError {
+  const fault = reason === null ? 'gives no answer' : `is ${state}: ${reason}`
+  return new StartError(`Redis at ${place} ${fault}${remark}`)
 }

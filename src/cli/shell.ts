@@ -1,5 +1,7 @@
 // Shared by all commands: their streams, exit codes and flags.
 
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type ParseArgsConfig, parseArgs, styleText } from 'node:util'
 import type { Clock } from '../lib/clock.ts'
 import { errorCode, errorMessage } from '../lib/errors.ts'
@@ -75,6 +77,28 @@ export type Colour = 'green' | 'red' | 'yellow' | 'bold' | 'dim'
 
 export function paint(colour: Colour, text: string, shell: Pick<Shell, 'colour'>): string {
   return shell.colour ? styleText(colour, text, { validateStream: false }) : text
+}
+
+/** SIGINT and SIGTERM abort the signal of `work`, which then has so long to end. null: it was interrupted, and gave no answer. */
+export async function untilInterrupted<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  { leaveMs }: { leaveMs: number },
+): Promise<T | null> {
+  const interrupted = new AbortController()
+  const interrupt = (): void => interrupted.abort()
+  process.once('SIGINT', interrupt)
+  process.once('SIGTERM', interrupt)
+  try {
+    const late = once(interrupted.signal, 'abort').then(() => sleep(leaveMs, null))
+    return await Promise.race([work(interrupted.signal), late])
+  } catch (error) {
+    // What an interruption broke is no error.
+    if (interrupted.signal.aborted) return null
+    throw error
+  } finally {
+    process.off('SIGINT', interrupt)
+    process.off('SIGTERM', interrupt)
+  }
 }
 
 /** Waits for a slow reader, so that output does not accumulate in memory. */

@@ -1,4 +1,6 @@
-// Text tables for terminals, and numbers in a readable form.
+// Text tables for terminals.
+
+export { formatBytes, formatCount, formatSpan } from '../lib/format.ts'
 
 const GAP = '  '
 
@@ -24,33 +26,16 @@ function widthOf(cell: string): number {
   return Array.from(cell).length
 }
 
-/** 12345678 -> 12,345,678 */
-export function formatCount(count: number): string {
-  return count.toLocaleString('en-US')
+/** JSON with the control characters escaped that it may hold as they are, U+007F to U+009F: a terminal obeys them. */
+export function escapedJson(json: Buffer): Buffer {
+  // One character for each byte.
+  const escaped = json
+    .toString('latin1')
+    .replace(/\xc2[\x80-\x9f]|\x7f/g, (found) => `\\u00${found.charCodeAt(found.length - 1).toString(16)}`)
+  return Buffer.from(escaped, 'latin1')
 }
 
-/** For example 512 B, 1.5 MiB, 10 GiB. */
-export function formatBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
-  let value = bytes
-  let unit = 0
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024
-    unit++
-  }
-  const text = unit === 0 || value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, '')
-  return `${text} ${units[unit]}`
-}
-
-/** For example 45 s, 12 min, 3.5 h, 72 h, 12 days. */
-export function formatSpan(ms: number): string {
-  const units = [
-    ['days', 86_400_000, 4],
-    ['h', 3_600_000, 1],
-    ['min', 60_000, 1],
-  ] as const
-  for (const [name, unitMs, least] of units) {
-    if (ms >= least * unitMs) return `${(ms / unitMs).toFixed(1).replace(/\.0$/, '')} ${name}`
-  }
-  return `${Math.floor(ms / 1000)} s`
+/** With a question mark for each character that steers a terminal, or turns the direction of the text. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, '?')
 }

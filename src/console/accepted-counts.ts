@@ -22,17 +22,13 @@ export class AcceptedCounts {
     count.add(nowMs, events)
   }
 
-  /** null: not counted, or nothing was accepted. */
-  of(appId: string, nowMs: number): number | null {
-    return this.#apps.get(appId)?.total(nowMs) ?? null
-  }
-
   get hasAll(): boolean {
     return this.#apps.size < MAX_APPS
   }
 
-  *all(nowMs: number): Generator<[string, number]> {
-    for (const [appId, count] of this.#apps) yield [appId, count.total(nowMs)]
+  /** Of each app the count of the hour, and that of the last minutes with their seconds. */
+  *all(nowMs: number): Generator<[appId: string, total: number, recent: readonly [count: number, seconds: number]]> {
+    for (const [appId, count] of this.#apps) yield [appId, count.total(nowMs), count.recent(nowMs)]
   }
 
   /** true: there is room again. */

@@ -2,12 +2,12 @@
 // there only on a loopback address. Pages of the web are kept out by the headers Host and Origin.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv4 } from 'node:net'
-import type { AdminHead } from '../http/admin-routes.ts'
 
 export const SESSION_SECONDS = 43_200
 const COOKIE = 'sluice_console'
-/** Over all clients. Beyond it no token is looked at, since guesses would not wait for their answers. */
+/** Over all clients. */
 const WRONG_TOKENS_PER_SECOND = 10
 
 export interface AccessOptions {
@@ -15,6 +15,8 @@ export interface AccessOptions {
   readonly token: string | null
   /** The address that the admin port listens on. */
   readonly adminHost: string
+  /** The public address of the console, such as `https://sluice.example.com`; null: it has none. */
+  readonly consoleOrigin: string | null
   readonly nowMs: () => number
 }
 
@@ -28,92 +30,99 @@ export function isConsoleOn(token: string | null, adminHost: string): boolean {
 
 export class Access {
   readonly #token: string | null
-  readonly #adminHost: string
+  readonly #consoleOrigin: string | null
+  /** In lower case. Besides these, any loopback name. */
+  readonly #ownHosts: readonly (string | null)[]
   readonly #nowMs: () => number
   readonly #isOn: boolean
   #wrongTokens = 0
   #wrongSinceMs = 0
+  /** Those that were ended, by the second at which they would end: at most one for each of twelve hours. */
+  readonly #signedOut = new Set<number>()
 
-  constructor({ token, adminHost, nowMs }: AccessOptions) {
+  constructor({ token, adminHost, consoleOrigin, nowMs }: AccessOptions) {
     this.#token = token
-    this.#adminHost = adminHost.toLowerCase()
+    this.#consoleOrigin = consoleOrigin
+    const publicHost = consoleOrigin === null ? null : hostNameOf(new URL(consoleOrigin).host)
+    // An address of all interfaces names no host.
+    this.#ownHosts = [adminHost.toLowerCase(), publicHost].filter((host) => host !== '0.0.0.0' && host !== '::')
     this.#nowMs = nowMs
     this.#isOn = isConsoleOn(token, adminHost)
-  }
-
-  get isOn(): boolean {
-    return this.#isOn
   }
 
   get isTokenWanted(): boolean {
     return this.#token !== null
   }
 
-  /** For a page without content, and for the questions of the session: who asks need not show the token. */
-  screen(head: AdminHead): Refusal {
-    if (!this.isOn) return 'off'
-    if (!isSameOrigin(head)) return 'origin'
-    if (this.#isOwnHost(head.host)) return null
-    const shown = this.#shown(head)
-    return shown === 'right' ? null : shown === 'not looked at' ? 'too many wrong tokens' : 'host'
+  /**
+   * For a page without content, and for the questions of the session: who asks need not show the token. `host` refuses
+   * everything, since a page of the web can make a name of its own lead here.
+   */
+  screen(headers: IncomingHttpHeaders): Refusal {
+    if (!this.#isOwnHost(headers)) return 'host'
+    if (!this.#isOn) return 'off'
+    return this.#isOwnOrigin(headers) ? null : 'origin'
   }
 
   /** For whatever shows content. */
-  check(head: AdminHead): Refusal {
-    if (!this.isOn) return 'off'
+  check(headers: IncomingHttpHeaders): Refusal {
+    const refusal = this.screen(headers)
+    if (refusal !== null) return refusal
     // A browser says by itself which page asks, also for an image or a script, which have no Origin.
-    if (!isSameOrigin(head) || head.fetchSite === 'cross-site' || head.fetchSite === 'same-site') return 'origin'
-    const isOwnHost = this.#isOwnHost(head.host)
-    if (this.#token === null) return isOwnHost ? null : 'host'
-    const shown = this.#shown(head)
-    if (shown === 'right') return null
-    if (shown === 'not looked at') return 'too many wrong tokens'
-    return isOwnHost ? 'token' : 'host'
+    const site = headers['sec-fetch-site']
+    if (site === 'cross-site' || site === 'same-site') return 'origin'
+    if (this.#token === null) return null
+    return this.#shown(headers)
   }
 
-  /** The header line that opens a session, or null where the token is wrong. */
-  open(token: string): { readonly cookie: string } | 'wrong' | 'not looked at' {
-    const compared = this.#compare(token)
-    if (compared !== 'right') return compared
-    const expiresAt = Math.floor(this.#nowMs() / 1000) + SESSION_SECONDS
-    return { cookie: cookieLine(`${expiresAt}.${this.#sign(expiresAt)}`, SESSION_SECONDS) }
+  /** The cookie that opens a session. */
+  open(token: string): { readonly cookie: string } | 'token' | 'too many wrong tokens' {
+    const refusal = this.#compare(token)
+    if (refusal !== null) return refusal
+    let expiresAt = Math.floor(this.#nowMs() / 1000) + SESSION_SECONDS
+    // Who signs in again within a second gets another session.
+    while (this.#signedOut.has(expiresAt)) expiresAt -= 1
+    return { cookie: this.#cookie(`${expiresAt}.${this.#sign(expiresAt)}`, SESSION_SECONDS) }
   }
 
-  /** The header line that ends a session. */
-  get closing(): string {
-    return cookieLine('', 0)
+  /** Ends the session on this node: a copy of its cookie opens nothing. Returns the cookie that removes it. */
+  signOut({ cookie = '' }: IncomingHttpHeaders): string {
+    for (const end of this.#signedOut) if (end * 1000 <= this.#nowMs()) this.#signedOut.delete(end)
+    for (const value of cookiesIn(cookie)) if (this.#isSession(value)) this.#signedOut.add(Number.parseInt(value, 10))
+    return this.#cookie('', 0)
   }
 
   /** Whether the request shows the token, or none is wanted. */
-  isShown(head: AdminHead): boolean {
-    return this.#token === null || this.#shown(head) === 'right'
+  isShown(headers: IncomingHttpHeaders): boolean {
+    return this.#token === null || this.#shown(headers) === null
   }
 
-  #shown(head: AdminHead): 'right' | 'wrong' | 'not looked at' | 'none' {
-    if (this.#token === null) return 'none'
-    const bearer = /^bearer +(\S+) *$/i.exec(head.authorization)?.[1]
+  #shown({ authorization = '', cookie = '' }: IncomingHttpHeaders): 'token' | 'too many wrong tokens' | null {
+    const bearer = /^bearer +(\S+) *$/i.exec(authorization)?.[1]
     if (bearer !== undefined) return this.#compare(bearer)
-    return cookiesIn(head.cookie).some((value) => this.#isSession(value)) ? 'right' : 'none'
+    return cookiesIn(cookie).some((value) => this.#isSession(value)) ? null : 'token'
   }
 
-  #compare(token: string): 'right' | 'wrong' | 'not looked at' {
-    if (this.#token === null) return 'wrong'
+  /** null: it is right, which is said also while wrong ones come. */
+  #compare(token: string): 'token' | 'too many wrong tokens' | null {
+    if (this.#token === null) return 'token'
+    if (isSame(token, this.#token)) return null
     const nowMs = this.#nowMs()
     if (Math.abs(nowMs - this.#wrongSinceMs) >= 1000) {
       this.#wrongSinceMs = nowMs
       this.#wrongTokens = 0
     }
-    if (this.#wrongTokens >= WRONG_TOKENS_PER_SECOND) return 'not looked at'
-    if (isSame(token, this.#token)) return 'right'
+    if (this.#wrongTokens >= WRONG_TOKENS_PER_SECOND) return 'too many wrong tokens'
     this.#wrongTokens += 1
-    return 'wrong'
+    return 'token'
   }
 
   /** A value cannot be guessed, so it is no try. */
   #isSession(value: string): boolean {
     const [, text = '', signature = ''] = /^(\d{1,12})\.([\w-]{43})$/.exec(value) ?? []
     const expiresAt = Number(text)
-    return text !== '' && expiresAt * 1000 > this.#nowMs() && isSame(signature, this.#sign(expiresAt))
+    const isOpen = expiresAt * 1000 > this.#nowMs() && !this.#signedOut.has(expiresAt)
+    return text !== '' && isOpen && isSame(signature, this.#sign(expiresAt))
   }
 
   /** Made of the token alone, so that the cookie holds on every node behind one address. */
@@ -123,16 +132,20 @@ export class Access {
       .digest('base64url')
   }
 
-  /** An address of all interfaces (0.0.0.0) names no host. */
-  #isOwnHost(header: string): boolean {
-    const host = hostNameOf(header)
-    if (host === null) return false
-    return isLoopback(host) || (host === this.#adminHost && host !== '0.0.0.0' && host !== '::')
+  #isOwnHost({ host = '' }: IncomingHttpHeaders): boolean {
+    const name = hostNameOf(host)
+    return name !== null && (isLoopback(name) || this.#ownHosts.includes(name))
   }
-}
 
-function cookieLine(value: string, maxAgeSeconds: number): string {
-  return `\r\nSet-Cookie: ${COOKIE}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}`
+  #cookie(value: string, maxAgeSeconds: number): string {
+    const secure = this.#consoleOrigin?.startsWith('https:') ? '; Secure' : ''
+    return `${COOKIE}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}${secure}`
+  }
+
+  #isOwnOrigin({ origin, host = '' }: IncomingHttpHeaders): boolean {
+    if (origin === undefined || origin === this.#consoleOrigin) return true
+    return /^https?:\/\//i.test(origin) && origin.slice(origin.indexOf('//') + 2).toLowerCase() === host.toLowerCase()
+  }
 }
 
 /** A browser sends several of one name where paths or domains differ. */
@@ -148,11 +161,6 @@ function cookiesIn(header: string): string[] {
 function isSame(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(one), digest(other))
-}
-
-function isSameOrigin({ origin, host }: AdminHead): boolean {
-  if (origin === '') return true
-  return /^https?:\/\//i.test(origin) && origin.slice(origin.indexOf('//') + 2).toLowerCase() === host.toLowerCase()
 }
 
 /** In lower case, without port and brackets; null: no host. */

@@ -1,4 +1,4 @@
-// The consoles of many processes together: each tells of itself when one asks, and any of them can ask. Bounded in time,
+// The consoles of many processes together: each answers for itself when one asks, and any of them can ask. Bounded in time,
 // bytes and nodes; a process that does not answer in time is shown as silent.
 
 import type { Timer, Timers } from '../lib/timers.ts'
@@ -7,28 +7,29 @@ import type { Inquiries, Inquiry, InquiryAnswer } from './inquiries.ts'
 import { problemOf } from './inquiries.ts'
 import type { NodeReport, SilentNode } from './now.ts'
 import { isAsk, isHere, isInbox, isInquiry, isPieceOf } from './peer-checks.ts'
-import { MAX_PIECE_BYTES, packed, splitAnswer, unpack, wholeAnswer } from './peer-messages.ts'
-import type { Ask, OwnAnswers, Pieces, QuestionName, Questions, Told } from './questions.ts'
+import { isOfOtherVersion, MAX_PIECE_BYTES, packed, splitAnswer, unpack, wholeAnswer } from './peer-messages.ts'
+import type { Answers, Ask, OwnAnswers, Pieces, QuestionName, Questions } from './questions.ts'
 
 const ASK = 'sluice.console.ask'
 /** One of the processes with stores answers for all. */
 const ONE = 'sluice.console.one'
 const HERE = 'sluice.console.here'
 const ANSWER_TIMEOUT_MS = 500
-/** A search may read the stream for 30 s. */
-const ONE_TIMEOUT_MS = 35_000
+/** To explain a body may take 10 s. */
+const ONE_TIMEOUT_MS = 15_000
 const MAX_NODES = 100
 const HERE_INTERVAL_MS = 30_000
-/** A process that was heard of in this time and does not answer now is silent. Later it is forgotten. */
+/** A process that sent something in this time and does not answer now is silent. Later it is forgotten. */
 const REMEMBERED_MS = 900_000
 const MAX_PARTS = 40
 const AWAY = 'other nodes cannot be asked: NATS is away'
+const OTHER_VERSION = 'nodes of another version are there, and are not shown'
 
 export type Transport = Pick<Peers, 'isUp' | 'on' | 'publish' | 'gather'>
 
 export interface ClusterOptions {
   readonly peers: Transport
-  /** null: this process takes no events, and only shows what others tell. */
+  /** null: this process takes no events, and only shows what others answer. */
   readonly own: OwnAnswers | null
   readonly ownInquiries: Inquiries | null
   /** Different in each process. */
@@ -39,7 +40,7 @@ export interface ClusterOptions {
 
 interface Known {
   readonly report: NodeReport
-  readonly heardAtMs: number
+  readonly lastAtMs: number
 }
 
 interface AskMessage {
@@ -57,47 +58,36 @@ export class Cluster implements Inquiries {
   /** By name. */
   readonly #known = new Map<string, Known>()
   readonly #ends: (() => void)[] = []
+  #otherVersionAtMs = Number.NEGATIVE_INFINITY
   #timer: Timer | null = null
 
   constructor(options: ClusterOptions) {
     this.#options = options
     const { own, ownInquiries, peers } = options
-    this.#ends.push(peers.on(HERE, ({ data }) => this.#heard(unpack(data, isHere)?.head as HereMessage | undefined)))
-    if (own !== null)
-      this.#ends.push(
-        peers.on(
-          ASK,
-          this.#guarded((message) => this.#answerAll(own, message)),
-        ),
-      )
+    this.#ends.push(peers.on(HERE, ({ data }) => this.#onHere(data)))
+    if (own !== null) this.#ends.push(peers.on(ASK, (message) => this.#answerAll(own, message)))
     if (ownInquiries !== null) {
-      this.#ends.push(
-        peers.on(
-          ONE,
-          this.#guarded((message) => this.#answerOne(ownInquiries, message)),
-          'one',
-        ),
-      )
+      this.#ends.push(peers.on(ONE, (message) => this.#answerOne(ownInquiries, message), 'one'))
     }
   }
 
   start(): void {
-    this.#timer = this.#options.timers.setInterval(() => this.tellHere(), HERE_INTERVAL_MS)
+    this.#timer = this.#options.timers.setInterval(() => this.announce(), HERE_INTERVAL_MS)
     this.#timer.unref()
   }
 
   /** Lets the others know that this process is there. */
-  tellHere(): void {
+  announce(): void {
     const { own, id, peers, onFault } = this.#options
     if (own === null || !peers.isUp) return
     own
-      .answer('now', { withHistory: false })
+      .answer('now', { range: null })
       .then((report) => peers.publish(HERE, packed({ from: id, report })))
       .catch(onFault)
   }
 
   /** So that the others do not wait for this process: it ends as it should. */
-  tellGone(): void {
+  announceEnd(): void {
     const { own, id, peers } = this.#options
     if (own !== null) peers.publish(HERE, packed({ from: id, gone: own.name }))
   }
@@ -112,49 +102,50 @@ export class Cluster implements Inquiries {
   readonly ask: Ask = async <Name extends QuestionName>(
     name: Name,
     question: Questions[Name],
-  ): Promise<Told<Pieces[Name]>> => {
+  ): Promise<Answers<Pieces[Name]>> => {
     const { own } = this.#options
     const [mine, others] = await Promise.all([own?.answer(name, question), this.#askOthers(name, question)])
     const pieces = [...(mine === undefined ? [] : [mine]), ...(others ?? [])]
     const silent = name === 'now' ? this.#silent(pieces as NodeReport[]) : []
-    return { pieces, silent, problem: others === null ? AWAY : null }
+    const isMixed = this.#ageMs(this.#otherVersionAtMs) < 2 * HERE_INTERVAL_MS
+    return { pieces, silent, problem: others === null ? AWAY : isMixed ? OTHER_VERSION : null }
   }
 
   async #askOthers<Name extends QuestionName>(name: Name, question: Questions[Name]): Promise<Pieces[Name][] | null> {
     const { peers, id } = this.#options
     // Those that were silent the last time are not waited for.
-    const expected = [...this.#known.values()].filter(({ heardAtMs }) => this.#ageMs(heardAtMs) < 2 * HERE_INTERVAL_MS)
+    const expected = [...this.#known.values()].filter(({ lastAtMs }) => this.#ageMs(lastAtMs) < 2 * HERE_INTERVAL_MS)
     const replies = await peers.gather(ASK, packed({ from: id, name, question }), {
       timeoutMs: ANSWER_TIMEOUT_MS,
       maxReplies: MAX_NODES,
       isWhole: (all) => expected.length > 0 && all.length >= expected.length,
     })
     if (replies === null) return null
-    const pieces = replies.flatMap(
-      (reply) => (unpack(reply, isPieceOf(name))?.head as { piece: Pieces[Name] } | undefined)?.piece ?? [],
-    )
+    const isPiece = isPieceOf(name)
+    const pieces = replies.flatMap((reply) => unpack<{ piece: Pieces[Name] }>(reply, isPiece)?.head.piece ?? [])
     if (name === 'now') for (const report of pieces as NodeReport[]) this.#remember(report)
     return pieces
   }
 
   #answerAll(own: OwnAnswers, { data, reply }: Parameters<OnPeerMessage>[0]): void {
-    const asked = unpack(data, isAsk)?.head as AskMessage | undefined
+    const asked = unpack<AskMessage>(data, isAsk)?.head
     if (asked === undefined || asked.from === this.#options.id || !isInbox(reply)) return
-    const answer = async (): Promise<void> => {
-      this.#options.peers.publish(reply, fitted(await own.answer(asked.name, asked.question)))
-    }
-    answer().catch(this.#options.onFault)
+    void this.#reply(reply, async () => [fitted(await own.answer(asked.name, asked.question))])
   }
 
   #answerOne(inquiries: Inquiries, { data, reply }: Parameters<OnPeerMessage>[0]): void {
-    const asked = unpack(data, isInquiry)
+    const asked = unpack<Omit<Inquiry, 'body'>>(data, isInquiry)
     if (asked === null || !isInbox(reply)) return
-    const head = asked.head as Omit<Inquiry, 'body'>
-    const answer = async (): Promise<void> => {
-      const parts = splitAnswer(await inquiries.answer({ ...head, body: asked.body }))
-      for (const part of parts) this.#options.peers.publish(reply, part)
+    void this.#reply(reply, async () => splitAnswer(await inquiries.answer({ ...asked.head, body: asked.body })))
+  }
+
+  async #reply(inbox: string, answer: () => Promise<readonly Buffer[]>): Promise<void> {
+    const { peers, onFault } = this.#options
+    try {
+      for (const message of await answer()) peers.publish(inbox, message)
+    } catch (error) {
+      onFault(error)
     }
-    answer().catch(this.#options.onFault)
   }
 
   /** For a process without stores. */
@@ -168,42 +159,36 @@ export class Cluster implements Inquiries {
     return wholeAnswer(replies) ?? problemOf(503, 'unavailable', 'no node answers: try again in a moment')
   }
 
-  #guarded(handle: OnPeerMessage): OnPeerMessage {
-    return (message) => {
-      try {
-        handle(message)
-      } catch (error) {
-        this.#options.onFault(error)
-      }
+  #onHere(data: Uint8Array): void {
+    const message = unpack<HereMessage>(data, isHere)?.head
+    if (message === undefined) {
+      if (isOfOtherVersion(data)) this.#otherVersionAtMs = this.#options.timers.monotonicMs()
+    } else if (message.from !== this.#options.id) {
+      if ('gone' in message) this.#known.delete(message.gone)
+      else this.#remember(message.report)
     }
-  }
-
-  #heard(message: HereMessage | undefined): void {
-    if (message === undefined || message.from === this.#options.id) return
-    if ('gone' in message) this.#known.delete(message.gone)
-    else this.#remember(message.report)
   }
 
   #remember(report: NodeReport): void {
     if (this.#known.size >= MAX_NODES && !this.#known.has(report.node)) return
-    this.#known.set(report.node, { report: { ...report, cells: [] }, heardAtMs: this.#options.timers.monotonicMs() })
+    this.#known.set(report.node, { report: { ...report, cells: [] }, lastAtMs: this.#options.timers.monotonicMs() })
   }
 
   #silent(answered: readonly NodeReport[]): SilentNode[] {
-    for (const [node, { heardAtMs }] of this.#known) {
-      if (this.#ageMs(heardAtMs) > REMEMBERED_MS) this.#known.delete(node)
+    for (const [node, { lastAtMs }] of this.#known) {
+      if (this.#ageMs(lastAtMs) > REMEMBERED_MS) this.#known.delete(node)
     }
     const names = new Set(answered.map(({ node }) => node))
     return [...this.#known.values()]
       .filter(({ report }) => !names.has(report.node))
-      .map(({ report, heardAtMs }) => ({
+      .map(({ report, lastAtMs }) => ({
         report,
-        silentSeconds: Math.max(1, Math.round(this.#ageMs(heardAtMs) / 1000)),
+        silentSeconds: Math.max(1, Math.round(this.#ageMs(lastAtMs) / 1000)),
       }))
   }
 
-  #ageMs(heardAtMs: number): number {
-    return this.#options.timers.monotonicMs() - heardAtMs
+  #ageMs(lastAtMs: number): number {
+    return this.#options.timers.monotonicMs() - lastAtMs
   }
 }
 

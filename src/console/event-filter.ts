@@ -1,6 +1,8 @@
 // Which events a watcher wants: by app, by type, by name. An event is looked for by its bytes first, so that only those
 // that may fit are parsed.
 
+import { textsIn } from './query.ts'
+
 export const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 const MAX_TEXT = 200
 
@@ -13,16 +15,11 @@ export interface EventFilter {
 
 /** A sentence where the query is wrong. */
 export function readEventFilter(query: URLSearchParams): EventFilter | string {
-  const value = (name: string): string | null => {
-    const text = query.get(name)
-    return text === '' ? null : text
-  }
-  const type = value('type')
-  const known = EVENT_TYPES.find((name) => name === type) ?? null
-  if (type !== null && known === null) return `type: must be one of ${EVENT_TYPES.join(', ')}`
-  const filter = { app: value('app'), type: known, name: value('name') }
-  const long = (['app', 'name'] as const).find((name) => (filter[name]?.length ?? 0) > MAX_TEXT)
-  return long === undefined ? filter : `${long}: must not exceed ${MAX_TEXT} characters`
+  const texts = textsIn(query, ['app', 'name'], MAX_TEXT)
+  const asked = query.get('type') || null
+  const type = EVENT_TYPES.find((name) => name === asked) ?? null
+  if (asked !== null && type === null) return `type: must be one of ${EVENT_TYPES.join(', ')}`
+  return typeof texts === 'string' ? texts : { ...texts, type }
 }
 
 /** Equal filters have equal texts. */
@@ -46,7 +43,7 @@ function nameText(name: string): string {
 }
 
 /**
- * The same of a whole record. The name is looked for without its first quote, which stands everywhere and would make the
+ * The same of a whole record. The name is looked for without its first quote, which is everywhere and would make the
  * search five times as slow.
  */
 export function mayHoldName(text: string, nameNeedle: string): boolean {

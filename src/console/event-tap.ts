@@ -1,50 +1,45 @@
 // Shows stored events to those who watch. With no watcher the path of a request finds null and goes on; with some, a
 // bounded number of events a second is parsed, and the others are only counted.
 
-import type { Timer, Timers } from '../lib/timers.ts'
+import type { Timers } from '../lib/timers.ts'
+import { WhileAny } from '../lib/while-any.ts'
+import { eventsOf } from '../queue/record/record-events.ts'
+import type { StoredBatch } from '../request/observer.ts'
 import { type EventFilter, filterKey, fits, mayHold, mayHoldName, nameNeedleOf, needlesOf } from './event-filter.ts'
-import { eventsAt, nextEvent, recordMembers } from './stored-events.ts'
+import type { Listener, LiveKind, LiveSource } from './live-list.ts'
+import { recordJson, shownEvent } from './stored-events.ts'
 
 /** Events that each filter shows. */
-export const EVENTS_PER_SECOND = 50
+const EVENTS_PER_SECOND = 50
 /** Over all filters: what is read byte by byte. Records beyond it are counted. */
 const MAX_READ_BYTES_PER_SECOND = 1_048_576
 /** Over all filters: records that are searched for a name, and their bytes. Either takes some ten milliseconds. */
 const MAX_SEARCHES_PER_SECOND = 12_000
 const MAX_SEARCHED_BYTES_PER_SECOND = 134_217_728
-/** A larger event is shown without its large members. */
-const MAX_EVENT_BYTES = 65_536
-const LINE_FEED = 10
-const CARRIAGE_RETURN = 13
-const HEAD_MEMBERS = ['type', 'name', 'timestamp', 'session_id', 'hashed_daily_id', 'hashed_monthly_id'] as const
 
-/**
- * A batch was stored. `line` is its record, valid only during the call; the counts are of its events by type. null:
- * nobody watches.
- */
-export type OnStored = (line: Uint8Array, appId: string, track: number, screen: number, revenue: number) => void
+/** A batch was stored. */
+export type OnStored = (batch: StoredBatch) => void
 
-export interface EventRate {
-  readonly seen: number
-  readonly shown: number
-  /** Events of records that were not searched, since too many came. */
-  readonly unsearched: number
-}
-
-export interface TapListener {
-  /** The event with its batch, as JSON. */
-  readonly onEvent: (json: string) => void
-  /** Each second. */
-  readonly onRate: (rate: EventRate) => void
+export const EVENTS: LiveKind = {
+  name: 'event',
+  mostPerSecond: EVENTS_PER_SECOND,
+  report(watcher, { seen, shown, unsearched }) {
+    const rate = { seen_per_second: seen, shown_per_second: shown }
+    return watcher.event(
+      'rate',
+      JSON.stringify(unsearched === 0 ? rate : { ...rate, unsearched_per_second: unsearched }),
+    )
+  },
 }
 
 interface Tap {
+  readonly key: string
   readonly filter: EventFilter
   /** What the bytes of each event that fits may hold. */
   readonly needles: readonly Buffer[]
   /** The bytes of the name as characters, with the quotes that it has. */
   readonly nameNeedle: string
-  readonly listeners: Set<TapListener>
+  readonly listeners: Set<Listener>
   tokens: number
   filledAtMs: number
   seen: number
@@ -52,13 +47,13 @@ interface Tap {
   unsearched: number
 }
 
-export class EventTaps {
+export class EventTaps implements LiveSource<EventFilter> {
+  /** null: nobody watches. */
   onStored: OnStored | null = null
   readonly #node: string
   readonly #timers: Timers
   readonly #onFault: (error: unknown) => void
-  readonly #taps = new Map<string, Tap>()
-  #ticking: Timer | null = null
+  readonly #taps: WhileAny<Tap>
   #readBytesLeft = MAX_READ_BYTES_PER_SECOND
   #searchesLeft = MAX_SEARCHES_PER_SECOND
   #searchedBytesLeft = MAX_SEARCHED_BYTES_PER_SECOND
@@ -69,32 +64,31 @@ export class EventTaps {
     this.#node = options.node
     this.#timers = options.timers
     this.#onFault = options.onFault
+    this.#taps = new WhileAny(options.timers, 1000, () => this.#tick())
   }
 
-  /** Equal filters share one tap. Returns what ends the watch. */
-  subscribe(filter: EventFilter, listener: TapListener): () => void {
+  /** Equal filters share one tap. */
+  subscribe(filter: EventFilter, listener: Listener): () => void {
     const key = filterKey(filter)
-    const tap = this.#taps.get(key) ?? this.#newTap(filter)
+    const tap = [...this.#taps.all].find((one) => one.key === key) ?? this.#newTap(key, filter)
     tap.listeners.add(listener)
-    this.#taps.set(key, tap)
+    this.#taps.add(tap)
     this.onStored = this.#stored
-    this.#ticking ??= this.#timers.setInterval(() => this.#tick(), 1000)
     return () => {
       tap.listeners.delete(listener)
-      if (tap.listeners.size === 0) this.#taps.delete(key)
-      if (this.#taps.size === 0) this.stop()
+      if (tap.listeners.size === 0) this.#taps.delete(tap)
+      if (this.#taps.all.size === 0) this.stop()
     }
   }
 
   stop(): void {
     this.#taps.clear()
     this.onStored = null
-    if (this.#ticking !== null) this.#timers.clear(this.#ticking)
-    this.#ticking = null
   }
 
-  #newTap(filter: EventFilter): Tap {
+  #newTap(key: string, filter: EventFilter): Tap {
     return {
+      key,
       filter,
       needles: needlesOf(filter),
       nameNeedle: nameNeedleOf(filter),
@@ -111,7 +105,7 @@ export class EventTaps {
     this.#readBytesLeft = MAX_READ_BYTES_PER_SECOND
     this.#searchesLeft = MAX_SEARCHES_PER_SECOND
     this.#searchedBytesLeft = MAX_SEARCHED_BYTES_PER_SECOND
-    for (const tap of this.#taps.values()) {
+    for (const tap of this.#taps.all) {
       const { seen, shown, unsearched, listeners } = tap
       tap.seen = 0
       tap.shown = 0
@@ -121,10 +115,10 @@ export class EventTaps {
   }
 
   /** Never throws: the batch is stored, and its client waits for the answer. */
-  readonly #stored: OnStored = (line, appId, track, screen, revenue) => {
+  readonly #stored: OnStored = ({ line, app: { appId }, track, screen, revenue }) => {
     this.#text = null
     try {
-      for (const tap of this.#taps.values()) {
+      for (const tap of this.#taps.all) {
         const { app, type } = tap.filter
         if (app !== null && app !== appId) continue
         const count = type === null ? track + screen + revenue : { track, screen, revenue }[type]
@@ -165,14 +159,9 @@ export class EventTaps {
 
   /** Reads the record's events one after another. `isCounting`: all of them, since each may fit or not. */
   #show(tap: Tap, line: Buffer, isCounting: boolean): void {
-    const start = eventsAt(line)
-    if (start < 0) return
     let head: string | null = null
-    let at = start
-    for (let place = nextEvent(line, at); place !== null; place = nextEvent(line, at)) {
-      this.#readBytesLeft -= place.end - at
-      at = place.end
-      const bytes = line.subarray(place.start, place.end)
+    for (const { index, bytes } of eventsOf(line)) {
+      this.#readBytesLeft -= bytes.length
       if (!tap.needles.every((needle) => mayHold(bytes, needle))) continue
       const isShown = this.#hasToken(tap)
       if (!isShown && !isCounting) return
@@ -182,35 +171,11 @@ export class EventTaps {
       if (!isShown) continue
       tap.tokens -= 1
       tap.shown += 1
-      head ??= JSON.stringify({ ...membersOf(line, start), node: this.#node }).slice(0, -1)
-      const json = `${head},"event":${shownEvent(event, bytes)}}`
-      for (const listener of tap.listeners) listener.onEvent(json)
+      head ??= recordJson(line, this.#node)
+      const json = `${head},"index":${index},"event":${shownEvent(event, bytes)}}`
+      for (const listener of tap.listeners) listener.onItem(json)
     }
   }
-}
-
-function membersOf(line: Buffer, start: number): object {
-  const { batch_id, app_id, received_at, sdk_version, trace } = recordMembers(line, start)
-  return {
-    batch_id,
-    app_id,
-    received_at,
-    sdk_version: sdk_version ?? null,
-    ...(trace === undefined ? {} : { trace }),
-  }
-}
-
-/** As it was sent; a very large one as its head members, with a note. */
-function shownEvent(event: Readonly<Record<string, unknown>>, bytes: Buffer): string {
-  // A line break inside the event would end the line of the stream.
-  if (bytes.length <= MAX_EVENT_BYTES)
-    return bytes.includes(LINE_FEED) || bytes.includes(CARRIAGE_RETURN) ? JSON.stringify(event) : bytes.toString()
-  const members = HEAD_MEMBERS.filter((name) => name in event).map((name) => [name, event[name]])
-  const kept = JSON.stringify({
-    ...Object.fromEntries(members),
-    note: `this event has ${bytes.length} bytes: only its head is shown`,
-  })
-  return Buffer.byteLength(kept) <= MAX_EVENT_BYTES ? kept : '{"note":"this event is too large to be shown"}'
 }
 
 function view(line: Uint8Array): Buffer {

@@ -5,73 +5,74 @@ import type { App } from '../apps/app.ts'
 import { subscriptionRefusal } from '../apps/app-record.ts'
 import { monthTolerancePercent, trialView } from '../apps/plans.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
-import { readJson } from '../decode/json.ts'
-import { type Violations, violations } from '../decode/validator.ts'
+import { type Violation, type Violations, violations } from '../decode/validator.ts'
 import { type LimitRefusal, secondsUntilRoom, type Usage } from '../limits/limiter.ts'
-import { answerTo, type Outcome, type RefusalCode, refused } from '../outcome.ts'
+import { answerTo, type Outcome, type OverloadReason, overloaded, type RefusalCode, refused } from '../outcome.ts'
 
 export interface ExplainStores {
-  findApp(appKey: string): Promise<App | null>
+  /** null: no app has this key. unread: the app records are not read yet. */
+  findApp(appKey: string): Promise<App | 'unread' | null>
   usageOf(app: App, nowMs: number): Promise<Usage>
+  /** Why the queue would refuse a body of this length now; null: it would not, or that is not known. */
+  queueRefusal(bodyBytes: number): Promise<OverloadReason | null>
 }
 
 export interface Explanation {
   readonly status: number
   readonly outcome: 'accepted' | RefusalCode
   readonly message: string | null
+  /** Of a 503. */
+  readonly reason: OverloadReason | null
   readonly retryAfterSeconds: number | null
   /** null: too large. */
   readonly bodyBytes: number | null
   /** null: the body is invalid, so its events were not counted. */
   readonly events: number | null
-  readonly violations: readonly string[]
+  readonly violations: readonly Violation[]
   readonly app: App | null
   /** The usage before this body. */
   readonly usage: Usage | null
 }
 
-/** What a body says by itself. null: it is too large. */
-export interface BodyVerdict {
-  readonly bodyBytes: number
-  readonly result: Violations
-}
-
-/** `appKey`: in place of the body's own; null: the body's own. */
-export function judgeBody(body: Buffer, appKey: string | null, nowMs: number): BodyVerdict | null {
-  const sent = appKey === null || appKey === '' ? body : withAppKey(body, appKey)
-  return sent.length > MAX_BODY_BYTES ? null : { bodyBytes: sent.length, result: violations(sent, nowMs) }
+/** What a body says by itself; null: it is too large. `appKey`: in place of the body's own; null: the body's own. */
+export function judgeBody(body: Buffer, appKey: string | null, nowMs: number): Violations | null {
+  return body.length > MAX_BODY_BYTES ? null : violations(body, nowMs, appKey === '' ? null : appKey)
 }
 
 export interface Question {
-  readonly verdict: BodyVerdict | null
+  readonly bodyBytes: number
+  readonly verdict: Violations | null
   readonly nowMs: number
   readonly stores: ExplainStores
 }
 
 /** In the order of the checks of a request, from the size of the body on. */
-export async function explain({ verdict, nowMs, stores }: Question): Promise<Explanation> {
-  const base = { bodyBytes: verdict?.bodyBytes ?? null, events: null, violations: [], app: null, usage: null }
+export async function explain({ bodyBytes, verdict, nowMs, stores }: Question): Promise<Explanation> {
+  const base = { bodyBytes, events: null, violations: [], app: null, usage: null }
   const ending = (outcome: Outcome, found: Partial<Explanation> = {}): Explanation => ({
     ...base,
     ...answerParts(outcome, nowMs),
     ...found,
   })
-  if (verdict === null) return ending(refused('payload_too_large'))
-  const { result } = verdict
-  const messages = result.code === null ? [] : result.messages
-  const schemaRefusal = result.code === null ? null : refused(result.code, result.message)
-  if (schemaRefusal !== null && result.appKey === null) return ending(schemaRefusal, { violations: messages })
+  if (verdict === null) return ending(refused('payload_too_large'), { bodyBytes: null })
+  const isValid = verdict.code === null
+  const schemaRefusal = isValid ? null : refused(verdict.code, verdict.message)
+  const judged = { events: isValid ? verdict.events : null, violations: isValid ? [] : verdict.found }
+  if (schemaRefusal !== null && verdict.appKey === null) return ending(schemaRefusal, judged)
 
-  const events = result.code === null ? result.events : null
-  const app = await stores.findApp(result.appKey ?? '')
-  if (app === null) return ending(refused('invalid_app_key'), { events, violations: messages })
-  const found = { events, violations: messages, app, usage: await stores.usageOf(app, nowMs) }
+  const app = await stores.findApp(verdict.appKey ?? '')
+  if (app === 'unread') return ending(overloaded('apps_unread'), judged)
+  if (app === null) return ending(refused('invalid_app_key'), judged)
+  const found = { ...judged, app, usage: await stores.usageOf(app, nowMs) }
   const inactive = subscriptionRefusal(app, nowMs)
   if (inactive !== null) return ending(refused(inactive), found)
   if (schemaRefusal !== null) return ending(schemaRefusal, found)
-  const count = events ?? 0
+  const count = judged.events ?? 0
   const full = limitRefusal(found.usage, Math.max(1, count))
   if (full !== null) return ending(refused(full, null, secondsUntilRoom(found.usage, full)), found)
+  // An empty batch is not stored.
+  const reason = count === 0 ? null : await stores.queueRefusal(bodyBytes)
+  if (reason !== null) return ending(overloaded(reason), found)
   return ending({ kind: 'accepted', events: count, batchId: '' }, found)
 }
 
@@ -86,41 +87,16 @@ function limitRefusal({ minute, day, month }: Usage, cost: number): LimitRefusal
 function answerParts(
   outcome: Outcome,
   nowMs: number,
-): Pick<Explanation, 'status' | 'outcome' | 'message' | 'retryAfterSeconds'> {
+): Pick<Explanation, 'status' | 'outcome' | 'message' | 'reason' | 'retryAfterSeconds'> {
   const answer = answerTo(outcome, trialView(nowMs), '')
   const { message } = JSON.parse(answer.body) as { message?: string }
   return {
     status: Number.parseInt(answer.status, 10),
     outcome: outcome.kind === 'refused' ? outcome.code : 'accepted',
     message: message ?? null,
+    reason: outcome.kind === 'refused' ? outcome.reason : null,
     retryAfterSeconds: outcome.kind === 'refused' ? outcome.retryAfterSeconds : null,
   }
-}
-
-/** Replaces the body's app_key, or adds one as its first member. Only a JSON object is changed. */
-export function withAppKey(body: Buffer, appKey: string): Buffer {
-  const reading = body.length > MAX_BODY_BYTES ? null : readJson(body)
-  if (reading?.kind !== 'value' || reading.value.kind !== 'object') return body
-  const { start: open, members } = reading.value
-  const keyText = Buffer.from(JSON.stringify(appKey))
-  const places = members.filter(({ key }) => key === 'app_key').map(({ value }) => value)
-  if (places.length === 0) {
-    const rest = members.length === 0 ? '' : ','
-    return Buffer.concat([
-      body.subarray(0, open + 1),
-      Buffer.from('"app_key":'),
-      keyText,
-      Buffer.from(rest),
-      body.subarray(open + 1),
-    ])
-  }
-  const pieces: Buffer[] = []
-  let from = 0
-  for (const { start, end } of places) {
-    pieces.push(body.subarray(from, start), keyText)
-    from = end
-  }
-  return Buffer.concat([...pieces, body.subarray(from)])
 }
 
 export function windowsOf(usage: Usage) {
@@ -131,21 +107,26 @@ export function windowsOf(usage: Usage) {
   })
 }
 
-export function toJson({ app, usage, ...explanation }: Explanation): object {
+export function violationText({ path, message }: Violation): string {
+  return `${path}: ${message}`
+}
+
+export function toJson({ app, usage, ...explanation }: Explanation) {
   return {
     outcome: explanation.outcome,
     status: explanation.status,
     message: explanation.message,
+    reason: explanation.reason,
     retry_after_seconds: explanation.retryAfterSeconds,
     body_bytes: explanation.bodyBytes,
     events: explanation.events,
-    violations: explanation.violations,
+    violations: explanation.violations.map(violationText),
     app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
     limits: app === null || usage === null ? null : limitsOf(app, usage),
   }
 }
 
-/** The month's limit is the enforced one, so its tolerance is told beside it. */
+/** The month's limit is the enforced one, so its tolerance is given beside it. */
 export function limitsOf({ plan }: App, usage: Usage): object {
   const windows = windowsOf(usage).map(({ name, ...window }) => [name, window] as const)
   const { month, ...others } = Object.fromEntries(windows)

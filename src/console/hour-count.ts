@@ -3,6 +3,8 @@
 
 const MINUTES = 60
 const MINUTE_MS = 60_000
+/** Those of which a rate is taken: four whole ones and the running one. */
+const RECENT_MINUTES = 5
 
 export class HourCount {
   readonly #cells = new Uint32Array(MINUTES)
@@ -10,12 +12,15 @@ export class HourCount {
   #total = 0
   #firstMs = 0
   #lastMs = 0
+  /** The first one after a silence of so many minutes. */
+  #recentFirstMs = 0
 
   add(nowMs: number, count = 1): void {
     const minute = Math.floor(nowMs / MINUTE_MS)
     if (minute !== this.#minute) this.#turnTo(minute)
     this.#cells[this.#minute % MINUTES] += count
     if (this.#total === 0) this.#firstMs = nowMs
+    if (this.#total === 0 || nowMs - this.#lastMs >= RECENT_MINUTES * MINUTE_MS) this.#recentFirstMs = nowMs
     this.#total += count
     this.#lastMs = nowMs
   }
@@ -23,6 +28,15 @@ export class HourCount {
   total(nowMs: number): number {
     this.#turnTo(Math.floor(nowMs / MINUTE_MS))
     return this.#total
+  }
+
+  /** The count of the last five minutes, or since the first one in them, and their time. To be read right behind `total`. */
+  recent(nowMs: number): readonly [count: number, seconds: number] {
+    const firstMinute = this.#minute - RECENT_MINUTES + 1
+    let count = 0
+    for (let minute = firstMinute; minute <= this.#minute; minute++) count += this.#cells[minute % MINUTES]
+    const sinceMs = Math.max(this.#recentFirstMs, firstMinute * MINUTE_MS)
+    return [count, Math.max(0, nowMs - sinceMs) / 1000]
   }
 
   /** To be read right behind `total`. The first may be that of its minute, where older ones are forgotten already. */

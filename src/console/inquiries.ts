@@ -4,20 +4,24 @@
 import type { App, AppStore } from '../apps/app.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import { errorMessage } from '../lib/errors.ts'
+import { isUuid } from '../lib/ids.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
 import { MAX_REPORTED_APPS, type ReadUsages, usageReport, usageReportText } from '../limits/usage-report.ts'
-import { type Finding, findingJson } from '../queue/find/finding.ts'
-import { type Question, readQuestion } from '../queue/find/question.ts'
-import { type Explanation, explain, limitsOf } from './explain.ts'
+import type { QueuePlace } from '../queue/find/find-in-queue.ts'
+import { readQuestion } from '../queue/find/question.ts'
+import type { EventQueue } from '../queue/queue.ts'
+import { readEventFilter } from './event-filter.ts'
+import { type ExplainStores, type Explanation, explain, toJson } from './explain.ts'
+import { countIn } from './query.ts'
 import { type LastHourPiece, lastHourOf } from './questions.ts'
-import { judgeInThread } from './start-explain.ts'
+import { answerInThread } from './start-thread.ts'
 
-export type InquiryName = 'explain' | 'batch' | 'apps'
+export type InquiryName = 'explain' | 'batch' | 'apps' | 'events' | 'search' | 'example'
 
 export interface Inquiry {
   readonly name: InquiryName
-  /** As in the address. For a batch, `id` stands in it too. */
+  /** As in the address. For a batch, `id` is in it too. */
   readonly query: string
   readonly body: Buffer
 }
@@ -35,12 +39,28 @@ export interface Inquiries {
 export interface OwnStores {
   readonly apps: Pick<AppStore, 'find' | 'all'>
   readonly readUsages: ReadUsages
-  readonly find: (question: Question, signal: AbortSignal) => Promise<Finding>
+  readonly queue: Pick<EventQueue, 'refusalNow'>
+  readonly place: QueuePlace
+  readonly example: () => Example
+}
+
+/** What a request to try is made of. */
+export interface Example {
+  readonly port: number
+  readonly tls: boolean
+  /** Of the demo app that a first start makes, whose key is no secret; null: there is none. */
+  readonly app_key: string | null
 }
 
 /** A search reads up to gigabytes of the queue. */
-const MAX_SEARCHES = 2
-const SEARCH_TIMEOUT_MS = 30_000
+const MAX_SEARCHES = 1
+/** Each has a thread of its own. */
+const MAX_READINGS = 1
+const MAX_EVENTS_READ = 200
+/** Of a batch. */
+const ASKED = ['id', 'app', 'key', 'since', 'before'] as const
+/** An app and a key, or a user id, which has at most 256 characters. */
+const MAX_SEARCH_CHARACTERS = 256
 /** Of 100,000 apps it makes 200 calls to Redis. */
 const MAX_REPORTS = 1
 const DEFAULT_APPS = 1000
@@ -51,6 +71,7 @@ export class OwnInquiries implements Inquiries {
   readonly #timers: Timers
   readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
   readonly #searches = new Places(MAX_SEARCHES)
+  readonly #readings = new Places(MAX_READINGS)
   readonly #explanations = new Places(MAX_EXPLANATIONS)
   readonly #reports = new Places(MAX_REPORTS)
   /** null: they are not open yet. */
@@ -73,13 +94,19 @@ export class OwnInquiries implements Inquiries {
         return await this.#searches.within(() => this.#find(stores, asked))
       case 'apps':
         return await this.#reports.within(() => this.#report(stores, asked))
+      case 'events':
+        return await this.#readings.within(() => this.#newestEvents(stores, asked))
+      case 'search':
+        return await this.#searches.within(() => this.#search(stores, asked))
+      case 'example':
+        return { status: 200, json: JSON.stringify(stores.example()) }
     }
   }
 
-  async #explain({ apps, readUsages }: OwnStores, body: Buffer, appKey: string | null): Promise<InquiryAnswer> {
-    const findApp = async (key: string): Promise<App | null> => {
+  async #explain({ apps, readUsages, queue }: OwnStores, body: Buffer, appKey: string | null): Promise<InquiryAnswer> {
+    const findApp: ExplainStores['findApp'] = async (key) => {
       const found = apps.find(key)
-      if (found === 'unavailable') throw new Error('the app records are not read yet')
+      if (found === 'unavailable') return 'unread'
       return found === 'unknown' ? null : found
     }
     const usageOf = async (app: App): Promise<Usage> => {
@@ -87,19 +114,19 @@ export class OwnInquiries implements Inquiries {
       if (usages === 'away') throw new Error(COUNTERS_AWAY)
       return usages[0]
     }
-    const stores = { findApp, usageOf }
+    const queueRefusal: ExplainStores['queueRefusal'] = async (bodyBytes) => queue.refusalNow(bodyBytes)
+    const stores = { findApp, usageOf, queueRefusal }
     const nowMs = this.#timers.nowMs()
-    const verdict = await judgeInThread({ body, appKey, nowMs }, this.#timers)
-    return { status: 200, json: JSON.stringify(explainedJson(await explain({ verdict, nowMs, stores }))) }
+    const verdict = await answerInThread('explain', [body, appKey, nowMs], this.#timers)
+    const explanation = await explain({ bodyBytes: body.length, verdict, nowMs, stores })
+    return { status: 200, json: JSON.stringify(explainedJson(explanation)) }
   }
 
   async #report({ apps, readUsages }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
     const appId = asked.get('app') ?? ''
-    const top = asked.get('top') ?? String(DEFAULT_APPS)
-    if (!/^[1-9]\d{0,4}$/.test(top) || Number(top) > MAX_REPORTED_APPS) {
-      return problemOf(400, 'bad_request', `top: must be a whole number from 1 to ${MAX_REPORTED_APPS}`)
-    }
-    const wanted = appId === '' ? { top: Number(top) } : { appId }
+    const top = countIn(asked, 'top', { most: MAX_REPORTED_APPS, standard: DEFAULT_APPS })
+    if (typeof top === 'string') return problemOf(400, 'bad_request', top)
+    const wanted = appId === '' ? { top } : { appId }
     const [report, pieces] = await Promise.all([
       usageReport(apps.all(), readUsages, wanted, this.#timers),
       this.#lastHours(appId === '' ? null : appId),
@@ -108,18 +135,31 @@ export class OwnInquiries implements Inquiries {
     return { status: 200, json: await usageReportText(report, (id) => lastHourOf(id, pieces), this.#timers) }
   }
 
-  async #find({ find }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
-    const value = (name: string): string | undefined => {
-      const text = asked.get(name)
-      return text === null || text === '' ? undefined : text
+  async #find({ place }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
+    const [id, app, key, since, before] = ASKED.map((name) => asked.get(name) || undefined)
+    const reading = readQuestion({ id, app, key, since, before }, this.#timers.nowMs())
+    if (reading.kind === 'mistake') return problemOf(400, 'bad_request', `${reading.member}: ${reading.mistake}`)
+    const work = [place, reading.question, asked.get('events') === '1'] as const
+    return { status: 200, json: await answerInThread('batch', [...work], this.#timers) }
+  }
+
+  async #newestEvents({ place }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
+    const filter = readEventFilter(asked)
+    if (typeof filter === 'string') return problemOf(400, 'bad_request', filter)
+    const limit = countIn(asked, 'limit', { most: MAX_EVENTS_READ, standard: MAX_EVENTS_READ })
+    if (typeof limit === 'string') return problemOf(400, 'bad_request', limit)
+    return { status: 200, json: await answerInThread('events', [place, filter, limit], this.#timers) }
+  }
+
+  async #search({ place, apps }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
+    const text = asked.get('q')?.trim() ?? ''
+    if (text === '' || text.length > MAX_SEARCH_CHARACTERS) {
+      return problemOf(400, 'bad_request', `q: must have 1 to ${MAX_SEARCH_CHARACTERS} characters`)
     }
-    const reading = readQuestion(
-      { id: value('id'), app: value('app'), key: value('key'), since: value('since') },
-      this.#timers.nowMs(),
-    )
-    if (reading.kind === 'mistake') return problemOf(400, 'bad_request', reading.mistake)
-    const finding = await find(reading.question, AbortSignal.timeout(SEARCH_TIMEOUT_MS))
-    return { status: 200, json: findingJson(finding, reading.question, { withRecord: asked.get('events') === '1' }) }
+    // Any app's Idempotency-Key is a UUID.
+    const ids = isUuid(text) ? Array.from(apps.all(), ({ appId }) => appId) : []
+    const json = await answerInThread('search', [place, text, ids], this.#timers)
+    return { status: 200, json }
   }
 }
 
@@ -153,22 +193,12 @@ export function problemOf(status: number, error: string, message: string): Inqui
 }
 
 function explainedJson(explanation: Explanation): object {
-  const { app, usage, bodyBytes } = explanation
+  const { outcome: code, message, body_bytes: bytes, violations: _, ...others } = toJson(explanation)
   return {
-    status: explanation.status,
-    code: explanation.outcome,
-    message: explanation.message ?? `${explanation.events ?? 0} events would be stored`,
-    retry_after_seconds: explanation.retryAfterSeconds,
-    body_bytes: bodyBytes ?? MAX_BODY_BYTES + 1,
-    events: explanation.events,
-    errors: explanation.violations.map(pathAndMessage),
-    app: app === null ? null : { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
-    limits: app === null || usage === null ? null : limitsOf(app, usage),
+    ...others,
+    code,
+    message: message ?? `${explanation.events ?? 0} events would be stored`,
+    body_bytes: bytes ?? MAX_BODY_BYTES + 1,
+    errors: explanation.violations,
   }
-}
-
-/** A violation is `events[3].name: must be a string`. */
-function pathAndMessage(violation: string): { path: string; message: string } {
-  const at = violation.indexOf(': ')
-  return { path: violation.slice(0, Math.max(0, at)), message: violation.slice(at < 0 ? 0 : at + 2) }
 }

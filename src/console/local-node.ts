@@ -1,16 +1,18 @@
 // This process as the console shows it. It costs one reading of the counters each five seconds; the rest is done when
 // somebody asks.
 
-import type { Health, Parts } from '../http/admin.ts'
+import { isUp, type Part, type PartName, viewOf } from '../health.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
-import type { Sampler } from '../observe/sampler.ts'
+import type { Sampler } from '../observe/gauges.ts'
 import type { NodeReport, RefusedCount } from './now.ts'
-import type { Part, QueueFacts, State } from './now-answer.ts'
+import type { NodeState, PartFacts, QueueFacts, Range } from './now-answer.ts'
+import { stateOf } from './state.ts'
 import { type CountedMetrics, difference, History, type KeptGauges, readTotals, STEP_SECONDS } from './totals.ts'
 
 const STEP_MS = STEP_SECONDS * 1000
 const LATENCY_WINDOW_MS = 60_000
-/** A shorter time says too little about when the queue will be full. */
+/** Of which the rate is taken that a forecast goes by. A shorter time than the least says too little. */
+const GROWTH_WINDOW_MS = 300_000
 const MIN_GROWTH_MS = 60_000
 const MAX_REFUSED_COUNTS = 400
 
@@ -20,10 +22,8 @@ export interface LocalNodeOptions {
   readonly metrics: CountedMetrics
   /** What the metrics page shows; the parts of a start replace it. */
   readonly gauges: () => Sampler
-  readonly health: Health
+  readonly parts: () => readonly Part[]
   readonly queueKind: QueueFacts['kind']
-  /** What the settings say of the journal; the stream says it itself. */
-  readonly journalKeepSeconds: number | null
   readonly refusedLastHour: () => readonly RefusedCount[]
   readonly timers: Timers
 }
@@ -32,8 +32,8 @@ export class LocalNode {
   readonly #options: LocalNodeOptions
   readonly #history = new History()
   readonly #startedAtMs: number
-  /** When each part was first seen away. */
-  readonly #awaySinceMs = new Map<string, number>()
+  /** Since when each part that is not up was seen so. */
+  readonly #downSinceMs = new Map<PartName, number>()
   #cpu = { atMs: 0, usage: process.cpuUsage(), percent: 0 }
   #timer: Timer | null = null
 
@@ -61,7 +61,7 @@ export class LocalNode {
     const { timers } = this.#options
     const nowMs = timers.nowMs()
     this.#history.add(this.#totals(nowMs))
-    this.#noteAway(nowMs)
+    this.#noteDown(nowMs)
     this.#measureCpu()
     // A timer may come some milliseconds early.
     const waitMs = STEP_MS - (nowMs % STEP_MS)
@@ -83,14 +83,14 @@ export class LocalNode {
     }
   }
 
-  #noteAway(nowMs: number): readonly string[] {
-    const { redisUp, natsUp } = this.#options.gauges()
-    const away = [redisUp?.() === false ? 'Redis' : null, natsUp?.() === false ? 'NATS' : null].filter(
-      (part) => part !== null,
-    )
-    for (const part of this.#awaySinceMs.keys()) if (!away.includes(part)) this.#awaySinceMs.delete(part)
-    for (const part of away) if (!this.#awaySinceMs.has(part)) this.#awaySinceMs.set(part, nowMs)
-    return away
+  /** The parts that are not up. */
+  #noteDown(nowMs: number): readonly Part[] {
+    const down = this.#options.parts().filter((part) => !isUp(part))
+    for (const name of this.#downSinceMs.keys()) {
+      if (!down.some(({ part }) => part === name)) this.#downSinceMs.delete(name)
+    }
+    for (const { part } of down) if (!this.#downSinceMs.has(part)) this.#downSinceMs.set(part, nowMs)
+    return down
   }
 
   #measureCpu(): void {
@@ -101,7 +101,8 @@ export class LocalNode {
     this.#cpu = { atMs, usage: process.cpuUsage(), percent: (user + system) / 10 / elapsedMs }
   }
 
-  async report({ withHistory }: { withHistory: boolean }): Promise<NodeReport> {
+  /** `range`: of the cells; null: none are wanted. */
+  report(range: Range | null): NodeReport {
     const { node, version, metrics, timers, refusedLastHour } = this.#options
     const gauges = this.#options.gauges()
     const nowMs = timers.nowMs()
@@ -109,22 +110,21 @@ export class LocalNode {
     const recent = difference(this.#history.since(nowMs - STEP_MS) ?? now, now)
     const minute = difference(this.#history.since(nowMs - LATENCY_WINDOW_MS) ?? now, now)
     const seconds = Math.max(recent.seconds, 1)
-    const parts = await this.#options.health.parts()
+    const perSecond = (counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
+      Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, count / seconds]))
     return {
       node,
       version,
       node_js: process.version,
       started_at: new Date(this.#startedAtMs).toISOString(),
-      ...this.#state(nowMs, parts),
+      ...this.#state(nowMs, perSecond(recent.overloaded)),
       connections: gauges.connections?.() ?? 0,
       cpu_percent: Math.round(this.#cpu.percent * 10) / 10,
       rss_bytes: process.memoryUsage.rss(),
       rates: {
         requests_per_second: recent.requests / seconds,
         events_accepted_per_second: recent.accepted / seconds,
-        refused_per_second: Object.fromEntries(
-          Object.entries(recent.refused).map(([code, count]) => [code, count / seconds]),
-        ),
+        refused_per_second: perSecond(recent.refused),
         replays_per_second: recent.replays / seconds,
       },
       bounds_seconds: [...metrics.answerSeconds.bounds],
@@ -135,80 +135,74 @@ export class LocalNode {
         requests: gauges.ringRequests?.() ?? 0,
       },
       parser_queue: gauges.parserQueue?.() ?? 0,
-      parts: describeParts(parts, gauges, minute),
+      parts: this.#options.parts().map((part) => factsOf(part, minute)),
       queue: this.#queue(nowMs, now.queueBytes),
       refused_last_hour: refusedLastHour().slice(0, MAX_REFUSED_COUNTS),
-      cells: withHistory ? this.#history.cells : [],
+      cells: range === null ? [] : this.#history.cells(range),
     }
   }
 
-  #state(nowMs: number, parts: Parts): { state: State; state_reason: string | null } {
+  #state(nowMs: number, overloaded: Readonly<Record<string, number>>): NodeState {
     const gauges = this.#options.gauges()
-    if (gauges.draining?.() === true) return { state: 'draining', state_reason: null }
-    const away = this.#noteAway(nowMs)
-    if (gauges.ready?.() !== true) {
-      const waited = away.length > 0 ? `waiting for ${away.join(' and ')}` : parts['service']
-      return { state: 'not ready', state_reason: waited ?? null }
-    }
-    const degraded = Object.entries(gauges.degraded?.() ?? {}).filter(([, isDegraded]) => isDegraded)
-    if (away.length === 0 && degraded.length === 0) return { state: 'serving', state_reason: null }
-    const reasons = away.map((part) => {
-      const seconds = Math.round((nowMs - (this.#awaySinceMs.get(part) ?? nowMs)) / 1000)
-      return `${part} away for ${seconds} s`
+    return stateOf({
+      isReady: gauges.ready?.() === true,
+      isStopping: gauges.draining?.() === true,
+      isStreamUp: this.#options.parts().some((part) => part.kind === 'jetstream' && isUp(part)),
+      down: this.#noteDown(nowMs).map((part) => {
+        const sinceMs = this.#downSinceMs.get(part.part) ?? nowMs
+        return { part, seconds: Math.round((nowMs - sinceMs) / 1000) }
+      }),
+      overloaded,
     })
-    return {
-      state: 'degraded',
-      state_reason: reasons.length > 0 ? reasons.join(', ') : degraded.map(([part]) => `${part} degraded`).join(', '),
-    }
   }
 
   #queue(nowMs: number, bytes: number | null): QueueFacts {
-    const { queueKind, journalKeepSeconds } = this.#options
+    const { queueKind } = this.#options
     const gauges = this.#options.gauges()
     const stream = gauges.stream?.() ?? null
     const maxBytes = stream?.maxBytes ?? gauges.journalMaxBytes?.() ?? null
-    return {
+    const queue = {
       kind: queueKind,
       bytes,
       max_bytes: maxBytes,
       oldest_seconds: stream?.oldestSeconds ?? null,
-      keep_seconds: queueKind === 'stream' ? (stream?.keepSeconds ?? null) : journalKeepSeconds,
-      full_in_seconds: this.#fullInSeconds(nowMs, bytes, maxBytes),
+      keep_seconds: stream?.keepSeconds ?? gauges.journalKeepSeconds?.() ?? null,
       consumers: Object.entries(stream?.consumerLagSeconds ?? {}).map(([name, lag_seconds]) => ({ name, lag_seconds })),
       audit_lag_seconds: gauges.audit?.()?.lagSeconds ?? null,
     }
+    return { ...queue, full_in_seconds: this.#fullInSeconds(nowMs, queue) }
   }
 
-  /** At the rate of the last 15 minutes; null: it does not grow, or nothing bounds it. */
-  #fullInSeconds(nowMs: number, bytes: number | null, maxBytes: number | null): number | null {
-    const oldest = this.#history.since(0)
-    if (bytes === null || maxBytes === null || oldest === null || oldest.queueBytes === null) return null
-    const elapsedMs = nowMs - oldest.atMs
-    const grown = bytes - oldest.queueBytes
-    if (elapsedMs < MIN_GROWTH_MS || grown <= 0) return null
-    return Math.round(((Math.max(0, maxBytes - bytes) / grown) * elapsedMs) / 1000)
+  /**
+   * At the rate of the last five minutes, or of the time since it began to grow. null: it does not grow, that is not known
+   * yet, nothing bounds it, or what is removed by its age makes room in time.
+   */
+  #fullInSeconds(nowMs: number, queue: Omit<QueueFacts, 'full_in_seconds'>): number | null {
+    const { kind, bytes, max_bytes: maxBytes, oldest_seconds: oldest, keep_seconds: kept } = queue
+    if (bytes === null || maxBytes === null) return null
+    const known = this.#history
+      .from(nowMs - GROWTH_WINDOW_MS)
+      .flatMap(({ atMs, queueBytes }) => (queueBytes === null ? [] : [{ atMs, bytes: queueBytes }]))
+    known.push({ atMs: nowMs, bytes })
+    // A journal removes a whole segment at once, which hides what came since.
+    const removal =
+      kind === 'journal' ? known.findLastIndex((one, at) => at > 0 && one.bytes < known[at - 1].bytes) : -1
+    const whole = known.slice(Math.max(0, removal))
+    const [first] = whole
+    const from = whole[whole.findIndex((one) => one.bytes > first.bytes) - 1]
+    if (from === undefined || nowMs - from.atMs < MIN_GROWTH_MS || bytes <= from.bytes) return null
+    const perSecond = ((bytes - from.bytes) / (nowMs - from.atMs)) * 1000
+    // Messages are removed one by one: what it grows by now is beyond that.
+    const isRemoving = oldest !== null && kept !== null && oldest > kept * 0.9
+    if (kept !== null && !isRemoving && perSecond * kept <= maxBytes) return null
+    return Math.round(Math.max(0, maxBytes - bytes) / perSecond)
   }
 }
 
-interface Latencies {
-  readonly redisCallSeconds: number | null
-  readonly publishSeconds: number | null
-}
+type Latencies = Pick<ReturnType<typeof difference>, 'redisCallSeconds' | 'publishSeconds'>
 
-/** Under the names that people know: `queue: JetStream connected` is NATS, `limits: Redis connected` is Redis. */
-function describeParts(parts: Parts, gauges: Sampler, { redisCallSeconds, publishSeconds }: Latencies): Part[] {
-  return Object.entries(parts).map(([name, state]): Part => {
-    if (name === 'limits' && gauges.redisUp !== undefined) {
-      return { part: 'Redis', state: withoutName(state), up: gauges.redisUp(), latency_seconds: redisCallSeconds }
-    }
-    if (name === 'queue' && gauges.natsUp !== undefined) {
-      return { part: 'NATS', state: withoutName(state), up: gauges.natsUp(), latency_seconds: publishSeconds }
-    }
-    const up = name === 'queue' ? state === 'journal ok' : gauges.degraded?.()[name] !== true && name !== 'service'
-    return { part: name, state, up, latency_seconds: name === 'queue' ? publishSeconds : null }
-  })
-}
-
-function withoutName(state: string): string {
-  return state.replace(/^(?:JetStream|Redis) /, '')
+function factsOf(one: Part, { redisCallSeconds, publishSeconds }: Latencies): PartFacts {
+  const { part, kind } = one
+  const latency_seconds = part === 'queue' ? publishSeconds : kind === 'redis' ? redisCallSeconds : null
+  return { part, ...viewOf(one), latency_seconds }
 }

@@ -4,33 +4,36 @@ import type {
   HistoryView,
   NodeFacts,
   NodeLine,
+  NodeState,
   Now,
-  Part,
+  PartFacts,
   Plot,
   QueueFacts,
+  Range,
   Rates,
   RingFacts,
-  State,
+  ShownPart,
 } from './now-answer.ts'
-import { type Cell, HISTORY_CELLS, quantile, STEP_SECONDS } from './totals.ts'
+import { mergeState } from './state.ts'
+import { type Cell, quantile, RANGES } from './totals.ts'
 
 export interface RefusedCount {
   readonly app_id: string | null
   readonly code: string
+  /** Of a 503; null elsewhere. */
+  readonly reason: string | null
   readonly count: number
 }
 
 /** One process of itself. Counts can be added to those of others. */
-export interface NodeReport extends NodeFacts {
-  readonly state: State
-  readonly state_reason: string | null
+export interface NodeReport extends NodeFacts, NodeState {
   readonly rates: Rates
   /** Of the last 60 s. */
   readonly bounds_seconds: readonly number[]
   readonly buckets: readonly number[]
   readonly ring: RingFacts
   readonly parser_queue: number
-  readonly parts: readonly Part[]
+  readonly parts: readonly PartFacts[]
   readonly queue: QueueFacts
   readonly refused_last_hour: readonly RefusedCount[]
   /** Empty where it was not asked for. */
@@ -54,7 +57,7 @@ export interface Gathered {
 
 export function mergeNow(
   { reports, silent, problem }: Gathered,
-  { nowMs, withHistory }: { nowMs: number; withHistory: boolean },
+  { nowMs, range }: { nowMs: number; range: Range | null },
 ): Now {
   const all = { reports, silent, problem }
   const bounds = reports.at(0)?.bounds_seconds ?? []
@@ -63,7 +66,7 @@ export function mergeNow(
   const p99 = quantile(0.99, bounds, buckets)
   return {
     time: new Date(nowMs).toISOString(),
-    ...mergeState(all),
+    ...mergeState(reports, silent.length, problem),
     nodes: nodeLines(all),
     rates: mergeRates(reports.map((report) => report.rates)),
     latency_seconds: p50 === null || p99 === null ? null : { p50, p99 },
@@ -76,31 +79,8 @@ export function mergeNow(
     parts: mergeParts(reports),
     queue: mergeQueue(reports.map((report) => report.queue)),
     refused_last_hour: mergeRefused(reports.flatMap((report) => report.refused_last_hour)),
-    ...(withHistory ? { history: mergeHistory(reports, bounds, nowMs) } : {}),
+    ...(range === null ? {} : { history: mergeHistory(reports, bounds, { nowMs, range }) }),
   }
-}
-
-function mergeState({ reports, silent, problem }: Gathered): { state: State; state_reason: string | null } {
-  const first = (state: State): NodeReport | undefined => reports.find((report) => report.state === state)
-  const isAll = (state: State): boolean => reports.length > 0 && reports.every((report) => report.state === state)
-  const count = reports.length + silent.length
-  if (reports.length === 0) return { state: 'not ready', state_reason: problem ?? 'no node answers' }
-  if (isAll('draining')) return { state: 'draining', state_reason: null }
-  if (!reports.some(({ state }) => state === 'serving' || state === 'degraded')) {
-    return { state: 'not ready', state_reason: first('not ready')?.state_reason ?? null }
-  }
-  const degraded = first('degraded')
-  if (degraded !== undefined) return { state: 'degraded', state_reason: degraded.state_reason }
-  if (problem !== null) return { state: 'degraded', state_reason: problem }
-  if (silent.length > 0) {
-    return {
-      state: 'degraded',
-      state_reason: `${silent.length} of ${count} nodes ${silent.length === 1 ? 'does' : 'do'} not answer`,
-    }
-  }
-  const unready = first('not ready')
-  if (unready !== undefined) return { state: 'degraded', state_reason: `${unready.node} is not ready` }
-  return { state: 'serving', state_reason: null }
 }
 
 function nodeLines({ reports, silent }: Gathered): NodeLine[] {
@@ -134,42 +114,18 @@ function mergeRates(all: readonly Rates[]): Rates {
   }
 }
 
+function mergeParts(reports: readonly NodeReport[]): ShownPart[] {
+  const all = reports.flatMap(({ node, parts }) => parts.map((part) => ({ node, part })))
+  const names = [...new Set(all.map(({ part }) => part.part))]
+  return names.map((name) => mergePart(all.filter(({ part }) => part.part === name)))
+}
+
 /** A part is as it is on the node where it is down, if there is one. */
-function mergeParts(reports: readonly NodeReport[]): Part[] {
-  const names = [...new Set(reports.flatMap(({ parts }) => parts.map(({ part }) => part)))]
-  const merged = names.map((name): Part => {
-    const found = reports.flatMap(({ node, parts }) =>
-      parts.filter(({ part }) => part === name).map((part) => ({ node, part })),
-    )
-    const down = found.filter(({ part }) => !part.up)
-    const { part, node } = down.at(0) ?? found[0]
-    const state = down.length > 0 && reports.length > 1 ? `${part.state} (${node})` : part.state
-    return {
-      part: name,
-      state,
-      up: down.length === 0,
-      latency_seconds: most(found.map((one) => one.part.latency_seconds)),
-    }
-  })
-  const connections = sum(reports, (report) => report.connections)
-  const used = sum(reports, ({ ring }) => ring.used_bytes)
-  const size = sum(reports, ({ ring }) => ring.size_bytes)
-  const percent = size === 0 ? 0 : Math.round((100 * used) / size)
-  return [
-    {
-      part: 'http',
-      state: `${connections} connection${connections === 1 ? '' : 's'}`,
-      up: reports.length > 0,
-      latency_seconds: null,
-    },
-    {
-      part: 'ring',
-      state: `${percent}% of ${Math.round(size / 1_048_576)} MB`,
-      up: reports.length > 0,
-      latency_seconds: null,
-    },
-    ...merged,
-  ]
+function mergePart(all: readonly { readonly node: string; readonly part: PartFacts }[]): ShownPart {
+  const { part, node } = all.find((one) => !one.part.up) ?? all[0]
+  const isOfAll = all.every((one) => one.part.up === part.up)
+  const latency_seconds = most(all.map((one) => one.part.latency_seconds))
+  return { ...part, node: isOfAll ? null : node, latency_seconds }
 }
 
 /** Every node sees the same stream, each at another moment. */
@@ -189,31 +145,38 @@ function mergeQueue(all: readonly QueueFacts[]): QueueFacts | null {
 }
 
 function mergeRefused(counts: readonly RefusedCount[]): Now['refused_last_hour'] {
-  const top = <Key>(keyOf: (count: RefusedCount) => Key): [Key, number][] => {
-    const totals = new Map<Key, number>()
-    for (const one of counts) totals.set(keyOf(one), (totals.get(keyOf(one)) ?? 0) + one.count)
-    return [...totals].toSorted(([, one], [, other]) => other - one).slice(0, TOP)
+  const top = <Key extends object>(keyOf: (count: RefusedCount) => Key): (Key & { count: number })[] => {
+    const totals = new Map<string, Key & { count: number }>()
+    for (const one of counts) {
+      const key = keyOf(one)
+      const name = JSON.stringify(key)
+      totals.set(name, { ...key, count: one.count + (totals.get(name)?.count ?? 0) })
+    }
+    return [...totals.values()].toSorted((one, other) => other.count - one.count).slice(0, TOP)
   }
-  return {
-    by_code: top(({ code }) => code).map(([code, count]) => ({ code, count })),
-    by_app: top(({ app_id }) => app_id).map(([app_id, count]) => ({ app_id, count })),
-  }
+  return { by_code: top(({ code, reason }) => ({ code, reason })), by_app: top(({ app_id }) => ({ app_id })) }
 }
 
-/** The cells end with the last step that is over for all. */
-function mergeHistory(reports: readonly NodeReport[], bounds: readonly number[], nowMs: number): HistoryView {
-  const lastStep = Math.floor(nowMs / 1000 / STEP_SECONDS)
-  const firstStep = lastStep - HISTORY_CELLS + 1
-  const columns: Cell[][] = Array.from({ length: HISTORY_CELLS }, () => [])
+/** The cells end with the last step that is over for all, or with the running one where steps are long. */
+function mergeHistory(
+  reports: readonly NodeReport[],
+  bounds: readonly number[],
+  { nowMs, range }: { nowMs: number; range: Range },
+): HistoryView {
+  const { stepSeconds, cells: count } = RANGES[range]
+  const lastStep = range === '15m' ? Math.floor(nowMs / 1000 / stepSeconds) : Math.ceil(nowMs / 1000 / stepSeconds)
+  const firstStep = lastStep - count + 1
+  const columns: Cell[][] = Array.from({ length: count }, () => [])
   for (const cell of reports.flatMap(({ cells }) => cells)) columns[cell.step - firstStep]?.push(cell)
   const plot = (read: (cells: readonly Cell[]) => number | null): Plot =>
     columns.map((cells) => (cells.length === 0 ? null : read(cells)))
   return {
-    step_seconds: STEP_SECONDS,
-    from: new Date((firstStep - 1) * STEP_SECONDS * 1000).toISOString(),
+    step_seconds: stepSeconds,
+    from: new Date((firstStep - 1) * stepSeconds * 1000).toISOString(),
     accepted_events_per_second: plot((cells) => sum(cells, (cell) => cell.accepted_per_second)),
     refused_ours_per_second: plot((cells) => sum(cells, (cell) => cell.ours_per_second)),
-    refused_rule_per_second: plot((cells) => sum(cells, (cell) => cell.rule_per_second)),
+    refused_client_per_second: plot((cells) => sum(cells, (cell) => cell.client_per_second)),
+    refused_limits_per_second: plot((cells) => sum(cells, (cell) => cell.limits_per_second)),
     p99_seconds: plot((cells) => quantile(0.99, bounds, addedLists(cells.map(({ buckets }) => buckets)))),
     slowest_consumer_lag_seconds: plot((cells) => most(cells.map((cell) => cell.slowest_consumer_seconds))),
   }

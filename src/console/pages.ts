@@ -6,12 +6,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { type AdminHead, type Answer, answered } from '../http/admin-routes.ts'
+import { type AdminRequest, type Answer, answered } from '../http/admin-routes.ts'
 
 /** Where the build puts them, seen from src/ and from dist/. */
 export const BUILT_PAGES = fileURLToPath(new URL('../../dist/console/', import.meta.url))
 
-export const VIEWS: readonly string[] = ['/', '/events', '/refused', '/batch', '/apps', '/explain']
+export const VIEWS: readonly string[] = ['/', '/events', '/refused', '/batch', '/apps', '/explain', '/search']
 const ASSETS_PATH = '/assets/'
 /** Far above what the build makes; a folder of something else is not read into memory. */
 const MAX_FILES = 64
@@ -26,16 +26,20 @@ const TYPES: Readonly<Record<string, string>> = {
   '.ico': 'image/x-icon',
 }
 
-const SECURITY =
-  "\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" +
-  '\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin'
+const SECURITY = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+}
 
 interface File {
   readonly contentType: string
   readonly bytes: Buffer
   readonly gzip: Buffer
-  readonly headers: string
+  readonly headers: Answer['headers']
   readonly etag: string
 }
 
@@ -48,25 +52,25 @@ export class Pages {
   }
 
   /** null: this is no path of a page. */
-  answer(head: AdminHead): Answer | null {
-    const isView = VIEWS.includes(head.path)
-    if (!isView && !head.path.startsWith(ASSETS_PATH)) return null
-    const file = this.#files.get(isView ? '/' : head.path)
-    if (file !== undefined) return fileAnswer(file, head)
+  answer({ path, headers }: Pick<AdminRequest, 'path' | 'headers'>): Answer | null {
+    const isView = VIEWS.includes(path)
+    if (!isView && !path.startsWith(ASSETS_PATH)) return null
+    const file = this.#files.get(isView ? '/' : path)
+    if (file !== undefined) return fileAnswer(file, headers)
     const message = isView
       ? 'the pages of the console are not in this installation; its API under /api/ works without them\n'
       : 'the console has no such file\n'
-    return answered('404 Not Found', 'text/plain; charset=utf-8', message, SECURITY)
+    return answered(404, 'text/plain; charset=utf-8', message, SECURITY)
   }
 }
 
-function fileAnswer(file: File, { acceptEncoding, ifNoneMatch }: AdminHead): Answer {
+function fileAnswer(file: File, asked: AdminRequest['headers']): Answer {
   const { contentType, headers, etag } = file
-  const isGzip = /\bgzip\b(?!;\s*q=0(?:\.0*)?(?:,|$))/i.test(acceptEncoding)
+  const isGzip = /\bgzip\b(?!;\s*q=0(?:\.0*)?(?:,|$))/i.test(asked['accept-encoding'] ?? '')
   const body = isGzip ? file.gzip : file.bytes
-  const known = ifNoneMatch.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
-  if (known.includes(etag)) return { status: '304 Not Modified', contentType, headers, body, withoutBody: true }
-  return { status: '200 OK', contentType, headers: isGzip ? `${headers}\r\nContent-Encoding: gzip` : headers, body }
+  const known = asked['if-none-match']?.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+  if (known?.includes(etag)) return { status: 304, contentType, headers, body }
+  return { status: 200, contentType, headers: isGzip ? { ...headers, 'Content-Encoding': 'gzip' } : headers, body }
 }
 
 function readFiles(folder: string): Map<string, File> {
@@ -83,7 +87,7 @@ function readFiles(folder: string): Map<string, File> {
     if (bytesLeft < 0) break
     const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
     const caching = path === '/' ? 'no-cache' : 'public, max-age=31536000, immutable'
-    const headers = `\r\nCache-Control: ${caching}\r\nETag: ${etag}\r\nVary: Accept-Encoding${SECURITY}`
+    const headers = { 'Cache-Control': caching, ETag: etag, Vary: 'Accept-Encoding', ...SECURITY }
     files.set(path, { contentType, bytes, gzip: gzipSync(bytes, { level: 9 }), headers, etag })
   }
   return files

@@ -1,12 +1,12 @@
-// Which messages of other processes are taken. Whoever may publish on NATS may send them, and another version of the
-// service may write them in another way: what does not have the form that the code relies on is dropped.
+// Which messages of other processes are taken. Whoever may publish on NATS may send them: what does not have the form that
+// the code relies on is dropped.
 
 import { MAX_APP_ID_CHARACTERS } from '../bounds.ts'
 import { EVENT_TYPES } from './event-filter.ts'
 import type { InquiryName } from './inquiries.ts'
 import type { QuestionName } from './questions.ts'
 import { MAX_REFUSALS_SHOWN } from './refusal-view.ts'
-import { HISTORY_CELLS } from './totals.ts'
+import { RANGES } from './totals.ts'
 
 /** Whether a value has the form that is wanted. */
 export type Check = (value: unknown) => boolean
@@ -15,6 +15,8 @@ const MAX_TEXT = 1000
 /** Of a filter, whose text is looked for in each event. */
 const MAX_FILTER_TEXT = 200
 const MAX_LIST = 1000
+/** Of a word that a later version may have. */
+const MAX_REASON_CHARACTERS = 40
 /** An id of a process, and the number of its watch. The subject of a feed is made of it. */
 const WATCH_ID = /^[0-9a-f]{1,32}-\d{1,10}$/
 /** Anywhere else a peer could make this process publish where the peer itself may not. */
@@ -30,6 +32,7 @@ export function isInbox(subject: string): boolean {
 const flag: Check = (value) => typeof value === 'boolean'
 const number: Check = (value) => Number.isFinite(value)
 const time: Check = (value) => number(value) && Math.abs(value as number) <= MAX_TIME_MS
+const httpStatus: Check = (value) => Number.isInteger(value) && 200 <= (value as number) && (value as number) <= 599
 const text = textOf(MAX_TEXT)
 const appId = orNull(textOf(MAX_APP_ID_CHARACTERS))
 
@@ -63,6 +66,11 @@ function members(checks: Readonly<Record<string, Check>>): Check {
   return (value) => isObject(value) && all.every(([name, check]) => Object.hasOwn(value, name) && check(value[name]))
 }
 
+/** Members of one form. */
+function each(check: Check, ...names: readonly string[]): Record<string, Check> {
+  return Object.fromEntries(names.map((name) => [name, check]))
+}
+
 function anyOf(...checks: readonly Check[]): Check {
   return (value) => checks.some((check) => check(value))
 }
@@ -80,7 +88,7 @@ export const isWatch = anyOf(
 )
 
 const QUESTIONS: Readonly<Record<QuestionName, Check>> = {
-  now: members({ withHistory: flag }),
+  now: members({ range: orNull(oneOf(...Object.keys(RANGES))) }),
   refusals: members({ ...refusalFilter, limit: (limit) => number(limit) && (limit as number) <= MAX_REFUSALS_SHOWN }),
   'last hour': members({ app: filterText }),
 }
@@ -89,68 +97,66 @@ export const isAsk = anyOf(
   ...Object.entries(QUESTIONS).map(([name, question]) => members({ from: text, name: oneOf(name), question })),
 )
 
-const INQUIRIES: readonly InquiryName[] = ['explain', 'batch', 'apps']
+const INQUIRIES: readonly InquiryName[] = ['explain', 'batch', 'apps', 'events', 'search', 'example']
 
 export const isInquiry = members({ name: oneOf(...INQUIRIES), query: textOf(MAX_QUERY_CHARACTERS) })
 
-const refusal = members({
-  time: text,
-  request_id: text,
-  app_id: appId,
-  code: text,
-  path: orNull(text),
-  message: text,
-  sdk_version: orNull(text),
-  node: text,
-})
+const reason = orNull(textOf(MAX_REASON_CHARACTERS))
 
-const group = members({
+/** What a refusal and a group of them have both. */
+const refused = {
   app_id: appId,
   code: text,
-  path: orNull(text),
-  sdk_version: orNull(text),
-  count: number,
-  first_ms: time,
-  last_ms: time,
-  per_minute: listOf(number),
-})
+  reason,
+  ...each(orNull(text), 'origin', 'path', 'sdk_version'),
+}
+
+const refusal = members({ ...refused, ...each(text, 'time', 'request_id', 'message', 'node') })
+
+const group = members({ ...refused, count: number, first_ms: time, last_ms: time, per_minute: listOf(number) })
 
 const report = members({
-  ...Object.fromEntries(['node', 'version', 'node_js', 'started_at'].map((name) => [name, text])),
-  state: oneOf('serving', 'draining', 'degraded', 'not ready'),
+  ...each(text, 'node', 'version', 'node_js', 'started_at'),
+  state: oneOf('starting', 'serving', 'degraded', 'refusing', 'stopping'),
   state_reason: orNull(text),
-  ...Object.fromEntries(['connections', 'cpu_percent', 'rss_bytes', 'parser_queue'].map((name) => [name, number])),
+  reasons: listOf(members({ reason: textOf(MAX_REASON_CHARACTERS), per_second: number })),
+  ...each(number, 'connections', 'cpu_percent', 'rss_bytes', 'parser_queue'),
   rates: members({
-    requests_per_second: number,
-    events_accepted_per_second: number,
+    ...each(number, 'requests_per_second', 'events_accepted_per_second', 'replays_per_second'),
     refused_per_second: recordOf(number),
-    replays_per_second: number,
   }),
   bounds_seconds: listOf(number),
   buckets: listOf(number),
-  ring: members({ used_bytes: number, size_bytes: number, requests: number }),
-  parts: listOf(members({ part: text, state: text, up: flag, latency_seconds: orNull(number) })),
+  ring: members(each(number, 'used_bytes', 'size_bytes', 'requests')),
+  parts: listOf(
+    members({
+      ...each(text, 'part', 'kind', 'state', 'text'),
+      reason: orNull(text),
+      up: flag,
+      latency_seconds: orNull(number),
+    }),
+  ),
   queue: members({
     kind: oneOf('journal', 'stream'),
-    ...Object.fromEntries(
-      ['bytes', 'max_bytes', 'oldest_seconds', 'keep_seconds', 'full_in_seconds', 'audit_lag_seconds'].map((name) => [
-        name,
-        orNull(number),
-      ]),
+    ...each(
+      orNull(number),
+      'bytes',
+      'max_bytes',
+      'oldest_seconds',
+      'keep_seconds',
+      'full_in_seconds',
+      'audit_lag_seconds',
     ),
     consumers: listOf(members({ name: text, lag_seconds: number })),
   }),
-  refused_last_hour: listOf(members({ app_id: appId, code: text, count: number })),
+  refused_last_hour: listOf(members({ app_id: appId, code: text, reason, count: number })),
   cells: listOf(
     members({
-      step: number,
-      accepted_per_second: number,
-      ours_per_second: number,
-      rule_per_second: number,
+      ...each(number, 'step', 'accepted_per_second', 'ours_per_second', 'client_per_second', 'limits_per_second'),
       buckets: listOf(number),
       slowest_consumer_seconds: orNull(number),
     }),
-    HISTORY_CELLS,
+    RANGES['15m'].cells,
   ),
 })
 
@@ -159,7 +165,12 @@ export const isHere = anyOf(members({ from: text, report }), members({ from: tex
 const PIECES: Readonly<Record<QuestionName, Check>> = {
   now: report,
   refusals: members({ minute: time, refusals: listOf(refusal), groups: listOf(group) }),
-  'last hour': members({ accepted: recordOf(number), refused: recordOf(recordOf(number)), has_all: flag }),
+  'last hour': members({
+    accepted: recordOf(number),
+    recent: recordOf(listOf(number, 2)),
+    refused: recordOf(recordOf(number)),
+    has_all: flag,
+  }),
 }
 
 export function isPieceOf(name: QuestionName): Check {
@@ -167,10 +178,19 @@ export function isPieceOf(name: QuestionName): Check {
 }
 
 export const isFeed = anyOf(
-  members({ kind: oneOf('event') }),
-  members({ kind: oneOf('rate'), rate: members({ seen: number, shown: number, unsearched: number }) }),
-  members({ kind: oneOf('refusal'), refusal }),
-  members({ kind: oneOf('skipped'), count: number }),
+  members({ kind: oneOf('item') }),
+  members({ kind: oneOf('rate'), rate: members(each(number, 'seen', 'shown', 'unsearched')) }),
 )
 
-export const isPart = members({ part: number, of: number, status: number })
+/** An event is read by whoever watches: here a line break, which would end its message, is all that is looked for. */
+export function isItem(kind: 'events' | 'refusals', json: string): boolean {
+  if (!/^\{[^\r\n]*\}$/.test(json)) return false
+  if (kind === 'events') return true
+  try {
+    return refusal(JSON.parse(json))
+  } catch {
+    return false
+  }
+}
+
+export const isPart = members({ part: number, of: number, status: httpStatus })

@@ -4,25 +4,42 @@
 import type { InquiryAnswer } from './inquiries.ts'
 import { type Check, isPart } from './peer-checks.ts'
 
-/** Of one message. NATS takes a megabyte, unless it is told otherwise. */
+/** Of one message. NATS takes a megabyte, unless it is configured otherwise. */
 export const MAX_PIECE_BYTES = 262_144
-/** To be raised when a message changes: nodes of two versions run side by side during an update. */
-const FORMAT = 1
+/** Raised when a message changes: processes of two versions run side by side during an update, and do not read each other. */
+export const FORMAT = 2
 const LINE_FEED = 10
+
+export interface Message<Head> {
+  readonly head: Head
+  /** The bytes after the head's line. */
+  readonly body: Buffer
+}
 
 export function packed(head: object, body: Uint8Array = new Uint8Array()): Buffer {
   return Buffer.concat([Buffer.from(`${JSON.stringify({ format: FORMAT, ...head })}\n`), body])
 }
 
-/** null: it is not of this form, or its head is not what `isHead` wants. */
-export function unpack(data: Uint8Array, isHead: Check): { readonly head: unknown; readonly body: Buffer } | null {
+/** null: it is not of this form, or its head is not what `isHead` wants, which knows a Head. */
+export function unpack<Head>(data: Uint8Array, isHead: Check): Message<Head> | null {
+  const message = messageIn(data)
+  return message?.head['format'] === FORMAT && isHead(message.head)
+    ? (message as Message<unknown> as Message<Head>)
+    : null
+}
+
+/** Whether a process of another version wrote it. */
+export function isOfOtherVersion(data: Uint8Array): boolean {
+  const format = messageIn(data)?.head['format']
+  return typeof format === 'number' && format !== FORMAT
+}
+
+function messageIn(data: Uint8Array): Message<Readonly<Record<string, unknown>>> | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
   const end = bytes.indexOf(LINE_FEED)
   if (end < 0 || end > MAX_PIECE_BYTES) return null
   try {
-    const head: unknown = JSON.parse(bytes.toString('utf8', 0, end))
-    if (typeof head !== 'object' || head === null || !('format' in head) || head.format !== FORMAT) return null
-    return isHead(head) ? { head, body: bytes.subarray(end + 1) } : null
+    return { head: Object(JSON.parse(bytes.toString('utf8', 0, end))), body: bytes.subarray(end + 1) }
   } catch {
     return null
   }
@@ -44,9 +61,7 @@ export function splitAnswer({ status, json }: InquiryAnswer): Buffer[] {
 
 /** null: parts are missing. */
 export function wholeAnswer(parts: readonly Uint8Array[]): InquiryAnswer | null {
-  const read = parts.flatMap((part) => {
-    return (unpack(part, isPart) ?? []) as { head: PartHead; body: Buffer } | []
-  })
+  const read = parts.flatMap((part) => unpack<PartHead>(part, isPart) ?? [])
   const [first] = read
   if (first === undefined || read.length < first.head.of) return null
   const sorted = read.toSorted((one, other) => one.head.part - other.head.part)

@@ -4,10 +4,13 @@ import type { LastHour } from '../limits/usage-report.ts'
 import type { AcceptedCounts } from './accepted-counts.ts'
 import type { LocalNode } from './local-node.ts'
 import type { NodeReport, SilentNode } from './now.ts'
+import type { Range } from './now-answer.ts'
+import type { RefusalGroup, ShownRefusal } from './refusal.ts'
 import { type RefusalQuestion, type RefusalSource, type RefusalsPiece, refusalsPiece } from './refusal-view.ts'
 
 export interface Questions {
-  readonly now: { readonly withHistory: boolean }
+  /** null: without plots. */
+  readonly now: { readonly range: Range | null }
   readonly refusals: RefusalQuestion
   readonly 'last hour': { readonly app: string | null }
 }
@@ -18,10 +21,13 @@ export interface Pieces {
   readonly 'last hour': LastHourPiece
 }
 
+/** A shorter time says too little. */
+const MIN_RATE_SECONDS = 60
+
 export type QuestionName = keyof Questions
 
-/** What all processes told. */
-export interface Told<Piece> {
+/** The answers of all processes. */
+export interface Answers<Piece> {
   readonly pieces: readonly Piece[]
   /** Only for `now`. */
   readonly silent: readonly SilentNode[]
@@ -29,12 +35,14 @@ export interface Told<Piece> {
   readonly problem: string | null
 }
 
-export type Ask = <Name extends QuestionName>(name: Name, question: Questions[Name]) => Promise<Told<Pieces[Name]>>
+export type Ask = <Name extends QuestionName>(name: Name, question: Questions[Name]) => Promise<Answers<Pieces[Name]>>
 
 /** Events accepted, and requests refused, of apps in the last hour. */
 export interface LastHourPiece {
   readonly accepted: Readonly<Record<string, number>>
   readonly refused: Readonly<Record<string, Readonly<Record<string, number>>>>
+  /** Events accepted in the last minutes, and in how many seconds. */
+  readonly recent: Readonly<Record<string, readonly number[]>>
   /** false: an app that is not in it may still have had some. */
   readonly has_all: boolean
 }
@@ -47,45 +55,47 @@ export interface OwnAnswersOptions {
 }
 
 export class OwnAnswers {
-  readonly #options: OwnAnswersOptions
+  readonly name: string
+  readonly #answers: { readonly [Name in QuestionName]: (question: Questions[Name]) => Pieces[Name] }
 
-  constructor(options: OwnAnswersOptions) {
-    this.#options = options
-  }
-
-  get name(): string {
-    return this.#options.node.name
-  }
-
-  async answer<Name extends QuestionName>(name: Name, question: Questions[Name]): Promise<Pieces[Name]>
-  async answer(name: QuestionName, question: Questions[QuestionName]): Promise<Pieces[QuestionName]> {
-    const { node, refusals, nowMs } = this.#options
-    switch (name) {
-      case 'now':
-        return await node.report(question as Questions['now'])
-      case 'refusals':
-        return refusalsPiece(refusals, question as Questions['refusals'], { node: node.name, nowMs: nowMs() })
-      case 'last hour':
-        return this.#lastHour(question as Questions['last hour'])
+  constructor({ node, refusals, accepted, nowMs }: OwnAnswersOptions) {
+    this.name = node.name
+    this.#answers = {
+      now: ({ range }) => node.report(range),
+      refusals: (question) => refusalsPiece(refusals, question, { node: node.name, nowMs: nowMs() }),
+      'last hour': ({ app }) => lastHourPiece(app, accepted, refusals.rows(nowMs()), nowMs()),
     }
   }
 
-  #lastHour({ app }: Questions['last hour']): LastHourPiece {
-    const { accepted, refusals, nowMs } = this.#options
-    const isWanted = (appId: string): boolean => app === null || app === appId
-    // An app may be named `__proto__` or `constructor`, which an object has already.
-    const refused = new Map<string, Record<string, number>>()
-    for (const { app_id, code, count } of refusals.rows(nowMs())) {
-      if (app_id === null || !isWanted(app_id)) continue
-      const codes = refused.get(app_id) ?? {}
-      codes[code] = (codes[code] ?? 0) + count
-      refused.set(app_id, codes)
-    }
-    return {
-      accepted: Object.fromEntries([...accepted.all(nowMs())].filter(([appId]) => isWanted(appId))),
-      refused: Object.fromEntries(refused),
-      has_all: accepted.hasAll,
-    }
+  async answer<Name extends QuestionName>(name: Name, question: Questions[Name]): Promise<Pieces[Name]> {
+    return this.#answers[name](question)
+  }
+}
+
+/** `app`: null: of all. */
+function lastHourPiece(
+  app: string | null,
+  accepted: AcceptedCounts,
+  groups: readonly RefusalGroup[],
+  nowMs: number,
+): LastHourPiece {
+  const isWanted = (appId: string): boolean => app === null || app === appId
+  // An app may be named `__proto__` or `constructor`, which an object has already.
+  const refused = new Map<string, Record<string, number>>()
+  for (const { app_id, code, count } of groups) {
+    if (app_id === null || !isWanted(app_id)) continue
+    const codes = refused.get(app_id) ?? {}
+    codes[code] = (codes[code] ?? 0) + count
+    refused.set(app_id, codes)
+  }
+  const counts = [...accepted.all(nowMs)].filter(([appId]) => isWanted(appId))
+  return {
+    accepted: Object.fromEntries(counts.map(([appId, total]) => [appId, total])),
+    recent: Object.fromEntries(
+      counts.flatMap(([appId, , [count, seconds]]) => (count === 0 ? [] : [[appId, [count, Math.round(seconds)]]])),
+    ),
+    refused: Object.fromEntries(refused),
+    has_all: accepted.hasAll,
   }
 }
 
@@ -100,5 +110,19 @@ export function lastHourOf(appId: string, pieces: readonly LastHourPiece[]): Las
     const codes = Object.hasOwn(piece.refused, appId) ? piece.refused[appId] : {}
     for (const [code, count] of Object.entries(codes)) refused[code] = (refused[code] ?? 0) + count
   }
-  return { acceptedEvents, refused }
+  return { acceptedEvents, refused, eventsPerSecond: recentRate(appId, pieces) }
+}
+
+/** null: not known yet. */
+function recentRate(appId: string, pieces: readonly LastHourPiece[]): number | null {
+  const counted = pieces.flatMap(({ recent }) => (Object.hasOwn(recent, appId) ? [recent[appId]] : []))
+  if (counted.length > 0 && counted.every(([, seconds]) => seconds < MIN_RATE_SECONDS)) return null
+  // A node that has just started adds too little for a minute, and not many times too much.
+  return counted.reduce((sum, [count, seconds]) => sum + count / Math.max(seconds, MIN_RATE_SECONDS), 0)
+}
+
+/** The refusal with this id, of those that any process still knows; null: none does. */
+export async function findRefusal(ask: Ask, requestId: string): Promise<ShownRefusal | null> {
+  const { pieces } = await ask('refusals', { app: null, code: null, limit: 1, request_id: requestId })
+  return pieces.flatMap(({ refusals }) => refusals).at(0) ?? null
 }

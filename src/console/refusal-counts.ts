@@ -1,41 +1,68 @@
-// Refusals of the last hour by app, code, path and SDK version, in bounded memory; and by app and code since the last
-// log line.
+// Refusals of the last hour by app, code, reason, path and SDK version, in bounded memory; and since the last log line,
+// by app and code, or by the reason of a 503.
 
 import { MAX_APPS_WITH_REFUSALS } from '../bounds.ts'
+import type { OverloadReason } from '../outcome.ts'
 import { HourCount } from './hour-count.ts'
-import type { Refusal, RefusalGroup, RefusalLine } from './refusal.ts'
+import { foreignPageText, type Refusal, type RefusalGroup, type RefusalLine } from './refusal.ts'
 
-/** Of one app. Further ones count in the group of their code that has neither path nor SDK version. */
+/** Of one app. Further ones count in the group of their code and reason that has neither path nor SDK version. */
 const MAX_GROUPS = 20
+/** Strangers can send any number of origins. */
+const MAX_LINES_OF_APP = 40
+const OTHER_ORIGINS = 'other origins'
+/** A reason that did not appear for so long is new again. */
+const QUIET_MS = 60_000
 
 interface Group {
   readonly code: string
+  readonly reason: OverloadReason | null
+  readonly origin: string | null
   readonly path: string | null
   readonly sdkVersion: string | null
   readonly hour: HourCount
 }
 
-/** What a log line says of one code. */
+/** What a log line says of one code, of one origin, or of one reason. */
 interface SinceLine {
+  readonly code: string
+  readonly origin: string | null
   count: number
   message: string
   requestId: string
+  lastMs: number
+}
+
+/** true: there was none with this name for a minute. */
+function note(lines: Map<string, SinceLine>, name: string, refusal: Refusal, origin: string | null = null): boolean {
+  const { code, message, request_id: requestId, time_ms: lastMs } = refusal
+  const line = lines.get(name)
+  if (line === undefined) {
+    lines.set(name, { code, origin, count: 1, message, requestId, lastMs })
+    return true
+  }
+  if (line.count++ === 0) {
+    line.message = message
+    line.requestId = requestId
+  }
+  const isFirst = lastMs - line.lastMs > QUIET_MS
+  line.lastMs = lastMs
+  return isFirst
 }
 
 class AppCounts {
   readonly hour = new HourCount()
   readonly sinceLine = new Map<string, SinceLine>()
-  /** Without path and SDK version: at most one for each code. */
+  /** Without path and SDK version: at most one for each code and reason. */
   readonly #plain = new Map<string, Group>()
   readonly #groups = new Map<string, Group>()
 
-  add(refusal: Refusal, path: string | null, sdkVersion: string | null): void {
-    const { time_ms: nowMs, code } = refusal
+  add(refusal: Refusal): void {
+    const { time_ms: nowMs, code, reason } = refusal
     this.hour.add(nowMs)
-    this.#note(refusal)
-    const isPlain = path === null && sdkVersion === null
-    const group = isPlain ? null : this.#groupOf(nowMs, code, path, sdkVersion)
-    ;(group ?? this.#plainOf(code)).hour.add(nowMs)
+    const isPlain = refusal.path === null && refusal.sdk_version === null && refusal.origin === null
+    const group = isPlain ? null : this.#groupOf(refusal)
+    ;(group ?? this.#plainOf(code, reason)).hour.add(nowMs)
   }
 
   *groups(): Generator<Group> {
@@ -43,33 +70,25 @@ class AppCounts {
     yield* this.#groups.values()
   }
 
-  #note({ code, message, request_id: requestId }: Refusal): void {
-    const since = this.sinceLine.get(code)
-    if (since === undefined) {
-      this.sinceLine.set(code, { count: 1, message, requestId })
-    } else if (since.count++ === 0) {
-      since.message = message
-      since.requestId = requestId
-    }
-  }
-
-  #plainOf(code: string): Group {
-    let group = this.#plain.get(code)
+  #plainOf(code: string, reason: OverloadReason | null): Group {
+    const name = reason ?? code
+    let group = this.#plain.get(name)
     if (group === undefined) {
-      group = { code, path: null, sdkVersion: null, hour: new HourCount() }
-      this.#plain.set(code, group)
+      group = { code, reason, origin: null, path: null, sdkVersion: null, hour: new HourCount() }
+      this.#plain.set(name, group)
     }
     return group
   }
 
-  /** null: there are too many. */
-  #groupOf(nowMs: number, code: string, path: string | null, sdkVersion: string | null): Group | null {
+  /** Of no 503, which has neither path nor SDK version. null: there are too many. */
+  #groupOf({ time_ms: nowMs, code, origin, path: exactPath, sdk_version: sdkVersion }: Refusal): Group | null {
+    const path = exactPath?.replaceAll(/\[\d+\]/g, '[*]') ?? null
     // No part has a line break, but the last one may have.
-    const name = `${code}\n${path ?? ''}\n${sdkVersion ?? ''}`
+    const name = `${code}\n${origin ?? ''}\n${path ?? ''}\n${sdkVersion ?? ''}`
     const found = this.#groups.get(name)
     if (found !== undefined) return found
     if (this.#groups.size >= MAX_GROUPS && !this.#forgetOne(nowMs)) return null
-    const group = { code, path, sdkVersion, hour: new HourCount() }
+    const group = { code, reason: null, origin, path, sdkVersion, hour: new HourCount() }
     this.#groups.set(name, group)
     return group
   }
@@ -84,6 +103,7 @@ class AppCounts {
 export class RefusalCounts {
   readonly #unknown = new AppCounts()
   readonly #apps = new Map<string, AppCounts>()
+  readonly #overloads = new Map<OverloadReason, SinceLine>()
   /**
    * The apps that had the fewest refusals when all were last looked at, and new ones since, the oldest first. To look at
    * all for each new one took most of the time where thousands of apps are refused in turn.
@@ -91,16 +111,25 @@ export class RefusalCounts {
   #rare: string[] = []
   #rareTotal = 0
 
-  /** `appId` null: no app, or a fault that is not the app's. */
-  add(refusal: Refusal, appId: string | null, path: string | null, sdkVersion: string | null): void {
-    this.#countsOf(appId, refusal.time_ms).add(refusal, path, sdkVersion)
+  /** true: a 503 whose reason has not appeared for a minute. */
+  add(refusal: Refusal): boolean {
+    const { code, reason } = refusal
+    const counts = this.#countsOf(refusal)
+    counts.add(refusal)
+    if (reason !== null) return note(this.#overloads, reason, refusal)
+    const { sinceLine } = counts
+    const origin = refusal.origin !== null && sinceLine.size >= MAX_LINES_OF_APP ? OTHER_ORIGINS : refusal.origin
+    note(sinceLine, origin === null ? code : `${code} ${origin}`, refusal, origin)
+    return false
   }
 
-  #countsOf(appId: string | null, nowMs: number): AppCounts {
+  #countsOf({ app_id: appId, reason, time_ms: nowMs }: Refusal): AppCounts {
     if (appId === null) return this.#unknown
     let counts = this.#apps.get(appId)
     if (counts === undefined) {
       if (this.#apps.size >= MAX_APPS_WITH_REFUSALS) {
+        // No app gives way for a 503: in an overload thousands of apps are refused in turn, which has to stay cheap.
+        if (reason !== null) return this.#unknown
         this.#forgetLeast(nowMs)
         this.#noteRare(appId)
       }
@@ -137,13 +166,15 @@ export class RefusalCounts {
   groups(nowMs: number): RefusalGroup[] {
     const groups: RefusalGroup[] = []
     for (const [appId, counts] of this.#all()) {
-      for (const { code, path, sdkVersion, hour } of counts.groups()) {
+      for (const { code, reason, origin, path, sdkVersion, hour } of counts.groups()) {
         const count = hour.total(nowMs)
         if (count === 0) continue
         const { firstMs, lastMs } = hour.times
         groups.push({
           app_id: appId,
           code,
+          reason,
+          origin,
           path,
           sdk_version: sdkVersion,
           count,
@@ -153,23 +184,40 @@ export class RefusalCounts {
         })
       }
     }
-    return groups.sort((one, other) => other.count - one.count)
+    return groups.sort(byCount)
   }
 
-  /** By app and code, the most frequent first; each is told once. */
-  takeLines(): RefusalLine[] {
+  /** The 503s first, then the most frequent; each once. Apps that were not refused for an hour make room. */
+  takeLines(nowMs: number): RefusalLine[] {
     const lines: RefusalLine[] = []
-    for (const [app_id, { sinceLine }] of this.#all()) {
-      for (const [code, { count, message, requestId }] of sinceLine) {
-        if (count > 0) lines.push({ app_id, code, count, message, request_id: requestId })
+    for (const [app_id, { sinceLine, hour }] of this.#all()) {
+      for (const { code, origin, count, message, requestId } of sinceLine.values()) {
+        const text = origin === null ? message : foreignPageText(origin)
+        lines.push({ app_id, code, reason: null, origin, count, message: text, request_id: requestId })
       }
       sinceLine.clear()
+      if (app_id !== null && hour.total(nowMs) === 0) this.#apps.delete(app_id)
     }
-    return lines.sort((one, other) => other.count - one.count)
+    return [...this.#takeOverloads(), ...lines.sort(byCount)]
+  }
+
+  #takeOverloads(): RefusalLine[] {
+    const lines: RefusalLine[] = []
+    for (const [reason, line] of this.#overloads) {
+      const { count, message, requestId } = line
+      const code = 'service_overloaded'
+      if (count > 0) lines.push({ app_id: null, code, reason, origin: null, count, message, request_id: requestId })
+      line.count = 0
+    }
+    return lines.sort(byCount)
   }
 
   *#all(): Generator<[string | null, AppCounts]> {
     yield [null, this.#unknown]
     yield* this.#apps
   }
+}
+
+function byCount(one: { readonly count: number }, other: { readonly count: number }): number {
+  return other.count - one.count
 }

@@ -1,13 +1,15 @@
 // Refusals as the console shows them: filtered, with the node's name, and those of several nodes together.
 
+import { isUuid } from '../lib/ids.ts'
 import type { RefusedCount } from './now.ts'
+import { countIn, textsIn } from './query.ts'
 import type { Refusal, RefusalGroup, ShownGroup, ShownRefusal, ShownRefusals } from './refusal.ts'
 
 const MINUTE_MS = 60_000
 export const MAX_REFUSALS_SHOWN = 1000
 const DEFAULT_REFUSALS_SHOWN = 100
 /** Of one node. */
-const MAX_GROUPS_TOLD = 300
+const MAX_GROUPS = 300
 const NO_APP = '-'
 const MAX_TEXT = 100
 
@@ -19,9 +21,11 @@ export interface RefusalFilter {
 
 export interface RefusalQuestion extends RefusalFilter {
   readonly limit: number
+  /** Only the refusal with this id. */
+  readonly request_id?: string
 }
 
-/** What one node tells. */
+/** The answer of one node. */
 export interface RefusalsPiece {
   /** The minute that ends each list of minutes. */
   readonly minute: number
@@ -33,27 +37,24 @@ export interface RefusalsPiece {
 /** What this process has refused. */
 export interface RefusalSource {
   newest(): Refusal[]
+  newestOf(app: string | null): Refusal[]
+  withId(requestId: string): Refusal | null
   rows(nowMs: number): RefusalGroup[]
 }
 
 /** A sentence where the query is wrong. */
 export function readRefusalFilter(query: URLSearchParams): RefusalFilter | string {
-  const value = (name: string): string | null => {
-    const text = query.get(name)
-    return text === '' ? null : text
-  }
-  const filter = { app: value('app'), code: value('code') }
-  const long = (['app', 'code'] as const).find((name) => (filter[name]?.length ?? 0) > MAX_TEXT)
-  return long === undefined ? filter : `${long}: must not exceed ${MAX_TEXT} characters`
+  return textsIn(query, ['app', 'code'], MAX_TEXT)
 }
 
 export function readRefusalQuestion(query: URLSearchParams): RefusalQuestion | string {
   const filter = readRefusalFilter(query)
+  const limit = countIn(query, 'limit', { most: MAX_REFUSALS_SHOWN, standard: DEFAULT_REFUSALS_SHOWN })
+  const requestId = query.get('request_id')?.toLowerCase() ?? ''
   if (typeof filter === 'string') return filter
-  const text = query.get('limit') ?? String(DEFAULT_REFUSALS_SHOWN)
-  const limit = Number(text)
-  if (/^\d{1,4}$/.test(text) && limit >= 1 && limit <= MAX_REFUSALS_SHOWN) return { ...filter, limit }
-  return `limit: must be a whole number from 1 to ${MAX_REFUSALS_SHOWN}`
+  if (typeof limit === 'string') return limit
+  if (requestId === '') return { ...filter, limit }
+  return isUuid(requestId) ? { ...filter, limit, request_id: requestId } : 'request_id: must be a UUID'
 }
 
 export function fitsRefusal(
@@ -61,7 +62,11 @@ export function fitsRefusal(
   refusal: { readonly app_id: string | null; readonly code: string },
 ): boolean {
   if (code !== null && refusal.code !== code) return false
-  return app === null || refusal.app_id === (app === NO_APP ? null : app)
+  return app === null || refusal.app_id === appIdOf(app)
+}
+
+function appIdOf(app: string): string | null {
+  return app === NO_APP ? null : app
 }
 
 export function shownRefusal({ time_ms, ...refusal }: Refusal, node: string): ShownRefusal {
@@ -74,35 +79,43 @@ export function refusalsPiece(
   at: { node: string; nowMs: number },
 ): RefusalsPiece {
   const fits = (one: { app_id: string | null; code: string }): boolean => fitsRefusal(question, one)
+  const minute = Math.floor(at.nowMs / MINUTE_MS)
+  if (question.request_id !== undefined) {
+    const refusal = source.withId(question.request_id)
+    const isWanted = refusal !== null && fits(refusal)
+    return { minute, refusals: isWanted ? [shownRefusal(refusal, at.node)] : [], groups: [] }
+  }
   return {
-    minute: Math.floor(at.nowMs / MINUTE_MS),
-    refusals: source
-      .newest()
+    minute,
+    refusals: (question.app === null ? source.newest() : source.newestOf(appIdOf(question.app)))
       .filter(fits)
       .slice(0, question.limit)
       .map((refusal) => shownRefusal(refusal, at.node)),
-    groups: source.rows(at.nowMs).filter(fits).slice(0, MAX_GROUPS_TOLD),
+    groups: source.rows(at.nowMs).filter(fits).slice(0, MAX_GROUPS),
   }
 }
 
-/** Counts of the last hour by app and code, the most frequent first. */
+/** Counts of the last hour by app, code and reason, the most frequent first. */
 export function refusedCounts(source: RefusalSource, nowMs: number): RefusedCount[] {
   const counts = new Map<string, RefusedCount>()
-  for (const { app_id, code, count } of source.rows(nowMs)) {
-    const key = JSON.stringify([app_id, code])
-    counts.set(key, { app_id, code, count: count + (counts.get(key)?.count ?? 0) })
+  for (const { app_id, code, reason, count } of source.rows(nowMs)) {
+    const key = JSON.stringify([app_id, code, reason])
+    counts.set(key, { app_id, code, reason, count: count + (counts.get(key)?.count ?? 0) })
   }
   return [...counts.values()].toSorted((one, other) => other.count - one.count)
 }
 
-/** The answer of all nodes. */
+type Cause = RefusalGroup & Pick<ShownGroup, 'sdk_versions'>
+
+/** The answer of all nodes. Groups of one cause are one, whatever the SDK's version. */
 export function mergeRefusals(pieces: readonly RefusalsPiece[], limit: number): ShownRefusals {
   const lastMinute = Math.max(0, ...pieces.map(({ minute }) => minute))
-  const groups = new Map<string, RefusalGroup>()
-  for (const { minute, groups: told } of pieces) {
-    for (const group of told) {
-      const key = JSON.stringify([group.app_id, group.code, group.path, group.sdk_version])
-      const moved = { ...group, per_minute: endingWith(group.per_minute, lastMinute - minute) }
+  const groups = new Map<string, Cause>()
+  for (const { minute, groups: ofNode } of pieces) {
+    for (const group of ofNode) {
+      const { app_id, code, reason, origin, path, sdk_version, per_minute } = group
+      const key = JSON.stringify([app_id, code, reason, origin, path])
+      const moved = { ...group, sdk_versions: [sdk_version], per_minute: endingWith(per_minute, lastMinute - minute) }
       const before = groups.get(key)
       groups.set(key, before === undefined ? moved : mergeGroups(before, moved))
     }
@@ -121,9 +134,10 @@ export function newestRefusals(pieces: readonly RefusalsPiece[], limit: number):
     .slice(0, limit)
 }
 
-function mergeGroups(one: RefusalGroup, other: RefusalGroup): RefusalGroup {
+function mergeGroups(one: Cause, other: Cause): Cause {
   return {
     ...one,
+    sdk_versions: [...new Set([...one.sdk_versions, ...other.sdk_versions])],
     count: one.count + other.count,
     first_ms: Math.min(one.first_ms, other.first_ms),
     last_ms: Math.max(one.last_ms, other.last_ms),
@@ -137,7 +151,7 @@ function endingWith(perMinute: readonly number[], minutes: number): number[] {
   return [...perMinute.slice(passed), ...Array.from({ length: passed }, () => 0)]
 }
 
-function shownGroup({ first_ms, last_ms, per_minute, ...group }: RefusalGroup): ShownGroup {
+function shownGroup({ first_ms, last_ms, per_minute, ...group }: Cause): ShownGroup {
   return {
     ...group,
     first_at: new Date(first_ms).toISOString(),

@@ -1,15 +1,13 @@
 // What other processes show live: one that is watched asks all for what fits a filter, again and again, and they send it
 // until the last request is too old. So a watcher that dies costs them nothing after some seconds.
 
-import type { Timer, Timers } from '../lib/timers.ts'
+import type { Timers } from '../lib/timers.ts'
+import { WhileAny } from '../lib/while-any.ts'
 import type { Transport } from './cluster.ts'
-import type { EventSource } from './event-feed.ts'
 import type { EventFilter } from './event-filter.ts'
-import type { EventRate, TapListener } from './event-tap.ts'
-import { isFeed, isWatch } from './peer-checks.ts'
+import type { Listener, LiveSource, Rate } from './live-list.ts'
+import { isFeed, isItem, isWatch } from './peer-checks.ts'
 import { packed, unpack } from './peer-messages.ts'
-import type { ShownRefusal } from './refusal.ts'
-import type { LiveRefusals, RefusalListener } from './refusal-feed.ts'
 import type { RefusalFilter } from './refusal-view.ts'
 
 const WATCH = 'sluice.console.watch'
@@ -18,25 +16,27 @@ const RENEW_INTERVAL_MS = 5000
 const LEASE_MS = 15_000
 /** Of all processes together, by filter. */
 const MAX_LEASES = 200
-const IS_OBJECT_LINE = /^\{[^\r\n]*\}$/
 
-type Wanted =
-  | { readonly kind: 'events'; readonly filter: EventFilter }
-  | { readonly kind: 'refusals'; readonly filter: RefusalFilter }
+/** What is watched. */
+export interface LiveSources {
+  readonly events: LiveSource<EventFilter>
+  readonly refusals: LiveSource<RefusalFilter>
+}
+
+interface Wanted {
+  readonly kind: keyof LiveSources
+  readonly filter: EventFilter | RefusalFilter
+}
 
 type WatchMessage = { readonly from: string; readonly id: string } & (Wanted | { readonly kind: 'end' })
 
-/** A message of a feed; an event's JSON stands after it, as bytes. */
-type FeedHead =
-  | { readonly kind: 'event' }
-  | { readonly kind: 'rate'; readonly rate: EventRate }
-  | { readonly kind: 'refusal'; readonly refusal: ShownRefusal }
-  | { readonly kind: 'skipped'; readonly count: number }
+/** A message of a feed; an item's JSON follows it, as bytes. */
+type FeedHead = { readonly kind: 'item' } | { readonly kind: 'rate'; readonly rate: Rate }
 
 interface Watched {
   readonly id: string
   readonly wanted: Wanted
-  readonly listeners: Set<(head: FeedHead, body: Buffer) => void>
+  readonly listeners: Set<Listener>
   readonly end: () => void
 }
 
@@ -48,48 +48,35 @@ export interface RemoteOptions {
 }
 
 /** The asking side. */
-export class RemoteWatches {
-  readonly events: EventSource = { subscribe: (filter, listener) => this.#watchEvents(filter, listener) }
-  readonly refusals: LiveRefusals = { subscribe: (filter, listener) => this.#watchRefusals(filter, listener) }
+export class RemoteWatches implements LiveSources {
+  readonly events: LiveSource<EventFilter> = {
+    subscribe: (filter, listener) => this.#watch({ kind: 'events', filter }, listener),
+  }
+  readonly refusals: LiveSource<RefusalFilter> = {
+    subscribe: (filter, listener) => this.#watch({ kind: 'refusals', filter }, listener),
+  }
   readonly #options: RemoteOptions
-  readonly #watched = new Map<string, Watched>()
+  readonly #watched: WhileAny<Watched>
   #count = 0
-  #renewing: Timer | null = null
 
   constructor(options: RemoteOptions) {
     this.#options = options
-  }
-
-  #watchEvents(filter: EventFilter, listener: TapListener): () => void {
-    return this.#watch({ kind: 'events', filter }, (head, body) => {
-      // A line break would end the event in the stream of the one who watches.
-      if (head.kind === 'event' && IS_OBJECT_LINE.test(body.toString())) listener.onEvent(body.toString())
-      else if (head.kind === 'rate') listener.onRate(head.rate)
+    this.#watched = new WhileAny(options.timers, RENEW_INTERVAL_MS, (all) => {
+      for (const { id, wanted } of all) this.#send({ id, ...wanted })
     })
   }
 
-  #watchRefusals(filter: RefusalFilter, listener: RefusalListener): () => void {
-    return this.#watch({ kind: 'refusals', filter }, (head) => {
-      if (head.kind === 'refusal') listener.onRefusal(head.refusal)
-      else if (head.kind === 'skipped') listener.onSkipped(head.count)
-    })
-  }
-
-  #watch(wanted: Wanted, listener: (head: FeedHead, body: Buffer) => void): () => void {
+  #watch(wanted: Wanted, listener: Listener): () => void {
     const key = JSON.stringify(wanted)
-    const watched = this.#watched.get(key) ?? this.#begin(wanted)
-    this.#watched.set(key, watched)
+    const watched = [...this.#watched.all].find((one) => JSON.stringify(one.wanted) === key) ?? this.#begin(wanted)
+    this.#watched.add(watched)
     watched.listeners.add(listener)
-    this.#renewing ??= this.#options.timers.setInterval(() => this.#renew(), RENEW_INTERVAL_MS)
     return () => {
       watched.listeners.delete(listener)
       if (watched.listeners.size > 0) return
-      this.#watched.delete(key)
+      this.#watched.delete(watched)
       watched.end()
-      this.#tell({ id: watched.id, kind: 'end' })
-      if (this.#watched.size > 0 || this.#renewing === null) return
-      this.#options.timers.clear(this.#renewing)
-      this.#renewing = null
+      this.#send({ id: watched.id, kind: 'end' })
     }
   }
 
@@ -98,102 +85,85 @@ export class RemoteWatches {
     const id = `${this.#options.id}-${this.#count}`
     const listeners: Watched['listeners'] = new Set()
     const end = this.#options.peers.on(FEED + id, ({ data }) => {
-      const message = unpack(data, isFeed)
-      if (message !== null) for (const listener of listeners) listener(message.head as FeedHead, message.body)
+      const message = unpack<FeedHead>(data, isFeed)
+      if (message === null) return
+      const { head, body } = message
+      const json = body.toString()
+      if (head.kind === 'item' && !isItem(wanted.kind, json)) return
+      for (const listener of listeners) {
+        if (head.kind === 'rate') listener.onRate(head.rate)
+        else listener.onItem(json)
+      }
     })
-    this.#tell({ id, ...wanted })
+    this.#send({ id, ...wanted })
     return { id, wanted, listeners, end }
   }
 
-  #renew(): void {
-    for (const { id, wanted } of this.#watched.values()) this.#tell({ id, ...wanted })
-  }
-
-  #tell(message: object): void {
+  #send(message: object): void {
     const { peers, id } = this.#options
     peers.publish(WATCH, packed({ from: id, ...message }))
   }
 
   stop(): void {
-    if (this.#renewing !== null) this.#options.timers.clear(this.#renewing)
-    this.#renewing = null
-    for (const { end } of this.#watched.values()) end()
+    for (const { end } of this.#watched.all) end()
     this.#watched.clear()
   }
 }
 
 interface Lease {
+  readonly id: string
   expiresAtMs: number
   readonly end: () => void
 }
 
-export interface LeasesOptions extends RemoteOptions {
-  readonly events: EventSource
-  readonly refusals: LiveRefusals
-}
-
 /** The side that is watched. */
 export class Leases {
-  readonly #options: LeasesOptions
-  readonly #leases = new Map<string, Lease>()
-  readonly #stopHearing: () => void
-  #sweeping: Timer | null = null
+  readonly #options: RemoteOptions & LiveSources
+  readonly #leases: WhileAny<Lease>
+  readonly #unsubscribe: () => void
 
-  constructor(options: LeasesOptions) {
+  constructor(options: RemoteOptions & LiveSources) {
     this.#options = options
-    this.#stopHearing = options.peers.on(WATCH, ({ data }) => {
-      const message = unpack(data, isWatch)?.head as WatchMessage | undefined
-      if (message !== undefined && message.from !== options.id) this.#heard(message)
+    this.#leases = new WhileAny(options.timers, RENEW_INTERVAL_MS, (leases) => {
+      const nowMs = options.timers.monotonicMs()
+      for (const lease of leases) if (lease.expiresAtMs <= nowMs) this.#drop(lease)
+    })
+    this.#unsubscribe = options.peers.on(WATCH, ({ data }) => {
+      const message = unpack<WatchMessage>(data, isWatch)?.head
+      if (message !== undefined && message.from !== options.id) this.#take(message)
     })
   }
 
   get count(): number {
-    return this.#leases.size
+    return this.#leases.all.size
   }
 
-  #heard(message: WatchMessage): void {
+  #take(message: WatchMessage): void {
     const expiresAtMs = this.#options.timers.monotonicMs() + LEASE_MS
-    const lease = this.#leases.get(message.id)
-    if (message.kind === 'end') this.#drop(message.id)
-    else if (lease !== undefined) lease.expiresAtMs = expiresAtMs
-    else if (this.#leases.size < MAX_LEASES) {
-      this.#leases.set(message.id, { expiresAtMs, end: this.#begin(message) })
-      this.#sweeping ??= this.#options.timers.setInterval(() => this.#sweep(), RENEW_INTERVAL_MS)
-    }
+    const lease = [...this.#leases.all].find(({ id }) => id === message.id)
+    if (message.kind !== 'end') {
+      if (lease !== undefined) lease.expiresAtMs = expiresAtMs
+      else if (this.count < MAX_LEASES) this.#leases.add({ id: message.id, expiresAtMs, end: this.#begin(message) })
+    } else if (lease !== undefined) this.#drop(lease)
   }
 
-  #begin(message: WatchMessage & Wanted): () => void {
-    const { peers, events, refusals } = this.#options
-    const subject = FEED + message.id
-    const send = (head: FeedHead, json = ''): void => peers.publish(subject, packed(head, Buffer.from(json)))
-    if (message.kind === 'events') {
-      return events.subscribe(message.filter, {
-        onEvent: (json) => send({ kind: 'event' }, json),
-        onRate: (rate) => send({ kind: 'rate', rate }),
-      })
-    }
-    return refusals.subscribe(message.filter, {
-      onRefusal: (refusal) => send({ kind: 'refusal', refusal }),
-      onSkipped: (count) => send({ kind: 'skipped', count }),
+  #begin({ id, kind, filter }: { readonly id: string } & Wanted): () => void {
+    const send = (head: FeedHead, json = ''): void =>
+      this.#options.peers.publish(FEED + id, packed(head, Buffer.from(json)))
+    // The filter was checked to be one of this kind.
+    return (this.#options[kind] as LiveSource<Wanted['filter']>).subscribe(filter, {
+      onItem: (json) => send({ kind: 'item' }, json),
+      onRate: (rate) => send({ kind: 'rate', rate }),
     })
   }
 
-  #sweep(): void {
-    const nowMs = this.#options.timers.monotonicMs()
-    for (const [id, { expiresAtMs }] of this.#leases) if (expiresAtMs <= nowMs) this.#drop(id)
-  }
-
-  #drop(id: string): void {
-    const lease = this.#leases.get(id)
-    this.#leases.delete(id)
-    lease?.end()
-    if (this.#leases.size > 0 || this.#sweeping === null) return
-    this.#options.timers.clear(this.#sweeping)
-    this.#sweeping = null
+  #drop(lease: Lease): void {
+    this.#leases.delete(lease)
+    lease.end()
   }
 
   stop(): void {
-    this.#stopHearing()
-    for (const id of this.#leases.keys()) this.#drop(id)
+    this.#unsubscribe()
+    for (const lease of this.#leases.all) this.#drop(lease)
   }
 }

@@ -2,54 +2,82 @@
 
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import {
-  type AdminHead,
+  type AdminRequest,
   type AdminRoutes,
   type Answer,
+  answered,
   jsonAnswer,
   jsonTextAnswer,
+  methodProblem,
   problem,
-  type Route,
+  type Reply,
 } from '../http/admin-routes.ts'
+import { timeOfId } from '../lib/ids.ts'
 import type { Timers } from '../lib/timers.ts'
 import { Access, type AccessOptions, type Refusal } from './access.ts'
-import { CODES } from './codes.ts'
-import type { EventFeed } from './event-feed.ts'
+import { CODES, REASONS } from './codes.ts'
 import { readEventFilter } from './event-filter.ts'
-import type { Inquiries, Inquiry, InquiryAnswer } from './inquiries.ts'
+import { EVENTS } from './event-tap.ts'
+import type { Inquiries, Inquiry, InquiryName } from './inquiries.ts'
+import { LiveList } from './live-list.ts'
+import { REFUSALS } from './live-refusals.ts'
 import { mergeNow } from './now.ts'
-import type { Now } from './now-answer.ts'
+import type { Now, Range } from './now-answer.ts'
 import { NowFeed } from './now-feed.ts'
 import { Pages, VIEWS } from './pages.ts'
-import type { Ask } from './questions.ts'
+import { type Ask, findRefusal } from './questions.ts'
 import type { ShownRefusal } from './refusal.ts'
-import type { RefusalFeed } from './refusal-feed.ts'
 import {
   MAX_REFUSALS_SHOWN,
   mergeRefusals,
   newestRefusals,
   type RefusalFilter,
+  type RefusalQuestion,
   readRefusalFilter,
   readRefusalQuestion,
 } from './refusal-view.ts'
+import type { LiveSources } from './remote-watch.ts'
+import { RANGES } from './totals.ts'
 import { type Watcher, Watchers } from './watchers.ts'
 
 const MAX_SESSION_BYTES = 4096
 const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
 const NO_BODY = Buffer.alloc(0)
 
+const REFUSED: Readonly<Record<Exclude<Refusal, null>, Answer>> = {
+  off: problem(
+    403,
+    'console_off',
+    'console disabled: the admin port can be reached from other hosts and SLUICE_CONSOLE_TOKEN is not set',
+  ),
+  host: problem(
+    421,
+    'foreign_host',
+    'the Host is neither a loopback name, nor SLUICE_ADMIN_HOST, nor that of SLUICE_CONSOLE_ORIGIN: set the last one to the address that you ask by',
+  ),
+  origin: problem(403, 'foreign_origin', 'pages of other origins may not ask'),
+  token: problem(401, 'token_wanted', 'the token is missing or wrong: it is the value of SLUICE_CONSOLE_TOKEN', {
+    'WWW-Authenticate': 'Bearer',
+  }),
+  'too many wrong tokens': problem(429, 'too_many_tries', 'too many wrong tokens in the last second: try again', {
+    'Retry-After': '1',
+  }),
+}
+
 export interface ConsoleOptions {
   readonly access: AccessOptions
   /** The folder of the built pages. */
   readonly pages: string
-  readonly events: EventFeed
   readonly inquiries: Inquiries
-  readonly refusals: RefusalFeed
   readonly ask: Ask
+  /** What is shown live: of this process, of others, or of both. */
+  readonly sources: readonly LiveSources[]
   readonly timers: Timers
   readonly onFault: (error: unknown) => void
 }
 
-type Methods = Readonly<Record<string, (head: AdminHead, query: URLSearchParams) => Route>>
+type Handler = (request: AdminRequest, query: URLSearchParams) => Reply | Promise<Reply>
+type Methods = Readonly<Record<string, Handler>>
 
 export class Console implements AdminRoutes {
   readonly #access: Access
@@ -59,149 +87,135 @@ export class Console implements AdminRoutes {
   readonly #paths: ReadonlyMap<string, Methods>
 
   constructor(options: ConsoleOptions) {
+    const { sources, timers, onFault } = options
     this.#access = new Access(options.access)
     this.#pages = new Pages(options.pages)
-    this.#watchers = new Watchers(options.timers)
+    this.#watchers = new Watchers(timers)
     this.#options = options
-    const now = async ({ withHistory }: { withHistory: boolean }): Promise<Now> => {
-      const { pieces, silent, problem: why } = await options.ask('now', { withHistory })
-      return mergeNow({ reports: pieces, silent, problem: why }, { nowMs: options.timers.nowMs(), withHistory })
+    const now = new NowFeed({ read: (range) => this.#now(range), timers, onFault })
+    const [eventSources, refusalSources] = [sources.map(({ events }) => events), sources.map((one) => one.refusals)]
+    const events = new LiveList(EVENTS, eventSources, timers)
+    const refusals = new LiveList(REFUSALS, refusalSources, timers)
+    const paths: Readonly<Record<string, Methods>> = {
+      '/api/session': this.#session(),
+      '/api/now': { GET: wanted(readRange, async ({ range }) => jsonAnswer(await this.#now(range))) },
+      '/api/now/stream': this.#stream(readNothing, (watcher) => now.add(watcher)),
+      '/api/events': this.#inquiry('events'),
+      '/api/events/stream': this.#stream(readEventFilter, (watcher, filter) => events.add(watcher, filter)),
+      '/api/refusals': { GET: wanted(readRefusalQuestion, (question) => this.#refusals(question)) },
+      '/api/refusals/stream': this.#stream(readRefusalWatch, (watcher, { filter, isFromStart }) =>
+        refusals.add(watcher, filter, isFromStart ? this.#earlierRefusals(filter) : undefined),
+      ),
+      '/api/apps': this.#inquiry('apps'),
+      // The id stands in the path only.
+      '/api/batches': { GET: (_, query) => this.#batch(query, null) },
+      '/api/search': { GET: (_, query) => this.#search(query) },
+      '/api/example': this.#inquiry('example'),
+      '/api/explain': {
+        POST: withBody(MAX_BODY_BYTES, (body, { query }) => this.#ask({ name: 'explain', query, body })),
+      },
+      '/api/codes': { GET: () => jsonAnswer({ codes: CODES, reasons: REASONS }) },
     }
-    const feed = new NowFeed({ read: now, timers: options.timers, onFault: options.onFault })
-    this.#paths = new Map<string, Methods>([
-      ['/api/session', this.#session()],
-      ['/api/now', get(async () => jsonAnswer(await now({ withHistory: true })))],
-      ['/api/now/stream', this.#stream((watcher) => feed.add(watcher))],
-      ['/api/events/stream', this.#filtered(readEventFilter, (watcher, filter) => options.events.add(watcher, filter))],
-      ['/api/refusals', get((query) => this.#refusals(query))],
-      ['/api/refusals/stream', this.#refusalStream()],
-      ['/api/apps', this.#inquiry((query) => ({ name: 'apps', query: query.toString() }))],
-      ['/api/batches', this.#inquiry((query) => ({ name: 'batch', query: withoutId(query) }))],
-      ['/api/explain', this.#explain()],
-      ['/api/codes', get(() => jsonAnswer({ codes: CODES }))],
-    ])
+    this.#paths = new Map(Object.entries(paths))
   }
 
-  open(head: AdminHead): Route | null {
-    const page = this.#pages.answer(head)
-    if (page !== null) return this.#page(head, page)
-    if (!head.path.startsWith('/api/')) return null
-    const isSession = head.path === '/api/session'
-    const refusal = isSession ? this.#access.screen(head) : this.#access.check(head)
-    if (refusal !== null) return answer(() => refusalAnswer(refusal))
-    const methods = this.#paths.get(head.path) ?? this.#batch(head.path)
-    if (methods === undefined) {
-      return answer(() => problem('404 Not Found', 'not_found', 'the API of the console has no such path'))
-    }
-    const method = head.method === 'HEAD' ? 'GET' : head.method
+  answer(request: AdminRequest): Reply | Promise<Reply> | null {
+    const { path, headers } = request
+    const screened = this.#access.screen(headers)
+    if (screened === 'host') return REFUSED.host
+    const page = this.#pages.answer(request)
+    if (page !== null) return pageAnswer(request, page, screened)
+    if (!path.startsWith('/api/')) return null
+    const refusal = path === '/api/session' ? screened : this.#access.check(headers)
+    if (refusal !== null) return REFUSED[refusal]
+    const methods = this.#paths.get(path) ?? this.#batchMethods(path)
+    if (methods === undefined) return null
+    const method = request.method === 'HEAD' ? 'GET' : request.method
     const found = Object.hasOwn(methods, method) ? methods[method] : undefined
-    if (found === undefined) return answer(() => methodProblem(Object.keys(methods)))
-    return found(head, new URLSearchParams(head.query))
-  }
-
-  #page(head: AdminHead, page: Answer): Route | null {
-    const refusal = this.#access.screen(head)
-    // The plain list of what this port has stays where there is no console.
-    if (refusal === 'off' && head.path === VIEWS[0]) return null
-    if (refusal !== null) return answer(() => refusalAnswer(refusal))
-    if (head.method !== 'GET' && head.method !== 'HEAD') return answer(() => methodProblem(['GET']))
-    return answer(() => page)
+    if (found === undefined) return methodProblem(Object.keys(methods))
+    return found(request, new URLSearchParams(request.query))
   }
 
   #session(): Methods {
     const access = this.#access
     return {
-      GET: (head) => answer(() => jsonAnswer({ token_wanted: access.isTokenWanted, open: access.isShown(head) })),
-      POST: () => ({
-        kind: 'body',
-        maxBytes: MAX_SESSION_BYTES,
-        answer: (body) => {
-          const token = tokenIn(body)
-          if (token === null) return problem('400 Bad Request', 'bad_request', 'the body must be {"token": "…"}')
-          const opened = access.isTokenWanted ? access.open(token) : { cookie: '' }
-          if (opened === 'wrong') return refusalAnswer('token')
-          if (opened === 'not looked at') return refusalAnswer('too many wrong tokens')
-          return noContent(opened.cookie)
-        },
+      GET: ({ headers }) => jsonAnswer({ token_wanted: access.isTokenWanted, open: access.isShown(headers) }),
+      POST: withBody(MAX_SESSION_BYTES, (body) => {
+        const token = tokenIn(body)
+        if (token === null) return problem(400, 'bad_request', 'the body must be {"token": "…"}')
+        if (!access.isTokenWanted) return noContent({})
+        const opened = access.open(token)
+        return typeof opened === 'string' ? REFUSED[opened] : noContent({ 'Set-Cookie': opened.cookie })
       }),
-      DELETE: () => answer(() => noContent(access.closing)),
+      DELETE: ({ headers }) => noContent({ 'Set-Cookie': access.signOut(headers) }),
     }
   }
 
-  async #refusals(query: URLSearchParams): Promise<Answer> {
-    const question = readRefusalQuestion(query)
-    if (typeof question === 'string') return problem('400 Bad Request', 'bad_request', question)
+  async #now(range: Range | null): Promise<Now> {
+    const { pieces, silent, problem: why } = await this.#options.ask('now', { range })
+    return mergeNow({ reports: pieces, silent, problem: why }, { nowMs: this.#options.timers.nowMs(), range })
+  }
+
+  async #refusals(question: RefusalQuestion): Promise<Answer> {
     const { pieces } = await this.#options.ask('refusals', question)
     return jsonAnswer(mergeRefusals(pieces, question.limit))
   }
 
-  #refusalStream(): Methods {
-    const { refusals, onFault } = this.#options
-    const read = (query: URLSearchParams): { filter: RefusalFilter; fromStart: boolean } | string => {
-      const filter = readRefusalFilter(query)
-      return typeof filter === 'string' ? filter : { filter, fromStart: query.get('from_start') === '1' }
+  /** As JSON, oldest first; none where they cannot be read. */
+  async #earlierRefusals(filter: RefusalFilter): Promise<readonly string[]> {
+    const { ask, onFault } = this.#options
+    try {
+      const { pieces } = await ask('refusals', { ...filter, limit: MAX_REFUSALS_SHOWN })
+      const oldestFirst = newestRefusals(pieces, MAX_REFUSALS_SHOWN).toReversed()
+      return oldestFirst.map((refusal) => JSON.stringify(refusal))
+    } catch (error) {
+      onFault(error)
+      return []
     }
-    return this.#filtered(read, (watcher, { filter, fromStart }) => {
-      const earlier = fromStart ? this.#earlierRefusals(filter) : Promise.resolve([])
-      return refusals.add(
-        watcher,
-        filter,
-        earlier.catch((error: unknown) => {
-          onFault(error)
-          return []
-        }),
-      )
-    })
   }
 
-  /** Oldest first. */
-  async #earlierRefusals(filter: RefusalFilter): Promise<readonly ShownRefusal[]> {
-    const { pieces } = await this.#options.ask('refusals', { ...filter, limit: MAX_REFUSALS_SHOWN })
-    return newestRefusals(pieces, MAX_REFUSALS_SHOWN).toReversed()
+  #inquiry(name: InquiryName): Methods {
+    return { GET: ({ query }) => this.#ask({ name, query }) }
   }
 
-  #inquiry(read: (query: URLSearchParams) => Omit<Inquiry, 'body'>): Methods {
-    return get(async (query) => inquiryAnswer(await this.#options.inquiries.answer({ ...read(query), body: NO_BODY })))
+  async #ask({ name, query, body = NO_BODY }: Omit<Inquiry, 'body'> & Partial<Inquiry>): Promise<Answer> {
+    return jsonTextAnswer(await this.#options.inquiries.answer({ name, query, body }))
   }
 
   /** `/api/batches/ID`. */
-  #batch(path: string): Methods | undefined {
+  #batchMethods(path: string): Methods | undefined {
     const id = BATCH_PATH.exec(path)?.[1]
-    if (id === undefined) return undefined
-    return this.#inquiry((query) => {
-      query.set('id', id)
-      return { name: 'batch', query: query.toString() }
-    })
+    return id === undefined ? undefined : { GET: (_, query) => this.#batch(query, id) }
   }
 
-  #explain(): Methods {
+  async #batch(query: URLSearchParams, id: string | null): Promise<Answer> {
+    const refusal = id === null ? null : await this.#refusalWith(id)
+    if (refusal !== null) return jsonAnswer({ found: true, refusal })
+    if (id === null) query.delete('id')
+    else query.set('id', id)
+    return await this.#ask({ name: 'batch', query: query.toString() })
+  }
+
+  /** null: none is known. A client has an id of version 7 from a 202, or from a refusal. */
+  async #refusalWith(id: string): Promise<ShownRefusal | null> {
+    return timeOfId(id) === null ? null : await findRefusal(this.#options.ask, id.toLowerCase())
+  }
+
+  async #search(query: URLSearchParams): Promise<Answer> {
+    const text = query.get('q')?.trim() ?? ''
+    const refusal = await this.#refusalWith(text)
+    if (refusal === null) return await this.#ask({ name: 'search', query: query.toString() })
+    const found = [{ kind: 'refusal', ...refusal }]
+    return jsonAnswer({ found, query: text, searched_back_to: null, complete: true, skipped: 0 })
+  }
+
+  #stream<Filter>(read: Read<Filter>, begin: (watcher: Watcher, filter: Filter) => () => void): Methods {
     return {
-      POST: (head) => ({
-        kind: 'body',
-        maxBytes: MAX_BODY_BYTES,
-        answer: async (body) =>
-          inquiryAnswer(await this.#options.inquiries.answer({ name: 'explain', query: head.query, body })),
-      }),
-    }
-  }
-
-  #stream(begin: (watcher: Watcher) => () => void): Methods {
-    return this.#filtered(() => null, begin)
-  }
-
-  /** `read` gives a sentence where the query is wrong. */
-  #filtered<Filter>(
-    read: (query: URLSearchParams) => Filter | string,
-    begin: (watcher: Watcher, filter: Filter) => () => void,
-  ): Methods {
-    return {
-      GET: (head, query) => {
-        const filter = read(query)
-        if (typeof filter === 'string') return answer(() => problem('400 Bad Request', 'bad_request', filter))
+      GET: wanted(read, (filter, { method }) => {
         // An answer without a body has no stream.
-        if (head.method === 'HEAD') return answer(() => methodProblem([]))
-        return { kind: 'stream', open: (sink) => this.#watchers.open(sink, (watcher) => begin(watcher, filter)) }
-      },
+        if (method === 'HEAD') return problem(405, 'method_not_allowed', 'only GET', { Allow: 'GET' })
+        return (sink) => this.#watchers.open(sink, (watcher) => begin(watcher, filter))
+      }),
     }
   }
 
@@ -210,37 +224,52 @@ export class Console implements AdminRoutes {
   }
 }
 
-function get(read: (query: URLSearchParams) => Answer | Promise<Answer>): Methods {
-  return { GET: (_head, query) => answer(() => read(query)) }
+function pageAnswer({ method, path }: AdminRequest, page: Answer, refusal: Refusal): Answer | null {
+  // The plain list of what this port has stays where there is no console.
+  if (refusal === 'off' && path === VIEWS[0]) return null
+  if (refusal !== null) return REFUSED[refusal]
+  return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
 }
 
-function answer(make: () => Answer | Promise<Answer>): Route {
-  return { kind: 'answer', answer: make }
-}
+/** A sentence where the query is wrong. */
+type Read<Wanted> = (query: URLSearchParams) => Wanted | string
 
-function noContent(headers: string): Answer {
-  return {
-    status: '204 No Content',
-    contentType: 'text/plain',
-    headers: `\r\nCache-Control: no-store${headers}`,
-    body: '',
+function wanted<Wanted>(
+  read: Read<Wanted>,
+  answer: (wanted: Wanted, request: AdminRequest) => Reply | Promise<Reply>,
+): Handler {
+  return (request, query) => {
+    const found = read(query)
+    return typeof found === 'string' ? problem(400, 'bad_request', found) : answer(found, request)
   }
 }
 
-/** The id stands in the path only. */
-function withoutId(query: URLSearchParams): string {
-  query.delete('id')
-  return query.toString()
+function readNothing(): null {
+  return null
 }
 
-const STATUS_LINES: Readonly<Record<number, string>> = {
-  200: '200 OK',
-  400: '400 Bad Request',
-  503: '503 Service Unavailable',
+function readRange(query: URLSearchParams): { readonly range: Range } | string {
+  const range = query.get('range') ?? '15m'
+  return Object.hasOwn(RANGES, range) ? { range: range as Range } : 'range: must be 15m, 1h or 24h'
 }
 
-function inquiryAnswer({ status, json }: InquiryAnswer): Answer {
-  return jsonTextAnswer(STATUS_LINES[status] ?? '500 Internal Server Error', json)
+function readRefusalWatch(query: URLSearchParams): { filter: RefusalFilter; isFromStart: boolean } | string {
+  const filter = readRefusalFilter(query)
+  return typeof filter === 'string' ? filter : { filter, isFromStart: query.get('from_start') === '1' }
+}
+
+function withBody(
+  maxBytes: number,
+  answer: (body: Buffer, request: AdminRequest) => Answer | Promise<Answer>,
+): Handler {
+  return async (request) => {
+    const body = await request.body(maxBytes)
+    return Buffer.isBuffer(body) ? answer(body, request) : body
+  }
+}
+
+function noContent(headers: Answer['headers']): Answer {
+  return answered(204, 'text/plain', '', headers)
 }
 
 function tokenIn(body: Buffer): string | null {
@@ -249,46 +278,5 @@ function tokenIn(body: Buffer): string | null {
     return typeof value?.token === 'string' ? value.token : null
   } catch {
     return null
-  }
-}
-
-function methodProblem(methods: readonly string[]): Answer {
-  const allowed =
-    methods.length === 0
-      ? 'GET'
-      : methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
-  return problem('405 Method Not Allowed', 'method_not_allowed', `only ${allowed}`, `\r\nAllow: ${allowed}`)
-}
-
-function refusalAnswer(refusal: Exclude<Refusal, null>): Answer {
-  switch (refusal) {
-    case 'off':
-      return problem(
-        '403 Forbidden',
-        'console_off',
-        'the console is off, since others reach this address: set SLUICE_CONSOLE_TOKEN to open it',
-      )
-    case 'host':
-      return problem(
-        '403 Forbidden',
-        'foreign_host',
-        'the Host is neither a loopback name nor SLUICE_ADMIN_HOST: ask by one of these, or with Authorization: Bearer and the token',
-      )
-    case 'origin':
-      return problem('403 Forbidden', 'foreign_origin', 'pages of other origins may not ask')
-    case 'token':
-      return problem(
-        '401 Unauthorized',
-        'token_wanted',
-        'the token is missing or wrong: it is the value of SLUICE_CONSOLE_TOKEN',
-        '\r\nWWW-Authenticate: Bearer',
-      )
-    case 'too many wrong tokens':
-      return problem(
-        '429 Too Many Requests',
-        'too_many_tries',
-        'too many wrong tokens in the last second: try again',
-        '\r\nRetry-After: 1',
-      )
   }
 }

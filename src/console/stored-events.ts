@@ -1,16 +1,16 @@
-// Takes single events out of a queue record's line, without parsing the others.
+// Events of a queue record as the console shows them.
 
-import { afterString, viewOf } from '../queue/record/record-head.ts'
+import { eventsAt, eventsOf } from '../queue/record/record-events.ts'
+import { mayHold } from './event-filter.ts'
 
-const EVENTS = Buffer.from('"events":[')
-const QUOTE = 34
-const BRACE_OPEN = 123
-const BRACE_CLOSE = 125
-const BRACKET_OPEN = 91
-const BRACKET_CLOSE = 93
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+/** A larger event is shown without its large members. */
+const MAX_EVENT_BYTES = 65_536
+const HEAD_MEMBERS = ['type', 'name', 'timestamp', 'session_id', 'hashed_daily_id', 'hashed_monthly_id'] as const
 
 /** The members of a record other than the events. */
-export interface RecordMembers {
+interface RecordMembers {
   readonly batch_id: string
   readonly app_id: string
   readonly received_at: string
@@ -18,34 +18,46 @@ export interface RecordMembers {
   readonly trace?: string
 }
 
-/** Where the events begin, after the bracket; -1: this is no record. */
-export function eventsAt(line: Buffer): number {
-  const at = line.indexOf(EVENTS)
-  return at < 0 ? -1 : at + EVENTS.length
+/** The members of a record that are shown with each of its events: JSON without its last brace. */
+export function recordJson(line: Buffer, node: string | null): string {
+  const head = `${line.toString('utf8', 0, eventsAt(line))}]}`
+  const { batch_id, app_id, received_at, sdk_version = null, trace } = JSON.parse(head) as RecordMembers
+  return JSON.stringify({ batch_id, app_id, received_at, sdk_version, trace, node }).slice(0, -1)
 }
 
-export function recordMembers(line: Buffer, start: number): RecordMembers {
-  return JSON.parse(`${line.toString('utf8', 0, start)}]}`) as RecordMembers
+/** As it was sent; a very large one as its head members, with a note. */
+export function shownEvent(event: Readonly<Record<string, unknown>>, bytes: Buffer): string {
+  // A line break inside the event would end the line of the stream.
+  if (bytes.length <= MAX_EVENT_BYTES)
+    return bytes.includes(LINE_FEED) || bytes.includes(CARRIAGE_RETURN) ? JSON.stringify(event) : bytes.toString()
+  const members = HEAD_MEMBERS.filter((name) => name in event).map((name) => [name, event[name]])
+  const kept = JSON.stringify({
+    ...Object.fromEntries(members),
+    note: `this event has ${bytes.length} bytes: only its head is shown`,
+  })
+  return Buffer.byteLength(kept) <= MAX_EVENT_BYTES ? kept : '{"note":"this event is too large to be shown"}'
 }
 
-/** The end of the event that begins at or after `from`, and where it begins; null: there is no further one. */
-export function nextEvent(line: Buffer, from: number): { readonly start: number; readonly end: number } | null {
-  const view = viewOf(line)
-  let start = -1
-  let depth = 0
-  for (let at = from; at < line.length; at++) {
-    const byte = line[at]
-    if (byte === QUOTE) {
-      at = afterString(line, view, at + 1, line.length) - 1
-    } else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) {
-      if (depth === 0) start = at
-      depth += 1
-    } else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) {
-      // The bracket after the last event.
-      if (depth === 0) return null
-      depth -= 1
-      if (depth === 0) return { start, end: at + 1 }
-    }
+export interface ShownEvent {
+  readonly event: Readonly<Record<string, unknown>>
+  /** The event with its batch. */
+  readonly json: string
+}
+
+/** The events of a line that fit, the last one first. An event that does not hold all `needles` is not parsed. */
+export function eventsThatFit(
+  line: Buffer,
+  needles: readonly Buffer[],
+  fits: (event: ShownEvent['event']) => boolean,
+): ShownEvent[] {
+  const mayFit = (bytes: Buffer): boolean => needles.every((needle) => mayHold(bytes, needle))
+  if (!mayFit(line)) return []
+  const head = recordJson(line, null)
+  const shown: ShownEvent[] = []
+  for (const { index, bytes } of eventsOf(line)) {
+    if (!mayFit(bytes)) continue
+    const event = JSON.parse(bytes.toString()) as ShownEvent['event']
+    if (fits(event)) shown.push({ event, json: `${head},"index":${index},"event":${shownEvent(event, bytes)}}` })
   }
-  return null
+  return shown.toReversed()
 }

@@ -1,17 +1,35 @@
-// The counters of one process, read every five seconds for the last 15 minutes. Rates and latencies are differences of
-// two readings, so the path of a request does nothing for them.
+// The counters of one process, read every five seconds and kept for 15 minutes, and one reading a minute for a day. Rates
+// and latencies are differences of two readings, so the path of a request does nothing for them.
 
 import type { Metrics, OutcomeName } from '../observe/metrics.ts'
-import { isOurs } from './codes.ts'
+import { type Whose, whoseOf } from './codes.ts'
+import type { Range } from './now-answer.ts'
 
 export const STEP_SECONDS = 5
-/** 15 minutes. */
-export const HISTORY_CELLS = 180
+const MINUTE_SECONDS = 60
+
+/** Plots of each range: a day and a quarter of an hour are as wide. */
+export const RANGES: Readonly<Record<Range, { readonly stepSeconds: number; readonly cells: number }>> = {
+  '15m': { stepSeconds: STEP_SECONDS, cells: 180 },
+  '1h': { stepSeconds: MINUTE_SECONDS, cells: 60 },
+  '24h': { stepSeconds: 8 * MINUTE_SECONDS, cells: 180 },
+}
+/** Each is one reading more than cells. */
+const MAX_READINGS = 181
+/** A day of some 1,200 bytes each: less than two megabytes. */
+const MAX_MINUTES = 1441
 
 /** What the history reads. */
 export type CountedMetrics = Pick<
   Metrics,
-  'outcomeTotals' | 'events' | 'replays' | 'requestsReceived' | 'answerSeconds' | 'stageSeconds' | 'redisCallSeconds'
+  | 'outcomeTotals'
+  | 'overloadedTotals'
+  | 'events'
+  | 'replays'
+  | 'requestsReceived'
+  | 'answerSeconds'
+  | 'stageSeconds'
+  | 'redisCallSeconds'
 >
 
 /** Gauges that are kept with a reading. null: not known. */
@@ -25,7 +43,9 @@ export interface Totals extends KeptGauges {
   readonly requests: number
   readonly accepted: number
   readonly replays: number
+  /** By code, and those answered 503 by reason; none is 0. */
   readonly refused: Readonly<Record<string, number>>
+  readonly overloaded: Readonly<Record<string, number>>
   /** Of the time from the complete body to the answer: observations in each bucket, the last one without bound. */
   readonly buckets: Float64Array
   readonly redisCalls: { readonly count: number; readonly seconds: number }
@@ -36,7 +56,8 @@ const NO_REFUSALS: ReadonlySet<string> = new Set<OutcomeName>(['accepted', 'repl
 
 export function readTotals(metrics: CountedMetrics, gauges: KeptGauges, atMs: number): Totals {
   const { track, screen, revenue } = metrics.events
-  const outcomes = Object.entries(metrics.outcomeTotals())
+  const counted = (totals: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
+    Object.fromEntries(Object.entries(totals).filter(([name, count]) => count > 0 && !NO_REFUSALS.has(name)))
   const histogram = ({ counts, sum }: CountedMetrics['redisCallSeconds']): Totals['redisCalls'] => ({
     count: counts.reduce((total, count) => total + count, 0),
     seconds: sum,
@@ -46,8 +67,9 @@ export function readTotals(metrics: CountedMetrics, gauges: KeptGauges, atMs: nu
     atMs,
     requests: metrics.requestsReceived,
     accepted: track + screen + revenue,
-    replays: metrics.replays,
-    refused: Object.fromEntries(outcomes.filter(([name]) => !NO_REFUSALS.has(name))),
+    replays: metrics.replays.same + metrics.replays.other + metrics.replays.unknown,
+    refused: counted(metrics.outcomeTotals()),
+    overloaded: counted(metrics.overloadedTotals()),
     buckets: metrics.answerSeconds.counts.slice(),
     redisCalls: histogram(metrics.redisCallSeconds),
     publishes: histogram(metrics.stageSeconds.publish),
@@ -61,6 +83,7 @@ export interface Difference {
   readonly accepted: number
   readonly replays: number
   readonly refused: Readonly<Record<string, number>>
+  readonly overloaded: Readonly<Record<string, number>>
   readonly buckets: readonly number[]
   /** null: none was made. */
   readonly redisCallSeconds: number | null
@@ -77,38 +100,51 @@ export function difference(from: Totals, to: Totals): Difference {
     requests: to.requests - from.requests,
     accepted: to.accepted - from.accepted,
     replays: to.replays - from.replays,
-    refused: Object.fromEntries(
-      Object.entries(to.refused)
-        .map(([code, count]) => [code, count - (from.refused[code] ?? 0)] as const)
-        .filter(([, count]) => count > 0),
-    ),
+    refused: added(from.refused, to.refused),
+    overloaded: added(from.overloaded, to.overloaded),
     buckets: Array.from(to.buckets, (count, at) => count - from.buckets[at]),
     redisCallSeconds: mean(from.redisCalls, to.redisCalls),
     publishSeconds: mean(from.publishes, to.publishes),
   }
 }
 
-/** Five seconds of one process, which can be added to those of others. */
+function added(before: Totals['refused'], after: Totals['refused']): Readonly<Record<string, number>> {
+  const counts = Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)] as const)
+  return Object.fromEntries(counts.filter(([, count]) => count > 0))
+}
+
+/** A step of one process, which can be added to those of others. */
 export interface Cell {
   /** Unix seconds at its end, divided by the step. */
   readonly step: number
   readonly accepted_per_second: number
   readonly ours_per_second: number
-  readonly rule_per_second: number
+  readonly client_per_second: number
+  readonly limits_per_second: number
   readonly buckets: readonly number[]
   readonly slowest_consumer_seconds: number | null
 }
 
 export class History {
-  /** Oldest first. */
+  /** Oldest first, as the next. */
   readonly #readings: Totals[] = []
+  /** At whole minutes, and the first one of all. */
+  readonly #minutes: Totals[] = []
 
   add(totals: Totals): void {
     const last = this.#readings.at(-1)
     // The system's clock was set back: older readings cannot be placed.
-    if (last !== undefined && totals.atMs <= last.atMs) this.#readings.length = 0
+    if (last !== undefined && totals.atMs <= last.atMs) {
+      this.#readings.length = 0
+      this.#minutes.length = 0
+    }
     this.#readings.push(totals)
-    if (this.#readings.length > HISTORY_CELLS + 1) this.#readings.shift()
+    if (this.#readings.length > MAX_READINGS) this.#readings.shift()
+    // The last reading of a minute ends it.
+    const lastMinute = this.#minutes.length > 1 ? this.#minutes.at(-1) : undefined
+    if (lastMinute && stepOf(lastMinute, MINUTE_SECONDS) === stepOf(totals, MINUTE_SECONDS)) this.#minutes.pop()
+    this.#minutes.push(totals)
+    if (this.#minutes.length > MAX_MINUTES) this.#minutes.shift()
   }
 
   /** The latest reading that is at least so old, or else the oldest; null: there is none. */
@@ -116,20 +152,48 @@ export class History {
     return this.#readings.findLast((reading) => reading.atMs <= atMs) ?? this.#readings.at(0) ?? null
   }
 
-  get cells(): Cell[] {
-    return this.#readings.slice(1).map((reading, at) => {
-      const { seconds, accepted, refused, buckets } = difference(this.#readings[at], reading)
-      const sum = (isWanted: (code: string) => boolean): number =>
-        Object.entries(refused).reduce((total, [code, count]) => total + (isWanted(code) ? count : 0), 0)
-      return {
-        step: Math.round(reading.atMs / 1000 / STEP_SECONDS),
-        accepted_per_second: accepted / seconds,
-        ours_per_second: sum(isOurs) / seconds,
-        rule_per_second: sum((code) => !isOurs(code)) / seconds,
-        buckets,
-        slowest_consumer_seconds: reading.slowestConsumerSeconds,
-      }
+  /** The readings from then on, the last one before it included. */
+  from(atMs: number): readonly Totals[] {
+    return this.#readings.slice(
+      Math.max(
+        0,
+        this.#readings.findLastIndex((reading) => reading.atMs <= atMs),
+      ),
+    )
+  }
+
+  cells(range: Range): Cell[] {
+    const { stepSeconds, cells } = RANGES[range]
+    const readings = stepSeconds === STEP_SECONDS ? this.#readings : this.#minutes
+    // The last reading in a step ends it, and begins the next one.
+    const ends = readings.filter((reading, at) => {
+      const next = readings.at(at + 1)
+      return at === 0 || next === undefined || stepOf(next, stepSeconds) !== stepOf(reading, stepSeconds)
     })
+    return ends
+      .slice(1)
+      .map((reading, at) => cellOf(ends[at], reading, stepSeconds))
+      .slice(-cells)
+  }
+}
+
+/** Unix seconds at the end of the reading's step, divided by its length. A timer comes some milliseconds late. */
+function stepOf({ atMs }: Totals, stepSeconds: number): number {
+  return Math.ceil((Math.round(atMs / 1000 / STEP_SECONDS) * STEP_SECONDS) / stepSeconds)
+}
+
+function cellOf(from: Totals, to: Totals, stepSeconds: number): Cell {
+  const { seconds, accepted, refused, buckets } = difference(from, to)
+  const perSecond = (whose: Whose): number =>
+    Object.entries(refused).reduce((sum, [code, count]) => sum + (whoseOf(code) === whose ? count : 0), 0) / seconds
+  return {
+    step: stepOf(to, stepSeconds),
+    accepted_per_second: accepted / seconds,
+    ours_per_second: perSecond('ours'),
+    client_per_second: perSecond('client'),
+    limits_per_second: perSecond('limit'),
+    buckets,
+    slowest_consumer_seconds: to.slowestConsumerSeconds,
   }
 }
 

@@ -2,7 +2,8 @@
 // watcher costs memory or holds up another.
 
 import { type Answer, type EventSink, problem } from '../http/admin-routes.ts'
-import type { Timer, Timers } from '../lib/timers.ts'
+import type { Timers } from '../lib/timers.ts'
+import { WhileAny } from '../lib/while-any.ts'
 
 export const MAX_WATCHERS = 50
 /** Proxies close what is silent for longer; and it shows that a watcher has gone without a word. */
@@ -10,7 +11,7 @@ const PING_INTERVAL_MS = 15_000
 /** Browsers connect again after this. */
 const RETRY = 'retry: 2000\n\n'
 
-/** What waits for one watcher that does not read. */
+/** Beyond this much that waits for a watcher which does not read, it gets no more. */
 const MAX_SENT_BYTES = 262_144
 /** Of `event: `, `data: ` and the line feeds. */
 const FRAME_BYTES = 16
@@ -22,7 +23,7 @@ export class Watcher {
     this.#sink = sink
   }
 
-  /** false: the watcher reads too slowly, and this event is skipped. */
+  /** false: the watcher reads too slowly or has left, and this event is skipped. */
   event(name: string, json: string): boolean {
     return this.#send(`event: ${name}\ndata: ${json}\n\n`)
   }
@@ -45,8 +46,9 @@ export class Watcher {
   }
 
   #send(text: string): boolean {
-    if (!this.#sink.isDrained) return false
-    this.#sink.send(text)
+    const { destroyed, writableEnded, writableLength } = this.#sink
+    if (destroyed || writableEnded || writableLength > MAX_SENT_BYTES) return false
+    this.#sink.write(text)
     return true
   }
 
@@ -55,56 +57,44 @@ export class Watcher {
   }
 }
 
+interface Open {
+  readonly watcher: Watcher
+  readonly end: () => void
+}
+
 export class Watchers {
-  readonly #timers: Timers
-  readonly #open = new Map<Watcher, () => void>()
-  #pinging: Timer | null = null
+  readonly #open: WhileAny<Open>
   #isStopped = false
 
   constructor(timers: Timers) {
-    this.#timers = timers
-  }
-
-  get count(): number {
-    return this.#open.size
+    this.#open = new WhileAny(timers, PING_INTERVAL_MS, (all) => {
+      for (const { watcher } of all) watcher.ping()
+    })
   }
 
   /** `begin` returns what ends the watch. Returns what to call when the client has left, or the answer that refuses it. */
   open(sink: EventSink, begin: (watcher: Watcher) => () => void): (() => void) | Answer {
-    if (this.#isStopped) return problem('503 Service Unavailable', 'draining', 'this node is ending: ask another one')
-    if (this.#open.size >= MAX_WATCHERS) {
-      return problem(
-        '503 Service Unavailable',
-        'too_many_watchers',
-        `this node has its ${MAX_WATCHERS} watchers already`,
-      )
+    if (this.#isStopped) return problem(503, 'draining', 'this node is ending: ask another one')
+    if (this.#open.all.size >= MAX_WATCHERS) {
+      return problem(503, 'too_many_watchers', `this node has its ${MAX_WATCHERS} watchers already`)
     }
-    sink.send(RETRY)
+    sink.write(RETRY)
     const watcher = new Watcher(sink)
-    this.#open.set(watcher, begin(watcher))
-    this.#pinging ??= this.#timers.setInterval(() => this.#ping(), PING_INTERVAL_MS)
-    return () => this.#left(watcher)
+    const open = { watcher, end: begin(watcher) }
+    this.#open.add(open)
+    return () => this.#left(open)
   }
 
-  #left(watcher: Watcher): void {
-    const end = this.#open.get(watcher)
-    this.#open.delete(watcher)
-    end?.()
-    if (this.#open.size > 0 || this.#pinging === null) return
-    this.#timers.clear(this.#pinging)
-    this.#pinging = null
-  }
-
-  #ping(): void {
-    for (const watcher of this.#open.keys()) watcher.ping()
+  #left(open: Open): void {
+    if (this.#open.delete(open)) open.end()
   }
 
   /** Ends all streams; new ones are refused. */
   stop(): void {
     this.#isStopped = true
-    for (const watcher of this.#open.keys()) {
-      this.#left(watcher)
-      watcher.end()
+    for (const open of this.#open.all) {
+      this.#left(open)
+      open.watcher.end()
     }
   }
 }

@@ -11,11 +11,11 @@ export type DecoderName = 'scanner' | 'simdjson'
 export interface Decoder {
   /**
    * Validates the bytes [start, end). For a valid body it writes the numbers of FIELD from `words[at]` on. null: valid,
-   * without extra members, and nothing was allocated. In memory it changes only the line breaks of a valid body, which
+   * without extra members, and nothing was allocated. In memory it changes only the line breaks of the body, which
    * become spaces, and the SENTINEL_BYTES after `end`.
    */
   scan(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation | null | 'not sure'
-  /** A hash of the bytes [start, end), of 32 bits and never 0. To be asked for before `scan`, which changes line breaks. */
+  /** A hash of the bytes [start, end), of 32 bits and never 0. */
   hash(start: number, end: number): number
   /** Decides on a body that `scan` was not sure of, and says what is wrong with it. Slow. */
   explain(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation
@@ -26,12 +26,7 @@ export function createDecoder(name: DecoderName, memory: WebAssembly.Memory): De
   if (name === 'scanner') return new ScanningDecoder(memory)
   const simdjson = loadSimdjson()
   if (simdjson === null) throw new Error('the optional package simdjson is not installed, or did not compile')
-  const explain: Decoder['explain'] = (start, end, nowMs, words, at) => {
-    const body = new Uint8Array(memory.buffer, start, end - start)
-    const validation = validateWithSimdjson(simdjson, body, nowMs, words, at)
-    if (validation.kind === 'accepted') joinLines(body)
-    return validation
-  }
+  const explain = explainBy(memory, (body, nowMs, words, at) => validateWithSimdjson(simdjson, body, nowMs, words, at))
   // simdjson decides on every body, so there is no second step.
   const scanner = new Scanner(memory)
   return { hash: (start, end) => scanner.hash(start, end), scan: explain, explain }
@@ -45,9 +40,11 @@ class ScanningDecoder implements Decoder {
   private readonly memory: SharedArrayBuffer
   private readonly endOfBodies: number
   private readonly scanner: Scanner
+  readonly explain: Decoder['explain']
 
   constructor(memory: WebAssembly.Memory) {
     this.memory = memory.buffer
+    this.explain = explainBy(memory, validate)
     this.endOfBodies = endOfBodies(memory)
     this.scanner = new Scanner(memory)
   }
@@ -57,22 +54,21 @@ class ScanningDecoder implements Decoder {
     const { scanner } = this
     if (!scanner.scan(start, end, nowMs, words, at)) return 'not sure'
     if (scanner.sawLineBreak) joinLines(new Uint8Array(this.memory, start, end - start))
-    return scanner.extraCount === 0 ? null : this.withExtras()
+    if (scanner.extraCount === 0) return null
+    return { kind: 'accepted', appKey: scanner.appKey(), extras: scanner.extras() }
   }
 
   hash(start: number, end: number): number {
     return this.scanner.hash(start, end)
   }
+}
 
-  explain(start: number, end: number, nowMs: number, words: Int32Array, at: number): Validation {
-    const body = new Uint8Array(this.memory, start, end - start)
-    const validation = validate(body, nowMs, words, at)
-    if (validation.kind === 'accepted') joinLines(body)
+function explainBy(memory: WebAssembly.Memory, check: typeof validate): Decoder['explain'] {
+  return (start, end, nowMs, words, at) => {
+    const body = new Uint8Array(memory.buffer, start, end - start)
+    const validation = check(body, nowMs, words, at)
+    joinLines(body)
     return validation
-  }
-
-  private withExtras(): Validation {
-    return { kind: 'accepted', appKey: this.scanner.appKey(), extras: this.scanner.extras() }
   }
 }
 

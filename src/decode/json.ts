@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer'
 import { MAX_DEPTH } from '../bounds.ts'
 
 /** Positions are byte offsets into the body; `end` is exclusive. */
-interface Span {
+export interface Span {
   readonly start: number
   readonly end: number
 }
@@ -27,11 +27,10 @@ export interface JsonScalar extends Span {
 }
 export type JsonValue = JsonObject | JsonArray | JsonString | JsonScalar
 
-export interface JsonMember {
+/** From the opening quote of its key to the end of its value. */
+export interface JsonMember extends Span {
   /** Decoded, when it is asked for. */
   readonly key: string
-  /** Where the key's opening quote stands; the member ends where its value does. */
-  readonly start: number
   readonly value: JsonValue
 }
 
@@ -99,6 +98,10 @@ class Member implements JsonMember {
 
   get start(): number {
     return this.name.start
+  }
+
+  get end(): number {
+    return this.value.end
   }
 }
 

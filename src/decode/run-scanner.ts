@@ -1,6 +1,6 @@
 // Scans runs of slots: in the threads of the pool, and for few bytes in the front end itself.
 
-import { type SharedMemory, SLOT_WORDS, STATE, WORD } from '../ring/layout.ts'
+import { FIELD, type SharedMemory, SLOT_WORDS, STATE, WORD } from '../ring/layout.ts'
 import type { Decoder } from './decoder.ts'
 import type { Validation } from './verdict.ts'
 
@@ -38,13 +38,12 @@ export class RunScanner {
       const at = this.#indexOfArrived((first + index) % this.#slots)
       const start = words[at + WORD.OFFSET]
       const end = start + words[at + WORD.LENGTH]
-      if (words[at + WORD.KEYED] === 1) words[at + WORD.BODY_HASH] = this.#decoder.hash(start, end)
       const verdict = this.#decoder.scan(start, end, nowMs, words, at + WORD.DECODED)
       if (verdict !== null) {
         notes ??= []
         notes.push({ index, validation: verdict === 'not sure' ? null : verdict })
       }
-      if (verdict !== 'not sure') this.#markDecoded(at)
+      if (verdict !== 'not sure') this.#markDecoded(at, start)
     }
     return notes
   }
@@ -56,7 +55,7 @@ export class RunScanner {
     const start = words[at + WORD.OFFSET]
     const end = start + words[at + WORD.LENGTH]
     const validation = this.#decoder.explain(start, end, Date.now(), words, at + WORD.DECODED)
-    this.#markDecoded(at)
+    this.#markDecoded(at, start)
     return validation
   }
 
@@ -69,8 +68,15 @@ export class RunScanner {
     return at
   }
 
-  #markDecoded(at: number): void {
+  #markDecoded(at: number, start: number): void {
+    const words = this.#words
+    // After the line breaks in them have become spaces, as the queue stores them.
+    const eventsEnd = words[at + WORD.DECODED + FIELD.eventsEnd]
+    if (words[at + WORD.KEYED] === 1 && eventsEnd > 0) {
+      const eventsStart = words[at + WORD.DECODED + FIELD.eventsStart]
+      words[at + WORD.EVENTS_HASH] = this.#decoder.hash(start + eventsStart, start + eventsEnd)
+    }
     // Orders our writes of the decoded words before the state that lets the front end read them.
-    Atomics.store(this.#words, at + WORD.STATE, STATE.DECODED)
+    Atomics.store(words, at + WORD.STATE, STATE.DECODED)
   }
 }

@@ -13,12 +13,21 @@ import {
 } from '../bounds.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
 import { FIELD } from '../ring/layout.ts'
-import { Findings, namedTextOf, textOf } from './findings.ts'
-import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson } from './json.ts'
+import { Findings, namedPathOf, textOf } from './findings.ts'
+import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson, type Span } from './json.ts'
 import type { Refused, Validation } from './verdict.ts'
 
 const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 type EventType = (typeof EVENT_TYPES)[number]
+
+/** Members of `properties` and `revenue` are named by their names here, since the body is the reader's own. */
+export interface Violation {
+  readonly path: string
+  readonly message: string
+  /** Its bytes in the body; null: the body is not JSON. */
+  readonly start: number | null
+  readonly end: number | null
+}
 
 /** Every invalid member of a body, in document order, for `sluice explain`. */
 export type Violations =
@@ -28,15 +37,18 @@ export type Violations =
       readonly appKey: string | null
       /** What the service answers. */
       readonly message: string
-      /** Members of `properties` and `revenue` are named here, since the body is the reader's own. */
-      readonly messages: readonly string[]
+      readonly found: readonly Violation[]
     }
 
-/** Returns the data of a valid body or what is wrong with it. Writes `words` only for a valid body. */
+/**
+ * Returns the data of a valid body or what is wrong with it. Of a body that is refused it writes to
+ * `words` only where its events lie: the hash of a replay goes by them. */
 export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at: number): Validation {
   const result = examine(body, nowMs, MAX_ERRORS_LISTED)
   if (result.kind === 'refused') {
-    const { code, appKey, sdkVersion, findings } = result
+    const { code, appKey, sdkVersion, events, findings } = result
+    words[at + FIELD.eventsStart] = events?.start ?? 0
+    words[at + FIELD.eventsEnd] = events?.end ?? 0
     const json = JSON.stringify(findings.listed.map(({ path, message }) => ({ path, message })))
     const errors = code === 'invalid_json' ? null : { json, total: findings.total }
     return { kind: 'refused', code, appKey, sdkVersion, message: textOf(findings.listed[0]), errors }
@@ -53,11 +65,16 @@ export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at:
   return { kind: 'accepted', appKey: appKey.text, extras: extrasOf(body, result.root) }
 }
 
-export function violations(body: Uint8Array, nowMs: number): Violations {
-  const result = examine(body, nowMs, MAX_ERRORS_COUNTED)
+/** `givenKey`: in place of the body's own; null: the body's own. */
+export function violations(body: Uint8Array, nowMs: number, givenKey: string | null): Violations {
+  const result = examine(body, nowMs, MAX_ERRORS_COUNTED, givenKey)
   if (result.kind === 'refused') {
     const { code, appKey, findings } = result
-    return { code, appKey, message: textOf(findings.listed[0]), messages: findings.listed.map(namedTextOf) }
+    const found = findings.listed.map((finding) => {
+      const { start, end } = code === 'invalid_json' ? { start: null, end: null } : finding.span
+      return { path: namedPathOf(finding), message: finding.message, start, end }
+    })
+    return { code, appKey, message: textOf(findings.listed[0]), found }
   }
   return { code: null, appKey: result.envelope.appKey.text, events: result.envelope.events.items.length }
 }
@@ -77,27 +94,30 @@ type Examination =
       readonly code: Refused['code']
       readonly appKey: string | null
       readonly sdkVersion: string | null
+      /** null: the body has none. */
+      readonly events: JsonValue | null
       readonly findings: Findings
     }
 
 /** First the grammar, then the app key, then the rest, since the app is looked up before the schema is checked. */
-function examine(body: Uint8Array, nowMs: number, maxListed: number): Examination {
+function examine(body: Uint8Array, nowMs: number, maxListed: number, givenKey: string | null = null): Examination {
   const findings = new Findings(maxListed)
   const reading = readJson(body)
   if (reading.kind === 'broken') {
-    findings.add('body', reading.problem)
-    return { kind: 'refused', code: 'invalid_json', appKey: null, sdkVersion: null, findings }
+    findings.add('body', reading.problem, { start: 0, end: 0 })
+    return { kind: 'refused', code: 'invalid_json', appKey: null, sdkVersion: null, events: null, findings }
   }
-  const appKey = findAppKey(reading.value, findings)
+  const appKey = findAppKey(reading.value, givenKey, findings)
   const shownVersion = shownVersionOf(reading.value)
-  if (appKey === null) {
-    return { kind: 'refused', code: 'validation_failed', appKey: null, sdkVersion: shownVersion, findings }
-  }
+  const refused = { kind: 'refused', code: 'validation_failed', sdkVersion: shownVersion, findings } as const
+  // A request without an app key is no repeat of another.
+  if (appKey === null) return { ...refused, appKey: null, events: null }
   const root = reading.value as JsonObject
   const typeCounts = { track: 0, screen: 0, revenue: 0 }
   const members = checkMembers(root, '', BODY, { body, findings, nowMs, typeCounts })
   if (findings.total > 0) {
-    return { kind: 'refused', code: 'validation_failed', appKey: appKey.text, sdkVersion: shownVersion, findings }
+    const events = root.members.find(({ key }) => key === 'events')?.value ?? null
+    return { ...refused, appKey: appKey.text, events }
   }
   const sdkVersion = (members.get('sdk_version') as JsonString | undefined) ?? null
   return {
@@ -108,18 +128,23 @@ function examine(body: Uint8Array, nowMs: number, maxListed: number): Examinatio
 }
 
 /** The body's app key; null: it has none, or not a usable one. */
-function findAppKey(root: JsonValue, findings: Findings): JsonString | null {
+function findAppKey(root: JsonValue, givenKey: string | null, findings: Findings): JsonString | null {
   if (root.kind !== 'object') {
-    findings.add('body', 'must be an object')
+    findings.add('body', 'must be an object', bracketOf(root))
     return null
   }
-  const found = root.members.filter((member) => member.key === 'app_key')
-  const value = found.at(0)?.value
-  if (value === undefined) findings.add('app_key', 'required')
-  else if (value.kind !== 'string') findings.add('app_key', 'must be a string')
-  else if (found.length > 1) findings.add('app_key', 'must appear once')
-  else return value
+  if (givenKey !== null) return { kind: 'string', start: 0, end: 0, text: givenKey }
+  const [first, second] = root.members.filter((member) => member.key === 'app_key')
+  if (first === undefined) findings.add('app_key', 'required', bracketOf(root))
+  else if (first.value.kind !== 'string') findings.add('app_key', 'must be a string', first)
+  else if (second !== undefined) findings.add('app_key', 'must appear once', second)
+  else return first.value
   return null
+}
+
+/** Where what is missing would be. */
+function bracketOf({ start }: JsonValue): Span {
+  return { start, end: start + 1 }
 }
 
 /** Of a body that may be refused for it: a repeat or a wrong type does not matter here. */
@@ -137,7 +162,8 @@ interface Examined {
   readonly typeCounts: Record<EventType, number>
 }
 
-type Check = (value: JsonValue, path: string, examined: Examined) => void
+/** `span`: of the member, or of the item of an array. */
+type Check = (value: JsonValue, path: string, span: Span, examined: Examined) => void
 /** The named members of one object, in the order of the specification. */
 type Schema = ReadonlyMap<string, { readonly required: boolean; readonly check: Check }>
 
@@ -168,8 +194,8 @@ const CONTEXT: Schema = new Map([
 ])
 
 const BODY: Schema = new Map([
-  // The app key was checked first, by `findAppKey`.
-  ['app_key', required(() => {})],
+  // It was looked for first, by `findAppKey`.
+  ['app_key', optional(() => {})],
   ['sdk_version', optional(text(0, Number.POSITIVE_INFINITY))],
   ['events', required(checkEvents)],
 ])
@@ -187,74 +213,75 @@ function checkMembers(object: JsonObject, path: string, schema: Schema, examined
   const { findings } = examined
   const prefix = path === '' ? '' : `${path}.`
   const found = new Map<string, JsonValue>()
-  for (const { key, value } of object.members) {
+  for (const member of object.members) {
     if (findings.full) return found
+    const { key, value } = member
     const rule = schema.get(key)
     if (rule === undefined) continue
     if (found.has(key)) {
-      findings.add(prefix + key, 'must appear once')
+      findings.add(prefix + key, 'must appear once', member)
       continue
     }
     found.set(key, value)
-    rule.check(value, prefix + key, examined)
+    rule.check(value, prefix + key, member, examined)
   }
   for (const [key, rule] of schema) {
-    if (rule.required && !found.has(key)) findings.add(prefix + key, 'required')
+    if (rule.required && !found.has(key)) findings.add(prefix + key, 'required', bracketOf(object))
   }
   return found
 }
 
-function checkEvents(value: JsonValue, path: string, examined: Examined): void {
-  if (value.kind !== 'array') return examined.findings.add(path, 'must be an array')
+function checkEvents(value: JsonValue, path: string, span: Span, examined: Examined): void {
+  if (value.kind !== 'array') return examined.findings.add(path, 'must be an array', span)
   for (const [index, item] of value.items.entries()) {
     if (examined.findings.full) return
-    if (index === MAX_EVENTS) return examined.findings.add(path, `at most ${MAX_EVENTS} items`)
-    checkEvent(item, `${path}[${index}]`, examined)
+    if (index === MAX_EVENTS) return examined.findings.add(path, `at most ${MAX_EVENTS} items`, span)
+    checkEvent(item, `${path}[${index}]`, item, examined)
   }
 }
 
-function checkEvent(value: JsonValue, path: string, examined: Examined): void {
-  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
+function checkEvent(value: JsonValue, path: string, span: Span, examined: Examined): void {
+  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object', span)
   const found = checkMembers(value, path, EVENT, examined)
   const type = found.get('type')
   // Last, since `revenue` is the last member of the schema.
   if (type?.kind === 'string' && type.text === 'revenue' && !found.has('revenue')) {
-    examined.findings.add(`${path}.revenue`, 'required')
+    examined.findings.add(`${path}.revenue`, 'required', bracketOf(value))
   }
 }
 
-function checkContext(value: JsonValue, path: string, examined: Examined): void {
-  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
+function checkContext(value: JsonValue, path: string, span: Span, examined: Examined): void {
+  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object', span)
   checkMembers(value, path, CONTEXT, examined)
 }
 
-function checkType(value: JsonValue, path: string, examined: Examined): void {
+function checkType(value: JsonValue, path: string, span: Span, examined: Examined): void {
   const type = value.kind === 'string' ? EVENT_TYPES.find((name) => name === value.text) : undefined
-  if (type === undefined) examined.findings.add(path, `must be one of ${EVENT_TYPES.join(', ')}`)
+  if (type === undefined) examined.findings.add(path, `must be one of ${EVENT_TYPES.join(', ')}`, span)
   else examined.typeCounts[type] += 1
 }
 
-function checkNumber(value: JsonValue, path: string, examined: Examined): void {
-  if (value.kind !== 'number') examined.findings.add(path, 'must be a number')
+function checkNumber(value: JsonValue, path: string, span: Span, examined: Examined): void {
+  if (value.kind !== 'number') examined.findings.add(path, 'must be a number', span)
 }
 
-function checkTimestamp(value: JsonValue, path: string, examined: Examined): void {
+function checkTimestamp(value: JsonValue, path: string, span: Span, examined: Examined): void {
   const { findings, nowMs } = examined
-  if (value.kind !== 'string') return findings.add(path, 'must be a string')
+  if (value.kind !== 'string') return findings.add(path, 'must be a string', span)
   const timeMs = parseTimestamp(value.text)
-  if (timeMs === null) return findings.add(path, 'must be an ISO 8601 date and time')
+  if (timeMs === null) return findings.add(path, 'must be an ISO 8601 date and time', span)
   if (timeMs < nowMs - MAX_EVENT_AGE_MS || timeMs > nowMs + MAX_EVENT_LEAD_MS) {
-    findings.add(path, 'must lie between 72 hours in the past and 1 hour in the future')
+    findings.add(path, 'must lie between 72 hours in the past and 1 hour in the future', span)
   }
 }
 
 /** `properties` and `revenue`. Their keys come from the client, so a path has a member's place in place of its name. */
-function checkKeyValues(value: JsonValue, path: string, examined: Examined): void {
-  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object')
+function checkKeyValues(value: JsonValue, path: string, span: Span, examined: Examined): void {
+  if (value.kind !== 'object') return examined.findings.add(path, 'must be an object', span)
   for (const [index, member] of value.members.entries()) {
-    if (index === MAX_KEYS) return examined.findings.add(path, `at most ${MAX_KEYS} keys`)
+    if (index === MAX_KEYS) return examined.findings.add(path, `at most ${MAX_KEYS} keys`, span)
     if (!isLong(member.value, examined.body)) continue
-    examined.findings.add(`${path}[${index}]`, `at most ${MAX_VALUE_CHARACTERS} characters`, member)
+    examined.findings.add(`${path}[${index}]`, `at most ${MAX_VALUE_CHARACTERS} characters`, member, member.key)
   }
 }
 
@@ -263,10 +290,10 @@ function text(minimum: number, maximum: number): Check {
     maximum === Number.POSITIVE_INFINITY
       ? `length must be at least ${minimum}`
       : `length must be ${minimum} to ${maximum}`
-  return (value, path, { findings }) => {
-    if (value.kind !== 'string') return findings.add(path, 'must be a string')
+  return (value, path, span, { findings }) => {
+    if (value.kind !== 'string') return findings.add(path, 'must be a string', span)
     const characters = countCodePoints(value.text)
-    if (characters < minimum || characters > maximum) findings.add(path, reason)
+    if (characters < minimum || characters > maximum) findings.add(path, reason, span)
   }
 }
 
@@ -293,7 +320,7 @@ function extrasOf(body: Uint8Array, root: JsonObject): string | null {
   const extras = root.members.filter((member) => !BODY.has(member.key))
   if (extras.length === 0) return null
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const asSent = extras.map((member) => bytes.toString('utf8', member.start, member.value.end))
+  const asSent = extras.map((member) => bytes.toString('utf8', member.start, member.end))
   // In valid JSON a line break is always white space between tokens.
   return asSent.join(',').replace(/[\r\n]/g, ' ')
 }

@@ -1,73 +1,68 @@
-// What the admin port hands to the console, and takes back: plain values, so that only this room knows the engine.
+// What the admin port hands to the console, and takes back.
 
-import type { Reply } from './send.ts'
+import type { IncomingHttpHeaders } from 'node:http'
 
-/** `withoutBody`: with the head of an answer whose body is not sent (304). */
-export type Answer = Omit<Reply, 'withoutBody' | 'thenClose'> & { readonly withoutBody?: boolean }
-
-/** A copy, because the request of uWebSockets.js is valid only inside its handler. An absent header is empty. */
-export interface AdminHead {
+export interface AdminRequest {
   /** In capitals. */
   readonly method: string
   readonly path: string
   readonly query: string
-  readonly accept: string
-  readonly acceptEncoding: string
-  readonly authorization: string
-  readonly cookie: string
-  readonly host: string
-  readonly ifNoneMatch: string
-  readonly origin: string
-  /** What a browser says of the page that asks: `same-origin`, `cross-site`. */
-  readonly fetchSite: string
+  readonly headers: IncomingHttpHeaders
+  /** The whole body, or what refuses it. */
+  body(maxBytes: number): Promise<Buffer | Answer>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Uint8Array
 }
 
 /** One open answer of server-sent events. */
 export interface EventSink {
-  /**
-   * false: the client does not read as fast as it is sent to. This text still arrives; `send` nothing more until
-   * `isDrained`.
-   */
-  send(text: string): boolean
-  readonly isDrained: boolean
-  end(): void
+  readonly destroyed: boolean
+  readonly writableEnded: boolean
+  /** What waits for the client to read. */
+  readonly writableLength: number
+  write(text: string): unknown
+  end(): unknown
 }
 
-export type Route =
-  | { readonly kind: 'answer'; readonly answer: () => Answer | Promise<Answer> }
-  /** The body is read first: beyond `maxBytes` the request is answered 413. */
-  | {
-      readonly kind: 'body'
-      readonly maxBytes: number
-      readonly answer: (body: Buffer) => Answer | Promise<Answer>
-    }
-  /** Returns what to do when the client has left, or the answer that refuses it. */
-  | { readonly kind: 'stream'; readonly open: (sink: EventSink) => (() => void) | Answer }
+/** Begins a stream. Returns what to do when it is over, or the answer that refuses it. */
+export type Stream = (sink: EventSink) => (() => void) | Answer
+
+export type Reply = Answer | Stream
 
 export interface AdminRoutes {
-  /** By the head alone. null: it is no path of the console. */
-  open(head: AdminHead): Route | null
+  /** null: there is no such path. */
+  answer(request: AdminRequest): Reply | Promise<Reply> | null
   /** Ends every open stream, and refuses new ones. */
   stop(): void
 }
 
 const JSON_TYPE = 'application/json'
 
-/** `headers`: further header lines, each led by CRLF. */
-export function answered(status: string, contentType: string, body: string, headers = ''): Answer {
-  return { status, contentType, headers: `\r\nCache-Control: no-store${headers}`, body }
+export function answered(status: number, contentType: string, body: string, headers: Answer['headers'] = {}): Answer {
+  return { status, contentType, headers: { 'Cache-Control': 'no-store', ...headers }, body }
 }
 
 export function jsonAnswer(value: unknown): Answer {
-  return jsonTextAnswer('200 OK', JSON.stringify(value))
+  return jsonTextAnswer({ status: 200, json: JSON.stringify(value) })
 }
 
 /** What the console shows is for its own pages only. */
-export function jsonTextAnswer(status: string, json: string): Answer {
-  const headers = '\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin'
+export function jsonTextAnswer({ status, json }: { status: number; json: string }): Answer {
+  const headers = { 'X-Content-Type-Options': 'nosniff', 'Cross-Origin-Resource-Policy': 'same-origin' }
   return answered(status, JSON_TYPE, `${json}\n`, headers)
 }
 
-export function problem(status: string, error: string, message: string, headers = ''): Answer {
+export function problem(status: number, error: string, message: string, headers: Answer['headers'] = {}): Answer {
   return answered(status, JSON_TYPE, `${JSON.stringify({ error, message })}\n`, headers)
+}
+
+/** `methods` without HEAD, which each path with GET has. */
+export function methodProblem(methods: readonly string[]): Answer {
+  const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+  return problem(405, 'method_not_allowed', `only ${allowed}`, { Allow: allowed })
 }

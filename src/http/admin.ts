@@ -1,73 +1,141 @@
-// The admin port: metrics for Prometheus and probes for the platform. No page waits for the queue or for Redis, and the
-// port is not meant for the open network.
+// The admin port: metrics for Prometheus, probes for the platform, and the console. No page waits for the queue or for
+// Redis, and the port is not meant for the open network.
 
-import uWS from 'uWebSockets.js'
-import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type AskedHealth, describePart, type Part, viewOf } from '../health.ts'
 import { errorMessage } from '../lib/errors.ts'
+import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import { AdminExchange, type BodyBudget } from './admin-exchange.ts'
-import { type AdminHead, type AdminRoutes, type Answer, answered, problem } from './admin-routes.ts'
-import { listen } from './listen.ts'
-import { Turn } from './turn.ts'
-
-/** A supervisor has to ask its front ends, so its answers are promises. */
-export interface Health {
-  /** True from the first successful start until the drain. */
-  ready(): boolean | Promise<boolean>
-  /** The state of each part, such as `queue: connected`. */
-  parts(): Parts | Promise<Parts>
-}
-
-export type Parts = Readonly<Record<string, string>>
+import { AdminBodies, discardRest } from './admin-bodies.ts'
+import { AdminConnections } from './admin-connections.ts'
+import {
+  type AdminRequest,
+  type AdminRoutes,
+  type Answer,
+  answered,
+  methodProblem,
+  problem,
+  type Reply,
+  type Stream,
+} from './admin-routes.ts'
+import { bind } from './port.ts'
 
 export interface AdminOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
   readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
-  readonly health: Health
-  /** The console. */
-  readonly routes?: AdminRoutes | null
-  /** A page could not be sent, which is a bug. */
-  readonly onFault: (error: unknown) => void
+  readonly health: AskedHealth
+  /** The console. It decides about all paths but those of metrics and probes. */
+  readonly routes: AdminRoutes
+  readonly log: Pick<Log, 'error'>
 }
 
-export interface AdminServer {
-  readonly port: number
-  stop(): void
-}
+export type AdminServer = Awaited<ReturnType<typeof startAdmin>>
 
-type Page = (head: AdminHead) => Answer | Promise<Answer>
+type Page = (request: AdminRequest) => Answer | Promise<Answer>
+
+/** `requestTimeout`: for a body of 512 KB through a slow tunnel. */
+const TIMEOUTS_MS = { headersTimeout: 5000, requestTimeout: 20_000, keepAliveTimeout: 8000 }
+const TIMEOUT_CHECK_INTERVAL_MS = 1000
+/** For an answer that is not read. A stream says something every 15 s, and no search takes as long. */
+const SILENCE_TIMEOUT_MS = 60_000
 
 const TEXT = 'text/plain; charset=utf-8'
 const JSON_TYPE = 'application/json'
-/** What GET / answers, for whoever meets the port without its documentation. */
+/** What GET / answers where there is no console, for whoever meets the port without its documentation. */
 const PAGE_LIST = [
   { path: '/metrics', about: 'metrics for Prometheus' },
   { path: '/livez', about: '200 while the process runs' },
   { path: '/readyz', about: '200 where requests should be sent; /readyz?verbose names the state of each part' },
 ]
 
-export async function startAdmin(options: AdminOptions): Promise<AdminServer> {
-  const pages = adminPages(options)
-  const app = uWS.App()
-  const turn = new Turn(options.onFault)
-  let connections = 0
-  app.filter((response, change) => {
-    connections += Number(change)
-    if (connections > ADMIN_MAX_CONNECTIONS) response.close()
-  })
-  const budget: BodyBudget = { usedBytes: 0 }
-  app.any('/*', (response, request) => {
-    const exchange = new AdminExchange(request, response, budget)
-    const run = (work: () => Promise<void>): void => turn.atEnd(() => void work().catch(options.onFault))
-    serve(pages, options.routes ?? null, exchange, run)
-  })
-  const { port } = await listen(app, { host: options.host, port: options.port })
-  return { port, stop: () => void app.close() }
+export async function startAdmin(options: AdminOptions) {
+  const { host, port, log } = options
+  const onFault = (error: unknown): void =>
+    log.error({ err: error }, 'bug in the admin port: a page could not be sent; events are not affected')
+  const pages = openPages(options)
+  const connections = new AdminConnections()
+  const bodies = new AdminBodies()
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { socket } = request
+    if (!connections.begins(socket)) return
+    const body = async (maxBytes: number): Promise<Buffer | Answer> => {
+      connections.waits(socket)
+      try {
+        return await bodies.read(request, maxBytes)
+      } finally {
+        connections.goesOn(socket)
+      }
+    }
+    const reply = await replyTo({ ...headOf(request), body }, pages, options.routes)
+    // The client has left.
+    if (response.destroyed) return
+    if (typeof reply === 'function') stream(response, reply, () => connections.waits(socket))
+    else {
+      send(response, reply)
+      discardRest(request)
+      connections.waits(socket)
+    }
+  }
+  const server = createServer(
+    { ...TIMEOUTS_MS, connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS, requireHostHeader: false },
+    (request, response) => {
+      serve(request, response).catch((error: unknown) => {
+        response.destroy()
+        onFault(error)
+      })
+    },
+  )
+  server.setTimeout(SILENCE_TIMEOUT_MS)
+  server.on('connection', (socket) => connections.opened(socket))
+  const found = await bind(server, { host, port, settings: 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT' })
+  server.on('error', onFault)
+  return {
+    port: found,
+    stop: () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
 }
 
-function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page> {
+function headOf({ method = '', url = '', headers }: IncomingMessage): Omit<AdminRequest, 'body'> {
+  // Of a target that is a whole URL the host counts, and the header does not (RFC 9112, 3.2.2).
+  const [, host = headers.host, target = url] = /^https?:\/\/([^/?]*)(.*)$/i.exec(url) ?? []
+  const [path, ...rest] = target.split('?')
+  return { method, path: path === '' ? '/' : path, query: rest.join('?'), headers: { ...headers, host } }
+}
+
+async function replyTo(request: AdminRequest, pages: ReadonlyMap<string, Page>, routes: AdminRoutes): Promise<Reply> {
+  try {
+    const page = pages.get(request.path)
+    if (page === undefined) return (await routes.answer(request)) ?? ownPage(request)
+    return isRead(request) ? await page(request) : methodProblem(['GET'])
+  } catch (error) {
+    return problem(500, 'internal_error', errorMessage(error))
+  }
+}
+
+function send(response: ServerResponse, { status, contentType, headers, body }: Answer): void {
+  const length = status === 204 ? {} : { 'Content-Length': Buffer.byteLength(body) }
+  response.writeHead(status, { 'Content-Type': contentType, ...headers, ...length }).end(body)
+}
+
+function stream(response: ServerResponse, open: Stream, onOver: () => void): void {
+  response
+    .setHeader('Content-Type', 'text/event-stream; charset=utf-8')
+    .setHeader('Cache-Control', 'no-store')
+    .setHeader('X-Content-Type-Options', 'nosniff')
+    .setHeader('X-Accel-Buffering', 'no')
+  const opened = open(response)
+  response.once('close', onOver)
+  if (typeof opened === 'function') response.once('close', opened)
+  else send(response, opened)
+}
+
+/** The same whatever the Host, since probes and Prometheus use the addresses of pods. */
+function openPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page> {
   // Scrapes that overlap share one page, which takes some milliseconds to make.
   let scraping: Promise<string> | null = null
   const scrape = (): Promise<string> => {
@@ -77,72 +145,68 @@ function adminPages({ metrics, health }: AdminOptions): ReadonlyMap<string, Page
     return scraping
   }
   return new Map<string, Page>([
-    ['/', pageList],
-    ['/metrics', async () => answered('200 OK', metrics.contentType, await scrape())],
-    ['/livez', () => answered('200 OK', TEXT, 'ok\n')],
-    ['/readyz', (head) => readiness(health, head)],
+    ['/metrics', async () => answered(200, metrics.contentType, await scrape())],
+    ['/livez', () => answered(200, TEXT, 'ok\n')],
+    ['/readyz', (request) => readiness(health, request)],
   ])
 }
 
-function pageList({ accept }: AdminHead): Answer {
-  if (accept.includes(JSON_TYPE)) return answered('200 OK', JSON_TYPE, `${JSON.stringify({ pages: PAGE_LIST })}\n`)
-  const lines = PAGE_LIST.map(({ path, about }) => `${path.padEnd(10)}${about}\n`)
-  return answered('200 OK', TEXT, `The admin port of sluice:\n\n${lines.join('')}`)
-}
-
-async function readiness(health: Health, head: AdminHead): Promise<Answer> {
+async function readiness(health: AskedHealth, request: AdminRequest): Promise<Answer> {
   const ready = await health.ready()
-  const status = ready ? '200 OK' : '503 Service Unavailable'
-  const wantsJson = head.accept.includes(JSON_TYPE)
-  const verbose = new URLSearchParams(head.query).has('verbose')
-  const parts = verbose ? await health.parts() : {}
-  if (wantsJson) {
-    const body = verbose ? { ready, parts } : { ready }
+  const status = ready ? 200 : 503
+  const verbose = new URLSearchParams(request.query).has('verbose')
+  const parts = verbose ? await health.parts() : []
+  if (accepts(request, JSON_TYPE)) {
+    const shown = parts.map((part) => [nameOf(part), viewOf(part)])
+    const body = verbose ? { ready, parts: Object.fromEntries(shown) } : { ready }
     return answered(status, JSON_TYPE, `${JSON.stringify(body)}\n`)
   }
-  const lines = [ready ? 'ok' : 'not ready', ...Object.entries(parts).map(([part, state]) => `${part}: ${state}`)]
+  const lines = [ready ? 'ok' : 'not ready', ...parts.map((part) => `${nameOf(part)}: ${lineOf(part)}`)]
   return answered(status, TEXT, `${lines.join('\n')}\n`)
 }
 
-/** `run`: never inside the engine's callback, where a read full of requests would block all others. */
-function serve(
-  pages: ReadonlyMap<string, Page>,
-  routes: AdminRoutes | null,
-  exchange: AdminExchange,
-  run: (work: () => Promise<void>) => void,
-): void {
-  const { head } = exchange
-  const route = routes?.open(head) ?? null
-  if (route === null) {
-    run(async () => exchange.send(await answerTo(pages.get(head.path), head)))
-    return
-  }
-  switch (route.kind) {
-    case 'answer':
-      run(async () => exchange.send(await guarded(route.answer)))
-      return
-    case 'body':
-      exchange.readBody(route.maxBytes, (body) =>
-        run(async () => exchange.send(await guarded(() => route.answer(body)))),
-      )
-      return
-    case 'stream':
-      run(async () => exchange.stream(route.open))
-  }
+function nameOf({ part, frontEnd }: Part): string {
+  return frontEnd === undefined ? part : `front end ${frontEnd} ${part}`
 }
 
-function answerTo(page: Page | undefined, head: AdminHead): Answer | Promise<Answer> {
-  if (!page) return problem('404 Not Found', 'not_found', 'no such page on the admin port; see /')
-  if (head.method !== 'GET' && head.method !== 'HEAD') {
-    return problem('405 Method Not Allowed', 'method_not_allowed', 'only GET and HEAD', '\r\nAllow: GET, HEAD')
-  }
-  return guarded(() => page(head))
+function lineOf(part: Part): string {
+  return part.state === 'ok' ? `ok, ${describePart(part)}` : describePart(part)
 }
 
-async function guarded(answer: () => Answer | Promise<Answer>): Promise<Answer> {
-  try {
-    return await answer()
-  } catch (error) {
-    return problem('500 Internal Server Error', 'internal_error', errorMessage(error))
-  }
+/** What the console leaves: the list of pages where it is off, and paths that are not there. */
+function ownPage(request: AdminRequest): Answer {
+  if (request.path === '/') return isRead(request) ? pageList(request) : methodProblem(['GET'])
+  if (!accepts(request, 'text/html')) return problem(404, 'not_found', 'no such page on the admin port; see /')
+  return answered(404, 'text/html; charset=utf-8', MISSING_PAGE, {
+    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+    'X-Content-Type-Options': 'nosniff',
+  })
+}
+
+function pageList(request: AdminRequest): Answer {
+  if (accepts(request, JSON_TYPE)) return answered(200, JSON_TYPE, `${JSON.stringify({ pages: PAGE_LIST })}\n`)
+  const lines = PAGE_LIST.map(({ path, about }) => `${path.padEnd(10)}${about}\n`)
+  return answered(200, TEXT, `The admin port of sluice:\n\n${lines.join('')}`)
+}
+
+const MISSING_PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>No such page · sluice</title>
+<h1>There is no such page</h1>
+<p>This is the admin port of sluice. <a href="/">Open the console</a>, or one of these:</p>
+<ul>
+${PAGE_LIST.map(({ path, about }) => `<li><a href="${path}">${path}</a>: ${about}</li>`).join('\n')}
+</ul>
+</html>
+`
+
+function isRead({ method }: AdminRequest): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+function accepts({ headers }: AdminRequest, type: string): boolean {
+  return headers.accept?.includes(type) ?? false
 }

@@ -4,22 +4,21 @@
 import type { RequestHead } from '../request/head.ts'
 
 const EXPOSED =
-  'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Batch-Id, X-Request-Id, Date'
+  'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Batch-Id, X-Request-Id, Sluice-Replay, ' +
+  'RateLimit, RateLimit-Policy, Date'
 
-export interface Cors {
-  /** Header lines for every answer to this origin, each after a CRLF; empty: it is not allowed. */
-  headersFor(origin: string | null): string
-}
+/** Header lines for every answer to this origin, each after a CRLF; empty: it is not allowed. */
+export type CorsHeaders = (origin: string | null) => string
 
 /** `origins`: as browsers write them, or `*` for all. The text of each is made here, once. */
-export function createCors(origins: readonly string[] | '*'): Cors {
+export function corsHeadersFor(origins: readonly string[] | '*'): CorsHeaders {
   if (origins === '*') {
     const headers = headersOf('*')
     // A repeated header has commas, and is no origin.
-    return { headersFor: (origin) => (origin === null || origin === '' || origin.includes(',') ? '' : headers) }
+    return (origin) => (origin === null || origin === '' || origin.includes(',') ? '' : headers)
   }
   const headersOfOrigin = new Map(origins.map((origin) => [origin, `${headersOf(origin)}\r\nVary: Origin`]))
-  return { headersFor: (origin) => (origin === null ? '' : (headersOfOrigin.get(origin) ?? '')) }
+  return (origin) => (origin === null ? '' : (headersOfOrigin.get(origin) ?? ''))
 }
 
 function headersOf(origin: string): string {

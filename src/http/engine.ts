@@ -9,11 +9,11 @@ import { errorCode, errorMessage, StartError } from '../lib/errors.ts'
 const PACKAGE = 'uWebSockets.js'
 const ENGINE = `the HTTP engine (${PACKAGE})`
 /**
- * A binary's name has the number of Node's binary interface (ABI). Older ones are left out, since sluice needs Node 20.
+ * A binary's name has the number of Node's binary interface (ABI). Those of Node 21 and of older ones than 20 are left out:
+ * sluice does not run there.
  */
 export const NODE_OF_ABI: Readonly<Record<string, number>> = {
   115: 20,
-  120: 21,
   127: 22,
   131: 23,
   137: 24,
@@ -25,11 +25,6 @@ const NEW_GLIBC_SYSTEMS = 'Debian 13, Ubuntu 24.04 or later'
 
 export const OLD_ENGINE_WARNING =
   'this build of the HTTP engine is from 2024; use Node 24 for production (what differs: docs/operations.md)'
-
-export interface Engine {
-  /** A build of January 2024, which the package `uwebsockets` has for Node 21 and older. */
-  readonly isOld: boolean
-}
 
 /** The facts that decide whether a binary fits. */
 export interface Machine {
@@ -43,8 +38,11 @@ export interface Machine {
   readonly files: readonly string[]
 }
 
-/** Throws a StartError that says what would work, where the engine does not load. */
-export async function loadEngine(): Promise<Engine> {
+/**
+ * Throws a StartError that says what would work, where the engine does not load. `isOld`: a build of January 2024, which
+ * the package `uwebsockets` has for Node 21 and older.
+ */
+export async function loadEngine(): Promise<{ readonly isOld: boolean }> {
   try {
     const { default: uWS } = await import('uWebSockets.js')
     // By its functions, not by Node's version: the author's own releases for Node 20 are new builds. An app that never

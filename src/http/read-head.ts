@@ -2,14 +2,14 @@
 
 import type { HttpRequest } from 'uWebSockets.js'
 import type { RequestHead } from '../request/head.ts'
-import { type Cors, withQuery } from './cors.ts'
+import { type CorsHeaders, withQuery } from './cors.ts'
 
 /** RFC 9110: digits only. 15 digits are larger than any body, and exact as a number. */
 const LENGTH = /^[0-9]{1,15}$/
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 
 /** To be called inside the request handler only, where `request` is valid. `cors` null: no page of another origin sends. */
-export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
+export function readHead(request: HttpRequest, cors: CorsHeaders | null): RequestHead {
   let contentType: string | null = null
   let contentEncoding: string | null = null
   let idempotencyKey: string | null = null
@@ -43,7 +43,7 @@ export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
         isChunked = true
         break
       case 'connection':
-        wantsClose ||= wantsToClose(value)
+        wantsClose ||= CLOSE.test(value)
         break
       case 'origin':
         origin = origin === null ? value : `${origin},${value}`
@@ -57,7 +57,7 @@ export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
   if (isChunked && contentLengthBytes !== null) {
     framingFault ??= 'Content-Length: must not appear with Transfer-Encoding'
   }
-  const corsHeaders = cors === null ? '' : cors.headersFor(origin)
+  const corsHeaders = cors === null ? '' : cors(origin)
   const query = corsHeaders === '' ? '' : request.getQuery()
   if (query) ({ idempotencyKey, contentEncoding } = withQuery({ idempotencyKey, contentEncoding }, query))
   return {
@@ -71,10 +71,6 @@ export function readHead(request: HttpRequest, cors: Cors | null): RequestHead {
     framingFault,
     wantsClose,
     corsHeaders,
+    foreignOrigin: corsHeaders === '' ? origin || null : null,
   }
-}
-
-/** `connection`: the header's value. */
-export function wantsToClose(connection: string): boolean {
-  return CLOSE.test(connection)
 }

@@ -1,4 +1,4 @@
-// Writes one answer, on either port. The order of the engine's calls matters, and their names do not say what they do.
+// Writes one answer of the public port. The order of the engine's calls matters, and their names do not say what they do.
 
 import type { HttpResponse } from 'uWebSockets.js'
 
@@ -7,7 +7,7 @@ export interface Reply {
   readonly contentType: string
   /** Further header lines, each led by CRLF. */
   readonly headers: string
-  readonly body: string | Uint8Array
+  readonly body: string
   /** For HEAD, and for an empty body: send the headers only. */
   readonly withoutBody: boolean
   /**
@@ -25,24 +25,26 @@ const KEEP_ALIVE = '\r\nKeep-Alive: timeout=8'
  * closed instead. The engine has then called `onAborted`.
  */
 export function send(response: HttpResponse, reply: Reply): boolean {
-  const { status, contentType, headers, body, withoutBody, thenClose } = reply
+  const { status, contentType, headers, withoutBody, thenClose } = reply
+  const lengthBytes = Buffer.byteLength(reply.body)
+  // Bytes where it is not ASCII: the engine of 2026 writes a string that has no character above U+00FF as Latin-1.
+  const body = lengthBytes === reply.body.length ? reply.body : Buffer.from(reply.body)
   let isTaken = true
   let isEnded = true
   response.cork(() => {
     // Status and headers in one call, since each call into the engine costs as much as writing all headers.
     const keepAlive = thenClose ? '' : KEEP_ALIVE
     response.writeStatus(`${status}\r\nContent-Type: ${contentType}${headers}${keepAlive}`)
-    if (withoutBody) isEnded = endWithoutBody(response, Buffer.byteLength(body))
+    if (withoutBody) isEnded = endWithoutBody(response, lengthBytes)
     // `end` does not report a full socket. That is harmless here, since this is the last answer.
     else if (thenClose) response.end(body, true)
-    else isTaken = end(response, body)
+    else isTaken = end(response, body, lengthBytes)
   })
   if (!isTaken || !isEnded) response.close()
   return isTaken
 }
 
-function end(response: HttpResponse, body: string | Uint8Array): boolean {
-  const lengthBytes = Buffer.byteLength(body)
+function end(response: HttpResponse, body: string | Buffer, lengthBytes: number): boolean {
   const [isTaken] = response.tryEnd(body, lengthBytes)
   if (isTaken) return true
   // The socket took a part of the body: the rest is sent as the client reads.

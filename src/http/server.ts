@@ -4,7 +4,7 @@ import uWS, { type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import type { ConnectionCounts } from '../observe/metrics.ts'
 import type { Ingest } from '../request/ingest.ts'
-import { createCors } from './cors.ts'
+import { corsHeadersFor } from './cors.ts'
 import { HttpExchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
 import { listen } from './listen.ts'
@@ -32,25 +32,17 @@ export interface ServerOptions {
   readonly onTooMany: () => void
 }
 
-export interface Server {
-  readonly port: number
-  /** The number of open connections. */
-  readonly connections: number
-  /** Refuses new connections; open ones stay. */
-  stopListening(): void
-  /** Closes every connection. */
-  close(): void
-}
+export type Server = Awaited<ReturnType<typeof startServer>>
 
 /** Rejects with an Error that names the address and the reason. */
-export async function startServer(options: ServerOptions): Promise<Server> {
+export async function startServer(options: ServerOptions) {
   const { tls, ingest, counts } = options
   const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, nowMs: () => performance.now() })
   const turn = new Turn(options.onFault)
   const port: Port = { turn, onClosed: (reason) => void counts.closed[reason]++ }
   const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
   const connections = countConnections(app, options)
-  const cors = options.corsOrigins === null ? null : createCors(options.corsOrigins)
+  const cors = options.corsOrigins === null ? null : corsHeadersFor(options.corsOrigins)
   const isCrowded = () => connections.open > CROWDED_SHARE * options.maxConnections
   const reception: Reception = { ingest, gathering, turn, counts, isCrowded }
   app.any('/*', (response, request) => {
@@ -59,13 +51,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     receive(response, exchange, reception)
     turn.leave()
   })
-  const listening = await listen(app, options)
+  const listening = await listen(app, { ...options, settings: 'HOST and PORT' })
   return {
     port: listening.port,
+    /** The number of open ones. */
     get connections() {
       return connections.open
     },
+    /** Refuses new connections; open ones stay. */
     stopListening: () => uWS.us_listen_socket_close(listening.socket),
+    /** Closes every connection. */
     close: () => {
       gathering.evictAll()
       app.close()

@@ -42,7 +42,7 @@ export class AcceptedKeys {
   }
 
   /** Of a key that `find` has found. undefined: not known. */
-  bodyHash(id: Uint32Array): number | undefined {
+  eventsHash(id: Uint32Array): number | undefined {
     const place = this.#index[this.#slotOf(id, 0)] - 1
     const hash = this.#log[place * WORDS_PER_PLACE + HASH_AT]
     return hash === 0 ? undefined : hash
@@ -50,15 +50,15 @@ export class AcceptedKeys {
 
   /**
    * Adds a key whose window begins at `acceptedAtMs`. An older entry of the same key stays in the log, unreachable.
-   * `bodyHash` 0: not known.
+   * `eventsHash` 0: not known.
    */
-  add(id: Uint32Array, events: number, acceptedAtMs: number, bodyHash: number): void {
+  add(id: Uint32Array, events: number, acceptedAtMs: number, eventsHash: number): void {
     if (this.#size === this.#places) this.#resize(this.#places * 2)
     const place = (this.#head + this.#size) & (this.#places - 1)
     const at = place * WORDS_PER_PLACE
     for (let word = 0; word < WORDS_PER_ID; word++) this.#log[at + word] = id[word]
     this.#log[at + WORDS_PER_ID] = ((acceptedAtMs & TIME_MASK) << EVENT_BITS) | events
-    this.#log[at + HASH_AT] = bodyHash
+    this.#log[at + HASH_AT] = eventsHash
     this.#index[this.#slotOf(id, 0)] = place + 1
     this.#size++
     if (acceptedAtMs > this.#newestMs) this.#newestMs = acceptedAtMs

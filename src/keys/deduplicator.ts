@@ -5,7 +5,7 @@ export interface Replay {
   readonly kind: 'replay'
   readonly events: number
   /** The hash of the accepted body; undefined: it is not known here. */
-  readonly bodyHash?: number | undefined
+  readonly eventsHash?: number | undefined
 }
 
 export type Claim =

@@ -29,8 +29,8 @@ export interface MemoryDeduplicatorOptions {
 export interface MemoryDeduplicator {
   /** Returns at once if the key is new or was accepted; waits while another request holds it. */
   claim(batchId: string, nowMs: number): Claim | Promise<Claim>
-  /** The request was accepted: remembers the key, and the waiting requests replay it. `bodyHash` 0: not known. */
-  confirm(batchId: string, events: number, nowMs: number, bodyHash?: number): void
+  /** The request was accepted: remembers the key, and the waiting requests replay it. `eventsHash` 0: not known. */
+  confirm(batchId: string, events: number, nowMs: number, eventsHash?: number): void
   /** The request was not accepted: the key passes to the request that has waited longest. */
   release(batchId: string): void
   /** Remembers a key accepted before this start. To be called in order of acceptance: keys are forgotten in that order. */
@@ -79,17 +79,17 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     const shard = this.#shardOf(batchId)
     this.#accepted -= shard.forget(timeMs, MAX_FORGOTTEN_PER_SWEEP)
     const events = shard.find(this.#id, timeMs)
-    if (events >= 0) return { kind: 'replay', events, bodyHash: shard.bodyHash(this.#id) }
+    if (events >= 0) return { kind: 'replay', events, eventsHash: shard.eventsHash(this.#id) }
     if (this.#accepted + this.#inFlight.size >= this.#maxKeys && !this.#forgetExpired(timeMs)) return FULL
     this.#inFlight.set(batchId, null)
     return CLAIMED
   }
 
-  confirm(batchId: string, events: number, nowMs: number, bodyHash = 0): void {
+  confirm(batchId: string, events: number, nowMs: number, eventsHash = 0): void {
     const waiters = this.#removeInFlight(batchId)
-    this.#remember(batchId, events, this.#timeAt(nowMs), bodyHash)
+    this.#remember(batchId, events, this.#timeAt(nowMs), eventsHash)
     if (waiters === null) return
-    for (const resolve of waiters) resolve({ kind: 'replay', events, bodyHash: bodyHash || undefined })
+    for (const resolve of waiters) resolve({ kind: 'replay', events, eventsHash: eventsHash || undefined })
   }
 
   release(batchId: string): void {
@@ -131,11 +131,11 @@ class ShardedDeduplicator implements MemoryDeduplicator {
     return waiters
   }
 
-  #remember(batchId: string, events: number, acceptedAtMs: number, bodyHash: number): void {
+  #remember(batchId: string, events: number, acceptedAtMs: number, eventsHash: number): void {
     if (!(events >= 0 && events <= MAX_EVENTS)) throw new Error(`a batch cannot hold ${events} events`)
     const shard = this.#shardOf(batchId)
     this.#accepted -= shard.forget(this.#newestMs, MAX_FORGOTTEN_PER_SWEEP)
-    shard.add(this.#id, events, acceptedAtMs, bodyHash)
+    shard.add(this.#id, events, acceptedAtMs, eventsHash)
     this.#accepted++
   }
 

@@ -26,3 +26,16 @@ export function errorCode(error: unknown): string | undefined {
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+/** What failed is for an operator to mend. `what` is said before the reason. */
+export function throwStartError(error: unknown, what = ''): never {
+  throw error instanceof StartError ? error : new StartError(what + errorMessage(error))
+}
+
+export function orStartError<T>(work: () => T, what = ''): T {
+  try {
+    return work()
+  } catch (error) {
+    return throwStartError(error, what)
+  }
+}

@@ -24,6 +24,11 @@ export function isUuid(text: string): boolean {
   return text.length === UUID_CHARACTERS && UUID_PATTERN.test(text)
 }
 
+/** When an id of version 7 was made, which its first 48 bits tell; null: the text is another one. */
+export function timeOfId(text: string): number | null {
+  return isUuid(text) && text[14] === '7' ? Number.parseInt(text.slice(0, 8) + text.slice(9, 13), 16) : null
+}
+
 /**
  * The batch id of a keyed request: UUIDv5 of app and key, the same on every node and after every restart.
  * An `appId` holds no colon, so no two pairs give one name. The key comes in lower case.

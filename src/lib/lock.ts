@@ -21,11 +21,9 @@ export type LockResult = Lock | { readonly held: true }
  * (containers) do not see each other's. Elsewhere it is a file in the folder.
  */
 export async function acquireLock(directory: string, platform: string = process.platform): Promise<LockResult> {
-  const { dev, ino } = await stat(directory, { bigint: true })
-  if (platform === 'linux') return asLock(await listen(`\0sluice-data-${dev}-${ino}`.padEnd(NAME_BYTES, '\0')))
-  if (platform === 'win32') return asLock(await listen(`\\\\.\\pipe\\sluice-data-${dev}-${ino}`))
-  const path = join(directory, 'lock.sock')
+  const path = await addressOf(directory, platform)
   const server = await listen(path)
+  if (platform === 'linux' || platform === 'win32') return asLock(server)
   if (server !== null || (await answers(path))) return asLock(server)
   // Left by a process that died. Moved away rather than removed, to look once more: another starter may have made
   // it new in between.
@@ -39,6 +37,20 @@ export async function acquireLock(directory: string, platform: string = process.
   return asLock(await listen(path))
 }
 
+/**
+ * Whether a process has the folder; one that cannot be looked at counts as free. Unlike an attempt to take the lock, the
+ * question never keeps another process from it.
+ */
+export function isLocked(directory: string, platform: string = process.platform): Promise<boolean> {
+  return addressOf(directory, platform).then(answers, () => false)
+}
+
+async function addressOf(directory: string, platform: string): Promise<string> {
+  const { dev, ino } = await stat(directory, { bigint: true })
+  if (platform === 'linux') return `\0sluice-data-${dev}-${ino}`.padEnd(NAME_BYTES, '\0')
+  return platform === 'win32' ? `\\\\.\\pipe\\sluice-data-${dev}-${ino}` : join(directory, 'lock.sock')
+}
+
 function asLock(server: Server | null): LockResult {
   if (server === null) return { held: true }
   return {
@@ -47,7 +59,7 @@ function asLock(server: Server | null): LockResult {
 }
 
 /** The socket does not keep the process alive. null: the name is taken. */
-export function listen(path: string): Promise<Server | null> {
+function listen(path: string): Promise<Server | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy())
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -61,23 +73,16 @@ export function listen(path: string): Promise<Server | null> {
   })
 }
 
-async function answers(path: string): Promise<boolean> {
-  return (await listener(path)) === 'alive'
-}
-
-/**
- * Whether the process that listens on a socket lives. The kernel knows, whatever that process does: one that is stopped
- * lives, and so does one that cannot be asked for want of rights, or because too many ask it.
- */
-export function listener(path: string): Promise<'alive' | 'dead'> {
+/** Whether the process that listens on a socket lives. One that is stopped lives, and so does one that cannot be asked. */
+function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path)
     socket.once('connect', () => {
       socket.destroy()
-      resolve('alive')
+      resolve(true)
     })
     socket.once('error', (error: NodeJS.ErrnoException) => {
-      resolve(error.code === 'ECONNREFUSED' || error.code === 'ENOENT' ? 'dead' : 'alive')
+      resolve(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT')
     })
   })
 }

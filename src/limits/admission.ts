@@ -3,19 +3,27 @@
 
 import type { App } from '../apps/app.ts'
 import type { Replay } from '../keys/deduplicator.ts'
-import type { RateLimitView } from '../outcome.ts'
+import type { OverloadReason, RateLimitView } from '../outcome.ts'
 import type { Charge } from '../queue/charge.ts'
 import type { LimitRefusal, Usage } from './limiter.ts'
 
 export type { Replay }
+
+export interface Overloaded {
+  readonly kind: 'overloaded'
+  readonly reason: Extract<OverloadReason, 'keys_full' | 'redis_slow' | 'key_busy'>
+}
+
+/** No more keys can be remembered. */
+export const KEYS_FULL: Overloaded = { kind: 'overloaded', reason: 'keys_full' }
 
 export type Admitted =
   /** The events are taken, and the key, if there is one, is claimed: the caller must call `end`. */
   | { readonly kind: 'taken'; readonly charge: Charge }
   | Replay
   | { readonly kind: 'over limit'; readonly refusal: LimitRefusal; readonly retryAfterSeconds: number }
-  /** Too many keys, or no answer in time: 503. */
-  | { readonly kind: 'overloaded' }
+  /** 503. */
+  | Overloaded
 
 /**
  * How an admitted batch ended. stored: this request put it in the queue. duplicate: it was in the queue before.
@@ -32,10 +40,10 @@ export interface Admission {
   /** For a body that fails validation: what its key was accepted with; null: it was not accepted. */
   replayOf(app: App, batchId: string): Replay | null | Promise<Replay | null>
   /**
-   * Must be called once for each batch taken. `events` and `bodyHash` (0 or absent: not known): of the stored batch; replays are
+   * Must be called once for each batch taken. `events` and `eventsHash` (0 or absent: not known): of the stored batch; replays are
    * answered with the one and compared with the other.
    */
-  end(app: App, charge: Charge, batchId: string | null, end: End, events: number, bodyHash?: number): void
+  end(app: App, charge: Charge, batchId: string | null, end: End, events: number, eventsHash?: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App): RateLimitView
   /** Of some hundred apps at most, in their order. away: the counters cannot be read now. */

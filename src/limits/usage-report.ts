@@ -35,6 +35,8 @@ export interface UsageReport {
 export interface LastHour {
   readonly acceptedEvents: number
   readonly refused: Readonly<Record<string, number>>
+  /** Accepted in the last five minutes, or since the first one in them; null: that is less than a minute ago. */
+  readonly eventsPerSecond: number | null
 }
 
 /** away: the counters cannot be read now. */
@@ -122,6 +124,7 @@ function rowJson({ app, usage }: AppUsage, lastHour: LastHour | null, readAtMs: 
     // Its limit is the enforced one, so the tolerance is told beside it.
     month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
     last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
+    events_per_second: lastHour?.eventsPerSecond ?? null,
     keys: keysJson(app, readAtMs),
   }
 }

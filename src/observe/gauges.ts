@@ -1,55 +1,90 @@
-// The gauges of the metrics page, and the counters that other parts keep.
+// The gauges of the metrics page, and where they get their values: functions that the parts of the service provide, called
+// at each scrape.
 
-import type { MetricsPage } from './page.ts'
-import type { Sampler, StreamSample } from './sampler.ts'
+import type { MetricsPage, Series } from './page.ts'
 
-export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
-  const gauge = (name: string, help: string, read: () => number | boolean | undefined) =>
-    page.numbers(name, 'gauge', help, [
-      {
-        labels: {},
-        read: () => {
-          const value = read()
-          return typeof value === 'boolean' ? Number(value) : value
-        },
-      },
-    ])
-  gauge('sluice_requests_in_flight', 'Requests without an outcome yet.', () => sampler().requestsInFlight?.())
-  gauge('sluice_ring_used_bytes', 'Bytes of the ring in use.', () => sampler().ringUsedBytes?.())
-  gauge('sluice_ring_size_bytes', 'Bytes of the ring.', () => sampler().ringSizeBytes?.())
-  gauge('sluice_ring_requests', 'Requests whose body is in the ring.', () => sampler().ringRequests?.())
-  gauge('sluice_parser_queue', 'Requests that wait to be decoded.', () => sampler().parserQueue?.())
-  gauge('sluice_connections', 'Open connections on the port for events.', () => sampler().connections?.())
-  gauge('sluice_connections_max', 'Most connections; beyond it new ones are closed.', () =>
-    sampler().connectionsMax?.(),
-  )
-  gauge('sluice_keys_remembered', 'Idempotency keys held in this process.', () => sampler().keysRemembered?.())
-  gauge(
+type Named = readonly [name: string, help: string]
+
+/** By the member of the sampler that has the value. */
+const NUMBERS = {
+  requestsInFlight: ['sluice_requests_in_flight', 'Requests without an outcome yet.'],
+  ringUsedBytes: ['sluice_ring_used_bytes', 'Bytes of the ring in use.'],
+  ringSizeBytes: ['sluice_ring_size_bytes', 'Bytes of the ring.'],
+  ringRequests: ['sluice_ring_requests', 'Requests whose body is in the ring.'],
+  parserQueue: ['sluice_parser_queue', 'Requests that wait to be decoded.'],
+  connections: ['sluice_connections', 'Open connections on the port for events.'],
+  connectionsMax: ['sluice_connections_max', 'Most connections; beyond it new ones are closed.'],
+  keysRemembered: ['sluice_keys_remembered', 'Idempotency keys held in this process.'],
+  keysMax: [
     'sluice_keys_max',
     'Most idempotency keys held; full is a 503 for requests with one. No series with Redis.',
-    () => sampler().keysMax?.(),
-  )
-  gauge('sluice_journal_bytes', 'Size of the embedded queue. No series with NATS.', () => sampler().journalBytes?.())
-  gauge('sluice_journal_max_bytes', 'The size at which the embedded queue is full. No series with NATS.', () => {
-    return sampler().journalMaxBytes?.()
-  })
-  gauge('sluice_ready', '1 from the first successful start until the drain, as /readyz says.', () =>
-    sampler().ready?.(),
-  )
-  gauge('sluice_draining', '1 from the signal to stop until the end.', () => sampler().draining?.())
-  gauge('sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.', () => {
-    return sampler().redisUp?.()
-  })
-  gauge('sluice_nats_up', '1 while NATS is connected, 0 while it is not. No series where none is configured.', () => {
-    return sampler().natsUp?.()
-  })
-  addStreamGauges(gauge, () => sampler().stream?.() ?? null)
+  ],
+  journalBytes: ['sluice_journal_bytes', 'Size of the embedded queue. No series with NATS.'],
+  journalMaxBytes: [
+    'sluice_journal_max_bytes',
+    'At which size it is full, by its setting or disk. No series with NATS.',
+  ],
+} as const satisfies Record<string, Named>
+
+const FLAGS = {
+  ready: ['sluice_ready', '1 from the first successful start until the drain, as /readyz says.'],
+  draining: ['sluice_draining', '1 from the signal to stop until the end.'],
+  redisUp: ['sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.'],
+  natsUp: ['sluice_nats_up', '1 while NATS is connected, 0 while it is not. No series where none is configured.'],
+} as const satisfies Record<string, Named>
+
+/** By the member of the stream's sample. */
+const STREAM = {
+  bytes: ['sluice_stream_bytes', 'Size of the stream on each copy. No series while NATS is away.'],
+  maxBytes: ['sluice_stream_max_bytes', 'The size at which the stream is full. No series where it has none.'],
+  oldestSeconds: ['sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.'],
+  keepSeconds: [
+    'sluice_stream_keep_seconds',
+    'The age at which the stream drops messages, read or not. No series where it keeps them for good.',
+  ],
+} as const satisfies Partial<Record<keyof StreamSample, Named>>
+
+/** A gauge whose function is absent has no series, so that alerts on it stay quiet. */
+export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number | undefined } & {
+  readonly [Member in keyof typeof FLAGS]?: () => boolean
+} & {
+  /** The age at which segments are removed; null: never. */
+  readonly journalKeepSeconds?: () => number | null
+  /** Records in NATS that could not be used. */
+  readonly badAppRecords?: () => number
+  /** Measured some seconds ago; null: not known. Absent where no NATS is configured. */
+  readonly stream?: () => StreamSample | null
+  /** null: this node has not audited yet. Absent where no NATS is configured. */
+  readonly audit?: () => AuditSample | null
+  /** For each part that can work without its dependency: whether it does so now. A closed set of names. */
+  readonly degraded?: () => Readonly<Record<string, boolean>>
+}
+
+export interface StreamSample {
+  readonly bytes: number
+  readonly maxBytes: number | null
+  readonly oldestSeconds: number
+  /** The age at which it drops messages, read or not; null: never. */
+  readonly keepSeconds: number | null
+  /** For each durable consumer, by name: the age of the first message that it has not acknowledged. */
+  readonly consumerLagSeconds: Readonly<Record<string, number>>
+}
+
+export interface AuditSample {
+  /** null: this node audits no partition. */
+  readonly lagSeconds: number | null
+  readonly badMessages: number
+}
+
+export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
+  const gauge = ([name, help]: Named, read: Series['read']): void =>
+    page.numbers(name, 'gauge', help, [{ labels: {}, read }])
+  for (const [member, named] of entriesOf(NUMBERS)) gauge(named, () => sampler()[member]?.())
+  for (const [member, named] of entriesOf(FLAGS)) gauge(named, () => sampler()[member]?.())
+  for (const [member, named] of entriesOf(STREAM)) gauge(named, () => sampler().stream?.()?.[member])
   gauge(
-    'sluice_audit_lag_seconds',
-    'Since the end of the last minute that is audited, of the partitions audited here.',
-    () => {
-      return sampler().audit?.()?.lagSeconds ?? undefined
-    },
+    ['sluice_audit_lag_seconds', 'Since the end of the last minute that is audited, of the partitions audited here.'],
+    () => sampler().audit?.()?.lagSeconds,
   )
   page.numbers(
     'sluice_audit_bad_messages_total',
@@ -63,25 +98,14 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'consumer',
     () => sampler().stream?.()?.consumerLagSeconds ?? {},
   )
-  page.gaugeByLabel('sluice_degraded', '1 while a part goes on without what it depends on.', 'part', () => {
-    const parts = Object.entries(sampler().degraded?.() ?? {})
-    return Object.fromEntries(parts.map(([part, degraded]) => [part, Number(degraded)]))
-  })
+  page.gaugeByLabel(
+    'sluice_degraded',
+    '1 while a part goes on without what it depends on.',
+    'part',
+    () => sampler().degraded?.() ?? {},
+  )
 }
 
-type AddGauge = (name: string, help: string, read: () => number | undefined) => void
-
-function addStreamGauges(gauge: AddGauge, stream: () => StreamSample | null): void {
-  gauge('sluice_stream_bytes', 'Size of the stream on each copy. No series while NATS is away.', () => stream()?.bytes)
-  gauge('sluice_stream_max_bytes', 'The size at which the stream is full. No series where it has none.', () => {
-    return stream()?.maxBytes ?? undefined
-  })
-  gauge('sluice_stream_oldest_seconds', 'Age of the oldest message in the stream; 0: it is empty.', () => {
-    return stream()?.oldestSeconds
-  })
-  gauge(
-    'sluice_stream_keep_seconds',
-    'The age at which the stream drops messages, read or not. No series where it keeps them for good.',
-    () => stream()?.keepSeconds ?? undefined,
-  )
+function entriesOf<Table extends object>(table: Table): [keyof Table, Table[keyof Table]][] {
+  return Object.entries(table) as [keyof Table, Table[keyof Table]][]
 }

@@ -1,11 +1,16 @@
 // The log: JSON lines, or readable lines on a terminal. It never holds app keys, ids of clients or the content of
 // events.
 
+import { hostname } from 'node:os'
 import { type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
 import { build as pretty } from 'pino-pretty'
 import type { OnNotice } from '../lib/notice.ts'
+import { packageVersion } from '../lib/version.ts'
 
 export type Log = Logger
+
+/** Names of containers differ, and so do the numbers of the processes of one machine. */
+export const NODE_NAME = `${hostname()}-${process.pid}`
 
 export interface LogOptions {
   readonly level: LevelWithSilent
@@ -18,12 +23,20 @@ export interface LogOptions {
 /** Writes are synchronous, so that the last line before a crash is written; the path of a request logs nothing. */
 export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
   const destination = terminal
-    ? pretty({ destination: fd, sync: true, colorize: colour, singleLine: true, translateTime: 'HH:MM:ss.l' })
+    ? pretty({
+        destination: fd,
+        sync: true,
+        colorize: colour,
+        singleLine: true,
+        translateTime: 'HH:MM:ss.l',
+        ignore: 'node,version',
+      })
     : pino.destination({ fd, sync: true })
   return pino(
     {
       level,
-      base: null,
+      // Lines of several nodes end up in one place.
+      base: { node: NODE_NAME, version: packageVersion() },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: describeError },

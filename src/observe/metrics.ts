@@ -2,61 +2,19 @@
 // which are read only at a scrape. Node's own metrics come from prom-client.
 
 import { Registry } from 'prom-client'
-import { type RefusalCode, STATUS_OF_REFUSAL } from '../outcome.ts'
-import { addGauges } from './gauges.ts'
+import { type RefusalCode, type ReplayedBody, STATUS_OF_REFUSAL } from '../outcome.ts'
+import { OVERLOAD_REASONS, type OverloadReason, QUEUE_REASONS } from '../overload-advice.ts'
+import { addGauges, type Sampler } from './gauges.ts'
 import { Histogram } from './histogram.ts'
-import { MetricsPage } from './page.ts'
+import { MetricsPage, type Series } from './page.ts'
 import { collectRuntimeMetrics } from './runtime.ts'
-import type { Sampler } from './sampler.ts'
 
 /** `aborted`: the client left before its answer. It has no status; proxies write 499. */
 export type OutcomeName = 'accepted' | 'replayed' | 'preflight' | 'aborted' | RefusalCode
 export type Stage = 'receive' | 'parse' | 'admit' | 'publish'
 
-/** Connections of the port for events. The engine answers some requests itself; only these counts show them. */
-export interface ConnectionCounts {
-  opened: number
-  /** Closed by either side. */
-  ended: number
-  /**
-   * Closed by the service. limit: too many connections; pipelined: another request came, or the client left, while an
-   * answer waited for the end of the event loop's turn; unread: the client did not read earlier answers; fragmented: a
-   * body came in too many pieces of a few bytes.
-   */
-  readonly closed: { limit: number; pipelined: number; unread: number; fragmented: number }
-}
-
-/** Counters are plain numbers that only grow: add to them where the event happens. */
-export interface Metrics {
-  requestsReceived: number
-  replays: number
-  /** Of `replays`: those whose body is known to differ from the accepted one. */
-  replaysOfOtherBody: number
-  publishErrors: number
-  ringRefusals: number
-  explainRefusals: number
-  appsReloadFailures: number
-  readonly events: { track: number; screen: number; revenue: number }
-  readonly limitCalls: { answered: number; slow: number; failed: number; without: number }
-  readonly connections: ConnectionCounts
-  readonly requestSeconds: Histogram
-  /** What the objective of latency goes by: a slow upload is no slow answer. */
-  readonly answerSeconds: Histogram
-  readonly stageSeconds: Readonly<Record<Stage, Histogram>>
-  readonly bodyBytes: Histogram
-  readonly batchEvents: Histogram
-  /** Records in each durable write or message. */
-  readonly publishRecords: Histogram
-  readonly redisCallSeconds: Histogram
-  /** Counts the outcome of a request. Called exactly once for each request that was received. */
-  outcome(name: OutcomeName): void
-  outcomeTotals(): Record<OutcomeName, number>
-  /** Replaces the source of the gauges. */
-  sampleFrom(sampler: Sampler): void
-  readonly contentType: string
-  /** The page, in Prometheus text format. */
-  scrape(): Promise<string>
-}
+export type Metrics = ReturnType<typeof newMetrics>
+export type ConnectionCounts = Metrics['connections']
 
 const OUTCOME_NAMES: readonly OutcomeName[] = [
   'accepted',
@@ -75,52 +33,27 @@ const REDIS_CALL_SECONDS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0
 const PUBLISH_RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
 /** `runtime: false` leaves out Node's own metrics, whose observers cannot be stopped. */
-export function createMetrics(options: { version: string; runtime?: boolean }): Metrics {
+export function createMetrics({ version, runtime = true }: { version: string; runtime?: boolean }): Metrics {
+  const page = new MetricsPage()
+  const metrics = newMetrics(page, runtime ? collectRuntimeMetrics(page) : new Registry())
+  addCounters(page, metrics)
+  addHistograms(page, metrics)
+  addGauges(page, metrics.sampler)
+  page.numbers('sluice_build_info', 'gauge', 'Always 1; the labels say what runs.', [
+    { labels: { version, node: process.version }, read: () => 1 },
+  ])
+  return metrics
+}
+
+/** Counters are plain numbers that only grow: add to them where the event happens. */
+function newMetrics(page: MetricsPage, runtime: Registry) {
   const indexOfOutcome = new Map(OUTCOME_NAMES.map((name, index) => [name, index]))
   // A typed array costs a quarter of properties that are incremented by name.
   const outcomeCounts = new Float64Array(OUTCOME_NAMES.length)
-  const page = new MetricsPage()
-  const runtimeRegistry = options.runtime === false ? new Registry() : collectRuntimeMetrics(page)
+  const indexOfReason = new Map(OVERLOAD_REASONS.map((reason, index) => [reason, index]))
+  const reasonCounts = new Float64Array(OVERLOAD_REASONS.length)
+  const overloadedAt = OUTCOME_NAMES.indexOf('service_overloaded')
   let sampler: Sampler = {}
-
-  const metrics: Metrics = {
-    requestsReceived: 0,
-    replays: 0,
-    replaysOfOtherBody: 0,
-    publishErrors: 0,
-    ringRefusals: 0,
-    explainRefusals: 0,
-    appsReloadFailures: 0,
-    events: { track: 0, screen: 0, revenue: 0 },
-    limitCalls: { answered: 0, slow: 0, failed: 0, without: 0 },
-    connections: { opened: 0, ended: 0, closed: { limit: 0, pipelined: 0, unread: 0, fragmented: 0 } },
-    requestSeconds: new Histogram(REQUEST_SECONDS),
-    answerSeconds: new Histogram(REQUEST_SECONDS),
-    stageSeconds: {
-      receive: new Histogram(STAGE_SECONDS),
-      parse: new Histogram(STAGE_SECONDS),
-      admit: new Histogram(STAGE_SECONDS),
-      publish: new Histogram(STAGE_SECONDS),
-    },
-    bodyBytes: new Histogram(BODY_BYTES),
-    batchEvents: new Histogram(BATCH_EVENTS),
-    publishRecords: new Histogram(PUBLISH_RECORDS),
-    redisCallSeconds: new Histogram(REDIS_CALL_SECONDS),
-    outcome: (name) => {
-      outcomeCounts[indexOfOutcome.get(name) as number] += 1
-    },
-    outcomeTotals: () => {
-      const totals = OUTCOME_NAMES.map((name, index) => [name, outcomeCounts[index]])
-      return Object.fromEntries(totals) as Record<OutcomeName, number>
-    },
-    sampleFrom: (next) => {
-      sampler = next
-    },
-    contentType: runtimeRegistry.contentType,
-    scrape: async () => page.text() + (await runtimeRegistry.metrics()),
-  }
-
-  addCounters(page, metrics, () => sampler)
   page.numbers(
     'sluice_requests_total',
     'counter',
@@ -130,85 +63,124 @@ export function createMetrics(options: { version: string; runtime?: boolean }): 
       read: () => outcomeCounts[index],
     })),
   )
-  addHistograms(page, metrics)
-  addGauges(page, () => sampler)
-  page.numbers('sluice_build_info', 'gauge', 'Always 1; the labels say what runs.', [
-    { labels: { version: options.version, node: process.version }, read: () => 1 },
-  ])
-  return metrics
+  page.numbers(
+    'sluice_overloaded_total',
+    'counter',
+    'Requests answered 503, by the reason (docs/runbooks.md). Their sum is sluice_requests_total{status="503"}.',
+    OVERLOAD_REASONS.map((reason, index) => ({ labels: { reason }, read: () => reasonCounts[index] })),
+  )
+  return {
+    requestsReceived: 0,
+    replays: { same: 0, other: 0, unknown: 0 } satisfies Record<ReplayedBody, number>,
+    appsReloadFailures: 0,
+    events: { track: 0, screen: 0, revenue: 0 },
+    limitCalls: { answered: 0, slow: 0, failed: 0, without: 0 },
+    /** Of the port for events. The engine answers some requests itself; only these counts show them. */
+    connections: {
+      opened: 0,
+      /** Closed by either side. */
+      ended: 0,
+      /**
+       * Closed by the service. limit: too many connections; pipelined: another request came, or the client left, while an
+       * answer waited for the end of the event loop's turn; unread: the client did not read earlier answers; fragmented: a
+       * body came in too many pieces of a few bytes.
+       */
+      closed: { limit: 0, pipelined: 0, unread: 0, fragmented: 0 },
+    },
+    requestSeconds: new Histogram(REQUEST_SECONDS),
+    /** What the objective of latency goes by: a slow upload is no slow answer. */
+    answerSeconds: new Histogram(REQUEST_SECONDS),
+    stageSeconds: {
+      receive: new Histogram(STAGE_SECONDS),
+      parse: new Histogram(STAGE_SECONDS),
+      admit: new Histogram(STAGE_SECONDS),
+      publish: new Histogram(STAGE_SECONDS),
+    } satisfies Record<Stage, Histogram>,
+    bodyBytes: new Histogram(BODY_BYTES),
+    batchEvents: new Histogram(BATCH_EVENTS),
+    /** Records in each durable write or message. */
+    publishRecords: new Histogram(PUBLISH_RECORDS),
+    redisCallSeconds: new Histogram(REDIS_CALL_SECONDS),
+    /** Counts the outcome of a request. This or `overloaded` is called exactly once for each request that was received. */
+    outcome: (name: Exclude<OutcomeName, 'service_overloaded'>): void => {
+      outcomeCounts[indexOfOutcome.get(name) as number] += 1
+    },
+    /** Counts a request that was answered 503, and why. */
+    overloaded: (reason: OverloadReason): void => {
+      outcomeCounts[overloadedAt] += 1
+      reasonCounts[indexOfReason.get(reason) as number] += 1
+    },
+    outcomeTotals: () => totalsOf(OUTCOME_NAMES, outcomeCounts),
+    /** Their sum is the outcome `service_overloaded`. */
+    overloadedTotals: () => totalsOf(OVERLOAD_REASONS, reasonCounts),
+    /** Replaces the source of the gauges. */
+    sampleFrom: (next: Sampler): void => {
+      sampler = next
+    },
+    sampler: () => sampler,
+    contentType: runtime.contentType as string,
+    /** The page, in Prometheus text format. */
+    scrape: async () => page.text() + (await runtime.metrics()),
+  }
 }
 
-function addCounters(page: MetricsPage, metrics: Metrics, sampler: () => Sampler): void {
+function addCounters(page: MetricsPage, metrics: Metrics): void {
+  const { replays, events, connections, limitCalls } = metrics
+  const { closed } = connections
   const single = (name: string, help: string, read: () => number) =>
     page.numbers(name, 'counter', help, [{ labels: {}, read }])
 
-  single('sluice_requests_received_total', 'Requests that reached the service: outcomes and those in flight.', () => {
-    return metrics.requestsReceived
-  })
+  single(
+    'sluice_requests_received_total',
+    'Requests that reached the service: outcomes and those in flight.',
+    () => metrics.requestsReceived,
+  )
   page.numbers(
     'sluice_replays_total',
     'counter',
-    'Requests that repeated an accepted Idempotency-Key. other: with another body, whose events are not stored. same: ' +
-      'with the same body, or where the first one is not known.',
-    [
-      { labels: { body: 'same' }, read: () => metrics.replays - metrics.replaysOfOtherBody },
-      { labels: { body: 'other' }, read: () => metrics.replaysOfOtherBody },
-    ],
+    'Requests that repeated an accepted Idempotency-Key. same: with the same events. other: with other events, which are ' +
+      'not stored. unknown: the accepted ones are not known here.',
+    seriesOf('body', replays),
   )
-  single('sluice_publish_errors_total', 'Records that the queue did not take.', () => metrics.publishErrors)
-  single(
-    'sluice_ring_refusals_total',
-    'Requests answered 503 for want of memory: ring, arena of partial bodies, or decoders were full.',
-    () => metrics.ringRefusals,
-  )
-  single('sluice_explain_refusals_total', 'Requests answered 503 because too many bad bodies waited.', () => {
-    return metrics.explainRefusals
+  single('sluice_publish_errors_total', 'Records that the queue did not take.', () => {
+    const totals = metrics.overloadedTotals()
+    return QUEUE_REASONS.reduce((sum, reason) => sum + totals[reason], 0)
   })
   single('sluice_apps_reload_failures_total', 'Changed app files, or records in NATS, that could not be used.', () => {
-    return metrics.appsReloadFailures + (sampler().badAppRecords?.() ?? 0)
+    return metrics.appsReloadFailures + (metrics.sampler().badAppRecords?.() ?? 0)
   })
-  page.numbers('sluice_events_accepted_total', 'counter', 'Events that were durably queued, by their type.', [
-    { labels: { type: 'track' }, read: () => metrics.events.track },
-    { labels: { type: 'screen' }, read: () => metrics.events.screen },
-    { labels: { type: 'revenue' }, read: () => metrics.events.revenue },
-  ])
-  single('sluice_connections_total', 'Connections that were opened to the port for events.', () => {
-    return metrics.connections.opened
-  })
-  const { closed } = metrics.connections
+  page.numbers(
+    'sluice_events_accepted_total',
+    'counter',
+    'Events that were durably queued, by their type.',
+    seriesOf('type', events),
+  )
+  single('sluice_connections_total', 'Connections that were opened to the port for events.', () => connections.opened)
+  const otherwise = () => Object.values(closed).reduce((left, count) => left - count, connections.ended)
   page.numbers(
     'sluice_connections_closed_total',
     'counter',
     'Connections to the port for events that have ended. limit: beyond SLUICE_MAX_CONNECTIONS; pipelined: requests ' +
       'behind one whose refusal was not sent yet; unread: answers were not read; fragmented: a body came in thousands of chunks of a few bytes; other: closed by the client, idle, or ' +
       'requests behind one that was being handled.',
-    [
-      { labels: { reason: 'limit' }, read: () => closed.limit },
-      { labels: { reason: 'pipelined' }, read: () => closed.pipelined },
-      { labels: { reason: 'unread' }, read: () => closed.unread },
-      { labels: { reason: 'fragmented' }, read: () => closed.fragmented },
-      {
-        labels: { reason: 'other' },
-        read: () => metrics.connections.ended - closed.limit - closed.pipelined - closed.unread - closed.fragmented,
-      },
-    ],
+    [...seriesOf('reason', closed), { labels: { reason: 'other' }, read: otherwise }],
   )
   page.numbers(
     'sluice_limit_calls_total',
     'counter',
     'Calls to Redis for limits and keys, each for all requests of one turn of the event loop. slow: no answer in 250 ms.',
-    [
-      { labels: { result: 'answered' }, read: () => metrics.limitCalls.answered },
-      { labels: { result: 'slow' }, read: () => metrics.limitCalls.slow },
-      { labels: { result: 'failed' }, read: () => metrics.limitCalls.failed },
-    ],
+    seriesOf('result', limitCalls).filter(({ labels }) => labels['result'] !== 'without'),
   )
-  page.numbers(
+  single(
     'sluice_limits_without_redis_total',
-    'counter',
     "Requests judged by this node's share of the limits, since Redis was away.",
-    [{ labels: {}, read: () => metrics.limitCalls.without }],
+    () => limitCalls.without,
   )
+}
+
+/** One for each of the counts. */
+function seriesOf(label: string, counts: Readonly<Record<string, number>>): Series[] {
+  return Object.keys(counts).map((value) => ({ labels: { [label]: value }, read: () => counts[value] }))
 }
 
 function addHistograms(page: MetricsPage, metrics: Metrics): void {
@@ -237,6 +209,10 @@ function addHistograms(page: MetricsPage, metrics: Metrics): void {
     'From a call to Redis to its reply, or failure.',
     metrics.redisCallSeconds,
   )
+}
+
+function totalsOf<Name extends string>(names: readonly Name[], counts: Float64Array): Record<Name, number> {
+  return Object.fromEntries(names.map((name, index) => [name, counts[index]])) as Record<Name, number>
 }
 
 function statusOf(name: OutcomeName): string {

@@ -5,10 +5,10 @@ import type { Histogram } from './histogram.ts'
 
 export type Labels = Readonly<Record<string, string>>
 
-/** The value of one set of labels, read at the scrape. undefined: the series is missing now. */
+/** The value of one set of labels, read at the scrape. null or undefined: the series is missing now. */
 export interface Series {
   readonly labels: Labels
-  readonly read: () => number | undefined
+  readonly read: () => number | boolean | null | undefined
 }
 
 export class MetricsPage {
@@ -22,7 +22,7 @@ export class MetricsPage {
       let text = head
       for (const { start, read } of lines) {
         const value = read()
-        if (value !== undefined) text += `${start}${value}\n`
+        if (value !== undefined && value !== null) text += `${start}${Number(value)}\n`
       }
       return text
     })
@@ -31,11 +31,17 @@ export class MetricsPage {
   /**
    * A gauge whose label values are known only at the scrape. They never come from a client, so their number is bounded.
    */
-  gaugeByLabel(name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void {
+  gaugeByLabel(
+    name: string,
+    help: string,
+    label: string,
+    read: () => Readonly<Record<string, number | boolean>>,
+  ): void {
     const head = familyHead(name, 'gauge', help)
     this.#families.push(() => {
       let text = head
-      for (const [value, number] of Object.entries(read())) text += `${lineStart(name, { [label]: value })}${number}\n`
+      for (const [value, number] of Object.entries(read()))
+        text += `${lineStart(name, { [label]: value })}${Number(number)}\n`
       return text
     })
   }

@@ -1,5 +1,6 @@
 // The interface of the queue, in which an accepted batch becomes durable.
 
+import type { QueueReason } from '../overload-advice.ts'
 import type { Charge } from './charge.ts'
 
 /** One accepted request, ready to be stored. */
@@ -13,11 +14,14 @@ export interface QueueRecord {
   readonly charge: Charge
 }
 
+/** Why a record is certainly not stored (503). */
+export type QueueRefusal = Exclude<QueueReason, 'in_doubt'>
+
 /**
- * durable: stored (202). duplicate: the queue already has this batch (replay). unavailable: certainly not stored (503).
- * unknown: no answer in time, so it may be stored or not (503).
+ * durable: stored (202). duplicate: the queue already has this batch (replay). in_doubt: no answer in time, so it may be
+ * stored or not (503).
  */
-export type Settlement = 'durable' | 'duplicate' | 'unavailable' | 'unknown'
+export type Settlement = 'durable' | 'duplicate' | 'in_doubt' | QueueRefusal
 
 /** `storedEvents`: the number of events in the stored original of a duplicate, where the queue could read it. */
 export type Settled = (settlement: Settlement, storedEvents?: number) => void
@@ -25,6 +29,8 @@ export type Settled = (settlement: Settlement, storedEvents?: number) => void
 export interface EventQueue {
   /** Never throws. `settled` is called exactly once, and never before `publish` returns. */
   publish(record: QueueRecord, settled: Settled): void
+  /** Why a record of this length would be refused now, as far as the queue knows; null: it would be taken. */
+  refusalNow(lineBytes: number): QueueRefusal | null
   /** Settles all published records, then closes. */
   stop(): Promise<void>
 }

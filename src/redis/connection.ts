@@ -2,6 +2,7 @@
 // or MAX_MISSES calls in a row without an answer, open the circuit; a session whose probes are answered closes it.
 
 import type { ClusterNode } from 'ioredis'
+import type { Status } from '../health.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { sleep, systemTimers, type Timers } from '../lib/timers.ts'
 import { type RedisAddress, readRedisUrl } from './address.ts'
@@ -27,8 +28,7 @@ const MAX_WAITING = 20_000
 export interface RedisConnection extends RedisLink {
   /** Redis has answered at least once. */
   readonly hasBeenUp: boolean
-  /** For /readyz?verbose: `up`, `slow` or `away`, and why. */
-  readonly state: string
+  readonly status: Status<'redis'>
 }
 
 export interface RedisConnectionOptions {
@@ -80,7 +80,8 @@ class Breaker implements RedisConnection {
   #nextProbeAtMs = 0
   #knownNodes: readonly ClusterNode[] = []
   #hasBeenUp = false
-  #fault: RedisFault = { kind: 'start', reason: 'not connected yet' }
+  /** Why the link is down; null: it was not up yet. */
+  #fault: RedisFault | null = null
   #hasLoggedDatabase = false
 
   constructor(address: RedisAddress, options: RedisConnectionOptions) {
@@ -112,9 +113,12 @@ class Breaker implements RedisConnection {
     return this.#hasBeenUp
   }
 
-  get state(): string {
-    if (this.#session === null) return `away: ${this.#fault.reason}`
-    return this.#calls.misses > 0 ? `slow: ${this.#slowFault().reason}` : 'up'
+  get status(): Status<'redis'> {
+    if (this.#session !== null) {
+      const isSlow = this.#calls.misses > 0
+      return isSlow ? { state: 'slow', reason: this.#slowFault().reason } : { state: 'ok', reason: null }
+    }
+    return this.#fault === null ? { state: 'starting', reason: null } : { state: 'away', reason: this.#fault.reason }
   }
 
   onChange(listener: (isUp: boolean) => void): void {

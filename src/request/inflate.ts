@@ -10,8 +10,6 @@ import { type Decoded, decodeInThread, decodeNow, type Format, formatOf } from '
  */
 const TRY_INPUT_BYTES = 16 * 1024
 const TRY_OUTPUT_BYTES = 64 * 1024
-/** Bound on the time that all tries of one turn of the event loop take. */
-const TRY_MS_PER_TURN = 5
 
 /**
  * Decoders that run in threads at a time: half of libuv's default threads, so that the journal's writes find one free.
@@ -19,8 +17,6 @@ const TRY_MS_PER_TURN = 5
 const MAX_CONCURRENT = 2
 /** A waiting body counts as at least this much, since a bomb of 600 bytes takes as long as a large body. */
 const MIN_WAITING_BYTES = 64 * 1024
-/** A body waits at most this long for a decoder. */
-const MAX_WAIT_MS = 100
 /** Real events never compress better than this. Bodies that do wait behind all others. */
 const MAX_HONEST_RATIO = 100
 
@@ -44,22 +40,23 @@ interface Job {
   waitTimer: NodeJS.Timeout | null
 }
 
-export interface InflaterOptions {
+const DEFAULTS = {
+  /** A body waits at most this long for a decoder. */
+  maxWaitMs: 100,
+  /** Bound on the time that all tries of one turn of the event loop take. */
+  tryMsPerTurn: 5,
+  /** A monotonic time. */
+  nowMs: () => performance.now(),
+}
+
+export interface InflaterOptions extends Partial<typeof DEFAULTS> {
   readonly capBytes: number
   readonly maxWaitingBytes: number
-  readonly maxWaitMs?: number
-  readonly tryMsPerTurn?: number
-  /** A monotonic time. */
-  readonly nowMs?: () => number
 }
 
 export class Inflater {
-  readonly #capBytes: number
+  readonly #options: Required<InflaterOptions>
   readonly #tryOutputBytes: number
-  readonly #maxWaitingBytes: number
-  readonly #maxWaitMs: number
-  readonly #tryMsPerTurn: number
-  readonly #nowMs: () => number
   readonly #lanes: readonly [Job[], Job[], Job[]] = [[], [], []]
   #waitingBytes = 0
   #running = 0
@@ -70,12 +67,8 @@ export class Inflater {
   #isTurnEndScheduled = false
 
   constructor(options: InflaterOptions) {
-    this.#capBytes = options.capBytes
+    this.#options = { ...DEFAULTS, ...options }
     this.#tryOutputBytes = Math.min(TRY_OUTPUT_BYTES, options.capBytes)
-    this.#maxWaitingBytes = options.maxWaitingBytes
-    this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS
-    this.#tryMsPerTurn = options.tryMsPerTurn ?? TRY_MS_PER_TURN
-    this.#nowMs = options.nowMs ?? (() => performance.now())
   }
 
   /** Answers at once where it can: after a try, or where too many bodies wait. */
@@ -85,7 +78,7 @@ export class Inflater {
     if (body.length <= TRY_INPUT_BYTES) {
       const tried = this.#tryNow(format, body)
       if (tried !== 'too large' && tried !== 'busy') return tried
-      if (tried === 'too large' && this.#tryOutputBytes === this.#capBytes) return tried
+      if (tried === 'too large' && this.#tryOutputBytes === this.#options.capBytes) return tried
       lane = tried === 'busy' ? UNTRIED : this.#laneOfLarge(body)
     }
     const weightBytes = Math.max(body.length, MIN_WAITING_BYTES)
@@ -95,7 +88,7 @@ export class Inflater {
 
   /** busy: other tries have used up the time of this turn. */
   #tryNow(format: Format, body: Buffer): Inflated {
-    if (this.#triedMs >= this.#tryMsPerTurn) return 'busy'
+    if (this.#triedMs >= this.#options.tryMsPerTurn) return 'busy'
     if (!this.#isTurnEndScheduled) {
       this.#isTurnEndScheduled = true
       setImmediate(() => {
@@ -104,18 +97,18 @@ export class Inflater {
         this.#tryWaiting()
       })
     }
-    const startedMs = this.#nowMs()
+    const startedMs = this.#options.nowMs()
     try {
       return decodeNow(format, body, this.#tryOutputBytes)
     } finally {
-      this.#triedMs += this.#nowMs() - startedMs
+      this.#triedMs += this.#options.nowMs() - startedMs
     }
   }
 
   /** Tries the bodies that earlier turns had no time for. */
   #tryWaiting(): void {
     const waiting = this.#lanes[UNTRIED]
-    while (waiting.length > 0 && this.#triedMs < this.#tryMsPerTurn) {
+    while (waiting.length > 0 && this.#triedMs < this.#options.tryMsPerTurn) {
       const job = waiting[0]
       this.#leave(job)
       try {
@@ -133,13 +126,13 @@ export class Inflater {
   /** Whether a body of this weight may wait. Dismisses the newest bodies of later lanes to make room for it. */
   #makeRoom(weightBytes: number, lane: Lane): boolean {
     for (let worst = TIGHT as number; worst > lane; worst--) {
-      while (this.#waitingBytes + weightBytes > this.#maxWaitingBytes) {
+      while (this.#waitingBytes + weightBytes > this.#options.maxWaitingBytes) {
         const last = this.#lanes[worst].at(-1)
         if (last === undefined) break
         this.#dismiss(last)
       }
     }
-    return this.#waitingBytes + weightBytes <= this.#maxWaitingBytes
+    return this.#waitingBytes + weightBytes <= this.#options.maxWaitingBytes
   }
 
   /** Starts the job, or adds it to its lane. */
@@ -152,7 +145,7 @@ export class Inflater {
     }
     this.#lanes[job.lane].push(job)
     this.#waitingBytes += job.weightBytes
-    job.waitTimer ??= setTimeout(() => this.#dismiss(job), this.#maxWaitMs)
+    job.waitTimer ??= setTimeout(() => this.#dismiss(job), this.#options.maxWaitMs)
   }
 
   /** Removes the job from its lane. */
@@ -170,7 +163,7 @@ export class Inflater {
   }
 
   #run(job: Job): void {
-    const maxBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#capBytes
+    const maxBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#options.capBytes
     decodeInThread(job.format, job.body, maxBytes).then(
       (decoded) => this.#ran(job, maxBytes, decoded),
       (error: unknown) => {
@@ -187,7 +180,7 @@ export class Inflater {
 
   /** A body that exceeded the limit of a try moves on to the lane for its kind. */
   #tried(job: Job, maxBytes: number, inflated: Inflated): void {
-    if (inflated !== 'too large' || maxBytes === this.#capBytes) {
+    if (inflated !== 'too large' || maxBytes === this.#options.capBytes) {
       job.done(inflated)
       return
     }

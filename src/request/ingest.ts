@@ -16,7 +16,7 @@ import { contentEncodingOf, type RequestHead, traceOf } from './head.ts'
 import type { Inflated } from './inflate.ts'
 import type { IngestParts } from './parts.ts'
 import { screen } from './screen.ts'
-import { isOther, Settler, violation } from './settlement.ts'
+import { replayedBody, Settler, violation } from './settlement.ts'
 import { newTicket, type Ticket } from './ticket.ts'
 
 export class Ingest {
@@ -46,12 +46,7 @@ export class Ingest {
   /** A head has arrived. true: the body is needed; false: the request was answered. */
   begin(exchange: Exchange): boolean {
     this.#parts.metrics.requestsReceived++
-    return !this.#endsWith(exchange, () => this.#screen(exchange.head))
-  }
-
-  #screen(head: RequestHead): Outcome | null {
-    const outcome = screen(head, this.#parts.ring)
-    return outcome === 'no room' ? this.#noRoom() : outcome
+    return !this.#endsWith(exchange, () => screen(exchange.head, this.#parts.ring))
   }
 
   /** The whole body has arrived. `pieces` are valid only during this call. */
@@ -74,28 +69,24 @@ export class Ingest {
     try {
       outcome = step()
     } catch (error) {
-      outcome = this.#faulted(error)
+      this.#settler.faultEarly(exchange, error)
+      return true
     }
     if (outcome === null) return false
     this.#settler.end(exchange, outcome, null)
     return true
   }
 
-  #faulted(error: unknown): Outcome {
-    this.#parts.onFault(error)
-    return overloaded()
-  }
-
   #awaitInflated(exchange: Exchange, encoding: string, inflating: Promise<Inflated>): void {
     inflating.then(
       (inflated) => this.#endsWith(exchange, () => this.#inflated(exchange, encoding, inflated)),
-      (error: unknown) => this.#endsWith(exchange, () => this.#faulted(error)),
+      (error: unknown) => this.#settler.faultEarly(exchange, error),
     )
   }
 
   #inflated(exchange: Exchange, encoding: string, inflated: Inflated): Outcome | null {
     if (inflated === 'too large') return refused('payload_too_large')
-    if (inflated === 'busy') return this.#noRoom()
+    if (inflated === 'busy') return overloaded('inflate_busy')
     if (inflated !== 'corrupt') return this.#enter(exchange, [inflated], inflated.length)
     return this.#badKey(exchange.head) ?? refused('invalid_json', `body: cannot be decoded as ${encoding}`)
   }
@@ -107,7 +98,7 @@ export class Ingest {
 
   /** A partial body was evicted to make room for others. */
   bodyEvicted(exchange: Exchange): void {
-    this.#settler.end(exchange, this.#noRoom(), null)
+    this.#settler.end(exchange, overloaded('evicted'), null)
   }
 
   /** The client left before its request was complete. */
@@ -126,7 +117,7 @@ export class Ingest {
     if (badKey !== null) return badKey
     const { ring, metrics } = this.#parts
     const slot = ring.claim(lengthBytes)
-    if (slot < 0) return this.#noRoom()
+    if (slot < 0) return overloaded('ring_full')
     try {
       ring.fill(slot, pieces)
       ring.commit(slot, exchange.head.idempotencyKey !== null)
@@ -166,9 +157,8 @@ export class Ingest {
   /** Too many bodies wait for the explainer's thread. */
   decodeBusy(slot: number): void {
     const ticket = this.#ticketFor(slot)
-    this.#parts.metrics.explainRefusals++
     try {
-      this.#settler.refuse(ticket, overloaded())
+      this.#settler.refuse(ticket, overloaded('explain_busy'))
     } catch (error) {
       this.#settler.fault(ticket, error)
     }
@@ -178,7 +168,7 @@ export class Ingest {
     const exchange = this.#exchangeInSlot[slot]
     if (exchange === null) throw new Error(`the pool handed back slot ${slot}, which holds no body`)
     this.#exchangeInSlot[slot] = null
-    return newTicket(exchange, slot, this.#parts.ring.bodyHash(slot))
+    return newTicket(exchange, slot, this.#parts.ring.eventsHash(slot))
   }
 
   /** From the decoded body to the limits. */
@@ -192,7 +182,7 @@ export class Ingest {
     if (appKey === null) return this.#refuse(ticket, validation, violation(validation))
 
     const app = appKey.startsWith('ak_') ? apps.find(appKey) : 'unknown'
-    if (app === 'unavailable') return this.#settler.refuse(ticket, overloaded())
+    if (app === 'unavailable') return this.#settler.refuse(ticket, overloaded('apps_unread'))
     if (app === 'unknown') return this.#refuse(ticket, validation, refused('invalid_app_key'))
     ticket.app = app
 
@@ -239,7 +229,7 @@ export class Ingest {
       case 'over limit':
         return this.#refuse(ticket, validation, refused(admitted.refusal, null, admitted.retryAfterSeconds))
       case 'overloaded':
-        return this.#settler.refuse(ticket, overloaded())
+        return this.#settler.refuse(ticket, overloaded(admitted.reason))
       case 'taken':
         ticket.held = { charge: admitted.charge, key: keyedId }
     }
@@ -258,7 +248,7 @@ export class Ingest {
   }
 
   #replay(ticket: Ticket, validation: Validation | null, replay: Replay): void {
-    if (isOther(ticket, replay.bodyHash)) ticket.sdkVersion = this.#sdkVersion(ticket, validation)
+    if (replayedBody(ticket, replay.eventsHash) === 'other') ticket.sdkVersion = this.#sdkVersion(ticket, validation)
     this.#settler.replay(ticket, replay)
   }
 
@@ -287,10 +277,5 @@ export class Ingest {
         this.#settler.fault(ticket, error)
       }
     })
-  }
-
-  #noRoom(): Outcome {
-    this.#parts.metrics.ringRefusals++
-    return overloaded()
   }
 }

@@ -3,7 +3,7 @@
 //
 //   table   one entry of SLOT_WORDS 32-bit words (one cache line) per slot
 //   ┌───────┬────────┬────────┬─────┬───────────────────────────────┬───────┬───────────┬───────┐
-//   │ STATE │ OFFSET │ LENGTH │ END │ decoded: positions and counts │ KEYED │ BODY_HASH │ spare │
+//   │ STATE │ OFFSET │ LENGTH │ END │ decoded: positions and counts │ KEYED │ EVENTS_HASH │ spare │
 //   └───────┴────────┴────────┴─────┴───────────────────────────────┴───────┴───────────┴───────┘
 //   bytes   the bodies, one after the other, wrapping around
 //   ┌──────────┬──────────────┬──────────┬─────────┐┌──────────┬─────── …
@@ -11,8 +11,8 @@
 //   └──────────┴──────────────┴──────────┴─────────┘└──────────┴─────── …
 //              ▲ OFFSET        ▲ +LENGTH             ▲ END
 
-/** KEYED: 1 where the request has an idempotency key; only then does the pool write BODY_HASH. */
-export const WORD = { STATE: 0, OFFSET: 1, LENGTH: 2, END: 3, DECODED: 4, KEYED: 13, BODY_HASH: 14 } as const
+/** KEYED: 1 where the request has an idempotency key; only then does the pool write EVENTS_HASH. */
+export const WORD = { STATE: 0, OFFSET: 1, LENGTH: 2, END: 3, DECODED: 4, KEYED: 13, EVENTS_HASH: 14 } as const
 
 /** 64 bytes, so that two threads never write to the same cache line. */
 export const SLOT_WORDS = 16

@@ -113,7 +113,7 @@ export class Ring {
   commit(slot: number, isKeyed = false): void {
     const at = slot * SLOT_WORDS
     this.words[at + WORD.KEYED] = Number(isKeyed)
-    this.words[at + WORD.BODY_HASH] = 0
+    this.words[at + WORD.EVENTS_HASH] = 0
     // Orders the writes of the body before the state that lets a pool thread read it.
     Atomics.store(this.words, at + WORD.STATE, STATE.ARRIVED)
   }
@@ -147,8 +147,8 @@ export class Ring {
   }
 
   /** Of a keyed body that the pool has hashed; 0: not known. */
-  bodyHash(slot: number): number {
-    return this.words[slot * SLOT_WORDS + WORD.BODY_HASH] >>> 0
+  eventsHash(slot: number): number {
+    return this.words[slot * SLOT_WORDS + WORD.EVENTS_HASH] >>> 0
   }
 
   /** Index in `words` of a slot's decoded words. */

@@ -9,7 +9,7 @@ import { simdjsonAvailable } from '../decode/decoder.ts'
 import { ConfigError, errorMessage } from '../lib/errors.ts'
 import { nearest } from '../lib/near.ts'
 import { maxOpenFiles } from '../lib/open-files.ts'
-import { type DECODERS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
+import { SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
 const MIB = 1024 * 1024
 const GIB = 1024 * MIB
@@ -21,71 +21,21 @@ const OPEN_FILES_PER_THREAD = 8
 /** The minimum where the limit of open files leaves fewer. */
 const MIN_CONNECTIONS = 16
 
-export type LogLevel = (typeof LOG_LEVELS)[number]
-
-export interface Config {
-  readonly publicPort: number
-  readonly publicHost: string
-  readonly adminPort: number
-  readonly adminHost: string
-  /** Opens the console; null: it is there on a loopback address only. */
-  readonly consoleToken: string | null
-  readonly dataDirectory: string
-  /** null: app records live in NATS. */
-  readonly appsFile: string | null
-  /** The operator named the file, so a missing one is a mistake, not a first start. */
-  readonly appsFileNamed: boolean
-  readonly redisUrl: string | null
-  /** The files are those of NATS_CREDS, NATS_CA, NATS_CERT and NATS_KEY. */
-  readonly nats: {
-    readonly url: string
-    readonly credsFile: string | null
-    readonly caFile: string | null
-    readonly certFile: string | null
-    readonly keyFile: string | null
-  } | null
-  /** A single node with everything in its data folder, without Redis and NATS. A node has both of them or neither. */
-  readonly embedded: boolean
-  readonly ringBytes: number
-  /** Threads per process. */
-  readonly parsers: number
-  readonly processes: number
-  readonly decoder: (typeof DECODERS)[number]
-  readonly partitions: number
-  /** The stream, where it has to be created. */
-  readonly stream: {
-    readonly replicas: number
-    readonly keepMs: number
-    /** On each copy; null: none. */
-    readonly maxBytes: number | null
-  }
-  readonly journalMaxBytes: number
-  /** null: segments are never removed. */
-  readonly journalKeepMs: number | null
-  readonly maxKeys: number
-  /** Per process. */
-  readonly maxConnections: number
-  readonly shutdownMs: number
-  readonly drainDelayMs: number
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
-  /** The origins of web pages that may send; `*`: all; null: none. */
-  readonly corsOrigins: readonly string[] | '*' | null
-  readonly logLevel: LogLevel
-}
+/** A node has both Redis and NATS, or neither. */
+export type Config = ReturnType<typeof toConfig>
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The facts of this machine that settings are checked against. */
-export interface Machine {
-  readonly parallelism: number
-  simdjsonAvailable(): boolean
+/** The facts that settings are checked against. */
+const thisMachine = {
+  parallelism: availableParallelism(),
+  simdjsonAvailable,
   /** Files and sockets that this process may have open. */
-  maxOpenFiles(): number
+  maxOpenFiles,
   /** Why a file cannot be read, or null. */
-  unreadable(path: string): string | null
+  unreadable,
 }
-
-const thisMachine: Machine = { parallelism: availableParallelism(), simdjsonAvailable, maxOpenFiles, unreadable }
+export type Machine = typeof thisMachine
 
 /** Throws a ConfigError that lists every mistake. */
 export function readConfig(env: Environment, machine: Machine = thisMachine): Config {
@@ -93,13 +43,10 @@ export function readConfig(env: Environment, machine: Machine = thisMachine): Co
   const values = readValues(env, mistakes)
   mistakes.push(...sharingMistakes(env), ...relationMistakes(values, machine))
   if (mistakes.length > 0) throw new ConfigError(mistakes)
-  return toConfig(values, machine)
+  return toConfig(values, env, machine)
 }
 
-type ValueOf<S> = S extends { fallback: infer F; parse(text: string): infer P }
-  ? F | Extract<P, { value: unknown }>['value']
-  : never
-type Values = { -readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
+type Values = { -readonly [Name in SettingName]: (typeof SETTINGS)[Name]['fallback'] }
 
 function readValues(env: Environment, mistakes: string[]): Values {
   const values: Record<string, unknown> = {}
@@ -107,11 +54,10 @@ function readValues(env: Environment, mistakes: string[]): Values {
     const setting = SETTINGS[name]
     const text = env[name]
     values[name] = setting.fallback
-    // Compose files and shells pass unset variables as empty ones.
-    if (text === undefined || text === '') continue
-    const parsed = setting.parse(text)
-    if ('value' in parsed) values[name] = parsed.value
-    else mistakes.push(`${name}: ${parsed.mistake}${foundText(name, text)}`)
+    if (text === undefined || !isSet(env, name)) continue
+    const value = setting.read(text)
+    if (value === null) mistakes.push(`${name}: ${setting.mistake}${foundText(name, text)}`)
+    else values[name] = value
   }
   return values as Values
 }
@@ -147,11 +93,15 @@ function withoutPrefix(name: string): string {
   return name.startsWith('SLUICE_') ? name.slice('SLUICE_'.length) : name
 }
 
+/** Compose files and shells pass unset variables as empty ones. */
+function isSet(env: Environment, name: SettingName): boolean {
+  return (env[name] ?? '') !== ''
+}
+
 /** Nodes that share the stream must share the limits, and limits in Redis are rebuilt from the stream. */
 function sharingMistakes(env: Environment): string[] {
-  const isSet = (name: SettingName): boolean => (env[name] ?? '') !== ''
-  if (isSet('REDIS_URL') === isSet('NATS_URL')) return []
-  const [missing, given] = isSet('NATS_URL') ? ['REDIS_URL', 'NATS_URL'] : ['NATS_URL', 'REDIS_URL']
+  if (isSet(env, 'REDIS_URL') === isSet(env, 'NATS_URL')) return []
+  const [missing, given] = isSet(env, 'NATS_URL') ? ['REDIS_URL', 'NATS_URL'] : ['NATS_URL', 'REDIS_URL']
   return [`${missing}: must be given with ${given}: both for many nodes, neither for this machine alone`]
 }
 
@@ -232,17 +182,6 @@ function natsMistakes(values: Values, machine: Machine): string[] {
   ]
 }
 
-function natsOf({ NATS_URL, NATS_CREDS, NATS_CA, NATS_CERT, NATS_KEY }: Values): Config['nats'] {
-  if (NATS_URL === null) return null
-  return Object.freeze({
-    url: NATS_URL,
-    credsFile: NATS_CREDS,
-    caFile: NATS_CA,
-    certFile: NATS_CERT,
-    keyFile: NATS_KEY,
-  })
-}
-
 function unreadable(path: string): string | null {
   try {
     if (!statSync(path).isFile()) return `${path} is not a file`
@@ -253,43 +192,65 @@ function unreadable(path: string): string | null {
   }
 }
 
-function toConfig(values: Values, machine: Machine): Config {
+function toConfig(values: Values, env: Environment, machine: Machine) {
   const embedded = values.REDIS_URL === null && values.NATS_URL === null
   const defaultAppsFile = embedded ? join(values.SLUICE_DATA_DIR, 'apps.json') : null
   const keepHours = values.SLUICE_JOURNAL_KEEP_HOURS
-  const tls =
-    values.SLUICE_TLS_CERT === null || values.SLUICE_TLS_KEY === null
-      ? null
-      : Object.freeze({ certFile: values.SLUICE_TLS_CERT, keyFile: values.SLUICE_TLS_KEY })
+  const maxGb = values.SLUICE_STREAM_MAX_GB
+  const { SLUICE_TLS_CERT: certFile, SLUICE_TLS_KEY: keyFile } = values
   return Object.freeze({
     publicPort: values.PORT,
     publicHost: values.HOST,
     adminPort: values.SLUICE_ADMIN_PORT,
+    /** The operator named the port, so commands ask there. */
+    adminPortNamed: isSet(env, 'SLUICE_ADMIN_PORT'),
     adminHost: values.SLUICE_ADMIN_HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0'),
+    /** Opens the console; null: it is there on a loopback address only. */
     consoleToken: values.SLUICE_CONSOLE_TOKEN,
+    /** The public address of the console; null: it has none. */
+    consoleOrigin: values.SLUICE_CONSOLE_ORIGIN,
     dataDirectory: values.SLUICE_DATA_DIR,
+    /** null: app records live in NATS. */
     appsFile: values.SLUICE_APPS_FILE ?? defaultAppsFile,
+    /** The operator named the file, so a missing one is a mistake, not a first start. */
     appsFileNamed: values.SLUICE_APPS_FILE !== null,
     redisUrl: values.REDIS_URL,
-    nats: natsOf(values),
+    nats:
+      values.NATS_URL === null
+        ? null
+        : Object.freeze({
+            url: values.NATS_URL,
+            credsFile: values.NATS_CREDS,
+            caFile: values.NATS_CA,
+            certFile: values.NATS_CERT,
+            keyFile: values.NATS_KEY,
+          }),
+    /** A single node with everything in its data folder, without Redis and NATS. */
     embedded,
     ringBytes: values.SLUICE_RING_MB * MIB,
+    /** Threads per process. */
     parsers: parsersOf(values, machine),
     processes: values.SLUICE_PROCESSES,
     decoder: values.SLUICE_DECODER,
     partitions: values.SLUICE_PARTITIONS,
+    /** The stream, where it has to be created. `maxBytes`: on each copy; null: no maximum. */
     stream: Object.freeze({
       replicas: values.SLUICE_STREAM_REPLICAS,
       keepMs: values.SLUICE_STREAM_KEEP_HOURS * HOUR_MS,
-      maxBytes: values.SLUICE_STREAM_MAX_GB === null ? null : values.SLUICE_STREAM_MAX_GB * GIB,
+      maxBytes: maxGb === null ? null : maxGb * GIB,
     }),
     journalMaxBytes: values.SLUICE_JOURNAL_MAX_MB * MIB,
-    journalKeepMs: keepHours === null ? null : keepHours * HOUR_MS,
+    /** null: segments are never removed. */
+    journalKeepMs: keepHours === 'all' ? null : keepHours * HOUR_MS,
+    /** The operator named it, so it holds for a journal of an earlier version too. */
+    journalKeepNamed: isSet(env, 'SLUICE_JOURNAL_KEEP_HOURS'),
     maxKeys: values.SLUICE_MAX_KEYS,
+    /** Per process. */
     maxConnections: maxConnectionsOf(values, machine),
     shutdownMs: values.SLUICE_SHUTDOWN_SECONDS * SECOND_MS,
     drainDelayMs: values.SLUICE_DRAIN_DELAY_SECONDS * SECOND_MS,
-    tls,
+    tls: certFile === null || keyFile === null ? null : Object.freeze({ certFile, keyFile }),
+    /** The origins of web pages that may send; `*`: all; null: none. */
     corsOrigins: values.SLUICE_CORS_ORIGINS,
     logLevel: values.SLUICE_LOG_LEVEL,
   })

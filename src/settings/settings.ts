@@ -3,16 +3,16 @@
 
 import { isIP } from 'node:net'
 
-/** A value, or what is wrong with the text. */
-type Parsed<T> = { readonly value: T } | { readonly mistake: string }
-
 export interface Setting<T> {
   /** The value where the variable is unset. */
   readonly fallback: T
   /** The default in words. */
   readonly defaultText: string
   readonly about: string
-  parse(text: string): Parsed<T>
+  /** What is wrong with a text that does not fit. It does not quote the text. */
+  readonly mistake: string
+  /** null: the text does not fit. */
+  read(text: string): T | null
 }
 
 const MAX_PARSERS = 256
@@ -24,17 +24,15 @@ const SECRET_CHARACTERS = { min: 16, max: 256 }
 /** A smaller ring would be filled by a few of the largest bodies; a larger one gains nothing. */
 const RING_MB = { min: 4, max: 1024 }
 
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-export const DECODERS = ['scanner', 'simdjson'] as const
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const DECODERS = ['scanner', 'simdjson'] as const
 
 /** In the order in which help and docs/settings.md show them. */
 export const SETTINGS = {
-  PORT: wholeNumber(8080, 0, 65_535, 'port for events; 0 lets the system choose'),
+  PORT: wholeNumber({ fallback: 8080, min: 0, max: 65_535 }, 'port for events; 0 lets the system choose'),
   HOST: host('0.0.0.0', '0.0.0.0', 'address that the port for events listens on'),
   SLUICE_ADMIN_PORT: wholeNumber(
-    9090,
-    0,
-    65_535,
+    { fallback: 9090, min: 0, max: 65_535 },
     'port for the console, /metrics, /livez and /readyz; 0 lets the system choose',
   ),
   SLUICE_ADMIN_HOST: host(
@@ -44,6 +42,9 @@ export const SETTINGS = {
   ),
   SLUICE_CONSOLE_TOKEN: secret(
     'opens the console and its API on the admin port; without it they are there only where SLUICE_ADMIN_HOST is a loopback address',
+  ),
+  SLUICE_CONSOLE_ORIGIN: webOrigin(
+    'public address of the console behind a proxy, whose name is answered beside SLUICE_ADMIN_HOST and loopback ones; set SLUICE_CONSOLE_TOKEN too, unless the proxy asks who comes',
   ),
   SLUICE_DATA_DIR: text(
     './data',
@@ -65,210 +66,171 @@ export const SETTINGS = {
     { several: true },
     'the queue and the app records; several servers of a cluster with commas between; set it together with REDIS_URL, or set neither',
   ),
-  NATS_CREDS: text(
-    null,
-    'none',
+  NATS_CREDS: file(
     'credentials file for NATS (a JWT and its seed), in place of a user in NATS_URL; read again at each connection, as the three below',
   ),
-  NATS_CA: text(null, 'those of Node', "PEM file of the authorities that NATS's certificate may come from; wants TLS"),
-  NATS_CERT: text(
-    null,
-    'none',
-    'PEM file of the certificate that sluice shows to NATS; set it together with NATS_KEY; wants TLS',
-  ),
-  NATS_KEY: text(null, 'none', 'PEM file of the key of NATS_CERT'),
+  NATS_CA: file("PEM file of the authorities that NATS's certificate may come from; wants TLS", 'those of Node'),
+  NATS_CERT: file('PEM file of the certificate that sluice shows to NATS; set it together with NATS_KEY; wants TLS'),
+  NATS_KEY: file('PEM file of the key of NATS_CERT'),
   SLUICE_RING_MB: wholeNumber(
-    64,
-    RING_MB.min,
-    RING_MB.max,
+    { fallback: 64, ...RING_MB },
     'memory for the bodies of requests in progress, in MiB; a request that finds no room is answered 503',
   ),
-  SLUICE_PARSERS: optional(
-    wholeNumber(1, 1, MAX_PARSERS, 'threads that check bodies, in each process'),
-    'processor cores less one, at least 1; several processes share the cores',
+  SLUICE_PARSERS: wholeNumber(
+    {
+      fallback: null,
+      defaultText: 'processor cores less one, at least 1; several processes share the cores',
+      min: 1,
+      max: MAX_PARSERS,
+    },
+    'threads that check bodies, in each process',
   ),
   SLUICE_PROCESSES: wholeNumber(
-    1,
-    1,
-    MAX_PROCESSES,
+    { fallback: 1, min: 1, max: MAX_PROCESSES },
     'front ends on one port, each with its own ring and threads; more than 1 needs REDIS_URL and NATS_URL',
   ),
   SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'what checks bodies; simdjson is an optional package, and much slower'),
   SLUICE_PARTITIONS: wholeNumber(
-    16,
-    1,
-    1024,
+    { fallback: 16, min: 1, max: 1024 },
     'subjects that NATS messages are spread over; all nodes need the same number, and it must never change',
   ),
   SLUICE_STREAM_KEEP_HOURS: wholeNumber(
-    72,
-    1,
-    1_000_000,
+    { fallback: 72, min: 1, max: 1_000_000 },
     'hours that the stream keeps each event; used only where sluice creates the stream',
   ),
-  SLUICE_STREAM_MAX_GB: optional(
-    wholeNumber(
-      1,
-      1,
-      1_000_000,
-      'most disk for each copy of the stream, in GiB; when it is full, requests are answered 503; used only where sluice creates the stream',
-    ),
-    'none',
+  SLUICE_STREAM_MAX_GB: wholeNumber(
+    { fallback: null, defaultText: 'none', min: 1, max: 1_000_000 },
+    'most disk for each copy of the stream, in GiB; when it is full, requests are answered 503; used only where sluice creates the stream',
   ),
   SLUICE_STREAM_REPLICAS: wholeNumber(
-    1,
-    1,
-    MAX_REPLICAS,
+    { fallback: 1, min: 1, max: MAX_REPLICAS },
     'NATS servers that keep a copy of each event, app record and count; used only where sluice creates the stream or a bucket',
   ),
   SLUICE_JOURNAL_MAX_MB: wholeNumber(
-    10_240,
-    1,
-    1_000_000_000,
+    { fallback: 10_240, min: 1, max: 1_000_000_000 },
     'most disk for the journal, in MiB; when it is full, requests are answered 503',
   ),
-  SLUICE_JOURNAL_KEEP_HOURS: optional(
-    wholeNumber(1, 1, 1_000_000, 'segments of the journal that are older than this are removed'),
-    'none: all are kept',
+  SLUICE_JOURNAL_KEEP_HOURS: orAll(
+    wholeNumber(
+      { fallback: 72, min: 1, max: 1_000_000 },
+      'segments of the journal that are older than this are removed; all keeps them, and so does a journal that version 0.3 or an earlier one made, until this is set',
+    ),
   ),
   SLUICE_MAX_KEYS: wholeNumber(
-    4_000_000,
-    1,
-    100_000_000,
+    { fallback: 4_000_000, min: 1, max: 100_000_000 },
     'most idempotency keys that a process remembers, about 30 bytes each; beyond it requests with a key are answered 503, or with REDIS_URL only Redis remembers the key',
   ),
-  SLUICE_MAX_CONNECTIONS: optional(
-    wholeNumber(
-      1,
-      1,
-      10_000_000,
-      'most connections on the port for events; shared by all processes; beyond it new ones are closed at once',
-    ),
-    'the limit of open files (ulimit -n), less 192 and 8 for each thread',
+  SLUICE_MAX_CONNECTIONS: wholeNumber(
+    {
+      fallback: null,
+      defaultText: 'the limit of open files (ulimit -n), less 192 and 8 for each thread',
+      min: 1,
+      max: 10_000_000,
+    },
+    'most connections on the port for events; shared by all processes; beyond it new ones are closed at once',
   ),
-  SLUICE_SHUTDOWN_SECONDS: wholeNumber(25, 1, MAX_SHUTDOWN_SECONDS, 'longest time from SIGTERM to exit, in seconds'),
+  SLUICE_SHUTDOWN_SECONDS: wholeNumber(
+    { fallback: 25, min: 1, max: MAX_SHUTDOWN_SECONDS },
+    'longest time from SIGTERM to exit, in seconds',
+  ),
   SLUICE_DRAIN_DELAY_SECONDS: wholeNumber(
-    0,
-    0,
-    MAX_SHUTDOWN_SECONDS,
+    { fallback: 0, min: 0, max: MAX_SHUTDOWN_SECONDS },
     'seconds between SIGTERM, when /readyz turns 503, and the refusal of new connections',
   ),
   SLUICE_CORS_ORIGINS: origins(
     'web pages that may send events from the browser: their origins (https://app.example.com), with commas between, or * for all',
   ),
-  SLUICE_TLS_CERT: text(
-    null,
-    'none',
-    'PEM file of the certificate: TLS on the port for events; set it together with SLUICE_TLS_KEY',
-  ),
-  SLUICE_TLS_KEY: text(null, 'none', 'PEM file of the key of SLUICE_TLS_CERT'),
+  SLUICE_TLS_CERT: file('PEM file of the certificate: TLS on the port for events; set it together with SLUICE_TLS_KEY'),
+  SLUICE_TLS_KEY: file('PEM file of the key of SLUICE_TLS_CERT'),
   SLUICE_LOG_LEVEL: oneOf(LOG_LEVELS, 'info', 'lowest level that is logged'),
 } as const
 
 export type SettingName = keyof typeof SETTINGS
 export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[]
 
-function wholeNumber(fallback: number, min: number, max: number, about: string): Setting<number> {
-  const wanted = `must be a whole number from ${min} to ${max}`
-  return {
-    fallback,
-    defaultText: String(fallback),
-    about,
-    parse(text) {
-      const value = Number(text)
-      const fits = /^[0-9]+$/.test(text) && value >= min && value <= max
-      return fits ? { value } : { mistake: wanted }
-    },
-  }
+interface NumberRule<F> {
+  readonly fallback: F
+  readonly defaultText?: string
+  readonly min: number
+  readonly max: number
 }
 
-function optional<T>(setting: Setting<T>, defaultText: string): Setting<T | null> {
-  return { ...setting, fallback: null, defaultText }
+function wholeNumber<F extends number | null>(
+  { fallback, defaultText = String(fallback), min, max }: NumberRule<F>,
+  about: string,
+): Setting<number | F> {
+  const fits = (given: string) => /^[0-9]+$/.test(given) && Number(given) >= min && Number(given) <= max
+  const read = (given: string) => (fits(given) ? Number(given) : null)
+  return { fallback, defaultText, about, mistake: `must be a whole number from ${min} to ${max}`, read }
 }
 
-function text<F extends string | null>(fallback: F, defaultText: string, about: string): Setting<string | F> {
-  return { fallback, defaultText, about, parse: (given) => ({ value: given }) }
+function orAll(setting: Setting<number>): Setting<number | 'all'> {
+  const read = (given: string) => (given === 'all' ? given : setting.read(given))
+  return { ...setting, mistake: `${setting.mistake}, or all`, read }
+}
+
+/** Its value is the text itself, where that fits. */
+function text<F extends string | null>(
+  fallback: F,
+  defaultText: string,
+  about: string,
+  fits: (given: string) => boolean = () => true,
+  mistake = '',
+): Setting<string | F> {
+  return { fallback, defaultText, about, mistake, read: (given) => (fits(given) ? given : null) }
+}
+
+function file(about: string, defaultText = 'none'): Setting<string | null> {
+  return text(null, defaultText, about)
 }
 
 function host<F extends string | null>(fallback: F, defaultText: string, about: string): Setting<string | F> {
-  return {
-    fallback,
-    defaultText,
-    about,
-    parse(given) {
-      const fits = isIP(given) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(given)
-      return fits ? { value: given } : { mistake: 'must be an IP address or a host name, without port or brackets' }
-    },
-  }
+  const fits = (given: string) => isIP(given) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(given)
+  return text(fallback, defaultText, about, fits, 'must be an IP address or a host name, without port or brackets')
 }
 
 function oneOf<const V extends string>(allowed: readonly V[], fallback: V, about: string): Setting<V> {
-  return {
-    fallback,
-    defaultText: fallback,
-    about: `${about}: ${allowed.join(', ')}`,
-    parse(given) {
-      const value = allowed.find((candidate) => candidate === given)
-      return value === undefined ? { mistake: `must be one of ${allowed.join(', ')}` } : { value }
-    },
-  }
+  const names = allowed.join(', ')
+  const read = (given: string) => allowed.find((candidate) => candidate === given) ?? null
+  return { fallback, defaultText: fallback, about: `${about}: ${names}`, mistake: `must be one of ${names}`, read }
 }
 
-/** The mistake does not quote the text. */
 function secret(about: string): Setting<string | null> {
   const { min, max } = SECRET_CHARACTERS
-  return {
-    fallback: null,
-    defaultText: 'none',
-    about,
-    parse(given) {
-      // What a header can carry as it is.
-      return given.length >= min && given.length <= max && /^[\x21-\x7e]+$/.test(given)
-        ? { value: given }
-        : { mistake: `must have ${min} to ${max} characters of ASCII, without spaces` }
-    },
-  }
+  // What a header can carry as it is.
+  const fits = (given: string) => given.length >= min && given.length <= max && /^[\x21-\x7e]+$/.test(given)
+  return text(null, 'none', about, fits, `must have ${min} to ${max} characters of ASCII, without spaces`)
+}
+
+/** As browsers write it in the header Origin. */
+function webOrigin(about: string): Setting<string | null> {
+  const mistake = 'must be an origin such as https://sluice.example.com, without a path'
+  const read = (given: string) => (/^https?:/i.test(given) ? toOrigin(given) : null)
+  return { fallback: null, defaultText: 'none', about, mistake, read }
+}
+
+/** null: it is no origin. */
+function toOrigin(given: string): string | null {
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s*/?#@\\]+$/i.test(given) || !URL.canParse(given)) return null
+  const { origin, protocol, host } = new URL(given)
+  // The origin of a scheme that is not the web's own, as apps in a web view have, is `null` here, but not in Origin.
+  return origin === 'null' ? `${protocol}//${host}`.toLowerCase() : origin
 }
 
 /** As browsers write them in the header Origin, which is compared byte by byte. */
 function origins(about: string): Setting<readonly string[] | '*' | null> {
-  const toOrigin = (given: string): string | null => {
-    if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s*/?#@\\]+$/i.test(given) || !URL.canParse(given)) return null
-    const { origin, protocol, host } = new URL(given)
-    // The origin of a scheme that is not the web's own, as apps in a web view have, is `null` here, but not in Origin.
-    return origin === 'null' ? `${protocol}//${host}`.toLowerCase() : origin
+  const mistake = 'must be * alone, or origins such as https://app.example.com, without a path, with commas between'
+  const read = (given: string) => {
+    const found = given.split(',').map((one) => toOrigin(one.trim()))
+    return given === '*' ? given : found.every((origin) => origin !== null) ? found : null
   }
-  return {
-    fallback: null,
-    defaultText: 'none',
-    about,
-    parse(given) {
-      if (given === '*') return { value: given }
-      const found = given.split(',').map((one) => toOrigin(one.trim()))
-      return found.every((origin) => origin !== null)
-        ? { value: found }
-        : {
-            mistake: 'must be * alone, or origins such as https://app.example.com, without a path, with commas between',
-          }
-    },
-  }
+  return { fallback: null, defaultText: 'none', about, mistake, read }
 }
 
-/** The mistake does not quote the text, since a URL may hold a password. */
 function url(schemes: readonly string[], { several }: { several: boolean }, about: string): Setting<string | null> {
-  const shown = schemes.map((scheme) => `${scheme}://`).join(' or ')
-  const fits = (given: string): boolean => {
-    const at = schemes.find((scheme) => given.startsWith(`${scheme}://`))
-    return at !== undefined && URL.canParse(given) && new URL(given).hostname !== ''
-  }
-  return {
-    fallback: null,
-    defaultText: 'none',
-    about,
-    parse(given) {
-      return (several ? given.split(',') : [given]).every(fits)
-        ? { value: given }
-        : { mistake: `must be a URL that begins with ${shown}` }
-    },
-  }
+  const begins = schemes.map((scheme) => `${scheme}://`)
+  const isUrl = (given: string) =>
+    begins.some((begin) => given.startsWith(begin)) && URL.canParse(given) && new URL(given).hostname !== ''
+  const fits = (given: string) => (several ? given.split(',') : [given]).every(isUrl)
+  return text(null, 'none', about, fits, `must be a URL that begins with ${begins.join(' or ')}`)
 }

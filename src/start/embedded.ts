@@ -2,13 +2,19 @@
 // last snapshot and the journal's records.
 
 import { randomBytes } from 'node:crypto'
+import { accessSync, constants } from 'node:fs'
 import { createMemoryDeduplicator } from '../keys/memory-deduplicator.ts'
+import { writeAdminAddress } from '../lib/admin-address.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/folder.ts'
+import { formatBytes, formatSpan } from '../lib/format.ts'
 import { acquireLock } from '../lib/lock.ts'
+import { systemTimers } from '../lib/timers.ts'
 import { OwnAdmission } from '../limits/own/own-admission.ts'
 import { type Log, noticeTo } from '../observe/log.ts'
-import { type Journal, openJournal } from '../queue/journal/journal.ts'
+import { openJournal } from '../queue/journal/journal.ts'
+import { type JournalFilling, watchFilling } from '../queue/journal/journal-filling.ts'
+import { isOfEarlierVersion, markJournal, segmentsBefore } from '../queue/journal/journal-keep.ts'
 import type { Recovery } from '../queue/journal/recovery.ts'
 import { journalDirectory } from '../queue/journal/segments.ts'
 import type { Config } from '../settings/config.ts'
@@ -26,6 +32,7 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
   const { clock, log } = context
   const { dataDirectory, appsFile, appsFileNamed } = config
   started.add(await lockFolder(dataDirectory))
+  started.add(await announceAdmin(dataDirectory, context))
   if (appsFile === null) throw new Error('app records live in a file where there is no NATS')
   const apps = await openFileApps(appsFile, appsFileNamed, context)
   started.add(() => apps.stop())
@@ -37,7 +44,8 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
     onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
     onCorrupt: corruptLineLogger(log),
   })
-  const queue = await openJournalQueue(config, context, recovery)
+  const { queue, filling, keepMs } = await openJournalQueue(config, context, recovery)
+  started.add(() => filling.stop())
   let snapshots: SnapshotKeeper | null = null
   started.add(async () => {
     // The last snapshot comes after the flush, so that it covers every record of the journal.
@@ -65,51 +73,115 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
       keysRemembered: () => deduplicator.size,
       keysMax: () => config.maxKeys,
       journalBytes: () => queue.sizeBytes,
-      journalMaxBytes: () => config.journalMaxBytes,
+      journalMaxBytes: filling.maxBytes,
+      journalKeepSeconds: () => (keepMs === null ? null : keepMs / 1000),
     },
     isReady: () => true,
-    parts: () => ({ queue: `journal ${queue.state}`, limits: 'memory', apps: 'file' }),
+    parts: () => [
+      { part: 'queue', kind: 'journal', ...queue.status },
+      { part: 'limits', kind: 'memory', state: 'ok', reason: null },
+      { part: 'apps', kind: 'file', ...apps.status },
+    ],
   }
 }
 
 async function lockFolder(directory: string): Promise<() => Promise<void>> {
   try {
     makeFolder(directory, 0o750)
+    accessSync(directory, constants.W_OK | constants.X_OK)
   } catch (error) {
-    throw new StartError(`SLUICE_DATA_DIR: cannot make ${directory}: ${errorMessage(error)}`)
+    const advice = 'give it to the user that runs sluice, or name another folder'
+    throw new StartError(`SLUICE_DATA_DIR: cannot make ${directory} or write in it: ${errorMessage(error)}; ${advice}`)
   }
   const lock = await acquireLock(directory)
   if ('held' in lock) throw new StartError(`${directory} is in use: another sluice process works in this folder`)
   return () => lock.release()
 }
 
-async function openJournalQueue(config: Config, context: StoresContext, recovery: Recovery): Promise<Journal> {
+/** Tells commands where to ask. They can do without. */
+async function announceAdmin(directory: string, { log, adminAddress }: StoresContext): Promise<() => Promise<void>> {
+  try {
+    if (adminAddress !== undefined) return await writeAdminAddress(directory, adminAddress)
+  } catch (error) {
+    log.warn(
+      { problem: errorMessage(error) },
+      'commands such as sluice usage need SLUICE_ADMIN_PORT: the address of the admin port could not be written into the data folder',
+    )
+  }
+  return async () => {}
+}
+
+async function openJournalQueue(config: Config, context: StoresContext, recovery: Recovery) {
   const { clock, log, metrics } = context
+  const { journalMaxBytes: maxBytes } = config
+  const directory = journalDirectory(config.dataDirectory)
+  const onNotice = noticeTo(log, 'journal')
   if (recovery.snapshotProblem !== null)
     log.warn({ problem: recovery.snapshotProblem }, 'snapshot.json was not used; the whole journal was read instead')
-  const journal = await openJournal({
-    directory: journalDirectory(config.dataDirectory),
-    maxBytes: config.journalMaxBytes,
-    keepHours: config.journalKeepMs === null ? null : config.journalKeepMs / HOUR_MS,
+  const keepMs = await keepMsOf(directory, config, context)
+  const queue = await openJournal({
+    directory,
+    maxBytes,
+    keepHours: keepMs === null ? null : keepMs / HOUR_MS,
+    isKeepNamed: config.journalKeepNamed,
     keysFrom: recovery.keysFrom,
     resumeAfter: recovery.resumeAfter,
     clock,
-    onNotice: noticeTo(log, 'journal'),
-    onCommit: (records) => metrics.publishRecords.observe(records),
+    onNotice,
+    onCommit: (records) => {
+      metrics.publishRecords.observe(records)
+      filling.look()
+    },
+    onNoRoom: () => filling.refused(),
   })
-  if (journal.cutBytes > 0) log.warn({ cut_bytes: journal.cutBytes }, 'a torn last line was cut from the journal')
+  const filling: JournalFilling = watchFilling(queue, { directory, maxBytes, onNotice, timers: systemTimers })
+  await filling.measure()
+  if (queue.cutBytes > 0) {
+    const removed = `removed an incomplete last record, ${queue.cutBytes} bytes: its client was never answered 202`
+    log.warn({ cut_bytes: queue.cutBytes }, removed)
+  }
   log.info(
     { records: recovery.counted, keys: recovery.keys, bytes: recovery.bytes },
     'journal read; records counts those after the last snapshot',
   )
-  return journal
+  return { queue, filling, keepMs }
+}
+
+/** null: segments stay whatever their age. */
+async function keepMsOf(directory: string, config: Config, context: StoresContext): Promise<number | null> {
+  const { journalKeepMs, journalKeepNamed } = config
+  try {
+    const isKept = await isOfEarlierVersion(directory)
+    if (!isKept) await markJournal(directory)
+    if (!isKept || journalKeepNamed) return journalKeepMs
+    await warnOfKept(directory, journalKeepMs ?? 0, context)
+  } catch (error) {
+    if (journalKeepNamed) return journalKeepMs
+    context.log.warn(
+      { problem: errorMessage(error) },
+      'all of this journal is kept until SLUICE_JOURNAL_KEEP_HOURS is set: journal/removes-old-segments cannot be made',
+    )
+  }
+  return null
+}
+
+/** At each start until the operator has chosen. */
+async function warnOfKept(directory: string, keepMs: number, { clock, log }: StoresContext): Promise<void> {
+  const { count, bytes, oldestAtMs } = await segmentsBefore(directory, clock() - keepMs)
+  const hours = keepMs / HOUR_MS
+  const old = `${count} segments (${formatBytes(bytes)}, up to ${formatSpan(clock() - oldestAtMs)} old)`
+  log.warn(
+    { segments: count, bytes },
+    `an earlier version made this journal, so all of it is kept: ${hours} hours, the default of new folders, would remove ` +
+      `${count === 0 ? 'nothing yet' : old}. Choose with SLUICE_JOURNAL_KEEP_HOURS=${hours} or SLUICE_JOURNAL_KEEP_HOURS=all`,
+  )
 }
 
 function corruptLineLogger(log: Log): (path: string, offset: number) => void {
   let found = 0
   return (path, offset) => {
     if (++found > MAX_CORRUPT_LINES_LOGGED) return
-    const more = found === MAX_CORRUPT_LINES_LOGGED ? '; further corrupt lines are not logged' : ''
-    log.error({ path, offset }, `a line of the journal is not a record and was skipped${more}`)
+    const more = found === MAX_CORRUPT_LINES_LOGGED ? '; further damaged records are not logged' : ''
+    log.error({ path, offset }, `damaged record in ${path} at ${offset}: its events cannot be recovered${more}`)
   }
 }

@@ -38,7 +38,7 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
     firstAtMs = clock()
     log.info({ signal }, 'draining')
     setTimeout(() => {
-      log.fatal('the drain took too long: ending without it')
+      log.fatal('the drain did not end in time: ending now; requests in progress get no answer')
       exit(EXIT.failed)
     }, watchdogMs)
     void drain()
@@ -48,7 +48,7 @@ export function signalHandler(options: EndingOptions): (signal: string) => void 
     try {
       await stop()
     } catch (error) {
-      log.fatal({ err: error }, 'the drain failed')
+      log.fatal({ err: error }, 'bug: the drain failed; ending now, requests in progress get no answer')
       exit(EXIT.failed)
       return
     }

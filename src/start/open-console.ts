@@ -1,28 +1,24 @@
-// The consoles: that of a process which takes events, and that of a supervisor, which only shows what its processes tell.
+// The consoles: that of a process which takes events, and that of a supervisor, which only shows what its processes answer.
 
-import { hostname } from 'node:os'
-import { AcceptedCounts } from '../console/accepted-counts.ts'
-import { EventFeed } from '../console/event-feed.ts'
+import { Activity } from '../console/activity.ts'
 import { EventTaps } from '../console/event-tap.ts'
-import { type Inquiries, OwnInquiries } from '../console/inquiries.ts'
+import { OwnInquiries } from '../console/inquiries.ts'
+import { LiveRefusals } from '../console/live-refusals.ts'
 import { LocalNode } from '../console/local-node.ts'
-import { OwnRefusals } from '../console/own-refusals.ts'
 import { BUILT_PAGES } from '../console/pages.ts'
 import { type Ask, OwnAnswers } from '../console/questions.ts'
-import { RefusalFeed } from '../console/refusal-feed.ts'
 import { refusedCounts } from '../console/refusal-view.ts'
-import { Refusals } from '../console/refusals.ts'
 import { Leases } from '../console/remote-watch.ts'
-import { Console } from '../console/routes.ts'
-import type { Health } from '../http/admin.ts'
+import { Console, type ConsoleOptions } from '../console/routes.ts'
+import type { Health } from '../health.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
-import type { Log } from '../observe/log.ts'
+import type { Sampler } from '../observe/gauges.ts'
+import { type Log, NODE_NAME } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import type { Sampler } from '../observe/sampler.ts'
-import { findInQueue } from '../queue/find/find-in-queue.ts'
 import type { Config } from '../settings/config.ts'
 import type { joinOthers } from './join-others.ts'
+import { findDemoApp } from './opened-apps.ts'
 import type { Stores } from './stores.ts'
 
 export interface ConsoleContext {
@@ -37,13 +33,11 @@ export interface ConsoleContext {
 
 /** The console of a process that takes events. */
 export interface NodeConsole {
-  readonly taps: EventTaps
-  readonly refusals: Refusals
-  readonly accepted: AcceptedCounts
+  readonly activity: Activity
   /** null: the supervisor has them. */
   readonly routes: Console | null
   /** The stores are open: questions that need them are answered from now on. */
-  use(stores: Pick<Stores, 'apps' | 'admission'>): void
+  use(stores: Pick<Stores, 'apps' | 'admission' | 'queue' | 'demoApp'>, publicPort: () => number): void
   /** The process ends soon: streams end, and others do not wait for its answers. */
   drain(): void
   stop(): Promise<void>
@@ -53,20 +47,17 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
   const { log, metrics, health, gauges, supervised } = context
   const timers = systemTimers
   const onFault = faultsTo(log)
-  // Names of containers differ, and so do the numbers of the processes of one machine.
-  const node = `${hostname()}-${process.pid}`
-  const refusals = new Refusals()
-  const accepted = new AcceptedCounts()
-  const taps = new EventTaps({ node, timers, onFault })
-  const ownRefusals = new OwnRefusals(refusals, { node, timers })
+  const node = NODE_NAME
+  const activity = new Activity(new EventTaps({ node, timers, onFault }))
+  const { refusals, accepted, taps } = activity
+  const live = { events: taps, refusals: new LiveRefusals(refusals, { node, timers }) }
   const local = new LocalNode({
     node,
     version: packageVersion(),
     metrics,
     gauges,
-    health,
+    parts: () => health.parts(),
     queueKind: config.embedded ? 'journal' : 'stream',
-    journalKeepSeconds: config.journalKeepMs === null ? null : config.journalKeepMs / 1000,
     refusedLastHour: () => refusedCounts(refusals, timers.nowMs()),
     timers,
   })
@@ -77,31 +68,29 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
   const ask: Ask =
     others?.cluster.ask ??
     (async (name, question) => ({ pieces: [await own.answer(name, question)], silent: [], problem: null }))
-  const leases = others === null ? null : new Leases({ ...others, timers, events: taps, refusals: ownRefusals })
-  const routes = supervised
-    ? null
-    : openRoutes(config, {
-        ask,
-        inquiries,
-        events: [taps, ...(others === null ? [] : [others.watches.events])],
-        refusals: [ownRefusals, ...(others === null ? [] : [others.watches.refusals])],
-        onFault,
-      })
+  const leases = others === null ? null : new Leases({ ...others, ...live, timers })
+  const sources = others === null ? [live] : [live, others.watches]
+  const routes = supervised ? null : openRoutes(config, { ask, inquiries, sources, onFault })
   return {
-    taps,
-    refusals,
-    accepted,
+    activity,
     routes,
-    use: ({ apps, admission }) => {
+    use: ({ apps, admission, queue, demoApp }, publicPort) => {
+      const { dataDirectory, nats, partitions } = config
       inquiries.stores = {
         apps,
+        queue,
         readUsages: (some) => admission.usages(some),
-        find: (question, signal) => findInQueue(config, question, { signal }),
+        place: { dataDirectory, nats, partitions },
+        example: () => ({
+          port: publicPort(),
+          tls: config.tls !== null,
+          app_key: demoApp === null ? null : (findDemoApp(apps)?.appKey ?? null),
+        }),
       }
     },
     drain: () => {
       routes?.stop()
-      others?.cluster.tellGone()
+      others?.cluster.announceEnd()
     },
     stop: async () => {
       routes?.stop()
@@ -118,13 +107,11 @@ export interface SupervisorConsole {
   stop(): Promise<void>
 }
 
-/** A supervisor has no NATS where it has no processes: they need it. */
-export async function openSupervisorConsole(config: Config, log: Log): Promise<SupervisorConsole | null> {
-  if (config.nats === null) return null
+export async function openSupervisorConsole(config: Config, log: Log): Promise<SupervisorConsole> {
+  if (config.nats === null) throw new Error('several processes without NATS, which the settings do not allow')
   const onFault = faultsTo(log)
   const { cluster, watches, stop } = await joinOthersOver(config.nats, { own: null, inquiries: null, onFault })
-  const sources = { events: [watches.events], refusals: [watches.refusals] }
-  const routes = openRoutes(config, { ask: cluster.ask, inquiries: cluster, ...sources, onFault })
+  const routes = openRoutes(config, { ask: cluster.ask, inquiries: cluster, sources: [watches], onFault })
   return {
     routes,
     stop: async () => {
@@ -140,26 +127,22 @@ async function joinOthersOver(...[nats, own]: Parameters<typeof joinOthers>): Pr
   return joinOthers(nats, own)
 }
 
-interface Shown {
-  readonly ask: Ask
-  readonly inquiries: Inquiries
-  readonly events: ConstructorParameters<typeof EventFeed>[0]
-  readonly refusals: ConstructorParameters<typeof RefusalFeed>[0]
-  readonly onFault: (error: unknown) => void
-}
-
-function openRoutes(config: Config, { events, refusals, ...shown }: Shown): Console {
+function openRoutes(config: Config, shown: Pick<ConsoleOptions, 'ask' | 'inquiries' | 'sources' | 'onFault'>): Console {
   const timers = systemTimers
   return new Console({
-    access: { token: config.consoleToken, adminHost: config.adminHost, nowMs: () => timers.nowMs() },
+    access: {
+      token: config.consoleToken,
+      adminHost: config.adminHost,
+      consoleOrigin: config.consoleOrigin,
+      nowMs: () => timers.nowMs(),
+    },
     pages: BUILT_PAGES,
-    events: new EventFeed(events, timers),
-    refusals: new RefusalFeed(refusals, timers),
     timers,
     ...shown,
   })
 }
 
 function faultsTo(log: Log): (error: unknown) => void {
-  return (error) => log.error({ err: error }, 'the console could not answer')
+  return (error) =>
+    log.error({ err: error }, 'bug in the console: a page or stream got no answer; events are not affected')
 }

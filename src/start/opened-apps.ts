@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { App, AppStore } from '../apps/app.ts'
-import { openAppsFile } from '../apps/file/apps-file.ts'
+import { type AppsFile, openAppsFile } from '../apps/file/apps-file.ts'
 import { demoAppRecords, makeAppsFile } from '../apps/file/apps-file-edit.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../observe/log.ts'
@@ -20,7 +20,7 @@ export async function openFileApps(
   path: string,
   isNamed: boolean,
   { log, metrics, clock }: AppsContext,
-): Promise<AppStore> {
+): Promise<AppsFile> {
   if (!existsSync(path) && !isNamed) {
     const isMade = makeAppsFile(path, demoAppRecords(randomBytes(6).toString('hex')))
     if (isMade) log.info({ path }, 'created an app file with a demo app')

@@ -1,28 +1,34 @@
-// Logs once a minute what was refused, so that the log shows it whatever the rate is.
+// Logs what was refused: once a minute, so that the log shows it whatever the rate is, and at once where a reason of a 503
+// is new.
 
 import type { RefusalLine } from '../console/refusal.ts'
+import type { Refusals } from '../console/refusals.ts'
+import { formatSpan } from '../lib/format.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Log } from '../observe/log.ts'
+import { adviceText } from '../overload-advice.ts'
 
 const INTERVAL_MS = 60_000
 const MAX_LINES = 100
 
 export interface RefusalLinesOptions {
-  /** The most frequent first; each is told once. */
-  readonly takeLines: () => readonly RefusalLine[]
-  readonly log: Pick<Log, 'info'>
-  readonly timers: Timers
+  readonly refusals: Pick<Refusals, 'takeLines' | 'onOverload'>
+  readonly log: Pick<Log, 'info' | 'warn'>
+  readonly timers: Pick<Timers, 'setInterval' | 'clear' | 'nowMs' | 'monotonicMs'>
 }
 
 /** Returns what logs the rest and stops. */
-export function logRefusals({ takeLines, log, timers }: RefusalLinesOptions): () => void {
+export function logRefusals({ refusals, log, timers }: RefusalLinesOptions): () => void {
+  refusals.onOverload = ({ app_id: app, code, reason, request_id }) => {
+    if (reason !== null) log.warn({ app, code, reason, request_id }, `503 (${reason}): ${adviceText(reason)}`)
+  }
+  let sinceMs = timers.monotonicMs()
   const write = (): void => {
-    const lines = takeLines()
-    for (const { app_id, code, count, message, request_id } of lines.slice(0, MAX_LINES)) {
-      const what = { app: app_id, code, count, message, request_id }
-      const verb = code === 'replayed_other_body' ? 'did not store' : 'refused'
-      log.info(what, `${verb} ${requests(count)}${app_id === null ? '' : ` of app ${app_id}`}: ${code}`)
-    }
+    const lines = refusals.takeLines(timers.nowMs())
+    const nowMs = timers.monotonicMs()
+    const span = formatSpan(nowMs - sinceMs).replace(/^1 min$/, 'minute')
+    sinceMs = nowMs
+    for (const line of lines.slice(0, MAX_LINES)) writeLine(log, line, span)
     const others = lines.slice(MAX_LINES)
     if (others.length === 0) return
     const count = others.reduce((sum, line) => sum + line.count, 0)
@@ -31,9 +37,24 @@ export function logRefusals({ takeLines, log, timers }: RefusalLinesOptions): ()
   const timer = timers.setInterval(write, INTERVAL_MS)
   timer.unref()
   return () => {
+    refusals.onOverload = null
     timers.clear(timer)
     write()
   }
+}
+
+function writeLine(log: RefusalLinesOptions['log'], line: RefusalLine, span: string): void {
+  const { app_id: app, code, reason, origin, count, message, request_id } = line
+  if (reason !== null) {
+    const text = `refused ${requests(count)} with 503 in the last ${span} (${reason}): ${adviceText(reason)}`
+    log.warn({ code, reason, count, request_id }, text)
+    return
+  }
+  const verb = code === 'replayed_other_body' ? 'did not store' : 'refused'
+  const whose = app === null ? '' : ` of app ${app}`
+  const why = origin === null ? code : `${code}: ${message}; add it if they may`
+  const named = origin === null ? {} : { origin }
+  log.info({ app, code, ...named, count, message, request_id }, `${verb} ${requests(count)}${whose}: ${why}`)
 }
 
 function requests(count: number): string {

@@ -3,22 +3,23 @@
 import { randomFillSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
-import type { App } from '../apps/app.ts'
 import { MAX_BODY_BYTES } from '../bounds.ts'
 import { DecodePool } from '../decode/pool.ts'
-import { type AdminServer, type Health, startAdmin } from '../http/admin.ts'
-import type { AdminRoutes } from '../http/admin-routes.ts'
+import { type Health, servicePart } from '../health.ts'
+import { startAdmin } from '../http/admin.ts'
+import { findPort } from '../http/port.ts'
 import { type Server, startServer } from '../http/server.ts'
 import { type Clock, createIsoTime } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { createFreshIds } from '../lib/ids.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
+import type { Sampler } from '../observe/gauges.ts'
 import type { Log } from '../observe/log.ts'
-import { createMetrics, type Metrics } from '../observe/metrics.ts'
-import type { Sampler } from '../observe/sampler.ts'
+import { createMetrics } from '../observe/metrics.ts'
 import { Inflater } from '../request/inflate.ts'
 import { Ingest } from '../request/ingest.ts'
+import type { FaultStage } from '../request/parts.ts'
 import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
 import { openConsole } from './open-console.ts'
@@ -43,19 +44,10 @@ export interface SluiceContext {
   readonly supervised?: boolean
 }
 
-export interface Sluice {
-  readonly publicPort: number
-  /** null: the supervisor has it. */
-  readonly adminPort: number | null
-  readonly demoApp: App | null
-  readonly metrics: Pick<Metrics, 'scrape' | 'contentType'>
-  readonly health: Health
-  /** Drains: answers open requests, flushes the queue, and stops every part. */
-  stop(): Promise<void>
-}
+export type Sluice = Awaited<ReturnType<typeof startSluice>>
 
 /** Throws a StartError for what an operator must fix. */
-export async function startSluice(config: Config, context: SluiceContext): Promise<Sluice> {
+export async function startSluice(config: Config, context: SluiceContext) {
   const { log, clock, supervised = false } = context
   // While code is compiled the first requests live long. V8 would conclude that all requests do, and allocate later
   // ones in the old generation, where only a full collection frees them: ten times the bytes to move.
@@ -64,18 +56,24 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
   try {
     const metrics = createMetrics({ version: packageVersion() })
     // The admin port answers probes while a long journal is read.
-    let health: Health = { ready: () => false, parts: () => ({ service: 'starting' }) }
+    let health: Health = { ready: () => false, parts: () => [servicePart('starting')] }
     let gauges: Sampler = { ready: () => false, draining: () => false }
     metrics.sampleFrom(gauges)
     const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
     const console = await openConsole(config, { log, metrics, health: present, gauges: () => gauges, supervised })
     started.add(() => console.stop())
-    const { routes, refusals } = console
-    const admin = routes === null ? null : await openAdmin(config, { log, metrics, health: present, routes })
+    const { routes, activity } = console
+    const { adminHost: host, adminPort: port } = config
+    const admin = routes === null ? null : await startAdmin({ host, port, metrics, health: present, routes, log })
     if (admin !== null) started.add(() => admin.stop())
-    const stores = await openStores(config, { log, clock, metrics }, started)
-    console.use(stores)
-    started.add(logRefusals({ takeLines: () => refusals.takeLines(), log, timers: systemTimers }))
+    // A port that is taken is reported before anything in the folder changes.
+    if (config.embedded && config.publicPort !== 0)
+      await findPort({ host: config.publicHost, port: config.publicPort, settings: 'HOST and PORT' })
+    const adminAddress = admin === null ? {} : { adminAddress: { host: config.adminHost, port: admin.port } }
+    const stores = await openStores(config, { log, clock, metrics, ...adminAddress }, started)
+    let publicPort = config.publicPort
+    console.use(stores, () => publicPort)
+    started.add(logRefusals({ refusals: activity.refusals, log, timers: systemTimers }))
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
       memory: ring.memory,
@@ -96,14 +94,12 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
         admission: stores.admission,
         queue: stores.queue,
         metrics,
-        tap: console.taps,
-        accepted: console.accepted,
-        refusals,
+        observer: activity,
         nowMs: clock,
         monotonicMs: () => performance.now(),
         freshId: createFreshIds(randomFillSync),
         isoTime: createIsoTime(),
-        onFault: (error) => log.error({ err: error }, 'a request was answered 503: a stage failed'),
+        onFault: (error, stage, request_id) => log.error({ err: error, stage, request_id }, faultText(stage)),
       },
       (slot) => pool.submit(slot),
     )
@@ -126,8 +122,9 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
     metrics.sampleFrom(gauges)
     health = {
       ready: isReady,
-      parts: () => (draining ? { service: 'draining', ...stores.parts() } : stores.parts()),
+      parts: () => (draining ? [servicePart('stopping'), ...stores.parts()] : stores.parts()),
     }
+    let nextWarnMs = 0
     const opened = await startServer({
       host: config.publicHost,
       port: config.publicPort,
@@ -138,23 +135,27 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,
       counts: metrics.connections,
-      onFault: (error) => log.error({ err: error }, 'an answer could not be written'),
-      onTooMany: throttled(CONNECTIONS_LOG_INTERVAL_MS, () =>
-        log.warn(
-          { most: config.maxConnections },
-          'too many connections: new ones are closed at once; see SLUICE_MAX_CONNECTIONS',
-        ),
-      ),
+      onFault: (error) =>
+        log.error({ err: error }, 'bug: an answer could not be written; its client got none and will send again'),
+      onTooMany: () => {
+        if (performance.now() < nextWarnMs) return
+        nextWarnMs = performance.now() + CONNECTIONS_LOG_INTERVAL_MS
+        const text = 'too many connections: new ones are closed at once; see SLUICE_MAX_CONNECTIONS'
+        log.warn({ most: config.maxConnections }, text)
+      },
     })
     server = opened
+    publicPort = opened.port
     started.add(() => drain(opened, ingest, config))
     isServing = true
     return {
       publicPort: opened.port,
+      /** null: the supervisor has it. */
       adminPort: admin?.port ?? null,
       demoApp: stores.demoApp,
       metrics,
       health,
+      /** Drains: answers open requests, flushes the queue, and stops every part. */
       stop: () => {
         isServing = false
         draining = true
@@ -170,27 +171,10 @@ export async function startSluice(config: Config, context: SluiceContext): Promi
   }
 }
 
-function openAdmin(
-  config: Config,
-  { log, ...shown }: { log: Log; metrics: Metrics; health: Health; routes: AdminRoutes },
-): Promise<AdminServer> {
-  return startAdmin({
-    host: config.adminHost,
-    port: config.adminPort,
-    ...shown,
-    onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
-  })
-}
-
-/** Calls `report` at most once in each interval. */
-function throttled(intervalMs: number, report: () => void): () => void {
-  let nextMs = 0
-  return () => {
-    const nowMs = performance.now()
-    if (nowMs < nextMs) return
-    nextMs = nowMs + intervalMs
-    report()
-  }
+function faultText(stage: FaultStage): string {
+  return stage === 'answer'
+    ? 'bug while answering a request: it was counted; its answer may be missing, or show other limits'
+    : `bug in ${stage}: this request got 503`
 }
 
 /** Refuses new connections, answers the requests that still arrive on open ones, then closes these. */

@@ -2,6 +2,7 @@
 
 import type { AppStore } from '../apps/app.ts'
 import { type BucketApps, openBucketApps } from '../apps/bucket/bucket-apps.ts'
+import type { Part } from '../health.ts'
 import { systemTimers } from '../lib/timers.ts'
 import type { NatsAccess } from '../nats/address.ts'
 import { noticeTo } from '../observe/log.ts'
@@ -12,10 +13,13 @@ export async function openSharedApps(
   file: { readonly path: string | null; readonly isNamed: boolean },
   bucket: { readonly nats: NatsAccess; readonly replicas: number },
   context: AppsContext,
-): Promise<{ readonly store: AppStore; readonly bucket: BucketApps | null }> {
-  if (file.path !== null) return { store: await openFileApps(file.path, file.isNamed, context), bucket: null }
+): Promise<{ readonly store: AppStore; readonly bucket: BucketApps | null; readonly appsPart: () => Part }> {
+  if (file.path !== null) {
+    const store = await openFileApps(file.path, file.isNamed, context)
+    return { store, bucket: null, appsPart: () => ({ part: 'apps', kind: 'file', ...store.status }) }
+  }
   const { clock, log } = context
   const timers = { ...systemTimers, nowMs: clock }
   const store = openBucketApps({ ...bucket, timers, onNotice: noticeTo(log, 'apps') })
-  return { store, bucket: store }
+  return { store, bucket: store, appsPart: () => ({ part: 'apps', kind: 'bucket', ...store.status }) }
 }

@@ -8,8 +8,8 @@ import { errorMessage } from '../lib/errors.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { SharedAdmission } from '../limits/shared/shared-admission.ts'
 import type { NatsAccess } from '../nats/address.ts'
+import type { AuditSample, StreamSample } from '../observe/gauges.ts'
 import { noticeTo } from '../observe/log.ts'
-import type { AuditSample, StreamSample } from '../observe/sampler.ts'
 import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
 import type { Config } from '../settings/config.ts'
@@ -35,7 +35,11 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   // While Redis is away, a node enforces its share among the nodes it last saw. One that has seen none would enforce
   // the whole limit by itself.
   await untilUp(redis, REDIS_START_MS)
-  const { store: apps, bucket } = await openSharedApps(
+  const {
+    store: apps,
+    bucket,
+    appsPart,
+  } = await openSharedApps(
     { path: config.appsFile, isNamed: config.appsFileNamed },
     { nats, replicas: stream.replicas },
     context,
@@ -70,11 +74,11 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       audit: () => sampleAudit(audit.state, context.clock()),
     },
     isReady: () => redis.hasBeenUp && queue.hasBeenUp && (bucket?.isLoaded ?? true),
-    parts: () => ({
-      queue: `JetStream ${queue.state}`,
-      limits: `Redis ${redis.state}`,
-      apps: bucket === null ? 'file' : `NATS ${bucket.state}`,
-    }),
+    parts: () => [
+      { part: 'queue', kind: 'jetstream', ...queue.status },
+      { part: 'limits', kind: 'redis', ...redis.status },
+      appsPart(),
+    ],
   }
 }
 
@@ -100,7 +104,12 @@ function createAdmission(
     seed: randomBytes(4).readUInt32LE(),
     timers: { ...systemTimers, nowMs: clock },
     calls: metrics.limitCalls,
-    onFault: onChange((problem) => log.error({ part: 'limits', problem }, 'Redis refuses a call: going on without it')),
+    onFault: onChange((problem) =>
+      log.error(
+        { part: 'limits', problem },
+        "Redis returned an error; these requests were counted against this node's share",
+      ),
+    ),
   })
 }
 

@@ -14,10 +14,7 @@ const SNAPSHOT_INTERVAL_MS = 30_000
 /** Between sweeps of expired keys. */
 const SWEEP_INTERVAL_MS = 1000
 
-export interface SnapshotKeeper {
-  /** Writes the last snapshot. To be called once nothing is in flight. */
-  stop(): Promise<void>
-}
+export type SnapshotKeeper = ReturnType<typeof keepSnapshots>
 
 /** Writes snapshots of the limits and sweeps expired keys until it is stopped. */
 export function keepSnapshots(options: {
@@ -28,35 +25,35 @@ export function keepSnapshots(options: {
   readonly clock: Clock
   readonly log: Log
   readonly intervalMs?: number
-}): SnapshotKeeper {
+}) {
   const { directory, limiter, deduplicator, journal, clock, log } = options
-  const snapshot = () =>
-    writeSnapshot(directory, {
-      writtenAtMs: clock(),
-      position: journal.position(),
-      keysFrom: journal.keysFrom(clock()),
-      usage: limiter.dump(),
-    })
+  const write = async (which: string): Promise<void> => {
+    try {
+      await writeSnapshot(directory, {
+        writtenAtMs: clock(),
+        position: journal.position(),
+        keysFrom: journal.keysFrom(clock()),
+        usage: limiter.dump(),
+      })
+    } catch (error) {
+      const problem = errorMessage(error)
+      log.error({ problem }, `${which} was not written; the next start will read more of the journal`)
+    }
+  }
   let writing: Promise<void> = Promise.resolve()
   const snapshotTimer = setInterval(() => {
-    writing = writing.then(snapshot).catch((error: unknown) => {
-      log.error(
-        { problem: errorMessage(error) },
-        'the snapshot was not written; the next start will read more of the journal',
-      )
-    })
+    writing = writing.then(() => write('the snapshot'))
   }, options.intervalMs ?? SNAPSHOT_INTERVAL_MS)
   snapshotTimer.unref()
   const sweepTimer = setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
   sweepTimer.unref()
   return {
-    stop: async () => {
+    /** Writes the last snapshot. To be called once nothing is in flight. */
+    stop: async (): Promise<void> => {
       clearInterval(snapshotTimer)
       clearInterval(sweepTimer)
       await writing
-      await snapshot().catch((error: unknown) =>
-        log.error({ problem: errorMessage(error) }, 'the last snapshot was not written'),
-      )
+      await write('the last snapshot')
     },
   }
 }

@@ -1,11 +1,13 @@
 // The four stores that a request needs: apps, limits, keys and queue.
 
 import type { App, AppStore } from '../apps/app.ts'
+import type { Part } from '../health.ts'
+import type { AdminAddress } from '../lib/admin-address.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Admission } from '../limits/admission.ts'
+import type { Sampler } from '../observe/gauges.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import type { Sampler } from '../observe/sampler.ts'
 import type { EventQueue } from '../queue/queue.ts'
 
 export interface Stores {
@@ -17,13 +19,14 @@ export interface Stores {
   readonly gauges: Sampler
   /** True once everything shared has been reached at least once. */
   readonly isReady: () => boolean
-  /** The state of each part, for /readyz?verbose. */
-  readonly parts: () => Record<string, string>
+  readonly parts: () => readonly Part[]
 }
 
 export interface StoresContext {
   readonly log: Log
   readonly clock: Clock
   readonly metrics: Metrics
+  /** Absent where another process has the admin port. */
+  readonly adminAddress?: AdminAddress
   readonly snapshotIntervalMs?: number
 }

@@ -16,8 +16,8 @@ async function main(place: number): Promise<void> {
   const colour = terminal && (process.env['NO_COLOR'] ?? '') === ''
   const log = openLog({ level: config.logLevel, terminal, colour }).child({ front_end: place })
   const exit = (code: number): never => process.exit(code)
-  process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
-  process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
+  process.on('uncaughtException', bugHandler(log, 'bug: an error was not caught; this process ends', exit))
+  process.on('unhandledRejection', bugHandler(log, 'bug: a rejection was not handled; this process ends', exit))
   // Before the service has started there is nothing to drain.
   let stop = async (): Promise<void> => {}
   const watchdogMs = config.shutdownMs + WATCHDOG_GRACE_MS
@@ -37,11 +37,11 @@ async function main(place: number): Promise<void> {
 }
 
 async function answer(question: Question, { metrics, health }: Sluice, log: Log): Promise<Report> {
-  if (question === 'health') return { kind: 'health', ready: await health.ready(), parts: await health.parts() }
+  if (question === 'health') return { kind: 'health', ready: health.ready(), parts: health.parts() }
   try {
     return { kind: 'page', text: await metrics.scrape() }
   } catch (error) {
-    log.error({ err: error }, 'the metrics cannot be read')
+    log.error({ err: error }, 'bug: the metrics page could not be made')
     return { kind: 'page', text: null }
   }
 }

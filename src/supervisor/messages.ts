@@ -1,6 +1,6 @@
 // The messages between a supervisor and its front ends.
 
-import type { Parts } from '../http/admin.ts'
+import type { Part } from '../health.ts'
 
 export type Question = 'page' | 'health'
 
@@ -12,7 +12,7 @@ export interface Asking {
 export interface HealthReport {
   readonly kind: 'health'
   readonly ready: boolean
-  readonly parts: Parts
+  readonly parts: readonly Part[]
 }
 
 /** From a front end. */

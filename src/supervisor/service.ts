@@ -3,7 +3,7 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type AdminServer, startAdmin } from '../http/admin.ts'
-import { findPort } from '../http/listen.ts'
+import { findPort } from '../http/port.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import type { Log } from '../observe/log.ts'
 import type { Config } from '../settings/config.ts'
@@ -15,16 +15,7 @@ const FRONT_END = new URL('./front-end.js', import.meta.url)
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-export interface SupervisedService {
-  /** Throws a StartError for what an operator must fix. */
-  start(): Promise<{ readonly publicPort: number; readonly adminPort: number; readonly demoApp: null }>
-  /** Drains all front ends, including those that are still starting. Rejects where one failed to drain. */
-  stop(): Promise<void>
-  /** Ends all front ends at once. */
-  kill(): void
-}
-
-export function superviseService(config: Config, { log, env }: { log: Log; env: Environment }): SupervisedService {
+export function superviseService(config: Config, { log, env }: { log: Log; env: Environment }) {
   // The watchdog of a front end ends it before that, unless its event loop hangs.
   const killAfterMs = config.shutdownMs + WATCHDOG_GRACE_MS
   const supervisor = new Supervisor({ log, processes: config.processes, killAfterMs })
@@ -43,6 +34,7 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
   }
 
   return {
+    /** Throws a StartError for what an operator must fix. */
     start: async () => {
       try {
         const { health } = supervisor
@@ -52,12 +44,16 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
           port: config.adminPort,
           metrics: supervisor,
           health,
-          routes: console?.routes ?? null,
-          onFault: (error) => log.error({ err: error }, 'a page of the admin port could not be sent'),
+          routes: console.routes,
+          log,
         })
         // Front ends would silently share the port with any other service of this user, so it is tested first. The
         // admin port is bound already, so that port 0 finds another one.
-        const publicPort = await findPort(config.publicHost, config.publicPort)
+        const publicPort = await findPort({
+          host: config.publicHost,
+          port: config.publicPort,
+          settings: 'HOST and PORT',
+        })
         await supervisor.start((place) => forkFrontEnd(place, { ...env, PORT: String(publicPort) }))
         return { publicPort, adminPort: admin.port, demoApp: null }
       } catch (error) {
@@ -67,7 +63,9 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
         throw error instanceof StartError ? error : new StartError(errorMessage(error))
       }
     },
+    /** Drains all front ends, including those that are still starting. Rejects where one failed to drain. */
     stop,
+    /** Ends all front ends at once. */
     kill: () => supervisor.kill(),
   }
 }

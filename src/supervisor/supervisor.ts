@@ -1,6 +1,6 @@
 // Several front ends as one service: one start, one page of metrics, one state of health, one stop.
 
-import type { Health, Parts } from '../http/admin.ts'
+import { type AskedHealth, type Part, servicePart } from '../health.ts'
 import type { Log } from '../observe/log.ts'
 import { mergePages, PAGE_CONTENT_TYPE } from '../observe/merged-page.ts'
 import { MetricsPage } from '../observe/page.ts'
@@ -15,7 +15,7 @@ export interface SupervisorOptions {
 
 export class Supervisor {
   readonly contentType = PAGE_CONTENT_TYPE
-  readonly health: Health = { ready: () => this.#isReady(), parts: () => this.#parts() }
+  readonly health: AskedHealth = { ready: () => this.#isReady(), parts: () => this.#parts() }
   readonly #places: readonly Place[]
   readonly #killAfterMs: number
   readonly #ownPage = new MetricsPage()
@@ -58,14 +58,13 @@ export class Supervisor {
     return reports.some((report) => report?.ready ?? false)
   }
 
-  async #parts(): Promise<Parts> {
-    const states = this.#places.map(async (place) => {
-      const name = `front end ${place.number}`
-      if (!place.isServing) return [name, 'starting'] as const
+  async #parts(): Promise<readonly Part[]> {
+    const all = this.#places.map(async (place): Promise<readonly Part[]> => {
       const report = await place.health()
-      return [name, report === null ? 'no answer' : describe(report.parts)] as const
+      const parts = report?.parts ?? [servicePart(place.isServing ? 'silent' : 'starting')]
+      return parts.map((part) => Object.assign({ frontEnd: place.number }, part))
     })
-    return Object.fromEntries(await Promise.all(states))
+    return (await Promise.all(all)).flat()
   }
 
   /** Drains all at the same time. Rejects where one failed to. */
@@ -80,10 +79,4 @@ export class Supervisor {
   kill(): void {
     for (const place of this.#places) place.kill()
   }
-}
-
-function describe(parts: Parts): string {
-  return Object.entries(parts)
-    .map(([part, state]) => `${part} ${state}`)
-    .join(', ')
 }

@@ -1,17 +1,104 @@
 // The package as others get it: the tarball of npm pack, unpacked elsewhere.
 
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { expect, it } from 'vitest'
-import { freshFolder } from './support/stored.ts'
+import { runInNewContext } from 'node:vm'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import { eventually, makeFolder, removeFolder } from '../support/service.ts'
+import type { SentBody } from './support/double.ts'
+import { buildClient } from './support/stored.ts'
 
-const PACKAGE = resolve(import.meta.dirname, '../../clients/typescript')
-const TSC = resolve(import.meta.dirname, '../../node_modules/.bin/tsc')
+const ROOT = resolve(import.meta.dirname, '../..')
+const PACKAGE = join(ROOT, 'clients/typescript')
+const README = readFileSync(join(PACKAGE, 'README.md'), 'utf8')
+const REPOSITORY = 'https://github.com/sluice-events/sluice'
+const MAX_SCRIPT_BYTES = 7000
 
-const EXAMPLE = `
-import { createClient, type Client, type DropReason } from 'sluice-client'
-import { fileStore } from 'sluice-client/file'
+interface Manifest {
+  readonly version: string
+  readonly main: string
+  readonly [member: string]: unknown
+}
+
+let folder: string
+/** A project that has the package installed. */
+let user: string
+let installed: string
+let packed: string[]
+
+const manifest = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as Manifest
+const read = (path: string): string => readFileSync(join(installed, path), 'utf8')
+const runNode = (...args: string[]): string =>
+  execFileSync(process.execPath, args, { cwd: user, encoding: 'utf8', timeout: 20_000 })
+
+beforeAll(async () => {
+  folder = await makeFolder()
+  // A copy: other tests may be building in the original.
+  const copy = join(folder, 'package')
+  cpSync(PACKAGE, copy, { recursive: true, filter: (path) => !path.endsWith('dist') })
+  cpSync(buildClient(folder), join(copy, 'dist'), { recursive: true })
+  const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
+  const [{ filename, files }] = JSON.parse(execFileSync('npm', pack, { cwd: copy, encoding: 'utf8' })) as [
+    { filename: string; files: { path: string }[] },
+  ]
+  packed = files.map((file) => file.path)
+  user = join(folder, 'user')
+  installed = join(user, 'node_modules/sluice-client')
+  mkdirSync(installed, { recursive: true })
+  execFileSync('tar', ['-xzf', join(folder, filename), '-C', installed, '--strip-components=1'])
+})
+
+afterAll(() => removeFolder(folder))
+
+describe('the tarball', () => {
+  test('holds what a user needs and no more, and wants no other package', () => {
+    const modules = ['index', 'file'].flatMap((name) => [`${name}.js`, `${name}.cjs`])
+    const scripts = [...modules, 'sluice.min.js'].flatMap((name) => [name, `${name}.map`])
+    const types = ['index', 'file', 'types'].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`])
+    const built = [...scripts, ...types, 'sluice.min.js.integrity'].map((name) => `dist/${name}`)
+    expect(packed.toSorted()).toEqual(['LICENSE', 'README.md', 'package.json', ...built].toSorted())
+    expect(manifest).not.toHaveProperty('dependencies')
+    expect(read('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
+  })
+
+  test('has files at every place that its manifest names', () => {
+    const { main, types, unpkg, jsdelivr, exports } = manifest
+    const places = JSON.stringify([main, types, unpkg, jsdelivr, exports]).matchAll(/"(\.\/[^"]*\.\w+)":?/g)
+    const named = [...places].map(([, path]) => path)
+    expect(named.length).toBeGreaterThan(10)
+    expect(named.filter((path) => !existsSync(join(installed, path)) && path !== './sluice.min.js')).toEqual([])
+    expect(manifest).toMatchObject({
+      homepage: expect.stringContaining(REPOSITORY),
+      repository: { url: `git+${REPOSITORY}.git` },
+    })
+    expect(manifest['keywords']).toContain('analytics')
+  })
+
+  test('has source maps that hold the sources', () => {
+    const maps = packed.filter((name) => name.endsWith('.map'))
+    expect(maps).toHaveLength(5)
+    for (const name of maps) {
+      expect(read(name.replace(/\.map$/, ''))).toContain(`//# sourceMappingURL=${name.replace('dist/', '')}`)
+      const { sources, sourcesContent } = JSON.parse(read(name)) as { sources: string[]; sourcesContent: string[] }
+      expect(sourcesContent.map((text) => text.length > 0)).toEqual(sources.map(() => true))
+    }
+  })
+
+  test('has a README whose links work wherever it is read', () => {
+    const links = [...README.matchAll(/\]\(([^)]*)\)/g)].map(([, link]) => link)
+    expect(links.length).toBeGreaterThan(2)
+    for (const link of links) {
+      const [, path] = link.split(`${REPOSITORY}/blob/main/`)
+      expect(path, link).toBeDefined()
+      expect(existsSync(join(ROOT, path)), link).toBe(true)
+    }
+  })
+})
+
+const CALLS = `
 const dropped: DropReason[] = []
 const client: Client = createClient({
   url: 'http://127.0.0.1:9',
@@ -20,69 +107,148 @@ const client: Client = createClient({
   onDropped: (reason) => dropped.push(reason),
 })
 client.track('signup', { plan: 'yearly' }, { context: { locale: 'en_GB' } })
+// @ts-expect-error A name is text: what resolves to nothing would be any.
+client.track(1)
 `
+const MODULE = `
+import { createClient, type Client, type DropReason } from 'sluice-client'
+import { fileStore } from 'sluice-client/file'
+${CALLS}`
+const REQUIRED = `
+import client_ = require('sluice-client')
+import { fileStore } from 'sluice-client/file'
+import type { Client, DropReason } from 'sluice-client'
+const { createClient } = client_
+${CALLS}`
 
-/** The code of the README, and what its text says beside it. */
-const SNIPPETS = Array.from(
-  readFileSync(join(PACKAGE, 'README.md'), 'utf8').matchAll(/```js\n(.*?)```/gs),
-  ([, code]) => `declare const ids: import('sluice-client').Overrides\n${code}`,
-)
-
-it('holds what a user needs and no more, compiles as its README says, without types of a browser, and runs', async () => {
-  const folder = await freshFolder()
-  // A copy: other tests may be building in the original.
-  cpSync(PACKAGE, join(folder, 'clients/typescript'), { recursive: true, filter: (path) => !path.endsWith('dist') })
-  cpSync(resolve(PACKAGE, '../../tsconfig.json'), join(folder, 'tsconfig.json'))
-  const copy = join(folder, 'clients/typescript')
-  execFileSync(TSC, ['-p', copy, '--typeRoots', resolve(PACKAGE, '../../node_modules/@types')], { stdio: 'inherit' })
-  const packed = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
-  const [{ filename, files }] = JSON.parse(execFileSync('npm', packed, { cwd: copy, encoding: 'utf8' })) as [
-    { filename: string; files: { path: string }[] },
-  ]
-  const names = files.map((file) => file.path)
-  expect(names).toEqual(
-    expect.arrayContaining(['README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts', 'dist/file.js']),
-  )
-  expect(names.filter((name) => !/^(README\.md|package\.json|dist\/\w+\.(js|d\.ts))$/.test(name))).toEqual([])
-  const manifest = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as Record<string, unknown>
-  expect(manifest).not.toHaveProperty('dependencies')
-
-  const user = join(folder, 'user')
-  const installed = join(user, 'node_modules/sluice-client')
-  mkdirSync(installed, { recursive: true })
-  execFileSync('tar', ['-xzf', join(folder, filename), '-C', installed, '--strip-components=1'])
-  writeFileSync(join(user, 'package.json'), '{"type":"module"}')
-  writeFileSync(join(user, 'main.ts'), EXAMPLE)
-  expect(SNIPPETS.length).toBeGreaterThan(1)
-  for (const [index, code] of SNIPPETS.entries()) writeFileSync(join(user, `snippet${index}.ts`), code)
-  const types = ['--typeRoots', resolve(PACKAGE, '../../node_modules/@types'), '--types', 'node']
-  const strict = ['--ignoreConfig', '--strict', '--lib', 'es2022', '--outDir', 'out']
-  const compile = (module: string, resolution: string, ...rest: string[]): unknown =>
-    execFileSync(TSC, [...strict, '--module', module, '--moduleResolution', resolution, ...rest], {
-      cwd: user,
-      stdio: 'inherit',
-    })
-  for (const [module, resolution] of [
-    ['node16', 'node16'],
-    ['nodenext', 'nodenext'],
-    ['esnext', 'bundler'],
-  ]) {
-    compile(module, resolution, 'main.ts', '--types', '')
-    compile(module, resolution, ...SNIPPETS.map((_, index) => `snippet${index}.ts`), ...types)
+describe('types', () => {
+  const TSC = {
+    5: [process.execPath, join(ROOT, 'tools/run.js'), 'tsc'],
+    7: [join(ROOT, 'node_modules/.bin/tsc')],
   }
-  // Its backoff does not keep the process from ending.
-  execFileSync(process.execPath, ['out/main.js'], { cwd: user, stdio: 'inherit', timeout: 20_000 })
+  // TypeScript 7 knows node10 no more.
+  it.each([
+    [5, 'commonjs', 'node10', ['main.ts']],
+    [5, 'node16', 'node16', ['main.mts', 'main.cts']],
+    [7, 'node16', 'node16', ['main.mts', 'main.cts']],
+    [5, 'nodenext', 'nodenext', ['main.mts', 'main.cts']],
+    [7, 'nodenext', 'nodenext', ['main.mts', 'main.cts']],
+    [5, 'esnext', 'bundler', ['main.mts']],
+    [7, 'esnext', 'bundler', ['main.mts']],
+  ] as const)(
+    'resolve with TypeScript %i, module %s, moduleResolution %s',
+    (version, module, moduleResolution, files) => {
+      writeFileSync(join(user, 'main.ts'), MODULE)
+      writeFileSync(join(user, 'main.mts'), MODULE)
+      writeFileSync(join(user, 'main.cts'), REQUIRED)
+      // Without the types of a browser, and without skipLibCheck.
+      const compilerOptions = { module, moduleResolution, strict: true, lib: ['es2022'], types: [], noEmit: true }
+      writeFileSync(join(user, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
+      const [program, ...args] = TSC[version]
+      const options = { cwd: user, encoding: 'utf8' } as const
+      expect(execFileSync(program, [...args, '-p', user], options)).toBe('')
+    },
+  )
+
+  it('fit the code of the README', () => {
+    const snippets = Array.from(README.matchAll(/```js\n(.*?)```/gs), ([, code]) => code)
+    expect(snippets.length).toBeGreaterThan(1)
+    const files = snippets.map((code, index) => {
+      writeFileSync(join(user, `snippet${index}.mts`), `declare const ids: import('sluice-client').Overrides\n${code}`)
+      return `snippet${index}.mts`
+    })
+    const types = { typeRoots: [join(ROOT, 'node_modules/@types')], types: ['node'], lib: ['es2022'] }
+    const compilerOptions = { module: 'nodenext', strict: true, noEmit: true, skipLibCheck: true, ...types }
+    writeFileSync(join(user, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
+    expect(execFileSync(TSC[7][0], ['-p', user], { encoding: 'utf8' })).toBe('')
+  })
 })
 
-it('can be imported where there is nothing of a browser and nothing of Node', async () => {
-  const folder = await freshFolder()
-  const tsconfig = join(PACKAGE, 'tsconfig.json')
-  execFileSync(TSC, ['-p', tsconfig, '--outDir', join(folder, 'dist')], { stdio: 'inherit' })
-  const script = `
-    for (const name of ['process', 'navigator', 'fetch', 'crypto', 'setTimeout', 'CompressionStream', 'Response'])
-      Object.defineProperty(globalThis, name, { get() { throw new Error(name + ' was read') } })
-    const { createClient } = await import('${join(folder, 'dist/index.js')}')
-    if (typeof createClient !== 'function') throw new Error('no createClient')`
-  writeFileSync(join(folder, 'import.mjs'), script)
-  expect(execFileSync(process.execPath, [join(folder, 'import.mjs')], { encoding: 'utf8' })).toBe('')
+describe('on Node', () => {
+  const END = `
+    createClient({ url: 'http://127.0.0.1:9', appKey: 'ak_demo', store: fileStore('events') }).track('signup')
+    console.log('ran')`
+
+  it('runs imported, and its backoff does not keep the process from ending', () => {
+    const imports = `import { createClient } from 'sluice-client'; import { fileStore } from 'sluice-client/file'`
+    expect(runNode('--input-type=module', '-e', `${imports}${END}`)).toBe('ran\n')
+  })
+
+  it('runs required, also where Node cannot require an ES module', () => {
+    const requires = `const { createClient } = require('sluice-client'); const { fileStore } = require('sluice-client/file')`
+    const args = ['--no-experimental-require-module', '--input-type=commonjs', '-e', `${requires}${END}`]
+    expect(runNode(...args)).toBe('ran\n')
+  })
+
+  it.each(['index.js', 'index.cjs'])(
+    '%s can be loaded where there is nothing of a browser and nothing of Node',
+    (file) => {
+      const names = ['process', 'navigator', 'fetch', 'crypto', 'setTimeout', 'CompressionStream', 'Response']
+      const script = `
+      for (const name of ${JSON.stringify(names)})
+        Object.defineProperty(globalThis, name, { get() { throw new Error(name + ' was read') } })
+      const { createClient } = await import('${join(installed, 'dist', file)}')
+      if (typeof createClient !== 'function') throw new Error('no createClient')`
+      writeFileSync(join(user, 'import.mjs'), script)
+      expect(runNode('import.mjs')).toBe('')
+    },
+  )
+})
+
+describe('the script for a page', () => {
+  it(`has at most ${MAX_SCRIPT_BYTES} bytes gzipped, and the README says how many`, () => {
+    const script = readFileSync(join(installed, 'dist/sluice.min.js'))
+    const bytes = gzipSync(script, { level: 9 }).length
+    expect(bytes).toBeLessThanOrEqual(MAX_SCRIPT_BYTES)
+    const [, whole, gzipped] = /sluice\.min\.js`? has ([\d.]+) KB, ([\d.]+) KB gzipped/.exec(README) ?? []
+    expect(Number(whole)).toBeCloseTo(script.length / 1000, 1)
+    // zlib's versions differ by some bytes.
+    expect(Math.abs(Number(gzipped) - bytes / 1000)).toBeLessThan(0.1)
+  })
+
+  it('has the hash that lies beside it, and that the README gives', () => {
+    const hash = createHash('sha384').update(read('dist/sluice.min.js')).digest('base64')
+    expect(read('dist/sluice.min.js.integrity')).toBe(`sha384-${hash}\n`)
+    expect([...README.matchAll(/integrity="([^"]*)"/g)].map(([, given]) => given)).toEqual([`sha384-${hash}`])
+  })
+
+  it('makes one global, and sends, in a browser of 2021', async () => {
+    const requests: { url: string; body: string }[] = []
+    const document = Object.assign(new EventTarget(), { visibilityState: 'visible' })
+    const page = Object.assign(new EventTarget(), {
+      document,
+      navigator: { userAgent: 'Mozilla/5.0 (X11; Linux x86_64)', language: 'en-GB' },
+      location: { origin: 'https://shop.example.com' },
+      screen: { width: 1280, height: 800 },
+      localStorage: undefined,
+    })
+    const fetchInPage = async (url: string, { body }: { body: string }): Promise<Response> => {
+      requests.push({ url, body })
+      return new Response('{"status":"accepted","events":2}', { status: 202 })
+    }
+    const { crypto, setTimeout, clearTimeout, Request, TextEncoder, URL, AbortController } = globalThis
+    const given = { crypto, setTimeout, clearTimeout, Request, TextEncoder, URL, AbortController, fetch: fetchInPage }
+    const context: Record<string, unknown> = { window: page, document, ...given }
+    const names = Object.keys(context)
+    runInNewContext(
+      `for (const name of ['at', 'toSorted', 'toReversed', 'with', 'findLast']) delete Array.prototype[name]
+       for (const name of ['hasOwn', 'groupBy']) delete Object[name]
+       delete String.prototype.at
+       ${read('dist/sluice.min.js')}
+       client = sluice.createClient({ url: 'https://events.example.com', appKey: 'ak_demo' })
+       client.screen('start')
+       client.track('signup', { plan: 'yearly' })
+       client.flush()`,
+      context,
+    )
+    await eventually('it sends', () => requests.length > 0)
+    expect(Object.keys(context).filter((name) => !names.includes(name))).toEqual(['sluice', 'client'])
+    expect(requests[0].url).toBe('https://events.example.com/api/v1/events')
+    const sent = JSON.parse(requests[0].body) as SentBody
+    expect(sent.sdk_version).toBe(`sluice-client/${manifest.version}`)
+    expect(sent.events).toMatchObject([
+      { type: 'screen', name: 'start', context: { os: 'Linux', locale: 'en_GB', screen_width: 1280 } },
+      { type: 'track', name: 'signup', properties: { plan: 'yearly' } },
+    ])
+  })
 })

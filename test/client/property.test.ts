@@ -27,6 +27,7 @@ const behaviour = fc.constantFrom<Behaviour>(
   'unreachable',
   'lose answer',
   'hang',
+  'key taken',
   refusal(503, { 'Retry-After': '2' }),
   refusal(429, { 'Retry-After': '30' }),
   refusal(429, { 'Retry-After': '30', 'X-RateLimit-Limit': '2' }),

@@ -4,7 +4,8 @@ import { createRig, DatedTimers, mapStore, trackMany, waiting } from './support/
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
-const YEAR_MS = 365 * 24 * 60 * MINUTE_MS
+const HOUR_MS = 60 * MINUTE_MS
+const YEAR_MS = 365 * 24 * HOUR_MS
 
 describe('a refused batch', () => {
   it('on 400, drops the offenders that `errors` names and sends the others at once under a new key', async () => {
@@ -81,6 +82,58 @@ describe('a refused batch', () => {
     await timers.pass(3 * SECOND_MS)
     const reports = [...double.stored.values()].map((body) => body.client_report?.dropped)
     expect(reports).toEqual([{ before_send: 1 }, { invalid: 1 }])
+  })
+})
+
+describe('a replay', () => {
+  it('of other events means that the batch was not stored: it is reported, once, and not sent again', async () => {
+    const { client, timers, double, dropped, store } = createRig()
+    double.behave('key taken')
+    client.track('signup')
+    await timers.pass(HOUR_MS)
+    expect(dropped).toMatchObject([{ reason: 'key_reused', names: ['signup'] }])
+    expect(double.requests).toHaveLength(1)
+    expect(waiting(store)).toEqual([])
+    client.track('next')
+    await timers.pass(3 * SECOND_MS)
+    expect(double.requests[1].body).toMatchObject({
+      client_report: { dropped: { key_reused: 1 } },
+      events: [{ name: 'next' }],
+    })
+  })
+
+  it('of other events keeps what the batch reported', async () => {
+    const { client, timers, double } = createRig({ beforeSend: (event) => (event.name === 'secret' ? null : event) })
+    double.behave('key taken')
+    for (const name of ['secret', 'good']) client.track(name)
+    await timers.pass(3 * SECOND_MS)
+    client.track('next')
+    await timers.pass(3 * SECOND_MS)
+    expect(double.requests[1].body.client_report).toEqual({ dropped: { before_send: 1, key_reused: 1 } })
+  })
+
+  it.each([
+    ['same', { 'Sluice-Replay': 'same' }],
+    ['unknown', { 'Sluice-Replay': 'unknown' }],
+    ['none, as of an older service', {}],
+  ])('that says %s means that the batch is stored', async (_, headers: Record<string, string>) => {
+    const { client, timers, double, dropped, store } = createRig()
+    double.behave({ status: 202, headers, body: { status: 'accepted', events: 1, deduplicated: true } })
+    client.track('signup')
+    await timers.pass(HOUR_MS)
+    expect(double.requests).toHaveLength(1)
+    expect(dropped).toEqual([])
+    expect(waiting(store)).toEqual([])
+  })
+
+  it('of its own batch, whose first answer was lost, is not reported', async () => {
+    const { client, timers, double, dropped } = createRig()
+    double.behave('lose answer')
+    client.track('signup')
+    await timers.pass(60 * SECOND_MS)
+    expect(double.requests.map(({ key }) => key)).toEqual([double.requests[0].key, double.requests[0].key])
+    expect(double.storedIds()).toHaveLength(1)
+    expect(dropped).toEqual([])
   })
 })
 

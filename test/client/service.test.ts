@@ -1,6 +1,7 @@
 // The client on Node against the service itself.
 
-import { expect, it, onTestFinished } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { createClientOn } from '../../clients/typescript/src/client.ts'
 import { systemPlatform } from '../../clients/typescript/src/platform.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -62,6 +63,26 @@ it('stores each event once though the network breaks, and holds them while it is
   const stored = storedIds(service.dataDir)
   expect(stored.length).toBe(new Set(stored).size)
   expect(new Set(stored)).toEqual(new Set(tracked))
+})
+
+it('reports a batch whose key was used for other events, which the service does not store', async () => {
+  const service = await start()
+  const { client, tracked, dropped } = startClient(urlOf(service), await freshFolder())
+  const key = randomUUID()
+  const send = globalThis.fetch
+  vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
+    const headers = new Headers(init.headers)
+    headers.set('Idempotency-Key', key)
+    return send(url, { ...init, headers })
+  })
+  onTestFinished(() => void vi.unstubAllGlobals())
+  client.track('first')
+  expect(await client.flush()).toBe(true)
+  expect(dropped).toEqual([])
+  client.track('second')
+  await client.flush()
+  expect(dropped).toEqual([{ reason: 'key_reused', ids: [tracked[1]] }])
+  expect(storedIds(service.dataDir)).toEqual([tracked[0]])
 })
 
 it('drops the events that the service refuses, one by one, and stores the others', async () => {

@@ -13,7 +13,6 @@ import {
   EXPLAINED,
   foundBatch,
   groupOf,
-  missingBatch,
   refusalOf,
   sampledEvent,
 } from '../support/console-data.ts'
@@ -23,7 +22,7 @@ import { consoleStage } from '../support/console-stage.ts'
 import { eventually } from '../support/service.ts'
 
 const BUILT = resolve(import.meta.dirname, '../../dist/console')
-const VIEWS = ['/', '/events', '/refused', `/batch?id=${BATCH_ID}`, '/apps', '/explain']
+const VIEWS = ['/', '/events', '/refused', `/batch?id=${BATCH_ID}`, '/apps', '/explain', '/search?q=user-41']
 
 const stage = consoleStage()
 const { open } = stage
@@ -33,6 +32,7 @@ async function openFull(path: string, options: BrowserContextOptions = {}): Prom
   const page = await open(path, options)
   if (path === '/') await page.locator('.plot canvas').nth(4).waitFor()
   if (path === '/refused') await page.locator('.refusal-row').first().waitFor()
+  if (path.startsWith('/search')) await page.locator('.event-row').nth(2).waitFor()
   if (path === '/apps') await page.locator('.app-row').first().waitFor()
   if (path.startsWith('/batch')) await page.locator('.verdict').waitFor()
   if (path === '/events') {
@@ -95,11 +95,12 @@ test('an event, a refusal and a batch with markup in each of their strings are s
   const strings = { app_id: markup('app'), path: markup('path'), sdk_version: markup('sdk') }
   const refusal = refusalOf(0, { ...strings, message: markup('message'), node: markup('node') })
   stage.double.now = busyNow({ state_reason: markup('reason') })
-  stage.double.answers.set('/api/refusals', () => ok({ refusals: [refusal], groups: [groupOf(0, strings)] }))
+  const groups = [groupOf(0, { ...strings, sdk_versions: [markup('sdk')] }), groupOf(1, { origin: markup('origin') })]
+  stage.double.answers.set('/api/refusals', () => ok({ refusals: [refusal], groups }))
   stage.double.answers.set(`/api/batches/${BATCH_ID}`, () =>
     ok(foundBatch({ app_id: markup('app'), sdk_version: markup('sdk'), record: { events: [event] } })),
   )
-  stage.double.answers.set('/api/batches', () => ok(missingBatch({ advice: markup('advice') })))
+  stage.double.answers.set('/api/batches', () => ok({ found: true, refusal }))
   stage.double.answers.set('/api/apps', () =>
     ok({
       apps: [appOf(0, { app_id: markup('app'), name: markup('name'), plan: markup('plan') })],
@@ -108,7 +109,11 @@ test('an event, a refusal and a batch with markup in each of their strings are s
     }),
   )
   stage.double.answers.set('/api/explain', () =>
-    ok({ ...EXPLAINED, message: markup('message'), errors: [{ path: markup('path'), message: markup('wrong') }] }),
+    ok({
+      ...EXPLAINED,
+      message: markup('message'),
+      errors: [{ path: markup('path'), message: markup('wrong'), start: null, end: null }],
+    }),
   )
   const expectText = async (page: Page, ...names: string[]): Promise<void> => {
     for (const name of names) await expectShown(page, `<b class=bad>${name}</b>`)
@@ -124,12 +129,15 @@ test('an event, a refusal and a batch with markup in each of their strings are s
   await events.locator('.event-row').click()
   await expectText(events, 'trace', 'node')
   expect(JSON.parse(await events.locator('.detail pre').innerText())).toEqual(event)
-  await expectText(await open('/refused'), 'app', 'path', 'message')
+  await expectText(await open('/refused'), 'app', 'path', 'message', 'sdk', 'origin')
   const batch = await open(`/batch?id=${BATCH_ID}`)
   await expectText(batch, 'app', 'sdk', 'name')
   expect(JSON.parse(await batch.locator('details pre').innerText())).toEqual(event)
-  await expectText(await open('/batch?app=shop&key=7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10'), 'advice')
+  await expectText(await open('/batch?app=shop&key=7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10'), 'message')
   await expectText(await open('/apps'), 'app', 'name')
+  const found = { found: [{ kind: 'user', ...sampled }], searched_back_to: null, complete: true }
+  stage.double.answers.set('/api/search', () => ok(found))
+  await expectText(await open(`/search?q=${encodeURIComponent(markup('user'))}`), 'user', 'app', 'type', 'name')
   const explain = await open('/explain')
   await explain.getByLabel('A body as an SDK sends it').fill('{}')
   await explain.getByRole('button', { name: 'explain', exact: true }).click()
@@ -145,12 +153,12 @@ test('the keyboard alone gets everywhere: skip link first, then views, then the 
   const focused = (): Promise<string> =>
     page.evaluate<string>('document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || ""')
   const visited: string[] = []
-  for (let step = 0; step < 11; step++) {
+  for (let step = 0; step < 12; step++) {
     await page.keyboard.press('Tab')
     visited.push((await focused()).replace(/\s+/g, ' ').trim())
     expect(await page.evaluate<string>('getComputedStyle(document.activeElement).outlineStyle')).not.toBe('none')
   }
-  expect(visited.slice(0, 10)).toEqual([
+  expect(visited.slice(0, 11)).toEqual([
     'Skip to the content',
     'sluice',
     'Now',
@@ -159,10 +167,11 @@ test('the keyboard alone gets everywhere: skip link first, then views, then the 
     'Batch',
     'Apps',
     'Explain',
+    'Search',
     'Filter',
     'pause space',
   ])
-  expect(visited[10]).toContain('maps')
+  expect(visited[11]).toContain('maps')
   await page.keyboard.press('ArrowDown')
   expect(await focused()).toContain('games')
   await page.keyboard.press('Enter')
@@ -170,7 +179,20 @@ test('the keyboard alone gets everywhere: skip link first, then views, then the 
   await page.keyboard.press('Escape')
   await page.locator('.detail').waitFor({ state: 'detached' })
   await page.keyboard.press(' ')
-  await page.getByRole('button', { name: /go on/ }).waitFor()
+  await page.getByRole('button', { name: /resume/ }).waitFor()
+})
+
+test('a screen reader reads the state out when it changes, and not each second', async () => {
+  stage.double.now = busyNow({ state: 'refusing', state_reason: 'journal full for 5 s' })
+  const page = await open('/')
+  const status = page.locator('.state [role=status]')
+  await expectShown(page, 'journal full for 5 s')
+  expect(await status.textContent()).toBe('refusing')
+  stage.double.now = busyNow({ state: 'refusing', state_reason: 'journal full for 6 s' })
+  await expectShown(page, 'journal full for 6 s')
+  expect(await status.textContent()).toBe('refusing')
+  stage.double.now = busyNow()
+  await eventually('it is well', async () => (await status.textContent()) === 'serving')
 })
 
 test.each([360, 768, 2560])(
@@ -180,7 +202,7 @@ test.each([360, 768, 2560])(
     stage.double.now = busyNow({
       state_reason: long,
       nodes: [{ ...((busyNow()['nodes'] as never[])[0] as object), node: long } as never],
-      refused_last_hour: { by_code: [{ code: long, count: 1 }], by_app: [{ app_id: long, count: 1 }] },
+      refused_last_hour: { by_code: [{ code: long, reason: long, count: 1 }], by_app: [{ app_id: long, count: 1 }] },
     })
     const names = { app_id: long, sdk_version: long }
     stage.double.answers.set('/api/refusals', () =>
@@ -248,8 +270,22 @@ test('too many watchers, and an API that fails, are said in the view', async () 
 })
 
 test('a code that the table does not know is shown all the same', async () => {
-  stage.double.answers.set('/api/codes', () => ok({ codes: [] }))
+  stage.double.answers.set('/api/codes', () => ok({ codes: [], reasons: [] }))
   await expectShown(await open('/refused'), 'subscription_inactive')
+})
+
+test('what codes mean is asked for again with the next connection, where the node did not say it', async () => {
+  const codes = stage.double.answers.get('/api/codes')
+  stage.double.answers.set('/api/codes', () => ({ status: 503, body: { error: 'internal_error', message: 'a bug' } }))
+  const page = await openFull('/')
+  const limits = page.getByLabel('Limits', { exact: true }).locator('.value')
+  expect(await limits.innerText()).toBe('0 /s')
+  if (codes === undefined) expect.fail('the double has no codes')
+  stage.double.answers.set('/api/codes', codes)
+  stage.double.goAway()
+  await page.locator('.lost').waitFor()
+  stage.double.goAway(false)
+  await eventually('limits are told apart', async () => (await limits.innerText()) === '31 /s')
 })
 
 test('a page that does not exist leads back, also where it is asked for while the console opens', async () => {

@@ -1,6 +1,8 @@
 // The console of a running service, in a real Chromium: what is sent to the public port is seen in the pages.
 
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { promisify } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { event, type Members, post } from '../support/client.ts'
@@ -50,7 +52,7 @@ function view(path: string, service = open): Promise<Page> {
 
 test('Now shows what is accepted and refused as it happens', async () => {
   const page = await view('/')
-  await expectShown(page, 'serving')
+  await expectShown(page, 'Healthy')
   await page.locator('.plot canvas').nth(4).waitFor()
   await eventually('the refused ones are counted', async () => {
     await post(open, bodyOf('ak_nobody'))
@@ -59,6 +61,29 @@ test('Now shows what is accepted and refused as it happens', async () => {
   await page.getByRole('link', { name: 'no known app' }).click()
   await page.locator('.groups li').first().waitFor()
   expect(await page.locator('.groups li').first().innerText()).toContain('invalid_app_key')
+})
+
+test('a fresh service shows a line that sends its first event, which then is there, also after a reload', async () => {
+  const fresh = await startService({ dataDir: await makeFolder() })
+  try {
+    const page = await view('/events', fresh)
+    await expectShown(page, 'No event has come yet.')
+    await expectShown(page, `http://127.0.0.1:${fresh.port}/api/v1/events`)
+    const line = await page.locator('.sample').innerText()
+    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    expect(stdout).toMatch(/^HTTP\/1\.1 202/)
+    await page.locator('.event-row').waitFor()
+    await page.reload()
+    await page.locator('.event-row').waitFor()
+    expect(await page.locator('.event-row').innerText()).toContain('hello')
+    const id = /x-batch-id: (\S+)/i.exec(stdout)?.[1] ?? ''
+    await page.getByRole('searchbox', { name: 'Search', exact: true }).fill(id)
+    await page.keyboard.press('Enter')
+    await expectShown(page, 'Stored, with 1 event of demo')
+  } finally {
+    await fresh.kill()
+    await removeFolder(fresh.dataDir)
+  }
 })
 
 test('one’s own event is seen by its filter, opened, and found as a batch', async () => {
@@ -121,7 +146,7 @@ test('a service that ends is said on top', async () => {
   const ending = await startService({ dataDir: await makeFolder(), apps: APPS })
   try {
     const page = await view('/', ending)
-    await expectShown(page, 'serving')
+    await expectShown(page, 'Healthy')
     await ending.stop()
     await expectShown(page, 'No connection to this node since')
     expect(await page.locator('main.old').count()).toBe(1)

@@ -39,7 +39,7 @@ describe('health', () => {
   test('/readyz?verbose names its parts', async ({ service }) => {
     const answer = await get(service.adminPort, '/readyz?verbose')
     expect(answer.status).toBe(200)
-    expect(answer.text).toMatch(/queue|journal/i)
+    expect(answer.text).toBe('ok\nqueue: ok, journal\nlimits: ok, in memory\napps: ok, in a file\n')
   })
 
   test('another path is not found, and events are not taken on this port', async ({ service }) => {
@@ -145,7 +145,8 @@ describe('metrics', () => {
   test('say how near to full the journal and the remembered keys are, and who is connected', async ({ service }) => {
     await post(service, single('ak_secretive'))
     const text = await metrics(service)
-    expect(value(text, 'sluice_journal_max_bytes')).toBe(10_240 * 1024 * 1024)
+    // Less where its disk has less.
+    expect(value(text, 'sluice_journal_max_bytes')).toBeLessThanOrEqual(10_240 * 1024 * 1024)
     expect(value(text, 'sluice_journal_bytes')).toBeLessThan(value(text, 'sluice_journal_max_bytes'))
     expect(value(text, 'sluice_keys_max')).toBe(4_000_000)
     const before = value(text, 'sluice_connections')

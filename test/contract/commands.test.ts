@@ -243,7 +243,9 @@ describe('beside a running service', () => {
     test('names what it can do, and says how much it exported', async () => {
       const mistaken = await apps('rm', 'one')
       expect(mistaken).toMatchObject({ code: 2, stdout: '' })
-      expect(mistaken.output).toContain('cannot rm; it can list, add, set, remove, rotate, export, import')
+      expect(mistaken.output).toContain(
+        'unknown action "rm"; the actions are list, add, set, remove, rotate, export, import',
+      )
       const exported = await apps('export', join(folder, 'backup.json'))
       expect(exported).toMatchObject({ code: 0, stdout: '' })
       expect(exported.output).toMatch(/^wrote \d+ app records to .*backup\.json$/m)

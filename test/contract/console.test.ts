@@ -2,9 +2,11 @@
 
 import { randomUUID } from 'node:crypto'
 import { test as base, describe, expect } from 'vitest'
-import { batch, event, type Members, post, send, single } from '../support/client.ts'
+import { OVERLOAD_REASONS } from '../../src/outcome.ts'
+import { type Answer, batch, event, type Members, post, send, single } from '../support/client.ts'
 import { type EventStream, openEventStream } from '../support/event-stream.ts'
 import { aService } from '../support/fixture.ts'
+import { openRaw } from '../support/raw-http.ts'
 import { appRecord, eventually, type Service } from '../support/service.ts'
 
 const TOKEN = 'a-token-of-twenty-characters'
@@ -13,7 +15,17 @@ const apps = [
   appRecord('paused', { subscription: 'paused' }),
 ]
 const withService = base.extend('service', { scope: 'file' }, aService({ apps }))
-const test = withService.extend('guarded', { scope: 'file' }, aService({ apps, env: { SLUICE_CONSOLE_TOKEN: TOKEN } }))
+const withGuarded = withService.extend(
+  'guarded',
+  { scope: 'file' },
+  aService({ apps, env: { SLUICE_CONSOLE_TOKEN: TOKEN } }),
+)
+const PUBLIC = 'https://sluice.example.com'
+const test = withGuarded.extend(
+  'published',
+  { scope: 'file' },
+  aService({ apps, env: { SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_CONSOLE_ORIGIN: PUBLIC, SLUICE_ADMIN_HOST: '0.0.0.0' } }),
+)
 
 type Lists = Record<'refusals' | 'groups', Members[]>
 
@@ -25,6 +37,15 @@ function ask(service: Service, path: string, headers: Record<string, string> = {
 
 function tell(service: Service, method: string, path: string, body = '', headers: Record<string, string> = {}) {
   return send({ port: service.adminPort }, { method, path, body, headers })
+}
+
+async function withoutHost(service: Service, path: string): Promise<Answer> {
+  const raw = await openRaw(service.adminPort)
+  raw.write(`GET ${path} HTTP/1.1\r\n\r\n`)
+  const answer = await raw.readAnswer()
+  raw.close()
+  if (answer === null) expect.fail('no answer')
+  return answer
 }
 
 describe('who may ask', () => {
@@ -53,6 +74,7 @@ describe('who may ask', () => {
     expect((await ask(guarded, '/api/session', cookie)).json).toEqual({ token_wanted: true, open: true })
     const ended = await tell(guarded, 'DELETE', '/api/session', '', cookie)
     expect([ended.status, ended.headers['set-cookie']?.[0]]).toEqual([204, expect.stringContaining('Max-Age=0')])
+    expect((await ask(guarded, '/api/now', cookie)).status).toBe(401)
   })
 
   test('a wrong token opens nothing, nor does a body that is none', async ({ guarded }) => {
@@ -65,18 +87,68 @@ describe('who may ask', () => {
     expect(large.status).toBe(413)
   })
 
-  test('no page of the web: a foreign Host and a foreign Origin are refused', async ({ service, guarded }) => {
+  test('no page of the web: a foreign Origin is refused', async ({ service }) => {
     for (const path of ['/', '/events', '/api/now', '/api/now/stream', '/api/session', '/api/codes']) {
-      const host = await ask(service, path, { Host: 'evil.example' })
-      expect([path, host.status, host.json['error']]).toEqual([path, 403, 'foreign_host'])
       const origin = await ask(service, path, { Origin: 'http://evil.example' })
       expect([path, origin.status, origin.json['error']]).toEqual([path, 403, 'foreign_origin'])
       expect(origin.headers['access-control-allow-origin']).toBeUndefined()
     }
-    expect((await ask(guarded, '/api/now', { ...bearer, Host: 'pod.example' })).status).toBe(200)
     expect((await tell(service, 'POST', '/api/explain', '{}', { Origin: 'null' })).status).toBe(403)
     const own = { Origin: `http://localhost:${service.adminPort}`, Host: `localhost:${service.adminPort}` }
     expect((await tell(service, 'POST', '/api/explain', '{}', own)).status).toBe(200)
+  })
+
+  test.for(['/', '/events', '/assets/x.js', '/api/now', '/api/now/stream', '/api/session', '/api/codes', '/nothing'])(
+    'by a foreign Host nothing of %s is told, with the token or without it',
+    async (path, { service, guarded, published }) => {
+      const told = { error: 'foreign_host', message: expect.stringContaining('SLUICE_CONSOLE_ORIGIN') }
+      for (const one of [service, guarded, published]) {
+        for (const headers of [{}, bearer, { Accept: 'text/html' }]) {
+          const answer = await ask(one, path, { ...headers, Host: 'evil.example' })
+          expect([answer.status, answer.json]).toEqual([421, told])
+        }
+        expect((await tell(one, 'POST', path, '{}', { ...bearer, Host: 'pod.example:9090' })).status).toBe(421)
+        expect((await withoutHost(one, path)).status).toBe(421)
+      }
+    },
+  )
+
+  test('metrics and probes are there whatever the Host, since they use the addresses of pods', async ({
+    published,
+  }) => {
+    for (const path of ['/metrics', '/livez', '/readyz']) {
+      for (const Host of ['10.1.2.3:9090', 'evil.example']) {
+        expect([path, Host, (await ask(published, path, { Host })).status]).toEqual([path, Host, 200])
+      }
+      expect((await withoutHost(published, path)).status).toBe(200)
+    }
+  })
+
+  test('the public address is one of its own, as Host and as Origin, and its cookie travels encrypted', async ({
+    published,
+  }) => {
+    for (const Host of ['sluice.example.com', 'localhost']) {
+      const headers = { Host, Origin: PUBLIC }
+      expect((await ask(published, '/api/now', { ...headers, ...bearer })).status).toBe(200)
+      const opened = await tell(published, 'POST', '/api/session', JSON.stringify({ token: TOKEN }), headers)
+      expect([opened.status, opened.headers['set-cookie']]).toEqual([204, [expect.stringMatching(/; Secure$/)]])
+    }
+    expect((await ask(published, '/', { Host: 'sluice.example.com' })).status).toBe(200)
+  })
+
+  test('who has the token is answered while others guess', async ({ guarded }) => {
+    const over = new AbortController()
+    const statuses = new Set<number>()
+    const guess = async (): Promise<void> => {
+      while (!over.signal.aborted)
+        statuses.add((await ask(guarded, '/api/now', { Authorization: 'Bearer a-guess-of-some-length' })).status)
+    }
+    const guessing = [guess(), guess()]
+    await eventually('a guess is not even looked at', () => statuses.has(429))
+    for (let count = 0; count < 20; count++) expect((await ask(guarded, '/api/now', bearer)).status).toBe(200)
+    over.abort()
+    await Promise.all(guessing)
+    expect(statuses).toEqual(new Set([401, 429]))
   })
 })
 
@@ -86,13 +158,17 @@ describe('paths', () => {
     expect([refused.status, refused.headers['allow']]).toEqual([405, 'GET, HEAD'])
     expect((await tell(service, 'DELETE', '/api/session')).status).toBe(204)
     expect((await ask(service, '/api/nothing')).json).toMatchObject({ error: 'not_found' })
+    const page = await ask(service, '/nothing', { Accept: 'text/html,*/*;q=0.8' })
+    expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
     const head = await tell(service, 'HEAD', '/api/codes')
     expect([head.status, head.text]).toEqual([200, ''])
     expect((await tell(service, 'HEAD', '/api/now/stream')).status).toBe(405)
   })
 
-  test('/api/codes tells what each code means and what a client should do', async ({ service }) => {
-    const { codes } = (await ask(service, '/api/codes')).json as { codes: Members[] }
+  test('/api/codes says what each code and each reason of a 503 means, and what to do', async ({ service }) => {
+    const { codes, reasons } = (await ask(service, '/api/codes')).json as Record<'codes' | 'reasons', Members[]>
+    expect(reasons.map(({ reason }) => reason)).toEqual(OVERLOAD_REASONS)
+    for (const reason of reasons) expect(Object.keys(reason)).toEqual(['reason', 'happened', 'clients', 'todo'])
     expect(codes.find(({ code }) => code === 'service_overloaded')).toMatchObject({ status: 503, whose: 'ours' })
     for (const code of codes) {
       expect(Object.keys(code)).toEqual(['code', 'status', 'meaning', 'client_should', 'whose'])
@@ -114,12 +190,17 @@ describe('paths', () => {
       nodes: [{ state: 'serving', silent_seconds: 0, node_js: process.version }],
       latency_seconds: { p50: expect.any(Number), p99: expect.any(Number) },
       ring: { size_bytes: 67_108_864 },
-      queue: { kind: 'journal', max_bytes: 10_737_418_240 },
+      queue: { kind: 'journal', max_bytes: expect.any(Number) },
       history: { step_seconds: 5 },
     })
     const history = now['history'] as Record<string, unknown[]>
     expect(history['accepted_events_per_second']).toHaveLength(180)
-    expect((now['parts'] as Members[]).map(({ part }) => part)).toEqual(['http', 'ring', 'queue', 'limits', 'apps'])
+    const up = { state: 'ok', reason: null, up: true, node: null }
+    expect(now['parts']).toEqual([
+      { part: 'queue', kind: 'journal', ...up, latency_seconds: expect.any(Number), text: 'journal' },
+      { part: 'limits', kind: 'memory', ...up, latency_seconds: null, text: 'in memory' },
+      { part: 'apps', kind: 'file', ...up, latency_seconds: null, text: 'in a file' },
+    ])
   })
 
   test('/api/refusals lists and groups what was refused, by app and code', async ({ service }) => {
@@ -132,6 +213,8 @@ describe('paths', () => {
       request_id: answer.headers['x-request-id'],
       app_id: 'shop',
       code: 'validation_failed',
+      reason: null,
+      origin: null,
       path: 'events[0].name',
       message: expect.any(String),
       sdk_version: null,
@@ -145,7 +228,7 @@ describe('paths', () => {
     expect(unknown.refusals).toMatchObject([{ app_id: null, code: 'invalid_app_key' }])
     expect((await ask(service, '/api/refusals?limit=1001')).json).toMatchObject({ error: 'bad_request' })
     const { by_code: byCode } = ((await ask(service, '/api/now')).json as Record<string, Members>)['refused_last_hour']
-    expect(byCode).toContainEqual({ code: 'validation_failed', count: expect.any(Number) })
+    expect(byCode).toContainEqual({ code: 'validation_failed', reason: null, count: expect.any(Number) })
   })
 
   test('/api/apps tells the use of each app, with its last hour and without its key', async ({ service }) => {
@@ -185,7 +268,10 @@ describe('paths', () => {
     ).toMatchObject({
       status: 400,
       code: 'validation_failed',
-      errors: [{ path: 'events[0].type' }, { path: 'events[1].name', message: expect.any(String) }],
+      errors: [
+        { path: 'events[0].type', start: expect.any(Number) },
+        { path: 'events[1].name', end: expect.any(Number) },
+      ],
     })
     expect((await explain('x'.repeat(524_289))).status).toBe(413)
   })
@@ -211,11 +297,75 @@ describe('paths', () => {
     })
     expect((await ask(service, `/api/batches?app=shop&key=${randomUUID()}`)).json).toMatchObject({
       found: false,
+      reason: 'absent',
       complete: true,
-      advice: expect.any(String),
+      go_on_before: null,
+    })
+    expect((await ask(service, `/api/batches/${id}?before=1h`)).json).toMatchObject({
+      found: false,
+      reason: 'narrowed',
     })
     expect((await ask(service, '/api/batches/nonsense')).json).toMatchObject({ error: 'bad_request' })
     expect((await ask(service, `/api/batches?id=${id}`)).status).toBe(400)
+  })
+})
+
+describe('what is stored', () => {
+  test('/api/events begins with the newest, and has the stream’s filters', async ({ service }) => {
+    const name = `stored ${randomUUID()}`
+    const events = ['a', 'b'].map((end) => event({ name: `${name} ${end}` }))
+    const answer = await post(service, batch('ak_shop', 2, { sdk_version: '2.1.0', events }))
+    await post(service, single('ak_shop', { name: 'later' }))
+    const of = async (query: string) => (await ask(service, `/api/events?${query}`)).json
+    expect(await of('limit=1')).toMatchObject({ events: [{ event: { name: 'later' } }], complete: true })
+    const found = await of(`app=shop&type=track&name=${encodeURIComponent(name)}*`)
+    const batchId = answer.headers['x-batch-id']
+    const same = { batch_id: batchId, app_id: 'shop', sdk_version: '2.1.0', node: null }
+    expect(found['events']).toMatchObject([
+      { ...same, index: 1, event: { name: `${name} b` } },
+      { ...same, index: 0, event: { name: `${name} a` } },
+    ])
+    expect(await of('app=paused')).toMatchObject({ events: [], complete: true })
+    for (const query of ['limit=0', 'limit=201', 'limit=x', 'type=click']) {
+      expect([query, (await of(query))['error']]).toEqual([query, 'bad_request'])
+    }
+  })
+
+  test('/api/search says of each kind of id what it is and where', async ({ service }) => {
+    const [key, eventId, userId] = [randomUUID(), randomUUID(), `user of ${randomUUID()}`]
+    const ids = { event_id: eventId, user_id: userId }
+    const answer = await post(service, single('ak_shop', ids), { 'Idempotency-Key': key })
+    const unkeyed = (await post(service, single('ak_shop'))).headers['x-batch-id']
+    const refused = (await post(service, single('ak_paused'))).headers['x-request-id']
+    const batchId = answer.headers['x-batch-id']
+    const search = async (text: unknown) =>
+      (await ask(service, `/api/search?q=${encodeURIComponent(String(text))}`)).json
+    const shop = { app_id: 'shop', batch_id: batchId }
+    for (const [text, found] of [
+      [unkeyed, { kind: 'batch', batch_id: unkeyed, events: 1 }],
+      [batchId, { kind: 'batch', ...shop }],
+      [key.toUpperCase(), { kind: 'key', key, ...shop }],
+      [`shop ${key}`, { kind: 'key', key, ...shop }],
+      [eventId, { kind: 'event', index: 0, ...shop, event: ids }],
+      [userId, { kind: 'user', index: 0, ...shop, event: ids }],
+      [refused, { kind: 'refusal', request_id: refused, app_id: 'paused', code: 'subscription_inactive' }],
+    ]) {
+      expect(await search(text)).toMatchObject({ query: text, found: [found], complete: true })
+    }
+    expect(await search(randomUUID())).toMatchObject({ found: [], complete: true })
+    expect(await search('')).toMatchObject({ error: 'bad_request' })
+  })
+
+  test('one search at a time is read, and one list of events', async ({ service }) => {
+    const paths = ['/api/search?q=nobody', '/api/events']
+    const answers = await Promise.all(paths.flatMap((path) => [ask(service, path), ask(service, path)]))
+    expect(answers.map(({ status }) => status)).toEqual([200, 503, 200, 503])
+    expect(answers[1].json['error']).toBe('busy')
+  })
+
+  test('/api/example has the port, and no key but that of the demo app', async ({ service }) => {
+    expect((await ask(service, '/api/example')).json).toEqual({ port: service.port, tls: false, app_key: null })
+    expect((await ask(service, '/api/example', { Host: 'evil.example' })).status).toBe(421)
   })
 })
 
@@ -253,6 +403,7 @@ describe('streams', () => {
           received_at: expect.any(String),
           sdk_version: null,
           node: expect.any(String),
+          index: 0,
           event: expect.objectContaining({ name: 'checkout', type: 'track' }),
         },
       ])

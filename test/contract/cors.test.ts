@@ -13,6 +13,7 @@ import {
   expectSound,
   MAX_BODY_BYTES,
   post,
+  send,
   single,
 } from '../support/client.ts'
 import { ended, readPage } from '../support/hostile.ts'
@@ -37,6 +38,9 @@ const EXPOSED = [
   'Retry-After',
   'X-Batch-Id',
   'X-Request-Id',
+  'Sluice-Replay',
+  'RateLimit',
+  'RateLimit-Policy',
   'Date',
 ]
 
@@ -187,6 +191,61 @@ describe('an origin that is not allowed gets no header, and its OPTIONS is 405:'
     const answer = await ask(any, preflight(origin))
     expectRefused(answer, 405, 'method_not_allowed')
     expectNoCors(answer)
+  })
+})
+
+async function listedOf(service: Service): Promise<Answer['json']> {
+  return (await send({ port: service.adminPort }, { method: 'GET', path: '/api/refusals?limit=1' })).json
+}
+
+describe('an origin that is not allowed is told apart, with the setting that would allow it:', () => {
+  test.each([
+    ['a preflight where no setting names an origin', () => unset, preflight(STRANGER), 'method_not_allowed'],
+    ['a preflight', () => named, preflight(STRANGER), 'method_not_allowed'],
+    ['a text that needs no preflight', () => named, posting({ origin: STRANGER }), 'unsupported_media_type'],
+  ])('%s', async (_, service, request, code) => {
+    const answer = await ask(service(), request)
+    expect(JSON.stringify(answer.json)).not.toContain(STRANGER)
+    const { refusals, groups } = (await listedOf(service())) as { refusals: object[]; groups: object[] }
+    const message = `pages of ${STRANGER} may not send: SLUICE_CORS_ORIGINS does not name it`
+    expect(refusals[0]).toMatchObject({
+      request_id: answer.headers['x-request-id'],
+      code,
+      origin: STRANGER,
+      message,
+    })
+    expect(groups).toContainEqual(expect.objectContaining({ code, origin: STRANGER }))
+  })
+
+  test.each([
+    ['a page that may send', posting({ origin: PAGE, type: 'text/html' })],
+    ['another fault of the page', posting({ origin: STRANGER, type: 'application/json', body: '{' })],
+  ])('but not where something else is wrong: %s', async (_, request) => {
+    const answer = await ask(named, request)
+    const { refusals } = (await listedOf(named)) as { refusals: object[] }
+    expect(refusals[0]).toMatchObject({ request_id: answer.headers['x-request-id'], origin: null })
+  })
+
+  test('a page without an origin, as in a sandboxed frame, in words of its own', async () => {
+    await ask(named, preflight('null'))
+    const { refusals } = (await listedOf(named)) as { refusals: object[] }
+    const message = `pages without an origin (Origin: null) may not send: only * in SLUICE_CORS_ORIGINS allows them`
+    expect(refusals[0]).toMatchObject({ origin: 'null', message })
+  })
+
+  test('in the log, and each of at most 40 between two lines', async () => {
+    const own = await startService({ dataDir: await makeFolder(), apps: APPS, env: {} })
+    services.push(own)
+    const origins = Array.from({ length: 60 }, (_, number) => `https://page-${number}.example`)
+    for (const origin of ['https://b\u00ebll.example', STRANGER, ...origins]) await ask(own, preflight(origin))
+    const { output } = await own.stop()
+    expect(output).toContain(
+      `refused 1 request: method_not_allowed: pages of ${STRANGER} may not send: SLUICE_CORS_ORIGINS does not name it`,
+    )
+    const lines = output.split('\n').filter((line) => line.includes('method_not_allowed: pages of'))
+    expect(lines).toHaveLength(41)
+    expect(lines.filter((line) => line.includes('pages of other origins may not send'))).toHaveLength(1)
+    expect(output).toMatch(/pages of https:\/\/b\?{1,2}ll\.example may not send/)
   })
 })
 

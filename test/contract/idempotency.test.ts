@@ -177,11 +177,50 @@ describe('a restart', () => {
       await end()
       service = await startService({ dataDir: folder })
       for (const { key, count, batchId } of sent) {
-        expect(expectAccepted(await post(service, batch('ak_plain', 1), keyed(key)), count, true)).toBe(batchId)
+        const replayed = await post(service, batch('ak_plain', 1), keyed(key))
+        expect(expectAccepted(replayed, count, true)).toBe(batchId)
+        // The journal holds no hash of them.
+        expect(replayed.headers['sluice-replay']).toBe('unknown')
       }
       expect(readJournal(folder).length).toBe(before)
     })
   }
+})
+
+describe('a replay says whether its events are those that were stored', () => {
+  const events = [event(), event({ name: 'second' })]
+  const json = JSON.stringify(events)
+  const body = (members: string, list = json) => `{"app_key":"ak_plain","events":${list}${members}}`
+  test.each([
+    ['the same bytes', body(''), 'same'],
+    ['another sdk_version', body(',"sdk_version":"9.9.9"'), 'same'],
+    ['an unnamed member beside the events', body(',"extra":{"a":[1,2]}'), 'same'],
+    ['the events first', `{"events":${json},"app_key":"ak_plain"}`, 'same'],
+    ['the same events beside a member of the wrong type', body(',"sdk_version":7'), 'same'],
+    ['one event less', body('', JSON.stringify(events.slice(1))), 'other'],
+    ['one byte changed', body('', json.replace('second', 'secone')), 'other'],
+    ['one more space between events', body('', json.replace('},{', '}, {')), 'other'],
+    ['no events', '{"app_key":"ak_plain"}', 'other'],
+    ['no list of events', body('', '{}'), 'other'],
+    ['one event that does not fit', body('', JSON.stringify([event({ name: '' })])), 'other'],
+  ])('%s', async (_, again, replay) => {
+    const key = randomUUID()
+    const first = await post(service, body(''), keyed(key))
+    expectAccepted(first, 2)
+    expect(first.headers).not.toHaveProperty('sluice-replay')
+    const second = await post(service, again, keyed(key))
+    expectAccepted(second, 2, true)
+    expect(second.headers['sluice-replay']).toBe(replay)
+    const zipped = await post(service, gzipSync(again), { ...keyed(key), 'Content-Encoding': 'gzip' })
+    expect(zipped.headers['sluice-replay']).toBe(replay)
+  })
+
+  test('a line break in place of a space is no difference, since the queue stores a space', async () => {
+    const key = randomUUID()
+    expectAccepted(await post(service, body('', json.replace('},{', '}, {')), keyed(key)), 2)
+    const again = await post(service, body(',"sdk_version":7', json.replace('},{', '},\n{')), keyed(key))
+    expect(again.headers['sluice-replay']).toBe('same')
+  })
 })
 
 test('a replay with another body is counted, logged and answered as ever; one with the same body is none of these', async () => {

@@ -23,6 +23,7 @@ const DOCUMENT = parse(readFileSync(resolve(import.meta.dirname, '../../openapi-
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
 ajv.addSchema(DOCUMENT, 'admin')
 
+const UUID = '0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d'
 const TOKEN = 'a-token-of-twenty-characters'
 const apps = [appRecord('shop'), appRecord('paused', { subscription: 'paused' })]
 const withService = base.extend('service', { scope: 'file' }, aService({ apps }))
@@ -56,7 +57,7 @@ async function expectDocumented(
   status: number,
 ): Promise<Answer> {
   const { query = '', body, headers = {} } = asked
-  const address = path.replace('{batch_id}', '0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d') + query
+  const address = path.replace('{batch_id}', UUID) + query
   const answer = await send(
     { port: service.adminPort },
     { method: method.toUpperCase(), path: address, headers, ...(body === undefined ? {} : { body }) },
@@ -73,8 +74,15 @@ const GOOD: readonly (readonly [string, string, string, string | undefined, numb
   ['post', '/api/session', '', JSON.stringify({ token: TOKEN }), 204],
   ['delete', '/api/session', '', undefined, 204],
   ['get', '/api/now', '', undefined, 200],
+  ['get', '/api/now', '?range=1h', undefined, 200],
+  ['get', '/api/now', '?range=24h', undefined, 200],
+  ['get', '/api/events', '?limit=10', undefined, 200],
+  ['get', '/api/search', '?q=user-1', undefined, 200],
+  ['get', '/api/example', '', undefined, 200],
   ['get', '/api/refusals', '?app=paused&limit=10', undefined, 200],
-  ['get', '/api/batches', '?app=shop&key=0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d&since=2h', undefined, 200],
+  ['get', '/api/refusals', `?request_id=${UUID}`, undefined, 200],
+  ['get', '/api/batches', `?app=shop&key=${UUID}&since=2h`, undefined, 200],
+  ['get', '/api/batches', `?app=shop&key=${UUID}&before=2h`, undefined, 200],
   ['get', '/api/batches/{batch_id}', '?events=1', undefined, 200],
   ['get', '/api/apps', '?top=10', undefined, 200],
   ['post', '/api/explain', '?app_key=ak_shop', '{"events":[{"type":"click"}]}', 200],
@@ -85,7 +93,13 @@ const STREAMS = ['/api/now/stream', '/api/events/stream', '/api/refusals/stream'
 const BAD: readonly (readonly [string, string, string, string | undefined, number])[] = [
   ['post', '/api/session', '', 'no JSON', 400],
   ['post', '/api/session', '', JSON.stringify({ token: 'x'.repeat(5000) }), 413],
+  ['get', '/api/now', '?range=2h', undefined, 400],
+  ['get', '/api/events', '?limit=201', undefined, 400],
+  ['get', '/api/events', '?type=click', undefined, 400],
+  ['get', '/api/search', '?q=+', undefined, 400],
+  ['get', '/api/search', `?q=${'x'.repeat(257)}`, undefined, 400],
   ['get', '/api/refusals', '?limit=0', undefined, 400],
+  ['get', '/api/refusals', '?request_id=7', undefined, 400],
   ['get', '/api/batches', '?app=shop', undefined, 400],
   ['get', '/api/batches/{batch_id}', '?since=yesterday', undefined, 400],
   ['get', '/api/apps', '?top=10001', undefined, 400],
@@ -96,6 +110,12 @@ const BAD: readonly (readonly [string, string, string, string | undefined, numbe
 
 test('its version is that of the package', () => {
   expect(DOCUMENT.info.version).toBe(packageVersion())
+})
+
+test('a comma ends no sentence and begins no member in it', () => {
+  const empty: string[] = []
+  JSON.stringify(DOCUMENT, (name, value: unknown) => (value === null ? empty.push(name) : value))
+  expect(empty).toEqual([])
 })
 
 test('each documented path is asked below', () => {
@@ -111,6 +131,14 @@ test('each path answers as it says', async ({ service }) => {
   for (const [method, path, query, body, status] of GOOD) {
     await expectDocumented(service, [method, path], { query, ...(body === undefined ? {} : { body }) }, status)
   }
+})
+
+test('the id of a refused request is answered with its refusal, as it says', async ({ service }) => {
+  const refused = await post(service, single('ak_paused'))
+  const address = `/api/batches/${String(refused.headers['x-request-id'])}`
+  const answer = await send({ port: service.adminPort }, { method: 'GET', path: address })
+  expect(answer.json).toMatchObject({ found: true, refusal: { app_id: 'paused', code: 'subscription_inactive' } })
+  expectSchema(schemaAt('/api/batches/{batch_id}', 'get', 200) ?? '', answer.json)
 })
 
 test('each mistake is answered as it says', async ({ service }) => {
@@ -129,6 +157,14 @@ test('each path but the session wants the token', async ({ guarded }) => {
   await expectDocumented(guarded, ['get', '/api/now'], { headers: { Authorization: `Bearer ${TOKEN}` } }, 200)
 })
 
+test('each path that may answer 401 may answer 429 to one wrong token among many', () => {
+  for (const [path, methods] of Object.entries(DOCUMENT.paths)) {
+    for (const [method, { responses }] of Object.entries(methods)) {
+      expect([method, path, '429' in responses]).toEqual([method, path, '401' in responses])
+    }
+  }
+})
+
 test('each path is off where others reach the port and no token is set', async ({ off }) => {
   for (const [path, methods] of Object.entries(DOCUMENT.paths)) {
     for (const method of Object.keys(methods)) {
@@ -143,7 +179,14 @@ test('each path is off where others reach the port and no token is set', async (
   expect([list.status, list.text]).toEqual([200, expect.stringContaining('/metrics')])
 })
 
-test('the eleventh wrong token of a second is not looked at', async ({ guarded }) => {
+test('each path tells nothing by a foreign Host', async ({ guarded }) => {
+  const headers = { Host: 'evil.example', Authorization: `Bearer ${TOKEN}` }
+  for (const [path, methods] of Object.entries(DOCUMENT.paths)) {
+    for (const method of Object.keys(methods)) await expectDocumented(guarded, [method, path], { headers }, 421)
+  }
+})
+
+test('the eleventh wrong token of a second gets a 429', async ({ guarded }) => {
   const body = JSON.stringify({ token: 'not the token of this service' })
   await eventually('one is answered 429', async () => {
     const answers = await Promise.all(

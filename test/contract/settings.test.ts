@@ -146,6 +146,20 @@ describe('the data folder', () => {
     test(`that cannot be made is a clear error: ${place}`, () =>
       expectStartRefused({ SLUICE_DATA_DIR: place }, [place]))
   }
+
+  // Not even root may write there.
+  test('in which this user may not write is a clear error, before anything else is said of it', async () => {
+    const result = await runCommand(
+      ['serve'],
+      { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: '/proc/self' },
+      folder,
+    )
+    expect(result.output).toMatch(
+      /^sluice serve: SLUICE_DATA_DIR: cannot make \/proc\/self or write in it: \w+: .*; give it to the user that runs sluice, or name another folder$/m,
+    )
+    expect(result.output).not.toContain('admin.json')
+    expect(result.code).toBe(1)
+  })
 })
 
 const withTls = test.extend(
@@ -153,6 +167,38 @@ const withTls = test.extend(
   { scope: 'file' },
   aService((dataDir) => ({ apps: [appRecord('plain')], env: tlsSettings(dataDir) })),
 )
+
+describe('a .env file', () => {
+  const startIn = async (place: string, env: Record<string, string>) => {
+    const { output } = await runCommand(
+      ['serve'],
+      { SLUICE_DATA_DIR: '/proc/self', SLUICE_ADMIN_PORT: '0', ...env },
+      place,
+    )
+    return output.split('\n').filter((line) => line.includes('.env'))
+  }
+
+  test('is not read, and the log names each setting in it that is not set', async () => {
+    const place = await makeFolder()
+    await writeFile(join(place, '.env'), '# ports\nexport PORT=1\nSLUICE_ADMIN_PORT=2\nDATABASE_URL=x\n')
+    const [line = '', ...others] = await startIn(place, { PORT: '' })
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'warn',
+      settings: ['PORT'],
+      msg: expect.stringMatching(/^these settings are only in \.env, which sluice does not read: /),
+    })
+    expect(others).toEqual([])
+    expect(await startIn(place, { PORT: '0' })).toEqual([])
+    await removeFolder(place)
+  })
+
+  test('that is a folder is nothing to speak of', async () => {
+    const place = await makeFolder()
+    await mkdir(join(place, '.env'))
+    expect(await startIn(place, { PORT: '0' })).toEqual([])
+    await removeFolder(place)
+  })
+})
 
 describe('TLS', () => {
   withTls('two settings put the public port under TLS; the admin port stays plain', async ({ service }) => {

@@ -195,6 +195,16 @@ describe('what the load has left', () => {
     expect(counted).toEqual(Object.fromEntries(tally.outcomes))
   })
 
+  test('the reasons of 503s add up, node by node, to the 503s that clients saw', async () => {
+    const counts = await prometheus.query('sum by (instance) (max_over_time(sluice_overloaded_total[10m]))')
+    const before = [...requestsBefore].filter(([key]) => key.endsWith(' service_overloaded'))
+    expect(before.every(([, count]) => count === 0)).toBe(true)
+    const counted = counts.map((sample) => [`${portOf(sample)} service_overloaded`, sample.values[0]] as const)
+    const seen = [...tally.outcomes].filter(([key]) => key.endsWith(' service_overloaded'))
+    expect(seen.length).toBe(counts.length)
+    expect(Object.fromEntries(counted)).toEqual(Object.fromEntries(seen))
+  })
+
   test('events are counted by type as clients sent them', async () => {
     const samples = await prometheus.query('sum by (type) (max_over_time(sluice_events_accepted_total[10m]))')
     const counted = Object.fromEntries(samples.map(({ metric, values }) => [metric['type'], values[0]]))
@@ -208,7 +218,9 @@ describe('what the load has left', () => {
     ['a node was draining', 'max(max_over_time(sluice_draining[5m])) == 1'],
     ['calls for limits ended in every way', 'min(sum by (result) (max_over_time(sluice_limit_calls_total[5m]))) > 0'],
     ['the queue refused records', 'sum(max_over_time(sluice_publish_errors_total[5m])) > 0'],
-    ['the ring was full', 'sum(max_over_time(sluice_ring_refusals_total[5m])) > 0'],
+    ['NATS was away for records', 'sum(max_over_time(sluice_overloaded_total{reason="nats_away"}[5m])) > 0'],
+    ['bodies found no room', 'sum(max_over_time(sluice_overloaded_total{reason=~"ring_full|evicted"}[5m])) > 0'],
+    ['the journal was full', 'sum(max_over_time(sluice_overloaded_total{reason="journal_full"}[5m])) > 0'],
     ['an app file could not be used', 'sum(max_over_time(sluice_apps_reload_failures_total[5m])) > 0'],
   ])('%s', async (_, expression) => {
     expect(await prometheus.query(expression, toMs)).toHaveLength(1)
@@ -244,7 +256,8 @@ describe('the panels', () => {
     const used = new Set(asked.flatMap(({ expr }) => metricsIn(expr)))
     const own = [...(await exportedMetrics())].filter((name) => name.startsWith('sluice_'))
     expect(own.length).toBeGreaterThan(20)
-    expect(own.filter((name) => !used.has(name))).toEqual([])
+    // The same requests as sluice_overloaded_total has, by its reasons.
+    expect(own.filter((name) => !used.has(name))).toEqual(['sluice_publish_errors_total'])
   })
 
   test('the objectives go by what clients saw', async () => {

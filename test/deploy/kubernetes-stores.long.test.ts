@@ -14,7 +14,6 @@ import { configurationOf, environmentOf, probesOf, workload } from '../support/k
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
 import {
   KNOWS_SYNC_INTERVAL,
-  NATS_SERVER,
   natsConfiguration,
   PASSWORDS,
   type ProductionServer,
@@ -22,6 +21,7 @@ import {
   startProductionNats,
   urlOf,
 } from '../support/manifest-nats.ts'
+import { NATS_SERVER } from '../support/nats.ts'
 import { startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
 import { appRecord, eventually, makeFolder, removeFolder, runCommand, sleep, startService } from '../support/service.ts'
@@ -145,7 +145,8 @@ describe("production's NATS", () => {
     await eventually('the new leader stores batches', () => accepted.length >= enough, ELECTION_MS)
     ending.abort()
     await load
-    const { stdout } = await runCommand(['tail', '--from-start', '--no-follow', '--records'], env)
+    const { code, stdout, output } = await runCommand(['tail', '--from-start', '--no-follow', '--records'], env)
+    expect(code, output).toBe(0)
     const records = stdout.trimEnd().split('\n')
     const stored = records.map((line) => (JSON.parse(line) as { batch_id: string }).batch_id)
     expect(new Set(stored).size, 'nothing is stored twice').toBe(stored.length)
@@ -193,7 +194,7 @@ describe("local's stores", () => {
           { found: 'store_dir: "/data"', by: `store_dir: ${JSON.stringify(join(folder, 'data'))}` },
         ])
         writeFileSync(file, adapted)
-        return ['nats-server', '--config', file]
+        return [NATS_SERVER, '--config', file]
       },
     })
     started.push(() => nats.stop())

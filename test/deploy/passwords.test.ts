@@ -7,6 +7,7 @@ import { Redis } from 'ioredis'
 import { afterEach, expect, it } from 'vitest'
 import { get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
+import { NATS_SERVER } from '../support/nats.ts'
 import { startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
 import {
@@ -47,7 +48,7 @@ async function startNatsWithUsers(passwords: Readonly<Record<string, string>>) {
         writeFileSync(file, `${head}accounts { SLUICE { jetstream: enabled, users: [${users.join(', ')}] } }\n`)
       }
       configure(passwords)
-      return ['nats-server', '--config', file]
+      return [NATS_SERVER, '--config', file]
     },
   })
   started.push(() => nats.stop())
@@ -116,7 +117,7 @@ it('every batch is answered 202 while both passwords change', async () => {
   await load
   expect([...answers.keys()]).toEqual([202])
   const parts = (await get(serving.adminPort, '/readyz?verbose')).text
-  expect(parts).toContain('Redis up')
+  expect(parts).toContain('limits: ok, in Redis')
   // The old password of `sluice check` is in it, and no command or key that the service lacks.
   const refused = (await admin.call('ACL', 'LOG')) as string[][]
   expect([...new Set(refused.map((entry) => entry[entry.indexOf('reason') + 1]))]).toEqual(['auth'])

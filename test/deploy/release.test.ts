@@ -111,7 +111,7 @@ it('each Node of package.json that has long-term support is checked', () => {
   const { check } = workflowOf('ci.yaml').jobs
   expect(check.strategy?.matrix.node).toEqual([20, 22, 24])
   const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
-  expect(engines.node).toBe('20.12 - 22 || 24 - 25')
+  expect(engines.node).toBe('20.12 - 20 || 22 || 24 - 25')
 })
 
 describe('a release', () => {

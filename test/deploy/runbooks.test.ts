@@ -3,6 +3,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { OVERLOAD_REASONS, type OverloadReason } from '../../src/outcome.ts'
+import { OVERLOAD_ADVICE } from '../../src/overload-advice.ts'
 import { SETTING_NAMES } from '../../src/settings/settings.ts'
 import { rows } from '../support/dashboard.ts'
 import { readRules } from '../support/rules.ts'
@@ -20,7 +22,7 @@ function isLogged(quote: string): boolean {
   return (
     /^[\w ,:;…'-]+$/.test(quote) &&
     quote.includes(' ') &&
-    !/^(kubectl|nats|npm|redis-cli|sluice|ulimit|appendfsync|SLOWLOG|INFO|ACL|JetStream|Redis away)/.test(quote)
+    !/^(kubectl|nats|npm|redis-cli|sluice|ulimit|appendfsync|SLOWLOG|INFO|ACL)/.test(quote)
   )
 }
 
@@ -59,6 +61,25 @@ test('tells in its runbook what it means, where to look, what to do and when it 
   }
 })
 
+test('has a row for each reason of a 503, with what the service says of it', () => {
+  const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8')
+  const rows = [...text.matchAll(/^\| `(\w+)` \| (.+) \|$/gm)].map(([, reason, cells]) => ({ reason, cells }))
+  expect(rows.map(({ reason }) => reason)).toEqual(OVERLOAD_REASONS)
+  for (const { reason, cells } of rows) {
+    const { happened, clients, todo } = OVERLOAD_ADVICE[reason as OverloadReason]
+    const [section, ...words] = cells.split(' | ').toReversed()
+    expect(words.toReversed()).toEqual([happened, clients, todo])
+    expect(section).toMatch(reason === 'stopping' ? /^none$/ : /^\[Sluice\w+\]\(#sluice\w+\)$/)
+  }
+})
+
+test('an alert goes by each reason of a 503, but for that of a node which stops', () => {
+  const expressions = alerts.map(({ expr }) => expr).join('\n')
+  const named = [...expressions.matchAll(/sluice_overloaded_total\{job="sluice", reason=~?"([^"]+)"/g)]
+  const reasons = new Set(named.flatMap(([, choice]) => choice.split('|')))
+  expect([...reasons].toSorted()).toEqual(OVERLOAD_REASONS.filter((reason) => reason !== 'stopping').toSorted())
+})
+
 test('names rows that the dashboard has, and settings that the service has', () => {
   const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8').replaceAll('\n', ' ')
   const titles = rows.map(({ title }) => title)
@@ -76,6 +97,6 @@ test('leads from one section to another that is there', () => {
   const text = readFileSync(join(ROOT, RUNBOOKS), 'utf8')
   const links = [...text.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor)
   expect(links.length).toBeGreaterThan(5)
-  const anchors = alerts.map(({ alert }) => alert?.toLowerCase())
+  const anchors = ['why-503', ...alerts.map(({ alert }) => alert?.toLowerCase())]
   for (const anchor of links) expect(anchors).toContain(anchor)
 })

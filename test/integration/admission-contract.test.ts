@@ -35,13 +35,15 @@ afterAll(async () => {
 
 interface Made {
   readonly nodes: readonly Admission[]
+  /** Resolves when everything that a node did before is in Redis. */
+  toldRedis(): Promise<void>
   stop(): Promise<void>
 }
 
 function inMemory(nowMs: () => number): Made {
   const deduplicator = createMemoryDeduplicator({ maxKeys: 1000 })
   const own = new OwnAdmission({ limiter: createMemoryLimiter(), deduplicator, clock: nowMs })
-  return { nodes: [own], stop: async () => {} }
+  return { nodes: [own], toldRedis: async () => {}, stop: async () => {} }
 }
 
 function shared(nowMs: () => number, count: number): Made {
@@ -52,7 +54,8 @@ function shared(nowMs: () => number, count: number): Made {
       expect(faults).toEqual([])
     }
   }
-  return { nodes: nodes.map(({ admission }) => admission), stop }
+  const toldRedis = async (): Promise<void> => void (await Promise.all(nodes.map(({ link }) => link.idle())))
+  return { nodes: nodes.map(({ admission }) => admission), toldRedis, stop }
 }
 
 const freshKey = (): string => batchIdOf('demo', randomUUID())
@@ -97,12 +100,9 @@ describe.each([
     return 'stored'
   }
 
-  /** After this, everything that a node did before is in Redis. */
-  const toldRedis = (): Promise<void> => sleep(20)
-
   async function used(app: App, atMs = nowMs): Promise<number[]> {
     nowMs = atMs
-    await toldRedis()
+    await made.toldRedis()
     const { minute, day, month } = await usageOf(node(), app)
     return [minute.used, day.used, month.used]
   }
@@ -111,7 +111,7 @@ describe.each([
   async function finish(on: Admission, app: App, key: string, end: End, events = 5): Promise<Admitted['kind']> {
     const admitted = await on.admit(app, events, key)
     if (admitted.kind === 'taken') on.end(app, admitted.charge, key, end, events)
-    await toldRedis()
+    await made.toldRedis()
     return admitted.kind
   }
 
@@ -246,7 +246,7 @@ describe.each([
         refusedInARow = 0
       } else {
         refusedInARow++
-        await toldRedis()
+        await made.toldRedis()
       }
     }
     expect(stored).toBe(1000 - (1000 % events))
@@ -276,7 +276,7 @@ describe.each([
   it('reports the usage of many apps in their order', async () => {
     const apps = Array.from({ length: 40 }, (_, at) => anApp({ appId: `app${at}`, eventsPerDay: 1000 + at }))
     for (const [at, app] of apps.entries()) if (at % 3 === 0) expect(await spend(app, 1 + at)).toBe('stored')
-    await toldRedis()
+    await made.toldRedis()
     const usages = await node().usages(apps)
     if (usages === 'away') throw new Error(usages)
     const wanted = apps.map((_, at) => ({ limit: 1000 + at, used: at % 3 === 0 ? 1 + at : 0 }))
@@ -304,7 +304,7 @@ describe.each([
     const admitted = await on.admit(app, 5, key)
     if (admitted.kind !== 'taken') throw new Error(admitted.kind)
     on.end(app, admitted.charge, key, 'duplicate', 8)
-    await toldRedis()
+    await made.toldRedis()
     expect(await node().admit(app, 5, key)).toEqual({ kind: 'replay', events: 8 })
     expect(await used(app)).toEqual([0, 0, 0])
   })
@@ -353,9 +353,9 @@ describe.each([
     if (admitted.kind !== 'taken') throw new Error(admitted.kind)
     const twin = on.admit(app, 3, key)
     on.end(app, admitted.charge, key, 'stored', 3, 4_000_000_000)
-    const replay = { kind: 'replay', events: 3, bodyHash: 4_000_000_000 }
+    const replay = { kind: 'replay', events: 3, eventsHash: 4_000_000_000 }
     expect([await twin, await on.admit(app, 3, key), await on.replayOf(app, key)]).toEqual([replay, replay, replay])
-    await toldRedis()
+    await made.toldRedis()
     for (let times = 0; times < 4; times++) {
       expect(await node().admit(app, 3, key)).toEqual(replay)
       expect(await node().replayOf(app, key)).toEqual(replay)

@@ -130,12 +130,15 @@ describe('a node that starts', () => {
     await put(...Array.from({ length: 500 }, (_, at) => record(`app-${at}`)))
     proxy.cut()
     const node = startNode()
+    expect(node.apps.status).toEqual({ state: 'starting', reason: null })
     expect(node.apps.find('ak_app-0')).toBe('unavailable')
     expect(node.apps.find('ak_none')).toBe('unavailable')
     await eventually('NATS is known to be away', () => node.notices.length > 0)
     expect(node.notices).toEqual([expect.stringMatching(/^app records cannot be read: .*; until they are, .* 503$/)])
+    expect(node.apps.status).toEqual({ state: 'unread', reason: expect.any(String) })
     proxy.heal()
     await eventually('all records are there', () => node.apps.isLoaded)
+    expect(node.apps.status).toEqual({ state: 'ok', reason: null })
     expect([...node.apps.all()]).toHaveLength(500)
     expect(planOf(node, 'ak_app-499')).toBe('10k')
     expect(planOf(node, 'ak_none')).toBe('unknown')
@@ -235,7 +238,7 @@ describe('known records', () => {
     await eventually('it knows', () => !node.apps.isUp)
     expect(planOf(node, 'ak_a')).toBe('10k')
     expect(planOf(node, 'ak_none')).toBe('unknown')
-    expect(node.apps.state).toMatch(/^away: .*; the records known stay in force$/)
+    expect(node.apps.status).toEqual({ state: 'away', reason: expect.any(String) })
     await server.restart()
     await eventually('it is back', () => node.apps.isUp)
     await put(record('a', { plan: '5m' }))
@@ -256,9 +259,7 @@ describe('known records', () => {
     await becomes(node, 'ak_a', '5m')
     expect(['ak_b', 'ak_c'].map((key) => planOf(node, key))).toEqual(['10k', '10k'])
     await eventually('it says so', () =>
-      node.notices.some((notice) =>
-        /^2 app records disappeared from SLUICE_APPS .* force until .*: b, c;/.test(notice),
-      ),
+      node.notices.some((notice) => /^2 app records are missing from SLUICE_APPS .* until it ends: b, c;/.test(notice)),
     )
     await put(record('b', { plan: '5m' }))
     await becomes(node, 'ak_b', '5m')

@@ -2,10 +2,11 @@
 
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { appendFile, readdir } from 'node:fs/promises'
+import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { AckPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { headers as createHeaders } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { partitionOf } from '../../src/queue/partition.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
@@ -17,6 +18,7 @@ import { freePort } from '../support/programs.ts'
 import { startProxy } from '../support/proxy.ts'
 import {
   appRecord,
+  eventually,
   makeFolder,
   removeFolder,
   runCommand,
@@ -31,6 +33,8 @@ describe('the journal of a service', () => {
   let folder: string
   let service: Service
   let env: Record<string, string>
+  /** With the admin port, where refusals are asked for. */
+  let askable: () => Record<string, string>
   const ids: string[] = []
   let keyedId: string
 
@@ -38,6 +42,7 @@ describe('the journal of a service', () => {
     folder = await makeFolder()
     service = await startService({ dataDir: folder, apps: [appRecord('one'), appRecord('two')] })
     env = { SLUICE_DATA_DIR: folder }
+    askable = () => ({ ...env, SLUICE_ADMIN_PORT: String(service.adminPort) })
     for (let count = 1; count <= 3; count++) {
       const answer = await post(service, batch('ak_one', count, { sdk_version: '2.1.0' }))
       expectAccepted(answer, count)
@@ -90,16 +95,45 @@ describe('the journal of a service', () => {
   test('ends with 2 for a wrong command line, which it explains', async () => {
     for (const [args, text] of [
       [[], 'ID is missing'],
-      [['nonsense'], 'a batch id is a UUID'],
-      [[randomUUID()], 'if it is an Idempotency-Key, give app and key'],
-      [['--app', 'one'], 'give a batch id, or both app and key'],
+      [['nonsense'], 'ID: must be a UUID'],
+      [[randomUUID()], 'ID: is no id of a batch or a request'],
+      [['--app', 'one'], '--key: is missing'],
+      [['--key', KEY], '--app: is missing'],
       [[ids[0], '--key', KEY], 'unexpected'],
-      [[ids[0], '--since', 'yesterday'], 'since must be a time'],
+      [[ids[0], '--since', 'yesterday'], '--since: must be a time'],
+      [[ids[0], '--since', '1h', '--before', '2h'], '--before: must be later'],
     ] as const) {
       const { code, output } = await runCommand(['find', ...args], env)
       expect(code, output).toBe(2)
       expect(output).toContain(text)
     }
+  })
+
+  test('answers the X-Request-Id of a refusal with what the service knows of it', async () => {
+    const refused = await post(service, batch('ak_one', 1, { sdk_version: 3 }))
+    expect(refused.status).toBe(400)
+    const id = String(refused.headers['x-request-id'])
+    const { code, stdout } = await runCommand(['find', id.toUpperCase()], askable())
+    expect(stdout).toMatch(/^Request \S+ of app one was refused at \S+Z, .+ ago: validation_failed\.\n/)
+    expect(stdout).toContain(id)
+    expect(stdout).toMatch(/^path +sdk_version$/m)
+    expect(stdout).toMatch(/^message +sdk_version: /m)
+    expect(code).toBe(0)
+    const json = await runCommand(['find', id, '--json'], askable())
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      found: true,
+      refusal: { request_id: id, app_id: 'one', code: 'validation_failed', path: 'sdk_version' },
+    })
+  })
+
+  test('says that no refusal is known under an id, or that the service could not be asked', async () => {
+    const { id } = makeBatch({ receivedAtMs: Date.now() })
+    const asked = await runCommand(['find', id], askable())
+    expect(asked.code).toBe(1)
+    expect(asked.output).toContain('the running service knows no refusal with this id')
+    const alone = await runCommand(['find', id], { ...env, SLUICE_ADMIN_PORT: String(await freePort()) })
+    expect(alone.code).toBe(1)
+    expect(alone.output).toMatch(/the service could not be asked .*no service answers at 127\.0\.0\.1:\d+/)
   })
 
   // The last one, since it ends the service.
@@ -112,6 +146,27 @@ describe('the journal of a service', () => {
     expect((await runCommand(['find', ids[2]], env)).code).toBe(0)
     expect((await runCommand(['find', torn.id], env)).code).toBe(1)
   })
+})
+
+test('a keyed batch in a journal of five hours is found by its id, with nothing running, and narrowed by times', async () => {
+  const folder = await makeFolder()
+  onTestFinished(() => removeFolder(folder))
+  const sentAgo = (minutes: number) => makeBatch({ key: KEY, receivedAtMs: Date.now() - minutes * 60_000 })
+  const [oldest, later] = [sentAgo(300), sentAgo(200)]
+  const others = Array.from({ length: 60 }, (_, at) => makeBatch({ receivedAtMs: Date.now() - (200 - at) * 60_000 }))
+  await mkdir(join(folder, 'journal'))
+  const lines = [oldest, later, ...others].map(({ line }) => line).join('')
+  await writeFile(join(folder, 'journal', '000000000001.ndjson'), lines)
+  const receivedAt = async (...args: string[]): Promise<unknown> => {
+    const { stdout } = await runCommand(['find', oldest.id, '--json', ...args], { SLUICE_DATA_DIR: folder })
+    return (JSON.parse(stdout) as { received_at?: string }).received_at
+  }
+  const timeOf = ({ line }: { line: string }) => (JSON.parse(line) as { received_at: string }).received_at
+  // Of two batches of one key the newer one, and the older one where a time says so.
+  expect(await receivedAt()).toBe(timeOf(later))
+  expect(await receivedAt('--before', timeOf(later))).toBe(timeOf(oldest))
+  expect(await receivedAt('--before', '4h')).toBe(timeOf(oldest))
+  expect(await receivedAt('--since', '3h')).toBeUndefined()
 })
 
 describe('the stream', () => {
@@ -138,6 +193,48 @@ describe('the stream', () => {
     expect(stdout).toMatch(/^received \S+Z → stored \S+Z as message 1 of SLUICE_EVENTS \(sluice\.events\.\d+\)$/m)
     expect(stdout).toMatch(/^audit-log +was not sent it yet$/m)
     expect(stdout).toMatch(/^warehouse +has acknowledged it$/m)
+  })
+
+  test('of which two seconds reach only a part is read on by the command that the answer has', async () => {
+    const nats = await startNats()
+    onTestFinished(() => nats.stop())
+    const proxy = await startProxy(nats.port)
+    onTestFinished(() => proxy.stop())
+    await addStream(nats.url)
+    const wanted = makeBatch({ appId: 'shop', key: KEY, receivedAtMs: Date.now() })
+    const subject = subjectOf(partitionOf('shop', 16))
+    await withConnection(nats.url, async (connection) => {
+      const headers = createHeaders()
+      headers.set('Nats-Msg-Id', wanted.id)
+      await jetstream(connection).publish(subject, wanted.line, { headers })
+      for (let at = 0; at < 2000; at++) {
+        connection.publish(subject, makeBatch({ appId: 'shop', receivedAtMs: Date.now() }).line)
+      }
+      await eventually('all are stored', async () => {
+        const { streams } = await jetstreamManager(connection)
+        return (await streams.info('SLUICE_EVENTS')).state.messages === 2001
+      })
+    })
+    // So slow that it takes seconds to read the stream.
+    proxy.delay(100)
+    const asked = ['find', '--app', 'shop', '--key', KEY, '--since', '1h', '--events']
+    const slow = { REDIS_URL, NATS_URL: `nats://127.0.0.1:${proxy.port}` }
+    const { code, stdout } = await runCommand(asked, slow)
+    expect(code, stdout).toBe(1)
+    const [, from, reach] = /was not found: searched from (\S+Z) to \S+Z, the queue reaches back to (\S+Z)\.$/m.exec(
+      stdout,
+    ) as unknown as string[]
+    expect(Date.parse(reach)).toBeLessThan(Date.parse(from))
+    const command = /^ {2}sluice (find .* --before \S+Z --events)$/m.exec(stdout)?.[1] ?? ''
+    expect(command).toMatch(/^find --app shop --key \S+ --since \S+Z --before /)
+    const next = await runCommand(command.split(' '), { REDIS_URL, NATS_URL: nats.url })
+    expect(next.stdout).toContain(`Batch ${wanted.id} of app shop is stored`)
+    expect(next.stdout).toContain('"event":{')
+    const json = await runCommand([...asked, '--json'], slow)
+    expect(JSON.parse(json.stdout)).toMatchObject({ found: false, complete: false, reason: 'stopped' })
+    expect(Date.parse((JSON.parse(json.stdout) as Record<string, string>)['go_on_before'])).toBeGreaterThan(
+      Date.parse(reach),
+    )
   })
 
   test('that cannot be reached is one clear line without the password, and exit 1', async () => {

@@ -76,13 +76,15 @@ const refusal = (number: number) => ({
   request_id: `r${number}`,
   app_id: 'shop',
   code: 'validation_failed',
+  reason: null,
+  origin: null,
   path: 'events[0].name',
   sdk_version: null,
   later_member: 1,
 })
 const lineOf = (number: number): string =>
-  `{"time":"2026-11-20T12:00:0${number}.000Z","app_id":"shop","code":"validation_failed","path":"events[0].name",` +
-  `"sdk_version":null,"request_id":"r${number}","message":"events[0].name: required","node":"a"}\n`
+  `{"time":"2026-11-20T12:00:0${number}.000Z","app_id":"shop","code":"validation_failed","reason":null,"origin":null,` +
+  `"path":"events[0].name","sdk_version":null,"request_id":"r${number}","message":"events[0].name: required","node":"a"}\n`
 
 function streamed(response: ServerResponse): ServerResponse {
   response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' }).write('retry: 2000\n\n')
@@ -101,6 +103,13 @@ test('--no-follow prints those that the service knows, the oldest first, one obj
   expect(asked).toEqual(['/api/refusals?app=shop&limit=1000 Bearer a-long-secret-token'])
 })
 
+test('prints no control character that a client sent', async () => {
+  const sdk_version = '\u009b31m\u007f'
+  answer = (_, response) => response.end(JSON.stringify({ refusals: [{ ...refusal(1), sdk_version }], groups: [] }))
+  const { stdout } = await refused(['--no-follow'])
+  expect(stdout).toBe(lineOf(1).replace('"sdk_version":null', '"sdk_version":"\\u009b31m\\u007f"'))
+})
+
 test('follows a stream that is cut anywhere, and Ctrl-C ends it with 0', async () => {
   let stream: ServerResponse | null = null
   answer = (_, response) => {
@@ -116,6 +125,22 @@ test('follows a stream that is cut anywhere, and Ctrl-C ends it with 0', async (
   expect(await command.exited).toMatchObject({ code: 0, signal: null })
 })
 
+test('an SDK version with line separators of Unicode is one line', async () => {
+  const sdk_version = 'a\u2028event: refusal\u2029data: {}\u0085é'
+  answer = (_, response) =>
+    void streamed(response).write(
+      `event: refusal\ndata: ${JSON.stringify({ ...refusal(1), sdk_version })}\n\n${eventOf(2)}`,
+    )
+  const command = following()
+  await eventually('both are printed', () => command.stdout().endsWith(lineOf(2)))
+  expect(command.stdout()).toBe(
+    lineOf(1).replace(
+      '"sdk_version":null',
+      `"sdk_version":${JSON.stringify(sdk_version).replace('\u0085', '\\u0085')}`,
+    ) + lineOf(2),
+  )
+})
+
 test('goes on after the service was away, says so, and does not begin again from the start', async () => {
   answer = (_, response) => void streamed(response).write(eventOf(1))
   const command = following('--from-start')
@@ -126,8 +151,18 @@ test('goes on after the service was away, says so, and does not begin again from
   answer = (_, response) => void streamed(response).write(eventOf(2))
   api = await listen(port)
   await eventually('the next is printed', () => command.stdout() === lineOf(1) + lineOf(2))
-  expect(command.output()).toContain('reading goes on')
+  expect(command.output()).toContain('reconnected; ')
   expect(asked.at(-1)).toBe('/api/refusals/stream? no token')
+})
+
+test('asks by a name that every service answers to', async () => {
+  const hosts: unknown[] = []
+  answer = (request, response) => {
+    hosts.push(request.headers.host)
+    response.end(JSON.stringify({ refusals: [], groups: [] }))
+  }
+  expect((await refused(['--no-follow'])).code).toBe(0)
+  expect(hosts).toEqual(['localhost'])
 })
 
 test('says how many the service had to leave out', async () => {
@@ -161,7 +196,7 @@ test('a service that does not run, or an unknown port, is one plain sentence and
     SLUICE_CONSOLE_TOKEN: 'a-long-secret-token',
   })
   expect(away.output).toBe(
-    `sluice tail: no service answers at 127.0.0.1:${port} (ECONNREFUSED): is it running, with this SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT?\n`,
+    `sluice tail: no service answers at 127.0.0.1:${port} (ECONNREFUSED): is it running, with this SLUICE_DATA_DIR, or these SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT?\n`,
   )
   expect(away.code).toBe(1)
   expect((await refused([], { SLUICE_ADMIN_PORT: '0' })).output).toContain('SLUICE_ADMIN_PORT is 0')

@@ -1,6 +1,6 @@
 // The built program, run as its users run it: exit codes, files, signals and pipes.
 
-import { execFile, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { appendFile, mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { batch, get, post } from '../support/client.ts'
+import { batch, bodyOfSize, get, post } from '../support/client.ts'
 import {
   appRecord,
   type CommandResult,
@@ -21,6 +21,7 @@ import {
   startService,
   writeApps,
 } from '../support/service.ts'
+import { mountSmall, takeAllRoom } from '../support/small-disk.ts'
 
 const MAIN = resolve('dist/main.js')
 
@@ -97,6 +98,10 @@ function record(number: number, events: string): string {
   return `{"v":1,"batch_id":"${id}","app_id":"a${number % 2}","received_at":"2026-11-20T12:00:00.000Z","events":${events}}\n`
 }
 
+function notesIn(output: string): string[] {
+  return output.split('\n').filter((line) => line.startsWith('sluice tail: '))
+}
+
 async function writeJournal(lines: string): Promise<void> {
   await mkdir(join(folder, 'journal'), { recursive: true })
   await writeFile(join(folder, 'journal', '000000000001.ndjson'), lines)
@@ -144,7 +149,7 @@ describe('the command line', () => {
     [['tail', '--form-start'], 'no such option: --form-start; did you mean --from-start?'],
     [['explain', '--app-kye=ak_1', 'x'], 'no such option: --app-kye; did you mean --app-key?'],
     [['tail', '--nonsense'], 'no such option: --nonsense\n'],
-    [['apps', 'lsit'], 'cannot lsit; did you mean list?'],
+    [['apps', 'lsit'], 'unknown action "lsit"; did you mean list?'],
   ])('of %j names what was probably meant, and nothing where nothing is near', async (args, message) => {
     const { code, output } = await sluice(args)
     expect(code).toBe(2)
@@ -162,6 +167,28 @@ describe('the command line', () => {
 })
 
 describe('apps', () => {
+  test('that are not there are looked for in another folder first', async () => {
+    for (const command of [['usage'], ['apps', 'list']]) {
+      const { code, output } = await sluice(command)
+      expect([code, output]).toEqual([
+        1,
+        `sluice ${command[0]}: there is no app file ${join(folder, 'apps.json')}: SLUICE_DATA_DIR names the folder that it is in; ` +
+          'sluice apps add makes one there, and so does the first start\n',
+      ])
+    }
+    expect((await sluice(['apps', 'list'], { SLUICE_APPS_FILE: 'other.json' })).output).toBe(
+      'sluice apps: there is no app file other.json, which SLUICE_APPS_FILE names; sluice apps add makes one there\n',
+    )
+    expect(await readdir(folder)).toEqual([])
+  })
+
+  test('are listed without the control characters of a name', async () => {
+    await writeApps(join(folder, 'apps.json'), [appRecord('shop', { name: 'S\u0007h\u009bop\u007f' })])
+    expect((await sluice(['apps', 'list'])).stdout).toContain(' S?h?op?\n')
+    const listed = (await sluice(['apps', 'list', '--json'])).stdout
+    expect(listed).toContain('"name": "S\\u0007h\\u009bop\\u007f"')
+  })
+
   test('are added, changed, given a new key and removed, and each step is in the file', async () => {
     const added = await sluice(['apps', 'add', '--app-id', 'shop', '--plan', '100k', '--events-per-day', '200'])
     const key = added.stdout.trim()
@@ -337,7 +364,17 @@ describe('tail', () => {
     const { code, stdout, output } = await sluice(['tail', '--from-start', '--no-follow'])
     expect(code).toBe(0)
     expect(stdout.trimEnd().split('\n')).toHaveLength(2)
-    expect(output).toContain('skipped a line')
+    expect(notesIn(output)).toEqual(['sluice tail: skipped a line that is not a queue record'])
+  })
+
+  test('says once that lines are no records, and how many at its end', async () => {
+    await writeJournal(`${'no record\n'.repeat(1200)}${record(1, '[{"a":1}]')}`)
+    const { code, stdout, output } = await sluice(['tail', '--from-start', '--no-follow'])
+    expect([code, stdout.trimEnd().split('\n').length]).toEqual([0, 1])
+    expect(notesIn(output)).toEqual([
+      'sluice tail: skipped a line that is not a queue record',
+      'sluice tail: skipped 1,200 such lines in all',
+    ])
   })
 
   test('prints what comes after its start, and Ctrl-C ends it with 0', async () => {
@@ -381,6 +418,22 @@ describe('explain', () => {
     expect((await post(service, batch('ak_one', 2))).status).toBe(202)
   })
 
+  test('knows that the journal is full, by its setting and by its disk', async ({ skip }) => {
+    const disk = mountSmall('4m', skip)
+    await writeFile(join(folder, 'good.json'), batch('ak_one', 3))
+    const outcome = async (env: Record<string, string>) => {
+      const { stdout } = await sluice(['explain', '--json', 'good.json'], env)
+      return (JSON.parse(stdout) as { outcome: string; reason: string | null }).reason
+    }
+    const onDisk = { SLUICE_DATA_DIR: disk, SLUICE_APPS_FILE: join(folder, 'apps.json') }
+    expect(await outcome(onDisk)).toBeNull()
+    takeAllRoom(join(disk, 'other'))
+    expect(await outcome(onDisk)).toBe('journal_full')
+    expect(await outcome({ SLUICE_JOURNAL_MAX_MB: '1' })).toBeNull()
+    await writeJournal(' '.repeat(1024 * 1024))
+    expect(await outcome({ SLUICE_JOURNAL_MAX_MB: '1' })).toBe('journal_full')
+  })
+
   test('reads standard input, and knows a body that is too large', async () => {
     expect(await shell('echo "{}" | sluice explain - || echo "$?"')).toMatch(
       /^400 validation_failed: app_key: required[^]*\n1\n$/,
@@ -414,6 +467,20 @@ describe('check', () => {
     expect(stdout).toMatch(/data folder .*in use by a running sluice/)
     expect(stdout.match(/is held by the running sluice/g)).toHaveLength(2)
     expect(code).toBe(0)
+  })
+
+  test('fails where the running service cannot write, whatever this shell may do', async () => {
+    service = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    const env = { HOST: '127.0.0.1', PORT: String(service.port), SLUICE_ADMIN_PORT: String(service.adminPort) }
+    execFileSync('prlimit', [`--pid=${service.pid}`, '--fsize=1000'])
+    expect((await post(service, batch('ak_one', 20))).status).toBe(503)
+    const { code, stdout } = await sluice(['check'], env)
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(/^FAIL +journal +the running sluice: disk error: EFBIG: /m),
+    ])
+    expect(service.output()).toContain('until the limit on the size of files (ulimit -f) is raised')
+    expect(service.output()).not.toContain('SLUICE_JOURNAL_MAX_MB')
   })
 
   test('leaves no request in the metrics of a running service', async () => {
@@ -461,27 +528,143 @@ describe('check', () => {
     expect(stdout).toMatch(/^FAIL +data folder .*not a folder$/m)
   })
 
-  test('fails where the journal is full', async () => {
-    // The second one has no room for a batch of one event.
-    for (const bytes of [1024 * 1024, 1024 * 1024 - 500]) {
-      await writeJournal(' '.repeat(bytes))
-      const { code, stdout } = await sluice(['check'], { ...ports, SLUICE_JOURNAL_MAX_MB: '1' })
-      expect(stdout).toMatch(/^FAIL +journal .*; full, so that batches are answered 503$/m)
-      expect(code).toBe(1)
-    }
+  test('fails where the journal has no room for a batch of the largest size, as a service would refuse it', async () => {
+    const mib = 1024 * 1024
+    const settings = { ...ports, SLUICE_JOURNAL_MAX_MB: '2' }
+    await writeJournal(`${' '.repeat(2 * mib - 524_288 - 1)}\n`)
+    const { code, stdout } = await sluice(['check'], settings)
+    expect(stdout).toMatch(
+      /^FAIL +journal .*; full: a batch of the largest size \(521 KiB\) is answered 503: raise SLUICE_JOURNAL_MAX_MB or lower SLUICE_JOURNAL_KEEP_HOURS$/m,
+    )
+    expect(code).toBe(1)
+    service = await startService({ dataDir: folder, apps: [appRecord('one')], env: { SLUICE_JOURNAL_MAX_MB: '2' } })
+    expect((await post(service, bodyOfSize('ak_one', 524_288))).status).toBe(503)
+    await service.kill()
+    // As a record it has a head, and its commit fills blocks.
+    await writeJournal(`${' '.repeat(2 * mib - 524_288 - 1024 - 8192 - 1)}\n`)
+    expect(await sluice(['check'], settings)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^ok +journal /m),
+    })
+    service = await startService({ dataDir: folder, apps: [appRecord('one')], env: { SLUICE_JOURNAL_MAX_MB: '2' } })
+    expect((await post(service, bodyOfSize('ak_one', 524_288))).status).toBe(202)
+  })
+
+  test('fails where the disk has no room for it', async ({ skip }) => {
+    const disk = mountSmall('8m', skip)
+    const settings = { ...ports, SLUICE_DATA_DIR: disk }
+    expect((await sluice(['check'], settings)).stdout).toMatch(/^warn +journal .*; the disk will be full before /m)
+    await writeFile(join(disk, 'other'), Buffer.alloc(8 * 1024 * 1024 - 520 * 1024))
+    const { code, stdout } = await sluice(['check'], settings)
+    expect(stdout).toMatch(
+      /^FAIL +journal .*; its disk is full: a batch of the largest size \(521 KiB\) is answered 503: make room there$/m,
+    )
+    expect(code).toBe(1)
   })
 
   test('warns where the journal is nearly full', async () => {
-    await writeJournal(' '.repeat(0.81 * 1024 * 1024))
-    const { code, stdout } = await sluice(['check'], { ...ports, SLUICE_JOURNAL_MAX_MB: '1' })
-    expect(stdout).toMatch(/^warn +journal .*; it is nearly full, and full it refuses: raise SLUICE_JOURNAL_MAX_MB$/m)
+    const settings = { ...ports, SLUICE_JOURNAL_MAX_MB: '10' }
+    await writeJournal(' '.repeat(8.1 * 1024 * 1024))
+    const { code, stdout } = await sluice(['check'], settings)
+    expect(stdout).toMatch(
+      /^warn +journal .*; nearly full; when full, requests get 503: raise SLUICE_JOURNAL_MAX_MB or /m,
+    )
     expect(code).toBe(0)
-    await writeJournal(' '.repeat(0.78 * 1024 * 1024))
-    expect((await sluice(['check'], { ...ports, SLUICE_JOURNAL_MAX_MB: '1' })).stdout).toMatch(/^ok +journal /m)
+    await writeJournal(' '.repeat(7.8 * 1024 * 1024))
+    expect((await sluice(['check'], settings)).stdout).toMatch(/^ok +journal /m)
+  })
+
+  test('says how long the journal is kept: for good where an earlier version made it', async () => {
+    const kept = async (env: Record<string, string> = {}) =>
+      /journal .* kept (.*), free/.exec((await sluice(['check'], { ...ports, ...env })).stdout)?.[1]
+    expect(await kept()).toBe('72 h')
+    await writeJournal(record(1, '[]'))
+    expect(await kept()).toBe('whatever its age')
+    expect(await kept({ SLUICE_JOURNAL_KEEP_HOURS: '5' })).toBe('5 h')
+    expect(await readdir(join(folder, 'journal'))).toEqual(['000000000001.ndjson'])
+  })
+})
+
+test('tail prints events as they were sent to a pipe, and compact ones to a terminal', async () => {
+  await writeJournal(record(1, '[{ "type": "track" }]'))
+  expect((await sluice(['tail', '--from-start', '--no-follow'])).stdout).toContain('"event":{ "type": "track" }}\n')
+  const { output, code } = await onTerminal(['tail', '--from-start', '--no-follow'], 'track', '')
+  expect(output).toContain('"event":{"type":"track"}}\r\n')
+  expect(code).toBe(0)
+})
+
+describe('the running service', () => {
+  const refused = (env: Record<string, string> = {}) => sluice(['tail', '--refused', '--no-follow'], env)
+
+  test('is found on its data folder by usage and tail --refused, without its admin port', async () => {
+    service = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    await post(service, batch('ak_one', 3))
+    await post(service, '{')
+    const { stdout, code } = await sluice(['usage', '--app', 'one'])
+    expect(stdout).toMatch(/^accepted in the last hour +3 events$/m)
+    expect(code).toBe(0)
+    expect((await refused()).stdout).toContain('"code":"invalid_json"')
+    expect((await refused({ SLUICE_ADMIN_PORT: '0' })).stdout).toContain('"code":"invalid_json"')
+  })
+
+  test('is asked at an explicit SLUICE_ADMIN_PORT instead', async () => {
+    service = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    const other = createHttpServer((_, response) => response.end('{"refusals":[{"code":"of_another"}]}'))
+    await new Promise<void>((done) => other.listen(0, '127.0.0.1', done))
+    const { port } = other.address() as { port: number }
+    const { stdout } = await refused({ SLUICE_ADMIN_PORT: String(port) })
+    other.close()
+    expect(stdout).toContain('of_another')
+  })
+
+  test('that was killed leaves an address that misleads nobody, and one that ends takes it away', async () => {
+    const first = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    await first.kill()
+    expect(await readdir(folder)).toContain('admin.json')
+    expect((await refused({ SLUICE_ADMIN_PORT: '0' })).output).toContain('SLUICE_ADMIN_PORT is 0')
+    service = await startService({ dataDir: folder })
+    await post(service, '{')
+    expect((await refused()).stdout).toContain('invalid_json')
+    await service.stop()
+    expect(await readdir(folder)).not.toContain('admin.json')
+  })
+
+  test('whose address is damaged is a clear error', async () => {
+    service = await startService({ dataDir: folder, apps: [appRecord('one')] })
+    await writeFile(join(folder, 'admin.json'), '{')
+    const { code, output } = await refused()
+    expect(output).toMatch(
+      /^sluice tail: .*admin\.json is damaged: set SLUICE_ADMIN_PORT to the admin_port that the service logged$/m,
+    )
+    expect(code).toBe(1)
   })
 })
 
 describe('serve', () => {
+  test.each([
+    ['PORT', 'HOST and PORT'],
+    ['SLUICE_ADMIN_PORT', 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT'],
+  ])('names %s where that port is taken, before it changes the folder', async (name, names) => {
+    const other = createServer()
+    await new Promise<void>((done) => other.listen(0, '127.0.0.1', done))
+    const { port } = other.address() as { port: number }
+    const env = { HOST: '127.0.0.1', PORT: '0', SLUICE_ADMIN_PORT: '0', [name]: String(port) }
+    const { code, output } = await sluice(['serve'], env)
+    other.close()
+    expect(output).toContain(
+      `sluice serve: cannot listen on 127.0.0.1:${port}, which ${names} name: the port is taken\n`,
+    )
+    expect(code).toBe(1)
+    expect(await readdir(folder)).toEqual([])
+  })
+
+  test.each(['HOST', 'SLUICE_ADMIN_HOST'])('names %s where the machine has no such address', async (name) => {
+    const { code, output } = await sluice(['serve'], { PORT: '0', SLUICE_ADMIN_PORT: '0', [name]: '192.0.2.1' })
+    expect(output).toContain(`cannot listen on 192.0.2.1:0, which ${name} and `)
+    expect(output).toContain('this machine has no such address')
+    expect(code).toBe(1)
+  })
+
   test('prints the demo key and the curl line to stderr, and JSON lines alone to stdout', async () => {
     const env = { SLUICE_DATA_DIR: folder, PORT: '0', SLUICE_ADMIN_PORT: '0' }
     const serve = startCommand(['serve'], env, folder)

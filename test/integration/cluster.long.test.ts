@@ -222,7 +222,11 @@ describe('the admin port', () => {
       const degraded = text.split('\n').filter((line) => line.startsWith('sluice_degraded{'))
       expect(degraded.length).toBeGreaterThan(0)
       for (const line of degraded) expect(line).toMatch(/ 0$/)
-      expect(await partsOf(node)).toEqual({ queue: 'JetStream connected', limits: 'Redis up', apps: 'NATS up' })
+      expect(await partsOf(node)).toEqual({
+        queue: 'ok, NATS JetStream',
+        limits: 'ok, in Redis',
+        apps: 'ok, in NATS',
+      })
     }
   })
 })

@@ -1,5 +1,6 @@
 // The console of many nodes: any of them shows all, live streams included, and says which node is silent.
 
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Members, post, send, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
@@ -12,6 +13,7 @@ import {
   eventually,
   makeFolder,
   removeFolder,
+  runCommand,
   type Service,
   startService,
   writeApps,
@@ -95,7 +97,8 @@ describe('two nodes', () => {
     for (const node of [first, second]) expect(new Set(await refusedNodes(node)).size).toBe(2)
     await Promise.all([post(first, single('ak_shop')), post(second, single('ak_shop'))])
     const { apps } = (await ask(second, '/api/apps?app=shop')).json as Record<string, Members[]>
-    expect(apps[0]).toMatchObject({ last_hour: { accepted_events: 2 } })
+    // Too short a time to say how many a second.
+    expect(apps[0]).toMatchObject({ last_hour: { accepted_events: 2 }, events_per_second: null })
   })
 
   it('each shows the events of both as they come', async () => {
@@ -128,6 +131,40 @@ describe('two nodes', () => {
     }
   })
 
+  it('shows what is stored by either node, and finds it by any id, whichever node is asked', async () => {
+    const ids = { event_id: randomUUID(), user_id: `user of ${randomUUID()}` }
+    const key = randomUUID()
+    const stored = await post(first, single('ak_shop', ids), { 'Idempotency-Key': key })
+    const shop = { app_id: 'shop', batch_id: stored.headers['x-batch-id'] }
+    const refused = (await post(first, single('ak_paused'))).headers['x-request-id']
+    for (const node of [first, second]) {
+      const { events } = (await ask(node, '/api/events?app=shop&limit=1')).json as Record<string, Members[]>
+      expect(events).toMatchObject([{ ...shop, index: 0, node: null, event: ids }])
+      const ofAll: readonly (readonly [unknown, object])[] = [
+        [stored.headers['x-batch-id'], { kind: 'batch', ...shop }],
+        [key, { kind: 'key', key, ...shop }],
+        [ids.event_id, { kind: 'event', ...shop, event: ids }],
+        [ids.user_id, { kind: 'user', ...shop, event: ids }],
+        [refused, { kind: 'refusal', request_id: refused, app_id: 'paused' }],
+      ]
+      for (const [text, found] of ofAll) {
+        const path = `/api/search?q=${encodeURIComponent(String(text))}`
+        expect((await ask(node, path)).json).toMatchObject({ query: text, found: [found], complete: true })
+      }
+    }
+  })
+
+  it('shows the refusal of an X-Request-Id, whichever node refused and whichever is asked', async () => {
+    const id = String((await post(first, single('ak_paused'))).headers['x-request-id'])
+    for (const node of [first, second]) {
+      const refusal = { request_id: id, app_id: 'paused', code: 'subscription_inactive' }
+      expect((await ask(node, `/api/batches/${id}`)).json).toMatchObject({ found: true, refusal })
+      const { code, stdout } = await runCommand(['find', id], { SLUICE_ADMIN_PORT: String(node.adminPort) })
+      expect(stdout).toContain(`Request ${id} of app paused was refused`)
+      expect(code).toBe(0)
+    }
+  })
+
   it('a node without NATS still shows itself, and says that it does not see the others', async () => {
     natsOfFirst.cut()
     await eventually('it says so', async () => {
@@ -135,7 +172,7 @@ describe('two nodes', () => {
       const states = (now['nodes'] as Members[])
         .map(({ state }) => String(state))
         .toSorted((one, other) => one.localeCompare(other))
-      return now['state'] === 'degraded' && states.join() === 'degraded,silent'
+      return now['state'] === 'refusing' && states.join() === 'refusing,silent'
     })
     natsOfFirst.heal()
     await eventually('both are shown again', async () =>
@@ -177,6 +214,11 @@ describe('SLUICE_PROCESSES', () => {
   it('lets a process answer what needs stores', async () => {
     const id = String((await post(service, single('ak_shop'))).headers['x-batch-id'])
     expect((await ask(service, `/api/batches/${id}`, bearer)).json).toMatchObject({ found: true, batch_id: id })
+    expect((await ask(service, `/api/search?q=${id}`, bearer)).json).toMatchObject({ found: [{ batch_id: id }] })
+    const newest = (await ask(service, '/api/events?limit=1', bearer)).json
+    expect(newest).toMatchObject({ events: [{ batch_id: id }], complete: true })
+    const example = (await ask(service, '/api/example', bearer)).json
+    expect(example).toEqual({ port: service.port, tls: false, app_key: null })
     expect((await ask(service, '/api/apps', bearer)).json).toMatchObject({ total_apps: 2 })
     const explained = await send(
       { port: service.adminPort },

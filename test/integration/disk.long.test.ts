@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -19,6 +19,16 @@ import {
   startService,
   writeApps,
 } from '../support/service.ts'
+import { mountSmall, takeAllRoom } from '../support/small-disk.ts'
+
+/** What the log says of how full the journal is, in order. */
+function fillingLines(of: Service): string[] {
+  const entries = of
+    .output()
+    .split('\n')
+    .filter((line) => line.startsWith('{') && line.includes('"the journal '))
+  return entries.map((line) => (JSON.parse(line) as { msg: string }).msg)
+}
 
 const PER_MINUTE = 1_000_000
 const APPS = [appRecord('plain', { events_per_minute: PER_MINUTE })]
@@ -59,44 +69,8 @@ function expectStoredOnce(dataDir: string, batchIds: readonly string[]): void {
 }
 
 describe('a file system of its own', () => {
-  let mounted: string | null = null
-
-  afterEach(() => {
-    if (mounted) execFileSync('umount', ['-l', mounted])
-    mounted = null
-  })
-
-  /** Mounts a small one. Where that is not permitted, prints this and skips the test. */
-  function mountSmall(at: string, skip: () => void): void {
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', at], { stdio: 'ignore' })
-      mounted = at
-    } catch {
-      console.warn('not run: a small file system could not be mounted here (this wants root)')
-      skip()
-    }
-  }
-
-  function takeAllRoom(file: string): void {
-    const descriptor = openSync(file, 'w')
-    try {
-      for (const size of [1_048_576, 4096]) {
-        const piece = Buffer.alloc(size, 1)
-        try {
-          for (;;) if (writeSync(descriptor, piece) < size) break
-        } catch {
-          // No room for a piece of this size, so continue with a smaller one.
-        }
-      }
-    } finally {
-      closeSync(descriptor)
-    }
-  }
-
   test('that is full leads to 503, loses nothing, and recovers as soon as there is room', async (context) => {
-    const place = join(folder, 'small')
-    await mkdir(place)
-    mountSmall(place, context.skip)
+    const place = mountSmall('48m', context.skip)
     const dataDir = join(place, 'data')
     await mkdir(dataDir)
     service = await startService({ dataDir, apps: APPS })
@@ -106,8 +80,17 @@ describe('a file system of its own', () => {
     const key = { 'Idempotency-Key': randomUUID() }
     expectRefused(await post(service, bodyOfSize('ak_plain', 200_000), key), 503, 'service_overloaded')
     expectStoredOnce(dataDir, accepted)
-    await rm(join(place, 'filler'))
     const running = service
+    await eventually('the log says that the disk is full', () => fillingLines(running).length > 0)
+    expect(fillingLines(running)).toEqual([
+      expect.stringMatching(
+        /^the journal is full \(.*answering 503 until there is room: its disk has .* free: make room there or lower/,
+      ),
+    ])
+    expect(running.output()).not.toContain('refuses records')
+    await rm(join(place, 'filler'))
+    await eventually('the log says that there is room', () => fillingLines(running).length > 1)
+    expect(fillingLines(running)[1]).toMatch(/^the journal has room again /)
     await eventually('bodies are taken again', async () => {
       const answer = await post(running, single('ak_plain'))
       if (answer.status === 202) accepted.push(String(answer.headers['x-batch-id']))
@@ -124,9 +107,7 @@ describe('a file system of its own', () => {
   })
 
   test('that is read-only is a clear error at start', async (context) => {
-    const place = join(folder, 'small')
-    await mkdir(place)
-    mountSmall(place, context.skip)
+    const place = mountSmall('48m', context.skip)
     const dataDir = join(place, 'data')
     await mkdir(dataDir)
     await writeApps(join(dataDir, 'apps.json'), APPS)
@@ -150,6 +131,19 @@ test('at its maximum size the journal refuses records, and reports it', async ()
   expect(accepted.length).toBeGreaterThan(5)
   const bytes = journalFiles(folder).reduce((sum, file) => sum + statSync(file).size, 0)
   expect(bytes).toBeLessThanOrEqual(2 * 1024 * 1024)
+  const advice = 'raise SLUICE_JOURNAL_MAX_MB or lower SLUICE_JOURNAL_KEEP_HOURS'
+  const running = service
+  await eventually('the log says that it is full', () => running.output().includes('the journal is full'))
+  const date = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\dZ'
+  const nearly = [80, 90, 95].map((percent) =>
+    expect.stringMatching(
+      `^the journal is ${percent}% full \\((1\\.\\d|2) MiB of 2 MiB\\) and will be full on ${date} at the rate of the last \\d+ s; when full, requests get 503: ${advice}$`,
+    ),
+  )
+  expect(fillingLines(service)).toEqual([
+    ...nearly,
+    expect.stringMatching(`^the journal is full \\(.* of 2 MiB\\): answering 503 until there is room: ${advice}$`),
+  ])
   expectRefused(await post(service, bodyOfSize('ak_plain', 400_000)), 503, 'service_overloaded')
   expectAccepted(await post(service, single('ak_plain'), key), 3, true)
   expectStoredOnce(folder, accepted)

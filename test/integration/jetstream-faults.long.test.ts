@@ -13,7 +13,7 @@ import {
   untilSent,
 } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
-import { type NatsServer, startNats } from '../support/nats.ts'
+import { NATS_SERVER, type NatsServer, startNats } from '../support/nats.ts'
 import { freePort, startProgram } from '../support/programs.ts'
 import { startProxy } from '../support/proxy.ts'
 import { eventually } from '../support/service.ts'
@@ -25,7 +25,7 @@ async function untilDurable({ queue }: OpenQueue, appId = 'demo'): Promise<numbe
   for (let records = 1; ; records++) {
     const { settlement } = await publishTo(queue, makeRecord({ keyed: true, appId }))
     if (settlement === 'durable') return records
-    if (records === 10) throw new Error(`none of ${records} records is durable: ${queue.state}`)
+    if (records === 10) throw new Error(`none of ${records} records is durable: ${queue.status.state}`)
   }
 }
 
@@ -57,28 +57,32 @@ describe('the JetStream queue in an outage', () => {
   })
   afterAll(() => nats.stop())
 
-  it('answers after 2 s while NATS is frozen: unknown for sent records, unavailable for others', async () => {
+  it('answers after 2 s while NATS is frozen: in doubt for sent records, away for others', async () => {
     const opened = await openReadyQueue(nats.url)
     const { queue, notices } = opened
     await freeze(nats)
     const first = await Promise.all(many(100).map((record) => publishTo(queue, record)))
-    expect(first.slice(0, 64).map(({ settlement }) => settlement)).toEqual(first.slice(0, 64).map(() => 'unknown'))
-    expect(first.slice(64).map(({ settlement }) => settlement)).toEqual(first.slice(64).map(() => 'unavailable'))
+    expect(first.slice(0, 64).map(({ settlement }) => settlement)).toEqual(first.slice(0, 64).map(() => 'in_doubt'))
+    expect(first.slice(64).map(({ settlement }) => settlement)).toEqual(first.slice(64).map(() => 'nats_away'))
     for (const { afterMs } of first) expect(afterMs).toBeGreaterThanOrEqual(1990)
     expect(queue.isUp).toBe(false)
-    expect(queue.state).toBe('not acknowledging')
+    expect(queue.status.state).toBe('silent')
     const silent = many(10)
     expect(new Set(await settlementsOf(silent.map((record) => publishTo(queue, record))))).toEqual(
-      new Set(['unavailable']),
+      new Set(['nats_away']),
     )
-    await eventually('the frozen server is given up', () => queue.state === 'disconnected: no answer', 20_000)
+    await eventually('the frozen server is given up', () => queue.status.reason === 'no answer', 20_000)
     nats.resume()
     expect(await untilDurable(opened)).toBeLessThanOrEqual(MOST_TO_COME_BACK)
     await eventually('the queue is up', () => queue.isUp)
     const counts = countBatches(await readStreamPlainly(nats.url))
     for (const { batchId } of silent) expect(counts.get(batchId)).toBe(undefined)
-    expect(notices.filter((notice) => notice === 'NATS: not acknowledging')).toHaveLength(1)
-    expect(notices.filter((notice) => notice === 'NATS: disconnected: no answer')).toHaveLength(1)
+    expect(
+      notices.filter((notice) => notice === 'NATS does not acknowledge: answering 503 until it does'),
+    ).toHaveLength(1)
+    expect(notices.filter((notice) => notice === 'NATS away: no answer: answering 503 until it is back')).toHaveLength(
+      1,
+    )
     expect(notices.at(-1)).toBe('NATS: connected')
     await queue.stop()
   })
@@ -97,7 +101,7 @@ describe('the JetStream queue in an outage', () => {
     const { queue, notices } = await openReadyQueue(nats.url, { ackTimeoutMs: 300 })
     await freeze(nats)
     const record = makeRecord({ keyed: true })
-    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'unknown' })
+    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'in_doubt' })
     expect(queue.isUp).toBe(false)
     nats.resume()
     // Only an acknowledgement ends it, and no other message was sent.
@@ -115,10 +119,10 @@ describe('the JetStream queue in an outage', () => {
     const records = [...many(50), ...many(50, false)]
     const outcomes = await Promise.all(records.map((record) => publishTo(queue, record)))
     for (const { settlement, afterMs } of outcomes) {
-      expect(settlement).toBe('unavailable')
+      expect(settlement).toBe('nats_away')
       expect(afterMs).toBeGreaterThanOrEqual(1990)
     }
-    expect(queue.state).toBe('disconnected: connection refused')
+    expect(queue.status).toEqual({ state: 'away', reason: 'connection refused' })
     await nats.restart()
     expect(await untilDurable(opened)).toBeLessThanOrEqual(MOST_TO_COME_BACK)
     const counts = countBatches(await readStreamPlainly(nats.url))
@@ -151,7 +155,7 @@ describe('the JetStream queue in an outage', () => {
     await opened.queue.stop()
   })
 
-  it('settles records as unknown only if they were in flight when the connection broke', async () => {
+  it('settles records as in doubt only if they were in flight when the connection broke', async () => {
     const proxy = await startProxy(nats.port)
     const { queue } = await openReadyQueue(`nats://127.0.0.1:${proxy.port}`)
     proxy.hold()
@@ -160,8 +164,8 @@ describe('the JetStream queue in an outage', () => {
     await untilSent()
     proxy.cut()
     const settlements = await settlementsOf(outcomes)
-    expect(settlements.slice(0, 64)).toEqual(Array.from({ length: 64 }, () => 'unknown'))
-    expect(settlements.slice(64)).toEqual(Array.from({ length: 86 }, () => 'unavailable'))
+    expect(settlements.slice(0, 64)).toEqual(Array.from({ length: 64 }, () => 'in_doubt'))
+    expect(settlements.slice(64)).toEqual(Array.from({ length: 86 }, () => 'nats_away'))
     await proxy.stop()
     await queue.stop()
     const counts = countBatches(await readStreamPlainly(nats.url))
@@ -178,7 +182,7 @@ describe('the JetStream queue in an outage', () => {
     await eventually('the queue is down', () => !queue.isUp)
     proxy.heal()
     const settlements = await settlementsOf(outcomes)
-    expect(settlements.slice(0, 64)).toEqual(Array.from({ length: 64 }, () => 'unknown'))
+    expect(settlements.slice(0, 64)).toEqual(Array.from({ length: 64 }, () => 'in_doubt'))
     expect(settlements.slice(64)).toEqual(Array.from({ length: 36 }, () => 'durable'))
     await queue.stop()
     await proxy.stop()
@@ -223,10 +227,10 @@ describe('the JetStream queue at its start', () => {
     const port = await freePort()
     const { queue, notices } = openQueue(`nats://127.0.0.1:${port}`, { ackTimeoutMs: 400 })
     expect(queue.isUp).toBe(false)
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
-    expect(queue.state).toBe('disconnected: connection refused')
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
+    expect(queue.status).toEqual({ state: 'away', reason: 'connection refused' })
     expect(queue.hasBeenUp).toBe(false)
-    expect(notices).toEqual(['NATS: disconnected: connection refused'])
+    expect(notices).toEqual(['NATS away: connection refused: answering 503 until it is back'])
     await queue.stop()
   })
 
@@ -234,7 +238,7 @@ describe('the JetStream queue at its start', () => {
     const { queue } = openQueue(`nats://127.0.0.1:${await freePort()}`)
     const outcome = publishTo(queue, makeRecord())
     await queue.stop()
-    expect(await outcome).toMatchObject({ settlement: 'unavailable' })
+    expect(await outcome).toMatchObject({ settlement: 'nats_away' })
   })
 
   it('finds the only one of several servers that runs', async () => {
@@ -252,8 +256,8 @@ describe('the JetStream queue at its start', () => {
     expect(await publishTo(good.queue, makeRecord())).toMatchObject({ settlement: 'durable' })
     await good.queue.stop()
     const bad = openQueue(`nats://sluice:s3cret@127.0.0.1:${nats.port}`, { ackTimeoutMs: 600 })
-    expect(await publishTo(bad.queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
-    expect(bad.queue.state).toMatch(/^disconnected: .*authorization/i)
+    expect(await publishTo(bad.queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
+    expect(bad.queue.status).toEqual({ state: 'away', reason: expect.stringMatching(/authorization/i) })
     expect(bad.notices).toHaveLength(1)
     expect(bad.notices.join()).not.toContain('s3cret')
     await bad.queue.stop()
@@ -263,13 +267,13 @@ describe('the JetStream queue at its start', () => {
   it('reports a server without JetStream', async () => {
     const plain = await startProgram({
       name: 'nats-plain',
-      command: ({ port }) => ['nats-server', '--addr', '127.0.0.1', '--port', String(port)],
+      command: ({ port }) => [NATS_SERVER, '--addr', '127.0.0.1', '--port', String(port)],
     })
     const { queue, notices } = openQueue(`nats://127.0.0.1:${plain.port}`, { ackTimeoutMs: 400 })
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
-    expect(queue.state).toBe('no stream: JetStream is not enabled')
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
+    expect(queue.status).toEqual({ state: 'no_stream', reason: 'JetStream is not enabled' })
     expect(queue.isUp).toBe(false)
-    expect(notices).toContain('NATS: no stream: JetStream is not enabled')
+    expect(notices).toContain('no stream in NATS: JetStream is not enabled: answering 503 until there is one')
     expect(notices.length).toBeLessThan(3)
     await queue.stop()
     await plain.stop()

@@ -42,7 +42,7 @@ describe('messages of the JetStream queue', () => {
   it('creates the stream where there is none, as the contract says', async () => {
     const { queue, notices } = await openReadyQueue(nats.url)
     expect(queue.hasBeenUp).toBe(true)
-    expect(queue.state).toBe('connected')
+    expect(queue.status.state).toBe('ok')
     expect(notices).toEqual(['stream SLUICE_EVENTS was created with 1 replica', 'NATS: connected'])
     expect(await streamConfig(nats.url)).toMatchObject({
       subjects: ['sluice.events.*'],
@@ -148,7 +148,7 @@ describe('messages of the JetStream queue', () => {
     const tooLarge = makeRecord({ appId: 'large', fillBytes: KIB * KIB })
     const small = makeRecord({ appId: 'large' })
     const outcomes = await settlementsOf([large, tooLarge, small, tooLarge].map((record) => publishTo(queue, record)))
-    expect(outcomes).toEqual(['durable', 'unavailable', 'durable', 'unavailable'])
+    expect(outcomes).toEqual(['durable', 'too_large_for_nats', 'durable', 'too_large_for_nats'])
     expect(commits).toEqual([1, 1])
     expect(notices.filter((notice) => notice.includes('max_payload of the NATS server is 1048576'))).toHaveLength(1)
     const counts = countBatches(await readStreamPlainly(nats.url))
@@ -224,7 +224,7 @@ describe('messages of the JetStream queue', () => {
     const late = publishTo(queue, makeRecord())
     await stopped
     expect(new Set(await settlementsOf(published))).toEqual(new Set(['durable']))
-    expect(await late).toMatchObject({ settlement: 'unavailable' })
+    expect(await late).toMatchObject({ settlement: 'stopping' })
   })
 })
 
@@ -254,11 +254,12 @@ describe('an existing stream', () => {
     const records = Array.from({ length: 6 }, (_, index) => makeRecord({ keyed: true, appId: `app-${index}` }))
     const outcomes = []
     for (const record of records) outcomes.push((await publishTo(queue, record)).settlement)
-    expect(outcomes).toEqual(['durable', 'durable', 'durable', 'unavailable', 'unavailable', 'unavailable'])
-    expect(queue.state).toBe('refusing: maximum messages exceeded')
+    expect(outcomes).toEqual(['durable', 'durable', 'durable', 'stream_full', 'stream_full', 'stream_full'])
+    expect(queue.status).toEqual({ state: 'full', reason: 'maximum messages exceeded' })
+    expect(queue.refusalNow()).toBe('stream_full')
     expect(queue.isUp).toBe(true)
-    expect(notices.filter((notice) => notice.includes('refusing'))).toEqual([
-      'NATS: refusing: maximum messages exceeded',
+    expect(notices.filter((notice) => notice.includes('stream full'))).toEqual([
+      'stream full: maximum messages exceeded: answering 503 until there is room',
     ])
     expect((await readStreamPlainly(nats.url)).map(({ id }) => id)).toEqual(
       records.slice(0, 3).map(({ batchId }) => batchId),
@@ -268,7 +269,7 @@ describe('an existing stream', () => {
       await manager.streams.purge('SLUICE_EVENTS')
     })
     expect(await publishTo(queue, records[3])).toMatchObject({ settlement: 'durable' })
-    expect(queue.state).toBe('connected')
+    expect(queue.status.state).toBe('ok')
     await queue.stop()
     await nats.stop()
   })
@@ -289,7 +290,7 @@ describe('an existing stream', () => {
     )
     const counts = countBatches(await readStreamPlainly(nats.url))
     expect(records.map(({ batchId }) => counts.get(batchId))).toEqual(records.map(() => 1))
-    expect(notices).toContain('NATS: no stream: nobody takes the messages')
+    expect(notices).toContain('no stream in NATS: nobody takes the messages: answering 503 until there is one')
     await queue.stop()
     await nats.stop()
   })
@@ -301,7 +302,8 @@ describe('an existing stream', () => {
     await eventually('the overlap is told', () => notices.some((notice) => notice.includes('overlap')))
     expect(queue.isUp).toBe(false)
     expect(queue.hasBeenUp).toBe(false)
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
+    expect(queue.refusalNow()).toBe('nats_away')
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'stream_refused' })
     await withConnection(nats.url, async (connection) => {
       const manager = await jetstreamManager(connection)
       await manager.streams.delete('OTHER')

@@ -59,7 +59,9 @@ it('takes records without a free descriptor, and creates segments again when it 
     expect(again.segment).toBeGreaterThan(2)
     expect(await readNaively(directory)).toHaveLength(40)
     expect(notices).toHaveLength(3)
-    expect(notices[0]).toMatch(/^The journal's next segment cannot be created \(EMFILE/)
-    expect(notices[1]).toMatch(/^The journal's old segments were not removed: EMFILE/)
-    expect(notices[2]).toBe('The journal creates new segments again')
+    expect(notices[0]).toMatch(/^the next segment of the journal cannot be created \(EMFILE/)
+    expect(notices[1]).toMatch(
+      /^old segments of the journal were not removed, and take their room until the next try: EMFILE/,
+    )
+    expect(notices[2]).toBe('the journal creates new segments again')
   }))

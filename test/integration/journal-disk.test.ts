@@ -51,7 +51,7 @@ describe('a full disk', () => {
         }
       }
       await fill()
-      expect(journal.state).not.toBe('ok')
+      expect(journal.status).toEqual({ state: 'disk_full', reason: 'ENOSPC' })
       expect(await readNaively(directory)).toHaveLength(durable)
       // Still full: each try fails and leaves nothing.
       for (let second = 0; second < 3; second += 1) {
@@ -66,7 +66,7 @@ describe('a full disk', () => {
       }
       nowMs += 1000
       expect(await publish(journal, makeRecord({ fillBytes: 5000 }))).toBe('durable')
-      expect(journal.state).toBe('ok')
+      expect(journal.status.state).toBe('ok')
       await journal.stop()
       expect(await readNaively(directory)).toHaveLength(before + 1)
     }))

@@ -11,6 +11,7 @@ import {
   ANSWER,
   type AppQuestion,
   type AppReply,
+  acceptedText,
   countsKey,
   decodeReply,
   encodeQuestion,
@@ -242,9 +243,18 @@ describe('take.lua', () => {
     await ask({ released: [key] })
     expect(await client.get(key)).toBe('5')
     expect(await client.pttl(key)).toBeGreaterThan(290_000)
-    await ask({ accepted: [{ key, accepted: '100:4294967295', rememberedMs: 300_000 }] })
+    await ask({ accepted: [{ key, accepted: acceptedText(100, 4_294_967_295), rememberedMs: 300_000 }] })
     const replay = (await take(app, [], { takes })).takes[0]
-    expect(replayOfAnswer(replay)).toEqual({ kind: 'replay', events: 100, bodyHash: 4_294_967_295 })
+    expect(replayOfAnswer(replay)).toEqual({ kind: 'replay', events: 100, eventsHash: 4_294_967_295 })
+  })
+
+  it('takes the hash that 0.3 made of a whole body for none, and 0.3 reads the text of this version', async () => {
+    const key = idempotencyKey(PARTITION, 'a-batch')
+    await ask({ accepted: [{ key, accepted: '7:4294967295', rememberedMs: 300_000 }] })
+    const replay = (await take(app, [], { takes: [{ events: 1, key }] })).takes[0]
+    const unknown = { kind: 'replay', events: 7, eventsHash: undefined }
+    expect([replayOfAnswer(replay), replayOfText('7:4294967295')]).toEqual([unknown, unknown])
+    expect(acceptedText(100, 4_294_967_295)).toMatch(/^(\d{1,3})(?::(\d{1,10}))?$/)
   })
 
   it('takes no id of a node for an accepted key, though it may be all digits', async () => {

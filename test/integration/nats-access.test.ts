@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { events, get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
+import { NATS_SERVER } from '../support/nats.ts'
 import { createNatsOperator } from '../support/nats-credentials.ts'
 import { type Program, startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
@@ -33,7 +34,7 @@ async function startConfiguredNats(lines: string): Promise<Program> {
       const file = join(folder, 'nats.conf')
       const store = `jetstream { store_dir: ${JSON.stringify(join(folder, 'data'))} }`
       writeFileSync(file, `host: 127.0.0.1\nport: ${port}\n${store}\n${lines}\n`)
-      return ['nats-server', '--config', file]
+      return [NATS_SERVER, '--config', file]
     },
   })
   started.push(() => nats.stop())

@@ -95,7 +95,7 @@ describe('a stream of three replicas', () => {
       notices.some((notice) => /cannot be created: .*replicas > 1/.test(notice)),
     )
     expect(queue.isUp).toBe(false)
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'unavailable' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
   })
 })
 

@@ -1,13 +1,15 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
+const README = readFileSync(join(checkout, 'README.md'), 'utf8')
+const run = (line: string): string => execFileSync('sh', ['-c', line], { encoding: 'utf8' })
 
-it('npm start with only a folder and ports set serves, its printed curl line gets a 202, and its stdout is JSON', async () => {
+it('npm start with only a folder and ports set serves, its printed curl line gets what the README says, and its stdout is JSON', async () => {
   const place = mkdtempSync(join(tmpdir(), 'sluice-start-'))
   const npm = spawn('npm', ['start'], {
     cwd: checkout,
@@ -37,9 +39,19 @@ it('npm start with only a folder and ports set serves, its printed curl line get
     // npm itself begins with empty lines and lines such as `> sluice@0.1.0 start`; `npm start --silent` leaves them out.
     const lines = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('> '))
     for (const line of lines) expect(() => JSON.parse(line) as unknown, line).not.toThrow()
-    const answer = execFileSync('sh', ['-c', curl], { encoding: 'utf8' })
+    const answer = run(curl)
     expect(answer).toMatch(/^HTTP\/1\.1 202 /)
     expect(answer).toContain('{"status":"accepted","events":1}')
+    // What the README asks the reader to try with that line.
+    const [, key = ''] = /add `(-H '[^']+')`/.exec(README) ?? []
+    for (const repeat of ['', ',"deduplicated":true']) {
+      expect(run(`${curl.trim()} ${key}`)).toContain(`{"status":"accepted","events":1${repeat}}`)
+    }
+    const [, member = '', said = ''] = /take `([^`]+)` out. The answer is 400, `([^`]+)`/.exec(README) ?? []
+    expect(curl).toContain(member)
+    const refused = run(curl.replace(member, ''))
+    expect(refused).toMatch(/^HTTP\/1\.1 400 /)
+    expect(refused).toContain(`"message":"${said}"`)
   } finally {
     // Its output closes when the service has ended, which is after npm, because of the last snapshot.
     const ended = new Promise((resolve) => npm.on('close', resolve))

@@ -138,7 +138,7 @@ async function holdMeanwhile(fault: Fault, appKey: string, early: Headers, refus
   const isUp = fault === 'full' ? 1 : 0
   for (const node of [first, second]) {
     await eventually(`NATS up is ${isUp}`, async () => (await metric(node, 'sluice_nats_up')) === isUp)
-    expect((await partsOf(node))['queue']).toMatch(/^JetStream (disconnected: |not acknowledging|refusing: )/)
+    expect((await partsOf(node))['queue']).toMatch(/^(NATS away|NATS does not acknowledge|stream full): /)
     expect((await get(node.adminPort, '/livez')).status).toBe(200)
     expect((await get(node.adminPort, '/readyz')).status).toBe(200)
   }
@@ -165,7 +165,7 @@ async function expectOutageHeld(fault: Fault, attempt: number): Promise<void> {
   await retry(first, single(appKey), keyHeader())
   for (const node of [first, second]) {
     await eventually('NATS is up', async () => (await metric(node, 'sluice_nats_up')) === 1)
-    expect((await partsOf(node))['queue']).toBe('JetStream connected')
+    expect((await partsOf(node))['queue']).toBe('ok, NATS JetStream')
   }
   const batches = await load.stop()
   // The load's own tries may all have been answered in time, where the fault was mended just before.

@@ -169,7 +169,10 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, numbe
 describe('several front ends', () => {
   test('share one port and one page of metrics', async () => {
     service = await start()
-    expect(Object.keys(await partsOf(service))).toEqual(['front end 1', 'front end 2'])
+    const names = ['front end 1', 'front end 2'].flatMap((one) =>
+      ['queue', 'limits', 'apps'].map((part) => `${one} ${part}`),
+    )
+    expect(Object.keys(await partsOf(service))).toEqual(names)
     const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => openRaw(service.port)))
     const [frozen = 0] = frontEnds(service.pid)
     process.kill(frozen, 'SIGSTOP')
@@ -348,14 +351,15 @@ describe('a start is refused', () => {
     const other = createServer()
     await new Promise<void>((done) => void other.listen(0, '127.0.0.1', done))
     const { port } = other.address() as { port: number }
-    expect(await refused({ PORT: String(port) })).toContain(`cannot listen on 127.0.0.1:${port}: the port is taken`)
+    const named = `cannot listen on 127.0.0.1:${port}, which HOST and PORT name: the port is taken`
+    expect(await refused({ PORT: String(port) })).toContain(named)
     other.close()
   })
 
   test('where another service shares the port among its own front ends', async () => {
     service = await start()
     const output = await refused({ PORT: String(service.port) })
-    expect(output).toContain(`cannot listen on 127.0.0.1:${service.port}: the port is taken`)
+    expect(output).toContain(`cannot listen on 127.0.0.1:${service.port}, which HOST and PORT name: the port is taken`)
     expectAccepted(await post(service, single('ak_plain')), 1)
   })
 

@@ -8,6 +8,9 @@ import { openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
 import { makeRecord, recordText, withFolder } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 
+/** What these tests publish is stored, however long a busy machine takes. */
+const ACK_TIMEOUT_MS = 30_000
+
 interface Store {
   readonly open: () => Promise<EventQueue>
   /** All stored lines, oldest first, without newlines. */
@@ -33,7 +36,7 @@ const withJournal: WithStore = (use) =>
 const withStream: WithStore = async (use) => {
   await nats.restart({ empty: true })
   await use({
-    open: async () => (await openReadyQueue(nats.url)).queue,
+    open: async () => (await openReadyQueue(nats.url, { ackTimeoutMs: ACK_TIMEOUT_MS })).queue,
     lines: async () => linesOf((await readStreamPlainly(nats.url)).map(({ text }) => text).join('')),
   })
 }
@@ -137,6 +140,7 @@ describe.each([
   it('settles its records before it has stopped, and stores no later ones', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
+      expect(queue.refusalNow(600 * 1024)).toBe(null)
       const records = Array.from({ length: 400 }, (_, index) => makeRecord({ keyed: index % 2 === 0 }))
       let settled = 0
       const inHand = records.map(async (record) => {
@@ -149,7 +153,8 @@ describe.each([
       expect(settled).toBe(records.length)
       expect(new Set(await Promise.all(inHand))).toEqual(new Set(['durable']))
       const late = makeRecord()
-      expect(await publish(queue, late)).toBe('unavailable')
+      expect(queue.refusalNow(late.line.length)).toBe('stopping')
+      expect(await publish(queue, late)).toBe('stopping')
       expect((await lines()).toSorted()).toEqual(records.map(lineOf).toSorted())
     }))
 

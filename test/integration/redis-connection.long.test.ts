@@ -21,6 +21,7 @@ const MANY_TRIES_MS = 4000
 /** Its connection is made, and waits for the greeting. */
 const CONNECTING_MS = 300
 const CALL_PAUSE_MS = 5
+const UP = { state: 'ok', reason: null }
 
 async function aServer(extra: readonly string[] = []): Promise<RedisServer> {
   const server = await startRedis(extra)
@@ -70,10 +71,10 @@ describe('a link to Redis', () => {
   it('connects in the background, and returns the answers of Redis', async () => {
     const server = await aServer()
     const { link, notices, changes } = watched(server.url)
-    expect([link.isUp, link.hasBeenUp, link.state]).toEqual([false, false, 'away: not connected yet'])
+    expect([link.isUp, link.hasBeenUp, link.status]).toEqual([false, false, { state: 'starting', reason: null }])
     expect(await link.call(ping)).toBe('away')
     await isBack(link)
-    expect([link.isUp, link.hasBeenUp, link.state]).toEqual([true, true, 'up'])
+    expect([link.isUp, link.hasBeenUp, link.status]).toEqual([true, true, UP])
     expect(await link.call((client) => client.incrby('n', 41))).toBe(41)
     expect(await Promise.all([1, 2, 3].map((by) => link.call((client) => client.incrby('n', by))))).toEqual([
       42, 44, 47,
@@ -184,7 +185,7 @@ describe('a Redis that is away', () => {
     server.freeze()
     const calls = Array.from({ length: 50 }, () => link.call((client) => client.incr('late')))
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['away']))
-    expect([link.isUp, link.state]).toEqual([false, 'away: no answer in 250 ms'])
+    expect([link.isUp, link.status]).toEqual([false, { state: 'away', reason: 'no answer in 250 ms' }])
     let settled = 0
     for (let call = 0; call < 50; call++) void link.call((client) => client.incr('late')).then(() => settled++)
     await Promise.resolve()
@@ -225,7 +226,7 @@ describe('a Redis that is away', () => {
       while (performance.now() < untilMs);
       expect(new Set(await Promise.all(calls))).toEqual(new Set(['PONG']))
     }
-    expect([changes, link.state, results.length]).toEqual([[true], 'up', 400])
+    expect([changes, link.status, results.length]).toEqual([[true], UP, 400])
   })
 })
 
@@ -260,9 +261,9 @@ describe('a Redis that stops for a moment', () => {
     server.freeze()
     const call = link.call((client) => client.incr('calls'))
     expect(await call).toBe('away')
-    expect([link.isUp, link.state]).toEqual([true, 'slow: no answer in 250 ms'])
+    expect([link.isUp, link.status]).toEqual([true, { state: 'slow', reason: 'no answer in 250 ms' }])
     server.resume()
-    await eventually('it answers in time', () => link.state === 'up')
+    await eventually('it answers in time', () => link.status.state === 'ok')
     expect(await link.call((client) => client.incr('calls'))).toBe(2)
     expect([changes, results]).toEqual([[true], ['slow', 'answered']])
   })
@@ -375,7 +376,7 @@ describe('a Redis that refuses', () => {
     await direct.acl('SETUSER', 'default', rule)
     const { link, notices } = watched(server.url)
     await eventually('it said so', () => notices.length > 0)
-    expect([link.hasBeenUp, link.state]).toEqual([false, `away: ${reason}`])
+    expect([link.hasBeenUp, link.status]).toEqual([false, { state: 'away', reason }])
     expect(notices).toEqual([`Redis is away: ${reason}; enforcing the local share of each limit until Redis is back`])
     await direct.acl('SETUSER', 'default', '+@all')
     await isBack(link)
@@ -391,7 +392,7 @@ describe('a Redis that refuses', () => {
       else {
         await eventually('it said so', () => notices.length > 0)
         const missing = name === 'EVALSHA' ? 'EVALSHA' : 'EVAL'
-        expect(link.state).toBe(`away: it does not know the command ${missing}`)
+        expect(link.status).toEqual({ state: 'away', reason: `it does not know the command ${missing}` })
       }
     },
   )
@@ -403,7 +404,10 @@ describe('a Redis that refuses', () => {
     await direct.replicaof('127.0.0.1', master.port)
     const { link, notices } = watched(server.url)
     await eventually('it said so', () => notices.length > 0)
-    expect([link.hasBeenUp, link.state]).toEqual([false, 'away: it is a replica, and takes no writes (READONLY)'])
+    expect([link.hasBeenUp, link.status]).toEqual([
+      false,
+      { state: 'away', reason: 'it is a replica, and takes no writes (READONLY)' },
+    ])
   })
 
   it('writes because it has become a replica is away, though it answers', async () => {

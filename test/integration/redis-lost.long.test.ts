@@ -60,7 +60,7 @@ const isUsed = async ({ nodes }: Cluster) =>
     'Redis is used again',
     async () => {
       const parts = await Promise.all(nodes.map((node) => partsOf(node)))
-      return parts.every(({ limits }) => limits === 'Redis up')
+      return parts.every(({ limits }) => limits === 'ok, in Redis')
     },
     BACK_MS,
   )

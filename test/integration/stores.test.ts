@@ -1,12 +1,13 @@
 // The stores of a single node in real folders: what a restart restores, what the settings do, and what a failed start
 // leaves behind.
 
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import type { Log } from '../../src/observe/log.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
+import type { Journal } from '../../src/queue/journal/journal.ts'
 import { journalDirectory, segmentPath } from '../../src/queue/journal/segments.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { openStores } from '../../src/start/open-stores.ts'
@@ -26,13 +27,14 @@ interface Opening {
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: () => number
   readonly snapshotIntervalMs?: number
+  readonly adminAddress?: { host: string; port: number }
 }
 
 type OpenStores = Stores & Pick<Started, 'stop'>
 
 /** Opens the stores of a folder, and collects their log lines. */
 async function open(folder: string, opening: Opening = {}): Promise<{ stores: OpenStores; lines: string[] }> {
-  const { env = {}, clock = () => NOW_MS, snapshotIntervalMs = NEVER_MS } = opening
+  const { env = {}, clock = () => NOW_MS, snapshotIntervalMs = NEVER_MS, ...admin } = opening
   const lines: string[] = []
   const say = (level: string) => (parts: unknown, message: string) =>
     void lines.push(`${level} ${message} ${JSON.stringify(parts)}`)
@@ -41,12 +43,19 @@ async function open(folder: string, opening: Opening = {}): Promise<{ stores: Op
   const started = new Started()
   try {
     const config = readConfig({ SLUICE_DATA_DIR: folder, ...env })
-    const stores = await openStores(config, { log, clock, metrics, snapshotIntervalMs }, started)
+    const stores = await openStores(config, { log, clock, metrics, snapshotIntervalMs, ...admin }, started)
     return { stores: { ...stores, stop: () => started.stop() }, lines }
   } catch (error) {
     await started.stop()
     throw error
   }
+}
+
+/** What the journal does every few seconds, an hour from now: a start with nothing but old segments holds them as long. */
+async function sweepAfterAnHour({ queue }: Stores): Promise<void> {
+  const time = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + HOUR_MS)
+  await (queue as Journal).sweep()
+  time.mockRestore()
 }
 
 const withApps = (apps: readonly AppRecord[], use: (folder: string) => Promise<void>): Promise<void> =>
@@ -219,26 +228,111 @@ describe('settings of the stores', () => {
       const { stores } = await open(folder, { env: { SLUICE_MAX_KEYS: '2' } })
       for (let n = 0; n < 2; n++) await accept(stores, 'a', { keyed: true })
       const more = makeRecord({ keyed: true }).batchId
-      expect(await stores.admission.admit(appOf(stores, 'a'), 1, more)).toEqual({ kind: 'overloaded' })
+      expect(await stores.admission.admit(appOf(stores, 'a'), 1, more)).toEqual({
+        kind: 'overloaded',
+        reason: 'keys_full',
+      })
       await stores.stop()
     }))
 
-  for (const [hours, left] of [
-    ['2', [2, 3]],
-    ['', [1, 2, 3]],
-  ] as const) {
-    test(`SLUICE_JOURNAL_KEEP_HOURS of ${hours === '' ? 'nothing keeps every segment' : `${hours} removes older ones`}`, () =>
-      withApps([appRecord('a')], async (folder) => {
-        const directory = journalDirectory(folder)
-        await mkdir(directory)
-        for (const [index, ageHours] of [2.1, 1.9, 0].entries()) {
-          const { line } = makeRecord({ appId: 'a', receivedAtMs: NOW_MS - ageHours * HOUR_MS })
-          await writeFile(segmentPath(directory, index + 1), line)
-        }
-        const { stores } = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: hours } })
-        expect(journalFiles(folder)).toEqual(left.map((number) => segmentPath(directory, number)))
-        expect((await used(stores, 'a')).day).toBe(3)
-        await stores.stop()
-      }))
+  /** Three segments, two of which are older than some hours, and no sign of the version that wrote them. */
+  async function writeSegments(folder: string, agesHours: readonly number[]): Promise<void> {
+    const directory = journalDirectory(folder)
+    await mkdir(directory)
+    for (const [index, ageHours] of agesHours.entries()) {
+      const { line } = makeRecord({ appId: 'a', receivedAtMs: NOW_MS - ageHours * HOUR_MS })
+      await writeFile(segmentPath(directory, index + 1), line)
+    }
   }
+  const segments = (folder: string, numbers: readonly number[]): string[] =>
+    numbers.map((number) => segmentPath(journalDirectory(folder), number))
+
+  test.each([
+    ['2', [2, 3], 2 * 3600],
+    ['all', [1, 2, 3], null],
+  ] as const)(
+    'SLUICE_JOURNAL_KEEP_HOURS of %s holds for a journal of an earlier version too, without a word',
+    (hours, left, keep) =>
+      withApps([appRecord('a')], async (folder) => {
+        await writeSegments(folder, [2.1, 1.9, 0])
+        const { stores, lines } = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: hours } })
+        expect(journalFiles(folder)).toEqual(segments(folder, left))
+        expect((await used(stores, 'a')).day).toBe(3)
+        expect(stores.gauges.journalKeepSeconds?.()).toBe(keep)
+        expect(lines.filter((line) => line.includes('SLUICE_JOURNAL_KEEP_HOURS'))).toEqual([])
+        await stores.stop()
+      }),
+  )
+
+  test('a journal of an earlier version keeps all until the setting is named, and each start says what 72 hours would remove', () =>
+    withApps([appRecord('a')], async (folder) => {
+      await writeSegments(folder, [240, 100, 1, 0])
+      for (let start = 0; start < 2; start++) {
+        const { stores, lines } = await open(folder)
+        await sweepAfterAnHour(stores)
+        expect(lines.filter((line) => line.includes('SLUICE_JOURNAL_KEEP_HOURS'))).toEqual([
+          expect.stringMatching(
+            /^warn an earlier version made this journal, so all of it is kept: 72 hours, the default of new folders, would remove 2 segments \(\d+ B, up to 10 days old\)\. Choose with SLUICE_JOURNAL_KEEP_HOURS=72 or SLUICE_JOURNAL_KEEP_HOURS=all /,
+          ),
+        ])
+        expect(stores.gauges.journalKeepSeconds?.()).toBeNull()
+        await stores.stop()
+        expect(journalFiles(folder)).toEqual(segments(folder, [1, 2, 3, 4]))
+      }
+    }))
+
+  test('a new journal removes what is older than 72 hours, at a later start too', () =>
+    withApps([appRecord('a')], async (folder) => {
+      const first = await open(folder)
+      await accept(first.stores, 'a')
+      expect(first.stores.gauges.journalKeepSeconds?.()).toBe(72 * 3600)
+      await first.stores.stop()
+      // As if it had been written by then.
+      const { line } = makeRecord({ appId: 'a', receivedAtMs: NOW_MS })
+      await writeFile(segmentPath(journalDirectory(folder), 2), line)
+      const second = await open(folder, { clock: () => NOW_MS + 73 * HOUR_MS })
+      expect(journalFiles(folder)).toEqual(segments(folder, [1, 2]))
+      await sweepAfterAnHour(second.stores)
+      expect(journalFiles(folder)).toEqual(segments(folder, [2]))
+      expect(second.lines.join('\n')).toMatch(
+        /^info removed 1 old segment of the journal \(\d+ B\), whose last records /m,
+      )
+      expect(second.lines.join()).not.toContain('SLUICE_JOURNAL_KEEP_HOURS')
+      await second.stores.stop()
+    }))
+
+  test('a new journal that cannot be marked keeps all, and each start says so', () =>
+    withApps([appRecord('a')], async (folder) => {
+      await mkdir(journalDirectory(folder))
+      // A link to a place that is not there: no file can be made under its name.
+      await symlink(join(folder, 'none', 'mark'), join(journalDirectory(folder), 'removes-old-segments'))
+      const { stores, lines } = await open(folder)
+      expect(lines.filter((line) => line.includes('removes-old-segments'))).toEqual([
+        expect.stringMatching(
+          /^warn all of this journal is kept until SLUICE_JOURNAL_KEEP_HOURS is set: journal\/removes-old-segments cannot be made .*ENOENT/,
+        ),
+      ])
+      expect(stores.gauges.journalKeepSeconds?.()).toBeNull()
+      await accept(stores, 'a')
+      await stores.stop()
+      const next = await open(folder, { clock: () => NOW_MS + 1000 * HOUR_MS })
+      await sweepAfterAnHour(next.stores)
+      expect(journalFiles(folder)).toHaveLength(1)
+      expect(next.lines.join()).toContain('all of it is kept')
+      await next.stores.stop()
+      const named = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: '5' } })
+      expect(named.stores.gauges.journalKeepSeconds?.()).toBe(5 * 3600)
+      await named.stores.stop()
+    }))
+
+  test('a start does not fail where the address of the admin port cannot be written for commands', () =>
+    withApps([appRecord('a')], async (folder) => {
+      await mkdir(join(folder, 'admin.json.new'))
+      const { stores, lines } = await open(folder, { adminAddress: { host: '127.0.0.1', port: 9091 } })
+      expect(lines.join('\n')).toMatch(
+        /^warn commands such as sluice usage need SLUICE_ADMIN_PORT: .*admin\.json\.new/m,
+      )
+      await accept(stores, 'a')
+      await stores.stop()
+    }))
 })

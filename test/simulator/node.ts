@@ -4,7 +4,6 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import type { App, AppLookup } from '../../src/apps/app.ts'
 import { MAX_BODY_BYTES } from '../../src/bounds.ts'
-import { Refusals } from '../../src/console/refusals.ts'
 import { HttpExchange } from '../../src/http/exchange.ts'
 import { Turn } from '../../src/http/turn.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
@@ -99,9 +98,7 @@ export class SimulatedNode {
         admission: parts.admission,
         queue: parts.queue,
         metrics,
-        tap: { onStored: null },
-        accepted: { add: () => {} },
-        refusals: new Refusals(),
+        observer: null,
         nowMs: () => host.timers.nowMs(),
         monotonicMs: () => host.timers.monotonicMs(),
         freshId: createFreshIds((bytes) => this.#random.fillBytes(bytes)),
@@ -141,6 +138,7 @@ export class SimulatedNode {
       framingFault: null,
       wantsClose: false,
       corsHeaders: '',
+      foreignOrigin: null,
     }
     const response = responseInto((answer) => {
       this.#clients.delete(broken)

@@ -28,7 +28,7 @@ export interface NodeSeams {
 
 export interface NodeParts {
   readonly admission: Admission
-  readonly queue: EventQueue
+  readonly queue: Pick<EventQueue, 'publish' | 'stop'>
   /** The answer of /readyz: a balancer sends nothing before. */
   readonly isReady: () => boolean
   /** How often it declared Redis away. */

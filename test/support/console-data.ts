@@ -1,11 +1,12 @@
 // Answers of the admin API for the console's tests and pictures: a busy service, and ways in which it can be ill.
 
-import { CODES } from '../../src/console/codes.ts'
+import { CODES, REASONS } from '../../src/console/codes.ts'
 import type { AppUsage, Now, Refusal, RefusalGroup, SampledEvent } from '../../src/console/web/api-types.ts'
 import { ConsoleDouble, type Json, ok } from './console-double.ts'
 
 const STEP_MS = 5000
 const CELLS = 180
+const UP = { state: 'ok', reason: null, up: true, node: null } as const
 
 /** A wave with some noise, the same each time. */
 function wave(base: number, swing: number, seed = 1): number[] {
@@ -34,6 +35,7 @@ export function busyNow(changes: Partial<Now> = {}): Json {
     time: new Date(nowMs).toISOString(),
     state: 'serving',
     state_reason: null,
+    reasons: [],
     nodes: ['sluice-0', 'sluice-1', 'sluice-2'].map(node),
     rates: {
       requests_per_second: 1042,
@@ -45,10 +47,9 @@ export function busyNow(changes: Partial<Now> = {}): Json {
     ring: { used_bytes: 2_013_265, size_bytes: 67_108_864, requests: 14 },
     parser_queue: 0,
     parts: [
-      { part: 'http', state: '812 connections', up: true, latency_seconds: null },
-      { part: 'ring', state: '3% of 64 MB', up: true, latency_seconds: null },
-      { part: 'Redis', state: 'answers', up: true, latency_seconds: 0.0004 },
-      { part: 'NATS', state: 'connected', up: true, latency_seconds: 0.0011 },
+      { part: 'queue', kind: 'jetstream', ...UP, latency_seconds: 0.0011, text: 'NATS JetStream' },
+      { part: 'limits', kind: 'redis', ...UP, latency_seconds: 0.0004, text: 'in Redis' },
+      { part: 'apps', kind: 'bucket', ...UP, latency_seconds: null, text: 'in NATS' },
     ],
     queue: {
       kind: 'stream',
@@ -65,11 +66,11 @@ export function busyNow(changes: Partial<Now> = {}): Json {
     },
     refused_last_hour: {
       by_code: [
-        { code: 'rate_limit_exceeded', count: 98_214 },
-        { code: 'validation_failed', count: 17_902 },
-        { code: 'invalid_app_key', count: 2203 },
-        { code: 'replayed_other_body', count: 41 },
-        { code: 'service_overloaded', count: 3 },
+        { code: 'rate_limit_exceeded', reason: null, count: 98_214 },
+        { code: 'validation_failed', reason: null, count: 17_902 },
+        { code: 'invalid_app_key', reason: null, count: 2203 },
+        { code: 'replayed_other_body', reason: null, count: 41 },
+        { code: 'service_overloaded', reason: 'nats_slow', count: 3 },
       ],
       by_app: [
         { app_id: 'shop', count: 97_120 },
@@ -84,7 +85,8 @@ export function busyNow(changes: Partial<Now> = {}): Json {
       from: new Date(Math.floor(nowMs / STEP_MS) * STEP_MS - CELLS * STEP_MS).toISOString(),
       accepted_events_per_second: wave(12_000, 1800),
       refused_ours_per_second: wave(0, 0),
-      refused_rule_per_second: refused,
+      refused_client_per_second: wave(6, 3, 5),
+      refused_limits_per_second: refused,
       p99_seconds: wave(0.0062, 0.0015, 3),
       slowest_consumer_lag_seconds: wave(1.5, 0.8, 4),
     },
@@ -104,6 +106,7 @@ export function sampledEvent(number: number, changes: Partial<SampledEvent> = {}
     received_at: new Date(Date.UTC(2026, 10, 22, 14, 2, 31) + number * 37).toISOString(),
     sdk_version: '2.1.0',
     node: 'sluice-0',
+    index: 0,
     event: {
       type,
       name: NAMES[number % NAMES.length],
@@ -139,6 +142,8 @@ export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refus
     request_id: `${(number * 2_654_435).toString(16).padStart(8, '0')}-11d2-4c3b-9a53-${String(number).padStart(12, '0')}`,
     app_id: of.code === 'invalid_app_key' ? null : APPS[number % APPS.length],
     code: of.code,
+    reason: null,
+    origin: null,
     path: of.code === 'validation_failed' ? message.slice(0, message.indexOf(':')) : null,
     message,
     sdk_version: of.code === 'invalid_app_key' ? null : '2.1.0',
@@ -148,12 +153,15 @@ export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refus
 }
 
 export function groupOf(number: number, changes: Partial<RefusalGroup> = {}): RefusalGroup {
-  const { app_id, code: name, path, sdk_version } = refusalOf(number)
+  const { app_id, code: name, reason, origin, path, sdk_version } = refusalOf(number)
   return {
     app_id,
     code: name,
+    reason,
+    origin,
     path,
     sdk_version,
+    sdk_versions: [sdk_version],
     count: Math.round(98_000 / (number + 1) ** 1.7),
     first_at: '2026-11-22T13:04:11.000Z',
     last_at: '2026-11-22T14:02:30.000Z',
@@ -182,6 +190,7 @@ export function appOf(number: number, changes: Partial<AppUsage> = {}): AppUsage
         ? { used: 41_202, limit: null, resets_at: '2026-11-23T00:00:00.000Z' }
         : window(20_000, '2026-11-23T00:00:00.000Z'),
     month: { ...window(5_500_000, '2026-12-01T00:00:00.000Z'), tolerance_percent: 10 },
+    events_per_second: 12 * share,
     last_hour: {
       accepted_events: Math.round(42_000 * share),
       refused: number % 4 === 0 ? { rate_limit_exceeded: 9812 } : {},
@@ -228,8 +237,9 @@ export function missingBatch(changes: Json = {}): Json {
     searched_from: '2026-11-22T13:52:31.000Z',
     searched_to: '2026-11-22T14:02:31.000Z',
     queue_reaches_back_to: '2026-11-20T11:02:31.000Z',
-    complete: true,
-    advice: 'Only the last ten minutes were read. To look further back, give since, such as 3d.',
+    reason: 'stopped',
+    complete: false,
+    go_on_before: '2026-11-22T13:52:31.001Z',
     ...changes,
   }
 }
@@ -237,17 +247,31 @@ export function missingBatch(changes: Json = {}): Json {
 export const EXPLAINED: Json = {
   status: 400,
   code: 'validation_failed',
+  reason: null,
   message: 'events[0].name: required',
-  errors: [
-    { path: 'events[0].name', message: 'required' },
-    { path: 'events[1].context.os', message: 'length must be at least 1' },
-    { path: 'events[1].properties.colour', message: 'at most 500 characters' },
-  ],
+  errors: [],
   limits: {
     minute: { used: 812, limit: 1000, ends_at: '2026-11-22T14:03:00.000Z' },
     day: { used: 41_202, limit: null, ends_at: '2026-11-23T00:00:00.000Z' },
     month: { used: 2_004_311, limit: 5_500_000, ends_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 },
   },
+}
+
+const OFFENDERS: readonly (readonly [path: string, message: string, place: RegExp])[] = [
+  ['events[0].name', 'required', /(?<=\[\s*)\{/],
+  ['events[1].context.os', 'length must be at least 1', /"os":\s*""/],
+  ['events[1].properties.colour', 'at most 500 characters', /"colour":\s*"[^"]*"/],
+]
+
+/** As if all of these were wrong with the body. */
+function explained(body: string): Json {
+  const errors = OFFENDERS.map(([path, message, place]) => {
+    const found = place.exec(body)
+    if (found === null) return { path, message, start: null, end: null }
+    const start = Buffer.byteLength(body.slice(0, found.index))
+    return { path, message, start, end: start + Buffer.byteLength(found[0]) }
+  })
+  return { ...EXPLAINED, errors }
 }
 
 /** A double with a busy service behind it: answers may be replaced. */
@@ -258,16 +282,27 @@ export function busyDouble(changes: Partial<Now> = {}): ConsoleDouble {
   const groups = Array.from({ length: 18 }, (_, number) => groupOf(number))
   const fits = (one: { app_id: string | null; code: string }, query: Readonly<Record<string, string>>): boolean =>
     (!query['app'] || query['app'] === (one.app_id ?? '-')) && (!query['code'] || query['code'] === one.code)
-  double.answers.set('/api/codes', () => ok({ codes: CODES }))
+  const nothing = { searched_back_to: null, complete: true, skipped: 0 }
+  double.answers.set('/api/now', () => ok(double.now))
+  double.answers.set('/api/events', () => ok({ events: [], ...nothing }))
+  double.answers.set('/api/search', ({ query }) => {
+    const found =
+      query['q'] === 'user-41' ? [3, 2, 1].map((at) => Object.assign({ kind: 'user' }, sampledEvent(at))) : []
+    return ok({ query: query['q'], found, ...nothing })
+  })
+  double.answers.set('/api/example', () => ok({ port: 8443, tls: true, app_key: 'ak_demo_1' }))
+  double.answers.set('/api/codes', () => ok({ codes: CODES, reasons: REASONS }))
   double.answers.set('/api/refusals', ({ query }) =>
     ok({
-      refusals: refusals.filter((one) => fits(one, query)).slice(0, Number(query['limit'] ?? 100)),
+      refusals: refusals
+        .filter((one) => fits(one, query) && (query['request_id'] ?? one.request_id) === one.request_id)
+        .slice(0, Number(query['limit'] ?? 100)),
       groups: groups.filter((one) => fits(one, query)),
     }),
   )
   double.answers.set('/api/apps', () => ok({ apps, total_apps: apps.length, read_at: '2026-11-22T14:02:31.000Z' }))
   double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch()))
   double.answers.set('/api/batches', () => ok(missingBatch()))
-  double.answers.set('/api/explain', () => ok(EXPLAINED))
+  double.answers.set('/api/explain', ({ body }) => ok(explained(body)))
   return double
 }

@@ -12,7 +12,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
 }
-const VIEWS = new Set(['/', '/events', '/refused', '/batch', '/apps', '/explain'])
+const VIEWS = new Set(['/', '/events', '/refused', '/batch', '/apps', '/explain', '/search'])
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

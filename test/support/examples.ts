@@ -19,8 +19,8 @@ export interface Example {
   start(): void
   /** kill -9, and until it is gone. */
   kill(): Promise<void>
-  /** SIGTERM; its exit code. */
-  stop(): Promise<number | null>
+  /** SIGTERM, or this; its exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
 export interface ExampleOptions {
@@ -60,7 +60,7 @@ export function startExample({ name, folder, args = [], env = {} }: ExampleOptio
     output: () => output,
     start,
     kill: async () => void (await end('SIGKILL')),
-    stop: () => end('SIGTERM'),
+    stop: (signal = 'SIGTERM') => end(signal),
   }
 }
 

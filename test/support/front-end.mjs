@@ -21,7 +21,7 @@ process.on('SIGTERM', () => {
 })
 process.on('message', ({ ask }) => {
   if (ask === 'page') say(page())
-  else say({ kind: 'health', ready: true, parts: { queue: 'connected', apps: '3 known' } })
+  else say({ kind: 'health', ready: true, parts: [{ part: 'queue', kind: 'jetstream', state: 'ok', reason: null }] })
 })
 
 if (how === 'refuses') say({ kind: 'refused', why: 'cannot listen on 10.0.0.1:80' }, () => process.exit(1))

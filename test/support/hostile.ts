@@ -13,6 +13,12 @@ const FIRST_MODULES_OF_NEW_ENGINE = 127
 /** One generation of the HTTP engine does other things than the other with what HTTP does not allow. */
 export const IS_NEW_ENGINE = Number(process.versions.modules) >= FIRST_MODULES_OF_NEW_ENGINE
 
+/**
+ * One read brings so many bytes whole that were written at once: over the loopback the kernel sends as one segment what is
+ * less than half of a new connection's window of 64 KB. Of more than that, a read may bring the first part alone.
+ */
+export const ONE_READ_BYTES = 20_000
+
 export interface Hostile {
   readonly service: Service
   /** Batches of the app `plain` in the journal; honest requests of these helpers are of another. */
@@ -34,10 +40,11 @@ export async function readPage(service: Service): Promise<Page> {
   return page
 }
 
-/** Whatever was written to the service before has been read by then: one event loop reads all, in order. */
+/** Whatever was written to the service before has been read by then: one event loop reads all. */
 export async function untilRead(service: Service): Promise<void> {
-  // The first answer may come before a connection that was just opened is listened to.
-  for (let turn = 0; turn < 2; turn++) await get(service.adminPort, '/livez')
+  // By the first answer, a connection that was just opened is accepted. The next turn of the event loop reads it, maybe after
+  // it has given the second answer. The third is of a later turn.
+  for (let turn = 0; turn < 3; turn++) await get(service.adminPort, '/livez')
 }
 
 /** Requests that ended with a code. */

@@ -80,6 +80,8 @@ export class FailingDisk implements Disk {
   nextAppend: 'ok' | 'short' | 'torn' | 'unsynced' | 'none' = 'ok'
   /** Stays until it is lifted. */
   isFull = false
+  /** The error of each write behind a short one, as at a limit on files. */
+  limitCode: string | null = null
   failsTruncate = false
   failsCreate = false
   /** As at a kill: the write gets so far (a share of its bytes), and nobody is told. */
@@ -106,6 +108,10 @@ export class FailingDisk implements Disk {
     this.#handle = handle
     if (this.diesAt !== null) {
       writeSync(handle.fd, all.subarray(0, Math.floor(all.length * this.diesAt)))
+      return
+    }
+    if (this.limitCode !== null && this.nextAppend === 'ok') {
+      done(codedError(this.limitCode), 0)
       return
     }
     const mode = this.isFull ? 'torn' : this.nextAppend

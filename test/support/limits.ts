@@ -44,6 +44,7 @@ export class TestLink implements RedisLink {
   answersToLose = 0
   readonly #client: RedisClient
   readonly #listeners: ((isUp: boolean) => void)[] = []
+  #underway = 0
 
   constructor(client: RedisClient) {
     this.#client = client
@@ -51,10 +52,20 @@ export class TestLink implements RedisLink {
 
   async call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
     if (!this.isUp) return 'away'
-    const result = await command(this.#client)
+    this.#underway++
+    const result = await command(this.#client).finally(() => this.#underway--)
     if (this.answersToLose === 0) return result
     this.answersToLose--
     return 'away'
+  }
+
+  /** Resolves when the calls of this turn of the event loop, and those that their answers lead to, are answered. */
+  async idle(): Promise<void> {
+    // A next call is made in the turn after an answer, which may be after this has looked.
+    for (let idleTurns = 0; idleTurns < 2; idleTurns++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (this.#underway > 0) idleTurns = -1
+    }
   }
 
   set(isUp: boolean): void {

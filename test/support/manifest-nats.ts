@@ -6,9 +6,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { configurationOf, environmentOf, expand, workload } from './kubernetes-view.ts'
 import type { KubernetesObject } from './kustomize.ts'
+import { NATS_SERVER } from './nats.ts'
 import { freePort, type Program, startProgram } from './programs.ts'
 
-export const NATS_SERVER = 'nats-server'
 /** What the Secret nats-passwords holds. */
 export const PASSWORDS: Readonly<Record<string, string>> = {
   SLUICE: 'pSluice1',

@@ -17,7 +17,8 @@ export interface ClusteredNatsServer extends NatsServer {
 }
 
 const NAMED_PROGRAM = process.env['SLUICE_TEST_NATS_SERVER']
-const DEFAULT_PROGRAM = NAMED_PROGRAM ?? 'nats-server'
+/** What tests run that want no special one. */
+export const NATS_SERVER = NAMED_PROGRAM ?? 'nats-server'
 
 /** For the start of a test that needs a server of today: the one that is named, or where `go install` puts it. */
 export function needCurrentNats(context: TestContext): string {
@@ -29,7 +30,7 @@ export function needCurrentNats(context: TestContext): string {
   return program
 }
 
-export async function startNats(extra: readonly string[] = [], natsProgram = DEFAULT_PROGRAM): Promise<NatsServer> {
+export async function startNats(extra: readonly string[] = [], natsProgram = NATS_SERVER): Promise<NatsServer> {
   const program = await startProgram({
     name: 'nats',
     command: ({ port, folder }) => {

@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const START_TIMEOUT_MS = 10_000
+const START_TIMEOUT_MS = 30_000
 const POLL_MS = 20
 
 export interface Program {

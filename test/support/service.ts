@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 const MAIN = resolve(import.meta.dirname, '../../dist/main.js')
-const START_TIMEOUT_MS = 20_000
+/** Long, since a shared machine may be slow. */
+const START_TIMEOUT_MS = 45_000
 const EXIT_TIMEOUT_MS = 40_000
 const LOOK_EVERY_MS = 50
 /** `SLUICE_TEST_DECODER=simdjson` holds the other decoder to the same tests. */

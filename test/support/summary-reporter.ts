@@ -1,5 +1,4 @@
-// Closes a test run with one plain line of counts, and names every test that did not run and why it may matter, and every
-// test that failed at first and passed when it was tried again.
+// Closes a test run with one plain line of counts, and names every test that did not run and why it may matter.
 
 import type { Reporter, TestModule } from 'vitest/node'
 
@@ -12,10 +11,6 @@ export default class SummaryReporter implements Reporter {
       if (module.errors().length > 0) failed++
       for (const test of module.children.allTests()) {
         const result = test.result()
-        if (test.diagnostic()?.flaky === true) {
-          const reasons = (result.errors ?? []).map((error) => error.stack ?? error.message)
-          console.log(`failed once, then passed: ${module.relativeModuleId}: ${test.fullName}\n${reasons.join('\n')}`)
-        }
         if (result.state === 'passed') passed++
         else if (result.state === 'failed') failed++
         else {

@@ -12,7 +12,7 @@ const LONG_AGO = new Date('2024-01-01')
 let folder: string
 beforeEach(async () => {
   folder = await makeFolder()
-  const builders = ['bin/build.js', 'bin/build-console.js']
+  const builders = ['bin/build.js', 'bin/build-console.js', 'bin/node-version.js']
   const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
   for (const name of [...builders, ...settings, 'src/console/web/tsconfig.json', 'src/console/web/index.html']) {
     await cp(join(ROOT, name), join(folder, name))

@@ -1,6 +1,8 @@
 // The versions of Node that package.json, the pages and the image name are those that have a binary of the HTTP engine.
 
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { NODE_OF_ABI, OLD_ENGINE_WARNING } from '../../src/http/engine.ts'
 
@@ -17,7 +19,7 @@ describe('the versions of Node', () => {
   it('that engines in package.json allows have a binary, and no other has', () => {
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
     const allowed = engines.node.split(' || ').flatMap((range) => {
-      const [least = 0, most = 0] = range.split(' - ').map((version) => Math.floor(Number(version)))
+      const [least = 0, most = least] = range.split(' - ').map((version) => Math.floor(Number(version)))
       return Array.from({ length: most - least + 1 }, (_, index) => least + index)
     })
     expect([allowed, allowed]).toEqual(withBinary)
@@ -39,5 +41,36 @@ describe('the versions of Node', () => {
 
   it('the warning of an older engine stands in the page as it is logged', () => {
     expect(read('docs/operations.md')).toContain(`\n${OLD_ENGINE_WARNING}\n`)
+  })
+})
+
+describe('on a Node that says to be', () => {
+  const program = (name: string, version: string) => {
+    const versions = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
+    const args = [
+      '--import',
+      `data:text/javascript,${versions}`,
+      fileURLToPath(new URL(`../../bin/${name}`, import.meta.url)),
+    ]
+    const { status, stderr } = spawnSync(process.execPath, [...args, 'version'], { encoding: 'utf8' })
+    return { status, stderr }
+  }
+
+  it.each(['18.20.8', '20.11.1', '21.6.2', '21.7.3'])(
+    '%s, too old, npm start and npx sluice say which one to install',
+    (version) => {
+      for (const name of ['build.js', 'sluice.js']) {
+        expect(program(name, version)).toEqual({
+          status: 1,
+          stderr: expect.stringContaining(
+            `sluice: Node ${version} is too old: install Node 24 (it runs on 20.12 - 20 || 22 || `,
+          ),
+        })
+      }
+    },
+  )
+
+  it.each(['20.12.0', '22.0.0', '24.0.0'])('%s, npx sluice runs', (version) => {
+    expect(program('sluice.js', version)).toEqual({ status: 0, stderr: '' })
   })
 })

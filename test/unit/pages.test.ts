@@ -45,7 +45,7 @@ describe.each(PAGES)('%s', (page) => {
     const wrong = pages.filter(([, name, section]) => {
       const file = name === 'README' ? 'README.md' : name
       if (!existsSync(ROOT + file)) return true
-      return section !== undefined && !read(file).includes(`\n## ${section}`)
+      return section !== undefined && !read(file).includes(`## ${section}`)
     })
     expect(wrong.map(([whole]) => whole)).toEqual([])
   })
@@ -80,6 +80,23 @@ describe.each(PAGES)('%s', (page) => {
 it('the README leads to every page', () => {
   const readme = read('README.md')
   expect(PAGES.slice(1).filter((page) => !readme.includes(page))).toEqual([])
+})
+
+it('the figures of the README are those of the pages that it names', () => {
+  const [, table = ''] = read('README.md').split('\n| measured |')
+  const rows = table.split('\n\n')[0].split('\n').slice(2)
+  expect(rows.length).toBe(3)
+  for (const row of rows) {
+    const [, measured = '', how = '', by = ''] = row.split('|')
+    const [, command = '', page = ''] = /`(npm run \w+)[^`]*`, (\S+)/.exec(by) ?? []
+    const text = read(page)
+    expect(text).toContain(command)
+    // Of three characters and more: the others stand for what was done, such as 10 events a request.
+    const figures = `${measured}${how}`.match(/\d[\d,.]+\d/g) ?? []
+    expect(figures.length, row).toBeGreaterThan(1)
+    const onPage = new Set(text.match(/\d[\d,.]+\d/g) ?? [])
+    expect(figures.filter((figure) => !onPage.has(figure))).toEqual([])
+  }
 })
 
 describe('the capacity page', () => {

@@ -20,7 +20,8 @@ export type Verdict = Replacement | { readonly retryAfterMs: number }
 
 export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clock, nowMs: number): Verdict {
   const { status, headers, text } = answer
-  if (status === 202) return { parts: [], reason: null }
+  // A replay of other events: the key was another batch's, and nothing of this one is stored. An older service does not say.
+  if (status === 202) return { parts: [], reason: headers.get('Sluice-Replay') === 'other' ? 'key_reused' : null }
   if (status === 400) return { parts: [withoutOffenders(text, events, clock)], reason: 'invalid' }
   // A batch of more events than the app may send in a minute would never fit.
   const minuteLimit = Number(headers.get('X-RateLimit-Limit') ?? Infinity)

@@ -7,7 +7,7 @@ import { attempt, bytesOf, type Timers, uuid } from './platform.ts'
 import { readJson, type SpillingStore } from './store.ts'
 import type { DropReason, Options, SluiceEvent } from './types.ts'
 
-const VERSION = 'sluice-client/0.1.0'
+const VERSION = 'sluice-client/0.2.0'
 /** The service takes no older events. */
 const LIFE_MS = 72 * 3_600_000
 const DEFAULT_MAX_BYTES = 2_000_000
@@ -37,7 +37,7 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
 
   const sizeOf = (name: string): number => Number(NAME.exec(name)?.[2])
   const isItem = (name: string): boolean => NAME.test(name)
-  const names = (): string[] => store.keys().filter(isItem).toSorted()
+  const names = (): string[] => store.keys().filter(isItem).sort()
   const isBatch = (batch: Batch | null): batch is Batch => typeof batch?.body === 'string'
   const read = (name: string): Batch[] => [readJson<(Batch | null)[]>(store, name, [])].flat().filter(isBatch)
 

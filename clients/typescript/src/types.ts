@@ -7,6 +7,7 @@ export type DropReason =
   | 'consent' // opted out
   | 'expired' // 72 h old
   | 'invalid' // the service refused it, or it has no JSON
+  | 'key_reused' // a batch of other events was stored under its key, and this one was not
   | 'overflow' // the queue was full, and it was the oldest
   | 'refused' // another answer that no retry changes
   | 'subscription' // 402

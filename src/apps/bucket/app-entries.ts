@@ -3,7 +3,7 @@
 
 import type { StoredEntry } from '../../nats/bucket.ts'
 import { type App, isValidKey, keysOf } from '../app.ts'
-import { type AppRecord, readApp } from '../app-record.ts'
+import { type AppRecord, type ReadApp, readApp } from '../app-record.ts'
 
 /** Further entries are skipped, to bound the node's memory. */
 const MAX_ENTRIES = 1_000_000
@@ -116,13 +116,9 @@ export class AppEntries {
   }
 }
 
-type ReadEntry =
-  | { readonly kind: 'app'; readonly app: App; readonly record: AppRecord }
-  | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
+const TOO_MANY: ReadApp = { kind: 'mistakes', mistakes: [`more than ${MAX_ENTRIES} entries`] }
 
-const TOO_MANY: ReadEntry = { kind: 'mistakes', mistakes: [`more than ${MAX_ENTRIES} entries`] }
-
-export function readEntry(key: string, text: string): ReadEntry {
+export function readEntry(key: string, text: string): ReadApp {
   let value: unknown
   try {
     value = JSON.parse(text)

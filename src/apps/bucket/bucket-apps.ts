@@ -1,6 +1,7 @@
 // A node's app records from the NATS bucket: all of them in memory, kept up to date by a watch over its own connection.
 // Records that were read once stay in force while NATS is away.
 
+import type { Status } from '../../health.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
 import type { NatsAccess } from '../../nats/address.ts'
@@ -39,7 +40,8 @@ export class BucketApps implements AppStore {
   /** The last revision read. */
   #revision = 0
   #isLoaded = false
-  #problem: string | null = 'connecting'
+  /** Why the watch does not work; null: it does, or was not tried yet. */
+  #problem: string | null = null
   #badRecords = 0
 
   constructor(options: BucketAppsOptions) {
@@ -60,7 +62,7 @@ export class BucketApps implements AppStore {
 
   /** The watch works: changes reach this node. */
   get isUp(): boolean {
-    return this.#problem === null
+    return this.#isLoaded && this.#problem === null
   }
 
   /** Entries that could not be used, each counted once per change. */
@@ -68,9 +70,10 @@ export class BucketApps implements AppStore {
     return this.#badRecords
   }
 
-  get state(): string {
-    if (this.#problem === null) return 'up'
-    return this.#isLoaded ? `away: ${this.#problem}; the records known stay in force` : `away: ${this.#problem}`
+  get status(): Status<'bucket'> {
+    if (this.isUp) return { state: 'ok', reason: null }
+    if (this.#problem === null) return { state: 'starting', reason: null }
+    return { state: this.#isLoaded ? 'away' : 'unread', reason: this.#problem }
   }
 
   find(appKey: string): AppLookup {
@@ -153,17 +156,17 @@ export class BucketApps implements AppStore {
     if (missing.length > 0) {
       const ids = missing.length > MAX_IDS_NAMED ? [...missing.slice(0, MAX_IDS_NAMED), '…'] : missing
       this.#onNotice(
-        `${missing.length} app records disappeared from ${APPS_BUCKET} without being removed, and stay in force until this process ends: ${ids.join(', ')}; restore them with sluice apps import`,
+        `${missing.length} app records are missing from ${APPS_BUCKET} without a delete marker; this process keeps them in memory until it ends: ${ids.join(', ')}; restore them with sluice apps import`,
       )
     }
-    if (this.#problem !== null) this.#onNotice(`app records read from ${APPS_BUCKET}: ${this.#entries.count}`, 'info')
+    if (!this.isUp) this.#onNotice(`app records read from ${APPS_BUCKET}: ${this.#entries.count}`, 'info')
     this.#isLoaded = true
     this.#problem = null
   }
 
   #setProblem(reason: string): void {
     if (reason === this.#problem) return
-    const isNews = this.#problem === null || this.#problem === 'connecting'
+    const isNews = this.#problem === null
     this.#problem = reason
     if (!isNews && !reason.startsWith('the bucket')) return
     this.#onNotice(

@@ -42,9 +42,10 @@ export function readAppRecords(path: string): readonly AppRecord[] {
 
 /**
  * Replaces the file: writes a new one beside it, syncs it and renames it over the old one, with its mode and owner.
- * Throws for records that a service would not accept.
+ * Throws for records that a service would not accept. `confirm`: called just before the rename; where it throws, nothing
+ * changes.
  */
-export function writeAppRecords(path: string, records: readonly AppRecord[]): void {
+export function writeAppRecords(path: string, records: readonly AppRecord[], confirm = (): void => {}): void {
   const text = textOf(path, records)
   const old = statSync(path, { throwIfNoEntry: false }) ?? null
   // A rename onto a symbolic link would replace the link instead of its target.
@@ -55,6 +56,7 @@ export function writeAppRecords(path: string, records: readonly AppRecord[]): vo
   rmSync(temporary, { force: true })
   try {
     writeDurably(temporary, text, old)
+    confirm()
     renameSync(temporary, target)
   } catch (error) {
     rmSync(temporary, { force: true })

@@ -2,6 +2,7 @@
 // stays in force until a new one has been read completely.
 
 import { stat } from 'node:fs/promises'
+import type { Status } from '../../health.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import { type App, type AppStore, isValidKey } from '../app.ts'
@@ -10,37 +11,28 @@ import { describeMistakes, identityOf } from './apps-text.ts'
 import { type AppsThread, startAppsThread } from './apps-thread.ts'
 import { AppTable, packApps } from './packed-apps.ts'
 
-const POLL_MS = 200
-/**
- * A file is read once more after this time. good: two changes within one tick of the file system's clock, up to seconds,
- * look like one. bad: the read may have failed for a passing reason, such as too few file descriptors.
- */
-const REREAD_AFTER_MS = { good: 3000, bad: 30_000 } as const
 /** Polls in a row that find the file being changed, after which this is reported, once. */
 const MAX_CHANGING_POLLS = 40
 const CHANGING = 'it changes again each time it is read'
-/** Against a disk that hangs. 200,000 apps take about 2 s. */
-const READ_TIMEOUT_MS = 30_000
+const DEFAULTS = {
+  pollMs: 200,
+  /**
+   * A file is read once more after this time. good: two changes within one tick of the file system's clock, up to seconds,
+   * look like one. bad: the read may have failed for a passing reason, such as too few file descriptors.
+   */
+  rereadAfterMs: { good: 3000, bad: 30_000 },
+  /** Of a stat or a read, against a disk that hangs. 200,000 apps take about 2 s. */
+  readTimeoutMs: 30_000,
+}
 
-export interface AppsFileOptions {
+export interface AppsFileOptions extends Partial<typeof DEFAULTS> {
   readonly path: string
   /** Decides which previous keys have expired. */
   readonly clock: Clock
-  readonly pollMs?: number
-  readonly rereadAfterMs?: { readonly good: number; readonly bad: number }
-  /** Of a stat or a read. */
-  readonly readTimeoutMs?: number
   /** A changed file is in force, with `count` apps. */
   readonly onReload: (count: number) => void
   /** A changed file cannot be used: the last good version stays in force. Called once per change. */
   readonly onBadFile: (reasons: readonly string[]) => void
-}
-
-export interface AppsFile extends AppStore {
-  find(appKey: string): App | 'unknown'
-  stop(): void
-  /** Changed files that could not be used, since the start. */
-  readonly reloadFailures: number
 }
 
 /**
@@ -48,12 +40,12 @@ export interface AppsFile extends AppStore {
  * the file disappears and comes back; watching does not. Throws for a file that cannot be used.
  */
 export async function openAppsFile(options: AppsFileOptions): Promise<AppsFile> {
-  const file = new WatchedAppsFile(options)
+  const file = new AppsFile(options)
   await file.start()
   return file
 }
 
-class WatchedAppsFile implements AppsFile {
+export class AppsFile implements AppStore {
   readonly #options: Required<AppsFileOptions>
   #table = new AppTable(packApps([], 0, 0))
   /** Of the file's text in force. */
@@ -68,17 +60,16 @@ class WatchedAppsFile implements AppsFile {
   #changingPolls = 0
   /** By the monotonic clock. */
   #rereadAtMs = Number.POSITIVE_INFINITY
-  #reloadFailures = 0
   #thread: AppsThread | null = null
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
   constructor(options: AppsFileOptions) {
-    this.#options = { pollMs: POLL_MS, rereadAfterMs: REREAD_AFTER_MS, readTimeoutMs: READ_TIMEOUT_MS, ...options }
+    this.#options = { ...DEFAULTS, ...options }
   }
 
-  get reloadFailures(): number {
-    return this.#reloadFailures
+  get status(): Status<'file'> {
+    return { state: this.#isBad ? 'error' : 'ok', reason: null }
   }
 
   async start(): Promise<void> {
@@ -212,7 +203,6 @@ class WatchedAppsFile implements AppsFile {
 
   #fail(reasons: readonly string[]): void {
     this.#isBad = true
-    this.#reloadFailures++
     this.#options.onBadFile(reasons)
   }
 }

@@ -3,7 +3,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { App } from '../app.ts'
 import { type AppRecord, appOf, checkRecords, recordKeys } from '../app-record.ts'
-import { parseAppsText, readAppsText } from './apps-text.ts'
+import { type AppsText, parseAppsText, readAppsText } from './apps-text.ts'
 import { buffersOf, type PackedApps, packApps } from './packed-apps.ts'
 
 export interface ReaderData {
@@ -12,12 +12,9 @@ export interface ReaderData {
   readonly knownDigest: string | null
 }
 
-/** `identity`: of the file that was read; null: it could not be opened. */
 export type AppsRead =
   | { readonly kind: 'apps'; readonly packed: PackedApps; readonly digest: string; readonly identity: string }
-  | { readonly kind: 'same'; readonly identity: string }
-  | { readonly kind: 'changing' }
-  | { readonly kind: 'mistakes'; readonly mistakes: readonly string[]; readonly identity: string | null }
+  | Exclude<AppsText, { readonly kind: 'text' }>
 
 const read = readPacked(workerData as ReaderData)
 parentPort?.postMessage(read, read.kind === 'apps' ? buffersOf(read.packed) : [])

@@ -18,19 +18,19 @@ export interface PackedApps {
 const MAX_KEY_CHARACTERS = 256
 const MIN_TABLE_SLOTS = 16
 
-/** Per app, for the first allocation. */
-const EXPECTED_TEXT_BYTES = 128
-
 /** `count`: number of apps; `keys`: number of all their keys, or more. No two apps may share a key. */
 export function packApps(apps: Iterable<App>, count: number, keys: number): PackedApps {
   const slots = Math.max(MIN_TABLE_SLOTS, 2 ** Math.ceil(Math.log2(keys * 2 + 1)))
   const numbers = new Uint32Array(slots)
   const hashes = new Uint32Array(slots)
   const ends = new Uint32Array(count)
-  const texts = new GrowingText(count * EXPECTED_TEXT_BYTES)
-  let number = 0
+  const texts: string[] = []
+  let end = 0
   for (const app of apps) {
-    ends[number++] = texts.add(textOf(app))
+    const text = textOf(app)
+    end += Buffer.byteLength(text)
+    ends[texts.length] = end
+    const number = texts.push(text)
     for (const key of keysOf(app)) {
       const hash = hashOf(key)
       let slot = hash & (slots - 1)
@@ -39,34 +39,9 @@ export function packApps(apps: Iterable<App>, count: number, keys: number): Pack
       hashes[slot] = hash
     }
   }
-  return { count: number, texts: texts.bytes(), ends, numbers, hashes }
-}
-
-class GrowingText {
-  #buffer: Buffer<ArrayBuffer>
-  #end = 0
-
-  constructor(bytes: number) {
-    this.#buffer = Buffer.from(new ArrayBuffer(bytes))
-  }
-
-  /** Returns the end of the text. */
-  add(text: string): number {
-    const end = this.#end + Buffer.byteLength(text)
-    if (end > this.#buffer.length) {
-      const larger = Buffer.from(new ArrayBuffer(end * 2))
-      this.#buffer.copy(larger, 0, 0, this.#end)
-      this.#buffer = larger
-    }
-    this.#buffer.write(text, this.#end)
-    this.#end = end
-    return end
-  }
-
-  /** A copy without spare capacity. */
-  bytes(): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.#buffer.buffer.slice(0, this.#end))
-  }
+  // Unlike a small Buffer, it does not lie in memory that others use too.
+  const bytes = new TextEncoder().encode(texts.join(''))
+  return { count: texts.length, texts: bytes, ends, numbers, hashes }
 }
 
 /** The buffers to transfer to another thread. */
@@ -121,65 +96,31 @@ export class AppTable {
   }
 }
 
-type Members = [
-  App['appKey'],
-  App['appId'],
-  App['name'],
-  App['plan'],
-  App['subscription'],
-  App['trialEndsAtMs'],
-  App['billingAnchorMs'],
-  App['eventsPerMinute'],
-  App['eventsPerDay'],
-  App['eventsPerMonth'],
-  App['previousKeys'],
-]
+/** In the order of a text's values. */
+const MEMBERS = Object.keys({
+  appKey: true,
+  appId: true,
+  name: true,
+  plan: true,
+  subscription: true,
+  trialEndsAtMs: true,
+  billingAnchorMs: true,
+  eventsPerMinute: true,
+  eventsPerDay: true,
+  eventsPerMonth: true,
+  previousKeys: true,
+} satisfies Record<keyof App, true>) as readonly (keyof App)[]
 
 /** An array of values takes half the bytes of an object with member names. */
 function textOf(app: App): string {
-  const members: Members = [
-    app.appKey,
-    app.appId,
-    app.name,
-    app.plan,
-    app.subscription,
-    app.trialEndsAtMs,
-    app.billingAnchorMs,
-    app.eventsPerMinute,
-    app.eventsPerDay,
-    app.eventsPerMonth,
-    app.previousKeys,
-  ]
-  return JSON.stringify(members)
+  return JSON.stringify(MEMBERS.map((member) => app[member]))
 }
 
 function appOf(text: string): App {
-  const [
-    appKey,
-    appId,
-    name,
-    plan,
-    subscription,
-    trialEndsAtMs,
-    billingAnchorMs,
-    eventsPerMinute,
-    eventsPerDay,
-    eventsPerMonth,
-    previousKeys,
-  ] = JSON.parse(text) as Members
-  return {
-    appKey,
-    appId,
-    name,
-    plan,
-    subscription,
-    trialEndsAtMs,
-    billingAnchorMs,
-    eventsPerMinute,
-    eventsPerDay,
-    eventsPerMonth,
-    previousKeys,
-  }
+  const values = JSON.parse(text) as readonly unknown[]
+  const app: Partial<Record<keyof App, unknown>> = {}
+  for (let at = 0; at < MEMBERS.length; at++) app[MEMBERS[at]] = values[at]
+  return app as App
 }
 
 /** FNV-1a of the UTF-16 units, mixed once more because the table uses the low bits. */

@@ -10,7 +10,7 @@ import { type BucketEdit, editRecords, readRecords, removeEntry } from '../../ap
 import { readAppRecords, writeAppRecords } from '../../apps/file/apps-file-edit.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { withEditLock } from '../../lib/edit-lock.ts'
-import { errorCode, errorMessage, StartError } from '../../lib/errors.ts'
+import { errorCode, orStartError, StartError, throwStartError } from '../../lib/errors.ts'
 import { makeFolder } from '../../lib/folder.ts'
 import { systemTimers } from '../../lib/timers.ts'
 import { Bucket } from '../../nats/bucket.ts'
@@ -43,7 +43,7 @@ export async function withAppRecords<T>(
 ): Promise<T> {
   if (place.appsFile !== null) return await use(recordsInFile(place.appsFile, place, clock))
   if (place.nats === null) throw new Error('app records live in a file where there is no NATS')
-  const connection = await orStartError(connectNats(place.nats))
+  const connection = await connectNats(place.nats).catch(throwStartError)
   try {
     return await use(recordsInBucket(new Bucket(connection, APPS_BUCKET), place.stream.replicas, clock))
   } finally {
@@ -68,24 +68,16 @@ function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'appsFileNa
 }
 
 async function editFile(path: string, change: Change): Promise<void> {
-  try {
-    makeFolder(dirname(path))
-  } catch (error) {
-    throw new StartError(`cannot make the folder of ${path}: ${errorMessage(error)}`)
-  }
-  await withEditLock(path, async () => {
+  orStartError(() => makeFolder(dirname(path)), `cannot make the folder of ${path}: `)
+  await withEditLock(path, (confirm) => {
     const changed = change(isMissing(path) ? [] : load(path))
-    try {
-      writeAppRecords(path, changed)
-    } catch (error) {
-      throw new StartError(`cannot write ${path}: ${errorMessage(error)}`)
-    }
+    orStartError(() => writeAppRecords(path, changed, confirm), `cannot write ${path}: `)
   })
 }
 
 function recordsInBucket(bucket: Bucket, replicas: number, clock: Clock): AppRecords {
   const edit = { timers: systemTimers, replicas }
-  const read = () => orStartError(readRecords(bucket, systemTimers))
+  const read = () => readRecords(bucket, systemTimers).catch(throwStartError)
   return {
     place: APPS_BUCKET,
     list: read,
@@ -100,8 +92,8 @@ function recordsInBucket(bucket: Bucket, replicas: number, clock: Clock): AppRec
       }
       return null
     },
-    edit: (change, options) => orStartError(editRecords(bucket, change, { ...edit, ...options })),
-    remove: (appId) => orStartError(removeEntry(bucket, appId, edit)),
+    edit: (change, options) => editRecords(bucket, change, { ...edit, ...options }).catch(throwStartError),
+    remove: (appId) => removeEntry(bucket, appId, edit).catch(throwStartError),
   }
 }
 
@@ -130,23 +122,12 @@ export function isMissing(path: string): boolean {
 /** Throws a StartError for a missing or invalid file. */
 export function readRecordsFile(path: string, isNamed: boolean): readonly AppRecord[] {
   if (!isMissing(path)) return load(path)
-  const makers = isNamed ? 'sluice apps add makes one' : 'sluice apps add makes one, and so does the first start'
-  throw new StartError(`there is no app file ${path}: ${makers}`)
+  const makers = isNamed
+    ? ', which SLUICE_APPS_FILE names; sluice apps add makes one there'
+    : ': SLUICE_DATA_DIR names the folder that it is in; sluice apps add makes one there, and so does the first start'
+  throw new StartError(`there is no app file ${path}${makers}`)
 }
 
 function load(path: string): readonly AppRecord[] {
-  try {
-    return readAppRecords(path)
-  } catch (error) {
-    throw new StartError(errorMessage(error))
-  }
-}
-
-/** Turns errors into StartErrors, since the operator has to fix them. */
-async function orStartError<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer
-  } catch (error) {
-    throw error instanceof StartError ? error : new StartError(errorMessage(error))
-  }
+  return orStartError(() => readAppRecords(path))
 }

@@ -3,7 +3,7 @@
 import { MAX_PREVIOUS_KEYS, momentMs, type PreviousKeyRecord } from '../../apps/app-record.ts'
 import { UsageError } from '../shell.ts'
 import type { Draft } from './app-draft.ts'
-import type { RotationTold } from './apps-told.ts'
+import type { RotationResult } from './apps-text.ts'
 
 const HOUR_MS = 3_600_000
 const UNIT_MS = { d: 24 * HOUR_MS, h: HOUR_MS } as const
@@ -25,7 +25,7 @@ export interface Rotation {
 }
 
 /** `dropped`: the number of older keys that were removed before their time, since there are too many. */
-export function rotated(record: Draft, { key, overlapMs, nowMs }: Rotation): { record: Draft } & RotationTold {
+export function rotated(record: Draft, { key, overlapMs, nowMs }: Rotation): { record: Draft } & RotationResult {
   const untilMs = nowMs + overlapMs
   const earlier = (record.previous_keys ?? []) as readonly PreviousKeyRecord[]
   const own: PreviousKeyRecord = { app_key: String(record.app_key), valid_until: timeText(untilMs) }

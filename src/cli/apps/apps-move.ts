@@ -4,9 +4,9 @@ import { text } from 'node:stream/consumers'
 import { type AppRecord, checkRecords } from '../../apps/app-record.ts'
 import { readAppRecords, writeAppRecords } from '../../apps/file/apps-file-edit.ts'
 import { describeMistakes, parseAppsText } from '../../apps/file/apps-text.ts'
-import { errorMessage, StartError } from '../../lib/errors.ts'
+import { orStartError, StartError } from '../../lib/errors.ts'
 import { EXIT, print, type Shell } from '../shell.ts'
-import { formatCount } from '../table.ts'
+import { escapedJson, formatCount } from '../table.ts'
 import { checked } from './app-draft.ts'
 import type { AppRecords } from './app-records.ts'
 
@@ -16,7 +16,7 @@ const MAX_IDS_NAMED = 20
 export async function exportApps(stored: AppRecords, file: string, shell: Shell): Promise<number> {
   const { records, complaints } = await stored.list()
   for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
-  if (file === '-') await print(shell.stdout, `${JSON.stringify({ apps: records }, null, 2)}\n`)
+  if (file === '-') await print(shell.stdout, appsJson(records))
   else {
     orStartError(() => writeAppRecords(file, records))
     await print(
@@ -25,6 +25,10 @@ export async function exportApps(stored: AppRecords, file: string, shell: Shell)
     )
   }
   return complaints.length === 0 ? EXIT.ok : EXIT.failed
+}
+
+export function appsJson(records: readonly AppRecord[]): Buffer {
+  return escapedJson(Buffer.from(`${JSON.stringify({ apps: records }, null, 2)}\n`))
 }
 
 export interface Import {
@@ -71,22 +75,11 @@ function describeChange(present: readonly AppRecord[], wanted: readonly AppRecor
   const before = new Map(present.map((record) => [record.app_id, JSON.stringify(record)]))
   const after = new Map(wanted.map((record) => [record.app_id, JSON.stringify(record)]))
   const ids = [...after.keys()]
-  const same = ids.filter((id) => before.get(id) === after.get(id))
-  return [
-    line(
-      'added',
-      ids.filter((id) => !before.has(id)),
-    ),
-    line(
-      'replaced',
-      ids.filter((id) => before.has(id) && before.get(id) !== after.get(id)),
-    ),
-    line(
-      'removed',
-      [...before.keys()].filter((id) => !after.has(id)),
-    ),
-    `  ${same.length} unchanged\n`,
-  ].join('')
+  const added = ids.filter((id) => !before.has(id))
+  const replaced = ids.filter((id) => before.has(id) && before.get(id) !== after.get(id))
+  const removed = [...before.keys()].filter((id) => !after.has(id))
+  const same = ids.length - added.length - replaced.length
+  return `${line('added', added)}${line('replaced', replaced)}${line('removed', removed)}  ${same} unchanged\n`
 }
 
 function line(what: string, ids: readonly string[]): string {
@@ -101,13 +94,4 @@ function parse(json: string): readonly AppRecord[] {
     'mistake' in parsed ? { kind: 'mistakes' as const, mistakes: [parsed.mistake] } : checkRecords(parsed.document)
   if (checkedNow.kind === 'mistakes') throw new StartError(describeMistakes('on stdin', checkedNow.mistakes))
   return checkedNow.records
-}
-
-/** Turns errors into StartErrors, since the operator has to fix the file. */
-function orStartError<T>(use: () => T): T {
-  try {
-    return use()
-  } catch (error) {
-    throw new StartError(errorMessage(error))
-  }
 }

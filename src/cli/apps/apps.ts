@@ -8,12 +8,13 @@ import { didYouMean } from '../../lib/near.ts'
 import { readConfig } from '../../settings/config.ts'
 import { isConfirmed } from '../ask.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
-import { formatCount, formatTable } from '../table.ts'
+import { formatCount, formatTable, printable } from '../table.ts'
+import { monthText } from '../windows.ts'
 import { changeOne, checked, type Draft, noSuchApp, withMembers } from './app-draft.ts'
 import { type AppRecords, withAppRecords } from './app-records.ts'
 import { overlapOf, rotated } from './apps-keys.ts'
-import { exportApps, importApps } from './apps-move.ts'
-import { addedText, changedText, monthText, removedText, removeQuestion, rotatedText } from './apps-told.ts'
+import { appsJson, exportApps, importApps } from './apps-move.ts'
+import { addedText, changedText, removedText, removeQuestion, rotatedText } from './apps-text.ts'
 
 export const help = `Usage: sluice apps list [--json]
        sluice apps add APP_ID --plan PLAN [MEMBERS]  prints the new app's key
@@ -66,36 +67,34 @@ const MEMBER_FLAGS = {
   'events-per-month': { type: 'string' },
 } as const
 
-const ACTIONS = ['list', 'add', 'set', 'remove', 'rotate', 'export', 'import']
+type Action = (args: readonly string[], shell: Shell) => Promise<number>
+
+const ACTIONS: ReadonlyMap<string, Action> = new Map([
+  ['list', list],
+  ['add', add],
+  ['set', set],
+  ['remove', remove],
+  ['rotate', rotate],
+  ['export', exportTo],
+  ['import', importFrom],
+])
 
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
   const [action, ...rest] = args
-  if (action === undefined) throw new UsageError(`one of ${ACTIONS.join(', ')} is missing`)
-  switch (action) {
-    case 'list':
-      return list(rest, shell)
-    case 'add':
-      return add(rest, shell)
-    case 'set':
-      return set(rest, shell)
-    case 'remove':
-      return remove(rest, shell)
-    case 'rotate':
-      return rotate(rest, shell)
-    case 'export':
-      return exportTo(rest, shell)
-    case 'import':
-      return importFrom(rest, shell)
-    default:
-      throw new UsageError(`cannot ${action}${didYouMean(action, ACTIONS)}; it can ${ACTIONS.join(', ')}`)
-  }
+  const names = [...ACTIONS.keys()]
+  if (action === undefined) throw new UsageError(`one of ${names.join(', ')} is missing`)
+  const act = ACTIONS.get(action)
+  if (act !== undefined) return await act(rest, shell)
+  throw new UsageError(
+    `unknown action "${action}"${didYouMean(action, names) || `; the actions are ${names.join(', ')}`}`,
+  )
 }
 
 async function list(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
   const { records, complaints } = await withRecords(shell, (stored) => stored.list())
   for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
-  await print(shell.stdout, flags.json ? `${JSON.stringify({ apps: records }, null, 2)}\n` : formatApps(records))
+  await print(shell.stdout, flags.json ? appsJson(records) : formatApps(records))
   return EXIT.ok
 }
 
@@ -118,15 +117,15 @@ async function add(args: readonly string[], shell: Shell): Promise<number> {
 async function set(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags, positionals } = readFlags(args, MEMBER_FLAGS, ['APP_ID'])
   if (Object.keys(flags).length === 0) throw new UsageError('nothing to set')
-  let told = ''
+  let sentence = ''
   await edit(shell, (records) =>
     changeOne(records, positionals[0], (record) => {
       const changed = withMembers(record, flags)
-      told = changedText(record, changed)
+      sentence = changedText(record, changed)
       return changed
     }),
   )
-  await print(shell.stderr, told)
+  await print(shell.stderr, sentence)
   return EXIT.ok
 }
 
@@ -161,15 +160,15 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
   const appId = positionals[0]
   const key = freshKey(appId)
   const nowMs = shell.clock()
-  let told = ''
+  let sentence = ''
   await edit(shell, (records) =>
     changeOne(records, appId, (record) => {
       const { record: changed, ...rotation } = rotated(record, { key, overlapMs, nowMs })
-      told = rotatedText(appId, rotation)
+      sentence = rotatedText(appId, rotation)
       return changed
     }),
   )
-  await print(shell.stderr, told)
+  await print(shell.stderr, sentence)
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
 }
@@ -212,7 +211,7 @@ export function formatApps(records: readonly AppRecord[]): string {
     record.trial_ends_at ?? '',
     record.app_key,
     (record.previous_keys ?? []).map(({ app_key: key, valid_until: until }) => `${key} until ${until}`).join(', '),
-    record.name ?? '',
+    printable(record.name ?? ''),
   ])
   return formatTable([
     ['app', 'plan', 'subscription', 'a minute', 'a day', 'a month', 'trial ends', 'key', 'older keys', 'name'],

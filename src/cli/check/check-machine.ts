@@ -1,67 +1,57 @@
 // The part of `sluice check` that tests this machine: data folder, disk, ports, TLS files. It leaves nothing behind.
 
 import { X509Certificate } from 'node:crypto'
-import { access, constants, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises'
+import { access, constants, mkdtemp, readFile, rmdir, stat } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { connect as connectTls, createSecureContext } from 'node:tls'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
-import { acquireLock } from '../../lib/lock.ts'
-import { journalDirectory, listSegments } from '../../queue/journal/segments.ts'
+import { nearestFolder } from '../../lib/folder.ts'
+import { LARGEST_COMMIT_BYTES, measureJournal, ROOM_ADVICE } from '../../queue/journal/journal-filling.ts'
+import { isOfEarlierVersion } from '../../queue/journal/journal-keep.ts'
+import { journalDirectory } from '../../queue/journal/segments.ts'
 import { type Config, openFilesProblem } from '../../settings/config.ts'
+import { askAdmin, textIn } from '../admin-api.ts'
 import { hostToReach } from '../serve/demo.ts'
-import { formatBytes, formatCount } from '../table.ts'
+import { formatBytes, formatCount, formatSpan } from '../table.ts'
 import { type Finding, finding, NEARLY_FULL_SHARE } from './finding.ts'
 
 const PROBE_TIMEOUT_MS = 2000
 const DAY_MS = 86_400_000
 const CERTIFICATE_WARNING_DAYS = 14
-/** With less room a journal refuses all but the smallest batches. */
-const LEAST_ROOM_BYTES = 4096
 
 /** For a single node: its folder, and the journal in it. */
 export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
-  const { dataDirectory, journalMaxBytes } = config
-  const folder = await nearestFolder(resolve(dataDirectory))
+  const { dataDirectory } = config
+  const folder = nearestFolder(resolve(dataDirectory))
   const missing = folder !== resolve(dataDirectory)
   const problem = await writeProblem(folder, missing)
   if (problem !== null) return [finding('data folder', 'FAIL', problem)]
   const state = missing ? 'is not there yet, and can be made' : running ? 'in use by a running sluice' : 'writable'
   const found = finding('data folder', 'ok', `${dataDirectory}: ${state}`)
-  const segments = await listSegments(journalDirectory(dataDirectory))
-  const journalBytes = segments.reduce((sum, { bytes }) => sum + bytes, 0)
-  return [found, await journalFinding(folder, journalBytes, journalMaxBytes)]
+  const journal = await journalFinding(config)
+  if (!running || journal.state === 'FAIL') return [found, journal]
+  // Its limits need not be those of this command. One that does not answer yet says nothing.
+  const asked = askAdmin(config, '/readyz?verbose', AbortSignal.timeout(PROBE_TIMEOUT_MS)).then(textIn)
+  const [, refusing] = /^queue: (?!ok)(.+)$/m.exec(await asked.catch(() => '')) ?? []
+  return [found, refusing === undefined ? journal : finding('journal', 'FAIL', `the running sluice: ${refusing}`)]
 }
 
-async function journalFinding(folder: string, bytes: number, maxBytes: number): Promise<Finding> {
-  const { bavail, bsize } = await statfs(folder)
-  const freeBytes = bavail * bsize
-  const detail = `${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}, free on the disk: ${formatBytes(freeBytes)}`
-  if (bytes + LEAST_ROOM_BYTES > maxBytes)
-    return finding('journal', 'FAIL', `${detail}; full, so that batches are answered 503`)
-  if (freeBytes === 0)
-    return finding('journal', 'FAIL', `${detail}; the disk is full, so that batches are answered 503`)
-  if (bytes + freeBytes < maxBytes) {
-    return finding('journal', 'warn', `${detail}; the disk will be full before SLUICE_JOURNAL_MAX_MB is reached`)
-  }
+async function journalFinding(config: Config): Promise<Finding> {
+  const { dataDirectory, journalKeepMs, journalKeepNamed, journalMaxBytes: maxBytes } = config
+  const { bytes, freeBytes } = await measureJournal(dataDirectory)
+  const isKept = !journalKeepNamed && (await isOfEarlierVersion(journalDirectory(dataDirectory)))
+  const kept = isKept || journalKeepMs === null ? 'whatever its age' : formatSpan(journalKeepMs)
+  const detail = `${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}, kept ${kept}, free on the disk: ${formatBytes(freeBytes)}`
+  const say = (state: Finding['state'], what: string): Finding => finding('journal', state, `${detail}; ${what}`)
+  const noRoom = `full: a batch of the largest size (${formatBytes(LARGEST_COMMIT_BYTES)}) is answered 503`
+  if (bytes + LARGEST_COMMIT_BYTES > maxBytes) return say('FAIL', `${noRoom}: ${ROOM_ADVICE}`)
+  if (freeBytes < LARGEST_COMMIT_BYTES) return say('FAIL', `its disk is ${noRoom}: make room there`)
+  if (bytes + freeBytes < maxBytes) return say('warn', 'the disk will be full before SLUICE_JOURNAL_MAX_MB is reached')
   if (bytes >= NEARLY_FULL_SHARE * maxBytes) {
-    return finding('journal', 'warn', `${detail}; it is nearly full, and full it refuses: raise SLUICE_JOURNAL_MAX_MB`)
+    return say('warn', `nearly full; when full, requests get 503: ${ROOM_ADVICE}`)
   }
   return finding('journal', 'ok', detail)
-}
-
-/** The folder itself, or its nearest existing parent. */
-async function nearestFolder(path: string): Promise<string> {
-  let folder = path
-  while (!(await exists(folder)) && dirname(folder) !== folder) folder = dirname(folder)
-  return folder
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    (error: unknown) => errorCode(error) !== 'ENOENT',
-  )
 }
 
 /** Creates and removes a folder, since permission bits do not show a read-only disk. A parent folder is not changed. */
@@ -76,19 +66,6 @@ async function writeProblem(folder: string, missing: boolean): Promise<string | 
   }
 }
 
-export async function lockIsHeld(dataDirectory: string): Promise<boolean> {
-  if (!(await exists(dataDirectory))) return false
-  try {
-    const lock = await acquireLock(dataDirectory)
-    if ('held' in lock) return true
-    await lock.release()
-    return false
-  } catch {
-    // `folderFindings` reports what is wrong with the folder.
-    return false
-  }
-}
-
 export function openFilesFinding(config: Config): Finding {
   const problem = openFilesProblem(config)
   if (problem !== null) return finding('open files', 'FAIL', problem)
@@ -99,7 +76,13 @@ interface Place {
   readonly host: string
   readonly port: number
   readonly tls: boolean
+  /** What a sluice answers there in HTTP/1.0, which is not counted as a request. */
+  readonly probe: { readonly path: string; readonly answer: RegExp }
 }
+
+/** The engine refuses the version by itself. */
+export const PUBLIC_PROBE = { path: '/', answer: /^HTTP\/1\.1 505 / }
+export const ADMIN_PROBE = { path: '/livez', answer: /^HTTP\/1\.1 200 [^]*\r\n\r\nok\n$/ }
 
 export async function portFinding(part: string, place: Place, running: boolean): Promise<Finding> {
   if (place.port === 0) return finding(part, 'ok', 'the system chooses one')
@@ -119,11 +102,8 @@ function listenProblem({ host, port }: Place): Promise<string | null> {
   })
 }
 
-/**
- * Asks in HTTP/1.0, which the engine refuses by itself: no request reaches the service, so none is counted. The
- * certificate is not verified.
- */
-function answers({ host, port, tls }: Place): Promise<boolean> {
+/** The certificate is not verified. */
+function answers({ host, port, tls, probe }: Place): Promise<boolean> {
   const place = { host: hostToReach(host), port }
   const socket = tls ? connectTls({ ...place, rejectUnauthorized: false }) : connect(place)
   return new Promise((done) => {
@@ -131,10 +111,10 @@ function answers({ host, port, tls }: Place): Promise<boolean> {
     socket.once('error', () => done(false))
     socket.once('close', () => done(false))
     socket.once('data', (answer) => {
-      done(answer.toString('latin1').startsWith('HTTP/1.1 505 '))
+      done(probe.answer.test(answer.toString('latin1')))
       socket.destroy()
     })
-    socket.write('GET / HTTP/1.0\r\n\r\n')
+    socket.write(`GET ${probe.path} HTTP/1.0\r\n\r\n`)
   })
 }
 

@@ -17,7 +17,7 @@ export function presentStreamFinding(facts: StreamFacts, wish: StreamWish): Find
     return finding('stream', 'FAIL', [detail, ...differences, `batches are answered 503: ${refusal}`].join('; '))
   }
   const nearlyFull = isNearlyFull(facts)
-    ? ['it is nearly full, and full it refuses: see what its consumers have not had, or raise its limit']
+    ? ['nearly full; when full, requests get 503: see what its consumers have not had, or raise its limit']
     : []
   return findingWith('stream', detail, [...differences, ...nearlyFull])
 }

@@ -3,11 +3,19 @@
 
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError, errorMessage } from '../../lib/errors.ts'
+import { isLocked } from '../../lib/lock.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { isMissing, readRecordsFile } from '../apps/app-records.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
 import { formatCount, formatTable } from '../table.ts'
-import { folderFindings, lockIsHeld, openFilesFinding, portFinding, tlsFindings } from './check-machine.ts'
+import {
+  ADMIN_PROBE,
+  folderFindings,
+  openFilesFinding,
+  PUBLIC_PROBE,
+  portFinding,
+  tlsFindings,
+} from './check-machine.ts'
 import { sharedFindings } from './check-shared.ts'
 import { type Finding, finding } from './finding.ts'
 
@@ -76,13 +84,13 @@ function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
 /** A node of a cluster has no folder to lock, so only its ports show whether it runs. */
 async function localFindings(config: Config): Promise<Finding[]> {
   const { adminHost, adminPort, dataDirectory, embedded, publicHost, publicPort, tls } = config
-  const mayRun = !embedded || (await lockIsHeld(dataDirectory))
+  const mayRun = !embedded || (await isLocked(dataDirectory))
   return [
     ...appsFileFindings(config),
     ...(embedded ? await folderFindings(config, mayRun) : []),
     openFilesFinding(config),
-    await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null }, mayRun),
-    await portFinding('admin port', { host: adminHost, port: adminPort, tls: false }, mayRun),
+    await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null, probe: PUBLIC_PROBE }, mayRun),
+    await portFinding('admin port', { host: adminHost, port: adminPort, tls: false, probe: ADMIN_PROBE }, mayRun),
   ]
 }
 

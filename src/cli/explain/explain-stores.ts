@@ -7,6 +7,10 @@ import type { Clock } from '../../lib/clock.ts'
 import type { MemoryLimiter } from '../../limits/own/memory-limiter.ts'
 import { readUsage, readUsages } from '../../limits/shared/usage.ts'
 import type { ReadUsages } from '../../limits/usage-report.ts'
+import type { NatsAccess } from '../../nats/address.ts'
+import { connectNats } from '../../nats/connection.ts'
+import { measureJournal } from '../../queue/journal/journal-filling.ts'
+import { describeStream } from '../../queue/stream/stream.ts'
 import type { Config } from '../../settings/config.ts'
 import { recoverLimiter } from '../../start/recovered.ts'
 import { type AppRecords, appsOf, findApp, readRecordsFile, withAppRecords } from '../apps/app-records.ts'
@@ -32,7 +36,7 @@ export async function withStores<T>(config: Config, clock: Clock, use: (stores: 
   )
 }
 
-function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: Config): Stores {
+function sharedStores(redis: CommandRedis, records: AppRecords, { partitions, nats }: Config): Stores {
   return {
     // The windows follow the clock of Redis, from which this machine's may differ.
     now: async () => {
@@ -44,6 +48,7 @@ function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: 
     },
     findApp: (appKey) => records.find(appKey),
     usageOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
+    queueRefusal: (bodyBytes) => (nats === null ? Promise.resolve(null) : streamRefusal(nats, bodyBytes)),
     all: async () => {
       const { records: valid, complaints } = await records.list()
       return { apps: appsOf(valid), complaints }
@@ -52,14 +57,34 @@ function sharedStores(redis: CommandRedis, records: AppRecords, { partitions }: 
   }
 }
 
+/** What cannot be seen from here, such as whether the nodes reach NATS, is not guessed. */
+async function streamRefusal(nats: NatsAccess, bodyBytes: number): Promise<'stream_full' | null> {
+  const connection = await connectNats(nats).catch(() => null)
+  if (connection === null) return null
+  try {
+    const report = await describeStream(connection)
+    if (report.kind !== 'present' || report.facts.discardsOld) return null
+    const { bytes, maxBytes, messages, maxMessages } = report.facts
+    const isFull =
+      (maxBytes !== null && bytes + bodyBytes > maxBytes) || (maxMessages !== null && messages >= maxMessages)
+    return isFull ? 'stream_full' : null
+  } finally {
+    await connection.close()
+  }
+}
+
 /** The counters of a single node are in its journal, and in the snapshot beside it. */
-function ownStores({ dataDirectory }: Config, clock: Clock, apps: readonly App[]): Stores {
+function ownStores({ dataDirectory, journalMaxBytes }: Config, clock: Clock, apps: readonly App[]): Stores {
   const limiterAt = async (nowMs: number): Promise<MemoryLimiter> =>
     (await recoverLimiter({ dataDirectory, nowMs, apps, onCorrupt: () => {} })).limiter
   return {
     now: async () => clock(),
     findApp: async (appKey) => findApp(apps, appKey, clock()),
     usageOf: async (app, nowMs) => (await limiterAt(nowMs)).usage(app, nowMs),
+    queueRefusal: async (bodyBytes) => {
+      const { bytes, freeBytes } = await measureJournal(dataDirectory)
+      return Math.min(journalMaxBytes - bytes, freeBytes) < bodyBytes ? 'journal_full' : null
+    },
     all: async () => ({ apps, complaints: [] }),
     usagesAt: async (nowMs) => {
       const limiter = await limiterAt(nowMs)

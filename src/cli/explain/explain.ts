@@ -2,13 +2,14 @@
 // queues and charges nothing.
 
 import { createReadStream } from 'node:fs'
-import { monthTolerancePercent } from '../../apps/plans.ts'
 import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../bounds.ts'
-import { type Explanation, explain, judgeBody, toJson, windowsOf } from '../../console/explain.ts'
+import { type Explanation, explain, judgeBody, toJson, violationText } from '../../console/explain.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
+import { OVERLOAD_ADVICE } from '../../overload-advice.ts'
 import { readConfig } from '../../settings/config.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
 import { formatBytes, formatCount, formatTable } from '../table.ts'
+import { toleranceText, windowsTable } from '../windows.ts'
 import { withStores } from './explain-stores.ts'
 
 export const help = `Usage: sluice explain [--app-key K] [--json] FILE
@@ -24,6 +25,7 @@ and Redis where NATS_URL and REDIS_URL are set.
   --app-key K   put this key in place of the body's app_key
   --json        for machines
 
+A queue that is full, as far as this command can see it, is the answer too: 503 with its reason.
 Headers are not looked at: a body is taken as sent with the right Content-Type and no Idempotency-Key.
 Exit code: 0 it would be accepted, 1 refused, 2 for a wrong command line.
 
@@ -41,7 +43,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     const sent = await readBody(positionals[0], shell)
     const nowMs = await stores.now()
     const key = flags['app-key']
-    return explain({ verdict: judgeBody(sent, key ?? null, nowMs), nowMs, stores })
+    return explain({ bodyBytes: sent.length, verdict: judgeBody(sent, key ?? null, nowMs), nowMs, stores })
   })
   await print(
     shell.stdout,
@@ -83,34 +85,24 @@ function folded(violations: readonly string[]): string[] {
 }
 
 export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): string {
-  const { status, outcome, message, retryAfterSeconds, bodyBytes, events, app, usage } = explanation
+  const { status, outcome, message, retryAfterSeconds, reason, bodyBytes, events, app, usage } = explanation
   const verdict = paint(outcome === 'accepted' ? 'green' : 'red', `${status} ${outcome}`, shell)
   const about = [
     ['body', bodyBytes === null ? `more than ${formatBytes(MAX_BODY_BYTES)}` : formatBytes(bodyBytes)],
     ...(events === null ? [] : [['events', String(events)]]),
     ...(app === null ? [] : [['app', `${app.appId}, plan ${app.plan}, ${app.subscription}`]]),
     ...(retryAfterSeconds === null ? [] : [['again in', `${formatCount(retryAfterSeconds)} s`]]),
+    ...(reason === null ? [] : [['reason', `${reason}: ${OVERLOAD_ADVICE[reason].happened}`]]),
+    ...(reason === null ? [] : [['what to do', OVERLOAD_ADVICE[reason].todo]]),
   ]
   const sections = [`${verdict}${message === null ? '' : `: ${message}`}\n${formatTable(about)}`]
   if (explanation.violations.length > 0) {
     const { length } = explanation.violations
-    const lines = folded(explanation.violations).map((line) => `  ${line}\n`)
+    const lines = folded(explanation.violations.map(violationText)).map((line) => `  ${line}\n`)
     sections.push(
       `Offending members: ${formatCount(length)}${length < MAX_ERRORS_COUNTED ? '' : ' or more'}\n${lines.join('')}`,
     )
   }
-  if (usage !== null) {
-    const rows = windowsOf(usage).map(({ name, limit, used, remaining, ends_at }) => [
-      name,
-      limit === null ? 'none' : formatCount(limit),
-      formatCount(used),
-      remaining === null ? '' : formatCount(remaining),
-      ends_at,
-    ])
-    const percent = app === null ? 0 : monthTolerancePercent(app.plan)
-    const tolerance =
-      percent === 0 ? '' : `The month's limit includes the ${percent}% that a paid plan may go over it.\n`
-    sections.push(formatTable([['window', 'limit', 'used', 'left', 'ends'], ...rows]) + tolerance)
-  }
+  if (app !== null && usage !== null) sections.push(windowsTable(app.plan, usage) + toleranceText(app.plan))
   return sections.join('\n')
 }

@@ -1,55 +1,61 @@
-// `sluice find`: where one batch is, and which consumers have had it; or how far back the search looked.
+// `sluice find`: where one batch is, and which consumers have had it; or why a request was refused; or how far back the
+// search looked.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_SEARCH_MS } from '../../bounds.ts'
+import { findingJson, timeText } from '../../console/finding-json.ts'
 import { StartError } from '../../lib/errors.ts'
+import { formatCount, formatSpan } from '../../lib/format.ts'
 import { describeFault } from '../../nats/connection.ts'
 import { findInQueue } from '../../queue/find/find-in-queue.ts'
 import {
   type ConsumerStateName,
   type Finding,
   type Found,
-  findingJson,
+  goOnBeforeMs,
   type NotFound,
   type Place,
   type Progress,
-  type SearchOptions,
-  timeText,
 } from '../../queue/find/finding.ts'
-import { type Question, readQuestion } from '../../queue/find/question.ts'
+import { type Asked, type Question, readQuestion } from '../../queue/find/question.ts'
 import { journalDirectory } from '../../queue/journal/segments.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
-import { EXIT, paint, print, readFlags, type Shell, UsageError } from '../shell.ts'
-import { formatCount, formatSpan, formatTable } from '../table.ts'
+import { EXIT, paint, print, readFlags, type Shell, UsageError, untilInterrupted } from '../shell.ts'
+import { formatTable, printable } from '../table.ts'
 import { eventLines, readRecord } from '../tail/tail.ts'
+import { askForRefusal, refusalText } from './refusal.ts'
 
 const PROGRESS_MS = 1000
 /** How long an interrupted command waits for the queue. */
 const LEAVE_MS = 1500
 
-export const help = `Usage: sluice find ID [--since TIME] [--events] [--json]
-       sluice find --app ID --key IDEMPOTENCY-KEY [--since TIME] [--events] [--json]
+export const help = `Usage: sluice find ID [--since TIME] [--before TIME] [--events] [--json]
+       sluice find --app ID --key IDEMPOTENCY-KEY [--since TIME] [--before TIME] [--events] [--json]
 
 Says where a batch is: when it was accepted, of which app, how many events it has, where it lies in the queue, and
 for the stream whether each durable consumer has had it. ID is what a 202 shows as X-Batch-Id. Or says that it is
 not there, how far the search looked, and how far back the queue reaches.
 
-  --app ID --key KEY   the batch that this app sent under this Idempotency-Key; the first one since the time searched
+ID may also be the X-Request-Id of a refusal: it says when and why, as long as the running service still knows it.
+
+  --app ID --key KEY   the batch that this app sent under this Idempotency-Key; of several the newest
   --since TIME         look back to this time: 2026-11-20T12:00:00Z, or so long ago: 30m, 2h, 3d
+  --before TIME        only what was stored before this time
   --events             print its events too, one JSON object a line, as sluice tail does
   --json               for machines; with --events the whole record is in it, byte for byte but for spaces at its end
 
-The id of a batch without an Idempotency-Key tells when it was made, and the search begins there. An id that comes
-from a key does not, so only the last ten minutes are read, unless --since goes further back. A search takes at most
-${MAX_SEARCH_MS / 1000} s, and shows each second how far it has come; Ctrl-C ends it.
+The id of a batch without an Idempotency-Key tells when it was made: ten minutes on both sides of it are read, unless
+--since or --before says otherwise. An id that comes from a key does not: all of the journal is read, or of the stream
+as much as ${MAX_SEARCH_MS / 1000} s reach, the newest first. The answer then has the command that goes on from there. With --app
+and the SLUICE_PARTITIONS of the service only the app's partition of the stream is read. Ctrl-C ends a search.
 
 Reads the stream at NATS_URL, or without NATS and Redis the folder SLUICE_DATA_DIR/journal, whether or not the
-service runs, and leaves nothing behind.
+service runs, and leaves nothing behind. For a refusal it asks the service on SLUICE_DATA_DIR, or the one at
+SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT where that port is set or NATS_URL is, with SLUICE_CONSOLE_TOKEN where it has one.
 
 A consumer has acknowledged a batch, or was sent it (and has not acknowledged it, or something before it), or was not
-sent it yet, or was made to begin behind it, or reads other subjects.
+sent it yet, or starts after its message and never received it, or reads other subjects.
 
 Exit code: 0 found, 1 not found or not to be read, 2 for a wrong command line.
 
@@ -66,73 +72,67 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
       app: { type: 'string' },
       key: { type: 'string' },
       since: { type: 'string' },
+      before: { type: 'string' },
       events: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
     },
     isByKey ? [] : ['ID'],
   )
-  const { app, key, since } = flags
-  const reading = readQuestion({ id: positionals[0], app, key, since }, shell.clock())
-  if (reading.kind === 'mistake') throw new UsageError(reading.mistake)
+  const { app, key, since, before } = flags
+  const asked = { id: positionals[0], app, key, since, before }
+  const reading = readQuestion(asked, shell.clock())
+  if (reading.kind === 'mistake') {
+    throw new UsageError(`${reading.member === 'id' ? 'ID' : `--${reading.member}`}: ${reading.mistake}`)
+  }
   const { question } = reading
   const config = readConfig(shell.env)
+  const refusal = question.madeAtMs === null ? null : await askForRefusal(config, question.batchId)
+  if (typeof refusal === 'object' && refusal !== null) {
+    const text = flags.json ? `${JSON.stringify({ found: true, refusal })}\n` : refusalText(refusal, shell)
+    await print(shell.stdout, text)
+    return EXIT.ok
+  }
   const finding = await searchWithin(config, question, shell)
   if (finding === null) return EXIT.failed
   if (flags.json) await print(shell.stdout, `${findingJson(finding, question, { withRecord: flags.events })}\n`)
-  else await print(shell.stdout, formatFinding(finding, question, { config, shell, withEvents: flags.events }))
-  return finding.kind === 'found' ? EXIT.ok : EXIT.failed
+  else await print(shell.stdout, formatFinding(finding, question, { config, shell, asked, withEvents: flags.events }))
+  if (finding.kind === 'found') return EXIT.ok
+  if (refusal !== null) await print(shell.stderr, `sluice find: ${refusal}\n`)
+  return EXIT.failed
 }
 
-/** null: it was interrupted, and the queue did not answer to that. */
+/** null: it was interrupted, and the queue did not answer to that. Throws a StartError where the queue cannot be read. */
 async function searchWithin(config: Config, question: Question, shell: Shell): Promise<Finding | null> {
-  const interrupted = new AbortController()
-  const interruption = new Promise<void>((resolve) => {
-    interrupted.signal.addEventListener('abort', () => resolve())
-  })
-  const interrupt = (): void => interrupted.abort()
-  process.once('SIGINT', interrupt)
-  process.once('SIGTERM', interrupt)
-  let progress: Progress | null = null
-  const telling = setInterval(() => {
-    if (progress !== null) shell.stderr.write(`sluice find: ${progressText(progress)}\n`)
-  }, PROGRESS_MS)
-  try {
-    const search = searchQueue(config, question, {
-      signal: AbortSignal.any([interrupted.signal, AbortSignal.timeout(MAX_SEARCH_MS)]),
-      onProgress: (reached) => (progress = reached),
-      onNotice: (message) => void shell.stderr.write(`sluice find: ${message}\n`),
-    })
-    return await Promise.race([search, interruption.then(() => sleep(LEAVE_MS, null))])
-  } finally {
-    clearInterval(telling)
-    process.off('SIGINT', interrupt)
-    process.off('SIGTERM', interrupt)
+  const { nats, dataDirectory } = config
+  const tell = (message: string): void => void shell.stderr.write(`sluice find: ${message}\n`)
+  const directory = journalDirectory(dataDirectory)
+  if (nats === null && !existsSync(directory))
+    tell(`there is no journal at ${directory}: SLUICE_DATA_DIR names the folder that it is in`)
+  let toldAtMs = performance.now()
+  const onProgress = (progress: Progress): void => {
+    if (!shell.interactive || performance.now() - toldAtMs < PROGRESS_MS) return
+    toldAtMs = performance.now()
+    tell(progressText(progress))
   }
-}
-
-interface QueueSearchOptions extends SearchOptions {
-  readonly onNotice: (message: string) => void
-}
-
-/** Throws a StartError where the queue cannot be read. */
-async function searchQueue(config: Config, question: Question, options: QueueSearchOptions): Promise<Finding> {
-  const directory = journalDirectory(config.dataDirectory)
-  if (config.nats === null && !existsSync(directory)) options.onNotice(`there is no journal at ${directory}`)
+  // A journal is read to its end, on the machine of whoever asks.
+  const endings = nats === null ? [] : [AbortSignal.timeout(MAX_SEARCH_MS)]
+  const search = (interrupted: AbortSignal): Promise<Finding> =>
+    findInQueue(config, question, { signal: AbortSignal.any([interrupted, ...endings]), onProgress })
   try {
-    return await findInQueue(config, question, options)
+    return await untilInterrupted(search, { leaveMs: LEAVE_MS })
   } catch (error) {
-    throw config.nats === null ? error : new StartError(describeFault(error))
+    throw nats === null ? error : new StartError(describeFault(error))
   }
 }
 
-export function progressText({ unit, read, reachedMs }: Progress): string {
-  const amount = unit === 'bytes' ? `${formatCount(Math.round(read / 1e6))} MB` : `${formatCount(read)} messages`
-  return `${amount} read, ${timeText(reachedMs)} reached`
+export function progressText({ bytesRead, reachedMs }: Progress): string {
+  return `${formatCount(Math.round(bytesRead / 1e6))} MB read, back to ${timeText(reachedMs)}`
 }
 
 interface Format {
   readonly config: Pick<Config, 'dataDirectory'>
   readonly shell: Pick<Shell, 'colour' | 'clock'>
+  readonly asked: Asked
   readonly withEvents: boolean
 }
 
@@ -141,15 +141,15 @@ export function formatFinding(finding: Finding, question: Question, format: Form
   const text = Buffer.from(formatFound(finding, format))
   const { line } = finding.record
   const parts = format.withEvents ? readRecord(line) : null
-  return parts === null ? text : Buffer.concat([text, Buffer.from('\n'), eventLines(line, parts)])
+  return parts === null ? text : Buffer.concat([text, Buffer.from('\n'), eventLines(parts)])
 }
 
 function formatFound({ record, place, consumers }: Found, { config, shell }: Format): string {
   const { batchId, appId, receivedAt, sdkVersion, trace, events } = record
   const details = [
     `${formatCount(events)} ${events === 1 ? 'event' : 'events'}`,
-    ...(sdkVersion === null ? [] : [`sdk_version ${JSON.stringify(sdkVersion)}`]),
-    ...(trace === null ? [] : [`trace ${JSON.stringify(trace)}`]),
+    ...(sdkVersion === null ? [] : [`sdk_version ${printable(JSON.stringify(sdkVersion))}`]),
+    ...(trace === null ? [] : [`trace ${printable(JSON.stringify(trace))}`]),
   ]
   const ago = formatSpan(Math.max(0, shell.clock() - Date.parse(receivedAt)))
   const verdict = paint('green', `Batch ${batchId} of app ${appId} is stored`, shell)
@@ -171,7 +171,7 @@ const WORDS: Readonly<Record<ConsumerStateName, string>> = {
   acknowledged: 'has acknowledged it',
   delivered: 'was sent it; whether it has acknowledged it is not known',
   waiting: 'was not sent it yet',
-  skipped: 'was made to begin behind it',
+  skipped: 'starts after this message (never received it)',
   'other subject': 'reads other subjects',
 }
 
@@ -181,10 +181,46 @@ function consumersText(place: Place, consumers: Found['consumers']): string {
   return `\n${formatTable([['consumer', ''], ...consumers.map(({ name, state }) => [name, WORDS[state]])])}`
 }
 
-function formatNotFound(finding: NotFound, { batchId }: Question, { shell }: Format): string {
-  const { searched, reachesBackToMs, isComplete, advice } = finding
-  const verdict = paint('red', `Batch ${batchId} was not found`, shell)
-  const span = `${isComplete ? 'searched' : 'to be searched'} from ${timeText(searched.fromMs)} to ${timeText(searched.toMs)}`
+function formatNotFound(finding: NotFound, question: Question, format: Format): string {
+  const { searched, reachesBackToMs } = finding
+  const { shell } = format
+  const verdict = paint('red', `Batch ${question.batchId} was not found`, shell)
   const reach = reachesBackToMs === null ? '' : `, the queue reaches back to ${timeText(reachesBackToMs)}`
-  return `${verdict}: ${span}${reach}.\n${advice}\n`
+  const span = `searched from ${timeText(searched.fromMs)} to ${timeText(searched.beforeMs)}`
+  return `${verdict}: ${span}${reach}.\n${adviceFor(finding, question, format)}\n`
+}
+
+/** The command that searches where this search has not read. */
+function nextCommand(finding: NotFound, { spans }: Question, { asked, withEvents }: Format): string {
+  const { id, app, key, since } = asked
+  const words = [
+    'sluice find',
+    ...(id === undefined ? ['--app', app, '--key', key] : [id]),
+    ...(since === undefined ? [] : ['--since', timeText(spans[spans.length - 1].fromMs)]),
+    '--before',
+    timeText(goOnBeforeMs(finding)),
+    ...(withEvents ? ['--events'] : []),
+  ]
+  return words.join(' ')
+}
+
+function adviceFor(finding: NotFound, question: Question, format: Format): string {
+  const { madeAtMs } = question
+  const made = madeAtMs === null ? '' : `The id was made at ${timeText(madeAtMs)}`
+  switch (finding.reason) {
+    case 'stopped':
+      return `The search ended before all was read. To read on:\n  ${nextCommand(finding, question, format)}`
+    case 'empty':
+      return 'The queue is empty.'
+    case 'future':
+      return `${made}, which is in the future: it is not an id of this service, or a clock was wrong.`
+    case 'expired':
+      return `${made}, which is older than anything the queue still has: the batch was removed when it expired, or it was never stored.`
+    case 'narrowed':
+      return 'The queue has more, outside of these times: search with another --since or --before, or without them.'
+    case 'absent':
+      return madeAtMs === null
+        ? 'All that the queue has was searched: the batch was refused, it never arrived, it has another app or key, or it was removed when it expired.'
+        : `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored.`
+  }
 }

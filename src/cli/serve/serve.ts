@@ -1,6 +1,8 @@
 // `sluice serve`: reads the settings, starts the service, and stops it on a signal. The service is started by
 // start/service.ts, or by supervisor/service.ts for several processes.
 
+import { readFileSync, statSync } from 'node:fs'
+import { parseEnv } from 'node:util'
 import { isConsoleOn } from '../../console/access.ts'
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError } from '../../lib/errors.ts'
@@ -59,9 +61,10 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const problem = openFilesProblem(config)
   if (problem !== null) throw new ConfigError([problem])
   const log = openLog({ level: config.logLevel, terminal: shell.terminal, colour: shell.colour })
+  warnOfEnvFile(shell.env, log)
   const exit = (code: number): never => process.exit(code)
-  process.on('uncaughtException', bugHandler(log, 'an error was not caught', exit))
-  process.on('unhandledRejection', bugHandler(log, 'a rejection was not handled', exit))
+  process.on('uncaughtException', bugHandler(log, 'bug: an error was not caught; this process ends', exit))
+  process.on('unhandledRejection', bugHandler(log, 'bug: a rejection was not handled; this process ends', exit))
   // Before the service has started there is nothing to drain.
   let service: Service | null = null
   onSignals(config, log, shell, () => service)
@@ -82,6 +85,21 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const console = hasConsole ? 'on' : 'off: SLUICE_CONSOLE_TOKEN opens it'
   log.info({ port: publicPort, admin_port: adminPort, ...parts(config), console }, 'listening')
   return new Promise(() => {})
+}
+
+/** Many programs read this file, and nothing else would show that this one does not. */
+function warnOfEnvFile(env: Shell['env'], log: Log): void {
+  let named = {}
+  try {
+    // A pipe would wait for its writer.
+    if (statSync('.env').isFile()) named = parseEnv(readFileSync('.env', 'utf8'))
+  } catch {
+    return
+  }
+  const settings = SETTING_NAMES.filter((name) => name in named && (env[name] ?? '') === '')
+  if (settings.length === 0) return
+  const advice = 'their defaults are used; to use the file, start sluice from a shell after `set -a; . ./.env; set +a`'
+  log.warn({ settings }, `these settings are only in .env, which sluice does not read: ${advice}`)
 }
 
 async function oneProcess(config: Config, log: Log, { clock }: Shell): Promise<Service> {

@@ -1,7 +1,7 @@
 // The lines of the queue as they become durable, whichever holds it: the journal's files, or the stream in NATS.
 
 import { existsSync } from 'node:fs'
-import { errorMessage, StartError } from '../../lib/errors.ts'
+import { StartError, throwStartError } from '../../lib/errors.ts'
 import type { NatsAccess } from '../../nats/address.ts'
 import { connectNats, describeFault } from '../../nats/connection.ts'
 import { readLines } from '../../queue/journal/journal-reader.ts'
@@ -31,7 +31,8 @@ export function readQueue(config: Config, options: ReadQueueOptions): AsyncGener
 
 async function* journalLines(dataDirectory: string, options: ReadQueueOptions): AsyncGenerator<Buffer> {
   const directory = journalDirectory(dataDirectory)
-  if (!existsSync(directory)) options.onNotice(`there is no journal at ${directory} yet`)
+  if (!existsSync(directory))
+    options.onNotice(`there is no journal at ${directory} yet: SLUICE_DATA_DIR names the folder that it is in`)
   yield* readLines(directory, options)
 }
 
@@ -71,6 +72,6 @@ async function lookAtStream(
       await connection.close()
     }
   } catch (error) {
-    throw error instanceof StartError ? error : new StartError(errorMessage(error))
+    throwStartError(error)
   }
 }

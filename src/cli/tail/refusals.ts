@@ -1,17 +1,27 @@
 // `sluice tail --refused`: what the running service refuses, one JSON object a line.
 
-import { errorMessage, StartError } from '../../lib/errors.ts'
 import { sleep, systemTimers } from '../../lib/timers.ts'
 import type { Config } from '../../settings/config.ts'
-import { askAdmin, eventsIn, ServiceAway, textIn } from '../admin-api.ts'
+import { askAdmin, askForList, eventsIn, objectIn, ServiceAway } from '../admin-api.ts'
 import { print, type Shell } from '../shell.ts'
-import { formatCount } from '../table.ts'
+import { escapedJson, formatCount } from '../table.ts'
 
 /** The most that the API gives, and that the service knows. */
 const MAX_REFUSALS = 1000
 const FIRST_PAUSE_MS = 250
 const MAX_PAUSE_MS = 5000
-const MEMBERS = ['time', 'app_id', 'code', 'path', 'sdk_version', 'request_id', 'message', 'node'] as const
+const MEMBERS = [
+  'time',
+  'app_id',
+  'code',
+  'reason',
+  'origin',
+  'path',
+  'sdk_version',
+  'request_id',
+  'message',
+  'node',
+] as const
 
 export interface RefusalsWanted {
   /** `-`: those of no known app. */
@@ -28,9 +38,8 @@ export function printRefusals(config: Config, shell: Shell, wanted: RefusalsWant
 
 /** The oldest first, as they come when one follows. */
 async function printKnown(config: Config, shell: Shell, { appId, signal }: RefusalsWanted): Promise<number> {
-  const response = await askAdmin(config, `/api/refusals?${queryOf({ app: appId, limit: `${MAX_REFUSALS}` })}`, signal)
-  const { refusals } = parsed(await textIn(response))
-  if (!Array.isArray(refusals)) throw new StartError('what the service answered is not a list of refusals')
+  const query = queryOf({ app: appId, limit: `${MAX_REFUSALS}` })
+  const refusals = await askForList(config, `/api/refusals?${query}`, 'refusals', signal)
   for (const refusal of refusals.toReversed()) await print(shell.stdout, lineOf(refusal))
   return refusals.length
 }
@@ -45,15 +54,15 @@ async function followRefusals(config: Config, shell: Shell, { appId, fromStart, 
     try {
       const query = queryOf({ app: appId, from_start: isFirst && fromStart ? '1' : undefined })
       const response = await askAdmin(config, `/api/refusals/stream?${query}`, signal)
-      if (isAway) await tell('reading goes on; what was refused meanwhile is not shown')
+      if (isAway) await tell('reconnected; what was refused meanwhile is not shown')
       isFirst = false
       isAway = false
       for await (const { name, data } of eventsIn(response)) {
         pauseMs = FIRST_PAUSE_MS
         if (name === 'skipped')
-          await tell(`${formatCount(Number(parsed(data)['count']))} refusals came too fast to be shown`)
+          await tell(`${formatCount(Number(objectIn(data)['count']))} refusals came too fast to be shown`)
         if (name !== 'refusal') continue
-        await print(shell.stdout, lineOf(parsed(data)))
+        await print(shell.stdout, lineOf(objectIn(data)))
         printed += 1
       }
     } catch (error) {
@@ -72,15 +81,8 @@ function queryOf(members: Readonly<Record<string, string | undefined>>): string 
   return new URLSearchParams(given).toString()
 }
 
-function parsed(text: string): Record<string, unknown> {
-  try {
-    return Object(JSON.parse(text)) as Record<string, unknown>
-  } catch (error) {
-    throw new StartError(`what the service sent is not JSON: ${errorMessage(error)}`)
-  }
-}
-
-function lineOf(refusal: unknown): string {
+function lineOf(refusal: unknown): Buffer {
   const given = Object(refusal) as Record<string, unknown>
-  return `${JSON.stringify(Object.fromEntries(MEMBERS.map((member) => [member, given[member] ?? null])))}\n`
+  const shown = Object.fromEntries(MEMBERS.map((member) => [member, given[member] ?? null]))
+  return escapedJson(Buffer.from(`${JSON.stringify(shown)}\n`))
 }

@@ -1,9 +1,7 @@
 // `sluice usage`: how much of its limits an app has used, or which apps are nearest to one; and what the running service
 // accepted and refused of each in the last hour.
 
-import type { PlanName } from '../../apps/app.ts'
-import { monthTolerancePercent, soldEventsPerMonth } from '../../apps/plans.ts'
-import { errorMessage, StartError } from '../../lib/errors.ts'
+import { StartError } from '../../lib/errors.ts'
 import { systemTimers } from '../../lib/timers.ts'
 import {
   type AppUsage,
@@ -16,12 +14,12 @@ import {
   type WantedUsage,
 } from '../../limits/usage-report.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
-import { askAdmin, textIn } from '../admin-api.ts'
+import { askForList } from '../admin-api.ts'
 import { noSuchApp } from '../apps/app-draft.ts'
-import { monthText } from '../apps/apps-told.ts'
 import { type Stores, withStores } from '../explain/explain-stores.ts'
 import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
 import { formatCount, formatTable } from '../table.ts'
+import { percentText, toleranceText, usedTexts, windowsTable } from '../windows.ts'
 
 const DEFAULT_TOP = 20
 /** Over 10,000 apps, the service reads its counters for some seconds. */
@@ -36,8 +34,9 @@ them (up to ${formatCount(MAX_REPORTED_APPS)}), or one app. The month is the app
 paid plan may go 10% over it. Beside them, the events accepted and the requests refused in the last hour, by code.
 
 The counters come from where the settings have the service keep them: files in SLUICE_DATA_DIR, whether or not the
-service runs, or Redis. The last hour is known to the running service alone: it is asked at SLUICE_ADMIN_HOST and
-SLUICE_ADMIN_PORT, with SLUICE_CONSOLE_TOKEN where it has one. Where it cannot be asked, "${UNKNOWN}" stands in its place.
+service runs, or Redis. The last hour is known to the running service alone: that on SLUICE_DATA_DIR is asked, or
+the one at SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT where that port is set or NATS_URL is, with SLUICE_CONSOLE_TOKEN where it
+has one. Where it cannot be asked, "${UNKNOWN}" is shown.
 
   --app ID   one app
   --top N    how many apps
@@ -111,15 +110,15 @@ async function readReport(
 /** Throws a StartError where the service cannot be asked. */
 async function readLastHours(config: Config, wanted: WantedUsage): Promise<ReadonlyMap<string, LastHour>> {
   const query = new URLSearchParams('appId' in wanted ? { app: wanted.appId } : { top: String(wanted.top) })
-  const response = await askAdmin(config, `/api/apps?${query.toString()}`, AbortSignal.timeout(SERVICE_TIMEOUT_MS))
-  return lastHoursIn(await textIn(response))
+  const signal = AbortSignal.timeout(SERVICE_TIMEOUT_MS)
+  return lastHoursOf(await askForList(config, `/api/apps?${query.toString()}`, 'apps', signal))
 }
 
-/** Those that the answer of the service has; an app of which it knows none is left out. */
-export function lastHoursIn(text: string): ReadonlyMap<string, LastHour> {
+/** Those that are known of apps as the service lists them. */
+export function lastHoursOf(apps: readonly unknown[]): ReadonlyMap<string, LastHour> {
   const found = new Map<string, LastHour>()
-  for (const entry of appsIn(text)) {
-    const { app_id: appId, last_hour: lastHour } = Object(entry) as Record<string, unknown>
+  for (const entry of apps) {
+    const { app_id: appId, last_hour: lastHour, events_per_second: rate } = Object(entry) as Record<string, unknown>
     if (typeof appId !== 'string' || typeof lastHour !== 'object' || lastHour === null) continue
     const { accepted_events: acceptedEvents, refused } = lastHour as Record<string, unknown>
     if (typeof acceptedEvents !== 'number') continue
@@ -128,21 +127,10 @@ export function lastHoursIn(text: string): ReadonlyMap<string, LastHour> {
     const counted = codes.filter(
       (code): code is [string, number] => /^[a-z_]{1,64}$/.test(code[0]) && typeof code[1] === 'number',
     )
-    found.set(appId, { acceptedEvents, refused: Object.fromEntries(counted) })
+    const eventsPerSecond = typeof rate === 'number' ? rate : null
+    found.set(appId, { acceptedEvents, refused: Object.fromEntries(counted), eventsPerSecond })
   }
   return found
-}
-
-function appsIn(text: string): readonly unknown[] {
-  let answer: unknown
-  try {
-    answer = JSON.parse(text)
-  } catch (error) {
-    throw new StartError(`what the service sent is not JSON: ${errorMessage(error)}`)
-  }
-  const { apps } = Object(answer) as Record<string, unknown>
-  if (!Array.isArray(apps)) throw new StartError('what the service answered is not a list of apps')
-  return apps
 }
 
 type LastHourOf = (appId: string) => LastHour | null
@@ -154,9 +142,7 @@ export function formatReport({ apps, totalApps, readAtMs }: UsageReport, lastHou
       app.appId,
       app.plan,
       percentText(shareUsed(usage)),
-      usedText(usage.minute.used, limitText(usage.minute.limit)),
-      usedText(usage.day.used, limitText(usage.day.limit)),
-      usedText(usage.month.used, monthLimitText(app.plan, usage.month.limit)),
+      ...usedTexts(app.plan, usage),
       lastHour === null ? UNKNOWN : formatCount(lastHour.acceptedEvents),
       refusedText(lastHour),
     ]
@@ -168,25 +154,8 @@ ${which}. Read at ${new Date(readAtMs).toISOString()}.
 ${apps.map(({ app }) => toleranceText(app.plan)).find((text) => text !== '') ?? ''}`
 }
 
-/** Empty for a plan without a tolerance. */
-function toleranceText(plan: PlanName): string {
-  const percent = monthTolerancePercent(plan)
-  return percent === 0 ? '' : `+${percent}%: so far may a paid plan go over its month before it is refused.\n`
-}
-
 /** One app, with what is left and until when. */
 export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): string {
-  const windows = (['minute', 'day', 'month'] as const).map((name) => {
-    const { used, limit, endsAtMs } = usage[name]
-    return [
-      name,
-      formatCount(used),
-      (name === 'month' ? monthLimitText(app.plan, usage.month.limit) : limitText(limit)) ?? 'none',
-      limit === null ? '' : formatCount(Math.max(0, limit - used)),
-      limit === null ? '' : percentText(used / limit),
-      new Date(endsAtMs).toISOString(),
-    ]
-  })
   const lastHour = lastHourOf(app.appId)
   const accepted =
     lastHour === null
@@ -199,26 +168,8 @@ export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): str
   ]
   return `${app.appId}, plan ${app.plan}, ${app.subscription}
 
-${formatTable([['window', 'used', 'limit', 'left', 'share', 'ends'], ...windows])}
+${windowsTable(app.plan, usage)}
 ${formatTable(about)}${tolerance === '' ? '' : `\n${tolerance}`}`
-}
-
-function usedText(used: number, limit: string | null): string {
-  return limit === null ? formatCount(used) : `${formatCount(used)} of ${limit}`
-}
-
-function limitText(limit: number | null): string | null {
-  return limit === null ? null : formatCount(limit)
-}
-
-/** As it was sold, and the tolerance beside it: 100,000 +10%. */
-function monthLimitText(plan: PlanName, enforced: number): string {
-  return monthText(plan, soldEventsPerMonth(plan, enforced))
-}
-
-function percentText(share: number): string {
-  // Cut, not rounded: 100% is a limit that is used up.
-  return share < 0.1 ? `${Math.floor(share * 1000) / 10}%` : `${Math.floor(share * 100)}%`
 }
 
 /** Requests by code, the most first. */

@@ -1,7 +1,18 @@
 // What the admin API answers, as openapi-admin.yaml describes it.
 
-export type { Code, Whose } from '../codes.ts'
-export type { HistoryView as History, NodeLine, Now, Plot, QueueFacts as Queue } from '../now-answer.ts'
+import type { NotFoundReason } from '../../queue/find/not-found-reason.ts'
+import type { ShownRefusal } from '../refusal.ts'
+
+export type { Code, Reason, Whose } from '../codes.ts'
+export type {
+  HistoryView as History,
+  NodeLine,
+  Now,
+  Plot,
+  QueueFacts as Queue,
+  Range,
+  ShownPart,
+} from '../now-answer.ts'
 export type { ShownGroup as RefusalGroup, ShownRefusal as Refusal, ShownRefusals as Refusals } from '../refusal.ts'
 
 export interface Session {
@@ -15,9 +26,40 @@ export interface SampledEvent {
   readonly received_at: string
   readonly sdk_version: string | null
   readonly trace?: string
-  readonly node: string
+  /** null: it was read from the queue. */
+  readonly node: string | null
+  /** Its place in the batch. */
+  readonly index: number
   /** As the client sent it. */
   readonly event: unknown
+}
+
+interface Searched {
+  readonly searched_back_to: string | null
+  /** false: others may be older than that. */
+  readonly complete: boolean
+  /** Damaged records. */
+  readonly skipped: number
+}
+
+export interface NewestEvents extends Searched {
+  readonly events: readonly SampledEvent[]
+}
+
+export type SearchHit =
+  | { readonly kind: 'batch' | 'key'; readonly batch_id: string }
+  | ({ readonly kind: 'refusal' } & ShownRefusal)
+  | ({ readonly kind: 'event' } & SampledEvent)
+  | ({ readonly kind: 'user' } & SampledEvent)
+
+export interface SearchResult extends Searched {
+  readonly found: readonly SearchHit[]
+}
+
+export interface Example {
+  readonly port: number
+  readonly tls: boolean
+  readonly app_key: string | null
 }
 
 export interface EventRate {
@@ -57,13 +99,20 @@ export interface Found {
   readonly record?: { readonly events?: unknown }
 }
 
+/** The id is that of a refused request. */
+export interface RefusalFound {
+  readonly found: true
+  readonly refusal: ShownRefusal
+}
+
 export interface NotFound {
   readonly found: false
+  readonly reason: NotFoundReason
   readonly searched_from: string
   readonly searched_to: string
   readonly queue_reaches_back_to: string | null
-  readonly complete: boolean
-  readonly advice: string
+  /** Where a search that did not read all goes on. */
+  readonly go_on_before: string | null
 }
 
 export interface Window {
@@ -82,6 +131,8 @@ export interface AppUsage {
   readonly minute: Window
   readonly day: Window
   readonly month: Window
+  /** null: not known yet. */
+  readonly events_per_second: number | null
   readonly last_hour: { readonly accepted_events: number; readonly refused: Readonly<Record<string, number>> } | null
   readonly keys: readonly { readonly key: string; readonly valid_until: string | null }[]
 }
@@ -96,8 +147,16 @@ export interface Explained {
   readonly status: number
   /** `accepted`, or why not. */
   readonly code: string
+  /** Of a 503. */
+  readonly reason: string | null
   readonly message: string | null
-  readonly errors: readonly { readonly path: string; readonly message: string }[]
+  /** With the bytes of each in the body; null where that is not JSON. */
+  readonly errors: readonly {
+    readonly path: string
+    readonly message: string
+    readonly start: number | null
+    readonly end: number | null
+  }[]
   readonly limits: Readonly<
     Record<
       string,

@@ -7,7 +7,7 @@ export type Answer<T> = { readonly kind: 'ok'; readonly value: T } | { readonly 
 const ANSWER_TIMEOUT_MS = 70_000
 const LOCKED = 'sluice-locked'
 
-/** Told when the API wants a token that this browser has not shown. */
+/** Called when the API wants a token that this browser has not shown. */
 export function onLocked(listener: () => void): () => void {
   addEventListener(LOCKED, listener)
   return () => removeEventListener(LOCKED, listener)

@@ -7,7 +7,7 @@ import type { AppUsage, Usage, Window } from './api-types.ts'
 import { count, limitText, many, span } from './format.ts'
 import { go, urlTo } from './route.ts'
 import { Rows } from './rows.tsx'
-import { Empty, Problem, TryIt, useMedia } from './ui.tsx'
+import { AS_TYPED, Empty, Problem, TryIt, useMedia } from './ui.tsx'
 
 const AGAIN_EVERY_MS = 10_000
 const MAX_APPS = 10_000
@@ -41,9 +41,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
           type="search"
           value={text}
           placeholder="search: id, name or plan"
-          spellcheck={false}
-          autocapitalize="off"
-          autocomplete="off"
+          {...AS_TYPED}
           onInput={(event) => set({ app: event.currentTarget.value })}
         />
         <label for="sort" class="muted">
@@ -135,9 +133,9 @@ function AppRow({ app, readAtMs }: { app: AppUsage; readAtMs: number }): JSX.Ele
           <span class={isServed ? undefined : 'client'}>{app.subscription}</span>
         </span>
       </div>
-      <Use title="minute" window={app.minute} perHour={null} readAtMs={readAtMs} />
-      <Use title="day" window={app.day} perHour={perHour} readAtMs={readAtMs} />
-      <Use title="month" window={app.month} perHour={perHour} readAtMs={readAtMs} />
+      <Use title="minute" window={app.minute} perSecond={null} readAtMs={readAtMs} />
+      <Use title="day" window={app.day} perSecond={app.events_per_second} readAtMs={readAtMs} />
+      <Use title="month" window={app.month} perSecond={app.events_per_second} readAtMs={readAtMs} />
       <div class="hour">
         <span>{perHour === null ? '–' : `${count(perHour)} events`}</span>
         {refused > 0 ? (
@@ -164,16 +162,16 @@ function AppRow({ app, readAtMs }: { app: AppUsage; readAtMs: number }): JSX.Ele
 interface UseProps {
   readonly title: string
   readonly window: Window
-  /** Events of the last hour, for a forecast. */
-  readonly perHour: number | null
+  /** For a forecast. */
+  readonly perSecond: number | null
   readonly readAtMs: number
 }
 
 /** A bar against the limit: amber from 90%. */
-function Use({ title, window, perHour, readAtMs }: UseProps): JSX.Element {
+function Use({ title, window, perSecond, readAtMs }: UseProps): JSX.Element {
   const { used, limit, resets_at: resetsAt, tolerance_percent: tolerance } = window
   const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, used / limit)
-  const leftSeconds = limit === null || !perHour ? null : (Math.max(0, limit - used) / perHour) * 3600
+  const leftSeconds = limit === null || !perSecond ? null : Math.max(0, limit - used) / perSecond
   const resetSeconds = (Date.parse(resetsAt) - readAtMs) / 1000
   const isOver = limit !== null && used >= limit
   const willBeOver = !isOver && leftSeconds !== null && leftSeconds < resetSeconds

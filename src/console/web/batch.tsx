@@ -1,15 +1,14 @@
 // Batch: where is this batch? A sentence and a line of time.
 
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
-import type { Found, NotFound, Place, Reader } from './api-types.ts'
+import type { Found, NotFound, Place, Reader, Refusal, RefusalFound } from './api-types.ts'
 import { memberText } from './event-text.ts'
-import { count, many, utcDateTime, utcTimeMs } from './format.ts'
+import { count, many, UUID, utc } from './format.ts'
+import { RefusalRow } from './refused.tsx'
 import { go, urlTo } from './route.ts'
-import { Copy, Dot, Problem, Time } from './ui.tsx'
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+import { AS_TYPED, Copy, Dot, Fact, Problem, Time } from './ui.tsx'
 
 /** A batch id, or an app and an Idempotency-Key, in any of the ways that one may paste them. */
 export function readQuestion(text: string): { id: string } | { app: string; key: string } | null {
@@ -22,7 +21,7 @@ export function readQuestion(text: string): { id: string } | { app: string; key:
 
 export function Batch({ query }: { query: URLSearchParams }): JSX.Element {
   const [id, app, key] = ['id', 'app', 'key'].map((name) => query.get(name))
-  const since = query.get('since')
+  const times = { since: query.get('since'), before: query.get('before') }
   const inUrl = id ?? (app !== null && key !== null ? `${app} ${key}` : '')
   const [text, setText] = useState(inUrl)
   const [problem, setProblem] = useState<string | null>(null)
@@ -31,11 +30,11 @@ export function Batch({ query }: { query: URLSearchParams }): JSX.Element {
     setProblem(null)
   }, [inUrl])
   const path = id
-    ? urlTo(`/api/batches/${encodeURIComponent(id)}`, { since, events: '1' })
+    ? urlTo(`/api/batches/${encodeURIComponent(id)}`, { ...times, events: '1' })
     : app && key
-      ? urlTo('/api/batches', { app, key, since, events: '1' })
+      ? urlTo('/api/batches', { app, key, ...times, events: '1' })
       : null
-  const asked = useAsk<Found | NotFound>(path)
+  const asked = useAsk<Found | RefusalFound | NotFound>(path)
   const submit = (event: Event): void => {
     event.preventDefault()
     const question = readQuestion(text)
@@ -57,9 +56,7 @@ export function Batch({ query }: { query: URLSearchParams }): JSX.Element {
           type="search"
           value={text}
           placeholder="batch id, or: app Idempotency-Key"
-          spellcheck={false}
-          autocapitalize="off"
-          autocomplete="off"
+          {...AS_TYPED}
           aria-describedby="batch-problem"
           onInput={(event) => setText(event.currentTarget.value)}
         />
@@ -73,10 +70,7 @@ export function Batch({ query }: { query: URLSearchParams }): JSX.Element {
       <div aria-live="polite" aria-busy={asked.asking}>
         {(path === null || problem !== null) && <Teach />}
         {problem === null && path !== null && asked.asking && <p class="muted">Looking through the queue…</p>}
-        {problem === null && !asked.asking && asked.value?.found === true && <Answer found={asked.value} />}
-        {problem === null && !asked.asking && asked.value?.found === false && (
-          <Missing missing={asked.value} query={query} />
-        )}
+        {problem === null && !asked.asking && asked.value !== null && <Outcome value={asked.value} query={query} />}
       </div>
     </div>
   )
@@ -91,9 +85,18 @@ function Teach(): JSX.Element {
         with: <span class="mono">shop 7f0e0bb2-6c3a-4d5e-9a53-2a6a4d1c9a10</span>
       </p>
       <p>
-        A request that was refused has no batch: its <code>X-Request-Id</code> is under <a href="/refused">Refused</a>.
+        A request that was refused has no batch: its <code>X-Request-Id</code> says why, while the service knows it.
       </p>
     </div>
+  )
+}
+
+function Outcome({ value, query }: { value: Found | RefusalFound | NotFound; query: URLSearchParams }): JSX.Element {
+  if (!value.found) return <Missing missing={value} query={query} />
+  return 'refusal' in value ? (
+    <Refused refusal={value.refusal} />
+  ) : (
+    <Answer found={value} opened={Number(query.get('event') ?? 0)} />
   )
 }
 
@@ -127,7 +130,11 @@ const STATE_WORDS: Readonly<Record<string, string>> = {
   'other subject': 'not wanted by',
 }
 
-function Answer({ found }: { found: Found }): JSX.Element {
+function Answer({ found, opened }: { found: Found; opened: number }): JSX.Element {
+  const place = useRef<HTMLDetailsElement>(null)
+  useEffect(() => {
+    if (opened > 0) place.current?.scrollIntoView({ block: 'center' })
+  }, [found, opened])
   const events = Array.isArray(found.record?.events) ? (found.record.events as unknown[]) : []
   const storedAt = found.place.kind === 'stream' ? found.place.stored_at : null
   return (
@@ -149,56 +156,33 @@ function Answer({ found }: { found: Found }): JSX.Element {
         ))}
       </ol>
       <dl class="facts">
-        <dt>batch</dt>
-        <dd>
+        <Fact name="batch">
           <Copy text={found.batch_id}>{found.batch_id}</Copy>
           {found.keyed && <span class="muted">sent with an Idempotency-Key</span>}
-        </dd>
-        <dt>app</dt>
-        <dd>
+        </Fact>
+        <Fact name="app">
           {found.app_id} <a href={urlTo('/apps', { app: found.app_id })}>usage</a>
           <a href={urlTo('/events', { app: found.app_id })}>events</a>
-        </dd>
-        <dt>received</dt>
-        <dd>
+        </Fact>
+        <Fact name="received">
           <span>
             <Time at={found.received_at} as="date" /> UTC
           </span>
-        </dd>
-        {found.sdk_version !== null && (
-          <>
-            <dt>SDK</dt>
-            <dd>{found.sdk_version}</dd>
-          </>
-        )}
-        {found.trace !== null && (
-          <>
-            <dt>trace</dt>
-            <dd>
-              <Copy text={found.trace}>{found.trace}</Copy>
-            </dd>
-          </>
-        )}
+        </Fact>
+        <Fact name="SDK">{found.sdk_version}</Fact>
+        <Fact name="trace">{found.trace && <Copy text={found.trace}>{found.trace}</Copy>}</Fact>
       </dl>
       {events.length > 0 && <h2>Events</h2>}
-      {events.map((event, place) => (
-        <details key={place} open={place === 0}>
+      {events.map((event, index) => (
+        <details key={index} open={index === opened} ref={index === opened ? place : null}>
           <summary>
-            events[{place}] <EventName event={event} />
+            events[{index}] <span class="muted">{memberText(event, 'type')}</span> {memberText(event, 'name')}
           </summary>
-          <pre tabIndex={0} aria-label={`Event ${place} as JSON`}>
+          <pre tabIndex={0} aria-label={`Event ${index} as JSON`}>
             {JSON.stringify(event, null, 2)}
           </pre>
         </details>
       ))}
-    </>
-  )
-}
-
-function EventName({ event }: { event: unknown }): JSX.Element {
-  return (
-    <>
-      <span class="muted">{memberText(event, 'type')}</span> {memberText(event, 'name')}
     </>
   )
 }
@@ -212,39 +196,47 @@ function Step({ is, words, at }: { is: 'done' | 'open'; words: string; at: strin
   )
 }
 
-const FURTHER = [
-  ['2 h', '2h'],
-  ['24 h', '24h'],
-  ['72 h', '72h'],
-] as const
-
-function Missing({ missing, query }: { missing: NotFound; query: URLSearchParams }): JSX.Element {
-  const { searched_from: from, searched_to: to, queue_reaches_back_to: reach } = missing
-  const [id, app, key] = ['id', 'app', 'key'].map((name) => query.get(name))
+function Refused({ refusal }: { refusal: Refusal }): JSX.Element {
   return (
     <>
       <p class="verdict">
         <Dot tone="unknown" />
-        <span>Not found{missing.complete ? '' : ' so far: the search was cut short'}.</span>
+        <span>Refused at {utc(refusal.time, 'date')} UTC.</span>
+      </p>
+      <RefusalRow refusal={refusal} />
+    </>
+  )
+}
+
+const REASONS: Readonly<Record<NotFound['reason'], string>> = {
+  stopped: 'only a part of the queue was read in the time that a search has',
+  empty: 'the queue is empty',
+  future: 'the id says that it was made in the future: it is not an id of this service, or a clock was wrong',
+  expired: 'it is older than anything the queue still has: it was removed when it expired, or was never stored',
+  narrowed: 'the queue has more, outside of the times that were searched',
+  absent: 'refused, never arrived, of another app or key, or removed when it expired',
+}
+
+function Missing({ missing, query }: { missing: NotFound; query: URLSearchParams }): JSX.Element {
+  const { searched_from: from, searched_to: to, queue_reaches_back_to: reach, go_on_before: goOn } = missing
+  const [id, app, key, since] = ['id', 'app', 'key', 'since'].map((name) => query.get(name))
+  return (
+    <>
+      <p class="verdict">
+        <Dot tone="unknown" />
+        <span>Not found{goOn === null ? '' : ' so far'}.</span>
       </p>
       <dl class="facts">
-        <dt>searched</dt>
-        <dd>
-          {utcDateTime(Date.parse(from))} to {utcTimeMs(Date.parse(to)).slice(0, 8)} UTC
-        </dd>
-        <dt>the queue reaches back to</dt>
-        <dd>{reach === null ? 'not known' : `${utcDateTime(Date.parse(reach))} UTC`}</dd>
-        <dt>what may have been</dt>
-        <dd>{missing.advice}</dd>
+        <Fact name="searched">
+          {utc(from, 'date')} to {utc(to, 'date')} UTC
+        </Fact>
+        <Fact name="the queue reaches back to">{reach === null ? 'not known' : `${utc(reach, 'date')} UTC`}</Fact>
+        <Fact name={missing.reason === 'absent' ? 'possible reasons' : 'why'}>{REASONS[missing.reason]}</Fact>
       </dl>
       <p class="links">
-        Search further back:
-        {FURTHER.map(([words, since]) => (
-          <a key={since} href={urlTo('/batch', { id, app, key, since })}>
-            {words}
-          </a>
-        ))}
-        <a href={urlTo('/refused', { app })}>or was it refused?</a>
+        {goOn !== null && <a href={urlTo('/batch', { id, app, key, since, before: goOn })}>search further back</a>}
+        {missing.reason === 'narrowed' && <a href={urlTo('/batch', { id, app, key })}>search all of it</a>}
+        <a href={urlTo('/refused', { app })}>was it refused?</a>
       </p>
     </>
   )

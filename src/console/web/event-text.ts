@@ -2,9 +2,20 @@
 
 import type { SampledEvent } from './api-types.ts'
 
-/** An event of the list. */
+/** An event of a list. */
 export interface Line extends SampledEvent {
-  readonly id: number
+  readonly id: string
+}
+
+/** The id is the same for an event that is read again. */
+export function lineOf(event: SampledEvent): Line {
+  return { ...event, id: `${event.batch_id}/${event.index}` }
+}
+
+/** Newest first; the last one of a batch first. */
+export function byTime(one: Line, other: Line): number {
+  if (one.received_at !== other.received_at) return one.received_at < other.received_at ? 1 : -1
+  return other.index - one.index
 }
 
 /** A string member, or ''. */
@@ -14,8 +25,8 @@ export function memberText(value: unknown, name: string): string {
   return typeof member === 'string' ? member : ''
 }
 
-/** For a POSIX shell. The key stays out: whoever tries it has one. */
-export function curlOf(event: unknown): string {
-  const body = JSON.stringify({ app_key: 'YOUR_APP_KEY', events: [event] }).replaceAll("'", `'\\''`)
-  return `curl -i http://localhost:8080/api/v1/events -H 'Content-Type: application/json' -d '${body}'`
+/** For a POSIX shell. */
+export function curlOf(url: string, key: string | null, event: unknown): string {
+  const body = JSON.stringify({ app_key: key ?? 'YOUR_APP_KEY', events: [event] }).replaceAll("'", `'\\''`)
+  return `curl -i ${url}/api/v1/events -H 'Content-Type: application/json' -d '${body}'`
 }

@@ -2,14 +2,14 @@
 
 import type { JSX } from 'preact'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { useAsk } from './api.ts'
-import type { EventRate, SampledEvent, Usage } from './api-types.ts'
+import { ask, useAsk } from './api.ts'
+import type { EventRate, NewestEvents, SampledEvent, Usage } from './api-types.ts'
 import { EventDetail } from './event-detail.tsx'
-import { type Line, memberText } from './event-text.ts'
+import { byTime, type Line, lineOf, memberText } from './event-text.ts'
 import { FilterBox, filterOf } from './filter.tsx'
-import { count, rate } from './format.ts'
-import { urlTo } from './route.ts'
-import { Rows } from './rows.tsx'
+import { count, rate, utc } from './format.ts'
+import { eventUrl, urlTo } from './route.ts'
+import { isAimedAt, Rows } from './rows.tsx'
 import { useStream } from './stream.ts'
 import { Empty, Problem, Time, TryIt, useMedia } from './ui.tsx'
 
@@ -19,7 +19,8 @@ const TYPES = ['track', 'screen', 'revenue']
 const MAX_EVENTS = 500
 const SHOW_EVERY_MS = 250
 const MAX_NAMES = 200
-/** Further down than this the list is being read, and stands still. */
+const RETRY_MS = 1000
+/** Further down than this the list is being read, and does not move. */
 const AT_TOP_PX = 24
 
 export function Events({ query }: { query: URLSearchParams }): JSX.Element {
@@ -30,7 +31,7 @@ export function Events({ query }: { query: URLSearchParams }): JSX.Element {
 }
 
 function EventList({ path, query }: { path: string; query: URLSearchParams }): JSX.Element {
-  const { lines, fresh, perSecond, connection, names, isPaused, setPaused, showFresh } = useLines(path)
+  const { lines, stored, fresh, perSecond, why, names, isPaused, setPaused, showFresh } = useLines(path)
   const [opened, setOpened] = useState<Line | null>(null)
   const isNarrow = useMedia('(max-width: 720px)')
   const apps = useAsk<Usage>('/api/apps?top=1000')
@@ -50,7 +51,7 @@ function EventList({ path, query }: { path: string; query: URLSearchParams }): J
           values={values}
         />
         <button type="button" class="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          {isPaused ? 'go on' : 'pause'} <kbd>space</kbd>
+          {isPaused ? 'resume' : 'pause'} <kbd>space</kbd>
         </button>
         <p class="muted shown" role="status" aria-live="off">
           {isPaused ? 'paused · ' : ''}
@@ -62,11 +63,11 @@ function EventList({ path, query }: { path: string; query: URLSearchParams }): J
           </button>
         )}
       </div>
-      <Problem why={connection.kind === 'lost' ? connection.why : null} />
+      <Problem why={why} />
       <div class={opened === null ? 'beside' : 'beside open'}>
         <div>
           {lines.length === 0 ? (
-            <NoEvents isFiltered={query.size > 0} />
+            <NoEvents stored={stored} isFiltered={query.size > 0} />
           ) : (
             <Rows
               items={lines}
@@ -90,13 +91,15 @@ function rateWords({ shown_per_second: shown, seen_per_second: seen, unsearched_
   return `showing ${rate(shown)} of ${rate(seen)}/s${more}`
 }
 
-function NoEvents({ isFiltered }: { isFiltered: boolean }): JSX.Element {
-  if (isFiltered) {
+function NoEvents({ stored, isFiltered }: { stored: NewestEvents | null; isFiltered: boolean }): JSX.Element {
+  if (stored === null || stored.events.length > 0) return <p class="muted">Reading what is stored…</p>
+  if (isFiltered || !stored.complete) {
     return (
-      <Empty title="No event that fits has come yet.">
-        <p>
-          This list begins when it is opened. The filter is applied before sampling, so an event of yours will be here.
-        </p>
+      <Empty title="No event that fits is stored.">
+        {!stored.complete && stored.searched_back_to !== null && (
+          <p>Two seconds of reading came back to {utc(stored.searched_back_to, 'date')} UTC: older ones may fit.</p>
+        )}
+        <p>The filter is applied before sampling, so an event of yours will be here.</p>
       </Empty>
     )
   }
@@ -107,55 +110,93 @@ function NoEvents({ isFiltered }: { isFiltered: boolean }): JSX.Element {
   )
 }
 
-/** The lines shown, and those that wait while the list is paused or read further down. */
+/** The lines shown, and those that wait while the list does not move: the newest that are stored, and those that come. */
 function useLines(path: string) {
+  const shown = useRef<readonly Line[]>([])
   const waiting = useRef<Line[]>([])
-  const lastId = useRef(0)
+  /** Of both. */
+  const ids = useRef(new Set<string>())
+  /** What is older is not shown, since what came between may not be known. */
+  const reachesBackTo = useRef('')
   const known = useRef(new Set<string>())
+  const arrived = useRef(0)
   const [lines, setLines] = useState<readonly Line[]>([])
+  const [stored, setStored] = useState<NewestEvents | null>(null)
+  const [why, setWhy] = useState<string | null>(null)
   const [fresh, setFresh] = useState(0)
   const [perSecond, setPerSecond] = useState<EventRate | null>(null)
   const [isPaused, setPaused] = useState(false)
   const isPausedNow = useRef(isPaused)
   isPausedNow.current = isPaused
   const [names, setNames] = useState<readonly string[]>([])
-  const arrived = useRef(0)
 
-  const connection = useStream(path, (name, data) => {
-    if (name === 'rate') setPerSecond(data as EventRate)
-    if (name !== 'event') return
-    const line = { ...(data as SampledEvent), id: ++lastId.current }
+  const add = (event: SampledEvent): void => {
+    const line = lineOf(event)
+    if (ids.current.has(line.id)) return
+    ids.current.add(line.id)
     waiting.current.unshift(line)
-    if (waiting.current.length > MAX_EVENTS) waiting.current.length = MAX_EVENTS
+    if (waiting.current.length > MAX_EVENTS) ids.current.delete(waiting.current.pop()?.id ?? '')
     arrived.current += 1
     const eventName = memberText(line.event, 'name')
     if (eventName !== '' && known.current.size < MAX_NAMES) known.current.add(eventName)
+  }
+  const connection = useStream(path, (name, data) => {
+    if (name === 'rate') setPerSecond(data as EventRate)
+    if (name === 'event') add(data as SampledEvent)
   })
   const take = useCallback(() => {
     if (waiting.current.length === 0) return
-    const taken = waiting.current
+    const all = [...waiting.current, ...shown.current].filter((line) => line.received_at >= reachesBackTo.current)
+    shown.current = all.toSorted(byTime).slice(0, MAX_EVENTS)
+    ids.current = new Set(shown.current.map(({ id }) => id))
     waiting.current = []
     arrived.current = 0
-    setLines((last) => [...taken, ...last].slice(0, MAX_EVENTS))
+    setLines(shown.current)
     setNames((last) => (last.length === known.current.size ? last : [...known.current].toSorted()))
     setFresh(0)
   }, [])
   useEffect(() => {
     const timer = setInterval(() => {
-      if (isPausedNow.current || scrollY > AT_TOP_PX) setFresh(arrived.current)
+      const isHeld = isPausedNow.current || scrollY > AT_TOP_PX || isAimedAt()
+      if (isHeld) setFresh(arrived.current)
       else take()
     }, SHOW_EVERY_MS)
     return () => clearInterval(timer)
   }, [take])
+  // Once the stream is open, so that nothing comes between the two; again after a lost connection.
+  useEffect(() => {
+    if (connection.kind !== 'open') return
+    const stopped = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const load = async (): Promise<void> => {
+      const answer = await ask<NewestEvents>(path.replace('/stream', ''), { signal: stopped.signal })
+      if (stopped.signal.aborted) return
+      setWhy(answer.kind === 'ok' ? null : answer.why)
+      if (answer.kind === 'failed') {
+        timer = setTimeout(() => void load(), RETRY_MS)
+        return
+      }
+      setStored(answer.value)
+      reachesBackTo.current = answer.value.events.at(-1)?.received_at ?? ''
+      for (const event of answer.value.events.toReversed()) add(event)
+      if (shown.current.length === 0) take()
+    }
+    void load()
+    return () => {
+      stopped.abort()
+      clearTimeout(timer)
+    }
+  }, [path, connection.kind])
   const showFresh = (): void => {
     setPaused(false)
     scrollTo(0, 0)
     take()
   }
-  return { lines, fresh, perSecond, connection, names, isPaused, setPaused, showFresh }
+  const problem = connection.kind === 'lost' ? connection.why : why
+  return { lines, stored, fresh, perSecond, why: problem, names, isPaused, setPaused, showFresh }
 }
 
-/** Space pauses wherever it does not mean something else; Escape closes; arrows go from line to line. */
+/** Space pauses wherever it does not mean something else; Escape closes. */
 function useKeys({ onPause, onClose }: { onPause: () => void; onClose: () => void }): void {
   const handlers = useRef({ onPause, onClose })
   handlers.current = { onPause, onClose }
@@ -168,12 +209,6 @@ function useKeys({ onPause, onClose }: { onPause: () => void; onClose: () => voi
         event.preventDefault()
         handlers.current.onPause()
       }
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-      const row = target?.closest('.rows > li')
-      if (step === undefined || !row) return
-      event.preventDefault()
-      const next = step > 0 ? row.nextElementSibling : row.previousElementSibling
-      next?.querySelector('a')?.focus()
     }
     document.addEventListener('keydown', press)
     return () => document.removeEventListener('keydown', press)
@@ -184,20 +219,21 @@ interface EventRowProps {
   readonly line: Line
   readonly isFirst: boolean
   readonly isOpen: boolean
-  readonly onOpen: (line: Line) => void
+  /** Without it the link is followed. */
+  readonly onOpen?: (line: Line) => void
 }
 
 /** One stop for the tab key: from there on the arrows. */
-function EventRow({ line, isFirst, isOpen, onOpen }: EventRowProps): JSX.Element {
+export function EventRow({ line, isFirst, isOpen, onOpen }: EventRowProps): JSX.Element {
   const open = (event: MouseEvent): void => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey) return
+    if (onOpen === undefined || event.metaKey || event.ctrlKey || event.shiftKey) return
     event.preventDefault()
     onOpen(line)
   }
   return (
     <a
       class="event-row"
-      href={urlTo('/batch', { id: line.batch_id })}
+      href={eventUrl(line)}
       tabIndex={isFirst || isOpen ? 0 : -1}
       aria-current={isOpen || undefined}
       onClick={open}

@@ -6,9 +6,8 @@ import { ask } from './api.ts'
 import type { Explained } from './api-types.ts'
 import { count, limitText, many } from './format.ts'
 import { useLive, whoseOf } from './live.tsx'
-import { placesOf } from './places.ts'
 import { urlTo } from './route.ts'
-import { Dot, Problem, Time } from './ui.tsx'
+import { AS_TYPED, Dot, Fact, Problem, Time } from './ui.tsx'
 
 const MAX_BODY_BYTES = 524_288
 /** More are counted, not listed. */
@@ -111,13 +110,11 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
             id="app-key"
             value={appKey}
             placeholder="the body’s own"
-            spellcheck={false}
-            autocapitalize="off"
-            autocomplete="off"
+            {...AS_TYPED}
             onInput={(event) => setAppKey(event.currentTarget.value)}
           />
         </div>
-        <p class="muted">Nothing is sent on, queued or spent.</p>
+        <p class="muted">Dry run: nothing is stored or counted.</p>
       </form>
       <div aria-live="polite">
         <Problem why={why} />
@@ -129,7 +126,7 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
 
 function Verdict({ text, explained }: Result): JSX.Element {
   const { codes } = useLive()
-  const { status, code, message, errors, limits } = explained
+  const { status, code, reason, message, errors, limits } = explained
   const isAccepted = status < 300
   const advice = codes.get(code)?.client_should
   const tone = isAccepted ? 'ok' : whoseOf(codes, code) === 'ours' ? 'fail' : 'client'
@@ -139,6 +136,7 @@ function Verdict({ text, explained }: Result): JSX.Element {
         <Dot tone={tone} />
         <span>
           {status} {code}
+          {reason !== null && ` (${reason})`}
           {message !== null && `: ${message}`}
         </span>
       </p>
@@ -146,17 +144,14 @@ function Verdict({ text, explained }: Result): JSX.Element {
       {limits !== null && (
         <dl class="facts">
           {Object.entries(limits).map(([name, { used, limit, ends_at: endsAt, tolerance_percent: tolerance }]) => (
-            <>
-              <dt>left of the {name}</dt>
-              <dd>
-                {limit === null
-                  ? 'no limit'
-                  : `${count(Math.max(0, limit - used))} of ${limitText(limit, tolerance)} ${limit === 1 ? 'event' : 'events'}`}
-                <span class="muted">
-                  until <Time at={endsAt} as="date" /> UTC
-                </span>
-              </dd>
-            </>
+            <Fact key={name} name={`left of the ${name}`}>
+              {limit === null
+                ? 'no limit'
+                : `${count(Math.max(0, limit - used))} of ${limitText(limit, tolerance)} ${limit === 1 ? 'event' : 'events'}`}
+              <span class="muted">
+                until <Time at={endsAt} as="date" /> UTC
+              </span>
+            </Fact>
           ))}
         </dl>
       )}
@@ -196,31 +191,23 @@ function Marked({ text, explained }: Result): JSX.Element | null {
   )
 }
 
-export function piecesOf(text: string, { errors }: Explained): { text: string; wrong: string | null }[] {
-  try {
-    JSON.parse(text)
-  } catch {
-    return [{ text, wrong: null }]
-  }
-  const places = placesOf(
-    text,
-    errors.map(({ path }) => path),
-  )
-  const marks = errors
-    .flatMap(({ path, message }) => {
-      const span = places.get(path)
-      return span === undefined ? [] : [{ ...span, wrong: `${path}: ${message}` }]
-    })
-    .toSorted((one, other) => one.start - other.start || other.end - one.end)
+function piecesOf(text: string, { errors }: Explained): { text: string; wrong: string | null }[] {
+  const bytes = new TextEncoder().encode(text)
   const pieces: { text: string; wrong: string | null }[] = []
   let at = 0
-  for (const { start, end, wrong } of marks) {
+  const add = (until: number, wrong: string | null): void => {
+    if (until > at) pieces.push({ text: new TextDecoder().decode(bytes.subarray(at, until)), wrong })
+    at = Math.max(at, until)
+  }
+  const marks = errors.flatMap(({ path, message, start, end }) =>
+    start === null || end === null ? [] : [{ start, end, wrong: `${path}: ${message}` }],
+  )
+  for (const { start, end, wrong } of marks.toSorted((one, other) => one.start - other.start || other.end - one.end)) {
     // What lies within one that is marked already is named in the list above.
     if (start < at) continue
-    if (start > at) pieces.push({ text: text.slice(at, start), wrong: null })
-    pieces.push({ text: text.slice(start, end), wrong })
-    at = end
+    add(start, null)
+    add(end, wrong)
   }
-  if (at < text.length) pieces.push({ text: text.slice(at), wrong: null })
+  add(bytes.length, null)
   return pieces
 }

@@ -2,7 +2,9 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { UUID } from './format.ts'
 import { go, urlTo } from './route.ts'
+import { AS_TYPED } from './ui.tsx'
 
 export type Filter = Readonly<Record<string, string>>
 
@@ -16,6 +18,10 @@ export function readFilter(text: string, keys: readonly string[]): { filter: Fil
     const colon = word.indexOf(':')
     const key = word.slice(0, colon)
     const value = word.slice(colon + 1).replaceAll('"', '')
+    if (keys.includes('request_id') && UUID.test(word)) {
+      filter['request_id'] = word.toLowerCase()
+      continue
+    }
     if (!keys.includes(key)) {
       return { filter, problem: `${word} is not a filter: write ${keys.map((one) => `${one}:…`).join(', ')}.` }
     }
@@ -75,9 +81,7 @@ export function FilterBox({ path, query, keys, example, values }: FilterBoxProps
         list={`${id}-list`}
         value={text}
         placeholder={`filter: ${example}`}
-        spellcheck={false}
-        autocapitalize="off"
-        autocomplete="off"
+        {...AS_TYPED}
         aria-invalid={problem !== null}
         aria-describedby={`${id}-problem`}
         onInput={(event) => setText(event.currentTarget.value)}

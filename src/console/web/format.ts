@@ -1,5 +1,7 @@
 // Numbers, sizes, spans and times as text. Every number has its unit.
 
+export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 const FINE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 })
 
@@ -25,8 +27,8 @@ export function bytes(value: number): string {
 export function spanParts(seconds: number): readonly [string, string] {
   if (seconds < 0.9995) return [rate(seconds * 1000), 'ms']
   if (seconds < 120) return [rate(seconds), 's']
-  if (seconds < 7200) return [COUNT.format(seconds / 60), 'min']
-  if (seconds < 4 * 86_400) return [COUNT.format(seconds / 3600), 'h']
+  if (seconds < 5400) return [COUNT.format(seconds / 60), 'min']
+  if (seconds < 4 * 86_400) return [rate(seconds / 3600), 'h']
   return [COUNT.format(seconds / 86_400), 'days']
 }
 
@@ -35,30 +37,18 @@ export function span(seconds: number): string {
   return spanParts(seconds).join(' ')
 }
 
-/** 14:02:31 */
-export function utcTime(timeMs: number): string {
-  return isoOf(timeMs).slice(11, 19)
-}
+const UTC_PARTS = { time: [11, 19], ms: [11, 23], date: [0, 19] } as const
 
-/** 14:02:31.120 */
-export function utcTimeMs(timeMs: number): string {
-  return isoOf(timeMs).slice(11, 23)
-}
-
-/** 2026-11-20 14:02:31 */
-export function utcDateTime(timeMs: number): string {
-  return isoOf(timeMs).slice(0, 19).replace('T', ' ')
+/** For example 14:02:31, 14:02:31.120 or 2026-11-20 14:02:31. Empty where it is no time, whatever a client sent for one. */
+export function utc(at: string | number, as: keyof typeof UTC_PARTS): string {
+  const date = new Date(at)
+  const text = Number.isNaN(date.getTime()) ? '' : date.toISOString().replace('T', ' ')
+  return text.slice(...UTC_PARTS[as])
 }
 
 /** The reader's own time, for a hover. */
 export function localTime(timeMs: number): string {
   return new Date(timeMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
-}
-
-/** Whatever a client sent for a time must not throw. */
-function isoOf(timeMs: number): string {
-  const date = new Date(timeMs)
-  return Number.isNaN(date.getTime()) ? '                         ' : date.toISOString()
 }
 
 /** As it was sold, and what may be gone over it: 100,000 +10%. `limit` is the enforced one. */

@@ -1,21 +1,22 @@
 // The frame of the console: views, the state in words, and the token where one is wanted.
 
 import { type JSX, render } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ask, onLocked } from './api.ts'
 import type { Session } from './api-types.ts'
 import { Apps } from './apps.tsx'
 import { Batch } from './batch.tsx'
 import { Events } from './events.tsx'
 import { Explain } from './explain.tsx'
-import { many, utcTime } from './format.ts'
-import { type Live, LiveContext, useLive, useLiveSource } from './live.tsx'
+import { many, utc } from './format.ts'
+import { type Live, LiveContext, stateText, useLive, useLiveSource } from './live.tsx'
 import { Now } from './now.tsx'
 import { Refused } from './refused.tsx'
 import { followLinks, useRoute, VIEWS } from './route.ts'
+import { Search, SearchBox } from './search.tsx'
 import './style.css'
 import { TokenForm } from './token-form.tsx'
-import { Dot, Empty, type Tone } from './ui.tsx'
+import { Dot, Empty, STATE_TONES } from './ui.tsx'
 
 const PAGES: Readonly<Record<string, (props: { query: URLSearchParams }) => JSX.Element>> = {
   '/': Now,
@@ -24,6 +25,7 @@ const PAGES: Readonly<Record<string, (props: { query: URLSearchParams }) => JSX.
   '/batch': Batch,
   '/apps': Apps,
   '/explain': Explain,
+  '/search': Search,
 }
 
 function Console(): JSX.Element | null {
@@ -52,12 +54,13 @@ function Console(): JSX.Element | null {
 function Opened({ session, onLeft }: { session: Session; onLeft: () => void }): JSX.Element {
   const live = useLiveSource()
   const { path, query } = useRoute()
-  const name = VIEWS.find(([view]) => view === path)?.[1]
+  const name = path === '/search' ? 'Search' : VIEWS.find(([view]) => view === path)?.[1]
   const Page = PAGES[path]
   const isLost = live.connection.kind === 'lost'
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirst = useRef(true)
-  useEffect(() => {
+  // Before the next key: later it would take the focus away from where that led.
+  useLayoutEffect(() => {
     document.title = name === undefined ? 'sluice' : `${name} · sluice`
     // After a link to another view a screen reader goes on there.
     if (!isFirst.current) heading.current?.focus({ preventScroll: true })
@@ -80,6 +83,7 @@ function Opened({ session, onLeft }: { session: Session; onLeft: () => void }): 
             </a>
           ))}
         </nav>
+        <SearchBox />
         <StateLine live={live} />
         {session.token_wanted && (
           <button type="button" class="button quiet" onClick={leave}>
@@ -105,23 +109,20 @@ function Opened({ session, onLeft }: { session: Session; onLeft: () => void }): 
 }
 
 /** One state in words, at the right of the top line. */
-function StateLine({ live: { now, connection } }: { live: Live }): JSX.Element {
+function StateLine({ live: { now, connection, codes } }: { live: Live }): JSX.Element {
   const isLost = connection.kind === 'lost'
-  const tones: Readonly<Record<string, Tone>> = {
-    serving: 'ok',
-    draining: 'warn',
-    degraded: 'warn',
-    'not ready': 'fail',
-  }
   const answering = now?.nodes.filter(({ state }) => state !== 'silent').length ?? 0
   const silent = (now?.nodes.length ?? 0) - answering
-  const reason = now?.state_reason ? ` (${now.state_reason})` : ''
-  const words = isLost ? 'no connection' : now === null ? 'connecting' : `${now.state}${reason}`
+  const words = isLost ? 'No connection' : now === null ? 'Connecting' : stateText(now, codes)
   return (
     <div class="state">
-      <Dot tone={isLost || now === null ? 'unknown' : tones[now.state]} />
-      <span class="words" role="status" aria-live="polite" title={words}>
+      <Dot tone={isLost || now === null ? 'unknown' : STATE_TONES[now.state]} />
+      <span class="words" title={words}>
         {words}
+      </span>
+      {/* A screen reader reads it out when it changes, as the words may each second. */}
+      <span class="hidden" role="status">
+        {isLost ? 'No connection' : now?.state}
       </span>
       {now !== null && (
         <>
@@ -130,7 +131,7 @@ function StateLine({ live: { now, connection } }: { live: Live }): JSX.Element {
             {silent > 0 && `, ${silent} silent`}
           </span>
           <time dateTime={now.time} title={new Date(now.time).toLocaleString()}>
-            {utcTime(Date.parse(now.time))} UTC
+            {utc(now.time, 'time')} UTC
           </time>
         </>
       )}
@@ -149,14 +150,14 @@ function Lost(): JSX.Element | null {
   }, [isLost])
   if (!isLost) return null
   const leftSeconds = Math.max(0, Math.ceil((connection.retryAtMs - Date.now()) / 1000))
-  const since = `since ${utcTime(connection.sinceMs)} UTC`
+  const since = `since ${utc(connection.sinceMs, 'time')} UTC`
   return (
     <div class="lost">
       <p role="alert">
         <strong>No connection to this node {since}.</strong> {connection.why}
       </p>
       <p>
-        {now !== null && `What you see is old: it is of ${utcTime(Date.parse(now.time))} UTC. `}
+        {now !== null && `What you see is old: it is of ${utc(now.time, 'time')} UTC. `}
         {leftSeconds === 0 ? 'Trying again now.' : `Trying again in ${leftSeconds} s.`}
       </p>
     </div>

@@ -1,9 +1,9 @@
 // The parts of the service with what is left of each, and the nodes.
 
 import type { JSX } from 'preact'
-import type { NodeLine, Now, Queue } from './api-types.ts'
-import { bytes, count, span } from './format.ts'
-import { Copy, Dot, type Tone } from './ui.tsx'
+import type { NodeLine, Now, Queue, ShownPart } from './api-types.ts'
+import { bytes, count, many, percent, span } from './format.ts'
+import { Copy, Dot, STATE_TONES, type Tone } from './ui.tsx'
 
 /** From here on something is near its limit. */
 const NEAR = 0.8
@@ -15,16 +15,30 @@ interface Line {
   readonly words: string
 }
 
+const NAMES: Readonly<Record<ShownPart['part'], string>> = {
+  service: 'Service',
+  queue: 'Queue',
+  limits: 'Rate limits',
+  apps: 'App records',
+}
+
 export function Parts({ now }: { now: Now }): JSX.Element {
-  const lines: Line[] = now.parts.map(({ part, state, up, latency_seconds: latency }) => ({
-    name: part,
-    tone: part === 'ring' ? ringTone(now) : up ? 'ok' : 'fail',
-    words: [state, ...(latency === null ? [] : [span(latency)])].join(' · '),
-  }))
+  const { ring, queue } = now
+  const connections = now.nodes.reduce((total, node) => total + (node.state === 'silent' ? 0 : node.connections), 0)
+  const ringShare = ring.size_bytes === 0 ? 0 : ring.used_bytes / ring.size_bytes
+  const lines: Line[] = [
+    { name: 'HTTP', tone: 'ok', words: many(connections, 'connection') },
+    {
+      name: 'Ring',
+      tone: ringShare >= NEAR ? 'warn' : 'ok',
+      words: `${percent(ringShare)} of ${bytes(ring.size_bytes)}`,
+    },
+    ...now.parts.map((part) => partLine(part, part.part === 'queue' ? queue : null)),
+  ]
   if (now.parser_queue > 0) {
-    lines.push({ name: 'parsers', tone: 'ok', words: `${count(now.parser_queue)} bodies wait` })
+    lines.push({ name: 'Decoder threads', tone: 'ok', words: `${count(now.parser_queue)} bodies wait` })
   }
-  if (now.queue !== null) lines.push(...queueLines(now.queue))
+  if (queue !== null) lines.push(...readerLines(queue))
   return (
     <ul class="parts">
       {lines.map(({ name, tone, words }) => (
@@ -38,40 +52,35 @@ export function Parts({ now }: { now: Now }): JSX.Element {
   )
 }
 
-function ringTone({ ring }: Now): Tone {
-  return ring.size_bytes > 0 && ring.used_bytes / ring.size_bytes >= NEAR ? 'warn' : 'ok'
+function partLine({ part, up, text, node, latency_seconds: latency }: ShownPart, queue: Queue | null): Line {
+  const fill = queue === null ? null : fillOf(queue)
+  const said = [node === null ? text : `${text} (${node})`, fill?.words, latency === null ? undefined : span(latency)]
+  return {
+    name: NAMES[part] ?? part,
+    tone: up ? (fill?.tone ?? 'ok') : 'fail',
+    words: said.filter((words) => words !== undefined).join(', '),
+  }
 }
 
-/** How much is stored, of how much, and for how long at this rate; then each consumer. */
-function queueLines(queue: Queue): Line[] {
+/** How much is stored, of how much, and for how long at this rate. */
+function fillOf(queue: Queue): Pick<Line, 'tone' | 'words'> {
   const { bytes: used, max_bytes: most, oldest_seconds: oldest, keep_seconds: kept, full_in_seconds: fullIn } = queue
   const size = used === null ? 'size not known' : most === null ? bytes(used) : `${bytes(used)} of ${bytes(most)}`
   const share = used === null || !most ? 0 : used / most
   const full = fullIn === null ? '' : ` (full in ${span(fullIn)} at this rate)`
-  const age = oldest === null ? '' : ` · oldest ${span(oldest)}${kept === null ? '' : ` of ${span(kept)}`}`
+  const age = oldest === null ? '' : `, oldest ${span(oldest)}${kept === null ? '' : ` of ${span(kept)}`}`
   const isNear = share >= NEAR || (fullIn !== null && fullIn < SOON_FULL_SECONDS)
-  const lines: Line[] = [
-    {
-      name: queue.kind,
-      tone: used === null ? 'unknown' : isNear ? 'warn' : 'ok',
-      words: `${size}${full}${age}`,
-    },
-  ]
-  for (const { name, lag_seconds: lag } of queue.consumers) {
-    const isLate = kept !== null && lag > kept / 2
-    lines.push({ name, tone: isLate ? 'warn' : 'ok', words: lag < 1 ? 'has read all' : `${span(lag)} behind` })
-  }
-  const audit = queue.audit_lag_seconds
-  if (audit !== null) lines.push({ name: 'audit', tone: audit > 300 ? 'warn' : 'ok', words: `${span(audit)} behind` })
-  return lines
+  return { tone: used === null ? 'unknown' : isNear ? 'warn' : 'ok', words: `${size}${full}${age}` }
 }
 
-const TONES: Readonly<Record<NodeLine['state'], Tone>> = {
-  serving: 'ok',
-  draining: 'warn',
-  degraded: 'warn',
-  'not ready': 'fail',
-  silent: 'fail',
+/** Each consumer, and the audit. */
+function readerLines({ consumers, keep_seconds: kept, audit_lag_seconds: audit }: Queue): Line[] {
+  const lines = consumers.map(({ name, lag_seconds: lag }): Line => {
+    const isLate = kept !== null && lag > kept / 2
+    return { name, tone: isLate ? 'warn' : 'ok', words: lag < 1 ? 'has read all' : `${span(lag)} behind` }
+  })
+  if (audit !== null) lines.push({ name: 'audit', tone: audit > 300 ? 'warn' : 'ok', words: `${span(audit)} behind` })
+  return lines
 }
 
 export function Nodes({ nodes, time }: { nodes: readonly NodeLine[]; time: string }): JSX.Element {
@@ -90,9 +99,9 @@ export function Nodes({ nodes, time }: { nodes: readonly NodeLine[]; time: strin
             <Copy text={node.node}>{node.node}</Copy>
           </span>
           <span role="cell">
-            <Dot tone={TONES[node.state]} />{' '}
-            <span class={TONES[node.state]}>
-              {node.state === 'silent' ? `silent for ${span(node.silent_seconds)}` : node.state}
+            <Dot tone={STATE_TONES[node.state]} />{' '}
+            <span class={STATE_TONES[node.state]}>
+              {node.state === 'silent' ? `no answer, last seen ${span(node.silent_seconds)} ago` : node.state}
             </span>
           </span>
           <span role="cell">

@@ -1,11 +1,11 @@
-// Plots: the last 15 minutes of a figure, and the spark line of an hour.
+// Plots: the last minutes or hours of a figure, and the spark line of an hour.
 
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import type { Plot as Cells } from './api-types.ts'
-import { utcTime } from './format.ts'
+import { span, utc } from './format.ts'
 
 const HEIGHT = 64
 
@@ -33,7 +33,7 @@ export function Plot({ title, fromMs, stepMs, cells, colour, format }: PlotProps
     const element = place.current
     if (element === null) return
     const made = new uPlot(
-      optionsOf(element, colour, (cell) => setAt(cell)),
+      optionsOf(element, (cell) => setAt(cell)),
       newest.current,
       element,
     )
@@ -55,17 +55,18 @@ export function Plot({ title, fromMs, stepMs, cells, colour, format }: PlotProps
   const known = cells.filter((cell) => cell !== null)
   const highest = known.length === 0 ? null : Math.max(...known)
   const pointed = at === null ? null : cells[at]
-  const minutes = Math.round((cells.length * stepMs) / 60_000)
+  const length = span((cells.length * stepMs) / 1000)
   return (
     <>
       <div
         class="plot"
         ref={place}
+        style={{ color: `var(${colour})` }}
         role="img"
-        aria-label={`${title}, last ${minutes} minutes${highest === null ? ': nothing known' : `: at most ${format(highest)}`}`}
+        aria-label={`${title}, last ${length}${highest === null ? ': nothing known' : `: at most ${format(highest)}`}`}
       />
       <p class="foot">
-        <span>{at === null ? `${minutes} min` : `${utcTime(times[at] * 1000)} UTC`}</span>
+        <span>{at === null ? length : `${utc(times[at] * 1000, 'time')} UTC`}</span>
         <span>
           {at === null ? highest !== null && `max ${format(highest)}` : pointed == null ? '–' : format(pointed)}
         </span>
@@ -74,8 +75,10 @@ export function Plot({ title, fromMs, stepMs, cells, colour, format }: PlotProps
   )
 }
 
-function optionsOf(element: HTMLElement, colour: string, onCursor: (cell: number | null) => void): uPlot.Options {
-  const paint = (): string => getComputedStyle(element).getPropertyValue(colour).trim()
+/** In the element's colour. */
+function optionsOf(element: HTMLElement, onCursor: (cell: number | null) => void): uPlot.Options {
+  const paint = (): string => getComputedStyle(element).color
+  const shade = (): string => `color-mix(in srgb, ${paint()} 13%, transparent)`
   return {
     width: element.clientWidth,
     height: HEIGHT,
@@ -91,7 +94,7 @@ function optionsOf(element: HTMLElement, colour: string, onCursor: (cell: number
     axes: [{ show: false }, { show: false }],
     // A quiet plot is a line at the bottom, not one in the middle.
     scales: { y: { range: (_, __, highest) => [0, Math.max(highest ?? 0, 1e-6) * 1.05] } },
-    series: [{}, { stroke: paint, fill: () => `${paint()}22`, width: 1.5, points: { show: false } }],
+    series: [{}, { stroke: paint, fill: shade, width: 1.5, points: { show: false } }],
     hooks: { setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)] },
   }
 }

@@ -8,7 +8,8 @@ export interface Route {
   readonly query: URLSearchParams
 }
 
-const CHANGED = 'sluice-route'
+/** An event of the window behind each `go`, also to where it is already. */
+export const CHANGED = 'sluice-route'
 
 export const VIEWS = [
   ['/', 'Now'],
@@ -24,6 +25,11 @@ export function urlTo(path: string, query: Readonly<Record<string, string | null
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value) search.set(name, value)
   return search.size === 0 ? path : `${path}?${search}`
+}
+
+/** The page of its batch, with it opened. */
+export function eventUrl({ batch_id: id, index }: { readonly batch_id: string; readonly index: number }): string {
+  return urlTo('/batch', { id, event: String(index) })
 }
 
 /** `replace`: not a step of its own in the browser's history, such as a letter typed into a filter. */

@@ -3,6 +3,21 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
+/** No list moves then: a row would not be the one that is clicked. */
+export function isAimedAt(): boolean {
+  return document.querySelector('.rows:hover, .rows:focus-within') !== null
+}
+
+/** Arrows go from row to row. */
+function step(event: KeyboardEvent): void {
+  if (event.altKey || event.ctrlKey || event.metaKey || !(event.target instanceof Element)) return
+  const row = event.target.closest('li')
+  const next = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling }[event.key]
+  if (!next) return
+  event.preventDefault()
+  next.querySelector('a')?.focus()
+}
+
 /** Rows beyond each edge, so that a fast scroll shows no gap. */
 const BEYOND = 12
 
@@ -35,7 +50,7 @@ export function Rows<T>({ items, rowHeight, label, keyOf, render }: RowsProps<T>
   }, [rowHeight])
   const from = Math.min(first, items.length)
   return (
-    <ul class="rows" ref={list} aria-label={label} style={{ height: `${items.length * rowHeight}px` }}>
+    <ul class="rows" ref={list} aria-label={label} style={{ height: `${items.length * rowHeight}px` }} onKeyDown={step}>
       {items.slice(from, end).map((item, at) => (
         <li
           key={keyOf(item)}

@@ -58,12 +58,12 @@ async function readOnce(
 ): Promise<string> {
   const silent = new AbortController()
   let watch: ReturnType<typeof setTimeout> | undefined
-  const heard = (): void => {
+  const restartWatch = (): void => {
     clearTimeout(watch)
     watch = setTimeout(() => silent.abort(), silentAfterMs)
   }
   try {
-    heard()
+    restartWatch()
     const signal = AbortSignal.any([ended, silent.signal])
     const response = await fetch(path, { signal, headers: { Accept: 'text/event-stream' } })
     if (!response.ok || response.body === null) return await problemOf(response)
@@ -73,7 +73,7 @@ async function readOnce(
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return 'The node ended the connection.'
-      heard()
+      restartWatch()
       const messages = (text + value).replaceAll('\r\n', '\n').split('\n\n')
       text = messages.pop() ?? ''
       if (text.length > MAX_MESSAGE_LENGTH) return 'The node sent something that is not a message.'
@@ -105,7 +105,7 @@ function deliver(message: string, onMessage: Listener): void {
   onMessage(name, value)
 }
 
-/** The stream of a path while the page is seen. The newest listener hears. */
+/** The stream of a path while the page is seen. It calls the newest listener. */
 export function useStream(path: string, onMessage: Listener, silentAfterMs = 40_000): Connection {
   const [connection, setConnection] = useState<Connection>({ kind: 'connecting' })
   const listener = useRef(onMessage)

@@ -2,7 +2,10 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { localTime, utcDateTime, utcTime, utcTimeMs } from './format.ts'
+import { useAsk } from './api.ts'
+import type { Example, NodeLine } from './api-types.ts'
+import { curlOf } from './event-text.ts'
+import { localTime, utc } from './format.ts'
 import { useLive, whoseOf } from './live.tsx'
 import { urlTo } from './route.ts'
 
@@ -10,10 +13,9 @@ const SAID_MS = 1500
 
 export function Time({ at, as = 'time' }: { at: string; as?: 'time' | 'ms' | 'date' }): JSX.Element {
   const timeMs = Date.parse(at)
-  const format = { time: utcTime, ms: utcTimeMs, date: utcDateTime }[as]
   return (
     <time dateTime={at} title={Number.isNaN(timeMs) ? '' : `${localTime(timeMs)} local time`}>
-      {format(timeMs)}
+      {utc(at, as)}
     </time>
   )
 }
@@ -54,12 +56,34 @@ export function Copy({ text, label, children }: { text: string; label?: string; 
   )
 }
 
+/** Of a list of facts; nothing where there is none. */
+export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element | null {
+  return children ? (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  ) : null
+}
+
+/** Of an input for ids and the like, which no browser may correct. */
+export const AS_TYPED = { spellcheck: false, autocapitalize: 'off', autocomplete: 'off' } as const
+
 /** A dot with a word beside it: no colour speaks alone. */
 export function Dot({ tone }: { tone: Tone }): JSX.Element {
   return <span class={`dot ${tone}`} aria-hidden="true" />
 }
 
 export type Tone = 'ok' | 'warn' | 'fail' | 'client' | 'unknown'
+
+export const STATE_TONES: Readonly<Record<NodeLine['state'], Tone>> = {
+  starting: 'warn',
+  serving: 'ok',
+  degraded: 'warn',
+  refusing: 'fail',
+  stopping: 'warn',
+  silent: 'fail',
+}
 
 /** A code, in red only where it is us who fail. */
 export function CodeName({ code, app }: { code: string; app?: string | null | undefined }): JSX.Element {
@@ -93,19 +117,41 @@ export function Problem({ why }: { why: string | null }): JSX.Element | null {
   )
 }
 
-const CURL = `curl -i http://localhost:8080/api/v1/events -H 'Content-Type: application/json' -d '{"app_key":"ak_demo_…","events":[{"type":"track","name":"hello","hashed_daily_id":"demo-daily-0123456789","hashed_monthly_id":"demo-monthly-0123456789","session_id":"demo","timestamp":"'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'","context":{"os":"demo"}}]}'`
+/** Where to send an event, by the name under which this page was reached, and with which key. */
+export function useExample(): { readonly url: string; readonly key: string | null } {
+  const { port = 8080, tls = false, app_key: key = null } = useAsk<Example>('/api/example').value ?? {}
+  return { url: `${tls ? 'https' : 'http'}://${location.hostname}:${port}`, key }
+}
+
+const EXAMPLE = {
+  type: 'track',
+  name: 'hello',
+  hashed_daily_id: 'demo-daily-0123456789',
+  hashed_monthly_id: 'demo-monthly-0123456789',
+  session_id: 'demo',
+  timestamp: 'NOW',
+  context: { os: 'demo' },
+}
 
 export function TryIt(): JSX.Element {
+  const { url, key } = useExample()
+  const curl = curlOf(url, key, EXAMPLE).replace('NOW', `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`)
   return (
     <>
       <p>
-        Send one, with an app&rsquo;s key in place of <code>ak_demo_…</code>: <code>sluice apps list</code> shows the
-        keys. Another port than 8080 is the one that <code>PORT</code> names.
+        Send one
+        {key === null && (
+          <>
+            , with an app&rsquo;s key in place of <code>YOUR_APP_KEY</code>: <code>sluice apps list</code> shows the
+            keys
+          </>
+        )}
+        :
       </p>
       <pre class="sample" tabIndex={0} aria-label="A curl line that sends an event">
-        {CURL}
+        {curl}
       </pre>
-      <Copy text={CURL} label="copy" />
+      <Copy text={curl} label="copy" />
     </>
   )
 }

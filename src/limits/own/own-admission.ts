@@ -6,11 +6,9 @@ import type { MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RateLimitView } from '../../outcome.ts'
 import type { Charge } from '../../queue/charge.ts'
-import type { Admission, Admitted, End } from '../admission.ts'
+import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
 import { secondsUntilRoom, type Usage } from '../limiter.ts'
 import type { MemoryLimiter } from './memory-limiter.ts'
-
-const OVERLOADED: Admitted = { kind: 'overloaded' }
 
 export interface OwnAdmissionOptions {
   readonly limiter: MemoryLimiter
@@ -38,7 +36,7 @@ export class OwnAdmission implements Admission {
 
   #takeClaimed(app: App, events: number, batchId: string, claim: Claim): Admitted {
     if (claim.kind === 'replay') return claim
-    if (claim.kind === 'full') return OVERLOADED
+    if (claim.kind === 'full') return KEYS_FULL
     const admitted = this.#take(app, events)
     if (admitted.kind !== 'taken') this.#deduplicator.release(batchId)
     return admitted
@@ -69,12 +67,13 @@ export class OwnAdmission implements Admission {
     batchId: string | null,
     end: End,
     events: number,
-    bodyHash = 0,
+    eventsHash = 0,
   ): void {
     const staysUsed = end === 'stored' || end === 'unknown'
     // The key first: if the limiter throws, the key of a stored batch is still remembered.
     if (batchId !== null) {
-      if (end === 'stored' || end === 'duplicate') this.#deduplicator.confirm(batchId, events, this.#clock(), bodyHash)
+      if (end === 'stored' || end === 'duplicate')
+        this.#deduplicator.confirm(batchId, events, this.#clock(), eventsHash)
       else this.#deduplicator.release(batchId)
     }
     if (staysUsed) this.#limiter.settle(app, taken, takenAtMs)

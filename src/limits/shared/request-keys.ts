@@ -63,13 +63,13 @@ export class RequestKeys {
     if (!this.#beyondMemory.delete(batchId)) this.#memory.release(batchId)
   }
 
-  end({ appId }: App, batchId: string, end: End, events: number, bodyHash: number): void {
+  end({ appId }: App, batchId: string, end: End, events: number, eventsHash: number): void {
     const { partitions, timers, turnCalls } = this.#options
     const partition = partitionOf(appId, partitions)
     const key = idempotencyKey(partition, batchId)
     if (end === 'stored' || end === 'duplicate') {
-      if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, timers.nowMs(), bodyHash)
-      turnCalls.accept(partition, key, acceptedText(events, bodyHash), WINDOW_MS)
+      if (!this.#beyondMemory.delete(batchId)) this.#memory.confirm(batchId, events, timers.nowMs(), eventsHash)
+      turnCalls.accept(partition, key, acceptedText(events, eventsHash), WINDOW_MS)
     } else {
       turnCalls.release(partition, key)
       this.releaseLocal(batchId)

@@ -9,7 +9,7 @@ import type { RateLimitView } from '../../outcome.ts'
 import type { Charge } from '../../queue/charge.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { RedisTime } from '../../redis/time.ts'
-import type { Admission, Admitted, End } from '../admission.ts'
+import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
 import { type LimitRefusal, secondsUntilRoom, type Usage } from '../limiter.ts'
 import type { AppBudget, TakeOutcome } from './app-budget.ts'
 import { AppBudgets } from './app-budgets.ts'
@@ -25,7 +25,8 @@ const IDLE_AFTER_MS = 1000
 /** Calls in a row without an answer in time, after which a request is answered 503. */
 const MAX_UNANSWERED = 3
 
-const OVERLOADED: Admitted = { kind: 'overloaded' }
+const REDIS_SLOW: Admitted = { kind: 'overloaded', reason: 'redis_slow' }
+const KEY_BUSY: Admitted = { kind: 'overloaded', reason: 'key_busy' }
 const REFUSALS: Readonly<Record<number, LimitRefusal>> = {
   [ANSWER.month]: 'monthly_limit_exceeded',
   [ANSWER.day]: 'daily_limit_exceeded',
@@ -107,12 +108,12 @@ export class SharedAdmission implements Admission {
 
   async #admitKeyed(budget: AppBudget, events: number, batchId: string, claim: Claim): Promise<Admitted> {
     if (claim.kind === 'replay') return claim
-    if (claim.kind === 'full' && !this.#keys.claimBeyondMemory(batchId)) return OVERLOADED
-    let admitted: Admitted = OVERLOADED
+    if (claim.kind === 'full' && !this.#keys.claimBeyondMemory(batchId)) return KEYS_FULL
+    let admitted: Admitted | null = null
     try {
       admitted = await this.#take(budget, events, idempotencyKey(budget.partition, batchId))
     } finally {
-      if (admitted.kind !== 'taken') this.#keys.releaseLocal(batchId)
+      if (admitted?.kind !== 'taken') this.#keys.releaseLocal(batchId)
     }
     return admitted
   }
@@ -129,7 +130,7 @@ export class SharedAdmission implements Admission {
       if (outcome === 'unanswered') {
         if (++unanswered < MAX_UNANSWERED) continue
         this.#releaseAfterNoAnswer(budget, key, unanswered)
-        return OVERLOADED
+        return REDIS_SLOW
       }
       if (outcome === 'retry') continue
       const { answer, minute, cycleMinute, nowMs } = outcome
@@ -145,7 +146,7 @@ export class SharedAdmission implements Admission {
         this.#releaseAfterNoAnswer(budget, key, unanswered)
         return this.#overLimit(budget, REFUSALS[answer])
       }
-      if (timers.monotonicMs() - startedAtMs >= MAX_KEY_WAIT_MS) return OVERLOADED
+      if (timers.monotonicMs() - startedAtMs >= MAX_KEY_WAIT_MS) return KEY_BUSY
       await sleep(timers, pauseMs)
       pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)
     }
@@ -167,10 +168,10 @@ export class SharedAdmission implements Admission {
     return this.#keys.replayOf(app, batchId)
   }
 
-  end(app: App, charge: Charge, batchId: string | null, end: End, events: number, bodyHash = 0): void {
+  end(app: App, charge: Charge, batchId: string | null, end: End, events: number, eventsHash = 0): void {
     // 'unknown' stays counted until the audit knows.
     if (end === 'duplicate' || end === 'refused') this.#refund(app.appId, charge)
-    if (batchId !== null) this.#keys.end(app, batchId, end, events, bodyHash)
+    if (batchId !== null) this.#keys.end(app, batchId, end, events, eventsHash)
   }
 
   view(app: App): RateLimitView {

@@ -29,10 +29,15 @@ export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5,
 /** In the answer to a take, what tells the events of an accepted key, of which there are at most 100, from its hash. */
 const HASH_UNIT = 1000
 const ACCEPTED = /^(\d{1,3})(?::(\d{1,10}))?$/
+/**
+ * Added to a hash of events. What is below is the hash that 0.3 made, of a whole body: it says nothing of the events. 0.3
+ * reads both.
+ */
+const HASH_OF_EVENTS = 2 ** 32
 
-/** What Redis keeps of an accepted key. `bodyHash` 0: not known. */
-export function acceptedText(events: number, bodyHash: number): string {
-  return bodyHash === 0 ? String(events) : `${events}:${bodyHash}`
+/** What Redis keeps of an accepted key. `eventsHash` 0: not known. */
+export function acceptedText(events: number, eventsHash: number): string {
+  return eventsHash === 0 ? String(events) : `${events}:${HASH_OF_EVENTS + eventsHash}`
 }
 
 /** null: the text is the id of the node that holds the key. */
@@ -47,8 +52,8 @@ export function replayOfAnswer(answer: number): Replay {
   return replayWith(accepted % HASH_UNIT, Math.floor(accepted / HASH_UNIT))
 }
 
-function replayWith(events: number, bodyHash: number): Replay {
-  return { kind: 'replay', events, bodyHash: bodyHash === 0 ? undefined : bodyHash }
+function replayWith(events: number, hash: number): Replay {
+  return { kind: 'replay', events, eventsHash: hash < HASH_OF_EVENTS ? undefined : hash - HASH_OF_EVENTS }
 }
 
 export interface AppQuestion {

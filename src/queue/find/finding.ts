@@ -1,16 +1,19 @@
-// What a search for one batch has found, and the same as JSON, for `sluice find --json` and for the console.
+// What a search for one batch has found. Faces put it into words.
 
-import type { Question } from './question.ts'
+import type { NotFoundReason } from './not-found-reason.ts'
+import { MAX_LEAD_MS, type Question, type Span } from './question.ts'
+
+export interface StreamPlace {
+  readonly kind: 'stream'
+  readonly stream: string
+  readonly subject: string
+  readonly sequence: number
+  readonly storedAtMs: number
+}
 
 export type Place =
   | { readonly kind: 'journal'; readonly segment: string; readonly offsetBytes: number; readonly lengthBytes: number }
-  | {
-      readonly kind: 'stream'
-      readonly stream: string
-      readonly subject: string
-      readonly sequence: number
-      readonly storedAtMs: number
-    }
+  | StreamPlace
 
 /**
  * acknowledged: the consumer is done with it. delivered: it was sent to the consumer, and is not known to be acknowledged,
@@ -34,27 +37,56 @@ export interface Found {
 
 export interface NotFound {
   readonly kind: 'not found'
-  readonly searched: { readonly fromMs: number; readonly toMs: number }
+  readonly reason: NotFoundReason
+  /** What was read of the queue. */
+  readonly searched: Span
   /** When the oldest record in the queue was stored; null: the queue is empty. */
   readonly reachesBackToMs: number | null
-  /** false: the search was ended before it had read all of `searched`. */
-  readonly isComplete: boolean
-  /** What may have become of the batch, and what to try, in sentences. */
-  readonly advice: string
 }
 
 export type Finding = Found | NotFound
 
-/** How far a search has come. */
+/** `stoppedAtMs`: the time of the oldest record that was read; null: nothing was left to read. */
+export function notFound(
+  question: Question,
+  { reachesBackToMs, stoppedAtMs }: Pick<NotFound, 'reachesBackToMs'> & { readonly stoppedAtMs: number | null },
+): NotFound {
+  const { spans, askedAtMs } = question
+  const span = spans[spans.length - 1]
+  const fromMs = stoppedAtMs ?? (Number.isFinite(span.fromMs) ? span.fromMs : (reachesBackToMs ?? askedAtMs))
+  return {
+    kind: 'not found',
+    reason: stoppedAtMs === null ? reasonOf(question, reachesBackToMs) : 'stopped',
+    searched: { fromMs, beforeMs: Math.min(span.beforeMs, askedAtMs) },
+    reachesBackToMs,
+  }
+}
+
+/** A search before this time goes on where this one stopped. Others of the same millisecond may not have been read. */
+export function goOnBeforeMs({ searched }: NotFound): number {
+  return searched.fromMs + 1
+}
+
+function reasonOf(
+  { madeAtMs, spans, isNarrowed, askedAtMs }: Question,
+  reachesBackToMs: number | null,
+): NotFoundReason {
+  const span = spans[spans.length - 1]
+  if (reachesBackToMs === null) return 'empty'
+  if (madeAtMs !== null && madeAtMs > askedAtMs + MAX_LEAD_MS) return 'future'
+  if (isNarrowed && (span.fromMs > reachesBackToMs || span.beforeMs <= askedAtMs)) return 'narrowed'
+  return madeAtMs !== null && madeAtMs < reachesBackToMs ? 'expired' : 'absent'
+}
+
+/** How far a search of a journal has come. */
 export interface Progress {
-  readonly unit: 'messages' | 'bytes'
-  readonly read: number
-  /** The time that it has reached in the queue. */
+  readonly bytesRead: number
+  /** The time that it has reached. */
   readonly reachedMs: number
 }
 
 export interface SearchOptions {
-  /** Ends the search, which then answers with what it knows. */
+  /** Ends the search when the part that it reads is read. It then answers how far it came. */
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: Progress) => void
 }
@@ -110,50 +142,3 @@ export function readFoundRecord(line: Buffer, batchId: string): FoundRecord | nu
 function textOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
-
-/** `withRecord`: the record stands in it byte for byte, since a parser would round its numbers. */
-export function findingJson(finding: Finding, question: Question, { withRecord }: { withRecord: boolean }): string {
-  if (finding.kind === 'not found') {
-    const { searched, reachesBackToMs, isComplete, advice } = finding
-    return JSON.stringify({
-      found: false,
-      batch_id: question.batchId,
-      searched_from: timeText(searched.fromMs),
-      searched_to: timeText(searched.toMs),
-      queue_reaches_back_to: reachesBackToMs === null ? null : timeText(reachesBackToMs),
-      complete: isComplete,
-      advice,
-    })
-  }
-  const { record, place, consumers } = finding
-  const head = JSON.stringify({
-    found: true,
-    batch_id: record.batchId,
-    app_id: record.appId,
-    received_at: record.receivedAt,
-    sdk_version: record.sdkVersion,
-    trace: record.trace,
-    events: record.events,
-    keyed: question.madeAtMs === null,
-    place: placeJson(place),
-    // NATS does not tell when a consumer read a message.
-    consumers: consumers.map(({ name, state }) => ({ name, state, read_at: null })),
-  })
-  return withRecord ? `${head.slice(0, -1)},"record":${record.line.toString('utf8')}}` : head
-}
-
-function placeJson(place: Place): unknown {
-  if (place.kind === 'journal') {
-    const { kind, segment, offsetBytes, lengthBytes } = place
-    return { kind, segment, offset_bytes: offsetBytes, length_bytes: lengthBytes }
-  }
-  const { kind, stream, subject, sequence, storedAtMs } = place
-  return { kind, stream, subject, sequence, stored_at: timeText(storedAtMs) }
-}
-
-/** A time that no date can show is cut to the last one. */
-export function timeText(timeMs: number): string {
-  return new Date(Math.max(-MAX_DATE_MS, Math.min(MAX_DATE_MS, timeMs))).toISOString()
-}
-
-const MAX_DATE_MS = 8.64e15

@@ -1,24 +1,22 @@
 // Which batch is looked for, and the times at which it may have been stored. An id of version 7 tells when it was made;
 // one of version 5, which is derived from app and Idempotency-Key, does not.
 
-import { batchIdOf, isUuid } from '../../lib/ids.ts'
+import { batchIdOf, isUuid, timeOfId } from '../../lib/ids.ts'
 import { parseTimestamp } from '../../lib/timestamp.ts'
 
 const MINUTE_MS = 60_000
 const UNIT_MS = { m: MINUTE_MS, h: 60 * MINUTE_MS, d: 1440 * MINUTE_MS } as const
 /** Read first: nearly every record is stored within a moment of its id, and a busy queue holds a million a minute. */
 const AT_ONCE = { beforeMs: 200, afterMs: 2000 } as const
-/** Read next: the record waited, or two clocks differ a little. */
-const SOON = { beforeMs: 5000, afterMs: 15_000 } as const
-/** Read last: a clock was wrong. */
+/** Read next: the record waited, or a clock was wrong. */
 const MARGIN_MS = 10 * MINUTE_MS
-/** How far back a keyed batch is looked for where no time is given: what the stream's duplicate window covers. */
-const KEYED_BACK_MS = 10 * MINUTE_MS
+/** The clock of another machine may be ahead by this much. */
+export const MAX_LEAD_MS = MARGIN_MS
 
-/** Both ends are inside. */
 export interface Span {
   readonly fromMs: number
-  readonly toMs: number
+  /** The first time behind it. */
+  readonly beforeMs: number
 }
 
 export interface Question {
@@ -28,10 +26,10 @@ export interface Question {
   readonly appId: string | null
   /** When the id was made; null: it was derived from an Idempotency-Key, and does not tell. */
   readonly madeAtMs: number | null
-  /** The time that the asker gave to look back to; null: none. */
-  readonly sinceMs: number | null
-  /** What is read, one after the other; the last one covers the others. */
+  /** What is searched, one after the other; the last one holds the others. */
   readonly spans: readonly Span[]
+  /** The asker gave a time, so that these may leave out what the queue has. */
+  readonly isNarrowed: boolean
   readonly askedAtMs: number
 }
 
@@ -40,64 +38,62 @@ export interface Asked {
   readonly id?: string | undefined
   readonly app?: string | undefined
   readonly key?: string | undefined
-  /** RFC 3339, or an age such as `30m`, `2h` or `3d`. */
+  /** These two: RFC 3339, or an age such as `30m`, `2h` or `3d`. */
   readonly since?: string | undefined
+  readonly before?: string | undefined
 }
 
-/** `mistake` is a sentence for whoever asked. */
+/** `mistake` says what is wrong with the member, such as `must not lie in the future`. */
 export type QuestionReading =
   | { readonly kind: 'question'; readonly question: Question }
-  | { readonly kind: 'mistake'; readonly mistake: string }
+  | { readonly kind: 'mistake'; readonly member: keyof Asked; readonly mistake: string }
 
-export function readQuestion({ id, app, key, since }: Asked, nowMs: number): QuestionReading {
-  const sinceMs = since === undefined ? null : parseSince(since, nowMs)
-  if (Number.isNaN(sinceMs)) {
-    return mistaken('since must be a time with its zone, such as 2026-11-20T12:00:00Z, or an age such as 30m, 2h or 3d')
+export function readQuestion({ id, app, key, since, before }: Asked, nowMs: number): QuestionReading {
+  const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime(since, nowMs)
+  const untilMs = before === undefined ? Number.POSITIVE_INFINITY : parseTime(before, nowMs)
+  if (sinceMs === null) return mistaken('since', TIME_WANTED)
+  if (untilMs === null) return mistaken('before', TIME_WANTED)
+  if (sinceMs > nowMs) return mistaken('since', 'must not lie in the future')
+  if (sinceMs >= untilMs) return mistaken('before', 'must be later than the time that the search looks back to')
+  const found = (batchId: string, appId: string | null, madeAtMs: number | null): QuestionReading => {
+    const isNarrowed = since !== undefined || before !== undefined
+    const spans = spansOf(madeAtMs, { fromMs: sinceMs, beforeMs: untilMs })
+    return { kind: 'question', question: { batchId, appId, madeAtMs, spans, isNarrowed, askedAtMs: nowMs } }
   }
-  if (sinceMs !== null && sinceMs > nowMs) return mistaken('since must not lie in the future')
   if (id !== undefined) {
-    if (app !== undefined || key !== undefined) return mistaken('give either a batch id, or app and key')
-    if (!isUuid(id)) return mistaken('a batch id is a UUID, such as 0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d')
-    const version = id[14]
-    if (version === '7') return questionOf(id.toLowerCase(), null, { madeAtMs: timeOf(id), sinceMs, nowMs })
-    if (version === '5') return questionOf(id.toLowerCase(), null, { madeAtMs: null, sinceMs, nowMs })
-    return mistaken(
-      'no batch has an id of this kind (they are UUIDs of version 5 or 7); if it is an Idempotency-Key, give app and key',
-    )
+    if (app !== undefined || key !== undefined) return mistaken('id', 'stands alone, without an app and a key')
+    if (!isUuid(id)) return mistaken('id', 'must be a UUID, such as 0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d')
+    const batchId = id.toLowerCase()
+    const madeAtMs = timeOfId(batchId)
+    if (madeAtMs !== null || batchId[14] === '5') return found(batchId, null, madeAtMs)
+    return mistaken('id', 'is no id of a batch or a request, which have version 5 or 7: is it an Idempotency-Key?')
   }
-  if (app === undefined || key === undefined) return mistaken('give a batch id, or both app and key')
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(app)) return mistaken('app must be an app_id: 1 to 64 letters, digits, _ or -')
-  if (!isUuid(key)) return mistaken('key must be an Idempotency-Key, which is a UUID')
-  return questionOf(batchIdOf(app, key.toLowerCase()), app, { madeAtMs: null, sinceMs, nowMs })
+  if (app === undefined) return mistaken(key === undefined ? 'id' : 'app', 'is missing')
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(app)) return mistaken('app', 'must be an app_id: 1 to 64 letters, digits, _ or -')
+  if (key === undefined) return mistaken('key', 'is missing')
+  if (!isUuid(key)) return mistaken('key', 'must be an Idempotency-Key, which is a UUID')
+  return found(batchIdOf(app, key.toLowerCase()), app, null)
 }
 
-function mistaken(mistake: string): QuestionReading {
-  return { kind: 'mistake', mistake }
+const TIME_WANTED = 'must be a time with its zone, such as 2026-11-20T12:00:00Z, or an age such as 30m, 2h or 3d'
+
+function mistaken(member: keyof Asked, mistake: string): QuestionReading {
+  return { kind: 'mistake', member, mistake }
 }
 
-type Times = { readonly madeAtMs: number | null; readonly sinceMs: number | null; readonly nowMs: number }
-
-function questionOf(batchId: string, appId: string | null, { madeAtMs, sinceMs, nowMs }: Times): QuestionReading {
-  const spans: Span[] = []
-  if (madeAtMs !== null) {
-    for (const { beforeMs, afterMs } of [AT_ONCE, SOON]) {
-      spans.push({ fromMs: madeAtMs - beforeMs, toMs: madeAtMs + afterMs })
-    }
-  }
-  if (sinceMs !== null) spans.push({ fromMs: sinceMs, toMs: Number.POSITIVE_INFINITY })
-  else if (madeAtMs !== null) spans.push({ fromMs: madeAtMs - MARGIN_MS, toMs: madeAtMs + MARGIN_MS })
-  else spans.push({ fromMs: nowMs - KEYED_BACK_MS, toMs: Number.POSITIVE_INFINITY })
-  return { kind: 'question', question: { batchId, appId, madeAtMs, sinceMs, spans, askedAtMs: nowMs } }
+function spansOf(madeAtMs: number | null, asked: Span): Span[] {
+  if (madeAtMs === null) return [asked]
+  const fromMs = Math.max(asked.fromMs, madeAtMs - AT_ONCE.beforeMs)
+  const beforeMs = Math.min(asked.beforeMs, madeAtMs + AT_ONCE.afterMs)
+  // Whoever gives a time to look back to expects a clock that was further off.
+  const hasSince = Number.isFinite(asked.fromMs)
+  const around = { fromMs: madeAtMs - MARGIN_MS, beforeMs: Math.min(asked.beforeMs, madeAtMs + MARGIN_MS) }
+  return [...(fromMs < beforeMs ? [{ fromMs, beforeMs }] : []), hasSince ? asked : around]
 }
 
-/** The first 48 bits of a UUIDv7 are Unix ms. */
-function timeOf(uuid: string): number {
-  return Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
-}
-
-/** NaN: neither a time nor an age. */
-function parseSince(text: string, nowMs: number): number {
+/** null: neither a time nor an age. */
+function parseTime(text: string, nowMs: number): number | null {
   const age = /^(\d{1,6})([mhd])$/.exec(text)
   if (age !== null) return nowMs - Number(age[1]) * UNIT_MS[age[2] as keyof typeof UNIT_MS]
-  return parseTimestamp(text, { needsZone: true }) ?? Number.NaN
+  return parseTimestamp(text, { needsZone: true })
 }

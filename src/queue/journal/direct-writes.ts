@@ -142,7 +142,7 @@ export class DirectWrites {
     this.close()
     const reason = errorMessage(error)
     this.#options.onNotice(
-      `The journal's file system has no direct writes (${reason}): large writes cost more here`,
+      `O_DIRECT is not supported here (${reason}): large writes go through the page cache, and cost more CPU`,
       'info',
     )
   }

@@ -5,6 +5,9 @@ import type { FileHandle } from 'node:fs/promises'
 import { type DirectFile, openDirectFile } from './direct-writes.ts'
 import { createSegment, WRITES_ARE_SYNCED } from './segments.ts'
 
+/** The code of the error of a write for which there is no room. */
+export const DISK_FULL = 'ENOSPC'
+
 /** The system calls that can fail while the service runs; tests put a failing disk here. */
 export interface Disk {
   /** Appends and syncs. `done` gets the number of durable bytes; fewer than given is a failure. */

@@ -4,9 +4,10 @@
 import { fstatSync } from 'node:fs'
 import { type FileHandle, unlink } from 'node:fs/promises'
 import { errorMessage } from '../../lib/errors.ts'
+import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { BLOCK_BYTES, DirectWrites, filled, paddingOf } from './direct-writes.ts'
-import type { Disk } from './disk.ts'
+import { DISK_FULL, type Disk } from './disk.ts'
 import { missingFrom } from './journal-gaps.ts'
 import {
   comparePositions,
@@ -22,6 +23,9 @@ import {
 
 /** Where the next segment cannot be created, the next try comes after a sixteenth of a segment. */
 const RETRY_SHARE = 16
+
+/** It ends no line, so that what it is written behind stays a torn one, which a start cuts. */
+const PROBE = Buffer.from(' ')
 
 export interface JournalFilesOptions {
   readonly directory: string
@@ -39,15 +43,13 @@ type Appended = (error: Error | null, fileBytes?: number) => void
 export class JournalFiles {
   /** Bytes of a torn line that were truncated when the journal was opened. */
   readonly cutBytes: number
-  readonly #directory: string
-  readonly #segmentBytes: number
-  readonly #disk: Disk
-  readonly #onNotice: OnNotice
+  readonly #options: JournalFilesOptions
   readonly #direct: DirectWrites
   #handle: FileHandle
   #segment: number
   /** Durable bytes of the open segment. After a failed write the segment is truncated to this length. */
   #end: number
+  /** By the number of the segment, in order. */
   readonly #closedBytes: Map<number, number>
   #mustTruncate = false
   /** The last segment that another program was found to have changed. */
@@ -61,16 +63,14 @@ export class JournalFiles {
   #rotationProblem: string | null = null
 
   private constructor(
-    { directory, segmentBytes, commitBytes, disk, onNotice }: JournalFilesOptions,
+    options: JournalFilesOptions,
     handle: FileHandle,
     end: JournalPosition,
     closedBytes: Map<number, number>,
     cutBytes: number,
   ) {
-    this.#directory = directory
-    this.#segmentBytes = segmentBytes
-    this.#disk = disk
-    this.#onNotice = onNotice
+    const { segmentBytes, commitBytes, disk, onNotice } = options
+    this.#options = options
     this.#rotateAtBytes = segmentBytes
     this.#direct = new DirectWrites({
       maxBytes: commitBytes,
@@ -111,6 +111,11 @@ export class JournalFiles {
     return { segment: this.#segment, offset: this.#end }
   }
 
+  /** Of the open segment. */
+  get #path(): string {
+    return segmentPath(this.#options.directory, this.#segment)
+  }
+
   /** Durable bytes of all segments. */
   get bytes(): number {
     let bytes = this.#end
@@ -119,20 +124,17 @@ export class JournalFiles {
   }
 
   get firstSegment(): number {
-    let first = this.#segment
-    for (const number of this.#closedBytes.keys()) first = Math.min(first, number)
+    const [first = this.#segment] = this.#closedBytes.keys()
     return first
   }
 
-  /** Whether `bytes` can be appended now; otherwise `prepare` has to run first. */
-  isReady(bytes: number): boolean {
-    return !this.#mustTruncate && !this.#mustRotate && !this.#isFilledBy(bytes)
-  }
-
-  /** Rejects where the disk fails; the next call tries again. */
+  /**
+   * Truncates what a failed write left, and rotates where the segment is filled by `bytes` more. Rejects where the disk
+   * fails; the next call tries again.
+   */
   async prepare(bytes: number): Promise<void> {
     if (this.#mustTruncate) {
-      await this.#disk.truncate(this.#handle, this.#end)
+      await this.#options.disk.truncate(this.#handle, this.#end)
       this.#mustTruncate = false
     }
     if (!this.#mustRotate && !this.#isFilledBy(bytes)) return
@@ -149,13 +151,13 @@ export class JournalFiles {
     let handle: FileHandle
     try {
       // Somebody may have removed the folder of a running service.
-      await createDirectory(this.#directory)
+      await createDirectory(this.#options.directory)
       // By their names alone: requests wait meanwhile, and there may be thousands of segments.
-      number = Math.max(this.#segment, (await segmentNumbers(this.#directory)).at(-1) ?? 0) + 1
-      handle = await this.#disk.createSegment(this.#directory, number)
+      number = Math.max(this.#segment, (await segmentNumbers(this.#options.directory)).at(-1) ?? 0) + 1
+      handle = await this.#options.disk.createSegment(this.#options.directory, number)
     } catch (error) {
       if (this.#mustRotate) throw error
-      this.#rotateAtBytes = this.#end + bytes + Math.ceil(this.#segmentBytes / RETRY_SHARE)
+      this.#rotateAtBytes = this.#end + bytes + Math.ceil(this.#options.segmentBytes / RETRY_SHARE)
       this.#reportRotation(errorMessage(error))
       return false
     }
@@ -165,39 +167,45 @@ export class JournalFiles {
     this.#direct.close()
     this.#segment = number
     this.#end = 0
-    this.#rotateAtBytes = this.#segmentBytes
+    this.#rotateAtBytes = this.#options.segmentBytes
     this.#mustRotate = false
     return true
   }
 
   #reportRotation(problem: string | null): void {
     if (problem !== null && problem !== this.#rotationProblem) {
-      this.#onNotice(`The journal's next segment cannot be created (${problem}); writing continues in the open one`)
+      this.#options.onNotice(
+        `the next segment of the journal cannot be created (${problem}): records go on into the open one, no request is refused for it`,
+      )
     } else if (problem === null && this.#rotationProblem !== null) {
-      this.#onNotice('The journal creates new segments again', 'info')
+      this.#options.onNotice('the journal creates new segments again', 'info')
     }
     this.#rotationProblem = problem
   }
 
   /**
-   * Calls `done` with null once the lines are durable, and with the bytes that they take in the file, of which some may fill
-   * the last block. After an error `prepare` truncates what was written.
+   * Prepares the segment first where that is due. Calls `done` with null once the lines are durable, and with the bytes
+   * that they take in the file, of which some may fill the last block. After an error `prepare` truncates what was written.
    */
   append(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
+    if (this.#mustTruncate || this.#mustRotate || this.#isFilledBy(bytes)) {
+      this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
+      return
+    }
     const isLarge = this.#direct.gainBy(bytes)
     const wasLarge = this.#wasLarge
     this.#wasLarge = isLarge
     if (!isLarge) {
-      this.#disk.append(this.#handle, lines, this.#judge(lines, bytes, bytes, done))
+      this.#options.disk.append(this.#handle, lines, this.#judge(lines, bytes, bytes, done))
       return
     }
     const isAtBlock = this.#end % BLOCK_BYTES === 0 && this.#isUnchanged()
     // After a small commit the next one may well be small too, and to fill a block would gain nothing.
     const padding = isAtBlock || wasLarge ? paddingOf(this.#end + bytes) : 0
     const judge = this.#judge(lines, bytes, bytes + padding, done)
-    if (!isAtBlock || !this.#direct.open(segmentPath(this.#directory, this.#segment), this.#handle)) {
+    if (!isAtBlock || !this.#direct.open(this.#path, this.#handle)) {
       // Up to the end of a block, so that the next one can be written directly.
-      this.#disk.append(this.#handle, filled(lines, padding), judge)
+      this.#options.disk.append(this.#handle, filled(lines, padding), judge)
       return
     }
     this.#direct.append(filled(lines, padding), (error, durableBytes) => {
@@ -206,7 +214,7 @@ export class JournalFiles {
         return
       }
       this.#mustTruncate = true
-      this.#appendAgain(lines, bytes, done)
+      this.append(lines, bytes, done)
     })
   }
 
@@ -215,9 +223,8 @@ export class JournalFiles {
     const { size } = fstatSync(this.#handle.fd)
     if (size === this.#end) return true
     if (this.#changedSegment !== this.#segment) {
-      const path = segmentPath(this.#directory, this.#segment)
-      this.#onNotice(
-        `Another program changed the journal's segment ${path}: it has ${size} bytes, and should have ${this.#end}`,
+      this.#options.onNotice(
+        `another program changed ${this.#path}: it has ${size} bytes, and should have ${this.#end}; its records may be damaged, find and stop that program`,
       )
     }
     this.#changedSegment = this.#segment
@@ -229,22 +236,22 @@ export class JournalFiles {
       if (error !== null || durableBytes !== writtenBytes) {
         // After a failed sync no part of the write counts as durable, whatever the file's length is.
         this.#mustTruncate = true
-        done(error ?? new Error(`only ${durableBytes} of ${writtenBytes} bytes were written: the disk may be full`))
+        if (error !== null) done(error)
+        // The kernel writes less than it was given where a limit ends there; only the next write says which.
+        else
+          this.#options.disk.append(this.#handle, [PROBE], (limit) =>
+            done(limit ?? shortWrite(durableBytes, writtenBytes)),
+          )
         return
       }
       if (this.#isUnlinked()) {
         this.#reportUnlinked()
-        this.#appendAgain(lines, bytes, done)
+        this.append(lines, bytes, done)
         return
       }
       this.#end += writtenBytes
       done(null, writtenBytes)
     }
-  }
-
-  /** Appends the same lines once the open segment is truncated, or is the next one. */
-  #appendAgain(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
-    this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
   }
 
   /** Whether somebody has removed the open segment, whose records would be lost when this process ends. */
@@ -256,39 +263,43 @@ export class JournalFiles {
   #reportUnlinked(): void {
     if (this.#mustRotate) return
     this.#mustRotate = true
-    const path = segmentPath(this.#directory, this.#segment)
-    this.#onNotice(
-      `The journal's open segment ${path} was removed, or moved with its folder, while sluice was running. The ${this.#end} ` +
-        'bytes of accepted records in it are lost, unless it was moved; writing continues in a new segment',
+    this.#options.onNotice(
+      `the open segment ${this.#path} was removed, or moved with its folder, by another program: its ${this.#end} bytes of ` +
+        'accepted records are lost, unless it was moved; new records go into a new segment',
     )
   }
 
   /**
-   * Removes closed segments whose last record is older than `timeMs`, and reports segments that others have removed.
+   * Removes closed segments whose last record is older than `timeMs`, and reports them, and segments that others have
+   * removed.
    */
   async removeBefore(timeMs: number): Promise<void> {
     const open = this.#segment
-    const present = new Set(await segmentNumbers(this.#directory))
+    const present = new Set(await segmentNumbers(this.#options.directory))
     if (open === this.#segment && !present.has(open)) this.#reportUnlinked()
+    const removed: { lastMs: number; bytes: number }[] = []
     let mayRemove = timeMs > Number.NEGATIVE_INFINITY
-    for (const number of [...this.#closedBytes.keys()].sort((left, right) => left - right)) {
-      const path = segmentPath(this.#directory, number)
-      // It was closed after the listing.
-      if (number >= open) break
-      if (present.has(number)) {
-        if (!mayRemove || (await lastRecordTimeMs(path)) >= timeMs) {
-          // Removed in order only, so that no gaps arise.
-          mayRemove = false
-          continue
+    try {
+      for (const [number, bytes] of this.#closedBytes) {
+        const path = segmentPath(this.#options.directory, number)
+        // It was closed after the listing.
+        if (number >= open) break
+        if (present.has(number)) {
+          const lastMs = mayRemove ? await lastRecordTimeMs(path) : Infinity
+          if (lastMs >= timeMs) {
+            // Removed in order only, so that no gaps arise.
+            mayRemove = false
+            continue
+          }
+          await unlink(path)
+          removed.push({ lastMs, bytes })
+        } else {
+          this.#options.onNotice(`${path} was removed by another program, with its ${bytes} bytes of accepted records`)
         }
-        await unlink(path)
-      } else {
-        this.#onNotice(
-          `The journal's segment ${path} was removed by another program, with the ` +
-            `${this.#closedBytes.get(number)} bytes of records in it`,
-        )
+        this.#closedBytes.delete(number)
       }
-      this.#closedBytes.delete(number)
+    } finally {
+      if (removed.length > 0) this.#options.onNotice(removedText(removed), 'info')
     }
   }
 
@@ -300,4 +311,16 @@ export class JournalFiles {
   #isFilledBy(bytes: number): boolean {
     return this.#end > 0 && this.#end + bytes > this.#rotateAtBytes
   }
+}
+
+function removedText(removed: readonly { readonly lastMs: number; readonly bytes: number }[]): string {
+  const size = formatBytes(removed.reduce((sum, { bytes }) => sum + bytes, 0))
+  const [from, to] = [removed[0], removed[removed.length - 1]].map(({ lastMs }) => new Date(lastMs).toISOString())
+  const segments = `${removed.length} old segment${removed.length === 1 ? '' : 's'} of the journal`
+  return `removed ${segments} (${size}), whose last records were received from ${from} to ${to}`
+}
+
+function shortWrite(durableBytes: number, wantedBytes: number): Error {
+  const message = `only ${durableBytes} of ${wantedBytes} bytes were written: the disk may be full`
+  return Object.assign(new Error(message), { code: DISK_FULL })
 }

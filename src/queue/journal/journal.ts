@@ -1,14 +1,17 @@
 // The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, small ones
 // begin about a millisecond apart, and each takes all records that have arrived meanwhile: many records share a sync.
 
-import { type Clock, systemClock } from '../../lib/clock.ts'
+import type { Status } from '../../health.ts'
+import { systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
-import { systemTimers, type Timer, type Timers } from '../../lib/timers.ts'
-import type { EventQueue, QueueRecord, Settled, Settlement } from '../queue.ts'
+import { systemTimers, type Timer } from '../../lib/timers.ts'
+import type { EventQueue, QueueRecord, QueueRefusal, Settled, Settlement } from '../queue.ts'
+import { RefusedRecords } from '../refused-records.ts'
 import { CommitPace } from './commit-pace.ts'
 import { BLOCK_BYTES, MIN_DIRECT_BYTES } from './direct-writes.ts'
-import { type Disk, realDisk } from './disk.ts'
+import { DISK_FULL, realDisk } from './disk.ts'
 import { JournalFiles } from './journal-files.ts'
+import { removalTime, startHoldMs } from './journal-keep.ts'
 import type { JournalPosition } from './segments.ts'
 import { TimeMarks } from './time-marks.ts'
 
@@ -18,7 +21,6 @@ const MAX_COMMIT_RECORDS = 1023
 const MAX_COMMIT_BYTES = 2 * 1024 * 1024
 /** More than a ring of the default size can hold. Behind a stuck disk, further records are refused. */
 const MAX_WAITING_RECORDS = 262_144
-const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024
 /** A full journal has at least this many segments, so that removing old ones frees it in steps. */
 const MIN_SEGMENTS = 8
 const RETRY_MS = 1000
@@ -28,23 +30,30 @@ const HOUR_MS = 3_600_000
 /** The minimum, since recovery reads the keys of the last 300 s from the segments. Twice that, as a margin. */
 const MIN_KEEP_MS = 600_000
 
-export interface JournalOptions {
+const DEFAULTS = {
+  segmentBytes: 64 * 1024 * 1024,
+  /** Both come from `recover`, which describes them. */
+  keysFrom: null as JournalPosition | null,
+  /** An operator has set `keepHours`: they hold from the start on. */
+  isKeepNamed: false,
+  resumeAfter: null as JournalPosition | null,
+  clock: systemClock,
+  timers: systemTimers,
+  disk: realDisk,
+  /** Called for each durable write. */
+  onCommit: (_records: number): void => {},
+  /** Called for each record that is refused at the maximum size, and for each write that a full disk refuses. */
+  onNoRoom: (): void => {},
+  /** Gets a sentence for the log when the disk fails, but for a full one, when it works again, and when a sweep fails. */
+  onNotice: ((): void => {}) as OnNotice,
+}
+
+export interface JournalOptions extends Partial<typeof DEFAULTS> {
   readonly directory: string
   /** Bound on the bytes of all segments; beyond it records are refused. */
   readonly maxBytes: number
   /** Age at which a segment is removed; null: never. */
   readonly keepHours: number | null
-  readonly segmentBytes?: number
-  /** Both come from `recover`, which describes them. */
-  readonly keysFrom?: JournalPosition | null
-  readonly resumeAfter?: JournalPosition | null
-  readonly clock?: Clock
-  readonly timers?: Timers
-  readonly disk?: Disk
-  /** Called for each durable write. */
-  readonly onCommit?: (records: number) => void
-  /** Gets a sentence for the log when the disk fails, when it works again, and when a sweep fails. */
-  readonly onNotice?: OnNotice
 }
 
 interface Batch {
@@ -55,9 +64,9 @@ interface Batch {
 
 /** Creates the folder, truncates a torn last line, and opens the last segment. Throws where it cannot be written. */
 export async function openJournal(options: JournalOptions): Promise<Journal> {
-  const { directory, maxBytes, resumeAfter = null, disk = realDisk, onNotice = () => {} } = options
-  const wantedBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES
-  const segmentBytes = Math.max(1, Math.min(wantedBytes, Math.floor(maxBytes / MIN_SEGMENTS)))
+  const all = { ...DEFAULTS, ...options }
+  const { directory, maxBytes, resumeAfter, disk, onNotice } = all
+  const segmentBytes = Math.max(1, Math.min(all.segmentBytes, Math.floor(maxBytes / MIN_SEGMENTS)))
   const commitBytes = Math.min(MAX_COMMIT_BYTES, segmentBytes)
   let files: JournalFiles
   try {
@@ -67,7 +76,9 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     const advice = 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
     throw new Error(`The journal cannot be written in ${directory} (${reason}). ${advice}.`, { cause: error })
   }
-  const journal = new Journal(options, files, commitBytes)
+  const keepMs = Math.max((all.keepHours ?? Infinity) * HOUR_MS, MIN_KEEP_MS)
+  const holdMs = all.isKeepNamed ? 0 : await startHoldMs(directory, all.clock() - keepMs)
+  const journal = new Journal(all, files, { commitBytes, keepMs, holdMs })
   await journal.sweep()
   return journal
 }
@@ -75,16 +86,12 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
 export class Journal implements EventQueue {
   /** Bytes of a torn line that were truncated when the journal was opened. */
   readonly cutBytes: number
+  readonly #options: Required<JournalOptions>
   readonly #files: JournalFiles
-  readonly #maxBytes: number
-  readonly #keepMs: number
+  readonly #removalTime: () => number
   readonly #commitBytes: number
-  readonly #clock: Clock
-  readonly #onCommit: (records: number) => void
-  readonly #onNotice: OnNotice
   readonly #marks: TimeMarks
   readonly #pace: CommitPace
-  readonly #timers: Timers
   readonly #sweeping: Timer
 
   readonly #waiting: Batch[] = []
@@ -99,9 +106,10 @@ export class Journal implements EventQueue {
   /** Durable bytes of all segments. */
   #durableBytes: number
   #position: JournalPosition
-  #refused: Settled[] = []
+  readonly #refused = new RefusedRecords()
 
-  #isFull = false
+  /** Of the last record for which there was no room. */
+  #refusedBytes = 0
   /** Why the last write failed; null: it did not. */
   #problem: string | null = null
   #lastTryMs = 0
@@ -111,22 +119,23 @@ export class Journal implements EventQueue {
   #isStopping = false
   #onIdle: (() => void) | null = null
 
-  constructor(options: JournalOptions, files: JournalFiles, commitBytes: number) {
+  constructor(
+    options: Required<JournalOptions>,
+    files: JournalFiles,
+    { commitBytes, keepMs, holdMs }: { commitBytes: number; keepMs: number; holdMs: number },
+  ) {
+    const { clock, timers, onNotice, keysFrom } = options
     this.cutBytes = files.cutBytes
+    this.#options = options
     this.#files = files
-    this.#maxBytes = options.maxBytes
-    this.#keepMs = options.keepHours === null ? Infinity : Math.max(options.keepHours * HOUR_MS, MIN_KEEP_MS)
     this.#commitBytes = commitBytes
-    this.#clock = options.clock ?? systemClock
-    this.#onCommit = options.onCommit ?? (() => {})
-    this.#onNotice = options.onNotice ?? (() => {})
     this.#durableBytes = files.bytes
     this.#position = files.end
-    this.#timers = options.timers ?? systemTimers
-    this.#pace = new CommitPace(this.#timers)
-    this.#marks = new TimeMarks(options.keysFrom ?? { segment: files.firstSegment, offset: 0 })
-    this.#marks.note(this.#clock(), this.#position)
-    this.#sweeping = this.#timers.setInterval(() => void this.sweep(), SWEEP_MS)
+    this.#removalTime = removalTime({ keepMs, holdMs, clock, timers, onNotice })
+    this.#pace = new CommitPace(timers)
+    this.#marks = new TimeMarks(keysFrom ?? { segment: files.firstSegment, offset: 0 })
+    this.#marks.note(clock(), this.#position)
+    this.#sweeping = timers.setInterval(() => void this.sweep(), SWEEP_MS)
     this.#sweeping.unref()
   }
 
@@ -145,16 +154,23 @@ export class Journal implements EventQueue {
     return this.#durableBytes
   }
 
-  /** 'ok', or why it refuses. */
-  get state(): string {
-    if (this.#problem !== null) return this.#problem
-    return this.#isFull ? 'full: SLUICE_JOURNAL_MAX_MB reached' : 'ok'
+  get status(): Status<'journal'> {
+    const problem = this.#problem
+    if (problem !== null) {
+      return { state: refusalFor(problem) === 'journal_full' ? 'disk_full' : 'disk_error', reason: problem }
+    }
+    const refusal = this.#noRoomFor(this.#refusedBytes)
+    if (refusal === 'journal_full') return { state: 'full', reason: 'SLUICE_JOURNAL_MAX_MB reached' }
+    return refusal === 'journal_stuck'
+      ? { state: 'stuck', reason: `${MAX_WAITING_RECORDS.toLocaleString('en-US')} records wait` }
+      : { state: 'ok', reason: null }
   }
 
   publish(record: QueueRecord, settled: Settled): void {
     const { line } = record
-    if (!this.#admits(line.length)) {
-      this.#refuse(settled)
+    const refusal = this.#admit(line.length)
+    if (refusal !== null) {
+      this.#refused.add(settled, refusal)
       return
     }
     let batch = this.#waiting[this.#waiting.length - 1]
@@ -179,9 +195,13 @@ export class Journal implements EventQueue {
     setImmediate(this.#commitNext)
   }
 
+  refusalNow(lineBytes: number): QueueRefusal | null {
+    return this.#noRoomFor(lineBytes) ?? (this.#problem === null ? null : refusalFor(this.#problem))
+  }
+
   async stop(): Promise<void> {
     this.#isStopping = true
-    this.#timers.clear(this.#sweeping)
+    this.#options.timers.clear(this.#sweeping)
     if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
     await this.#files.close()
   }
@@ -191,41 +211,42 @@ export class Journal implements EventQueue {
     if (this.#isSweeping || this.#isStopping) return
     this.#isSweeping = true
     try {
-      await this.#files.removeBefore(this.#clock() - this.#keepMs)
+      await this.#files.removeBefore(this.#removalTime())
       this.#sweepProblem = null
     } catch (error) {
       const problem = (error as Error).message
-      if (problem !== this.#sweepProblem) this.#onNotice(`The journal's old segments were not removed: ${problem}`)
+      if (problem !== this.#sweepProblem)
+        this.#options.onNotice(
+          `old segments of the journal were not removed, and take their room until the next try: ${problem}`,
+        )
       this.#sweepProblem = problem
     }
     this.#durableBytes = this.#files.bytes
-    if (this.#durableBytes < this.#maxBytes) this.#isFull = false
     this.#isSweeping = false
   }
 
-  #admits(lineBytes: number): boolean {
-    if (this.#isStopping || this.#unsettledRecords >= MAX_WAITING_RECORDS) return false
+  /** null: the record is written. */
+  #admit(lineBytes: number): QueueRefusal | null {
+    const refusal = this.#noRoomFor(lineBytes)
+    if (refusal === 'journal_full') {
+      this.#refusedBytes = lineBytes
+      this.#options.onNoRoom()
+    }
+    if (refusal !== null || this.#problem === null) return refusal
+    // After a failure one record at a time tests whether the disk works again; the others are refused at once.
+    const nowMs = this.#options.clock()
+    if (this.#isBusy || Math.abs(nowMs - this.#lastTryMs) < RETRY_MS) return refusalFor(this.#problem)
+    this.#lastTryMs = nowMs
+    return null
+  }
+
+  #noRoomFor(lineBytes: number): QueueRefusal | null {
+    if (this.#isStopping) return 'stopping'
+    if (this.#unsettledRecords >= MAX_WAITING_RECORDS) return 'journal_stuck'
     const unsettledBytes = this.#unsettledBytes + lineBytes
     // Each large commit may fill a block.
     const fillBytes = unsettledBytes < MIN_DIRECT_BYTES ? 0 : (this.#waiting.length + 2) * BLOCK_BYTES
-    this.#isFull = this.#durableBytes + unsettledBytes + fillBytes > this.#maxBytes
-    if (this.#isFull) return false
-    if (this.#problem === null) return true
-    // After a failure one record at a time tests whether the disk works again; the others are refused at once.
-    const nowMs = this.#clock()
-    if (this.#isBusy || Math.abs(nowMs - this.#lastTryMs) < RETRY_MS) return false
-    this.#lastTryMs = nowMs
-    return true
-  }
-
-  /** Like any other answer it comes after `publish` has returned. */
-  #refuse(settled: Settled): void {
-    if (this.#refused.push(settled) > 1) return
-    queueMicrotask(() => {
-      const refused = this.#refused
-      this.#refused = []
-      for (const settle of refused) settle('unavailable')
-    })
+    return this.#durableBytes + unsettledBytes + fillBytes > this.#options.maxBytes ? 'journal_full' : null
   }
 
   readonly #commitNext = (): void => {
@@ -238,14 +259,7 @@ export class Journal implements EventQueue {
     }
     this.#inFlight = batch
     this.#pace.begin(batch.lines.length)
-    if (this.#files.isReady(batch.bytes)) {
-      this.#files.append(batch.lines, batch.bytes, this.#onWritten)
-      return
-    }
-    this.#files.prepare(batch.bytes).then(
-      () => this.#files.append(batch.lines, batch.bytes, this.#onWritten),
-      (error: Error) => this.#onWritten(error),
-    )
+    this.#files.append(batch.lines, batch.bytes, this.#onWritten)
   }
 
   readonly #onWritten = (error: Error | null, fileBytes = 0): void => {
@@ -255,16 +269,18 @@ export class Journal implements EventQueue {
       void this.#fail(batch, error)
       return
     }
-    if (this.#problem !== null) this.#onNotice('The journal takes records again', 'info')
+    if (this.#problem !== null && this.#problem !== DISK_FULL) {
+      this.#options.onNotice('the journal takes records again: requests get 202 as before', 'info')
+    }
     this.#problem = null
     const end = this.#files.end
     // The next write starts before the answers of this one are sent, so that the disk does not idle.
     const [next] = this.#waiting
     if (next === undefined || !this.#pace.defer(next.bytes, this.#commitNext)) this.#commitNext()
-    this.#onCommit(batch.lines.length)
     this.#durableBytes += fileBytes
+    this.#options.onCommit(batch.lines.length)
     this.#settle(batch, 'durable', end)
-    this.#marks.note(this.#clock(), end)
+    this.#marks.note(this.#options.clock(), end)
   }
 
   /**
@@ -272,14 +288,15 @@ export class Journal implements EventQueue {
    */
   async #fail(batch: Batch, error: Error): Promise<void> {
     const reason = (error as NodeJS.ErrnoException).code ?? error.message
-    if (this.#problem !== reason) this.#onNotice(`The journal refuses records: ${error.message}`)
+    if (reason === DISK_FULL) this.#options.onNoRoom()
+    else if (this.#problem !== reason) this.#options.onNotice(refusalText(error, reason))
     this.#problem = reason
-    this.#lastTryMs = this.#clock()
+    this.#lastTryMs = this.#options.clock()
     // Where truncating fails, the next write begins with it.
     await this.#files.prepare(0).catch(() => {})
     const refused = [batch, ...this.#waiting.splice(0)]
     this.#commitNext()
-    for (const each of refused) this.#settle(each, 'unavailable', this.#position)
+    for (const each of refused) this.#settle(each, refusalFor(reason), this.#position)
   }
 
   #settle(batch: Batch, settlement: Settlement, end: JournalPosition): void {
@@ -295,6 +312,19 @@ export class Journal implements EventQueue {
     batch.bytes = 0
     this.#spare = batch
   }
+}
+
+/** `problem`: the code of the failed write. */
+function refusalFor(problem: string): QueueRefusal {
+  return problem === 'ENOSPC' || problem === 'EDQUOT' ? 'journal_full' : 'journal_error'
+}
+
+function refusalText(error: Error, reason: string): string {
+  if (reason === 'EFBIG')
+    return `the journal cannot be written (${error.message}): answering 503 until the limit on the size of files (ulimit -f) is raised`
+  return refusalFor(reason) === 'journal_full'
+    ? `the disk is full (${error.message}): answering 503 until there is room`
+    : `the journal cannot be written (${error.message}): answering 503 until a write succeeds`
 }
 
 function emptyBatch(): Batch {

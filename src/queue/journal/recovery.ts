@@ -1,15 +1,19 @@
 // Rebuilds usage, and the keys of the last 300 s, from the snapshot and the journal. It only reads, so that another
 // process may run it beside the service.
 
-import { open } from 'node:fs/promises'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
 import { parseRecordHead, type RecordHead, viewOf } from '../record/record-head.ts'
-import { comparePositions, type JournalPosition, journalDirectory, listSegments, type Segment } from './segments.ts'
+import { PIECE_BYTES, SegmentLines } from './segment-lines.ts'
+import {
+  comparePositions,
+  type JournalPosition,
+  journalDirectory,
+  listSegments,
+  openSegment,
+  type Segment,
+} from './segments.ts'
 import { readSnapshot } from './snapshot.ts'
 
-/** At least twice the longest record. A line that does not fit is not a record. */
-const CHUNK_BYTES = 2 * 1024 * 1024
-const NEWLINE = 10
 const IDEMPOTENCY_WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
 
 export type VisitRecord = (record: RecordHead, segment: number, offset: number) => void
@@ -30,7 +34,7 @@ export async function readRecords(
   visit: VisitRecord,
   onCorrupt: CorruptLine = () => {},
 ): Promise<ReadResult> {
-  const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES)
+  const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
   const view = viewOf(buffer)
   let records = 0
   let bytes = 0
@@ -55,55 +59,22 @@ export async function readRecords(
   return { records, bytes, end }
 }
 
-/** Calls `onLine` with the position of each line in `buffer` and in the file; returns the end of the last one. */
+/** Returns the end of the last whole line. */
 async function readSegment(
-  segment: Segment,
+  { path }: Segment,
   from: number,
   buffer: Buffer,
-  onLine: (lineStart: number, lineEnd: number, offset: number) => void,
+  onLine: Parameters<SegmentLines['read']>[0],
 ): Promise<number> {
-  const handle = await open(segment.path, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
-    throw error
-  })
+  const handle = await openSegment(path)
   if (handle === null) return from
   try {
-    // The buffer holds the file from `bufferOffset` on. Its first `held` bytes are a line whose end was not read yet.
-    let bufferOffset = from
-    let held = 0
-    let lineEndOffset = from
-    // A line too long for the buffer is skipped, and `onLine` is called once with an empty line.
-    let tooLong = false
-    for (;;) {
-      const { bytesRead } = await handle.read(buffer, held, buffer.length - held, bufferOffset + held)
-      if (bytesRead === 0) return lineEndOffset
-      const filled = held + bytesRead
-      let lineStart = 0
-      for (;;) {
-        const lineEnd = indexOfNewline(buffer, lineStart === 0 ? held : lineStart, filled)
-        if (lineEnd < 0) break
-        if (!tooLong) onLine(lineStart, lineEnd, bufferOffset + lineStart)
-        tooLong = false
-        lineStart = lineEnd + 1
-        lineEndOffset = bufferOffset + lineStart
-      }
-      if (lineStart === 0 && filled === buffer.length) {
-        if (!tooLong) onLine(0, 0, bufferOffset)
-        tooLong = true
-        lineStart = filled
-      }
-      buffer.copyWithin(0, lineStart, filled)
-      held = filled - lineStart
-      bufferOffset += lineStart
-    }
+    const lines = new SegmentLines(handle, buffer, from)
+    while (await lines.read(onLine));
+    return lines.end
   } finally {
     await handle.close()
   }
-}
-
-function indexOfNewline(buffer: Buffer, from: number, end: number): number {
-  const at = buffer.indexOf(NEWLINE, from)
-  return at < end ? at : -1
 }
 
 export interface RecoveryOptions {

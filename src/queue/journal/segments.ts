@@ -3,6 +3,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { errorCode } from '../../lib/errors.ts'
 import { parseRecordHead } from '../record/record-head.ts'
 
 /** A byte offset within a numbered segment. Always the start of a line. */
@@ -55,6 +56,14 @@ export async function listSegments(directory: string): Promise<Segment[]> {
     if (status?.isFile()) segments.push({ number, path, bytes: status.size })
   }
   return segments
+}
+
+/** null: the segment was removed since it was listed. */
+export function openSegment(path: string): Promise<FileHandle | null> {
+  return open(path, 'r').catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return null
+    throw error
+  })
 }
 
 /**

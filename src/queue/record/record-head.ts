@@ -17,20 +17,20 @@ const BEFORE_APP_ID = Buffer.from('","app_id":"')
 const BEFORE_RECEIVED_AT = Buffer.from('","received_at":"')
 const BEFORE_SDK_VERSION = Buffer.from('"sdk_version":"')
 const BEFORE_TRACE = Buffer.from('"trace":"')
-const BEFORE_EVENTS = Buffer.from('"events":[')
+export const BEFORE_EVENTS = Buffer.from('"events":[')
 const UUID_LENGTH = 36
 /** Offset of the version digit in a UUID's text. */
 const UUID_VERSION_AT = 14
 const TIME_LENGTH = 24
 
-const QUOTE = 34
+export const QUOTE = 34
 const COMMA = 44
 const DIGIT_FIVE = 53
 const BACKSLASH = 92
-const BRACE_OPEN = 123
-const BRACE_CLOSE = 125
+export const BRACE_OPEN = 123
+export const BRACE_CLOSE = 125
 /** The bit in which braces differ from brackets: `[` | 32 is `{`, and `]` | 32 is `}`. */
-const BRACE_BIT = 32
+export const BRACE_BIT = 32
 const QUOTES = 0x22222222
 const BACKSLASHES = 0x5c5c5c5c
 const ONES = 0x01010101

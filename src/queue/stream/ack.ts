@@ -8,8 +8,8 @@ export type Ack =
   | { readonly kind: 'stored'; readonly sequence: number }
   /** Not stored again: the message `sequence` has the same id. */
   | { readonly kind: 'duplicate'; readonly sequence: number }
-  /** Not stored. */
-  | { readonly kind: 'refused'; readonly reason: string }
+  /** Not stored. `isFull`: the stream, the account or the server has no room for it. */
+  | { readonly kind: 'refused'; readonly reason: string; readonly isFull: boolean }
   /** Stored in another stream, which has taken our subjects; nobody reads it there. */
   | { readonly kind: 'foreign stream' }
   /** Not stored: no stream takes this subject now. */
@@ -22,6 +22,8 @@ const PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}","seq":`)
 const OLDER_PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}", "seq":`)
 const BLANK_AT = OLDER_PREFIX.indexOf(' ')
 const BLANK = 32
+/** `maximum bytes exceeded` and `maximum messages exceeded`; resources, of the account or the server. */
+const NO_ROOM = /^maximum (?:bytes|messages)\b|resource/i
 const DIGIT_ZERO = 48
 const DIGIT_NINE = 57
 const BRACE_CLOSE = 125
@@ -57,7 +59,8 @@ export function parseAck(data: Uint8Array, status: number): Ack {
   const { stream, seq, duplicate, error } = answer as Record<string, unknown>
   if (typeof error === 'object' && error !== null) {
     const { description, code } = error as Record<string, unknown>
-    return { kind: 'refused', reason: typeof description === 'string' ? description : `error ${String(code)}` }
+    const reason = typeof description === 'string' ? description : `error ${String(code)}`
+    return { kind: 'refused', reason, isFull: NO_ROOM.test(reason) }
   }
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= 0) return { kind: 'unreadable' }
   if (stream !== STREAM_NAME) return { kind: 'foreign stream' }

@@ -3,9 +3,11 @@
 // server could not acknowledge in time are refused at once.
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
+import type { Status } from '../../health.ts'
 import { systemTimers, type Timers } from '../../lib/timers.ts'
 import { NatsLink } from '../../nats/connection.ts'
-import type { EventQueue, QueueRecord, Settled, Settlement } from '../queue.ts'
+import type { EventQueue, QueueRecord, QueueRefusal, Settled, Settlement } from '../queue.ts'
+import { RefusedRecords } from '../refused-records.ts'
 import { parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
@@ -20,6 +22,8 @@ import { StreamState } from './stream-state.ts'
 import { UnsettledRecords } from './unsettled-records.ts'
 
 const DEFAULT_ACK_TIMEOUT_MS = 2000
+/** How NATS refuses a message for which a stream has no room. */
+const BYTES_EXCEEDED = 'maximum bytes'
 /** More than a ring of the default size can hold. */
 const MAX_UNSETTLED_RECORDS = 262_144
 
@@ -41,6 +45,7 @@ export class StreamPublisher implements EventQueue {
   readonly #lanes: Lanes
   readonly #window = new AckWindow()
   readonly #unsettled = new UnsettledRecords()
+  readonly #refused = new RefusedRecords()
   readonly #sender: Sender
   #published = 0
   /** Answered messages whose records are not settled yet. */
@@ -90,9 +95,10 @@ export class StreamPublisher implements EventQueue {
     return this.#state.hasBeenUp
   }
 
-  /** 'connected', or what is wrong. */
-  get state(): string {
-    return this.#state.text
+  get status(): Status<'jetstream'> {
+    const { status } = this.#state
+    const isPaced = this.#window.pace.maxRecords < Number.POSITIVE_INFINITY
+    return status.state === 'ok' && isPaced ? { state: 'slow', reason: null } : status
   }
 
   /** Measured some seconds ago; null: not connected, or not measured yet. */
@@ -112,11 +118,9 @@ export class StreamPublisher implements EventQueue {
 
   publish(record: QueueRecord, settled: Settled): void {
     const nowMs = this.#timers.monotonicMs()
-    const { pace } = this.#window
-    const isSlow = this.#unsettled.count >= pace.maxRecords
-    if (isSlow) pace.refused(nowMs)
-    if (isSlow || this.#isStopping || this.#unsettled.count >= MAX_UNSETTLED_RECORDS) {
-      this.#unsettled.refuse(settled)
+    const refusal = this.#refusalAt(nowMs)
+    if (refusal !== null) {
+      this.#refused.add(settled, refusal)
       return
     }
     this.#published += 1
@@ -125,6 +129,22 @@ export class StreamPublisher implements EventQueue {
     this.#lanes.push({ record, settled, deadlineMs, number: this.#published, next: null })
     this.#sweeper.start()
     this.#sender.sendSoon()
+  }
+
+  /** Where NATS is slow it depends on the moment. */
+  refusalNow(): QueueRefusal | null {
+    return this.#isStopping ? 'stopping' : this.#state.refusalNow
+  }
+
+  /** null: the record is taken. */
+  #refusalAt(nowMs: number): QueueRefusal | null {
+    if (this.#isStopping) return 'stopping'
+    const { pace } = this.#window
+    if (this.#unsettled.count >= pace.maxRecords) {
+      pace.refused(nowMs)
+      return 'nats_slow'
+    }
+    return this.#unsettled.count < MAX_UNSETTLED_RECORDS ? null : this.#state.reasonOfUnsent
   }
 
   async stop(): Promise<void> {
@@ -167,12 +187,14 @@ export class StreamPublisher implements EventQueue {
       case 'duplicate':
         return this.#duplicate(message, ack.sequence)
       case 'refused':
+        if (ack.reason.startsWith(BYTES_EXCEEDED)) this.#keeper.noteRefusal()
+        return this.#ended(message, ack.isFull ? 'stream_full' : 'stream_refused')
       case 'foreign stream':
-        return this.#ended(message, 'unavailable')
+        return this.#ended(message, 'stream_refused')
       case 'no responders':
         return this.#noResponders(message)
       case 'unreadable':
-        return this.#ended(message, 'unknown')
+        return this.#ended(message, 'in_doubt')
     }
   }
 
@@ -185,7 +207,7 @@ export class StreamPublisher implements EventQueue {
     const { first, isGathered } = message
     const connection = this.#link.connection
     // The id of a gathered message is unique, so a duplicate can only be a collision: this message was not stored.
-    if (isGathered || first === null) return this.#ended(message, 'unavailable')
+    if (isGathered || first === null) return this.#ended(message, 'stream_refused')
     message.first = null
     this.#ended(message, 'duplicate')
     const leftMs = Math.max(1, first.deadlineMs - this.#timers.monotonicMs())
@@ -267,16 +289,24 @@ export class StreamPublisher implements EventQueue {
       return
     }
     const nowMs = this.#timers.monotonicMs()
+    // First, since it shows whether NATS is away or slow for those that were not sent.
+    this.#endExpired(nowMs)
     this.#sender.refuseExpired(nowMs)
     pace.measure(nowMs)
     // Twice the bound is kept, since the bound varies with the answers.
     const excess = this.#unsettled.count - 2 * pace.maxRecords
     if (excess > 0) this.#shed(excess, nowMs)
+    // Messages without responders are tried again, and the expired ones have made room.
+    this.#sender.send()
+  }
+
+  /** Ends what was sent and not acknowledged in time. */
+  #endExpired(nowMs: number): void {
     let isSilent = false
     for (let expired = this.#window.takeExpired(nowMs); expired !== null; expired = this.#window.takeExpired(nowMs)) {
       isSilent ||= this.#window.isCurrent(expired.message) && this.#lastAckAtMs < expired.message.sentAtMs
       this.#lanes.offer(expired.message.lane)
-      this.#unsettled.settle(expired.entry, 'unknown')
+      this.#unsettled.settle(expired.entry, 'in_doubt')
     }
     if (isSilent && this.#link.connection !== null) {
       // Nothing more is sent until NATS answers again, so that records refused in the meantime are certainly not
@@ -285,8 +315,6 @@ export class StreamPublisher implements EventQueue {
       this.#renewWindow()
       this.#keeper.look()
     }
-    // Messages without responders are tried again, and the expired ones have made room.
-    this.#sender.send()
   }
 
   /** Refuses the newest records that were not sent yet, up to `records` of them. */
@@ -294,7 +322,7 @@ export class StreamPublisher implements EventQueue {
     this.#window.pace.refused(nowMs)
     const lastKept = this.#published - records
     for (let first = this.#lanes.takeAfter(lastKept); first !== null; first = this.#lanes.takeAfter(lastKept)) {
-      this.#unsettled.settleAll(first, 'unavailable')
+      this.#unsettled.settleAll(first, 'nats_slow')
     }
   }
 }

@@ -116,7 +116,7 @@ export class Sender {
   /** Refuses the waiting records whose time is over by `atMs`. */
   refuseExpired(atMs: number): void {
     for (let entry = this.#lanes.takeExpired(atMs); entry !== null; entry = this.#lanes.takeExpired(atMs)) {
-      this.#unsettled.settle(entry, 'unavailable')
+      this.#unsettled.settle(entry, this.#state.reasonOfUnsent)
     }
   }
 
@@ -128,7 +128,7 @@ export class Sender {
     const bytes = headers.length + parcel.bytes
     if (bytes > this.#maxPayloadBytes) {
       this.#state.tooLarge(bytes, this.#maxPayloadBytes)
-      this.#unsettled.settleAll(parcel.first, 'unavailable')
+      this.#unsettled.settleAll(parcel.first, 'too_large_for_nats')
       return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`

@@ -1,15 +1,18 @@
 // Watches the stream while NATS is connected: creates it where it is missing, warns where its configuration would break
-// a promise, repeats this while something is wrong, and measures the stream now and then.
+// a promise or it fills, repeats this while something is wrong, and measures the stream now and then.
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
+import { Filling } from '../filling.ts'
 import { type ConsumerLags, measureLags } from './consumer-lag.ts'
 import {
   describeStream,
   differenceText,
   ensureStream,
+  MAX_RECORD_BYTES,
   type NewStream,
+  PURGE_ADVICE,
   STREAM_NAME,
   type StreamFacts,
   type StreamReport,
@@ -37,11 +40,14 @@ export class StreamKeeper {
   #isLooking = false
   #lastDifference: string | null = null
   #measureTimer: Timer | null = null
+  readonly #filling: Filling
   #measured: StreamFacts | null = null
   #lags: ConsumerLags = {}
 
   constructor(options: StreamKeeperOptions) {
     this.#options = options
+    const { onNotice, timers } = options
+    this.#filling = new Filling({ store: `stream ${STREAM_NAME}`, largestBytes: MAX_RECORD_BYTES, onNotice, timers })
   }
 
   /** Measured some seconds ago; null: there is no connection, or no answer yet. */
@@ -70,6 +76,12 @@ export class StreamKeeper {
     this.#isWanted = true
     if (this.#connection === null || this.#isLooking || this.#timer !== null) return
     void this.#look(this.#connection)
+  }
+
+  /** The stream refused a message at its max_bytes. Looks, unless it is known to be full. */
+  noteRefusal(): void {
+    this.#filling.noteRefusal()
+    if (!this.#filling.isFull) this.look()
   }
 
   async #look(connection: NatsConnection): Promise<void> {
@@ -115,6 +127,9 @@ export class StreamKeeper {
   #take(report: StreamReport): void {
     if (report.kind !== 'present') return
     this.#measured = report.facts
+    const { bytes, discardsOld, maxBytes } = report.facts
+    if (maxBytes !== null && !discardsOld)
+      this.#filling.look(bytes, maxBytes, () => `raise its max_bytes, or ${PURGE_ADVICE}`)
     if (report.created) {
       const { replicas } = report.facts
       const counted = replicas === 1 ? '1 replica' : `${replicas} replicas`

@@ -1,12 +1,13 @@
-// The state of the shared queue: a text for /readyz?verbose, and a notice for the log when it changes.
+// The state of the shared queue, and a notice for the log when it changes.
 
+import { describePart, type Status } from '../../health.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import type { QueueRefusal } from '../queue.ts'
 import type { Ack } from './ack.ts'
 import type { StreamReport } from './stream.ts'
 
 /** Notices in one outage. Further ones are dropped until the queue was up again. */
 const MAX_NOTICES = 16
-const CONNECTED = 'connected'
 
 export class StreamState {
   /** Connected, but messages are not acknowledged. */
@@ -14,11 +15,14 @@ export class StreamState {
   /** It has been connected to an existing stream at least once. */
   hasBeenUp = false
   readonly #onNotice: OnNotice
-  #downReason: string | null = 'not connected yet'
+  #isConnected = false
+  /** Why the connection ended, or could not be made. */
+  #downReason: string | null = null
   /** null: the stream is there. */
   #streamProblem: string | null = null
   #isStreamKnown = false
   #refusal: string | null = null
+  #isFull = false
   /** Notices given since it was last up. */
   readonly #given = new Set<string>()
   #wasUp = false
@@ -30,21 +34,32 @@ export class StreamState {
     this.#onNotice = onNotice
   }
 
-  get text(): string {
-    if (this.#downReason !== null) return `disconnected: ${this.#downReason}`
-    if (this.isSilent) return 'not acknowledging'
-    if (this.#streamProblem !== null) return `no stream: ${this.#streamProblem}`
-    if (this.#refusal !== null) return `refusing: ${this.#refusal}`
-    return this.#isStreamKnown ? CONNECTED : 'looking for the stream'
+  get status(): Status<'jetstream'> {
+    if (!this.#isConnected && this.#downReason !== null) return { state: 'away', reason: this.#downReason }
+    if (this.isSilent) return { state: 'silent', reason: null }
+    if (this.#streamProblem !== null) return { state: 'no_stream', reason: this.#streamProblem }
+    if (this.#refusal !== null) return { state: this.#isFull ? 'full' : 'refusing', reason: this.#refusal }
+    return { state: this.#isStreamKnown ? 'ok' : 'starting', reason: null }
   }
 
   /** A full stream refuses messages, but it is up. */
   get isUp(): boolean {
-    return this.#downReason === null && !this.isSilent && this.#streamProblem === null && this.#isStreamKnown
+    return this.#isConnected && !this.isSilent && this.#streamProblem === null && this.#isStreamKnown
+  }
+
+  /** Why a record would be refused now; null: it would not, as far as is known. */
+  get refusalNow(): QueueRefusal | null {
+    if (!this.isUp) return 'nats_away'
+    return this.#refusal === null ? null : this.#isFull ? 'stream_full' : 'stream_refused'
+  }
+
+  /** Why a record was not sent in time. */
+  get reasonOfUnsent(): QueueRefusal {
+    return this.isUp ? 'nats_slow' : 'nats_away'
   }
 
   connected(): void {
-    this.#downReason = null
+    this.#isConnected = true
     this.isSilent = false
     this.#isAcknowledging = true
     this.#streamProblem = null
@@ -54,6 +69,7 @@ export class StreamState {
   }
 
   disconnected(reason: string): void {
+    this.#isConnected = false
     this.#downReason = reason
     this.#notify()
   }
@@ -73,14 +89,14 @@ export class StreamState {
     switch (ack?.kind) {
       case undefined:
       case 'stored':
-        this.#reached(null)
+        this.#reached(null, false)
         return 'reached'
       case 'duplicate':
         // A full stream recognizes duplicates too, so the last refusal still holds.
-        this.#reached(this.#refusal)
+        this.#reached(this.#refusal, this.#isFull)
         return 'reached'
       case 'refused':
-        this.#reached(ack.reason)
+        this.#reached(ack.reason, ack.isFull)
         return 'reached'
       case 'foreign stream':
       case 'no responders':
@@ -93,7 +109,7 @@ export class StreamState {
     }
   }
 
-  #reached(refusal: string | null): void {
+  #reached(refusal: string | null, isFull: boolean): void {
     // The common case, which must be cheap.
     if (refusal === this.#refusal && this.#wasUp && !this.isSilent) return
     this.isSilent = false
@@ -102,6 +118,7 @@ export class StreamState {
     this.#isStreamKnown = true
     this.hasBeenUp = true
     this.#refusal = refusal
+    this.#isFull = isFull
     this.#notify()
   }
 
@@ -122,15 +139,15 @@ export class StreamState {
   }
 
   #notify(): void {
-    const { text } = this
-    if (text === CONNECTED) {
+    const { status } = this
+    if (status.state === 'ok') {
       if (!this.#isAcknowledging) return
       if (!this.#wasUp) this.#onNotice('NATS: connected', 'info')
       this.#wasUp = true
       this.#given.clear()
     } else {
       this.#wasUp = false
-      this.#notifyOnce(`NATS: ${text}`)
+      this.#notifyOnce(describePart({ kind: 'jetstream', ...status }))
     }
   }
 

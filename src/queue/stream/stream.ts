@@ -28,8 +28,9 @@ const DUPLICATE_WINDOW_NANOSECONDS = 2 * IDEMPOTENCY_WINDOW_SECONDS * NANOSECOND
 const MIN_AGE_NANOSECONDS = 3600 * NANOSECONDS
 /** The largest record: a body of 512 KiB, and the record's head. */
 export const MAX_RECORD_BYTES = 600 * 1024
-/** A small stream counts as full when less than a twentieth of it is free. */
-const FULL_SHARE = 20
+
+/** What else makes room. */
+export const PURGE_ADVICE = 'purge what all consumers have had (docs/runbooks.md, SluiceQueueRefuses)'
 
 /** The settings of a new stream. */
 export interface NewStream {
@@ -62,7 +63,7 @@ export interface StreamFacts {
   readonly keepMs: number | null
   /** null: the stream is empty. */
   readonly oldestAtMs: number | null
-  /** Why it takes or acknowledges no record, and what to do about it. null: it does. */
+  /** Why it does not take or acknowledge every record, and what to do about it. null: it does. */
   readonly refusal: string | null
   readonly firstSequence: number
   readonly lastSequence: number
@@ -172,19 +173,14 @@ function refusalOf(config: StreamConfig, { messages, bytes }: StreamState): stri
   if (config.no_ack === true) return 'it acknowledges nothing: set no_ack to false'
   if (!takesOurs(config.subjects ?? [])) return `it does not take all our subjects: give it ${ALL_SUBJECTS}`
   if (config.discard !== DiscardPolicy.New) return null
-  const way = 'or purge what all consumers have had (docs/runbooks.md, SluiceQueueRefuses)'
+  const way = `or ${PURGE_ADVICE}`
   const maxMessages = limitOf(config.max_msgs)
   if (maxMessages !== null && messages >= maxMessages) return `it is full: raise max_msgs, ${way}`
   const maxBytes = limitOf(config.max_bytes)
-  if (maxBytes !== null && maxBytes - bytes < roomWanted(maxBytes, bytes / Math.max(1, messages))) {
-    return `it is full: raise max_bytes, ${way}`
+  if (maxBytes !== null && maxBytes - bytes < MAX_RECORD_BYTES) {
+    return `it has no room for a batch of the largest size: raise max_bytes, ${way}`
   }
   return null
-}
-
-/** Free bytes below which the stream counts as full: it still has a little room, but not for the messages that come. */
-function roomWanted(maxBytes: number, messageBytes: number): number {
-  return Math.max(1, messageBytes, Math.min(MAX_RECORD_BYTES, maxBytes / FULL_SHARE))
 }
 
 function limitOf(limit: number): number | null {

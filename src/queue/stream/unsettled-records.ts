@@ -1,11 +1,10 @@
 // Counts the records that were published and are not settled yet, and settles them.
 
-import type { Settled, Settlement } from '../queue.ts'
+import type { Settlement } from '../queue.ts'
 import type { Entry } from './lanes.ts'
 
 export class UnsettledRecords {
   count = 0
-  #refused: Settled[] = []
   #onNone: (() => void) | null = null
 
   settle(entry: Entry, settlement: Settlement, storedEvents?: number): void {
@@ -21,16 +20,6 @@ export class UnsettledRecords {
       this.settle(entry, settlement)
       entry = next
     }
-  }
-
-  /** Answers a record that was never counted. Like any other answer it comes after `publish` has returned. */
-  refuse(settled: Settled): void {
-    if (this.#refused.push(settled) > 1) return
-    queueMicrotask(() => {
-      const refused = this.#refused
-      this.#refused = []
-      for (const settle of refused) settle('unavailable')
-    })
   }
 
   /** Resolves when all records are settled. To be called once. */

@@ -38,6 +38,8 @@ export type Behaviour =
   | 'lose answer'
   /** No answer, until the client gives up. */
   | 'hang'
+  /** Another client has sent another batch under this key just before. */
+  | 'key taken'
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: unknown }
 
 export interface Double {
@@ -70,8 +72,10 @@ interface Answered {
 
 const HOUR_MS = 3_600_000
 const MAX_NAMED = 20
+const NO_BATCH: SentBody = { app_key: '', sdk_version: '', events: [] }
 
-export function createDouble({ nowMs, maxBytes = 524_288, withoutErrors = false, aheadMs = 0 }: DoubleOptions): Double {
+export function createDouble(options: DoubleOptions): Double {
+  const { nowMs, maxBytes = 524_288, withoutErrors = false, aheadMs = 0 } = options
   const requests: Request[] = []
   const stored = new Map<string, SentBody>()
   const planned: Behaviour[] = []
@@ -83,7 +87,14 @@ export function createDouble({ nowMs, maxBytes = 524_288, withoutErrors = false,
     if (body.app_key === '')
       return { status: 400, body: { error: 'invalid_json', message: 'body: not valid JSON at byte 1' } }
     const known = stored.get(key)
-    if (known) return { status: 202, body: { status: 'accepted', events: known.events.length, deduplicated: true } }
+    if (known) {
+      const replay = JSON.stringify(known.events) === JSON.stringify(body.events) ? 'same' : 'other'
+      return {
+        status: 202,
+        headers: { 'Sluice-Replay': replay },
+        body: { status: 'accepted', events: known.events.length, deduplicated: true },
+      }
+    }
     const errors = body.events.flatMap((event, index) => offences(event, index, nowMs() + aheadMs))
     if (errors.length > 0) {
       const named = errors.slice(0, MAX_NAMED)
@@ -116,6 +127,7 @@ export function createDouble({ nowMs, maxBytes = 524_288, withoutErrors = false,
     const request = note(url, init)
     const behaviour = planned.shift() ?? otherwise
     if (behaviour === 'unreachable') throw new TypeError('fetch failed')
+    if (behaviour === 'key taken' && !stored.has(request.key)) stored.set(request.key, NO_BATCH)
     if (behaviour === 'hang')
       return await new Promise((_, fail) => {
         init.signal!.addEventListener('abort', () => fail(new DOMException('aborted', 'AbortError')))
@@ -151,7 +163,7 @@ function parse(text: string): SentBody {
   try {
     return JSON.parse(text) as SentBody
   } catch {
-    return { app_key: '', sdk_version: '', events: [] }
+    return NO_BATCH
   }
 }
 

@@ -95,9 +95,9 @@ export function filedIds(folder: string): string[] {
   )
 }
 
-/** Compiles the package into a folder, for processes of their own. */
+/** Builds the package into a folder, for processes and pages of their own. */
 export function buildClient(folder: string): string {
-  const args = ['tsc', '-p', join(PACKAGE, 'tsconfig.json'), '--outDir', join(folder, 'built')]
-  execFileSync('npx', args, { cwd: PACKAGE, stdio: 'inherit' })
-  return join(folder, 'built')
+  const built = join(folder, 'built')
+  execFileSync(process.execPath, [join(PACKAGE, 'build.js'), built], { stdio: 'pipe' })
+  return built
 }

@@ -1,16 +1,29 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { Access } from '../../../src/console/access.ts'
-import { headOf } from '../../support/admin-head.ts'
 
 const TOKEN = 'a-token-of-twenty-ch'
 
-function access(options: { token?: string | null; adminHost?: string; now?: { ms: number } } = {}): Access {
+interface Options {
+  token?: string | null
+  adminHost?: string
+  consoleOrigin?: string
+  now?: { ms: number }
+}
+
+function access(options: Options = {}): Access {
   const now = options.now ?? { ms: 1_000_000 }
   return new Access({
     token: options.token === undefined ? TOKEN : options.token,
     adminHost: options.adminHost ?? '127.0.0.1',
+    consoleOrigin: options.consoleOrigin ?? null,
     nowMs: () => now.ms,
   })
+}
+
+/** Of a request as a browser on this machine sends it. */
+function headersOf(changes: IncomingHttpHeaders = {}): IncomingHttpHeaders {
+  return { host: 'localhost:9090', ...changes }
 }
 
 function cookieOf(opened: ReturnType<Access['open']>): string {
@@ -21,14 +34,14 @@ function cookieOf(opened: ReturnType<Access['open']>): string {
 describe('without a token', () => {
   it('is there on a loopback address', () => {
     for (const adminHost of ['127.0.0.1', '127.8.0.1', '::1', 'localhost']) {
-      expect(access({ token: null, adminHost }).check(headOf())).toBe(null)
+      expect(access({ token: null, adminHost }).check(headersOf())).toBe(null)
     }
   })
 
   it('is off on any address that others reach', () => {
     for (const adminHost of ['0.0.0.0', '::', '10.1.2.3', 'sluice.internal']) {
-      expect(access({ token: null, adminHost }).check(headOf())).toBe('off')
-      expect(access({ token: null, adminHost }).screen(headOf())).toBe('off')
+      expect(access({ token: null, adminHost }).check(headersOf())).toBe('off')
+      expect(access({ token: null, adminHost }).screen(headersOf())).toBe('off')
     }
   })
 })
@@ -36,14 +49,14 @@ describe('without a token', () => {
 describe('the Host', () => {
   it('may be any loopback name, with a port or without', () => {
     for (const host of ['localhost', 'LOCALHOST:9090', '127.0.0.1:9090', '127.1.2.3', '[::1]:9090', '[::1]']) {
-      expect([host, access({ token: null }).check(headOf({ host }))]).toEqual([host, null])
+      expect([host, access({ token: null }).check(headersOf({ host }))]).toEqual([host, null])
     }
   })
 
   it('may be the name of the admin address, but not an address of all interfaces', () => {
     const named = access({ adminHost: 'Console.Example' })
-    expect(named.screen(headOf({ host: 'console.example:9090' }))).toBe(null)
-    expect(access({ adminHost: '0.0.0.0' }).screen(headOf({ host: '0.0.0.0:9090' }))).toBe('host')
+    expect(named.screen(headersOf({ host: 'console.example:9090' }))).toBe(null)
+    expect(access({ adminHost: '0.0.0.0' }).screen(headersOf({ host: '0.0.0.0:9090' }))).toBe('host')
   })
 
   it('is refused where it is foreign, missing or no host', () => {
@@ -55,17 +68,34 @@ describe('the Host', () => {
       'localhost@evil',
       'a b',
     ]) {
-      expect([host, access({ token: null }).check(headOf({ host }))]).toEqual([host, 'host'])
-      expect([host, access().screen(headOf({ host }))]).toEqual([host, 'host'])
+      expect([host, access({ token: null }).check(headersOf({ host }))]).toEqual([host, 'host'])
+      expect([host, access().screen(headersOf({ host }))]).toEqual([host, 'host'])
     }
   })
 
-  it('does not matter to who carries the token', () => {
+  it('matters to who carries the token too, and where the console is off', () => {
     const open = access()
     const authorization = `Bearer ${TOKEN}`
-    expect(open.check(headOf({ host: 'pod.example', authorization }))).toBe(null)
-    expect(open.screen(headOf({ host: 'pod.example', authorization }))).toBe(null)
-    expect(open.check(headOf({ host: 'pod.example', cookie: cookieOf(open.open(TOKEN)) }))).toBe(null)
+    const cookie = cookieOf(open.open(TOKEN))
+    for (const headers of [{ authorization }, { cookie }]) {
+      expect(open.check(headersOf({ host: 'pod.example', ...headers }))).toBe('host')
+      expect(open.screen(headersOf({ host: 'pod.example', ...headers }))).toBe('host')
+    }
+    expect(access({ token: null, adminHost: '0.0.0.0' }).screen(headersOf({ host: 'pod.example' }))).toBe('host')
+  })
+
+  it('may be that of the public address, with a port or without', () => {
+    for (const consoleOrigin of ['https://sluice.example.com', 'https://sluice.example.com:8443']) {
+      const named = access({ token: null, consoleOrigin })
+      for (const host of ['sluice.example.com', 'Sluice.Example.com:8443']) {
+        expect([host, named.check(headersOf({ host }))]).toEqual([host, null])
+      }
+      for (const host of ['example.com', 'evil.sluice.example.com', 'sluice.example.com.evil']) {
+        expect([host, named.check(headersOf({ host }))]).toEqual([host, 'host'])
+      }
+    }
+    const numbered = access({ consoleOrigin: 'http://[2001:db8::1]:9090' })
+    expect(numbered.screen(headersOf({ host: '[2001:db8::1]:9090' }))).toBe(null)
   })
 })
 
@@ -73,7 +103,7 @@ describe('the Origin', () => {
   it('must be the same host and port, where there is one', () => {
     const open = access({ token: null })
     const host = 'localhost:9090'
-    expect(open.check(headOf({ host, origin: 'http://localhost:9090' }))).toBe(null)
+    expect(open.check(headersOf({ host, origin: 'http://localhost:9090' }))).toBe(null)
     for (const origin of [
       'http://evil.example',
       'null',
@@ -81,59 +111,88 @@ describe('the Origin', () => {
       'http://localhost',
       'localhost:9090',
     ]) {
-      expect([origin, open.check(headOf({ host, origin }))]).toEqual([origin, 'origin'])
-      expect([origin, open.screen(headOf({ host, origin }))]).toEqual([origin, 'origin'])
+      expect([origin, open.check(headersOf({ host, origin }))]).toEqual([origin, 'origin'])
+      expect([origin, open.screen(headersOf({ host, origin }))]).toEqual([origin, 'origin'])
+    }
+  })
+
+  it('may be the public address, whatever the name that a proxy asks by', () => {
+    const open = access({ token: null, consoleOrigin: 'https://sluice.example.com' })
+    for (const host of ['localhost:9090', 'sluice.example.com']) {
+      expect(open.check(headersOf({ host, origin: 'https://sluice.example.com' }))).toBe(null)
+    }
+    for (const origin of ['http://sluice.example.com', 'https://sluice.example.com:8443', 'https://example.com']) {
+      expect([origin, open.check(headersOf({ origin }))]).toEqual([origin, 'origin'])
     }
   })
 
   it('is refused with the right token too', () => {
     const authorization = `Bearer ${TOKEN}`
-    expect(access().check(headOf({ authorization, origin: 'http://evil.example' }))).toBe('origin')
+    expect(access().check(headersOf({ authorization, origin: 'http://evil.example' }))).toBe('origin')
   })
 
   it('is told by the browser also where it has no header Origin, as for an image', () => {
-    expect(access({ token: null }).check(headOf({ fetchSite: 'cross-site' }))).toBe('origin')
-    expect(access({ token: null }).check(headOf({ fetchSite: 'same-origin' }))).toBe(null)
+    expect(access({ token: null }).check(headersOf({ 'sec-fetch-site': 'cross-site' }))).toBe('origin')
+    expect(access({ token: null }).check(headersOf({ 'sec-fetch-site': 'same-origin' }))).toBe(null)
     // A link in a chat opens a page.
-    expect(access({ token: null }).screen(headOf({ fetchSite: 'cross-site' }))).toBe(null)
+    expect(access({ token: null }).screen(headersOf({ 'sec-fetch-site': 'cross-site' }))).toBe(null)
   })
 })
 
 describe('the token', () => {
   it('is wanted for content, and not for the page that asks for it', () => {
-    expect(access().check(headOf())).toBe('token')
-    expect(access().screen(headOf())).toBe(null)
+    expect(access().check(headersOf())).toBe('token')
+    expect(access().screen(headersOf())).toBe(null)
   })
 
-  it('opens as a bearer token, and not in the address', () => {
-    expect(access().check(headOf({ authorization: `Bearer ${TOKEN}` }))).toBe(null)
-    expect(access().check(headOf({ authorization: `bearer ${TOKEN}` }))).toBe(null)
-    expect(access().check(headOf({ authorization: TOKEN }))).toBe('token')
-    expect(access().check(headOf({ query: `token=${TOKEN}` }))).toBe('token')
+  it('opens as a bearer token alone', () => {
+    expect(access().check(headersOf({ authorization: `Bearer ${TOKEN}` }))).toBe(null)
+    expect(access().check(headersOf({ authorization: `bearer ${TOKEN}` }))).toBe(null)
+    expect(access().check(headersOf({ authorization: TOKEN }))).toBe('token')
   })
 
   it('opens a session that ends after twelve hours', () => {
     const now = { ms: 1_000_000_000_000 }
     const open = access({ now })
     const cookie = cookieOf(open.open(TOKEN))
-    expect(open.check(headOf({ cookie: `other=1; ${cookie}` }))).toBe(null)
+    expect(open.check(headersOf({ cookie: `other=1; ${cookie}` }))).toBe(null)
     now.ms += 43_199_000
-    expect(open.check(headOf({ cookie }))).toBe(null)
+    expect(open.check(headersOf({ cookie }))).toBe(null)
     now.ms += 1000
-    expect(open.check(headOf({ cookie }))).toBe('token')
+    expect(open.check(headersOf({ cookie }))).toBe('token')
   })
 
   it('opens a session that holds on every node with the same token, and on no other', () => {
     const cookie = cookieOf(access().open(TOKEN))
-    expect(access().check(headOf({ cookie }))).toBe(null)
-    expect(access({ token: 'another-token-of-some-length' }).check(headOf({ cookie }))).toBe('token')
+    expect(access().check(headersOf({ cookie }))).toBe(null)
+    expect(access({ token: 'another-token-of-some-length' }).check(headersOf({ cookie }))).toBe('token')
+  })
+
+  it('opens a session that ends on this node where its browser signs out, and no other with it', () => {
+    const now = { ms: 1_000_000_000_000 }
+    const open = access({ now })
+    const cookie = cookieOf(open.open(TOKEN))
+    now.ms += 1000
+    const other = cookieOf(open.open(TOKEN))
+    expect(open.signOut(headersOf({ cookie: `${cookie}x` }))).toContain('Max-Age=0')
+    expect(open.check(headersOf({ cookie }))).toBe(null)
+    open.signOut(headersOf({ cookie: `other=1; ${cookie}` }))
+    now.ms -= 1000
+    const again = cookieOf(open.open(TOKEN))
+    expect(open.check(headersOf({ cookie: again }))).toBe(null)
+    now.ms += 1000
+    expect(open.check(headersOf({ cookie }))).toBe('token')
+    expect(open.check(headersOf({ cookie: other }))).toBe(null)
+    now.ms += 43_000_000
+    open.signOut(headersOf())
+    expect(open.check(headersOf({ cookie }))).toBe('token')
   })
 
   it('cannot be replaced by a cookie whose end was changed', () => {
     const open = access()
     const [, end = '', signature = ''] = /=(\d+)\.(.+)/.exec(cookieOf(open.open(TOKEN))) ?? []
-    expect(open.check(headOf({ cookie: `sluice_console=${Number(end) + 1}.${signature}` }))).toBe('token')
-    expect(open.check(headOf({ cookie: `sluice_console=${end}.` }))).toBe('token')
+    expect(open.check(headersOf({ cookie: `sluice_console=${Number(end) + 1}.${signature}` }))).toBe('token')
+    expect(open.check(headersOf({ cookie: `sluice_console=${end}.` }))).toBe('token')
   })
 
   it('is kept from pages by the attributes of the cookie', () => {
@@ -141,20 +200,32 @@ describe('the token', () => {
     expect(opened).toMatchObject({
       cookie: expect.stringMatching(/; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/),
     })
-    expect(access().closing).toContain('sluice_console=;')
-    expect(access().closing).toContain('Max-Age=0')
+    expect(access().signOut(headersOf())).toContain('sluice_console=;')
+    expect(access().signOut(headersOf())).toContain('Max-Age=0')
   })
 
-  it('is not looked at after ten wrong ones in a second, and open sessions go on', () => {
+  it('travels encrypted alone where the public address is https', () => {
+    const open = access({ consoleOrigin: 'https://sluice.example.com' })
+    expect(open.open(TOKEN)).toMatchObject({ cookie: expect.stringMatching(/; Secure$/) })
+    expect(open.signOut(headersOf())).toMatch(/; Secure$/)
+    const plain = access({ consoleOrigin: 'http://sluice.example.com' })
+    expect(plain.open(TOKEN)).toMatchObject({ cookie: expect.not.stringContaining('Secure') })
+  })
+
+  it('is answered while wrong ones come, of which ten a second get a 401', () => {
     const now = { ms: 5000 }
     const open = access({ now })
-    const cookie = cookieOf(open.open(TOKEN))
-    const results = Array.from({ length: 12 }, () => open.open('a wrong token of some length'))
-    expect(results.filter((result) => result === 'wrong')).toHaveLength(10)
-    expect(open.open(TOKEN)).toBe('not looked at')
-    expect(open.check(headOf({ authorization: `Bearer ${TOKEN}` }))).toBe('too many wrong tokens')
-    expect(open.check(headOf({ cookie }))).toBe(null)
-    now.ms += 1000
+    const wrong = 'a-wrong-token-of-some-length'
+    const results = Array.from({ length: 12 }, () => open.open(wrong))
+    expect(results).toEqual([
+      ...Array.from({ length: 10 }, () => 'token'),
+      ...Array.from({ length: 2 }, () => 'too many wrong tokens'),
+    ])
+    expect(open.check(headersOf({ authorization: `Bearer ${wrong}` }))).toBe('too many wrong tokens')
     expect(open.open(TOKEN)).toMatchObject({ cookie: expect.any(String) })
+    expect(open.check(headersOf({ authorization: `Bearer ${TOKEN}` }))).toBe(null)
+    expect(open.check(headersOf({ cookie: cookieOf(open.open(TOKEN)) }))).toBe(null)
+    now.ms += 1000
+    expect(open.open(wrong)).toBe('token')
   })
 })

@@ -3,13 +3,15 @@ import { Cluster, type Transport } from '../../../src/console/cluster.ts'
 import type { EventFilter } from '../../../src/console/event-filter.ts'
 import { EventTaps } from '../../../src/console/event-tap.ts'
 import type { Inquiries } from '../../../src/console/inquiries.ts'
-import { MAX_PIECE_BYTES, splitAnswer, unpack, wholeAnswer } from '../../../src/console/peer-messages.ts'
+import { LiveRefusals } from '../../../src/console/live-refusals.ts'
+import { MAX_PIECE_BYTES, packed, splitAnswer, unpack, wholeAnswer } from '../../../src/console/peer-messages.ts'
 import type { OwnAnswers } from '../../../src/console/questions.ts'
-import type { ShownRefusal } from '../../../src/console/refusal.ts'
+import type { RefusalGroup, ShownRefusal } from '../../../src/console/refusal.ts'
+import { Refusals } from '../../../src/console/refusals.ts'
 import { Leases, RemoteWatches } from '../../../src/console/remote-watch.ts'
 import type { GatherOptions, OnPeerMessage } from '../../../src/nats/peers.ts'
 import { ManualTimers } from '../../support/timers.ts'
-import { report } from './reports.ts'
+import { aRefusal, report, storedBatch } from './reports.ts'
 
 /** NATS in memory: messages arrive at once. */
 class Bus implements Transport {
@@ -71,7 +73,7 @@ function join(
 }
 
 async function namesSeenBy(bus: Bus, cluster: Cluster) {
-  const asking = cluster.ask('now', { withHistory: false })
+  const asking = cluster.ask('now', { range: null })
   await bus.timers.pass(500)
   const { pieces, silent, problem } = await asking
   return { names: pieces.map(({ node }) => node), silent: silent.map(({ report }) => report.node), problem }
@@ -106,20 +108,39 @@ describe('asking all', () => {
     const bus = new Bus()
     const one = join(bus, 'a')
     const [killed, ended] = [join(bus, 'b'), join(bus, 'c')]
-    for (const other of [killed, ended]) other.tellHere()
+    for (const other of [killed, ended]) other.announce()
     await bus.timers.pass(0)
-    ended.tellGone()
+    ended.announceEnd()
     for (const other of [killed, ended]) other.stop()
     expect(await namesSeenBy(bus, one)).toMatchObject({ names: ['a'], silent: ['b'] })
     await bus.timers.pass(900_000)
     expect(await namesSeenBy(bus, one)).toMatchObject({ names: ['a'], silent: [] })
   })
 
+  it('says that nodes of another version are not shown, until a minute after the last one', async () => {
+    const bus = new Bus()
+    const one = join(bus, 'a')
+    const told = { from: 'x', report: report('b', { version: '0.3.0' }) }
+    bus.publish('sluice.console.here', Buffer.from(`${JSON.stringify({ format: 1, ...told })}\n`))
+    const problem = 'nodes of another version are there, and are not shown'
+    expect(await namesSeenBy(bus, one)).toEqual({ names: ['a'], silent: [], problem })
+    await bus.timers.pass(60_000)
+    expect(await namesSeenBy(bus, one)).toEqual({ names: ['a'], silent: [], problem: null })
+  })
+
   it('answers with no more than one message holds', async () => {
     const bus = new Bus()
     const refusals = Array.from({ length: 1000 }, (_, at): ShownRefusal => {
       const request_id = `r${at}`
-      const known = { app_id: null, code: 'invalid_json', path: null, sdk_version: null, node: 'b' }
+      const known = {
+        app_id: null,
+        code: 'invalid_json',
+        reason: null,
+        origin: null,
+        path: null,
+        sdk_version: null,
+        node: 'b',
+      }
       return { time: '2026-11-22T10:00:00.000Z', request_id, message: 'x'.repeat(200), ...known }
     })
     const one = join(bus, 'a')
@@ -133,6 +154,30 @@ describe('asking all', () => {
     const { pieces } = await asking
     expect(pieces[1].refusals).toHaveLength(500)
     expect(bus.largestBytes).toBeLessThanOrEqual(MAX_PIECE_BYTES)
+  })
+
+  it.each([
+    ['with a reason that this version does not know', { reason: 'moon_full' }, 2],
+    ['with a reason that is none', { reason: 5 }, 1],
+    ['with a reason that is no word', { reason: 'x'.repeat(41) }, 1],
+  ])('takes the refusals of a node %s', async (_what, more, pieces) => {
+    const bus = new Bus()
+    const one = join(bus, 'a')
+    const known = { app_id: 'shop', code: 'service_overloaded', origin: null, path: null, sdk_version: null, ...more }
+    const refusals = [
+      { time: '2026-11-22T10:00:00.000Z', request_id: 'r', message: 'm', node: 'b', ...known } as ShownRefusal,
+    ]
+    const groups = [
+      { ...known, count: 1, first_ms: 1, last_ms: 1, per_minute: [] },
+    ] as unknown as readonly RefusalGroup[]
+    join(
+      bus,
+      'b',
+      ownNamed('b', () => ({ refusals, groups, minute: 1 })),
+    )
+    const asking = one.ask('refusals', { app: null, code: null, limit: 10 })
+    await bus.timers.pass(500)
+    expect((await asking).pieces).toHaveLength(pieces)
   })
 
   it('is not disturbed by messages that it cannot read', async () => {
@@ -169,7 +214,7 @@ describe('asking one', () => {
   it('says that no node answers', async () => {
     const bus = new Bus()
     const asking = join(bus, 's', null).answer({ name: 'apps', query: '', body: Buffer.alloc(0) })
-    await bus.timers.pass(35_000)
+    await bus.timers.pass(15_000)
     expect((await asking).status).toBe(503)
   })
 
@@ -178,7 +223,7 @@ describe('asking one', () => {
     expect(parts).toHaveLength(3)
     expect(wholeAnswer(parts.slice(1))).toBe(null)
     expect(wholeAnswer(parts.toReversed())?.json).toHaveLength(600_000)
-    expect(unpack(Buffer.from('{"format":1}'), () => true)).toBe(null)
+    expect(unpack(Buffer.from('{"format":2}'), () => true)).toBe(null)
   })
 })
 
@@ -193,31 +238,43 @@ describe('live streams of others', () => {
     const { timers } = bus
     const options = { peers: bus, timers }
     const taps = new EventTaps({ node: 'n2', timers, onFault: () => {} })
-    const refusals = { subscribe: () => () => {} }
+    const refused = new Refusals()
+    const refusals = new LiveRefusals(refused, { node: 'n2', timers })
     const leases = new Leases({ ...options, id: 'b2', events: taps, refusals })
     const watches = new RemoteWatches({ ...options, id: 'a1' })
     const shown: string[] = []
     let seen = 0
     const listener = {
-      onEvent: (json: string) => shown.push(json),
+      onItem: (json: string) => shown.push(json),
       onRate: (rate: { seen: number }) => {
         seen += rate.seen
       },
     }
-    return { bus, timers, taps, leases, watches, shown, listener, seen: () => seen }
+    return { bus, timers, taps, refused, leases, watches, shown, listener, seen: () => seen }
   }
 
   it('show what fits, with its rate, and equal filters share one', async () => {
     const { timers, taps, leases, watches, shown, listener, seen } = stage()
     const ends = [watches.events.subscribe(FILTER, listener), watches.events.subscribe(FILTER, { ...listener })]
     expect(leases.count).toBe(1)
-    taps.onStored?.(line, 'a', 1, 0, 0)
+    taps.onStored?.(storedBatch(line, 'a'))
     expect(shown).toHaveLength(2)
     expect(JSON.parse(shown[0])).toMatchObject({ node: 'n2', event: { name: 'n' } })
     await timers.pass(1000)
     expect(seen()).toBe(2)
     for (const end of ends) end()
     expect([leases.count, taps.onStored]).toEqual([0, null])
+  })
+
+  it('show the refusals of others that fit, and nothing that is none', () => {
+    const { bus, refused, watches, shown, listener } = stage()
+    watches.refusals.subscribe({ app: 'shop', code: null }, listener)
+    for (const app_id of ['shop', 'other']) refused.add(aRefusal({ app_id }))
+    const item = (json: string) => bus.publish('sluice.console.feed.a1-1', packed({ kind: 'item' }, Buffer.from(json)))
+    for (const json of ['{"code":"invalid_json"}', '[]', '{', `${shown[0]}\nevent: x`]) item(json)
+    expect(shown.map((json) => JSON.parse(json))).toMatchObject([{ app_id: 'shop', node: 'n2' }])
+    item(shown[0])
+    expect(shown).toHaveLength(2)
   })
 
   it('go on while the watcher is there, and cost nothing 20 seconds after it died', async () => {

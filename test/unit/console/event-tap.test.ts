@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type EventFilter, readEventFilter } from '../../../src/console/event-filter.ts'
-import { type EventRate, EventTaps } from '../../../src/console/event-tap.ts'
-import { eventsAt, nextEvent } from '../../../src/console/stored-events.ts'
+import { EventTaps } from '../../../src/console/event-tap.ts'
+import type { Rate } from '../../../src/console/live-list.ts'
+import { eventsOf } from '../../../src/queue/record/record-events.ts'
 import { ManualTimers } from '../../support/timers.ts'
+import { storedBatch } from './reports.ts'
 
 type Members = Record<string, unknown>
 
@@ -26,10 +28,10 @@ class Stage {
 
   watch(filter: Partial<EventFilter> = {}) {
     const shown: Members[] = []
-    const rates: EventRate[] = []
+    const rates: Rate[] = []
     const end = this.taps.subscribe(
       { ...ANY, ...filter },
-      { onEvent: (json) => shown.push(JSON.parse(json) as Members), onRate: (rate) => rates.push(rate) },
+      { onItem: (json) => shown.push(JSON.parse(json) as Members), onRate: (rate) => rates.push(rate) },
     )
     return { shown, rates, end, names: () => shown.map(({ event: one }) => (one as Members)['name']) }
   }
@@ -37,7 +39,12 @@ class Stage {
   store(events: readonly string[], appId = 'shop', more = ''): void {
     const types = events.map((text) => (JSON.parse(text) as Members)['type'])
     const count = (type: string): number => types.filter((one) => one === type).length
-    this.taps.onStored?.(lineOf(events, appId, more), appId, count('track'), count('screen'), count('revenue'))
+    this.taps.onStored?.({
+      ...storedBatch(lineOf(events, appId, more), appId),
+      track: count('track'),
+      screen: count('screen'),
+      revenue: count('revenue'),
+    })
   }
 }
 
@@ -45,7 +52,7 @@ describe('the tap', () => {
   it('is null while nobody watches, and again when the last one has left', () => {
     const { taps } = new Stage()
     expect(taps.onStored).toBe(null)
-    const listener = { onEvent: () => {}, onRate: () => {} }
+    const listener = { onItem: () => {}, onRate: () => {} }
     const ends = [taps.subscribe(ANY, listener), taps.subscribe({ ...ANY, app: 'a' }, { ...listener })]
     expect(taps.onStored).not.toBe(null)
     for (const end of ends) end()
@@ -66,8 +73,8 @@ describe('the tap', () => {
       node: 'n1',
     }
     expect(watch.shown).toEqual([
-      { ...batch, event: { type: 'track', name: 'a', n: 1 } },
-      { ...batch, event: { type: 'track', name: 'b' } },
+      { ...batch, index: 0, event: { type: 'track', name: 'a', n: 1 } },
+      { ...batch, index: 1, event: { type: 'track', name: 'b' } },
     ])
   })
 
@@ -162,7 +169,7 @@ describe('the tap', () => {
   it('reports a fault of its own, and lets the batch be answered', () => {
     const stage = new Stage()
     stage.watch()
-    stage.taps.onStored?.(Buffer.from('"events":[{"a":}]'), 'shop', 1, 0, 0)
+    stage.taps.onStored?.(storedBatch(Buffer.from('"events":[{"a":}]'), 'shop'))
     expect(stage.faults).toHaveLength(1)
   })
 })
@@ -192,13 +199,7 @@ describe('the events of a record', () => {
         (all, spaced) => {
           const texts = all.map((one) => JSON.stringify(one, null, spaced ? 1 : 0))
           const line = lineOf(texts, 'a', ',"sdk_version":"\\"events\\":["')
-          const found: string[] = []
-          let at = eventsAt(line)
-          for (let place = nextEvent(line, at); place !== null; place = nextEvent(line, at)) {
-            at = place.end
-            found.push(line.toString('utf8', place.start, place.end))
-          }
-          expect(found).toEqual(texts)
+          expect(Array.from(eventsOf(line), ({ bytes }) => bytes.toString())).toEqual(texts)
         },
       ),
     )

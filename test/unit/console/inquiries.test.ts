@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { OwnInquiries } from '../../../src/console/inquiries.ts'
 import { ManualTimers } from '../../support/timers.ts'
 
@@ -10,9 +10,9 @@ function inquiries(): OwnInquiries {
   own.stores = {
     apps: { find: () => 'unknown', all: () => [] },
     readUsages: () => [],
-    find: async () => {
-      throw new Error('no batch is looked for here')
-    },
+    queue: { refusalNow: () => null },
+    place: { dataDirectory: '/nowhere', nats: null, partitions: 16 },
+    example: () => ({ port: 8080, tls: true, app_key: 'ak_demo_1' }),
   }
   return own
 }
@@ -36,3 +36,21 @@ it('explains one body at a time', async () => {
   const [first, second] = await Promise.all([1, 2].map(() => own.answer({ name: 'explain', query: '', body: SLOW })))
   expect([first.status, second.status]).toEqual([200, 503])
 })
+
+it.each([
+  ['batch', 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d', { found: false, reason: 'empty' }],
+  ['search', 'q=user-41', { found: [], complete: true }],
+  ['events', 'limit=3', { events: [], complete: true }],
+] as const)(
+  'reads the queue for one question of the kind %s at a time, in another thread',
+  async (name, query, read) => {
+    const own = inquiries()
+    let threads = 0
+    const count = (): void => void (threads += 1)
+    process.on('worker', count)
+    onTestFinished(() => void process.off('worker', count))
+    const [first, second] = await Promise.all([1, 2].map(() => own.answer({ name, query, body: Buffer.alloc(0) })))
+    expect(JSON.parse(first.json)).toMatchObject(read)
+    expect([first.status, second.status, threads]).toEqual([200, 503, 1])
+  },
+)

@@ -2,16 +2,17 @@ import { expect, it } from 'vitest'
 import type { Now } from '../../../src/console/now-answer.ts'
 import { NowFeed } from '../../../src/console/now-feed.ts'
 import { Watcher } from '../../../src/console/watchers.ts'
+import { Sink } from '../../support/sink.ts'
 import { ManualTimers } from '../../support/timers.ts'
 
 class Stage {
   readonly timers = new ManualTimers()
   readonly faults: unknown[] = []
-  readonly reads: boolean[] = []
+  readonly reads: (string | null)[] = []
   failsOnce = false
   readonly feed = new NowFeed({
-    read: async ({ withHistory }) => {
-      this.reads.push(withHistory)
+    read: async (range) => {
+      this.reads.push(range)
       const fails = this.failsOnce
       this.failsOnce = false
       if (fails) throw new Error('no report')
@@ -23,8 +24,8 @@ class Stage {
 
   watch() {
     const got: string[] = []
-    const send = (text: string): boolean => got.push(/report \d+/.exec(text)?.[0] ?? text) > 0
-    return { got, end: this.feed.add(new Watcher({ isDrained: true, send, end: () => {} })) }
+    const sink = new Sink((text) => void got.push(/report \d+/.exec(text)?.[0] ?? text))
+    return { got, end: this.feed.add(new Watcher(sink)) }
   }
 }
 
@@ -32,7 +33,7 @@ it('one report a second goes to all who watch, and none is made while nobody doe
   const stage = new Stage()
   const [one, other] = [stage.watch(), stage.watch()]
   await stage.timers.pass(1000)
-  expect(stage.reads).toEqual([true, true, false])
+  expect(stage.reads).toEqual(['15m', '15m', null])
   expect([one.got, other.got]).toEqual([
     ['report 1', 'report 3'],
     ['report 2', 'report 3'],

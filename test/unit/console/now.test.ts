@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { mergeNow, type NodeReport } from '../../../src/console/now.ts'
-import { type Cell, HISTORY_CELLS, quantile } from '../../../src/console/totals.ts'
+import type { PartFacts, Range } from '../../../src/console/now-answer.ts'
+import { type Cell, quantile, RANGES } from '../../../src/console/totals.ts'
 import { BOUNDS, QUEUE, report } from './reports.ts'
 
 const NOW_MS = Date.parse('2026-11-22T10:00:02.000Z')
@@ -11,16 +12,17 @@ function cell(step: number, changes: Partial<Cell> = {}): Cell {
     step,
     accepted_per_second: 1,
     ours_per_second: 0,
-    rule_per_second: 0,
+    client_per_second: 0,
+    limits_per_second: 0,
     buckets: [0, 0, 0, 0],
     slowest_consumer_seconds: null,
     ...changes,
   }
 }
 
-function merge(reports: NodeReport[], silent: NodeReport[] = [], problem: string | null = null) {
+function merge(reports: NodeReport[], silent: NodeReport[] = [], problem: string | null = null, range: Range = '15m') {
   const gathered = { reports, silent: silent.map((one) => ({ report: one, silentSeconds: 7 })), problem }
-  return mergeNow(gathered, { nowMs: NOW_MS, withHistory: true })
+  return mergeNow(gathered, { nowMs: NOW_MS, range })
 }
 
 describe('the state', () => {
@@ -28,11 +30,14 @@ describe('the state', () => {
     expect(merge([report('a'), report('b')])).toMatchObject({ state: 'serving', state_reason: null })
   })
 
-  it('is degraded while one node is, or is not ready, or is silent, or others cannot be asked', () => {
+  it('is degraded while one node is, or starts, or is silent, or others cannot be asked', () => {
     const away = report('b', { state: 'degraded', state_reason: 'Redis away for 12 s' })
-    expect(merge([report('a'), away])).toMatchObject({ state: 'degraded', state_reason: 'Redis away for 12 s' })
-    const unready = report('b', { state: 'not ready' })
-    expect(merge([report('a'), unready])).toMatchObject({ state: 'degraded', state_reason: 'b is not ready' })
+    expect(merge([report('a'), away])).toMatchObject({ state: 'degraded', state_reason: 'b: Redis away for 12 s' })
+    expect(merge([away])).toMatchObject({ state: 'degraded', state_reason: 'Redis away for 12 s' })
+    expect(merge([report('a'), report('b', { state: 'starting' })])).toMatchObject({
+      state: 'degraded',
+      state_reason: 'b is starting',
+    })
     expect(merge([report('a')], [report('b')])).toMatchObject({
       state: 'degraded',
       state_reason: '1 of 2 nodes does not answer',
@@ -40,13 +45,53 @@ describe('the state', () => {
     expect(merge([report('a')], [], 'NATS is away')).toMatchObject({ state: 'degraded', state_reason: 'NATS is away' })
   })
 
-  it('is draining only when all nodes are, and not ready when none serves', () => {
-    const draining = report('a', { state: 'draining' })
-    expect(merge([draining, report('b')]).state).toBe('serving')
-    expect(merge([draining]).state).toBe('draining')
-    const waiting = report('a', { state: 'not ready', state_reason: 'waiting for NATS' })
-    expect(merge([waiting])).toMatchObject({ state: 'not ready', state_reason: 'waiting for NATS' })
-    expect(merge([])).toMatchObject({ state: 'not ready', state_reason: 'no node answers' })
+  it('is refusing where one node refuses, which is named, with the rates of all', () => {
+    const refusing = (node: string, per_second: number): NodeReport =>
+      report(node, {
+        state: 'refusing',
+        state_reason: 'ring full',
+        reasons: [
+          { reason: 'evicted', per_second: 1 },
+          { reason: 'ring_full', per_second },
+        ],
+      })
+    expect(
+      merge([report('a', { state: 'degraded', state_reason: 'Redis away for 1 s' }), refusing('b', 3)]),
+    ).toMatchObject({ state: 'refusing', state_reason: 'b: ring full' })
+    expect(merge([refusing('a', 2), refusing('b', 3)])).toMatchObject({
+      state: 'refusing',
+      state_reason: 'ring full',
+      reasons: [
+        { reason: 'ring_full', per_second: 5 },
+        { reason: 'evicted', per_second: 2 },
+      ],
+    })
+    const many = Array.from({ length: 9 }, (_, at) => refusing(`n${at}`, 1))
+    expect(merge([report('a'), ...many]).state_reason).toBe('n0: ring full; n1: ring full; n2: ring full; and 6 more')
+  })
+
+  it.each(['starting', 'stopping'] as const)('is refusing where only a node that is %s refuses', (state) => {
+    const reasons = [{ reason: 'apps_unread', per_second: 3 }]
+    const degraded = report('b', { state: 'degraded', state_reason: 'Redis away for 1 s' })
+    for (const other of [report('b'), degraded]) {
+      expect(merge([report('a', { state, reasons }), other])).toMatchObject({
+        state: 'refusing',
+        state_reason: 'apps unread',
+        reasons,
+      })
+    }
+    const unasked = report('a', { state, reasons: [{ reason: 'apps_unread', per_second: 0 }] })
+    expect(merge([unasked, degraded]).state).toBe('degraded')
+  })
+
+  it('is stopping only when all nodes are, and starting when none serves', () => {
+    const stopping = report('a', { state: 'stopping' })
+    expect(merge([stopping, report('b')]).state).toBe('serving')
+    expect(merge([stopping]).state).toBe('stopping')
+    const waiting = report('a', { state: 'starting', state_reason: 'connecting to NATS for 3 s' })
+    expect(merge([waiting])).toMatchObject({ state: 'starting', state_reason: 'connecting to NATS for 3 s' })
+    expect(merge([])).toMatchObject({ state: 'starting', state_reason: 'no node answers' })
+    expect(merge([], [report('a')])).toMatchObject({ state: 'refusing', state_reason: 'no node answers' })
   })
 })
 
@@ -69,11 +114,6 @@ describe('figures', () => {
       replays_per_second: 0,
     })
     expect(now.ring).toEqual({ used_bytes: 2_097_152, size_bytes: 134_217_728, requests: 4 })
-    expect(now.parts.slice(0, 2)).toEqual([
-      { part: 'http', state: '20 connections', up: true, latency_seconds: null },
-      { part: 'ring', state: '2% of 128 MB', up: true, latency_seconds: null },
-    ])
-    expect(merge([report('a', { connections: 1 })]).parts[0]).toMatchObject({ state: '1 connection' })
   })
 
   it('latency comes from the observations of all nodes', () => {
@@ -86,13 +126,19 @@ describe('figures', () => {
   })
 
   it('a part is down where one node says so, and names it', () => {
-    const down = { part: 'Redis', state: 'disconnected', up: false, latency_seconds: 0.25 }
-    expect(merge([report('a'), report('b', { parts: [down] })]).parts[2]).toEqual({
-      part: 'Redis',
-      state: 'disconnected (b)',
+    const down: PartFacts = {
+      part: 'limits',
+      kind: 'redis',
+      state: 'away',
+      reason: 'no answer',
       up: false,
       latency_seconds: 0.25,
-    })
+      text: 'Redis away: no answer',
+    }
+    const one = report('b', { parts: [down] })
+    expect(merge([report('a'), one]).parts).toEqual([{ ...down, node: 'b' }])
+    expect(merge([one]).parts).toEqual([{ ...down, node: null }])
+    expect(merge([report('a'), report('b')]).parts).toEqual([{ ...report('a').parts[0], node: null }])
   })
 
   it('the stream is counted once, with the slowest of what nodes saw', () => {
@@ -116,19 +162,25 @@ describe('figures', () => {
     })
   })
 
-  it('the five codes and apps with the most refusals are named', () => {
-    const counts = Array.from({ length: 8 }, (_, at) => ({ app_id: `app${at}`, code: 'invalid_json', count: at + 1 }))
+  it('the five codes and apps with the most refusals are named, 503s by their reason', () => {
+    const of = (app_id: string | null, code: string, count: number, reason: string | null = null) => {
+      return { app_id, code, reason, count }
+    }
+    const counts = Array.from({ length: 8 }, (_, at) => of(`app${at}`, 'invalid_json', at + 1))
+    const overloads = [of(null, 'service_overloaded', 5, 'ring_full'), of('app7', 'service_overloaded', 2, 'in_doubt')]
     const { refused_last_hour: refused } = merge([
       report('a', { refused_last_hour: counts }),
-      report('b', { refused_last_hour: [{ app_id: null, code: 'not_found', count: 50 }, ...counts] }),
+      report('b', { refused_last_hour: [of(null, 'not_found', 43), ...overloads, ...counts] }),
     ])
     expect(refused.by_code).toEqual([
-      { code: 'invalid_json', count: 72 },
-      { code: 'not_found', count: 50 },
+      { code: 'invalid_json', reason: null, count: 72 },
+      { code: 'not_found', reason: null, count: 43 },
+      { code: 'service_overloaded', reason: 'ring_full', count: 5 },
+      { code: 'service_overloaded', reason: 'in_doubt', count: 2 },
     ])
     expect(refused.by_app.map(({ app_id: id, count }) => [id, count])).toEqual([
-      [null, 50],
-      ['app7', 16],
+      [null, 48],
+      ['app7', 18],
       ['app6', 14],
       ['app5', 12],
       ['app4', 10],
@@ -147,15 +199,26 @@ describe('figures', () => {
 
 describe('the history', () => {
   it('has 180 cells that end with the last whole step, and null where no node knows', () => {
-    const first = report('a', { cells: [cell(LAST_STEP - 1), cell(LAST_STEP, { ours_per_second: 2 })] })
+    const first = report('a', {
+      cells: [cell(LAST_STEP - 1), cell(LAST_STEP, { ours_per_second: 2, limits_per_second: 3, client_per_second: 4 })],
+    })
     const second = report('b', { cells: [cell(LAST_STEP, { accepted_per_second: 4, slowest_consumer_seconds: 3 })] })
     const history = merge([first, second]).history
-    expect(history?.accepted_events_per_second).toHaveLength(HISTORY_CELLS)
+    expect(history?.accepted_events_per_second).toHaveLength(RANGES['15m'].cells)
     expect(history?.accepted_events_per_second.slice(-3)).toEqual([null, 1, 5])
     expect(history?.refused_ours_per_second.slice(-2)).toEqual([0, 2])
+    expect(history?.refused_limits_per_second.slice(-2)).toEqual([0, 3])
+    expect(history?.refused_client_per_second.slice(-2)).toEqual([0, 4])
     expect(history?.slowest_consumer_lag_seconds.slice(-2)).toEqual([null, 3])
     expect(history?.p99_seconds.at(-1)).toBe(null)
-    expect(Date.parse(history?.from ?? '')).toBe((LAST_STEP - HISTORY_CELLS) * 5000)
+    expect(Date.parse(history?.from ?? '')).toBe((LAST_STEP - RANGES['15m'].cells) * 5000)
+  })
+
+  it('of a day ends with the step that runs', () => {
+    const step = Math.ceil(NOW_MS / 480_000)
+    const history = merge([report('a', { cells: [cell(step)] })], [], null, '24h').history
+    expect(history).toMatchObject({ step_seconds: 480, from: new Date((step - 180) * 480_000).toISOString() })
+    expect(history?.accepted_events_per_second.slice(-2)).toEqual([null, 1])
   })
 
   it('leaves out cells that are too old or ahead of this clock', () => {

@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_APPS_WITH_REFUSALS, MAX_REFUSALS_KEPT } from '../../../src/bounds.ts'
+import {
+  MAX_APPS_WITH_KEPT_REFUSALS,
+  MAX_APPS_WITH_REFUSALS,
+  MAX_REFUSALS_KEPT,
+  MAX_REFUSALS_KEPT_PER_APP,
+} from '../../../src/bounds.ts'
 import type { Refusal } from '../../../src/console/refusal.ts'
 import { Refusals } from '../../../src/console/refusals.ts'
+import type { OverloadReason } from '../../../src/outcome.ts'
+import { aRefusal } from './reports.ts'
 
 const MINUTE_MS = 60_000
 const NOW_MS = Date.parse('2026-11-20T12:00:30Z')
@@ -11,13 +18,16 @@ interface Wish {
   readonly id?: string
   readonly app?: string | null
   readonly code?: string
+  readonly reason?: OverloadReason
   readonly path?: string | null
   readonly sdk?: string | null
 }
 
 function add(refusals: Refusals, wish: Wish = {}): void {
-  const { atMs = NOW_MS, id = 'id', app = 'shop', code = 'validation_failed', path = null, sdk = null } = wish
-  refusals.add(atMs, id, app, code, path, `${code} of ${id}`, sdk)
+  const { atMs = NOW_MS, id = 'id', app = 'shop', reason = null, path = null, sdk = null } = wish
+  const code = wish.code ?? (reason === null ? 'validation_failed' : 'service_overloaded')
+  const what = { time_ms: atMs, request_id: id, app_id: app, code, reason, path, sdk_version: sdk }
+  refusals.add(aRefusal({ ...what, message: `${code} of ${id}` }))
 }
 
 function rowsOf(refusals: Refusals, nowMs = NOW_MS) {
@@ -34,6 +44,41 @@ describe('the newest refusals', () => {
     for (let n = 3; n < 2500; n++) add(refusals, { id: String(n) })
     const ids = refusals.newest().map(({ request_id }) => Number(request_id))
     expect(ids).toEqual(Array.from({ length: MAX_REFUSALS_KEPT }, (_, age) => 2499 - age))
+  })
+
+  it('are kept of each app up to 50, whatever others have', () => {
+    const refusals = new Refusals()
+    const idsOf = (app: string | null) => refusals.newestOf(app).map(({ request_id }) => request_id)
+    for (let n = 0; n < 60; n++) add(refusals, { app: 'quiet', id: `quiet-${n}` })
+    add(refusals, { app: null, id: 'nobody' })
+    expect(refusals.withId('quiet-3')).toMatchObject({ app_id: 'quiet', request_id: 'quiet-3' })
+    // Those of one app, while the newest of all still have them, are all that there are.
+    expect(idsOf('quiet')).toHaveLength(60)
+    for (let n = 0; n < 5000; n++) add(refusals, { app: 'loud', id: `loud-${n}` })
+    expect(idsOf('quiet')).toEqual(Array.from({ length: MAX_REFUSALS_KEPT_PER_APP }, (_, age) => `quiet-${59 - age}`))
+    expect(idsOf(null)).toEqual(['nobody'])
+    expect(idsOf('loud')).toHaveLength(MAX_REFUSALS_KEPT)
+    expect(idsOf('other')).toEqual([])
+    expect(refusals.withId('quiet-10')).toMatchObject({ app_id: 'quiet', request_id: 'quiet-10' })
+    expect(refusals.withId('nobody')).toMatchObject({ app_id: null })
+    expect(refusals.withId('loud-4000')).toMatchObject({ app_id: 'loud' })
+    for (const gone of ['quiet-9', 'loud-3999', 'other']) expect(refusals.withId(gone)).toBeNull()
+  })
+
+  it('are kept of the 2,000 apps that were refused last', () => {
+    const refusals = new Refusals()
+    add(refusals, { app: 'first' })
+    for (let n = 1; n < MAX_APPS_WITH_KEPT_REFUSALS; n++) {
+      add(refusals, { app: `app-${n}`, id: `of-${n}` })
+      if (n === 1500) add(refusals, { app: 'first', id: 'again' })
+    }
+    for (let n = 0; n < 1000; n++) add(refusals, { app: `late-${n}`, id: `late-${n}` })
+    expect(refusals.newestOf('first').map(({ request_id }) => request_id)).toEqual(['again', 'id'])
+    expect(refusals.newestOf('app-999')).toEqual([])
+    expect(refusals.withId('of-999')).toBeNull()
+    // Where an app had been, the entries are another's now.
+    expect(refusals.newestOf('late-0').map(({ request_id }) => request_id)).toEqual(['late-0'])
+    expect(refusals.newestOf('app-1001').map(({ request_id }) => request_id)).toEqual(['of-1001'])
   })
 
   it('do not change once they were read', () => {
@@ -69,11 +114,31 @@ describe('the counts of the last hour', () => {
     ])
   })
 
-  it('have a 503 under no app, since it is not the fault of one', () => {
+  it('have 503s by their reason, under their app where it is known', () => {
     const refusals = new Refusals()
-    add(refusals, { app: 'shop', code: 'service_overloaded' })
-    expect(rowsOf(refusals)).toEqual([[null, 'service_overloaded', null, null, 1]])
-    expect(refusals.newest()[0].app_id).toBe('shop')
+    for (let n = 0; n < 3; n++) add(refusals, { app: null, reason: 'ring_full' })
+    for (let n = 0; n < 2; n++) add(refusals, { app: 'shop', reason: 'nats_away' })
+    add(refusals, { app: 'shop', reason: 'in_doubt' })
+    expect(refusals.rows(NOW_MS)).toMatchObject([
+      { app_id: null, code: 'service_overloaded', reason: 'ring_full', count: 3 },
+      { app_id: 'shop', code: 'service_overloaded', reason: 'nats_away', count: 2 },
+      { app_id: 'shop', code: 'service_overloaded', reason: 'in_doubt', count: 1 },
+    ])
+    expect(refusals.newest()[0]).toMatchObject({ app_id: 'shop', reason: 'in_doubt' })
+  })
+
+  it('have 503s of more than 200 apps under no app, and no app gives way for one', () => {
+    const refusals = new Refusals()
+    for (let n = 0; n < MAX_APPS_WITH_REFUSALS; n++) add(refusals, { app: `app-${n}` })
+    for (let n = 0; n < 3000; n++) add(refusals, { app: `other-${n}`, reason: 'ring_full' })
+    const rows = refusals.rows(NOW_MS)
+    expect(rows).toHaveLength(MAX_APPS_WITH_REFUSALS + 1)
+    expect(rows[0]).toMatchObject({ app_id: null, reason: 'ring_full', count: 3000 })
+    // An hour later the lines of the log make room.
+    const laterMs = NOW_MS + 61 * MINUTE_MS
+    refusals.takeLines(laterMs)
+    add(refusals, { app: 'other-1', reason: 'ring_full', atMs: laterMs })
+    expect(refusals.rows(laterMs)).toMatchObject([{ app_id: 'other-1', reason: 'ring_full', count: 1 }])
   })
 
   it('are forgotten minute by minute', () => {
@@ -159,12 +224,65 @@ describe('the lines of the log', () => {
     add(refusals, { id: 'a', code: 'invalid_json', app: null })
     add(refusals, { id: 'b' })
     add(refusals, { id: 'c', sdk: '2' })
-    expect(refusals.takeLines()).toEqual([
-      { app_id: 'shop', code: 'validation_failed', count: 2, message: 'validation_failed of b', request_id: 'b' },
-      { app_id: null, code: 'invalid_json', count: 1, message: 'invalid_json of a', request_id: 'a' },
+    expect(refusals.takeLines(NOW_MS)).toEqual([
+      {
+        app_id: 'shop',
+        code: 'validation_failed',
+        reason: null,
+        origin: null,
+        count: 2,
+        message: 'validation_failed of b',
+        request_id: 'b',
+      },
+      {
+        app_id: null,
+        code: 'invalid_json',
+        reason: null,
+        origin: null,
+        count: 1,
+        message: 'invalid_json of a',
+        request_id: 'a',
+      },
     ])
-    expect(refusals.takeLines()).toEqual([])
+    expect(refusals.takeLines(NOW_MS)).toEqual([])
     add(refusals, { id: 'd' })
-    expect(refusals.takeLines()).toMatchObject([{ count: 1, request_id: 'd' }])
+    expect(refusals.takeLines(NOW_MS)).toMatchObject([{ count: 1, request_id: 'd' }])
   })
+
+  it('have 503s first, one line for each reason, whatever the apps', () => {
+    const refusals = new Refusals()
+    for (let n = 0; n < 5; n++) add(refusals)
+    add(refusals, { app: 'a', reason: 'nats_away', id: 'x' })
+    add(refusals, { app: 'b', reason: 'nats_away' })
+    add(refusals, { app: null, reason: 'ring_full' })
+    expect(refusals.takeLines(NOW_MS)).toMatchObject([
+      { app_id: null, code: 'service_overloaded', reason: 'nats_away', count: 2, request_id: 'x' },
+      { app_id: null, code: 'service_overloaded', reason: 'ring_full', count: 1 },
+      { app_id: 'shop', count: 5 },
+    ])
+    expect(refusals.takeLines(NOW_MS)).toEqual([])
+  })
+})
+
+it('a reason of a 503 is new where it did not appear for a minute', () => {
+  const refusals = new Refusals()
+  const appeared: unknown[] = []
+  refusals.onOverload = ({ reason, request_id: id }) => appeared.push([reason, id])
+  const at = (seconds: number, reason: OverloadReason) =>
+    add(refusals, { atMs: NOW_MS + seconds * 1000, reason, id: `${seconds}` })
+  at(0, 'nats_away')
+  at(1, 'nats_away')
+  at(2, 'in_doubt')
+  // It goes on: only the lines of the minute say so.
+  for (let seconds = 3; seconds < 300; seconds += 50) at(seconds, 'nats_away')
+  refusals.takeLines(NOW_MS + 60_000)
+  add(refusals, { atMs: NOW_MS + 61_000 })
+  at(330, 'in_doubt')
+  at(330, 'nats_away')
+  expect(appeared).toEqual([
+    ['nats_away', '0'],
+    ['in_doubt', '2'],
+    ['in_doubt', '330'],
+    ['nats_away', '330'],
+  ])
 })

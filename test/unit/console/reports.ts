@@ -2,6 +2,9 @@
 
 import type { NodeReport } from '../../../src/console/now.ts'
 import type { QueueFacts } from '../../../src/console/now-answer.ts'
+import type { Refusal } from '../../../src/console/refusal.ts'
+import type { StoredBatch } from '../../../src/request/observer.ts'
+import { anApp } from '../apps/apps.ts'
 
 export const BOUNDS = [0.001, 0.01, 0.1]
 
@@ -24,6 +27,7 @@ export function report(node: string, changes: Partial<NodeReport> = {}): NodeRep
     started_at: '2026-11-22T09:00:00.000Z',
     state: 'serving',
     state_reason: null,
+    reasons: [],
     connections: 10,
     cpu_percent: 5,
     rss_bytes: 1000,
@@ -32,10 +36,40 @@ export function report(node: string, changes: Partial<NodeReport> = {}): NodeRep
     buckets: [0, 0, 0, 0],
     ring: { used_bytes: 1_048_576, size_bytes: 67_108_864, requests: 2 },
     parser_queue: 1,
-    parts: [{ part: 'Redis', state: 'connected', up: true, latency_seconds: 0.001 }],
+    parts: [
+      {
+        part: 'limits',
+        kind: 'redis',
+        state: 'ok',
+        reason: null,
+        up: true,
+        latency_seconds: 0.001,
+        text: 'in Redis',
+      },
+    ],
     queue: QUEUE,
     refused_last_hour: [],
     cells: [],
     ...changes,
   }
+}
+
+export function aRefusal(changes: Partial<Refusal> = {}): Refusal {
+  return {
+    time_ms: 0,
+    request_id: 'r',
+    app_id: null,
+    code: 'validation_failed',
+    reason: null,
+    origin: null,
+    path: null,
+    message: 'a message',
+    sdk_version: null,
+    ...changes,
+  }
+}
+
+/** Of one event. */
+export function storedBatch(line: Uint8Array, appId: string): StoredBatch {
+  return { timeMs: 0, app: anApp({ appId }), line, track: 1, screen: 0, revenue: 0 }
 }

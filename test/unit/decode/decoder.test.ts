@@ -63,9 +63,9 @@ for (const name of ENGINES) {
     expect(answer).toEqual({ kind: 'accepted', appKey: 'ak_demo', extras: '"x": [1, 2]' })
   })
 
-  test(`${name}: a refused body stays as it was sent`, () => {
+  test(`${name}: a refused body is changed in nothing but its line breaks`, () => {
     const body = '{\n"app_key":"ak_demo"\n}'
-    expect(decode(name, body).text).toBe(body)
+    expect(decode(name, body).text).toBe(body.replaceAll('\n', ' '))
   })
 
   test(`${name}: members that the schema does not name are kept as sent, in order, with repeats`, () => {

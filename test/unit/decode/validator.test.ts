@@ -499,42 +499,66 @@ describe('the errors of an answer', () => {
 })
 
 describe('every invalid member is listed', () => {
-  test('in document order', () => {
+  /** Each with its text, and what it marks in the body. */
+  function listOf(body: string) {
+    const bytes = Buffer.from(body)
+    const result = violations(bytes, NOW_MS, null)
+    const found = result.code === null ? [] : result.found
+    const texts = found.map(({ path, message }) => `${path}: ${message}`)
+    const marked = found.map(({ start, end }) => start !== null && bytes.toString('utf8', start, end ?? 0))
+    return { result, texts, marked }
+  }
+
+  test('in document order, with its name and value; of a missing one the bracket', () => {
+    const long = '7'.repeat(501)
     const body = bodyOf(
-      event({ type: '"x"', name: '""', context: '{"locale":1}' }),
+      event({ type: '"x"', name: '""', context: '{"é":"é", "locale" : 1}' }),
       event(),
-      event({ session_id: null, properties: `{"a":${'7'.repeat(501)},"b":${'7'.repeat(501)}}` }),
+      event({ session_id: null, properties: `{"a":${long},"b":${long}}` }),
     )
-    expect(violations(Buffer.from(body), NOW_MS)).toEqual({
+    const { result, texts, marked } = listOf(body)
+    expect(result).toMatchObject({
       code: 'validation_failed',
       appKey: 'ak_demo',
       message: 'events[0].type: must be one of track, screen, revenue',
-      messages: [
-        'events[0].type: must be one of track, screen, revenue',
-        'events[0].name: length must be 1 to 200',
-        'events[0].context.locale: must be a string',
-        'events[0].context.os: required',
-        'events[2].properties.a: at most 500 characters',
-        'events[2].properties.b: at most 500 characters',
-        'events[2].session_id: required',
-      ],
     })
+    expect(texts).toEqual([
+      'events[0].type: must be one of track, screen, revenue',
+      'events[0].name: length must be 1 to 200',
+      'events[0].context.locale: must be a string',
+      'events[0].context.os: required',
+      'events[2].properties.a: at most 500 characters',
+      'events[2].properties.b: at most 500 characters',
+      'events[2].session_id: required',
+    ])
+    expect(marked).toEqual(['"type":"x"', '"name":""', '"locale" : 1', '{', `"a":${long}`, `"b":${long}`, '{'])
+  })
+
+  test.each([
+    ['[1]', 'body: must be an object', '['],
+    ['{"events":[]}', 'app_key: required', '{'],
+    ['{"app_key":7,"events":[]}', 'app_key: must be a string', '"app_key":7'],
+    ['{"app_key":"a","events":[],"app_key" :"b"}', 'app_key: must appear once', '"app_key" :"b"'],
+    ['{"app_key":"a","events":[3]}', 'events[0]: must be an object', '3'],
+    ['{"app_key":"a","events":{}}', 'events: must be an array', '"events":{}'],
+    ['{"app_key":"a"', 'body: not valid JSON at byte 14', false],
+  ])('of %s: %s', (body, text, mark) => {
+    expect(listOf(body)).toMatchObject({ texts: [text], marked: [mark] })
   })
 
   test('up to 1,000', () => {
     const lists = Array<string>(100).fill(`{${'"type":1,'.repeat(20)}"type":1}`)
-    const result = violations(Buffer.from(bodyOf(...lists)), NOW_MS)
-    expect(result.code === null ? 0 : result.messages.length).toBe(1000)
+    expect(listOf(bodyOf(...lists)).texts).toHaveLength(1000)
   })
 
   test('and a property by its own name, cut and made harmless for a terminal', () => {
     const long = '7'.repeat(501)
     const names = ['colour', 'a name', '', 'it"s', '\\u001b[31m', '\u009b31m', 'é', 'x'.repeat(200)]
     const members = names.map((name) => `${JSON.stringify(name).replaceAll('\\\\', '\\')}:${long}`)
-    const result = violations(Buffer.from(bodyOf(event({ revenue: `{${members.join(',')}}` }))), NOW_MS)
-    expect(result.code === null ? {} : result).toMatchObject({
-      message: 'events[0].revenue[0]: at most 500 characters',
-      messages: [
+    const { result, texts, marked } = listOf(bodyOf(event({ revenue: `{${members.join(',')}}` })))
+    expect(result).toMatchObject({ message: 'events[0].revenue[0]: at most 500 characters' })
+    expect(texts).toEqual(
+      [
         '.colour',
         '["a name"]',
         '[""]',
@@ -544,26 +568,29 @@ describe('every invalid member is listed', () => {
         '["é"]',
         `["${'x'.repeat(60)}…"]`,
       ].map((shown) => `events[0].revenue${shown}: at most 500 characters`),
-    })
+    )
+    expect(marked).toEqual(members)
   })
 
   test('and a valid body has none', () => {
-    expect(violations(Buffer.from(bodyOf(event(), event())), NOW_MS)).toEqual({
-      code: null,
-      appKey: 'ak_demo',
-      events: 2,
-    })
-    expect(violations(Buffer.from('{"a":'), NOW_MS)).toEqual({
+    expect(listOf(bodyOf(event(), event())).result).toEqual({ code: null, appKey: 'ak_demo', events: 2 })
+    expect(listOf('{"a":').result).toEqual({
       code: 'invalid_json',
       appKey: null,
       message: 'body: not valid JSON at byte 5',
-      messages: ['body: not valid JSON at byte 5'],
+      found: [{ path: 'body', message: 'not valid JSON at byte 5', start: null, end: null }],
     })
   })
 })
 
-test('a refused body does not change the words', () => {
+test.each([
+  ['{"app_key":"ak_demo"}', [0, 0]],
+  ['{"app_key":"ak_demo","events": 17 }', [31, 33]],
+  ['{"events":[{}],"app_key":"ak_demo"}', [10, 14]],
+  ['{"events":[]}', [0, 0]],
+  ['{"events":[]', [0, 0]],
+])('of a refused body the words get only where its events lie: %s', (body, [start, end]) => {
   const words = new Int32Array(9).fill(3)
-  validate(Buffer.from('{"app_key":"ak_demo"}'), NOW_MS, words, 0)
-  expect([...words]).toEqual(Array<number>(9).fill(3))
+  validate(Buffer.from(body), NOW_MS, words, 0)
+  expect([...words]).toEqual([3, 3, 3, 3, start, end, 3, 3, 3])
 })

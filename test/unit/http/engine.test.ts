@@ -20,15 +20,13 @@ const NOT_FOUND = "This version of uWS.js supports only…\n\nError: Cannot find
 describe('the message for an engine that does not load', () => {
   it('lists the versions of Node that have a binary', () => {
     expect(explainMissing(NOT_FOUND, NODE_26)).toBe(
-      'the HTTP engine (uWebSockets.js) has no binary for Node 26.10.0 on linux x64; it has one for each of Node 20, 21, 22, 24, 25: use Node 24',
+      'the HTTP engine (uWebSockets.js) has no binary for Node 26.10.0 on linux x64; it has one for each of Node 20, 22, 24, 25: use Node 24',
     )
   })
 
   it('lists only the versions for this system and processor', () => {
     const machine = { ...NODE_26, arch: 'arm' }
-    expect(explainMissing(NOT_FOUND, machine)).toContain(
-      'Node 26.10.0 on linux arm; it has one for each of Node 20, 21:',
-    )
+    expect(explainMissing(NOT_FOUND, machine)).toContain('Node 26.10.0 on linux arm; it has one for each of Node 20:')
   })
 
   it('lists the systems and processors that have a binary', () => {
@@ -59,10 +57,10 @@ describe('the message for an engine that does not load', () => {
 })
 
 describe('the table of binary interfaces', () => {
-  it('has every binary of the package that Node 20 or later can load', () => {
+  it('has every binary of the package that Node 20 or later can load, but those of 21, on which sluice does not run', () => {
     const abis = FILES.flatMap((name) => /_(\d+)\.node$/.exec(name)?.[1] ?? []).filter((abi) => Number(abi) >= 115)
     expect(abis.length).toBeGreaterThan(0)
-    expect(abis.filter((abi) => !(abi in NODE_OF_ABI))).toEqual([])
+    expect(new Set(abis.filter((abi) => !(abi in NODE_OF_ABI)))).toEqual(new Set(['120']))
   })
 
   it('agrees with the Node that runs this test', () => {

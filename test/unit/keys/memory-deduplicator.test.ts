@@ -221,10 +221,10 @@ describe('the hash of an accepted body', () => {
       deduplicator.confirm(idOf(number), number % 101, NOON_MS + number, hashOf(number))
     }
     for (let number = 1; number <= 20_000; number++) {
-      expect(claimed(number)).toEqual({ kind: 'replay', events: number % 101, bodyHash: hashOf(number) })
+      expect(claimed(number)).toEqual({ kind: 'replay', events: number % 101, eventsHash: hashOf(number) })
     }
     deduplicator.sweep(NOON_MS + WINDOW_MS + 15_000)
-    expect(deduplicator.claim(idOf(19_999), NOON_MS + WINDOW_MS + 15_000)).toMatchObject({ bodyHash: hashOf(19_999) })
+    expect(deduplicator.claim(idOf(19_999), NOON_MS + WINDOW_MS + 15_000)).toMatchObject({ eventsHash: hashOf(19_999) })
   })
 
   it('is told to the requests that wait, and is not known after a restart', async () => {
@@ -232,7 +232,7 @@ describe('the hash of an accepted body', () => {
     expect(deduplicator.claim(idOf(1), NOON_MS)).toEqual(CLAIMED)
     const twin = deduplicator.claim(idOf(1), NOON_MS)
     deduplicator.confirm(idOf(1), 2, NOON_MS, 7)
-    expect(await twin).toEqual({ kind: 'replay', events: 2, bodyHash: 7 })
+    expect(await twin).toEqual({ kind: 'replay', events: 2, eventsHash: 7 })
     deduplicator.restore(idOf(2), 2, NOON_MS)
     expect(deduplicator.claim(idOf(2), NOON_MS)).toEqual(replayOf(2))
   })

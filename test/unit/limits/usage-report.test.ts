@@ -141,7 +141,7 @@ describe('a report of usage', () => {
     })
     const report = await usageReport([app], reader({ demo: { minute: 1, day: 2, month: 3 } }), { top: 1 }, timers)
     if (report === 'away') throw new Error(report)
-    const lastHour: LastHour = { acceptedEvents: 7, refused: { rate_limit_exceeded: 2 } }
+    const lastHour: LastHour = { acceptedEvents: 7, eventsPerSecond: 0.5, refused: { rate_limit_exceeded: 2 } }
     const lastHourOf = (appId: string) => (appId === 'demo' ? lastHour : null)
     const shown = usageReportJson(report, lastHourOf)
     expect(shown).toEqual({
@@ -155,6 +155,7 @@ describe('a report of usage', () => {
           day: { used: 2, limit: 20_000, resets_at: '2026-11-21T00:00:00.000Z' },
           month: { used: 3, limit: 110_000, resets_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 },
           last_hour: { accepted_events: 7, refused: { rate_limit_exceeded: 2 } },
+          events_per_second: 0.5,
           keys: [
             { key: 'ak_demo_…c1d', valid_until: null },
             { key: 'ak_demo_…ld2', valid_until: '2026-11-20T12:01:30.000Z' },
@@ -165,7 +166,7 @@ describe('a report of usage', () => {
       read_at: '2026-11-20T12:00:30.000Z',
     })
     expect(JSON.parse(await usageReportText(report, lastHourOf, timers))).toEqual(shown)
-    expect(usageReportJson(report, () => null)).toMatchObject({ apps: [{ last_hour: null }] })
+    expect(usageReportJson(report, () => null)).toMatchObject({ apps: [{ last_hour: null, events_per_second: null }] })
   })
 })
 

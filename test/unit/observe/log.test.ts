@@ -2,6 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { packageVersion } from '../../../src/lib/version.ts'
 import { type Log, type LogOptions, noticeTo, openLog } from '../../../src/observe/log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'))
@@ -17,11 +18,13 @@ function written(use: (log: Log) => void, options: Partial<LogOptions> = {}): st
   return text
 }
 
-test('a line is JSON, with its level in words and its time in UTC', () => {
+test('a line is JSON, with its level in words, its time in UTC, and the node and version that wrote it', () => {
   const entry = JSON.parse(written((log) => log.info({ port: 1 }, 'listening'))) as Record<string, unknown>
   expect(entry).toEqual({
     level: 'info',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    node: expect.stringMatching(/^.+-\d+$/),
+    version: packageVersion(),
     port: 1,
     msg: 'listening',
   })

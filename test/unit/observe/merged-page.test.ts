@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { Sampler } from '../../../src/observe/gauges.ts'
 import {
   countedIn,
   EMPTY_PAGE,
@@ -9,7 +10,6 @@ import {
   readPage,
 } from '../../../src/observe/merged-page.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
-import type { Sampler } from '../../../src/observe/sampler.ts'
 
 const family = (type: string, name: string, ...samples: string[]): string =>
   [`# HELP ${name} About ${name}.`, `# TYPE ${name} ${type}`, ...samples, ''].join('\n')

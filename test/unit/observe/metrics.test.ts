@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import type { StreamSample } from '../../../src/observe/gauges.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
 import { MetricsPage } from '../../../src/observe/page.ts'
-import type { StreamSample } from '../../../src/observe/sampler.ts'
-import { STATUS_OF_REFUSAL } from '../../../src/outcome.ts'
+import { OVERLOAD_REASONS, STATUS_OF_REFUSAL } from '../../../src/outcome.ts'
 
 const CONTRACT_NAMES = [
   'sluice_requests_total',
@@ -18,6 +18,7 @@ const CONTRACT_NAMES = [
   'sluice_parser_queue',
   'sluice_publish_records',
   'sluice_publish_errors_total',
+  'sluice_overloaded_total',
   'sluice_replays_total',
   'sluice_limit_calls_total',
   'sluice_redis_up',
@@ -38,7 +39,6 @@ const CONTRACT_NAMES = [
   'sluice_connections_max',
   'sluice_connections_total',
   'sluice_connections_closed_total',
-  'sluice_explain_refusals_total',
   'sluice_ready',
   'sluice_journal_max_bytes',
   'sluice_keys_max',
@@ -97,6 +97,23 @@ describe('metrics', () => {
     expect(page.get('sluice_events_accepted_total{type="track"}')).toBe(3)
     expect(page.get('sluice_limit_calls_total{result="slow"}')).toBe(1)
     expect(metrics.outcomeTotals()).toMatchObject({ accepted: 2, validation_failed: 1, aborted: 0 })
+  })
+
+  it('has every reason of a 503 at 0 from the start, and the count of 503s as their sum', async () => {
+    const metrics = quiet()
+    const before = await samples(metrics)
+    for (const reason of OVERLOAD_REASONS) expect(before.get(`sluice_overloaded_total{reason="${reason}"}`)).toBe(0)
+    for (const [index, reason] of OVERLOAD_REASONS.entries()) {
+      for (let count = 0; count <= index; count += 1) metrics.overloaded(reason)
+    }
+    const page = await samples(metrics)
+    for (const [index, reason] of OVERLOAD_REASONS.entries()) {
+      expect(page.get(`sluice_overloaded_total{reason="${reason}"}`)).toBe(index + 1)
+    }
+    const sum = (OVERLOAD_REASONS.length * (OVERLOAD_REASONS.length + 1)) / 2
+    expect(page.get('sluice_requests_total{status="503",code="service_overloaded"}')).toBe(sum)
+    // The older counter of the queue's reasons, the last ones.
+    expect(page.get('sluice_publish_errors_total')).toBe(sum - 45)
   })
 
   it('shows received requests as the sum of outcomes and requests in flight', async () => {

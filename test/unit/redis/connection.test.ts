@@ -103,11 +103,11 @@ describe('one slow answer', () => {
     await timers.pass(249)
     expect(answer).toBe(null)
     await timers.pass(1)
-    expect([answer, link.isUp, link.state]).toEqual(['away', true, 'slow: no answer in 250 ms'])
+    expect([answer, link.isUp, link.status]).toEqual(['away', true, { state: 'slow', reason: 'no answer in 250 ms' }])
     expect([redis.probes, results]).toEqual([1, [['slow', 0.25]]])
     redis.answerAll()
     await timers.pass(1000)
-    expect([link.state, changes, notices]).toEqual(['up', [true], []])
+    expect([link.status, changes, notices]).toEqual([{ state: 'ok', reason: null }, [true], []])
     // The late answer went to nobody, and each call was reported once.
     expect(await link.call(ask)).toBe('PONG')
     expect(results).toHaveLength(2)
@@ -136,7 +136,7 @@ describe('Redis is away', () => {
     await timers.pass(269)
     expect(link.isUp).toBe(true)
     await timers.pass(1)
-    expect([link.isUp, link.state]).toEqual([false, 'away: no answer in 250 ms'])
+    expect([link.isUp, link.status]).toEqual([false, { state: 'away', reason: 'no answer in 250 ms' }])
     expect(await Promise.all(calls)).toEqual(['away', 'away', 'away', 'away'])
     expect(results.map(([result]) => result)).toEqual(['slow', 'slow', 'slow', 'failed'])
     expect(notices).toEqual([
@@ -202,7 +202,7 @@ describe('a late event loop', () => {
     await timers.pass(199)
     redis.answerAll()
     expect(await Promise.all(calls)).toEqual(['late', 'late', 'late', 'late'])
-    expect([changes, link.state]).toEqual([[true], 'up'])
+    expect([changes, link.status.state]).toEqual([[true], 'ok'])
   })
 
   it('does not keep Redis up for ever without an answer', async () => {

@@ -2,25 +2,26 @@ import type { HttpResponse } from 'uWebSockets.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../../src/apps/app.ts'
-import { AcceptedCounts } from '../../../src/console/accepted-counts.ts'
-import { Refusals } from '../../../src/console/refusals.ts'
+import { Activity } from '../../../src/console/activity.ts'
+import { EventTaps } from '../../../src/console/event-tap.ts'
 import { createDecoder } from '../../../src/decode/decoder.ts'
 import { HttpExchange } from '../../../src/http/exchange.ts'
 import { Turn } from '../../../src/http/turn.ts'
 import { createIsoTime } from '../../../src/lib/clock.ts'
 import { batchIdOf } from '../../../src/lib/ids.ts'
-import type { Admitted, End, Replay } from '../../../src/limits/admission.ts'
+import { type Admitted, type End, KEYS_FULL, type Replay } from '../../../src/limits/admission.ts'
 import type { Histogram } from '../../../src/observe/histogram.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
+import type { OverloadReason } from '../../../src/outcome.ts'
 import type { Charge } from '../../../src/queue/charge.ts'
 import type { QueueRecord, Settlement } from '../../../src/queue/queue.ts'
 import type { RequestHead } from '../../../src/request/head.ts'
 import type { Inflated } from '../../../src/request/inflate.ts'
 import { Ingest } from '../../../src/request/ingest.ts'
-import type { EventTap } from '../../../src/request/parts.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../../src/ring/layout.ts'
 import { Ring } from '../../../src/ring/ring.ts'
 import { decodeWith } from '../../support/decode.ts'
+import { ManualTimers } from '../../support/timers.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
 const KEY = '6a2f41a3-c54c-4c1f-9d6b-0d4f6d2f8a11'
@@ -50,17 +51,22 @@ const event = {
 }
 const goodBody = JSON.stringify({ app_key: 'ak_1', events: [event, event] })
 
+/** A reason stands for all others that mean that nothing is stored. */
+type QueueAnswer = Extract<Settlement, 'durable' | 'duplicate' | 'in_doubt' | 'nats_away'>
+
 /** How the stages behave; `later` makes one answer by a promise. */
 interface Behaviour {
   readonly find: 'app' | 'unknown' | 'unavailable' | 'throw'
   readonly admit: Admitted['kind'] | 'throw' | 'later' | 'reject'
   readonly replayOf: 'none' | 'replay' | 'throw' | 'later' | 'reject'
-  readonly publish: Settlement | 'throw' | 'never'
+  readonly publish: QueueAnswer | 'throw' | 'never'
   /** The functions that throw. */
   readonly broken: 'end' | 'view' | 'fill' | 'send' | null
   readonly decode: 'ok' | 'fail' | 'busy'
   /** no: the body has no encoding. */
   readonly inflate: 'no' | 'ok' | 'later' | 'throw' | 'reject' | 'too large' | 'corrupt' | 'busy'
+  /** evicted: the body gives way to others while it arrives. */
+  readonly arrives: 'whole' | 'evicted'
   readonly keyed: boolean
   readonly body: string
 }
@@ -73,6 +79,7 @@ const fine: Behaviour = {
   broken: null,
   decode: 'ok',
   inflate: 'no',
+  arrives: 'whole',
   keyed: false,
   body: goodBody,
 }
@@ -87,8 +94,8 @@ interface Ended {
 const END_OF_PUBLISH: Readonly<Record<Exclude<Behaviour['publish'], 'never'>, End>> = {
   durable: 'stored',
   duplicate: 'duplicate',
-  unavailable: 'refused',
-  unknown: 'unknown',
+  in_doubt: 'unknown',
+  nats_away: 'refused',
   throw: 'refused',
 }
 
@@ -103,21 +110,24 @@ class Stage {
   readonly ends: Ended[] = []
   readonly ring = new Ring(4 * 1024 * 1024)
   readonly metrics = createMetrics({ version: 'test', runtime: false })
-  readonly tap: { onStored: EventTap['onStored'] } = { onStored: null }
   /** Called before an answer is written. */
   onAnswer = () => {}
-  readonly refusals = new Refusals()
-  readonly accepted = new AcceptedCounts()
+  readonly activity = new Activity(
+    new EventTaps({ node: 'n', timers: new ManualTimers(), onFault: (error) => this.faults.push(error) }),
+  )
   /** Of the body that a replay's key was accepted with. */
   acceptedHash: number | undefined
   endedHash: number | undefined
   /** What the pool makes of a keyed body. */
-  bodyHash = 0
+  eventsHash = 0
   readonly faults: unknown[] = []
+  /** Stage and request id of each fault. */
+  readonly faultPlaces: unknown[] = []
   readonly lines: string[] = []
   readonly published: Charge[] = []
   storedEvents: number | undefined
   readonly ingest: Ingest
+  #ids = 0
   readonly #decoder = createDecoder('scanner', this.ring.memory.bytes)
 
   constructor() {
@@ -134,14 +144,15 @@ class Stage {
             answer<Inflated>(this.behaviour.inflate, body, (kind) => (kind === 'ok' ? body : (kind as Inflated))),
         },
         metrics: this.metrics,
-        tap: this.tap,
-        accepted: this.accepted,
-        refusals: this.refusals,
+        observer: this.activity,
         nowMs: () => NOW_MS,
         monotonicMs: () => performance.now(),
         isoTime: createIsoTime(),
-        freshId: () => '0190a1b2-0000-7000-8000-000000000001',
-        onFault: (error) => this.faults.push(error),
+        freshId: () => `0190a1b2-0000-7000-8000-${String((this.#ids += 1)).padStart(12, '0')}`,
+        onFault: (error, ...where) => {
+          this.faults.push(error)
+          this.faultPlaces.push(where)
+        },
         apps: {
           find: () => {
             const { find } = this.behaviour
@@ -156,8 +167,8 @@ class Stage {
             const charge = { events, takenAtMs: this.takenAtMs, minute: 7, cycleMinute: 0 }
             const taken: Admitted = { kind: 'taken', charge }
             const admitted = answer<Admitted>(this.behaviour.admit, taken, (kind) => {
-              if (kind === 'replay') return { kind, events: 7, bodyHash: this.acceptedHash }
-              if (kind === 'overloaded') return { kind }
+              if (kind === 'replay') return { kind, events: 7, eventsHash: this.acceptedHash }
+              if (kind === 'overloaded') return KEYS_FULL
               if (kind === 'taken') return taken
               const { retryAfterSeconds } = this
               return { kind: 'over limit', refusal: 'monthly_limit_exceeded', retryAfterSeconds }
@@ -167,12 +178,12 @@ class Stage {
           },
           replayOf: () => {
             return answer<Replay | null>(this.behaviour.replayOf, null, (kind) => {
-              return kind === 'replay' ? { kind, events: 7, bodyHash: this.acceptedHash } : null
+              return kind === 'replay' ? { kind, events: 7, eventsHash: this.acceptedHash } : null
             })
           },
-          end: (_app, charge, batchId, end, events, bodyHash) => {
+          end: (_app, charge, batchId, end, events, eventsHash) => {
             this.ends.push({ charge, batchId, end, events })
-            this.endedHash = bodyHash
+            this.endedHash = eventsHash
             this.#breakIf('end')
           },
           view: () => {
@@ -192,7 +203,6 @@ class Stage {
             this.published.push(record.charge)
             if (publish !== 'never') queueMicrotask(() => settled(publish, this.storedEvents))
           },
-          stop: async () => {},
         },
       },
       (slot) => queueMicrotask(() => this.#decode(slot)),
@@ -208,7 +218,7 @@ class Stage {
     if (this.behaviour.decode === 'fail') return this.ingest.decodeFailed(slot, new Error('the thread died'))
     const start = this.ring.offset(slot)
     const { words } = this.ring
-    if (words[slot * SLOT_WORDS + WORD.KEYED] === 1) words[slot * SLOT_WORDS + WORD.BODY_HASH] = this.bodyHash
+    if (words[slot * SLOT_WORDS + WORD.KEYED] === 1) words[slot * SLOT_WORDS + WORD.EVENTS_HASH] = this.eventsHash
     const validation = decodeWith(
       this.#decoder,
       start,
@@ -243,6 +253,7 @@ class Stage {
         framingFault: null,
         wantsClose: false,
         corsHeaders: '',
+        foreignOrigin: null,
         ...head,
       },
       responseInto(sent, () => {
@@ -252,7 +263,10 @@ class Stage {
       { turn: new Turn(() => {}), onClosed: () => {} },
       startedAtMs,
     )
-    if (this.ingest.begin(exchange)) this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
+    if (this.ingest.begin(exchange)) {
+      if (this.behaviour.arrives === 'evicted') this.ingest.bodyEvicted(exchange)
+      else this.ingest.body(exchange, [body.subarray(0, 5), body.subarray(5)], body.length)
+    }
     meanwhile(exchange)
     for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
     return sent
@@ -302,16 +316,32 @@ function responseInto(sent: Sent, beforeCork: () => void): HttpResponse {
   return response as unknown as HttpResponse
 }
 
+/** Those that were counted. */
+function overloadsOf({ metrics }: Stage): Record<string, number> {
+  return Object.fromEntries(Object.entries(metrics.overloadedTotals()).filter(([, count]) => count > 0))
+}
+
+/** The same answer, whatever the reason. */
+function expectPlain503({ status, headers, body }: Sent): void {
+  expect(status).toBe('503 Service Unavailable')
+  expect(headers.replaceAll(/: [^\r]*/g, '')).not.toMatch(/reason/i)
+  expect(JSON.parse(body)).toEqual({
+    error: 'service_overloaded',
+    message: 'the service cannot take this batch now; keep it and try again later',
+  })
+}
+
 describe('the path of a request', () => {
   it('ends in exactly one outcome and leaks nothing, whichever stage fails, throws or answers late', async () => {
     const behaviour = fc.record<Behaviour>({
       find: fc.constantFrom('app', 'app', 'app', 'unknown', 'unavailable', 'throw'),
       admit: fc.constantFrom('taken', 'taken', 'replay', 'over limit', 'overloaded', 'throw', 'later', 'reject'),
       replayOf: fc.constantFrom('none', 'replay', 'throw', 'later', 'reject'),
-      publish: fc.constantFrom('durable', 'durable', 'duplicate', 'unavailable', 'unknown', 'throw'),
+      publish: fc.constantFrom('durable', 'durable', 'duplicate', 'nats_away', 'in_doubt', 'throw'),
       broken: fc.constantFrom(null, null, null, 'end', 'view', 'fill'),
       decode: fc.constantFrom('ok', 'ok', 'ok', 'fail', 'busy'),
       inflate: fc.constantFrom('no', 'no', 'no', 'ok', 'later', 'throw', 'reject', 'too large', 'corrupt', 'busy'),
+      arrives: fc.constantFrom('whole', 'whole', 'whole', 'evicted'),
       keyed: fc.boolean(),
       body: fc.constantFrom(
         goodBody,
@@ -325,9 +355,12 @@ describe('the path of a request', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(behaviour, { minLength: 1, maxLength: 12 }), async (requests) => {
         const stage = new Stage()
+        let overloaded = 0
         for (const request of requests) {
           const sent = await stage.request(request)
           expect(sent.answers).toBe(1)
+          if (sent.status.startsWith('503')) overloaded += 1
+          expect(Object.values(stage.metrics.overloadedTotals()).reduce((sum, count) => sum + count)).toBe(overloaded)
           expect(stage.ingest.inFlight).toBe(0)
           expect(stage.metrics.requestsReceived).toBe(stage.outcomes)
           expect([stage.ring.requests, stage.ring.usedBytes]).toEqual([0, 0])
@@ -336,7 +369,7 @@ describe('the path of a request', () => {
           for (const { charge, batchId, end, events } of stage.ends) {
             expect(batchId).toBe(request.keyed ? batchIdOf('one', KEY) : null)
             const isQueued = charge.events > 0 && request.publish !== 'never'
-            expect(end).toBe(isQueued ? END_OF_PUBLISH[request.publish as Settlement] : 'stored')
+            expect(end).toBe(isQueued ? END_OF_PUBLISH[request.publish as QueueAnswer] : 'stored')
             expect(events).toBe(end === 'stored' || end === 'duplicate' ? charge.events : 0)
           }
           stage.charges.length = 0
@@ -447,10 +480,10 @@ describe('the path of a request', () => {
     const stage = new Stage()
     const waits = new Set<string>()
     for (let n = 0; n < 100; n++) {
-      waits.add(/Retry-After: (\d)/.exec((await stage.request({ publish: 'unavailable' })).headers)?.[1] ?? '')
+      waits.add(/Retry-After: (\d)/.exec((await stage.request({ publish: 'nats_away' })).headers)?.[1] ?? '')
     }
     expect([...waits].toSorted()).toEqual(['1', '2', '3', '4', '5'])
-    expect(stage.metrics.publishErrors).toBe(100)
+    expect(stage.metrics.overloadedTotals().nats_away).toBe(100)
   })
 
   it('treats a duplicate acknowledgement as a replay without cost', async () => {
@@ -462,10 +495,10 @@ describe('the path of a request', () => {
 
   it('refuses a batch that may be stored, and keeps it counted in the limits', async () => {
     const stage = new Stage()
-    const sent = await stage.request({ publish: 'unknown', keyed: true })
+    const sent = await stage.request({ publish: 'in_doubt', keyed: true })
     expect(sent.status).toBe('503 Service Unavailable')
     expect(stage.ends).toMatchObject([{ end: 'unknown', events: 0 }])
-    expect(stage.metrics.publishErrors).toBe(1)
+    expect(stage.metrics.overloadedTotals().in_doubt).toBe(1)
   })
 
   it('replays the number of stored events, where the queue knows it', async () => {
@@ -486,21 +519,23 @@ describe('the path of a request', () => {
   it('counts the events of a stored batch for its app, and of no other batch, and shows it to who watches', async () => {
     const stage = new Stage()
     const seen: unknown[] = []
-    stage.tap.onStored = (line, appId, ...counts) => seen.push([Buffer.from(line).toString(), appId, counts])
+    stage.activity.taps.onStored = ({ line, app: { appId }, track, screen, revenue }) => {
+      seen.push([Buffer.from(line).toString(), appId, [track, screen, revenue]])
+    }
     await stage.request({})
     expect(seen).toEqual([[stage.lines[0], 'one', [2, 0, 0]]])
     await stage.request({ publish: 'duplicate' })
-    await stage.request({ publish: 'unavailable' })
+    await stage.request({ publish: 'nats_away' })
     await stage.request({ body: '{"app_key":"ak_1","events":[]}' })
     expect(seen).toHaveLength(1)
-    expect([...stage.accepted.all(NOW_MS)]).toEqual([['one', 2]])
+    expect([...stage.activity.accepted.all(NOW_MS)]).toEqual([['one', 2, [2, 0]]])
   })
 
   it('answers before it shows the batch to who watches, and then frees its slot', async () => {
     const stage = new Stage()
     const order: string[] = []
     stage.onAnswer = () => order.push('answered')
-    stage.tap.onStored = () => order.push(stage.ring.requests === 1 ? 'shown from the slot' : 'shown')
+    stage.activity.taps.onStored = () => order.push(stage.ring.requests === 1 ? 'shown from the slot' : 'shown')
     await stage.request()
     expect(order).toEqual(['answered', 'shown from the slot'])
     expect(stage.ring.requests).toBe(0)
@@ -508,7 +543,7 @@ describe('the path of a request', () => {
 
   it('frees the slot of a batch although the answer or the showing of it throws', async () => {
     const stage = new Stage()
-    stage.tap.onStored = () => {
+    stage.activity.taps.onStored = () => {
       throw new Error('the tap broke')
     }
     expect((await stage.request()).status).toBe('202 Accepted')
@@ -523,6 +558,55 @@ describe('the path of a request', () => {
     expect(JSON.parse(sent.body)).toEqual({ status: 'accepted', events: 0 })
     expect(stage.lines).toEqual([])
     expect(stage.ends).toMatchObject([{ end: 'stored', events: 0 }])
+  })
+
+  it.each<[OverloadReason, Partial<Behaviour>]>([
+    ['apps_unread', { find: 'unavailable' }],
+    ['fault', { find: 'throw' }],
+    ['fault', { decode: 'fail' }],
+    ['fault', { inflate: 'reject' }],
+    ['fault', { broken: 'end', publish: 'nats_away' }],
+    ['explain_busy', { decode: 'busy' }],
+    ['inflate_busy', { inflate: 'busy' }],
+    ['keys_full', { admit: 'overloaded' }],
+    ['nats_away', { publish: 'nats_away' }],
+    ['in_doubt', { publish: 'in_doubt' }],
+  ])('counts %s where the stages do %j, and tells the client nothing of it', async (reason, behaviour) => {
+    const stage = new Stage()
+    const sent = await stage.request(behaviour)
+    expect(overloadsOf(stage)).toEqual({ [reason]: 1 })
+    expectPlain503(sent)
+  })
+
+  it.each<[string, Partial<Behaviour>]>([
+    ['receive', { broken: 'fill' }],
+    ['receive', { inflate: 'reject' }],
+    ['parse', { decode: 'fail' }],
+    ['admit', { find: 'throw' }],
+    ['publish', { publish: 'throw' }],
+  ])('names the stage of a bug (%s), and the id that its client got', async (name, behaviour) => {
+    const stage = new Stage()
+    const sent = await stage.request(behaviour)
+    const requestId = /X-Request-Id: (\S+)/.exec(sent.headers)?.[1]
+    expect(requestId).toMatch(/^0190a1b2-/)
+    expect(stage.faultPlaces).toEqual([[name, requestId]])
+    expect(stage.activity.refusals.newest()).toMatchObject([{ request_id: requestId, reason: 'fault' }])
+  })
+
+  it('counts ring_full where the head or the body finds no room, and evicted where it gave way to others', async () => {
+    const stage = new Stage()
+    const body = goodBody.padEnd(500_000)
+    const requests = Array.from({ length: 9 }, () => stage.request({ publish: 'never', body }))
+    const sent = await Promise.all(requests)
+    const refused = sent.filter(({ answers }) => answers > 0)
+    expect(refused.length).toBeGreaterThan(0)
+    expect(overloadsOf(stage)).toEqual({ ring_full: refused.length })
+    // Only its end says how long it is.
+    const chunked = await stage.request({ body }, { contentLengthBytes: null })
+    expect(overloadsOf(stage)).toEqual({ ring_full: refused.length + 1 })
+    const evicted = await stage.request({ arrives: 'evicted' })
+    expect(overloadsOf(stage)).toEqual({ ring_full: refused.length + 1, evicted: 1 })
+    for (const each of [...refused, chunked, evicted]) expectPlain503(each)
   })
 
   it('answers 503 where the app store is unavailable: only an unknown key is a 401', async () => {
@@ -616,8 +700,17 @@ describe('the list of refusals', () => {
     const { message } = JSON.parse(sent.body) as { message: string }
     expect(message).toBe('events[0].type: required')
     expect(sent.headers).toContain(`X-Request-Id: ${listed.request_id}`)
-    expect(stage.refusals.newest()).toEqual([
-      { ...listed, app_id: 'one', code: 'validation_failed', path: 'events[0].type', message, sdk_version: '1.2' },
+    expect(stage.activity.refusals.newest()).toEqual([
+      {
+        ...listed,
+        app_id: 'one',
+        code: 'validation_failed',
+        reason: null,
+        origin: null,
+        path: 'events[0].type',
+        message,
+        sdk_version: '1.2',
+      },
     ])
   })
 
@@ -640,7 +733,12 @@ describe('the list of refusals', () => {
     ['what is no JSON', { body: '{' }, {}, { app_id: null, code: 'invalid_json', path: null, sdk_version: null }],
     ['a head', {}, { path: '/x' }, { app_id: null, code: 'not_found', path: null, sdk_version: null }],
     ['a bad Idempotency-Key', {}, { idempotencyKey: '5' }, { code: 'validation_failed', path: null }],
-    ['a 503 behind the admission', { publish: 'unavailable', body }, {}, { app_id: 'one', sdk_version: null }],
+    [
+      'a 503 behind the admission',
+      { publish: 'nats_away', body },
+      {},
+      { app_id: 'one', reason: 'nats_away', sdk_version: null, request_id: expect.stringMatching(/2$/) },
+    ],
     [
       'a long SDK version, which it leaves out',
       { find: 'unknown', body: JSON.stringify({ app_key: 'ak_1', sdk_version: 'x'.repeat(65), events: [] }) },
@@ -662,8 +760,8 @@ describe('the list of refusals', () => {
   ])('has %s', async (_, behaviour, head, expected) => {
     const stage = new Stage()
     await stage.request(behaviour, head)
-    expect(stage.refusals.newest()).toHaveLength(1)
-    expect(stage.refusals.newest()[0]).toMatchObject({ ...listed, ...expected })
+    expect(stage.activity.refusals.newest()).toHaveLength(1)
+    expect(stage.activity.refusals.newest()[0]).toMatchObject({ ...listed, ...expected })
   })
 
   it('has no accepted request, no replay and no preflight', async () => {
@@ -671,7 +769,7 @@ describe('the list of refusals', () => {
     await stage.request()
     await stage.request({ admit: 'replay', keyed: true })
     await stage.request({}, { method: 'OPTIONS', corsHeaders: '\r\nAccess-Control-Allow-Origin: *' })
-    expect(stage.refusals.newest()).toEqual([])
+    expect(stage.activity.refusals.newest()).toEqual([])
   })
 
   const OTHER = {
@@ -679,6 +777,8 @@ describe('the list of refusals', () => {
     request_id: batchIdOf('one', KEY),
     app_id: 'one',
     code: 'replayed_other_body',
+    reason: null,
+    origin: null,
     path: null,
     message: 'this Idempotency-Key was accepted with another body: these events are not stored',
     sdk_version: '2',
@@ -689,28 +789,29 @@ describe('the list of refusals', () => {
     ['a body that does not fit', { replayOf: 'replay', body: '{"app_key":"ak_1","sdk_version":"2"}' }],
   ])('has a replay with another body, which is answered 202 (%s)', async (_, behaviour) => {
     const stage = new Stage()
-    Object.assign(stage, { bodyHash: 5, acceptedHash: 6 })
+    Object.assign(stage, { eventsHash: 5, acceptedHash: 6 })
     const sent = await stage.request({ ...behaviour, keyed: true })
-    expect([sent.status, stage.refusals.newest()]).toEqual(['202 Accepted', [OTHER]])
+    expect([sent.status, stage.activity.refusals.newest()]).toEqual(['202 Accepted', [OTHER]])
     expect(sent.headers).toContain(`X-Batch-Id: ${OTHER.request_id}`)
-    expect([stage.metrics.replays, stage.metrics.replaysOfOtherBody]).toEqual([1, 1])
+    expect(sent.headers).toContain('Sluice-Replay: other')
+    expect(stage.metrics.replays).toEqual({ same: 0, other: 1, unknown: 0 })
   })
 
   it.each([
-    ['the same body', 5, 5],
-    ['a body that is not known', 0, 5],
-    ['an accepted body that is not known', 5, undefined],
-  ])('has no replay with %s', async (_, bodyHash, acceptedHash) => {
+    ['the same events', 5, 'same'],
+    ['accepted events that are not known', undefined, 'unknown'],
+  ] as const)('has no replay with %s', async (_, acceptedHash, body) => {
     const stage = new Stage()
-    Object.assign(stage, { bodyHash, acceptedHash })
-    await stage.request({ admit: 'replay', keyed: true })
-    expect(stage.refusals.newest()).toEqual([])
-    expect([stage.metrics.replays, stage.metrics.replaysOfOtherBody]).toEqual([1, 0])
+    Object.assign(stage, { eventsHash: 5, acceptedHash })
+    const sent = await stage.request({ admit: 'replay', keyed: true })
+    expect(sent.headers).toContain(`Sluice-Replay: ${body}`)
+    expect(stage.activity.refusals.newest()).toEqual([])
+    expect(stage.metrics.replays).toEqual({ same: 0, other: 0, unknown: 0, [body]: 1 })
   })
 
   it('gives the hash of a stored body to the admission, and none of one that was stored before', async () => {
     const stage = new Stage()
-    stage.bodyHash = 4_000_000_000
+    stage.eventsHash = 4_000_000_000
     await stage.request({ keyed: true })
     expect(stage.endedHash).toBe(4_000_000_000)
     await stage.request({ keyed: true, publish: 'duplicate' })
@@ -721,7 +822,7 @@ describe('the list of refusals', () => {
 
   it('answers although a listener throws, and says so once', async () => {
     const stage = new Stage()
-    stage.refusals.onRefused = () => {
+    stage.activity.refusals.onRefused = () => {
       throw new Error('a listener broke')
     }
     expect((await stage.request({ body: '{' })).status).toBe('400 Bad Request')

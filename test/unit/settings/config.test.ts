@@ -32,8 +32,10 @@ describe('with nothing set', () => {
       publicPort: 8080,
       publicHost: '0.0.0.0',
       adminPort: 9090,
+      adminPortNamed: false,
       adminHost: '127.0.0.1',
       consoleToken: null,
+      consoleOrigin: null,
       dataDirectory: './data',
       appsFile: 'data/apps.json',
       appsFileNamed: false,
@@ -46,7 +48,8 @@ describe('with nothing set', () => {
       decoder: 'scanner',
       partitions: 16,
       journalMaxBytes: 10_240 * MIB,
-      journalKeepMs: null,
+      journalKeepMs: 72 * 3_600_000,
+      journalKeepNamed: false,
       maxKeys: 4_000_000,
       maxConnections: 20_000 - (64 + 128 + 4 * 8),
       shutdownMs: 25_000,
@@ -123,6 +126,7 @@ test('every value is read, in bytes and milliseconds', () => {
     publicPort: 0,
     publicHost: '::1',
     adminPort: 0,
+    adminPortNamed: true,
     adminHost: 'localhost',
     dataDirectory: '/var/lib/sluice',
     appsFile: '/var/lib/sluice/apps.json',
@@ -132,6 +136,7 @@ test('every value is read, in bytes and milliseconds', () => {
     stream: { replicas: 3, keepMs: 18_000_000, maxBytes: 2048 * MIB },
     journalMaxBytes: MIB,
     journalKeepMs: 7_200_000,
+    journalKeepNamed: true,
     maxKeys: 10,
     shutdownMs: 5000,
     drainDelayMs: 4000,
@@ -225,6 +230,20 @@ describe('shared parts', () => {
   })
 })
 
+test('segments are kept for the hours that are named, or for good, and the config knows whether any were', () => {
+  const kept = (text: string) => {
+    const { journalKeepMs, journalKeepNamed } = readConfig({ SLUICE_JOURNAL_KEEP_HOURS: text }, machine)
+    return [journalKeepMs, journalKeepNamed]
+  }
+  expect(kept('')).toEqual([72 * 3_600_000, false])
+  expect(kept('72')).toEqual([72 * 3_600_000, true])
+  expect(kept('all')).toEqual([null, true])
+})
+
+test('the default of the admin port is held against PORT too', () => {
+  expect(mistakesOf({ PORT: '9090' })).toEqual(['SLUICE_ADMIN_PORT: must differ from PORT'])
+})
+
 describe('mistakes', () => {
   test.each([
     ['PORT', ['-1', '65536', '80.5', '0x50', ' 80', '1e3', 'http']],
@@ -236,7 +255,7 @@ describe('mistakes', () => {
     ['SLUICE_STREAM_KEEP_HOURS', ['0', '0.5', '72h']],
     ['SLUICE_STREAM_MAX_GB', ['0', '-1', '1.5']],
     ['SLUICE_JOURNAL_MAX_MB', ['0', '10GB']],
-    ['SLUICE_JOURNAL_KEEP_HOURS', ['0', '0.5']],
+    ['SLUICE_JOURNAL_KEEP_HOURS', ['0', '0.5', 'ALL', 'none']],
     ['SLUICE_MAX_KEYS', ['0']],
     ['SLUICE_SHUTDOWN_SECONDS', ['0', '3601']],
     ['SLUICE_DRAIN_DELAY_SECONDS', ['-1']],
@@ -330,6 +349,30 @@ describe('origins of web pages', () => {
   ])('%j is refused', (text) => {
     expect(mistakesOf({ SLUICE_CORS_ORIGINS: text })).toEqual([
       `SLUICE_CORS_ORIGINS: must be * alone, or origins such as https://app.example.com, without a path, with commas between, not ${JSON.stringify(text)}`,
+    ])
+  })
+})
+
+describe('the public address of the console', () => {
+  test.each([
+    ['https://sluice.example.com', 'https://sluice.example.com'],
+    ['HTTPS://Sluice.Example.com:443', 'https://sluice.example.com'],
+    ['http://[::1]:9090', 'http://[::1]:9090'],
+  ])('%s is read as browsers say it', (text, origin) => {
+    expect(readConfig({ SLUICE_CONSOLE_ORIGIN: text }, machine).consoleOrigin).toBe(origin)
+  })
+
+  test.each([
+    'sluice.example.com',
+    'https://',
+    'https://sluice.example.com/console',
+    'https://user@sluice.example.com',
+    'https://a.example,https://b.example',
+    'capacitor://localhost',
+    '*',
+  ])('%j is refused', (text) => {
+    expect(mistakesOf({ SLUICE_CONSOLE_ORIGIN: text })).toEqual([
+      `SLUICE_CONSOLE_ORIGIN: must be an origin such as https://sluice.example.com, without a path, not ${JSON.stringify(text)}`,
     ])
   })
 })

@@ -38,7 +38,7 @@ describe('a signal', () => {
     handler(() => Promise.reject(new Error('no')))('SIGTERM')
     await vi.advanceTimersByTimeAsync(0)
     expect(exits).toEqual([1])
-    expect(said).toContain('the drain failed')
+    expect(said).toContain('bug: the drain failed; ending now, requests in progress get no answer')
   })
 
   test('that arrives twice for one key press counts once', () => {
@@ -77,12 +77,12 @@ describe('a signal', () => {
     expect(exits).toEqual([])
     vi.advanceTimersByTime(1)
     expect(exits).toEqual([1])
-    expect(said).toContain('the drain took too long: ending without it')
+    expect(said).toContain('the drain did not end in time: ending now; requests in progress get no answer')
   })
 })
 
 test('a bug is logged, and ends the process with 1', () => {
-  bugHandler(log, 'an error was not caught', (code) => void exits.push(code))(new Error('bug'))
-  expect(said).toEqual(['an error was not caught'])
+  bugHandler(log, 'bug: an error was not caught; this process ends', (code) => void exits.push(code))(new Error('bug'))
+  expect(said).toEqual(['bug: an error was not caught; this process ends'])
   expect(exits).toEqual([1])
 })

@@ -1,6 +1,9 @@
 // The order of a start and of a stop: each part is replaced by one that records when it starts and stops.
 
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import type { Log } from '../../../src/observe/log.ts'
 import { readConfig } from '../../../src/settings/config.ts'
 import { type Sluice, startSluice } from '../../../src/start/service.ts'
@@ -33,6 +36,7 @@ vi.mock('../../../src/http/server.ts', () => ({
     return { port: 1, connections: 0, stopListening: () => {}, close: parts.stop('server') }
   },
 }))
+vi.mock('../../../src/http/port.ts', () => ({ findPort: () => parts.start('port') }))
 vi.mock('../../../src/decode/pool.ts', () => ({
   DecodePool: class {
     start = (): void => parts.start('threads')
@@ -49,6 +53,7 @@ vi.mock('../../../src/lib/lock.ts', () => ({
     return { release: parts.stop('lock') }
   },
 }))
+vi.mock('../../../src/lib/admin-address.ts', () => ({ writeAdminAddress: () => () => {} }))
 vi.mock('../../../src/start/opened-apps.ts', () => ({
   openFileApps: parts.opener('apps', { all: () => [] }),
   findDemoApp: () => undefined,
@@ -63,6 +68,10 @@ vi.mock('../../../src/start/recovered.ts', () => ({
   },
 }))
 vi.mock('../../../src/queue/journal/journal.ts', () => ({ openJournal: parts.opener('journal') }))
+vi.mock('../../../src/queue/journal/journal-keep.ts', () => ({
+  isOfEarlierVersion: () => false,
+  markJournal: () => {},
+}))
 vi.mock('../../../src/start/snapshots.ts', () => ({ keepSnapshots: parts.opener('snapshots') }))
 vi.mock('../../../src/redis/connection.ts', () => ({ openRedis: parts.opener('redis'), untilUp: () => {} }))
 vi.mock('../../../src/limits/shared/shared-admission.ts', () => ({
@@ -83,7 +92,7 @@ vi.mock('../../../src/observe/runtime.ts', async () => {
 
 /** In the order of their start. */
 const STEPS = {
-  embedded: ['admin', 'lock', 'apps', 'recovery', 'journal', 'snapshots', 'pool', 'threads', 'server'],
+  embedded: ['admin', 'port', 'lock', 'apps', 'recovery', 'journal', 'snapshots', 'pool', 'threads', 'server'],
   shared: ['admin', 'redis', 'apps', 'admission', 'audit', 'stream', 'pool', 'threads', 'server'],
 } as const
 const ENVIRONMENTS = {
@@ -91,8 +100,8 @@ const ENVIRONMENTS = {
   shared: { REDIS_URL: 'redis://unused', NATS_URL: 'nats://unused' },
 }
 
-/** Steps that have no stop: the recovery only reads, and the pool stops the threads that it has started. */
-const WITHOUT_STOP = new Set(['recovery', 'threads'])
+/** Steps that have no stop: the port is only tested, the recovery only reads, and the pool stops the threads that it has started. */
+const WITHOUT_STOP = new Set(['port', 'recovery', 'threads'])
 
 /** The stops of what was started, in reverse; the journal is flushed before the last snapshot. */
 function stopsOf(started: readonly string[]): string[] {
@@ -103,12 +112,15 @@ function stopsOf(started: readonly string[]): string[] {
 }
 
 const errors: string[] = []
+const folder = mkdtempSync(join(tmpdir(), 'sluice-start-'))
 
 function start(mode: keyof typeof STEPS): Promise<Sluice> {
-  const env = { ...ENVIRONMENTS[mode], SLUICE_DATA_DIR: '/nowhere', SLUICE_SHUTDOWN_SECONDS: '1' }
+  const env = { ...ENVIRONMENTS[mode], SLUICE_DATA_DIR: folder, SLUICE_SHUTDOWN_SECONDS: '1' }
   const log = { info: () => {}, warn: () => {}, error: (_: unknown, message: string) => void errors.push(message) }
   return startSluice(readConfig(env), { log: log as unknown as Log, clock: () => 0 })
 }
+
+afterAll(() => rmSync(folder, { recursive: true }))
 
 afterEach(() => {
   parts.calls.length = 0

@@ -27,7 +27,7 @@ class FakeChild extends EventEmitter {
   answer(ask: string): void {
     const text = '# HELP n_total N.\n# TYPE n_total counter\nn_total 5\n# HELP g G.\n# TYPE g gauge\ng 1\n'
     if (ask === 'page') this.say({ kind: 'page', text })
-    else this.say({ kind: 'health', ready: true, parts: {} })
+    else this.say({ kind: 'health', ready: true, parts: [] })
   }
 
   kill(signal: NodeJS.Signals): void {

@@ -122,10 +122,10 @@ describe('a front end that is frozen', () => {
     await supervisor.scrape()
     children[2]?.[0]?.kill('SIGSTOP')
     expect(await supervisor.health.ready()).toBe(true)
-    expect(await supervisor.health.parts()).toEqual({
-      'front end 1': 'queue connected, apps 3 known',
-      'front end 2': 'no answer',
-    })
+    expect(await supervisor.health.parts()).toEqual([
+      { part: 'queue', kind: 'jetstream', state: 'ok', reason: null, frontEnd: 1 },
+      { part: 'service', kind: 'process', state: 'silent', reason: null, frontEnd: 2 },
+    ])
     const page = await supervisor.scrape()
     expect(page).toContain('\nrequests_total 75\n')
     expect(page).toContain('\nring_bytes 1\n')

@@ -3,7 +3,7 @@
 import { AckPolicy, type ConsumerInfo, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../../../nats/api.ts'
-import type { ConsumerState, ConsumerStateName } from '../../find/finding.ts'
+import type { ConsumerState, ConsumerStateName, StreamPlace } from '../../find/finding.ts'
 import { STREAM_NAME } from '../stream.ts'
 
 /** The first ones by name. */
@@ -11,11 +11,7 @@ const MAX_CONSUMERS = 100
 /** Consumers that are searched for durable ones: pages of 256. */
 const MAX_PAGES = 4
 
-export interface StoredMessage {
-  readonly subject: string
-  readonly sequence: number
-  readonly storedAtMs: number
-}
+type StoredMessage = Omit<StreamPlace, 'kind' | 'stream'>
 
 /** Rejects where JetStream does not answer. */
 export async function consumerStates(connection: NatsConnection, message: StoredMessage): Promise<ConsumerState[]> {
@@ -63,7 +59,7 @@ function matches(pattern: string, subject: string): boolean {
 }
 
 /** Whether the consumer was told to begin with a later message than this one. */
-function beganBehind({ config, created }: Known, sequence: number, storedAtMs: number): boolean {
+function beganBehind({ config, created, delivered }: Known, sequence: number, storedAtMs: number): boolean {
   switch (config.deliver_policy) {
     case DeliverPolicy.StartSequence:
       return sequence < (config.opt_start_seq ?? 0)
@@ -72,7 +68,8 @@ function beganBehind({ config, created }: Known, sequence: number, storedAtMs: n
     case DeliverPolicy.New:
     case DeliverPolicy.Last:
     case DeliverPolicy.LastPerSubject:
-      return storedAtMs < Date.parse(created)
+      // Before its first message a consumer is where it began; later only the times say that, to the millisecond.
+      return delivered.consumer_seq === 0 ? delivered.stream_seq >= sequence : storedAtMs < Date.parse(created)
     case DeliverPolicy.All:
       return false
   }

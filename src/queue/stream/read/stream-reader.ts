@@ -22,7 +22,7 @@ export interface ReadStreamOptions {
   /** Goes on as the stream grows, and waits for a stream that does not exist yet. */
   readonly follow: boolean
   readonly signal: AbortSignal
-  /** Gets a sentence when a followed stream cannot be read for a while, and when reading goes on. */
+  /** Gets a sentence when a followed stream cannot be read for a while, and when it is read again. */
   readonly onNotice?: (message: string) => void
 }
 
@@ -36,13 +36,13 @@ export async function* readStream(options: ReadStreamOptions): AsyncGenerator<Js
     while (!signal.aborted) {
       try {
         connection ??= await connectNats(nats)
-        if (isInterrupted) onNotice('reading goes on')
+        if (isInterrupted) onNotice(`reconnected${reader.place}`)
         isInterrupted = false
         yield* reader.read(connection)
         return
       } catch (error) {
         if (!follow) throw error
-        if (!isInterrupted) onNotice(`the stream cannot be read for now: ${describeFault(error)}`)
+        if (!isInterrupted) onNotice(`the stream cannot be read: ${describeFault(error)}; trying again until it can`)
         isInterrupted = true
         await connection?.close()
         connection = null
@@ -63,6 +63,11 @@ class Reader {
 
   constructor(options: ReadStreamOptions) {
     this.#options = options
+  }
+
+  /** Where it continues, in words. */
+  get place(): string {
+    return this.#next === null ? '' : `, continuing at message ${this.#next}`
   }
 
   async *read(connection: NatsConnection): AsyncGenerator<JsMsg> {

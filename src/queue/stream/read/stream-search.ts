@@ -1,145 +1,155 @@
-// Looks for one batch in the stream, from the time at which it may have been stored on. A keyed record is a message of
-// its own under its id, so headers are enough to find it; one without a key lies anywhere in the lines of a message.
+// Looks for one batch in the stream, the newest messages first. A keyed record is a message of its own under its id, so
+// headers are enough to find it; one without a key lies anywhere in the lines of a message.
 
 import type { JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import {
   type Finding,
-  type FoundRecord,
+  type Found,
+  notFound,
   readFoundRecord,
   type SearchOptions,
+  type StreamPlace,
   startOfRecord,
 } from '../../find/finding.ts'
-import { notFound } from '../../find/not-found.ts'
-import type { Question, Span } from '../../find/question.ts'
+import { MAX_LEAD_MS, type Question, type Span } from '../../find/question.ts'
 import { describeStream, ID_HEADER, STREAM_NAME, type StreamFacts } from '../stream.ts'
 import { subjectOfApp } from '../stream-subject.ts'
 import { consumerStates } from './consumer-states.ts'
 import { getFromLeader } from './stream-message.ts'
-import { readRange } from './stream-range.ts'
+import { readRange, type StreamRange } from './stream-range.ts'
 import { recordsOf } from './stream-records.ts'
 
 const NANOSECONDS_A_MS = 1_000_000
-const PROGRESS_EVERY = 1000
 const GET_TIMEOUT_MS = 5000
+/** NATS reads forward only, so that the stream is read in chunks, each so large that it takes about this long. */
+const CHUNK_MS = 200
+/** Sequences of the first chunk, also the fewest. */
+const MIN_CHUNK = 256
+const MAX_CHUNK = 1_048_576
+const MAX_HEADERS_AHEAD = 4096
+/** One that is not read by then never will be. */
+const CHUNK_TIMEOUT_MS = 10_000
 
 export interface StreamSearchOptions extends SearchOptions {
   /** As the service has it: an app's records are in one of so many subjects. */
   readonly partitions: number
-  /** Messages between two reports; default 1000. */
-  readonly progressEvery?: number
 }
 
-interface Hit {
-  readonly record: FoundRecord
-  readonly subject: string
-  readonly sequence: number
-  readonly storedAtMs: number
+interface Search {
+  readonly connection: NatsConnection
+  readonly question: Question
+  readonly stream: StreamFacts
+  /** Of the app that is asked for; null: of any. */
+  readonly subject: string | null
+  readonly signal: AbortSignal | undefined
 }
 
 /** Rejects where the stream cannot be read. */
 export async function findInStream(
   connection: NatsConnection,
   question: Question,
-  options: StreamSearchOptions,
+  { partitions, signal }: StreamSearchOptions,
 ): Promise<Finding> {
   const report = await describeStream(connection)
   if (report.kind === 'unreadable') throw new Error(`the stream cannot be read: ${report.reason}`)
   if (report.kind === 'absent' || report.facts.messages === 0) {
     return notFound(question, { reachesBackToMs: null, stoppedAtMs: null })
   }
-  const search = new StreamSearch(connection, question, options, report.facts)
-  const hit = await search.run()
-  if (hit === null) {
-    return notFound(question, { reachesBackToMs: report.facts.oldestAtMs, stoppedAtMs: search.stoppedAtMs })
+  const { appId, spans } = question
+  const subject = appId === null ? null : await subjectOfApp(connection, appId, partitions)
+  const search: Search = { connection, question, stream: report.facts, subject, signal }
+  let stoppedAtMs: number | null = null
+  for (const [index, span] of spans.entries()) {
+    const result = await searchSpan(search, span, { isLast: index === spans.length - 1 })
+    if (typeof result === 'number') stoppedAtMs = result
+    else if (result !== null) return { ...result, consumers: await consumerStates(connection, result.place) }
   }
-  const { record, subject, sequence, storedAtMs } = hit
-  return {
-    kind: 'found',
-    record,
-    place: { kind: 'stream', stream: STREAM_NAME, subject, sequence, storedAtMs },
-    consumers: await consumerStates(connection, hit),
-  }
+  return notFound(question, { reachesBackToMs: report.facts.oldestAtMs, stoppedAtMs })
 }
 
-class StreamSearch {
-  /** null: the search was not stopped. */
-  stoppedAtMs: number | null = null
-  readonly #connection: NatsConnection
-  readonly #question: Question
-  readonly #options: StreamSearchOptions
-  readonly #stream: StreamFacts
-  /** What the record's line begins with. */
-  readonly #wanted: Buffer
-  #read = 0
+type Hit = Found & { readonly place: StreamPlace }
 
-  constructor(connection: NatsConnection, question: Question, options: StreamSearchOptions, stream: StreamFacts) {
-    this.#connection = connection
-    this.#question = question
-    this.#options = options
-    this.#stream = stream
-    this.#wanted = Buffer.from(startOfRecord(question.batchId))
-  }
-
-  async run(): Promise<Hit | null> {
-    const { appId, spans } = this.#question
-    const subject = appId === null ? null : await subjectOfApp(this.#connection, appId, this.#options.partitions)
-    for (const span of spans) {
-      const hit = await this.#searchSpan(span, subject)
-      if (hit !== null || this.stoppedAtMs !== null) return hit
+/**
+ * A number: the time of the oldest message that was read before the search was ended. A span that is not the last one is
+ * read as one chunk, since the batch most likely is among its first.
+ */
+async function searchSpan(
+  search: Search,
+  { fromMs, beforeMs }: Span,
+  { isLast }: { isLast: boolean },
+): Promise<Hit | number | null> {
+  const first = await sequenceAt(search, fromMs)
+  let end = await sequenceAt(search, beforeMs)
+  let size = isLast ? MIN_CHUNK : MAX_CHUNK
+  while (end > first) {
+    const startedAtMs = performance.now()
+    const start = Math.max(first, end - size)
+    const hit = await newestIn(search, start, end - 1)
+    if (hit !== null) return hit
+    end = start
+    if (isLast && end > first && search.signal?.aborted === true) {
+      const oldest = await firstFrom(search, end)
+      return oldest === null ? search.question.askedAtMs : storedAtMs(oldest)
     }
-    return null
+    const factor = Math.min(4, Math.max(0.25, CHUNK_MS / (performance.now() - startedAtMs)))
+    size = Math.min(MAX_CHUNK, Math.max(MIN_CHUNK, Math.round(size * factor)))
   }
+  return null
+}
 
-  async #searchSpan({ fromMs, toMs }: Span, subject: string | null): Promise<Hit | null> {
-    const { signal, onProgress, progressEvery = PROGRESS_EVERY } = this.#options
-    const fromOldest = Math.max(fromMs, this.#stream.oldestAtMs ?? 0)
-    if (fromOldest > toMs) return null
-    const isEnded = (): boolean => signal?.aborted === true
-    if (isEnded()) {
-      this.stoppedAtMs = fromOldest
-      return null
-    }
-    const messages = readRange(this.#connection, {
-      from: { timeMs: fromOldest },
-      until: this.#stream.lastSequence,
-      headersOnly: this.#question.madeAtMs === null,
-      ...(subject === null ? {} : { subject }),
-      ...(signal === undefined ? {} : { signal }),
-    })
-    let reachedMs = fromOldest
-    for await (const message of messages) {
-      reachedMs = storedAtMs(message)
-      if (reachedMs > toMs) return null
-      const hit = await this.#look(message)
-      if (hit !== null) return hit
-      this.#read += 1
-      if (this.#read % progressEvery === 0) onProgress?.({ unit: 'messages', read: this.#read, reachedMs })
-    }
-    if (isEnded()) this.stoppedAtMs = reachedMs
-    return null
-  }
+/** The sequence of the first message that was stored at this time or later. */
+async function sequenceAt(search: Search, timeMs: number): Promise<number> {
+  const { firstSequence, lastSequence, oldestAtMs } = search.stream
+  if (timeMs <= (oldestAtMs ?? 0)) return firstSequence
+  // Nothing is stored so late, and NATS takes no year of five digits.
+  const isAhead = timeMs > search.question.askedAtMs + MAX_LEAD_MS
+  return (isAhead ? null : await firstFrom(search, { timeMs }))?.seq ?? lastSequence + 1
+}
 
-  async #look(message: JsMsg): Promise<Hit | null> {
-    if (this.#question.madeAtMs !== null) return this.#lookInto(message, message.data)
-    if (message.headers?.get(ID_HEADER) !== this.#question.batchId) return null
-    const whole = await getFromLeader(this.#connection, message.seq, GET_TIMEOUT_MS)
-    // Removed between the two readings.
-    return whole === null ? null : this.#lookInto(message, whole.data)
-  }
+/** Of any subject. */
+async function firstFrom({ connection, stream }: Search, from: StreamRange['from']): Promise<JsMsg | null> {
+  const signal = AbortSignal.timeout(GET_TIMEOUT_MS)
+  const range = { from, until: stream.lastSequence, headersOnly: true, messagesAhead: 1, signal }
+  for await (const message of readRange(connection, range)) return message
+  return null
+}
 
-  #lookInto(message: JsMsg, data: Uint8Array): Hit | null {
-    const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
-    // The lines are looked at only where the bytes are there at all.
-    if (!bytes.includes(this.#wanted)) return null
-    for (const line of recordsOf(bytes)) {
-      if (!line.subarray(0, this.#wanted.length).equals(this.#wanted)) continue
-      const record = readFoundRecord(line, this.#question.batchId)
-      if (record === null) continue
-      return { record, subject: message.subject, sequence: message.seq, storedAtMs: storedAtMs(message) }
-    }
-    return null
+/** The newest one of these sequences; or any one, where there are no two of an id. */
+async function newestIn(search: Search, from: number, until: number): Promise<Hit | null> {
+  const { connection, question, subject } = search
+  const headersOnly = question.madeAtMs === null
+  const signal = AbortSignal.timeout(CHUNK_TIMEOUT_MS)
+  const messagesAhead = Math.min(until - from + 1, MAX_HEADERS_AHEAD)
+  const how = { ...(headersOnly ? { headersOnly, messagesAhead } : {}), ...(subject === null ? {} : { subject }) }
+  let newest: Hit | null = null
+  for await (const message of readRange(connection, { from, until, signal, ...how })) {
+    newest = (await hitIn(search, message)) ?? newest
+    if (newest !== null && !headersOnly) break
   }
+  if (signal.aborted) throw new Error(`NATS did not send ${until - from + 1} messages within 10 s`)
+  return newest
+}
+
+async function hitIn({ connection, question }: Search, message: JsMsg): Promise<Hit | null> {
+  if (question.madeAtMs !== null) return recordIn(message, message.data, question.batchId)
+  if (message.headers?.get(ID_HEADER) !== question.batchId) return null
+  const whole = await getFromLeader(connection, message.seq, GET_TIMEOUT_MS)
+  // Removed between the two readings.
+  return whole === null ? null : recordIn(message, whole.data, question.batchId)
+}
+
+function recordIn(message: JsMsg, data: Uint8Array, batchId: string): Hit | null {
+  // Its lines are parsed only where the bytes are there at all.
+  if (!Buffer.from(data.buffer, data.byteOffset, data.length).includes(startOfRecord(batchId))) return null
+  for (const line of recordsOf(data)) {
+    const record = readFoundRecord(line, batchId)
+    if (record === null) continue
+    const { subject, seq: sequence } = message
+    const place = { kind: 'stream', stream: STREAM_NAME, subject, sequence, storedAtMs: storedAtMs(message) } as const
+    return { kind: 'found', record, place, consumers: [] }
+  }
+  return null
 }
 
 function storedAtMs({ info }: JsMsg): number {

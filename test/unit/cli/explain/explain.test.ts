@@ -1,8 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { App } from '../../../../src/apps/app.ts'
 import { format } from '../../../../src/cli/explain/explain.ts'
-import { type Explanation, explain, judgeBody, toJson, withAppKey } from '../../../../src/console/explain.ts'
+import {
+  type ExplainStores,
+  type Explanation,
+  explain,
+  judgeBody,
+  toJson,
+  violationText,
+} from '../../../../src/console/explain.ts'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+import type { OverloadReason } from '../../../../src/outcome.ts'
+import { OVERLOAD_ADVICE } from '../../../../src/overload-advice.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:15.000Z')
 const app: App = {
@@ -34,13 +43,16 @@ function ask(
   body: Buffer,
   its: Partial<App> = {},
   limiter: MemoryLimiter = createMemoryLimiter(),
+  changes: Partial<ExplainStores> = {},
 ): Promise<Explanation> {
   const known = { ...app, ...its }
-  const stores = {
-    findApp: async (appKey: string) => (appKey === known.appKey ? known : null),
+  const stores: ExplainStores = {
+    findApp: async (appKey) => (appKey === known.appKey ? known : null),
     usageOf: async () => limiter.usage(known, NOW_MS),
+    queueRefusal: async () => null,
+    ...changes,
   }
-  return explain({ verdict: judgeBody(body, null, NOW_MS), nowMs: NOW_MS, stores })
+  return explain({ bodyBytes: body.length, verdict: judgeBody(body, null, NOW_MS), nowMs: NOW_MS, stores })
 }
 
 describe('the outcome', () => {
@@ -59,6 +71,29 @@ describe('the outcome', () => {
     [429, 'rate_limit_exceeded', bodyOf([event]), { eventsPerMinute: 0 }],
   ] as const)('is %i %s at the first check that fails', async (status, outcome, body, its) => {
     expect(await ask(body, its)).toMatchObject({ status, outcome })
+  })
+
+  test.each<[OverloadReason, Partial<ExplainStores>]>([
+    ['apps_unread', { findApp: async () => 'unread' }],
+    ['stream_full', { queueRefusal: async () => 'stream_full' }],
+  ])('is 503 where the node cannot take it, with the reason (%s)', async (reason, changes) => {
+    const explanation = await ask(bodyOf([event]), {}, createMemoryLimiter(), changes)
+    expect(explanation).toMatchObject({ status: 503, outcome: 'service_overloaded', reason })
+    expect(toJson(explanation)).toMatchObject({ reason })
+    const { happened, todo } = OVERLOAD_ADVICE[reason]
+    expect(format(explanation, { colour: false })).toMatch(
+      /^503 service_overloaded: the service cannot take this batch/,
+    )
+    expect(format(explanation, { colour: false })).toContain(`${reason}: ${happened}`)
+    expect(format(explanation, { colour: false })).toContain(todo)
+  })
+
+  test('is what the client has wrong, or the limit, before the queue is asked; an empty batch is not stored', async () => {
+    const full = { queueRefusal: async () => 'journal_full' as const }
+    const askFull = (body: Buffer, its: Partial<App> = {}) => ask(body, its, createMemoryLimiter(), full)
+    expect(await askFull(bodyOf([{}]))).toMatchObject({ outcome: 'validation_failed', reason: null })
+    expect(await askFull(bodyOf([event]), { eventsPerMinute: 0 })).toMatchObject({ outcome: 'rate_limit_exceeded' })
+    expect(await askFull(bodyOf([]))).toMatchObject({ outcome: 'accepted', reason: null })
   })
 
   test('has the seconds until a window has room', async () => {
@@ -98,16 +133,18 @@ describe('the limits', () => {
 
   test('tell the 10% that a paid plan may go over its month, and none on the trial', async () => {
     const paid = await ask(bodyOf([event]))
-    expect(format(paid, { colour: false })).toMatch(/^month +14 [^]*\nThe month's limit includes the 10% .*\n$/m)
+    expect(format(paid, { colour: false })).toMatch(
+      /^month +0 +13 \+10% +14 [^]*\n\+10%: so far may a paid plan go over its month .*\n$/m,
+    )
     expect(toJson(paid)).toMatchObject({ limits: { month: { tolerance_percent: 10 } } })
     const trial = await ask(bodyOf([event]), { plan: 'trial' })
-    expect(format(trial, { colour: false })).not.toContain('%')
+    expect(format(trial, { colour: false })).not.toContain('+10%')
     expect(toJson(trial)).toMatchObject({ limits: { month: { tolerance_percent: 0 } } })
   })
 
   test('that do not exist are shown as none', async () => {
     const explanation = await ask(bodyOf([event]), { eventsPerDay: null })
-    expect(format(explanation, { colour: false })).toMatch(/^day +none +0 +2026-11-21/m)
+    expect(format(explanation, { colour: false })).toMatch(/^day +0 +none +2026-11-21/m)
     expect(toJson(explanation)).toMatchObject({ limits: { day: { limit: null, remaining: null } } })
   })
 })
@@ -115,7 +152,7 @@ describe('the limits', () => {
 test('the text has the answer first, then the violations, then the limits', async () => {
   const text = format(await ask(bodyOf([{ ...event, name: '' }])), { colour: false })
   expect(text).toMatch(
-    /^400 validation_failed: events\[0\]\.name: [^]*\nOffending members: 1\n {2}events\[0\]\.name[^]*\nwindow +limit +used +left +ends\nminute /,
+    /^400 validation_failed: events\[0\]\.name: [^]*\nOffending members: 1\n {2}events\[0\]\.name[^]*\nwindow +used +limit +left +share +ends\nminute /,
   )
 })
 
@@ -157,25 +194,43 @@ describe('what is wrong in many places in the same way', () => {
   test('has the message of the service, which names no property', async () => {
     const { message, violations } = await ask(bodyOf([{ ...event, properties: { a: 1, colour: long } }]))
     expect(message).toBe('events[0].properties[1]: at most 500 characters')
-    expect(violations).toEqual(['events[0].properties.colour: at most 500 characters'])
+    expect(violations.map(violationText)).toEqual(['events[0].properties.colour: at most 500 characters'])
   })
 })
 
 describe('another key', () => {
-  const swap = (body: string): string => withAppKey(Buffer.from(body), 'ak_new').toString('utf8')
+  const judged = (body: string) => judgeBody(Buffer.from(body), 'ak_new', NOW_MS)
+  const texts = (body: string): readonly string[] => {
+    const verdict = judged(body)
+    return verdict === null || verdict.code === null ? [] : verdict.found.map(violationText)
+  }
 
-  test('replaces the one in the body, and changes nothing else', () => {
-    expect(swap('{"events":[1e999], "app_key" : "ak_old" }')).toBe('{"events":[1e999], "app_key" : "ak_new" }')
-    expect(swap('{"app\\u005fkey":{"a":"}"},"x":"é"}')).toBe('{"app\\u005fkey":"ak_new","x":"é"}')
-    expect(swap('{"app_key":1,"app_key":2}')).toBe('{"app_key":"ak_new","app_key":"ak_new"}')
+  test.each([
+    ['a key', '"ak_old"'],
+    ['no text', '{"a":"}"}'],
+    ['nothing', null],
+  ])('takes the place of %s', (_what, key) => {
+    const members = key === null ? '' : `"app\\u005fkey": ${key}, `
+    expect(judged(`{${members}"events":[${JSON.stringify(event)}]}`)).toEqual({
+      code: null,
+      appKey: 'ak_new',
+      events: 1,
+    })
+    expect(judged(`{${members}"events":[{}, 1]}`)).toMatchObject({ code: 'validation_failed', appKey: 'ak_new' })
+    expect(texts(`{${members}"events":7}`)).toEqual(['events: must be an array'])
   })
 
-  test('is added where there was none', () => {
-    expect(swap(' {"events":[]}')).toBe(' {"app_key":"ak_new","events":[]}')
-    expect(swap('{ }')).toBe('{"app_key":"ak_new" }')
+  test('takes the place of one alone', () => {
+    expect(texts('{"app_key":1,"app_key":2,"events":[]}')).toEqual(['app_key: must appear once'])
   })
 
-  test('changes nothing in a body that is not an object', () => {
-    for (const body of ['[{"app_key":"a"}]', '"{"', '12', '{"app_key":', '']) expect(swap(body)).toBe(body)
+  test.each([
+    ['[{"app_key":"a"}]', 'body: must be an object'],
+    ['12', 'body: must be an object'],
+    ['{"app_key":', 'body: not valid JSON at byte 11'],
+    ['', 'body: empty'],
+  ])('changes nothing of %s, which is no object', (body, text) => {
+    expect(judged(body)).toMatchObject({ appKey: null })
+    expect(texts(body)).toEqual([text])
   })
 })

@@ -10,7 +10,7 @@ function linesOf(line: string): string {
   const bytes = Buffer.from(line)
   const record = readRecord(bytes)
   if (record === null) throw new Error('not a record')
-  return eventLines(bytes, record).toString('utf8')
+  return eventLines(record).toString('utf8')
 }
 
 describe('event lines', () => {
@@ -36,6 +36,26 @@ describe('event lines', () => {
   test('are there for a body of the deepest kind, whose other members a record holds one level deeper', () => {
     const extra = `${'['.repeat(63)}${']'.repeat(63)}`
     expect(linesOf(`${HEAD},"events":[{"a":1}],"extra":{"x":${extra}}}`)).toContain('"event":{"a":1}')
+  })
+
+  test('for a terminal are without the white space between tokens, and keep every byte of a token', () => {
+    const sent = '{ "a b" :\t"x  \\" { , } \\\\" ,\r "n": 1.10 , "é": [ 1 , { } ] , "s":"  " }'
+    const bytes = Buffer.from(`${HEAD},"events":[ ${sent} , {} ]}`)
+    const record = readRecord(bytes)
+    if (record === null) throw new Error('not a record')
+    expect(eventLines(record, true).toString('utf8')).toBe(
+      `${SHOWN},"sdk_version":null,"event":{"a b":"x  \\" { , } \\\\","n":1.10,"é":[1,{}],"s":"  "}}\n` +
+        `${SHOWN},"sdk_version":null,"event":{}}\n`,
+    )
+  })
+
+  test('have the control characters that JSON allows escaped, since a terminal obeys them', () => {
+    const sent = '{"s":"\u007f \u0080\u009b31m\u009d \u00a0é\u{1f69b}","\u0085":"\\u009b"}'
+    const shown = '{"s":"\\u007f \\u0080\\u009b31m\\u009d \u00a0é\u{1f69b}","\\u0085":"\\u009b"}'
+    expect(linesOf(`${HEAD},"sdk_version":"\u009b","events":[${sent}]}`)).toBe(
+      `${SHOWN},"sdk_version":"\\u009b","event":${shown}}\n`,
+    )
+    expect(JSON.parse(shown)).toEqual(JSON.parse(sent))
   })
 
   test('are none for an empty batch', () => {

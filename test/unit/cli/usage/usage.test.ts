@@ -1,7 +1,8 @@
 // What `sluice usage` prints, and what it takes from the running service's answer.
 
 import { describe, expect, test } from 'vitest'
-import { formatApp, formatReport, lastHoursIn } from '../../../../src/cli/usage/usage.ts'
+import { listIn } from '../../../../src/cli/admin-api.ts'
+import { formatApp, formatReport, lastHoursOf } from '../../../../src/cli/usage/usage.ts'
 import type { LastHour } from '../../../../src/limits/usage-report.ts'
 import { anApp } from '../../apps/apps.ts'
 
@@ -19,7 +20,11 @@ const idle = {
   day: { limit: null, used: 0, endsAtMs: 0 },
   month: { limit: 110_000, used: 77, endsAtMs: 0 },
 }
-const lastHour: LastHour = { acceptedEvents: 1234, refused: { validation_failed: 3, rate_limit_exceeded: 1200 } }
+const lastHour: LastHour = {
+  acceptedEvents: 1234,
+  eventsPerSecond: 2.5,
+  refused: { validation_failed: 3, rate_limit_exceeded: 1200 },
+}
 
 describe('what is printed', () => {
   test('of many apps is a line each, with a dash for what is not known, and the tolerance told', () => {
@@ -56,11 +61,13 @@ refused in the last hour   rate_limit_exceeded 1,200, validation_failed 3
 
 +10%: so far may a paid plan go over its month before it is refused.
 `)
-    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 0, refused: {} }))).toContain(
+    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 0, eventsPerSecond: null, refused: {} }))).toContain(
       'refused in the last hour   0\n',
     )
     expect(formatApp({ app, usage }, () => null)).toContain('refused in the last hour   –\n')
-    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 1, refused: {} }))).toContain('  1 event\n')
+    expect(formatApp({ app, usage }, () => ({ acceptedEvents: 1, eventsPerSecond: null, refused: {} }))).toContain(
+      '  1 event\n',
+    )
     expect(formatApp({ app: anApp({ plan: 'trial' }), usage: idle }, () => null)).not.toContain('+10%')
   })
 })
@@ -69,7 +76,7 @@ describe('the answer of the service', () => {
   test('gives the last hour of each app that has one', () => {
     const text = JSON.stringify({
       apps: [
-        { app_id: 'demo', last_hour: { accepted_events: 1234, refused: lastHour.refused } },
+        { app_id: 'demo', events_per_second: 2.5, last_hour: { accepted_events: 1234, refused: lastHour.refused } },
         { app_id: 'unknown', last_hour: null },
         { app_id: 'odd', last_hour: { accepted_events: 'many' } },
         { app_id: 'hostile', last_hour: { accepted_events: 1, refused: { '\u001b[31m': 5, validation_failed: 'x' } } },
@@ -77,15 +84,15 @@ describe('the answer of the service', () => {
         7,
       ],
     })
-    expect([...lastHoursIn(text)]).toEqual([
+    expect([...lastHoursOf(listIn(text, 'apps'))]).toEqual([
       ['demo', lastHour],
-      ['hostile', { acceptedEvents: 1, refused: {} }],
+      ['hostile', { acceptedEvents: 1, eventsPerSecond: null, refused: {} }],
     ])
   })
 
   test('that is something else is a clear error', () => {
     for (const text of ['', '<html>', 'null', '{"apps":{}}', '[]']) {
-      expect(() => lastHoursIn(text), text).toThrow(/what the service/)
+      expect(() => listIn(text, 'apps'), text).toThrow(/what the service/)
     }
   })
 })

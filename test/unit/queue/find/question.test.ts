@@ -18,42 +18,52 @@ function ask(asked: Asked): Question {
 
 function mistakeOf(asked: Asked): string {
   const reading = readQuestion(asked, NOW)
-  return reading.kind === 'mistake' ? reading.mistake : 'none'
+  return reading.kind === 'mistake' ? `${reading.member} ${reading.mistake}` : 'none'
 }
 
 describe('the time that is searched', () => {
-  test('is first a moment around the time of an id of version 7, then seconds, then ten minutes on both sides of it', () => {
-    const { id } = makeBatch({ receivedAtMs: MADE })
-    const { madeAtMs, spans } = ask({ id: id.toUpperCase() })
-    expect(madeAtMs).toBe(MADE)
-    expect(spans).toEqual([
-      { fromMs: MADE - 200, toMs: MADE + 2000 },
-      { fromMs: MADE - 5000, toMs: MADE + 15_000 },
-      { fromMs: MADE - 10 * MINUTE, toMs: MADE + 10 * MINUTE },
-    ])
+  const { id } = makeBatch({ receivedAtMs: MADE })
+
+  test('is for an id of version 7 a moment around the time that it tells, then ten minutes on both sides of it', () => {
+    expect(ask({ id: id.toUpperCase() })).toMatchObject({
+      madeAtMs: MADE,
+      spans: [
+        { fromMs: MADE - 200, beforeMs: MADE + 2000 },
+        { fromMs: MADE - 10 * MINUTE, beforeMs: MADE + 10 * MINUTE },
+      ],
+      isNarrowed: false,
+    })
   })
 
-  test('is the last ten minutes for an id that comes from a key, or goes back as far as is asked', () => {
-    expect(ask({ app: 'demo', key: KEY }).spans).toEqual([
-      { fromMs: NOW - 10 * MINUTE, toMs: Number.POSITIVE_INFINITY },
-    ])
-    for (const [since, ageMinutes] of [
+  test('is all that there is for an id that comes from a key, or what the times that are given leave', () => {
+    const all = { fromMs: Number.NEGATIVE_INFINITY, beforeMs: Number.POSITIVE_INFINITY }
+    expect(ask({ app: 'demo', key: KEY })).toMatchObject({ spans: [all], isNarrowed: false })
+    for (const [time, ageMinutes] of [
       ['30m', 30],
       ['2h', 120],
       ['3d', 3 * 1440],
       ['2026-11-20T10:00:00Z', 120],
       ['2026-11-20T11:00:00+01:00', 120],
     ] as const) {
-      expect(ask({ app: 'demo', key: KEY, since }).spans.at(-1)?.fromMs, since).toBe(NOW - ageMinutes * MINUTE)
+      const timeMs = NOW - ageMinutes * MINUTE
+      expect(ask({ app: 'demo', key: KEY, since: time }).spans, time).toEqual([{ ...all, fromMs: timeMs }])
+      expect(ask({ app: 'demo', key: KEY, before: time }).spans, time).toEqual([{ ...all, beforeMs: timeMs }])
     }
+    const both = ask({ app: 'demo', key: KEY, since: '2h', before: '1h' })
+    expect(both.spans).toEqual([{ fromMs: NOW - 120 * MINUTE, beforeMs: NOW - 60 * MINUTE }])
+    expect(both.isNarrowed).toBe(true)
   })
 
-  test('goes on from the time asked to now for an id of version 7 too', () => {
-    const { id } = makeBatch({ receivedAtMs: MADE })
-    expect(ask({ id, since: '3d' }).spans.at(-1)).toEqual({
-      fromMs: NOW - 3 * 1440 * MINUTE,
-      toMs: Number.POSITIVE_INFINITY,
-    })
+  test('is what the times that are given leave for an id of version 7 too', () => {
+    expect(ask({ id, since: '3d' }).spans).toEqual([
+      { fromMs: MADE - 200, beforeMs: MADE + 2000 },
+      { fromMs: NOW - 3 * 1440 * MINUTE, beforeMs: Number.POSITIVE_INFINITY },
+    ])
+    expect(ask({ id, before: new Date(MADE + 1000).toISOString() }).spans).toEqual([
+      { fromMs: MADE - 200, beforeMs: MADE + 1000 },
+      { fromMs: MADE - 10 * MINUTE, beforeMs: MADE + 1000 },
+    ])
+    expect(ask({ id, since: '2h' }).spans).toHaveLength(1)
   })
 })
 
@@ -63,20 +73,21 @@ test('app and key give the id that the service gives, in any letter case of the 
   expect(ask({ id: id.toUpperCase() })).toMatchObject({ batchId: id, appId: null, madeAtMs: null })
 })
 
-test('what cannot be asked is told in a sentence', () => {
+test('what cannot be asked is told with the member that is wrong', () => {
   const { id } = makeBatch({ receivedAtMs: MADE })
   for (const [asked, mistake] of [
-    [{}, 'give a batch id, or both app and key'],
-    [{ app: 'demo' }, 'give a batch id, or both app and key'],
-    [{ key: KEY }, 'give a batch id, or both app and key'],
-    [{ id, app: 'demo' }, 'either a batch id, or app and key'],
-    [{ id: 'nonsense' }, 'a batch id is a UUID'],
-    [{ id: KEY }, 'if it is an Idempotency-Key, give app and key'],
+    [{}, 'id is missing'],
+    [{ app: 'demo' }, 'key is missing'],
+    [{ key: KEY }, 'app is missing'],
+    [{ id, app: 'demo' }, 'id stands alone'],
+    [{ id: 'nonsense' }, 'id must be a UUID'],
+    [{ id: KEY }, 'is it an Idempotency-Key?'],
     [{ app: 'a b', key: KEY }, 'app must be an app_id'],
     [{ app: 'demo', key: 'x' }, 'key must be an Idempotency-Key'],
     [{ id, since: 'yesterday' }, 'since must be a time with its zone'],
-    [{ id, since: '2026-11-20T12:00:00' }, 'since must be a time with its zone'],
+    [{ id, before: '2026-11-20T12:00:00' }, 'before must be a time with its zone'],
     [{ id, since: '2026-11-20T12:00:01Z' }, 'since must not lie in the future'],
+    [{ id, since: '1h', before: '2h' }, 'before must be later'],
   ] as const) {
     expect(mistakeOf(asked), JSON.stringify(asked)).toContain(mistake)
   }

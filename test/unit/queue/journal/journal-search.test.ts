@@ -3,8 +3,9 @@
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { type Finding, findingJson, type Progress, type SearchOptions } from '../../../../src/queue/find/finding.ts'
-import { type Asked, readQuestion } from '../../../../src/queue/find/question.ts'
+import { findingJson } from '../../../../src/console/finding-json.ts'
+import { type Finding, goOnBeforeMs, type Progress, type SearchOptions } from '../../../../src/queue/find/finding.ts'
+import { type Asked, type Question, readQuestion } from '../../../../src/queue/find/question.ts'
 import { findInJournal } from '../../../../src/queue/journal/journal-search.ts'
 import { segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { type Batch, type BatchWish, makeBatch } from '../../../support/batches.ts'
@@ -30,10 +31,14 @@ async function write(segment: number, batches: readonly Pick<Batch, 'line'>[]): 
   await writeFile(segmentPath(directory, segment), batches.map(({ line }) => line).join(''))
 }
 
-async function find(asked: Asked, options: SearchOptions = {}): Promise<Finding> {
+function questionOf(asked: Asked): Question {
   const reading = readQuestion(asked, NOW)
   if (reading.kind === 'mistake') throw new Error(reading.mistake)
-  return await findInJournal(folder, reading.question, options)
+  return reading.question
+}
+
+function find(asked: Asked, options: SearchOptions = {}): Promise<Finding> {
+  return findInJournal(folder, questionOf(asked), options)
 }
 
 /** One record a second, the last one now; the events of some are large. */
@@ -57,7 +62,7 @@ function offsetsOf(batches: readonly Batch[]): number[] {
 }
 
 describe('a batch that is there', () => {
-  test('is found by its id at its place, wherever that is, and bytes are read around it alone', async () => {
+  test('is found by its id at its place, wherever that is', async () => {
     const batches = aDay(6000)
     const parts = [batches.slice(0, 1500), batches.slice(1500, 1501), batches.slice(1501, 4000), batches.slice(4000)]
     for (const [index, part] of parts.entries()) await write(3 + 2 * index, part)
@@ -67,8 +72,7 @@ describe('a batch that is there', () => {
     })
     for (const at of [0, 1, 7, 508, 1499, 1500, 1501, 3007, 3999, 4000, 5007, 5999]) {
       const { id, line, segment, offset } = places[at]
-      let read = 0
-      const found = await find({ id }, { onProgress: ({ read: bytes }) => (read = bytes) })
+      const found = await find({ id })
       expect(found, `batch ${at}`).toMatchObject({
         kind: 'found',
         record: { batchId: id, appId: 'demo', events: 1 },
@@ -82,24 +86,39 @@ describe('a batch that is there', () => {
       })
       // The runner would take half a second to compare the large ones.
       expect(found.kind === 'found' && found.record.line.equals(Buffer.from(line.slice(0, -1)))).toBe(true)
-      expect(read).toBeLessThanOrEqual(2 * 1024 * 1024)
     }
   })
 
-  test('is found by app and key in the last ten minutes, and further back since a time', async () => {
+  test('under a key is found at any age, by its id too', async () => {
+    const old = makeBatch({ key: KEY, appId: 'shop', receivedAtMs: NOW - 50 * 24 * HOUR })
     const fresh = makeBatch({ key: KEY, receivedAtMs: NOW - 9 * 60 * SECOND })
-    const old = makeBatch({ key: KEY, appId: 'shop', receivedAtMs: NOW - 5 * HOUR })
     const around = aDay(4000)
-    await write(1, [old, ...around.slice(0, 3459), fresh, ...around.slice(3459)])
-    expect(await find({ app: 'demo', key: KEY })).toMatchObject({ kind: 'found', record: { batchId: fresh.id } })
-    expect(await find({ id: fresh.id })).toMatchObject({ kind: 'found' })
-    const missed = await find({ app: 'shop', key: KEY })
-    expect(missed).toMatchObject({ kind: 'not found', isComplete: true, reachesBackToMs: NOW - 5 * HOUR })
-    expect(missed).toHaveProperty('advice', expect.stringContaining('give since, such as 3d'))
-    expect(await find({ app: 'shop', key: KEY, since: '6h' })).toMatchObject({
-      kind: 'found',
-      record: { appId: 'shop' },
-    })
+    await write(1, [old])
+    await write(2, around.slice(0, 3459))
+    await write(3, [fresh, ...around.slice(3459)])
+    for (const asked of [{ app: 'shop', key: KEY }, { id: old.id }]) {
+      const place = { segment: '000000000001.ndjson', offsetBytes: 0 }
+      expect(await find(asked)).toMatchObject({ kind: 'found', record: { appId: 'shop' }, place })
+    }
+    expect(await find({ id: fresh.id })).toMatchObject({ kind: 'found', place: { offsetBytes: 0 } })
+  })
+
+  test('under a key that was used again is the newest one, or an earlier one before its time', async () => {
+    const ages = [5 * HOUR, 4 * HOUR, 4 * HOUR - 400 * SECOND, 10 * SECOND]
+    const same = ages.map((ageMs) => makeBatch({ key: KEY, receivedAtMs: NOW - ageMs }))
+    const between = aDay(40)
+    await write(1, [same[0], ...between.slice(0, 2), same[1], same[2]])
+    await write(2, [...between.slice(2, 30), same[3], ...between.slice(30)])
+    const receivedAt = async (times: Asked): Promise<unknown> => {
+      const found = await find({ app: 'demo', key: KEY, ...times })
+      return found.kind === 'found' ? found.record.receivedAt : found.reason
+    }
+    const timeOf = (ageMs: number): string => new Date(NOW - ageMs).toISOString()
+    expect(await receivedAt({})).toBe(timeOf(ages[3]))
+    for (const at of [3, 2, 1]) expect(await receivedAt({ before: timeOf(ages[at]) })).toBe(timeOf(ages[at - 1]))
+    expect(await receivedAt({ before: timeOf(ages[0]) })).toBe('narrowed')
+    expect(await receivedAt({ since: timeOf(ages[3]) })).toBe(timeOf(ages[3]))
+    expect(await receivedAt({ since: timeOf(ages[3] - 1) })).toBe('narrowed')
   })
 
   test('is found where its clock was minutes off, before records and after them', async () => {
@@ -111,15 +130,25 @@ describe('a batch that is there', () => {
     expect(await find({ id: early.id })).toMatchObject({ kind: 'found', record: { receivedAt: timeAt(-51) } })
   })
 
+  test('is found where the clock was set back by days for a while, and set right again', async () => {
+    const at = (ms: number): Batch => makeBatch({ receivedAtMs: ms })
+    const before = [at(NOW - 5 * HOUR), at(NOW - 4 * HOUR)]
+    const back = [at(NOW - 75 * HOUR), at(NOW - 74 * HOUR), at(NOW - 73 * HOUR)]
+    const after = [at(NOW - HOUR), at(NOW)]
+    await write(1, before.slice(0, 1))
+    await write(2, [...before.slice(1), ...back.slice(0, 1)])
+    await write(3, back.slice(1, 2))
+    await write(4, [...back.slice(2), ...after])
+    for (const { id } of [...before, ...back, ...after]) expect(await find({ id })).toMatchObject({ kind: 'found' })
+  })
+
   test('is told with its members as JSON, the record byte by byte', async () => {
     const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     const members = `,"sdk_version":"2.1.0","trace":"${trace}"`
     const { id, line } = makeBatch({ receivedAtMs: NOW, members, events: '[{"n":12345678901234567890.0},{}]' })
     await write(1, [{ line }])
-    const reading = readQuestion({ id }, NOW)
-    if (reading.kind === 'mistake') throw new Error(reading.mistake)
     const finding = await find({ id })
-    expect(JSON.parse(findingJson(finding, reading.question, { withRecord: false }))).toEqual({
+    expect(JSON.parse(findingJson(finding, questionOf({ id }), { withRecord: false }))).toEqual({
       found: true,
       batch_id: id,
       app_id: 'demo',
@@ -131,7 +160,7 @@ describe('a batch that is there', () => {
       place: { kind: 'journal', segment: '000000000001.ndjson', offset_bytes: 0, length_bytes: line.length - 1 },
       consumers: [],
     })
-    expect(findingJson(finding, reading.question, { withRecord: true })).toContain(`,"record":${line.slice(0, -1)}}`)
+    expect(findingJson(finding, questionOf({ id }), { withRecord: true })).toContain(`,"record":${line.slice(0, -1)}}`)
   })
 })
 
@@ -140,54 +169,52 @@ function timeAt(minutes: number): string {
 }
 
 describe('a batch that is not there', () => {
-  test('is told with how far back the journal reaches, and what may have become of it', async () => {
+  test('is told with how far back the journal reaches, and why it may not be there', async () => {
     await write(1, aDay(3600))
     const reachesBackToMs = NOW - 3599 * SECOND
     const made = (agoMs: number): string => makeBatch({ receivedAtMs: NOW - agoMs }).id
-    const within = await find({ id: made(1800 * SECOND) })
-    expect(within).toMatchObject({
+    expect(await find({ id: made(1800 * SECOND) })).toEqual({
       kind: 'not found',
-      searched: { fromMs: NOW - 2400 * SECOND, toMs: NOW - 1200 * SECOND },
+      reason: 'absent',
+      searched: { fromMs: NOW - 2400 * SECOND, beforeMs: NOW - 1200 * SECOND },
       reachesBackToMs,
-      isComplete: true,
-      advice: expect.stringMatching(/no batch with this id was stored here.*X-Request-Id/) as string,
     })
-    expect(await find({ id: made(2 * HOUR) })).toHaveProperty(
-      'advice',
-      expect.stringContaining('older than anything the queue still has'),
-    )
-    expect(await find({ id: made(-HOUR) })).toHaveProperty('advice', expect.stringContaining('in the future'))
-    const missed = await find({ app: 'demo', key: KEY })
-    expect(missed).toHaveProperty('advice', expect.stringContaining('only the last ten minutes were searched'))
-    expect(await find({ app: 'demo', key: KEY, since: '3d' })).toHaveProperty(
-      'advice',
-      expect.stringContaining('holds no batch with this id from that time on'),
-    )
-  })
-
-  test('under a key is told without a way to look further, where the whole journal was searched', async () => {
-    await write(1, aDay(60))
-    const missed = await find({ app: 'demo', key: KEY })
-    expect(missed).toHaveProperty('advice', expect.stringContaining('All that the queue has was searched'))
+    expect(await find({ id: made(2 * HOUR) })).toMatchObject({ reason: 'expired' })
+    expect(await find({ id: made(2 * HOUR), since: '1h' })).toMatchObject({ reason: 'expired' })
+    expect(await find({ id: made(-HOUR) })).toMatchObject({ reason: 'future' })
+    const byKey = { app: 'demo', key: KEY }
+    expect(await find(byKey)).toEqual({
+      kind: 'not found',
+      reason: 'absent',
+      searched: { fromMs: reachesBackToMs, beforeMs: NOW },
+      reachesBackToMs,
+    })
+    expect(await find({ ...byKey, since: '3d' })).toMatchObject({ reason: 'absent' })
+    expect(await find({ ...byKey, since: '30m' })).toMatchObject({ reason: 'narrowed' })
+    expect(await find({ ...byKey, before: '30m' })).toMatchObject({
+      reason: 'narrowed',
+      searched: { fromMs: reachesBackToMs, beforeMs: NOW - 1800 * SECOND },
+    })
   })
 
   test('is not found in an empty journal, nor where there is none', async () => {
     const { id } = makeBatch({ receivedAtMs: NOW })
     await write(1, [])
-    expect(await find({ id })).toMatchObject({
-      kind: 'not found',
-      reachesBackToMs: null,
-      advice: 'The queue is empty.',
-    })
+    for (const asked of [{ id }, { app: 'demo', key: KEY }]) {
+      expect(await find(asked)).toMatchObject({ kind: 'not found', reason: 'empty', reachesBackToMs: null })
+    }
     await rm(directory, { recursive: true })
-    expect(await find({ id })).toMatchObject({ kind: 'not found', reachesBackToMs: null })
+    expect(await find({ id })).toMatchObject({ kind: 'not found', reason: 'empty', reachesBackToMs: null })
   })
 
   test('is not taken from what a client wrote into its events', async () => {
     const { id, line } = makeBatch({ receivedAtMs: NOW })
     const events = `[${line.trim()},{"a":"\\n${JSON.stringify(line).slice(1, -1)}"}]`
-    await write(1, [makeBatch({ receivedAtMs: NOW, events }), ...aDay(3)])
+    const keyed = makeBatch({ key: KEY, receivedAtMs: NOW })
+    const inClient = makeBatch({ receivedAtMs: NOW, events: `[${keyed.line.trim()},{"batch_id":"${keyed.id}"}]` })
+    await write(1, [makeBatch({ receivedAtMs: NOW, events }), inClient, ...aDay(3)])
     expect(await find({ id })).toMatchObject({ kind: 'not found' })
+    expect(await find({ id: keyed.id })).toMatchObject({ kind: 'not found' })
   })
 })
 
@@ -209,22 +236,84 @@ describe('a damaged journal', () => {
   })
 })
 
-test('a search that is ended says how far it came', async () => {
-  await write(1, aDay(7200, { events: `[{"fill":"${'x'.repeat(1000)}"}]` }))
-  const ending = new AbortController()
-  const seen: Progress[] = []
-  const finding = await find(
-    { app: 'demo', key: KEY, since: '2h' },
-    {
-      signal: ending.signal,
-      onProgress: (progress) => {
-        seen.push(progress)
-        if (seen.length === 3) ending.abort()
-      },
-    },
-  )
-  expect(seen).toHaveLength(3)
-  expect(seen[2].reachedMs).toBeGreaterThan(seen[0].reachedMs)
-  expect(finding).toMatchObject({ kind: 'not found', isComplete: false })
-  expect(finding).toHaveProperty('advice', expect.stringContaining(new Date(seen[2].reachedMs).toISOString()))
+test('a batch is found wherever the end of what is read at once falls in it', async () => {
+  const chunkBytes = 4 * 1024 * 1024
+  const wanted = makeBatch({ receivedAtMs: NOW, key: KEY })
+  const fillerLength = makeBatch({ receivedAtMs: NOW, events: '[""]' }).line.length
+  for (let at = chunkBytes - wanted.line.length - 2; at <= chunkBytes + 2; at += 3) {
+    // So long that the record begins there. It is no record, but nothing reads it.
+    const filler = makeBatch({ receivedAtMs: NOW, events: `["${'x'.repeat(at - fillerLength)}"]` })
+    await write(1, [filler, wanted, makeBatch({ receivedAtMs: NOW, events: '[{"n":2}]' })])
+    expect(await find({ id: wanted.id })).toMatchObject({ kind: 'found', place: { offsetBytes: at } })
+  }
+})
+
+describe('a search that is ended as soon as it may be', () => {
+  const findSome = (asked: Asked): Promise<Finding> => find(asked, { signal: AbortSignal.abort() })
+
+  test('says how far it came, and goes on before that time until all is read', async () => {
+    const oldest = makeBatch({ key: KEY, receivedAtMs: NOW - 3600 * SECOND })
+    const batches = [oldest, ...aDay(3600)]
+    for (let part = 0; part < 8; part++) await write(part + 1, batches.slice(part * 460, (part + 1) * 460))
+    const reaches: number[] = []
+    let finding = await findSome({ app: 'demo', key: KEY, since: '1h' })
+    while (finding.kind === 'not found') {
+      expect(finding).toMatchObject({ reason: 'stopped', reachesBackToMs: NOW - 3600 * SECOND })
+      reaches.push(finding.searched.fromMs)
+      finding = await findSome({
+        app: 'demo',
+        key: KEY,
+        since: '1h',
+        before: new Date(goOnBeforeMs(finding)).toISOString(),
+      })
+    }
+    expect(finding.record.batchId).toBe(oldest.id)
+    const starts = [7, 6, 5, 4, 3, 2, 1].map((part) => NOW - (3600 - part * 460) * SECOND)
+    expect(reaches).toEqual(starts)
+  })
+
+  test('is not stopped where older segments hold no time that is searched', async () => {
+    for (const hours of [3, 2]) await write(4 - hours, [makeBatch({ receivedAtMs: NOW - hours * HOUR })])
+    expect(await findSome({ app: 'demo', key: KEY, since: '1h' })).toMatchObject({ reason: 'narrowed' })
+  })
+
+  test('finds, going on, what has the time of the last record that was read', async () => {
+    const wanted = makeBatch({ key: KEY, receivedAtMs: NOW - 60 * SECOND })
+    await write(1, [...aDay(3600).slice(0, 3540), wanted])
+    await write(2, aDay(61))
+    const stopped = await findSome({ app: 'demo', key: KEY })
+    expect(stopped).toMatchObject({ reason: 'stopped', searched: { fromMs: NOW - 60 * SECOND } })
+    const before = stopped.kind === 'found' ? NOW : goOnBeforeMs(stopped)
+    const next = await findSome({ app: 'demo', key: KEY, before: new Date(before).toISOString() })
+    expect(next).toMatchObject({ kind: 'found', record: { batchId: wanted.id } })
+  })
+
+  test('has read where an id that tells its time most likely is, and all where that is all', async () => {
+    const wanted = makeBatch({ receivedAtMs: NOW - 60 * SECOND })
+    await write(1, [wanted])
+    await write(2, [makeBatch({ receivedAtMs: NOW - 59 * SECOND })])
+    await write(3, aDay(50))
+    expect(await findSome({ id: wanted.id })).toMatchObject({ kind: 'found' })
+    const { id } = makeBatch({ receivedAtMs: NOW - 60 * SECOND })
+    expect(await findSome({ id })).toMatchObject({ reason: 'stopped', searched: { fromMs: NOW - 49 * SECOND } })
+    expect(await findSome({ id, before: timeAt(-1) })).toMatchObject({ reason: 'narrowed' })
+    await rm(segmentPath(directory, 1))
+    await rm(segmentPath(directory, 2))
+    expect(await findSome({ app: 'demo', key: KEY })).toMatchObject({ reason: 'absent' })
+  })
+
+  test('tells what it has read, and reads no segment that holds other times', async () => {
+    const parts = [aDay(3600).slice(0, 1800), aDay(1800)]
+    for (const [index, part] of parts.entries()) await write(index + 1, part)
+    const read = async (times: Asked): Promise<Progress[]> => {
+      const seen: Progress[] = []
+      await find({ app: 'demo', key: KEY, ...times }, { onProgress: (progress) => seen.push(progress) })
+      return seen
+    }
+    const [old, young] = parts.map((part) => Buffer.byteLength(part.map(({ line }) => line).join('')))
+    const [oldMs, youngMs] = [NOW - 3599 * SECOND, NOW - 1799 * SECOND]
+    expect(await read({ before: '45m' })).toEqual([{ bytesRead: old, reachedMs: oldMs }])
+    expect(await read({ since: '20m' })).toEqual([{ bytesRead: young, reachedMs: youngMs }])
+    expect((await read({})).at(-1)).toEqual({ bytesRead: old + young, reachedMs: oldMs })
+  })
 })

@@ -198,3 +198,13 @@ async function live(dataDirectory: string, steps: readonly Step[]): Promise<void
   await life.start()
   await life.stop()
 }
+
+it('leaves a torn line, which the next start cuts, where a short write cannot be truncated', async () => {
+  const steps: readonly Step[] = [
+    { kind: 'fail', how: 'short' },
+    { kind: 'stuck', isStuck: true },
+    { kind: 'write', count: 1, events: 0, app: 'a', keyed: false },
+    { kind: 'stuck', isStuck: false },
+  ]
+  await expect(withFolder((folder) => live(join(folder, 'data'), steps))).resolves.toBeUndefined()
+})

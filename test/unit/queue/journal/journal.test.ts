@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { type JournalOptions, openJournal } from '../../../../src/queue/journal/journal.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { type Journal, type JournalOptions, openJournal } from '../../../../src/queue/journal/journal.ts'
 import {
   createSegment,
   type JournalPosition,
@@ -24,7 +24,10 @@ const HOUR_MS = 3_600_000
 
 class Time {
   nowMs = START_MS
-  readonly clock = () => this.nowMs
+  /** How far the clock jumped, which is no time that passed. */
+  jumpedMs = 0
+  readonly clock = () => this.nowMs + this.jumpedMs
+  readonly timers = { ...timersWithoutIntervals, monotonicMs: () => this.nowMs }
 }
 
 function options(directory: string, { clock }: Time, changes: Partial<JournalOptions> = {}): JournalOptions {
@@ -163,7 +166,7 @@ describe('the journal', () => {
       const journal = await openJournal(options(folder, new Time()))
       const inHand = Array.from({ length: 100 }, () => publish(journal, makeRecord()))
       const stopped = journal.stop()
-      expect(await publish(journal, makeRecord())).toBe('unavailable')
+      expect(await publish(journal, makeRecord())).toBe('stopping')
       await stopped
       expect(new Set(await Promise.all(inHand))).toEqual(new Set(['durable']))
       expect(await readNaively(folder)).toHaveLength(100)
@@ -187,10 +190,54 @@ describe('the journal', () => {
       const durable = settlements.filter((settlement) => settlement === 'durable').length
       expect(durable).toBeGreaterThan(10)
       expect(durable).toBeLessThan(100)
-      expect(journal.state).toBe('full: SLUICE_JOURNAL_MAX_MB reached')
+      expect(journal.status).toEqual({ state: 'full', reason: 'SLUICE_JOURNAL_MAX_MB reached' })
+      expect(journal.refusalNow(300)).toBe('journal_full')
+      await journal.sweep()
+      expect(journal.status, 'nothing was removed').toMatchObject({ state: 'full' })
       expect(journal.sizeBytes).toBeLessThanOrEqual(10_000)
       await journal.stop()
       expect(await readNaively(folder)).toHaveLength(durable)
+    }))
+
+  it('is full until the record that it refused last would fit, whatever smaller ones do', () =>
+    withFolder(async (folder) => {
+      const journal = await openJournal(options(folder, new Time(), { maxBytes: 10_000 }))
+      expect(journal.status.state).toBe('ok')
+      expect(await publish(journal, makeRecord({ fillBytes: 20_000 }))).toBe('journal_full')
+      expect(await publish(journal, makeRecord())).toBe('durable')
+      expect(journal.status.state).toBe('full')
+      await journal.stop()
+    }))
+
+  it('tells of each record that found no room, by its size or on the disk, and of commits once they count', () =>
+    withFolder(async (folder) => {
+      const told: unknown[] = []
+      const notices: string[] = []
+      const time = new Time()
+      const disk = new FailingDisk()
+      const journal: Journal = await openJournal(
+        options(folder, time, {
+          disk,
+          maxBytes: 10_000,
+          onCommit: () => told.push(journal.sizeBytes),
+          onNoRoom: () => void told.push('no room'),
+          onNotice: (message) => void notices.push(message),
+        }),
+      )
+      const small = makeRecord()
+      await publish(journal, small)
+      for (let record = 0; record < 2; record += 1) await publish(journal, makeRecord({ fillBytes: 20_000 }))
+      for (const failure of ['short', 'torn'] as const) {
+        disk.nextAppend = failure
+        time.nowMs += 1000
+        expect(await publish(journal, small)).toBe('journal_full')
+      }
+      time.nowMs += 1000
+      expect(await publish(journal, small)).toBe('durable')
+      const { length } = small.line
+      expect(told).toEqual([length, 'no room', 'no room', 'no room', 'no room', 2 * length])
+      expect(notices).toEqual([])
+      await journal.stop()
     }))
 
   it('has room again once old segments are removed by hand', () =>
@@ -200,7 +247,7 @@ describe('the journal', () => {
       await rm(segmentPath(folder, 1))
       await rm(segmentPath(folder, 2))
       await journal.sweep()
-      expect(journal.state).toBe('ok')
+      expect(journal.status.state).toBe('ok')
       expect(await publish(journal, makeRecord())).toBe('durable')
       await journal.stop()
     }))
@@ -221,7 +268,7 @@ describe('the journal', () => {
       expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual(records.map(({ batchId }) => batchId))
       expect(notices).toHaveLength(1)
       expect(notices[0]).toContain(`${segmentPath(folder, 1)} was removed, or moved with its folder`)
-      expect(notices[0]).toContain(`The ${lost.line.length} bytes of accepted records in it are lost`)
+      expect(notices[0]).toContain(`its ${lost.line.length} bytes of accepted records are lost`)
     }))
 
   it('continues in its own folder after that was moved away, and reports it', () =>
@@ -253,9 +300,7 @@ describe('the journal', () => {
       await journal.sweep()
       await journal.stop()
       expect(notices).toHaveLength(1)
-      expect(notices[0]).toMatch(
-        /segment .*000000000002\.ndjson was removed by another program, with the [1-9]\d* bytes/,
-      )
+      expect(notices[0]).toMatch(/000000000002\.ndjson was removed by another program, with its [1-9]\d* bytes/)
     }))
 
   it('continues in a new file when its folder was removed', () =>
@@ -273,13 +318,141 @@ describe('the journal', () => {
 })
 
 describe('old segments', () => {
+  const notices: string[] = []
+  const onNotice = (message: string, level = 'warning') => void notices.push(`${level}: ${message}`)
+  const taken = () => notices.splice(0)
+
+  /** Each record has a segment of its own. */
+  function open(directory: string, time: Time, isKeepNamed = false) {
+    const { timers } = time
+    return openJournal(options(directory, time, { segmentBytes: 200, keepHours: 2, isKeepNamed, timers, onNotice }))
+  }
+
+  async function storedIn(directory: string): Promise<string[]> {
+    return (await readNaively(directory)).map((each) => each.received_at)
+  }
+
+  async function storedAfterSweep(directory: string, journal: Journal): Promise<string[]> {
+    await journal.sweep()
+    return await storedIn(directory)
+  }
+
+  const isoOf = (timeMs: number) => new Date(timeMs).toISOString()
+
+  async function store(journal: Journal, time: Time): Promise<string> {
+    const receivedAtMs = time.clock()
+    // The pace of commits goes by the same clock.
+    time.nowMs += 1000
+    expect(await publish(journal, makeRecord({ receivedAtMs }))).toBe('durable')
+    return isoOf(receivedAtMs)
+  }
+
+  it('are named in one line of the log when they are removed', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const journal = await open(folder, time)
+      const stored: string[] = []
+      for (let hour = 0; hour < 5; hour += 1) {
+        stored.push(await store(journal, time))
+        time.nowMs += HOUR_MS
+      }
+      const before = journal.sizeBytes
+      expect(await storedAfterSweep(folder, journal)).toEqual(stored.slice(4))
+      const bytes = before - journal.sizeBytes
+      expect(taken()).toEqual([
+        `info: removed 4 old segments of the journal (${bytes} B), whose last records were received from ${stored[0]} to ${stored[3]}`,
+      ])
+      await journal.sweep()
+      expect(taken()).toEqual([])
+      await journal.stop()
+    }))
+
+  it('go at a start where a record is younger, or the hours are named', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const first = await open(folder, time)
+      const stored = [await store(first, time), await store(first, time)]
+      time.nowMs += 3 * HOUR_MS
+      stored.push(await store(first, time), await store(first, time))
+      await first.stop()
+      await (await open(folder, time)).stop()
+      expect(await storedIn(folder)).toEqual(stored.slice(2))
+      time.nowMs += 1000 * HOUR_MS
+      await (await open(folder, time, true)).stop()
+      expect(await storedIn(folder)).toEqual(stored.slice(3))
+      expect(taken()).toEqual([
+        expect.stringMatching(/^info: removed 2 old segments of the journal/),
+        expect.stringMatching(/^info: removed 1 old segment of the journal/),
+      ])
+    }))
+
+  it('stay for an hour after a start that finds all of them too old', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const first = await open(folder, time)
+      const stored = [await store(first, time), await store(first, time)]
+      await first.stop()
+      time.nowMs += 1000 * HOUR_MS
+      const journal = await open(folder, time)
+      time.nowMs += HOUR_MS - 1
+      expect(await storedAfterSweep(folder, journal)).toEqual(stored)
+      time.nowMs += 1
+      expect(await storedAfterSweep(folder, journal)).toEqual(stored.slice(1))
+      expect(taken()).toEqual([expect.stringMatching(/^info: removed 1 old segment of the journal/)])
+      await journal.stop()
+    }))
+
+  it('stay where the clock jumps ahead, until what was stored before is as old as it says', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const journal = await open(folder, time)
+      time.nowMs += HOUR_MS
+      const old = [await store(journal, time), await store(journal, time)]
+      time.jumpedMs += 1000 * HOUR_MS
+      expect(await storedAfterSweep(folder, journal)).toEqual(old)
+      expect(taken()).toEqual([
+        `warning: the clock jumped ahead by 41.7 days: by it no segment of the journal is removed until ${isoOf(time.clock() + 2 * HOUR_MS)}, ` +
+          'since none is so old: set it right if it is wrong',
+      ])
+      const young = [await store(journal, time), await store(journal, time)]
+      time.nowMs += HOUR_MS
+      expect(await storedAfterSweep(folder, journal)).toEqual([...old, ...young])
+      time.nowMs += HOUR_MS - 2001
+      expect(await storedAfterSweep(folder, journal)).not.toContain(old[0])
+      time.nowMs += 1
+      expect(await storedAfterSweep(folder, journal)).toEqual(young)
+      taken()
+      time.nowMs += HOUR_MS
+      expect(await storedAfterSweep(folder, journal)).toEqual([young[1]])
+      await journal.stop()
+    }))
+
+  it('stay where the clock jumps ahead and back', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const journal = await open(folder, time)
+      time.nowMs += HOUR_MS
+      const stored = [await store(journal, time), await store(journal, time)]
+      for (const jumpMs of [1000 * HOUR_MS, -1000 * HOUR_MS, -HOUR_MS]) {
+        time.jumpedMs += jumpMs
+        stored.push(await store(journal, time))
+        expect(await storedAfterSweep(folder, journal)).toEqual(stored)
+      }
+      // Received at what the clock says: only by that time it grows old.
+      time.nowMs += 2 * HOUR_MS
+      expect((await storedAfterSweep(folder, journal)).slice(-2)).toEqual(stored.slice(-2))
+      taken()
+      await journal.stop()
+    }))
+
   async function fill(directory: string, time: Time) {
-    const journal = await openJournal(options(directory, time, { segmentBytes: 500, keepHours: 2 }))
+    const { timers } = time
+    const journal = await openJournal(options(directory, time, { segmentBytes: 500, keepHours: 2, timers }))
     for (let hour = 0; hour < 6; hour += 1) {
       for (let index = 0; index < 4; index += 1) {
-        await publish(journal, makeRecord({ receivedAtMs: time.nowMs }))
+        await store(journal, time)
       }
-      time.nowMs += HOUR_MS
+      time.nowMs += HOUR_MS - 4000
     }
     return journal
   }
@@ -313,7 +486,7 @@ describe('old segments', () => {
   it('stay while one of their keys may be remembered, however few hours are configured', () =>
     withFolder(async (folder) => {
       const time = new Time()
-      const changes = { segmentBytes: 500, keepHours: 0.001 }
+      const changes = { segmentBytes: 500, keepHours: 0.001, timers: time.timers }
       const journal = await openJournal(options(folder, time, changes))
       for (let index = 0; index < 20; index += 1) await publish(journal, makeRecord({ receivedAtMs: time.nowMs }))
       time.nowMs += 300_000
@@ -325,7 +498,7 @@ describe('old segments', () => {
   it('never include the one being written', () =>
     withFolder(async (folder) => {
       const time = new Time()
-      const journal = await openJournal(options(folder, time, { keepHours: 1 }))
+      const journal = await openJournal(options(folder, time, { keepHours: 1, timers: time.timers }))
       await publish(journal, makeRecord({ receivedAtMs: time.nowMs }))
       time.nowMs += 100 * HOUR_MS
       await journal.sweep()
@@ -335,6 +508,8 @@ describe('old segments', () => {
 })
 
 describe('a disk that fails', () => {
+  const isFull = { state: 'disk_full', reason: 'ENOSPC' }
+  const STATES = { short: isFull, torn: isFull, unsynced: { state: 'disk_error', reason: 'EIO' }, none: isFull }
   for (const failure of ['short', 'torn', 'unsynced', 'none'] as const) {
     it(`leaves nothing of the failed write (${failure}), and is tried again after a second`, () =>
       withFolder(async (folder) => {
@@ -345,20 +520,74 @@ describe('a disk that fails', () => {
         expect(await publish(journal, first)).toBe('durable')
         disk.nextAppend = failure
         const failed = await Promise.all([publish(journal, makeRecord()), publish(journal, makeRecord())])
-        expect(failed).toEqual(['unavailable', 'unavailable'])
-        expect(journal.state).not.toBe('ok')
+        const reason = failure === 'unsynced' ? 'journal_error' : 'journal_full'
+        expect(failed).toEqual([reason, reason])
+        expect(journal.status).toEqual(STATES[failure])
         expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual([first.batchId])
         const appends = disk.appends
-        expect(await publish(journal, makeRecord())).toBe('unavailable')
+        expect(journal.refusalNow(1)).toBe(reason)
+        expect(await publish(journal, makeRecord())).toBe(reason)
         expect(disk.appends).toBe(appends)
         time.nowMs += 1000
         const last = makeRecord()
         expect(await publish(journal, last)).toBe('durable')
-        expect(journal.state).toBe('ok')
+        expect(journal.status.state).toBe('ok')
+        expect(journal.refusalNow(1)).toBe(null)
         await journal.stop()
         expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual([first.batchId, last.batchId])
       }))
   }
+
+  for (const [code, refusal, said] of [
+    [
+      'EFBIG',
+      'journal_error',
+      'the journal cannot be written (EFBIG: injected): answering 503 until the limit on the size of files (ulimit -f) is raised',
+    ],
+    ['EDQUOT', 'journal_full', 'the disk is full (EDQUOT: injected): answering 503 until there is room'],
+  ] as const) {
+    it(`that writes less than it was given is asked why (${code})`, () =>
+      withFolder(async (folder) => {
+        const time = new Time()
+        const disk = new FailingDisk()
+        const notices: string[] = []
+        const onNotice = (message: string) => void notices.push(message)
+        let refused = 0
+        const onNoRoom = () => void (refused += 1)
+        const journal = await openJournal(options(folder, time, { disk, onNotice, onNoRoom }))
+        disk.nextAppend = 'short'
+        disk.limitCode = code
+        expect(await publish(journal, makeRecord())).toBe(refusal)
+        expect(journal.status.reason).toBe(code)
+        expect([notices, refused]).toEqual([[said], 0])
+        disk.limitCode = null
+        time.nowMs += 1000
+        const record = makeRecord()
+        expect(await publish(journal, record)).toBe('durable')
+        expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual([record.batchId])
+        await journal.stop()
+      }))
+  }
+
+  it('that answers no more is said to be stuck, once no further record may wait for it', () =>
+    withFolder(async (folder) => {
+      const disk = new FailingDisk()
+      const journal = await openJournal(options(folder, new Time(), { disk }))
+      const held: (() => void)[] = []
+      disk.held = held
+      const record = makeRecord()
+      const all = Array.from({ length: 262_143 }, () => publish(journal, record))
+      expect(journal.status.state).toBe('ok')
+      all.push(publish(journal, record))
+      expect(journal.status).toEqual({ state: 'stuck', reason: '262,144 records wait' })
+      expect(await publish(journal, record)).toBe('journal_stuck')
+      await vi.waitFor(() => expect(held).toHaveLength(1))
+      disk.held = null
+      held[0]?.()
+      expect(new Set(await Promise.all(all))).toEqual(new Set(['durable']))
+      expect(journal.status.state).toBe('ok')
+      await journal.stop()
+    }))
 
   it('is not written to before the failed write is truncated', () =>
     withFolder(async (folder) => {
@@ -370,10 +599,10 @@ describe('a disk that fails', () => {
       )
       disk.nextAppend = 'torn'
       disk.failsTruncate = true
-      expect(await publish(journal, makeRecord())).toBe('unavailable')
+      expect(await publish(journal, makeRecord())).toBe('journal_full')
       for (let second = 0; second < 3; second += 1) {
         time.nowMs += 1000
-        expect(await publish(journal, makeRecord())).toBe('unavailable')
+        expect(await publish(journal, makeRecord())).toBe('journal_error')
       }
       expect(disk.appends).toBe(1)
       disk.failsTruncate = false
@@ -382,8 +611,8 @@ describe('a disk that fails', () => {
       expect(await publish(journal, record)).toBe('durable')
       await journal.stop()
       expect((await readNaively(folder)).map((each) => each.batch_id)).toEqual([record.batchId])
-      expect(notices.at(0)).toContain('ENOSPC')
-      expect(notices.at(-1)).toBe('The journal takes records again')
+      expect(notices.at(0)).toContain('EIO')
+      expect(notices.at(-1)).toBe('the journal takes records again: requests get 202 as before')
     }))
 
   it('is tested with one record a second, and the others are refused meanwhile', () =>
@@ -408,15 +637,15 @@ describe('a disk that fails', () => {
       const journal = await openJournal(options(folder, new Time(), { disk, segmentBytes: 300, onNotice }))
       disk.failsCreate = true
       for (let index = 0; index < 20; index += 1) expect(await publish(journal, makeRecord())).toBe('durable')
-      expect([journal.state, journal.position().segment]).toEqual(['ok', 1])
+      expect([journal.status.state, journal.position().segment]).toEqual(['ok', 1])
       disk.failsCreate = false
       for (let index = 0; index < 3; index += 1) expect(await publish(journal, makeRecord())).toBe('durable')
       expect(journal.position().segment).toBeGreaterThan(1)
       await journal.stop()
       expect(await readNaively(folder)).toHaveLength(23)
       expect(notices).toEqual([
-        "The journal's next segment cannot be created (ENOSPC: injected); writing continues in the open one",
-        'The journal creates new segments again',
+        'the next segment of the journal cannot be created (ENOSPC: injected): records go on into the open one, no request is refused for it',
+        'the journal creates new segments again',
       ])
     }))
 
@@ -428,8 +657,8 @@ describe('a disk that fails', () => {
       await publish(journal, makeRecord())
       await rm(segmentPath(folder, 1))
       disk.failsCreate = true
-      expect(await publish(journal, makeRecord())).toBe('unavailable')
-      expect(journal.state).toBe('ENOSPC')
+      expect(await publish(journal, makeRecord())).toBe('journal_full')
+      expect(journal.status).toEqual({ state: 'disk_full', reason: 'ENOSPC' })
       disk.failsCreate = false
       time.nowMs += 1000
       expect(await publish(journal, makeRecord())).toBe('durable')

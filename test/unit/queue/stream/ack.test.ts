@@ -43,9 +43,17 @@ describe('an acknowledgement', () => {
     ['{"stream":"OTHER","seq":5}', { kind: 'foreign stream' }],
     [
       '{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"SLUICE_EVENTS","seq":0}',
-      { kind: 'refused', reason: 'maximum bytes exceeded' },
+      { kind: 'refused', reason: 'maximum bytes exceeded', isFull: true },
     ],
-    ['{"error":{"code":500}}', { kind: 'refused', reason: 'error 500' }],
+    [
+      '{"error":{"code":503,"err_code":10023,"description":"insufficient resources"},"stream":"SLUICE_EVENTS","seq":0}',
+      { kind: 'refused', reason: 'insufficient resources', isFull: true },
+    ],
+    [
+      '{"error":{"code":400,"err_code":10109,"description":"invalid operation on sealed stream"},"stream":"SLUICE_EVENTS","seq":0}',
+      { kind: 'refused', reason: 'invalid operation on sealed stream', isFull: false },
+    ],
+    ['{"error":{"code":500}}', { kind: 'refused', reason: 'error 500', isFull: false }],
     ['{"stream":"SLUICE_EVENTS","seq":0}', { kind: 'unreadable' }],
     ['{"stream":"SLUICE_EVENTS","seq":1e300}', { kind: 'unreadable' }],
     ['{"stream":"SLUICE_EVENTS","seq":12345678901234567890}', { kind: 'unreadable' }],

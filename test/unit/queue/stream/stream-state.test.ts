@@ -15,13 +15,14 @@ describe('the state of the stream', () => {
   test('reports a full stream once, whatever duplicates it recognizes meanwhile', () => {
     const { state, notices } = upState()
     for (let round = 0; round < 3; round++) {
-      state.answered({ kind: 'refused', reason: 'maximum messages exceeded' })
+      state.answered({ kind: 'refused', reason: 'maximum messages exceeded', isFull: true })
       state.answered({ kind: 'duplicate', sequence: 1 })
     }
-    expect(state.text).toBe('refusing: maximum messages exceeded')
+    expect(state.status).toEqual({ state: 'full', reason: 'maximum messages exceeded' })
     expect(state.isUp).toBe(true)
-    expect(notices).toEqual(['NATS: refusing: maximum messages exceeded'])
+    const full = 'stream full: maximum messages exceeded: answering 503 until there is room'
+    expect(notices).toEqual([full])
     state.answered({ kind: 'stored', sequence: 2 })
-    expect(notices).toEqual(['NATS: refusing: maximum messages exceeded', 'NATS: connected'])
+    expect(notices).toEqual([full, 'NATS: connected'])
   })
 })

@@ -113,7 +113,7 @@ describe('a stream refuses', () => {
   it.each([
     ['as long as it has no limits', {}, { bytes: 1e15 }],
     ['while there is room for a large record', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB }],
-    ['while a small one has room for a usual message', { max_bytes: 100_000 }, { messages: 9, bytes: 90_000 }],
+    ['while a small one has room for a large record', { max_bytes: 1000 * KIB }, { messages: 9, bytes: 400 * KIB }],
     ['below its number of messages', { max_msgs: 1001 }, {}],
     ['where it discards the old', { max_msgs: 1000, max_bytes: 1e6, discard: 'old' }, {}],
   ])('nothing %s', async (_, config, state) => {
@@ -122,8 +122,7 @@ describe('a stream refuses', () => {
 
   it.each([
     ['max_bytes', { max_bytes: 10 * GB }, { messages: 1e7, bytes: 10 * GB - 600 * KIB + 1 }],
-    ['max_bytes', { max_bytes: 100_000 }, { messages: 3, bytes: 90_000 }],
-    ['max_bytes', { max_bytes: 100_000 }, { messages: 9000, bytes: 99_900 }],
+    ['max_bytes', { max_bytes: 1000 * KIB }, { messages: 9, bytes: 400 * KIB + 1 }],
     ['max_msgs', { max_msgs: 1000 }, {}],
     ['sealed for good', { sealed: true }, {}],
     ['no_ack', { no_ack: true }, {}],
@@ -177,6 +176,7 @@ describe('creating the stream', () => {
 
 describe('the state of the shared queue', () => {
   const present = { kind: 'present', facts: FACTS, created: false } as const
+  const statusOf = ({ status: { state, reason } }: StreamState) => [state, reason]
 
   it('is reported once per change, and a second short outage is reported again', () => {
     const notices: string[] = []
@@ -190,31 +190,33 @@ describe('the state of the shared queue', () => {
     }
     outage()
     outage()
-    const once = ['NATS: disconnected: connection refused', 'NATS: connected']
+    const once = ['NATS away: connection refused: answering 503 until it is back', 'NATS: connected']
     expect(notices).toEqual([...once, ...once])
   })
 
   it('is up only with a connection, a stream, and answers', () => {
     const state = new StreamState(() => {})
-    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, false, 'disconnected: not connected yet'])
+    expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([false, false, 'starting', null])
     state.connected()
-    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, false, 'looking for the stream'])
+    expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([false, false, 'starting', null])
     state.reported({ kind: 'unreadable', reason: 'timeout' })
-    expect([state.isUp, state.text]).toEqual([false, 'no stream: timeout'])
+    expect([state.isUp, ...statusOf(state)]).toEqual([false, 'no_stream', 'timeout'])
     state.reported(present)
-    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([true, true, 'connected'])
+    expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([true, true, 'ok', null])
     state.silent()
-    expect([state.isUp, state.text]).toEqual([false, 'not acknowledging'])
+    expect([state.isUp, ...statusOf(state)]).toEqual([false, 'silent', null])
     state.reported({ kind: 'unreadable', reason: 'no answer' })
-    expect([state.isUp, state.text]).toEqual([false, 'not acknowledging'])
+    expect([state.isUp, ...statusOf(state)]).toEqual([false, 'silent', null])
     state.answered(null)
-    expect([state.isUp, state.text]).toEqual([true, 'connected'])
-    state.answered({ kind: 'refused', reason: 'maximum bytes exceeded' })
-    expect([state.isUp, state.text]).toEqual([true, 'refusing: maximum bytes exceeded'])
+    expect([state.isUp, ...statusOf(state)]).toEqual([true, 'ok', null])
+    state.answered({ kind: 'refused', reason: 'maximum bytes exceeded', isFull: true })
+    expect([state.isUp, ...statusOf(state)]).toEqual([true, 'full', 'maximum bytes exceeded'])
+    state.answered({ kind: 'refused', reason: 'error 500', isFull: false })
+    expect([state.isUp, ...statusOf(state)]).toEqual([true, 'refusing', 'error 500'])
     expect(state.answered({ kind: 'no responders' })).toBe('misrouted')
-    expect([state.isUp, state.text]).toEqual([false, 'no stream: nobody takes the messages'])
+    expect([state.isUp, ...statusOf(state)]).toEqual([false, 'no_stream', 'nobody takes the messages'])
     state.disconnected('no answer')
-    expect([state.isUp, state.hasBeenUp, state.text]).toEqual([false, true, 'disconnected: no answer'])
+    expect([state.isUp, state.hasBeenUp, ...statusOf(state)]).toEqual([false, true, 'away', 'no answer'])
   })
 
   it('is reported once for a stream that answers requests but acknowledges nothing', () => {
@@ -227,7 +229,7 @@ describe('the state of the shared queue', () => {
       state.reported(present)
       expect(state.isUp).toBe(true)
     }
-    expect(notices).toEqual(['NATS: connected', 'NATS: not acknowledging'])
+    expect(notices).toEqual(['NATS: connected', 'NATS does not acknowledge: answering 503 until it does'])
     state.answered(null)
     expect(notices.at(-1)).toBe('NATS: connected')
   })

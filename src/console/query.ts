@@ -1,0 +1,24 @@
+// Members of a query. A sentence says what is wrong with one.
+
+/** Each is null where it is empty. */
+export function textsIn<Name extends string>(
+  query: URLSearchParams,
+  names: readonly Name[],
+  mostCharacters: number,
+): Readonly<Record<Name, string | null>> | string {
+  const texts = names.map((name) => [name, query.get(name) || null] as const)
+  const long = texts.find(([, text]) => (text?.length ?? 0) > mostCharacters)
+  if (long !== undefined) return `${long[0]}: must not exceed ${mostCharacters} characters`
+  return Object.fromEntries(texts) as Readonly<Record<Name, string | null>>
+}
+
+/** `standard`: where it is not there. */
+export function countIn(
+  query: URLSearchParams,
+  name: string,
+  { most, standard }: { most: number; standard: number },
+): number | string {
+  const text = query.get(name) ?? String(standard)
+  const isCount = /^[1-9]\d{0,5}$/.test(text) && Number(text) <= most
+  return isCount ? Number(text) : `${name}: must be a whole number from 1 to ${most}`
+}

@@ -1,0 +1,106 @@
+// The state of each part of a node as a value, made where it is known, and the one place that puts it into words.
+
+/** What it is, and what clients notice or what goes on all the same. */
+type Words = readonly [headline: string, consequence?: string]
+
+/** Of each kind of part, in each state in which it can be. */
+const WORDS = {
+  process: { starting: ['starting'], stopping: ['draining'], silent: ['no answer'] },
+  journal: {
+    ok: ['journal'],
+    full: ['journal full', 'answering 503 until there is room'],
+    disk_full: ['disk full', 'answering 503 until there is room'],
+    disk_error: ['disk error', 'answering 503 until a write succeeds'],
+    stuck: ['disk stuck', 'answering 503 until fewer wait'],
+  },
+  jetstream: {
+    ok: ['NATS JetStream'],
+    starting: ['connecting to NATS'],
+    away: ['NATS away', 'answering 503 until it is back'],
+    silent: ['NATS does not acknowledge', 'answering 503 until it does'],
+    no_stream: ['no stream in NATS', 'answering 503 until there is one'],
+    full: ['stream full', 'answering 503 until there is room'],
+    refusing: ['stream refuses messages', 'answering 503 until it takes them'],
+    slow: ['NATS slow', 'answering 503 to what it cannot acknowledge in time'],
+  },
+  memory: { ok: ['in memory'] },
+  redis: {
+    ok: ['in Redis'],
+    starting: ['connecting to Redis'],
+    away: ['Redis away', 'this node enforces its share of each limit'],
+    slow: ['Redis slow'],
+  },
+  file: { ok: ['in a file'], error: ['app file cannot be used', 'the last good one stays in force; see the log'] },
+  bucket: {
+    ok: ['in NATS'],
+    starting: ['reading the app records from NATS'],
+    unread: ['app records not read yet', 'answering 503 until they are'],
+    away: ['app records not updated', 'the known ones stay in force'],
+  },
+} as const satisfies Record<string, Readonly<Record<string, Words>>>
+
+export type PartStates = { readonly [Kind in keyof typeof WORDS]: keyof (typeof WORDS)[Kind] }
+
+export type PartName = 'service' | 'queue' | 'limits' | 'apps'
+export type PartKind = keyof PartStates
+
+export interface Status<Kind extends PartKind = PartKind> {
+  readonly state: PartStates[Kind]
+  /** A detail, such as `connection refused`; safe to show to anybody. null: the state says all. */
+  readonly reason: string | null
+}
+
+/** `kind`: what does the part's work. */
+type AnyStatus = { [Kind in PartKind]: Status<Kind> & { readonly kind: Kind } }[PartKind]
+
+/** `frontEnd`: whose it is, where there are several. */
+export type Part = AnyStatus & {
+  readonly part: PartName
+  readonly frontEnd?: number
+}
+
+export interface Health {
+  /** True from the first successful start until the drain. */
+  ready(): boolean
+  parts(): readonly Part[]
+}
+
+/** A supervisor has to ask its front ends. */
+export interface AskedHealth {
+  ready(): boolean | Promise<boolean>
+  parts(): readonly Part[] | Promise<readonly Part[]>
+}
+
+/** A few words, such as `Redis away`. */
+export function headlineOf(part: AnyStatus): string {
+  return wordsOf(part)[0]
+}
+
+/** For example `Redis away: connection refused: this node enforces its share of each limit`. */
+export function describePart(part: AnyStatus): string {
+  const [headline, consequence] = wordsOf(part)
+  return [headline, part.reason, consequence].filter((words) => words != null).join(': ')
+}
+
+function wordsOf({ kind, state }: AnyStatus): Words {
+  const ofKind: Readonly<Record<string, Words>> = WORDS[kind]
+  return ofKind[state]
+}
+
+/** It does its work, slowly perhaps. */
+export function isUp({ state }: Status): boolean {
+  return state === 'ok' || state === 'slow'
+}
+
+/** As JSON shows it. */
+export type PartView = Readonly<ReturnType<typeof viewOf>>
+
+export function viewOf(part: Part) {
+  const { kind, state, reason } = part
+  return { kind, state, reason, up: isUp(part), text: describePart(part) }
+}
+
+/** Of a process that says nothing of its parts, or nothing but this. */
+export function servicePart(state: PartStates['process']): Part {
+  return { part: 'service', kind: 'process', state, reason: null }
+}

@@ -1,0 +1,74 @@
+import type { NatsConnection } from '@nats-io/transport-node'
+import { expect, it } from 'vitest'
+import { StreamKeeper } from '../../../../src/queue/stream/stream-keeper.ts'
+import { NEW_STREAM } from '../../../support/jetstream.ts'
+import { ManualTimers } from '../../../support/timers.ts'
+
+const MIB = 1024 ** 2
+
+/** A connection to a stream of this size, as it is when it is asked. */
+function streamOf(facts: { bytes: number; config: object }): NatsConnection {
+  const request = (): Promise<{ data: Buffer }> => {
+    const config = {
+      subjects: ['sluice.events.*'],
+      storage: 'file',
+      retention: 'limits',
+      discard: 'new',
+      ...facts.config,
+    }
+    const state = { messages: 1, bytes: facts.bytes, first_seq: 1, last_seq: 1, first_ts: '2026-11-20T12:00:00Z' }
+    const answer = { config: { duplicate_window: 600e9, ...config }, created: '2026-11-20T12:00:00Z', state }
+    return Promise.resolve({ data: Buffer.from(JSON.stringify(answer)) })
+  }
+  const features = { get: () => ({ ok: true, min: '' }) }
+  return { options: {}, features, request } as unknown as NatsConnection
+}
+
+function keep(connection: NatsConnection): { lines: string[]; timers: ManualTimers; keeper: StreamKeeper } {
+  const lines: string[] = []
+  const timers = new ManualTimers()
+  const onNotice = (message: string): void => void lines.push(message)
+  const keeper = new StreamKeeper({ newStream: NEW_STREAM, onReport: () => {}, onNotice, timers })
+  keeper.use(connection)
+  return { lines, timers, keeper }
+}
+
+it('a stream that fills is logged at each step with a date, once it is full, and when there is room', async () => {
+  const facts = { bytes: 70 * MIB, config: { max_bytes: 100 * MIB } }
+  const { lines, timers } = keep(streamOf(facts))
+  for (; facts.bytes <= 100 * MIB; facts.bytes += MIB) await timers.pass(10_000)
+  facts.bytes = 50 * MIB
+  await timers.pass(20_000)
+  const advice =
+    'requests get 503: raise its max_bytes, or purge what all consumers have had (docs/runbooks.md, SluiceQueueRefuses)'
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^stream SLUICE_EVENTS is 80% full \(80 MiB of 100 MiB\) and will be full on 1970-01-01T00:0\dZ at/,
+    ),
+    expect.stringMatching(/^stream SLUICE_EVENTS is 90% full .*; when full, /),
+    expect.stringMatching(/^stream SLUICE_EVENTS is 95% full /),
+    `stream SLUICE_EVENTS is full (100 MiB of 100 MiB): answering 503 until there is room: ${advice.slice(18)}`,
+    'stream SLUICE_EVENTS has room again (50 MiB of 100 MiB): requests get 202 as before',
+  ])
+  expect(lines[0]).toContain(`when full, ${advice}`)
+})
+
+it.each([{ max_bytes: -1 }, { max_bytes: 100 * MIB, discard: 'old' }])(
+  'a stream that never refuses for its size is none that fills: %j',
+  async (config) => {
+    const { lines, timers } = keep(streamOf({ bytes: 100 * MIB, config }))
+    await timers.pass(20_000)
+    expect(lines.filter((line) => line.includes('full'))).toEqual([])
+  },
+)
+
+it('a stream that refuses a message at its max_bytes is full at once, not with the next measurement, and is looked at once', async () => {
+  const facts = { bytes: 70 * MIB, config: { max_bytes: 100 * MIB } }
+  const { lines, timers, keeper } = keep(streamOf(facts))
+  await timers.pass(1000)
+  for (let refused = 0; refused < 5; refused += 1) {
+    keeper.noteRefusal()
+    await timers.pass(500)
+  }
+  expect(lines).toEqual([expect.stringMatching(/^stream SLUICE_EVENTS is full \(70 MiB of 100 MiB\): answering 503 /)])
+})

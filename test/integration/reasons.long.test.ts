@@ -1,8 +1,7 @@
 // Every reason of a 503 is made to happen, and found in all places: by the built service where that can be brought to
 // it, otherwise by a service in this process, of which one store is replaced.
 
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import { openSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,6 +23,7 @@ import { type Cluster, startCluster } from '../support/cluster.ts'
 import { FailingDisk, makeRecord } from '../support/journal.ts'
 import { connectTo, limitNode } from '../support/limits.ts'
 import { startNats } from '../support/nats.ts'
+import { startProxy } from '../support/proxy.ts'
 import { head, openRaw, type RawConnection } from '../support/raw-http.ts'
 import { expectCounted, expectNamed, overloadsOf, type Watched } from '../support/reasons.ts'
 import { startRedis } from '../support/redis.ts'
@@ -230,27 +230,32 @@ describe('a node over Redis and NATS', () => {
     await eventually('NATS is back', accepts)
   })
 
-  test('nats_slow: NATS stores less than comes', async () => {
-    const slow = spawn('sh', [
-      '-c',
-      `while kill -STOP ${nats.pid}; do sleep 0.0985; kill -CONT ${nats.pid}; sleep 0.0015; done`,
-    ])
-    const over = new AbortController()
+  test('nats_slow: NATS takes less than comes', async () => {
+    const path = await startProxy(nats.port)
+    onTestFinished(() => path.stop())
+    const node = await cluster.addNode({ NATS_URL: `nats://127.0.0.1:${path.port}` })
+    // Some 140 records a second, whatever this machine can do; 250 clients wait for theirs at any time.
+    path.pace(1000)
     let refused: Answer | null = null
+    const over = new AbortController()
     const client = async (): Promise<void> => {
       while (!over.signal.aborted) {
         const answer = await post(node, single('ak_shop'), { 'Idempotency-Key': crypto.randomUUID() })
         if (answer.status === 503) refused = answer
       }
     }
-    const clients = Array.from({ length: 250 }, client)
-    await eventually('it is slow', async () => (await overloadsOf(node)).nats_slow !== undefined, 60_000)
-    over.abort()
-    slow.kill()
-    await once(slow, 'exit')
-    nats.resume()
-    await Promise.all(clients)
+    const clients = Promise.all(Array.from({ length: 250 }, client))
+    try {
+      await eventually('it is slow', async () => (await overloadsOf(node)).nats_slow !== undefined, 60_000)
+    } finally {
+      over.abort()
+      path.heal()
+      await clients
+    }
     await expectMade(node, 'nats_slow', refused as unknown as Answer, 'shop')
+    const counts = await overloadsOf(node)
+    await node.stop()
+    expectCounted(node, counts)
   })
 
   test('apps_unread: NATS has not answered since the start', async () => {
@@ -262,7 +267,7 @@ describe('a node over Redis and NATS', () => {
 
   test('the log counted each of them by its end', async () => {
     const counts = await overloadsOf(node)
-    expect(Object.keys(counts).length).toBeGreaterThanOrEqual(7)
+    expect(Object.keys(counts).length).toBeGreaterThanOrEqual(6)
     await node.stop()
     expectCounted(node, counts)
   })

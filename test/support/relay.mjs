@@ -11,6 +11,9 @@ const { targetPort, done } = workerData
 const sockets = new Set()
 /** One for each direction of each connection: passes on what is due. @type {Set<() => void>} */
 const flushes = new Set()
+/** Passes at most so many bytes in each direction of each connection every `TICK_MS`. */
+let bytesPerTick = Number.POSITIVE_INFINITY
+const TICK_MS = 10
 let delayMs = 0
 let holding = false
 let refusing = false
@@ -20,14 +23,23 @@ function relay(from, to) {
   // In the order in which they came, whatever the delay was then and is now.
   /** @type {{ piece: Buffer, dueMs: number }[]} */
   const waiting = []
+  let room = bytesPerTick
   const flush = () => {
     if (holding) return
     const untilMs = delayMs === 0 ? Number.POSITIVE_INFINITY : performance.now()
-    while (waiting.length > 0 && waiting[0].dueMs <= untilMs) {
-      const next = waiting.shift()
-      if (next !== undefined && !to.destroyed) to.write(next.piece)
+    while (waiting.length > 0 && waiting[0].dueMs <= untilMs && room > 0) {
+      const [next] = waiting
+      const passes = next.piece.subarray(0, room)
+      room -= passes.length
+      if (passes.length < next.piece.length) next.piece = next.piece.subarray(passes.length)
+      else waiting.shift()
+      if (!to.destroyed) to.write(passes)
     }
   }
+  const tick = setInterval(() => {
+    room = bytesPerTick
+    if (waiting.length > 0) flush()
+  }, TICK_MS)
   flushes.add(flush)
   from.on('data', (piece) => {
     waiting.push({ piece, dueMs: performance.now() + delayMs })
@@ -37,6 +49,7 @@ function relay(from, to) {
   })
   from.on('close', () => {
     flushes.delete(flush)
+    clearInterval(tick)
     to.destroy()
   })
   from.on('error', () => to.destroy())
@@ -62,6 +75,10 @@ const commands = {
   delay(ms) {
     delayMs = ms
   },
+  /** @param {number} bytes */
+  pace(bytes) {
+    bytesPerTick = bytes
+  },
   cut() {
     refusing = true
     for (const socket of sockets) socket.destroy()
@@ -73,12 +90,13 @@ const commands = {
     refusing = false
     holding = false
     delayMs = 0
+    bytesPerTick = Number.POSITIVE_INFINITY
     for (const flush of flushes) flush()
   },
 }
 
-parentPort?.on('message', ({ name, ms }) => {
-  commands[/** @type {keyof typeof commands} */ (name)](ms)
+parentPort?.on('message', ({ name, value }) => {
+  commands[/** @type {keyof typeof commands} */ (name)](value)
   Atomics.add(done, 0, 1)
   Atomics.notify(done, 0)
 })

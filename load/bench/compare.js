@@ -2,10 +2,7 @@
 // Two services by turns in one run, since two runs on a shared machine differ by more than what is compared: what is built
 // here beside another commit (`npm run bench -- --compare COMMIT`), or with a setting beside without it.
 
-import { execFileSync } from 'node:child_process'
-import { readFileSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
-import { ROOT } from '../shared/node-flags.js'
+import { buildCommit } from '../shared/other-commit.js'
 import { nameOf, SEED } from './cases.js'
 import { PACED_CONNECTIONS } from './pacing.js'
 import { PART_LOADS, partLoadTable, runAtRate } from './part-load.js'
@@ -14,7 +11,7 @@ import { startCluster } from './queues.js'
 import { ratioTable } from './ratios.js'
 import { number } from './report.js'
 import { CASES } from './sections.js'
-import { removeFolder, startService, temporaryFolder } from './servers.js'
+import { startService } from './servers.js'
 import { unlessVoid } from './void-runs.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
@@ -23,7 +20,6 @@ import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 const WARM_UP_SECONDS = 3
 
 /** @typedef {import('./ratios.js').Pair} Pair */
-/** @typedef {{ commit: string, tree: string, remove: () => Promise<void> }} Built */
 
 /** On Redis and JetStream. @type {import('./wrk.js').Case[]} */
 const CLUSTER_CASES = [
@@ -36,7 +32,7 @@ const CLUSTER_CASES = [
 /** @param {import('./sections.js').Options} options @param {string} commit anything that git knows @returns {Promise<import('./sections.js').Section>} */
 export async function compare(options, commit) {
   ensurePrograms(['redis-server', 'nats-server'])
-  const other = await buildOther(commit, options.progress)
+  const other = await buildCommit(commit, options.progress)
   try {
     const rounds = options.quick ? 3 : 9
     /** @type {{ kind: import('./wrk.js').Case, name: string, pairs: Pair[] }[]} */
@@ -152,29 +148,5 @@ async function takeTurns(name, starts, { rounds, quick }, run) {
   } finally {
     await stages.here.stop()
     await stages.there.stop()
-  }
-}
-
-/** Checks the commit out beside this tree and builds it. @param {string} commit @param {(line: string) => void} progress @returns {Promise<Built>} */
-async function buildOther(commit, progress) {
-  const git = (/** @type {string[]} */ ...words) => execFileSync('git', words, { cwd: ROOT, encoding: 'utf8' }).trim()
-  const hash = git('rev-parse', '--verify', '--short', `${commit}^{commit}`)
-  progress(`building ${hash}`)
-  const folder = await temporaryFolder()
-  const tree = join(folder, 'tree')
-  git('worktree', 'add', '--detach', tree, hash)
-  const remove = async () => {
-    git('worktree', 'remove', '--force', tree)
-    await removeFolder(folder)
-  }
-  try {
-    const lock = (/** @type {string} */ checkout) => readFileSync(join(checkout, 'package-lock.json'), 'utf8')
-    if (lock(tree) === lock(ROOT)) symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'))
-    else execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: tree, stdio: ['ignore', 'ignore', 'inherit'] })
-    execFileSync('npm', ['run', '--silent', 'build'], { cwd: tree, stdio: ['ignore', 'ignore', 'inherit'] })
-    return { commit: hash, tree, remove }
-  } catch (error) {
-    await remove()
-    throw error
   }
 }

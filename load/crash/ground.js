@@ -53,7 +53,15 @@ export async function embeddedGround(folder, listeners) {
   const [port, adminPort] = [await freePort(randomInt), await freePort(randomInt)]
   const env = { SLUICE_APPS_FILE: appsFile, SLUICE_JOURNAL_MAX_MB: JOURNAL_MAX_MB }
   const home = join(folder, 'node')
-  const node = createNode({ name: 'node', port, adminPort, folder: home, dist, env, ...listeners })
+  const node = createNode({
+    name: 'node',
+    port,
+    adminPort,
+    folder: home,
+    versions: [{ name: 'node', dist }],
+    env,
+    ...listeners,
+  })
   await node.start()
   return {
     dist,

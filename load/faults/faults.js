@@ -12,6 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** `healedMs`: everything that the fault took away listens again. @typedef {{ kind: Kind, target: string, startedMs: number, healedMs: number }} FaultEntry */
 /** @typedef {{ startedMs: number, healedMs: number, readyMs: number, endedMs: number, entries: FaultEntry[] }} EpisodeEntry */
 
+/** A node is stopped and started again with the other version: an upgrade, or its way back. */
+export const CHANGE = 'node-change'
 export const FAULTS = /** @type {const} */ ([
   'node-kill',
   'node-term',
@@ -21,6 +23,7 @@ export const FAULTS = /** @type {const} */ ([
   'nats-kill',
   'nats-freeze',
   'cut',
+  CHANGE,
 ])
 /** How long each lasts, in ms: its shortest and its longest. @type {Record<Kind, [number, number]>} */
 const HOLD_MS = {
@@ -32,6 +35,7 @@ const HOLD_MS = {
   'nats-kill': [1000, 20_000],
   'nats-freeze': [200, 20_000],
   cut: [0, 0],
+  [CHANGE]: [100, 3000],
 }
 const TWO_AT_ONCE_SHARE = 0.3
 const LONG_SPELL_SHARE = 0.25
@@ -96,13 +100,17 @@ async function breakAndMend({ kind, holdMs }, node, { redis, nats, connections, 
       await sleep(holdMs)
       await node.start()
       return node.name
-    case 'node-term': {
-      const exit = await node.terminate()
-      if (exit === null) onProblem(`${node.name} had not ended in time after SIGTERM`)
-      else if (exit.code !== 0) onProblem(`${node.name} ended with ${exit.code ?? exit.signal} after SIGTERM`)
+    case 'node-term':
+      await end(node, onProblem)
       await sleep(holdMs)
       await node.start()
       return node.name
+    case CHANGE: {
+      await end(node, onProblem)
+      await sleep(holdMs)
+      const version = node.change()
+      await node.start()
+      return `${node.name} to ${version}`
     }
     case 'node-freeze':
       await freeze(node, holdMs)
@@ -123,6 +131,13 @@ async function breakAndMend({ kind, holdMs }, node, { redis, nats, connections, 
       connections.cut(node.port)
       return `connections to ${node.name}`
   }
+}
+
+/** @param {Node} node @param {(text: string) => void} onProblem */
+async function end(node, onProblem) {
+  const exit = await node.terminate()
+  if (exit === null) onProblem(`${node.name} had not ended in time after SIGTERM`)
+  else if (exit.code !== 0) onProblem(`${node.name} ended with ${exit.code ?? exit.signal} after SIGTERM`)
 }
 
 /** @param {Server} server @param {number} holdMs */

@@ -43,21 +43,26 @@ function app(name, share, rest) {
 }
 
 /**
- * @param {{ folder: string, apps: readonly LimitedApp[], nodes: number,
+ * @param {{ folder: string, apps: readonly LimitedApp[], nodes: number, beside?: import('./servers.js').Version | null,
  *   onLog: (line: import('./servers.js').LogLine) => void, onDeath: (text: string) => void }} options
+ *   `beside`: another version, with which every second node begins
  */
-export async function prepareGround({ folder, apps, nodes: count, onLog, onDeath }) {
+export async function prepareGround({ folder, apps, nodes: count, beside = null, onLog, onDeath }) {
   const dist = await copyService(folder)
   const redis = createRedis(await freePort(randomInt), join(folder, 'redis'))
   const nats = createNats(await freePort(randomInt), join(folder, 'nats'))
   await Promise.all([redis.start(), nats.start()])
   const env = { REDIS_URL: redis.url, NATS_URL: nats.url }
   for (const each of apps) await addApp(each)
+  const here = { name: 'this version', dist }
+  const versions = beside === null ? [here] : [beside, here]
   const nodes = []
   for (let index = 0; index < count; index++) {
     const [port, adminPort] = [await freePort(randomInt), await freePort(randomInt)]
     const name = `node-${index + 1}`
-    nodes.push(createNode({ name, port, adminPort, folder: join(folder, name), dist, env, onLog, onDeath }))
+    const each = createNode({ name, port, adminPort, folder: join(folder, name), versions, env, onLog, onDeath })
+    if (index % 2 === 1) each.change()
+    nodes.push(each)
   }
   await Promise.all(nodes.map((node) => node.start()))
 

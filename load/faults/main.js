@@ -10,9 +10,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createRng } from '../payloads.js'
+import { buildCommit } from '../shared/other-commit.js'
 import { endAll } from '../shared/processes.js'
 import { Violations } from './checks.js'
-import { episodes, FAULTS, happen } from './faults.js'
+import { CHANGE, episodes, FAULTS, happen } from './faults.js'
 import { planApps, prepareGround } from './ground.js'
 import { judge } from './judge.js'
 import { Load } from './load.js'
@@ -26,7 +27,9 @@ const HELP = `Usage: npm run faults -- [OPTIONS]
   --nodes N            nodes of the service (2)
   --rate N             new batches a second (200)
   --fault-every N      mean seconds between the end of a fault and the next (5)
-  --faults A,B         only these: ${FAULTS.join(', ')}
+  --faults A,B         only these: ${FAULTS.join(', ')} (with --beside)
+  --beside COMMIT      every second node begins as that commit, and the fault node-change is made, too:
+                       a node goes on as the other of the two
   --seed N             the same faults in the same order (default: made up, and printed)
   --keep               keeps the folder: logs, data, and what became of each batch that was retried
 `
@@ -45,15 +48,18 @@ function readOptions(values) {
     if (!(value >= least && value <= most)) throw new Error(`--${name}: must be a number from ${least} to ${most}`)
     return value
   }
-  const named = values.faults === undefined ? FAULTS : String(values.faults).split(',')
-  const unknown = named.filter((name) => !FAULTS.some((kind) => kind === name))
+  const beside = values.beside === undefined ? null : String(values.beside)
+  const possible = FAULTS.filter((kind) => kind !== CHANGE || beside !== null)
+  const named = values.faults === undefined ? possible : String(values.faults).split(',')
+  const unknown = named.filter((name) => !possible.some((kind) => kind === name))
   if (unknown.length > 0) throw new Error(`--faults: no such fault: ${unknown.join(', ')}`)
   const options = {
     minutes: number('minutes', 0.1, 24 * 60),
     nodes: number('nodes', 1, 16),
     perSecond: number('rate', 1, 5000),
     faultEveryMs: number('fault-every', 0.5, 3600) * 1000,
-    kinds: FAULTS.filter((kind) => named.some((name) => name === kind)),
+    kinds: possible.filter((kind) => named.some((name) => name === kind)),
+    beside,
     seed: values.seed === undefined ? Math.floor(Math.random() * 1e9) : number('seed', 0, 2 ** 32),
     keep: values.keep === true,
   }
@@ -63,8 +69,11 @@ function readOptions(values) {
   return options
 }
 
-/** @param {ReturnType<typeof readOptions>} options @param {string} folder @returns {Promise<boolean>} whether all is well */
-async function runFaults(options, folder) {
+/**
+ * @param {ReturnType<typeof readOptions>} options @param {string} folder
+ * @param {import('./servers.js').Version | null} beside @returns {Promise<boolean>} whether all is well
+ */
+async function runFaults(options, folder, beside) {
   const violations = new Violations()
   /** @type {import('./servers.js').LogLine[]} */
   const logLines = []
@@ -73,6 +82,7 @@ async function runFaults(options, folder) {
     folder,
     apps,
     nodes: options.nodes,
+    beside,
     onLog: (line) => void (line.level === 'info' || logLines.push(line)),
     onDeath: (text) => violations.add('a node ended by itself', text),
   })
@@ -152,6 +162,7 @@ async function main() {
       rate: { type: 'string', default: '200' },
       'fault-every': { type: 'string', default: '5' },
       faults: { type: 'string' },
+      beside: { type: 'string' },
       seed: { type: 'string' },
       keep: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -168,14 +179,21 @@ async function main() {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-faults-'))
   // A signal ends every process at once; whatever the run still waits for is left.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
-    process.on(signal, () => void end(folder, options.keep).finally(() => process.exit(130)))
+    process.on(signal, () => void endRun().finally(() => process.exit(130)))
   }
   console.log(`seed ${options.seed}, folder ${folder}`)
+  /** @type {import('../shared/other-commit.js').Built | null} */
+  let other = null
+  const endRun = async () => {
+    await end(folder, options.keep)
+    await other?.remove()
+  }
   let isWell = false
   try {
-    isWell = await runFaults(options, folder)
+    if (options.beside !== null) other = await buildCommit(options.beside, console.log)
+    isWell = await runFaults(options, folder, other && { name: other.commit, dist: join(other.tree, 'dist') })
   } finally {
-    await end(folder, options.keep)
+    await endRun()
   }
   if (!isWell) process.exitCode = 1
 }

@@ -94,12 +94,15 @@ export async function copyService(folder) {
   return join(folder, 'dist')
 }
 
+/** A built service: what a report calls it, and its folder. @typedef {{ name: string, dist: string }} Version */
+
 /**
  * @typedef {object} Node
  * @property {string} name
  * @property {number} port
  * @property {number} adminPort
  * @property {number} life counts its starts
+ * @property {() => string} change from its next start on it runs the next of its versions, which is named
  * @property {() => number} pid
  * @property {() => Promise<void>} start resolves when it listens
  * @property {() => Promise<void>} kill
@@ -109,15 +112,18 @@ export async function copyService(folder) {
  */
 
 /**
- * @param {{ name: string, port: number, adminPort: number, folder: string, dist: string, env: Record<string, string>,
- *   onLog: (line: LogLine) => void, onDeath: (text: string) => void }} options `onDeath`: it ended by itself
+ * @param {{ name: string, port: number, adminPort: number, folder: string, versions: readonly Version[],
+ *   env: Record<string, string>, onLog: (line: LogLine) => void, onDeath: (text: string) => void }} options
+ *   `versions`: it begins with the first; `onDeath`: it ended by itself
  * @returns {Node}
  */
-export function createNode({ name, port, adminPort, folder, dist, env, onLog, onDeath }) {
+export function createNode({ name, port, adminPort, folder, versions, env, onLog, onDeath }) {
   mkdirSync(folder, { recursive: true })
   /** @type {Running | null} */
   let process = null
   let isMeantToEnd = false
+  let changes = 0
+  const version = () => versions[changes % versions.length]
   const alive = () => {
     if (process === null) throw new Error(`${name} was never started`)
     return process
@@ -128,6 +134,10 @@ export function createNode({ name, port, adminPort, folder, dist, env, onLog, on
     adminPort,
     life: 0,
     pid: () => alive().pid,
+    change: () => {
+      changes += 1
+      return version().name
+    },
     start: async () => {
       isMeantToEnd = false
       node.life += 1
@@ -135,7 +145,7 @@ export function createNode({ name, port, adminPort, folder, dist, env, onLog, on
         appendFileSync(join(folder, 'log'), `${text}\n`)
         onLog(readLogLine(name, text))
       })
-      const command = ['node', ...NODE_FLAGS, join(dist, 'main.js'), 'serve']
+      const command = ['node', ...NODE_FLAGS, join(version().dist, 'main.js'), 'serve']
       const started = launch({ command, cwd: folder, env: nodeEnvironment(), onOutput: lines })
       process = started
       void noticeDeath(started)

@@ -23,7 +23,7 @@ export type QueueRefusal = Exclude<QueueReason, 'in_doubt'>
  */
 export type Settlement = 'durable' | 'duplicate' | 'in_doubt' | QueueRefusal
 
-/** `storedEvents`: the number of events in the stored original of a duplicate, where the queue could read it. */
+/** `storedEvents`: the number of events in the stored original of a duplicate. */
 export type Settled = (settlement: Settlement, storedEvents?: number) => void
 
 export interface EventQueue {

@@ -202,16 +202,31 @@ describe('messages of the JetStream queue', () => {
     await two.queue.stop()
   })
 
-  it('reports a duplicate without a number where the original was deleted', async () => {
+  it('takes a duplicate for doubt where its original is another batch, or gone', async () => {
     const { queue } = await openReadyQueue(nats.url)
     const record = makeRecord({ keyed: true })
-    await publishTo(queue, record)
     await withConnection(nats.url, async (connection) => {
       const manager = await jetstreamManager(connection)
-      const { state } = await manager.streams.info('SLUICE_EVENTS')
-      await manager.streams.deleteMessage('SLUICE_EVENTS', state.last_seq)
+      // Another batch under this batch's id: what a duplicate window that answers wrongly looks like.
+      const client = jetstream(connection, { checkAPI: false })
+      const { seq } = await client.publish('sluice.events.0', makeRecord({ keyed: true }).line, {
+        msgID: record.batchId,
+      })
+      const doubt = { settlement: 'in_doubt', storedEvents: undefined }
+      expect(await publishTo(queue, record)).toMatchObject(doubt)
+      await manager.streams.deleteMessage('SLUICE_EVENTS', seq)
+      expect(await publishTo(queue, record)).toMatchObject(doubt)
     })
-    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'duplicate', storedEvents: undefined })
+    expect(countBatches(await readStreamPlainly(nats.url)).get(record.batchId)).toBe(undefined)
+    await queue.stop()
+  })
+
+  it('looks up the originals of many duplicates at once, and answers each', async () => {
+    const { queue } = await openReadyQueue(nats.url, { ackTimeoutMs: 20_000 })
+    const records = Array.from({ length: 200 }, () => makeRecord({ keyed: true, events: 2 }))
+    await Promise.all(records.map((record) => publishTo(queue, record)))
+    const outcomes = await Promise.all(records.map((record) => publishTo(queue, record)))
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ settlement: 'duplicate', storedEvents: 2 })
     await queue.stop()
   })
 

@@ -14,7 +14,7 @@ import { AckWindow, type InFlight } from './ack-window.ts'
 import type { ConsumerLags } from './consumer-lag.ts'
 import { type Entry, Lanes } from './lanes.ts'
 import type { PublisherOptions } from './publisher-options.ts'
-import { createOriginalLookup } from './read/stream-original.ts'
+import { createOriginalLookup, type OriginalLookup } from './read/stream-original.ts'
 import { Sender } from './sender.ts'
 import type { StreamFacts, StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
@@ -39,7 +39,7 @@ export class StreamPublisher implements EventQueue {
   readonly #state: StreamState
   readonly #link: NatsLink
   readonly #keeper: StreamKeeper
-  readonly #lookUpOriginal = createOriginalLookup()
+  readonly #lookUpOriginal: OriginalLookup
   readonly #inbox = createInbox()
 
   readonly #lanes: Lanes
@@ -59,6 +59,7 @@ export class StreamPublisher implements EventQueue {
     const timers = options.timers ?? systemTimers
     this.#ackTimeoutMs = options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS
     this.#timers = timers
+    this.#lookUpOriginal = createOriginalLookup(timers)
     this.#sweeper = new AckSweeper(timers, () => this.#sweep())
     this.#onCommit = options.onCommit ?? (() => {})
     const onNotice = options.onNotice ?? (() => {})
@@ -210,9 +211,9 @@ export class StreamPublisher implements EventQueue {
     if (isGathered || first === null) return this.#ended(message, 'stream_refused')
     message.first = null
     this.#ended(message, 'duplicate')
-    const leftMs = Math.max(1, first.deadlineMs - this.#timers.monotonicMs())
-    void this.#lookUpOriginal(connection, sequence, first.record.batchId, leftMs).then((events) =>
-      this.#unsettled.settle(first, 'duplicate', events),
+    // A duplicate window may answer wrongly after a change of leader, so its word is not taken without the original.
+    void this.#lookUpOriginal(connection, sequence, first.record.batchId, first.deadlineMs).then((events) =>
+      this.#unsettled.settle(first, events === undefined ? 'in_doubt' : 'duplicate', events),
     )
   }
 

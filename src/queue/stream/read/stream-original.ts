@@ -1,34 +1,42 @@
-// How many events the stored original of a duplicate has. Its acknowledgement has the original's sequence.
+// Whether the stored original of a duplicate is this batch, and how many events it has. Its acknowledgement has the
+// original's sequence.
 
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { Timers } from '../../../lib/timers.ts'
 import { parseRecordHead } from '../../record/record-head.ts'
 import { getFromLeader } from './stream-message.ts'
 import { recordsOf } from './stream-records.ts'
 
-/** Lookups at a time. Further duplicates are answered with their own number of events. */
+/** Lookups at a time: each of them brings a whole message. Further ones wait for their turn. */
 const MAX_LOOKUPS = 64
 
-/** Within the time given; undefined where it cannot be told. Never rejects. */
+/** undefined: the original is another batch, is gone, or could not be read by the deadline. Never rejects. */
 export type OriginalLookup = (
   connection: NatsConnection | null,
   sequence: number,
   batchId: string,
-  timeoutMs: number,
+  deadlineMs: number,
 ) => Promise<number | undefined>
 
-export function createOriginalLookup(): OriginalLookup {
+export function createOriginalLookup(timers: Timers): OriginalLookup {
   let lookups = 0
-  return async (connection, sequence, batchId, timeoutMs) => {
-    if (connection === null || lookups >= MAX_LOOKUPS) return undefined
-    lookups += 1
+  const waiting: (() => void)[] = []
+  return async (connection, sequence, batchId, deadlineMs) => {
+    if (connection === null) return undefined
+    if (lookups < MAX_LOOKUPS) lookups += 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
     try {
+      const leftMs = deadlineMs - timers.monotonicMs()
+      if (leftMs <= 0) return undefined
       // From the leader, which sent the acknowledgement: a replica may lag.
-      const message = await getFromLeader(connection, sequence, timeoutMs)
+      const message = await getFromLeader(connection, sequence, Math.ceil(leftMs))
       return message === null ? undefined : eventsOf(message.data, batchId)
     } catch {
       return undefined
     } finally {
-      lookups -= 1
+      const next = waiting.shift()
+      if (next === undefined) lookups -= 1
+      else next()
     }
   }
 }

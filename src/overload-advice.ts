@@ -46,7 +46,7 @@ const BEFORE_THE_QUEUE = {
     todo: 'raise SLUICE_MAX_KEYS (about 30 bytes a key, for 300 s of requests with one)',
   },
   redis_slow: {
-    happened: 'Redis left three calls in a row without an answer for 250 ms each',
+    happened: 'Redis left a call without an answer for 0.75 s, while it answered others',
     todo: 'see the CPU, the slow log and the network of Redis (docs/redis.md)',
   },
   key_busy: {

@@ -125,16 +125,22 @@ class Breaker implements RedisConnection {
     this.#listeners.push(listener)
   }
 
-  call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
+  call<T>(command: (client: RedisClient) => Promise<T>, onLate?: (answer: T) => void): Promise<T | Away> {
     const session = this.#session
     if (session === null || this.#calls.size >= MAX_WAITING) return Promise.resolve('away')
-    return this.#send(session, () => command(session.client), this.#onCall)
+    return this.#send(session, () => command(session.client), this.#onCall, onLate)
   }
 
-  #send<T>(session: RedisSession, command: () => Promise<T>, onResult: OnResult): Promise<T | Away> {
-    return this.#calls.run(command, onResult, (fault) => {
+  #send<T>(
+    session: RedisSession,
+    command: () => Promise<T>,
+    onResult: OnResult,
+    onLate?: (answer: T) => void,
+  ): Promise<T | Away> {
+    const onAway = (fault: RedisFault): void => {
       if (this.#session === session) this.#takeDown?.(fault)
-    })
+    }
+    return this.#calls.run(command, onResult, onAway, onLate)
   }
 
   async stop(): Promise<void> {

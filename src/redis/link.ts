@@ -12,8 +12,8 @@ export interface RedisLink {
   readonly isUp: boolean
   /** A call may name keys of one hash slot only. */
   readonly isCluster: boolean
-  /** Rejects only with an error reply of Redis itself. */
-  call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away>
+  /** Rejects only with an error reply of Redis itself. `onLate` gets an answer that comes after 'away', if one comes. */
+  call<T>(command: (client: RedisClient) => Promise<T>, onLate?: (answer: T) => void): Promise<T | Away>
   /** `listener` is called at each change of `isUp`. */
   onChange(listener: (isUp: boolean) => void): void
   stop(): Promise<void>

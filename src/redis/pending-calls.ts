@@ -49,8 +49,16 @@ export class PendingCalls {
     return this.#waiting.size
   }
 
-  /** Rejects only with an error reply that does not mean that Redis is away. `onAway` gets every other failure. */
-  run<T>(command: () => Promise<T>, onResult: OnResult, onAway: (fault: RedisFault) => void): Promise<T | Away> {
+  /**
+   * Rejects only with an error reply that does not mean that Redis is away. `onAway` gets every other failure, `onLate` an
+   * answer that comes after its caller was given up.
+   */
+  run<T>(
+    command: () => Promise<T>,
+    onResult: OnResult,
+    onAway: (fault: RedisFault) => void,
+    onLate?: (answer: T) => void,
+  ): Promise<T | Away> {
     return new Promise((resolve, reject) => {
       const startedAtMs = this.#timers.monotonicMs()
       const end = (result: CallResult): void => {
@@ -66,6 +74,7 @@ export class PendingCalls {
       this.#scheduleCheck()
       reply.then(
         (value) => {
+          if (!this.#waiting.has(call)) return onLate?.(value)
           end(this.#timers.monotonicMs() <= call.deadlineMs ? 'answered' : 'slow')
           return resolve(value)
         },

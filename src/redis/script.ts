@@ -39,8 +39,9 @@ export function runScript(
   script: RedisScript,
   keys: readonly string[],
   args: readonly string[],
+  onLate?: (reply: unknown) => void,
 ): Promise<unknown> {
-  return link.call((client) => evaluate(client, script, keys, args))
+  return link.call((client) => evaluate(client, script, keys, args), onLate)
 }
 
 export async function evaluate(

@@ -354,8 +354,9 @@ describe('a service of which one store is replaced', () => {
     const queue = await journalWith(new FailingDisk())
     const node = await serving({ admission, queue })
     expect((await post(node, single('ak_shop'))).status).toBe(202)
-    link.answersToLose = 3
+    link.isHolding = true
     await expectMade(node, 'redis_slow', await post(node, single('ak_shop')), 'shop')
+    link.answerLate()
 
     const batchId = batchIdOf('shop', KEYS[0])
     expect((await other.admission.admit(app, 1, batchId)).kind).toBe('taken')

@@ -1,7 +1,7 @@
 // One node's requests and their calls to Redis.
 
 import type { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
@@ -77,20 +77,86 @@ it('calls again if the record changed while the call was under way', async () =>
   await admission.stop()
 })
 
-it.each([
-  ['no answer comes', 3, 1000, { kind: 'overloaded', reason: 'redis_slow' }],
-  ['the next answer is a refusal', 1, 10, { kind: 'over limit' }],
-] as const)('frees a key that a lost call may have claimed, where %s', async (_what, lost, eventsPerMinute, wanted) => {
+const BATCH_ID = '6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a13'
+
+it('frees a key that a lost call may have claimed', async () => {
   const { admission, link } = limitNode(client, 'one', () => NOON_MS)
-  const app = anApp({ eventsPerMinute })
+  const app = anApp({ eventsPerMinute: 1000 })
   // After the first heartbeat, which is a call as well.
   await expect.poll(() => client.exists(NODES_KEY)).toBe(1)
-  const batchId = '6a2f41a3-c54c-5c1f-9d6b-0d4f6d2f8a13'
-  link.answersToLose = lost
-  expect(await admission.admit(app, 6, batchId)).toMatchObject(wanted)
-  const key = idempotencyKey(partitionOf(app.appId, 16), batchId)
+  link.isHolding = true
+  expect(await admission.admit(app, 6, BATCH_ID)).toEqual({ kind: 'overloaded', reason: 'redis_slow' })
+  const key = idempotencyKey(partitionOf(app.appId, 16), BATCH_ID)
   await expect.poll(() => client.exists(key)).toBe(0)
   await admission.stop()
+})
+
+describe('an answer of Redis that comes late', () => {
+  /** A node whose two requests of 40 events wait for a late answer. `giveUp`: they have waited for too long. */
+  async function waitingNode() {
+    const tasks: (() => void)[] = []
+    const setTimeout = (task: () => void) => ({ task: tasks.push(task), unref: () => {} })
+    const { admission, link } = limitNode(client, 'one', () => NOON_MS, { timers: { setTimeout } })
+    await expect.poll(() => client.exists(NODES_KEY)).toBe(1)
+    const app = anApp({ eventsPerMinute: 100 })
+    link.isHolding = true
+    const asked = [BATCH_ID, null].map(async (key) => await admission.admit(app, 40, key))
+    await expect.poll(() => link.held).toBe(1)
+    const giveUp = (): void => {
+      for (const task of tasks) task()
+    }
+    return { admission, link, app, asked, giveUp }
+  }
+
+  it('is waited for, and its requests are charged once', async () => {
+    const { admission, link, app, asked } = await waitingNode()
+    link.answerLate()
+    for (const admitted of await Promise.all(asked)) expect(chargeOf(admitted).events).toBe(40)
+    await link.idle()
+    expect((await usageOf(admission, app)).minute.used).toBe(80)
+    expect((await admission.admit(app, 20, null)).kind).toBe('taken')
+    await admission.stop()
+  })
+
+  it('is given back where its requests were refused meanwhile', async () => {
+    const { admission, link, app, asked, giveUp } = await waitingNode()
+    giveUp()
+    const refused = { kind: 'overloaded', reason: 'redis_slow' }
+    expect(await Promise.all(asked)).toEqual([refused, refused])
+    link.answerLate()
+    await link.idle()
+    expect((await usageOf(admission, app)).minute.used).toBe(0)
+    expect(await client.exists(idempotencyKey(partitionOf(app.appId, 16), BATCH_ID))).toBe(0)
+    await admission.stop()
+  })
+
+  it('is given back where its requests went on without Redis, and what they took is counted once', async () => {
+    const { admission, link, app, asked } = await waitingNode()
+    link.set(false)
+    for (const admitted of await Promise.all(asked)) expect(chargeOf(admitted).events).toBe(40)
+    link.answerLate()
+    link.set(true)
+    await expect.poll(async () => (await usageOf(admission, app)).minute.used).toBe(80)
+    await link.idle()
+    expect((await usageOf(admission, app)).minute.used).toBe(80)
+    await admission.stop()
+  })
+
+  it('adds what was taken without Redis once, where it was sent again meanwhile', async () => {
+    const { admission, link, app, asked, giveUp } = await waitingNode()
+    link.answerLate()
+    await Promise.all(asked)
+    link.set(false)
+    expect((await admission.admit(app, 5, null)).kind).toBe('taken')
+    link.isHolding = true
+    link.set(true)
+    await expect.poll(() => link.held).toBe(1)
+    giveUp()
+    link.answerLate()
+    await link.idle()
+    expect((await usageOf(admission, app)).minute.used).toBe(85)
+    await admission.stop()
+  })
 })
 
 it('sends nothing again of a call that Redis refused', async () => {

@@ -14,12 +14,12 @@ export const CLAIMS: readonly (readonly [HistoryKind, string])[] = [
   ['all', 'holds under all of these at once'],
 ]
 
-export async function expectToHold(lua: LuaMachine, history: History): Promise<void> {
-  const { violation } = await run(history, lua)
-  expect(
-    violation,
-    `npm run simulate -- --runs 1 --seed ${history.seed} --scenario ${history.name}\n${textOf(history)}`,
-  ).toBe(null)
+/** `refused`: how many requests must have got another answer than 202; absent: it does not matter. */
+export async function expectToHold(lua: LuaMachine, history: History, refused?: number): Promise<void> {
+  const result = await run(history, lua)
+  const name = `npm run simulate -- --runs 1 --seed ${history.seed} --scenario ${history.name}\n${textOf(history)}`
+  expect(result.violation, name).toBe(null)
+  if (refused !== undefined) expect(result.refused, name).toBe(refused)
 }
 
 /** `from` and `to` are included. */

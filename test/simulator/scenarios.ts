@@ -33,8 +33,16 @@ function history(name: string, parts: Partial<History> & Pick<History, 'steps' |
 const CLIENTS = 40
 const MANY_APPS = 12_500
 
-/** By name. `claim` is the test's title. */
-export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readonly history: History }>> = {
+export interface Scenario {
+  /** The test's title. */
+  readonly claim: string
+  readonly history: History
+  /** How many requests were not answered 202; absent: it does not matter. */
+  readonly refused?: number
+}
+
+/** By name. */
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'slow-nats': {
     claim: 'answers 202 to at least 90% of what a slow NATS stores',
     history: history('slow-nats', {
@@ -99,6 +107,22 @@ export const SCENARIOS: Readonly<Record<string, { readonly claim: string; readon
       ],
       endMs: 40_000,
     }),
+  },
+  'redis-late': {
+    claim: 'charges requests once whose answer from Redis came late',
+    history: history('redis-late', {
+      nodes: 1,
+      apps: [anApp(0, { events_per_minute: 100 })],
+      steps: [
+        send(1000, {}),
+        { atMs: 1990, kind: 'path', node: 0, to: 'redis', state: 'silent', forMs: 320 },
+        send(2000, { events: 40, keyed: true }),
+        send(2000, { events: 40 }),
+        send(4000, { events: 19 }),
+      ],
+      endMs: 10_000,
+    }),
+    refused: 0,
   },
   'many-apps': {
     claim: 'has exact counters again after a node that served 12,500 apps was killed',

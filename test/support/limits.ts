@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
-import { systemTimers } from '../../src/lib/timers.ts'
+import { systemTimers, type Timers } from '../../src/lib/timers.ts'
 import { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
 import type { Away, RedisClient, RedisLink } from '../../src/redis/link.ts'
 
@@ -40,8 +40,9 @@ export function timed(client: RedisClient, nowMs: () => number): RedisClient {
 export class TestLink implements RedisLink {
   isUp = true
   readonly isCluster = false
-  /** So many of the next calls are done, and their answers lost. */
-  answersToLose = 0
+  /** While it holds answers, calls are done and given up, and their answers come with `answerLate`. */
+  isHolding = false
+  #held: (() => void)[] = []
   readonly #client: RedisClient
   readonly #listeners: ((isUp: boolean) => void)[] = []
   #underway = 0
@@ -50,12 +51,24 @@ export class TestLink implements RedisLink {
     this.#client = client
   }
 
-  async call<T>(command: (client: RedisClient) => Promise<T>): Promise<T | Away> {
+  /** So many calls wait for `answerLate`. */
+  get held(): number {
+    return this.#held.length
+  }
+
+  answerLate(): void {
+    this.isHolding = false
+    const held = this.#held
+    this.#held = []
+    for (const answer of held) answer()
+  }
+
+  async call<T>(command: (client: RedisClient) => Promise<T>, onLate?: (answer: T) => void): Promise<T | Away> {
     if (!this.isUp) return 'away'
     this.#underway++
     const result = await command(this.#client).finally(() => this.#underway--)
-    if (this.answersToLose === 0) return result
-    this.answersToLose--
+    if (!this.isHolding) return result
+    if (onLate !== undefined) this.#held.push(() => onLate(result))
     return 'away'
   }
 
@@ -90,7 +103,7 @@ export function limitNode(
   client: RedisClient,
   nodeId: string,
   nowMs: () => number,
-  { maxKeys = 1000 } = {},
+  { maxKeys = 1000, timers = {} }: { maxKeys?: number; timers?: Partial<Timers> } = {},
 ): LimitNode {
   const link = new TestLink(timed(client, nowMs))
   const faults: unknown[] = []
@@ -100,7 +113,7 @@ export function limitNode(
     partitions: 16,
     maxKeys,
     seed: 1,
-    timers: { ...systemTimers, nowMs, monotonicMs: nowMs },
+    timers: { ...systemTimers, nowMs, monotonicMs: nowMs, ...timers },
     calls: { answered: 0, slow: 0, failed: 0, without: 0 },
     onFault: (error) => faults.push(error),
   })

@@ -27,8 +27,11 @@ export interface Take {
   readonly resolve: (outcome: TakeOutcome) => void
 }
 
-/** unanswered: Redis is up but did not answer in time. retry: the app's record changed while the call was under way. */
-export type TakeOutcome = TakeAnswer | 'away' | 'unanswered' | 'retry'
+/**
+ * unsent: it waited too long for its call. unanswered: Redis is up but did not answer it. retry: the app's record changed
+ * while the call was under way, and what it took was given back.
+ */
+export type TakeOutcome = TakeAnswer | 'away' | 'unsent' | 'unanswered' | 'retry'
 
 export interface TakeAnswer {
   /** One of `ANSWER`. */

@@ -22,8 +22,8 @@ import { readUsages, usageOf } from './usage.ts'
 const TICK_MS = 1000
 /** An app that has sent nothing for longer gives its bucket back. */
 const IDLE_AFTER_MS = 1000
-/** Calls in a row without an answer in time, after which a request is answered 503. */
-const MAX_UNANSWERED = 3
+/** How often in all a take may wait too long for its call; then its request is answered 503. */
+const MAX_UNSENT = 3
 
 const REDIS_SLOW: Admitted = { kind: 'overloaded', reason: 'redis_slow' }
 const KEY_BUSY: Admitted = { kind: 'overloaded', reason: 'key_busy' }
@@ -80,7 +80,7 @@ export class SharedAdmission implements Admission {
     this.#timer = timers.setInterval(() => this.#tick(), TICK_MS)
     this.#timer.unref()
     link.onChange((isUp) => {
-      if (!isUp) return
+      if (!isUp) return this.#turnCalls.abandonLate()
       this.#turnCalls.resume()
       void this.#heartbeat.send()
     })
@@ -122,17 +122,18 @@ export class SharedAdmission implements Admission {
   async #take(budget: AppBudget, events: number, key: string | null): Promise<Admitted> {
     const { timers, link } = this.#options
     const startedAtMs = timers.monotonicMs()
-    let unanswered = 0
+    let unsent = 0
     let hasEmptiedBucket = false
     for (let pauseMs: number = POLL_MS.first; ; ) {
       const outcome = link.isUp ? await this.#ask(budget, events, key) : 'away'
       if (outcome === 'away') return this.#takeWithoutRedis(budget, events)
+      if (outcome === 'unsent' && ++unsent === MAX_UNSENT) return REDIS_SLOW
       if (outcome === 'unanswered') {
-        if (++unanswered < MAX_UNANSWERED) continue
-        this.#releaseAfterNoAnswer(budget, key, unanswered)
+        // The call may have claimed the key in Redis, where another node would wait for it.
+        if (key !== null) this.#turnCalls.release(budget.partition, key)
         return REDIS_SLOW
       }
-      if (outcome === 'retry') continue
+      if (outcome === 'retry' || outcome === 'unsent') continue
       const { answer, minute, cycleMinute, nowMs } = outcome
       if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
       if (answer >= ANSWER.replay) return replayOfAnswer(answer)
@@ -143,18 +144,12 @@ export class SharedAdmission implements Admission {
           budget.emptyBucket()
           continue
         }
-        this.#releaseAfterNoAnswer(budget, key, unanswered)
         return this.#overLimit(budget, REFUSALS[answer])
       }
       if (timers.monotonicMs() - startedAtMs >= MAX_KEY_WAIT_MS) return KEY_BUSY
       await sleep(timers, pauseMs)
       pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)
     }
-  }
-
-  /** An unanswered call may have claimed the key in Redis, where another node would wait for it. */
-  #releaseAfterNoAnswer(budget: AppBudget, key: string | null, unanswered: number): void {
-    if (key !== null && unanswered > 0) this.#turnCalls.release(budget.partition, key)
   }
 
   #ask(budget: AppBudget, events: number, key: string | null): Promise<TakeOutcome> {

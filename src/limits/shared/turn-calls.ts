@@ -1,7 +1,7 @@
 // Gathers the takes, key updates and corrections of one turn of the event loop, of all apps, into one call to Redis;
 // on a cluster into one call per partition. While MAX_CALLS are under way, the rest waits for one of them to end.
 
-import type { Timers } from '../../lib/timers.ts'
+import type { Timer, Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
@@ -12,8 +12,10 @@ import { ANSWER, type AppQuestion, decodeReply, encodeQuestion, type Question, t
 const MAX_CALLS = 4
 /** Per call, for takes, accepted keys and released keys each, so that a call blocks Redis for a few ms at most. */
 const MAX_TAKES = 256
-/** A take that has waited longer for its call is left unanswered. */
+/** A take that has waited longer for its call is not sent. */
 const MAX_WAIT_MS = 250
+/** For an answer that did not come in time; then its takes are left unanswered. */
+const LATE_WAIT_MS = 500
 /** Accepted keys not yet written to Redis. Beyond, the oldest are dropped: the queue's duplicate window covers them. */
 const MAX_PENDING_KEYS = 100_000
 
@@ -59,6 +61,8 @@ interface Call {
 export class TurnCalls {
   readonly #options: TurnCallsOptions
   readonly #groups = new Map<number, Group>()
+  /** Calls without an answer in time, while Redis is up. */
+  readonly #late = new Map<Call, { readonly group: Group; readonly timer: Timer }>()
   /** Apps whose corrections wait until Redis is back. */
   readonly #deferred = new Set<AppBudget>()
   #onIdle: (() => void) | null = null
@@ -92,6 +96,15 @@ export class TurnCalls {
     group.acceptedKeys.set(key, { accepted, rememberedUntilMs })
     dropOldestKeys(group)
     if (this.#options.link.isUp) this.#schedule(group)
+  }
+
+  /** To be called when Redis goes away: nothing waits for a late answer any more. */
+  abandonLate(): void {
+    for (const [call, { group, timer }] of this.#late) {
+      this.#options.timers.clear(timer)
+      this.#handleNoReply(group, call, 'away')
+    }
+    this.#late.clear()
   }
 
   /** To be called when Redis is back. */
@@ -149,7 +162,7 @@ export class TurnCalls {
     group.callsUnderway++
     let reply: unknown = null
     try {
-      reply = await runScript(link, TAKE, keys, args)
+      reply = await runScript(link, TAKE, keys, args, (late) => this.#handleLateReply(call, late))
     } catch (error) {
       onFault(error)
     }
@@ -159,7 +172,9 @@ export class TurnCalls {
       calls.failed++
       for (const { takes } of call.budgets) for (const { resolve } of takes) resolve('away')
     } else if (reply === 'away') {
-      this.#handleNoReply(group, call)
+      calls[link.isUp ? 'slow' : 'failed']++
+      if (link.isUp) this.#awaitLateReply(group, call)
+      else this.#handleNoReply(group, call, 'away')
     } else {
       calls.answered++
       const decoded = decodeReply(reply, call.question)
@@ -187,7 +202,7 @@ export class TurnCalls {
       const drained = budget.drain(left)
       const takes = drained.takes.filter((take) => {
         const isLate = nowMs - take.askedAtMs > MAX_WAIT_MS
-        if (isLate) take.resolve('unanswered')
+        if (isLate) take.resolve('unsent')
         return !isLate
       })
       // An app without takes costs Redis about as much as one take.
@@ -234,19 +249,48 @@ export class TurnCalls {
     }
   }
 
+  /** Its takes wait on: asked again, they would be taken twice. */
+  #awaitLateReply(group: Group, call: Call): void {
+    const timer = this.#options.timers.setTimeout(() => {
+      this.#late.delete(call)
+      this.#handleNoReply(group, call, 'unanswered')
+    }, LATE_WAIT_MS)
+    timer.unref()
+    this.#late.set(call, { group, timer })
+  }
+
+  #handleLateReply(call: Call, reply: unknown): void {
+    const decoded = decodeReply(reply, call.question)
+    const waiting = this.#late.get(call)
+    if (waiting !== undefined) {
+      this.#options.timers.clear(waiting.timer)
+      this.#late.delete(call)
+      return this.#handleReply(call, decoded)
+    }
+    // Its requests were decided without Redis or refused, and what it had to add was sent again: all of it is taken back.
+    for (const [at, { budget, takes }] of call.budgets.entries()) {
+      const { minute, granted, takes: answers } = decoded.apps[at]
+      const taken = takes.reduce(
+        (sum, { events }, place) => sum + (answers[place] === ANSWER.done ? events : 0),
+        granted,
+      )
+      if (taken > 0) budget.correct(minute, taken)
+      for (const [added, events] of call.question.apps[at].corrections) if (events < 0) budget.correct(added, -events)
+      if (budget.corrections.size > 0) this.add(budget)
+    }
+  }
+
   /**
    * The script may still have run. Keys and events taken without Redis are sent again; refunds are not: a counter
    * that is too high is corrected by the audit, and one that is too low lets an app exceed its limit.
    */
-  #handleNoReply(group: Group, { budgets, acceptedKeys, question }: Call): void {
-    const { link, calls } = this.#options
-    calls[link.isUp ? 'slow' : 'failed']++
+  #handleNoReply(group: Group, { budgets, acceptedKeys, question }: Call, outcome: 'away' | 'unanswered'): void {
     for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
     dropOldestKeys(group)
     for (const [at, { budget, takes }] of budgets.entries()) {
       for (const [minute, events] of question.apps[at].corrections) if (events < 0) budget.correct(minute, events)
       if (budget.corrections.size > 0) this.add(budget)
-      for (const { resolve } of takes) resolve(link.isUp ? 'unanswered' : 'away')
+      for (const { resolve } of takes) resolve(outcome)
     }
   }
 }

@@ -18,7 +18,7 @@ export interface AuditThreadData {
 
 export type AuditThreadMessage =
   | { readonly kind: 'round'; readonly state: AuditState }
-  | { readonly kind: 'notice'; readonly message: string; readonly level?: 'info' }
+  | { readonly kind: 'notice'; readonly message: string; readonly level?: 'info' | 'error' }
 
 const { nodeId, partitions, replicas, redisUrl, nats: access } = workerData as AuditThreadData
 const post = (message: AuditThreadMessage): void => parentPort?.postMessage(message, [])

@@ -1,22 +1,28 @@
 // The audit replaces Redis's counters by what the stream has stored. One node audits each partition. Two auditors at
 // once, an auditor that dies, and a Redis or a stream that lost data are all harmless.
 
-import { createHash } from 'node:crypto'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { MINUTE_MS } from '../apps/plans.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
-import { NODES_KEY } from '../limits/shared/nodes.ts'
 import { describeStream } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
+import { AuditorList } from './auditor-list.ts'
+import { type Bounds, Clocks, type StoppedKind } from './clocks.ts'
 import { CountsBucket } from './counts-bucket.ts'
+import { readNatsTime } from './nats-time.ts'
 import { PartitionAudit } from './partition-audit.ts'
 
 const ROUND_MS = 2000
-/** A minute closes this long after its end. A request waits at most 2 s for its acknowledgement. */
-const CLOSE_DELAY_MS = 5000
-const MICROSECONDS_PER_MS = 1000
+/** Where asking NATS for its time costs more than a question. */
+const NATS_PROBE_MS = 60_000
+
+const STOPPED: Readonly<Record<Exclude<StoppedKind, 'unheard'>, string>> = {
+  skewed:
+    "this node's clock is 30 s or more from those of Redis and NATS, so it audits nothing and other nodes do it; set its clock right (NTP)",
+  apart:
+    'the clocks of this node, Redis and NATS are 30 s or more apart, so no minute is closed and counters may be too high; set them right (NTP)',
+}
 
 export interface AuditorOptions {
   readonly nodeId: string
@@ -37,6 +43,8 @@ export interface AuditState {
   readonly auditedUntilMs: number | null
   /** Messages so far without a valid `Sluice-Cost` header. */
   readonly badMessages: number
+  /** Events so far that named a minute that could not have begun. */
+  readonly futureEvents: number
 }
 
 export class Auditor {
@@ -50,12 +58,14 @@ export class Auditor {
   #running: Promise<void> = Promise.resolve()
   #isStopped = false
   #badMessages = 0
-  /** Alive by Redis's last reply. */
-  #nodes: readonly string[] = []
-  /** The nodes for which `#auditors` was worked out. */
-  #assignedTo = ''
-  /** The auditor of each partition. */
-  #auditors: (string | undefined)[] = []
+  #futureEvents = 0
+  readonly #clocks: Clocks
+  readonly #list: AuditorList
+  #natsProbedAtMs = Number.NEGATIVE_INFINITY
+  /** Why the clocks let this node audit nothing. */
+  #stopped: StoppedKind | null = null
+  /** In this round, by partition. */
+  readonly #takenBack = new Map<number, number>()
   /** Of the last round. */
   #problem: string | null = null
   #roundProblem: string | null = null
@@ -64,6 +74,8 @@ export class Auditor {
   constructor(options: AuditorOptions) {
     this.#options = options
     this.#startedAtMs = options.timers.nowMs()
+    this.#clocks = new Clocks(options.timers)
+    this.#list = new AuditorList({ ...options, clocks: this.#clocks })
     this.#scheduleRound()
   }
 
@@ -84,16 +96,17 @@ export class Auditor {
 
   async #round(): Promise<void> {
     this.#roundProblem = null
-    const nowMs = await this.#readNodesAndTime()
+    await this.#list.read()
     try {
       const connection = this.#options.connection()
       if (connection === null) this.#drop()
-      else await this.#auditAll(connection, nowMs)
+      else await this.#auditAll(connection)
     } catch (error) {
       // The next round opens every partition again and reads what was not saved.
       this.#drop()
       this.#roundProblem = errorMessage(error)
     }
+    this.#logTakenBack()
     this.#logProblem()
     const untilMs = [...this.#auditedUntilMs.values()]
     // A node whose first round failed has lagged since its start.
@@ -101,35 +114,21 @@ export class Auditor {
     this.#options.onRound?.({
       auditedUntilMs: untilMs.length === 0 ? null : Math.min(...untilMs),
       badMessages: this.#badMessages,
+      futureEvents: this.#futureEvents,
     })
   }
 
-  /** Returns Redis's time, or this node's while Redis is away. The nodes then stay those of the last reply. */
-  async #readNodesAndTime(): Promise<number> {
-    const { redis, timers } = this.#options
-    const ownMs = timers.nowMs()
-    const reply = await redis
-      .call((client) => Promise.all([client.time(), client.zrange(NODES_KEY, '0', '-1')]))
-      .catch(() => 'away' as const)
-    if (reply === 'away') return ownMs
-    this.#nodes = reply[1]
-    // The client's types are wrong: these are strings.
-    const [seconds, microseconds]: readonly unknown[] = reply[0]
-    const redisMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS_PER_MS)
-    // A closed minute cannot be opened again, so a clock of Redis that is far ahead must not close future minutes.
-    return Math.min(redisMs, ownMs + MINUTE_MS)
-  }
-
-  async #auditAll(connection: NatsConnection, nowMs: number): Promise<void> {
+  async #auditAll(connection: NatsConnection): Promise<void> {
     const { partitions, nodeId, replicas } = this.#options
     if (this.#connection !== connection) this.#drop()
     this.#connection = connection
+    const bounds = await this.#compareClocks(connection)
+    if (bounds === null) return this.#drop()
     // A partition may have failed because the bucket was deleted.
     if (this.#bucket === null || this.#problem !== null) this.#bucket = await CountsBucket.open(connection, replicas)
     const bucket = this.#bucket
-    const closableMinute = Math.floor((nowMs - CLOSE_DELAY_MS) / MINUTE_MS) - 1
     for (let partition = 0; partition < partitions && !this.#isStopped; partition++) {
-      if (this.#auditorOf(partition) !== nodeId) {
+      if (this.#list.auditorOf(partition) !== nodeId) {
         this.#close(partition)
         this.#auditedUntilMs.delete(partition)
         continue
@@ -137,13 +136,30 @@ export class Auditor {
       if (!this.#auditedUntilMs.has(partition)) this.#auditedUntilMs.set(partition, this.#startedAtMs)
       try {
         const audit = await this.#open(partition, connection, bucket)
-        await audit?.round(closableMinute)
+        await audit?.round(bounds)
+        const nowMs = this.#options.timers.nowMs()
         this.#auditedUntilMs.set(partition, audit?.auditedUntilMs(nowMs) ?? nowMs)
       } catch (error) {
         this.#close(partition)
         this.#roundProblem ??= `partition ${partition}: ${errorMessage(error)}`
       }
     }
+  }
+
+  /** null: this node may not audit. */
+  async #compareClocks(connection: NatsConnection): Promise<Bounds | null> {
+    const nowMs = this.#options.timers.monotonicMs()
+    const mayProbe = nowMs - this.#natsProbedAtMs >= NATS_PROBE_MS
+    if (mayProbe) this.#natsProbedAtMs = nowMs
+    const natsMs = await readNatsTime(connection, mayProbe)
+    if (natsMs !== null) this.#clocks.heard('nats', natsMs)
+    const clocks = this.#clocks.state()
+    const stopped = clocks.kind === 'agree' ? null : clocks.kind
+    await this.#list.tell(stopped === 'skewed')
+    // Others audit its partitions.
+    if (stopped === 'skewed') this.#auditedUntilMs.clear()
+    this.#logStopped(stopped)
+    return clocks.kind === 'agree' ? clocks.bounds : null
   }
 
   /** null: there is no stream yet. */
@@ -154,9 +170,17 @@ export class Auditor {
     if (stream.kind === 'absent') return null
     if (stream.kind === 'unreadable') throw new Error(stream.reason)
     const { redis, timers } = this.#options
-    const onBadMessage = (sequence: number): void => this.#countBadMessage(sequence)
     const audit = await PartitionAudit.open(
-      { partition, connection, bucket, redis, timers, onBadMessage },
+      {
+        partition,
+        connection,
+        bucket,
+        redis,
+        timers,
+        onBadMessage: (sequence) => this.#countBadMessage(sequence),
+        onFutureEvents: (events) => this.#countFutureEvents(events),
+        onTakenBack: (minutes) => void this.#takenBack.set(partition, minutes),
+      },
       stream.facts,
     )
     this.#audits.set(partition, audit)
@@ -182,6 +206,32 @@ export class Auditor {
     )
   }
 
+  #countFutureEvents(events: number): void {
+    this.#futureEvents += events
+    if (this.#futureEvents > events) return
+    this.#options.onNotice(
+      `${events} events name a minute that has not begun: a clock was wrong when they were taken; they are charged to the running minute, and further ones are only counted in the metrics`,
+    )
+  }
+
+  #logTakenBack(): void {
+    if (this.#takenBack.size === 0) return
+    const minutes = Math.max(...this.#takenBack.values())
+    this.#options.onNotice(
+      `up to ${minutes} minutes were closed that Redis's clock has not passed, in partitions ${[...this.#takenBack.keys()].join(', ')}: a clock was wrong; they are open again, and all events stay charged; compare the clocks (sluice check)`,
+      'error',
+    )
+    this.#takenBack.clear()
+  }
+
+  #logStopped(stopped: StoppedKind | null): void {
+    const before = this.#stopped
+    this.#stopped = stopped
+    if (stopped === before) return
+    if (stopped === null) this.#options.onNotice('the clocks agree again: this node audits the limits', 'info')
+    else if (stopped !== 'unheard') this.#options.onNotice(STOPPED[stopped], 'error')
+  }
+
   #logProblem(): void {
     const problem = this.#roundProblem
     if (problem === this.#problem) return
@@ -191,18 +241,5 @@ export class Auditor {
       this.#options.onNotice(
         `the audit of the limits failed and is retried: ${problem}; until it works, counters in Redis may be too high`,
       )
-  }
-
-  /** Rendezvous hashing: few partitions move when a node joins or leaves. */
-  #auditorOf(partition: number): string | undefined {
-    const nodes = this.#nodes
-    if (nodes.join(' ') !== this.#assignedTo) {
-      this.#assignedTo = nodes.join(' ')
-      const hash = (at: number, node: string): string => createHash('sha1').update(`${at} ${node}`).digest('hex')
-      this.#auditors = Array.from({ length: this.#options.partitions }, (_, at) => {
-        return nodes.toSorted((one, other) => (hash(at, one) < hash(at, other) ? 1 : -1))[0]
-      })
-    }
-    return this.#auditors[partition]
   }
 }

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { MINUTE_MS, MINUTES_A_DAY } from '../apps/plans.ts'
+import { MINUTE_MS } from '../apps/plans.ts'
 import type { Timers } from '../lib/timers.ts'
 import { countsKey, fenceKey } from '../limits/shared/take.ts'
 import { API_TIMEOUT_MS } from '../nats/api.ts'
@@ -12,6 +12,7 @@ import { getFromLeader } from '../queue/stream/read/stream-message.ts'
 import { type StreamFacts } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { redisScript, runScript } from '../redis/script.ts'
+import type { Bounds } from './clocks.ts'
 import { type CostMessage, CostReader, type From } from './cost-reader.ts'
 import type { CountsBucket } from './counts-bucket.ts'
 import { encodeTotals, PartitionTotals, type SavedTotals } from './totals.ts'
@@ -19,6 +20,8 @@ import { encodeTotals, PartitionTotals, type SavedTotals } from './totals.ts'
 const REPLACE = redisScript(readFileSync(new URL('./replace.lua', import.meta.url), 'utf8'))
 /** Per call of replace.lua, so that it blocks Redis for about 2 ms. */
 const APPS_PER_CALL = 100
+/** replace.lua's reply where it refuses. */
+const NOT_PASSED = -1
 /** Read in one round, so that the other partitions get their turn. */
 const MAX_BATCHES_PER_ROUND = 200
 
@@ -30,6 +33,10 @@ export interface PartitionAuditParts {
   readonly timers: Timers
   /** A message has no cost header, or an invalid one. */
   readonly onBadMessage: (sequence: number) => void
+  /** Events that name a minute that cannot have begun were charged to the running one. */
+  readonly onFutureEvents: (events: number) => void
+  /** So many minutes were closed that have not begun, and are open again. */
+  readonly onTakenBack: (minutes: number) => void
 }
 
 export class PartitionAudit {
@@ -68,20 +75,35 @@ export class PartitionAudit {
     this.#reader.close()
   }
 
-  /** Reads to the stream's end, closes minutes up to `closableMinute`, and writes the totals to Redis and the bucket. */
-  async round(closableMinute: number): Promise<void> {
+  /** Reads to the stream's end, closes minutes, and writes the totals to Redis and the bucket. */
+  async round(bounds: Bounds): Promise<void> {
     const totals = this.#totals
-    if (!(await this.#readAll(closableMinute))) return
-    const closesMinute = closableMinute > totals.minute
-    totals.close(closableMinute)
+    if (!(await this.#readAll(bounds.closable))) return
+    const wasClosed = totals.minute
+    const future = this.#move(bounds)
     const changed = totals.takeChanged()
     if (changed.size > 0) this.#isSaved = false
     // Without Redis the totals are still kept and saved.
-    if ((await this.#writeToRedis(changed)) === 'away') totals.markChanged(changed)
+    if ((await this.#writeToRedis(changed, bounds)) === 'away') totals.markChanged(changed)
     // Between two closings only late records change totals. They are read again if this auditor ends before it saves.
-    if (!closesMinute || this.#isSaved) return
+    if (wasClosed === totals.minute && future === 0) return
+    if (this.#isSaved && totals.minute > wasClosed) return
     this.#revision = await this.#parts.bucket.write(this.#parts.partition, totals.save(), this.#revision)
     this.#isSaved = true
+  }
+
+  /** Closes minutes, or opens again what a wrong clock has closed. Returns the events charged to another minute. */
+  #move(bounds: Bounds): number {
+    const totals = this.#totals
+    if (totals.minute > bounds.latest) {
+      this.#parts.onTakenBack(totals.minute - bounds.passed)
+      totals.takeBack(bounds.passed, bounds)
+      return 0
+    }
+    const future = totals.chargeFuture(bounds)
+    if (future > 0) this.#parts.onFutureEvents(future)
+    totals.close(bounds.closable)
+    return future
   }
 
   /** false: the stream has more. */
@@ -95,21 +117,20 @@ export class PartitionAudit {
   }
 
   #readMessage({ sequence, timeUs, text }: CostMessage, closableMinute: number): void {
-    // Two later minutes can have begun: the current one, and during the delay of closing the one before it.
-    const costs = text === null ? null : parseCosts(text, closableMinute + 2)
+    const costs = text === null ? null : parseCosts(text)
     if (costs === null) this.#parts.onBadMessage(sequence)
     this.#totals.read({ sequence, timeUs }, costs ?? [], closableMinute)
   }
 
-  async #writeToRedis(changed: ReadonlySet<string>): Promise<'away' | 'done'> {
+  async #writeToRedis(changed: ReadonlySet<string>, { latest }: Bounds): Promise<'away' | 'done'> {
     const { redis, partition } = this.#parts
     const { apps, minute, last } = this.#totals
     // A value of the wrong type counts as no fence, and is replaced.
     const known = await redis.call((client) => client.get(fenceKey(partition))).catch(() => null)
     if (known === 'away') return 'away'
-    const hasLostFence = isBefore(known, this.#fence)
+    const hasLostFence = isBefore(known, this.#fence, latest)
     const isNew = last.timeUs !== this.#fence.timeUs || minute !== this.#fence.minute
-    // Redis was emptied, rolled back or replaced: the bases of all apps may be lost too.
+    // Redis was emptied, rolled back or replaced, or its fence is a wrong clock's: so may be the bases of all apps.
     const appIds = hasLostFence ? [...apps.keys()] : [...changed]
     if (appIds.length === 0 && !isNew && !hasLostFence) return 'done'
     const head = [String(last.timeUs), String(minute)]
@@ -120,11 +141,19 @@ export class PartitionAudit {
         return [base, days]
       })
       const keys = [fenceKey(partition), ...some.map((appId) => countsKey(partition, appId))]
-      if ((await runScript(redis, REPLACE, keys, [...head, '0', ...texts])) === 'away') return 'away'
+      if ((await this.#replace(keys, [...head, '0', ...texts])) === 'away') return 'away'
     }
     // After the bases: a fence closes minutes, and without a base their events would be counted nowhere.
-    if ((await runScript(redis, REPLACE, [fenceKey(partition)], [...head, '1'])) === 'away') return 'away'
+    if ((await this.#replace([fenceKey(partition)], [...head, '1'])) === 'away') return 'away'
     this.#fence = { timeUs: last.timeUs, minute }
+    return 'done'
+  }
+
+  async #replace(keys: readonly string[], args: readonly string[]): Promise<'away' | 'done'> {
+    const reply = await runScript(this.#parts.redis, REPLACE, keys, args)
+    if (reply === 'away') return 'away'
+    // Another Redis answers than the one that said its time, or its clock was set back since.
+    if (reply === NOT_PASSED) throw new Error("Redis's clock went back")
     return 'done'
   }
 }
@@ -146,9 +175,13 @@ async function readStart(connection: NatsConnection, stream: StreamFacts, saved:
   return { timeMs: minute * MINUTE_MS }
 }
 
-/** Also true for a fence that is not valid, or more than a day ahead: no audit wrote it. */
-function isBefore(fence: string | null, { timeUs, minute }: { timeUs: number; minute: number }): boolean {
+/** Also true for a fence that is not valid, or of a minute that cannot have been closed. */
+function isBefore(
+  fence: string | null,
+  { timeUs, minute }: { readonly timeUs: number; readonly minute: number },
+  latest: number,
+): boolean {
   const [knownUs, knownMinute] = (fence ?? '').split(' ').map(Number)
-  if (fence === null || !(knownUs >= 0) || !(knownMinute >= 0) || knownMinute > minute + MINUTES_A_DAY) return true
+  if (fence === null || !(knownUs >= 0) || !(knownMinute >= 0) || knownMinute > latest) return true
   return knownUs < timeUs || (knownUs === timeUs && knownMinute < minute)
 }

@@ -3,18 +3,22 @@
 -- KEYS: the partition's fence, then the hash of each app.
 -- ARGV: the auditor's last message read (its time in us) and last minute closed; 1 to set the fence too, else 0; then
 -- for each app its base without these two numbers, and its totals by day.
--- An auditor that has read less than an earlier one changes nothing. Reply: the number of apps changed.
+-- An auditor that has read less than an earlier one changes nothing. Reply: the number of apps changed; -1: nothing is, since
+-- this Redis's clock cannot have passed the auditor's minute.
 
 local readUs, minute = tonumber(ARGV[1]), tonumber(ARGV[2])
--- In minutes. No audit closes a minute further ahead: such a value is corrupt.
-local MAX_AHEAD = 1440
+-- Minutes in which events can have been taken are at most two ahead of this clock: clocks.ts has the same number. What was
+-- closed beyond them is a wrong clock's, or corrupt, and gives way to whoever has closed less.
+local time = redis.call('TIME')
+local latest = math.floor(time[1] / 60) + 2
+if minute > latest then return -1 end
 
 -- Whether this auditor is newer than `text`. `rest`: the pattern after its two numbers. Any other text counts as absent.
 local function isNewer(text, rest)
   local us, closed = string.match(text or '', '^(%d+) (%d+)' .. rest .. '$')
   if not us then return true end
   us, closed = tonumber(us), tonumber(closed)
-  if closed > minute + MAX_AHEAD then return true end
+  if closed > latest then return true end
   return readUs > us or (readUs == us and minute >= closed)
 end
 
@@ -28,7 +32,8 @@ for at = 2, #KEYS do
     redis.call('HSET', counts, 'base', ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[arg], 'days', ARGV[arg + 1])
     for _, name in ipairs(redis.call('HKEYS', counts)) do
       local opened = string.match(name, '^[mx](%d+)$')
-      if opened and tonumber(opened) <= minute then redis.call('HDEL', counts, name) end
+      -- The audit has charged the events of an impossible minute already.
+      if opened and (tonumber(opened) <= minute or tonumber(opened) > latest) then redis.call('HDEL', counts, name) end
     end
     redis.call('EXPIRE', counts, 40 * 86400)
     changed = changed + 1

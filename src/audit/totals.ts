@@ -3,6 +3,7 @@
 
 import { MINUTES_A_DAY } from '../apps/plans.ts'
 import type { RecordCost } from '../queue/record/cost-header.ts'
+import type { Bounds } from './clocks.ts'
 
 /** A cycle has at most 31 days, and touches 32 if it begins in the middle of a day. */
 const DAYS_KEPT = 33
@@ -43,7 +44,12 @@ export interface SavedTotals {
   /** The lowest sequence that has to be read again. */
   readonly from: number
   readonly apps: Readonly<Record<string, SavedApp>>
+  /** The minutes that were open, and from which sequence on. Absent in an entry of 0.3: those after `minute`. */
+  readonly open?: readonly (readonly [number, number])[]
 }
+
+/** What `close` and `takeBack` need to know of the clocks. */
+type ClosingBounds = Pick<Bounds, 'closable' | 'latest' | 'running'>
 
 /** newest, cycle, cycles with their events, first day, events of each day from then on. */
 type SavedApp = readonly [number, number, readonly (readonly [number, number])[], number, readonly number[]]
@@ -54,8 +60,9 @@ export class PartitionTotals {
   /** Since the last `takeChanged`. */
   #changed = new Set<string>()
   readonly #open = new Map<number, OpenMinute>()
-  /** How far the saved totals go: older records of closed minutes are counted in them. */
-  readonly #loaded: Place & { readonly minute: number }
+  /** How far the saved totals go: older records are counted in them, except those of minutes that were open. */
+  readonly #loaded: Place
+  readonly #wasOpenFrom: (minute: number) => number
   #last: Place
   /** The last closed minute. */
   minute: number
@@ -63,8 +70,14 @@ export class PartitionTotals {
   constructor(created: string, saved: SavedTotals | null) {
     this.created = created
     this.minute = saved?.minute ?? 0
-    this.#loaded = { sequence: saved?.sequence ?? 0, timeUs: saved?.timeUs ?? 0, minute: this.minute }
+    this.#loaded = { sequence: saved?.sequence ?? 0, timeUs: saved?.timeUs ?? 0 }
     this.#last = this.#loaded
+    const open = saved?.open === undefined ? null : new Map(saved.open)
+    const closed = this.minute
+    this.#wasOpenFrom =
+      open === null
+        ? (minute) => (minute > closed ? 0 : Number.POSITIVE_INFINITY)
+        : (minute) => open.get(minute) ?? Number.POSITIVE_INFINITY
     for (const [appId, app] of Object.entries(saved?.apps ?? {})) this.apps.set(appId, readApp(app))
   }
 
@@ -77,7 +90,7 @@ export class PartitionTotals {
     const { sequence, timeUs } = place
     const wasReadBefore = sequence <= this.#loaded.sequence && timeUs <= this.#loaded.timeUs
     for (const cost of costs) {
-      if (wasReadBefore && cost.minute <= this.#loaded.minute) continue
+      if (wasReadBefore && sequence < this.#wasOpenFrom(cost.minute)) continue
       if (cost.minute <= Math.max(closableMinute, this.minute)) this.#count(cost)
       else this.#addToOpenMinute(cost, sequence)
     }
@@ -88,11 +101,21 @@ export class PartitionTotals {
   close(minute: number): void {
     if (minute <= this.minute) return
     this.minute = minute
-    for (const [opened, { costs }] of this.#open) {
-      if (opened > minute) continue
-      for (const [appId, { events, cycleMinute }] of costs) this.#count({ minute: opened, cycleMinute, appId, events })
-      this.#open.delete(opened)
-    }
+    this.#countOpen((opened) => opened <= minute, minute)
+  }
+
+  /**
+   * Charges what names a minute that cannot have begun to the running one: the clock that gave it was wrong. Returns how
+   * many events; they have to be saved at once, so that nobody charges them again.
+   */
+  chargeFuture({ latest, running }: ClosingBounds): number {
+    return this.#countOpen((opened) => opened > latest, running)
+  }
+
+  /** Opens the minutes after this one again. What was read of them stays counted. */
+  takeBack(minute: number, { running }: ClosingBounds): void {
+    this.#countOpen(() => true, running)
+    this.minute = minute
   }
 
   takeChanged(): ReadonlySet<string> {
@@ -115,7 +138,24 @@ export class PartitionTotals {
     }
     // Object.fromEntries also accepts an app with the id `__proto__`.
     const apps = Object.fromEntries(Array.from(this.apps, ([appId, totals]) => [appId, writeApp(totals)]))
-    return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps }
+    const open = Array.from(this.#open, ([opened, { firstSequence }]) => [opened, firstSequence] as const)
+    return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps, open }
+  }
+
+  /** Counts open minutes, a later one than `atMost` as this. Returns the events of such later ones. */
+  #countOpen(isWanted: (minute: number) => boolean, atMost: number): number {
+    let movedEvents = 0
+    for (const [opened, { costs }] of this.#open) {
+      if (!isWanted(opened)) continue
+      const minute = Math.min(opened, atMost)
+      for (const [appId, { events, cycleMinute }] of costs) {
+        if (minute < opened) movedEvents += events
+        // A cycle that has not begun is not known here: of one that begins now, take.lua counts the days.
+        this.#count({ minute, cycleMinute: Math.min(cycleMinute, minute), appId, events })
+      }
+      this.#open.delete(opened)
+    }
+    return movedEvents
   }
 
   #addToOpenMinute({ minute, cycleMinute, appId, events }: RecordCost, sequence: number): void {

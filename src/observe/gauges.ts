@@ -74,6 +74,7 @@ export interface AuditSample {
   /** null: this node audits no partition. */
   readonly lagSeconds: number | null
   readonly badMessages: number
+  readonly futureEvents: number
 }
 
 export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
@@ -91,6 +92,12 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'counter',
     'Messages of the stream without a valid Sluice-Cost header, seen by this process.',
     [{ labels: {}, read: () => sampler().audit?.()?.badMessages }],
+  )
+  page.numbers(
+    'sluice_audit_future_events_total',
+    'counter',
+    'Events that named a minute that had not begun, because a clock was wrong; they were charged to the running one.',
+    [{ labels: {}, read: () => sampler().audit?.()?.futureEvents }],
   )
   page.gaugeByLabel(
     'sluice_stream_consumer_lag_seconds',

@@ -150,7 +150,8 @@ function sampleStream({ stream, consumerLags }: StreamPublisher, nowMs: number):
 
 /** The lag grows while no audit round succeeds. */
 function sampleAudit(state: AuditState | null, nowMs: number): AuditSample {
-  if (state === null) return { lagSeconds: null, badMessages: 0 }
-  const { auditedUntilMs, badMessages } = state
-  return { lagSeconds: auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000, badMessages }
+  if (state === null) return { lagSeconds: null, badMessages: 0, futureEvents: 0 }
+  const { auditedUntilMs, badMessages, futureEvents } = state
+  const lagSeconds = auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000
+  return { lagSeconds, badMessages, futureEvents }
 }

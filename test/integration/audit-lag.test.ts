@@ -10,7 +10,7 @@ import { sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import type { StreamPublisher } from '../../src/queue/stream/publisher.ts'
 import { openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
-import { connectTo, TestLink } from '../support/limits.ts'
+import { connectTo, TestLink, timed } from '../support/limits.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
@@ -42,7 +42,7 @@ it('reports its lag while NATS is away, and creates its bucket again after it wa
       return typeof member === 'function' ? member.bind(target) : member
     },
   })
-  const link = new TestLink(clockAhead)
+  const link = new TestLink(timed(clockAhead, nowMs))
   await sendHeartbeat(link, 'one')
   await publishTo(queue, makeRecord({ receivedAtMs: Date.now() - 10 * MINUTE_MS }))
   let connection: NatsConnection | null = queue.connection

@@ -1,5 +1,6 @@
 // The edge cases of the shared limits' scripts, on a real Redis.
 
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -32,6 +33,7 @@ const NOON = Date.UTC(2026, 10, 20, 12) / MINUTE_MS
 const TODAY = Math.floor(NOON / DAY)
 const PARTITION = 3
 const REPLACE_TEXT = readFileSync(new URL('../../src/audit/replace.lua', import.meta.url), 'utf8')
+const REPLACE_DIGEST = createHash('sha1').update(REPLACE_TEXT).digest('hex')
 const CYCLE = Date.UTC(2026, 10, 1) / MINUTE_MS
 
 let server: RedisServer
@@ -87,7 +89,8 @@ async function replace(
   const keys = [fenceKey(PARTITION), ...Object.keys(apps).map((appId) => countsKey(PARTITION, appId))]
   const texts = Object.values(apps).flatMap(({ base, days }) => [base, days])
   const args = [String(readUs), String(closed), isFence ? '1' : '0', ...texts]
-  return Number(await client.eval(REPLACE_TEXT, keys.length, ...keys, ...args))
+  const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
+  return Number(await clientAt.evalsha(REPLACE_DIGEST, keys.length, ...keys, ...args))
 }
 
 function totals(changes: Partial<AppTotals> & { days: Map<number, number> }): { base: string; days: string } {
@@ -313,7 +316,7 @@ describe('replace.lua', () => {
     expect(await replace({ readUs: 50, closed: NOON }, { [app.appId]: counted(7) })).toBe(1)
     const before = await countsOf(app)
     for (const older of [
-      { readUs: 49, closed: NOON + 5 },
+      { readUs: 49, closed: NOON + 2 },
       { readUs: 50, closed: NOON - 1 },
     ]) {
       expect(await replace(older, { [app.appId]: counted(99) })).toBe(0)
@@ -334,6 +337,33 @@ describe('replace.lua', () => {
     expect([base, days]).toEqual([`1 ${NOON} ${counted(5).base}`, '20000:5'])
     expect(open).toEqual({ [`m${minute}`]: '6', [`x${minute}`]: '1' })
     expect(await client.ttl(countsKey(PARTITION, app.appId))).toBeGreaterThan(39 * 86_400)
+  })
+
+  it('closes no minute that this Redis’s clock cannot have passed', async () => {
+    expect(await replace({ readUs: 1, closed: NOON + 3 }, { [app.appId]: counted(5) })).toBe(-1)
+    expect(await client.dbsize()).toBe(0)
+  })
+
+  it('takes back what is closed more than two minutes ahead of its clock, for an auditor that has closed less', async () => {
+    minute = NOON + 118
+    expect(await replace({ readUs: 50, closed: minute }, { [app.appId]: counted(7) })).toBe(1)
+    minute = NOON + 115
+    expect(await replace({ readUs: 49, closed: NOON }, { [app.appId]: counted(9) })).toBe(1)
+    expect(await client.get(fenceKey(PARTITION))).toBe(`49 ${NOON}`)
+    expect((await countsOf(app))['base']).toBe(`49 ${NOON} ${counted(9).base}`)
+    await replace({ readUs: 50, closed: NOON + 117 })
+    expect(await replace({ readUs: 51, closed: NOON }, { [app.appId]: counted(9) })).toBe(1)
+    expect(await client.get(fenceKey(PARTITION))).toBe(`51 ${NOON}`)
+  })
+
+  it('deletes the counters of minutes that cannot have begun, whose events the audit has charged', async () => {
+    minute = NOON + 90
+    await take(app, [5])
+    minute = NOON
+    await take(app, [6])
+    await replace({ readUs: 1, closed: NOON - 2 }, { [app.appId]: counted(5) })
+    expect(await countsOf(app)).toMatchObject({ [`m${NOON}`]: '6' })
+    expect(await countsOf(app)).not.toHaveProperty(`m${NOON + 90}`)
   })
 
   it('sets no fence without the argument for it', async () => {

@@ -198,7 +198,10 @@ export class Cluster {
       return
     }
     const node = this.#live(of)
-    if (node !== undefined) node.host.clockOffsetMs += byMs
+    if (node === undefined) return
+    node.host.clockOffsetMs += byMs
+    // A node whose clock is wrong does not audit, and there may be no other.
+    this.#heals.push(() => (node.host.clockOffsetMs = 0))
   }
 
   #plan(number: number, change: Partial<AppRecord>): void {

@@ -208,7 +208,8 @@ export class NatsServer {
       return made.info(this.world.epochMs)
     }
     if (verb !== 'CREATE' && verb !== 'INFO') throw new Error(`STREAM.${verb} is not simulated`)
-    return stream === undefined ? failure(404, 10_059, 'stream not found') : stream.info(this.world.epochMs)
+    if (stream === undefined) return failure(404, 10_059, 'stream not found')
+    return { ...stream.info(this.world.epochMs), ts: new Date(this.world.wallMs).toISOString() }
   }
 
   #makeConsumer(name: string, { config }: Record<string, unknown>): object | null {

@@ -180,6 +180,56 @@ describe('the totals of a partition', () => {
     expect(next.apps.get('one')?.days).toEqual(new Map([[FIRST_MINUTE / DAY, 3]]))
   })
 
+  const NO_BOUNDS = { closable: 0, latest: FIRST_MINUTE + 100, running: FIRST_MINUTE + 98 }
+
+  it('charge a minute that cannot have begun to the running one, once, whoever reads it again', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    const future = cost(FIRST_MINUTE + 101, 7, FIRST_MINUTE + 101)
+    const open = cost(FIRST_MINUTE + 97, 2)
+    totals.read({ sequence: 1, timeUs: 1 }, [open, cost(FIRST_MINUTE + 100, 4), future], FIRST_MINUTE + 96)
+    totals.close(FIRST_MINUTE + 96)
+    expect(totals.chargeFuture(NO_BOUNDS)).toBe(7)
+    const today = FIRST_MINUTE / DAY
+    expect(baseOf(totals)).toBe(`${FIRST_MINUTE + 98} 7 ${FIRST_MINUTE + 98} ${today} 7`)
+    const next = new PartitionTotals(CREATED, totals.save())
+    next.read({ sequence: 1, timeUs: 1 }, [open, cost(FIRST_MINUTE + 100, 4), future], FIRST_MINUTE + 96)
+    expect(next.chargeFuture(NO_BOUNDS)).toBe(0)
+    next.read({ sequence: 2, timeUs: 2 }, [future], FIRST_MINUTE + 96)
+    expect(next.chargeFuture(NO_BOUNDS)).toBe(7)
+    next.close(FIRST_MINUTE + 200)
+    expect(next.apps.get('one')?.days).toEqual(new Map([[today, 20]]))
+  })
+
+  it('keep what is counted when minutes are opened again, and count later events of these minutes once', () => {
+    const ahead = new PartitionTotals(CREATED, null)
+    ahead.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE + 10, 3)], FIRST_MINUTE + 200)
+    ahead.close(FIRST_MINUTE + 200)
+    ahead.read({ sequence: 2, timeUs: 2 }, [cost(FIRST_MINUTE + 201, 5)], FIRST_MINUTE + 200)
+    const totals = new PartitionTotals(CREATED, ahead.save())
+    totals.read({ sequence: 2, timeUs: 2 }, [cost(FIRST_MINUTE + 201, 5)], FIRST_MINUTE + 9)
+    totals.takeBack(FIRST_MINUTE + 9, NO_BOUNDS)
+    const saved = totals.save()
+    expect(saved).toMatchObject({ minute: FIRST_MINUTE + 9, from: 3, open: [] })
+    const next = new PartitionTotals(CREATED, saved)
+    const again = [cost(FIRST_MINUTE + 10, 3)]
+    next.read({ sequence: 1, timeUs: 1 }, again, FIRST_MINUTE + 9)
+    next.read({ sequence: 3, timeUs: 3 }, again, FIRST_MINUTE + 9)
+    expect(next.apps.get('one')?.days).toEqual(new Map([[FIRST_MINUTE / DAY, 8]]))
+    next.close(FIRST_MINUTE + 10)
+    expect(next.apps.get('one')?.days).toEqual(new Map([[FIRST_MINUTE / DAY, 11]]))
+  })
+
+  it('read an entry of 0.3, which does not name its open minutes', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    totals.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE, 3), cost(FIRST_MINUTE + 1, 4)], FIRST_MINUTE)
+    totals.close(FIRST_MINUTE)
+    const { open: _, ...entryOf03 } = totals.save()
+    const next = new PartitionTotals(CREATED, entryOf03)
+    next.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE, 3), cost(FIRST_MINUTE + 1, 4)], FIRST_MINUTE)
+    next.close(FIRST_MINUTE + 1)
+    expect(next.apps.get('one')?.days).toEqual(new Map([[FIRST_MINUTE / DAY, 7]]))
+  })
+
   it('start a cycle at 0, also if its first day has earlier events', () => {
     const totals = new PartitionTotals(CREATED, null)
     const turn = FIRST_MINUTE + 700

@@ -8,4 +8,6 @@ export interface Charge {
   readonly minute: number
   /** The start of the app's billing cycle, in UTC minutes since 1970. */
   readonly cycleMinute: number
+  /** An earlier request under the same key took these events. It is in doubt, and keeps them. */
+  readonly isOfDoubt?: true
 }

@@ -53,7 +53,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   )
   started.add(() => audit.stop())
   // Opened last and so stopped first: its flush settles requests, which settle their charges in the parts above.
-  const queue = connectStream(nats, nodeId, config, context)
+  const queue = connectStream(nats, nodeId, config, context, admission)
   started.add(() => queue.stop())
   return {
     apps,
@@ -118,6 +118,7 @@ function connectStream(
   nodeId: string,
   { partitions, stream }: Config,
   { log, metrics }: StoresContext,
+  admission: SharedAdmission,
 ): StreamPublisher {
   return openPublisher({
     nats,
@@ -125,6 +126,7 @@ function connectStream(
     partitions,
     newStream: stream,
     onCommit: (records) => metrics.publishRecords.observe(records),
+    onDoubt: (doubt) => admission.doubt(doubt),
     onNotice: noticeTo(log, 'nats'),
   })
 }

@@ -15,6 +15,8 @@ import {
   acceptedText,
   countsKey,
   decodeReply,
+  doubtOfAnswer,
+  doubtsKey,
   encodeQuestion,
   fenceKey,
   idempotencyKey,
@@ -249,6 +251,27 @@ describe('take.lua', () => {
     await ask({ accepted: [{ key, accepted: acceptedText(100, 4_294_967_295), rememberedMs: 300_000 }] })
     const replay = (await take(app, [], { takes })).takes[0]
     expect(replayOfAnswer(replay)).toEqual({ kind: 'replay', events: 100, eventsHash: 4_294_967_295 })
+  })
+
+  it('takes nothing for a key in doubt, while its minute is open and it has as many events', async () => {
+    const key = idempotencyKey(PARTITION, 'a-batch')
+    const doubt = async (events: number, at: number): Promise<void> => {
+      await client.hset(doubtsKey(PARTITION), 'a-batch', `${at} ${events} a-batch`)
+    }
+    await take(app, [60, 40])
+    await doubt(60, NOON)
+    minute++
+    await take(app, [100])
+    const [answer] = await takeAs('two', [{ events: 60, key }])
+    expect([doubtOfAnswer(answer), await client.get(key)]).toEqual([{ minute: NOON, events: 60 }, 'two'])
+    expect(await takeAs('one', [{ events: 60, key }])).toEqual([ANSWER.held])
+    await client.del(key)
+    expect(await takeAs('two', [{ events: 61, key }])).toEqual([ANSWER.minute])
+    await replace({ readUs: 1, closed: NOON })
+    expect(await takeAs('two', [{ events: 60, key }])).toEqual([ANSWER.minute])
+    expect(await countsOf(app)).toEqual({ [`m${NOON}`]: '100', [`m${minute}`]: '100' })
+    await client.set(doubtsKey(PARTITION), 'no hash')
+    expect(await takeAs('two', [{ events: 60, key }])).toEqual([ANSWER.minute])
   })
 
   it('takes the hash that 0.3 made of a whole body for none, and 0.3 reads the text of this version', async () => {

@@ -60,6 +60,7 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
     timers,
     random,
     dial: seams.dial,
+    onDoubt: (doubt) => admission.doubt(doubt),
     onNotice,
   })
   const admission = new SharedAdmission({

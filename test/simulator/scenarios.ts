@@ -108,6 +108,22 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       endMs: 40_000,
     }),
   },
+  'key-in-doubt': {
+    claim:
+      'answers 202 to the retry of a stored batch that was in doubt, though its minute has no room to take it again',
+    history: history('key-in-doubt', {
+      apps: [anApp(0, { events_per_minute: 100 })],
+      steps: [
+        { atMs: 5000, kind: 'acks late', byMs: 2500, forMs: 1000 },
+        send(5100, { events: 60, keyed: true, tries: 3, retryAfterMs: 1500, retryOn: 1 }),
+        send(15_000, { events: 40 }),
+        send(16_000, { events: 1 }),
+      ],
+      endMs: 20_000,
+    }),
+    // The first answer of the keyed batch, and the last batch.
+    refused: 2,
+  },
   'redis-late': {
     claim: 'charges requests once whose answer from Redis came late',
     history: history('redis-late', {

@@ -7,15 +7,19 @@ import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
 import type { RateLimitView } from '../../outcome.ts'
 import type { Charge } from '../../queue/charge.ts'
+import { partitionOf } from '../../queue/partition.ts'
+import type { Doubt } from '../../queue/stream/publisher-options.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { RedisTime } from '../../redis/time.ts'
 import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
+import { cycleMinutesAt } from '../cycle-minutes.ts'
 import { type LimitRefusal, secondsUntilRoom, type Usage } from '../limiter.ts'
 import type { AppBudget, TakeOutcome } from './app-budget.ts'
 import { AppBudgets } from './app-budgets.ts'
+import { Doubts } from './doubts.ts'
 import { Heartbeat } from './nodes.ts'
 import { MAX_KEY_WAIT_MS, POLL_MS, RequestKeys } from './request-keys.ts'
-import { ANSWER, idempotencyKey, replayOfAnswer } from './take.ts'
+import { ANSWER, doubtOfAnswer, idempotencyKey, replayOfAnswer } from './take.ts'
 import { TurnCalls } from './turn-calls.ts'
 import { readUsages, usageOf } from './usage.ts'
 
@@ -61,6 +65,7 @@ export class SharedAdmission implements Admission {
   readonly #time: RedisTime
   readonly #turnCalls: TurnCalls
   readonly #keys: RequestKeys
+  readonly #doubts: Doubts
   readonly #budgets: AppBudgets
   readonly #heartbeat: Heartbeat
   readonly #timer: Timer
@@ -77,10 +82,12 @@ export class SharedAdmission implements Admission {
       onGranted: (budget) => this.#budgets.withBucket.add(budget),
     })
     this.#keys = new RequestKeys({ ...options, turnCalls: this.#turnCalls })
+    this.#doubts = new Doubts(options)
     this.#timer = timers.setInterval(() => this.#tick(), TICK_MS)
     this.#timer.unref()
     link.onChange((isUp) => {
       if (!isUp) return this.#turnCalls.abandonLate()
+      this.#doubts.write()
       this.#turnCalls.resume()
       void this.#heartbeat.send()
     })
@@ -135,6 +142,7 @@ export class SharedAdmission implements Admission {
       }
       if (outcome === 'retry' || outcome === 'unsent') continue
       const { answer, minute, cycleMinute, nowMs } = outcome
+      if (answer < 0) return takenBefore(budget.app, answer, nowMs)
       if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
       if (answer >= ANSWER.replay) return replayOfAnswer(answer)
       if (Object.hasOwn(REFUSALS, answer)) {
@@ -164,9 +172,16 @@ export class SharedAdmission implements Admission {
   }
 
   end(app: App, charge: Charge, batchId: string | null, end: End, events: number, eventsHash = 0): void {
-    // 'unknown' stays counted until the audit knows.
-    if (end === 'duplicate' || end === 'refused') this.#refund(app.appId, charge)
+    // 'unknown' stays counted until the audit knows, and so does what an earlier request took that is in doubt.
+    if ((end === 'duplicate' || end === 'refused') && charge.isOfDoubt !== true) this.#refund(app.appId, charge)
+    const isStored = end === 'stored' || end === 'duplicate'
+    if (isStored && charge.isOfDoubt && batchId !== null) this.#doubts.settled(this.#partitionOf(app), batchId)
     if (batchId !== null) this.#keys.end(app, batchId, end, events, eventsHash)
+  }
+
+  /** A batch of this node ends in doubt: to be called before its `end`. */
+  doubt(doubt: Doubt): void {
+    this.#doubts.add(doubt)
   }
 
   view(app: App): RateLimitView {
@@ -199,6 +214,10 @@ export class SharedAdmission implements Admission {
     // A changed record or a new minute has emptied the bucket, which Redis still counts.
     if (budget.corrections.size > 0) this.#turnCalls.add(budget)
     return budget
+  }
+
+  #partitionOf({ appId }: App): number {
+    return partitionOf(appId, this.#options.partitions)
   }
 
   #minute(): number {
@@ -266,9 +285,20 @@ export class SharedAdmission implements Admission {
   }
 }
 
-/** `nowMs`: Redis's clock, moved into the minute where it lies outside, so that the record's time agrees with it. */
 function taken(events: number, minute: number, cycleMinute: number, nowMs: number): Admitted {
+  return { kind: 'taken', charge: chargeIn(minute, events, cycleMinute, nowMs) }
+}
+
+/** `nowMs`: Redis's clock, moved into the minute where it lies outside, so that the record's time agrees with it. */
+function chargeIn(minute: number, events: number, cycleMinute: number, nowMs: number): Charge {
   const startMs = minute * MINUTE_MS
   const takenAtMs = Math.min(Math.max(nowMs, startMs), startMs + MINUTE_MS - 1)
-  return { kind: 'taken', charge: { events, takenAtMs, minute, cycleMinute } }
+  return { events, takenAtMs, minute, cycleMinute }
+}
+
+/** The retry of a batch in doubt has its charge, so that it is counted once, whichever of them is stored. */
+function takenBefore(app: App, answer: number, nowMs: number): Admitted {
+  const { minute, events } = doubtOfAnswer(answer)
+  const { first } = cycleMinutesAt(app, minute)
+  return { kind: 'taken', charge: { ...chargeIn(minute, events, first, nowMs), isOfDoubt: true } }
 }

@@ -8,7 +8,7 @@
 --   node, ms until a claim expires
 --   accepted keys: count, then for each: its value, ms until it is forgotten       KEYS: each key
 --   released keys: count                                                           KEYS: each key
---   apps: count, then for each:                                                    KEYS: fence, hash
+--   apps: count, then for each:                                                    KEYS: fence, doubts, hash
 --     limits of month, day (-1: none) and minute
 --     first minute of its billing cycle, first minute of the next one
 --     events requested for the node's bucket
@@ -17,7 +17,8 @@
 -- Reply: Redis's time in ms, then for each app: its minute, the first minute of its cycle, events used in the month, the
 -- day and the minute, events granted for the bucket, and one answer for each take.
 -- Answers: 0 taken, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
--- cycle, 100 + n: the key was accepted with n % 1000 events, and a body whose hash is n / 1000 (0: not known).
+-- cycle, 100 + n: the key was accepted with n % 1000 events, and a body whose hash is n / 1000 (0: not known), -n: taken
+-- by an earlier request with this key, which is in doubt: n % 1000 events of the minute n / 1000.
 
 local DAY = 1440
 -- The hash of an idle app expires after 40 days: longer than any billing cycle.
@@ -57,6 +58,15 @@ local function checkKey(key)
   local events, hash = string.match(held, '^(%d%d?%d?):(%d+)$')
   if events then return 100 + events + 1000 * hash end
   return 4
+end
+
+-- What an earlier request with this key took: 1000 * its minute + its events. nil: nothing that still counts.
+local function doubtOf(fence, doubts, key, events, closed)
+  if fence.doubts == nil then fence.doubts = redis.pcall('HLEN', doubts) end
+  if type(fence.doubts) ~= 'number' or fence.doubts == 0 then return nil end
+  local text = redis.call('HGET', doubts, string.match(key, '[^:]+$'))
+  local minute, taken = string.match(text or '', '^(%d+) (%d+) ')
+  if minute and tonumber(minute) > closed and tonumber(taken) == events then return 1000 * minute + taken end
 end
 
 local fences = {}
@@ -153,7 +163,7 @@ end
 
 local reply = { nowMs }
 for _ = 1, nextNumber() do
-  local fence, counts = fenceOf(nextKey()), nextKey()
+  local fence, doubts, counts = fenceOf(nextKey()), nextKey(), nextKey()
   local monthLimit, dayLimit, minuteLimit = nextNumber(), nextNumber(), nextNumber()
   local cycle, nextCycle, wanted = nextNumber(), nextNumber(), nextNumber()
 
@@ -202,7 +212,11 @@ for _ = 1, nextNumber() do
     local events = nextNumber()
     local key = nextNumber() == 1 and nextKey()
     local answer = key and checkKey(key) or 0
-    if answer == 0 then
+    local before = key and answer == 0 and doubtOf(fence, doubts, key, events, closed)
+    if before then
+      answer = -before
+      redis.call('SET', key, node, 'PX', claimMs)
+    elseif answer == 0 then
       local cost = math.max(1, events)
       if minute < cycle then answer = 5
       elseif events > 0 and monthUsed + events > monthLimit then answer = 1

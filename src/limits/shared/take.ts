@@ -19,11 +19,19 @@ export function countsKey(partition: number, appId: string): string {
   return `sluice:{p${partition}}:app:${appId}`
 }
 
+/** A hash: what is in doubt, until the audit has settled it. Fields and values are those of doubts.ts. */
+export function doubtsKey(partition: number): string {
+  return `sluice:{p${partition}}:doubts`
+}
+
 export function idempotencyKey(partition: number, batchId: string): string {
   return `sluice:{p${partition}}:key:${batchId}`
 }
 
-/** The answers of take.lua. `replay` + n: the key was accepted (replayOfAnswer). */
+/**
+ * The answers of take.lua. `replay` + n: the key was accepted (replayOfAnswer). Below 0: its batch is in doubt, and was
+ * charged (doubtOfAnswer).
+ */
 export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, replay: 100 } as const
 
 /** In the answer to a take, what tells the events of an accepted key, of which there are at most 100, from its hash. */
@@ -50,6 +58,11 @@ export function replayOfText(text: string): Replay | null {
 export function replayOfAnswer(answer: number): Replay {
   const accepted = answer - ANSWER.replay
   return replayWith(accepted % HASH_UNIT, Math.floor(accepted / HASH_UNIT))
+}
+
+/** `answer`: below 0. */
+export function doubtOfAnswer(answer: number): { minute: number; events: number } {
+  return { minute: Math.floor(-answer / HASH_UNIT), events: -answer % HASH_UNIT }
 }
 
 function replayWith(events: number, hash: number): Replay {
@@ -107,7 +120,7 @@ export function encodeQuestion(question: Question): { keys: string[]; args: stri
   keys.push(...released)
   args.push(apps.length)
   for (const { partition, app, cycle, wanted, corrections, takes } of apps) {
-    keys.push(fenceKey(partition), countsKey(partition, app.appId))
+    keys.push(fenceKey(partition), doubtsKey(partition), countsKey(partition, app.appId))
     args.push(app.eventsPerMonth, app.eventsPerDay ?? -1, app.eventsPerMinute, cycle.first, cycle.next, wanted)
     args.push(corrections.size)
     for (const [minute, events] of corrections) args.push(minute, events)

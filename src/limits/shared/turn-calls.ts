@@ -237,7 +237,7 @@ export class TurnCalls {
       const { minute, cycleMinute } = appReply
       for (const [place, { resolve, events }] of takes.entries()) {
         const answer = appReply.takes[place]
-        if (isNewest || answer === ANSWER.held || answer >= ANSWER.replay) {
+        if (isNewest || answer === ANSWER.held || answer >= ANSWER.replay || answer < 0) {
           resolve({ answer, nowMs: reply.nowMs, minute, cycleMinute })
         } else {
           // The newest record decides about each request.

@@ -6,6 +6,8 @@ import type { Entry, Lane, Parcel } from './lanes.ts'
 
 export interface InFlight {
   readonly number: number
+  /** Its Nats-Msg-Id. */
+  readonly id: string
   readonly lane: Lane
   /** Its unsettled records, oldest first. */
   first: Entry | null
@@ -42,7 +44,7 @@ export class AckWindow {
     return this.#lastNumber + 1
   }
 
-  add(lane: Lane, parcel: Parcel, nowMs: number): void {
+  add(lane: Lane, parcel: Parcel, id: string, nowMs: number): void {
     this.#lastNumber += 1
     this.#openMessages += 1
     this.#openBytes += parcel.bytes
@@ -50,6 +52,7 @@ export class AckWindow {
     if (isGathered) this.#countGathered(lane)
     this.#messages.set(this.#lastNumber, {
       number: this.#lastNumber,
+      id,
       lane,
       first: parcel.first,
       records: parcel.records,

@@ -25,6 +25,7 @@ export interface Parcel {
 }
 
 export class Lane {
+  readonly partition: number
   readonly subject: string
   /** It is in the queue of lanes to send from. */
   isReady = false
@@ -35,6 +36,7 @@ export class Lane {
   #bytes = 0
 
   constructor(partition: number) {
+    this.partition = partition
     this.subject = subjectOf(partition)
   }
 

@@ -6,6 +6,18 @@ import type { NatsAccess } from '../../nats/address.ts'
 import type { Dial } from '../../nats/connection.ts'
 import type { StreamKeeperOptions } from './stream-keeper.ts'
 
+/** A batch that was sent, and may be stored or not. */
+export interface Doubt {
+  /** Of a keyed batch its batch id. Batches without a key share the entry of their message and minute. */
+  readonly name: string
+  /** Under which JetStream stores it at most once. */
+  readonly messageId: string
+  readonly partition: number
+  /** It is charged to this minute, so many events. */
+  readonly minute: number
+  readonly events: number
+}
+
 export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' | 'measureIntervalMs'> {
   readonly nats: NatsAccess | string
   /** 8 to 16 lower-case hex digits, new for each process, so that the ids of its messages are unique. */
@@ -20,6 +32,8 @@ export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' 
   readonly dial?: Dial
   /** Called for each stored message, with the number of its records. */
   readonly onCommit?: (records: number) => void
+  /** Called for each record that ends in doubt, before it is settled. */
+  readonly onDoubt?: (doubt: Doubt) => void
   /** Gets a sentence for the log when the state changes. */
   readonly onNotice?: OnNotice
 }

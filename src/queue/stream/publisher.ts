@@ -13,7 +13,7 @@ import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import type { ConsumerLags } from './consumer-lag.ts'
 import { type Entry, Lanes } from './lanes.ts'
-import type { PublisherOptions } from './publisher-options.ts'
+import type { Doubt, PublisherOptions } from './publisher-options.ts'
 import { createOriginalLookup, type OriginalLookup } from './read/stream-original.ts'
 import { Sender } from './sender.ts'
 import type { StreamFacts, StreamReport } from './stream.ts'
@@ -36,6 +36,7 @@ export class StreamPublisher implements EventQueue {
   readonly #ackTimeoutMs: number
   readonly #timers: Timers
   readonly #onCommit: (records: number) => void
+  readonly #onDoubt: (doubt: Doubt) => void
   readonly #state: StreamState
   readonly #link: NatsLink
   readonly #keeper: StreamKeeper
@@ -62,6 +63,7 @@ export class StreamPublisher implements EventQueue {
     this.#lookUpOriginal = createOriginalLookup(timers)
     this.#sweeper = new AckSweeper(timers, () => this.#sweep())
     this.#onCommit = options.onCommit ?? (() => {})
+    this.#onDoubt = options.onDoubt ?? (() => {})
     const onNotice = options.onNotice ?? (() => {})
     this.#lanes = new Lanes(options.partitions)
     this.#state = new StreamState(onNotice)
@@ -206,15 +208,19 @@ export class StreamPublisher implements EventQueue {
 
   #duplicate(message: InFlight, sequence: number): void {
     const { first, isGathered } = message
-    const connection = this.#link.connection
     // The id of a gathered message is unique, so a duplicate can only be a collision: this message was not stored.
     if (isGathered || first === null) return this.#ended(message, 'stream_refused')
     message.first = null
     this.#ended(message, 'duplicate')
-    // A duplicate window may answer wrongly after a change of leader, so its word is not taken without the original.
-    void this.#lookUpOriginal(connection, sequence, first.record.batchId, first.deadlineMs).then((events) =>
-      this.#unsettled.settle(first, events === undefined ? 'in_doubt' : 'duplicate', events),
-    )
+    void this.#settleDuplicate(message, first, sequence)
+  }
+
+  /** A duplicate window may answer wrongly after a change of leader, so its word is not taken without the original. */
+  async #settleDuplicate(message: InFlight, entry: Entry, sequence: number): Promise<void> {
+    const { connection } = this.#link
+    const events = await this.#lookUpOriginal(connection, sequence, entry.record.batchId, entry.deadlineMs)
+    if (events === undefined) this.#doubt(message, entry)
+    this.#unsettled.settle(entry, events === undefined ? 'in_doubt' : 'duplicate', events)
   }
 
   /** The message was certainly not stored: its records go back to their lane, and are sent again until they expire. */
@@ -230,8 +236,17 @@ export class StreamPublisher implements EventQueue {
     const { first, lane } = message
     message.first = null
     this.#lanes.offer(lane)
+    if (settlement === 'in_doubt')
+      for (let entry = first; entry !== null; entry = entry.next) this.#doubt(message, entry)
     if (first !== null) this.#answers.push({ first, settlement })
     this.#turnSoon()
+  }
+
+  #doubt({ id, lane }: InFlight, { record }: Entry): void {
+    const { batchId, keyed, charge } = record
+    const { minute, events } = charge
+    const name = keyed ? batchId : `${id}:${minute}`
+    this.#onDoubt({ name, messageId: id, partition: lane.partition, minute, events })
   }
 
   /** After all acknowledgements that came in one read, so that the messages they make room for go out in one write. */
@@ -307,6 +322,7 @@ export class StreamPublisher implements EventQueue {
     for (let expired = this.#window.takeExpired(nowMs); expired !== null; expired = this.#window.takeExpired(nowMs)) {
       isSilent ||= this.#window.isCurrent(expired.message) && this.#lastAckAtMs < expired.message.sentAtMs
       this.#lanes.offer(expired.message.lane)
+      this.#doubt(expired.message, expired.entry)
       this.#unsettled.settle(expired.entry, 'in_doubt')
     }
     if (isSilent && this.#link.connection !== null) {

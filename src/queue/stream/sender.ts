@@ -132,7 +132,7 @@ export class Sender {
       return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`
-    this.#window.add(lane, parcel, nowMs)
+    this.#window.add(lane, parcel, id, nowMs)
     return { head: messageHead(lane.subject, reply, headers, parcel.bytes), parcel }
   }
 }

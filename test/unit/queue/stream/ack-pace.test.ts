@@ -65,7 +65,7 @@ function publisher() {
       }
       const first: Entry = { record, settled: () => {}, deadlineMs: 0, number: 0, next: null }
       sent.push({ number: window.nextNumber, atMs: nowMs, publishedAtMs })
-      window.add(lane, { first, records: 1, bytes }, nowMs)
+      window.add(lane, { first, records: 1, bytes }, 'id', nowMs)
     }
   }
   /** What happened within a time. */

@@ -142,7 +142,7 @@ describe('the window of acknowledgements', () => {
     for (let number = 1; number <= 64; number += 1) {
       expect(window.isOpen).toBe(true)
       expect(window.nextNumber).toBe(number)
-      window.add(lane, parcelOf(number, true, 100), 0)
+      window.add(lane, parcelOf(number, true, 100), 'id', 0)
     }
     expect(window.isOpen).toBe(false)
     expect(window.take(17)?.number).toBe(17)
@@ -152,7 +152,7 @@ describe('the window of acknowledgements', () => {
     const large = new AckWindow()
     for (let number = 0; number < 16; number += 1) {
       expect(large.isOpen).toBe(true)
-      large.add(lane, parcelOf(number, true, 65_536), 0)
+      large.add(lane, parcelOf(number, true, 65_536), 'id', 0)
     }
     expect(large.isOpen).toBe(false)
     large.take(1)
@@ -162,8 +162,8 @@ describe('the window of acknowledgements', () => {
   it('holds a lane until its gathered message is answered, but not for a keyed one', () => {
     const window = new AckWindow()
     const [one, two] = [new Lane(0), new Lane(1)]
-    window.add(one, parcelOf(1, false, 10), 0)
-    window.add(two, parcelOf(2, true, 10), 0)
+    window.add(one, parcelOf(1, false, 10), 'id', 0)
+    window.add(two, parcelOf(2, true, 10), 'id', 0)
     expect([window.holds(one), window.holds(two)]).toEqual([true, false])
     window.take(2)
     expect([window.holds(one), window.holds(two)]).toEqual([true, false])
@@ -174,12 +174,12 @@ describe('the window of acknowledgements', () => {
   it('does not hold a lane that can fill a message, and then holds it until all its messages are answered', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
-    window.add(lane, parcelOf(1, false, 10), 0)
+    window.add(lane, parcelOf(1, false, 10), 'id', 0)
     lane.push(entry(2, false, LIMIT_BYTES - 1))
     expect(window.holds(lane)).toBe(true)
     lane.push(entry(3, false, 1))
     expect(window.holds(lane)).toBe(false)
-    window.add(lane, lane.take() as Parcel, 0)
+    window.add(lane, lane.take() as Parcel, 'id', 0)
     expect(window.holds(lane)).toBe(true)
     window.take(1)
     expect(window.holds(lane)).toBe(true)
@@ -190,11 +190,11 @@ describe('the window of acknowledgements', () => {
   it('is renewed without forgetting messages in flight, and late answers do not open it twice', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
-    for (let number = 1; number <= 64; number += 1) window.add(lane, parcelOf(number, number > 1, 10), 0)
+    for (let number = 1; number <= 64; number += 1) window.add(lane, parcelOf(number, number > 1, 10), 'id', 0)
     window.renew()
     expect(window.isOpen).toBe(true)
     expect(window.holds(lane)).toBe(false)
-    for (let number = 65; number <= 128; number += 1) window.add(lane, parcelOf(number, number > 65, 10), 0)
+    for (let number = 65; number <= 128; number += 1) window.add(lane, parcelOf(number, number > 65, 10), 'id', 0)
     expect(window.isOpen).toBe(false)
     const late = window.take(1) as InFlight
     expect(window.isCurrent(late)).toBe(false)
@@ -209,13 +209,13 @@ describe('the window of acknowledgements', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
     for (const number of [10, 20, 30]) lane.push(entry(number, false, 100))
-    window.add(lane, lane.take() as Parcel, 5)
+    window.add(lane, lane.take() as Parcel, 'id', 5)
     expect(window.takeExpired(9)).toBe(null)
     expect(window.takeExpired(25)?.entry.number).toBe(10)
     expect(window.takeExpired(25)?.entry.number).toBe(20)
     expect(window.takeExpired(25)).toBe(null)
     expect(numbersOf((window.take(1) as InFlight).first)).toEqual([30])
-    window.add(lane, parcelOf(40, false, 100), 5)
+    window.add(lane, parcelOf(40, false, 100), 'id', 5)
     expect(window.takeExpired(40)?.message.number).toBe(2)
     expect(window.take(2)).toBe(null)
     expect(window.holds(lane)).toBe(false)

@@ -38,7 +38,7 @@ const BEFORE_THE_QUEUE = {
   },
   apps_unread: {
     happened: 'this node has not read the app records yet, so that it knows no key',
-    todo: 'see the parts apps and queue in /readyz?verbose: NATS has to answer once',
+    todo: 'see the part apps in /readyz?verbose: NATS has to answer once, or has lost the records (sluice apps import)',
   },
   keys_full: {
     happened: 'no more Idempotency-Keys can be remembered (SLUICE_MAX_KEYS)',

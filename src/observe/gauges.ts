@@ -56,9 +56,14 @@ export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number
   readonly stream?: () => StreamSample | null
   /** null: this node has not audited yet. Absent where no NATS is configured. */
   readonly audit?: () => AuditSample | null
+  /** Losses of what NATS held, by store: a closed set of names. Absent where no NATS is configured. */
+  readonly storesLost?: () => Readonly<Record<LostStore, number>>
   /** For each part that can work without its dependency: whether it does so now. A closed set of names. */
   readonly degraded?: () => Readonly<Record<string, boolean>>
 }
+
+const LOST_STORES = ['stream', 'apps', 'counts'] as const
+type LostStore = (typeof LOST_STORES)[number]
 
 export interface StreamSample {
   readonly bytes: number
@@ -98,6 +103,12 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'counter',
     'Events that named a minute that had not begun, because a clock was wrong; they were charged to the running one.',
     [{ labels: {}, read: () => sampler().audit?.()?.futureEvents }],
+  )
+  page.numbers(
+    'sluice_store_lost_total',
+    'counter',
+    'Losses of what NATS held, noticed by this process: a store that is gone, new, emptied, or cut short.',
+    LOST_STORES.map((store) => ({ labels: { store }, read: () => sampler().storesLost?.()[store] })),
   )
   page.gaugeByLabel(
     'sluice_stream_consumer_lag_seconds',

@@ -4,7 +4,9 @@
 import { randomBytes } from 'node:crypto'
 import type { AuditState } from '../audit/auditor.ts'
 import { startAudit } from '../audit/start-audit.ts'
+import { Installation } from '../installation/installation.ts'
 import { errorMessage } from '../lib/errors.ts'
+import { EXIT } from '../lib/exit.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { SharedAdmission } from '../limits/shared/shared-admission.ts'
 import type { NatsAccess } from '../nats/address.ts'
@@ -35,13 +37,20 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   // While Redis is away, a node enforces its share among the nodes it last saw. One that has seen none would enforce
   // the whole limit by itself.
   await untilUp(redis, REDIS_START_MS)
+  const installation = createInstallation(config, context, redis)
+  started.add(() => installation.stop())
+  await installation.open(nats)
   const {
     store: apps,
     bucket,
     appsPart,
   } = await openSharedApps(
     { path: config.appsFile, isNamed: config.appsFileNamed },
-    { nats, replicas: stream.replicas },
+    {
+      nats,
+      replicas: stream.replicas,
+      judge: ({ connection }, facts) => installation.judgeApps(connection, facts),
+    },
     context,
   )
   started.add(() => apps.stop())
@@ -55,6 +64,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   // Opened last and so stopped first: its flush settles requests, which settle their charges in the parts above.
   const queue = connectStream(nats, nodeId, config, context, admission)
   started.add(() => queue.stop())
+  installation.watch(() => queue.connection)
   return {
     apps,
     admission,
@@ -71,6 +81,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
       stream: () => sampleStream(queue, context.clock()),
+      storesLost: () => installation.losses,
       audit: () => sampleAudit(audit.state, context.clock()),
     },
     isReady: () => redis.hasBeenUp && queue.hasBeenUp && (bucket?.isLoaded ?? true),
@@ -87,6 +98,25 @@ function connectRedis(url: string, { log, metrics }: StoresContext): RedisConnec
     url,
     onNotice: noticeTo(log, 'redis'),
     onCall: (_result, seconds) => metrics.redisCallSeconds.observe(seconds),
+  })
+}
+
+function createInstallation(
+  { partitions, stream, appsFile }: Config,
+  { log, clock }: StoresContext,
+  redis: RedisConnection,
+): Installation {
+  return new Installation({
+    redis,
+    partitions,
+    replicas: stream.replicas,
+    hasAppsBucket: appsFile === null,
+    timers: { ...systemTimers, nowMs: clock },
+    onLoss: (store, text) => log.error({ part: 'nats', store }, text),
+    onRefused: (text) => {
+      log.fatal({ part: 'nats' }, text)
+      process.exit(EXIT.failed)
+    },
   })
 }
 

@@ -22,6 +22,8 @@ export interface BucketAppsOptions {
   readonly replicas: number
   readonly timers: Timers
   readonly onNotice?: OnNotice
+  /** Why this bucket must not be used; null: it may. `facts` null: there is none. Default: it may. */
+  readonly judge?: (bucket: Bucket, facts: BucketFacts | null) => Promise<string | null>
 }
 
 /** Returns at once and connects in the background. Throws a StartError for a URL that is not valid. */
@@ -102,9 +104,16 @@ export class BucketApps implements AppStore {
     }
   }
 
-  /** Creates the bucket only before the first reading. A bucket that is deleted later is for operators to restore. */
-  #findBucket(bucket: Bucket): Promise<BucketReport> {
-    return this.#isLoaded ? bucket.describe() : bucket.ensure(this.#options.replicas)
+  /**
+   * Creates the bucket only before the first reading, where there was none before. One that is lost is for operators to
+   * restore: a node that took an empty one for the known one would answer 401, on which clients throw events away.
+   */
+  async #findBucket(bucket: Bucket): Promise<BucketReport> {
+    const report = await bucket.describe()
+    if (report.kind === 'unreadable' || (report.kind === 'absent' && this.#isLoaded)) return report
+    const refusal = await this.#options.judge?.(bucket, report.kind === 'present' ? report.facts : null)
+    if (refusal != null) return { kind: 'unreadable', reason: refusal }
+    return report.kind === 'absent' ? await bucket.ensure(this.#options.replicas) : report
   }
 
   #describe(report: Exclude<BucketReport, { kind: 'present' }>): string {

@@ -8,6 +8,7 @@ import { readEntry } from '../../apps/bucket/app-entries.ts'
 import { APPS_BUCKET, describeBadEntry } from '../../apps/bucket/bucket-apps.ts'
 import { type BucketEdit, editRecords, readRecords, removeEntry } from '../../apps/bucket/bucket-edit.ts'
 import { readAppRecords, writeAppRecords } from '../../apps/file/apps-file-edit.ts'
+import { adoptApps, isForeign } from '../../installation/adopt-apps.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { withEditLock } from '../../lib/edit-lock.ts'
 import { errorCode, orStartError, StartError, throwStartError } from '../../lib/errors.ts'
@@ -17,6 +18,8 @@ import { Bucket } from '../../nats/bucket.ts'
 import { connectNats } from '../../nats/connection.ts'
 import type { Config } from '../../settings/config.ts'
 import { noSuchApp } from './app-draft.ts'
+
+const FOREIGN = `NATS has lost the bucket ${APPS_BUCKET} that the nodes know, and they do not use this one: bring the records back with sluice apps import first, or say sluice apps adopt-empty`
 
 /** Returns the new records. Where it throws, nothing is changed. */
 export type Change = (records: readonly AppRecord[]) => readonly AppRecord[]
@@ -32,6 +35,8 @@ export interface AppRecords {
   edit(change: Change, options?: Pick<BucketEdit, 'replaceBad'>): Promise<void>
   /** Removes an invalid record too. */
   remove(appId: string): Promise<void>
+  /** Says that what is there now is meant, also where NATS lost what was there. Returns the number of entries. */
+  adopt(): Promise<number>
 }
 
 type Place = Pick<Config, 'appsFile' | 'appsFileNamed' | 'nats' | 'stream'>
@@ -64,6 +69,7 @@ function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'appsFileNa
         if (kept.length === records.length) throw noSuchApp(appId, records)
         return kept
       }),
+    adopt: async () => all().length,
   }
 }
 
@@ -92,8 +98,15 @@ function recordsInBucket(bucket: Bucket, replicas: number, clock: Clock): AppRec
       }
       return null
     },
-    edit: (change, options) => editRecords(bucket, change, { ...edit, ...options }).catch(throwStartError),
+    edit: async (change, options) => {
+      // An import adopts it at its end.
+      const isImport = options?.replaceBad === true
+      if (!isImport && (await isForeign(bucket.connection, systemTimers).catch(() => false)))
+        throw new StartError(FOREIGN)
+      await editRecords(bucket, change, { ...edit, ...options }).catch(throwStartError)
+    },
     remove: (appId) => removeEntry(bucket, appId, edit).catch(throwStartError),
+    adopt: () => adoptApps(bucket.connection, edit).catch(throwStartError),
   }
 }
 

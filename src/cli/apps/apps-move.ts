@@ -53,7 +53,10 @@ export async function importApps(
   }
   // The summary is made inside the edit, since only the edit knows the records that it replaces.
   if (dryRun) change((await stored.list()).records)
-  else await stored.edit(change, { replaceBad: true })
+  else {
+    await stored.edit(change, { replaceBad: true })
+    await stored.adopt()
+  }
   // The answer of a dry run is what was asked for; that of an import says what was done.
   const [stream, verb] = dryRun ? [shell.stdout, 'would change'] : [shell.stderr, 'changed']
   await print(stream, `${verb} ${stored.place}:\n${summary}`)

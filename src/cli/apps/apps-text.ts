@@ -44,6 +44,11 @@ export function rotatedText(appId: string, { olderValidUntil, dropped }: Rotatio
   return `app ${appId}: has a new key, the one before it is ${older}${many}\n`
 }
 
+export function adoptedText(count: number): string {
+  const records = `${formatCount(count)} app record${count === 1 ? '' : 's'}`
+  return `the bucket SLUICE_APPS is adopted with ${records}: every node takes it up within seconds\n`
+}
+
 function kindText({ plan, subscription }: Draft): string {
   return `plan ${String(plan)}, ${String(subscription)}`
 }

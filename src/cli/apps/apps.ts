@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import type { AppRecord } from '../../apps/app-record.ts'
 import { PLANS } from '../../apps/plans.ts'
+import { StartError } from '../../lib/errors.ts'
 import { didYouMean } from '../../lib/near.ts'
 import { readConfig } from '../../settings/config.ts'
 import { isConfirmed } from '../ask.ts'
@@ -14,7 +15,7 @@ import { changeOne, checked, type Draft, noSuchApp, withMembers } from './app-dr
 import { type AppRecords, withAppRecords } from './app-records.ts'
 import { overlapOf, rotated } from './apps-keys.ts'
 import { appsJson, exportApps, importApps } from './apps-move.ts'
-import { addedText, changedText, removedText, removeQuestion, rotatedText } from './apps-text.ts'
+import { addedText, adoptedText, changedText, removedText, removeQuestion, rotatedText } from './apps-text.ts'
 
 export const help = `Usage: sluice apps list [--json]
        sluice apps add APP_ID --plan PLAN [MEMBERS]  prints the new app's key
@@ -23,6 +24,7 @@ export const help = `Usage: sluice apps list [--json]
        sluice apps rotate APP_ID [--overlap TIME]    a new key, printed; older ones stay valid for TIME
        sluice apps export FILE                       all records as one JSON file; '-': to stdout
        sluice apps import FILE [--replace-all] [--dry-run]
+       sluice apps adopt-empty                       the bucket as it is now is meant, empty or not
 
 Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). With REDIS_URL and
 NATS_URL set and SLUICE_APPS_FILE unset, app records live in the bucket SLUICE_APPS of NATS instead. Every
@@ -37,6 +39,10 @@ for longer than that from now on, and with 0 all of them stop at once. At most 4
 import adds the records of FILE and replaces those with the same app_id; the others stay, unless --replace-all
 removes them. FILE is checked whole before anything is written, and what changes is printed; with --dry-run
 nothing is written, and what would change is printed to stdout. An import that is cut short may be repeated.
+
+Where NATS has lost the bucket, running nodes go on with the records that they know, and a node that starts answers
+503 rather than 401, on which clients throw events away. import ends that, and so does adopt-empty, which makes the
+bucket if there is none: apps that are not in it are then unknown to every node that starts.
 
 Members:
   --plan PLAN                  ${Object.keys(PLANS).join(', ')}
@@ -77,6 +83,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ['rotate', rotate],
   ['export', exportTo],
   ['import', importFrom],
+  ['adopt-empty', adoptEmpty],
 ])
 
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
@@ -186,6 +193,15 @@ async function importFrom(args: readonly string[], shell: Shell): Promise<number
   )
   const wanted = { file: positionals[0], replaceAll: flags['replace-all'], dryRun: flags['dry-run'] }
   return await withRecords(shell, (stored) => importApps(stored, wanted, shell))
+}
+
+async function adoptEmpty(args: readonly string[], shell: Shell): Promise<number> {
+  readFlags(args, {})
+  if (readConfig(shell.env).appsFile !== null)
+    throw new StartError('app records are in a file here: there is no bucket to adopt')
+  const count = await withRecords(shell, (stored) => stored.adopt())
+  await print(shell.stderr, adoptedText(count))
+  return EXIT.ok
 }
 
 async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {

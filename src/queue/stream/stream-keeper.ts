@@ -120,6 +120,8 @@ export class StreamKeeper {
     const lags = hasConsumers ? await measureLags(connection, this.#options.timers.nowMs()) : {}
     if (connection !== this.#connection) return
     if (report.kind === 'present' && lags !== null) this.#lags = lags
+    // Where nothing is published, no missing acknowledgement shows that the stream was deleted.
+    if (report.kind === 'absent') this.look()
     this.#take(report)
     this.#measureLater()
   }

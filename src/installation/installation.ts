@@ -1,0 +1,224 @@
+// Notices when NATS has lost what was there: remembers the stream, both buckets and the number of partitions, compares
+// them every ten seconds, and says whether the bucket of app records is the one that others knew.
+
+import type { NatsConnection } from '@nats-io/transport-node'
+import { StartError } from '../lib/errors.ts'
+import { sleep, type Timer, type Timers } from '../lib/timers.ts'
+import type { NatsAccess } from '../nats/address.ts'
+import type { BucketFacts } from '../nats/bucket.ts'
+import { connectNats } from '../nats/connection.ts'
+import { describeStored, type StoredState, storedAtMs } from '../nats/stored-state.ts'
+import type { RedisLink } from '../redis/link.ts'
+import { lossText, nameOf } from './loss-text.ts'
+import {
+  type InstallationRecord,
+  type KnownStore,
+  type KnownStores,
+  type LossKind,
+  lossOf,
+  newestOf,
+  newestStores,
+  STORE_NAMES,
+  STREAM_OF,
+  type StoreName,
+} from './record.ts'
+import { readFromBucket, readFromRedis, writeToBucket, writeToRedis } from './shared-record.ts'
+
+const TICK_MS = 1000
+const CHECK_INTERVAL_MS = 10_000
+/** A server that is cut off from the others, or has just started, may answer for this long with less than there is. */
+const MISSING_FOR_MS = 15_000
+const WRITE_INTERVAL_MS = 60_000
+/** How long a start waits for the number of partitions. */
+const START_MS = 2000
+
+export interface InstallationOptions {
+  readonly redis: RedisLink
+  readonly partitions: number
+  /** Of the bucket SLUICE_COUNTS, if it has to be created. */
+  readonly replicas: number
+  /** false: the app records are in a file. */
+  readonly hasAppsBucket: boolean
+  readonly timers: Timers
+  readonly onLoss: (store: StoreName, text: string) => void
+  /** The node must not run on: `text` says why. */
+  readonly onRefused: (text: string) => void
+}
+
+export class Installation {
+  /** Losses told by this process, by store. */
+  readonly losses: Record<StoreName, number> = { stream: 0, apps: 0, counts: 0 }
+  readonly #options: InstallationOptions
+  #known: KnownStores = {}
+  /** The generation whose loss was told, and that stays the known one until there is another. */
+  readonly #told = new Map<StoreName, number>()
+  readonly #missingSinceMs = new Map<StoreName, number>()
+  #timer: Timer | null = null
+  #checking: Promise<unknown> = Promise.resolve()
+  #isChecking = false
+  #checked: { readonly connection: NatsConnection; readonly atMs: number } | null = null
+
+  constructor(options: InstallationOptions) {
+    this.#options = options
+  }
+
+  /** Checks once, where NATS answers in time. Throws a StartError for another number of partitions. */
+  async open(nats: NatsAccess): Promise<void> {
+    const first = this.#checkOnce(nats)
+    const refusal = await Promise.race([first, sleep(this.#options.timers, START_MS).then(() => 'late' as const)])
+    if (refusal === 'late') void first.then((late) => late !== null && this.#options.onRefused(late))
+    else if (refusal !== null) throw new StartError(refusal)
+  }
+
+  /** Checks from now on, over the connection that is up. */
+  watch(connection: () => NatsConnection | null): void {
+    this.#timer = this.#options.timers.setInterval(() => this.#tick(connection()), TICK_MS)
+    this.#timer.unref()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) this.#options.timers.clear(this.#timer)
+    await this.#checking
+  }
+
+  /** Why the bucket of app records must not be used; null: it may. `facts` null: there is none. */
+  async judgeApps(connection: NatsConnection, facts: BucketFacts | null): Promise<string | null> {
+    const redis = await readFromRedis(this.#options.redis)
+    const shared = await readFromBucket(connection).catch(() => 'unreadable' as const)
+    const known = newestOf(
+      this.#known.apps,
+      redis === 'away' ? undefined : redis?.stores.apps,
+      shared === 'unreadable' ? undefined : shared.record?.stores.apps,
+    )
+    const entries = facts?.entries ?? 0
+    if (known === undefined) {
+      if (entries > 0 || (redis !== 'away' && shared !== 'unreadable')) return null
+      const away = redis === 'away' ? 'Redis' : 'the bucket SLUICE_COUNTS'
+      return `${nameOf('apps')} is empty, and whether it had records before cannot be known until ${away} answers`
+    }
+    const isKnown = facts?.createdAt === known.createdAt ? entries > 0 : facts !== null && entries >= known.messages
+    if (isKnown || known.messages === 0) return null
+    const what = facts === null ? 'is gone' : entries === 0 ? 'is empty' : `is another one, with ${entries} records`
+    return `${nameOf('apps')} ${what}, and had ${known.messages} records before: bring them back with sluice apps import, or say sluice apps adopt-empty where it is meant`
+  }
+
+  /** null: checked, or NATS does not answer. */
+  async #checkOnce(nats: NatsAccess): Promise<string | null> {
+    try {
+      const connection = await connectNats(nats)
+      await this.#check(connection).finally(() => connection.close())
+      return null
+    } catch (error) {
+      return error instanceof StartError ? error.message : null
+    }
+  }
+
+  #tick(connection: NatsConnection | null): void {
+    const nowMs = this.#options.timers.monotonicMs()
+    const isDue = this.#checked?.connection !== connection || nowMs >= this.#checked.atMs + CHECK_INTERVAL_MS
+    if (connection === null || this.#isChecking || !isDue) return
+    this.#isChecking = true
+    this.#checking = this.#check(connection)
+      .then(() => (this.#checked = { connection, atMs: nowMs }))
+      .catch((error: unknown) => error instanceof StartError && this.#options.onRefused(error.message))
+      .finally(() => (this.#isChecking = false))
+  }
+
+  /** Rejects where NATS does not answer, with a StartError where its number of partitions is another one. */
+  async #check(connection: NatsConnection): Promise<void> {
+    const { redis, timers, replicas, partitions, hasAppsBucket } = this.#options
+    const names = STORE_NAMES.filter((name) => name !== 'apps' || hasAppsBucket)
+    const seen = await Promise.all(names.map((name) => describeStored(connection, STREAM_OF[name])))
+    const [shared, ofRedis] = await Promise.all([readFromBucket(connection), readFromRedis(redis)])
+    const copies = [shared.record, ofRedis === 'away' ? null : ofRedis]
+    for (const copy of copies) this.#comparePartitions(copy)
+    const others = newestStores(...copies.map((copy) => copy?.stores))
+    for (const [at, name] of names.entries()) await this.#compare(connection, name, seen[at], others[name])
+    const record: InstallationRecord = {
+      v: 1,
+      writtenAtMs: timers.nowMs(),
+      partitions,
+      stores: newestStores(others, this.#known),
+    }
+    if (isWorthWriting(shared.record, record)) {
+      const options = { revision: shared.revision, replicas }
+      // Of two first nodes with different numbers of partitions one has to lose.
+      if (!(await writeToBucket(connection, record, options)))
+        this.#comparePartitions((await readFromBucket(connection)).record)
+    }
+    await writeToRedis(redis, record)
+  }
+
+  #comparePartitions(record: InstallationRecord | null): void {
+    const { partitions } = this.#options
+    if (record === null || record.partitions === null || record.partitions === partitions) return
+    throw new StartError(
+      `SLUICE_PARTITIONS is ${partitions}, but this installation has ${record.partitions} partitions, which must never change: an app would be counted in two places; start this node with SLUICE_PARTITIONS=${record.partitions}`,
+    )
+  }
+
+  /** Tells a loss once, and remembers what is there now. */
+  async #compare(
+    connection: NatsConnection,
+    name: StoreName,
+    seen: StoredState | null,
+    others: KnownStore | undefined,
+  ): Promise<void> {
+    const nowMs = this.#options.timers.nowMs()
+    const known = this.#known[name] ?? others
+    if (known === undefined) return this.#remember(name, seen, nowMs)
+    const loss = lossOf(name, known, seen, nowMs) ?? (await this.#overwritten(connection, name, known, seen))
+    const mayReturn = loss === 'shorter' || loss === 'absent'
+    if (!mayReturn) this.#missingSinceMs.delete(name)
+    if (loss === null) {
+      const isSame = seen?.createdAt === known.createdAt
+      return this.#remember(name, seen, isSame ? (newestOf(known, others)?.generation ?? 0) : nowMs)
+    }
+    if (mayReturn && !this.#isMissingForLong(name)) return
+    if (this.#told.get(name) !== known.generation) {
+      this.losses[name]++
+      this.#options.onLoss(name, lossText(name, loss, known, seen))
+    }
+    this.#told.set(name, known.generation)
+    if (others !== undefined && others !== known && lossOf(name, others, seen, nowMs) === null)
+      return this.#remember(name, seen, others.generation)
+    // App records are used again once somebody has brought them back, or has said that none is meant.
+    if (name === 'apps' && (loss === 'new' || loss === 'emptied')) return
+    this.#remember(name, seen, Math.max(nowMs, known.generation + 1, (others?.generation ?? 0) + 1))
+  }
+
+  /** Whether another message has the number of the last one that was known. A bucket's entries are replaced anyway. */
+  async #overwritten(
+    connection: NatsConnection,
+    name: StoreName,
+    { createdAt, lastSequence, lastAtMs }: KnownStore,
+    seen: StoredState | null,
+  ): Promise<LossKind | null> {
+    if (name !== 'stream' || lastAtMs === null) return null
+    if (seen?.createdAt !== createdAt || seen.firstSequence > lastSequence) return null
+    const isLast = seen.lastSequence === lastSequence
+    const atMs = isLast ? seen.lastAtMs : await storedAtMs(connection, STREAM_OF[name], lastSequence)
+    return atMs === null || atMs === lastAtMs ? null : 'overwritten'
+  }
+
+  #isMissingForLong(name: StoreName): boolean {
+    const nowMs = this.#options.timers.monotonicMs()
+    const sinceMs = this.#missingSinceMs.get(name) ?? nowMs
+    this.#missingSinceMs.set(name, sinceMs)
+    return nowMs - sinceMs >= MISSING_FOR_MS
+  }
+
+  #remember(name: StoreName, seen: StoredState | null, generation: number): void {
+    if (seen === null) return
+    this.#missingSinceMs.delete(name)
+    this.#known = { ...this.#known, [name]: { ...seen, generation } }
+  }
+}
+
+/** The copy in NATS is written at each change of what is there, and each minute. */
+function isWorthWriting(present: InstallationRecord | null, record: InstallationRecord): boolean {
+  if (present === null || present.partitions !== record.partitions) return true
+  if (record.writtenAtMs - present.writtenAtMs >= WRITE_INTERVAL_MS) return true
+  const isSame = (name: StoreName): boolean => present.stores[name]?.generation === record.stores[name]?.generation
+  return !STORE_NAMES.every(isSame)
+}

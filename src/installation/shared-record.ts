@@ -1,0 +1,51 @@
+// The record of what was there, as all nodes share it: in Redis, and in the bucket SLUICE_COUNTS under a key that the
+// audit does not use.
+
+import type { NatsConnection } from '@nats-io/transport-node'
+import { Bucket } from '../nats/bucket.ts'
+import type { RedisLink } from '../redis/link.ts'
+import { type InstallationRecord, parseRecord } from './record.ts'
+
+const REDIS_KEY = 'sluice:installation'
+const COUNTS_BUCKET = 'SLUICE_COUNTS'
+const BUCKET_KEY = 'installation'
+
+export interface BucketRecord {
+  /** null: there is none. */
+  readonly record: InstallationRecord | null
+  /** For `write`. */
+  readonly revision: number
+}
+
+/** Rejects where it cannot be read. */
+export async function readFromBucket(connection: NatsConnection): Promise<BucketRecord> {
+  const bucket = new Bucket(connection, COUNTS_BUCKET)
+  const report = await bucket.describe()
+  if (report.kind === 'unreadable') throw new Error(report.reason)
+  if (report.kind === 'absent') return { record: null, revision: 0 }
+  const entries = await bucket.open()
+  const entry = await entries.get(BUCKET_KEY)
+  if (entry === null) return { record: null, revision: 0 }
+  return { record: entry.operation === 'PUT' ? parseRecord(entry.string()) : null, revision: entry.revision }
+}
+
+/** Creates the bucket if there is none. false: another node was first. Rejects where it cannot be written. */
+export async function writeToBucket(
+  connection: NatsConnection,
+  record: InstallationRecord,
+  { revision, replicas }: { readonly revision: number; readonly replicas: number },
+): Promise<boolean> {
+  const bucket = new Bucket(connection, COUNTS_BUCKET)
+  const report = await bucket.ensure(replicas)
+  if (report.kind === 'unreadable') throw new Error(`the bucket ${COUNTS_BUCKET} cannot be used: ${report.reason}`)
+  return (await bucket.write(BUCKET_KEY, JSON.stringify(record), revision)) === 'done'
+}
+
+export async function readFromRedis(redis: RedisLink): Promise<InstallationRecord | null | 'away'> {
+  const text = await redis.call((client) => client.get(REDIS_KEY)).catch(() => 'away' as const)
+  return text === 'away' ? 'away' : parseRecord(text)
+}
+
+export async function writeToRedis(redis: RedisLink, record: InstallationRecord): Promise<void> {
+  await redis.call((client) => client.set(REDIS_KEY, JSON.stringify(record))).catch(() => {})
+}

@@ -37,11 +37,20 @@ const WORDS = {
     unread: ['app records not read yet', 'answering 503 until they are'],
     away: ['app records not updated', 'the known ones stay in force'],
   },
+  durability: {
+    ok: ['a 202 survives'],
+    warn: ['a 202 survives'],
+    unknown: ['what a 202 survives is not known yet'],
+    unsynced: [
+      'NATS has not shown that it syncs what it acknowledges',
+      'not ready until each server shows sync_interval: always (SLUICE_REQUIRE_SYNC)',
+    ],
+  },
 } as const satisfies Record<string, Readonly<Record<string, Words>>>
 
 export type PartStates = { readonly [Kind in keyof typeof WORDS]: keyof (typeof WORDS)[Kind] }
 
-export type PartName = 'service' | 'queue' | 'limits' | 'apps'
+export type PartName = 'service' | 'queue' | 'limits' | 'apps' | 'durability'
 export type PartKind = keyof PartStates
 
 export interface Status<Kind extends PartKind = PartKind> {
@@ -87,9 +96,9 @@ function wordsOf({ kind, state }: AnyStatus): Words {
   return ofKind[state]
 }
 
-/** It does its work, slowly perhaps. */
+/** It does its work, slowly or with less than it should have perhaps. */
 export function isUp({ state }: Status): boolean {
-  return state === 'ok' || state === 'slow'
+  return state === 'ok' || state === 'slow' || state === 'warn' || state === 'unknown'
 }
 
 /** As JSON shows it. */

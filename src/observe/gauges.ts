@@ -31,6 +31,10 @@ const FLAGS = {
   draining: ['sluice_draining', '1 from the signal to stop until the end.'],
   redisUp: ['sluice_redis_up', '1 while Redis answers, 0 while it does not. No series where none is configured.'],
   natsUp: ['sluice_nats_up', '1 while NATS is connected, 0 while it is not. No series where none is configured.'],
+  streamLeader: [
+    'sluice_stream_leader',
+    '1 while the stream has a leader, 0 while nobody answers for it. No series while NATS is away.',
+  ],
 } as const satisfies Record<string, Named>
 
 /** By the member of the stream's sample. */
@@ -46,7 +50,7 @@ const STREAM = {
 
 /** A gauge whose function is absent has no series, so that alerts on it stay quiet. */
 export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number | undefined } & {
-  readonly [Member in keyof typeof FLAGS]?: () => boolean
+  readonly [Member in keyof typeof FLAGS]?: () => boolean | undefined
 } & {
   /** The age at which segments are removed; null: never. */
   readonly journalKeepSeconds?: () => number | null
@@ -54,6 +58,8 @@ export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number
   readonly badAppRecords?: () => number
   /** Measured some seconds ago; null: not known. Absent where no NATS is configured. */
   readonly stream?: () => StreamSample | null
+  /** Copies of the stream by their state; null: not known now. Absent where no NATS is configured. */
+  readonly replicas?: () => Readonly<Record<string, number>> | null
   /** null: this node has not audited yet. Absent where no NATS is configured. */
   readonly audit?: () => AuditSample | null
   /** Losses of what NATS held, by store: a closed set of names. Absent where no NATS is configured. */
@@ -115,6 +121,12 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'Age of the first message that a durable consumer of the stream has not acknowledged; 0: it has had all.',
     'consumer',
     () => sampler().stream?.()?.consumerLagSeconds ?? {},
+  )
+  page.gaugeByLabel(
+    'sluice_stream_replicas',
+    'Copies of the stream: current, lagging behind its leader, or on a server that is offline. Looked at once a minute.',
+    'state',
+    () => sampler().replicas?.() ?? {},
   )
   page.gaugeByLabel(
     'sluice_degraded',

@@ -64,7 +64,7 @@ function readValues(env: Environment, mistakes: string[]): Values {
 
 /** Quotes a wrong value, except where it may hold a secret. */
 function foundText(name: SettingName, text: string): string {
-  if (name.endsWith('_URL') || name.endsWith('_TOKEN')) return ''
+  if (/_(URLS?|TOKEN)$/.test(name)) return ''
   const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
   return `, not ${JSON.stringify(shown)}${serviceLinkHint(text)}`
 }
@@ -171,6 +171,8 @@ function fileMistakes(name: FileName, values: Values, machine: Machine): string[
 function natsMistakes(values: Values, machine: Machine): string[] {
   const url = values.NATS_URL
   const given = (['NATS_CREDS', 'NATS_CA', 'NATS_CERT', 'NATS_KEY'] as const).filter((name) => values[name] !== null)
+  const wantsSync = values.SLUICE_REQUIRE_SYNC === 'true'
+  if (url === null && wantsSync) return ['SLUICE_REQUIRE_SYNC: must be given with NATS_URL']
   if (url === null) return given.map((name) => `${name}: must be given with NATS_URL`)
   const hasUser = url.split(',').some((one) => new URL(one).username !== '')
   const twice = hasUser && values.NATS_CREDS !== null ? ['NATS_CREDS: NATS_URL names a user: give one of the two'] : []
@@ -225,6 +227,9 @@ function toConfig(values: Values, env: Environment, machine: Machine) {
             certFile: values.NATS_CERT,
             keyFile: values.NATS_KEY,
           }),
+    /** Where the NATS servers say when they sync. */
+    natsMonitorUrls: values.NATS_MONITOR_URLS,
+    requireSync: values.SLUICE_REQUIRE_SYNC === 'true',
     /** A single node with everything in its data folder, without Redis and NATS. */
     embedded,
     ringBytes: values.SLUICE_RING_MB * MIB,

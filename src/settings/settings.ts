@@ -72,6 +72,14 @@ export const SETTINGS = {
   NATS_CA: file("PEM file of the authorities that NATS's certificate may come from; wants TLS", 'those of Node'),
   NATS_CERT: file('PEM file of the certificate that sluice shows to NATS; set it together with NATS_KEY; wants TLS'),
   NATS_KEY: file('PEM file of the key of NATS_CERT'),
+  NATS_MONITOR_URLS: urls(
+    'monitoring addresses of the NATS servers (http://host:8222), with commas between, to learn when they sync what they acknowledge',
+  ),
+  SLUICE_REQUIRE_SYNC: oneOf(
+    ['true', 'false'],
+    'false',
+    'with NATS_URL: not ready until each server with a copy of the stream has shown sync_interval: always',
+  ),
   SLUICE_RING_MB: wholeNumber(
     { fallback: 64, ...RING_MB },
     'memory for the bodies of requests in progress, in MiB; a request that finds no room is answered 503',
@@ -225,6 +233,16 @@ function origins(about: string): Setting<readonly string[] | '*' | null> {
     return given === '*' ? given : found.every((origin) => origin !== null) ? found : null
   }
   return { fallback: null, defaultText: 'none', about, mistake, read }
+}
+
+function urls(about: string): Setting<readonly string[]> {
+  const isUrl = (given: string) => /^https?:\/\//.test(given) && URL.canParse(given)
+  const read = (given: string) => {
+    const found = given.split(',').map((one) => one.trim())
+    return found.every(isUrl) ? found : null
+  }
+  const mistake = 'must be URLs such as http://nats-0:8222, with commas between'
+  return { fallback: [], defaultText: 'none', about, mistake, read }
 }
 
 function url(schemes: readonly string[], { several }: { several: boolean }, about: string): Setting<string | null> {

@@ -10,6 +10,7 @@ import { EXIT } from '../lib/exit.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { SharedAdmission } from '../limits/shared/shared-admission.ts'
 import type { NatsAccess } from '../nats/address.ts'
+import { DurabilityWatch } from '../nats/durability-watch.ts'
 import type { AuditSample, StreamSample } from '../observe/gauges.ts'
 import { noticeTo } from '../observe/log.ts'
 import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.ts'
@@ -61,6 +62,8 @@ export async function openSharedStores(config: Config, context: SharedContext, s
     noticeTo(context.log, 'audit'),
   )
   started.add(() => audit.stop())
+  const durability = watchDurability(nats, config, context)
+  started.add(() => durability.stop())
   // Opened last and so stopped first: its flush settles requests, which settle their charges in the parts above.
   const queue = connectStream(nats, nodeId, config, context, admission)
   started.add(() => queue.stop())
@@ -82,13 +85,16 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       natsUp: () => queue.isUp,
       stream: () => sampleStream(queue, context.clock()),
       storesLost: () => installation.losses,
+      replicas: () => durability.replicas,
+      streamLeader: () => durability.hasLeader ?? undefined,
       audit: () => sampleAudit(audit.state, context.clock()),
     },
-    isReady: () => redis.hasBeenUp && queue.hasBeenUp && (bucket?.isLoaded ?? true),
+    isReady: () => redis.hasBeenUp && queue.hasBeenUp && durability.isSatisfied && (bucket?.isLoaded ?? true),
     parts: () => [
       { part: 'queue', kind: 'jetstream', ...queue.status },
       { part: 'limits', kind: 'redis', ...redis.status },
       appsPart(),
+      { part: 'durability', kind: 'durability', ...durability.status },
     ],
   }
 }
@@ -159,6 +165,14 @@ function connectStream(
     onDoubt: (doubt) => admission.doubt(doubt),
     onNotice: noticeTo(log, 'nats'),
   })
+}
+
+function watchDurability(
+  nats: NatsAccess,
+  { natsMonitorUrls: monitorUrls, requireSync }: Config,
+  { log }: StoresContext,
+): DurabilityWatch {
+  return new DurabilityWatch({ nats, monitorUrls, requireSync, onNotice: noticeTo(log, 'durability') })
 }
 
 /** Reports a problem unless it is the same as the last one. */

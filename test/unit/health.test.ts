@@ -65,6 +65,16 @@ const SENTENCES: readonly (readonly [Status, string])[] = [
     { kind: 'bucket', state: 'away', reason: 'no answer' },
     'app records not updated: no answer: the known ones stay in force',
   ],
+  [{ kind: 'durability', state: 'ok', reason: 'a kill of any server' }, 'a 202 survives: a kill of any server'],
+  [
+    { kind: 'durability', state: 'warn', reason: 'a kill of any server; one replica' },
+    'a 202 survives: a kill of any server; one replica',
+  ],
+  [{ kind: 'durability', state: 'unknown', reason: null }, 'what a 202 survives is not known yet'],
+  [
+    { kind: 'durability', state: 'unsynced', reason: null },
+    'NATS has not shown that it syncs what it acknowledges: not ready until each server shows sync_interval: always (SLUICE_REQUIRE_SYNC)',
+  ],
 ]
 
 test.each(SENTENCES)('%o is put into words', (status, sentence) => {
@@ -72,7 +82,7 @@ test.each(SENTENCES)('%o is put into words', (status, sentence) => {
   expect(sentence.startsWith(headlineOf(status))).toBe(true)
 })
 
-test('a part is up while it does its work, slowly perhaps', () => {
+test('a part is up while it does its work, slowly or with less than it should have perhaps', () => {
   const up = SENTENCES.map(([status]) => status).filter(isUp)
   expect(up.map(({ kind, state }) => `${kind} ${state}`)).toEqual([
     'journal ok',
@@ -83,5 +93,8 @@ test('a part is up while it does its work, slowly perhaps', () => {
     'redis slow',
     'file ok',
     'bucket ok',
+    'durability ok',
+    'durability warn',
+    'durability unknown',
   ])
 })

@@ -4,8 +4,11 @@ import { APPS_BUCKET } from '../../apps/bucket/bucket-apps.ts'
 import { type BucketRecords, readRecords } from '../../apps/bucket/bucket-edit.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import { systemTimers } from '../../lib/timers.ts'
+import { isOlderVersion } from '../../lib/version.ts'
 import { Bucket } from '../../nats/bucket.ts'
 import { connectNats } from '../../nats/connection.ts'
+import type { Durability } from '../../nats/durability.ts'
+import { learnDurability } from '../../nats/durability-watch.ts'
 import { describeStream, MAX_RECORD_BYTES, STREAM_NAME, type StreamReport } from '../../queue/stream/stream.ts'
 import { describeRedis, type RedisFacts, type RedisNode } from '../../redis/facts.ts'
 import type { Config } from '../../settings/config.ts'
@@ -33,7 +36,14 @@ async function redisFindings({ redisUrl }: Config): Promise<Finding[]> {
   )
 }
 
-async function natsFindings({ nats, appsFile, stream: { replicas } }: Config, nowMs: number): Promise<Finding[]> {
+async function natsFindings(config: Config, nowMs: number): Promise<Finding[]> {
+  const {
+    nats,
+    natsMonitorUrls,
+    requireSync,
+    appsFile,
+    stream: { replicas },
+  } = config
   if (nats === null) return []
   return await inTime('nats', 'NATS', async () => {
     const connection = await connectNats(nats)
@@ -46,7 +56,13 @@ async function natsFindings({ nats, appsFile, stream: { replicas } }: Config, no
           ? tooFewServers(replicas)
           : streamFinding(report, { replicas, nowMs })
       const apps = appsFile === null ? [await appsFinding(new Bucket(connection, APPS_BUCKET))] : []
-      return [natsFinding({ place: connection.getServer(), version, maxPayloadBytes }), stream, ...apps]
+      const { durability } = await learnDurability(connection, natsMonitorUrls)
+      return [
+        natsFinding({ place: connection.getServer(), version, maxPayloadBytes }),
+        stream,
+        ...(durability === null ? [] : [durabilityFinding(durability, requireSync)]),
+        ...apps,
+      ]
     } finally {
       await connection.close()
     }
@@ -65,7 +81,7 @@ export function redisFinding(place: string, { isCluster, nodes }: RedisFacts): F
 
 function complaintsOf({ version, evictionPolicy }: RedisNode): string[] {
   const complaints: string[] = []
-  if (isOlder(version, OLDEST_REDIS)) complaints.push(`Redis ${version} is older than ${OLDEST_REDIS}`)
+  if (isOlderVersion(version, OLDEST_REDIS)) complaints.push(`Redis ${version} is older than ${OLDEST_REDIS}`)
   if (evictionPolicy !== 'noeviction') {
     complaints.push(
       `maxmemory-policy is ${evictionPolicy}, sluice wants noeviction: evicted counters have to be rebuilt`,
@@ -104,7 +120,13 @@ export function natsFinding({ place, version, maxPayloadBytes }: ServerFacts): F
   if (maxPayloadBytes < MAX_RECORD_BYTES) {
     return finding('nats', 'FAIL', `${detail}; a record may need ${formatBytes(MAX_RECORD_BYTES)}, and is answered 503`)
   }
-  return findingWith('nats', detail, isOlder(version, OLDEST_NATS) ? [`older than ${OLDEST_NATS}`] : [])
+  return findingWith('nats', detail, isOlderVersion(version, OLDEST_NATS) ? [`older than ${OLDEST_NATS}`] : [])
+}
+
+export function durabilityFinding({ line, isWarning, isSynced }: Durability, requireSync: boolean): Finding {
+  const detail = `a 202 survives ${line}`
+  if (!requireSync || isSynced) return finding('durability', isWarning ? 'warn' : 'ok', detail)
+  return finding('durability', 'FAIL', `${detail}; SLUICE_REQUIRE_SYNC is true: a node would not become ready`)
 }
 
 function tooFewServers(replicas: number): Finding {
@@ -124,13 +146,6 @@ export function streamFinding(report: StreamReport, wish: StreamWish): Finding {
     case 'unreadable':
       return finding('stream', 'FAIL', `${STREAM_NAME} cannot be read: ${report.reason}`)
   }
-}
-
-/** `version` may have a suffix, such as 2.11.0-beta.1. A text that is not a version does not count as older. */
-function isOlder(version: string, oldest: string): boolean {
-  const [major, minor] = version.split('.').map((part) => Number.parseInt(part, 10))
-  const [oldestMajor, oldestMinor] = oldest.split('.').map(Number)
-  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor)
 }
 
 /** Turns an error, or a missing answer, into a finding. */

@@ -20,6 +20,7 @@ const NAMES: Readonly<Record<ShownPart['part'], string>> = {
   queue: 'Queue',
   limits: 'Rate limits',
   apps: 'App records',
+  durability: 'Durability',
 }
 
 export function Parts({ now }: { now: Now }): JSX.Element {
@@ -52,12 +53,12 @@ export function Parts({ now }: { now: Now }): JSX.Element {
   )
 }
 
-function partLine({ part, up, text, node, latency_seconds: latency }: ShownPart, queue: Queue | null): Line {
+function partLine({ part, up, state, text, node, latency_seconds: latency }: ShownPart, queue: Queue | null): Line {
   const fill = queue === null ? null : fillOf(queue)
   const said = [node === null ? text : `${text} (${node})`, fill?.words, latency === null ? undefined : span(latency)]
   return {
     name: NAMES[part] ?? part,
-    tone: up ? (fill?.tone ?? 'ok') : 'fail',
+    tone: !up ? 'fail' : state === 'warn' ? 'warn' : (fill?.tone ?? 'ok'),
     words: said.filter((words) => words !== undefined).join(', '),
   }
 }

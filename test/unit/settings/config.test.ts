@@ -41,6 +41,8 @@ describe('with nothing set', () => {
       appsFileNamed: false,
       redisUrl: null,
       nats: null,
+      natsMonitorUrls: [],
+      requireSync: false,
       embedded: true,
       ringBytes: 64 * MIB,
       parsers: 3,
@@ -200,6 +202,7 @@ describe('shared parts', () => {
     ])
     expect(mistakesOf({ ...both, NATS_CERT: 'c.pem' })).toEqual(['NATS_KEY: must be given with NATS_CERT'])
     expect(mistakesOf({ NATS_CA: 'ca.pem' })).toEqual(['NATS_CA: must be given with NATS_URL'])
+    expect(mistakesOf({ SLUICE_REQUIRE_SYNC: 'true' })).toEqual(['SLUICE_REQUIRE_SYNC: must be given with NATS_URL'])
   })
 
   test('are one mistake where one of them is not a URL', () => {

@@ -1,0 +1,130 @@
+// Keeps what a 202 survives up to date: learned at each connection and once a minute, logged when it changes. It has a
+// connection of its own, since a server complains of questions that this account may not ask.
+
+import type { NatsConnection } from '@nats-io/transport-node'
+import type { Status } from '../health.ts'
+import type { OnNotice } from '../lib/notice.ts'
+import { systemTimers, type Timer, type Timers } from '../lib/timers.ts'
+import type { NatsAccess } from './address.ts'
+import { NatsLink } from './connection.ts'
+import { type Durability, judgeDurability } from './durability.ts'
+import { EVENTS_STREAM, type Placement, type ReplicaState, readPlacement, STREAMS } from './placement.ts'
+import { type KnownServers, learnServers } from './server-facts.ts'
+
+const LOOK_INTERVAL_MS = 60_000
+/** While nothing is known, or a node waits for what it must be shown. */
+const WAITING_INTERVAL_MS = 2000
+
+export interface Learned {
+  /** Of the stream of events; null: it has no leader, or is not there. */
+  readonly events: Placement | null
+  readonly isLeaderless: boolean
+  readonly durability: Durability | null
+}
+
+/** One look. `known` keeps what servers have shown, for those that are away later. Never rejects. */
+export async function learnDurability(
+  connection: NatsConnection,
+  monitorUrls: readonly string[],
+  known: KnownServers = new Map(),
+): Promise<Learned> {
+  const reports = await Promise.all(STREAMS.map((stream) => readPlacement(connection, stream)))
+  const isLeaderless = reports[STREAMS.indexOf(EVENTS_STREAM)] === 'leaderless'
+  const present = reports.filter((report) => typeof report === 'object')
+  const events = present.find(({ stream }) => stream === EVENTS_STREAM)
+  if (events === undefined) return { events: null, isLeaderless, durability: null }
+  await learnServers(connection, monitorUrls, known, new Set(events.replicas.map(({ server }) => server)))
+  const buckets = present.filter((one) => one !== events)
+  const isClustered = connection.info?.cluster !== undefined
+  return { events, isLeaderless, durability: judgeDurability({ isClustered, events, buckets, servers: known }) }
+}
+
+export interface DurabilityWatchOptions {
+  readonly nats: NatsAccess | string
+  readonly monitorUrls: readonly string[]
+  /** The node is not ready until each copy has shown that it syncs. */
+  readonly requireSync: boolean
+  readonly onNotice: OnNotice
+  readonly timers?: Timers
+  readonly lookIntervalMs?: number
+}
+
+export class DurabilityWatch {
+  readonly #options: DurabilityWatchOptions
+  readonly #timers: Timers
+  readonly #link: NatsLink
+  readonly #known: KnownServers = new Map()
+  #timer: Timer | null = null
+  #learned: Learned | null = null
+  /** The last that was known, which holds while NATS is away. */
+  #durability: Durability | null = null
+  #hasShownSync = false
+
+  constructor(options: DurabilityWatchOptions) {
+    this.#options = options
+    this.#timers = options.timers ?? systemTimers
+    this.#link = new NatsLink({
+      nats: options.nats,
+      timers: this.#timers,
+      onUp: (connection) => void this.#look(connection),
+      // The queue has its own connection, and logs what is wrong with NATS.
+      onDown: () => this.#forget(),
+    })
+  }
+
+  get status(): Status<'durability'> {
+    if (this.#durability === null) return { state: this.isSatisfied ? 'unknown' : 'unsynced', reason: null }
+    const { line, isWarning } = this.#durability
+    if (!this.isSatisfied) return { state: 'unsynced', reason: `a 202 survives ${line}` }
+    return { state: isWarning ? 'warn' : 'ok', reason: line }
+  }
+
+  /** What SLUICE_REQUIRE_SYNC wants was shown once, or is not wanted. */
+  get isSatisfied(): boolean {
+    return this.#hasShownSync || !this.#options.requireSync
+  }
+
+  /** Copies of the stream of events by their state; null: not known now. */
+  get replicas(): Readonly<Record<ReplicaState, number>> | null {
+    const replicas = this.#learned?.events?.replicas
+    if (replicas === undefined) return null
+    const countOf = (wanted: ReplicaState): number => replicas.filter(({ state }) => state === wanted).length
+    return { current: countOf('current'), lagging: countOf('lagging'), offline: countOf('offline') }
+  }
+
+  /** null: there is no stream, or no connection. */
+  get hasLeader(): boolean | null {
+    if (this.#learned?.isLeaderless === true) return false
+    return this.#learned?.events == null ? null : true
+  }
+
+  async stop(): Promise<void> {
+    await this.#link.stop()
+    this.#forget()
+  }
+
+  #forget(): void {
+    if (this.#timer !== null) this.#timers.clear(this.#timer)
+    this.#timer = null
+    this.#learned = null
+  }
+
+  async #look(connection: NatsConnection): Promise<void> {
+    const learned = await learnDurability(connection, this.#options.monitorUrls, this.#known)
+    if (connection !== this.#link.connection) return
+    this.#learned = learned
+    if (learned.durability !== null) this.#take(learned.durability)
+    const isWaiting = learned.durability === null || !this.isSatisfied
+    const intervalMs = isWaiting ? WAITING_INTERVAL_MS : (this.#options.lookIntervalMs ?? LOOK_INTERVAL_MS)
+    this.#timer = this.#timers.setTimeout(() => void this.#look(connection), intervalMs)
+    this.#timer.unref()
+  }
+
+  #take(durability: Durability): void {
+    const before = this.#durability?.line
+    this.#durability = durability
+    this.#hasShownSync ||= durability.isSynced
+    if (durability.line === before) return
+    this.#options.onNotice(`a 202 survives ${durability.line}`, durability.isWarning ? undefined : 'info')
+  }
+}

@@ -1,0 +1,62 @@
+// Where the copies of a stream are: which servers hold them, who leads, and which of them are behind or gone.
+
+import { JetStreamApiCodes, jetstreamManager, type PeerInfo, type StreamInfo } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { API_TIMEOUT_MS, codeOf } from './api.ts'
+
+/** The stream of events, and those of the two buckets: app records, and the audit's counts. */
+export const EVENTS_STREAM = 'SLUICE_EVENTS'
+export const STREAMS = [EVENTS_STREAM, 'KV_SLUICE_APPS', 'KV_SLUICE_COUNTS'] as const
+
+/** Under load a follower is always some messages behind the leader, which says `current: false` of it at times. */
+const MAX_FOLLOWER_LAG = 1000
+/** A follower answers its leader every second. Of one that was killed the servers do not say `offline` for minutes. */
+const MAX_FOLLOWER_SILENCE_NANOSECONDS = 5_000_000_000
+
+export type ReplicaState = 'current' | 'lagging' | 'offline'
+
+/** One copy of a stream. */
+export interface Replica {
+  /** The name of the server that holds it. */
+  readonly server: string
+  readonly state: ReplicaState
+}
+
+export interface Placement {
+  readonly stream: string
+  readonly replicas: readonly Replica[]
+  /** `persist_mode: async`: a message is acknowledged before it is written. */
+  readonly writesLate: boolean
+}
+
+/** 'leaderless': nobody answers for the stream. */
+export type PlacementReport = Placement | 'absent' | 'leaderless'
+
+/** Never rejects. */
+export async function readPlacement(connection: NatsConnection, stream: string): Promise<PlacementReport> {
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
+    return placementOf(stream, await manager.streams.info(stream), connection.info?.server_name ?? 'the server')
+  } catch (error) {
+    return codeOf(error) === JetStreamApiCodes.StreamNotFound ? 'absent' : 'leaderless'
+  }
+}
+
+/** `server`: which is connected. Alone it says nothing of a cluster. */
+function placementOf(stream: string, { cluster, config }: StreamInfo, server: string): PlacementReport {
+  const leader = cluster === undefined ? server : cluster.leader
+  if (leader === undefined || leader === '') return 'leaderless'
+  const followers = (cluster?.replicas ?? []).map(followerOf)
+  return {
+    stream,
+    replicas: [{ server: leader, state: 'current' }, ...followers],
+    writesLate: (config as { persist_mode?: unknown }).persist_mode === 'async',
+  }
+}
+
+/** The server leaves out what is zero or false. `active`: since it was heard; 0: never. */
+function followerOf({ name = '', current = false, offline = false, active = 0, lag = 0 }: Partial<PeerInfo>): Replica {
+  if (offline || active > MAX_FOLLOWER_SILENCE_NANOSECONDS || (active === 0 && !current))
+    return { server: name, state: 'offline' }
+  return { server: name, state: current || lag <= MAX_FOLLOWER_LAG ? 'current' : 'lagging' }
+}

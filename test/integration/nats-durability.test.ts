@@ -1,0 +1,170 @@
+// What sluice learns of real NATS servers, and says of them: in a line, in the readiness of a node, and in `sluice check`.
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { connectNats } from '../../src/nats/connection.ts'
+import { learnDurability } from '../../src/nats/durability-watch.ts'
+import { ensureStream } from '../../src/queue/stream/stream.ts'
+import { get } from '../support/client.ts'
+import { NEW_STREAM } from '../support/jetstream.ts'
+import { NATS_SERVER, needCurrentNats } from '../support/nats.ts'
+import { freePort, type Program, startProgram } from '../support/programs.ts'
+import { startRedis } from '../support/redis.ts'
+import { eventually, makeFolder, removeFolder, runCommand, startService } from '../support/service.ts'
+
+const ELECTION_MS = 45_000
+
+interface MonitoredNats extends Program {
+  readonly monitorUrl: string
+  /** From the next start on. */
+  configure(text: string): void
+}
+
+/** One server with a monitoring address; `jetstream` is what its configuration has beside the folder. */
+async function startConfigured(jetstream: string, rest = '', program = NATS_SERVER): Promise<MonitoredNats> {
+  const monitorPort = await freePort()
+  let settings = jetstream
+  const nats = await startProgram({
+    name: 'nats',
+    command: ({ port, folder }) => {
+      const file = join(folder, 'nats.conf')
+      const address = `host: 127.0.0.1\nport: ${port}\nhttp: "127.0.0.1:${monitorPort}"\nserver_name: one\n`
+      const store = `jetstream { store_dir: ${JSON.stringify(join(folder, 'data'))}, ${settings} }\n`
+      writeFileSync(file, address + store + rest)
+      return [program, '--config', file]
+    },
+  })
+  onTestFinished(() => nats.stop())
+  const monitorUrl = `http://127.0.0.1:${monitorPort}`
+  return Object.assign(Object.create(nats) as Program, { monitorUrl, configure: (text: string) => (settings = text) })
+}
+
+function urlOf({ port }: Program, user = ''): string {
+  return `nats://${user}127.0.0.1:${port}`
+}
+
+async function withConnection<T>(url: string, use: (connection: NatsConnection) => Promise<T>): Promise<T> {
+  const connection = await connectNats(url)
+  try {
+    return await use(connection)
+  } finally {
+    await connection.close()
+  }
+}
+
+async function makeStream(url: string): Promise<void> {
+  const make = async (connection: NatsConnection): Promise<boolean> =>
+    (await ensureStream(connection, NEW_STREAM)).kind === 'present'
+  await eventually('the stream is there', () => withConnection(url, make), ELECTION_MS)
+}
+
+async function lineOf(url: string, monitorUrls: readonly string[]): Promise<string | undefined> {
+  return (await withConnection(url, (connection) => learnDurability(connection, monitorUrls))).durability?.line
+}
+
+describe('one server', () => {
+  it('shows by its monitoring address that it syncs later than it acknowledges', async () => {
+    const nats = await startConfigured('')
+    const url = urlOf(nats)
+    expect(await lineOf(url, [])).toBeUndefined()
+    await makeStream(url)
+    expect(await lineOf(url, [nats.monitorUrl])).toMatch(
+      /^a kill of any server, not a power cut of one or a power cut of all \(one syncs every \d+ s\); one replica of SLUICE_EVENTS$/,
+    )
+  })
+
+  it('is not known to sync where nothing shows it, unless it is too old to be told otherwise', async () => {
+    const nats = await startConfigured('')
+    await makeStream(urlOf(nats))
+    const reason = /one syncs every 60 s|when one syncs is not known: see NATS_MONITOR_URLS/
+    expect(await lineOf(urlOf(nats), ['http://127.0.0.1:1'])).toMatch(reason)
+  })
+
+  it('shows that it syncs what it acknowledges, and its last word counts while its address is silent', async (context) => {
+    const nats = await startConfigured('sync_interval: always', '', needCurrentNats(context))
+    await makeStream(urlOf(nats))
+    const line = 'a kill of any server, a power cut of one and a power cut of all; one replica of SLUICE_EVENTS'
+    expect(await lineOf(urlOf(nats), [`${nats.monitorUrl}/`])).toBe(line)
+    const known = new Map()
+    await withConnection(urlOf(nats), async (connection) => {
+      await learnDurability(connection, [nats.monitorUrl], known)
+      expect((await learnDurability(connection, [], known)).durability?.line).toBe(line)
+    })
+  })
+
+  it('is asked through the system account where this account may do so', async (context) => {
+    const accounts = `
+      accounts {
+        SYS { users: [{ user: sys, password: sys }], exports: [{ service: "$SYS.REQ.SERVER.PING.VARZ", response: stream }] }
+        A { jetstream: enabled, users: [{ user: a, password: a }]
+            imports: [{ service: { account: SYS, subject: "$SYS.REQ.SERVER.PING.VARZ" } }] }
+      }
+      system_account: SYS\n`
+    const nats = await startConfigured('sync_interval: always', accounts, needCurrentNats(context))
+    await makeStream(urlOf(nats, 'a:a@'))
+    expect(await lineOf(urlOf(nats, 'a:a@'), [])).toMatch(/power cut of all;/)
+  })
+
+  it('is asked once by a connection that may not ask, and not again', async (context) => {
+    const users = `authorization { users: [
+      { user: admin, password: a }
+      { user: node, password: n, permissions: { publish: ["$JS.API.STREAM.INFO.*"], subscribe: ["_INBOX.>"] } }
+    ] }\n`
+    const nats = await startConfigured('', users, needCurrentNats(context))
+    await makeStream(urlOf(nats, 'admin:a@'))
+    const complaints = (): number => nats.output().split('Publish Violation').length - 1
+    await withConnection(urlOf(nats, 'node:n@'), async (connection) => {
+      for (let look = 0; look < 3; look++) {
+        const { durability } = await learnDurability(connection, [])
+        expect(durability?.line).toContain('when one syncs is not known')
+      }
+    })
+    await eventually('the server has complained', () => complaints() > 0)
+    expect(complaints()).toBe(1)
+  })
+})
+
+describe('SLUICE_REQUIRE_SYNC', () => {
+  it('keeps a node from being ready until the server shows that it syncs what it acknowledges', async (context) => {
+    const [nats, redis, dataDir] = [
+      await startConfigured('', '', needCurrentNats(context)),
+      await startRedis(),
+      await makeFolder(),
+    ]
+    onTestFinished(async () => {
+      await redis.stop()
+      await removeFolder(dataDir)
+    })
+    const env = {
+      REDIS_URL: redis.url,
+      NATS_URL: urlOf(nats),
+      NATS_MONITOR_URLS: nats.monitorUrl,
+      SLUICE_REQUIRE_SYNC: 'true',
+      SLUICE_ADMIN_HOST: '127.0.0.1',
+      SLUICE_PARSERS: '1',
+    }
+    const node = await startService({ dataDir, env })
+    onTestFinished(() => node.kill())
+    const parts = async (): Promise<string> => (await get(node.adminPort, '/readyz?verbose')).text
+    await eventually('the line is there', async () => (await parts()).includes('one syncs every 120 s'), ELECTION_MS)
+    expect(await parts()).toMatch(
+      /^not ready\n[^]*queue: ok,[^]*\ndurability: NATS has not shown that it syncs what it acknowledges: a 202 survives a kill of any server, not a power cut/,
+    )
+    const check = (): ReturnType<typeof runCommand> =>
+      runCommand(['check'], { ...env, PORT: '0', SLUICE_ADMIN_PORT: '0' })
+    const before = await check()
+    expect(before.output).toMatch(/^FAIL +durability +a 202 survives a kill .*a node would not become ready/m)
+    expect(before.code).toBe(1)
+
+    await nats.kill()
+    nats.configure('sync_interval: always')
+    await nats.restart()
+    await eventually('it is ready', async () => (await get(node.adminPort, '/readyz')).status === 200, ELECTION_MS)
+    expect(await parts()).toContain(
+      'durability: a 202 survives: a kill of any server, a power cut of one and a power cut of all; one replica of',
+    )
+    expect((await check()).output).toMatch(/^warn +durability +a 202 survives a kill/m)
+  })
+})

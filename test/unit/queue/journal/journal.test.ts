@@ -629,6 +629,18 @@ describe('a disk that fails', () => {
       expect(await readNaively(folder)).toEqual([])
     }))
 
+  it('takes no room for the records that it refused', () =>
+    withFolder(async (folder) => {
+      const time = new Time()
+      const disk = new FailingDisk()
+      const journal = await openJournal(options(folder, time, { disk, maxBytes: 10_000 }))
+      disk.nextAppend = 'unsynced'
+      expect(await publish(journal, makeRecord({ fillBytes: 6000 }))).toBe('journal_error')
+      time.nowMs += 1000
+      expect(await publish(journal, makeRecord({ fillBytes: 6000 }))).toBe('durable')
+      await journal.stop()
+    }))
+
   it('that cannot create a segment continues in the open one, reports it once, and creates one when it can', () =>
     withFolder(async (folder) => {
       const disk = new FailingDisk()

@@ -24,6 +24,11 @@ const WORDS = {
     slow: ['NATS slow', 'answering 503 to what it cannot acknowledge in time'],
   },
   memory: { ok: ['in memory'] },
+  audit: {
+    ok: ['audit of the limits'],
+    skewed: ["this node's clock is wrong", 'other nodes audit its partitions'],
+    apart: ['clocks differ', 'no node audits, and counters may be too high'],
+  },
   redis: {
     ok: ['in Redis'],
     starting: ['connecting to Redis'],
@@ -50,7 +55,7 @@ const WORDS = {
 
 export type PartStates = { readonly [Kind in keyof typeof WORDS]: keyof (typeof WORDS)[Kind] }
 
-export type PartName = 'service' | 'queue' | 'limits' | 'apps' | 'durability'
+export type PartName = 'service' | 'queue' | 'limits' | 'apps' | 'audit' | 'durability'
 export type PartKind = keyof PartStates
 
 export interface Status<Kind extends PartKind = PartKind> {

@@ -1,10 +1,12 @@
 // The audit replaces Redis's counters by what the stream has stored. One node audits each partition. Two auditors at
 // once, an auditor that dies, and a Redis or a stream that lost data are all harmless.
 
+import { JetStreamApiCodes } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { errorMessage } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
+import { codeOf } from '../nats/api.ts'
 import { describeStream } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { AuditorList } from './auditor-list.ts'
@@ -45,6 +47,10 @@ export interface AuditState {
   readonly badMessages: number
   /** Events so far that named a minute that could not have begun. */
   readonly futureEvents: number
+  /** Those of this node. */
+  readonly partitions: readonly number[]
+  /** Why it audits none; null: nothing keeps it from it. */
+  readonly stopped: StoppedKind | null
 }
 
 export class Auditor {
@@ -115,6 +121,8 @@ export class Auditor {
       auditedUntilMs: untilMs.length === 0 ? null : Math.min(...untilMs),
       badMessages: this.#badMessages,
       futureEvents: this.#futureEvents,
+      partitions: [...this.#auditedUntilMs.keys()].toSorted((one, other) => one - other),
+      stopped: this.#stopped,
     })
   }
 
@@ -141,6 +149,8 @@ export class Auditor {
         this.#auditedUntilMs.set(partition, audit?.auditedUntilMs(nowMs) ?? nowMs)
       } catch (error) {
         this.#close(partition)
+        // Another auditor was first: the next round goes on from what that one has saved.
+        if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) continue
         this.#roundProblem ??= `partition ${partition}: ${errorMessage(error)}`
       }
     }

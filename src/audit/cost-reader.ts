@@ -5,6 +5,7 @@ import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-n
 import type { Timers } from '../lib/timers.ts'
 import { API_TIMEOUT_MS } from '../nats/api.ts'
 import { COST_HEADER } from '../queue/record/cost-header.ts'
+import { getLastFromLeader } from '../queue/stream/read/stream-message.ts'
 import { STREAM_NAME, subjectOf } from '../queue/stream/stream.ts'
 import type { Place } from './totals.ts'
 
@@ -21,14 +22,27 @@ export interface CostMessage extends Place {
 
 export interface CostBatch {
   readonly messages: readonly CostMessage[]
-  /** The stream has no later messages now. */
+  /** The server that holds the consumer has no later messages now. It may be behind the leader, or cut off from it. */
   readonly isEnd: boolean
+}
+
+/** Where the partition ended when its leader was asked; null: it holds no message. */
+export type StreamEnd = { readonly sequence: number; readonly timeMs: number } | null
+
+interface ReaderParts {
+  readonly connection: NatsConnection
+  readonly subject: string
+  readonly from: From
+  readonly consumer: string
+  readonly timers: Timers
 }
 
 export type From = { readonly sequence: number } | { readonly timeMs: number }
 
 export class CostReader {
   readonly #connection: NatsConnection
+  readonly #subject: string
+  readonly #from: From
   readonly #consumer: string
   readonly #timers: Timers
   readonly #inbox: string
@@ -38,17 +52,20 @@ export class CostReader {
   #messages: CostMessage[] = []
   /** The consumer's sequence of the last message received: a gap means that one was lost. */
   #delivered = 0
+  /** The sequence up to which everything has been returned. */
+  #passed: number
   #batches = 0
   #pending: { readonly reply: string; end(result: CostBatch | Error): void } | null = null
   #fault: Error | null = null
 
   /** Rejects if JetStream does not answer. */
   static async open(connection: NatsConnection, partition: number, from: From, timers: Timers): Promise<CostReader> {
+    const subject = subjectOf(partition)
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
     const { name } = await manager.consumers.add(STREAM_NAME, {
       ack_policy: AckPolicy.None,
       replay_policy: ReplayPolicy.Instant,
-      filter_subject: subjectOf(partition),
+      filter_subject: subject,
       headers_only: true,
       inactive_threshold: CONSUMER_INACTIVE_NANOSECONDS,
       mem_storage: true,
@@ -57,11 +74,14 @@ export class CostReader {
         ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from.sequence) }
         : { deliver_policy: DeliverPolicy.StartTime, opt_start_time: new Date(from.timeMs).toISOString() }),
     })
-    return new CostReader(connection, name, timers)
+    return new CostReader({ connection, subject, from, consumer: name, timers })
   }
 
-  private constructor(connection: NatsConnection, consumer: string, timers: Timers) {
+  private constructor({ connection, subject, from, consumer, timers }: ReaderParts) {
     this.#connection = connection
+    this.#subject = subject
+    this.#from = from
+    this.#passed = 'sequence' in from ? Math.max(1, from.sequence) - 1 : 0
     this.#consumer = consumer
     this.#timers = timers
     this.#inbox = createInbox()
@@ -77,6 +97,18 @@ export class CostReader {
     this.#subscription.unsubscribe()
     if (!this.#connection.isClosed())
       this.#connection.publish(`$JS.API.CONSUMER.DELETE.${STREAM_NAME}.${this.#consumer}`)
+  }
+
+  /** Rejects if no leader answers. */
+  async askEnd(): Promise<StreamEnd> {
+    const last = await getLastFromLeader(this.#connection, this.#subject, API_TIMEOUT_MS)
+    return last === null ? null : { sequence: last.seq, timeMs: last.time.getTime() }
+  }
+
+  /** Whether `read` has returned every message up to this end. */
+  hasPassed(end: StreamEnd): boolean {
+    if (end === null || end.sequence <= this.#passed) return true
+    return 'timeMs' in this.#from && end.timeMs < this.#from.timeMs
   }
 
   /** Rejects if the server does not answer in time or a message was lost. The reader cannot be used after that. */
@@ -120,6 +152,7 @@ export class CostReader {
     if (this.#pending === null) return
     const messages = this.#messages
     this.#messages = []
+    this.#passed = messages.at(-1)?.sequence ?? this.#passed
     this.#pending.end({ messages, isEnd })
   }
 

@@ -13,7 +13,7 @@ import { type StreamFacts } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { redisScript, runScript } from '../redis/script.ts'
 import type { Bounds } from './clocks.ts'
-import { type CostMessage, CostReader, type From } from './cost-reader.ts'
+import { type CostMessage, CostReader, type From, type StreamEnd } from './cost-reader.ts'
 import type { CountsBucket } from './counts-bucket.ts'
 import { encodeTotals, PartitionTotals, type SavedTotals } from './totals.ts'
 
@@ -22,6 +22,8 @@ const REPLACE = redisScript(readFileSync(new URL('./replace.lua', import.meta.ur
 const APPS_PER_CALL = 100
 /** replace.lua's reply where it refuses. */
 const NOT_PASSED = -1
+/** Rounds in which a server may lag before its consumer is given up. */
+const MAX_ROUNDS_BEHIND = 5
 /** Read in one round, so that the other partitions get their turn. */
 const MAX_BATCHES_PER_ROUND = 200
 
@@ -46,7 +48,7 @@ export class PartitionAudit {
   #revision: number
   /** The fence that this auditor set last; before that, the one saved in the bucket. */
   #fence: { readonly timeUs: number; readonly minute: number }
-  #isSaved = true
+  #roundsBehind = 0
 
   /** Takes the partition over, from its totals in the bucket. Rejects if NATS does not answer. */
   static async open(parts: PartitionAuditParts, stream: StreamFacts): Promise<PartitionAudit> {
@@ -75,35 +77,46 @@ export class PartitionAudit {
     this.#reader.close()
   }
 
-  /** Reads to the stream's end, closes minutes, and writes the totals to Redis and the bucket. */
+  /** Reads to the stream's end, closes minutes, and writes the totals to the bucket and to Redis. */
   async round(bounds: Bounds): Promise<void> {
     const totals = this.#totals
+    const wantsMove = bounds.closable > totals.minute || totals.newestMinute > bounds.latest
+    const end = wantsMove ? await this.#reader.askEnd() : null
     if (!(await this.#readAll(bounds.closable))) return
-    const wasClosed = totals.minute
-    const future = this.#move(bounds)
+    if (wantsMove) {
+      if (!this.#isProven(end)) return
+      this.#move(bounds)
+      // Before Redis: that a quorum has stored them proves that this is no server that is cut off from the others.
+      this.#revision = await this.#parts.bucket.write(this.#parts.partition, totals.save(), this.#revision)
+    }
+    // Between two closings only late records change totals. They are read again if this auditor ends before it saves.
     const changed = totals.takeChanged()
-    if (changed.size > 0) this.#isSaved = false
     // Without Redis the totals are still kept and saved.
     if ((await this.#writeToRedis(changed, bounds)) === 'away') totals.markChanged(changed)
-    // Between two closings only late records change totals. They are read again if this auditor ends before it saves.
-    if (wasClosed === totals.minute && future === 0) return
-    if (this.#isSaved && totals.minute > wasClosed) return
-    this.#revision = await this.#parts.bucket.write(this.#parts.partition, totals.save(), this.#revision)
-    this.#isSaved = true
   }
 
-  /** Closes minutes, or opens again what a wrong clock has closed. Returns the events charged to another minute. */
-  #move(bounds: Bounds): number {
+  /** Nothing closes before this reader has had what the stream's leader has. */
+  #isProven(end: StreamEnd): boolean {
+    const isProven = this.#reader.hasPassed(end)
+    this.#roundsBehind = isProven ? 0 : this.#roundsBehind + 1
+    // Another consumer may get another server.
+    if (this.#roundsBehind >= MAX_ROUNDS_BEHIND) {
+      throw new Error("a NATS server is behind the stream's leader, or cut off from it")
+    }
+    return isProven
+  }
+
+  /** Closes minutes, or opens again what a wrong clock has closed. */
+  #move(bounds: Bounds): void {
     const totals = this.#totals
     if (totals.minute > bounds.latest) {
       this.#parts.onTakenBack(totals.minute - bounds.passed)
       totals.takeBack(bounds.passed, bounds)
-      return 0
+      return
     }
     const future = totals.chargeFuture(bounds)
     if (future > 0) this.#parts.onFutureEvents(future)
     totals.close(bounds.closable)
-    return future
   }
 
   /** false: the stream has more. */

@@ -85,6 +85,11 @@ export class PartitionTotals {
     return this.#last
   }
 
+  /** The newest minute that is closed or has events. */
+  get newestMinute(): number {
+    return Math.max(this.minute, ...this.#open.keys())
+  }
+
   /** Adds a message's costs. Minutes up to `closableMinute` count at once, later ones when they close. */
   read(place: Place, costs: readonly RecordCost[], closableMinute: number): void {
     const { sequence, timeUs } = place

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import type { AuditState } from '../audit/auditor.ts'
 import { startAudit } from '../audit/start-audit.ts'
 import { Installation } from '../installation/installation.ts'
+import type { Part } from '../health.ts'
 import { errorMessage } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
 import { systemTimers } from '../lib/timers.ts'
@@ -95,6 +96,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       { part: 'limits', kind: 'redis', ...redis.status },
       appsPart(),
       { part: 'durability', kind: 'durability', ...durability.status },
+      auditPart(audit.state),
     ],
   }
 }
@@ -192,6 +194,14 @@ function sampleStream({ stream, consumerLags }: StreamPublisher, nowMs: number):
   const oldestSeconds = oldestAtMs === null ? 0 : Math.max(0, (nowMs - oldestAtMs) / 1000)
   const keepSeconds = keepMs === null ? null : keepMs / 1000
   return { bytes, maxBytes, oldestSeconds, keepSeconds, consumerLagSeconds: consumerLags }
+}
+
+function auditPart(state: AuditState | null): Part {
+  const stopped = state?.stopped ?? null
+  if (stopped !== null && stopped !== 'unheard') return { part: 'audit', kind: 'audit', state: stopped, reason: null }
+  const { partitions = [] } = state ?? {}
+  const reason = partitions.length === 0 ? 'no partition' : `partitions ${partitions.join(', ')}`
+  return { part: 'audit', kind: 'audit', state: 'ok', reason }
 }
 
 /** The lag grows while no audit round succeeds. */

@@ -226,8 +226,17 @@ describe('the admin port', () => {
         queue: 'ok, NATS JetStream',
         limits: 'ok, in Redis',
         apps: 'ok, in NATS',
+        audit: expect.stringMatching(/^ok, audit of the limits: /),
       })
     }
+    const partitionsOf = async (node: Service): Promise<number[]> => {
+      return (await partsOf(node))['audit'].match(/\d+/g)?.map(Number) ?? []
+    }
+    await eventually('each partition has one auditor, which names it', async () => {
+      const all = await Promise.all([first, second].map(partitionsOf))
+      const audited = all.flat().toSorted((one, other) => one - other)
+      return audited.join() === Array.from({ length: 16 }, (_, at) => at).join()
+    })
   })
 })
 

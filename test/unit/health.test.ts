@@ -43,6 +43,9 @@ const SENTENCES: readonly (readonly [Status, string])[] = [
     'NATS slow: answering 503 to what it cannot acknowledge in time',
   ],
   [{ kind: 'memory', state: 'ok', reason: null }, 'in memory'],
+  [{ kind: 'audit', state: 'ok', reason: 'partitions 0, 3' }, 'audit of the limits: partitions 0, 3'],
+  [{ kind: 'audit', state: 'skewed', reason: null }, "this node's clock is wrong: other nodes audit its partitions"],
+  [{ kind: 'audit', state: 'apart', reason: null }, 'clocks differ: no node audits, and counters may be too high'],
   [{ kind: 'redis', state: 'ok', reason: null }, 'in Redis'],
   [{ kind: 'redis', state: 'starting', reason: null }, 'connecting to Redis'],
   [
@@ -89,6 +92,7 @@ test('a part is up while it does its work, slowly or with less than it should ha
     'jetstream ok',
     'jetstream slow',
     'memory ok',
+    'audit ok',
     'redis ok',
     'redis slow',
     'file ok',

@@ -21,6 +21,7 @@ const NAMES: Readonly<Record<ShownPart['part'], string>> = {
   limits: 'Rate limits',
   apps: 'App records',
   durability: 'Durability',
+  audit: 'Audit',
 }
 
 export function Parts({ now }: { now: Now }): JSX.Element {

@@ -1,4 +1,4 @@
-// One stored message by its sequence, from the stream's leader, who alone knows for sure that there is none.
+// One stored message, from the stream's leader, who alone knows for sure that there is none.
 
 import { jetstreamManager, type StoredMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -12,4 +12,14 @@ export async function getFromLeader(
 ): Promise<StoredMsg | null> {
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: timeoutMs })
   return await manager.streams.getMessage(STREAM_NAME, { seq: sequence })
+}
+
+/** The last message on a subject; null: there is none. */
+export async function getLastFromLeader(
+  connection: NatsConnection,
+  subject: string,
+  timeoutMs: number,
+): Promise<StoredMsg | null> {
+  const manager = await jetstreamManager(connection, { checkAPI: false, timeout: timeoutMs })
+  return await manager.streams.getMessage(STREAM_NAME, { last_by_subj: subject })
 }

@@ -146,18 +146,19 @@ export class PartitionAudit {
     // Redis was emptied, rolled back or replaced, or its fence is a wrong clock's: so may be the bases of all apps.
     const appIds = hasLostFence ? [...apps.keys()] : [...changed]
     if (appIds.length === 0 && !isNew && !hasLostFence) return 'done'
-    const head = [String(last.timeUs), String(minute)]
+    const fence = [fenceKey(partition), `sluice:{p${partition}}:read`]
+    const head = [last.timeUs, minute, last.sequence].map(String)
     for (let at = 0; at < appIds.length; at += APPS_PER_CALL) {
       const some = appIds.slice(at, at + APPS_PER_CALL)
       const texts = some.flatMap((appId) => {
         const { base, days } = encodeTotals(apps.get(appId)!)
         return [base, days]
       })
-      const keys = [fenceKey(partition), ...some.map((appId) => countsKey(partition, appId))]
+      const keys = [...fence, ...some.map((appId) => countsKey(partition, appId))]
       if ((await this.#replace(keys, [...head, '0', ...texts])) === 'away') return 'away'
     }
     // After the bases: a fence closes minutes, and without a base their events would be counted nowhere.
-    if ((await this.#replace([fenceKey(partition)], [...head, '1'])) === 'away') return 'away'
+    if ((await this.#replace(fence, [...head, '1'])) === 'away') return 'away'
     this.#fence = { timeUs: last.timeUs, minute }
     return 'done'
   }

@@ -1,8 +1,8 @@
 -- Replaces the counters of closed minutes by the audit's totals.
 --
--- KEYS: the partition's fence, then the hash of each app.
--- ARGV: the auditor's last message read (its time in us) and last minute closed; 1 to set the fence too, else 0; then
--- for each app its base without these two numbers, and its totals by day.
+-- KEYS: the partition's fence, how far its last auditor had read, then the hash of each app.
+-- ARGV: the auditor's last message read (its time in us) and last minute closed; that message's sequence; 1 to set the fence
+-- too, else 0; then for each app its base without the first two numbers, and its totals by day.
 -- An auditor that has read less than an earlier one changes nothing. Reply: the number of apps changed; -1: nothing is, since
 -- this Redis's clock cannot have passed the auditor's minute.
 
@@ -22,9 +22,17 @@ local function isNewer(text, rest)
   return readUs > us or (readUs == us and minute >= closed)
 end
 
+-- Where the clock of the stream's leader was set back, later messages have no later time: then the sequence decides. The
+-- fence has no room for it, since 0.3 reads the fence too.
+local last = redis.pcall('GET', KEYS[2])
+if type(last) ~= 'string' then last = '' end
+local sequence = string.match(last, '^' .. ARGV[1] .. ' ' .. ARGV[2] .. ' (%d+)$')
+if sequence and tonumber(sequence) > tonumber(ARGV[3]) then return 0 end
+if isNewer(last, ' %d+') then redis.call('SET', KEYS[2], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]) end
+
 local changed = 0
-for at = 2, #KEYS do
-  local counts, arg = KEYS[at], 4 + (at - 2) * 2
+for at = 3, #KEYS do
+  local counts, arg = KEYS[at], 5 + (at - 3) * 2
   local base = redis.pcall('HGET', counts, 'base')
   -- A key of the wrong type would fail every app of the call.
   if type(base) == 'table' then base = redis.call('DEL', counts) and nil end
@@ -40,7 +48,7 @@ for at = 2, #KEYS do
   end
 end
 local fence = redis.pcall('GET', KEYS[1])
-if ARGV[3] == '1' and isNewer(type(fence) == 'string' and fence, '') then
+if ARGV[4] == '1' and isNewer(type(fence) == 'string' and fence, '') then
   redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2])
 end
 return changed

@@ -34,6 +34,7 @@ const DAY = 1440
 const NOON = Date.UTC(2026, 10, 20, 12) / MINUTE_MS
 const TODAY = Math.floor(NOON / DAY)
 const PARTITION = 3
+const READ_KEY = `sluice:{p${PARTITION}}:read`
 const REPLACE_TEXT = readFileSync(new URL('../../src/audit/replace.lua', import.meta.url), 'utf8')
 const REPLACE_DIGEST = createHash('sha1').update(REPLACE_TEXT).digest('hex')
 const CYCLE = Date.UTC(2026, 10, 1) / MINUTE_MS
@@ -83,14 +84,21 @@ async function takeAs(nodeId: string, takes: AppQuestion['takes']): Promise<read
   return (await ask({ nodeId, apps: [asked] })).apps[0].takes
 }
 
+interface Reading {
+  readonly readUs: number
+  readonly closed: number
+  readonly sequence?: number
+  readonly isFence?: boolean
+}
+
 /** Calls replace.lua like an auditor that has read messages up to `readUs` and closed minutes up to `closed`. */
 async function replace(
-  { readUs, closed, isFence = true }: { readUs: number; closed: number; isFence?: boolean },
+  { readUs, closed, sequence = 1, isFence = true }: Reading,
   apps: Readonly<Record<string, { base: string; days: string }>> = {},
 ): Promise<number> {
-  const keys = [fenceKey(PARTITION), ...Object.keys(apps).map((appId) => countsKey(PARTITION, appId))]
+  const keys = [fenceKey(PARTITION), READ_KEY, ...Object.keys(apps).map((appId) => countsKey(PARTITION, appId))]
   const texts = Object.values(apps).flatMap(({ base, days }) => [base, days])
-  const args = [String(readUs), String(closed), isFence ? '1' : '0', ...texts]
+  const args = [String(readUs), String(closed), String(sequence), isFence ? '1' : '0', ...texts]
   const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
   return Number(await clientAt.evalsha(REPLACE_DIGEST, keys.length, ...keys, ...args))
 }
@@ -360,6 +368,27 @@ describe('replace.lua', () => {
     expect([base, days]).toEqual([`1 ${NOON} ${counted(5).base}`, '20000:5'])
     expect(open).toEqual({ [`m${minute}`]: '6', [`x${minute}`]: '1' })
     expect(await client.ttl(countsKey(PARTITION, app.appId))).toBeGreaterThan(39 * 86_400)
+  })
+
+  it('changes nothing for an auditor that has read fewer messages of the same time, whether or not it is the last', async () => {
+    const reading = { readUs: 50, closed: NOON, sequence: 10 }
+    expect(await replace(reading, { [app.appId]: counted(7) })).toBe(1)
+    const before = await countsOf(app)
+    expect(await replace({ ...reading, sequence: 9 }, { [app.appId]: counted(6) })).toBe(0)
+    // An older one does not make the others forget.
+    expect(await replace({ ...reading, readUs: 40, sequence: 8 }, { [app.appId]: counted(5) })).toBe(0)
+    expect(await replace({ ...reading, sequence: 9 }, { [app.appId]: counted(6) })).toBe(0)
+    expect(await countsOf(app)).toEqual(before)
+    expect(await replace({ ...reading, sequence: 11 }, { [app.appId]: counted(8) })).toBe(1)
+    expect(await replace({ ...reading, closed: NOON + 1, sequence: 3 }, { [app.appId]: counted(9) })).toBe(1)
+  })
+
+  it.each(['nonsense', '1 2', '1 2 x'])('takes a reading of %j for none', async (text) => {
+    await client.set(READ_KEY, text)
+    expect(await replace({ readUs: 1, closed: NOON }, { [app.appId]: counted(7) })).toBe(1)
+    await client.del(READ_KEY)
+    await client.hset(READ_KEY, 'x', 'y')
+    expect(await replace({ readUs: 2, closed: NOON }, { [app.appId]: counted(7) })).toBe(1)
   })
 
   it('closes no minute that this Redis’s clock cannot have passed', async () => {

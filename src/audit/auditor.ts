@@ -70,8 +70,9 @@ export class Auditor {
   #natsProbedAtMs = Number.NEGATIVE_INFINITY
   /** Why the clocks let this node audit nothing. */
   #stopped: StoppedKind | null = null
-  /** In this round, by partition. */
+  /** In this round, by partition: minutes; apps. */
   readonly #takenBack = new Map<number, number>()
+  readonly #recovered = new Map<number, number>()
   /** Of the last round. */
   #problem: string | null = null
   #roundProblem: string | null = null
@@ -113,6 +114,7 @@ export class Auditor {
       this.#roundProblem = errorMessage(error)
     }
     this.#logTakenBack()
+    this.#logRecovered()
     this.#logProblem()
     const untilMs = [...this.#auditedUntilMs.values()]
     // A node whose first round failed has lagged since its start.
@@ -189,6 +191,7 @@ export class Auditor {
         timers,
         onBadMessage: (sequence) => this.#countBadMessage(sequence),
         onFutureEvents: (events) => this.#countFutureEvents(events),
+        onRecovered: (apps) => void this.#recovered.set(partition, apps),
         onTakenBack: (minutes) => void this.#takenBack.set(partition, minutes),
       },
       stream.facts,
@@ -232,6 +235,16 @@ export class Auditor {
       'error',
     )
     this.#takenBack.clear()
+  }
+
+  #logRecovered(): void {
+    if (this.#recovered.size === 0) return
+    const apps = [...this.#recovered.values()].reduce((sum, count) => sum + count, 0)
+    this.#options.onNotice(
+      `the sums of partitions ${[...this.#recovered.keys()].join(', ')} in SLUICE_COUNTS were lost or could not be read, and the stream no longer has its first messages: those of ${apps} apps were taken from Redis or the stream, whichever were larger; what neither holds is charged no more, so compare them with your own records (sluice usage)`,
+      'error',
+    )
+    this.#recovered.clear()
   }
 
   #logStopped(stopped: StoppedKind | null): void {

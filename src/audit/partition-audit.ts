@@ -15,6 +15,7 @@ import { redisScript, runScript } from '../redis/script.ts'
 import type { Bounds } from './clocks.ts'
 import { type CostMessage, CostReader, type From, type StreamEnd } from './cost-reader.ts'
 import type { CountsBucket } from './counts-bucket.ts'
+import { readRedisSums } from './redis-sums.ts'
 import { encodeTotals, PartitionTotals, type SavedTotals } from './totals.ts'
 
 const REPLACE = redisScript(readFileSync(new URL('./replace.lua', import.meta.url), 'utf8'))
@@ -39,6 +40,8 @@ export interface PartitionAuditParts {
   readonly onFutureEvents: (events: number) => void
   /** So many minutes were closed that have not begun, and are open again. */
   readonly onTakenBack: (minutes: number) => void
+  /** The totals were lost; so many apps were found in Redis or the stream. */
+  readonly onRecovered: (apps: number) => void
 }
 
 export class PartitionAudit {
@@ -49,13 +52,29 @@ export class PartitionAudit {
   /** The fence that this auditor set last; before that, the one saved in the bucket. */
   #fence: { readonly timeUs: number; readonly minute: number }
   #roundsBehind = 0
+  /** Of the stream alone, until the first closing: the totals were lost, and those of Redis may be older or newer. */
+  #recount: PartitionTotals | null = null
 
   /** Takes the partition over, from its totals in the bucket. Rejects if NATS does not answer. */
   static async open(parts: PartitionAuditParts, stream: StreamFacts): Promise<PartitionAudit> {
     const { saved, revision } = await parts.bucket.read(parts.partition)
+    // A stream with its first message has all there is to count.
+    if (saved === null && stream.firstSequence > 1) return PartitionAudit.#recover(parts, stream, revision)
     const from = await readStart(parts.connection, stream, saved)
     const reader = await CostReader.open(parts.connection, parts.partition, from, parts.timers)
     return new PartitionAudit(parts, new PartitionTotals(stream.createdAt, saved), reader, revision)
+  }
+
+  /** From Redis's sums, and all that is in the stream. */
+  static async #recover(parts: PartitionAuditParts, stream: StreamFacts, revision: number): Promise<PartitionAudit> {
+    const sums = await readRedisSums(parts.redis, parts.partition)
+    if (sums === 'away') throw new Error('its sums in SLUICE_COUNTS are lost, and Redis, which may have them, is away')
+    const { createdAt: created, lastSequence: sequence } = stream
+    const saved: SavedTotals | null = sums && { v: 1, created, sequence, from: 1, ...sums }
+    const reader = await CostReader.open(parts.connection, parts.partition, { sequence: 1 }, parts.timers)
+    const audit = new PartitionAudit(parts, new PartitionTotals(created, saved), reader, revision)
+    audit.#recount = new PartitionTotals(created, null)
+    return audit
   }
 
   private constructor(parts: PartitionAuditParts, totals: PartitionTotals, reader: CostReader, revision: number) {
@@ -80,12 +99,13 @@ export class PartitionAudit {
   /** Reads to the stream's end, closes minutes, and writes the totals to the bucket and to Redis. */
   async round(bounds: Bounds): Promise<void> {
     const totals = this.#totals
-    const wantsMove = bounds.closable > totals.minute || totals.newestMinute > bounds.latest
+    const wantsMove = bounds.closable > totals.minute || totals.newestMinute > bounds.latest || this.#recount !== null
     const end = wantsMove ? await this.#reader.askEnd() : null
     if (!(await this.#readAll(bounds.closable))) return
     if (wantsMove) {
       if (!this.#isProven(end)) return
-      this.#move(bounds)
+      this.#move(totals, bounds)
+      if (this.#recount !== null) this.#endRecount(this.#recount, bounds)
       // Before Redis: that a quorum has stored them proves that this is no server that is cut off from the others.
       this.#revision = await this.#parts.bucket.write(this.#parts.partition, totals.save(), this.#revision)
     }
@@ -106,9 +126,16 @@ export class PartitionAudit {
     return isProven
   }
 
+  #endRecount(recount: PartitionTotals, bounds: Bounds): void {
+    this.#move(recount, bounds)
+    this.#totals.keepLarger(recount)
+    this.#recount = null
+    // A partition that never had an event had nothing to lose.
+    if (this.#totals.apps.size > 0) this.#parts.onRecovered(this.#totals.apps.size)
+  }
+
   /** Closes minutes, or opens again what a wrong clock has closed. */
-  #move(bounds: Bounds): void {
-    const totals = this.#totals
+  #move(totals: PartitionTotals, bounds: Bounds): void {
     if (totals.minute > bounds.latest) {
       this.#parts.onTakenBack(totals.minute - bounds.passed)
       totals.takeBack(bounds.passed, bounds)
@@ -133,6 +160,7 @@ export class PartitionAudit {
     const costs = text === null ? null : parseCosts(text)
     if (costs === null) this.#parts.onBadMessage(sequence)
     this.#totals.read({ sequence, timeUs }, costs ?? [], closableMinute)
+    this.#recount?.read({ sequence, timeUs }, costs ?? [], closableMinute)
   }
 
   async #writeToRedis(changed: ReadonlySet<string>, { latest }: Bounds): Promise<'away' | 'done'> {

@@ -52,7 +52,7 @@ export interface SavedTotals {
 type ClosingBounds = Pick<Bounds, 'closable' | 'latest' | 'running'>
 
 /** newest, cycle, cycles with their events, first day, events of each day from then on. */
-type SavedApp = readonly [number, number, readonly (readonly [number, number])[], number, readonly number[]]
+export type SavedApp = readonly [number, number, readonly (readonly [number, number])[], number, readonly number[]]
 
 export class PartitionTotals {
   readonly created: string
@@ -121,6 +121,18 @@ export class PartitionTotals {
   takeBack(minute: number, { running }: ClosingBounds): void {
     this.#countOpen(() => true, running)
     this.minute = minute
+  }
+
+  /** For each app the larger of both sums, by day and cycle. */
+  keepLarger({ apps }: PartitionTotals): void {
+    for (const [appId, theirs] of apps) {
+      const ours = this.apps.get(appId) ?? { newest: -1, cycle: 0, cycles: new Map(), days: new Map() }
+      this.apps.set(appId, ours)
+      keepLargest(ours.days, theirs.days)
+      keepLargest(ours.cycles, theirs.cycles)
+      if (theirs.newest >= ours.newest) Object.assign(ours, { newest: theirs.newest, cycle: theirs.cycle })
+      this.#changed.add(appId)
+    }
   }
 
   takeChanged(): ReadonlySet<string> {
@@ -205,6 +217,10 @@ export function encodeTotals({ newest, cycle, cycles, days }: AppTotals): { base
   const day = Math.floor(newest / MINUTES_A_DAY)
   const base = `${cycle} ${cycles.get(cycle) ?? 0} ${newest} ${day} ${days.get(day) ?? 0}`
   return { base, days: Array.from(days, ([at, events]) => `${at}:${events}`).join(' ') }
+}
+
+function keepLargest(ours: Map<number, number>, theirs: ReadonlyMap<number, number>): void {
+  for (const [first, events] of theirs) ours.set(first, Math.max(events, ours.get(first) ?? 0))
 }
 
 function sumFrom(days: ReadonlyMap<number, number>, first: number): number {

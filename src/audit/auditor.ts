@@ -12,6 +12,7 @@ import type { RedisLink } from '../redis/link.ts'
 import { AuditorList } from './auditor-list.ts'
 import { type Bounds, Clocks, type StoppedKind } from './clocks.ts'
 import { CountsBucket } from './counts-bucket.ts'
+import { DoubtSettler } from './doubt-settler.ts'
 import { readNatsTime } from './nats-time.ts'
 import { PartitionAudit } from './partition-audit.ts'
 
@@ -51,10 +52,13 @@ export interface AuditState {
   readonly partitions: readonly number[]
   /** Why it audits none; null: nothing keeps it from it. */
   readonly stopped: StoppedKind | null
+  /** Batches in doubt so far that could not be settled. */
+  readonly unsettledDoubts: number
 }
 
 export class Auditor {
   readonly #options: AuditorOptions
+  readonly #doubts: DoubtSettler
   readonly #audits = new Map<number, PartitionAudit>()
   #connection: NatsConnection | null = null
   #bucket: CountsBucket | null = null
@@ -80,6 +84,7 @@ export class Auditor {
 
   constructor(options: AuditorOptions) {
     this.#options = options
+    this.#doubts = new DoubtSettler(options.redis)
     this.#startedAtMs = options.timers.nowMs()
     this.#clocks = new Clocks(options.timers)
     this.#list = new AuditorList({ ...options, clocks: this.#clocks })
@@ -125,6 +130,7 @@ export class Auditor {
       futureEvents: this.#futureEvents,
       partitions: [...this.#auditedUntilMs.keys()].toSorted((one, other) => one - other),
       stopped: this.#stopped,
+      unsettledDoubts: this.#doubts.unsettled,
     })
   }
 
@@ -146,7 +152,8 @@ export class Auditor {
       if (!this.#auditedUntilMs.has(partition)) this.#auditedUntilMs.set(partition, this.#startedAtMs)
       try {
         const audit = await this.#open(partition, connection, bucket)
-        await audit?.round(bounds)
+        const closable = await this.#doubts.settle(partition, bounds.closable, connection)
+        await audit?.round({ ...bounds, closable })
         const nowMs = this.#options.timers.nowMs()
         this.#auditedUntilMs.set(partition, audit?.auditedUntilMs(nowMs) ?? nowMs)
       } catch (error) {

@@ -86,6 +86,7 @@ export interface AuditSample {
   readonly lagSeconds: number | null
   readonly badMessages: number
   readonly futureEvents: number
+  readonly unsettledDoubts: number
 }
 
 export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
@@ -115,6 +116,12 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'counter',
     'Losses of what NATS held, noticed by this process: a store that is gone, new, emptied, or cut short.',
     LOST_STORES.map((store) => ({ labels: { store }, read: () => sampler().storesLost?.()[store] })),
+  )
+  page.numbers(
+    'sluice_doubt_unsettled_total',
+    'counter',
+    'Batches in doubt that could not be settled in ten minutes: their windows may hold more than their limits.',
+    [{ labels: {}, read: () => sampler().audit?.()?.unsettledDoubts }],
   )
   page.gaugeByLabel(
     'sluice_stream_consumer_lag_seconds',

@@ -206,8 +206,7 @@ function auditPart(state: AuditState | null): Part {
 
 /** The lag grows while no audit round succeeds. */
 function sampleAudit(state: AuditState | null, nowMs: number): AuditSample {
-  if (state === null) return { lagSeconds: null, badMessages: 0, futureEvents: 0 }
-  const { auditedUntilMs, badMessages, futureEvents } = state
-  const lagSeconds = auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000
-  return { lagSeconds, badMessages, futureEvents }
+  if (state === null) return { lagSeconds: null, badMessages: 0, futureEvents: 0, unsettledDoubts: 0 }
+  const { auditedUntilMs, ...counts } = state
+  return { lagSeconds: auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000, ...counts }
 }

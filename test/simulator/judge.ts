@@ -85,6 +85,12 @@ export class Judge {
     }
   }
 
+  get mostStored(): number {
+    const sums = new Map<string, number>()
+    for (const { appId, events } of this.#stored.values()) sums.set(appId, (sums.get(appId) ?? 0) + events)
+    return Math.max(0, ...sums.values())
+  }
+
   #report(oracle: Oracle, detail: string): void {
     this.violation ??= { oracle, atMs: this.#nowMs, detail }
   }

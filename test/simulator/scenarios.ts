@@ -1,6 +1,7 @@
 // Histories that once showed a bug, kept as regression tests.
 
 import type { AppRecord } from '../../src/apps/app-record.ts'
+import type { Expected } from './expect.ts'
 import type { History, Send, Step } from './history.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -33,12 +34,10 @@ function history(name: string, parts: Partial<History> & Pick<History, 'steps' |
 const CLIENTS = 40
 const MANY_APPS = 12_500
 
-export interface Scenario {
+export interface Scenario extends Expected {
   /** The test's title. */
   readonly claim: string
   readonly history: History
-  /** How many requests were not answered 202; absent: it does not matter. */
-  readonly refused?: number
 }
 
 /** By name. */
@@ -123,6 +122,21 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     }),
     // The first answer of the keyed batch, and the last batch.
     refused: 2,
+  },
+  'late-messages': {
+    claim: 'stores no batch in doubt that arrives after its minute was closed, and its room was given to others',
+    history: history('late-messages', {
+      apps: [anApp(0, { events_per_day: 1000 }), anApp(1, { events_per_day: 1000 })],
+      steps: [
+        { atMs: 10_000, kind: 'path', node: 0, to: 'nats', state: 'silent', forMs: 78_000 },
+        ...[0, 1].flatMap((app) => [
+          send(11_000, { app, batches: 9, gapMs: 10, events: 100, keyed: true }),
+          send(80_000, { app, node: 1, batches: 9, gapMs: 10, events: 100, keyed: true }),
+        ]),
+      ],
+      endMs: 95_000,
+    }),
+    storedAtMost: 1000,
   },
   'redis-late': {
     claim: 'charges requests once whose answer from Redis came late',

@@ -9,7 +9,7 @@ import { sleep, type Timers } from '../../lib/timers.ts'
 import { partitionOf } from '../../queue/partition.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import type { End } from '../admission.ts'
-import { acceptedText, idempotencyKey, replayOfText } from './take.ts'
+import { acceptedText, BURNT, idempotencyKey, replayOfText } from './take.ts'
 import type { TurnCalls } from './turn-calls.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
@@ -89,7 +89,7 @@ export class RequestKeys {
         if (held === 'away' || held === null) return null
         const replay = replayOfText(held)
         if (replay !== null) return replay
-        if (held === nodeId || timers.monotonicMs() >= giveUpAtMs) return null
+        if (held === nodeId || held === BURNT || timers.monotonicMs() >= giveUpAtMs) return null
         await sleep(timers, POLL_MS.longest)
       }
     } finally {

@@ -2,7 +2,8 @@
 --
 -- Each app has one hash in Redis. `base`: the audit's count up to a minute. `days`: the audit's totals by day. For each
 -- minute not audited yet, `m<minute>`: events taken, and `x<minute>`: empty batches.
--- A key holds `events` or `events:hash` of the batch it was accepted with, or the node that has claimed it.
+-- A key holds `events` or `events:hash` of the batch it was accepted with, or the node that has claimed it, or `burnt`: it
+-- is free, and the stream knows that its batch was in doubt and is not stored.
 --
 -- ARGV[1] is one JSON array, because many arguments cost Redis more than a take does:
 --   node, ms until a claim expires
@@ -53,7 +54,7 @@ end
 -- 0: the key is free, or this node has claimed it already.
 local function checkKey(key)
   local held = get(key)
-  if not held or held == node then return 0 end
+  if not held or held == node or held == 'burnt' then return 0 end
   if string.match(held, '^%d%d?%d?$') then return 100 + held end
   local events, hash = string.match(held, '^(%d%d?%d?):(%d+)$')
   if events then return 100 + events + 1000 * hash end

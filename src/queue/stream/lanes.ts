@@ -14,6 +14,8 @@ export interface Entry {
   readonly deadlineMs: number
   /** The order of `publish`. */
   readonly number: number
+  /** Ids of a keyed record that the audit has used up: it is sent under a further one. */
+  burntIds: number
   next: Entry | null
 }
 

@@ -129,7 +129,7 @@ export class StreamPublisher implements EventQueue {
     this.#published += 1
     this.#unsettled.count += 1
     const deadlineMs = nowMs + this.#ackTimeoutMs
-    this.#lanes.push({ record, settled, deadlineMs, number: this.#published, next: null })
+    this.#lanes.push({ record, settled, deadlineMs, number: this.#published, burntIds: 0, next: null })
     this.#sweeper.start()
     this.#sender.sendSoon()
   }
@@ -219,8 +219,20 @@ export class StreamPublisher implements EventQueue {
   async #settleDuplicate(message: InFlight, entry: Entry, sequence: number): Promise<void> {
     const { connection } = this.#link
     const events = await this.#lookUpOriginal(connection, sequence, entry.record.batchId, entry.deadlineMs)
+    if (typeof events === 'number') return this.#unsettled.settle(entry, 'duplicate', events)
+    if (events === 'burnt' && entry.record.charge.isOfDoubt !== true) return this.#sendAnew(message, entry)
+    // With the charge of a batch that the audit has found not to be stored, it must not be stored either: the client's
+    // next try has a charge of its own.
     if (events === undefined) this.#doubt(message, entry)
-    this.#unsettled.settle(entry, events === undefined ? 'in_doubt' : 'duplicate', events)
+    this.#unsettled.settle(entry, 'in_doubt')
+  }
+
+  /** Nothing was stored under its id, and never will be. */
+  #sendAnew({ lane }: InFlight, entry: Entry): void {
+    entry.burntIds += 1
+    lane.putBack(entry)
+    this.#lanes.offer(lane)
+    this.#sender.sendSoon()
   }
 
   /** The message was certainly not stored: its records go back to their lane, and are sent again until they expire. */

@@ -122,8 +122,9 @@ export class Sender {
 
   /** Adds the parcel to the window. null: it is too large for the server, and was refused. */
   #address(lane: Lane, parcel: Parcel, nowMs: number): NewMessage | null {
-    const { keyed, batchId } = parcel.first.record
-    const id = keyed ? batchId : `${this.#nodeId}-${(this.#gathered += 1)}`
+    const { record, burntIds } = parcel.first
+    const keyedId = burntIds === 0 ? record.batchId : `${record.batchId}.${burntIds + 1}`
+    const id = record.keyed ? keyedId : `${this.#nodeId}-${(this.#gathered += 1)}`
     const headers = headersOf(id, parcel)
     const bytes = headers.length + parcel.bytes
     if (bytes > this.#maxPayloadBytes) {

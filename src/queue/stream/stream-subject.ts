@@ -7,7 +7,7 @@ import { partitionOf } from '../partition.ts'
 import { parseRecordHead } from '../record/record-head.ts'
 import { readRange } from './read/stream-range.ts'
 import { recordsOf } from './read/stream-records.ts'
-import { ALL_SUBJECTS, STREAM_NAME, subjectOf } from './stream.ts'
+import { ALL_SUBJECTS, PROBE_SUBJECT, STREAM_NAME, subjectOf } from './stream.ts'
 
 /** The newest messages of all subjects that are searched for one of the app. */
 const MAX_SEARCHED = 2048
@@ -28,6 +28,7 @@ export async function subjectOfApp(
   const present = new Set(Object.keys(state.subjects ?? {}))
   const subject = subjectOf(partitionOf(appId, partitions))
   if (!present.delete(subject)) return null
+  present.delete(PROBE_SUBJECT)
   for (let partition = 0; partition < partitions; partition++) present.delete(subjectOf(partition))
   if (present.size > 0) return null
   const until = state.last_seq

@@ -17,13 +17,16 @@ import { API_TIMEOUT_MS, codeOf, reasonOf } from '../../nats/api.ts'
 export const STREAM_NAME = 'SLUICE_EVENTS'
 const SUBJECT_PREFIX = 'sluice.events.'
 export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
+/** Of messages without records, which decide what is in doubt. */
+export const PROBE_SUBJECT = `${SUBJECT_PREFIX}probe`
 /** JetStream stores at most one message for each id within the duplicate window. */
 export const ID_HEADER = 'Nats-Msg-Id'
 
 const NANOSECONDS = 1_000_000_000
 const NANOSECONDS_A_MS = 1_000_000
 /** Twice 300 s: a repeat renews the promise of 300 s, and its batch may have been stored up to 300 s before. */
-const DUPLICATE_WINDOW_NANOSECONDS = 2 * IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS
+export const DUPLICATE_WINDOW_MINUTES = (2 * IDEMPOTENCY_WINDOW_SECONDS) / 60
+const DUPLICATE_WINDOW_NANOSECONDS = DUPLICATE_WINDOW_MINUTES * 60 * NANOSECONDS
 /** Lost counters are rebuilt from the stream, and consumers need time to read it. */
 const MIN_AGE_NANOSECONDS = 3600 * NANOSECONDS
 /** The largest record: a body of 512 KiB, and the record's head. */

@@ -33,6 +33,7 @@ const CONTRACT_NAMES = [
   'sluice_audit_bad_messages_total',
   'sluice_audit_future_events_total',
   'sluice_store_lost_total',
+  'sluice_doubt_unsettled_total',
   'sluice_limits_without_redis_total',
   'sluice_stream_consumer_lag_seconds',
   'sluice_requests_received_total',

@@ -10,13 +10,16 @@ import { recordsOf } from './stream-records.ts'
 /** Lookups at a time: each of them brings a whole message. Further ones wait for their turn. */
 const MAX_LOOKUPS = 64
 
-/** undefined: the original is another batch, is gone, or could not be read by the deadline. Never rejects. */
+/**
+ * The events of the original. burnt: it is an empty message, by which the audit made sure that no batch is stored under
+ * this id. undefined: it is another batch, is gone, or could not be read by the deadline. Never rejects.
+ */
 export type OriginalLookup = (
   connection: NatsConnection | null,
   sequence: number,
   batchId: string,
   deadlineMs: number,
-) => Promise<number | undefined>
+) => Promise<number | 'burnt' | undefined>
 
 export function createOriginalLookup(timers: Timers): OriginalLookup {
   let lookups = 0
@@ -30,7 +33,8 @@ export function createOriginalLookup(timers: Timers): OriginalLookup {
       if (leftMs <= 0) return undefined
       // From the leader, which sent the acknowledgement: a replica may lag.
       const message = await getFromLeader(connection, sequence, Math.ceil(leftMs))
-      return message === null ? undefined : eventsOf(message.data, batchId)
+      if (message === null) return undefined
+      return message.data.length === 0 ? 'burnt' : eventsOf(message.data, batchId)
     } catch {
       return undefined
     } finally {
@@ -42,7 +46,7 @@ export function createOriginalLookup(timers: Timers): OriginalLookup {
 }
 
 /** Events of the record that has this id, in a message of records. */
-function eventsOf(data: Uint8Array, batchId: string): number | undefined {
+export function eventsOf(data: Uint8Array, batchId: string): number | undefined {
   for (const record of recordsOf(data)) {
     const head = parseRecordHead(record, 0, record.length)
     if (head?.batchId === batchId) return head.events

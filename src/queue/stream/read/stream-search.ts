@@ -133,7 +133,8 @@ async function newestIn(search: Search, from: number, until: number): Promise<Hi
 
 async function hitIn({ connection, question }: Search, message: JsMsg): Promise<Hit | null> {
   if (question.madeAtMs !== null) return recordIn(message, message.data, question.batchId)
-  if (message.headers?.get(ID_HEADER) !== question.batchId) return null
+  // Of a batch that was in doubt the id may be followed by a number (Entry.burntIds).
+  if (message.headers?.get(ID_HEADER).startsWith(question.batchId) !== true) return null
   const whole = await getFromLeader(connection, message.seq, GET_TIMEOUT_MS)
   // Removed between the two readings.
   return whole === null ? null : recordIn(message, whole.data, question.batchId)

@@ -30,7 +30,7 @@ function makeSender() {
     const charge = { events: 1, takenAtMs: 0, minute: 0, cycleMinute: 0 }
     const record = { line: Buffer.from(text), batchId: `batch-${number}`, appId: 'demo', keyed: true, charge }
     const deadlineMs = systemTimers.monotonicMs() + ACK_TIMEOUT_MS
-    lanes.push({ record, settled: () => {}, deadlineMs, number, next: null })
+    lanes.push({ record, settled: () => {}, deadlineMs, number, burntIds: 0, next: null })
     sender.send()
   }
   return { sender, publish }

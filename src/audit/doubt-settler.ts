@@ -1,0 +1,104 @@
+// Decides about what is in doubt before its minute closes, by an empty message under the same id: "duplicate" says that the
+// batch is stored, "stored" that it never will be, since JetStream drops it as a duplicate if it still arrives.
+
+import { headers, type NatsConnection } from '@nats-io/transport-node'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../bounds.ts'
+import { acceptedText, BURNT, doubtsKey, idempotencyKey } from '../limits/shared/take.ts'
+import { API_TIMEOUT_MS } from '../nats/api.ts'
+import { parseAck } from '../queue/stream/ack.ts'
+import { getFromLeader } from '../queue/stream/read/stream-message.ts'
+import { eventsOf } from '../queue/stream/read/stream-original.ts'
+import { DUPLICATE_WINDOW_MINUTES, ID_HEADER, PROBE_SUBJECT } from '../queue/stream/stream.ts'
+import type { RedisLink } from '../redis/link.ts'
+
+/** Asked about at one time. */
+const MAX_AT_ONCE = 100
+const VALUE = /^(\d{1,10}) (\d{1,3}) (\S+)$/
+/** Behind the end of a minute it may close, and be as old as the minute's first second: so the window is 2 minutes shorter. */
+const MAX_AGE_MINUTES = DUPLICATE_WINDOW_MINUTES - 2
+
+interface Doubt {
+  /** The batch id, where the batch has a key. */
+  readonly name: string
+  readonly minute: number
+  readonly messageId: string
+}
+
+/** burnt: the batch is not stored and never will be. A number: the events of the stored batch; 0: it had no key. */
+type Decision = number | 'burnt' | 'unknown'
+
+export class DoubtSettler {
+  readonly #redis: RedisLink
+  /** Given up, since the duplicate window can no longer tell. */
+  unsettled = 0
+
+  constructor(redis: RedisLink) {
+    this.#redis = redis
+  }
+
+  /** Settles the doubts of the minutes up to `closableMinute`. Returns the last minute that may close now. */
+  async settle(partition: number, closableMinute: number, connection: NatsConnection): Promise<number> {
+    // Without Redis nobody knows of them.
+    const fields = await this.#redis.call((client) => client.hgetall(doubtsKey(partition))).catch(() => 'away' as const)
+    if (fields === 'away') return closableMinute
+    const due: Doubt[] = []
+    for (const [name, text] of Object.entries(fields)) {
+      const found = VALUE.exec(text)
+      if (found === null) await this.#remove(partition, name)
+      else if (Number(found[1]) <= closableMinute) due.push({ name, minute: Number(found[1]), messageId: found[3] })
+    }
+    let open: Doubt[] = []
+    while (due.length > 0 && open.length === 0) {
+      const some = due.splice(0, MAX_AT_ONCE)
+      const isSettled = await Promise.all(
+        some.map((doubt) => this.#settleOne(partition, doubt, closableMinute, connection)),
+      )
+      open = some.filter((_, at) => !isSettled[at])
+    }
+    if (open.length === 0) return closableMinute
+    return [...open, ...due].reduce((last, { minute }) => Math.min(last, minute - 1), closableMinute)
+  }
+
+  /** false: it holds its minute open. */
+  async #settleOne(
+    partition: number,
+    { name, minute, messageId }: Doubt,
+    closableMinute: number,
+    connection: NatsConnection,
+  ): Promise<boolean> {
+    if (closableMinute - minute > MAX_AGE_MINUTES) {
+      this.unsettled++
+      return this.#remove(partition, name)
+    }
+    const decision = await decide(connection, name, messageId).catch(() => 'unknown' as const)
+    if (decision === 'unknown') return false
+    const isKeyed = !name.includes(':')
+    if (isKeyed) {
+      const text = decision === 'burnt' ? BURNT : acceptedText(decision, 0)
+      const keptSeconds = decision === 'burnt' ? DUPLICATE_WINDOW_MINUTES * 60 : IDEMPOTENCY_WINDOW_SECONDS
+      const key = idempotencyKey(partition, name)
+      // Not over the claim of a retry under way, which the stream tells the same.
+      await this.#redis.call((client) => client.set(key, text, 'EX', keptSeconds, 'NX')).catch(() => null)
+    }
+    return this.#remove(partition, name)
+  }
+
+  async #remove(partition: number, name: string): Promise<true> {
+    await this.#redis.call((client) => client.hdel(doubtsKey(partition), name)).catch(() => null)
+    return true
+  }
+}
+
+async function decide(connection: NatsConnection, name: string, messageId: string): Promise<Decision> {
+  const head = headers()
+  head.set(ID_HEADER, messageId)
+  const answer = await connection.request(PROBE_SUBJECT, new Uint8Array(), { headers: head, timeout: API_TIMEOUT_MS })
+  const ack = parseAck(answer.data, answer.headers?.code ?? 0)
+  if (ack.kind === 'stored') return 'burnt'
+  if (ack.kind !== 'duplicate') return 'unknown'
+  // A duplicate window may answer wrongly after a change of leader.
+  const original = await getFromLeader(connection, ack.sequence, API_TIMEOUT_MS)
+  if (original?.header.get(ID_HEADER) !== messageId) return 'unknown'
+  // An auditor before this one may have asked.
+  return original.data.length === 0 ? 'burnt' : (eventsOf(original.data, name) ?? 0)
+}

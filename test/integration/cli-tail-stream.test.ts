@@ -7,7 +7,7 @@ import { resolve } from 'node:path'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { partitionOf } from '../../src/queue/partition.ts'
-import { subjectOf } from '../../src/queue/stream/stream.ts'
+import { PROBE_SUBJECT, subjectOf } from '../../src/queue/stream/stream.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { freePort } from '../support/programs.ts'
@@ -142,6 +142,8 @@ describe('--app', () => {
     await addStream(nats.url)
     const elsewhere = subjectOf((partitionOf('demo', PARTITIONS) + 1) % PARTITIONS)
     await store([messageOf('demo', '[{"mine":1}]'), { subject: elsewhere, text: 'not a record\n' }])
+    // A message that decided what was in doubt shows no other number of partitions.
+    await store([{ subject: PROBE_SUBJECT, text: '' }])
     const { stdout, output } = await tail(['--from-start', '--no-follow', '--app', 'demo'])
     expect(stdout).toContain('"mine":1')
     // It would have told of the line, had it read that message.

@@ -8,7 +8,7 @@ import { type Finding, goOnBeforeMs } from '../../src/queue/find/finding.ts'
 import { type Asked, type Question, readQuestion } from '../../src/queue/find/question.ts'
 import { partitionOf } from '../../src/queue/partition.ts'
 import { findInStream, type StreamSearchOptions } from '../../src/queue/stream/read/stream-search.ts'
-import { subjectOf } from '../../src/queue/stream/stream.ts'
+import { PROBE_SUBJECT, subjectOf } from '../../src/queue/stream/stream.ts'
 import { type Batch, type BatchWish, makeBatch } from '../support/batches.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
@@ -119,6 +119,20 @@ describe('a batch in the stream', () => {
       expect(await find(connection, missed)).toMatchObject({ kind: 'not found', reason: 'absent' })
       expect(await find(connection, { ...missed, since: '2h' })).toMatchObject({ reason: 'absent' })
       expect(await find(connection, { ...missed, before: '1m' })).toMatchObject({ reason: 'narrowed' })
+    })
+  })
+
+  test('that is stored under another id, since it was in doubt before, is found by app and key', async () => {
+    await addStream(nats.url)
+    await withConnection(nats.url, async (connection) => {
+      const wanted = batch({ key: KEY, appId: 'shop' })
+      const js = jetstream(connection)
+      await js.publish(PROBE_SUBJECT, '', { msgID: wanted.id })
+      const { seq: sequence } = await js.publish(subjectFor('shop'), wanted.line, { msgID: `${wanted.id}.2` })
+      const place = { sequence, subject: subjectFor('shop') }
+      for (const asked of [{ app: 'shop', key: KEY }, { id: wanted.id }]) {
+        expect(await find(connection, asked)).toMatchObject({ kind: 'found', place })
+      }
     })
   })
 

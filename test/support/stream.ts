@@ -35,7 +35,9 @@ export function readStream(url: string): Promise<StoredMessage[]> {
     for (let from = Math.max(1, state.first_seq); from <= state.last_seq; from += AT_ONCE) {
       const count = Math.min(AT_ONCE, state.last_seq - from + 1)
       const asked = Array.from({ length: count }, (_, at) => streams.streams.getMessage(STREAM, { seq: from + at }))
-      for (const message of await Promise.all(asked)) if (message !== null) messages.push(toStored(message))
+      // An empty message decides what is in doubt: it holds no record.
+      const found = (await Promise.all(asked)).filter((message) => message !== null && message.data.length > 0)
+      for (const message of found) messages.push(toStored(message as StoredMsg))
     }
     return messages
   })

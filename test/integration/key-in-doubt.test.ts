@@ -1,5 +1,6 @@
 // Batches that were sent to NATS and not acknowledged in time: what their retries cost, and what is stored of them.
 
+import { jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -218,6 +219,18 @@ describe('before the audit closes a minute, a batch in doubt', () => {
     expect([await send(two, batch), await usedBy(two)]).toEqual(['durable', 60])
     proxy.heal()
     await Promise.all([one.stop(), two.stop()])
+  })
+
+  it('holds the minute open where the message that it is a duplicate of cannot be read', async () => {
+    const one = await startNode('one', nats.port, 20_000)
+    const batch = aBatch(1)
+    expect(await send(one, batch)).toBe('durable')
+    const { streams } = await jetstreamManager(connection)
+    const { state } = await streams.info('SLUICE_EVENTS')
+    await streams.deleteMessage('SLUICE_EVENTS', state.last_seq)
+    await client.hset(doubtsKey(partition), batch.batchId, `${NOON} 1 ${batch.batchId}`)
+    expect([await settle(), await doubts()]).toEqual([NOON - 1, 1])
+    await one.stop()
   })
 
   it('holds the minute open while NATS does not answer, and is counted where it never did', async () => {

@@ -203,6 +203,7 @@ export class SharedAdmission implements Admission {
   async stop(): Promise<void> {
     this.#options.timers.clear(this.#timer)
     for (const budget of this.#budgets.withBucket) this.#emptyBucket(budget)
+    this.#doubts.write()
     await this.#turnCalls.idle()
     await this.#heartbeat.leave()
   }

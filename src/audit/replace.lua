@@ -39,7 +39,7 @@ for at = 3, #KEYS do
   if isNewer(base, ' %d+ %d+ %d+ %d+ %d+') then
     redis.call('HSET', counts, 'base', ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[arg], 'days', ARGV[arg + 1])
     for _, name in ipairs(redis.call('HKEYS', counts)) do
-      local opened = string.match(name, '^[mx](%d+)$')
+      local opened = string.match(name, '^[mnx](%d+)')
       -- The audit has charged the events of an impossible minute already.
       if opened and (tonumber(opened) <= minute or tonumber(opened) > latest) then redis.call('HDEL', counts, name) end
     end

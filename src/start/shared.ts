@@ -142,6 +142,7 @@ function createAdmission(
     seed: randomBytes(4).readUInt32LE(),
     timers: { ...systemTimers, nowMs: clock },
     calls: metrics.limitCalls,
+    onNotice: noticeTo(log, 'redis'),
     onFault: onChange((problem) =>
       log.error(
         { part: 'limits', problem },

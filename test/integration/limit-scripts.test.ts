@@ -56,7 +56,7 @@ afterAll(async () => {
 })
 
 async function ask(question: Partial<Question>): Promise<ReturnType<typeof decodeReply>> {
-  const whole: Question = { nodeId: 'one', accepted: [], released: [], apps: [], ...question }
+  const whole: Question = { nodeId: 'one', accepted: [], released: [], partitions: [], apps: [], ...question }
   const { keys, args } = encodeQuestion(whole)
   const clientAt = timed(client, () => minute * MINUTE_MS + 5000)
   return decodeReply(await evaluate(clientAt, TAKE, keys, args), whole)
@@ -70,6 +70,7 @@ async function take(app: App, events: readonly number[], changes: Partial<AppQue
     app,
     cycle,
     wanted: 0,
+    acknowledged: [],
     corrections: new Map<number, number>(),
     takes,
     ...changes,
@@ -80,7 +81,15 @@ async function take(app: App, events: readonly number[], changes: Partial<AppQue
 
 async function takeAs(nodeId: string, takes: AppQuestion['takes']): Promise<readonly number[]> {
   const cycle = cycleMinutesAt(app, minute)
-  const asked = { partition: PARTITION, app, cycle, wanted: 0, corrections: new Map<number, number>(), takes }
+  const asked = {
+    partition: PARTITION,
+    app,
+    cycle,
+    wanted: 0,
+    acknowledged: [],
+    corrections: new Map<number, number>(),
+    takes,
+  }
   return (await ask({ nodeId, apps: [asked] })).apps[0].takes
 }
 
@@ -121,12 +130,12 @@ describe('take.lua', () => {
       minuteUsed: 0,
       monthUsed: 0,
     })
-    expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0' })
+    expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0', [`n${minute}:one`]: '60 60' })
     expect(await take(app, [], { corrections: new Map([[minute - 1, 5]]) })).toMatchObject({
       minuteUsed: 0,
       dayUsed: 0,
     })
-    expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0' })
+    expect(await countsOf(app)).toEqual({ [`m${minute}`]: '0', [`n${minute}:one`]: '60 60' })
   })
 
   it('adds events taken without Redis, also over a limit', async () => {
@@ -144,7 +153,13 @@ describe('take.lua', () => {
       dayUsed: 50,
       monthUsed: 50,
     })
-    expect(await countsOf(app)).toEqual({ [`m${minute - 1}`]: '0', [`m${minute}`]: '50', [`x${minute}`]: '1' })
+    expect(await countsOf(app)).toEqual({
+      [`m${minute - 1}`]: '0',
+      [`n${minute - 1}:one`]: '60 60',
+      [`m${minute}`]: '50',
+      [`n${minute}:one`]: '50 0',
+      [`x${minute}`]: '1',
+    })
   })
 
   it('counts in the next minute when the clock steps back into a closed one', async () => {
@@ -155,6 +170,31 @@ describe('take.lua', () => {
     expect(await take(app, [60])).toMatchObject({ minute: NOON + 1, minuteUsed: 60, takes: [ANSWER.minute] })
     minute = NOON + 1
     expect(await take(app, [60])).toMatchObject({ minute: NOON + 1, takes: [ANSWER.minute] })
+  })
+
+  it('counts again what it has lost of what a node took and gave back, once', async () => {
+    const acknowledged = [{ minute, taken: 60, givenBack: 20 }]
+    await take(app, [30], { corrections: new Map([[minute, 10]]) })
+    for (let count = 0; count < 2; count++) {
+      expect(await take(app, [], { acknowledged })).toMatchObject({ monthUsed: 40, taken: 60, givenBack: 20 })
+    }
+    await client.flushall()
+    expect(await take(app, [1], { acknowledged })).toMatchObject({ monthUsed: 41, taken: 61, givenBack: 20 })
+    expect(await countsOf(app)).toEqual({ [`m${minute}`]: '41', [`n${minute}:one`]: '61 20' })
+    await replace({ readUs: 9, closed: minute })
+    const closed = await take(app, [], { acknowledged })
+    expect(closed, 'a closed minute is the audit’s').toMatchObject({ monthUsed: 0 })
+  })
+
+  it('keeps the sums of each node apart, with however many open minutes', async () => {
+    for (let later = 0; later < 12; later++, minute++) {
+      await takeAs('one', [{ events: 1, key: null }])
+      await takeAs('two', [{ events: 2, key: null }])
+    }
+    minute--
+    const acknowledged = [{ minute, taken: 5, givenBack: 0 }]
+    expect(await take(app, [], { acknowledged })).toMatchObject({ monthUsed: 40, minuteUsed: 7, taken: 5 })
+    expect(await countsOf(app)).toMatchObject({ [`n${minute}:one`]: '5 0', [`n${minute}:two`]: '2 0' })
   })
 
   it('ignores minutes that the audit has closed, for the app or for the whole partition', async () => {
@@ -169,7 +209,7 @@ describe('take.lua', () => {
     await replace({ readUs: 9, closed: NOON })
     expect(await take(other, [])).toMatchObject({ monthUsed: 0, dayUsed: 0 })
     await take(other, [1])
-    expect(await countsOf(other)).toEqual({ [`m${minute}`]: '1' })
+    expect(await countsOf(other)).toEqual({ [`m${minute}`]: '1', [`n${minute}:one`]: '1 0' })
   })
 
   it('counts the base only in its cycle and day, and sums days when the cycle was moved', async () => {
@@ -211,11 +251,21 @@ describe('take.lua', () => {
         { events: 500, key: null },
         { events: 5, key: null },
       ]
-      return { partition: PARTITION, app: one, cycle, wanted: 3, corrections: new Map([[NOON, -7]]), takes }
+      return {
+        partition: PARTITION,
+        app: one,
+        cycle,
+        wanted: 3,
+        acknowledged: [],
+        corrections: new Map([[NOON, -7]]),
+        takes,
+      }
     }
     const { apps } = await ask({ apps: [question(spoilt), question(app)] })
     expect(apps.map(({ takes }) => takes)).toEqual(apps.map(() => [ANSWER.minute, ANSWER.done]))
-    for (const one of [spoilt, app]) expect(await countsOf(one)).toEqual({ [`m${NOON}`]: '15' })
+    for (const one of [spoilt, app]) {
+      expect(await countsOf(one)).toEqual({ [`m${NOON}`]: '15', [`n${NOON}:one`]: '15 0' })
+    }
   })
 
   it.each(['nan', 'inf', '-5', '1e300', 'x'])('ignores a count of %s', async (count) => {
@@ -277,7 +327,7 @@ describe('take.lua', () => {
     expect(await takeAs('two', [{ events: 61, key }])).toEqual([ANSWER.minute])
     await replace({ readUs: 1, closed: NOON })
     expect(await takeAs('two', [{ events: 60, key }])).toEqual([ANSWER.minute])
-    expect(await countsOf(app)).toEqual({ [`m${NOON}`]: '100', [`m${minute}`]: '100' })
+    expect(await countsOf(app)).toMatchObject({ [`m${NOON}`]: '100', [`m${minute}`]: '100' })
     await client.set(doubtsKey(PARTITION), 'no hash')
     expect(await takeAs('two', [{ events: 60, key }])).toEqual([ANSWER.minute])
   })
@@ -366,7 +416,7 @@ describe('replace.lua', () => {
     await replace({ readUs: 1, closed: NOON }, { [app.appId]: counted(5) })
     const { base, days, ...open } = await countsOf(app)
     expect([base, days]).toEqual([`1 ${NOON} ${counted(5).base}`, '20000:5'])
-    expect(open).toEqual({ [`m${minute}`]: '6', [`x${minute}`]: '1' })
+    expect(open).toEqual({ [`m${minute}`]: '6', [`n${minute}:one`]: '6 0', [`x${minute}`]: '1' })
     expect(await client.ttl(countsKey(PARTITION, app.appId))).toBeGreaterThan(39 * 86_400)
   })
 

@@ -72,6 +72,7 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
     timers,
     calls: seams.limitCalls,
     onFault,
+    onNotice,
   })
   const auditor = new Auditor({
     nodeId,

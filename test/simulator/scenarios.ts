@@ -95,6 +95,20 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       endMs: 305_000,
     }),
   },
+  'redis-forgets': {
+    claim: 'holds while Redis comes back twice with an older state, under load',
+    history: history('redis-forgets', {
+      nodes: 3,
+      apps: [anApp(0, { plan: '10k', events_per_day: 1000, events_per_minute: 100_000 })],
+      steps: [
+        { atMs: 3000, kind: 'redis snapshot' },
+        ...Array.from({ length: 3 }, (_, node) => send(1000, { node, batches: 900, gapMs: 100, events: 5 })),
+        { atMs: 20_000, kind: 'redis killed', comesBack: 'rolled back', forMs: 500 },
+        { atMs: 75_000, kind: 'redis rolled back' },
+      ],
+      endMs: 95_000,
+    }),
+  },
   'doubt-and-crash': {
     claim: 'charges a batch in doubt once, even if its node is killed after the retry that found it stored',
     history: history('doubt-and-crash', {

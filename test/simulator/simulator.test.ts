@@ -25,6 +25,17 @@ describe('the service', () => {
   }
 })
 
+describe('a Redis that came back with an older state', () => {
+  it('gives out nothing of a limit again, for an open minute or for a closed one', async () => {
+    const { history } = SCENARIOS['redis-forgets']
+    const { accepted, refused, notices } = await run(history, lua)
+    // All that the day allows, in batches of 5, and at the end one of another app for each node.
+    expect(accepted).toBe(1000 / 5 + history.nodes)
+    expect(refused).toBeGreaterThan(2000)
+    expect(notices.filter((notice) => notice.includes('Redis has lost counts')).length).toBeGreaterThanOrEqual(6)
+  })
+})
+
 describe('the simulator', () => {
   it('runs the same history the same way each time', async () => {
     for (const seed of [4, 11])

@@ -97,6 +97,7 @@ export interface LimitNode {
   readonly admission: SharedAdmission
   readonly link: TestLink
   readonly faults: unknown[]
+  readonly notices: string[]
 }
 
 export function limitNode(
@@ -107,6 +108,7 @@ export function limitNode(
 ): LimitNode {
   const link = new TestLink(timed(client, nowMs))
   const faults: unknown[] = []
+  const notices: string[] = []
   const admission = new SharedAdmission({
     link,
     nodeId,
@@ -116,6 +118,7 @@ export function limitNode(
     timers: { ...systemTimers, nowMs, monotonicMs: nowMs, ...timers },
     calls: { answered: 0, slow: 0, failed: 0, without: 0 },
     onFault: (error) => faults.push(error),
+    onNotice: (notice) => notices.push(notice),
   })
-  return { admission, link, faults }
+  return { admission, link, faults, notices }
 }

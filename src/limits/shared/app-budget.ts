@@ -5,7 +5,7 @@ import type { App } from '../../apps/app.ts'
 import { MINUTES_A_DAY } from '../../apps/plans.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
 import type { LimitRefusal } from '../limiter.ts'
-import type { AppReply } from './take.ts'
+import type { Acknowledged, AppReply } from './take.ts'
 import type { UsedEvents } from './usage.ts'
 
 /** Requests a second to this node from which an app gets a bucket: below it a bucket saves too few calls. */
@@ -13,10 +13,11 @@ const BUCKET_MIN_REQUESTS = 40
 const RATE_WINDOW_MS = 1000
 /** A bucket is refilled once less than 1/4 of it is left. */
 const REFILL_BELOW_FRACTION = 4
-/** Corrections of older minutes are dropped: the audit has replaced those counters. */
+/** Corrections and sums of older minutes are dropped: the audit has replaced those counters. */
 const MAX_CORRECTION_AGE_MINUTES = 3
 /** Shared by all budgets, since most apps never need a correction. */
 const NO_CORRECTIONS: ReadonlyMap<number, number> = new Map()
+const NOTHING_ACKNOWLEDGED: readonly Acknowledged[] = []
 
 /** One request that waits for Redis. */
 export interface Take {
@@ -51,6 +52,8 @@ export class AppBudget {
    * events taken without Redis, which the call adds.
    */
   corrections: ReadonlyMap<number, number> = NO_CORRECTIONS
+  /** One for each of the last minutes with events. */
+  acknowledged: readonly Acknowledged[] = NOTHING_ACKNOWLEDGED
   needsRefill = false
   usedAtMs = 0
   cycle: CycleMinutes = { first: 0, next: 0 }
@@ -136,6 +139,21 @@ export class AppBudget {
   correct(minute: number, events: number): void {
     const kept = new Map([...this.corrections].filter(([old]) => old >= minute - MAX_CORRECTION_AGE_MINUTES))
     this.corrections = kept.set(minute, (kept.get(minute) ?? 0) + events)
+  }
+
+  /** What Redis says that this node has taken and given back, whatever else it answered. */
+  acknowledge({ minute, taken, givenBack }: AppReply): void {
+    if (taken === 0) return
+    const isKept = (one: Acknowledged): boolean =>
+      one.minute >= minute - MAX_CORRECTION_AGE_MINUTES && one.minute !== minute
+    const known = this.acknowledged.find((one) => one.minute === minute)
+    // Answers may come out of order.
+    const newest = {
+      minute,
+      taken: Math.max(taken, known?.taken ?? 0),
+      givenBack: Math.max(givenBack, known?.givenBack ?? 0),
+    }
+    this.acknowledged = [...this.acknowledged.filter(isKept), newest]
   }
 
   /** Removes what the next call sends: up to `maxTakes` takes, and all corrections. */

@@ -34,6 +34,14 @@ export class AppBudgets {
     return budget
   }
 
+  /** Those for which Redis has acknowledged events lately. */
+  *acknowledgedIn(partitions: readonly number[]): Generator<AppBudget> {
+    const wanted = new Set(partitions)
+    for (const budget of this.#budgets.values()) {
+      if (budget.acknowledged.length > 0 && wanted.has(budget.partition)) yield budget
+    }
+  }
+
   /** Looks at the next MAX_CHECKED budgets. */
   forgetIdle(nowMs: number): void {
     for (let count = 0; count < MAX_CHECKED; count++) {

@@ -16,6 +16,8 @@ const DEAD_AFTER_MS = 5000
 export interface HeartbeatReply {
   /** Redis's clock. */
   readonly nowMs: number
+  /** When Redis had this node's heartbeat before; 0: it was not on the list. */
+  readonly beforeMs: number
   readonly nodes: readonly string[]
 }
 
@@ -23,8 +25,8 @@ export interface HeartbeatReply {
 export async function sendHeartbeat(link: RedisLink, nodeId: string): Promise<HeartbeatReply | 'away'> {
   const reply = await runScript(link, HEARTBEAT, [NODES_KEY], [nodeId, String(DEAD_AFTER_MS)])
   if (reply === 'away') return 'away'
-  const [nowMs, ...nodes] = reply as [number, ...string[]]
-  return { nowMs, nodes }
+  const [nowMs, beforeMs, ...nodes] = reply as [number, number, ...string[]]
+  return { nowMs, beforeMs, nodes }
 }
 
 export interface HeartbeatOptions {
@@ -41,24 +43,33 @@ export class Heartbeat {
   /** Nodes alive at the last reply, this one included. */
   nodes = 1
   #isUnderway = false
+  /** Of this node's newest heartbeat, by Redis's clock. */
+  #newestMs = 0
+  /** Redis has lost its list: until the others are on it again, `nodes` does not fall. By the monotonic clock. */
+  #isListLostUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
   }
 
-  /** Does nothing while Redis is away or the one before has no reply yet. */
-  async send(): Promise<void> {
+  /** Does nothing while Redis is away or the one before has no reply yet. true: Redis has answered. */
+  async send(): Promise<boolean> {
     const { link, nodeId, timers, time, onFault } = this.#options
-    if (this.#isUnderway || !link.isUp) return
+    if (this.#isUnderway || !link.isUp) return false
     this.#isUnderway = true
     try {
       const sentAtMs = timers.monotonicMs()
       const reply = await sendHeartbeat(link, nodeId)
-      if (reply === 'away') return
-      time.learn(reply.nowMs, sentAtMs, timers.monotonicMs())
-      this.nodes = Math.max(1, reply.nodes.length)
+      if (reply === 'away') return false
+      const answeredAtMs = timers.monotonicMs()
+      time.learn(reply.nowMs, sentAtMs, answeredAtMs)
+      if (reply.beforeMs < this.#newestMs) this.#isListLostUntilMs = answeredAtMs + DEAD_AFTER_MS
+      this.#newestMs = reply.nowMs
+      this.nodes = Math.max(1, reply.nodes.length, answeredAtMs < this.#isListLostUntilMs ? this.nodes : 0)
+      return true
     } catch (error) {
       onFault(error)
+      return false
     } finally {
       this.#isUnderway = false
     }

@@ -4,6 +4,7 @@
 import type { App } from '../../apps/app.ts'
 import { MINUTE_MS } from '../../apps/plans.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
+import type { OnNotice } from '../../lib/notice.ts'
 import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
 import type { RateLimitView } from '../../outcome.ts'
 import type { Charge } from '../../queue/charge.ts'
@@ -26,6 +27,8 @@ import { readUsages, usageOf } from './usage.ts'
 const TICK_MS = 1000
 /** An app that has sent nothing for longer gives its bucket back. */
 const IDLE_AFTER_MS = 1000
+/** A loss is logged again where none was noticed for so long. */
+const LOSS_NOTICE_MS = 10_000
 /** How often in all a take may wait too long for its call; then its request is answered 503. */
 const MAX_UNSENT = 3
 
@@ -58,6 +61,7 @@ export interface SharedAdmissionOptions {
   readonly calls: LimitCalls
   /** Redis refused a call: its requests went on without Redis. */
   readonly onFault: (error: unknown) => void
+  readonly onNotice: OnNotice
 }
 
 export class SharedAdmission implements Admission {
@@ -69,6 +73,7 @@ export class SharedAdmission implements Admission {
   readonly #budgets: AppBudgets
   readonly #heartbeat: Heartbeat
   readonly #timer: Timer
+  #lossNoticedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: SharedAdmissionOptions) {
     this.#options = options
@@ -80,6 +85,7 @@ export class SharedAdmission implements Admission {
       ...options,
       time: this.#time,
       onGranted: (budget) => this.#budgets.withBucket.add(budget),
+      onLost: (partitions) => this.#handleLoss(partitions),
     })
     this.#keys = new RequestKeys({ ...options, turnCalls: this.#turnCalls })
     this.#doubts = new Doubts(options)
@@ -89,9 +95,9 @@ export class SharedAdmission implements Admission {
       if (!isUp) return this.#turnCalls.abandonLate()
       this.#doubts.write()
       this.#turnCalls.resume()
-      void this.#heartbeat.send()
+      void this.#beat()
     })
-    if (link.isUp) void this.#heartbeat.send()
+    if (link.isUp) void this.#beat()
   }
 
   get keysRemembered(): number {
@@ -273,6 +279,23 @@ export class SharedAdmission implements Admission {
     if (budget.corrections.size > 0) this.#turnCalls.add(budget)
   }
 
+  /** The call of every partition comes after the heartbeat: a Redis that stalls is missed by one call, not by 16. */
+  async #beat(): Promise<void> {
+    if (await this.#heartbeat.send()) this.#turnCalls.beat()
+  }
+
+  /** The calls of a second notice it one partition after the other. */
+  #handleLoss(partitions: readonly number[]): void {
+    for (const budget of this.#budgets.acknowledgedIn(partitions)) this.#turnCalls.restore(budget)
+    const nowMs = this.#options.timers.monotonicMs()
+    if (nowMs - this.#lossNoticedAtMs > LOSS_NOTICE_MS) {
+      this.#options.onNotice(
+        "Redis has lost counts (it was emptied, or went back to an older state): no event is lost; limits go by this node's share until the audit has written the counts again, some seconds",
+      )
+    }
+    this.#lossNoticedAtMs = nowMs
+  }
+
   #tick(): void {
     const nowMs = this.#options.timers.monotonicMs()
     const minute = this.#minute()
@@ -282,7 +305,7 @@ export class SharedAdmission implements Admission {
     this.#keys.sweep()
     // While Redis is away a budget is all that enforces its app's limits.
     if (this.#options.link.isUp) this.#budgets.forgetIdle(nowMs)
-    void this.#heartbeat.send()
+    void this.#beat()
   }
 }
 

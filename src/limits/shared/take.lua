@@ -1,7 +1,8 @@
 -- Takes events from the limits of apps and claims the keys of their requests: for each request both or neither.
 --
 -- Each app has one hash in Redis. `base`: the audit's count up to a minute. `days`: the audit's totals by day. For each
--- minute not audited yet, `m<minute>`: events taken, and `x<minute>`: empty batches.
+-- minute not audited yet, `m<minute>`: events taken, `n<minute>:<node>`: what one node took and gave back of them (two sums
+-- that only grow), and `x<minute>`: empty batches.
 -- A key holds `events` or `events:hash` of the batch it was accepted with, or the node that has claimed it, or `burnt`: it
 -- is free, and the stream knows that its batch was in doubt and is not stored.
 --
@@ -9,17 +10,22 @@
 --   node, ms until a claim expires
 --   accepted keys: count, then for each: its value, ms until it is forgotten       KEYS: each key
 --   released keys: count                                                           KEYS: each key
+--   partitions: count, then for each:                                              KEYS: fence, beat
+--     newest closed minute and highest beat that the node has seen, 1 to raise the beat
 --   apps: count, then for each:                                                    KEYS: fence, doubts, hash
 --     limits of month, day (-1: none) and minute
 --     first minute of its billing cycle, first minute of the next one
 --     events requested for the node's bucket
+--     what Redis has acknowledged to the node: count, then for each: minute, events taken, events given back
 --     corrections: count, then for each: minute, events to subtract (below 0: to add)
 --     takes: count, then for each: events, whether it has a key (1 or 0)           KEYS: each key
 -- Reply: Redis's time in ms, then for each app: its minute, the first minute of its cycle, events used in the month, the
--- day and the minute, events granted for the bucket, and one answer for each take.
+-- day and the minute, events granted for the bucket, events the node has taken and given back in this minute, and one
+-- answer for each take; then for each partition: its closed minute, its beat, when it was last found to have lost data
+-- (ms), and 1 if its counts cannot be used yet.
 -- Answers: 0 taken, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
--- cycle, 100 + n: the key was accepted with n % 1000 events, and a body whose hash is n / 1000 (0: not known), -n: taken
--- by an earlier request with this key, which is in doubt: n % 1000 events of the minute n / 1000.
+-- cycle, 6 Redis has forgotten, 100 + n: the key was accepted with n % 1000 events, and a body whose hash is n / 1000 (0:
+-- not known), -n: taken by an earlier request with this key, which is in doubt: n % 1000 events of the minute n / 1000.
 
 local DAY = 1440
 -- The hash of an idle app expires after 40 days: longer than any billing cycle.
@@ -28,12 +34,19 @@ local EXPIRE_SECONDS = 40 * 86400
 local MAX_NAMED_MINUTES = 8
 -- In minutes. No audit closes a minute further ahead of the clock: such a value is corrupt.
 local MAX_AHEAD = DAY
+-- In minutes. A fence that is further ahead of this clock may rightly go back.
+local MAX_FENCE_AHEAD = 2
+-- After a loss the counts rest until each node, which calls every second, has noticed it.
+local REST_MS = 1500
+-- Added to the beat after a loss, so that what other nodes had seen before it does not show the same loss again.
+local BEATS_AFTER_LOSS = 1000000
 
 local asked = cjson.decode(ARGV[1])
 local node, claimMs = asked[1], asked[2]
 local keyAt, askedAt = 0, 2
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local clock = math.floor(nowMs / 60000)
 
 local function nextKey()
   keyAt = keyAt + 1
@@ -72,21 +85,58 @@ end
 
 local fences = {}
 -- A partition's last closed minute, its current minute, and the fields to read of each app.
-local function fenceOf(key)
-  local fence = fences[key]
-  if fence then return fence end
-  local text = get(key)
+local function openFence(key, text)
   local closed = tonumber(text and string.match(text, '^%d+ (%d+)$')) or 0
-  local clock = math.floor(nowMs / 60000)
   if closed > clock + MAX_AHEAD then closed = 0 end
   -- Where Redis's clock was set back, a minute that the audit has closed must not be counted in again.
   local minute = math.max(clock, closed + 1)
-  fence = { closed = closed, minute = minute }
+  local fence = { closed = closed, minute = minute }
   if minute - closed <= MAX_NAMED_MINUTES then
     fence.names = { 'base', 'x' .. minute }
     for opened = closed + 1, minute do fence.names[#fence.names + 1] = 'm' .. opened end
+    for opened = closed + 1, minute do fence.names[#fence.names + 1] = 'n' .. opened .. ':' .. node end
   end
   fences[key] = fence
+  return fence
+end
+
+local function fenceOf(key)
+  return fences[key] or openFence(key, get(key))
+end
+
+local function saveBeat(fence)
+  redis.call('SET', fence.beatKey, fence.beat .. ' ' .. fence.newest .. ' ' .. fence.lostMs)
+end
+
+local function rests(fence)
+  return nowMs >= fence.lostMs and nowMs - fence.lostMs < REST_MS
+end
+
+-- The counts rest from now on. A loss that is noticed again meanwhile is the same one.
+local function noticeLoss(fence)
+  if not fence.beatKey or rests(fence) then return end
+  fence.lostMs, fence.isForgotten = nowMs, true
+  saveBeat(fence)
+end
+
+-- Finds out whether Redis has forgotten what a node saw of a partition: it was emptied, or went back to an older state.
+-- Beside the fence it keeps `beat newest lost`: a number that only grows, the newest closed minute that any node has
+-- seen, and when a loss was last noticed. The counts cannot be used until the audit has written that minute again.
+local function checkPartition(fenceKey, beatKey, seenMinute, seenBeat, raises)
+  local texts = redis.call('MGET', fenceKey, beatKey)
+  local fence = openFence(fenceKey, texts[1])
+  local beat, newest, lostMs = string.match(texts[2] or '', '^(%d+) (%d+) (%d+)$')
+  beat, newest = tonumber(beat) or 0, tonumber(newest) or 0
+  fence.beatKey, fence.beat, fence.newest, fence.lostMs = beatKey, beat + raises, newest, tonumber(lostMs) or 0
+  local latest = clock + MAX_FENCE_AHEAD
+  if newest > latest then fence.newest = 0 end
+  if seenMinute > fence.newest and seenMinute <= latest then fence.newest = seenMinute end
+  fence.isForgotten = fence.closed < fence.newest or rests(fence)
+  if seenBeat > beat then
+    fence.beat = seenBeat + BEATS_AFTER_LOSS + raises
+    noticeLoss(fence)
+  end
+  if fence.beat ~= beat or fence.newest ~= newest then saveBeat(fence) end
   return fence
 end
 
@@ -104,26 +154,77 @@ local function readHash(counts, ...)
   return {}
 end
 
--- Returns the app's base, its events by open minute, and the empty batches of the current minute.
+-- Returns the app's base, its events by open minute, the empty batches of the current minute, and this node's sums by
+-- open minute.
 local function readApp(counts, fence)
-  local open = {}
+  local open, own = {}, {}
   if fence.names then
     local values = readHash(counts, 'HMGET', counts, unpack(fence.names))
-    for at = 3, #values do
-      if values[at] then open[fence.closed + at - 2] = countOf(values[at]) end
+    local minutes = fence.minute - fence.closed
+    for at = 1, minutes do
+      if values[2 + at] then open[fence.closed + at] = countOf(values[2 + at]) end
+      own[fence.closed + at] = values[2 + minutes + at] or nil
     end
-    return values[1], open, countOf(values[2]) or 0
+    return values[1], open, countOf(values[2]) or 0, own
   end
   local base, empty = false, 0
   local fields = readHash(counts, 'HGETALL', counts)
   for at = 1, #fields, 2 do
     local name, value = fields[at], fields[at + 1]
-    local opened = tonumber(string.match(name, '^m(%d+)$'))
+    local kind, opened, of = string.match(name, '^([mn])(%d+):?(.*)$')
     if name == 'base' then base = value
-    elseif opened then open[opened] = countOf(value)
+    elseif kind == 'm' then open[tonumber(opened)] = countOf(value)
+    elseif kind == 'n' and of == node then own[tonumber(opened)] = value
     elseif name == 'x' .. fence.minute then empty = countOf(value) or 0 end
   end
-  return base, open, empty
+  return base, open, empty, own
+end
+
+-- For a minute that `readApp` has not read.
+local function readMinute(counts, open, own, minute)
+  local values = redis.call('HMGET', counts, 'm' .. minute, 'n' .. minute .. ':' .. node)
+  open[minute], own[minute] = countOf(values[1]), values[2] or nil
+end
+
+-- This node's sums of a minute: events taken, and given back.
+local function sumsOf(own, minute)
+  local sums = own[minute]
+  if type(sums) ~= 'table' then
+    local taken, given = string.match(sums or '', '^(%d+) (%d+)$')
+    sums = { taken = tonumber(taken) or 0, given = tonumber(given) or 0, isChanged = false }
+    own[minute] = sums
+  end
+  return sums
+end
+
+-- Takes events of a minute, or gives them back (below 0).
+local function count(open, own, minute, events)
+  local sums = sumsOf(own, minute)
+  if events > 0 then sums.taken = sums.taken + events
+  else sums.given = math.min(sums.taken, sums.given - events) end
+  sums.isChanged = true
+  open[minute] = math.max(0, (open[minute] or 0) + events)
+end
+
+-- Counts again what was acknowledged to this node and has been lost since: true. Nothing is added twice.
+local function restore(open, own, minute, taken, given)
+  local sums = sumsOf(own, minute)
+  taken, given = taken - sums.taken, given - sums.given
+  if taken > 0 then count(open, own, minute, taken) end
+  if given > 0 then count(open, own, minute, -given) end
+  return taken > 0 or given > 0
+end
+
+local function write(counts, open, own)
+  local fields = {}
+  for opened, sums in pairs(own) do
+    if type(sums) == 'table' and sums.isChanged then
+      local at = #fields
+      fields[at + 1], fields[at + 2] = 'm' .. opened, open[opened]
+      fields[at + 3], fields[at + 4] = 'n' .. opened .. ':' .. node, sums.taken .. ' ' .. sums.given
+    end
+  end
+  if #fields > 0 then redis.call('HSET', counts, unpack(fields)) end
 end
 
 -- Sum of the audit's totals from day `first` to day `last`.
@@ -148,8 +249,8 @@ end
 local function tidy(counts, closed, minute)
   redis.call('EXPIRE', counts, EXPIRE_SECONDS)
   for _, name in ipairs(redis.call('HKEYS', counts)) do
-    local kind, opened = string.match(name, '^([mx])(%d+)$')
-    if kind and tonumber(opened) <= (kind == 'm' and closed or minute - 1) then redis.call('HDEL', counts, name) end
+    local kind, opened = string.match(name, '^([mnx])(%d+)')
+    if kind and tonumber(opened) <= (kind == 'x' and minute - 1 or closed) then redis.call('HDEL', counts, name) end
   end
 end
 
@@ -162,13 +263,18 @@ for _ = 1, nextNumber() do
   if get(key) == node then redis.call('DEL', key) end
 end
 
+local checked = {}
+for at = 1, nextNumber() do
+  checked[at] = checkPartition(nextKey(), nextKey(), nextNumber(), nextNumber(), nextNumber())
+end
+
 local reply = { nowMs }
 for _ = 1, nextNumber() do
   local fence, doubts, counts = fenceOf(nextKey()), nextKey(), nextKey()
   local monthLimit, dayLimit, minuteLimit = nextNumber(), nextNumber(), nextNumber()
   local cycle, nextCycle, wanted = nextNumber(), nextNumber(), nextNumber()
 
-  local base, open, empty = readApp(counts, fence)
+  local base, open, empty, own = readApp(counts, fence)
   local closed, minute = fence.closed, fence.minute
   local baseCycle, baseUsed, newest, baseDay, baseDayUsed = -1, 0, -1, -1, 0
   if base then
@@ -181,18 +287,22 @@ for _ = 1, nextNumber() do
   end
   if minute <= closed then
     minute = closed + 1
-    open[minute] = countOf(redis.call('HGET', counts, 'm' .. minute))
+    readMinute(counts, open, own, minute)
   end
   -- The node works out the cycle by its estimate of this clock, and may be late when the cycle turns.
   if minute >= nextCycle then cycle = nextCycle end
   local day = math.floor(minute / DAY)
+  local isFirst = (open[minute] or 0) == 0
 
   for _ = 1, nextNumber() do
+    local acknowledged, taken, given = nextNumber(), nextNumber(), nextNumber()
+    local isOpen = acknowledged > closed and acknowledged <= minute
+    if isOpen and restore(open, own, acknowledged, taken, given) then noticeLoss(fence) end
+  end
+  for _ = 1, nextNumber() do
     local corrected, events = nextNumber(), nextNumber()
-    if corrected > closed and (open[corrected] or events < 0) then
-      open[corrected] = math.max(0, (open[corrected] or 0) - events)
-      redis.call('HSET', counts, 'm' .. corrected, open[corrected])
-    end
+    if corrected > minute then readMinute(counts, open, own, corrected) end
+    if corrected > closed and (open[corrected] or events < 0) then count(open, own, corrected, -events) end
   end
 
   local monthUsed, dayUsed = 0, 0
@@ -219,7 +329,8 @@ for _ = 1, nextNumber() do
       redis.call('SET', key, node, 'PX', claimMs)
     elseif answer == 0 then
       local cost = math.max(1, events)
-      if minute < cycle then answer = 5
+      if fence.isForgotten then answer = 6
+      elseif minute < cycle then answer = 5
       elseif events > 0 and monthUsed + events > monthLimit then answer = 1
       elseif events > 0 and dayLimit >= 0 and dayUsed + events > dayLimit then answer = 2
       elseif minuteUsed + cost > minuteLimit then answer = 3
@@ -234,7 +345,7 @@ for _ = 1, nextNumber() do
   end
 
   local granted = 0
-  if wanted > 0 and minute >= cycle then
+  if wanted > 0 and minute >= cycle and not fence.isForgotten then
     local left = math.min(monthLimit - monthUsed, minuteLimit - minuteUsed)
     if dayLimit >= 0 then left = math.min(left, dayLimit - dayUsed) end
     -- At most 1/16 of what is left: near a limit, one node's bucket must not hold events that another has to refuse.
@@ -242,14 +353,21 @@ for _ = 1, nextNumber() do
     monthUsed, dayUsed, minuteUsed = monthUsed + granted, dayUsed + granted, minuteUsed + granted
     taken = taken + granted
   end
-  local isFirst = false
-  if emptyTaken > 0 then isFirst = add(counts, 'x' .. minute, emptyTaken) == emptyTaken end
-  if taken > 0 then isFirst = add(counts, 'm' .. minute, taken) == taken or isFirst end
+  isFirst = isFirst and taken > 0
+  if emptyTaken > 0 then isFirst = add(counts, 'x' .. minute, emptyTaken) == emptyTaken or isFirst end
+  if taken > 0 then count(open, own, minute, taken) end
+  write(counts, open, own)
   if isFirst then tidy(counts, closed, minute) end
 
   local at = #reply
   reply[at + 1], reply[at + 2], reply[at + 3], reply[at + 4] = minute, cycle, monthUsed, dayUsed
-  reply[at + 5], reply[at + 6] = minuteUsed, granted
-  for place = 1, #answers do reply[at + 6 + place] = answers[place] end
+  local sums = sumsOf(own, minute)
+  reply[at + 5], reply[at + 6], reply[at + 7], reply[at + 8] = minuteUsed, granted, sums.taken, sums.given
+  for place = 1, #answers do reply[at + 8 + place] = answers[place] end
+end
+for _, fence in ipairs(checked) do
+  local at = #reply
+  reply[at + 1], reply[at + 2], reply[at + 3] = fence.closed, fence.beat, fence.lostMs
+  reply[at + 4] = fence.isForgotten and 1 or 0
 end
 return reply

@@ -24,6 +24,11 @@ export function doubtsKey(partition: number): string {
   return `sluice:{p${partition}}:doubts`
 }
 
+/** Beside the fence: what shows that Redis has forgotten. */
+export function beatKey(partition: number): string {
+  return `sluice:{p${partition}}:beat`
+}
+
 export function idempotencyKey(partition: number, batchId: string): string {
   return `sluice:{p${partition}}:key:${batchId}`
 }
@@ -32,7 +37,7 @@ export function idempotencyKey(partition: number, batchId: string): string {
  * The answers of take.lua. `replay` + n: the key was accepted (replayOfAnswer). Below 0: its batch is in doubt, and was
  * charged (doubtOfAnswer).
  */
-export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, replay: 100 } as const
+export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5, forgotten: 6, replay: 100 } as const
 
 /** Instead of a claim: the key is free, but the stream knows its id. A node of 0.3 takes it for a claim, and sends nothing. */
 export const BURNT = 'burnt'
@@ -72,20 +77,50 @@ function replayWith(events: number, hash: number): Replay {
   return { kind: 'replay', events, eventsHash: hash < HASH_OF_EVENTS ? undefined : hash - HASH_OF_EVENTS }
 }
 
+/** What Redis has acknowledged to this node of an app, in a minute: two sums that only grow, to be counted again if lost. */
+export interface Acknowledged {
+  readonly minute: number
+  readonly taken: number
+  readonly givenBack: number
+}
+
 export interface AppQuestion {
   readonly partition: number
   readonly app: App
   readonly cycle: CycleMinutes
   /** Events requested for the node's bucket. */
   readonly wanted: number
+  /** Of open minutes. */
+  readonly acknowledged: readonly Acknowledged[]
   /** Events to subtract (below 0: to add), by the minute they were taken in. */
   readonly corrections: ReadonlyMap<number, number>
   /** `key`: the Redis key; null: the request has none. */
   readonly takes: readonly { readonly events: number; readonly key: string | null }[]
 }
 
+/** What a node has seen of a partition. A Redis that is behind it has forgotten. */
+export interface PartitionQuestion {
+  readonly partition: number
+  /** The newest. */
+  readonly closedMinute: number
+  /** The highest. */
+  readonly beat: number
+  readonly raisesBeat: boolean
+}
+
+export interface PartitionReply {
+  readonly closedMinute: number
+  readonly beat: number
+  /** When a loss was last noticed, by Redis's clock; 0: never. */
+  readonly lostAtMs: number
+  /** Nothing can be taken until the audit has written the partition's sums again. */
+  readonly isForgotten: boolean
+}
+
 export interface Question {
   readonly nodeId: string
+  /** Those of `apps`, and those whose beat is raised. One that is missing is not checked. */
+  readonly partitions: readonly PartitionQuestion[]
   readonly accepted: readonly { readonly key: string; readonly accepted: string; readonly rememberedMs: number }[]
   readonly released: readonly string[]
   readonly apps: readonly AppQuestion[]
@@ -101,6 +136,9 @@ export interface AppReply {
   readonly minuteUsed: number
   /** Events for the node's bucket. */
   readonly granted: number
+  /** Events of `minute` that this node has taken, and given back, by then. */
+  readonly taken: number
+  readonly givenBack: number
   /** One `ANSWER` for each take. */
   readonly takes: readonly number[]
 }
@@ -109,10 +147,11 @@ export interface Reply {
   /** Redis's clock. */
   readonly nowMs: number
   readonly apps: readonly AppReply[]
+  readonly partitions: readonly PartitionReply[]
 }
 
 export function encodeQuestion(question: Question): { keys: string[]; args: string[] } {
-  const { accepted, released, apps } = question
+  const { accepted, released, partitions, apps } = question
   const keys: string[] = []
   const args: (string | number)[] = [question.nodeId, CLAIM_MS, accepted.length]
   for (const { key, accepted: text, rememberedMs } of accepted) {
@@ -121,10 +160,17 @@ export function encodeQuestion(question: Question): { keys: string[]; args: stri
   }
   args.push(released.length)
   keys.push(...released)
+  args.push(partitions.length)
+  for (const { partition, closedMinute, beat, raisesBeat } of partitions) {
+    keys.push(fenceKey(partition), beatKey(partition))
+    args.push(closedMinute, beat, raisesBeat ? 1 : 0)
+  }
   args.push(apps.length)
-  for (const { partition, app, cycle, wanted, corrections, takes } of apps) {
+  for (const { partition, app, cycle, wanted, acknowledged, corrections, takes } of apps) {
     keys.push(fenceKey(partition), doubtsKey(partition), countsKey(partition, app.appId))
     args.push(app.eventsPerMonth, app.eventsPerDay ?? -1, app.eventsPerMinute, cycle.first, cycle.next, wanted)
+    args.push(acknowledged.length)
+    for (const { minute, taken, givenBack } of acknowledged) args.push(minute, taken, givenBack)
     args.push(corrections.size)
     for (const [minute, events] of corrections) args.push(minute, events)
     args.push(takes.length)
@@ -136,7 +182,7 @@ export function encodeQuestion(question: Question): { keys: string[]; args: stri
   return { keys, args: [JSON.stringify(args)] }
 }
 
-export function decodeReply(reply: unknown, { apps }: Question): Reply {
+export function decodeReply(reply: unknown, { apps, partitions }: Question): Reply {
   const numbers = reply as readonly number[]
   let at = 0
   const next = (): number => numbers[at++]
@@ -149,7 +195,15 @@ export function decodeReply(reply: unknown, { apps }: Question): Reply {
       dayUsed: next(),
       minuteUsed: next(),
       granted: next(),
+      taken: next(),
+      givenBack: next(),
       takes: takes.map(next),
+    })),
+    partitions: partitions.map(() => ({
+      closedMinute: next(),
+      beat: next(),
+      lostAtMs: next(),
+      isForgotten: next() === 1,
     })),
   }
 }

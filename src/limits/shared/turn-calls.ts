@@ -6,6 +6,7 @@ import type { RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
 import type { AppBudget, Take } from './app-budget.ts'
+import { SeenPartitions } from './seen-partitions.ts'
 import { ANSWER, type AppQuestion, decodeReply, encodeQuestion, type Question, type Reply, TAKE } from './take.ts'
 
 /** Under way at one time, per group. */
@@ -22,6 +23,7 @@ const MAX_PENDING_KEYS = 100_000
 export interface TurnCallsOptions {
   readonly link: RedisLink
   readonly nodeId: string
+  readonly partitions: number
   readonly time: RedisTime
   readonly timers: Timers
   /** Incremented here. */
@@ -29,6 +31,8 @@ export interface TurnCallsOptions {
   readonly onFault: (error: unknown) => void
   /** The app's bucket now holds events. */
   readonly onGranted: (budget: AppBudget) => void
+  /** Redis has lost data of these partitions, and answers 'away' for them until it has its sums again. */
+  readonly onLost: (partitions: readonly number[]) => void
 }
 
 interface AcceptedKey {
@@ -41,20 +45,25 @@ interface AcceptedKey {
 /** What shares calls: everything, or on a cluster one partition, since a call may use one hash slot only. */
 class Group {
   readonly budgets = new Set<AppBudget>()
+  /** Those whose counts Redis has lost: told again where a call has room. */
+  readonly lostBudgets = new Set<AppBudget>()
   releasedKeys: string[] = []
   readonly acceptedKeys = new Map<string, AcceptedKey>()
+  /** Partitions whose beat the next call raises. */
+  beats: number[] = []
   callsUnderway = 0
   isScheduled = false
 
   get isEmpty(): boolean {
-    return this.budgets.size + this.releasedKeys.length + this.acceptedKeys.size === 0
+    const { budgets, lostBudgets, releasedKeys, acceptedKeys, beats } = this
+    return budgets.size + lostBudgets.size + releasedKeys.length + acceptedKeys.size + beats.length === 0
   }
 }
 
 interface Call {
   readonly question: Question
   /** In the order of `question.apps`. */
-  readonly budgets: readonly { readonly budget: AppBudget; readonly takes: readonly Take[] }[]
+  readonly budgets: readonly { readonly budget: AppBudget; readonly takes: readonly Take[]; readonly isLost: boolean }[]
   readonly acceptedKeys: ReadonlyMap<string, AcceptedKey>
 }
 
@@ -63,12 +72,14 @@ export class TurnCalls {
   readonly #groups = new Map<number, Group>()
   /** Calls without an answer in time, while Redis is up. */
   readonly #late = new Map<Call, { readonly group: Group; readonly timer: Timer }>()
+  readonly #seen: SeenPartitions
   /** Apps whose corrections wait until Redis is back. */
   readonly #deferred = new Set<AppBudget>()
   #onIdle: (() => void) | null = null
 
   constructor(options: TurnCallsOptions) {
     this.#options = options
+    this.#seen = new SeenPartitions(options.partitions)
   }
 
   /** The budget has takes or corrections to send. Only while Redis is up may it have takes. */
@@ -115,6 +126,23 @@ export class TurnCalls {
     for (const group of this.#groups.values()) if (!group.isEmpty) this.#schedule(group)
   }
 
+  /** Raises the beat of each partition: so a Redis that went back is noticed by whoever calls it next. */
+  beat(): void {
+    if (!this.#options.link.isUp) return
+    for (let partition = 0; partition < this.#seen.count; partition++) {
+      const group = this.#groupOf(partition)
+      group.beats.push(partition)
+      this.#schedule(group)
+    }
+  }
+
+  /** Redis has lost counts of this app: the next calls tell what it had acknowledged. */
+  restore(budget: AppBudget): void {
+    const group = this.#groupOf(budget.partition)
+    group.lostBudgets.add(budget)
+    this.#schedule(group)
+  }
+
   /** Resolves when nothing waits and no call is under way. */
   async idle(): Promise<void> {
     const isBusy = (): boolean =>
@@ -145,6 +173,7 @@ export class TurnCalls {
   #abandon(group: Group): void {
     // Claims expire on their own.
     group.releasedKeys = []
+    group.beats = []
     for (const budget of group.budgets) {
       const { takes, corrections } = budget.drain(Number.POSITIVE_INFINITY)
       for (const [minute, events] of corrections) budget.correct(minute, events)
@@ -194,9 +223,13 @@ export class TurnCalls {
       group.acceptedKeys.delete(key)
       if (value.rememberedUntilMs > nowMs) acceptedKeys.set(key, value)
     }
-    const budgets: { budget: AppBudget; takes: Take[] }[] = []
+    const budgets: { budget: AppBudget; takes: Take[]; isLost: boolean }[] = []
     const apps: AppQuestion[] = []
     let left = MAX_TAKES
+    for (const budget of group.lostBudgets) {
+      if (group.budgets.size >= left) break
+      group.budgets.add(budget)
+    }
     for (const budget of group.budgets) {
       if (left <= 0) break
       const drained = budget.drain(left)
@@ -212,8 +245,10 @@ export class TurnCalls {
       // Corrections alone request no refill: one of them may have just emptied the bucket of an idle app.
       const wanted = takes.length > 0 || budget.needsRefill ? budget.refillAt(nowMs) : 0
       budget.needsRefill = false
-      budgets.push({ budget, takes })
-      apps.push({ partition, app, cycle, wanted, corrections: drained.corrections, takes })
+      const closedMinute = this.#seen.closedMinuteOf(partition)
+      const acknowledged = budget.acknowledged.filter(({ minute }) => minute > closedMinute)
+      budgets.push({ budget, takes, isLost: group.lostBudgets.delete(budget) })
+      apps.push({ partition, app, cycle, wanted, acknowledged, corrections: drained.corrections, takes })
     }
     const question: Question = {
       nodeId,
@@ -221,23 +256,29 @@ export class TurnCalls {
         return { key, accepted, rememberedMs: Math.ceil(rememberedUntilMs - nowMs) }
       }),
       released: group.releasedKeys.splice(0, MAX_TAKES),
+      partitions: this.#seen.questionsOf(apps, new Set(group.beats.splice(0))),
       apps,
     }
     return { question, budgets, acceptedKeys }
   }
 
   #handleReply({ budgets, question }: Call, reply: Reply): void {
+    const { forgotten, lost } = this.#seen.learn(question.partitions, reply.partitions)
+    if (lost.length > 0) this.#options.onLost(lost)
     for (const [at, { budget, takes }] of budgets.entries()) {
       const appReply = reply.apps[at]
+      budget.acknowledge(appReply)
       const isNewest = question.apps[at].app === budget.app
-      // The record changed meanwhile and may allow less, so the bucket granted under the old one is given back.
-      if (isNewest) budget.apply(appReply)
+      // The record changed meanwhile and may allow less, so the bucket granted under the old one is given back. After a
+      // loss, what this node knew before it decides about its share.
+      if (isNewest && !forgotten.has(budget.partition)) budget.apply(appReply)
       else if (appReply.granted > 0) budget.correct(appReply.minute, appReply.granted)
       if (budget.tokens > 0) this.#options.onGranted(budget)
       const { minute, cycleMinute } = appReply
       for (const [place, { resolve, events }] of takes.entries()) {
         const answer = appReply.takes[place]
-        if (isNewest || answer === ANSWER.held || answer >= ANSWER.replay || answer < 0) {
+        if (answer === ANSWER.forgotten) resolve('away')
+        else if (isNewest || answer === ANSWER.held || answer >= ANSWER.replay || answer < 0) {
           resolve({ answer, nowMs: reply.nowMs, minute, cycleMinute })
         } else {
           // The newest record decides about each request.
@@ -270,6 +311,7 @@ export class TurnCalls {
     // Its requests were decided without Redis or refused, and what it had to add was sent again: all of it is taken back.
     for (const [at, { budget, takes }] of call.budgets.entries()) {
       const { minute, granted, takes: answers } = decoded.apps[at]
+      budget.acknowledge(decoded.apps[at])
       const taken = takes.reduce(
         (sum, { events }, place) => sum + (answers[place] === ANSWER.done ? events : 0),
         granted,
@@ -287,7 +329,8 @@ export class TurnCalls {
   #handleNoReply(group: Group, { budgets, acceptedKeys, question }: Call, outcome: 'away' | 'unanswered'): void {
     for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
     dropOldestKeys(group)
-    for (const [at, { budget, takes }] of budgets.entries()) {
+    for (const [at, { budget, takes, isLost }] of budgets.entries()) {
+      if (isLost) group.lostBudgets.add(budget)
       for (const [minute, events] of question.apps[at].corrections) if (events < 0) budget.correct(minute, events)
       if (budget.corrections.size > 0) this.add(budget)
       for (const { resolve } of takes) resolve(outcome)

@@ -40,6 +40,7 @@ export async function readUsages(
     app,
     cycle: cycleMinutesAt(app, minute),
     wanted: 0,
+    acknowledged: [],
     corrections: new Map<number, number>(),
     takes: [],
   }))
@@ -66,7 +67,7 @@ function callsOf(link: RedisLink, asked: readonly AppQuestion[]): [number[], App
 }
 
 async function askUsage(link: RedisLink, asked: readonly AppQuestion[]): Promise<Usage[] | Away> {
-  const question: Question = { nodeId: '', accepted: [], released: [], apps: asked }
+  const question: Question = { nodeId: '', accepted: [], released: [], partitions: [], apps: asked }
   const { keys, args } = encodeQuestion(question)
   const reply = await runScript(link, TAKE, keys, args)
   if (reply === 'away') return 'away'

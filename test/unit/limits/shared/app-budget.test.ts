@@ -19,6 +19,8 @@ function aBudget(app: App = anApp(), reply: Partial<AppReply> = {}): AppBudget {
     dayUsed: 0,
     minuteUsed: 0,
     granted: 0,
+    taken: 0,
+    givenBack: 0,
     takes: [],
     ...reply,
   })
@@ -78,7 +80,17 @@ describe('the bucket of an app', () => {
 
   it('gives its events back when Redis replies from the next minute, and keeps the new grant', () => {
     const budget = aBudget(anApp(), { granted: 20 })
-    budget.apply({ minute: NOON + 1, cycleMinute: 0, monthUsed: 5, dayUsed: 5, minuteUsed: 5, granted: 5, takes: [] })
+    budget.apply({
+      minute: NOON + 1,
+      cycleMinute: 0,
+      monthUsed: 5,
+      dayUsed: 5,
+      minuteUsed: 5,
+      granted: 5,
+      taken: 0,
+      givenBack: 0,
+      takes: [],
+    })
     expect([budget.bucketMinute, budget.tokens]).toEqual([NOON + 1, 5])
     expect(correctionsOf(budget)).toEqual([[NOON, 20]])
   })
@@ -92,6 +104,8 @@ describe('the bucket of an app', () => {
       dayUsed: 400,
       minuteUsed: 400,
       granted: 30,
+      taken: 0,
+      givenBack: 0,
       takes: [],
     })
     expect(budget.tokens).toBe(0)
@@ -189,7 +203,17 @@ describe('the share of a node without Redis', () => {
   it('starts again from the usage in the reply when Redis is back', () => {
     const budget = aBudget(anApp({ eventsPerMinute: 100 }), { minuteUsed: 50 })
     expect(budget.takeWithoutRedis(50, NOON, 1)).toBe(null)
-    budget.apply({ minute: NOON, cycleMinute: 0, monthUsed: 70, dayUsed: 70, minuteUsed: 70, granted: 0, takes: [] })
+    budget.apply({
+      minute: NOON,
+      cycleMinute: 0,
+      monthUsed: 70,
+      dayUsed: 70,
+      minuteUsed: 70,
+      granted: 0,
+      taken: 0,
+      givenBack: 0,
+      takes: [],
+    })
     expect(budget.takeWithoutRedis(31, NOON, 1)).toBe('rate_limit_exceeded')
     expect(budget.takeWithoutRedis(30, NOON, 1)).toBe(null)
   })

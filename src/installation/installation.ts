@@ -85,11 +85,13 @@ export class Installation {
   async judgeApps(connection: NatsConnection, facts: BucketFacts | null): Promise<string | null> {
     const redis = await readFromRedis(this.#options.redis)
     const shared = await readFromBucket(connection).catch(() => 'unreadable' as const)
-    const known = newestOf(
-      this.#known.apps,
-      redis === 'away' ? undefined : redis?.stores.apps,
-      shared === 'unreadable' ? undefined : shared.record?.stores.apps,
-    )
+    const copies = [redis === 'away' ? null : redis, shared === 'unreadable' ? null : shared.record]
+    const refusal = copies.map((copy) => this.#partitionsRefusal(copy)).find((text) => text !== null)
+    if (refusal != null) {
+      this.#options.onRefused(refusal)
+      return refusal
+    }
+    const known = newestOf(this.#known.apps, ...copies.map((copy) => copy?.stores.apps))
     const entries = facts?.entries ?? 0
     if (known === undefined) {
       if (entries > 0 || (redis !== 'away' && shared !== 'unreadable')) return null
@@ -150,11 +152,14 @@ export class Installation {
   }
 
   #comparePartitions(record: InstallationRecord | null): void {
+    const refusal = this.#partitionsRefusal(record)
+    if (refusal !== null) throw new StartError(refusal)
+  }
+
+  #partitionsRefusal(record: InstallationRecord | null): string | null {
     const { partitions } = this.#options
-    if (record === null || record.partitions === null || record.partitions === partitions) return
-    throw new StartError(
-      `SLUICE_PARTITIONS is ${partitions}, but this installation has ${record.partitions} partitions, which must never change: an app would be counted in two places; start this node with SLUICE_PARTITIONS=${record.partitions}`,
-    )
+    if (record === null || record.partitions === null || record.partitions === partitions) return null
+    return `SLUICE_PARTITIONS is ${partitions}, but this installation has ${record.partitions} partitions, which must never change: an app would be counted in two places; start this node with SLUICE_PARTITIONS=${record.partitions}`
   }
 
   /** Tells a loss once, and remembers what is there now. */

@@ -3,15 +3,20 @@
 
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { expectAccepted, get, post, single } from '../support/client.ts'
-import { becomesReady, type Cluster, metric, partsOf, startCluster } from '../support/cluster.ts'
+import {
+  becomesReady,
+  type Cluster,
+  LOOKED_MS,
+  looksAgain,
+  metric,
+  partsOf,
+  sharedRecord,
+  startCluster,
+} from '../support/cluster.ts'
 import { appRecord, eventually, runCommand, type Service } from '../support/service.ts'
 import { STREAM, withStreams } from '../support/stream.ts'
-
-/** Several looks of a node, on a busy machine. */
-const LOOKED_MS = 60_000
 
 async function cluster(nodes: number, apps = [appRecord('one'), appRecord('two')]): Promise<Cluster> {
   const started = await startCluster({ nodes, apps })
@@ -45,35 +50,12 @@ async function expectToldOnce(node: Service, store: string, text: RegExp): Promi
   expect(await lossesOf(node, store)).toBe(1)
 }
 
-interface Shared {
-  readonly writtenAtMs: number
-  readonly stores: Record<string, { readonly messages: number; readonly lastSequence: number }>
-}
-
-async function sharedRecord({ redis }: Cluster): Promise<Shared | null> {
-  const client = new Redis(redis.url)
-  try {
-    const text = await client.get('sluice:installation')
-    return text === null ? null : (JSON.parse(text) as Shared)
-  } finally {
-    client.disconnect()
-  }
-}
-
 const becomesKnown = (started: Cluster, store: string, messages: number) =>
   eventually(
     `${messages} messages of the ${store} are known`,
     async () => (await sharedRecord(started))?.stores[store]?.messages === messages,
     LOOKED_MS,
   )
-
-/** Until every node has looked again. */
-async function looksAgain(started: Cluster, times: number): Promise<void> {
-  for (let look = 0; look < times; look++) {
-    const before = (await sharedRecord(started))?.writtenAtMs ?? 0
-    await eventually('it has looked', async () => ((await sharedRecord(started))?.writtenAtMs ?? 0) > before, LOOKED_MS)
-  }
-}
 
 async function expectUnready(node: Service): Promise<void> {
   await eventually('it says why it has no app records', async () =>
@@ -228,5 +210,33 @@ describe('a node that runs tells once', () => {
     await eventually('NATS is up', async () => (await metric(node, 'sluice_nats_up')) === 1)
     await sends(since)
     await expectToldOnce(node, 'stream', text)
+  })
+})
+
+describe('a node with another number of partitions', () => {
+  const OTHER = { SLUICE_PARTITIONS: '8' }
+  const WORDS =
+    /SLUICE_PARTITIONS is 8, but this installation has 16 partitions, .*start this node with SLUICE_PARTITIONS=16/
+
+  test('exits with 1 and says which it has to be, also where Redis has forgotten it', async () => {
+    const started = await cluster(1)
+    await expect(started.startNode(OTHER)).rejects.toThrow(/the service ended at start \(1\)/)
+    await expect(started.startNode(OTHER)).rejects.toThrow(WORDS)
+    await started.nodes[0].kill()
+    await started.redis.kill()
+    await started.redis.restart({ empty: true })
+    await expect(started.startNode(OTHER)).rejects.toThrow(WORDS)
+    await started.addNode()
+  })
+
+  test('that starts while NATS is away ends once it is back, before it is ready', async () => {
+    const started = await cluster(1)
+    started.natsProxy.cut()
+    const late = await started.startNode(OTHER)
+    expect((await get(late.adminPort, '/readyz')).status).toBe(503)
+    started.natsProxy.heal()
+    const { code, output } = await late.exited
+    expect([code, output]).toEqual([1, expect.stringMatching(WORDS)])
+    expect(output).not.toContain('app records read')
   })
 })

@@ -12,6 +12,7 @@ import {
   expectCovered,
   expectExact,
   logOf,
+  looksAgain,
   metric,
   partsOf,
   startCluster,
@@ -222,6 +223,8 @@ async function expectLossHeld(loss: Loss, attempt: number): Promise<void> {
   if (loss === 'emptied') expect((await runCommand(['apps', 'import', backup], cluster.commandEnv)).code).toBe(0)
   // What was lost stays counted, at the least until the audit has closed its minute.
   await expectCovered(cluster, appKey, 3 + eventsOf(batches))
+  // Each node tells what was lost, in a line of level error, before the next test wants none.
+  await looksAgain(cluster, 4)
 }
 
 describe('an outage of NATS', () => {

@@ -2,10 +2,10 @@
 // what the service answers then, what shows it, and what makes room again.
 
 import { AckPolicy, jetstream, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { batch, bodyOfSize, expectAccepted, get, post } from '../support/client.ts'
 import { addStream, streamConfig, withConnection } from '../support/jetstream.ts'
-import { type NatsServer, startNats } from '../support/nats.ts'
+import { type NatsServer, needCurrentNats, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import {
   appRecord,
@@ -53,8 +53,9 @@ function check(): Promise<CommandResult> {
 }
 
 async function metric(service: Service, name: string): Promise<number | undefined> {
+  const escaped = name.replaceAll(/[{}]/g, String.raw`\$&`)
   const { text } = await get(service.adminPort, '/metrics')
-  const value = new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]
+  const value = new RegExp(`^${escaped} (.+)$`, 'm').exec(text)?.[1]
   return value === undefined ? undefined : Number(value)
 }
 
@@ -162,6 +163,49 @@ test('a full stream continues as soon as the operator raises its limit', async (
   })
   expectAccepted(await post(service, batch('ak_one', 1)), 1)
   expect((await check()).stdout).toMatch(/^ok +stream .*2 messages of at most 1,000/m)
+})
+
+describe('on a NATS of today', () => {
+  beforeEach(async (context) => {
+    const program = needCurrentNats(context)
+    await nats.stop()
+    nats = await startNats([], program)
+  })
+
+  const says = { persist_mode: 'persist_mode async', subject_transform: 'remove its subject_transform' }
+  const transform = { src: 'sluice.events.*', dest: 'other.{{wildcard(1)}}' }
+
+  test.each([
+    ['persist_mode', { persist_mode: 'async' }],
+    ['subject_transform', { subject_transform: transform }],
+  ] as const)('a stream with a %s that sluice cannot keep its promise with is refused', async (name, change) => {
+    await addStream(nats.url, { ...WHOLE, ...change })
+    const service = await startService({ dataDir: folder, apps: [appRecord('one')], env: environment() })
+    onTestFinished(() => service.kill())
+    await eventually('the log says so', () => service.output().includes(says[name]))
+    expect((await get(service.adminPort, '/readyz')).status).toBe(503)
+    expect((await post(service, batch('ak_one', 1))).status).toBe(503)
+    expect((await get(service.adminPort, '/readyz')).status).toBe(503)
+    expect(await metric(service, 'sluice_overloaded_total{reason="stream_refused"}')).toBe(1)
+    const { code, stdout } = await check()
+    expect(stdout).toMatch(
+      new RegExp(`^FAIL +stream .*; ${name} is .*; batches are answered 503: .*${says[name]}`, 'm'),
+    )
+    expect(code).toBe(1)
+  })
+
+  test('a subject_transform that comes later is refused, and its end ends that', async () => {
+    const service = await start()
+    expectAccepted(await post(service, batch('ak_one', 1)), 1)
+    const change = (to: Partial<StreamConfig>) =>
+      withConnection(nats.url, async (connection) => (await jetstreamManager(connection)).streams.update(STREAM, to))
+    await change({ subject_transform: transform })
+    const status = async () => (await post(service, batch('ak_one', 1))).status
+    await eventually('it is refused', async () => (await status()) === 503, 2 * MEASURED_MS)
+    expect(service.output()).toContain(`stream refuses messages: it stores messages under other subjects than ours`)
+    await change({ subject_transform: undefined } as unknown as Partial<StreamConfig>)
+    await eventually('it is accepted', async () => (await status()) === 202, 2 * MEASURED_MS)
+  })
 })
 
 /** A durable consumer that has acknowledged this many messages. */

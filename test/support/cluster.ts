@@ -3,6 +3,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import { get, post, single } from './client.ts'
 import { type NatsServer, startNats } from './nats.ts'
 import { type Proxy, startProxy } from './proxy.ts'
@@ -176,6 +177,37 @@ export async function addReader({ nats, nodes }: Cluster): Promise<void> {
   for (const node of nodes) {
     const lag = () => metric(node, 'sluice_stream_consumer_lag_seconds{consumer="reader"}')
     await eventually('the consumer is measured', async () => (await lag()) !== null)
+  }
+}
+
+/** Several looks of a node at what NATS holds, on a busy machine. */
+export const LOOKED_MS = 60_000
+
+interface SharedRecord {
+  readonly writtenAtMs: number
+  readonly stores: Record<string, { readonly messages: number; readonly lastSequence: number }>
+}
+
+/** What the nodes remember of what NATS holds. */
+export async function sharedRecord({ redis }: Cluster): Promise<SharedRecord | null> {
+  const client = new Redis(redis.url)
+  try {
+    const text = await client.get('sluice:installation')
+    return text === null ? null : (JSON.parse(text) as SharedRecord)
+  } finally {
+    client.disconnect()
+  }
+}
+
+/** Until the nodes have looked so many times again at what NATS holds: two nodes take turns. */
+export async function looksAgain(cluster: Cluster, times: number): Promise<void> {
+  for (let look = 0; look < times; look++) {
+    const before = (await sharedRecord(cluster))?.writtenAtMs ?? 0
+    await eventually(
+      'one has looked',
+      async () => ((await sharedRecord(cluster))?.writtenAtMs ?? 0) > before,
+      LOOKED_MS,
+    )
   }
 }
 

@@ -142,6 +142,7 @@ export class StreamPublisher implements EventQueue {
   /** null: the record is taken. */
   #refusalAt(nowMs: number): QueueRefusal | null {
     if (this.#isStopping) return 'stopping'
+    if (this.#state.isUnsafe) return 'stream_refused'
     const { pace } = this.#window
     if (this.#unsettled.count >= pace.maxRecords) {
       pace.refused(nowMs)

@@ -42,6 +42,8 @@ export class StreamKeeper {
   #measureTimer: Timer | null = null
   readonly #filling: Filling
   #measured: StreamFacts | null = null
+  /** As it was last reported. */
+  #unsafe: string | null = null
   #lags: ConsumerLags = {}
 
   constructor(options: StreamKeeperOptions) {
@@ -100,6 +102,7 @@ export class StreamKeeper {
     }, LOOK_INTERVAL_MS)
     this.#timer.unref()
     this.#take(report)
+    if (report.kind === 'present') this.#unsafe = report.facts.unsafe
     this.#options.onReport(report)
   }
 
@@ -122,6 +125,7 @@ export class StreamKeeper {
     if (report.kind === 'present' && lags !== null) this.#lags = lags
     // Where nothing is published, no missing acknowledgement shows that the stream was deleted.
     if (report.kind === 'absent') this.look()
+    if (report.kind === 'present' && report.facts.unsafe !== this.#unsafe) this.look()
     this.#take(report)
     this.#measureLater()
   }

@@ -22,6 +22,8 @@ export class StreamState {
   #streamProblem: string | null = null
   #isStreamKnown = false
   #refusal: string | null = null
+  /** Why no record may be given to the stream, by its settings. */
+  #unsafe: string | null = null
   #isFull = false
   /** Notices given since it was last up. */
   readonly #given = new Set<string>()
@@ -38,6 +40,7 @@ export class StreamState {
     if (!this.#isConnected && this.#downReason !== null) return { state: 'away', reason: this.#downReason }
     if (this.isSilent) return { state: 'silent', reason: null }
     if (this.#streamProblem !== null) return { state: 'no_stream', reason: this.#streamProblem }
+    if (this.#unsafe !== null) return { state: 'refusing', reason: this.#unsafe }
     if (this.#refusal !== null) return { state: this.#isFull ? 'full' : 'refusing', reason: this.#refusal }
     return { state: this.#isStreamKnown ? 'ok' : 'starting', reason: null }
   }
@@ -50,7 +53,13 @@ export class StreamState {
   /** Why a record would be refused now; null: it would not, as far as is known. */
   get refusalNow(): QueueRefusal | null {
     if (!this.isUp) return 'nats_away'
+    if (this.#unsafe !== null) return 'stream_refused'
     return this.#refusal === null ? null : this.#isFull ? 'stream_full' : 'stream_refused'
+  }
+
+  /** No record may be given to the stream: it might be lost after its 202, or not be counted. */
+  get isUnsafe(): boolean {
+    return this.#unsafe !== null
   }
 
   /** Why a record was not sent in time. */
@@ -78,7 +87,8 @@ export class StreamState {
     this.isSilent = report.kind === 'unreadable' && this.isSilent
     this.#isStreamKnown ||= report.kind === 'present'
     this.#streamProblem = report.kind === 'present' ? null : report.kind === 'absent' ? 'it is gone' : report.reason
-    this.hasBeenUp ||= report.kind === 'present'
+    if (report.kind === 'present') this.#unsafe = report.facts.unsafe
+    this.hasBeenUp ||= report.kind === 'present' && this.#unsafe === null
     this.#notify()
   }
 
@@ -116,7 +126,7 @@ export class StreamState {
     this.#isAcknowledging = true
     this.#streamProblem = null
     this.#isStreamKnown = true
-    this.hasBeenUp = true
+    this.hasBeenUp ||= this.#unsafe === null
     this.#refusal = refusal
     this.#isFull = isFull
     this.#notify()

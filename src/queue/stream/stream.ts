@@ -32,6 +32,9 @@ const MIN_AGE_NANOSECONDS = 3600 * NANOSECONDS
 /** The largest record: a body of 512 KiB, and the record's head. */
 export const MAX_RECORD_BYTES = 600 * 1024
 
+/** Of NATS 2.12 and later: acknowledges what is not written yet, whatever sync_interval says. */
+const ASYNC = 'async'
+
 /** What else makes room. */
 export const PURGE_ADVICE = 'purge what all consumers have had (docs/runbooks.md, SluiceQueueRefuses)'
 
@@ -68,6 +71,8 @@ export interface StreamFacts {
   readonly oldestAtMs: number | null
   /** Why it does not take or acknowledge every record, and what to do about it. null: it does. */
   readonly refusal: string | null
+  /** Why no record may be given to it: what it acknowledges could be lost or not found. null: every record may. */
+  readonly unsafe: string | null
   readonly firstSequence: number
   readonly lastSequence: number
   readonly replicas: number
@@ -148,6 +153,8 @@ export function differencesOf(config: StreamConfig): string[] {
   if (perSubject > 0) say('max_msgs_per_subject', String(perSubject), 'none')
   if (size > 0 && size < MAX_RECORD_BYTES) say('max_msg_size', `${size} bytes`, `at least ${MAX_RECORD_BYTES} bytes`)
   if (config.no_ack === true) say('no_ack', 'true', 'false')
+  if (config.persist_mode === ASYNC) say('persist_mode', ASYNC, 'default')
+  if (config.subject_transform !== undefined) say('subject_transform', 'set', 'none')
   if (config.sealed) say('sealed', 'true', 'false')
   return found
 }
@@ -161,7 +168,8 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     discardsOld: config.discard !== DiscardPolicy.New,
     keepMs: config.max_age > 0 ? config.max_age / NANOSECONDS_A_MS : null,
     oldestAtMs: state.messages > 0 ? Date.parse(state.first_ts) : null,
-    refusal: refusalOf(config, state),
+    refusal: unsafeOf(config) ?? refusalOf(config, state),
+    unsafe: unsafeOf(config),
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
     replicas: config.num_replicas,
@@ -169,6 +177,14 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     createdAt: created,
     differences: differencesOf(config),
   }
+}
+
+function unsafeOf(config: StreamConfig): string | null {
+  if (config.persist_mode === ASYNC)
+    return 'it acknowledges before it has written, and loses what it acknowledged (persist_mode async): delete it once its consumers have had everything, and the nodes create a new one'
+  if (config.subject_transform !== undefined)
+    return 'it stores messages under other subjects than ours, where limits are not counted: remove its subject_transform'
+  return null
 }
 
 function refusalOf(config: StreamConfig, { messages, bytes }: StreamState): string | null {

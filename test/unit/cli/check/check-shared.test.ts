@@ -67,6 +67,7 @@ describe('the stream', () => {
     keepMs: 72 * HOUR_MS,
     oldestAtMs: NOW_MS - 2.5 * HOUR_MS,
     refusal: null,
+    unsafe: null,
     differences: [],
   }
   const found = (changes: Partial<typeof facts> | object = {}, replicas = 3) =>

@@ -1,5 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, it } from 'vitest'
+import type { StreamReport } from '../../../../src/queue/stream/stream.ts'
 import { StreamKeeper } from '../../../../src/queue/stream/stream-keeper.ts'
 import { NEW_STREAM } from '../../../support/jetstream.ts'
 import { ManualTimers } from '../../../support/timers.ts'
@@ -71,4 +72,23 @@ it('a stream that refuses a message at its max_bytes is full at once, not with t
     await timers.pass(500)
   }
   expect(lines).toEqual([expect.stringMatching(/^stream SLUICE_EVENTS is full \(70 MiB of 100 MiB\): answering 503 /)])
+})
+
+it('a stream whose settings turn unsafe, or safe again, while nothing is published is reported again', async () => {
+  const reports: string[] = []
+  const timers = new ManualTimers()
+  const facts = { bytes: MIB, config: {} }
+  const onReport = (report: StreamReport): void =>
+    void reports.push(report.kind === 'present' ? (report.facts.unsafe ?? 'safe') : report.kind)
+  const keeper = new StreamKeeper({ newStream: NEW_STREAM, onReport, onNotice: () => {}, timers })
+  keeper.use(streamOf(facts))
+  await timers.pass(30_000)
+  expect(reports).toEqual(['safe'])
+  facts.config = { persist_mode: 'async' }
+  await timers.pass(30_000)
+  expect(reports).toEqual(['safe', expect.stringContaining('persist_mode')])
+  facts.config = {}
+  await timers.pass(30_000)
+  expect(reports).toEqual(['safe', expect.stringContaining('persist_mode'), 'safe'])
+  keeper.use(null)
 })

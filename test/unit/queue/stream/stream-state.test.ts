@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { StreamFacts, StreamReport } from '../../../../src/queue/stream/stream.ts'
 import { StreamState } from '../../../../src/queue/stream/stream-state.ts'
 
 /** A state that is up, and its notices from then on. */
@@ -11,7 +12,29 @@ function upState(): { state: StreamState; notices: string[] } {
   return { state, notices }
 }
 
+/** What a look at a stream says of it, as far as the state asks. */
+function looked(unsafe: string | null): StreamReport {
+  return { kind: 'present', facts: { unsafe } as StreamFacts, created: false }
+}
+
 describe('the state of the stream', () => {
+  test('is not up at a start with settings that would lose what is acknowledged, though it acknowledges', () => {
+    const notices: string[] = []
+    const state = new StreamState((message) => notices.push(message))
+    state.connected()
+    state.reported(looked('it loses messages'))
+    state.answered(null)
+    expect(state.hasBeenUp).toBe(false)
+    expect(state.isUnsafe).toBe(true)
+    expect(state.refusalNow).toBe('stream_refused')
+    expect(state.status).toEqual({ state: 'refusing', reason: 'it loses messages' })
+    expect(notices).toEqual(['stream refuses messages: it loses messages: answering 503 until it takes them'])
+    state.reported(looked(null))
+    expect(state.hasBeenUp).toBe(true)
+    expect(state.refusalNow).toBeNull()
+    expect(notices.at(-1)).toBe('NATS: connected')
+  })
+
   test('reports a full stream once, whatever duplicates it recognizes meanwhile', () => {
     const { state, notices } = upState()
     for (let round = 0; round < 3; round++) {

@@ -37,6 +37,7 @@ const FACTS = {
   keepMs: 72 * 3_600_000,
   oldestAtMs: null,
   refusal: null,
+  unsafe: null,
   differences: [],
 }
 
@@ -72,6 +73,7 @@ describe('a stream', () => {
     { subjects: ['sluice.>'] },
     { subjects: ['sluice.events.*', 'other'] },
     { allow_direct: false },
+    { persist_mode: 'default' },
     { compression: 's2', placement: { cluster: 'east', tags: ['ssd'] } },
     { max_msg_size: 614_400, max_consumers: 20, deny_delete: true, description: 'ours' },
   ])('with %j is the operator’s choice', (change) => {
@@ -91,6 +93,8 @@ describe('a stream', () => {
     [{ max_msg_size: 1024 }, 'max_msg_size is 1024 bytes, sluice wants at least 614400 bytes'],
     [{ no_ack: true }, 'no_ack is true, sluice wants false'],
     [{ sealed: true }, 'sealed is true, sluice wants false'],
+    [{ persist_mode: 'async' }, 'persist_mode is async, sluice wants default'],
+    [{ subject_transform: { src: '>', dest: 'x.>' } }, 'subject_transform is set, sluice wants none'],
   ])('with %o is reported', (change, difference) => {
     expect(differencesOf({ ...WANTED, ...change } as unknown as StreamConfig)).toEqual([difference])
   })
@@ -126,6 +130,8 @@ describe('a stream refuses', () => {
     ['max_msgs', { max_msgs: 1000 }, {}],
     ['sealed for good', { sealed: true }, {}],
     ['no_ack', { no_ack: true }, {}],
+    ['persist_mode', { persist_mode: 'async' }, {}],
+    ['subject_transform', { subject_transform: { src: '>', dest: 'x.>' } }, {}],
     ['sluice.events.*', { subjects: ['sluice.events.1'] }, {}],
   ])('and says what to do about %s', async (name, config, state) => {
     expect(await refusal(config, state)).toContain(name)

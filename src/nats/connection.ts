@@ -7,6 +7,7 @@ import {
   type ConnectionOptions,
   connect,
   credsAuthenticator,
+  errors,
   type NatsConnection,
   type NatsConnectionImpl,
 } from '@nats-io/transport-node'
@@ -23,6 +24,14 @@ const RETRY_MAX_MS = 250
 /** A server that leaves two pings in a row unanswered is given up, about 4 s after it froze. */
 const PING_INTERVAL_MS = 1500
 const MAX_PINGS_OUT = 2
+
+/** A server that is cut off from the others stays connected and answers pings, but nothing of JetStream. */
+const PROBE_INTERVAL_MS = 2500
+const PROBE_TIMEOUT_MS = 2000
+const LEAVE_AFTER_MS = 10_000
+const PROBE_SUBJECT = '$JS.API.INFO'
+/** JetStream's code where the server knows of no leader. */
+const UNAVAILABLE_CODE = 10_008
 
 const NO_ANSWER = 'no answer'
 /** A JWT between two lines of dashes, and a seed between two more. */
@@ -113,13 +122,32 @@ export class NatsLink {
       await connection.close()
       return 'stopping'
     }
-    let isStale = false
-    void this.#watch(connection, () => (isStale = true))
+    let given: string | null = null
+    void this.#watch(connection, () => (given = NO_ANSWER))
     this.connection = connection
     this.#options.onUp(connection)
+    if (this.#address.servers.length > 1) {
+      void this.#leaveIfSilent(connection, () => {
+        given = `${connection.getServer()} has answered nothing of JetStream for ${LEAVE_AFTER_MS / 1000} s, trying another server`
+      })
+    }
     const error = await connection.closed()
     this.connection = null
-    return isStale ? NO_ANSWER : error instanceof Error ? describeFault(error) : 'the connection was closed'
+    if (given !== null) return given
+    return error instanceof Error ? describeFault(error) : 'the connection was closed'
+  }
+
+  async #leaveIfSilent(connection: NatsConnection, onLeave: () => void): Promise<void> {
+    const { timers } = this.#options
+    let answeredAtMs = timers.monotonicMs()
+    for (;;) {
+      await sleep(timers, PROBE_INTERVAL_MS, this.#stopping.signal)
+      if (this.connection !== connection || this.#stopping.signal.aborted) return
+      if (await answersJetStream(connection)) answeredAtMs = timers.monotonicMs()
+      else if (timers.monotonicMs() - answeredAtMs >= LEAVE_AFTER_MS) break
+    }
+    onLeave()
+    await connection.close()
   }
 
   async #watch(connection: NatsConnection, onStale: () => void): Promise<void> {
@@ -132,6 +160,16 @@ export class NatsLink {
         this.#options.onComplaint?.(status.error.message)
       }
     }
+  }
+}
+
+/** A server that refuses the question answers. */
+async function answersJetStream(connection: NatsConnection): Promise<boolean> {
+  try {
+    const answer = await connection.request(PROBE_SUBJECT, '', { timeout: PROBE_TIMEOUT_MS })
+    return answer.json<{ error?: { err_code?: number } } | null>()?.error?.err_code !== UNAVAILABLE_CODE
+  } catch (error) {
+    return error instanceof errors.PermissionViolationError
   }
 }
 

@@ -2,7 +2,8 @@
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DurabilityWatch } from '../../src/nats/durability-watch.ts'
-import { NEW_STREAM, openQueue } from '../support/jetstream.ts'
+import { NEW_STREAM, openQueue, publishTo } from '../support/jetstream.ts'
+import { makeRecord } from '../support/journal.ts'
 import { startNatsCluster } from '../support/nats.ts'
 import { eventually } from '../support/service.ts'
 
@@ -13,7 +14,7 @@ describe('three servers with a copy each', () => {
     const servers = await startNatsCluster(3)
     for (const server of servers) onTestFinished(() => server.stop())
     const url = servers.map((server) => server.url).join(',')
-    const { queue } = openQueue(url, { newStream: { ...NEW_STREAM, replicas: 3 } })
+    const { queue, notices: ofQueue } = openQueue(url, { newStream: { ...NEW_STREAM, replicas: 3 } })
     onTestFinished(() => queue.stop())
     await eventually('the stream is there', () => queue.isUp, ELECTION_MS)
     const notices: string[] = []
@@ -35,6 +36,13 @@ describe('three servers with a copy each', () => {
     await servers[1].kill()
     await eventually('nobody leads', () => watch.hasLeader === false, ELECTION_MS)
     expect(watch.replicas).toBeNull()
+    const connected = (): number => ofQueue.filter((notice) => notice === 'NATS: connected').length
+    const before = connected()
+    for (let sent = 0; sent < 5; sent++) {
+      const { settlement } = await publishTo(queue, makeRecord())
+      expect(['durable', 'duplicate']).not.toContain(settlement)
+    }
+    expect(connected()).toBe(before)
     await Promise.all([servers[1].restart(), servers[2].restart()])
     await eventually('all copies are current again', () => watch.replicas?.current === 3, ELECTION_MS)
   })

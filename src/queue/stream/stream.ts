@@ -98,6 +98,9 @@ export async function describeStream(connection: NatsConnection): Promise<Stream
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
     const info = await manager.streams.info(STREAM_NAME)
+    // Any server of a cluster describes a stream, but none takes a message for one without a leader.
+    if (info.cluster !== undefined && (info.cluster.leader ?? '') === '')
+      return { kind: 'unreadable', reason: 'the stream has no leader' }
     return { kind: 'present', facts: factsOf(info), created: false }
   } catch (error) {
     if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return { kind: 'absent' }

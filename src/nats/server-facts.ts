@@ -39,7 +39,8 @@ export async function learnServers(
   const pages = await Promise.all(monitorUrls.map(readMonitor))
   pages.forEach(note)
   const isMissing = [...wanted].some((server) => (known.get(server)?.sync ?? null) === null)
-  if (isMissing) await askSystemAccount(connection, note)
+  // Where addresses are named they are the way: a server logs each question that this account may not ask.
+  if (isMissing && monitorUrls.length === 0) await askSystemAccount(connection, note)
   for (const server of known.keys()) if (server !== name && !wanted.has(server)) known.delete(server)
 }
 

@@ -177,7 +177,7 @@ describe('the nodes', () => {
 
   it('keep limits and events in servers that throw nothing away', () => {
     expect(services['redis'].command?.join(' ')).toMatch(/--appendonly yes .*--maxmemory-policy noeviction/)
-    expect(services['nats'].command?.join(' ')).toContain('--jetstream --store_dir /data')
+    expect(services['nats'].command).toEqual(['--config', mountsOf(services['nats'])[1][1]])
     expect([services['redis'], services['nats']].map((service) => mountsOf(service)[0][1])).toEqual(['/data', '/data'])
   })
 

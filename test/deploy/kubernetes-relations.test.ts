@@ -240,7 +240,10 @@ describe.each([
   it('a node reaches names, Redis and NATS, and nothing on the internet', () => {
     const own = policies.filter((policy) => selects(podSelectorOf(policy), sluice.labels))
     const rules = own.flatMap(({ spec }) => spec?.egress ?? []).filter(({ ports }) => ports?.[0]?.port !== 53)
-    expect(new Set(rules.flatMap(({ ports }) => ports?.map(({ port }) => port)))).toEqual(new Set([4222, 6379]))
+    const monitors = settings().natsMonitorUrls.map((url) => Number(new URL(url).port))
+    expect(new Set(rules.flatMap(({ ports }) => ports?.map(({ port }) => port)))).toEqual(
+      new Set([4222, 6379, ...monitors]),
+    )
     for (const { to = [] } of rules) {
       expect(to.length).toBeGreaterThan(0)
       for (const { podSelector, ipBlock } of to) {

@@ -15,6 +15,7 @@ import { queues } from './queues.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
 import { slowQueue } from './slow-queue.js'
+import { sync } from './sync.js'
 import { watchers } from './watchers.js'
 
 const SECTIONS = {
@@ -23,6 +24,7 @@ const SECTIONS = {
   limits,
   overload,
   'slow-queue': slowQueue,
+  sync,
   footprint,
   decode,
   latency,

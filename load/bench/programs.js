@@ -2,6 +2,7 @@
 // The programs that the benchmark does not bring along: wrk, and the Redis and NATS servers that it starts for itself.
 
 import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -59,13 +60,41 @@ export async function startRedis() {
   }
 }
 
-/** JetStream with its defaults, in a folder of its own. @returns {Promise<Backend>} */
-export async function startNats() {
+/** Versions before 2.10 refuse the setting. */
+export function knowsSyncInterval() {
+  return !/v2\.\d\./.test(execFileSync('nats-server', ['--version'], { encoding: 'utf8' }))
+}
+
+/**
+ * JetStream in a folder of its own. `syncsAlways`: it syncs before it acknowledges, in place of every two minutes.
+ * @param {{ syncsAlways?: boolean, clustered?: string[] }} [options] `clustered`: flags of one server of a cluster @returns {Promise<Backend>}
+ */
+export async function startNats({ syncsAlways = false, clustered = [] } = {}) {
   const { port, ...nats } = await startBackend((place, folder) => {
-    const listening = ['--addr', '127.0.0.1', '--port', String(place)]
-    return ['nats-server', ...listening, '--jetstream', '--store_dir', folder]
+    const listening = ['--addr', '127.0.0.1', '--port', String(place), ...clustered]
+    const file = join(folder, '..', 'nats.conf')
+    if (syncsAlways) writeFileSync(file, 'jetstream { sync_interval: always }\n')
+    const settings = syncsAlways ? ['--config', file] : []
+    return ['nats-server', ...settings, ...listening, '--jetstream', '--store_dir', folder]
   })
   return { ...nats, url: `nats://127.0.0.1:${port}` }
+}
+
+/** @param {number} size @param {{ syncsAlways: boolean }} options @returns {Promise<Pick<Backend, 'url' | 'cpuSeconds' | 'stop'>>} */
+export async function startNatsCluster(size, { syncsAlways }) {
+  const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()))
+  const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`)
+  const servers = await Promise.all(
+    routes.map((route, at) => {
+      const names = ['--server_name', `bench-${at}`, '--cluster_name', 'bench']
+      return startNats({ syncsAlways, clustered: [...names, '--cluster', route, '--routes', routes.join(',')] })
+    }),
+  )
+  return {
+    url: servers.map(({ url }) => url).join(','),
+    cpuSeconds: () => servers.reduce((sum, server) => sum + server.cpuSeconds(), 0),
+    stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
+  }
 }
 
 /** @param {(port: number, folder: string) => string[]} command */

@@ -4,12 +4,12 @@
 import { createHash } from 'node:crypto'
 import { NODES_KEY } from '../limits/shared/nodes.ts'
 import type { RedisLink } from '../redis/link.ts'
+import { readRedisTime } from '../redis/time.ts'
 import type { Clocks } from './clocks.ts'
 
 /** Nodes that are far from the median of the clocks. */
 const SKEWED_KEY = 'sluice:skewed'
 const SKEWED_SECONDS = 60
-const MICROSECONDS_PER_MS = 1000
 
 export interface AuditorListOptions {
   readonly redis: RedisLink
@@ -34,19 +34,16 @@ export class AuditorList {
 
   /** While Redis is away, the list stays as it is, and its clock goes on by the monotonic one. */
   async read(): Promise<void> {
-    const reply = await this.#options.redis
-      .call((client) =>
-        Promise.all([client.time(), client.zrange(NODES_KEY, '0', '-1'), client.zrange(SKEWED_KEY, '0', '-1')]),
-      )
-      .catch(() => 'away' as const)
-    if (reply === 'away') return
-    const [time, nodes, skewed] = reply
-    this.#isListedAsSkewed = skewed.includes(this.#options.nodeId)
+    const { redis, nodeId, clocks } = this.#options
+    const lists = redis.call((client) => {
+      return Promise.all([client.zrange(NODES_KEY, '0', '-1'), client.zrange(SKEWED_KEY, '0', '-1')])
+    })
+    const [redisMs, reply] = await Promise.all([readRedisTime(redis), lists]).catch(() => ['away', 'away'] as const)
+    if (redisMs === 'away' || reply === 'away') return
+    clocks.heard('redis', redisMs)
+    const [nodes, skewed] = reply
+    this.#isListedAsSkewed = skewed.includes(nodeId)
     this.#nodes = nodes.filter((node) => !skewed.includes(node))
-    // The client's types are wrong: these are strings.
-    const [seconds, microseconds]: readonly unknown[] = time
-    const redisMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS_PER_MS)
-    this.#options.clocks.heard('redis', redisMs)
   }
 
   /** Tells the others whether this node may audit, so that one of them takes its partitions. */

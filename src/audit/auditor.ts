@@ -10,7 +10,8 @@ import { codeOf } from '../nats/api.ts'
 import { describeStream } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { AuditorList } from './auditor-list.ts'
-import { type Bounds, Clocks, type StoppedKind } from './clocks.ts'
+import { ClockWatch } from './clock-watch.ts'
+import { type Bounds, Clocks, type Skews, type StoppedKind } from './clocks.ts'
 import { CountsBucket } from './counts-bucket.ts'
 import { DoubtSettler } from './doubt-settler.ts'
 import { readNatsTime } from './nats-time.ts'
@@ -19,13 +20,6 @@ import { PartitionAudit } from './partition-audit.ts'
 const ROUND_MS = 2000
 /** Where asking NATS for its time costs more than a question. */
 const NATS_PROBE_MS = 60_000
-
-const STOPPED: Readonly<Record<Exclude<StoppedKind, 'unheard'>, string>> = {
-  skewed:
-    "this node's clock is 30 s or more from those of Redis and NATS, so it audits nothing and other nodes do it; set its clock right (NTP)",
-  apart:
-    'the clocks of this node, Redis and NATS are 30 s or more apart, so no minute is closed and counters may be too high; set them right (NTP)',
-}
 
 export interface AuditorOptions {
   readonly nodeId: string
@@ -54,6 +48,7 @@ export interface AuditState {
   readonly stopped: StoppedKind | null
   /** Batches in doubt so far that could not be settled. */
   readonly unsettledDoubts: number
+  readonly skews: Skews
 }
 
 export class Auditor {
@@ -72,8 +67,7 @@ export class Auditor {
   readonly #clocks: Clocks
   readonly #list: AuditorList
   #natsProbedAtMs = Number.NEGATIVE_INFINITY
-  /** Why the clocks let this node audit nothing. */
-  #stopped: StoppedKind | null = null
+  readonly #clockWatch: ClockWatch
   /** In this round, by partition: minutes; apps. */
   readonly #takenBack = new Map<number, number>()
   readonly #recovered = new Map<number, number>()
@@ -87,6 +81,7 @@ export class Auditor {
     this.#doubts = new DoubtSettler(options.redis)
     this.#startedAtMs = options.timers.nowMs()
     this.#clocks = new Clocks(options.timers)
+    this.#clockWatch = new ClockWatch(options.onNotice)
     this.#list = new AuditorList({ ...options, clocks: this.#clocks })
     this.#scheduleRound()
   }
@@ -129,8 +124,9 @@ export class Auditor {
       badMessages: this.#badMessages,
       futureEvents: this.#futureEvents,
       partitions: [...this.#auditedUntilMs.keys()].toSorted((one, other) => one - other),
-      stopped: this.#stopped,
       unsettledDoubts: this.#doubts.unsettled,
+      stopped: this.#clockWatch.stopped,
+      skews: this.#clocks.skews(),
     })
   }
 
@@ -173,11 +169,10 @@ export class Auditor {
     const natsMs = await readNatsTime(connection, mayProbe)
     if (natsMs !== null) this.#clocks.heard('nats', natsMs)
     const clocks = this.#clocks.state()
-    const stopped = clocks.kind === 'agree' ? null : clocks.kind
-    await this.#list.tell(stopped === 'skewed')
+    this.#clockWatch.look(clocks, this.#clocks.skews())
+    await this.#list.tell(clocks.kind === 'skewed')
     // Others audit its partitions.
-    if (stopped === 'skewed') this.#auditedUntilMs.clear()
-    this.#logStopped(stopped)
+    if (clocks.kind === 'skewed') this.#auditedUntilMs.clear()
     return clocks.kind === 'agree' ? clocks.bounds : null
   }
 
@@ -252,14 +247,6 @@ export class Auditor {
       'error',
     )
     this.#recovered.clear()
-  }
-
-  #logStopped(stopped: StoppedKind | null): void {
-    const before = this.#stopped
-    this.#stopped = stopped
-    if (stopped === before) return
-    if (stopped === null) this.#options.onNotice('the clocks agree again: this node audits the limits', 'info')
-    else if (stopped !== 'unheard') this.#options.onNotice(STOPPED[stopped], 'error')
   }
 
   #logProblem(): void {

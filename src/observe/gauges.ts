@@ -87,6 +87,10 @@ export interface AuditSample {
   readonly badMessages: number
   readonly futureEvents: number
   readonly unsettledDoubts: number
+  /** By whose clock it is, ahead of this node's. */
+  readonly clockSkewSeconds: Readonly<Record<string, number>>
+  /** The clocks keep this node from auditing. */
+  readonly isSkewed: boolean
 }
 
 export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
@@ -104,6 +108,19 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
     'counter',
     'Messages of the stream without a valid Sluice-Cost header, seen by this process.',
     [{ labels: {}, read: () => sampler().audit?.()?.badMessages }],
+  )
+  gauge(
+    ['sluice_audit_skewed', '1 while this node audits nothing, because its clock is wrong or no two clocks agree.'],
+    () => {
+      const audit = sampler().audit?.()
+      return audit == null ? undefined : Number(audit.isSkewed)
+    },
+  )
+  page.gaugeByLabel(
+    'sluice_clock_skew_seconds',
+    "How far the clock of Redis or NATS is ahead of this node's; below 0: behind.",
+    'of',
+    () => sampler().audit?.()?.clockSkewSeconds ?? {},
   )
   page.numbers(
     'sluice_audit_future_events_total',

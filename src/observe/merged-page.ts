@@ -34,6 +34,8 @@ const COMBINED: Readonly<Record<string, Combine>> = {
   sluice_stream_keep_seconds: Math.max,
   sluice_stream_consumer_lag_seconds: Math.max,
   sluice_audit_lag_seconds: Math.max,
+  sluice_audit_skewed: Math.max,
+  sluice_clock_skew_seconds: (left, right) => (Math.abs(left) > Math.abs(right) ? left : right),
   sluice_build_info: Math.max,
   nodejs_version_info: Math.max,
   nodejs_eventloop_lag_min_seconds: Math.min,

@@ -1,6 +1,19 @@
 // Redis's clock, estimated from this machine's monotonic clock. Redis's clock alone opens and closes minutes, so that
 // all nodes agree on them.
 
+import type { Away, RedisLink } from './link.ts'
+
+const MICROSECONDS_PER_MS = 1000
+
+/** Unix ms. On a cluster, of one of its servers. */
+export async function readRedisTime(link: RedisLink): Promise<number | Away> {
+  const reply = await link.call((client) => client.time())
+  if (reply === 'away') return 'away'
+  // The client's types are wrong: these are strings.
+  const [seconds, microseconds]: readonly unknown[] = reply
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / MICROSECONDS_PER_MS)
+}
+
 export class RedisTime {
   /** Redis's time minus monotonic time. */
   #offsetMs: number

@@ -207,7 +207,18 @@ function auditPart(state: AuditState | null): Part {
 
 /** The lag grows while no audit round succeeds. */
 function sampleAudit(state: AuditState | null, nowMs: number): AuditSample {
-  if (state === null) return { lagSeconds: null, badMessages: 0, futureEvents: 0, unsettledDoubts: 0 }
-  const { auditedUntilMs, ...counts } = state
-  return { lagSeconds: auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000, ...counts }
+  if (state === null) {
+    const counts = { badMessages: 0, futureEvents: 0, unsettledDoubts: 0 }
+    return { lagSeconds: null, ...counts, clockSkewSeconds: {}, isSkewed: false }
+  }
+  const { auditedUntilMs, badMessages, futureEvents, unsettledDoubts, skews, stopped } = state
+  const known = Object.entries(skews).filter(([, skewMs]) => skewMs !== null)
+  return {
+    lagSeconds: auditedUntilMs === null ? null : Math.max(0, nowMs - auditedUntilMs) / 1000,
+    badMessages,
+    futureEvents,
+    unsettledDoubts,
+    clockSkewSeconds: Object.fromEntries(known.map(([of, skewMs]) => [of, Number(skewMs) / 1000])),
+    isSkewed: stopped !== null && stopped !== 'unheard',
+  }
 }

@@ -8,6 +8,7 @@ import { type Config, readConfig } from '../../settings/config.ts'
 import { isMissing, readRecordsFile } from '../apps/app-records.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
 import { formatCount, formatTable } from '../table.ts'
+import { clockFindings } from './check-clocks.ts'
 import {
   ADMIN_PROBE,
   folderFindings,
@@ -45,14 +46,15 @@ async function examine(shell: Shell): Promise<Finding[]> {
     if (!(error instanceof ConfigError)) throw error
     return error.mistakes.map((mistake) => finding('settings', 'FAIL', mistake))
   }
-  const [shared, local, frontEnd, tls] = await Promise.all([
+  const [shared, clocks, local, frontEnd, tls] = await Promise.all([
     sharedFindings(config, shell.clock()),
+    clockFindings(config),
     localFindings(config),
     frontEndFinding(),
     tlsFindings(config, shell.clock()),
   ])
   const decoder = finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`)
-  return [finding('settings', 'ok', placesText(config)), ...shared, ...local, frontEnd, decoder, ...tls]
+  return [finding('settings', 'ok', placesText(config)), ...shared, ...clocks, ...local, frontEnd, decoder, ...tls]
 }
 
 export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 'colour'>): string {

@@ -34,6 +34,8 @@ const CONTRACT_NAMES = [
   'sluice_audit_future_events_total',
   'sluice_store_lost_total',
   'sluice_doubt_unsettled_total',
+  'sluice_audit_skewed',
+  'sluice_clock_skew_seconds',
   'sluice_limits_without_redis_total',
   'sluice_stream_consumer_lag_seconds',
   'sluice_requests_received_total',

@@ -75,6 +75,8 @@ export class Judge {
   readonly #lastStoredOfKey = new Map<string, number>()
   /** Accepted events by window. */
   readonly #totals = new Map<string, Total>()
+  /** Stored events by window. */
+  readonly #storedTotals = new Map<string, number>()
   /** When each batch was first accepted, in order. */
   readonly #acceptances: number[] = []
 
@@ -83,12 +85,6 @@ export class Judge {
     cluster.nats.onStored = (stream, message) => {
       if (stream === STREAM_NAME) this.#onStored(message)
     }
-  }
-
-  get mostStored(): number {
-    const sums = new Map<string, number>()
-    for (const { appId, events } of this.#stored.values()) sums.set(appId, (sums.get(appId) ?? 0) + events)
-    return Math.max(0, ...sums.values())
   }
 
   #report(oracle: Oracle, detail: string): void {
@@ -116,7 +112,29 @@ export class Judge {
         if (this.#nowMs - lastMs <= KEY_WINDOW_MS) this.#report('a key is stored twice', `${batchId} of ${appId}`)
       }
       this.#lastStoredOfKey.set(batchId, this.#nowMs)
-      this.#stored.set(batchId, { appId, events, takenAtMs: receivedAtMs, storedAtMs: this.#nowMs, isLost: false })
+      const stored = { appId, events, takenAtMs: receivedAtMs, storedAtMs: this.#nowMs, isLost: false }
+      this.#stored.set(batchId, stored)
+      this.#checkStored(stored)
+    }
+  }
+
+  /** Whatever was answered: what is in doubt has its place in the limits too. */
+  #checkStored(stored: Stored): void {
+    const { faultPeriod, versions } = this.#cluster
+    const app =
+      versions.find(
+        ([
+          {
+            app: { appId },
+          },
+        ]) => appId === stored.appId,
+      ) ?? []
+    for (const { kind, name } of this.#windowsOf(stored)) {
+      const sum = (this.#storedTotals.get(name) ?? 0) + stored.events
+      this.#storedTotals.set(name, sum)
+      const limit = this.#mostAllowed(app, kind, true)
+      if (sum <= limit || faultPeriod.isActive(this.#nowMs)) continue
+      this.#report('a limit was exceeded', `${name}: ${sum} stored of ${limit}`)
     }
   }
 
@@ -128,6 +146,9 @@ export class Judge {
         const stored = head === null ? undefined : this.#stored.get(head.batchId)
         if (stored === undefined || head === null || stored.isLost) continue
         stored.isLost = true
+        for (const { name } of this.#windowsOf(stored)) {
+          this.#storedTotals.set(name, (this.#storedTotals.get(name) ?? 0) - stored.events)
+        }
         if (this.#acceptedAtMs.has(head.batchId)) this.#count(stored, -stored.events)
       }
     }

@@ -26,8 +26,6 @@ export interface Result {
   readonly refused: number
   readonly sent: number
   readonly stored: number
-  /** Events of the app that has the most of them. */
-  readonly mostStored: number
   readonly events: number
   /** The nodes' log lines. */
   readonly notices: readonly string[]
@@ -58,7 +56,6 @@ export async function run(history: History, lua: LuaMachine, open: OpenParts = o
     refused,
     sent,
     stored,
-    mostStored: judge.mostStored,
     events: cluster.world.events,
     notices,
   }

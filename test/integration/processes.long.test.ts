@@ -170,7 +170,7 @@ describe('several front ends', () => {
   test('share one port and one page of metrics', async () => {
     service = await start()
     const names = ['front end 1', 'front end 2'].flatMap((one) =>
-      ['queue', 'limits', 'apps', 'audit', 'durability'].map((part) => `${one} ${part}`),
+      ['queue', 'limits', 'apps', 'durability', 'audit'].map((part) => `${one} ${part}`),
     )
     expect(Object.keys(await partsOf(service))).toEqual(names)
     const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => openRaw(service.port)))

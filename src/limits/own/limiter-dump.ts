@@ -13,6 +13,10 @@ export interface DumpedApp {
   readonly minuteUsed: number
   readonly dayUsed: number
   readonly cycles: readonly DumpedCycle[]
+  /** Start and use of each day before that of the dump. Absent in a dump of 0.3, as is `newestMs`. */
+  readonly days?: readonly (readonly [startMs: number, used: number])[]
+  /** The newest time at which events were taken; null: none is known. */
+  readonly newestMs?: number | null
 }
 
 export interface DumpedCycle {
@@ -37,7 +41,14 @@ function isLimiterDump(value: unknown): value is LimiterDump {
 function isDumpedApp(value: unknown): boolean {
   if (!isObject(value) || typeof value['appId'] !== 'string') return false
   if (!isCount(value['minuteUsed']) || !isCount(value['dayUsed'])) return false
+  const { newestMs = null, days = [] } = value
+  if (newestMs !== null && !Number.isSafeInteger(newestMs)) return false
+  if (!Array.isArray(days) || !days.every(isDumpedDay)) return false
   return Array.isArray(value['cycles']) && value['cycles'].every(isDumpedCycle)
+}
+
+function isDumpedDay(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 2 && Number.isSafeInteger(value[0]) && isCount(value[1])
 }
 
 function isDumpedCycle(value: unknown): boolean {

@@ -9,15 +9,18 @@ import { type DumpedApp, LIMITER_DUMP_VERSION, type LimiterDump, readLimiterDump
 import {
   type AppCounts,
   addTaken,
+  addToDay,
   contains,
   currentCycle,
   cycleOfTake,
+  DAYS_KEPT,
   endTake,
-  findCycle,
   MAX_CYCLES_PER_APP,
   newAppCounts,
   newCount,
   resetTo,
+  turnDay,
+  usedInCycle,
 } from './window-counts.ts'
 
 /** A clock that steps back by this or more was wrong before, and its new time is used. */
@@ -62,8 +65,9 @@ export interface MemoryLimiter {
  * cost an app part of one window, but never exceeds a limit. After a large step back the new time is used; otherwise
  * apps would stay in one minute until the clock has caught up.
  *
- * A changed plan or override holds from the next take. A changed anchor opens an empty cycle beside the running one;
- * changing back while that one runs finds its usage.
+ * A changed plan or override holds from the next take. A changed anchor opens a cycle that has used what its days have,
+ * the first one whole, and so does changing back: no app gets a new month by it. What was in flight then and is given
+ * back later stays counted in the new cycle.
  */
 export function createMemoryLimiter(): MemoryLimiter {
   return new CountingLimiter()
@@ -94,6 +98,7 @@ class CountingLimiter implements MemoryLimiter {
     addTaken(minute, events, nowMs)
     addTaken(day, events, nowMs)
     addTaken(month, events, nowMs)
+    counts.newestMs = this.#newestMs
     return nowMs
   }
 
@@ -119,8 +124,8 @@ class CountingLimiter implements MemoryLimiter {
 
   usage(app: App, nowMs: number): Usage {
     this.#advanceTo(nowMs)
-    const { minute, day, cycles } =
-      this.#countsOfApp.get(app.appId) ?? newAppCounts(this.#minuteStartMs, this.#dayStartMs)
+    const counts = this.#countsOfApp.get(app.appId) ?? newAppCounts(this.#minuteStartMs, this.#dayStartMs)
+    const { minute, day } = counts
     const cycle = cycleAt(app.billingAnchorMs, this.#newestMs)
     return {
       atMs: nowMs,
@@ -136,7 +141,7 @@ class CountingLimiter implements MemoryLimiter {
       },
       month: {
         limit: app.eventsPerMonth,
-        used: findCycle(cycles, cycle.startMs, cycle.endMs)?.used ?? 0,
+        used: usedInCycle(counts, cycle.startMs, cycle.endMs),
         endsAtMs: cycle.endMs,
       },
     }
@@ -144,10 +149,12 @@ class CountingLimiter implements MemoryLimiter {
 
   dump(): LimiterDump {
     const apps: DumpedApp[] = []
-    for (const [appId, { minute, day, cycles }] of this.#countsOfApp) {
+    for (const [appId, counts] of this.#countsOfApp) {
+      const { minute, day, cycles, pastDays, newestMs } = counts
       const running = cycles.filter((cycle) => cycle.endMs > this.#newestMs)
-      if (running.length === 0 && day.startMs !== this.#dayStartMs) {
-        // Every window of this app is over.
+      const isOld = newestMs < this.#dayStartMs - DAYS_KEPT * DAY_MS
+      if (running.length === 0 && day.startMs !== this.#dayStartMs && isOld) {
+        // Every window of this app is over, and any that an anchor could open is empty.
         this.#countsOfApp.delete(appId)
         continue
       }
@@ -155,6 +162,8 @@ class CountingLimiter implements MemoryLimiter {
         appId,
         minuteUsed: minute.startMs === this.#minuteStartMs ? minute.used - minute.pending : 0,
         dayUsed: day.startMs === this.#dayStartMs ? day.used - day.pending : 0,
+        days: day.startMs === this.#dayStartMs ? [...pastDays] : [...pastDays, [day.startMs, day.used]],
+        newestMs: Number.isFinite(newestMs) ? newestMs : null,
         cycles: running.map(({ startMs, endMs, used, pending }) => ({ startMs, endMs, used: used - pending })),
       })
     }
@@ -167,8 +176,15 @@ class CountingLimiter implements MemoryLimiter {
     this.#turnTo(nowMs ?? dumpedAtMs)
     const sameMinute = windowStartMs(dumpedAtMs, MINUTE_MS) === this.#minuteStartMs
     const sameDay = windowStartMs(dumpedAtMs, DAY_MS) === this.#dayStartMs
-    for (const { appId, minuteUsed, dayUsed, cycles } of apps) {
+    const dumpedDayMs = windowStartMs(dumpedAtMs, DAY_MS)
+    for (const { appId, minuteUsed, dayUsed, cycles, days, newestMs = dumpedAtMs } of apps) {
       const counts = this.#countsNow(appId)
+      counts.newestMs = newestMs ?? Number.NEGATIVE_INFINITY
+      // Where the days are not known, the whole cycle counts as used on the last of them.
+      const inCycle = Math.max(0, ...cycles.map(({ used }) => used)) - dayUsed
+      for (const [startMs, used] of days ?? [[dumpedDayMs, Math.max(0, inCycle)]])
+        addToDay(counts.pastDays, startMs, used)
+      if (!sameDay) addToDay(counts.pastDays, dumpedDayMs, dayUsed)
       if (sameMinute) counts.minute.used = minuteUsed
       if (sameDay) counts.day.used = dayUsed
       counts.cycles = cycles
@@ -189,6 +205,8 @@ class CountingLimiter implements MemoryLimiter {
     for (const count of [counts.minute, counts.day, ...cycles]) {
       if (count.startMs <= receivedAtMs) count.used += cost
     }
+    if (receivedAtMs < counts.day.startMs) addToDay(counts.pastDays, windowStartMs(receivedAtMs, DAY_MS), cost)
+    counts.newestMs = Math.max(counts.newestMs, receivedAtMs)
   }
 
   /** Also opens new windows. After a large step back of the clock, time goes back. */
@@ -218,7 +236,7 @@ class CountingLimiter implements MemoryLimiter {
       return fresh
     }
     if (counts.minute.startMs !== this.#minuteStartMs) resetTo(counts.minute, this.#minuteStartMs, MINUTE_MS)
-    if (counts.day.startMs !== this.#dayStartMs) resetTo(counts.day, this.#dayStartMs, DAY_MS)
+    if (counts.day.startMs !== this.#dayStartMs) turnDay(counts, this.#dayStartMs)
     return counts
   }
 

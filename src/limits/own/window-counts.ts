@@ -1,10 +1,12 @@
 // What the memory limiter counts per app: the events of its current minute, its current day and its billing cycles.
 
 import type { App } from '../../apps/app.ts'
-import { cycleAt, DAY_MS, MINUTE_MS } from '../../apps/plans.ts'
+import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../apps/plans.ts'
 
 /** Cycles counted side by side for an app whose anchor keeps changing; one more drops the oldest. */
 export const MAX_CYCLES_PER_APP = 4
+/** A cycle has at most 31 days, and touches 32 if it begins in the middle of a day. */
+export const DAYS_KEPT = 33
 
 /** One window of one app. `pending` is the part of `used` that is in flight: neither settled nor given back. */
 export interface WindowCount {
@@ -17,6 +19,10 @@ export interface WindowCount {
 export interface AppCounts {
   readonly minute: WindowCount
   readonly day: WindowCount
+  /** What the days before `day` used, by their start: a moved anchor opens a cycle of days that are over. */
+  readonly pastDays: Map<number, number>
+  /** The newest time at which events were taken. */
+  newestMs: number
   /** The cycle counted in last comes first. More than one only if the app's anchor changed. */
   cycles: WindowCount[]
   /** The anchor that gave the first cycle; undefined: none has been worked out since the restart. */
@@ -31,9 +37,40 @@ export function newAppCounts(minuteStartMs: number, dayStartMs: number): AppCoun
   return {
     minute: newCount(minuteStartMs, minuteStartMs + MINUTE_MS, 0),
     day: newCount(dayStartMs, dayStartMs + DAY_MS, 0),
+    pastDays: new Map(),
+    newestMs: Number.NEGATIVE_INFINITY,
     cycles: [],
     anchorMs: undefined,
   }
+}
+
+export function turnDay({ day, pastDays }: AppCounts, startMs: number): void {
+  if (day.used > 0) addToDay(pastDays, day.startMs, day.used)
+  for (const pastMs of pastDays.keys()) if (pastMs < startMs - DAYS_KEPT * DAY_MS) pastDays.delete(pastMs)
+  resetTo(day, startMs, DAY_MS)
+}
+
+export function addToDay(pastDays: Map<number, number>, startMs: number, used: number): void {
+  pastDays.set(startMs, (pastDays.get(startMs) ?? 0) + used)
+}
+
+/**
+ * What a cycle that was not counted in so far has used: nothing where it began after the last event, else what its days
+ * have used, the first day whole. So a moved anchor gives no app a new month.
+ */
+function openingOf({ day, pastDays, newestMs }: AppCounts, cycleStartMs: number): number {
+  if (newestMs < cycleStartMs) return 0
+  const firstMs = windowStartMs(cycleStartMs, DAY_MS)
+  let used = day.startMs >= firstMs ? day.used : 0
+  for (const [startMs, past] of pastDays) if (startMs >= firstMs) used += past
+  return used
+}
+
+/** What a cycle has used, whether it is the one that is counted in or not. */
+export function usedInCycle(counts: AppCounts, startMs: number, endMs: number): number {
+  const found = findCycle(counts.cycles, startMs, endMs)
+  if (found !== undefined && found === counts.cycles[0]) return found.used
+  return Math.max(found?.used ?? 0, openingOf(counts, startMs))
 }
 
 export function resetTo(count: WindowCount, startMs: number, lengthMs: number): void {
@@ -74,7 +111,9 @@ export function currentCycle(counts: AppCounts, anchorMs: number | null, nowMs: 
   if (last !== undefined && counts.anchorMs === anchorMs && contains(last, nowMs)) return last
   const { startMs, endMs } = cycleAt(anchorMs, nowMs)
   const running = counts.cycles.filter((cycle) => cycle.endMs > nowMs)
-  const cycle = findCycle(running, startMs, endMs) ?? newCount(startMs, endMs, 0)
+  const used = usedInCycle(counts, startMs, endMs)
+  const cycle = findCycle(running, startMs, endMs) ?? newCount(startMs, endMs, used)
+  cycle.used = used
   counts.cycles = [cycle, ...running.filter((other) => other !== cycle)].slice(0, MAX_CYCLES_PER_APP)
   counts.anchorMs = anchorMs
   return cycle

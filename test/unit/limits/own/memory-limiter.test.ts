@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { trialView } from '../../../../src/apps/plans.ts'
+import type { LimiterDump } from '../../../../src/limits/own/limiter-dump.ts'
 import { createMemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 import { anApp } from '../../apps/apps.ts'
 
@@ -194,17 +195,63 @@ describe('a changed record', () => {
     expect(limiter.view(anApp({ eventsPerMinute: 400 }), NOON_MS)).toMatchObject({ limit: 400, remaining: 0 })
   })
 
-  it('with a new anchor opens an empty cycle, and the old anchor finds its usage again', () => {
+  it('with a new anchor opens no new month, and neither does changing back', () => {
     const limiter = createMemoryLimiter()
     const old = anApp({ eventsPerMonth: 100 })
     const moved = { ...old, billingAnchorMs: NOON_MS }
     expect(limiter.take(old, 90, NOON_MS)).toBeTypeOf('number')
-    expect(limiter.take(moved, 100, NOON_MS)).toBeTypeOf('number')
-    expect(limiter.take(old, 11, NOON_MS)).toBe('monthly_limit_exceeded')
-    limiter.refund(moved, 100, NOON_MS, NOON_MS)
-    limiter.settle(old, 90, NOON_MS)
-    expect(limiter.usage(old, NOON_MS).month.used).toBe(90)
-    expect(limiter.usage(moved, NOON_MS).month.used).toBe(0)
+    expect(limiter.usage(moved, NOON_MS).month.used).toBe(90)
+    expect(limiter.take(moved, 11, NOON_MS)).toBe('monthly_limit_exceeded')
+    expect(limiter.take(moved, 10, NOON_MS)).toBeTypeOf('number')
+    expect(limiter.usage(old, NOON_MS).month.used).toBe(100)
+    expect(limiter.take(old, 1, NOON_MS)).toBe('monthly_limit_exceeded')
+  })
+
+  it('with a new anchor counts the days of the new cycle, the first one whole, and no earlier ones', () => {
+    const limiter = createMemoryLimiter()
+    const old = anApp({ eventsPerMonth: 100 })
+    for (let day = 0; day < 5; day++) limiter.take(old, 10, NOON_MS + day * DAY_MS)
+    const nowMs = NOON_MS + 5 * DAY_MS
+    const anchored = (days: number) => ({ ...old, billingAnchorMs: NOON_MS + days * DAY_MS + 1 })
+    expect(limiter.usage(anchored(3), nowMs).month.used).toBe(20)
+    expect(limiter.usage(anchored(-1), nowMs).month.used).toBe(50)
+    // It began after the last event.
+    expect(limiter.usage(anchored(4), nowMs).month.used).toBe(0)
+  })
+
+  it('opens an empty cycle when its own begins in the middle of a day', () => {
+    const limiter = createMemoryLimiter()
+    const app = anApp({ eventsPerMonth: 100, billingAnchorMs: NOON_MS })
+    expect(limiter.take(app, 100, NOON_MS - 1)).toBeTypeOf('number')
+    expect(limiter.take(app, 100, NOON_MS)).toBeTypeOf('number')
+  })
+
+  it.each([
+    ['with its days', (dump: LimiterDump) => dump],
+    [
+      'made by 0.3',
+      (dump: LimiterDump) => ({
+        ...dump,
+        apps: dump.apps.map(({ appId, minuteUsed, dayUsed, cycles }) => ({ appId, minuteUsed, dayUsed, cycles })),
+      }),
+    ],
+  ])('with a new anchor after a restart opens no new month either, from a dump %s', (_, dumped) => {
+    const live = createMemoryLimiter()
+    const old = anApp({ eventsPerMonth: 100 })
+    for (let day = 0; day < 5; day++) {
+      const atMs = NOON_MS + day * DAY_MS
+      live.take(old, 10, atMs)
+      live.settle(old, 10, atMs)
+    }
+    const restarted = createMemoryLimiter()
+    const nowMs = NOON_MS + 5 * DAY_MS
+    restarted.restore(JSON.parse(JSON.stringify(dumped(live.dump()))), nowMs)
+    // A record of yesterday that the dump does not have.
+    restarted.addUsage(old, old.appId, 5, nowMs - DAY_MS)
+    const moved = { ...old, billingAnchorMs: NOON_MS }
+    expect(restarted.usage(moved, nowMs).month.used).toBe(55)
+    expect(restarted.take(moved, 46, nowMs)).toBe('monthly_limit_exceeded')
+    expect(restarted.take(moved, 45, nowMs)).toBeTypeOf('number')
   })
 
   it('with a new anchor that gives the same cycle changes nothing', () => {
@@ -275,7 +322,7 @@ describe('a dump', () => {
     limiter.settle(anApp(), 5, NOON_MS)
     limiter.take(anApp({ appId: 'other' }), 1, NOON_MS + DAY_MS)
     expect(limiter.dump().apps[0]).toMatchObject({ appId: 'demo', minuteUsed: 0, dayUsed: 0, cycles: [{ used: 5 }] })
-    limiter.view(anApp(), NOON_MS + 30 * DAY_MS)
+    limiter.view(anApp(), NOON_MS + 40 * DAY_MS)
     expect(limiter.dump().apps).toEqual([])
   })
 

@@ -18,6 +18,8 @@ export interface Proxy {
   /** Swallows what comes, on connections that stay open, until `heal`; what was swallowed is then delivered. */
   hold(): void
   heal(): void
+  /** Cuts every connection; new ones lead to another port, like a name after a failover. */
+  lead(port: number): void
   stop(): Promise<void>
 }
 
@@ -26,7 +28,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
   const worker = new Worker(RELAY, { workerData: { targetPort, done } })
   const [port] = (await once(worker, 'message')) as [number]
   /** Returns once the relay has done it. */
-  const command = (name: 'delay' | 'pace' | 'cut' | 'hold' | 'heal', value = 0): void => {
+  const command = (name: 'delay' | 'pace' | 'cut' | 'hold' | 'heal' | 'lead', value = 0): void => {
     const before = Atomics.load(done, 0)
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
     worker.postMessage({ name, value })
@@ -39,6 +41,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     cut: () => command('cut'),
     hold: () => command('hold'),
     heal: () => command('heal'),
+    lead: (port) => command('lead', port),
     stop: async () => {
       await worker.terminate()
     },

@@ -5,7 +5,8 @@ import { connect, createServer } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
 
 /** @type {{ targetPort: number, done: Int32Array }} */
-const { targetPort, done } = workerData
+const { targetPort: firstPort, done } = workerData
+let targetPort = firstPort
 
 /** @type {Set<import('node:net').Socket>} */
 const sockets = new Set()
@@ -85,6 +86,11 @@ const commands = {
   },
   hold() {
     holding = true
+  },
+  /** @param {number} port */
+  lead(port) {
+    targetPort = port
+    for (const socket of sockets) socket.destroy()
   },
   heal() {
     refusing = false

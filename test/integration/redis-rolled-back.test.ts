@@ -7,6 +7,7 @@ import type { App } from '../../src/apps/app.ts'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
+import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
 import { beatKey, countsKey, fenceKey } from '../../src/limits/shared/take.ts'
 import { partitionOf } from '../../src/queue/partition.ts'
 import { connectTo, type LimitNode, limitNode } from '../support/limits.ts'
@@ -38,7 +39,7 @@ beforeEach(async () => {
   await client.flushall()
   nowMs = NOON_MS + 5000
   nodes = ['one', 'two', 'three'].map((nodeId) => limitNode(client, nodeId, () => nowMs))
-  await eventually('all three beat', async () => (await client.zcard('sluice:nodes')) === 3)
+  await eventually('all three beat', async () => (await client.zcard(NODES_KEY)) === 3)
   // Now each knows that they are three.
   await untilSeen()
 })
@@ -189,6 +190,19 @@ describe('a Redis that was emptied', () => {
     nowMs += 2000
     expect(await used()).toBeGreaterThanOrEqual(990)
     for (const { notices } of nodes) expect(notices).toHaveLength(1)
+  })
+})
+
+describe('a list of nodes that was lost', () => {
+  it('leaves a node no more than its share, though it is the first on the new one', async () => {
+    await audit(900, NOON - 1)
+    expect(await takeByTurns(1, 1)).toBe(3)
+    const [one, ...others] = nodes
+    for (const { link } of others) link.isUp = false
+    await client.flushall()
+    await eventually('it is alone on the list', async () => (await client.zcard(NODES_KEY)) === 1)
+    await eventually('and knows it', async () => (await client.exists(BEAT)) === 1)
+    expect(await acceptedOf(one, 200, 1)).toBeLessThanOrEqual(Math.ceil((LIMIT - 900) / 3))
   })
 })
 

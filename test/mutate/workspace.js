@@ -19,6 +19,8 @@ const TIMED_OUT = 'it did not end'
 
 export class Workspace {
   #folder
+  /** Tests that were seen to pass without a bug. */
+  #sound = new Set()
 
   /** @param {string} folder */
   constructor(folder) {
@@ -29,12 +31,12 @@ export class Workspace {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-mutate-'))
     const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
     for (const file of listed.toString().split('\0')) {
-      if (!/^(?:src|test|bin|clients|[^/]+$)/.test(file) || !existsSync(join(root, file))) continue
+      if (file === '' || file.startsWith('tools/') || !existsSync(join(root, file))) continue
       mkdirSync(dirname(join(folder, file)), { recursive: true })
       cpSync(join(root, file), join(folder, file))
     }
-    // The scanner is built from sources in which no bug is planted.
-    for (const name of ['node_modules', 'dist']) symlinkSync(join(root, name), join(folder, name))
+    // No bug is planted in what is built or installed there.
+    for (const name of ['node_modules', 'dist', 'tools']) symlinkSync(join(root, name), join(folder, name))
     return new Workspace(folder)
   }
 
@@ -42,31 +44,41 @@ export class Workspace {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** Throws where the bug cannot be planted, since the code has changed. @param {Mutant} mutant */
-  check({ name, file, find, replace }) {
-    const found = readFileSync(join(root, 'src', file), 'utf8').split(find).length - 1
-    if (found !== 1) throw new Error(`${name}: its text is ${found} times in src/${file}: ${find}`)
-    if (find === replace) throw new Error(`${name} changes nothing`)
+  /** Why the bug cannot be planted, since the code has changed; null: it can. @param {Mutant} mutant */
+  problemOf({ name, file, find, replace }) {
+    const path = join(root, 'src', file)
+    if (!existsSync(path)) return `${name}: there is no src/${file}`
+    const found = readFileSync(path, 'utf8').split(find).length - 1
+    if (found !== 1) return `${name}: its text is ${found} times in src/${file}: ${find}`
+    return find === replace ? `${name} changes nothing` : null
   }
 
   /** The first test that fails with the bug; null: none does. @param {Mutant} mutant */
   async seenBy({ name, file, find, replace, tests }) {
     const path = join(this.#folder, 'src', file)
     const text = readFileSync(path, 'utf8')
-    writeFileSync(
-      path,
-      text.replace(find, () => replace),
-    )
-    try {
-      for (const test of tests) {
-        const { verdict, output } = await this.run(test)
-        if (verdict === 'broken') throw new Error(`${name}: ${test} cannot run with this bug:\n${output}`)
-        if (verdict === 'failed') return test
-      }
-      return null
-    } finally {
+    for (const test of tests) {
+      writeFileSync(
+        path,
+        text.replace(find, () => replace),
+      )
+      const { verdict, output } = await this.run(test)
       writeFileSync(path, text)
+      // Not even a program any more, which shows nothing.
+      if (verdict === 'broken') process.stdout.write(`${name}: ${test} cannot run with this bug:\n${output}\n`)
+      if (verdict !== 'failed') continue
+      await this.#proveSound(test)
+      return test
     }
+    return null
+  }
+
+  /** Throws where the test fails without a bug too, since then its failure shows nothing. @param {string} test */
+  async #proveSound(test) {
+    if (this.#sound.has(test)) return
+    const { verdict, output } = await this.run(test)
+    if (verdict !== 'passed') throw new Error(`${test} does not pass without a bug:\n${output}`)
+    this.#sound.add(test)
   }
 
   /** @param {string} test @returns {Promise<Run>} */

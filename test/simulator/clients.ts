@@ -54,6 +54,9 @@ export class Clients {
     for (let batch = 0; batch < send.batches; batch++) {
       const key = send.keyed ? this.#freshKey() : null
       world.after(batch * send.gapMs, () => this.#try(send, key, 1, send.replays))
+      if (send.twinAfterMs === undefined) continue
+      const twin = { ...send, node: send.node + 1 }
+      world.after(batch * send.gapMs + send.twinAfterMs, () => this.#try(twin, key, 1, 0))
     }
   }
 
@@ -63,7 +66,8 @@ export class Clients {
     if (ready.length === 0) return Promise.resolve(null)
     const found = ready[node % ready.length]
     const { app, events } = send
-    const asked = { app, key: key === null ? null : batchIdOf(`app${app}`, key), sentAtMs: world.nowMs }
+    const asked = { app, events, key: key === null ? null : batchIdOf(`app${app}`, key), sentAtMs: world.nowMs }
+    this.#judge.asked(asked)
     this.sent++
     this.waiting++
     return new Promise((resolve) => {

@@ -237,7 +237,9 @@ export class Cluster {
       case 'nats killed':
         return this.#killNats(step.forMs)
       case 'nats lost its tail':
-        for (const stream of nats.streams.values()) stream.loseTail(world.nowMs - step.tailMs)
+        for (const [name, stream] of nats.streams) {
+          if ((step.stream ?? name) === name) stream.loseTail(world.nowMs - step.tailMs)
+        }
         return this.#killNats(step.forMs)
       case 'nats frozen':
         nats.freeze()

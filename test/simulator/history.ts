@@ -31,7 +31,13 @@ export type Step = { readonly atMs: number } & (
       readonly kind: 'nats killed' | 'nats frozen' | 'nats full' | 'nats without leader' | 'nats silent'
       readonly forMs: number
     }
-  | { readonly kind: 'nats lost its tail'; readonly tailMs: number; readonly forMs: number }
+  | {
+      readonly kind: 'nats lost its tail'
+      readonly tailMs: number
+      readonly forMs: number
+      /** Of one stream; absent: of all. */
+      readonly stream?: string
+    }
   | { readonly kind: 'nats slow'; readonly messagesPerSecond: number; readonly forMs: number }
   | { readonly kind: 'acks late'; readonly byMs: number; readonly forMs: number }
   | { readonly kind: 'acks lost'; readonly share: number; readonly forMs: number }
@@ -57,6 +63,8 @@ export interface Send {
   readonly retryOn: number
   /** How often an accepted batch is sent again. */
   readonly replays: number
+  /** A second client sends each batch too, so much later, to the next node. */
+  readonly twinAfterMs?: number
 }
 
 export interface History {
@@ -69,6 +77,8 @@ export interface History {
   readonly steps: readonly Step[]
   /** Every fault ends then. */
   readonly endMs: number
+  /** Every answer comes within this time; absent: within `MAX_ANSWER_MS`. */
+  readonly maxAnswerMs?: number
 }
 
 /** By the faults that a generated history may have. */

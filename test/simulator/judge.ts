@@ -8,26 +8,9 @@ import { recordsOf } from '../../src/queue/stream/read/stream-records.ts'
 import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
 import type { Cluster } from './cluster.ts'
 import type { Answer, SimulatedNode } from './node.ts'
+import { AWAITED, type Oracle, type Violation } from './oracle.ts'
+import { type Attempt, Room } from './room.ts'
 import type { StoredMessage } from './stream.ts'
-
-export type Oracle =
-  | 'a limit was exceeded'
-  | 'a 202 is not stored'
-  | 'a batch was accepted twice'
-  | 'a key is stored twice'
-  | 'a replay was refused'
-  | 'counters differ from what is stored'
-  | 'less was accepted than NATS stored'
-  | 'Redis was declared away while it answered'
-  | 'the service does not recover'
-  | 'requests are lost'
-  | 'a stage threw'
-
-export interface Violation {
-  readonly oracle: Oracle
-  readonly atMs: number
-  readonly detail: string
-}
 
 /** A batch in the stream. */
 interface Stored {
@@ -41,15 +24,25 @@ interface Stored {
 }
 
 /** A client's request. */
-export interface Asked {
-  readonly app: number
+export interface Asked extends Attempt {
   readonly key: string | null
-  readonly sentAtMs: number
+}
+
+type WindowKind = 'minute' | 'day' | 'month'
+
+const WINDOW_OF_ERROR: Readonly<Record<string, WindowKind>> = {
+  rate_limit_exceeded: 'minute',
+  daily_limit_exceeded: 'day',
+  monthly_limit_exceeded: 'month',
 }
 
 const KEY_WINDOW_MS = 300_000
+/** What was given back, or left in a bucket, is there for others by then. */
+const ROOM_MS = 5000
 /** A request under way, or on a node that reads changes late, may be checked by a record replaced this long ago. */
 const RECORD_AGE_MS = 4000
+/** A wait for a key that other requests hold, and then for Redis and NATS. */
+const MAX_ANSWER_MS = 24_000
 /** Goodput is measured from this time after NATS became slow, and only over at least this many batches. */
 const GOODPUT_FROM_MS = 3000
 const GOODPUT_MIN_STORED = 40
@@ -70,24 +63,28 @@ export class Judge {
   replayed = 0
   refused = 0
   readonly #cluster: Cluster
+  readonly #maxAnswerMs: number
   readonly #stored = new Map<string, Stored>()
   readonly #acceptedAtMs = new Map<string, number>()
   readonly #lastStoredOfKey = new Map<string, number>()
+  /** Stored events by window. */
+  readonly #storedEvents = new Map<string, number>()
+  readonly #room = new Room()
   /** Accepted events by window. */
   readonly #totals = new Map<string, Total>()
-  /** Stored events by window. */
-  readonly #storedTotals = new Map<string, number>()
   /** When each batch was first accepted, in order. */
   readonly #acceptances: number[] = []
 
-  constructor(cluster: Cluster) {
+  constructor(cluster: Cluster, maxAnswerMs = MAX_ANSWER_MS) {
     this.#cluster = cluster
+    this.#maxAnswerMs = maxAnswerMs
     cluster.nats.onStored = (stream, message) => {
       if (stream === STREAM_NAME) this.#onStored(message)
     }
   }
 
   #report(oracle: Oracle, detail: string): void {
+    if (AWAITED[oracle] !== undefined) return
     this.violation ??= { oracle, atMs: this.#nowMs, detail }
   }
 
@@ -121,17 +118,10 @@ export class Judge {
   /** Whatever was answered: what is in doubt has its place in the limits too. */
   #checkStored(stored: Stored): void {
     const { faultPeriod, versions } = this.#cluster
-    const app =
-      versions.find(
-        ([
-          {
-            app: { appId },
-          },
-        ]) => appId === stored.appId,
-      ) ?? []
+    const app = versions.find(([first]) => first.app.appId === stored.appId) ?? []
     for (const { kind, name } of this.#windowsOf(stored)) {
-      const sum = (this.#storedTotals.get(name) ?? 0) + stored.events
-      this.#storedTotals.set(name, sum)
+      const sum = (this.#storedEvents.get(name) ?? 0) + stored.events
+      this.#storedEvents.set(name, sum)
       const limit = this.#mostAllowed(app, kind, true)
       if (sum <= limit || faultPeriod.isActive(this.#nowMs)) continue
       this.#report('a limit was exceeded', `${name}: ${sum} stored of ${limit}`)
@@ -147,19 +137,28 @@ export class Judge {
         if (stored === undefined || head === null || stored.isLost) continue
         stored.isLost = true
         for (const { name } of this.#windowsOf(stored)) {
-          this.#storedTotals.set(name, (this.#storedTotals.get(name) ?? 0) - stored.events)
+          this.#storedEvents.set(name, (this.#storedEvents.get(name) ?? 0) - stored.events)
         }
         if (this.#acceptedAtMs.has(head.batchId)) this.#count(stored, -stored.events)
       }
     }
   }
 
+  asked(asked: Asked): void {
+    this.#room.asked(asked)
+  }
+
   answered(node: SimulatedNode, asked: Asked, answer: Answer): void {
     const imbalance = node.imbalance()
     if (imbalance !== null) this.#report('requests are lost', imbalance)
     if (node.faults.length > 0) this.#report('a stage threw', String((node.faults[0] as Error).stack ?? node.faults[0]))
+    const tookMs = this.#nowMs - asked.sentAtMs
+    if (tookMs > this.#maxAnswerMs)
+      this.#report('an answer came late', `${answer.status} after ${tookMs.toFixed(0)} ms`)
     if (answer.status === 202) this.#wasAccepted(asked, answer)
     else this.#wasRefused(asked, answer)
+    if (answer.status === 429) this.#checkRoom(node, asked, answer)
+    if (answer.status === 202 || answer.status === 429) this.#room.settled(asked)
   }
 
   #wasAccepted(asked: Asked, { batchId, body }: Answer): void {
@@ -188,14 +187,38 @@ export class Judge {
   #wasRefused(asked: Asked, { status, body, batchId }: Answer): void {
     this.refused++
     if (asked.key === null || status !== 429 || this.#cluster.faultPeriod.isActive(this.#nowMs)) return
-    const acceptedAtMs = this.#acceptedAtMs.get(asked.key)
-    if (acceptedAtMs === undefined || this.#stored.get(asked.key)?.isLost === true) return
+    const stored = this.#stored.get(asked.key)
+    if (stored === undefined || stored.isLost) return
+    const name = `batch ${batchId ?? asked.key} of app${asked.app}: ${body.error}`
     // Only a request sent after the acceptance and answered within the window has to be a replay.
-    if (asked.sentAtMs <= acceptedAtMs || this.#nowMs - acceptedAtMs > KEY_WINDOW_MS) return
-    this.#report('a replay was refused', `batch ${batchId ?? asked.key} of app${asked.app}: ${body.error}`)
+    const isReplayOf = (atMs: number): boolean => asked.sentAtMs > atMs && this.#nowMs - atMs <= KEY_WINDOW_MS
+    const acceptedAtMs = this.#acceptedAtMs.get(asked.key)
+    if (acceptedAtMs !== undefined && isReplayOf(acceptedAtMs)) this.#report('a replay was refused', name)
+    else if (isReplayOf(stored.storedAtMs)) this.#report('a stored key was refused', name)
   }
 
-  #windowsOf({ appId, takenAtMs }: Stored): { kind: 'minute' | 'day' | 'month'; name: string }[] {
+  /** A batch must not be refused for a limit in which it had room for ROOM_MS. */
+  #checkRoom(node: SimulatedNode, asked: Asked, { body }: Answer): void {
+    const { faultPeriod, redis, nodes, versions } = this.#cluster
+    const kind = WINDOW_OF_ERROR[body.error ?? '']
+    // While Redis is away each node has a share of what is left.
+    if (kind === undefined || faultPeriod.isActive(this.#nowMs) || node.parts?.redisOutages() !== 0) return
+    const takenAtMs = redis.nowMs
+    const { appId } = this.#newest(`app${asked.app}`)
+    const isThis = (window: { kind: string }): boolean => window.kind === kind
+    const [now, before] = [takenAtMs, takenAtMs - ROOM_MS].map((atMs) =>
+      this.#windowsOf({ appId, takenAtMs: atMs }).find(isThis),
+    )
+    if (now === undefined || now.name !== before?.name) return
+    const limit = this.#limits(versions[asked.app], kind, RECORD_AGE_MS + ROOM_MS).least
+    const stored = this.#storedEvents.get(now.name) ?? 0
+    if (this.#room.isFor(asked, { limit, stored }, nodes.length)) {
+      const detail = `${asked.events} events, ${body.error}, with ${stored} of ${limit} stored in ${now.name}`
+      this.#report('a batch was refused although there was room', detail)
+    }
+  }
+
+  #windowsOf({ appId, takenAtMs }: Pick<Stored, 'appId' | 'takenAtMs'>): { kind: WindowKind; name: string }[] {
     const cycle = cycleAt(this.#newest(appId).billingAnchorMs, takenAtMs)
     return [
       { kind: 'minute', name: `${appId} minute ${windowStartMs(takenAtMs, MINUTE_MS)}` },
@@ -231,7 +254,8 @@ export class Judge {
     const { faultPeriod, versions } = this.#cluster
     const isFaulty = faultPeriod.isActive(this.#nowMs)
     for (const { kind, name } of this.#windowsOf(stored)) {
-      const limit = this.#mostAllowed(versions[number], kind, isLate)
+      // Where an earlier request under this key took it, any record may have applied.
+      const limit = this.#limits(versions[number], kind, isLate ? Number.POSITIVE_INFINITY : RECORD_AGE_MS).most
       const { accepted, sinceFault } = this.#totals.get(name) as Total
       const [found, allowed] = isFaulty ? [sinceFault, limit * faultPeriod.faults] : [accepted, limit]
       if (found <= allowed) continue
@@ -242,21 +266,18 @@ export class Judge {
     }
   }
 
-  /** The highest limit of the records that may have applied. `isLate`: an earlier request under this key took it. */
-  #mostAllowed(
-    versions: readonly { atMs: number; app: App }[],
-    kind: 'minute' | 'day' | 'month',
-    isLate: boolean,
-  ): number {
-    let most = 0
+  /** The highest and the lowest limit of the records that may have applied, those replaced less than `ageMs` ago. */
+  #limits(versions: readonly { atMs: number; app: App }[], kind: WindowKind, ageMs: number) {
+    let [most, least] = [0, Number.POSITIVE_INFINITY]
     for (const [at, { app }] of versions.entries()) {
       const endedMs = versions[at + 1]?.atMs ?? Number.POSITIVE_INFINITY
-      if (!isLate && endedMs < this.#nowMs - RECORD_AGE_MS) continue
+      if (endedMs < this.#nowMs - ageMs) continue
       const { eventsPerMinute, eventsPerDay, eventsPerMonth } = app
       const limits = { minute: eventsPerMinute, day: eventsPerDay ?? Number.POSITIVE_INFINITY, month: eventsPerMonth }
       most = Math.max(most, limits[kind])
+      least = Math.min(least, limits[kind])
     }
-    return most
+    return { most, least }
   }
 
   /** While NATS was slow, at least MIN_GOODPUT of what it stored was answered 202. */

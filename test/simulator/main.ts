@@ -2,8 +2,8 @@
 
 import { parseArgs } from 'node:util'
 import { describe, generate, HISTORY_KINDS, type History, type HistoryKind } from './history.ts'
-import type { Oracle, Violation } from './judge.ts'
 import { LuaMachine } from './lua.ts'
+import { AWAITED, type Oracle, type Violation } from './oracle.ts'
 import { run } from './run.ts'
 import { SCENARIOS } from './scenarios.ts'
 import { shrink } from './shrink.ts'
@@ -55,13 +55,19 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
     const failed = [...failures.values()].reduce((sum, seeds) => sum + seeds.length, 0)
     print(`${done} runs, ${requests} requests, ${failed} failed; ${pace}`)
   }
-  const only = scenario !== null && !isKind ? SCENARIOS[scenario].history : null
+  const named = scenario !== null && !isKind ? SCENARIOS[scenario] : null
+  const only = named?.history ?? null
   for (let seed = firstSeed; seed < firstSeed + (only === null ? runs : 1); seed++) {
     const history =
       only ?? generate(seed, isKind ? (scenario as HistoryKind) : HISTORY_KINDS[seed % HISTORY_KINDS.length])
-    const { violation, sent } = await run(history, lua)
+    const { violation, sent, refused } = await run(history, lua)
     requests += sent
     done++
+    const wanted = named?.refused ?? refused
+    if (refused !== wanted) {
+      print(`FAILED: ${history.name}: ${refused} requests were refused, and should have been ${wanted}`)
+      return 1
+    }
     if (violation !== null) {
       const seeds = failures.get(violation.oracle)
       if (seeds === undefined) failures.set(violation.oracle, [seed])
@@ -73,6 +79,7 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
     if (done % REPORT_EVERY_RUNS === 0) printProgress()
   }
   printProgress()
+  for (const [oracle, reason] of Object.entries(AWAITED)) print(`not judged: "${oracle}", which awaits ${reason}`)
   for (const [oracle, seeds] of failures)
     print(`${oracle}: ${seeds.length} of ${done}, seeds ${seeds.slice(0, 20).join(' ')}`)
   return failures.size > 0 ? 1 : 0

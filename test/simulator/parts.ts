@@ -37,7 +37,7 @@ export interface NodeParts {
   stop(): Promise<void>
 }
 
-const PARTITIONS = 2
+export const PARTITIONS = 2
 const MAX_KEYS = 100_000
 const REDIS_START_MS = 2000
 

@@ -5,9 +5,10 @@ import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
 import { Clients } from './clients.ts'
 import { Cluster } from './cluster.ts'
 import type { History, Send } from './history.ts'
-import { Judge, type Violation } from './judge.ts'
+import { Judge } from './judge.ts'
 import type { LuaMachine } from './lua.ts'
 import type { SimulatedNode } from './node.ts'
+import type { Violation } from './oracle.ts'
 import { type OpenParts, openParts } from './parts.ts'
 
 /** After the last fault requests have to be accepted again within this time. */
@@ -37,7 +38,7 @@ export async function run(history: History, lua: LuaMachine, open: OpenParts = o
   const probe: AppRecord = { app_key: `ak_${last}`, app_id: `app${last}`, plan: '5m', subscription: 'active' }
   const probed = { ...history, apps: [...history.apps, probe] }
   const cluster = new Cluster(probed, lua, open)
-  const judge = new Judge(cluster)
+  const judge = new Judge(cluster, history.maxAnswerMs)
   const clients = new Clients(cluster, judge, history.seed)
   const isOver = (): boolean => judge.violation !== null
   try {

@@ -1,48 +1,14 @@
 // Histories that once showed a bug, kept as regression tests.
 
-import type { AppRecord } from '../../src/apps/app-record.ts'
-import type { History, Send, Step } from './history.ts'
-
-const NOON_MS = Date.UTC(2026, 10, 20, 12)
-const HOUR_MS = 3_600_000
-
-function anApp(at: number, limits: Partial<AppRecord> = {}): AppRecord {
-  return { app_key: `ak_${at}`, app_id: `app${at}`, plan: '5m', subscription: 'active', ...limits }
-}
-
-function send(atMs: number, parts: Partial<Send>): Step {
-  const plain = {
-    app: 0,
-    node: 0,
-    batches: 1,
-    gapMs: 0,
-    events: 1,
-    keyed: false,
-    tries: 1,
-    retryAfterMs: 0,
-    retryOn: 0,
-    replays: 0,
-  }
-  return { atMs, kind: 'send', ...plain, ...parts }
-}
-
-function history(name: string, parts: Partial<History> & Pick<History, 'steps' | 'endMs'>): History {
-  return { name, seed: 1, epochMs: NOON_MS, nodes: 2, apps: [anApp(0)], ...parts }
-}
+import { AUDIT_SCENARIOS } from './audit-scenarios.ts'
+import { anApp, HOUR_MS, history, NOON_MS, type Scenario, send } from './scenario.ts'
 
 const CLIENTS = 40
 const MANY_APPS = 12_500
 
-export interface Scenario {
-  /** The test's title. */
-  readonly claim: string
-  readonly history: History
-  /** How many requests were not answered 202; absent: it does not matter. */
-  readonly refused?: number
-}
-
 /** By name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  ...AUDIT_SCENARIOS,
   'slow-nats': {
     claim: 'answers 202 to at least 90% of what a slow NATS stores',
     history: history('slow-nats', {

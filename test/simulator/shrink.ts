@@ -1,7 +1,7 @@
 // Shrinks a failing history: leaves out or reduces whatever it can while the same oracle still fails.
 
 import type { History, Step } from './history.ts'
-import type { Oracle } from './judge.ts'
+import type { Oracle } from './oracle.ts'
 
 const MAX_RUNS = 400
 const MAX_CPU_MS = 30_000

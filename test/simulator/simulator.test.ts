@@ -5,6 +5,7 @@ import { generate, type History, type HistoryKind } from './history.ts'
 import { LuaMachine } from './lua.ts'
 import { type NodeParts, type OpenParts, openParts } from './parts.ts'
 import { run } from './run.ts'
+import { anApp, history, send } from './scenario.ts'
 import { SCENARIOS } from './scenarios.ts'
 import { shrink } from './shrink.ts'
 
@@ -53,6 +54,12 @@ describe('the simulator', () => {
   })
 })
 
+/** A batch whose first answer is lost, and that is tried again. */
+const DOUBTFUL: History['steps'] = [
+  { atMs: 1900, kind: 'acks late', byMs: 3000, forMs: 1000 },
+  send(2000, { events: 5, keyed: true, tries: 2, retryAfterMs: 500 }),
+]
+
 /** A node with one broken part. */
 function withBroken(breakPart: (parts: NodeParts) => Partial<NodeParts>): OpenParts {
   return async (seams) => {
@@ -96,6 +103,29 @@ describe('the judge', () => {
       },
     }))
     expect(await firstFound('calm', open)).toBe('a limit was exceeded')
+  })
+
+  it('detects limits that refuse where there is room', async () => {
+    const open = withBroken((parts) => ({
+      admission: {
+        ...admissionOf(parts),
+        admit: (app, events, key) =>
+          parts.admission.admit({ ...app, eventsPerMinute: Math.floor(app.eventsPerMinute / 2) }, events, key),
+      },
+    }))
+    expect(await firstFound('calm', open)).toBe('a batch was refused although there was room')
+  })
+
+  it('detects a key that is refused although its batch is stored', async () => {
+    const open = withBroken((parts) => ({ admission: withoutKeys(parts) }))
+    const apps = [anApp(0, { events_per_minute: 5 })]
+    const found = await oracleOf(history('doubtful', { nodes: 1, apps, steps: DOUBTFUL, endMs: 20_000 }), open)
+    expect(found).toBe('a stored key was refused')
+  })
+
+  it('detects an answer that comes late', async () => {
+    const hasty = { ...generate(1, 'calm'), maxAnswerMs: 0.1 }
+    expect(await oracleOf(hasty, openParts)).toBe('an answer came late')
   })
 
   it('detects stored events that were not charged', async () => {

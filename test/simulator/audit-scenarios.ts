@@ -1,0 +1,102 @@
+// Histories made for one planted bug each (test/mutate): what the audit, the claims of keys and the fences guard against.
+
+import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
+import { anApp, history, type Scenario, send } from './scenario.ts'
+
+const MINUTE_MS = 60_000
+
+export const AUDIT_SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'stored-after-its-minute': {
+    claim: 'gives no room away for a batch that is stored just after its minute',
+    history: history('stored-after-its-minute', {
+      apps: Array.from({ length: 8 }, (_, at) => anApp(at, { events_per_day: 100 })),
+      steps: [
+        { atMs: 1000, kind: 'delay', node: 0, to: 'nats', extraMs: 900, forMs: 8 * MINUTE_MS },
+        ...Array.from({ length: 8 }, (_, app) => {
+          const turnMs = (app + 1) * MINUTE_MS
+          return [
+            send(turnMs - 100, { app, events: 100, keyed: true }),
+            send(turnMs + 100, { app, node: 1, events: 100, batches: 25, gapMs: 200 }),
+          ]
+        }).flat(),
+      ],
+      endMs: 9 * MINUTE_MS,
+    }),
+    refused: 8 * 25,
+  },
+  'auditor-far-behind': {
+    claim: 'closes no minute before a new auditor has read all of it',
+    history: history('auditor-far-behind', {
+      nodes: 3,
+      apps: [anApp(0, { events_per_day: 1200 }), anApp(1, { events_per_day: 1200 })],
+      steps: [
+        ...[0, 1].map((app) => send(20_000, { app, batches: 1200, gapMs: 20, keyed: true })),
+        { atMs: 58_000, kind: 'kill', node: 0 },
+        { atMs: 58_000, kind: 'kill', node: 0 },
+        ...[0, 1].map((app) => send(61_000, { app, batches: 400, gapMs: 20, events: 10 })),
+      ],
+      endMs: 72_000,
+    }),
+    refused: 800,
+  },
+  'sequences-used-again': {
+    claim: 'counts messages that have the sequences of lost ones',
+    history: history('sequences-used-again', {
+      steps: [
+        send(35_000, { batches: 100, gapMs: 50, keyed: true }),
+        { atMs: 68_500, kind: 'nats lost its tail', stream: STREAM_NAME, tailMs: 60_000, forMs: 1 },
+        send(68_510, { batches: 200, gapMs: 1, keyed: true, tries: 100, retryAfterMs: 20 }),
+      ],
+      endMs: 80_000,
+    }),
+  },
+  'key-held-elsewhere': {
+    claim: 'lets a request wait while another node stores the batch of its key',
+    history: history('key-held-elsewhere', {
+      apps: [anApp(0, { events_per_minute: 100 })],
+      steps: [
+        { atMs: 1900, kind: 'acks late', byMs: 1000, forMs: 2000 },
+        send(2000, { events: 60, keyed: true, twinAfterMs: 200 }),
+      ],
+      endMs: 8000,
+    }),
+    refused: 0,
+  },
+  'refused-elsewhere': {
+    claim: 'frees the key of a batch that was refused, and the next node stores it at once',
+    history: history('refused-elsewhere', {
+      steps: [
+        { atMs: 1000, kind: 'nats full', forMs: 500 },
+        send(1100, { keyed: true, tries: 2, retryAfterMs: 600, retryOn: 1 }),
+      ],
+      endMs: 8000,
+      maxAnswerMs: 1000,
+    }),
+    refused: 1,
+  },
+  'redis-away-at-the-close': {
+    claim: 'writes the totals of a minute that closed while Redis was away',
+    history: history('redis-away-at-the-close', {
+      steps: [
+        send(1000, { batches: 5, events: 10 }),
+        send(61_000, { batches: 5, events: 10 }),
+        { atMs: 121_000, kind: 'redis killed', comesBack: 'with all', forMs: 10_000 },
+      ],
+      endMs: 140_000,
+    }),
+    refused: 0,
+  },
+  'redis-with-older-bases': {
+    claim: 'writes all totals again to a Redis that came back with older ones',
+    history: history('redis-with-older-bases', {
+      steps: [
+        send(500, {}),
+        { atMs: 70_000, kind: 'redis snapshot' },
+        send(75_000, { batches: 5, events: 10 }),
+        { atMs: 140_000, kind: 'redis killed', comesBack: 'rolled back', forMs: 500 },
+      ],
+      endMs: 150_000,
+    }),
+    refused: 0,
+  },
+}

@@ -1,0 +1,27 @@
+// What the judge may find, and what it does not report yet.
+
+export type Oracle =
+  | 'a limit was exceeded'
+  | 'a 202 is not stored'
+  | 'a batch was accepted twice'
+  | 'a key is stored twice'
+  | 'a replay was refused'
+  | 'a stored key was refused'
+  | 'a batch was refused although there was room'
+  | 'counters differ from what is stored'
+  | 'less was accepted than NATS stored'
+  | 'Redis was declared away while it answered'
+  | 'the service does not recover'
+  | 'requests are lost'
+  | 'a stage threw'
+  | 'an answer came late'
+  | 'a loss is told by nobody'
+
+/** Oracles that the service does not satisfy yet, and what each waits for. The list is to become empty. */
+export const AWAITED: Readonly<Partial<Record<Oracle, string>>> = {}
+
+export interface Violation {
+  readonly oracle: Oracle
+  readonly atMs: number
+  readonly detail: string
+}

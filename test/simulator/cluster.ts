@@ -2,6 +2,7 @@
 
 import type { App } from '../../src/apps/app.ts'
 import { type AppRecord, readApp } from '../../src/apps/app-record.ts'
+import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
 import { FaultPeriod } from './fault-period.ts'
 import type { History, Step } from './history.ts'
 import type { LuaMachine } from './lua.ts'
@@ -99,6 +100,14 @@ export class Cluster {
         return this.#clock(step)
       case 'plan':
         return this.#plan(step.app, step.record)
+      case 'stream aged':
+        return this.nats.streams.get(STREAM_NAME)?.age(this.world.nowMs - step.olderThanMs)
+      case 'counts lost':
+        this.nats.streams.delete('KV_SLUICE_COUNTS')
+        return
+      case 'app deleted':
+        for (const node of this.nodes) node.apps.delete(this.records[step.app].app_key)
+        return
       case 'redis snapshot':
         return this.redis.takeSnapshot()
       case 'redis emptied':

@@ -41,6 +41,12 @@ export type Step = { readonly atMs: number } & (
   | { readonly kind: 'nats slow'; readonly messagesPerSecond: number; readonly forMs: number }
   | { readonly kind: 'acks late'; readonly byMs: number; readonly forMs: number }
   | { readonly kind: 'acks lost'; readonly share: number; readonly forMs: number }
+  /** Retention removes what is older. */
+  | { readonly kind: 'stream aged'; readonly olderThanMs: number }
+  /** Somebody deletes the bucket SLUICE_COUNTS. */
+  | { readonly kind: 'counts lost' }
+  /** Its record comes back with a `plan` step. */
+  | { readonly kind: 'app deleted'; readonly app: number }
   | { readonly kind: 'clock'; readonly of: 'redis' | number; readonly byMs: number }
   | { readonly kind: 'plan'; readonly app: number; readonly record: Partial<AppRecord> }
 )
@@ -82,7 +88,7 @@ export interface History {
 }
 
 /** By the faults that a generated history may have. */
-export const HISTORY_KINDS = ['calm', 'plans', 'crashes', 'redis', 'nats', 'all'] as const
+export const HISTORY_KINDS = ['calm', 'plans', 'crashes', 'redis', 'nats', 'all', 'far'] as const
 export type HistoryKind = (typeof HISTORY_KINDS)[number]
 
 const MINUTE_MS = 60_000
@@ -91,6 +97,7 @@ const MONTH_TURN_MS = Date.UTC(2026, 11, 1)
 const PLANS = ['10k', '100k', '500k'] as const
 
 export function generate(seed: number, kind: HistoryKind): History {
+  if (kind === 'far') return generateFar(seed)
   const random = new Random(seed)
   const endMs = random.int(10, 60) * 1000
   // Most histories contain the end of a minute, some that of a day, or of a day and a month.
@@ -107,6 +114,37 @@ export function generate(seed: number, kind: HistoryKind): History {
   for (let count = 0; count < changes; count++) steps.push(planChange(random, apps.length, endMs))
   steps.sort((one, other) => one.atMs - other.atMs)
   return { name: kind, seed, epochMs, nodes, apps, steps, endMs }
+}
+
+const FAR_FAULTS = ['clock', 'counts lost', 'stream aged', 'app deleted', 'anchor moved'] as const
+
+/** Minutes instead of seconds: clocks that are hours wrong, and what happens to apps and stores in weeks. */
+function generateFar(seed: number): History {
+  const random = new Random(seed)
+  const minutes = random.int(4, 20)
+  const endMs = minutes * MINUTE_MS
+  const nodes = random.int(2, 3)
+  const apps = Array.from({ length: random.int(1, 3) }, (_, at) => generateApp(random, at))
+  const steps: Step[] = []
+  for (let count = random.int(5, 20); count > 0; count--) steps.push(generateSend(random, apps.length, endMs))
+  const atMs = random.int(MINUTE_MS, endMs - MINUTE_MS)
+  const app = random.int(0, apps.length - 1)
+  const fault = random.pick(FAR_FAULTS)
+  if (fault === 'clock') {
+    const hours = random.pick([-26, -2, -0.2, 0.2, 2, 26])
+    steps.push({ atMs, kind: 'clock', of: random.int(0, nodes - 1), byMs: hours * 60 * MINUTE_MS })
+  } else if (fault === 'app deleted') {
+    steps.push({ atMs, kind: fault, app }, { atMs: atMs + random.int(1000, 50_000), kind: 'plan', app, record: {} })
+  } else if (fault === 'anchor moved') {
+    const record = { billing_cycle_anchor: `2026-0${random.int(1, 9)}-${random.int(10, 28)}T00:00:00Z` }
+    steps.push({ atMs, kind: 'plan', app, record })
+  } else if (fault === 'stream aged') steps.push({ atMs, kind: fault, olderThanMs: 3 * MINUTE_MS })
+  else steps.push({ atMs, kind: fault })
+  // One fault that heals, of those that last for seconds.
+  if (random.chance(0.5)) steps.push(...generateFault(random, random.pick(['crashes', 'redis']), nodes, endMs))
+  steps.sort((one, other) => one.atMs - other.atMs)
+  const epochMs = (random.chance(0.3) ? MONTH_TURN_MS : NOON_MS) - random.int(0, endMs)
+  return { name: 'far', seed, epochMs, nodes, apps, steps, endMs }
 }
 
 function generateApp(random: Random, at: number): AppRecord {
@@ -159,6 +197,7 @@ function generateFault(random: Random, kind: HistoryKind, nodes: number, endMs: 
       return [natsFault(random, { atMs, node, forMs })]
     case 'calm':
     case 'plans':
+    case 'far':
     case 'crashes':
       return nodeFault(random, { atMs, node, forMs })
   }

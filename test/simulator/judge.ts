@@ -203,6 +203,7 @@ export class Judge {
     const kind = WINDOW_OF_ERROR[body.error ?? '']
     // While Redis is away each node has a share of what is left.
     if (kind === undefined || faultPeriod.isActive(this.#nowMs) || node.parts?.redisOutages() !== 0) return
+    if (kind === 'month' && hasMovedAnchor(versions[asked.app])) return
     const takenAtMs = redis.nowMs
     const { appId } = this.#newest(`app${asked.app}`)
     const isThis = (window: { kind: string }): boolean => window.kind === kind
@@ -327,6 +328,7 @@ export class Judge {
         usage.day.used,
         stored.filter(({ takenAtMs }) => takenAtMs >= dayMs),
       )
+      if (hasMovedAnchor(versions[at])) continue
       this.#compare(
         `${app.appId} month`,
         usage.month.used,
@@ -345,4 +347,9 @@ export class Judge {
     const more = lost > 0 ? `, and ${lost} were lost` : ''
     this.#report('counters differ from what is stored', `${name}: ${used} used, ${stored} stored${more}`)
   }
+}
+
+/** Its new cycle counts days that the old one has counted too. */
+function hasMovedAnchor(versions: readonly { readonly app: App }[]): boolean {
+  return versions.some(({ app }) => app.billingAnchorMs !== versions[0].app.billingAnchorMs)
 }

@@ -45,6 +45,8 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
   const oracleOf = async (history: History): Promise<Oracle | null> =>
     (await run(history, lua)).violation?.oracle ?? null
   const failures = new Map<Oracle, number[]>()
+  /** Histories with each kind of fault. */
+  const shares = new Map<string, number>()
   const startedAtMs = performance.now()
   const cpuAtStart = process.cpuUsage()
   let requests = 0
@@ -60,6 +62,9 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
   for (let seed = firstSeed; seed < firstSeed + (only === null ? runs : 1); seed++) {
     const history =
       only ?? generate(seed, isKind ? (scenario as HistoryKind) : HISTORY_KINDS[seed % HISTORY_KINDS.length])
+    for (const kind of new Set(history.steps.map(({ kind }) => kind))) {
+      if (kind !== 'send') shares.set(kind, (shares.get(kind) ?? 0) + 1)
+    }
     const { violation, sent, refused } = await run(history, lua)
     requests += sent
     done++
@@ -79,6 +84,8 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
     if (done % REPORT_EVERY_RUNS === 0) printProgress()
   }
   printProgress()
+  for (const [kind, histories] of [...shares].toSorted(([, one], [, other]) => other - one))
+    print(`  ${kind.padEnd(20)} in ${((100 * histories) / done).toFixed(1).padStart(5)}% of the histories`)
   for (const [oracle, reason] of Object.entries(AWAITED)) print(`not judged: "${oracle}", which awaits ${reason}`)
   for (const [oracle, seeds] of failures)
     print(`${oracle}: ${seeds.length} of ${done}, seeds ${seeds.slice(0, 20).join(' ')}`)

@@ -10,4 +10,7 @@ beforeAll(async () => {
 
 describe('every invariant', () => {
   for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 21, to: 120 }))
+
+  it('holds over minutes, with clocks hours wrong, apps deleted and moved, and stores aged and lost', () =>
+    expectSeedsToHold(lua, 'far', { from: 1, to: 25 }))
 })

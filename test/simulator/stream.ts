@@ -82,6 +82,12 @@ export class Stream {
     }
   }
 
+  /** Removes the messages of before this time. */
+  age(beforeMs: number): void {
+    const kept = this.messages.findIndex(({ atMs }) => atMs >= beforeMs)
+    this.messages.splice(0, kept < 0 ? this.messages.length : kept)
+  }
+
   /** The first message on the subject from this sequence on. */
   at(sequence: number, subject?: string): StoredMessage | undefined {
     const from = Math.max(0, sequence - this.firstSequence)

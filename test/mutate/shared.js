@@ -186,7 +186,7 @@ export const SHARED_MODE = [
     bug: 'the place in a stream that lost its tail is found by the sequence',
     file: PARTITION_AUDIT,
     find: '(last !== null && last.time.getTime() === Math.floor(timeUs / 1000))',
-    replace: 'last !== null',
+    replace: '(last !== null && timeUs >= 0)',
     tests: ['simulate sequences-used-again'],
   },
   {
@@ -239,10 +239,10 @@ export const SHARED_MODE = [
   },
   {
     name: 's4',
-    bug: 'a take counts in a minute that the audit has closed',
+    bug: 'minutes that the audit has closed are counted again',
     file: TAKE,
-    find: '  local minute = math.max(clock, closed + 1)',
-    replace: '  local minute = clock',
+    find: '    if opened > closed then\n',
+    replace: '    if opened > 0 then\n',
     tests: [LIMIT_SCRIPTS],
   },
   {
@@ -267,7 +267,7 @@ export const SHARED_MODE = [
     file: 'limits/shared/heartbeat.lua',
     find: "redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs - ARGV[2])\n",
     replace: '',
-    tests: ['simulate crashes 60'],
+    tests: ['simulate doubt-and-crash', 'simulate many-apps'],
   },
   {
     name: 's8',
@@ -279,11 +279,11 @@ export const SHARED_MODE = [
   },
   {
     name: 's9',
-    bug: 'a grant under an older record is kept',
+    bug: 'an older record decides about a request',
     file: TURN_CALLS,
-    find: '      else if (appReply.granted > 0) budget.correct(appReply.minute, appReply.granted)\n',
-    replace: '      else budget.apply(appReply)\n',
-    tests: [SHARED_ADMISSION, 'simulate plans 100'],
+    find: 'if (isNewest || answer === ANSWER.held',
+    replace: 'if (isNewest || answer >= ANSWER.done || answer === ANSWER.held',
+    tests: [SHARED_ADMISSION],
   },
   {
     name: 's10',
@@ -298,7 +298,7 @@ export const SHARED_MODE = [
     bug: 'a message that nobody took counts as stored',
     file: PUBLISHER,
     find: '        return this.#noResponders(message)',
-    replace: '        return this.#stored(message)',
+    replace: '        if (message.first === null) return this.#noResponders(message)\n        return this.#stored(message)',
     tests: ['simulate nats 60'],
   },
   {

@@ -298,7 +298,8 @@ export const SHARED_MODE = [
     bug: 'a message that nobody took counts as stored',
     file: PUBLISHER,
     find: '        return this.#noResponders(message)',
-    replace: '        if (message.first === null) return this.#noResponders(message)\n        return this.#stored(message)',
+    replace:
+      '        if (message.first === null) return this.#noResponders(message)\n        return this.#stored(message)',
     tests: ['simulate nats 60'],
   },
   {

@@ -122,7 +122,7 @@ export class Judge {
     for (const { kind, name } of this.#windowsOf(stored)) {
       const sum = (this.#storedEvents.get(name) ?? 0) + stored.events
       this.#storedEvents.set(name, sum)
-      const limit = this.#mostAllowed(app, kind, true)
+      const limit = this.#limits(app, kind, Number.POSITIVE_INFINITY).most
       if (sum <= limit || faultPeriod.isActive(this.#nowMs)) continue
       this.#report('a limit was exceeded', `${name}: ${sum} stored of ${limit}`)
     }

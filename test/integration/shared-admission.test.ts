@@ -2,10 +2,12 @@
 
 import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { App } from '../../src/apps/app.ts'
+import { MINUTE_MS } from '../../src/apps/plans.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
-import { idempotencyKey } from '../../src/limits/shared/take.ts'
+import { countsKey, idempotencyKey } from '../../src/limits/shared/take.ts'
 import { readUsages } from '../../src/limits/shared/usage.ts'
 import type { Charge } from '../../src/queue/charge.ts'
 import { partitionOf } from '../../src/queue/partition.ts'
@@ -92,6 +94,11 @@ it('frees a key that a lost call may have claimed', async () => {
 })
 
 describe('an answer of Redis that comes late', () => {
+  const untilCounted = (app: App, events: number): Promise<void> => {
+    const counts = countsKey(partitionOf(app.appId, 16), app.appId)
+    return expect.poll(() => client.hget(counts, `m${NOON_MS / MINUTE_MS}`)).toBe(String(events))
+  }
+
   /** A node whose two requests of 40 events wait for a late answer. `giveUp`: they have waited for too long. */
   async function waitingNode() {
     const tasks: (() => void)[] = []
@@ -101,7 +108,8 @@ describe('an answer of Redis that comes late', () => {
     const app = anApp({ eventsPerMinute: 100 })
     link.isHolding = true
     const asked = [BATCH_ID, null].map(async (key) => await admission.admit(app, 40, key))
-    await expect.poll(() => link.held).toBe(1)
+    await untilCounted(app, 80)
+    await link.idle()
     const giveUp = (): void => {
       for (const task of tasks) task()
     }
@@ -150,7 +158,8 @@ describe('an answer of Redis that comes late', () => {
     expect((await admission.admit(app, 5, null)).kind).toBe('taken')
     link.isHolding = true
     link.set(true)
-    await expect.poll(() => link.held).toBe(1)
+    await untilCounted(app, 85)
+    await link.idle()
     giveUp()
     link.answerLate()
     await link.idle()

@@ -51,11 +51,6 @@ export class TestLink implements RedisLink {
     this.#client = client
   }
 
-  /** So many calls wait for `answerLate`. */
-  get held(): number {
-    return this.#held.length
-  }
-
   answerLate(): void {
     this.isHolding = false
     const held = this.#held

@@ -19,7 +19,7 @@ const STORES = {
   counts: {
     name: 'the bucket SLUICE_COUNTS',
     thing: ['entry', 'entries'],
-    advice: `sums of days that the stream no longer holds may be gone, and then limits of the day and month are given out again; bring it back from a backup (${RUNBOOK})`,
+    advice: `the audit goes on from the sums in Redis, or where those are gone too, from what the stream holds, and then limits of the day and month may be given out again: see sluice usage (${RUNBOOK})`,
   },
 } as const satisfies Record<StoreName, object>
 

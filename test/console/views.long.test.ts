@@ -70,6 +70,17 @@ describe('Now', () => {
     expect(await page.locator('.figure h2').allInnerTexts()).toHaveLength(5)
   })
 
+  test('shows what a 202 survives, as a warning where something should be mended', async () => {
+    const said = 'a 202 survives: a kill of any server; one replica of SLUICE_EVENTS'
+    const durability = { part: 'durability', kind: 'durability', state: 'warn', reason: null, up: true, text: said }
+    const parts = [...(busyNow()['parts'] as object[]), { ...durability, node: null, latency_seconds: null }]
+    stage.double.now = { ...busyNow(), parts }
+    const page = await open('/')
+    await expectShown(page, said)
+    expect(await page.locator('.parts .warn', { hasText: said }).count()).toBe(1)
+    await expectShown(page, 'Healthy')
+  })
+
   test.each([
     ['Redis away', 'degraded', 'Redis away for 12 s', {}, 'Degraded: Redis away for 12 s'],
     ['NATS away', 'refusing', 'NATS away for 12 s', { nats_away: 900 }, 'Refusing 900 requests/s: NATS away for 12 s'],

@@ -73,9 +73,10 @@ async function audit(stored: number, minute: number): Promise<void> {
   const { first } = cycleMinutesAt(app, minute)
   const day = Math.floor(minute / 1440)
   const base = [`${first} ${stored} ${minute} ${day} ${stored}`, `${day}:${stored}`]
-  const head = [String(minute * 60_000_000), String(minute)]
-  await client.eval(REPLACE, 2, fenceKey(PARTITION), countsKey(PARTITION, app.appId), ...head, '0', ...base)
-  await client.eval(REPLACE, 1, fenceKey(PARTITION), ...head, '1')
+  const head = [String(minute * 60_000_000), String(minute), '1']
+  const keys = [fenceKey(PARTITION), `sluice:{p${PARTITION}}:read`]
+  await client.eval(REPLACE, 3, ...keys, countsKey(PARTITION, app.appId), ...head, '0', ...base)
+  await client.eval(REPLACE, 2, ...keys, ...head, '1')
 }
 
 /** Until each node has raised the beat since: then each has seen what Redis has. */

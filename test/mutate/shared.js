@@ -121,8 +121,8 @@ export const SHARED_MODE = [
     name: 'n5',
     bug: 'the stream finds duplicates for a second only',
     file: 'queue/stream/stream.ts',
-    find: '2 * IDEMPOTENCY_WINDOW_SECONDS * NANOSECONDS',
-    replace: '(IDEMPOTENCY_WINDOW_SECONDS / 300) * NANOSECONDS',
+    find: '(2 * IDEMPOTENCY_WINDOW_SECONDS) / 60',
+    replace: 'IDEMPOTENCY_WINDOW_SECONDS / 18_000',
     tests: ['simulate nats 60'],
   },
   {
@@ -238,19 +238,11 @@ export const SHARED_MODE = [
     tests: [LIMIT_SCRIPTS],
   },
   {
-    name: 's4',
-    bug: 'minutes that the audit has closed are counted again',
-    file: TAKE,
-    find: '    if opened > closed then\n',
-    replace: '    if opened > 0 then\n',
-    tests: [LIMIT_SCRIPTS],
-  },
-  {
     name: 's5',
     bug: 'a correction goes below zero',
     file: TAKE,
-    find: 'open[corrected] = math.max(0, (open[corrected] or 0) - events)',
-    replace: 'open[corrected] = (open[corrected] or 0) - events',
+    find: 'open[minute] = math.max(0, (open[minute] or 0) + events)',
+    replace: 'open[minute] = (open[minute] or 0) + events',
     tests: [LIMIT_SCRIPTS],
   },
   {
@@ -314,8 +306,8 @@ export const SHARED_MODE = [
     name: 's13',
     bug: 'messages of keyed batches have ids of their own',
     file: 'queue/stream/sender.ts',
-    find: 'const id = keyed ? batchId :',
-    replace: 'const id = keyed && nowMs < 0 ? batchId :',
+    find: 'const id = record.keyed ? keyedId :',
+    replace: 'const id = record.keyed && nowMs < 0 ? keyedId :',
     tests: ['simulate nats 60'],
   },
   {

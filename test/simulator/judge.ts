@@ -69,6 +69,8 @@ export class Judge {
   readonly #lastStoredOfKey = new Map<string, number>()
   /** Stored events by window. */
   readonly #storedEvents = new Map<string, number>()
+  /** Events by window that were stored and lost: they may stay charged. */
+  readonly #lostEvents = new Map<string, number>()
   readonly #room = new Room()
   /** Accepted events by window. */
   readonly #totals = new Map<string, Total>()
@@ -138,6 +140,7 @@ export class Judge {
         stored.isLost = true
         for (const { name } of this.#windowsOf(stored)) {
           this.#storedEvents.set(name, (this.#storedEvents.get(name) ?? 0) - stored.events)
+          this.#lostEvents.set(name, (this.#lostEvents.get(name) ?? 0) + stored.events)
         }
         if (this.#acceptedAtMs.has(head.batchId)) this.#count(stored, -stored.events)
       }
@@ -212,7 +215,7 @@ export class Judge {
     )
     if (now === undefined || now.name !== before?.name) return
     const limit = this.#limits(versions[asked.app], kind, RECORD_AGE_MS + ROOM_MS).least
-    const stored = this.#storedEvents.get(now.name) ?? 0
+    const stored = (this.#storedEvents.get(now.name) ?? 0) + (this.#lostEvents.get(now.name) ?? 0)
     if (this.#room.isFor(asked, { limit, stored }, nodes.length)) {
       const detail = `${asked.events} events, ${body.error}, with ${stored} of ${limit} stored in ${now.name}`
       this.#report('a batch was refused although there was room', detail)

@@ -14,6 +14,8 @@ const BATCH_TIMEOUT_MS = 5000
 /** The server deletes the consumer after this time without a request. */
 const CONSUMER_INACTIVE_NANOSECONDS = 60 * 1_000_000_000
 const STATUS_NO_MESSAGES = 404
+/** The server still holds the request before, whose messages have all come. */
+const STATUS_REQUESTS_PENDING = 408
 
 export interface CostMessage extends Place {
   /** The header's text; null: the message has none. */
@@ -136,8 +138,9 @@ export class CostReader {
     if (status !== 0) {
       // The status of an earlier request has another subject.
       if (message.subject !== this.#pending?.reply) return
-      if (status === STATUS_NO_MESSAGES) this.#endBatch(true)
-      else this.#fail(`the stream's consumer answered ${status} ${message.headers?.description}`)
+      if (status === STATUS_NO_MESSAGES || status === STATUS_REQUESTS_PENDING) {
+        this.#endBatch(status === STATUS_NO_MESSAGES)
+      } else this.#fail(`the stream's consumer answered ${status} ${message.headers?.description}`)
       return
     }
     const found = placeOf(message)

@@ -67,12 +67,14 @@ interface Loss {
 /** Neighbours that have one reason are named together. */
 function lossesText(losses: readonly Loss[]): string {
   const held = losses.filter(({ reason }) => reason === null).map(({ name }) => name)
+  // What keeps from surviving the last, a power cut of all, is all there is, but for the notes.
+  if (held.length === 0) return `nothing for certain (${losses.at(-1)?.reason})`
   const reasons = [...new Set(losses.flatMap(({ reason }) => reason ?? []))]
   const missing = reasons.map((reason) => {
     const names = losses.filter((loss) => loss.reason === reason).map(({ name }) => name)
-    return names.length === losses.length ? `nothing for certain (${reason})` : `not ${names.join(' or ')} (${reason})`
+    return `not ${names.join(' or ')} (${reason})`
   })
-  return [...(held.length === 0 ? [] : [listed(held)]), ...missing].join(', ')
+  return [listed(held), ...missing].join(', ')
 }
 
 /** null: each copy's server syncs before it acknowledges. One that is away and was never seen has shown nothing else. */

@@ -1,5 +1,6 @@
 // The audit reads the stream while others write to it.
 
+import { headers, type NatsConnection } from '@nats-io/transport-node'
 import { expect, it, onTestFinished } from 'vitest'
 import { CostReader } from '../../src/audit/cost-reader.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
@@ -38,3 +39,29 @@ it('returns every message once while more are stored', async () => {
   reader.close()
   await queue.stop()
 }, 30_000)
+
+it('has not reached the end where the server still holds the request before', async () => {
+  const nats = await startNats()
+  onTestFinished(() => nats.stop())
+  const { queue } = await openReadyQueue(nats.url)
+  const connection = queue.connection!
+  await publishTo(queue, makeRecord({ keyed: true }))
+  let isHeld = true
+  const publish: NatsConnection['publish'] = (subject, payload, options) => {
+    const reply = options?.reply
+    if (!isHeld || reply === undefined) return connection.publish(subject, payload, options)
+    isHeld = false
+    connection.publish(reply, '', { headers: headers(408, 'Requests Pending') })
+  }
+  const held = new Proxy(connection, {
+    get: (target, name) => {
+      const member: unknown = name === 'publish' ? publish : Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+  const reader = await CostReader.open(held, partitionOf('demo', 16), { sequence: 1 }, systemTimers)
+  expect(await reader.read()).toEqual({ messages: [], isEnd: false })
+  expect(await reader.read()).toMatchObject({ messages: [{ sequence: 1 }], isEnd: true })
+  reader.close()
+  await queue.stop()
+})

@@ -138,6 +138,13 @@ const CASES: readonly Case[] = [
     isSynced: true,
   },
   {
+    name: 'an old version in a cluster, whose servers sync later',
+    facts: { ...THREE, servers: servers({ sync: 60 }, { version: '2.10.22', sync: 60 }, { sync: 60 }) },
+    line: 'nothing for certain (nats-server 2.10.22 is older than 2.10.23, and may lose it in a cluster, nats-0, nats-1 and nats-2 sync every 60 s)',
+    isWarning: true,
+    isSynced: false,
+  },
+  {
     name: 'a stream that is acknowledged before it is written',
     facts: { ...ONE, events: placement('SLUICE_EVENTS', ['current'], true) },
     line: 'nothing for certain (persist_mode of SLUICE_EVENTS is async); one replica of SLUICE_EVENTS',

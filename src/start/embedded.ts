@@ -87,7 +87,7 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
 
 async function lockFolder(directory: string): Promise<() => Promise<void>> {
   try {
-    makeFolder(directory, 0o750)
+    await makeFolder(directory, 0o750)
     accessSync(directory, constants.W_OK | constants.X_OK)
   } catch (error) {
     const advice = 'give it to the user that runs sluice, or name another folder'

@@ -90,7 +90,7 @@ export const ONE_MACHINE = [
     bug: 'the folder is not synced after a new segment',
     file: SEGMENTS_FILE,
     find: `    await handle.sync()
-    await syncDirectory(directory)
+    await syncFolder(directory)
   } catch`,
     replace: `    await handle.sync()
   } catch`,
@@ -100,7 +100,7 @@ export const ONE_MACHINE = [
     name: 'j10',
     bug: 'the folder is not synced after the rename of a snapshot',
     file: SNAPSHOT_FILE,
-    find: '  await syncDirectory(dataDirectory)\n',
+    find: '  await syncFolder(dataDirectory)\n',
     replace: '',
     tests: [POWER_CUT],
   },
@@ -251,5 +251,13 @@ export const ONE_MACHINE = [
     find: 'last.subarray(0, last.length - END_OF_RECORD.length), end]',
     replace: 'last.subarray(0, last.length - END_OF_RECORD.length - 1), end]',
     tests: [DIRECT, POWER_CUT],
+  },
+  {
+    name: 'j29',
+    bug: 'the names of the folders that a first start makes are not synced',
+    file: 'lib/folder.ts',
+    find: '      await syncFolder(dirname(path))\n',
+    replace: '',
+    tests: [POWER_CUT],
   },
 ]

@@ -74,7 +74,7 @@ function recordsInFile(path: string, { appsFileNamed }: Pick<Config, 'appsFileNa
 }
 
 async function editFile(path: string, change: Change): Promise<void> {
-  orStartError(() => makeFolder(dirname(path)), `cannot make the folder of ${path}: `)
+  await makeFolder(dirname(path)).catch((error) => throwStartError(error, `cannot make the folder of ${path}: `))
   await withEditLock(path, (confirm) => {
     const changed = change(isMissing(path) ? [] : load(path))
     orStartError(() => writeAppRecords(path, changed, confirm), `cannot write ${path}: `)

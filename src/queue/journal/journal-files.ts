@@ -4,6 +4,7 @@
 import { fstatSync } from 'node:fs'
 import { type FileHandle, unlink } from 'node:fs/promises'
 import { errorMessage } from '../../lib/errors.ts'
+import { makeFolder } from '../../lib/folder.ts'
 import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { BLOCK_BYTES, DirectWrites, filled, paddingOf } from './direct-writes.ts'
@@ -11,7 +12,6 @@ import { DISK_FULL, type Disk } from './disk.ts'
 import { missingFrom } from './journal-gaps.ts'
 import {
   comparePositions,
-  createDirectory,
   cutTornTail,
   type JournalPosition,
   lastRecordTimeMs,
@@ -87,7 +87,7 @@ export class JournalFiles {
   /** Continues at the end of the last segment, and reports gaps before it. */
   static async open(options: JournalFilesOptions): Promise<JournalFiles> {
     const { directory, resumeAfter, disk, onNotice } = options
-    await createDirectory(directory)
+    await makeFolder(directory)
     const closed = await listSegments(directory)
     for (const missing of await missingFrom(closed, resumeAfter)) onNotice(missing)
     const closedBytes = new Map(closed.map((segment) => [segment.number, segment.bytes]))
@@ -151,7 +151,7 @@ export class JournalFiles {
     let handle: FileHandle
     try {
       // Somebody may have removed the folder of a running service.
-      await createDirectory(this.#options.directory)
+      await makeFolder(this.#options.directory)
       // By their names alone: requests wait meanwhile, and there may be thousands of segments.
       number = Math.max(this.#segment, (await segmentNumbers(this.#options.directory)).at(-1) ?? 0) + 1
       handle = await this.#options.disk.createSegment(this.#options.directory, number)

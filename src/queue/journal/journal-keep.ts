@@ -5,10 +5,11 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../lib/clock.ts'
+import { makeFolder, syncFolder } from '../../lib/folder.ts'
 import { formatSpan } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
-import { createDirectory, lastRecordTimeMs, listSegments, syncDirectory } from './segments.ts'
+import { lastRecordTimeMs, listSegments } from './segments.ts'
 
 /** Beside the segments, so that it goes where they go. Versions that do not know it leave it there. */
 const MARKER_NAME = 'removes-old-segments'
@@ -23,9 +24,9 @@ export async function isOfEarlierVersion(directory: string): Promise<boolean> {
 export async function markJournal(directory: string): Promise<void> {
   const path = join(directory, MARKER_NAME)
   if (existsSync(path)) return
-  await createDirectory(directory)
+  await makeFolder(directory)
   await writeFile(path, '', { flush: true })
-  await syncDirectory(directory)
+  await syncFolder(directory)
 }
 
 const START_HOLD_MS = 3_600_000

@@ -1,9 +1,10 @@
 // The journal's files: naming, listing and creating segments, and truncating the torn line that a crash leaves.
 
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, stat } from 'node:fs/promises'
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorCode } from '../../lib/errors.ts'
+import { syncFolder } from '../../lib/folder.ts'
 import { parseRecordHead } from '../record/record-head.ts'
 
 /** A byte offset within a numbered segment. Always the start of a line. */
@@ -79,7 +80,7 @@ export async function createSegment(directory: string, number: number): Promise<
   const handle = await open(segmentPath(directory, number), APPEND_FLAGS | constants.O_CREAT | constants.O_EXCL, 0o640)
   try {
     await handle.sync()
-    await syncDirectory(directory)
+    await syncFolder(directory)
   } catch (error) {
     await handle.close()
     throw error
@@ -92,22 +93,6 @@ export async function reopenSegment(path: string): Promise<FileHandle> {
   const handle = await open(path, APPEND_FLAGS)
   await handle.sync()
   return handle
-}
-
-export async function createDirectory(directory: string): Promise<void> {
-  const first = await mkdir(directory, { recursive: true })
-  if (first !== undefined) await syncDirectory(join(directory, '..'))
-}
-
-/** A file's name is durable only once its folder is synced. Windows does not support this, and does not need it. */
-export async function syncDirectory(directory: string): Promise<void> {
-  if (process.platform === 'win32') return
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 /** Truncates the bytes after the last newline. */

@@ -3,7 +3,8 @@
 
 import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type JournalPosition, MAX_SEGMENT_NUMBER, syncDirectory } from './segments.ts'
+import { syncFolder } from '../../lib/folder.ts'
+import { type JournalPosition, MAX_SEGMENT_NUMBER } from './segments.ts'
 
 const VERSION = 1
 const FILE_NAME = 'snapshot.json'
@@ -37,7 +38,7 @@ export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot): 
     await handle.close()
   }
   await rename(temporary, path)
-  await syncDirectory(dataDirectory)
+  await syncFolder(dataDirectory)
 }
 
 export async function readSnapshot(dataDirectory: string): Promise<SnapshotReading> {

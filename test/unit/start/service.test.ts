@@ -46,7 +46,7 @@ vi.mock('../../../src/decode/pool.ts', () => ({
     }
   },
 }))
-vi.mock('../../../src/lib/folder.ts', () => ({ makeFolder: () => {} }))
+vi.mock('../../../src/lib/folder.ts', () => ({ makeFolder: async () => {} }))
 vi.mock('../../../src/lib/lock.ts', () => ({
   acquireLock: () => {
     parts.start('lock')

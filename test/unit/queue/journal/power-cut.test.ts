@@ -3,13 +3,18 @@
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { expect, test, vi } from 'vitest'
 import { createMemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+import { createMetrics } from '../../../../src/observe/metrics.ts'
 import { realDisk } from '../../../../src/queue/journal/disk.ts'
 import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
 import { type JournalPosition, journalDirectory } from '../../../../src/queue/journal/segments.ts'
 import { writeSnapshot } from '../../../../src/queue/journal/snapshot.ts'
+import { readConfig } from '../../../../src/settings/config.ts'
+import { openEmbeddedStores } from '../../../../src/start/embedded.ts'
 import { recoverLimiter } from '../../../../src/start/recovered.ts'
+import { Started } from '../../../../src/start/started.ts'
 import { makeRecord, publish, readNaively, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
 import type { PowerCutDisk } from '../../../support/power-cut.ts'
 import { anApp } from '../../apps/apps.ts'
@@ -110,6 +115,35 @@ test.runIf(process.platform === 'linux')('a power cut takes nothing that was ans
     }
     expect(life.journal.position().segment).toBeGreaterThan(3)
     await life.journal.stop()
+  }),
+)
+
+test.runIf(process.platform === 'linux')('a power cut takes nothing of a first start, which made the folder', () =>
+  withFolder(async (outer) => {
+    disk.keep(outer)
+    const folder = join(outer, 'of', 'the', 'first', 'start')
+    const started = new Started()
+    try {
+      const context = {
+        log: pino({ level: 'silent' }),
+        clock: () => NOW_MS,
+        metrics: createMetrics({ version: '0', runtime: false }),
+      }
+      const { queue } = await openEmbeddedStores(readConfig({ SLUICE_DATA_DIR: folder }), context, started)
+      const record = makeRecord({ events: 3, receivedAtMs: NOW_MS })
+      await new Promise<void>((resolve) => {
+        queue.publish(record, (settlement) => {
+          assert.equal(settlement, 'durable')
+          resolve()
+        })
+      })
+      const found = join(outer, 'found')
+      disk.cut(outer, found)
+      const stored = await readNaively(journalDirectory(join(found, 'of', 'the', 'first', 'start')))
+      expect(stored.map((stored) => stored.batch_id)).toEqual([record.batchId])
+    } finally {
+      await started.stop()
+    }
   }),
 )
 

@@ -6,7 +6,7 @@ import type { App } from '../../src/apps/app.ts'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
-import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
+import { NODES_KEY, sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import { countsKey, idempotencyKey } from '../../src/limits/shared/take.ts'
 import { readUsages } from '../../src/limits/shared/usage.ts'
 import type { Charge } from '../../src/queue/charge.ts'
@@ -242,4 +242,38 @@ it('tells no usage while Redis is away', async () => {
   link.set(true)
   expect(await admission.usages([anApp()])).toHaveLength(1)
   await admission.stop()
+})
+
+it('gives back what is left of its buckets when it stops', async () => {
+  const { admission } = limitNode(client, 'one', () => NOON_MS)
+  const app = anApp({ eventsPerMinute: 100_000 })
+  const counts = countsKey(partitionOf(app.appId, 16), app.appId)
+  const counted = async (): Promise<number> => Number(await client.hget(counts, `m${NOON_MS / MINUTE_MS}`))
+  let taken = 0
+  // Until the app is fast enough for a bucket, of which Redis counts all at once.
+  await expect
+    .poll(async () => {
+      for (let request = 0; request < 10; request++) taken += chargeOf(await admission.admit(app, 1, null)).events
+      return (await counted()) > taken
+    })
+    .toBe(true)
+  await admission.stop()
+  expect(await counted()).toBe(taken)
+})
+
+it('counts a node as dead 5 s after its last heartbeat, or where that lies ahead since the clock of Redis was set back', async () => {
+  let nowMs = NOON_MS
+  const link = new TestLink(timed(client, () => nowMs))
+  const nodesAfter = async (nodeId: string): Promise<readonly string[]> => {
+    const reply = await sendHeartbeat(link, nodeId)
+    if (reply === 'away') throw new Error('Redis did not answer')
+    return reply.nodes.toSorted()
+  }
+  expect(await nodesAfter('dead')).toEqual(['dead'])
+  nowMs += 4000
+  expect(await nodesAfter('one')).toEqual(['dead', 'one'])
+  nowMs += 2000
+  expect(await nodesAfter('one')).toEqual(['one'])
+  nowMs -= 60_000
+  expect(await nodesAfter('other')).toEqual(['other'])
 })

@@ -6,6 +6,7 @@ const SHARED_ADMISSION = 'test/integration/shared-admission.test.ts'
 const LOST_ANSWERS = 'test/integration/lost-answers.test.ts'
 const APP_BUDGET = 'test/unit/limits/shared/app-budget.test.ts'
 const TOTALS = 'test/unit/audit/totals.test.ts'
+const AUDITOR_LIST = 'test/unit/audit/auditor-list.test.ts'
 const COST_HEADER = 'test/unit/queue/record/cost-header.test.ts'
 const ACK = 'test/unit/queue/stream/ack.test.ts'
 const REDIS_TIME = 'test/unit/redis/time.test.ts'
@@ -259,7 +260,7 @@ export const SHARED_MODE = [
     file: 'limits/shared/heartbeat.lua',
     find: "redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs - ARGV[2])\n",
     replace: '',
-    tests: ['simulate doubt-and-crash', 'simulate many-apps'],
+    tests: [SHARED_ADMISSION],
   },
   {
     name: 's8',
@@ -384,18 +385,18 @@ export const SHARED_MODE = [
   },
   {
     name: 's23',
-    bug: 'a small batch that was stored is told to be full',
+    bug: 'a stream without room counts as one that refuses what it was sent',
     file: 'queue/stream/ack.ts',
-    find: 'const MAX_EXACT_DIGITS = 15',
-    replace: 'const MAX_EXACT_DIGITS = 17',
+    find: 'isFull: NO_ROOM.test(reason) }',
+    replace: 'isFull: reason === NO_ROOM.source }',
     tests: [ACK],
   },
   {
     name: 's24',
-    bug: 'two nodes audit each partition, or none',
+    bug: 'a partition is audited by the second of its nodes, or by none',
     file: 'audit/auditor-list.ts',
     find: 'hash(at, one) < hash(at, other) ? 1 : -1))[0]',
     replace: 'hash(at, one) < hash(at, other) ? 1 : -1))[1]',
-    tests: ['simulate calm 20'],
+    tests: [AUDITOR_LIST],
   },
 ]

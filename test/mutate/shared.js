@@ -169,9 +169,11 @@ export const SHARED_MODE = [
   {
     name: 'n11',
     bug: 'a minute closes before the end of the stream is read',
-    file: PARTITION_AUDIT,
-    find: '      if (isEnd) return true\n',
-    replace: '      if (isEnd || batches === 0) return true\n',
+    file: 'audit/cost-reader.ts',
+    find: `    this.#passed = messages.at(-1)?.sequence ?? this.#passed
+    this.#pending.end({ messages, isEnd })`,
+    replace: `    this.#passed = Number.MAX_SAFE_INTEGER
+    this.#pending.end({ messages, isEnd: isEnd || this.#passed > 0 })`,
     tests: ['simulate auditor-far-behind'],
   },
   {
@@ -213,6 +215,14 @@ export const SHARED_MODE = [
     find: '  if minute >= nextCycle then cycle = nextCycle end\n',
     replace: '',
     tests: [LIMIT_SCRIPTS, ADMISSION_CONTRACT],
+  },
+  {
+    name: 'n17',
+    bug: 'the end that a NATS server shows is not compared with that of the leader',
+    file: PARTITION_AUDIT,
+    find: 'const isProven = this.#reader.hasPassed(end)',
+    replace: 'const isProven = end !== undefined',
+    tests: ['test/integration/audit-proof.long.test.ts'],
   },
   {
     name: 's1',

@@ -402,6 +402,7 @@ describe('an existing stream', () => {
   it('that cannot be measured for a while is still up', async () => {
     const nats = await startNats()
     const { queue } = await openReadyQueue(nats.url, { measureIntervalMs: 20 })
+    await eventually('it is measured', () => queue.stream?.messages === 0)
     await freeze(nats)
     await new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_LOOK_MS))
     expect([queue.isUp, queue.stream?.messages]).toEqual([true, 0])

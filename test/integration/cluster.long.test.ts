@@ -222,12 +222,15 @@ describe('the admin port', () => {
       const degraded = text.split('\n').filter((line) => line.startsWith('sluice_degraded{'))
       expect(degraded.length).toBeGreaterThan(0)
       for (const line of degraded) expect(line).toMatch(/ 0$/)
-      expect(await partsOf(node)).toEqual({
-        queue: 'ok, NATS JetStream',
-        limits: 'ok, in Redis',
-        apps: 'ok, in NATS',
-        audit: expect.stringMatching(/^ok, audit of the limits: /),
-      })
+      await expect
+        .poll(() => partsOf(node))
+        .toEqual({
+          queue: 'ok, NATS JetStream',
+          limits: 'ok, in Redis',
+          apps: 'ok, in NATS',
+          durability: expect.stringMatching(/^a 202 survives/),
+          audit: expect.stringMatching(/^ok, audit of the limits: /),
+        })
     }
     const partitionsOf = async (node: Service): Promise<number[]> => {
       return (await partsOf(node))['audit'].match(/\d+/g)?.map(Number) ?? []

@@ -18,5 +18,6 @@ if ! folder=$(tools/node24.sh); then
 fi
 export PATH="$folder:$PATH"
 echo "unit, contract and hostile tests on Node $(node --version)"
-npx vitest run --project=unit --project=contract --project=hostile
+# Without test/simulator and test/differential, which open no port.
+npx vitest run --project=unit --project=contract --project=hostile test/unit test/contract test/hostile
 npx vitest run --project=long test/hostile

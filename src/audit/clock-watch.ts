@@ -10,7 +10,7 @@ const GOOD_BELOW_MS = 1000
 const ROUNDS = 3
 
 const NAMES = { redis: "Redis's", nats: "NATS's" } as const
-const STOPPED: Readonly<Record<Exclude<StoppedKind, 'unheard'>, string>> = {
+const STOPPED: Readonly<Record<Exclude<StoppedKind, 'redis_unknown'>, string>> = {
   skewed:
     "this node's clock is 30 s or more from those of Redis and NATS, so it audits nothing and other nodes do it; set its clock right (NTP)",
   apart:
@@ -39,8 +39,8 @@ export class ClockWatch {
     const before = this.stopped
     this.stopped = stopped
     if (stopped === before) return
-    if (stopped !== null && stopped !== 'unheard') this.#onNotice(STOPPED[stopped], 'error')
-    else if (stopped === null && before !== 'unheard')
+    if (stopped !== null && stopped !== 'redis_unknown') this.#onNotice(STOPPED[stopped], 'error')
+    else if (stopped === null && before !== 'redis_unknown')
       this.#onNotice('the clocks agree again: this node audits the limits', 'info')
   }
 

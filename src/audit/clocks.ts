@@ -24,11 +24,11 @@ export interface Bounds {
 }
 
 /**
- * unheard: Redis has not said its time since the start. skewed: this node is far from the median. apart: no two clocks
+ * redis_unknown: Redis has not said its time since the start. skewed: this node is far from the median. apart: no two clocks
  * agree. Only with bounds may this node audit.
  */
 export type ClockState = { readonly kind: 'agree'; readonly bounds: Bounds } | { readonly kind: StoppedKind }
-export type StoppedKind = 'unheard' | 'skewed' | 'apart'
+export type StoppedKind = 'redis_unknown' | 'skewed' | 'apart'
 
 /** In ms; above 0: that clock is ahead of this node's. null: it was never heard. */
 export interface Skews {
@@ -59,7 +59,7 @@ export class Clocks {
 
   state(): ClockState {
     const { redis, nats } = this.skews()
-    if (redis === null) return { kind: 'unheard' }
+    if (redis === null) return { kind: 'redis_unknown' }
     const skews = [0, redis, ...(nats === null ? [] : [nats])].toSorted((one, other) => one - other)
     if (!skews.some((skew, at) => at > 0 && skew - skews[at - 1] < AGREE_MS)) return { kind: 'apart' }
     // Of two, the lower one.

@@ -4,9 +4,10 @@ import { AckPolicy, DeliverPolicy, jetstreamManager, ReplayPolicy } from '@nats-
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import type { Timers } from '../lib/timers.ts'
 import { API_TIMEOUT_MS } from '../nats/api.ts'
+import { EVENTS_STREAM } from '../nats/store-names.ts'
 import { COST_HEADER } from '../queue/record/cost-header.ts'
 import { getLastFromLeader } from '../queue/stream/read/stream-message.ts'
-import { STREAM_NAME, subjectOf } from '../queue/stream/stream.ts'
+import { subjectOf } from '../queue/stream/stream.ts'
 import type { Place } from './totals.ts'
 
 const BATCH_MESSAGES = 500
@@ -64,7 +65,7 @@ export class CostReader {
   static async open(connection: NatsConnection, partition: number, from: From, timers: Timers): Promise<CostReader> {
     const subject = subjectOf(partition)
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    const { name } = await manager.consumers.add(STREAM_NAME, {
+    const { name } = await manager.consumers.add(EVENTS_STREAM, {
       ack_policy: AckPolicy.None,
       replay_policy: ReplayPolicy.Instant,
       filter_subject: subject,
@@ -87,7 +88,7 @@ export class CostReader {
     this.#consumer = consumer
     this.#timers = timers
     this.#inbox = createInbox()
-    this.#next = `$JS.API.CONSUMER.MSG.NEXT.${STREAM_NAME}.${consumer}`
+    this.#next = `$JS.API.CONSUMER.MSG.NEXT.${EVENTS_STREAM}.${consumer}`
     this.#subscription = connection.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) => {
         if (error === null) this.#receive(message)
@@ -98,7 +99,7 @@ export class CostReader {
   close(): void {
     this.#subscription.unsubscribe()
     if (!this.#connection.isClosed())
-      this.#connection.publish(`$JS.API.CONSUMER.DELETE.${STREAM_NAME}.${this.#consumer}`)
+      this.#connection.publish(`$JS.API.CONSUMER.DELETE.${EVENTS_STREAM}.${this.#consumer}`)
   }
 
   /** Rejects if no leader answers. */

@@ -5,9 +5,9 @@ import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
 import type { KV } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { Bucket } from '../nats/bucket.ts'
+import { COUNTS_BUCKET } from '../nats/store-names.ts'
 import { PartitionTotals, type SavedTotals } from './totals.ts'
 
-const BUCKET = 'SLUICE_COUNTS'
 /** 6,250 apps with a month of days take 0.5 MB and 0.1 s. A NATS message holds 1 MB: more apps need more partitions. */
 const BROTLI_QUALITY = 5
 /** After decompression: 100,000 apps in one partition are about 15 MB. */
@@ -25,9 +25,10 @@ export class CountsBucket {
 
   /** Creates the bucket if there is none. Rejects with why it cannot be used. */
   static async open(connection: NatsConnection, replicas: number): Promise<CountsBucket> {
-    const bucket = new Bucket(connection, BUCKET)
+    const bucket = new Bucket(connection, COUNTS_BUCKET)
     const report = await bucket.ensure(replicas)
-    if (report.kind !== 'present') throw new Error(report.kind === 'absent' ? `${BUCKET} is gone` : report.reason)
+    if (report.kind !== 'present')
+      throw new Error(report.kind === 'absent' ? `${COUNTS_BUCKET} is gone` : report.reason)
     return new CountsBucket(await bucket.open())
   }
 

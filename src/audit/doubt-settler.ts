@@ -14,7 +14,7 @@ import type { RedisLink } from '../redis/link.ts'
 /** Asked about at one time. */
 const MAX_AT_ONCE = 100
 const VALUE = /^(\d{1,10}) (\d{1,3}) (\S+)$/
-/** Behind the end of a minute it may close, and be as old as the minute's first second: so the window is 2 minutes shorter. */
+/** Two less than the window: a doubt may be of its minute's first second, and that minute closes some time behind its end. */
 const MAX_AGE_MINUTES = DUPLICATE_WINDOW_MINUTES - 2
 
 interface Doubt {

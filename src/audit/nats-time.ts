@@ -4,7 +4,8 @@
 import { AckPolicy, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../nats/api.ts'
-import { ALL_SUBJECTS, STREAM_NAME } from '../queue/stream/stream.ts'
+import { EVENTS_STREAM } from '../nats/store-names.ts'
+import { ALL_SUBJECTS } from '../queue/stream/stream.ts'
 
 const CONSUMER_INACTIVE_NANOSECONDS = 1_000_000_000
 
@@ -12,9 +13,9 @@ const CONSUMER_INACTIVE_NANOSECONDS = 1_000_000_000
 export async function readNatsTime(connection: NatsConnection, mayProbe: boolean): Promise<number | null> {
   try {
     const { streams, consumers } = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    const info: { readonly ts?: string } = await streams.info(STREAM_NAME)
+    const info: { readonly ts?: string } = await streams.info(EVENTS_STREAM)
     if (info.ts !== undefined || !mayProbe) return timeOf(info.ts)
-    const { name, created } = await consumers.add(STREAM_NAME, {
+    const { name, created } = await consumers.add(EVENTS_STREAM, {
       ack_policy: AckPolicy.None,
       deliver_policy: DeliverPolicy.New,
       filter_subject: ALL_SUBJECTS,
@@ -22,7 +23,7 @@ export async function readNatsTime(connection: NatsConnection, mayProbe: boolean
       mem_storage: true,
       num_replicas: 1,
     })
-    connection.publish(`$JS.API.CONSUMER.DELETE.${STREAM_NAME}.${name}`)
+    connection.publish(`$JS.API.CONSUMER.DELETE.${EVENTS_STREAM}.${name}`)
     return timeOf(created)
   } catch {
     // Whoever reads the stream next says why it cannot be read.

@@ -4,6 +4,7 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { Timers } from '../lib/timers.ts'
 import { Bucket } from '../nats/bucket.ts'
+import { APPS_BUCKET } from '../nats/store-names.ts'
 import { describeStored } from '../nats/stored-state.ts'
 import { lossOf, STREAM_OF } from './record.ts'
 import { readFromBucket, writeToBucket } from './shared-record.ts'
@@ -18,7 +19,7 @@ export interface AdoptOptions {
 
 /** Returns the number of entries in the bucket, which is made if there is none. Rejects with why it cannot be done. */
 export async function adoptApps(connection: NatsConnection, { replicas, timers }: AdoptOptions): Promise<number> {
-  const report = await new Bucket(connection, 'SLUICE_APPS').ensure(replicas)
+  const report = await new Bucket(connection, APPS_BUCKET).ensure(replicas)
   if (report.kind === 'unreadable') throw new Error(`the bucket SLUICE_APPS cannot be used: ${report.reason}`)
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const seen = await describeStored(connection, STREAM_OF.apps)

@@ -1,6 +1,7 @@
 // What was in NATS when somebody last looked: a record of the three stores, kept by each node in its memory, in Redis and
 // in the bucket SLUICE_COUNTS, so that a loss is noticed as long as one of them still knows.
 
+import { APPS_BUCKET, COUNTS_BUCKET, EVENTS_STREAM, streamOfBucket } from '../nats/store-names.ts'
 import type { StoredState } from '../nats/stored-state.ts'
 
 export type StoreName = 'stream' | 'apps' | 'counts'
@@ -8,9 +9,9 @@ export const STORE_NAMES = ['stream', 'apps', 'counts'] as const satisfies reado
 
 /** What JetStream calls them. */
 export const STREAM_OF: Readonly<Record<StoreName, string>> = {
-  stream: 'SLUICE_EVENTS',
-  apps: 'KV_SLUICE_APPS',
-  counts: 'KV_SLUICE_COUNTS',
+  stream: EVENTS_STREAM,
+  apps: streamOfBucket(APPS_BUCKET),
+  counts: streamOfBucket(COUNTS_BUCKET),
 }
 
 export interface KnownStore extends StoredState {

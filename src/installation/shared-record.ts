@@ -3,11 +3,11 @@
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { Bucket } from '../nats/bucket.ts'
+import { COUNTS_BUCKET } from '../nats/store-names.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { type InstallationRecord, parseRecord } from './record.ts'
 
 const REDIS_KEY = 'sluice:installation'
-const COUNTS_BUCKET = 'SLUICE_COUNTS'
 const BUCKET_KEY = 'installation'
 
 export interface BucketRecord {

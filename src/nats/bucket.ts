@@ -4,6 +4,7 @@ import { JetStreamApiCodes, jetstream, jetstreamManager, StorageType } from '@na
 import { type KV, Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS, codeOf, reasonOf } from './api.ts'
+import { streamOfBucket } from './store-names.ts'
 
 export interface StoredEntry {
   readonly key: string
@@ -39,7 +40,7 @@ export class Bucket {
   async describe(): Promise<BucketReport> {
     try {
       const manager = await jetstreamManager(this.connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-      const { created, state } = await manager.streams.info(`KV_${this.name}`)
+      const { created, state } = await manager.streams.info(streamOfBucket(this.name))
       const entries = state.num_subjects ?? state.messages
       return { kind: 'present', facts: { createdAt: created, lastRevision: state.last_seq, entries } }
     } catch (error) {

@@ -8,8 +8,9 @@ import { systemTimers, type Timer, type Timers } from '../lib/timers.ts'
 import type { NatsAccess } from './address.ts'
 import { NatsLink } from './connection.ts'
 import { type Durability, judgeDurability } from './durability.ts'
-import { EVENTS_STREAM, type Placement, type ReplicaState, readPlacement, STREAMS } from './placement.ts'
+import { type Placement, type ReplicaState, readPlacement, STREAMS } from './placement.ts'
 import { type KnownServers, learnServers } from './server-facts.ts'
+import { EVENTS_STREAM } from './store-names.ts'
 
 const LOOK_INTERVAL_MS = 60_000
 /** While nothing is known, or a node waits for what it must be shown. */

@@ -3,10 +3,10 @@
 import { JetStreamApiCodes, jetstreamManager, type PeerInfo, type StreamInfo } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS, codeOf } from './api.ts'
+import { APPS_BUCKET, COUNTS_BUCKET, EVENTS_STREAM, streamOfBucket } from './store-names.ts'
 
 /** The stream of events, and those of the two buckets: app records, and the audit's counts. */
-export const EVENTS_STREAM = 'SLUICE_EVENTS'
-export const STREAMS = [EVENTS_STREAM, 'KV_SLUICE_APPS', 'KV_SLUICE_COUNTS'] as const
+export const STREAMS = [EVENTS_STREAM, streamOfBucket(APPS_BUCKET), streamOfBucket(COUNTS_BUCKET)] as const
 
 /** Under load a follower is always some messages behind the leader, which says `current: false` of it at times. */
 const MAX_FOLLOWER_LAG = 1000

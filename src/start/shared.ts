@@ -199,7 +199,8 @@ function sampleStream({ stream, consumerLags }: StreamPublisher, nowMs: number):
 
 function auditPart(state: AuditState | null): Part {
   const stopped = state?.stopped ?? null
-  if (stopped !== null && stopped !== 'unheard') return { part: 'audit', kind: 'audit', state: stopped, reason: null }
+  if (stopped !== null && stopped !== 'redis_unknown')
+    return { part: 'audit', kind: 'audit', state: stopped, reason: null }
   const { partitions = [] } = state ?? {}
   const reason = partitions.length === 0 ? 'no partition' : `partitions ${partitions.join(', ')}`
   return { part: 'audit', kind: 'audit', state: 'ok', reason }
@@ -219,6 +220,6 @@ function sampleAudit(state: AuditState | null, nowMs: number): AuditSample {
     futureEvents,
     unsettledDoubts,
     clockSkewSeconds: Object.fromEntries(known.map(([of, skewMs]) => [of, Number(skewMs) / 1000])),
-    isSkewed: stopped !== null && stopped !== 'unheard',
+    isSkewed: stopped !== null && stopped !== 'redis_unknown',
   }
 }

@@ -9,7 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { CountsBucket } from '../../src/audit/counts-bucket.ts'
 import { PartitionTotals } from '../../src/audit/totals.ts'
 import { connectNats } from '../../src/nats/connection.ts'
-import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
+import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { get, post, single } from '../support/client.ts'
 import { buildKustomization } from '../support/kustomize.ts'
 import {
@@ -108,7 +108,7 @@ describe("production's user of the nodes", () => {
     })
     const operator = await open(urlOf(nats.servers, 'operator'))
     const owning = await jetstreamManager(operator)
-    await owning.consumers.add(STREAM_NAME, { durable_name: 'warehouse', ack_policy: AckPolicy.Explicit })
+    await owning.consumers.add(EVENTS_STREAM, { durable_name: 'warehouse', ack_policy: AckPolicy.Explicit })
     for (const metric of [
       'sluice_stream_bytes',
       'sluice_audit_lag_seconds',
@@ -148,12 +148,12 @@ describe("production's user of the nodes", () => {
     expect(violations(nats)).toEqual([])
 
     const manager = await jetstreamManager(node, { checkAPI: false })
-    const { config } = await manager.streams.info(STREAM_NAME)
+    const { config } = await manager.streams.info(EVENTS_STREAM)
     const forbidden: Readonly<Record<string, () => Promise<unknown>>> = {
-      'delete the stream': () => manager.streams.delete(STREAM_NAME),
-      'empty it': () => manager.streams.purge(STREAM_NAME),
-      'change it': () => manager.streams.update(STREAM_NAME, { max_msgs: 1 }),
-      'delete an event': () => manager.streams.deleteMessage(STREAM_NAME, 1),
+      'delete the stream': () => manager.streams.delete(EVENTS_STREAM),
+      'empty it': () => manager.streams.purge(EVENTS_STREAM),
+      'change it': () => manager.streams.update(EVENTS_STREAM, { max_msgs: 1 }),
+      'delete an event': () => manager.streams.deleteMessage(EVENTS_STREAM, 1),
       'make another stream': () => manager.streams.add({ name: 'OTHER', subjects: ['other'] }),
       'delete the app records': () => manager.streams.delete('KV_SLUICE_APPS'),
       'empty them': () => manager.streams.purge('KV_SLUICE_APPS'),
@@ -168,7 +168,7 @@ describe("production's user of the nodes", () => {
     const remove = await runCommand(['apps', 'remove', 'shop', '--yes'], envOf('sluice'))
     expect(remove.code).not.toBe(0)
     expect(violations(nats).length).toBeGreaterThanOrEqual(Object.keys(forbidden).length)
-    expect((await owning.streams.info(STREAM_NAME)).state.first_seq).toBe(1)
+    expect((await owning.streams.info(EVENTS_STREAM)).state.first_seq).toBe(1)
     expect(await accepts(first)).toBe(true)
   })
 })

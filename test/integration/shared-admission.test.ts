@@ -277,3 +277,26 @@ it('counts a node as dead 5 s after its last heartbeat, or where that lies ahead
   nowMs -= 60_000
   expect(await nodesAfter('other')).toEqual(['other'])
 })
+
+it('sends what was given back no second time where the answer is lost: an app could take it twice', async () => {
+  const app = anApp({ eventsPerMinute: 100 })
+  const other = limitNode(client, 'other', () => NOON_MS)
+  const { admission, link } = limitNode(client, 'one', () => NOON_MS)
+  await expect.poll(() => client.zcard(NODES_KEY)).toBe(2)
+  await other.admission.admit(app, 20, null)
+  const admitted = await admission.admit(app, 10, null)
+  if (admitted.kind !== 'taken') throw new Error(admitted.kind)
+  link.isHolding = true
+  admission.end(app, admitted.charge, null, 'refused', 0)
+  await link.idle()
+  expect((await usageOf(other.admission, app)).minute.used).toBe(20)
+  link.set(false)
+  link.isHolding = false
+  link.set(true)
+  // Behind whatever it sends again.
+  expect((await admission.admit(app, 1, null)).kind).toBe('taken')
+  await link.idle()
+  expect((await usageOf(other.admission, app)).minute.used).toBe(21)
+  await admission.stop()
+  await other.admission.stop()
+})

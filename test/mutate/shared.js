@@ -3,7 +3,6 @@
 const LIMIT_SCRIPTS = 'test/integration/limit-scripts.test.ts'
 const ADMISSION_CONTRACT = 'test/integration/admission-contract.test.ts'
 const SHARED_ADMISSION = 'test/integration/shared-admission.test.ts'
-const LOST_ANSWERS = 'test/integration/lost-answers.test.ts'
 const APP_BUDGET = 'test/unit/limits/shared/app-budget.test.ts'
 const TOTALS = 'test/unit/audit/totals.test.ts'
 const AUDITOR_LIST = 'test/unit/audit/auditor-list.test.ts'
@@ -100,7 +99,7 @@ export const SHARED_MODE = [
     file: TURN_CALLS,
     find: 'question.apps[at].corrections) if (events < 0) budget.correct(minute, events)',
     replace: 'question.apps[at].corrections) budget.correct(minute, events)',
-    tests: [LOST_ANSWERS],
+    tests: [SHARED_ADMISSION],
   },
   {
     name: 'n3',
@@ -383,7 +382,7 @@ export const SHARED_MODE = [
     file: TURN_CALLS,
     find: '    for (const budget of deferred) this.add(budget)\n',
     replace: '',
-    tests: [SHARED_ADMISSION, LOST_ANSWERS],
+    tests: [SHARED_ADMISSION],
   },
   {
     name: 's22',

@@ -1,6 +1,6 @@
 // Histories made for one planted bug each (test/mutate): what the audit, the claims of keys and the fences guard against.
 
-import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
+import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { anApp, history, type Scenario, send } from './scenario.ts'
 
 const MINUTE_MS = 60_000
@@ -47,7 +47,7 @@ export const AUDIT_SCENARIOS: Readonly<Record<string, Scenario>> = {
     history: history('sequences-used-again', {
       steps: [
         send(35_000, { batches: 100, gapMs: 50, keyed: true }),
-        { atMs: 68_500, kind: 'nats lost its tail', stream: STREAM_NAME, tailMs: 60_000, forMs: 1 },
+        { atMs: 68_500, kind: 'nats lost its tail', stream: EVENTS_STREAM, tailMs: 60_000, forMs: 1 },
         // More events than were lost: these stay charged, and hide so many that are not counted.
         send(68_510, { batches: 200, gapMs: 1, events: 10, keyed: true, tries: 100, retryAfterMs: 20 }),
       ],

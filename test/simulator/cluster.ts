@@ -2,7 +2,7 @@
 
 import type { App } from '../../src/apps/app.ts'
 import { type AppRecord, readApp } from '../../src/apps/app-record.ts'
-import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
+import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { FaultPeriod } from './fault-period.ts'
 import type { History, Step } from './history.ts'
 import type { LuaMachine } from './lua.ts'
@@ -101,7 +101,7 @@ export class Cluster {
       case 'plan':
         return this.#plan(step.app, step.record)
       case 'stream aged':
-        return this.nats.streams.get(STREAM_NAME)?.age(this.world.nowMs - step.olderThanMs)
+        return this.nats.streams.get(EVENTS_STREAM)?.age(this.world.nowMs - step.olderThanMs)
       case 'counts lost':
         this.nats.streams.delete('KV_SLUICE_COUNTS')
         return

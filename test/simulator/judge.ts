@@ -3,9 +3,9 @@
 
 import type { App } from '../../src/apps/app.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/apps/plans.ts'
+import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { parseRecordHead } from '../../src/queue/record/record-head.ts'
 import { recordsOf } from '../../src/queue/stream/read/stream-records.ts'
-import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
 import type { Cluster } from './cluster.ts'
 import type { Answer, SimulatedNode } from './node.ts'
 import { AWAITED, type Oracle, type Violation } from './oracle.ts'
@@ -81,7 +81,7 @@ export class Judge {
     this.#cluster = cluster
     this.#maxAnswerMs = maxAnswerMs
     cluster.nats.onStored = (stream, message) => {
-      if (stream === STREAM_NAME) this.#onStored(message)
+      if (stream === EVENTS_STREAM) this.#onStored(message)
     }
   }
 

@@ -1,15 +1,16 @@
 // Runs one history until the cluster has recovered, and returns the first violation.
 
 import type { AppRecord } from '../../src/apps/app-record.ts'
-import { STREAM_NAME } from '../../src/queue/stream/stream.ts'
+import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { Clients } from './clients.ts'
 import { Cluster } from './cluster.ts'
-import type { History, Send } from './history.ts'
+import type { History } from './history.ts'
 import { Judge } from './judge.ts'
 import type { LuaMachine } from './lua.ts'
 import type { SimulatedNode } from './node.ts'
 import type { Violation } from './oracle.ts'
 import { type OpenParts, openParts } from './parts.ts'
+import { send } from './scenario.ts'
 
 /** After the last fault requests have to be accepted again within this time. */
 const BACK_WITHIN_MS = 2000
@@ -47,7 +48,7 @@ export async function run(history: History, lua: LuaMachine, open: OpenParts = o
     cluster.discard()
   }
   const { accepted, replayed, refused } = judge
-  const stored = cluster.nats.streams.get(STREAM_NAME)?.messages.length ?? 0
+  const stored = cluster.nats.streams.get(EVENTS_STREAM)?.messages.length ?? 0
   const notices = cluster.nodes.flatMap((node, at) => node.notices.map((notice) => `node ${at}: ${notice}`))
   const { sent } = clients
   return {
@@ -75,7 +76,7 @@ async function live(history: History, { cluster, judge, clients, isOver }: Stage
     world.at(step.atMs, () => {
       if (step.kind === 'send') clients.start(step)
       else cluster.apply(step)
-      if (step.kind === 'nats lost its tail') judge.tailLost(cluster.nats.streams.get(STREAM_NAME)?.lost ?? [])
+      if (step.kind === 'nats lost its tail') judge.tailLost(cluster.nats.streams.get(EVENTS_STREAM)?.lost ?? [])
     })
   }
   await world.runUntil(history.endMs, isOver)
@@ -104,21 +105,9 @@ async function live(history: History, { cluster, judge, clients, isOver }: Stage
 async function probe(node: SimulatedNode, app: number, { cluster, judge, clients, isOver }: Stage): Promise<void> {
   const { world, ready } = cluster
   if (!node.isReady) return judge.reportNotRecovered(`a node is not ready ${BACK_WITHIN_MS} ms after the last fault`)
-  const send: Send = {
-    kind: 'send',
-    app,
-    node: 0,
-    batches: 1,
-    gapMs: 0,
-    events: 1,
-    keyed: false,
-    tries: 1,
-    retryAfterMs: 0,
-    retryOn: 0,
-    replays: 0,
-  }
+  const one = send(0, { app })
   let status = 0
-  void clients.ask(send, null, ready.indexOf(node)).then((answer) => (status = answer?.status ?? -1))
+  void clients.ask(one, null, ready.indexOf(node)).then((answer) => (status = answer?.status ?? -1))
   await world.runUntil(world.nowMs + FIRST_ANSWER_MS, isOver)
   if (status !== 202)
     judge.reportNotRecovered(

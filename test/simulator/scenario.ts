@@ -10,7 +10,7 @@ export function anApp(at: number, limits: Partial<AppRecord> = {}): AppRecord {
   return { app_key: `ak_${at}`, app_id: `app${at}`, plan: '5m', subscription: 'active', ...limits }
 }
 
-export function send(atMs: number, parts: Partial<Send>): Step {
+export function send(atMs: number, parts: Partial<Send>): Step & Send {
   const plain = {
     app: 0,
     node: 0,
@@ -23,7 +23,7 @@ export function send(atMs: number, parts: Partial<Send>): Step {
     retryOn: 0,
     replays: 0,
   }
-  return { atMs, kind: 'send', ...plain, ...parts }
+  return { ...plain, ...parts, atMs, kind: 'send' }
 }
 
 export function history(name: string, parts: Partial<History> & Pick<History, 'steps' | 'endMs'>): History {

@@ -30,6 +30,7 @@ export function timed(client: RedisClient, nowMs: () => number): RedisClient {
   return new Proxy(client, {
     get: (target, name) => {
       if (name === 'evalsha') return evalsha
+      if (name === 'time') return async () => [Math.floor(nowMs() / 1000), (nowMs() % 1000) * 1000]
       const member: unknown = Reflect.get(target, name)
       return typeof member === 'function' ? member.bind(target) : member
     },

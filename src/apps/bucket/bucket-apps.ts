@@ -8,10 +8,10 @@ import type { NatsAccess } from '../../nats/address.ts'
 import { Bucket, type BucketFacts, type BucketReport, type StoredEntry } from '../../nats/bucket.ts'
 import { watchBucket } from '../../nats/bucket-watch.ts'
 import { describeFault, NatsLink } from '../../nats/connection.ts'
+import { APPS_BUCKET } from '../../nats/store-names.ts'
 import type { App, AppLookup, AppStore } from '../app.ts'
 import { AppEntries, type PutResult } from './app-entries.ts'
 
-export const APPS_BUCKET = 'SLUICE_APPS'
 /** Between attempts to read it. */
 const RETRY_MS = 500
 const MAX_IDS_NAMED = 10

@@ -5,9 +5,10 @@ import { errorMessage } from '../../lib/errors.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
 import type { Bucket, StoredEntry } from '../../nats/bucket.ts'
 import { watchBucket } from '../../nats/bucket-watch.ts'
+import { APPS_BUCKET } from '../../nats/store-names.ts'
 import { type AppRecord, checkRecords } from '../app-record.ts'
 import { AppEntries } from './app-entries.ts'
-import { APPS_BUCKET, describePut } from './bucket-apps.ts'
+import { describePut } from './bucket-apps.ts'
 
 /** Of several edits at once, all but one start again. */
 const MAX_EDIT_ATTEMPTS = 50

@@ -1,6 +1,5 @@
 // The part of `sluice check` that tests Redis and NATS. It only reads.
 
-import { APPS_BUCKET } from '../../apps/bucket/bucket-apps.ts'
 import { type BucketRecords, readRecords } from '../../apps/bucket/bucket-edit.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import { systemTimers } from '../../lib/timers.ts'
@@ -9,7 +8,8 @@ import { Bucket } from '../../nats/bucket.ts'
 import { connectNats } from '../../nats/connection.ts'
 import type { Durability } from '../../nats/durability.ts'
 import { learnDurability } from '../../nats/durability-watch.ts'
-import { describeStream, MAX_RECORD_BYTES, STREAM_NAME, type StreamReport } from '../../queue/stream/stream.ts'
+import { APPS_BUCKET, EVENTS_STREAM } from '../../nats/store-names.ts'
+import { describeStream, MAX_RECORD_BYTES, type StreamReport } from '../../queue/stream/stream.ts'
 import { describeRedis, type RedisFacts, type RedisNode } from '../../redis/facts.ts'
 import type { Config } from '../../settings/config.ts'
 import { withRedis } from '../redis.ts'
@@ -133,7 +133,7 @@ function tooFewServers(replicas: number): Finding {
   return finding(
     'stream',
     'FAIL',
-    `no ${STREAM_NAME} yet, and it cannot be created: SLUICE_STREAM_REPLICAS is ${replicas}, and this NATS server is in no cluster`,
+    `no ${EVENTS_STREAM} yet, and it cannot be created: SLUICE_STREAM_REPLICAS is ${replicas}, and this NATS server is in no cluster`,
   )
 }
 
@@ -142,9 +142,9 @@ export function streamFinding(report: StreamReport, wish: StreamWish): Finding {
     case 'present':
       return presentStreamFinding(report.facts, wish)
     case 'absent':
-      return finding('stream', 'ok', `no ${STREAM_NAME} yet: the first start creates it`)
+      return finding('stream', 'ok', `no ${EVENTS_STREAM} yet: the first start creates it`)
     case 'unreadable':
-      return finding('stream', 'FAIL', `${STREAM_NAME} cannot be read: ${report.reason}`)
+      return finding('stream', 'FAIL', `${EVENTS_STREAM} cannot be read: ${report.reason}`)
   }
 }
 

@@ -1,6 +1,7 @@
 // What `sluice check` says of an existing stream: what it holds, how far back it reaches, and how much room is left.
 
-import { STREAM_NAME, type StreamFacts } from '../../queue/stream/stream.ts'
+import { EVENTS_STREAM } from '../../nats/store-names.ts'
+import { type StreamFacts } from '../../queue/stream/stream.ts'
 import { formatBytes, formatCount, formatSpan } from '../table.ts'
 import { type Finding, finding, findingWith, NEARLY_FULL_SHARE } from './finding.ts'
 
@@ -11,7 +12,7 @@ export interface StreamWish {
 }
 
 export function presentStreamFinding(facts: StreamFacts, wish: StreamWish): Finding {
-  const detail = `${STREAM_NAME}: ${factTexts(facts, wish).join(', ')}`
+  const detail = `${EVENTS_STREAM}: ${factTexts(facts, wish).join(', ')}`
   const { differences, refusal } = facts
   if (refusal !== null) {
     return finding('stream', 'FAIL', [detail, ...differences, `batches are answered 503: ${refusal}`].join('; '))

@@ -4,11 +4,12 @@ import { existsSync } from 'node:fs'
 import { StartError, throwStartError } from '../../lib/errors.ts'
 import type { NatsAccess } from '../../nats/address.ts'
 import { connectNats, describeFault } from '../../nats/connection.ts'
+import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { readLines } from '../../queue/journal/journal-reader.ts'
 import { journalDirectory } from '../../queue/journal/segments.ts'
 import { readStream } from '../../queue/stream/read/stream-reader.ts'
 import { recordsOf } from '../../queue/stream/read/stream-records.ts'
-import { describeStream, STREAM_NAME } from '../../queue/stream/stream.ts'
+import { describeStream } from '../../queue/stream/stream.ts'
 import { subjectOfApp } from '../../queue/stream/stream-subject.ts'
 import type { Config } from '../../settings/config.ts'
 
@@ -65,7 +66,7 @@ async function lookAtStream(
     try {
       const report = await describeStream(connection)
       if (report.kind === 'unreadable') throw new StartError(`the stream cannot be read: ${report.reason}`)
-      if (report.kind === 'absent') onNotice(`there is no stream ${STREAM_NAME} yet`)
+      if (report.kind === 'absent') onNotice(`there is no stream ${EVENTS_STREAM} yet`)
       if (report.kind === 'absent' || appId === undefined) return null
       return await subjectOfApp(connection, appId, partitions)
     } finally {

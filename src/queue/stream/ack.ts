@@ -1,7 +1,7 @@
 // Reads JetStream's answer to a published message. Nearly all answers have one form, which is read without parsing
 // JSON.
 
-import { STREAM_NAME } from './stream.ts'
+import { EVENTS_STREAM } from '../../nats/store-names.ts'
 
 export type Ack =
   /** Stored under this sequence. */
@@ -18,8 +18,8 @@ export type Ack =
   | { readonly kind: 'unreadable' }
 
 /** Older servers write a blank before "seq". */
-const PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}","seq":`)
-const OLDER_PREFIX = Buffer.from(`{"stream":"${STREAM_NAME}", "seq":`)
+const PREFIX = Buffer.from(`{"stream":"${EVENTS_STREAM}","seq":`)
+const OLDER_PREFIX = Buffer.from(`{"stream":"${EVENTS_STREAM}", "seq":`)
 const BLANK_AT = OLDER_PREFIX.indexOf(' ')
 const BLANK = 32
 /** `maximum bytes exceeded` and `maximum messages exceeded`; resources, of the account or the server. */
@@ -63,6 +63,6 @@ export function parseAck(data: Uint8Array, status: number): Ack {
     return { kind: 'refused', reason, isFull: NO_ROOM.test(reason) }
   }
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= 0) return { kind: 'unreadable' }
-  if (stream !== STREAM_NAME) return { kind: 'foreign stream' }
+  if (stream !== EVENTS_STREAM) return { kind: 'foreign stream' }
   return { kind: duplicate === true ? 'duplicate' : 'stored', sequence: seq }
 }

@@ -3,7 +3,8 @@
 import { type ConsumerInfo, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
-import { ALL_SUBJECTS, STREAM_NAME } from './stream.ts'
+import { EVENTS_STREAM } from '../../nats/store-names.ts'
+import { ALL_SUBJECTS } from './stream.ts'
 
 /** Consumers that are measured, the first ones by name. A bound, since each has a series in the metrics. */
 const MAX_CONSUMERS = 20
@@ -19,7 +20,7 @@ export type ConsumerLags = Readonly<Record<string, number>>
 export async function measureLags(connection: NatsConnection, nowMs: number): Promise<ConsumerLags | null> {
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    const listed = (await manager.consumers.list(STREAM_NAME).next()).slice(0, MAX_LISTED)
+    const listed = (await manager.consumers.list(EVENTS_STREAM).next()).slice(0, MAX_LISTED)
     const durable = listed.filter(({ config }) => config.durable_name !== undefined)
     const measured = durable.toSorted((one, other) => (one.name < other.name ? -1 : 1)).slice(0, MAX_CONSUMERS)
     return Object.fromEntries(
@@ -37,7 +38,7 @@ async function lagOf(manager: JetStreamManager, info: ConsumerInfo, nowMs: numbe
   const next = await Promise.all(
     subjects.slice(0, MAX_FILTERS).map((subject) => {
       const query = { seq: info.ack_floor.stream_seq + 1, next_by_subj: subject }
-      return manager.streams.getMessage(STREAM_NAME, query)
+      return manager.streams.getMessage(EVENTS_STREAM, query)
     }),
   )
   // The clock of NATS may be ahead of this one.

@@ -4,6 +4,7 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
+import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { Filling } from '../filling.ts'
 import { type ConsumerLags, measureLags } from './consumer-lag.ts'
 import {
@@ -13,7 +14,6 @@ import {
   MAX_RECORD_BYTES,
   type NewStream,
   PURGE_ADVICE,
-  STREAM_NAME,
   type StreamFacts,
   type StreamReport,
 } from './stream.ts'
@@ -49,7 +49,7 @@ export class StreamKeeper {
   constructor(options: StreamKeeperOptions) {
     this.#options = options
     const { onNotice, timers } = options
-    this.#filling = new Filling({ store: `stream ${STREAM_NAME}`, largestBytes: MAX_RECORD_BYTES, onNotice, timers })
+    this.#filling = new Filling({ store: `stream ${EVENTS_STREAM}`, largestBytes: MAX_RECORD_BYTES, onNotice, timers })
   }
 
   /** Measured some seconds ago; null: there is no connection, or no answer yet. */
@@ -139,7 +139,7 @@ export class StreamKeeper {
     if (report.created) {
       const { replicas } = report.facts
       const counted = replicas === 1 ? '1 replica' : `${replicas} replicas`
-      this.#options.onNotice(`stream ${STREAM_NAME} was created with ${counted}`, 'info')
+      this.#options.onNotice(`stream ${EVENTS_STREAM} was created with ${counted}`, 'info')
     }
     const difference = differenceText(report.facts.differences)
     if (difference !== null && difference !== this.#lastDifference) this.#options.onNotice(difference)

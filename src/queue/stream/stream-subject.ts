@@ -3,11 +3,12 @@
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
+import { EVENTS_STREAM } from '../../nats/store-names.ts'
 import { partitionOf } from '../partition.ts'
 import { parseRecordHead } from '../record/record-head.ts'
 import { readRange } from './read/stream-range.ts'
 import { recordsOf } from './read/stream-records.ts'
-import { ALL_SUBJECTS, PROBE_SUBJECT, STREAM_NAME, subjectOf } from './stream.ts'
+import { ALL_SUBJECTS, PROBE_SUBJECT, subjectOf } from './stream.ts'
 
 /** The newest messages of all subjects that are searched for one of the app. */
 const MAX_SEARCHED = 2048
@@ -24,7 +25,7 @@ export async function subjectOfApp(
 ): Promise<string | null> {
   if (partitions === 1) return null
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-  const { state } = await manager.streams.info(STREAM_NAME, { subjects_filter: ALL_SUBJECTS })
+  const { state } = await manager.streams.info(EVENTS_STREAM, { subjects_filter: ALL_SUBJECTS })
   const present = new Set(Object.keys(state.subjects ?? {}))
   const subject = subjectOf(partitionOf(appId, partitions))
   if (!present.delete(subject)) return null

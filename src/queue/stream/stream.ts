@@ -13,8 +13,8 @@ import {
 import type { NatsConnection } from '@nats-io/transport-node'
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
 import { API_TIMEOUT_MS, codeOf, reasonOf } from '../../nats/api.ts'
+import { EVENTS_STREAM } from '../../nats/store-names.ts'
 
-export const STREAM_NAME = 'SLUICE_EVENTS'
 const SUBJECT_PREFIX = 'sluice.events.'
 export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
 /** Of messages without records, which decide what is in doubt. */
@@ -48,7 +48,7 @@ export interface NewStream {
 
 /** Everything that sluice relies on; the operator chooses the rest. */
 const WANTED = {
-  name: STREAM_NAME,
+  name: EVENTS_STREAM,
   subjects: [ALL_SUBJECTS],
   storage: StorageType.File,
   retention: RetentionPolicy.Limits,
@@ -97,7 +97,7 @@ export function subjectOf(partition: number): string {
 export async function describeStream(connection: NatsConnection): Promise<StreamReport> {
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-    const info = await manager.streams.info(STREAM_NAME)
+    const info = await manager.streams.info(EVENTS_STREAM)
     // Any server of a cluster describes a stream, but none takes a message for one without a leader.
     if (info.cluster !== undefined && (info.cluster.leader ?? '') === '')
       return { kind: 'unreadable', reason: 'the stream has no leader' }
@@ -132,7 +132,7 @@ export async function ensureStream(connection: NatsConnection, wanted: NewStream
 
 /** A sentence for the log; null: the stream breaks no promise. */
 export function differenceText(differences: readonly string[]): string | null {
-  return differences.length === 0 ? null : `stream ${STREAM_NAME} would break a promise: ${differences.join('; ')}`
+  return differences.length === 0 ? null : `stream ${EVENTS_STREAM} would break a promise: ${differences.join('; ')}`
 }
 
 /** Only settings that would lose, repeat or refuse events after a 202. The operator chooses age, size and replicas. */

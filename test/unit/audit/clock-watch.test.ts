@@ -32,7 +32,7 @@ it('a skew of two seconds is said once, after three rounds, and its end once it 
 
 it('a clock that stops the audit is said once, and its end, and a start says nothing', () => {
   const { said, watch, rounds } = stage()
-  rounds(3, null, { kind: 'unheard' })
+  rounds(3, null, { kind: 'redis_unknown' })
   rounds(2, 0)
   expect(said).toEqual([])
   rounds(2, 0, { kind: 'skewed' })

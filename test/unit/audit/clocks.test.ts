@@ -26,7 +26,7 @@ describe('the clocks', () => {
   it('let nothing be closed before Redis has said its time', () => {
     const { clocks, trueMs } = stage()
     clocks.heard('nats', trueMs)
-    expect(clocks.state()).toEqual({ kind: 'unheard' })
+    expect(clocks.state()).toEqual({ kind: 'redis_unknown' })
   })
 
   it('let a minute be closed five seconds after its end by Redis’s clock', () => {

@@ -3,8 +3,8 @@
 import { AckPolicy, type ConsumerInfo, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS } from '../../../nats/api.ts'
+import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 import type { ConsumerState, ConsumerStateName, StreamPlace } from '../../find/finding.ts'
-import { STREAM_NAME } from '../stream.ts'
 
 /** The first ones by name. */
 const MAX_CONSUMERS = 100
@@ -16,7 +16,7 @@ type StoredMessage = Omit<StreamPlace, 'kind' | 'stream'>
 /** Rejects where JetStream does not answer. */
 export async function consumerStates(connection: NatsConnection, message: StoredMessage): Promise<ConsumerState[]> {
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-  const pages = manager.consumers.list(STREAM_NAME)
+  const pages = manager.consumers.list(EVENTS_STREAM)
   const listed: ConsumerInfo[] = []
   for (let page = 0; page < MAX_PAGES; page++) {
     const infos = await pages.next()

@@ -2,7 +2,7 @@
 
 import { jetstreamManager, type StoredMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { STREAM_NAME } from '../stream.ts'
+import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 
 /** null: there is none. */
 export async function getFromLeader(
@@ -11,7 +11,7 @@ export async function getFromLeader(
   timeoutMs: number,
 ): Promise<StoredMsg | null> {
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: timeoutMs })
-  return await manager.streams.getMessage(STREAM_NAME, { seq: sequence })
+  return await manager.streams.getMessage(EVENTS_STREAM, { seq: sequence })
 }
 
 /** The last message on a subject; null: there is none. */
@@ -21,5 +21,5 @@ export async function getLastFromLeader(
   timeoutMs: number,
 ): Promise<StoredMsg | null> {
   const manager = await jetstreamManager(connection, { checkAPI: false, timeout: timeoutMs })
-  return await manager.streams.getMessage(STREAM_NAME, { last_by_subj: subject })
+  return await manager.streams.getMessage(EVENTS_STREAM, { last_by_subj: subject })
 }

@@ -3,7 +3,7 @@
 import { DeliverPolicy, type JsMsg, jetstream } from '@nats-io/jetstream'
 import { type NatsConnection, nanos } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS, codeOf } from '../../../nats/api.ts'
-import { STREAM_NAME } from '../stream.ts'
+import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 
 /** What the server sends ahead of the reader. A message has at most 1 MiB. */
 const MAX_BYTES_AHEAD = 4 * 1024 * 1024
@@ -30,7 +30,7 @@ export interface StreamRange {
 export async function* readRange(connection: NatsConnection, range: StreamRange): AsyncGenerator<JsMsg> {
   const { from, until, subject, headersOnly = false, messagesAhead, signal } = range
   const client = jetstream(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
-  const consumer = await client.consumers.get(STREAM_NAME, {
+  const consumer = await client.consumers.get(EVENTS_STREAM, {
     ...(typeof from === 'number'
       ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from }
       : { deliver_policy: DeliverPolicy.StartTime, opt_start_time: new Date(from.timeMs).toISOString() }),

@@ -3,6 +3,7 @@
 
 import type { JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 import {
   type Finding,
   type Found,
@@ -13,7 +14,7 @@ import {
   startOfRecord,
 } from '../../find/finding.ts'
 import { MAX_LEAD_MS, type Question, type Span } from '../../find/question.ts'
-import { describeStream, ID_HEADER, STREAM_NAME, type StreamFacts } from '../stream.ts'
+import { describeStream, ID_HEADER, type StreamFacts } from '../stream.ts'
 import { subjectOfApp } from '../stream-subject.ts'
 import { consumerStates } from './consumer-states.ts'
 import { getFromLeader } from './stream-message.ts'
@@ -147,7 +148,7 @@ function recordIn(message: JsMsg, data: Uint8Array, batchId: string): Hit | null
     const record = readFoundRecord(line, batchId)
     if (record === null) continue
     const { subject, seq: sequence } = message
-    const place = { kind: 'stream', stream: STREAM_NAME, subject, sequence, storedAtMs: storedAtMs(message) } as const
+    const place = { kind: 'stream', stream: EVENTS_STREAM, subject, sequence, storedAtMs: storedAtMs(message) } as const
     return { kind: 'found', record, place, consumers: [] }
   }
   return null

@@ -1,7 +1,7 @@
 # The image of sluice: built in one stage, run in another that holds Node, the built program and what it loads.
 # docs/container.md says how to build and run it, and what was tried.
 
-# Debian 13, because the HTTP front end's binary for Node 24 wants glibc 2.38 or later; Alpine has another C library.
+# Debian 13, because the HTTP acceptor's binary for Node 24 wants glibc 2.38 or later; Alpine has another C library.
 ARG BASE=node:24-trixie-slim
 
 FROM ${BASE} AS build

@@ -1,5 +1,5 @@
-// Builds the pages of the console: dist/console/index.html, and under assets/ one script and one style sheet, named by
-// their content so that a browser may keep them for ever.
+// Builds the pages of the console: dist/console/index.html, and under assets/ one script, one style sheet and two fonts, named
+// by their content so that a browser may keep them for ever.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -40,18 +40,28 @@ export async function buildConsole(dist) {
     metafile: true,
     format: 'esm',
     target: 'es2022',
-    banner: { js: licences(['preact', 'uplot']) },
+    loader: { '.woff2': 'file' },
+    publicPath: '/assets',
+    banner: { js: licences(['preact']), css: fontLicences(source) },
     logLevel: 'warning',
   })
   const names = Object.keys(metafile.outputs).map((path) => basename(path))
   for (const name of readdirSync(join(dist, CONSOLE_ASSETS)))
     if (!names.includes(name)) rmSync(join(dist, CONSOLE_ASSETS, name))
   let page = readFileSync(join(source, 'index.html'), 'utf8')
-  for (const name of names)
-    page = page.replace(`"/assets/console${name.slice(name.lastIndexOf('.'))}"`, `"/assets/${name}"`)
+  for (const name of names) page = page.replace(`"/assets/${name.replace(/-[A-Z0-9]{8}\./, '.')}"`, `"/assets/${name}"`)
   mkdirSync(join(dist, 'console'), { recursive: true })
   // Last, so that a failed build is repeated.
   writeFileSync(join(dist, PAGES), page)
+}
+
+/** @param {string} source */
+function fontLicences(source) {
+  const fonts = join(source, 'fonts')
+  const texts = readdirSync(fonts)
+    .filter((name) => name.startsWith('OFL'))
+    .map((name) => readFileSync(join(fonts, name), 'utf8'))
+  return `/*!\n${texts.join('\n').trim()}\n*/`
 }
 
 /** They want their licences to come with every copy. @param {string[]} packages */

@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildConsole, CONSOLE_ASSETS, CONSOLE_SOURCE, consoleOutputs } from './build-console.js'
 import { refuseOldNode } from './node-version.js'
@@ -11,29 +11,34 @@ import { refuseOldNode } from './node-version.js'
 refuseOldNode()
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
-const ASSEMBLY = join('decode', 'assembly')
-const SCANNER = join('decode', 'scanner.wasm')
+const ASSEMBLY = `${sep}assembly${sep}`
+/** What asc compiles, and where to. */
+const ASSEMBLED = [
+  [join('decode', 'assembly', 'scanner.ts'), join('decode', 'scanner.wasm')],
+  [join('lib', 'assembly', 'crc32c.ts'), join('lib', 'crc32c.wasm')],
+]
 
 const files = list(join(root, 'src'))
 const pages = files.filter((name) => name.startsWith(CONSOLE_SOURCE)).map(inSource)
 const sources = files.filter((name) => name.endsWith('.ts') && !name.startsWith(CONSOLE_SOURCE))
 const scripts = files.filter((name) => name.endsWith('.lua'))
-const assembly = sources.filter((name) => name.startsWith(ASSEMBLY)).map(inSource)
-const modules = sources.filter((name) => !name.startsWith(ASSEMBLY) && !name.endsWith('.d.ts'))
+const assembly = sources.filter((name) => name.includes(ASSEMBLY)).map(inSource)
+const assembled = ASSEMBLED.filter(([source]) => sources.includes(source))
+const modules = sources.filter((name) => !name.includes(ASSEMBLY) && !name.endsWith('.d.ts'))
 const settings = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'].map((name) => join(root, name))
 const consoleFiles = consoleOutputs(dist)
-const outputs = [...modules.flatMap(outputsOf), ...scripts, ...consoleFiles, SCANNER]
+const outputs = [...modules.flatMap(outputsOf), ...scripts, ...consoleFiles, ...assembled.map(([, output]) => output)]
 const wanted = new Set(outputs.flatMap(withFolders))
 const stale = list(dist).filter((name) => !wanted.has(name) && !name.startsWith(CONSOLE_ASSETS))
 // A moved file keeps its modification time, so a stale output forces a rebuild.
 const moved = stale.length > 0
 const compile = moved || modules.some((name) => isOld(outputsOf(name), [inSource(name), ...settings]))
 const copies = scripts.filter((name) => moved || isOld([name], [inSource(name)]))
-const assemble = isOld([SCANNER], [...assembly, ...settings])
+const assemble = assembled.filter(([, output]) => isOld([output], [...assembly, ...settings]))
 const builders = ['build.js', 'build-console.js'].map((name) => join(root, 'bin', name))
 const bundle = isOld(consoleFiles, [...pages, ...builders, ...settings])
 
-if (compile || assemble || bundle || copies.length > 0) console.error('building…')
+if (compile || assemble.length > 0 || bundle || copies.length > 0) console.error('building…')
 if (compile) {
   run('typescript', 'tsc', '-p', 'tsconfig.build.json')
   chmodSync(join(dist, 'main.js'), 0o755)
@@ -42,14 +47,13 @@ for (const name of copies) {
   mkdirSync(dirname(join(dist, name)), { recursive: true })
   copyFileSync(inSource(name), join(dist, name))
 }
-if (assemble) {
-  mkdirSync(dirname(join(dist, SCANNER)), { recursive: true })
-  // Of the module's own only what it is given an area for lies in memory: no static data, no heap, no stack. 65,536 pages
-  // are any memory's most.
+for (const [source, output] of assemble) {
+  mkdirSync(dirname(join(dist, output)), { recursive: true })
+  // Of a module's own nothing lies in memory but what it puts there: no static data, no heap, no stack. 65,536 pages are
+  // any memory's most.
   const memory = '--importMemory --noExportMemory --sharedMemory --initialMemory 1 --maximumMemory 65536 --memoryBase 0'
   const options = `--runtime stub --enable simd,threads,bulk-memory -O3 --noAssert ${memory}`
-  const output = ['--outFile', join(dist, SCANNER)]
-  run('assemblyscript', 'asc', join('src', ASSEMBLY, 'scanner.ts'), ...output, ...options.split(' '))
+  run('assemblyscript', 'asc', join('src', source), '--outFile', join(dist, output), ...options.split(' '))
 }
 if (bundle) {
   findPackage('esbuild', 'esbuild')

@@ -15,7 +15,9 @@ if (name !== undefined) {
   const file = join(folder, `${name}.js`)
   if (/^[a-z]+$/.test(name) && name !== 'start' && existsSync(file)) await import(pathToFileURL(file).href)
   else {
-    console.error(`examples: there is no ${name}; there are warehouse, parquet and clickhouse`)
+    console.error(
+      `examples: there is no ${name}; there are warehouse, parquet, clickhouse, segment, webhooks and receiver`,
+    )
     process.exitCode = 1
   }
 }

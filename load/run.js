@@ -2,22 +2,22 @@
 // `npm run load -- NAME`: runs a k6 script of load/k6 against the service at BASE_URL, or against a node that it starts
 // for the run, and ends with k6's exit code, or with 1 where only what was found afterwards is wrong.
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { endAll } from '../test/support/processes.js'
 import { defaultsOf } from './k6/shared/defaults.js'
 import { COMMON_SETTINGS, readSettings } from './k6/shared/settings.js'
 import { AMPLE_KEY, apps } from './run/apps.js'
 import { divideCores } from './run/cores.js'
 import { findK6, runK6, stopK6 } from './run/k6.js'
-import { startNode, writeApps } from './run/node.js'
 import { writePacks } from './run/packs.js'
 import { probe } from './run/probe.js'
 import { SCRIPTS } from './run/scripts.js'
 import { clearReport, closeRun } from './run/verify.js'
-import { endAll } from './shared/processes.js'
+import { startService } from './shared/service.js'
 
 const SETTING_COLUMN = 28
 const EXIT = { failed: 1, interrupted: 130 }
@@ -105,7 +105,7 @@ function checkSettings(name, given) {
 
 /**
  * @param {Record<string, string>} given @param {string} name @param {string} folder
- * @returns {Promise<{ environment: Record<string, string>, node: import('./run/node.js').LocalNode | null, place: readonly string[] }>}
+ * @returns {Promise<{ environment: Record<string, string>, node: import('./shared/service.js').Service | null, place: readonly string[] }>}
  */
 async function prepare(given, name, folder) {
   const { node: nodeEnvironment = {}, environment = {}, apps: ownApps = () => [] } = SCRIPTS[name]
@@ -113,15 +113,18 @@ async function prepare(given, name, folder) {
     await probe(given.BASE_URL, given.APP_KEY)
     return { environment: given, node: null, place: [] }
   }
-  const appsFile = writeApps(folder, [...apps(), ...ownApps(given)])
+  const dataDir = join(folder, 'node')
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'apps.json'), JSON.stringify({ apps: [...apps(), ...ownApps(given)] }))
   const isPinned = (given.PIN ?? environment.PIN ?? '0') === '1'
   const places = divideCores(isPinned)
-  const node = await startNode({ name: 'node', folder, appsFile, env: nodeEnvironment, place: places.node })
-  console.log(`a node at ${node.baseUrl}, admin port at ${node.adminUrl}, data in ${node.dataDir}`)
+  const node = await startService({ dataDir, env: nodeEnvironment, before: places.node })
+  const [baseUrl, adminUrl] = [node.port, node.adminPort].map((port) => `http://127.0.0.1:${port}`)
+  console.log(`a node at ${baseUrl}, admin port at ${adminUrl}, data in ${dataDir}`)
   const local = {
     LOCAL_NODE: '1',
-    BASE_URL: node.baseUrl,
-    ADMIN_URL: node.adminUrl,
+    BASE_URL: baseUrl,
+    ADMIN_URL: adminUrl,
     APP_KEY: AMPLE_KEY,
   }
   return { environment: { ...local, ...environment, ...given }, node, place: places.k6 }

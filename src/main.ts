@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The `sluice` program: finds the command, runs it, and maps its result to an exit code.
 
-import { type Command, EXIT, type Shell, UsageError } from './cli/shell.ts'
+import { type Command, EXIT, type Shell, say, UsageError } from './cli/shell.ts'
 import { formatTable } from './cli/table.ts'
 import { systemClock } from './lib/clock.ts'
 import { errorCode, StartError } from './lib/errors.ts'
@@ -16,6 +16,11 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
   find: { summary: 'say where a batch is, and who has had it', load: () => import('./cli/find/find.ts') },
   usage: { summary: 'say how much of its limits an app has used', load: () => import('./cli/usage/usage.ts') },
   explain: { summary: 'say what would happen to a body, and why', load: () => import('./cli/explain/explain.ts') },
+  verify: {
+    summary: 'read all that is stored, and list what is damaged',
+    load: () => import('./cli/verify/verify.ts'),
+  },
+  spool: { summary: 'look into a spool, check it, or send what it holds', load: () => import('./cli/spool/spool.ts') },
   check: { summary: 'test settings, files and ports', load: () => import('./cli/check/check.ts') },
 }
 
@@ -33,7 +38,7 @@ async function main(args: readonly string[], shell: Shell): Promise<number> {
   const [name = '', ...rest] = args
   switch (name) {
     case '':
-      shell.stderr.write(HELP)
+      void say(shell, HELP)
       return EXIT.usage
     case 'help':
     case '--help':
@@ -53,7 +58,7 @@ async function runNamed(name: string, args: readonly string[], shell: Shell): Pr
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (entry === undefined) {
     const near = didYouMean(name, [...Object.keys(COMMANDS), 'help', 'version'])
-    shell.stderr.write(`sluice: no such command: ${name}${near}\nAll commands: sluice --help\n`)
+    void say(shell, `sluice: no such command: ${name}${near}\nAll commands: sluice --help\n`)
     return EXIT.usage
   }
   try {
@@ -71,11 +76,11 @@ function printed(text: string, shell: Shell): number {
 
 function reportError(name: string, error: unknown, shell: Shell): number {
   if (error instanceof UsageError) {
-    shell.stderr.write(`sluice ${name}: ${error.message}\nHow to use it: sluice ${name} --help\n`)
+    void say(shell, `sluice ${name}: ${error.message}\nHow to use it: sluice ${name} --help\n`)
     return EXIT.usage
   }
   const text = isForPeople(error) ? error.message : error instanceof Error ? error.stack : String(error)
-  shell.stderr.write(`sluice ${name}: ${text}\n`)
+  void say(shell, `sluice ${name}: ${text}\n`)
   return EXIT.failed
 }
 
@@ -92,7 +97,8 @@ function asksForHelp(args: readonly string[]): boolean {
 const { stdin, stdout, stderr, env } = process
 const args = process.argv.slice(2)
 stdout.on('error', (error) => {
-  if (errorCode(error) !== 'EPIPE') throw error
+  // EIO: the terminal is gone.
+  if (errorCode(error) !== 'EPIPE' && errorCode(error) !== 'EIO') throw error
   // A reader that closes the pipe early (`sluice tail | head`) ends a command successfully, but never the service.
   if (args[0] !== 'serve') process.exit(EXIT.ok)
 })

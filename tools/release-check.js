@@ -8,6 +8,7 @@ const PLACES = {
   'package-lock.json': /^ {2}"version": "(.*)",$/m,
   'openapi.yaml': /^ {2}version: (.*)$/m,
   'openapi-admin.yaml': /^ {2}version: (.*)$/m,
+  'openapi-portal.yaml': /^ {2}version: (.*)$/m,
   'deploy/base/kustomization.yaml': /- name: sluice\n {4}newTag: (.*)$/m,
   'CHANGELOG.md': /^## (\d\S*) /m,
   Dockerfile: /^ARG VERSION=(.*)$/m,

@@ -1,4 +1,6 @@
-// Writes docs/console/*.png: each view of the console, light and dark, and one on a phone. The data is the tests' double's.
+// Writes docs/console/*.png: the pages of the console and the portal. With --all, every page in every state at three widths,
+// light and dark, to look at them side by side. The data is the tests' double's, and the time stands still: each run makes
+// the same pictures.
 
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
@@ -7,96 +9,81 @@ import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 
-const { values: flags } = parseArgs({ options: { out: { type: 'string', default: 'docs/console' } } })
+const { values: flags } = parseArgs({
+  options: {
+    out: { type: 'string', default: 'docs/console' },
+    all: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+  },
+})
 const root = resolve(import.meta.dirname, '..')
 const folder = resolve(root, flags.out)
 // Not every Node runs TypeScript. As deep in the tree as its source, so that it finds dist/.
-const double = join(root, '.cache', 'screenshots', 'console-data.mjs')
+const scenes = join(root, '.cache', 'screenshots', 'console-scenes.mjs')
 await build({
-  entryPoints: [join(root, 'test', 'support', 'console-data.ts')],
-  outfile: double,
+  entryPoints: [join(root, 'test', 'support', 'console-scenes.ts')],
+  outfile: scenes,
   bundle: true,
   platform: 'node',
   format: 'esm',
 })
-/** @type {typeof import('../test/support/console-data.ts')} */
-const { BATCH_ID, busyDouble, sampledEvent } = await import(double)
+/** @type {typeof import('../test/support/console-scenes.ts')} */
+const { NOW, SCENES } = await import(scenes)
 
-const BODY = JSON.stringify(
-  {
-    app_key: 'ak_shop_91b2c4',
-    events: [
-      { type: 'track', session_id: 's-1', context: { os: 'ios' } },
-      { type: 'track', name: 'product_viewed', context: { os: '' }, properties: { colour: 'a very long text …' } },
-    ],
-  },
-  null,
-  2,
-)
+const DESK = { width: 1400, height: 900 }
+const SIZES = [DESK, { width: 1024, height: 800 }, { width: 390, height: 844 }]
+const PHONE = SIZES[2]
+/** @typedef {{ scene: string, scheme: 'light' | 'dark', size: typeof DESK, name: string }} Picture */
 
-/** @type {Record<string, { path: string, prepare?: (page: import('playwright-core').Page) => Promise<void> }>} */
-const VIEWS = {
-  now: {
-    path: '/',
-    prepare: async (page) => {
-      await page.locator('.plot canvas').nth(5).waitFor()
-    },
-  },
-  events: {
-    path: '/events',
-    prepare: async (page) => {
-      await page.locator('.event-row').nth(4).click()
-      await page.locator('.detail').waitFor()
-    },
-  },
-  refused: { path: '/refused' },
-  batch: { path: `/batch?id=${BATCH_ID}` },
-  apps: { path: '/apps' },
-  explain: {
-    path: '/explain',
-    prepare: async (page) => {
-      await page.getByLabel('A body as an SDK sends it').fill(BODY)
-      await page.getByRole('button', { name: 'explain', exact: true }).click()
-      await page.locator('mark').first().waitFor()
-    },
-  },
+/** @returns {Picture[]} */
+function wanted() {
+  const names = Object.keys(SCENES).filter((name) => name.includes(flags.only))
+  const schemes = /** @type {const} */ (['light', 'dark'])
+  if (flags.all) {
+    return names.flatMap((scene) =>
+      SIZES.flatMap((size) =>
+        schemes.map((scheme) => ({ scene, scheme, size, name: `${scene}-${size.width}-${scheme}` })),
+      ),
+    )
+  }
+  const shown = names.filter((scene) => SCENES[scene].isInDocs)
+  const wide = shown.flatMap((scene) =>
+    schemes.map((scheme) => ({ scene, scheme, size: DESK, name: `${scene}-${scheme}` })),
+  )
+  return [...wide, { scene: 'now', scheme: 'light', size: PHONE, name: 'now-phone' }]
 }
 
-const WIDE = { width: 1280, height: 660 }
-const PHONE = { width: 390, height: 780 }
-const PICTURES = Object.keys(VIEWS).flatMap((view) => [
-  { view, scheme: 'light', size: WIDE },
-  { view, scheme: 'dark', size: WIDE },
-])
-
 mkdirSync(folder, { recursive: true })
-const service = await busyDouble().start()
 const browser = await chromium.launch({
   executablePath: execFileSync('which', ['chromium-headless-shell'], { encoding: 'utf8' }).trim(),
 })
 try {
-  for (const { view, scheme, size } of [...PICTURES, { view: 'now', scheme: 'phone', size: PHONE }]) {
-    const colorScheme = scheme === 'dark' ? 'dark' : 'light'
-    const page = await browser.newPage({ viewport: size, colorScheme, reducedMotion: 'reduce', timezoneId: 'UTC' })
-    const { path, prepare } = VIEWS[view]
-    await page.goto(service.url + path)
-    await page.getByText('Healthy').first().waitFor()
-    if (view === 'events') await sendEvents(page)
-    if (view === 'refused') await page.locator('.refusal-row').first().waitFor()
-    if (view === 'apps') await page.locator('.app-row').first().waitFor()
-    await prepare?.(page)
-    await page.screenshot({ path: join(folder, `${view}-${scheme}.png`) })
-    await page.close()
+  for (const { scene, scheme, size, name } of wanted()) {
+    const { double: make, path, prepare, before } = SCENES[scene]
+    const double = await make().start()
+    const page = await browser.newPage({
+      viewport: size,
+      colorScheme: scheme,
+      reducedMotion: 'reduce',
+      timezoneId: 'UTC',
+    })
+    page.setDefaultTimeout(20_000)
+    try {
+      await page.clock.setFixedTime(NOW)
+      await before?.(double)
+      await page.goto(double.url + path)
+      await prepare?.(page, double)
+      await page.evaluate('document.fonts.ready')
+      await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled' })
+    } catch (error) {
+      console.error(`${name}: ${error instanceof Error ? error.message.split('\n')[0] : 'failed'}`)
+      process.exitCode = 1
+      await page.screenshot({ path: join(folder, `${name}-failed.png`) })
+    } finally {
+      await page.close()
+      double.stop()
+    }
   }
 } finally {
   await browser.close()
-  service.stop()
-}
-
-/** @param {import('playwright-core').Page} page */
-async function sendEvents(page) {
-  while (service.listeners('/api/events/stream') === 0) await new Promise((done) => void setTimeout(done, 20))
-  for (let number = 0; number < 60; number++) service.send('/api/events/stream', 'event', sampledEvent(number))
-  service.send('/api/events/stream', 'rate', { seen_per_second: 12_480, shown_per_second: 50 })
-  await page.locator('.event-row').nth(10).waitFor()
 }

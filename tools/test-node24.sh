@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Runs what touches the HTTP engine on Node 24 too, and so on the newer engine: the unit, contract and hostile tests,
-# the long hostile ones among them.
+# Runs on Node 24 too, and so on the newer HTTP engine, what can differ there: what clients see (contract, hostile), and the
+# unit tests of the parts that are written against the engine, V8 or Node: WebAssembly, shared memory, threads, zlib, files
+# and processes. The other unit tests hold plain rules, which no engine changes, or the papers of this project; the simulator
+# and the differential runs open no port; and the CI runs `npm run check` whole on each Node.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +19,7 @@ if ! folder=$(tools/node24.sh); then
   exit
 fi
 export PATH="$folder:$PATH"
-echo "unit, contract and hostile tests on Node $(node --version)"
-# Without test/simulator and test/differential, which open no port.
-npx vitest run --project=unit --project=contract --project=hostile test/unit test/contract test/hostile
+echo "tests on Node $(node --version)"
+npx vitest run --project=unit --project=contract --project=hostile test/contract/ test/hostile/ \
+  test/unit/{apps/file,decode,http,lib,queue/journal,request,ring,start,supervisor}/
 npx vitest run --project=long test/hostile

@@ -14,7 +14,7 @@ main() {
   step 'a base of Debian 13 and Node 24' && make_base
   step 'the image' && build_image
   step 'an embedded node' && try_embedded
-  step 'two front ends over Redis and NATS' && try_processes
+  step 'two worker processes over Redis and NATS' && try_processes
   step 'sizes' && show_sizes
   echo 'all is well'
 }
@@ -108,8 +108,8 @@ try_processes() {
   key=$(pod run --rm "${confined[@]}" "${shared[@]}" "$IMAGE" apps add --app-id try --plan 5m | grep -o 'ak_[a-z0-9_]*' | head -1)
   start node "${ports[@]}" "${shared[@]}" --env SLUICE_PROCESSES=2
   eventually 'a batch is answered 202' post
-  expect 'two front ends run' "$(front_ends | wc -l)" 2
-  child=$(front_ends | head -1)
+  expect 'two worker processes run' "$(workers | wc -l)" 2
+  child=$(workers | head -1)
   works 'one is killed' pod exec node node -e "process.kill($child, 'SIGKILL')"
   eventually 'another takes its place' has_two_others_than "$child"
   expect 'nobody is left a zombie' "$(pod exec node sh -c 'cat /proc/[0-9]*/stat' | awk '$3 == "Z"' | wc -l)" 0
@@ -118,12 +118,12 @@ try_processes() {
   expect_kept "${shared[@]}"
 }
 
-front_ends() { # the children of process 1
+workers() { # the children of process 1
   pod exec node cat /proc/1/task/1/children | tr ' ' '\n' | sed '/^$/d'
 }
 
 has_two_others_than() { # PID
-  [[ $(front_ends | grep -vcx "$1") == 2 ]]
+  [[ $(workers | grep -vcx "$1") == 2 ]]
 }
 
 show_sizes() {

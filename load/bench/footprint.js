@@ -4,6 +4,7 @@
 
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { metricsOf } from '../../test/support/processes.js'
 import { memoryMb } from './processes.js'
 import { ensurePrograms, startNats, startRedis } from './programs.js'
 import { number, table } from './report.js'
@@ -78,7 +79,7 @@ async function measure(kind, bodies, seconds) {
   const load = { keyed: kind.keyed, seconds }
   const embedded = await startService()
   const alone = await runWrk(embedded, bodies, load)
-  const journalBytes = await gauge(embedded.adminPort, 'sluice_journal_bytes')
+  const journalBytes = (await metricsOf(embedded)).get('sluice_journal_bytes') ?? Number.NaN
   const embeddedMb = memoryMb(embedded.pid).peak
   await embedded.stop()
 
@@ -89,7 +90,7 @@ async function measure(kind, bodies, seconds) {
   const shared = await runWrk(node, bodies, load)
   const [redisBytes, clusterMb] = [(await redis.usedBytes()) - emptyBytes, memoryMb(node.pid).peak]
   await node.stop()
-  const streamBytes = sizeOf(nats.folder)
+  const streamBytes = sizeOf(join(nats.folder, 'data'))
   await Promise.all([redis.stop(), nats.stop()])
 
   const perShared = alone.requests / shared.requests
@@ -103,12 +104,6 @@ async function measure(kind, bodies, seconds) {
     embeddedMb,
     clusterMb,
   }
-}
-
-/** @param {number} adminPort @param {string} name */
-async function gauge(adminPort, name) {
-  const page = await fetch(`http://127.0.0.1:${adminPort}/metrics`).then((answer) => answer.text())
-  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1])
 }
 
 /** Bytes of all files in a folder. @param {string} folder */

@@ -17,7 +17,7 @@ const WARM_UP_SECONDS = 2
 const STEP_MS = 1
 
 let outages = 0
-const link = openRedis({ url, onNotice: () => {} })
+const link = openRedis({ redis: url, onNotice: () => {} })
 await untilUp(link, 5000)
 link.onChange((/** @type {boolean} */ isUp) => {
   if (!isUp) outages++

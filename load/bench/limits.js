@@ -1,7 +1,6 @@
 // @ts-check
 // The shared limits by themselves: many apps on two nodes, each take a call to Redis or a part of one.
 
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { LOAD_CORE, SERVER_CORE, start } from './processes.js'
@@ -60,9 +59,9 @@ async function measure({ apps, perSecond }, seconds) {
       const args = [redis.url, apps, perSecond / NODES, seconds].map(String)
       return start(at === 0 ? SERVER_CORE : LOAD_CORE, [process.execPath, NODE, ...args])
     })
-    while (!nodes.every(({ output, child }) => output() !== '' || child.exitCode !== null)) await sleep(WARM_POLL_MS)
+    while (!nodes.every(({ output, exit }) => output() !== '' || exit() !== null)) await sleep(WARM_POLL_MS)
     const before = redis.cpuSeconds()
-    await Promise.all(nodes.map(({ child }) => once(child, 'close')))
+    await Promise.all(nodes.map(({ exited }) => exited))
     const redisSeconds = redis.cpuSeconds() - before
     /** @type {NodeResult[]} */
     const heard = nodes.map(({ output }) => JSON.parse(output().split('\n')[1]))

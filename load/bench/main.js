@@ -5,15 +5,16 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { endAll, MAIN } from '../../test/support/processes.js'
 import { compare, cors } from './compare.js'
 import { footprint } from './footprint.js'
 import { limits } from './limits.js'
 import { overload } from './overload.js'
-import { pinned, stopAll } from './processes.js'
+import { pinned } from './processes.js'
 import { ensurePrograms } from './programs.js'
 import { queues } from './queues.js'
 import { decode, latency, memory, throughput } from './sections.js'
-import { removeFolders, SERVICE_ENTRY, temporaryFolder } from './servers.js'
+import { removeFolders, temporaryFolder } from './servers.js'
 import { slowQueue } from './slow-queue.js'
 import { sync } from './sync.js'
 import { watchers } from './watchers.js'
@@ -65,7 +66,7 @@ async function main() {
   if (unknown.length > 0) throw new Error(`no such section: ${unknown.join(', ')}\n${HELP}`)
   const seconds = Number(process.env.SECONDS ?? (values.quick ? 8 : 20))
   if (!(seconds >= 2)) throw new Error('SECONDS must be a number of at least 2')
-  if (!existsSync(SERVICE_ENTRY)) throw new Error('the service is not built: npm run build')
+  if (!existsSync(MAIN)) throw new Error('the service is not built: npm run build')
   ensurePrograms(['wrk'])
 
   const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`
@@ -75,7 +76,7 @@ async function main() {
     quick: values.quick,
     markdown: values.markdown,
     seconds,
-    folder: await temporaryFolder(),
+    folder: temporaryFolder(),
     progress: (/** @type {string} */ line) => process.stderr.write(`… ${line}\n`),
   }
   /** @type {Record<string, unknown>} */
@@ -98,7 +99,7 @@ let interrupted = false
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
   process.on(signal, () => {
     interrupted = true
-    void stopAll()
+    void endAll()
   })
 }
 
@@ -108,6 +109,6 @@ main()
     if (!interrupted) console.error(`bench: ${error instanceof Error ? error.message : String(error)}`)
   })
   .finally(async () => {
-    await stopAll()
-    await removeFolders()
+    await endAll()
+    removeFolders()
   })

@@ -3,17 +3,16 @@
 
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { cpuSeconds, freePort, LOAD_CORE, start, stop } from './processes.js'
-import { removeFolder, temporaryFolder } from './servers.js'
+import { freePort } from '../../test/support/processes.js'
+import { startNats as startNatsServer, startRedis as startRedisServer } from '../../test/support/stores.js'
+import { cpuSeconds, LOAD_CORE, on } from './processes.js'
+import { temporaryFolder } from './servers.js'
 
-const START_TIMEOUT_MS = 10_000
 const REDIS_REPLY_TIMEOUT_MS = 5000
 
-/** `folder`: where it stores what it is given. @typedef {{ url: string, pid: number, folder: string, cpuSeconds: () => number, stop: () => Promise<void> }} Backend */
+/** @typedef {import('../../test/support/stores.js').Store & { cpuSeconds: () => number }} Backend */
 /** @typedef {{ calls: number, commands: number }} RedisCounts */
 
 /** Finds the programs, or installs them where that is one command away. @param {string[]} names */
@@ -43,21 +42,14 @@ function isPresent(program) {
   }
 }
 
-/**
- * Keeps an append-only file, synced every second.
- * @returns {Promise<Backend & { counts: () => Promise<RedisCounts>, usedBytes: () => Promise<number> }>}
- */
+/** Keeps an append-only file, synced every second. */
 export async function startRedis() {
-  const { port, ...redis } = await startBackend((place, folder) => {
-    const listening = ['--bind', '127.0.0.1', '--port', String(place), '--dir', folder, '--logfile', '']
-    return ['redis-server', ...listening, '--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec']
+  const redis = await startRedisServer(['--appendfsync', 'everysec'], { before: on(LOAD_CORE) })
+  return Object.assign(redis, {
+    cpuSeconds: () => cpuSeconds(redis.pid),
+    counts: () => redisCounts(redis.port),
+    usedBytes: async () => Number(/^used_memory:(\d+)/m.exec(await askRedis(redis.port, 'INFO memory'))?.[1]),
   })
-  return {
-    ...redis,
-    url: `redis://127.0.0.1:${port}`,
-    counts: () => redisCounts(port),
-    usedBytes: async () => Number(/^used_memory:(\d+)/m.exec(await askRedis(port, 'INFO memory'))?.[1]),
-  }
 }
 
 /** Versions before 2.10 refuse the setting. */
@@ -70,14 +62,10 @@ export function knowsSyncInterval() {
  * @param {{ syncsAlways?: boolean, clustered?: string[] }} [options] `clustered`: flags of one server of a cluster @returns {Promise<Backend>}
  */
 export async function startNats({ syncsAlways = false, clustered = [] } = {}) {
-  const { port, ...nats } = await startBackend((place, folder) => {
-    const listening = ['--addr', '127.0.0.1', '--port', String(place), ...clustered]
-    const file = join(folder, '..', 'nats.conf')
-    if (syncsAlways) writeFileSync(file, 'jetstream { sync_interval: always }\n')
-    const settings = syncsAlways ? ['--config', file] : []
-    return ['nats-server', ...settings, ...listening, '--jetstream', '--store_dir', folder]
-  })
-  return { ...nats, url: `nats://127.0.0.1:${port}` }
+  const file = join(temporaryFolder(), 'nats.conf')
+  writeFileSync(file, syncsAlways ? 'jetstream { sync_interval: always }\n' : '')
+  const nats = await startNatsServer(['--config', file, ...clustered], { before: on(LOAD_CORE) })
+  return Object.assign(nats, { cpuSeconds: () => cpuSeconds(nats.pid) })
 }
 
 /** @param {number} size @param {{ syncsAlways: boolean }} options @returns {Promise<Pick<Backend, 'url' | 'cpuSeconds' | 'stop'>>} */
@@ -95,34 +83,6 @@ export async function startNatsCluster(size, { syncsAlways }) {
     cpuSeconds: () => servers.reduce((sum, server) => sum + server.cpuSeconds(), 0),
     stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
   }
-}
-
-/** @param {(port: number, folder: string) => string[]} command */
-async function startBackend(command) {
-  const folder = await temporaryFolder()
-  const port = await freePort()
-  const data = join(folder, 'data')
-  await mkdir(data)
-  const started = start(LOAD_CORE, command(port, data))
-  const end = async () => {
-    await stop(started)
-    await removeFolder(folder)
-  }
-  const deadlineMs = Date.now() + START_TIMEOUT_MS
-  while (!(await accepts(port))) {
-    if (Date.now() > deadlineMs) throw new Error(`${command(port, data)[0]} did not start:\n${started.output()}`)
-    await sleep(50)
-  }
-  return { port, pid: started.pid, folder: data, cpuSeconds: () => cpuSeconds(started.pid), stop: end }
-}
-
-/** @param {number} port @returns {Promise<boolean>} */
-function accepts(port) {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
 }
 
 /**

@@ -2,6 +2,7 @@
 // Both queues side by side: the raw front end, the service with its journal, and the service on Redis and JetStream,
 // by turns under as much load as each takes; what each costs, where, and what a key adds.
 
+import { metricsOf } from '../../test/support/processes.js'
 import { SEED } from './cases.js'
 import { ensurePrograms, startNats, startRedis } from './programs.js'
 import { median, medianRatio, number, table } from './report.js'
@@ -69,11 +70,17 @@ export async function startCluster(options = {}) {
   const redis = await startRedis()
   const nats = await startNats()
   const cluster = await startService({ ...options, env: { REDIS_URL: redis.url, NATS_URL: nats.url } })
+  // Messages published so far, and the records in them.
+  const messageCounts = async () => {
+    const metrics = await metricsOf(cluster)
+    const [messages = 0, records = 0] = ['count', 'sum'].map((of) => metrics.get(`sluice_publish_records_${of}`))
+    return { messages, records }
+  }
   const look = async () => ({
     redisSeconds: redis.cpuSeconds(),
     natsSeconds: nats.cpuSeconds(),
     ...(await redis.counts()),
-    ...(await messageCounts(cluster.adminPort)),
+    ...(await messageCounts()),
   })
   /** @param {() => Promise<import('./wrk.js').Measured>} load @returns {Promise<Run>} */
   const measure = async (load) => {
@@ -96,13 +103,6 @@ export async function startCluster(options = {}) {
     await Promise.all([redis.stop(), nats.stop()])
   }
   return { cluster, measure, stop }
-}
-
-/** Messages published so far, and the records in them. @param {number} adminPort */
-async function messageCounts(adminPort) {
-  const page = await fetch(`http://127.0.0.1:${adminPort}/metrics`).then((answer) => answer.text())
-  const read = (/** @type {string} */ name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1])
-  return { messages: read('sluice_publish_records_count'), records: read('sluice_publish_records_sum') }
 }
 
 /** @param {Result[]} results @param {number} rounds @param {import('./sections.js').Options} options */

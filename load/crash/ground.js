@@ -2,14 +2,13 @@
 // What the crash test kills: one node with its journal, or two nodes over Redis and NATS. Each is started, stopped and
 // read by the same few functions.
 
-import { randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freePort, runToEnd } from '../../test/support/processes.js'
 import { prepareGround } from '../faults/ground.js'
 import { copyService, createNode } from '../faults/servers.js'
 import { readStream } from '../faults/stream.js'
 import { journalRecords } from '../shared/journal-records.js'
-import { freePort } from '../shared/processes.js'
 
 /** Never reached. */
 const ENDLESS = 1_000_000_000
@@ -18,7 +17,7 @@ const LIMITS = { perMinute: ENDLESS, perDay: null, perMonth: ENDLESS }
 
 /** @typedef {import('../faults/ground.js').LimitedApp} LimitedApp */
 /** @typedef {import('../faults/servers.js').Node} Node */
-/** @typedef {import('../faults/servers.js').Server} Store */
+/** @typedef {import('../../test/support/stores.js').Store} Store */
 /** @typedef {import('../faults/stream.js').StoredRecord} StoredRecord */
 /**
  * @typedef {object} Ground
@@ -26,6 +25,7 @@ const LIMITS = { perMinute: ENDLESS, perDay: null, perMonth: ENDLESS }
  * @property {readonly Node[]} nodes
  * @property {readonly Store[]} stores may be restarted in order while nodes are killed
  * @property {(onRecord: (record: StoredRecord) => void) => Promise<void>} readQueue
+ * @property {((app: LimitedApp) => Promise<number>) | null} counted events in an app's month, once the nodes have ended; null: the audit knows later
  */
 /** @typedef {Pick<Parameters<typeof createNode>[0], 'onLog' | 'onDeath'>} Listeners */
 
@@ -50,7 +50,7 @@ export async function embeddedGround(folder, listeners) {
     events_per_month: ENDLESS,
   }))
   await writeFile(appsFile, JSON.stringify({ apps }))
-  const [port, adminPort] = [await freePort(randomInt), await freePort(randomInt)]
+  const [port, adminPort] = [await freePort(), await freePort()]
   const env = { SLUICE_APPS_FILE: appsFile, SLUICE_JOURNAL_MAX_MB: JOURNAL_MAX_MB }
   const home = join(folder, 'node')
   const node = createNode({
@@ -70,6 +70,13 @@ export async function embeddedGround(folder, listeners) {
     readQueue: async (onRecord) => {
       for await (const record of journalRecords(join(home, 'data', 'journal'))) onRecord(record)
     },
+    counted: async ({ appKey }) => {
+      const file = join(folder, 'explain.json')
+      await writeFile(file, JSON.stringify({ app_key: appKey, events: [] }))
+      const command = ['node', join(dist, 'main.js'), 'explain', '--json', file]
+      const { stdout } = await runToEnd({ command, env: { ...env, SLUICE_DATA_DIR: join(home, 'data') } })
+      return JSON.parse(stdout).limits.month.used
+    },
   }
 }
 
@@ -83,5 +90,6 @@ export async function sharedGround(folder, listeners) {
     readQueue: async (onRecord) => {
       await readStream(nats.url, onRecord)
     },
+    counted: null,
   }
 }

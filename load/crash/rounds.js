@@ -4,7 +4,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import { StreamCheck } from '../faults/checks.js'
+import { counterFault, eventsCharged, StreamCheck } from '../faults/checks.js'
 import { untilReady } from '../faults/watch.js'
 import { Clients } from './clients.js'
 import { APPS } from './ground.js'
@@ -65,7 +65,7 @@ async function killOnce(ground, clients, rng) {
 /** @param {import('./ground.js').Store} store */
 async function restartStore(store) {
   await store.terminate()
-  await store.start()
+  await store.restart()
 }
 
 /** @param {Ground} ground */
@@ -79,16 +79,17 @@ async function judge(ground, clients, violations) {
     const exit = await node.terminate()
     if (exit?.code !== 0) violations.add('no clean end', `${node.name}: ${exit === null ? 'late' : exit.code}`)
   }
-  const { batchIdOf } = await import(pathToFileURL(join(ground.dist, 'lib', 'ids.js')).href)
-  return judgeQueue({ batches: clients.batches, readQueue: ground.readQueue, batchIdOf, violations })
+  const { batchIdOf } = await import(pathToFileURL(join(ground.dist, 'contract', 'ids.js')).href)
+  const { readQueue, counted } = ground
+  return judgeQueue({ batches: clients.batches, readQueue, counted, batchIdOf, violations })
 }
 
 /**
- * @param {{ batches: readonly import('../faults/load.js').Batch[], readQueue: Ground['readQueue'],
+ * @param {{ batches: readonly import('../faults/load.js').Batch[], readQueue: Ground['readQueue'], counted: Ground['counted'],
  *   batchIdOf: (appId: string, key: string) => string, violations: Violations }} options
  * @returns {Promise<number>} of records
  */
-export async function judgeQueue({ batches, readQueue, batchIdOf, violations }) {
+export async function judgeQueue({ batches, readQueue, counted, batchIdOf, violations }) {
   const check = new StreamCheck({ batches, apps: APPS, batchIdOf, violations })
   try {
     await readQueue((record) => check.take(record))
@@ -96,6 +97,14 @@ export async function judgeQueue({ batches, readQueue, batchIdOf, violations }) 
     violations.add('the queue cannot be read', error instanceof Error ? error.message : String(error))
   }
   check.end()
+  for (const app of counted === null ? [] : APPS) {
+    const stored = check.stored.filter(({ appId }) => appId === app.appId)
+    const used = await counted?.(app)
+    // One write makes a batch durable and counts it: one that nobody was told of, too.
+    const { most } = eventsCharged(stored)
+    const fault = counterFault({ appId: app.appId, window: 'month', used: used ?? 0, charged: { least: most, most } })
+    if (fault !== null) violations.add('counter', fault)
+  }
   return check.stored.length
 }
 

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** @typedef {import('./servers.js').Node} Node */
-/** @typedef {import('./servers.js').Server} Server */
+/** @typedef {import('../../test/support/stores.js').Store} Server */
 /** @typedef {(typeof FAULTS)[number]} Kind */
 /** @typedef {{ kind: Kind, nodeIndex: number, delayMs: number, holdMs: number }} Fault */
 /** @typedef {{ faults: Fault[], spellMs: number }} Episode */
@@ -144,7 +144,7 @@ async function end(node, onProblem) {
 async function restart(server, holdMs) {
   await server.kill()
   await sleep(holdMs)
-  await server.start()
+  await server.restart()
 }
 
 /** @param {Node | Server} process @param {number} holdMs */

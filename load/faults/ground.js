@@ -1,11 +1,11 @@
 // @ts-check
 // What a run of faults stands on: Redis, NATS, the apps and the nodes, all started and ready.
 
-import { randomInt } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort } from '../shared/processes.js'
-import { copyService, createNats, createNode, createRedis, sluice } from './servers.js'
+import { freePort, runToEnd } from '../../test/support/processes.js'
+import { startNats } from '../../test/support/stores.js'
+import { copyService, createNode, startRedis } from './servers.js'
 
 /** Never reached. */
 const ENDLESS = 1_000_000_000
@@ -49,16 +49,19 @@ function app(name, share, rest) {
  */
 export async function prepareGround({ folder, apps, nodes: count, beside = null, onLog, onDeath }) {
   const dist = await copyService(folder)
-  const redis = createRedis(await freePort(randomInt), join(folder, 'redis'))
-  const nats = createNats(await freePort(randomInt), join(folder, 'nats'))
-  await Promise.all([redis.start(), nats.start()])
+  const [redis, nats] = await Promise.all([
+    startRedis(join(folder, 'redis')),
+    startNats([], { folder: join(folder, 'nats') }),
+  ])
+  const sluice = (/** @type {string[]} */ ...args) =>
+    runToEnd({ command: ['node', join(dist, 'main.js'), ...args], cwd: folder, env })
   const env = { REDIS_URL: redis.url, NATS_URL: nats.url }
   for (const each of apps) await addApp(each)
   const here = { name: 'this version', dist }
   const versions = beside === null ? [here] : [beside, here]
   const nodes = []
   for (let index = 0; index < count; index++) {
-    const [port, adminPort] = [await freePort(randomInt), await freePort(randomInt)]
+    const [port, adminPort] = [await freePort(), await freePort()]
     const name = `node-${index + 1}`
     const each = createNode({ name, port, adminPort, folder: join(folder, name), versions, env, onLog, onDeath })
     if (index % 2 === 1) each.change()
@@ -74,7 +77,7 @@ export async function prepareGround({ folder, apps, nodes: count, beside = null,
     const sold = plan === 'trial' ? limits.perMonth : soldFor(limits.perMonth)
     figures.push('--events-per-month', String(sold))
     if (limits.perDay !== null) figures.push('--events-per-day', String(limits.perDay))
-    const { code, output } = await sluice(dist, folder, env, ['apps', 'add', ...members, ...figures])
+    const { code, output } = await sluice('apps', 'add', ...members, ...figures)
     if (code !== 0) throw new Error(`sluice apps add ended with ${code}:\n${output}`)
   }
 
@@ -85,7 +88,7 @@ export async function prepareGround({ folder, apps, nodes: count, beside = null,
     let output = ''
     for (let attempt = 0; attempt < EXPLAIN_TRIES; attempt++) {
       // 1 is a body that would be refused, which is an answer too.
-      const result = await sluice(dist, folder, env, ['explain', '--json', file])
+      const result = await sluice('explain', '--json', file)
       output = result.output
       const start = output.indexOf('{')
       if (result.code === null || result.code > 1 || start < 0) continue

@@ -4,11 +4,12 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { readMetrics } from '../../test/support/metrics.js'
 import { checkWindows, counterFault, eventsCharged, StreamCheck } from './checks.js'
 import { isRedisFault } from './faults.js'
 import { lastFailure } from './report.js'
 import { readStream } from './stream.js'
-import { ask, sumOf, sumsFault } from './watch.js'
+import { ask, sumsFault } from './watch.js'
 
 /** The audit makes counters exact within two minutes, and some more for a machine that is busy. */
 const AUDIT_MS = 130_000
@@ -33,7 +34,7 @@ const DAY_MS = 86_400_000
  * @returns {Promise<{ figures: [string, string | number][], notes: string[] }>}
  */
 export async function judge({ ground, apps, load, log, logLines, violations }) {
-  const { batchIdOf } = await import(pathToFileURL(join(ground.dist, 'lib', 'ids.js')).href)
+  const { batchIdOf } = await import(pathToFileURL(join(ground.dist, 'contract', 'ids.js')).href)
   const stream = new StreamCheck({ batches: load.batches, apps, batchIdOf, violations })
   const { messages, records } = await readStream(ground.nats.url, (record) => stream.take(record))
   const { unacknowledged } = stream.end()
@@ -125,11 +126,12 @@ async function checkNodes({ nodes }, violations) {
     const ready = await ask(node, '/readyz?verbose')
     if (ready?.status !== 200) violations.add('not ready at the end', `${node.name}: ${ready?.text}`)
     const page = (await ask(node, '/metrics'))?.text ?? ''
+    const metrics = readMetrics(page)
     const fault = sumsFault(page)
     if (fault !== null) violations.add('metrics do not add up', `${node.name}: ${fault}`)
     const states = { sluice_requests_in_flight: 0, sluice_redis_up: 1, sluice_nats_up: 1, sluice_degraded: 0 }
     for (const [name, wanted] of Object.entries(states)) {
-      const value = sumOf(page, name)
+      const value = metrics.get(name) ?? 0
       if (value !== wanted) violations.add('not healed', `${node.name}: ${name} is ${value}; ${ready?.text}`)
     }
   }

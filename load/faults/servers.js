@@ -4,86 +4,25 @@
 import { appendFileSync, mkdirSync } from 'node:fs'
 import { cp, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { kill, startNode, terminate } from '../../test/support/processes.js'
+import { startRedis as startStore } from '../../test/support/stores.js'
 import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
-import { kill, launch, runToEnd, untilListening } from '../shared/processes.js'
 
-const START_TIMEOUT_MS = 30_000
 /** What a drain may take, and a little for a machine that is busy. */
 export const DRAIN_TIMEOUT_MS = 30_000
-const MAX_OUTPUT_CHARACTERS = 10_000
 const NODE_FLAGS = nodeFlagsOf(ROOT)
 
-/** @typedef {import('../shared/processes.js').Running} Running */
-/** @typedef {import('../shared/processes.js').Exit} Exit */
+/** @typedef {Omit<import('../../test/support/processes.js').Running, 'stdout'>} Running */
+/** @typedef {import('../../test/support/processes.js').Exit} Exit */
 /** @typedef {{ name: string, atMs: number, level: string, text: string }} LogLine */
-
-/**
- * A server that others talk to.
- * @typedef {object} Server
- * @property {string} name
- * @property {number} port
- * @property {string} url
- * @property {() => Promise<void>} start resolves when it listens
- * @property {() => Promise<void>} kill
- * @property {() => Promise<void>} terminate SIGTERM, and waits for its end
- * @property {() => void} freeze
- * @property {() => void} resume
- */
-
-/** @param {{ name: string, port: number, scheme: string, folder: string, command: string[] }} options @returns {Server} */
-function createServer({ name, port, scheme, folder, command }) {
-  mkdirSync(folder, { recursive: true })
-  /** @type {Running | null} */
-  let process = null
-  const alive = () => {
-    if (process === null) throw new Error(`${name} was never started`)
-    return process
-  }
-  return {
-    name,
-    port,
-    url: `${scheme}://127.0.0.1:${port}`,
-    start: async () => {
-      let output = ''
-      const started = launch({
-        command,
-        cwd: folder,
-        onOutput: (text) => (output = (output + text).slice(-MAX_OUTPUT_CHARACTERS)),
-      })
-      process = started
-      if (!(await untilListening(started, port, START_TIMEOUT_MS))) throw new Error(`${name} did not start:\n${output}`)
-    },
-    kill: () => kill(alive()),
-    terminate: async () => {
-      alive().signal('SIGTERM')
-      await alive().exited
-    },
-    freeze: () => alive().signal('SIGSTOP'),
-    resume: () => alive().signal('SIGCONT'),
-  }
-}
 
 /**
  * What Redis answers is written to its file first, and kill -9 loses nothing that was written. Synced it is not: on a
  * busy disk that takes longer than the service waits for Redis, and the run would try little else.
- * @param {number} port @param {string} folder
+ * @param {string} folder
  */
-export function createRedis(port, folder) {
-  const listening = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--logfile', '']
-  const storing = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'no']
-  return createServer({
-    name: 'redis',
-    port,
-    scheme: 'redis',
-    folder,
-    command: ['redis-server', ...listening, ...storing],
-  })
-}
-
-/** @param {number} port @param {string} folder */
-export function createNats(port, folder) {
-  const command = ['nats-server', '--addr', '127.0.0.1', '--port', String(port), '--jetstream', '--store_dir', folder]
-  return createServer({ name: 'nats', port, scheme: 'nats', folder, command })
+export function startRedis(folder) {
+  return startStore(['--appendfsync', 'no'], { folder })
 }
 
 /** The built service as it is now: a build during the run must not mix two versions. @param {string} folder */
@@ -145,30 +84,17 @@ export function createNode({ name, port, adminPort, folder, versions, env, onLog
         appendFileSync(join(folder, 'log'), `${text}\n`)
         onLog(readLogLine(name, text))
       })
-      const command = ['node', ...NODE_FLAGS, join(version().dist, 'main.js'), 'serve']
-      const started = launch({ command, cwd: folder, env: nodeEnvironment(), onOutput: lines })
-      process = started
-      void noticeDeath(started)
-      if (!(await untilListening(started, port, START_TIMEOUT_MS)))
-        throw new Error(`${name} did not start; see its log`)
+      const program = ['node', ...NODE_FLAGS, join(version().dist, 'main.js')]
+      process = await startNode({ program, cwd: folder, env: nodeEnvironment(), onOutput: lines })
+      void noticeDeath(process)
     },
     kill: () => {
       isMeantToEnd = true
       return kill(alive())
     },
-    terminate: async () => {
+    terminate: () => {
       isMeantToEnd = true
-      const { exited, signal } = alive()
-      signal('SIGTERM')
-      /** @type {NodeJS.Timeout | undefined} */
-      let timer
-      const late = new Promise((/** @type {(exit: null) => void} */ resolve) => {
-        timer = setTimeout(() => resolve(null), DRAIN_TIMEOUT_MS)
-      })
-      const exit = await Promise.race([exited, late])
-      clearTimeout(timer)
-      if (exit === null) await kill(alive())
-      return exit
+      return terminate(alive(), DRAIN_TIMEOUT_MS)
     },
     freeze: () => alive().signal('SIGSTOP'),
     resume: () => alive().signal('SIGCONT'),
@@ -208,10 +134,4 @@ function readLogLine(name, text) {
   } catch {
     return { name, atMs: Date.now(), level: 'fatal', text }
   }
-}
-
-/** A command of sluice, to its end. @param {string} dist @param {string} folder @param {Record<string, string>} env @param {string[]} args */
-export async function sluice(dist, folder, env, args) {
-  const { code, output } = await runToEnd({ command: ['node', join(dist, 'main.js'), ...args], cwd: folder, env })
-  return { code, output }
 }

@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readMetrics } from '../../test/support/metrics.js'
 
 const INTERVAL_MS = 2000
 const SCRAPE_TIMEOUT_MS = 2000
@@ -24,20 +25,12 @@ export async function ask(node, path) {
   }
 }
 
-/** Every series of a name, added up. @param {string} page @param {string} name */
-export function sumOf(page, name) {
-  let sum = 0
-  for (const line of page.split('\n')) {
-    if (line.startsWith(`${name} `) || line.startsWith(`${name}{`)) sum += Number(line.slice(line.lastIndexOf(' ') + 1))
-  }
-  return sum
-}
-
 /** What a node's metrics get wrong, or null. @param {string} page */
 export function sumsFault(page) {
-  const received = sumOf(page, 'sluice_requests_received_total')
-  const ended = sumOf(page, 'sluice_requests_total')
-  const inFlight = sumOf(page, 'sluice_requests_in_flight')
+  const metrics = readMetrics(page)
+  const [received = 0, ended = 0, inFlight = 0] = ['received_total', 'total', 'in_flight'].map((name) =>
+    metrics.get(`sluice_requests_${name}`),
+  )
   return received === ended + inFlight ? null : `received ${received}, ended ${ended}, in flight ${inFlight}`
 }
 

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { endAll } from '../shared/processes.js'
+import { endAll } from '../../test/support/processes.js'
 import { fuzz } from './run.js'
 
 const HELP = `Usage: npm run fuzz -- [OPTIONS]

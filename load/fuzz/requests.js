@@ -3,6 +3,7 @@
 
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { uniformBody, uuid, variedBody } from '../payloads.js'
+import { emptyBrotli, emptyDeflate, emptyGzip, emptyZlib } from './empty-blocks.js'
 
 /** @typedef {import('./random.js').Random} Random */
 /** @typedef {'identity' | 'gzip' | 'deflate' | 'br'} Encoding */
@@ -101,6 +102,19 @@ const BOMBS = /** @type {const} */ ([
   ['deflate', deflateSync(SPACES)],
   ['br', brotliCompressSync(SPACES, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })],
 ])
+
+const EMPTY_BLOCKS = /** @type {const} */ ([
+  ['gzip', emptyGzip],
+  ['deflate', emptyZlib],
+  ['deflate', emptyDeflate],
+  ['br', emptyBrotli],
+])
+
+/** Much that unfolds to next to nothing. @param {Random} random */
+export function emptyBlocks(random) {
+  const [encoding, make] = random.pick(EMPTY_BLOCKS)
+  return { encoding, bytes: make(random.pick([100, 1000, 16_384, 60_000, 520_000])) }
+}
 
 /** Ten MiB of spaces in a few hundred bytes or thousand. @param {Random} random */
 export function bomb(random) {

@@ -17,7 +17,7 @@ import * as requests from './requests.js'
  *   | { hears: 'judged', body: Buffer, encoding: requests.Encoding }
  *   | { hears: 'each', answers: readonly ExpectedAnswer[] }} Expectation
  */
-/** @typedef {{ status: number, error?: string, events?: number, deduplicated?: boolean }} ExpectedAnswer */
+/** @typedef {{ status: number, error?: string, events?: number, deduplicated?: boolean, orBusy?: boolean }} ExpectedAnswer orBusy: a 503 is right too */
 /** @typedef {{ kind: string, steps: Step[], expectation: Expectation, mayHead: boolean }} Script */
 
 /**
@@ -43,6 +43,8 @@ const WEIGHTS = {
   'slow writer': 4,
   'deaf reader': 3,
   bomb: 2,
+  'empty blocks': 3,
+  'half a head': 3,
   'too large': 2,
   nonsense: 6,
   'half-close': 4,
@@ -137,7 +139,22 @@ const KINDS = {
   bomb: (random, ground) => {
     const { encoding, bytes } = requests.bomb(random)
     const steps = inPieces(random, requests.postOf(random, bytes, { encoding, chunked: false }), ground, 2)
-    return each(steps, { status: 413, error: 'payload_too_large' })
+    // It waits behind all honest bodies, and for the empty blocks of others.
+    return each(steps, { status: 413, error: 'payload_too_large', orBusy: true })
+  },
+  'empty blocks': (random, ground) => {
+    const { encoding, bytes } = requests.emptyBlocks(random)
+    const steps = inPieces(random, requests.postOf(random, bytes, { encoding, chunked: false }), ground, 2)
+    // It is no JSON, once there is time to look.
+    return anything([...steps, ...(random.chance(0.7) ? [] : someEnd(random))])
+  },
+  'half a head': (random) => {
+    const head = requests.requestLine(random.pick(['GET /livez', 'POST /api/explain', 'GET /api/events/stream']))
+    const half = head.subarray(0, random.between(0, head.length - 1))
+    return {
+      steps: [{ do: 'write', bytes: half }, { do: 'pause', ms: random.below(1500) }, ...someEnd(random)],
+      expectation: { hears: 'admin' },
+    }
   },
   'too large': (random, ground) => {
     const tooMuch = requests.MAX_BODY_BYTES + random.between(1, 2000)

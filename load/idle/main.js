@@ -6,9 +6,9 @@ import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { stopAll } from '../bench/processes.js'
+import { endAll, MAIN } from '../../test/support/processes.js'
 import { table } from '../bench/report.js'
-import { appKeyOf, removeFolders, SERVICE_ENTRY, startService, temporaryFolder } from '../bench/servers.js'
+import { appKeyOf, removeFolders, startService, temporaryFolder } from '../bench/servers.js'
 import { startLine } from './line.js'
 
 const HELP = `Usage: npm run idle -- [OPTIONS]
@@ -66,8 +66,8 @@ async function main() {
   const delayMs = Number(values['delay-ms'])
   if (!(connections >= 1 && connections <= 5000)) throw new Error('--connections: must be from 1 to 5000')
   if (!(delayMs >= 0 && delayMs <= 1000)) throw new Error('--delay-ms: must be from 0 to 1000')
-  if (!existsSync(SERVICE_ENTRY)) throw new Error('the service is not built: npm run build')
-  const folder = await temporaryFolder()
+  if (!existsSync(MAIN)) throw new Error('the service is not built: npm run build')
+  const folder = temporaryFolder()
   const clients = clientsIn(folder).filter(({ name, needs: [program, ...args] }) => {
     const isHere = program === undefined || spawnSync(program, args, { stdio: 'ignore' }).status === 0
     if (!isHere) console.log(`not run: ${name}`)
@@ -116,6 +116,6 @@ async function lost([file, ...args], job) {
 try {
   await main()
 } finally {
-  await stopAll()
-  await removeFolders()
+  await endAll()
+  removeFolders()
 }

@@ -4,7 +4,7 @@
 
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { ENTRY } from './node.js'
+import { MAIN } from '../../test/support/processes.js'
 
 /** Why a run is void that asks about the queue, where nobody said which. */
 export const NOT_READ = 'the queue was not read: NATS_URL or SLUICE_DATA_DIR names it'
@@ -31,7 +31,7 @@ export function queueOf(dataDir, environment) {
 
 /** Every record that is there now. Throws where the queue cannot be read. @param {Readonly<Record<string, string>>} queue @returns {AsyncGenerator<QueueRecord>} */
 export async function* readRecords(queue) {
-  const args = [ENTRY, 'tail', '--records', '--from-start', '--no-follow']
+  const args = [MAIN, 'tail', '--records', '--from-start', '--no-follow']
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env.PATH, ...queue },
     stdio: ['ignore', 'pipe', 'pipe'],

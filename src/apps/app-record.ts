@@ -1,13 +1,25 @@
 // App records as operators write them: checks every member, names each mistake by its path, and makes an App.
 
+import { toOrigin } from '../lib/origin.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
-import type { App, PlanName, PreviousKey, Subscription } from './app.ts'
+import type { App, PlanName, PreviousKey, ReadKey, Subscription } from './app.ts'
 import { enforcedEventsPerMonth, PLANS } from './plans.ts'
+import { MAX_READ_KEYS } from './read-keys.ts'
 
 /** A key that was rotated out. */
 export interface PreviousKeyRecord {
   readonly app_key: string
   readonly valid_until: string
+}
+
+/** A key that reads the app's figures, as its hash. */
+export interface ReadKeyRecord {
+  readonly name: string
+  readonly hash: string
+  readonly session_key: string
+  readonly expires_at?: string
+  /** To the hour. */
+  readonly last_used_at?: string
 }
 
 /** One app as it is stored, in the file or in the bucket. */
@@ -22,8 +34,13 @@ export interface AppRecord {
   readonly events_per_day?: number
   readonly events_per_minute?: number
   readonly events_per_month?: number
+  /** Of the web pages that may send with its keys; absent: this is not checked. */
+  readonly origins?: readonly string[]
+  /** Percent of day and month at which its developers are told; absent: DEFAULT_ALERT_STEPS. */
+  readonly alerts?: readonly number[]
   /** Oldest first. */
   readonly previous_keys?: readonly PreviousKeyRecord[]
+  readonly read_keys?: readonly ReadKeyRecord[]
 }
 
 export type ReadApp =
@@ -83,6 +100,57 @@ function isPreviousKey(value: unknown): boolean {
   return isKey(value['app_key']) === null && isMoment(value['valid_until']) === null
 }
 
+/** Of a read key: it stands in an address. */
+export const READ_KEY_NAME = /^[A-Za-z0-9_-]{1,64}$/
+const DIGEST = /^[\w-]{43}$/
+
+const isReadKeys: Check = (value) =>
+  Array.isArray(value) &&
+  value.length <= MAX_READ_KEYS &&
+  value.every(isReadKey) &&
+  new Set(value.map(({ name }: ReadKeyRecord) => name)).size === value.length
+    ? null
+    : `must be an array of at most ${MAX_READ_KEYS} read keys as sluice apps read-key makes them, each with a name of its own`
+
+function isReadKey(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { name, hash, session_key: sessionKey, expires_at: end, last_used_at: used, ...others } = value
+  return (
+    Object.keys(others).length === 0 &&
+    [name, hash, sessionKey].every((text) => typeof text === 'string') &&
+    READ_KEY_NAME.test(String(name)) &&
+    DIGEST.test(String(hash)) &&
+    DIGEST.test(String(sessionKey)) &&
+    [end, used].every((time) => time === undefined || isMoment(time) === null)
+  )
+}
+
+const ALERT_STEP_PERCENT = 10
+const MAX_ALERT_PERCENT = 100
+
+const isAlerts: Check = (value) =>
+  Array.isArray(value) && value.every(isAlertStep) && new Set(value).size === value.length
+    ? null
+    : `must be an array of different multiples of ${ALERT_STEP_PERCENT} from ${ALERT_STEP_PERCENT} to ${MAX_ALERT_PERCENT}`
+
+function isAlertStep(value: unknown): boolean {
+  if (!Number.isInteger(value)) return false
+  const percent = value as number
+  return percent > 0 && percent <= MAX_ALERT_PERCENT && percent % ALERT_STEP_PERCENT === 0
+}
+
+const MAX_ORIGINS = 100
+const MAX_ORIGIN_CHARACTERS = 300
+
+const isOrigins: Check = (value) =>
+  Array.isArray(value) && value.length <= MAX_ORIGINS && value.every(isOrigin)
+    ? null
+    : `must be an array of at most ${MAX_ORIGINS} origins such as https://app.example.com, without a path`
+
+function isOrigin(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= MAX_ORIGIN_CHARACTERS && toOrigin(value) !== null
+}
+
 /** Every member that a record may have, in the order in which its mistakes are named. */
 const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; readonly check: Check }>> = {
   app_key: { required: true, check: isKey },
@@ -98,7 +166,10 @@ const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; re
   events_per_day: { required: false, check: isCount },
   events_per_minute: { required: false, check: isCount },
   events_per_month: { required: false, check: isCount },
+  origins: { required: false, check: isOrigins },
+  alerts: { required: false, check: isAlerts },
   previous_keys: { required: false, check: isPreviousKeys },
+  read_keys: { required: false, check: isReadKeys },
 }
 
 const MEMBER_RULES = Object.entries(MEMBERS)
@@ -138,15 +209,17 @@ function mistakesIn(value: unknown): string[] {
   return mistakes
 }
 
-/** Every key of the app, the current one first. Of an unchecked record, those that are strings. */
-export function recordKeys({ app_key: own, previous_keys: previous }: PossibleKeys): string[] {
+/** Every key of the app, the current one first, and the hashes of its read keys. Of an unchecked record, those that are strings. */
+export function recordKeys({ app_key: own, previous_keys: previous, read_keys: read }: PossibleKeys): string[] {
   const earlier = Array.isArray(previous) ? previous.map((each: PossibleKeys | null) => each?.app_key) : []
-  return [own, ...earlier].filter((key) => typeof key === 'string')
+  const hashes = Array.isArray(read) ? read.map((each: { hash?: unknown } | null) => each?.hash) : []
+  return [own, ...earlier, ...hashes].filter((key) => typeof key === 'string')
 }
 
 interface PossibleKeys {
   readonly app_key?: unknown
   readonly previous_keys?: unknown
+  readonly read_keys?: unknown
 }
 
 /**
@@ -187,7 +260,8 @@ export function checkRecords(document: unknown): CheckedRecords {
 
 /** The member of the record that holds `key`. */
 function keyMember(record: PossibleKeys, key: string): string {
-  return record.app_key === key ? 'app_key' : 'previous_keys'
+  if (record.app_key === key) return 'app_key'
+  return key.startsWith('ak_') ? 'previous_keys' : 'read_keys'
 }
 
 /** The check stops here: a hostile file of 60 MB has millions of mistakes. */
@@ -209,11 +283,35 @@ export function subscriptionRefusal(app: App, nowMs: number): 'subscription_inac
   return onTrial && app.trialEndsAtMs !== null && app.trialEndsAtMs <= nowMs ? 'trial_expired' : null
 }
 
+/** As the record's check took them. */
+function originsOf(origins: readonly string[]): string[] {
+  return origins.map((origin) => toOrigin(origin) ?? origin)
+}
+
+/** Shared by all apps that name none. */
+const DEFAULT_ALERT_STEPS: readonly number[] = [50, 80, 100]
 /** Shared by all apps without previous keys. */
 const NO_KEYS: readonly PreviousKey[] = []
+const NO_READ_KEYS: readonly ReadKey[] = []
 
 function previousKeyOf({ app_key: appKey, valid_until: text }: PreviousKeyRecord): PreviousKey {
   return { appKey, validUntilMs: momentMs(text) ?? 0 }
+}
+
+function readKeyOf({
+  name,
+  hash,
+  session_key: sessionKey,
+  expires_at: end,
+  last_used_at: used,
+}: ReadKeyRecord): ReadKey {
+  return {
+    name,
+    hash,
+    sessionKey,
+    endsAtMs: end === undefined ? null : momentMs(end),
+    usedAtMs: used === undefined ? null : momentMs(used),
+  }
 }
 
 export function appOf(record: AppRecord): App {
@@ -230,6 +328,9 @@ export function appOf(record: AppRecord): App {
     eventsPerMinute: record.events_per_minute ?? plan.eventsPerMinute,
     eventsPerDay: record.events_per_day ?? null,
     eventsPerMonth: enforcedEventsPerMonth(record.plan, record.events_per_month ?? plan.eventsPerMonth),
+    origins: record.origins === undefined ? null : originsOf(record.origins),
+    readKeys: record.read_keys === undefined ? NO_READ_KEYS : record.read_keys.map(readKeyOf),
+    alertSteps: record.alerts?.toSorted((one, other) => one - other) ?? DEFAULT_ALERT_STEPS,
   }
 }
 

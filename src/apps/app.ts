@@ -10,6 +10,18 @@ export interface PreviousKey {
   readonly validUntilMs: number
 }
 
+/** A key that reads the app's figures. */
+export interface ReadKey {
+  readonly name: string
+  readonly hash: string
+  /** Knows a session that was opened with it. */
+  readonly sessionKey: string
+  /** Unix ms; null: it has no end. */
+  readonly endsAtMs: number | null
+  /** Unix ms, to the hour; null: it was not used. */
+  readonly usedAtMs: number | null
+}
+
 export interface App {
   readonly appKey: string
   readonly previousKeys: readonly PreviousKey[]
@@ -27,6 +39,11 @@ export interface App {
   readonly eventsPerDay: number | null
   /** Per billing cycle, as enforced: a paid plan's 10% tolerance included. */
   readonly eventsPerMonth: number
+  /** Of the web pages that may send, as browsers write them; null: all, as far as the service lets them. */
+  readonly origins: readonly string[] | null
+  readonly readKeys: readonly ReadKey[]
+  /** Percent of day and month at which its developers are told, ascending; empty: they are told of nothing. */
+  readonly alertSteps: readonly number[]
 }
 
 /** unavailable: the store has not read its records yet. It is no reason to refuse a key as unknown. */
@@ -41,9 +58,25 @@ export interface AppStore {
   stop(): void | Promise<void>
 }
 
+/** The same where apps are found by more than their keys. Both take constant time and never throw. */
+export interface AppDirectory extends AppStore {
+  findById(appId: string): AppLookup
+  /** By the hash of a read key, which may have ended. */
+  findReader(hash: string): AppLookup
+}
+
 /** Every key of the app, the current one first. */
 export function keysOf(app: App): string[] {
   return [app.appKey, ...app.previousKeys.map(({ appKey }) => appKey)]
+}
+
+/** What an app is found by in a table, beside its id. No app key begins as a hash does here. */
+export function lookupsOf(app: App): string[] {
+  return [...keysOf(app), ...app.readKeys.map(({ hash }) => readerLookup(hash))]
+}
+
+export function readerLookup(hash: string): string {
+  return `rk ${hash}`
 }
 
 /** Whether `appKey` is the app's current key, or a previous one that is still valid. */

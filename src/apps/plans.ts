@@ -1,6 +1,6 @@
 // The limits of each plan, and when an app's billing cycle begins and ends.
 
-import type { RateLimitView } from '../outcome.ts'
+import type { RateLimitView } from '../contract/outcome.ts'
 import type { PlanName } from './app.ts'
 
 export interface Plan {

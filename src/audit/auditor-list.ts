@@ -1,7 +1,8 @@
 // Which node audits which partition: rendezvous hashing over the nodes in Redis's list, without those that say that their
-// clock is wrong. Redis's answers also say its time.
+// clock is wrong, and those of another installation on this Redis. Redis's answers also say its time.
 
 import { createHash } from 'node:crypto'
+import { FOREIGN_KEY } from '../installation/owner.ts'
 import { NODES_KEY } from '../limits/shared/nodes.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { readRedisTime } from '../redis/time.ts'
@@ -36,14 +37,18 @@ export class AuditorList {
   async read(): Promise<void> {
     const { redis, nodeId, clocks } = this.#options
     const lists = redis.call((client) => {
-      return Promise.all([client.zrange(NODES_KEY, '0', '-1'), client.zrange(SKEWED_KEY, '0', '-1')])
+      return Promise.all([
+        client.zrange(NODES_KEY, '0', '-1'),
+        client.zrange(SKEWED_KEY, '0', '-1'),
+        client.zrange(FOREIGN_KEY, '0', '-1'),
+      ])
     })
     const [redisMs, reply] = await Promise.all([readRedisTime(redis), lists]).catch(() => ['away', 'away'] as const)
     if (redisMs === 'away' || reply === 'away') return
     clocks.heard('redis', redisMs)
-    const [nodes, skewed] = reply
+    const [nodes, skewed, foreign] = reply
     this.#isListedAsSkewed = skewed.includes(nodeId)
-    this.#nodes = nodes.filter((node) => !skewed.includes(node))
+    this.#nodes = nodes.filter((node) => !skewed.includes(node) && !foreign.includes(node))
   }
 
   /** Tells the others whether this node may audit, so that one of them takes its partitions. */

@@ -3,6 +3,7 @@
 
 import { JetStreamApiCodes } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { Alert } from '../contract/alert.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
@@ -15,7 +16,7 @@ import { type Bounds, Clocks, type Skews, type StoppedKind } from './clocks.ts'
 import { CountsBucket } from './counts-bucket.ts'
 import { DoubtSettler } from './doubt-settler.ts'
 import { readNatsTime } from './nats-time.ts'
-import { PartitionAudit } from './partition-audit.ts'
+import { type AskLimits, PartitionAudit } from './partition-audit.ts'
 
 const ROUND_MS = 2000
 /** Where asking NATS for its time costs more than a question. */
@@ -31,6 +32,9 @@ export interface AuditorOptions {
   readonly connection: () => NatsConnection | null
   readonly timers: Timers
   readonly onNotice: OnNotice
+  readonly askLimits: AskLimits
+  /** It was decided and is stored. */
+  readonly onAlert: (alert: Alert) => void
   /** Called once a round. */
   readonly onRound?: (state: AuditState) => void
 }
@@ -46,7 +50,7 @@ export interface AuditState {
   readonly partitions: readonly number[]
   /** Why it audits none; null: nothing keeps it from it. */
   readonly stopped: StoppedKind | null
-  /** Batches in doubt so far that could not be settled. */
+  /** Batches in doubt so far that could not be settled, and messages that came after their minute was closed. */
   readonly unsettledDoubts: number
   readonly skews: Skews
 }
@@ -64,6 +68,7 @@ export class Auditor {
   #isStopped = false
   #badMessages = 0
   #futureEvents = 0
+  #lateMessages = 0
   readonly #clocks: Clocks
   readonly #list: AuditorList
   #natsProbedAtMs = Number.NEGATIVE_INFINITY
@@ -124,7 +129,7 @@ export class Auditor {
       badMessages: this.#badMessages,
       futureEvents: this.#futureEvents,
       partitions: [...this.#auditedUntilMs.keys()].toSorted((one, other) => one - other),
-      unsettledDoubts: this.#doubts.unsettled,
+      unsettledDoubts: this.#doubts.unsettled + this.#lateMessages,
       stopped: this.#clockWatch.stopped,
       skews: this.#clocks.skews(),
     })
@@ -183,7 +188,7 @@ export class Auditor {
     const stream = await describeStream(connection)
     if (stream.kind === 'absent') return null
     if (stream.kind === 'unreadable') throw new Error(stream.reason)
-    const { redis, timers } = this.#options
+    const { redis, timers, askLimits, onAlert } = this.#options
     const audit = await PartitionAudit.open(
       {
         partition,
@@ -191,8 +196,11 @@ export class Auditor {
         bucket,
         redis,
         timers,
+        askLimits,
+        onAlert,
         onBadMessage: (sequence) => this.#countBadMessage(sequence),
         onFutureEvents: (events) => this.#countFutureEvents(events),
+        onLateMessage: () => void this.#lateMessages++,
         onRecovered: (apps) => void this.#recovered.set(partition, apps),
         onTakenBack: (minutes) => void this.#takenBack.set(partition, minutes),
       },

@@ -21,6 +21,8 @@ export interface Bounds {
   readonly latest: number
   /** The minute that runs now, by the median of the clocks. */
   readonly running: number
+  /** Unix ms, by the same. */
+  readonly nowMs: number
 }
 
 /**
@@ -77,6 +79,7 @@ export class Clocks {
         passed: passedBy(redisMs),
         latest: minuteOf(redisMs) + MAX_AHEAD,
         running: minuteOf(ownMs + median),
+        nowMs: ownMs + median,
       },
     }
   }

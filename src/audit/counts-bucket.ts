@@ -4,12 +4,19 @@
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
 import type { KV } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { Alert } from '../contract/alert.ts'
 import { Bucket } from '../nats/bucket.ts'
 import { COUNTS_BUCKET } from '../nats/store-names.ts'
+import { addAlerts } from './stored-alerts.ts'
 import { PartitionTotals, type SavedTotals } from './totals.ts'
 
-/** 6,250 apps with a month of days take 0.5 MB and 0.1 s. A NATS message holds 1 MB: more apps need more partitions. */
+/**
+ * 6,250 apps with 35 days and alerts take 0.8 MB and 0.1 s. An entry is one message, since 0.3 reads no other: NATS holds 1 MB
+ * in it, unless its servers are told to take more.
+ */
 const BROTLI_QUALITY = 5
+/** Of the headers of a message, and more. */
+const HEADERS_BYTES = 256
 /** After decompression: 100,000 apps in one partition are about 15 MB. */
 const MAX_ENTRY_BYTES = 64 * 1024 * 1024
 
@@ -22,6 +29,7 @@ export interface Entry {
 
 export class CountsBucket {
   readonly #bucket: KV
+  readonly #entries: Bucket
 
   /** Creates the bucket if there is none. Rejects with why it cannot be used. */
   static async open(connection: NatsConnection, replicas: number): Promise<CountsBucket> {
@@ -29,11 +37,17 @@ export class CountsBucket {
     const report = await bucket.ensure(replicas)
     if (report.kind !== 'present')
       throw new Error(report.kind === 'absent' ? `${COUNTS_BUCKET} is gone` : report.reason)
-    return new CountsBucket(await bucket.open())
+    return new CountsBucket(await bucket.open(), bucket)
   }
 
-  private constructor(bucket: KV) {
+  private constructor(bucket: KV, entries: Bucket) {
     this.#bucket = bucket
+    this.#entries = entries
+  }
+
+  /** Each alert once, whoever adds it again. */
+  addAlerts(appId: string, alerts: readonly Alert[], nowMs: number): Promise<void> {
+    return addAlerts(this.#entries, appId, alerts, nowMs)
   }
 
   async read(partition: number): Promise<Entry> {
@@ -43,11 +57,18 @@ export class CountsBucket {
   }
 
   /** A compare-and-set: rejects if another auditor has written the entry since `revision`. Returns the new revision. */
-  write(partition: number, saved: SavedTotals, revision: number): Promise<number> {
+  async write(partition: number, saved: SavedTotals, revision: number): Promise<number> {
     const text = brotliCompressSync(JSON.stringify(saved), {
       params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY },
     })
-    return this.#bucket.put(keyOf(partition), text, { previousSeq: revision })
+    const { max_payload: mostBytes = Number.POSITIVE_INFINITY } = this.#entries.connection.info ?? {}
+    if (text.length + HEADERS_BYTES > mostBytes) {
+      const apps = Object.keys(saved.apps).length
+      throw new Error(
+        `the sums of its ${apps} apps take ${text.length} bytes, and NATS takes ${mostBytes} in one message: set max_payload to 8MB on all NATS servers`,
+      )
+    }
+    return await this.#bucket.put(keyOf(partition), text, { previousSeq: revision })
   }
 }
 

@@ -1,14 +1,12 @@
 // Decides about what is in doubt before its minute closes, by an empty message under the same id: "duplicate" says that the
 // batch is stored, "stored" that it never will be, since JetStream drops it as a duplicate if it still arrives.
 
-import { headers, type NatsConnection } from '@nats-io/transport-node'
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../bounds.ts'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../contract/bounds.ts'
 import { acceptedText, BURNT, doubtsKey, idempotencyKey } from '../limits/shared/take.ts'
-import { API_TIMEOUT_MS } from '../nats/api.ts'
-import { parseAck } from '../queue/stream/ack.ts'
-import { getFromLeader } from '../queue/stream/read/stream-message.ts'
+import { probe } from '../queue/stream/probe.ts'
 import { eventsOf } from '../queue/stream/read/stream-original.ts'
-import { DUPLICATE_WINDOW_MINUTES, ID_HEADER, PROBE_SUBJECT } from '../queue/stream/stream.ts'
+import { DUPLICATE_WINDOW_MINUTES } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 
 /** Asked about at one time. */
@@ -90,15 +88,6 @@ export class DoubtSettler {
 }
 
 async function decide(connection: NatsConnection, name: string, messageId: string): Promise<Decision> {
-  const head = headers()
-  head.set(ID_HEADER, messageId)
-  const answer = await connection.request(PROBE_SUBJECT, new Uint8Array(), { headers: head, timeout: API_TIMEOUT_MS })
-  const ack = parseAck(answer.data, answer.headers?.code ?? 0)
-  if (ack.kind === 'stored') return 'burnt'
-  if (ack.kind !== 'duplicate') return 'unknown'
-  // A duplicate window may answer wrongly after a change of leader.
-  const original = await getFromLeader(connection, ack.sequence, API_TIMEOUT_MS)
-  if (original?.header.get(ID_HEADER) !== messageId) return 'unknown'
-  // An auditor before this one may have asked.
-  return original.data.length === 0 ? 'burnt' : (eventsOf(original.data, name) ?? 0)
+  const probed = await probe(connection, messageId)
+  return typeof probed === 'string' ? probed : (eventsOf(probed.data, name) ?? 0)
 }

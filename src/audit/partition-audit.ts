@@ -4,16 +4,19 @@
 import { readFileSync } from 'node:fs'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { MINUTE_MS } from '../apps/plans.ts'
+import type { Alert } from '../contract/alert.ts'
+import { parseCosts } from '../contract/record/cost-header.ts'
 import type { Timers } from '../lib/timers.ts'
-import { countsKey, fenceKey } from '../limits/shared/take.ts'
+import { type AlertLimits, decideAlerts, hasJustTurned, isWorthKeeping } from '../limits/alerts.ts'
+import { cycleMinutesAt } from '../limits/cycle-minutes.ts'
+import { countsKey, fenceKey, readKey } from '../limits/shared/take.ts'
 import { API_TIMEOUT_MS } from '../nats/api.ts'
-import { parseCosts } from '../queue/record/cost-header.ts'
+import { type CostMessage, CostReader, type From, type StreamEnd } from '../queue/stream/read/cost-reader.ts'
 import { getFromLeader } from '../queue/stream/read/stream-message.ts'
 import { type StreamFacts } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { redisScript, runScript } from '../redis/script.ts'
 import type { Bounds } from './clocks.ts'
-import { type CostMessage, CostReader, type From, type StreamEnd } from './cost-reader.ts'
 import type { CountsBucket } from './counts-bucket.ts'
 import { readRedisSums } from './redis-sums.ts'
 import { encodeTotals, PartitionTotals, type SavedTotals } from './totals.ts'
@@ -28,6 +31,15 @@ const MAX_ROUNDS_BEHIND = 5
 /** Read in one round, so that the other partitions get their turn. */
 const MAX_BATCHES_PER_ROUND = 200
 
+/** Between two decisions about alerts. */
+const ALERTS_MS = 15_000
+/** Asked about at once. */
+const APPS_PER_QUESTION = 500
+
+export type AppAlertLimits = AlertLimits | null
+/** In their order; null: there is no such app. */
+export type AskLimits = (appIds: readonly string[]) => Promise<readonly AppAlertLimits[]>
+
 export interface PartitionAuditParts {
   readonly partition: number
   readonly connection: NatsConnection
@@ -40,6 +52,11 @@ export interface PartitionAuditParts {
   readonly onFutureEvents: (events: number) => void
   /** So many minutes were closed that have not begun, and are open again. */
   readonly onTakenBack: (minutes: number) => void
+  /** A message was stored after its minute was closed: nobody knew of its doubt, and others may have had its room. */
+  readonly onLateMessage: () => void
+  readonly askLimits: AskLimits
+  /** It is stored. */
+  readonly onAlert: (alert: Alert) => void
   /** The totals were lost; so many apps were found in Redis or the stream. */
   readonly onRecovered: (apps: number) => void
 }
@@ -52,6 +69,7 @@ export class PartitionAudit {
   /** The fence that this auditor set last; before that, the one saved in the bucket. */
   #fence: { readonly timeUs: number; readonly minute: number }
   #roundsBehind = 0
+  #alertsAtMs = Number.NEGATIVE_INFINITY
   /** Of the stream alone, until the first closing: the totals were lost, and those of Redis may be older or newer. */
   #recount: PartitionTotals | null = null
 
@@ -113,6 +131,46 @@ export class PartitionAudit {
     const changed = totals.takeChanged()
     // Without Redis the totals are still kept and saved.
     if ((await this.#writeToRedis(changed, bounds)) === 'away') totals.markChanged(changed)
+    await this.#decideAlerts(bounds)
+  }
+
+  /** What is decided is stored with the sums that it was decided by, by one auditor alone; then it is told. */
+  async #decideAlerts({ nowMs, running }: Bounds): Promise<void> {
+    const { timers, bucket, partition, onAlert } = this.#parts
+    const totals = this.#totals
+    if (this.#recount !== null || timers.monotonicMs() - this.#alertsAtMs < ALERTS_MS) return
+    this.#alertsAtMs = timers.monotonicMs()
+    const decided: Alert[] = []
+    const appIds = [...totals.appIds()]
+    for (let at = 0; at < appIds.length; at += APPS_PER_QUESTION) {
+      const asked = appIds.slice(at, at + APPS_PER_QUESTION)
+      const limits = await this.#parts.askLimits(asked)
+      for (const [index, appId] of asked.entries()) {
+        const alerts = this.#decideFor(appId, limits[index], { nowMs, running })
+        if (alerts.length > 0) await bucket.addAlerts(appId, alerts, nowMs)
+        decided.push(...alerts)
+      }
+    }
+    if (decided.length === 0) return
+    this.#revision = await bucket.write(partition, totals.save(), this.#revision)
+    for (const alert of decided) onAlert(alert)
+  }
+
+  /** What stands of an app that was removed stays, in case it comes back. */
+  #decideFor(
+    appId: string,
+    limits: AppAlertLimits,
+    { nowMs, running }: Pick<Bounds, 'nowMs' | 'running'>,
+  ): readonly Alert[] {
+    if (limits === null) return []
+    const { standing: known } = this.#totals
+    const cycle = cycleMinutesAt(limits, running)
+    const sums = this.#totals.alertSums(appId, cycle, cycleMinutesAt(limits, cycle.first - 1), nowMs)
+    const { standing, alerts } = decideAlerts(appId, limits, known.get(appId) ?? null, sums)
+    const wasTold = known.has(appId) || alerts.length > 0
+    if (isWorthKeeping(standing) || (wasTold && hasJustTurned(standing, nowMs))) known.set(appId, standing)
+    else known.delete(appId)
+    return alerts
   }
 
   /** Nothing closes before this reader has had what the stream's leader has. */
@@ -156,10 +214,12 @@ export class PartitionAudit {
     return false
   }
 
-  #readMessage({ sequence, timeUs, text }: CostMessage, closableMinute: number): void {
+  #readMessage({ sequence, timeUs, text, isSpooled }: CostMessage, closableMinute: number): void {
     const costs = text === null ? null : parseCosts(text)
     if (costs === null) this.#parts.onBadMessage(sequence)
-    this.#totals.read({ sequence, timeUs }, costs ?? [], closableMinute)
+    const isLate = this.#totals.read({ sequence, timeUs }, costs ?? [], closableMinute)
+    // What was in a spool counted in Redis all the time.
+    if (isLate && !isSpooled) this.#parts.onLateMessage()
     this.#recount?.read({ sequence, timeUs }, costs ?? [], closableMinute)
   }
 
@@ -174,7 +234,7 @@ export class PartitionAudit {
     // Redis was emptied, rolled back or replaced, or its fence is a wrong clock's: so may be the bases of all apps.
     const appIds = hasLostFence ? [...apps.keys()] : [...changed]
     if (appIds.length === 0 && !isNew && !hasLostFence) return 'done'
-    const fence = [fenceKey(partition), `sluice:{p${partition}}:read`]
+    const fence = [fenceKey(partition), readKey(partition)]
     const head = [last.timeUs, minute, last.sequence].map(String)
     for (let at = 0; at < appIds.length; at += APPS_PER_CALL) {
       const some = appIds.slice(at, at + APPS_PER_CALL)

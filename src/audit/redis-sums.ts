@@ -2,6 +2,7 @@
 // reaches back to its first message.
 
 import { countsKey, fenceKey } from '../limits/shared/take.ts'
+import { parseDays } from '../limits/shared/usage.ts'
 import type { Away, RedisClient, RedisLink } from '../redis/link.ts'
 import type { SavedApp, SavedTotals } from './totals.ts'
 
@@ -37,7 +38,7 @@ export async function readRedisSums(redis: RedisLink, partition: number): Promis
 
 /** The first day, and the events of each day from then on. */
 function daysOf(text: string): [number, number[]] {
-  const days = new Map(Array.from(text.matchAll(/(\d+):(\d+)/g), ([, day, events]) => [Number(day), Number(events)]))
+  const days = parseDays(text)
   if (days.size === 0) return [0, []]
   const first = Math.min(...days.keys())
   const count = Math.max(...days.keys()) - first + 1

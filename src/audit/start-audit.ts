@@ -1,10 +1,13 @@
 // Starts the audit's thread, keeps its last state, and restarts it when it fails.
 
 import { Worker } from 'node:worker_threads'
+import type { AppDirectory } from '../apps/app.ts'
+import type { Alert } from '../contract/alert.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import type { AuditThreadData, AuditThreadMessage } from './audit-thread.ts'
 import type { AuditState } from './auditor.ts'
+import type { AppAlertLimits } from './partition-audit.ts'
 
 /** A thread runs the built file, whether this runs from src/ or dist/. */
 const THREAD = new URL('../../dist/audit/audit-thread.js', import.meta.url)
@@ -19,21 +22,27 @@ export interface Audit {
   stop(): Promise<void>
 }
 
-export function startAudit(data: AuditThreadData, onNotice: OnNotice): Audit {
-  return new AuditThread(data, onNotice)
+export interface AuditOptions {
+  readonly onNotice: OnNotice
+  readonly onAlert: (alert: Alert) => void
+  readonly apps: Pick<AppDirectory, 'findById'>
+}
+
+export function startAudit(data: AuditThreadData, options: AuditOptions): Audit {
+  return new AuditThread(data, options)
 }
 
 class AuditThread implements Audit {
   state: AuditState | null = null
   readonly #data: AuditThreadData
-  readonly #onNotice: OnNotice
+  readonly #options: AuditOptions
   #worker: Worker
   #timer: NodeJS.Timeout | null = null
   #isStopping = false
 
-  constructor(data: AuditThreadData, onNotice: OnNotice) {
+  constructor(data: AuditThreadData, options: AuditOptions) {
     this.#data = data
-    this.#onNotice = onNotice
+    this.#options = options
     this.#worker = this.#start()
   }
 
@@ -45,10 +54,12 @@ class AuditThread implements Audit {
     worker.unref()
     worker.on('message', (message: AuditThreadMessage) => {
       if (message.kind === 'round') this.state = message.state
-      else this.#onNotice(message.message, message.level)
+      else if (message.kind === 'notice') this.#options.onNotice(message.message, message.level)
+      else if (message.kind === 'alert') this.#options.onAlert(message.alert)
+      else worker.postMessage({ question: message.question, limits: this.#limitsOf(message.appIds) }, [])
     })
     worker.on('error', (error) => {
-      this.#onNotice(`the audit thread failed: ${errorMessage(error)}; restarting it in ${RESTART_MS / 1000} s`)
+      this.#options.onNotice(`the audit thread failed: ${errorMessage(error)}; restarting it in ${RESTART_MS / 1000} s`)
     })
     worker.once('exit', () => {
       if (this.#isStopping) return
@@ -56,6 +67,15 @@ class AuditThread implements Audit {
       this.#timer.unref()
     })
     return worker
+  }
+
+  #limitsOf(appIds: readonly string[]): AppAlertLimits[] {
+    return appIds.map((appId) => {
+      const app = this.#options.apps.findById(appId)
+      if (typeof app === 'string') return null
+      const { alertSteps, eventsPerDay, eventsPerMonth, billingAnchorMs } = app
+      return { alertSteps, eventsPerDay, eventsPerMonth, billingAnchorMs }
+    })
   }
 
   async stop(): Promise<void> {

@@ -1,12 +1,15 @@
 // The stored events of one partition's apps, by day and by billing cycle: exact for the closed minutes, up to a position
 // in the stream. Pure computation, without I/O.
 
-import { MINUTES_A_DAY } from '../apps/plans.ts'
-import type { RecordCost } from '../queue/record/cost-header.ts'
+import { MINUTE_MS, MINUTES_A_DAY } from '../apps/plans.ts'
+import type { RecordCost } from '../contract/record/cost-header.ts'
+import { type AlertSums, isStanding, type MonthSum, type StandingAlerts } from '../limits/alerts.ts'
+import type { CycleMinutes } from '../limits/cycle-minutes.ts'
+import type { Place } from '../queue/stream/read/cost-reader.ts'
 import type { Bounds } from './clocks.ts'
 
-/** A cycle has at most 31 days, and touches 32 if it begins in the middle of a day. */
-const DAYS_KEPT = 33
+/** Before an app's newest day: 35 in all, which usage by day shows. A cycle touches 32 at most. */
+const DAYS_KEPT = 34
 /** Per app. An app has more than one only while its anchor changes; the newest are kept. */
 const MAX_CYCLES = 3
 
@@ -19,13 +22,6 @@ export interface AppTotals {
   /** By a cycle's first minute: the events of that minute and all later ones. */
   readonly cycles: Map<number, number>
   readonly days: Map<number, number>
-}
-
-/** A message's position in the stream. */
-export interface Place {
-  readonly sequence: number
-  /** When the stream stored it, in microseconds since 1970. */
-  readonly timeUs: number
 }
 
 interface OpenMinute {
@@ -46,6 +42,8 @@ export interface SavedTotals {
   readonly apps: Readonly<Record<string, SavedApp>>
   /** The minutes that were open, and from which sequence on. Absent in an entry of 0.3: those after `minute`. */
   readonly open?: readonly (readonly [number, number])[]
+  /** What stands of alerts, by app. Absent in an entry of 0.3. */
+  readonly alerts?: Readonly<Record<string, StandingAlerts>>
 }
 
 /** What `close` and `takeBack` need to know of the clocks. */
@@ -57,6 +55,8 @@ export type SavedApp = readonly [number, number, readonly (readonly [number, num
 export class PartitionTotals {
   readonly created: string
   readonly apps = new Map<string, AppTotals>()
+  /** What stands of alerts, by app. */
+  readonly standing = new Map<string, StandingAlerts>()
   /** Since the last `takeChanged`. */
   #changed = new Set<string>()
   readonly #open = new Map<number, OpenMinute>()
@@ -79,6 +79,8 @@ export class PartitionTotals {
         ? (minute) => (minute > closed ? 0 : Number.POSITIVE_INFINITY)
         : (minute) => open.get(minute) ?? Number.POSITIVE_INFINITY
     for (const [appId, app] of Object.entries(saved?.apps ?? {})) this.apps.set(appId, readApp(app))
+    for (const [appId, alerts] of Object.entries(saved?.alerts ?? {}))
+      if (isStanding(alerts)) this.standing.set(appId, alerts)
   }
 
   get last(): Place {
@@ -90,16 +92,22 @@ export class PartitionTotals {
     return Math.max(this.minute, ...this.#open.keys())
   }
 
-  /** Adds a message's costs. Minutes up to `closableMinute` count at once, later ones when they close. */
-  read(place: Place, costs: readonly RecordCost[], closableMinute: number): void {
+  /**
+   * Adds a message's costs. Minutes up to `closableMinute` count at once, later ones when they close. Returns whether it was
+   * stored late: its minute was closed without it.
+   */
+  read(place: Place, costs: readonly RecordCost[], closableMinute: number): boolean {
     const { sequence, timeUs } = place
+    let isLate = false
     const wasReadBefore = sequence <= this.#loaded.sequence && timeUs <= this.#loaded.timeUs
     for (const cost of costs) {
       if (wasReadBefore && sequence < this.#wasOpenFrom(cost.minute)) continue
+      if (cost.minute <= this.minute) isLate = true
       if (cost.minute <= Math.max(closableMinute, this.minute)) this.#count(cost)
       else this.#addToOpenMinute(cost, sequence)
     }
     this.#last = { sequence, timeUs: Math.max(timeUs, this.#last.timeUs) }
+    return isLate
   }
 
   /** Closes the minutes up to this one. Their records have been read, except those that are stored late. */
@@ -135,6 +143,31 @@ export class PartitionTotals {
     }
   }
 
+  /** All apps with events, those of open minutes included. */
+  appIds(): Set<string> {
+    const appIds = new Set(this.apps.keys())
+    for (const { costs } of this.#open.values()) for (const appId of costs.keys()) appIds.add(appId)
+    return appIds
+  }
+
+  /** What is stored of an app, in open minutes too. `cycle`: the one that runs; `before`: the one before it. */
+  alertSums(appId: string, cycle: CycleMinutes, before: CycleMinutes, nowMs: number): AlertSums {
+    const app = this.apps.get(appId)
+    const days = new Map(app?.days)
+    let [used, usedBefore] = [app === undefined ? 0 : usedSince(app, cycle.first), 0]
+    const isKnown = app?.cycles.has(before.first) === true
+    if (isKnown) usedBefore = usedSince(app, before.first) - used
+    for (const [minute, { costs }] of this.#open) {
+      const events = costs.get(appId)?.events ?? 0
+      const day = Math.floor(minute / MINUTES_A_DAY)
+      if (events > 0) days.set(day, (days.get(day) ?? 0) + events)
+      if (minute >= cycle.first) used += events
+      else if (minute >= before.first) usedBefore += events
+    }
+    const lastMonth = isKnown ? monthSum(before, usedBefore) : null
+    return { nowMs, days, month: monthSum(cycle, used), lastMonth }
+  }
+
   takeChanged(): ReadonlySet<string> {
     const changed = this.#changed
     this.#changed = new Set()
@@ -156,7 +189,10 @@ export class PartitionTotals {
     // Object.fromEntries also accepts an app with the id `__proto__`.
     const apps = Object.fromEntries(Array.from(this.apps, ([appId, totals]) => [appId, writeApp(totals)]))
     const open = Array.from(this.#open, ([opened, { firstSequence }]) => [opened, firstSequence] as const)
-    return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps, open }
+    const oldestMs = (today - DAYS_KEPT) * MINUTES_A_DAY * MINUTE_MS
+    for (const [appId, { month }] of this.standing) if (month.endMs < oldestMs) this.standing.delete(appId)
+    const alerts = Object.fromEntries(this.standing)
+    return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps, open, alerts }
   }
 
   /** Counts open minutes, a later one than `atMost` as this. Returns the events of such later ones. */
@@ -217,6 +253,15 @@ export function encodeTotals({ newest, cycle, cycles, days }: AppTotals): { base
   const day = Math.floor(newest / MINUTES_A_DAY)
   const base = `${cycle} ${cycles.get(cycle) ?? 0} ${newest} ${day} ${days.get(day) ?? 0}`
   return { base, days: Array.from(days, ([at, events]) => `${at}:${events}`).join(' ') }
+}
+
+function monthSum({ first, next }: CycleMinutes, used: number): MonthSum {
+  return { startMs: first * MINUTE_MS, endMs: next * MINUTE_MS, used }
+}
+
+/** The events of that minute and all later ones, as take.lua counts them where no cycle began then. */
+function usedSince({ newest, cycles, days }: AppTotals, first: number): number {
+  return cycles.get(first) ?? (newest < first ? 0 : sumFrom(days, Math.floor(first / MINUTES_A_DAY)))
 }
 
 function keepLargest(ours: Map<number, number>, theirs: ReadonlyMap<number, number>): void {

@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import { errorCode, errorMessage } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
 import { didYouMean } from '../lib/near.ts'
+import { printableLines } from '../lib/printable.ts'
 
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -99,6 +100,16 @@ export async function untilInterrupted<T>(
     process.off('SIGINT', interrupt)
     process.off('SIGTERM', interrupt)
   }
+}
+
+/** A message for whoever runs the command: nothing that it quotes steers the terminal. */
+export function say({ stderr }: Pick<Shell, 'stderr'>, message: string): Promise<void> {
+  return print(stderr, printableLines(message))
+}
+
+/** Takes the place of the line on a terminal. The text is the command's own. */
+export function showProgress({ stderr }: Pick<Shell, 'stderr'>, text: string): void {
+  stderr.write(`\r${text}`)
 }
 
 /** Waits for a slow reader, so that output does not accumulate in memory. */

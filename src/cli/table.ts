@@ -1,11 +1,16 @@
 // Text tables for terminals.
 
+import { escapedJson, printable } from '../lib/printable.ts'
+import type { Shell } from './shell.ts'
+
 export { formatBytes, formatCount, formatSpan } from '../lib/format.ts'
+export { printable }
 
 const GAP = '  '
 
-/** One line per row, columns as wide as their widest cell, and no trailing white space. */
-export function formatTable(rows: readonly (readonly string[])[]): string {
+/** One line per row, columns as wide as their widest cell, and no trailing white space. Each cell is printable. */
+export function formatTable(given: readonly (readonly string[])[]): string {
+  const rows = given.map((row) => row.map(printable))
   const widths: number[] = []
   for (const row of rows) {
     row.forEach((cell, column) => {
@@ -26,16 +31,7 @@ function widthOf(cell: string): number {
   return Array.from(cell).length
 }
 
-/** JSON with the control characters escaped that it may hold as they are, U+007F to U+009F: a terminal obeys them. */
-export function escapedJson(json: Buffer): Buffer {
-  // One character for each byte.
-  const escaped = json
-    .toString('latin1')
-    .replace(/\xc2[\x80-\x9f]|\x7f/g, (found) => `\\u00${found.charCodeAt(found.length - 1).toString(16)}`)
-  return Buffer.from(escaped, 'latin1')
-}
-
-/** With a question mark for each character that steers a terminal, or turns the direction of the text. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, '?')
+/** JSON as it is for a pipe, byte for byte; for a terminal with the characters escaped that it would obey. */
+export function jsonFor({ terminal }: Pick<Shell, 'terminal'>, json: string): string {
+  return terminal ? escapedJson(json) : json
 }

@@ -1,135 +1,178 @@
-// Who may see the console: the people who run the service. A token opens it, by cookie or as a bearer; without one it is
-// there only on a loopback address. Pages of the web are kept out by the headers Host and Origin.
+// Who may see the console, and change apps by it: the people who run the service. A token opens it, by cookie or as a
+// bearer; a second one opens it for reading alone. Without one it is there only on a loopback address, and only reads. Pages
+// of the web are kept out by the headers Host and Origin.
 
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { isIPv4 } from 'node:net'
+import { isLoopback } from '../lib/loopback.ts'
+import { bearerIn, cookiesIn, hostNameOf, isCrossSite, isOriginOf, isOwnOrigin, isSame } from './headers.ts'
+import type { EndedSessions } from './sessions.ts'
+import { Tries } from './tries.ts'
 
 export const SESSION_SECONDS = 43_200
 const COOKIE = 'sluice_console'
-/** Over all clients. */
-const WRONG_TOKENS_PER_SECOND = 10
+const SESSION = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})$/
+/** A file of the token is read at most once in this time. */
+const TOKEN_READ_MS = 1000
 
 export interface AccessOptions {
   /** null: none is set. */
   readonly token: string | null
+  /** Opens it for reading alone; null: nothing does. */
+  readonly readingToken: string | null
+  /** Where the token is in a file: what that holds now, or null where it holds none. */
+  readonly readToken?: () => string | null
   /** The address that the admin port listens on. */
   readonly adminHost: string
   /** The public address of the console, such as `https://sluice.example.com`; null: it has none. */
   readonly consoleOrigin: string | null
+  readonly ended: EndedSessions
   readonly nowMs: () => number
 }
 
-/** Why a request is refused; null: it is not. `off`: the console is not there at all. */
-export type Refusal = 'off' | 'host' | 'origin' | 'token' | 'too many wrong tokens' | null
+/** What a request may do. */
+type Authority = 'all' | 'read'
 
-/** false: no token is set, and the admin port listens on an address that others reach. */
-export function isConsoleOn(token: string | null, adminHost: string): boolean {
-  return token !== null || isLoopback(adminHost.toLowerCase())
-}
+/** Why a request is refused; null: it is not. `off`: the console is not there at all. */
+export type Denial = 'off' | 'host' | 'origin' | 'token' | 'too many wrong tokens' | null
 
 export class Access {
-  readonly #token: string | null
+  #lastToken: string | null
+  #readAtMs: number
+  readonly #readToken: (() => string | null) | null
   readonly #consoleOrigin: string | null
   /** In lower case. Besides these, any loopback name. */
   readonly #ownHosts: readonly (string | null)[]
   readonly #nowMs: () => number
-  readonly #isOn: boolean
-  #wrongTokens = 0
-  #wrongSinceMs = 0
-  /** Those that were ended, by the second at which they would end: at most one for each of twelve hours. */
-  readonly #signedOut = new Set<number>()
+  /** false: no token is set, and the admin port listens on an address that others reach. */
+  readonly isOn: boolean
+  readonly #readingToken: string | null
+  readonly #ended: EndedSessions
+  readonly #tries: Tries
 
-  constructor({ token, adminHost, consoleOrigin, nowMs }: AccessOptions) {
-    this.#token = token
+  constructor({ token, readingToken, readToken, adminHost, consoleOrigin, ended, nowMs }: AccessOptions) {
+    this.#readingToken = readingToken
+    this.#ended = ended
+    this.#tries = new Tries(nowMs)
+    this.#lastToken = token
+    this.#readToken = readToken ?? null
+    this.#readAtMs = nowMs()
     this.#consoleOrigin = consoleOrigin
     const publicHost = consoleOrigin === null ? null : hostNameOf(new URL(consoleOrigin).host)
     // An address of all interfaces names no host.
     this.#ownHosts = [adminHost.toLowerCase(), publicHost].filter((host) => host !== '0.0.0.0' && host !== '::')
     this.#nowMs = nowMs
-    this.#isOn = isConsoleOn(token, adminHost)
+    this.isOn = token !== null || readingToken !== null || isLoopback(adminHost.toLowerCase())
+  }
+
+  /** A file that holds no token leaves the last one in force. */
+  get #token(): string | null {
+    if (this.#readToken !== null && Math.abs(this.#nowMs() - this.#readAtMs) >= TOKEN_READ_MS) this.reread()
+    return this.#lastToken
+  }
+
+  /** Reads the file of the token, where there is one, at once. */
+  reread(): void {
+    this.#readAtMs = this.#nowMs()
+    this.#lastToken = this.#readToken?.() ?? this.#lastToken
   }
 
   get isTokenWanted(): boolean {
-    return this.#token !== null
+    return this.#token !== null || this.#readingToken !== null
   }
 
   /**
    * For a page without content, and for the questions of the session: who asks need not show the token. `host` refuses
    * everything, since a page of the web can make a name of its own lead here.
    */
-  screen(headers: IncomingHttpHeaders): Refusal {
+  screen(headers: IncomingHttpHeaders): Denial {
     if (!this.#isOwnHost(headers)) return 'host'
-    if (!this.#isOn) return 'off'
-    return this.#isOwnOrigin(headers) ? null : 'origin'
+    if (!this.isOn) return 'off'
+    return isOwnOrigin(headers, this.#consoleOrigin) ? null : 'origin'
   }
 
-  /** For whatever shows content. */
-  check(headers: IncomingHttpHeaders): Refusal {
+  /** For whatever shows content. `address`: that of the client, to slow wrong tokens by. */
+  check(headers: IncomingHttpHeaders, address = ''): Denial {
     const refusal = this.screen(headers)
     if (refusal !== null) return refusal
-    // A browser says by itself which page asks, also for an image or a script, which have no Origin.
-    const site = headers['sec-fetch-site']
-    if (site === 'cross-site' || site === 'same-site') return 'origin'
-    if (this.#token === null) return null
-    return this.#shown(headers)
+    if (isCrossSite(headers)) return 'origin'
+    const authority = this.#authorityOf(headers, address)
+    return authority === 'all' || authority === 'read' ? null : authority
+  }
+
+  /** How the request shows that it may change something; or why it may not, if `check` lets it read. */
+  writer(headers: IncomingHttpHeaders): 'bearer token' | 'session' | 'read only' | 'origin' {
+    if (this.#authorityOf(headers, '') !== 'all') return 'read only'
+    if (bearerIn(headers) !== null) return 'bearer token'
+    const { origin, host = '' } = headers
+    return origin !== undefined && isOriginOf(origin, host, this.#consoleOrigin) ? 'session' : 'origin'
+  }
+
+  /** Keys of apps are shown to nobody else. */
+  mayWrite(headers: IncomingHttpHeaders): boolean {
+    return this.#authorityOf(headers, '') === 'all'
   }
 
   /** The cookie that opens a session. */
-  open(token: string): { readonly cookie: string } | 'token' | 'too many wrong tokens' {
-    const refusal = this.#compare(token)
-    if (refusal !== null) return refusal
-    let expiresAt = Math.floor(this.#nowMs() / 1000) + SESSION_SECONDS
-    // Who signs in again within a second gets another session.
-    while (this.#signedOut.has(expiresAt)) expiresAt -= 1
-    return { cookie: this.#cookie(`${expiresAt}.${this.#sign(expiresAt)}`, SESSION_SECONDS) }
+  open(token: string, address = ''): { readonly cookie: string } | 'token' | 'too many wrong tokens' {
+    const authority = this.#compare(token, address)
+    if (authority !== 'all' && authority !== 'read') return authority
+    const expiresAt = Math.floor(this.#nowMs() / 1000) + SESSION_SECONDS
+    const session = `${expiresAt}.${randomBytes(16).toString('base64url')}`
+    return { cookie: this.#cookie(`${session}.${sign(session, token)}`, SESSION_SECONDS) }
   }
 
-  /** Ends the session on this node: a copy of its cookie opens nothing. Returns the cookie that removes it. */
-  signOut({ cookie = '' }: IncomingHttpHeaders): string {
-    for (const end of this.#signedOut) if (end * 1000 <= this.#nowMs()) this.#signedOut.delete(end)
-    for (const value of cookiesIn(cookie)) if (this.#isSession(value)) this.#signedOut.add(Number.parseInt(value, 10))
+  /** Ends the session: a copy of its cookie opens nothing. Returns the cookie that removes it. */
+  signOut(headers: IncomingHttpHeaders): string {
+    for (const value of cookiesIn(headers, COOKIE)) {
+      const [, endsAt, session] = this.#bySession(value) === null ? [] : (SESSION.exec(value) ?? [])
+      if (session !== undefined) this.#ended.end({ session, endsAt: Number(endsAt) })
+    }
     return this.#cookie('', 0)
   }
 
-  /** Whether the request shows the token, or none is wanted. */
-  isShown(headers: IncomingHttpHeaders): boolean {
-    return this.#token === null || this.#shown(headers) === null
+  /** Whether the request shows a token, or none is wanted. */
+  isShown(headers: IncomingHttpHeaders, address = ''): boolean {
+    const authority = this.#authorityOf(headers, address)
+    return authority === 'all' || authority === 'read'
   }
 
-  #shown({ authorization = '', cookie = '' }: IncomingHttpHeaders): 'token' | 'too many wrong tokens' | null {
-    const bearer = /^bearer +(\S+) *$/i.exec(authorization)?.[1]
-    if (bearer !== undefined) return this.#compare(bearer)
-    return cookiesIn(cookie).some((value) => this.#isSession(value)) ? null : 'token'
+  /** The same of a stream that is open: asked again, it is no try. */
+  isStillShown(headers: IncomingHttpHeaders): boolean {
+    if (!this.isTokenWanted) return true
+    const bearer = bearerIn(headers)
+    if (bearer !== null) return this.#authorityBy(bearer) !== null
+    return cookiesIn(headers, COOKIE).some((value) => this.#bySession(value) !== null)
   }
 
-  /** null: it is right, which is said also while wrong ones come. */
-  #compare(token: string): 'token' | 'too many wrong tokens' | null {
-    if (this.#token === null) return 'token'
-    if (isSame(token, this.#token)) return null
-    const nowMs = this.#nowMs()
-    if (Math.abs(nowMs - this.#wrongSinceMs) >= 1000) {
-      this.#wrongSinceMs = nowMs
-      this.#wrongTokens = 0
-    }
-    if (this.#wrongTokens >= WRONG_TOKENS_PER_SECOND) return 'too many wrong tokens'
-    this.#wrongTokens += 1
-    return 'token'
+  #authorityOf(headers: IncomingHttpHeaders, address: string): Authority | 'token' | 'too many wrong tokens' {
+    if (!this.isTokenWanted) return 'read'
+    const bearer = bearerIn(headers)
+    if (bearer !== null) return this.#compare(bearer, address)
+    const found = cookiesIn(headers, COOKIE).map((value) => this.#bySession(value))
+    return found.find((authority) => authority !== null) ?? 'token'
   }
 
-  /** A value cannot be guessed, so it is no try. */
-  #isSession(value: string): boolean {
-    const [, text = '', signature = ''] = /^(\d{1,12})\.([\w-]{43})$/.exec(value) ?? []
-    const expiresAt = Number(text)
-    const isOpen = expiresAt * 1000 > this.#nowMs() && !this.#signedOut.has(expiresAt)
-    return text !== '' && isOpen && isSame(signature, this.#sign(expiresAt))
+  /** A right one is known also while wrong ones come. */
+  #compare(token: string, address: string): Authority | 'token' | 'too many wrong tokens' {
+    const authority = this.#authorityBy(token)
+    if (authority !== null) return authority
+    if (!this.isTokenWanted) return 'token'
+    return this.#tries.add(address) ? 'too many wrong tokens' : 'token'
   }
 
-  /** Made of the token alone, so that the cookie holds on every node behind one address. */
-  #sign(expiresAt: number): string {
-    return createHmac('sha256', this.#token ?? '')
-      .update(`sluice console session ${expiresAt}`)
-      .digest('base64url')
+  #authorityBy(token: string): Authority | null {
+    if (this.#token !== null && isSame(token, this.#token)) return 'all'
+    return this.#readingToken !== null && isSame(token, this.#readingToken) ? 'read' : null
+  }
+
+  /** A value cannot be guessed, so it is no try. It is signed with the token, so that it holds on every node that has it. */
+  #bySession(value: string): Authority | null {
+    const [, expiresAt = '', session = '', signature = ''] = SESSION.exec(value) ?? []
+    if (signature === '' || Number(expiresAt) * 1000 <= this.#nowMs() || this.#ended.has(session)) return null
+    const isOf = (token: string | null): boolean =>
+      token !== null && isSame(signature, sign(`${expiresAt}.${session}`, token))
+    return isOf(this.#token) ? 'all' : isOf(this.#readingToken) ? 'read' : null
   }
 
   #isOwnHost({ host = '' }: IncomingHttpHeaders): boolean {
@@ -141,34 +184,8 @@ export class Access {
     const secure = this.#consoleOrigin?.startsWith('https:') ? '; Secure' : ''
     return `${COOKIE}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}${secure}`
   }
-
-  #isOwnOrigin({ origin, host = '' }: IncomingHttpHeaders): boolean {
-    if (origin === undefined || origin === this.#consoleOrigin) return true
-    return /^https?:\/\//i.test(origin) && origin.slice(origin.indexOf('//') + 2).toLowerCase() === host.toLowerCase()
-  }
 }
 
-/** A browser sends several of one name where paths or domains differ. */
-function cookiesIn(header: string): string[] {
-  return header
-    .split(';')
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${COOKIE}=`))
-    .map((pair) => pair.slice(COOKIE.length + 1))
-}
-
-/** In a time that does not depend on where they differ. */
-function isSame(one: string, other: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
-  return timingSafeEqual(digest(one), digest(other))
-}
-
-/** In lower case, without port and brackets; null: no host. */
-function hostNameOf(header: string): string | null {
-  const found = /^(?:\[([0-9a-f:.]+)\]|([a-z\d._-]+))(?::\d{1,5})?$/i.exec(header)
-  return found === null ? null : (found[1] ?? found[2]).toLowerCase()
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+function sign(session: string, token: string): string {
+  return createHmac('sha256', token).update(`sluice console session ${session}`).digest('base64url')
 }

@@ -11,7 +11,8 @@ import { type AdminRequest, type Answer, answered } from '../http/admin-routes.t
 /** Where the build puts them, seen from src/ and from dist/. */
 export const BUILT_PAGES = fileURLToPath(new URL('../../dist/console/', import.meta.url))
 
-export const VIEWS: readonly string[] = ['/', '/events', '/refused', '/batch', '/apps', '/explain', '/search']
+export const VIEWS: readonly string[] = ['/', '/events', '/refused', '/batch', '/apps', '/app', '/explain', '/search']
+export const PORTAL_VIEWS: readonly string[] = ['/', '/events', '/refused', '/batch', '/explain']
 const ASSETS_PATH = '/assets/'
 /** Far above what the build makes; a folder of something else is not read into memory. */
 const MAX_FILES = 64
@@ -24,11 +25,12 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
   '.png': 'image/png',
   '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
 }
 
 const SECURITY = {
   'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; " +
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
@@ -52,8 +54,8 @@ export class Pages {
   }
 
   /** null: this is no path of a page. */
-  answer({ path, headers }: Pick<AdminRequest, 'path' | 'headers'>): Answer | null {
-    const isView = VIEWS.includes(path)
+  answer({ path, headers }: Pick<AdminRequest, 'path' | 'headers'>, views = VIEWS): Answer | null {
+    const isView = views.includes(path)
     if (!isView && !path.startsWith(ASSETS_PATH)) return null
     const file = this.#files.get(isView ? '/' : path)
     if (file !== undefined) return fileAnswer(file, headers)

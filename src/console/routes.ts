@@ -1,6 +1,7 @@
 // The paths of the console on the admin port: who may ask, which methods each has, and what answers.
 
-import { MAX_BODY_BYTES } from '../bounds.ts'
+import { MAX_BODY_BYTES } from '../contract/bounds.ts'
+import { CODES, REASONS } from '../contract/codes.ts'
 import {
   type AdminRequest,
   type AdminRoutes,
@@ -12,39 +13,21 @@ import {
   problem,
   type Reply,
 } from '../http/admin-routes.ts'
-import { timeOfId } from '../lib/ids.ts'
+import type { Inspection, QuestionName, StreamName } from '../inspect/inspection.ts'
+import { type AddressRanges, clientAddress } from '../lib/address-ranges.ts'
 import type { Timers } from '../lib/timers.ts'
-import { Access, type AccessOptions, type Refusal } from './access.ts'
-import { CODES, REASONS } from './codes.ts'
-import { readEventFilter } from './event-filter.ts'
-import { EVENTS } from './event-tap.ts'
-import type { Inquiries, Inquiry, InquiryName } from './inquiries.ts'
-import { LiveList } from './live-list.ts'
-import { REFUSALS } from './live-refusals.ts'
-import { mergeNow } from './now.ts'
-import type { Now, Range } from './now-answer.ts'
-import { NowFeed } from './now-feed.ts'
-import { Pages, VIEWS } from './pages.ts'
-import { type Ask, findRefusal } from './questions.ts'
-import type { ShownRefusal } from './refusal.ts'
-import {
-  MAX_REFUSALS_SHOWN,
-  mergeRefusals,
-  newestRefusals,
-  type RefusalFilter,
-  type RefusalQuestion,
-  readRefusalFilter,
-  readRefusalQuestion,
-} from './refusal-view.ts'
-import type { LiveSources } from './remote-watch.ts'
-import { RANGES } from './totals.ts'
-import { type Watcher, Watchers } from './watchers.ts'
+import { Access, type AccessOptions, type Denial } from './access.ts'
+import type { AppsApi } from './apps-api.ts'
+import { type Pages, VIEWS } from './pages.ts'
+import { tokenIn } from './session-body.ts'
+import { Watchers } from './watchers.ts'
 
 const MAX_SESSION_BYTES = 4096
+/** Open streams of this process. */
+const MAX_WATCHERS = 50
 const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
-const NO_BODY = Buffer.alloc(0)
 
-const REFUSED: Readonly<Record<Exclude<Refusal, null>, Answer>> = {
+const REFUSED: Readonly<Record<Exclude<Denial, null>, Answer>> = {
   off: problem(
     403,
     'console_off',
@@ -64,16 +47,15 @@ const REFUSED: Readonly<Record<Exclude<Refusal, null>, Answer>> = {
   }),
 }
 
+const READ_ONLY = problem(403, 'read_only', 'only SLUICE_CONSOLE_TOKEN, shown here, may change apps and keys')
+
 export interface ConsoleOptions {
   readonly access: AccessOptions
-  /** The folder of the built pages. */
-  readonly pages: string
-  readonly inquiries: Inquiries
-  readonly ask: Ask
-  /** What is shown live: of this process, of others, or of both. */
-  readonly sources: readonly LiveSources[]
+  readonly pages: Pages
+  readonly inspection: Inspection
+  readonly appsApi: AppsApi
+  readonly trustedProxies: AddressRanges
   readonly timers: Timers
-  readonly onFault: (error: unknown) => void
 }
 
 type Handler = (request: AdminRequest, query: URLSearchParams) => Reply | Promise<Reply>
@@ -83,36 +65,44 @@ export class Console implements AdminRoutes {
   readonly #access: Access
   readonly #pages: Pages
   readonly #watchers: Watchers
-  readonly #options: ConsoleOptions
+  readonly #inspection: Inspection
+  readonly #appsApi: AppsApi
+  readonly #trustedProxies: AddressRanges
   readonly #paths: ReadonlyMap<string, Methods>
 
-  constructor(options: ConsoleOptions) {
-    const { sources, timers, onFault } = options
-    this.#access = new Access(options.access)
-    this.#pages = new Pages(options.pages)
-    this.#watchers = new Watchers(timers)
-    this.#options = options
-    const now = new NowFeed({ read: (range) => this.#now(range), timers, onFault })
-    const [eventSources, refusalSources] = [sources.map(({ events }) => events), sources.map((one) => one.refusals)]
-    const events = new LiveList(EVENTS, eventSources, timers)
-    const refusals = new LiveList(REFUSALS, refusalSources, timers)
+  get isOn(): boolean {
+    return this.#access.isOn
+  }
+
+  /** Reads the file of the token, where there is one. */
+  reread(): void {
+    this.#access.reread()
+  }
+
+  constructor({ access, pages, inspection, appsApi, trustedProxies, timers }: ConsoleOptions) {
+    this.#appsApi = appsApi
+    this.#trustedProxies = trustedProxies
+    this.#access = new Access(access)
+    this.#pages = pages
+    this.#watchers = new Watchers(timers, MAX_WATCHERS)
+    this.#inspection = inspection
     const paths: Readonly<Record<string, Methods>> = {
       '/api/session': this.#session(),
-      '/api/now': { GET: wanted(readRange, async ({ range }) => jsonAnswer(await this.#now(range))) },
-      '/api/now/stream': this.#stream(readNothing, (watcher) => now.add(watcher)),
-      '/api/events': this.#inquiry('events'),
-      '/api/events/stream': this.#stream(readEventFilter, (watcher, filter) => events.add(watcher, filter)),
-      '/api/refusals': { GET: wanted(readRefusalQuestion, (question) => this.#refusals(question)) },
-      '/api/refusals/stream': this.#stream(readRefusalWatch, (watcher, { filter, isFromStart }) =>
-        refusals.add(watcher, filter, isFromStart ? this.#earlierRefusals(filter) : undefined),
-      ),
-      '/api/apps': this.#inquiry('apps'),
+      '/api/now': this.#question('now'),
+      '/api/now/stream': this.#stream('now'),
+      '/api/events': this.#question('events'),
+      '/api/events/stream': this.#stream('events'),
+      '/api/refusals': this.#question('refusals'),
+      '/api/refusals/stream': this.#stream('refusals'),
+      '/api/apps': this.#question('apps'),
+      '/api/alerts': this.#question('alerts'),
+      '/api/alerts/stream': this.#stream('alerts'),
       // The id stands in the path only.
       '/api/batches': { GET: (_, query) => this.#batch(query, null) },
-      '/api/search': { GET: (_, query) => this.#search(query) },
-      '/api/example': this.#inquiry('example'),
+      '/api/search': this.#question('search'),
+      '/api/example': this.#question('example'),
       '/api/explain': {
-        POST: withBody(MAX_BODY_BYTES, (body, { query }) => this.#ask({ name: 'explain', query, body })),
+        POST: withBody(MAX_BODY_BYTES, (body, { query }) => this.#ask('explain', query, body)),
       },
       '/api/codes': { GET: () => jsonAnswer({ codes: CODES, reasons: REASONS }) },
     }
@@ -121,65 +111,66 @@ export class Console implements AdminRoutes {
 
   answer(request: AdminRequest): Reply | Promise<Reply> | null {
     const { path, headers } = request
+    const forwarded = headers['x-forwarded-for']?.toString()
+    const address = clientAddress(request.address, forwarded, this.#trustedProxies)
     const screened = this.#access.screen(headers)
     if (screened === 'host') return REFUSED.host
     const page = this.#pages.answer(request)
     if (page !== null) return pageAnswer(request, page, screened)
     if (!path.startsWith('/api/')) return null
-    const refusal = path === '/api/session' ? screened : this.#access.check(headers)
+    const refusal = path === '/api/session' ? screened : this.#access.check(headers, address)
     if (refusal !== null) return REFUSED[refusal]
-    const methods = this.#paths.get(path) ?? this.#batchMethods(path)
+    const methods = this.#paths.get(path) ?? this.#batchMethods(path) ?? this.#appMethods(path)
     if (methods === undefined) return null
     const method = request.method === 'HEAD' ? 'GET' : request.method
     const found = Object.hasOwn(methods, method) ? methods[method] : undefined
     if (found === undefined) return methodProblem(Object.keys(methods))
-    return found(request, new URLSearchParams(request.query))
+    return found({ ...request, address }, new URLSearchParams(request.query))
   }
 
   #session(): Methods {
     const access = this.#access
     return {
-      GET: ({ headers }) => jsonAnswer({ token_wanted: access.isTokenWanted, open: access.isShown(headers) }),
-      POST: withBody(MAX_SESSION_BYTES, (body) => {
+      GET: ({ headers, address }) =>
+        jsonAnswer({ token_wanted: access.isTokenWanted, open: access.isShown(headers, address) }),
+      POST: withBody(MAX_SESSION_BYTES, (body, { address }) => {
         const token = tokenIn(body)
         if (token === null) return problem(400, 'bad_request', 'the body must be {"token": "…"}')
         if (!access.isTokenWanted) return noContent({})
-        const opened = access.open(token)
+        const opened = access.open(token, address)
         return typeof opened === 'string' ? REFUSED[opened] : noContent({ 'Set-Cookie': opened.cookie })
       }),
       DELETE: ({ headers }) => noContent({ 'Set-Cookie': access.signOut(headers) }),
     }
   }
 
-  async #now(range: Range | null): Promise<Now> {
-    const { pieces, silent, problem: why } = await this.#options.ask('now', { range })
-    return mergeNow({ reports: pieces, silent, problem: why }, { nowMs: this.#options.timers.nowMs(), range })
+  #question(name: QuestionName): Methods {
+    return { GET: ({ query }) => this.#ask(name, query) }
   }
 
-  async #refusals(question: RefusalQuestion): Promise<Answer> {
-    const { pieces } = await this.#options.ask('refusals', question)
-    return jsonAnswer(mergeRefusals(pieces, question.limit))
+  async #ask(name: QuestionName, query: string, body?: Buffer): Promise<Answer> {
+    return jsonTextAnswer(
+      await this.#inspection.answer('all', body === undefined ? { name, query } : { name, query, body }),
+    )
   }
 
-  /** As JSON, oldest first; none where they cannot be read. */
-  async #earlierRefusals(filter: RefusalFilter): Promise<readonly string[]> {
-    const { ask, onFault } = this.#options
-    try {
-      const { pieces } = await ask('refusals', { ...filter, limit: MAX_REFUSALS_SHOWN })
-      const oldestFirst = newestRefusals(pieces, MAX_REFUSALS_SHOWN).toReversed()
-      return oldestFirst.map((refusal) => JSON.stringify(refusal))
-    } catch (error) {
-      onFault(error)
-      return []
-    }
-  }
-
-  #inquiry(name: InquiryName): Methods {
-    return { GET: ({ query }) => this.#ask({ name, query }) }
-  }
-
-  async #ask({ name, query, body = NO_BODY }: Omit<Inquiry, 'body'> & Partial<Inquiry>): Promise<Answer> {
-    return jsonTextAnswer(await this.#options.inquiries.answer({ name, query, body }))
+  /** `/api/apps/ID` and what is below it. */
+  #appMethods(path: string): Methods | undefined {
+    const methods = this.#appsApi.methods(path)
+    if (methods === undefined) return undefined
+    const guarded = Object.entries(methods).map(([method, answer]): [string, Handler] => [
+      method,
+      (request) => {
+        const { headers, address } = request
+        const mayWrite = this.#access.mayWrite(headers)
+        if (method === 'GET') return answer(request, { mayWrite, by: '' })
+        const writer = this.#access.writer(headers)
+        if (writer === 'origin') return REFUSED.origin
+        if (writer === 'read only') return READ_ONLY
+        return answer(request, { mayWrite, by: `${writer} from ${address}` })
+      },
+    ])
+    return Object.fromEntries(guarded)
   }
 
   /** `/api/batches/ID`. */
@@ -188,34 +179,22 @@ export class Console implements AdminRoutes {
     return id === undefined ? undefined : { GET: (_, query) => this.#batch(query, id) }
   }
 
-  async #batch(query: URLSearchParams, id: string | null): Promise<Answer> {
-    const refusal = id === null ? null : await this.#refusalWith(id)
-    if (refusal !== null) return jsonAnswer({ found: true, refusal })
+  #batch(query: URLSearchParams, id: string | null): Promise<Answer> {
     if (id === null) query.delete('id')
     else query.set('id', id)
-    return await this.#ask({ name: 'batch', query: query.toString() })
+    return this.#ask('batch', query.toString())
   }
 
-  /** null: none is known. A client has an id of version 7 from a 202, or from a refusal. */
-  async #refusalWith(id: string): Promise<ShownRefusal | null> {
-    return timeOfId(id) === null ? null : await findRefusal(this.#options.ask, id.toLowerCase())
-  }
-
-  async #search(query: URLSearchParams): Promise<Answer> {
-    const text = query.get('q')?.trim() ?? ''
-    const refusal = await this.#refusalWith(text)
-    if (refusal === null) return await this.#ask({ name: 'search', query: query.toString() })
-    const found = [{ kind: 'refusal', ...refusal }]
-    return jsonAnswer({ found, query: text, searched_back_to: null, complete: true, skipped: 0 })
-  }
-
-  #stream<Filter>(read: Read<Filter>, begin: (watcher: Watcher, filter: Filter) => () => void): Methods {
+  #stream(name: StreamName): Methods {
     return {
-      GET: wanted(read, (filter, { method }) => {
+      GET: ({ method, headers }, query) => {
+        const begin = this.#inspection.watch('all', name, query, headers['last-event-id']?.toString())
+        if (typeof begin === 'string') return problem(400, 'bad_request', begin)
         // An answer without a body has no stream.
         if (method === 'HEAD') return problem(405, 'method_not_allowed', 'only GET', { Allow: 'GET' })
-        return (sink) => this.#watchers.open(sink, (watcher) => begin(watcher, filter))
-      }),
+        // One that was signed out, or whose token is no longer in force, is shown nothing more.
+        return (sink) => this.#watchers.open(sink, begin, () => this.#access.isStillShown(headers))
+      },
     }
   }
 
@@ -224,38 +203,11 @@ export class Console implements AdminRoutes {
   }
 }
 
-function pageAnswer({ method, path }: AdminRequest, page: Answer, refusal: Refusal): Answer | null {
+function pageAnswer({ method, path }: AdminRequest, page: Answer, refusal: Denial): Answer | null {
   // The plain list of what this port has stays where there is no console.
   if (refusal === 'off' && path === VIEWS[0]) return null
   if (refusal !== null) return REFUSED[refusal]
   return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
-}
-
-/** A sentence where the query is wrong. */
-type Read<Wanted> = (query: URLSearchParams) => Wanted | string
-
-function wanted<Wanted>(
-  read: Read<Wanted>,
-  answer: (wanted: Wanted, request: AdminRequest) => Reply | Promise<Reply>,
-): Handler {
-  return (request, query) => {
-    const found = read(query)
-    return typeof found === 'string' ? problem(400, 'bad_request', found) : answer(found, request)
-  }
-}
-
-function readNothing(): null {
-  return null
-}
-
-function readRange(query: URLSearchParams): { readonly range: Range } | string {
-  const range = query.get('range') ?? '15m'
-  return Object.hasOwn(RANGES, range) ? { range: range as Range } : 'range: must be 15m, 1h or 24h'
-}
-
-function readRefusalWatch(query: URLSearchParams): { filter: RefusalFilter; isFromStart: boolean } | string {
-  const filter = readRefusalFilter(query)
-  return typeof filter === 'string' ? filter : { filter, isFromStart: query.get('from_start') === '1' }
 }
 
 function withBody(
@@ -270,13 +222,4 @@ function withBody(
 
 function noContent(headers: Answer['headers']): Answer {
   return answered(204, 'text/plain', '', headers)
-}
-
-function tokenIn(body: Buffer): string | null {
-  try {
-    const value = JSON.parse(body.toString()) as { token?: unknown } | null
-    return typeof value?.token === 'string' ? value.token : null
-  } catch {
-    return null
-  }
 }

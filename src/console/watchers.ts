@@ -2,10 +2,10 @@
 // watcher costs memory or holds up another.
 
 import { type Answer, type EventSink, problem } from '../http/admin-routes.ts'
+import type { IdOf, Watcher } from '../inspect/live/live-list.ts'
 import type { Timers } from '../lib/timers.ts'
 import { WhileAny } from '../lib/while-any.ts'
 
-export const MAX_WATCHERS = 50
 /** Proxies close what is silent for longer; and it shows that a watcher has gone without a word. */
 const PING_INTERVAL_MS = 15_000
 /** Browsers connect again after this. */
@@ -13,32 +13,29 @@ const RETRY = 'retry: 2000\n\n'
 
 /** Beyond this much that waits for a watcher which does not read, it gets no more. */
 const MAX_SENT_BYTES = 262_144
-/** Of `event: `, `data: ` and the line feeds. */
-const FRAME_BYTES = 16
 
-export class Watcher {
+export class SinkWatcher implements Watcher {
   readonly #sink: EventSink
 
   constructor(sink: EventSink) {
     this.#sink = sink
   }
 
-  /** false: the watcher reads too slowly or has left, and this event is skipped. */
-  event(name: string, json: string): boolean {
-    return this.#send(`event: ${name}\ndata: ${json}\n\n`)
+  event(name: string, json: string, id?: string): boolean {
+    return this.#send(messageOf(name, json, id))
   }
 
-  /** Several at once; of more than the socket may hold, the last ones. Returns how many were sent. */
-  events(name: string, jsons: readonly string[]): number {
+  /** Of more than the socket may hold, the last ones. */
+  events(name: string, jsons: readonly string[], idOf?: IdOf): number {
+    const messages = jsons.map((json) => messageOf(name, json, idOf?.(json)))
     let bytes = 0
-    let from = jsons.length
-    while (from > 0 && bytes + Buffer.byteLength(jsons[from - 1]) + name.length + FRAME_BYTES <= MAX_SENT_BYTES) {
+    let from = messages.length
+    while (from > 0 && bytes + Buffer.byteLength(messages[from - 1]) <= MAX_SENT_BYTES) {
       from -= 1
-      bytes += Buffer.byteLength(jsons[from]) + name.length + FRAME_BYTES
+      bytes += Buffer.byteLength(messages[from])
     }
-    const sent = jsons.slice(from)
-    if (sent.length === 0) return 0
-    return this.#send(sent.map((json) => `event: ${name}\ndata: ${json}\n\n`).join('')) ? sent.length : 0
+    const sent = messages.slice(from)
+    return sent.length > 0 && this.#send(sent.join('')) ? sent.length : 0
   }
 
   ping(): void {
@@ -57,30 +54,45 @@ export class Watcher {
   }
 }
 
+function messageOf(name: string, json: string, id?: string): string {
+  return `event: ${name}\ndata: ${json}\n${id === undefined ? '' : `id: ${id}\n`}\n`
+}
+
 interface Open {
-  readonly watcher: Watcher
+  readonly watcher: SinkWatcher
+  /** false: who watches may not any more. */
+  readonly isAllowed: () => boolean
   readonly end: () => void
 }
 
 export class Watchers {
   readonly #open: WhileAny<Open>
+  readonly #most: number
   #isStopped = false
 
-  constructor(timers: Timers) {
+  constructor(timers: Timers, most: number) {
+    this.#most = most
     this.#open = new WhileAny(timers, PING_INTERVAL_MS, (all) => {
-      for (const { watcher } of all) watcher.ping()
+      for (const open of all) {
+        if (open.isAllowed()) open.watcher.ping()
+        else this.#close(open)
+      }
     })
   }
 
   /** `begin` returns what ends the watch. Returns what to call when the client has left, or the answer that refuses it. */
-  open(sink: EventSink, begin: (watcher: Watcher) => () => void): (() => void) | Answer {
+  open(
+    sink: EventSink,
+    begin: (watcher: Watcher) => () => void,
+    isAllowed = (): boolean => true,
+  ): (() => void) | Answer {
     if (this.#isStopped) return problem(503, 'draining', 'this node is ending: ask another one')
-    if (this.#open.all.size >= MAX_WATCHERS) {
-      return problem(503, 'too_many_watchers', `this node has its ${MAX_WATCHERS} watchers already`)
+    if (this.#open.all.size >= this.#most) {
+      return problem(503, 'too_many_watchers', `this node has its ${this.#most} watchers already`)
     }
     sink.write(RETRY)
-    const watcher = new Watcher(sink)
-    const open = { watcher, end: begin(watcher) }
+    const watcher = new SinkWatcher(sink)
+    const open = { watcher, isAllowed, end: begin(watcher) }
     this.#open.add(open)
     return () => this.#left(open)
   }
@@ -89,12 +101,14 @@ export class Watchers {
     if (this.#open.delete(open)) open.end()
   }
 
+  #close(open: Open): void {
+    this.#left(open)
+    open.watcher.end()
+  }
+
   /** Ends all streams; new ones are refused. */
   stop(): void {
     this.#isStopped = true
-    for (const open of this.#open.all) {
-      this.#left(open)
-      open.watcher.end()
-    }
+    for (const open of this.#open.all) this.#close(open)
   }
 }

@@ -65,8 +65,8 @@ export class Explainer {
   async #run(): Promise<void> {
     this.#isRunning = true
     while (this.waiting > 0) {
-      const nowMs = performance.now()
-      for (const line of [this.#small, this.#large]) line.takeLate(nowMs).forEach(this.#options.onBusy)
+      const monotonicMs = performance.now()
+      for (const line of [this.#small, this.#large]) line.takeLate(monotonicMs).forEach(this.#options.onBusy)
       const slots = (this.#small.length > 0 ? this.#small : this.#large).take()
       try {
         const validations = await this.#piscina.run({ slots })

@@ -1,6 +1,6 @@
 // What the validator finds wrong with a body, and the texts that name it.
 
-import { MAX_ERRORS_COUNTED } from '../bounds.ts'
+import { MAX_ERRORS_COUNTED } from '../contract/bounds.ts'
 import type { Span } from './json.ts'
 
 /** Most characters of a member's own name in a path of `namedPathOf`. */

@@ -2,7 +2,7 @@
 // bytes at which every value stands. It reads what the scanner did not accept, and what commands are given.
 
 import { isUtf8 } from 'node:buffer'
-import { MAX_DEPTH } from '../bounds.ts'
+import { MAX_DEPTH } from '../contract/bounds.ts'
 
 /** Positions are byte offsets into the body; `end` is exclusive. */
 export interface Span {

@@ -1,5 +1,5 @@
 // Scans bodies in runs of slots. What arrives while all threads are busy forms one run, so that the hand-over per body
-// gets cheaper under load. Where few bytes wait, the front end scans them itself: to hand them over would cost more.
+// gets cheaper under load. Where few bytes wait, the acceptor scans them itself: to hand them over would cost more.
 // Bodies that the scanner is not sure of go on to the explainer.
 
 import { Piscina } from 'piscina'
@@ -41,7 +41,7 @@ export class DecodePool {
   readonly #explainer: Explainer
   readonly #maxRuns: number
   readonly #ownBytes: number
-  /** null: the decoder is too slow for the front end's thread. */
+  /** null: the decoder is too slow for the acceptor's thread. */
   readonly #ownScanner: RunScanner | null
   readonly #words: Int32Array
   #runs = 0

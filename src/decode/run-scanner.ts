@@ -1,4 +1,4 @@
-// Scans runs of slots: in the threads of the pool, and for few bytes in the front end itself.
+// Scans runs of slots: in the threads of the pool, and for few bytes in the acceptor itself.
 
 import { FIELD, type SharedMemory, SLOT_WORDS, STATE, WORD } from '../ring/layout.ts'
 import type { Decoder } from './decoder.ts'
@@ -62,7 +62,7 @@ export class RunScanner {
   /** The index of the slot's first word. */
   #indexOfArrived(slot: number): number {
     const at = slot * SLOT_WORDS
-    // Orders the front end's writes of the body and its position before our reads of them.
+    // Orders the acceptor's writes of the body and its position before our reads of them.
     if (Atomics.load(this.#words, at + WORD.STATE) !== STATE.ARRIVED)
       throw new Error('a slot was submitted before its body was committed')
     return at
@@ -76,7 +76,7 @@ export class RunScanner {
       const eventsStart = words[at + WORD.DECODED + FIELD.eventsStart]
       words[at + WORD.EVENTS_HASH] = this.#decoder.hash(start + eventsStart, start + eventsEnd)
     }
-    // Orders our writes of the decoded words before the state that lets the front end read them.
+    // Orders our writes of the decoded words before the state that lets the acceptor read them.
     Atomics.store(words, at + WORD.STATE, STATE.DECODED)
   }
 }

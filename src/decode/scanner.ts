@@ -5,7 +5,7 @@
 // The file is read once, when a thread starts.
 // oxlint-disable-next-line no-restricted-imports
 import { readFileSync } from 'node:fs'
-import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS } from '../bounds.ts'
+import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS } from '../contract/bounds.ts'
 import { FIELD } from '../ring/layout.ts'
 import { takeArea } from '../ring/memory.ts'
 

@@ -10,7 +10,7 @@ import {
   MAX_KEYS,
   MAX_SDK_VERSION_CHARACTERS,
   MAX_VALUE_CHARACTERS,
-} from '../bounds.ts'
+} from '../contract/bounds.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
 import { FIELD } from '../ring/layout.ts'
 import { Findings, namedPathOf, textOf } from './findings.ts'

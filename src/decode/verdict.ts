@@ -14,7 +14,7 @@ export interface Refused {
   readonly message: string
   /**
    * The first offending members, in document order, and how many there are. null: the body is not JSON. A text, since
-   * twenty objects would cost the front end five times as much to receive and to write.
+   * twenty objects would cost the acceptor five times as much to receive and to write.
    */
   readonly errors: { readonly json: string; readonly total: number } | null
 }

@@ -25,17 +25,17 @@ export class WaitingLine {
   }
 
   /** false: too many bytes wait already. */
-  join(slot: number, bytes: number, nowMs: number): boolean {
+  join(slot: number, bytes: number, monotonicMs: number): boolean {
     if (this.#bytes + bytes > MAX_WAITING_BYTES && this.#waiting.length > 0) return false
-    this.#waiting.push({ slot, bytes, sinceMs: nowMs })
+    this.#waiting.push({ slot, bytes, sinceMs: monotonicMs })
     this.#bytes += bytes
     return true
   }
 
   /** Removes the slots that have waited for too long. */
-  takeLate(nowMs: number): number[] {
+  takeLate(monotonicMs: number): number[] {
     let count = 0
-    while (count < this.#waiting.length && nowMs - this.#waiting[count].sinceMs > MAX_WAIT_MS) {
+    while (count < this.#waiting.length && monotonicMs - this.#waiting[count].sinceMs > MAX_WAIT_MS) {
       this.#bytes -= this.#waiting[count].bytes
       count++
     }

@@ -1,13 +1,16 @@
-// The connections of the admin port. Where all places are taken, the one that has waited longest for its client is closed
+// The connections of the admin port, or of the portal. Where all places are taken, the one that has waited longest for its client is closed
 // for the new one. A probe sends its request at once, so clients that never send a whole one cannot lock it out.
 
 import type { Socket } from 'node:net'
-import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
-
 export class AdminConnections {
+  readonly #most: number
   #open = 0
   /** Those whose client is to send or to read next; the one that has waited longest first. */
   readonly #waiting = new Set<Socket>()
+
+  constructor(most: number) {
+    this.#most = most
+  }
 
   opened(socket: Socket): void {
     this.#open += 1
@@ -16,7 +19,7 @@ export class AdminConnections {
       this.#open -= 1
       this.#waiting.delete(socket)
     })
-    if (this.#open <= ADMIN_MAX_CONNECTIONS) return
+    if (this.#open <= this.#most) return
     const [oldest] = this.#waiting
     this.#waiting.delete(oldest)
     oldest.destroy()

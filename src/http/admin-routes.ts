@@ -1,6 +1,7 @@
-// What the admin port hands to the console, and takes back.
+// What the admin port and the portal hand to the console, and take back.
 
 import type { IncomingHttpHeaders } from 'node:http'
+import type { PortalProblem, Problem } from '../contract/admin/words.ts'
 
 export interface AdminRequest {
   /** In capitals. */
@@ -8,6 +9,8 @@ export interface AdminRequest {
   readonly path: string
   readonly query: string
   readonly headers: IncomingHttpHeaders
+  /** That the connection comes from. */
+  readonly address: string
   /** The whole body, or what refuses it. */
   body(maxBytes: number): Promise<Buffer | Answer>
 }
@@ -57,7 +60,12 @@ export function jsonTextAnswer({ status, json }: { status: number; json: string 
   return answered(status, JSON_TYPE, `${json}\n`, headers)
 }
 
-export function problem(status: number, error: string, message: string, headers: Answer['headers'] = {}): Answer {
+export function problem(
+  status: number,
+  error: Problem | PortalProblem,
+  message: string,
+  headers: Answer['headers'] = {},
+): Answer {
   return answered(status, JSON_TYPE, `${JSON.stringify({ error, message })}\n`, headers)
 }
 

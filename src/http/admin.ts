@@ -1,13 +1,11 @@
 // The admin port: metrics for Prometheus, probes for the platform, and the console. No page waits for the queue or for
 // Redis, and the port is not meant for the open network.
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AskedHealth, describePart, type Part, viewOf } from '../health.ts'
+import { ADMIN_MAX_CONNECTIONS } from '../contract/bounds.ts'
+import { type AskedHealth, describePart, type Part, viewOf } from '../contract/health.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import { AdminBodies, discardRest } from './admin-bodies.ts'
-import { AdminConnections } from './admin-connections.ts'
 import {
   type AdminRequest,
   type AdminRoutes,
@@ -16,9 +14,8 @@ import {
   methodProblem,
   problem,
   type Reply,
-  type Stream,
 } from './admin-routes.ts'
-import { bind } from './port.ts'
+import { startPages } from './pages.ts'
 
 export interface AdminOptions {
   readonly host: string
@@ -35,12 +32,6 @@ export type AdminServer = Awaited<ReturnType<typeof startAdmin>>
 
 type Page = (request: AdminRequest) => Answer | Promise<Answer>
 
-/** `requestTimeout`: for a body of 512 KB through a slow tunnel. */
-const TIMEOUTS_MS = { headersTimeout: 5000, requestTimeout: 20_000, keepAliveTimeout: 8000 }
-const TIMEOUT_CHECK_INTERVAL_MS = 1000
-/** For an answer that is not read. A stream says something every 15 s, and no search takes as long. */
-const SILENCE_TIMEOUT_MS = 60_000
-
 const TEXT = 'text/plain; charset=utf-8'
 const JSON_TYPE = 'application/json'
 /** What GET / answers where there is no console, for whoever meets the port without its documentation. */
@@ -50,61 +41,18 @@ const PAGE_LIST = [
   { path: '/readyz', about: '200 where requests should be sent; /readyz?verbose names the state of each part' },
 ]
 
-export async function startAdmin(options: AdminOptions) {
+export function startAdmin(options: AdminOptions) {
   const { host, port, log } = options
-  const onFault = (error: unknown): void =>
-    log.error({ err: error }, 'bug in the admin port: a page could not be sent; events are not affected')
   const pages = openPages(options)
-  const connections = new AdminConnections()
-  const bodies = new AdminBodies()
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { socket } = request
-    if (!connections.begins(socket)) return
-    const body = async (maxBytes: number): Promise<Buffer | Answer> => {
-      connections.waits(socket)
-      try {
-        return await bodies.read(request, maxBytes)
-      } finally {
-        connections.goesOn(socket)
-      }
-    }
-    const reply = await replyTo({ ...headOf(request), body }, pages, options.routes)
-    // The client has left.
-    if (response.destroyed) return
-    if (typeof reply === 'function') stream(response, reply, () => connections.waits(socket))
-    else {
-      send(response, reply)
-      discardRest(request)
-      connections.waits(socket)
-    }
-  }
-  const server = createServer(
-    { ...TIMEOUTS_MS, connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS, requireHostHeader: false },
-    (request, response) => {
-      serve(request, response).catch((error: unknown) => {
-        response.destroy()
-        onFault(error)
-      })
-    },
-  )
-  server.setTimeout(SILENCE_TIMEOUT_MS)
-  server.on('connection', (socket) => connections.opened(socket))
-  const found = await bind(server, { host, port, settings: 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT' })
-  server.on('error', onFault)
-  return {
-    port: found,
-    stop: () => {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
-}
-
-function headOf({ method = '', url = '', headers }: IncomingMessage): Omit<AdminRequest, 'body'> {
-  // Of a target that is a whole URL the host counts, and the header does not (RFC 9112, 3.2.2).
-  const [, host = headers.host, target = url] = /^https?:\/\/([^/?]*)(.*)$/i.exec(url) ?? []
-  const [path, ...rest] = target.split('?')
-  return { method, path: path === '' ? '/' : path, query: rest.join('?'), headers: { ...headers, host } }
+  return startPages({
+    host,
+    port,
+    settings: 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT',
+    mostConnections: ADMIN_MAX_CONNECTIONS,
+    answer: (request) => replyTo(request, pages, options.routes),
+    onFault: (error) =>
+      log.error({ err: error }, 'bug in the admin port: a page could not be sent; events are not affected'),
+  })
 }
 
 async function replyTo(request: AdminRequest, pages: ReadonlyMap<string, Page>, routes: AdminRoutes): Promise<Reply> {
@@ -115,23 +63,6 @@ async function replyTo(request: AdminRequest, pages: ReadonlyMap<string, Page>, 
   } catch (error) {
     return problem(500, 'internal_error', errorMessage(error))
   }
-}
-
-function send(response: ServerResponse, { status, contentType, headers, body }: Answer): void {
-  const length = status === 204 ? {} : { 'Content-Length': Buffer.byteLength(body) }
-  response.writeHead(status, { 'Content-Type': contentType, ...headers, ...length }).end(body)
-}
-
-function stream(response: ServerResponse, open: Stream, onOver: () => void): void {
-  response
-    .setHeader('Content-Type', 'text/event-stream; charset=utf-8')
-    .setHeader('Cache-Control', 'no-store')
-    .setHeader('X-Content-Type-Options', 'nosniff')
-    .setHeader('X-Accel-Buffering', 'no')
-  const opened = open(response)
-  response.once('close', onOver)
-  if (typeof opened === 'function') response.once('close', opened)
-  else send(response, opened)
 }
 
 /** The same whatever the Host, since probes and Prometheus use the addresses of pods. */
@@ -165,8 +96,8 @@ async function readiness(health: AskedHealth, request: AdminRequest): Promise<An
   return answered(status, TEXT, `${lines.join('\n')}\n`)
 }
 
-function nameOf({ part, frontEnd }: Part): string {
-  return frontEnd === undefined ? part : `front end ${frontEnd} ${part}`
+function nameOf({ part, worker }: Part): string {
+  return worker === undefined ? part : `worker process ${worker} ${part}`
 }
 
 function lineOf(part: Part): string {

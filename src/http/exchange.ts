@@ -1,7 +1,7 @@
 // One request and its answer on the wire: answered at most once, and never after the client has left.
 
 import type { HttpResponse } from 'uWebSockets.js'
-import type { Answer } from '../outcome.ts'
+import type { Answer } from '../contract/outcome.ts'
 import type { Exchange } from '../request/exchange.ts'
 import type { RequestHead } from '../request/head.ts'
 import { send } from './send.ts'

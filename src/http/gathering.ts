@@ -1,13 +1,19 @@
 // Holds partial bodies outside the ring, so that slow clients take no room in it. They lie in the pages of one arena of
-// fixed size. When it is full, slow bodies are evicted; if that is not enough, the new piece's body is.
+// fixed size. When it is full, slow bodies are evicted, those that hold most first; if that is not enough, the new piece's
+// body is.
 
 const PAGE_BYTES = 8192
 /**
- * A body is slow if it arrives at less than this rate after the first 20 ms, or takes longer than 500 ms. Other bodies
- * are not evicted: otherwise, in an overload, newcomers would evict all bodies before they are complete.
+ * A body is slow if it arrives at less than this rate after the first 20 ms, takes longer than 500 ms, or has brought no new
+ * page for 100 ms. Other bodies are not evicted: otherwise, in an overload, newcomers would evict all bodies before they
+ * are complete.
  */
 const MIN_BYTES_PER_MS = 100
 const PATIENCE_MS = { min: 20, max: 500 }
+const STALLED_AFTER_MS = 100
+/** Larger bodies hold at most half of the arena, so that a few clients cannot keep ordinary batches out. */
+const LARGE_BYTES = 64 * 1024
+const LARGE_SHARE = 1 / 2
 
 export interface PartialBody {
   /** The numbers of its pages in the arena, in order. */
@@ -16,29 +22,36 @@ export interface PartialBody {
   /** null: the client has declared no length. */
   readonly declaredBytes: number | null
   readonly startedAtMs: number
-  /** Free pages that are reserved for the rest of it. */
-  reservedPages: number
+  /** Monotonic time at which it took its newest page. */
+  pageAtMs: number
+  /** Its pages, and those that are reserved for the rest of it. */
+  heldPages: number
+  /** Whether it counts among the larger ones. */
+  isLarge: boolean
   /** Called after the body was evicted. */
   readonly evicted: () => void
 }
 
 export interface GatheringOptions {
   readonly maxBytes: number
-  /** A monotonic time. */
-  readonly nowMs: () => number
+  readonly monotonicMs: () => number
 }
 
 export class Gathering {
-  readonly #nowMs: () => number
+  readonly #monotonicMs: () => number
   readonly #arena: Buffer
   readonly #freePages: number[]
-  #reservedPages = 0
+  readonly #pages: number
+  /** By all bodies, and by the larger ones. */
+  #heldPages = 0
+  #heldByLarge = 0
   /** Bodies that hold pages, oldest first. */
   readonly #bodies = new Set<PartialBody>()
 
-  constructor({ maxBytes, nowMs }: GatheringOptions) {
-    this.#nowMs = nowMs
+  constructor({ maxBytes, monotonicMs }: GatheringOptions) {
+    this.#monotonicMs = monotonicMs
     const pages = Math.floor(maxBytes / PAGE_BYTES)
+    this.#pages = pages
     // Allocated once: buffers for each slow client would grow faster than the garbage collector frees them.
     this.#arena = Buffer.allocUnsafeSlow(pages * PAGE_BYTES)
     this.#freePages = Array.from({ length: pages }, (_, page) => pages - 1 - page)
@@ -50,23 +63,33 @@ export class Gathering {
   }
 
   begin(declaredBytes: number | null, evicted: () => void): PartialBody {
-    return { pages: [], lengthBytes: 0, declaredBytes, startedAtMs: this.#nowMs(), reservedPages: 0, evicted }
+    const startedAtMs = this.#monotonicMs()
+    return {
+      pages: [],
+      lengthBytes: 0,
+      declaredBytes,
+      startedAtMs,
+      pageAtMs: startedAtMs,
+      heldPages: 0,
+      isLarge: false,
+      evicted,
+    }
   }
 
   /** Copies a piece. Where there is no room, evicts slow bodies, or else this one. */
   add(body: PartialBody, piece: Uint8Array): void {
     const lengthBytes = body.lengthBytes + piece.length
-    const pages = pagesFor(lengthBytes)
     // Pages are reserved once half of the body has arrived, so that clients who send little cannot block much memory.
     const declaredBytes = body.declaredBytes ?? 0
     const hasHalf = 2 * lengthBytes >= declaredBytes
-    const reserved = hasHalf ? Math.max(0, pagesFor(declaredBytes) - pages) : 0
-    this.#reserve(body, 0)
-    if (!this.#makeRoom(body, pages - body.pages.length + reserved)) {
+    const pages = pagesFor(hasHalf ? Math.max(lengthBytes, declaredBytes) : lengthBytes)
+    const isLarge = Math.max(lengthBytes, declaredBytes) > LARGE_BYTES
+    this.#hold(body, body.pages.length, isLarge)
+    if (!this.#makeRoom(body, pages - body.heldPages)) {
       this.#evict(body)
       return
     }
-    this.#reserve(body, reserved)
+    this.#hold(body, pages, isLarge)
     this.#bodies.add(body)
     this.#copy(body, piece)
   }
@@ -81,8 +104,8 @@ export class Gathering {
 
   /** Frees the pages of a body. May be called more than once. */
   forget(body: PartialBody): void {
+    this.#hold(body, 0, body.isLarge)
     if (!this.#bodies.delete(body)) return
-    this.#reserve(body, 0)
     this.#freePages.push(...body.pages)
     body.pages.length = 0
   }
@@ -95,7 +118,10 @@ export class Gathering {
     let copied = 0
     while (copied < piece.length) {
       const usedOfPage = body.lengthBytes % PAGE_BYTES
-      if (usedOfPage === 0) body.pages.push(this.#freePages.pop() as number)
+      if (usedOfPage === 0) {
+        body.pages.push(this.#freePages.pop() as number)
+        body.pageAtMs = this.#monotonicMs()
+      }
       const bytes = Math.min(piece.length - copied, PAGE_BYTES - usedOfPage)
       const page = body.pages[body.pages.length - 1]
       this.#arena.set(piece.subarray(copied, copied + bytes), page * PAGE_BYTES + usedOfPage)
@@ -104,22 +130,27 @@ export class Gathering {
     }
   }
 
-  #reserve(body: PartialBody, pages: number): void {
-    this.#reservedPages += pages - body.reservedPages
-    body.reservedPages = pages
+  #hold(body: PartialBody, pages: number, isLarge: boolean): void {
+    this.#heldPages += pages - body.heldPages
+    this.#heldByLarge += (isLarge ? pages : 0) - (body.isLarge ? body.heldPages : 0)
+    body.heldPages = pages
+    body.isLarge = isLarge
   }
 
-  /** Evicts slow bodies until `pages` are free. false: there are not enough of them. */
-  #makeRoom(body: PartialBody, pages: number): boolean {
-    const hasRoom = () => this.#freePages.length - this.#reservedPages >= pages
-    if (hasRoom()) return true
-    const nowMs = this.#nowMs()
-    for (const other of this.#bodies) {
-      if (other === body || !isSlow(other, nowMs)) continue
-      this.#evict(other)
-      if (hasRoom()) return true
+  /** Evicts slow bodies until the body may hold so many pages more. false: there are not enough of them. */
+  #makeRoom(body: PartialBody, morePages: number): boolean {
+    const hasRoom = () => this.#heldPages + morePages <= this.#pages
+    const hasShare = () => !body.isLarge || this.#heldByLarge + morePages <= LARGE_SHARE * this.#pages
+    if (hasRoom() && hasShare()) return true
+    const nowMs = this.#monotonicMs()
+    const others = [...this.#bodies].filter((other) => other !== body && isSlow(other, nowMs))
+    // Nothing is reserved for the rest of a body that has stalled.
+    for (const other of others) if (isStalled(other, nowMs)) this.#hold(other, other.pages.length, other.isLarge)
+    for (const other of others.toSorted((one, next) => next.heldPages - one.heldPages)) {
+      if (hasRoom() && hasShare()) break
+      if (!hasRoom() || other.isLarge) this.#evict(other)
     }
-    return false
+    return hasRoom() && hasShare()
   }
 
   #evict(body: PartialBody): void {
@@ -128,9 +159,13 @@ export class Gathering {
   }
 }
 
-function isSlow({ startedAtMs, lengthBytes }: PartialBody, nowMs: number): boolean {
-  const patienceMs = PATIENCE_MS.min + lengthBytes / MIN_BYTES_PER_MS
-  return nowMs - startedAtMs > Math.min(PATIENCE_MS.max, patienceMs)
+function isSlow(body: PartialBody, nowMs: number): boolean {
+  const patienceMs = PATIENCE_MS.min + body.lengthBytes / MIN_BYTES_PER_MS
+  return nowMs - body.startedAtMs > Math.min(PATIENCE_MS.max, patienceMs) || isStalled(body, nowMs)
+}
+
+function isStalled({ pageAtMs }: PartialBody, nowMs: number): boolean {
+  return nowMs - pageAtMs > STALLED_AFTER_MS
 }
 
 function pagesFor(bytes: number): number {

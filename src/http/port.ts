@@ -14,7 +14,10 @@ export interface Place {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  readonly settings: 'HOST and PORT' | 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT'
+  readonly settings:
+    | 'HOST and PORT'
+    | 'SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT'
+    | 'SLUICE_PORTAL_HOST and SLUICE_PORTAL_PORT'
 }
 
 /** Resolves with the port. Rejects with an Error that names the address, its settings and the reason. */

@@ -71,6 +71,7 @@ export function readHead(request: HttpRequest, cors: CorsHeaders | null): Reques
     framingFault,
     wantsClose,
     corsHeaders,
+    origin,
     foreignOrigin: corsHeaders === '' ? origin || null : null,
   }
 }

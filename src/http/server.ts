@@ -1,13 +1,14 @@
 // The public port: uWebSockets.js reads heads and bodies, and passes them to the ingest.
 
-import uWS, { type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
-import { MAX_BODY_BYTES } from '../bounds.ts'
+import type { HttpResponse, TemplatedApp } from 'uWebSockets.js'
+import { MAX_BODY_BYTES } from '../contract/bounds.ts'
 import type { ConnectionCounts } from '../observe/metrics.ts'
 import type { Ingest } from '../request/ingest.ts'
+import type { TlsFiles } from './certificate.ts'
 import { corsHeadersFor } from './cors.ts'
+import { openEngineApps } from './engine-apps.ts'
 import { HttpExchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
-import { listen } from './listen.ts'
 import { readHead } from './read-head.ts'
 import { Turn } from './turn.ts'
 import { UploadPace } from './upload-pace.ts'
@@ -17,7 +18,7 @@ export interface ServerOptions {
   readonly port: number
   /** Other processes listen on the same port, and each gets a part of the connections. */
   readonly shared: boolean
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  readonly tls: TlsFiles | null
   /** The origins of web pages that may send; `*`: all; null: none. */
   readonly corsOrigins: readonly string[] | '*' | null
   /** Beyond this many open connections, new ones are closed at once. */
@@ -28,6 +29,8 @@ export interface ServerOptions {
   readonly counts: ConnectionCounts
   /** An answer could not be written, which is a bug. */
   readonly onFault: (error: unknown) => void
+  /** Nobody listens any more: the process must not go on. */
+  readonly onPortLost: (error: unknown) => void
   /** A connection was closed because there were too many. */
   readonly onTooMany: () => void
 }
@@ -37,39 +40,50 @@ export type Server = Awaited<ReturnType<typeof startServer>>
 /** Rejects with an Error that names the address and the reason. */
 export async function startServer(options: ServerOptions) {
   const { tls, ingest, counts } = options
-  const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, nowMs: () => performance.now() })
+  const gathering = new Gathering({ maxBytes: options.gatheringMaxBytes, monotonicMs: () => performance.now() })
   const turn = new Turn(options.onFault)
   const port: Port = { turn, onClosed: (reason) => void counts.closed[reason]++ }
-  const app = tls === null ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
-  const connections = countConnections(app, options)
+  const connections = { open: 0 }
   const cors = options.corsOrigins === null ? null : corsHeadersFor(options.corsOrigins)
   const isCrowded = () => connections.open > CROWDED_SHARE * options.maxConnections
   const reception: Reception = { ingest, gathering, turn, counts, isCrowded }
-  app.any('/*', (response, request) => {
-    turn.enter()
-    const exchange = new HttpExchange(readHead(request, cors), response, port, performance.now())
-    receive(response, exchange, reception)
-    turn.leave()
+  const apps = await openEngineApps({
+    address: { ...options, settings: 'HOST and PORT' },
+    tls,
+    onPortLost: options.onPortLost,
+    prepare: (app) => {
+      countConnections(app, connections, options)
+      app.any('/*', (response, request) => {
+        turn.enter()
+        const exchange = new HttpExchange(readHead(request, cors), response, port, performance.now())
+        receive(response, exchange, reception)
+        turn.leave()
+      })
+    },
   })
-  const listening = await listen(app, { ...options, settings: 'HOST and PORT' })
   return {
-    port: listening.port,
+    port: apps.port,
     /** The number of open ones. */
     get connections() {
       return connections.open
     },
+    /** The files of the certificate are used, as they are now, for new connections. Throws where they cannot be. */
+    renewCertificate: () => apps.renew(),
     /** Refuses new connections; open ones stay. */
-    stopListening: () => uWS.us_listen_socket_close(listening.socket),
+    stopListening: () => apps.stopListening(),
     /** Closes every connection. */
     close: () => {
       gathering.evictAll()
-      app.close()
+      apps.close()
     },
   }
 }
 
-function countConnections(app: TemplatedApp, { maxConnections, counts, onTooMany }: ServerOptions): { open: number } {
-  const connections = { open: 0 }
+function countConnections(
+  app: TemplatedApp,
+  connections: { open: number },
+  { maxConnections, counts, onTooMany }: ServerOptions,
+): void {
   app.filter((response, change) => {
     connections.open += Number(change)
     if (Number(change) < 0) {
@@ -82,7 +96,6 @@ function countConnections(app: TemplatedApp, { maxConnections, counts, onTooMany
     onTooMany()
     response.close()
   })
-  return connections
 }
 
 /** While more than this share of the connections is open, slow uploads get no extra time. */

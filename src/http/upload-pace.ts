@@ -17,11 +17,11 @@ export class UploadPace {
   }
 
   /** `lengthBytes` of the body have arrived. true: the engine's time limit should restart. */
-  earnsMoreTime(lengthBytes: number, nowMs: number): boolean {
-    if (nowMs - this.#renewedAtMs < RENEWAL_INTERVAL_MS) return false
-    const seconds = (nowMs - this.#startedAtMs) / 1000
+  earnsMoreTime(lengthBytes: number, monotonicMs: number): boolean {
+    if (monotonicMs - this.#renewedAtMs < RENEWAL_INTERVAL_MS) return false
+    const seconds = (monotonicMs - this.#startedAtMs) / 1000
     if (lengthBytes < (seconds - FIRST_SECONDS) * MIN_BYTES_PER_SECOND) return false
-    this.#renewedAtMs = nowMs
+    this.#renewedAtMs = monotonicMs
     return true
   }
 }

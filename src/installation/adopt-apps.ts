@@ -6,7 +6,7 @@ import type { Timers } from '../lib/timers.ts'
 import { Bucket } from '../nats/bucket.ts'
 import { APPS_BUCKET } from '../nats/store-names.ts'
 import { describeStored } from '../nats/stored-state.ts'
-import { lossOf, STREAM_OF } from './record.ts'
+import { type InstallationRecord, lossOf, STREAM_OF } from './record.ts'
 import { readFromBucket, writeToBucket } from './shared-record.ts'
 
 const MAX_ATTEMPTS = 10
@@ -38,9 +38,16 @@ export async function adoptApps(connection: NatsConnection, { replicas, timers }
   throw new Error('the bucket SLUICE_COUNTS: other writers came first each time; try again')
 }
 
-/** Whether the nodes know another bucket, so that a change of this one would not reach them. */
-export async function isForeign(connection: NatsConnection, timers: Timers): Promise<boolean> {
-  const { record } = await readFromBucket(connection)
+/**
+ * Whether the nodes know another bucket, so that a change of this one would not reach them. `askRedis`: for the copy of the
+ * record in Redis, where NATS has none.
+ */
+export async function isForeign(
+  connection: NatsConnection,
+  timers: Timers,
+  askRedis: () => Promise<InstallationRecord | null>,
+): Promise<boolean> {
+  const record = (await readFromBucket(connection)).record ?? (await askRedis())
   const known = record?.stores.apps
   if (known === undefined) return false
   const loss = lossOf('apps', known, await describeStored(connection, STREAM_OF.apps), timers.nowMs())

@@ -10,6 +10,7 @@ import { connectNats } from '../nats/connection.ts'
 import { describeStored, type StoredState, storedAtMs } from '../nats/stored-state.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { lossText, nameOf } from './loss-text.ts'
+import { claimRedis, type Ownership, ownershipText } from './owner.ts'
 import {
   type InstallationRecord,
   type KnownStore,
@@ -22,7 +23,7 @@ import {
   STREAM_OF,
   type StoreName,
 } from './record.ts'
-import { readFromBucket, readFromRedis, writeToBucket, writeToRedis } from './shared-record.ts'
+import { countPartitions, readFromBucket, readFromRedis, writeToBucket, writeToRedis } from './shared-record.ts'
 
 const TICK_MS = 1000
 const CHECK_INTERVAL_MS = 10_000
@@ -34,6 +35,7 @@ const START_MS = 2000
 
 export interface InstallationOptions {
   readonly redis: RedisLink
+  readonly nodeId: string
   readonly partitions: number
   /** Of the bucket SLUICE_COUNTS, if it has to be created. */
   readonly replicas: number
@@ -41,6 +43,8 @@ export interface InstallationOptions {
   readonly hasAppsBucket: boolean
   readonly timers: Timers
   readonly onLoss: (store: StoreName, text: string) => void
+  /** Another installation uses this Redis: `text` says what follows. Said once for each change. */
+  readonly onShared: (text: string) => void
   /** The node must not run on: `text` says why. */
   readonly onRefused: (text: string) => void
 }
@@ -56,6 +60,8 @@ export class Installation {
   #timer: Timer | null = null
   #checking: Promise<unknown> = Promise.resolve()
   #isChecking = false
+  #ownership: Ownership = 'own'
+  #toldOwnership: Ownership = 'own'
   #checked: { readonly connection: NatsConnection; readonly atMs: number } | null = null
 
   constructor(options: InstallationOptions) {
@@ -86,7 +92,9 @@ export class Installation {
     const redis = await readFromRedis(this.#options.redis)
     const shared = await readFromBucket(connection).catch(() => 'unreadable' as const)
     const copies = [redis === 'away' ? null : redis, shared === 'unreadable' ? null : shared.record]
-    const refusal = copies.map((copy) => this.#partitionsRefusal(copy)).find((text) => text !== null)
+    const refusal = copies
+      .map((copy) => this.#partitionsRefusal(copy?.partitions ?? null))
+      .find((text) => text !== null)
     if (refusal != null) {
       this.#options.onRefused(refusal)
       return refusal
@@ -131,9 +139,13 @@ export class Installation {
     const { redis, timers, replicas, partitions, hasAppsBucket } = this.#options
     const names = STORE_NAMES.filter((name) => name !== 'apps' || hasAppsBucket)
     const seen = await Promise.all(names.map((name) => describeStored(connection, STREAM_OF[name])))
-    const [shared, ofRedis] = await Promise.all([readFromBucket(connection), readFromRedis(redis)])
+    const [shared, copyInRedis] = await Promise.all([readFromBucket(connection), readFromRedis(redis)])
+    await this.#claimRedis(seen[names.indexOf('stream')]?.createdAt, shared.record?.stores)
+    const isForeign = this.#ownership === 'foreign'
+    const ofRedis = isForeign ? null : copyInRedis
     const copies = [shared.record, ofRedis === 'away' ? null : ofRedis]
-    for (const copy of copies) this.#comparePartitions(copy)
+    for (const copy of copies) this.#comparePartitions(copy?.partitions ?? null)
+    if (shared.record === null) this.#comparePartitions(await countPartitions(connection, partitions))
     const others = newestStores(...copies.map((copy) => copy?.stores))
     for (const [at, name] of names.entries()) await this.#compare(connection, name, seen[at], others[name])
     const record: InstallationRecord = {
@@ -146,20 +158,35 @@ export class Installation {
       const options = { revision: shared.revision, replicas }
       // Of two first nodes with different numbers of partitions one has to lose.
       if (!(await writeToBucket(connection, record, options)))
-        this.#comparePartitions((await readFromBucket(connection)).record)
+        this.#comparePartitions((await readFromBucket(connection)).record?.partitions ?? null)
     }
-    await writeToRedis(redis, record)
+    if (!isForeign) await writeToRedis(redis, record)
   }
 
-  #comparePartitions(record: InstallationRecord | null): void {
-    const refusal = this.#partitionsRefusal(record)
+  async #claimRedis(createdAt: string | undefined, stored: KnownStores | undefined): Promise<void> {
+    // A stream that is away for now, of an installation that has one.
+    if (createdAt === undefined && stored !== undefined) return
+    const { redis, nodeId, onShared } = this.#options
+    const before = [this.#known.stream?.createdAt, stored?.stream?.createdAt]
+    const found = await claimRedis(redis, nodeId, createdAt, before)
+    if (found === 'unknown') return
+    this.#ownership = found
+    // Without a stream it may also be the owner's, whose NATS has lost all.
+    if (createdAt === undefined || found === this.#toldOwnership) return
+    this.#toldOwnership = found
+    if (found !== 'own') onShared(ownershipText(found))
+  }
+
+  #comparePartitions(known: number | null): void {
+    const refusal = this.#partitionsRefusal(known)
     if (refusal !== null) throw new StartError(refusal)
   }
 
-  #partitionsRefusal(record: InstallationRecord | null): string | null {
+  /** null: nobody has said how many. */
+  #partitionsRefusal(known: number | null): string | null {
     const { partitions } = this.#options
-    if (record === null || record.partitions === null || record.partitions === partitions) return null
-    return `SLUICE_PARTITIONS is ${partitions}, but this installation has ${record.partitions} partitions, which must never change: an app would be counted in two places; start this node with SLUICE_PARTITIONS=${record.partitions}`
+    if (known === null || known === partitions) return null
+    return `SLUICE_PARTITIONS is ${partitions}, but this installation has ${known} partitions, which must never change: an app would be counted in two places; start this node with SLUICE_PARTITIONS=${known}`
   }
 
   /** Tells a loss once, and remembers what is there now. */

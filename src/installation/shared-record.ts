@@ -29,6 +29,16 @@ export async function readFromBucket(connection: NatsConnection): Promise<Bucket
   return { record: entry.operation === 'PUT' ? parseRecord(entry.string()) : null, revision: entry.revision }
 }
 
+/** From the audit's entries, where no node has written a record, as 0.3 did not: at least `partitions`, as it may have just begun. */
+export async function countPartitions(connection: NatsConnection, partitions: number): Promise<number> {
+  const bucket = new Bucket(connection, COUNTS_BUCKET)
+  if ((await bucket.describe()).kind !== 'present') return partitions
+  const entries = await bucket.open()
+  let counted = partitions
+  while ((await entries.get(`p${counted}`)) !== null) counted++
+  return counted
+}
+
 /** Creates the bucket if there is none. false: another node was first. Rejects where it cannot be written. */
 export async function writeToBucket(
   connection: NatsConnection,

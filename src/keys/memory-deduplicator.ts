@@ -1,7 +1,7 @@
 // Idempotency of one process: the keys in flight, with the requests that wait for them, and the keys accepted in the
 // last 300 s, in shards that forget expired keys whenever they are used.
 
-import { IDEMPOTENCY_WINDOW_SECONDS, MAX_EVENTS } from '../bounds.ts'
+import { IDEMPOTENCY_WINDOW_SECONDS, MAX_EVENTS } from '../contract/bounds.ts'
 import { AcceptedKeys, WORDS_PER_ID } from './accepted-keys.ts'
 import { type Claim } from './deduplicator.ts'
 

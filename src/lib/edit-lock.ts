@@ -61,17 +61,17 @@ async function take(lock: string, own: string, { waitMs, maxHoldMs }: typeof DEF
   let seen: string | null = null
   let seenAtMs = startedMs
   while (!isMade(lock, own)) {
-    const nowMs = performance.now()
+    const monotonicMs = performance.now()
     const holder = holderOf(lock)
     if (holder !== seen) {
       seen = holder
-      seenAtMs = nowMs
-    } else if (nowMs - seenAtMs >= maxHoldMs) {
+      seenAtMs = monotonicMs
+    } else if (monotonicMs - seenAtMs >= maxHoldMs) {
       // Another may do the same at this moment and have the lock already: it notices when it confirms.
       rmSync(lock, { force: true })
       continue
     }
-    if (nowMs - startedMs >= waitMs) throw new Error(`another edit still runs: ${holder} holds ${lock}`)
+    if (monotonicMs - startedMs >= waitMs) throw new Error(`another edit still runs: ${holder} holds ${lock}`)
     await sleep(RETRY_MS)
   }
 }

@@ -1,6 +1,6 @@
-// The limit of open files (`ulimit -n`) that holds for this process. Node raises it to the hard limit at its start.
+// How many files this process has open, and the limit (`ulimit -n`) that holds for it. Node raises it to the hard limit at its start.
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 
 /** Where the system does not say. */
 const USUAL_LIMIT = 1024
@@ -20,4 +20,9 @@ export function openFilesIn(limits: string): number {
   const soft = /^Max open files +(\d+|unlimited)/m.exec(limits)?.[1]
   if (soft === undefined) return USUAL_LIMIT
   return soft === 'unlimited' ? MOST : Math.min(MOST, Number(soft))
+}
+
+/** Linux 6.2 and later count them without listing them; undefined: this system does not. */
+export function openFiles(): number | undefined {
+  return statSync('/proc/self/fd', { throwIfNoEntry: false })?.size || undefined
 }

@@ -2,10 +2,10 @@
 // neither. Implemented in memory (own/) and with Redis (shared/).
 
 import type { App } from '../apps/app.ts'
+import type { Charge } from '../contract/charge.ts'
+import type { OverloadReason, RateLimitView, WindowView } from '../contract/outcome.ts'
 import type { Replay } from '../keys/deduplicator.ts'
-import type { OverloadReason, RateLimitView } from '../outcome.ts'
-import type { Charge } from '../queue/charge.ts'
-import type { LimitRefusal, Usage } from './limiter.ts'
+import type { DaysUsed, LimitRefusal, Usage } from './limiter.ts'
 
 export type { Replay }
 
@@ -46,6 +46,10 @@ export interface Admission {
   end(app: App, charge: Charge, batchId: string | null, end: End, events: number, eventsHash?: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App): RateLimitView
+  /** As far as this node knows: all windows that have a limit, while one of them is near it. null: none is, and `always` is false. */
+  nearLimits(app: App, always: boolean): readonly WindowView[] | null
   /** Of some hundred apps at most, in their order. away: the counters cannot be read now. */
   usages(apps: readonly App[]): readonly Usage[] | Promise<readonly Usage[] | 'away'>
+  /** The same by day, of the last 35 days. */
+  days(apps: readonly App[]): readonly DaysUsed[] | Promise<readonly DaysUsed[] | 'away'>
 }

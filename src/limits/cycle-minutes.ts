@@ -10,7 +10,7 @@ export interface CycleMinutes {
 }
 
 /** Minutes are UTC minutes since 1970. */
-export function cycleMinutesAt({ billingAnchorMs }: App, minute: number): CycleMinutes {
+export function cycleMinutesAt({ billingAnchorMs }: Pick<App, 'billingAnchorMs'>, minute: number): CycleMinutes {
   const { startMs, endMs } = cycleAt(billingAnchorMs, minute * MINUTE_MS)
   return { first: Math.ceil(startMs / MINUTE_MS), next: Math.ceil(endMs / MINUTE_MS) }
 }

@@ -1,6 +1,7 @@
 // Parses NATS_URL into servers and credentials. Errors and texts for the log never hold a password.
 
-import { StartError } from '../lib/errors.ts'
+import { errorMessage, StartError } from '../lib/errors.ts'
+import { readValueFile } from '../lib/value-file.ts'
 
 const DEFAULT_PORT = 4222
 
@@ -8,6 +9,8 @@ const DEFAULT_PORT = 4222
 export interface NatsAccess {
   /** As NATS_URL. */
   readonly url: string
+  /** NATS_URL_FILE: what it holds now, in place of `url`. */
+  readonly urlFile: string | null
   /** A credentials file: a JWT and the seed of its nkey. */
   readonly credsFile: string | null
   /** Authorities that the server's certificate may come from; null: those that Node knows. */
@@ -22,7 +25,7 @@ export interface NatsServer {
   readonly port: number
 }
 
-export interface NatsAddress extends Omit<NatsAccess, 'url'> {
+export interface NatsAddress extends Omit<NatsAccess, 'url' | 'urlFile'> {
   readonly servers: readonly NatsServer[]
   /** TLS is required; otherwise it is used where a server asks for it. */
   readonly tls: boolean
@@ -35,9 +38,9 @@ type UrlParts = Omit<NatsAddress, keyof NatsAccess>
 
 /** A URL alone names no files. Throws a StartError. */
 export function toNatsAddress(access: NatsAccess | string): NatsAddress {
-  const none = { credsFile: null, caFile: null, certFile: null, keyFile: null }
-  const { url, ...files } = typeof access === 'string' ? { url: access, ...none } : access
-  return { ...parseNatsUrl(url), ...files }
+  const none = { urlFile: null, credsFile: null, caFile: null, certFile: null, keyFile: null }
+  const { url, urlFile, ...files } = typeof access === 'string' ? { url: access, ...none } : access
+  return { ...parseNatsUrl(urlFile === null ? url : readFileOf(urlFile)), ...files }
 }
 
 /**
@@ -79,6 +82,14 @@ export function parseNatsUrl(url: string): UrlParts {
 /** `host:port`, for the log. */
 export function serverText({ host, port }: NatsServer): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function readFileOf(path: string): string {
+  try {
+    return readValueFile(path)
+  } catch (error) {
+    throw new StartError(`NATS_URL_FILE: ${errorMessage(error)}`)
+  }
 }
 
 function decode(text: string): string {

@@ -69,6 +69,18 @@ export class Bucket {
     return this.#manager().open(this.name)
   }
 
+  /** One entry, without a reading of all; null: it was never written. Rejects where it cannot be read. */
+  async read(key: string): Promise<StoredEntry | null> {
+    const entries = await this.open()
+    try {
+      const found = await entries.get(key)
+      if (found === null) return null
+      return { key, revision: found.revision, text: found.operation === 'PUT' ? found.string() : null }
+    } catch (error) {
+      throw new Error(reasonOf(error), { cause: error })
+    }
+  }
+
   /**
    * Stores a text under a key, or deletes the entry where `text` is null. 'beaten': the entry no longer has `revision`,
    * which is 0 for a key that was never written. Rejects where it is not known whether the write happened.

@@ -10,6 +10,7 @@ import {
   errors,
   type NatsConnection,
   type NatsConnectionImpl,
+  type TlsOptions,
 } from '@nats-io/transport-node'
 import { errorCode, errorMessage } from '../lib/errors.ts'
 import { sleep, type Timers } from '../lib/timers.ts'
@@ -74,7 +75,7 @@ export class NatsLink {
   /** The connection in use; null while there is none. */
   connection: NatsConnection | null = null
   readonly #options: LinkOptions
-  readonly #address: NatsAddress
+  #address: NatsAddress
   readonly #random: () => number
   readonly #dial: Dial
   readonly #stopping = new AbortController()
@@ -103,7 +104,9 @@ export class NatsLink {
     while (!signal.aborted) {
       let reason: string
       try {
-        const connection = await this.#dial(this.#address, this.#address.servers[this.#serverAt], signal)
+        this.#address = toNatsAddress(this.#options.nats)
+        const { servers } = this.#address
+        const connection = await this.#dial(this.#address, servers[this.#serverAt % servers.length], signal)
         reason = await this.#use(connection)
       } catch (error) {
         reason = describeFault(error)
@@ -209,8 +212,9 @@ export function describeFault(error: unknown): string {
 }
 
 async function dial(address: NatsAddress, server: NatsServer, signal: AbortSignal): Promise<NatsConnection> {
+  const tls = tlsOf(address)
   // The client does not close the socket of a try that timed out, so a frozen server would collect one for each try.
-  await awaitGreeting(server, signal)
+  const isGreeted = await awaitGreeting(server, signal, tls === null ? 'must' : 'may')
   const connecting = connect({
     servers: [serverText(server)],
     name: 'sluice',
@@ -220,7 +224,8 @@ async function dial(address: NatsAddress, server: NatsServer, signal: AbortSigna
     maxPingOut: MAX_PINGS_OUT,
     ignoreClusterUpdates: true,
     ...(await proofOf(address)),
-    ...tlsOf(address),
+    // A server with `handshake_first` says nothing before TLS.
+    ...(tls === null ? {} : { tls: { ...tls, handshakeFirst: !isGreeted } }),
   })
   return await untilAborted(connecting, signal)
 }
@@ -240,14 +245,14 @@ async function proofOf({ credsFile, user, password, token }: NatsAddress): Promi
   }
 }
 
-/** A named file makes TLS required. The client reads the files at each connection. */
-function tlsOf({ tls, caFile, certFile, keyFile }: NatsAddress): ConnectionOptions {
+/** null: not wanted. A named file makes TLS required. The client reads the files at each connection. */
+function tlsOf({ tls, caFile, certFile, keyFile }: NatsAddress): TlsOptions | null {
   const files = {
     ...(caFile === null ? {} : { caFile }),
     ...(certFile === null ? {} : { certFile }),
     ...(keyFile === null ? {} : { keyFile }),
   }
-  return tls || Object.keys(files).length > 0 ? { tls: files } : {}
+  return tls || Object.keys(files).length > 0 ? files : null
 }
 
 /** Rejects when `signal` is aborted, and closes a connection that opens after that. */
@@ -263,8 +268,8 @@ function untilAborted(connecting: Promise<NatsConnection>, signal: AbortSignal):
   })
 }
 
-/** Resolves once the server has sent its first bytes. */
-function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal): Promise<void> {
+/** Resolves with true once the server has sent its first bytes. Where it only may, with false if it is silent. */
+function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal, greeting: 'must' | 'may'): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connectSocket({ host, port })
     const end = (error: Error | null): void => {
@@ -273,11 +278,14 @@ function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal): Promise
       // A destroyed socket may still report an error.
       socket.removeAllListeners().on('error', () => {})
       socket.destroy()
-      if (error === null) resolve()
+      if (error === null) resolve(true)
       else reject(error)
     }
     const onAbort = (): void => end(new Error('stopping'))
-    const timer = setTimeout(() => end(new Error(NO_ANSWER)), GREETING_TIMEOUT_MS)
+    const timer = setTimeout(() => {
+      if (greeting === 'may') resolve(false)
+      end(new Error(NO_ANSWER))
+    }, GREETING_TIMEOUT_MS)
     signal.addEventListener('abort', onAbort)
     socket.once('data', () => end(null))
     socket.once('error', end)

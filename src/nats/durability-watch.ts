@@ -2,19 +2,21 @@
 // connection of its own, since a server complains of questions that this account may not ask.
 
 import type { NatsConnection } from '@nats-io/transport-node'
-import type { Status } from '../health.ts'
+import type { Status } from '../contract/health.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { systemTimers, type Timer, type Timers } from '../lib/timers.ts'
 import type { NatsAccess } from './address.ts'
 import { NatsLink } from './connection.ts'
 import { type Durability, judgeDurability } from './durability.ts'
 import { type Placement, type ReplicaState, readPlacement, STREAMS } from './placement.ts'
-import { type KnownServers, learnServers } from './server-facts.ts'
+import { type KnownServers, learnServers, type ServerFacts } from './server-facts.ts'
 import { EVENTS_STREAM } from './store-names.ts'
 
 const LOOK_INTERVAL_MS = 60_000
 /** While nothing is known, or a node waits for what it must be shown. */
 const WAITING_INTERVAL_MS = 2000
+/** The default of NATS. */
+const UNKNOWN_SYNC_MS = 120_000
 
 export interface Learned {
   /** Of the stream of events; null: it has no leader, or is not there. */
@@ -85,6 +87,12 @@ export class DurabilityWatch {
     return this.#hasShownSync || !this.#options.requireSync
   }
 
+  /** After so long at the most NATS has synced what it acknowledged, as far as is known; 0: before it acknowledges. */
+  get syncMs(): number {
+    if (this.#durability === null) return UNKNOWN_SYNC_MS
+    return this.#durability.isSynced ? 0 : Math.max(UNKNOWN_SYNC_MS, ...[...this.#known.values()].map(syncMsOf))
+  }
+
   /** Copies of the stream of events by their state; null: not known now. */
   get replicas(): Readonly<Record<ReplicaState, number>> | null {
     const replicas = this.#learned?.events?.replicas
@@ -128,4 +136,8 @@ export class DurabilityWatch {
     if (durability.line === before) return
     this.#options.onNotice(`a 202 survives ${durability.line}`, durability.isWarning ? undefined : 'info')
   }
+}
+
+function syncMsOf({ sync }: ServerFacts): number {
+  return typeof sync === 'number' ? sync * 1000 : 0
 }

@@ -32,9 +32,8 @@ export interface Durability {
 export function judgeDurability({ isClustered, events, buckets, servers }: DurabilityFacts): Durability {
   const sync = syncReason(events, servers)
   const old = isClustered ? versionReason(servers) : null
-  const late = events.writesLate ? `persist_mode of ${events.stream} is async` : null
   const away = awayReason(events)
-  const always = [old, late]
+  const always = [old, events.unwritten]
   // Another copy has it, unless the one that is away comes back and outvotes it.
   const needsSync = events.replicas.length === 1 || away !== null
   const losses = [
@@ -53,8 +52,8 @@ export function judgeDurability({ isClustered, events, buckets, servers }: Durab
   ]
   return {
     line: [lossesText(losses), ...notes].join('; '),
-    isWarning: notes.length > 0 || old !== null || late !== null || sync?.isUnknown === true,
-    isSynced: sync === null && late === null,
+    isWarning: notes.length > 0 || old !== null || events.unwritten !== null || sync?.isUnknown === true,
+    isSynced: sync === null && events.unwritten === null,
   }
 }
 

@@ -1,6 +1,13 @@
 // Where the copies of a stream are: which servers hold them, who leads, and which of them are behind or gone.
 
-import { JetStreamApiCodes, jetstreamManager, type PeerInfo, type StreamInfo } from '@nats-io/jetstream'
+import {
+  JetStreamApiCodes,
+  jetstreamManager,
+  type PeerInfo,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { API_TIMEOUT_MS, codeOf } from './api.ts'
 import { APPS_BUCKET, COUNTS_BUCKET, EVENTS_STREAM, streamOfBucket } from './store-names.ts'
@@ -25,8 +32,8 @@ export interface Replica {
 export interface Placement {
   readonly stream: string
   readonly replicas: readonly Replica[]
-  /** `persist_mode: async`: a message is acknowledged before it is written. */
-  readonly writesLate: boolean
+  /** Why an acknowledged message may be on no disk, however its server syncs; null: nothing. */
+  readonly unwritten: string | null
 }
 
 /** 'leaderless': nobody answers for the stream. */
@@ -50,8 +57,13 @@ function placementOf(stream: string, { cluster, config }: StreamInfo, server: st
   return {
     stream,
     replicas: [{ server: leader, state: 'current' }, ...followers],
-    writesLate: (config as { persist_mode?: unknown }).persist_mode === 'async',
+    unwritten: unwrittenOf(stream, config),
   }
+}
+
+function unwrittenOf(stream: string, config: StreamConfig & { readonly persist_mode?: unknown }): string | null {
+  if (config.storage === StorageType.Memory) return `${stream} is kept in memory`
+  return config.persist_mode === 'async' ? `persist_mode of ${stream} is async` : null
 }
 
 /** The server leaves out what is zero or false. `active`: since it was heard; 0: never. */

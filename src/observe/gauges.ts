@@ -14,6 +14,10 @@ const NUMBERS = {
   parserQueue: ['sluice_parser_queue', 'Requests that wait to be decoded.'],
   connections: ['sluice_connections', 'Open connections on the port for events.'],
   connectionsMax: ['sluice_connections_max', 'Most connections; beyond it new ones are closed.'],
+  tlsNotAfterSeconds: [
+    'sluice_tls_not_after_seconds',
+    'When the certificate of the port for events ends, in Unix time. No series without TLS.',
+  ],
   keysRemembered: ['sluice_keys_remembered', 'Idempotency keys held in this process.'],
   keysMax: [
     'sluice_keys_max',
@@ -24,6 +28,12 @@ const NUMBERS = {
     'sluice_journal_max_bytes',
     'At which size it is full, by its setting or disk. No series with NATS.',
   ],
+  badAppRecordsNow: [
+    'sluice_bad_app_records',
+    'App records that cannot be used as they are now; a file counts as one. The last good ones stay in force.',
+  ],
+  openFiles: ['process_open_fds', 'Open file descriptors. No series where the system does not count them.'],
+  maxOpenFiles: ['process_max_fds', 'Most file descriptors, as the system has it now.'],
 } as const satisfies Record<string, Named>
 
 const FLAGS = {
@@ -48,13 +58,24 @@ const STREAM = {
   ],
 } as const satisfies Partial<Record<keyof StreamSample, Named>>
 
+/** By the member of the spool's sample. */
+const SPOOL = {
+  batches: [
+    'sluice_spool_batches',
+    'Batches in the spool of this node, which are not in NATS yet. No series without one.',
+  ],
+  bytes: ['sluice_spool_bytes', 'Bytes of these batches.'],
+  oldestSeconds: ['sluice_spool_oldest_seconds', 'Age of the oldest of these batches; 0: there is none.'],
+  maxBytes: ['sluice_spool_max_bytes', 'The size at which the spool is full, by its setting or its disk.'],
+} as const satisfies Record<keyof SpoolSample, Named>
+
 /** A gauge whose function is absent has no series, so that alerts on it stay quiet. */
 export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number | undefined } & {
   readonly [Member in keyof typeof FLAGS]?: () => boolean | undefined
 } & {
   /** The age at which segments are removed; null: never. */
   readonly journalKeepSeconds?: () => number | null
-  /** Records in NATS that could not be used. */
+  /** Records in NATS that could not be used, each time that one came. */
   readonly badAppRecords?: () => number
   /** Measured some seconds ago; null: not known. Absent where no NATS is configured. */
   readonly stream?: () => StreamSample | null
@@ -64,12 +85,22 @@ export type Sampler = { readonly [Member in keyof typeof NUMBERS]?: () => number
   readonly audit?: () => AuditSample | null
   /** Losses of what NATS held, by store: a closed set of names. Absent where no NATS is configured. */
   readonly storesLost?: () => Readonly<Record<LostStore, number>>
+  /** What the disk of this node holds until NATS takes it. Absent where there is no spool. */
+  readonly spool?: () => SpoolSample
   /** For each part that can work without its dependency: whether it does so now. A closed set of names. */
   readonly degraded?: () => Readonly<Record<string, boolean>>
 }
 
 const LOST_STORES = ['stream', 'apps', 'counts'] as const
 type LostStore = (typeof LOST_STORES)[number]
+
+export interface SpoolSample {
+  readonly batches: number
+  readonly bytes: number
+  /** Of the oldest batch; 0: there is none. */
+  readonly oldestSeconds: number
+  readonly maxBytes: number
+}
 
 export interface StreamSample {
   readonly bytes: number
@@ -99,6 +130,7 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   for (const [member, named] of entriesOf(NUMBERS)) gauge(named, () => sampler()[member]?.())
   for (const [member, named] of entriesOf(FLAGS)) gauge(named, () => sampler()[member]?.())
   for (const [member, named] of entriesOf(STREAM)) gauge(named, () => sampler().stream?.()?.[member])
+  for (const [member, named] of entriesOf(SPOOL)) gauge(named, () => sampler().spool?.()[member])
   gauge(
     ['sluice_audit_lag_seconds', 'Since the end of the last minute that is audited, of the partitions audited here.'],
     () => sampler().audit?.()?.lagSeconds,
@@ -137,7 +169,7 @@ export function addGauges(page: MetricsPage, sampler: () => Sampler): void {
   page.numbers(
     'sluice_doubt_unsettled_total',
     'counter',
-    'Batches in doubt that could not be settled in ten minutes: their windows may hold more than their limits.',
+    'Batches in doubt that could not be settled, or came after their minute was closed: windows may hold more than their limits.',
     [{ labels: {}, read: () => sampler().audit?.()?.unsettledDoubts }],
   )
   page.gaugeByLabel(

@@ -4,7 +4,9 @@
 import { hostname } from 'node:os'
 import { type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
 import { build as pretty } from 'pino-pretty'
+import { type Alert, alertText } from '../contract/alert.ts'
 import type { OnNotice } from '../lib/notice.ts'
+import { printableJson } from '../lib/printable.ts'
 import { packageVersion } from '../lib/version.ts'
 
 export type Log = Logger
@@ -34,6 +36,8 @@ export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
     : pino.destination({ fd, sync: true })
   return pino(
     {
+      // What a client sent may stand in a line, and pino-pretty prints it as it is.
+      ...(terminal ? { hooks: { streamWrite: printableJson } } : {}),
       level,
       // Lines of several nodes end up in one place.
       base: { node: NODE_NAME, version: packageVersion() },
@@ -49,6 +53,11 @@ export function openLog({ level, terminal, colour, fd = 1 }: LogOptions): Log {
 /** Logs the notices of one part. */
 export function noticeTo(log: Log, part: string): OnNotice {
   return (message, level) => log[level ?? 'warn']({ part }, message)
+}
+
+/** An alert is a line of its own. */
+export function alertsTo(log: Log): (alert: Alert) => void {
+  return (alert) => log.info({ part: 'alerts', alert }, alertText(alert))
 }
 
 /** Only these members are safe to log: an error's other members may hold secrets. */

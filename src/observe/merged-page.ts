@@ -1,5 +1,5 @@
-// Merges the metrics pages of several front ends into one. Counters and histograms are summed and never go back, even
-// when a front end is replaced; a gauge is summed too, or shows the worst value.
+// Merges the metrics pages of several worker processes into one. Counters and histograms are summed and never go back, even
+// when a worker process is replaced; a gauge is summed too, or shows the worst value.
 
 interface Family {
   /** The HELP and TYPE lines. */
@@ -27,14 +27,20 @@ const COMBINED: Readonly<Record<string, Combine>> = {
   sluice_degraded: Math.max,
   sluice_redis_up: Math.min,
   sluice_nats_up: Math.min,
-  // All front ends report the same stream.
+  // All worker processes report the same stream.
   sluice_stream_bytes: Math.max,
   sluice_stream_max_bytes: Math.max,
   sluice_stream_oldest_seconds: Math.max,
   sluice_stream_keep_seconds: Math.max,
+  sluice_stream_replicas: Math.max,
+  sluice_stream_leader: Math.max,
+  sluice_bad_app_records: Math.max,
   sluice_stream_consumer_lag_seconds: Math.max,
+  sluice_spool_oldest_seconds: Math.max,
   sluice_audit_lag_seconds: Math.max,
   sluice_audit_skewed: Math.max,
+  // The first to end.
+  sluice_tls_not_after_seconds: Math.min,
   sluice_clock_skew_seconds: (left, right) => (Math.abs(left) > Math.abs(right) ? left : right),
   sluice_build_info: Math.max,
   nodejs_version_info: Math.max,
@@ -45,6 +51,7 @@ const COMBINED: Readonly<Record<string, Combine>> = {
   nodejs_eventloop_lag_max_seconds: Math.max,
   process_start_time_seconds: Math.min,
   process_max_fds: Math.min,
+  process_open_fds: Math.max,
 }
 
 /** Parses only what this service writes: each family in one piece, HELP before TYPE, no timestamps. */
@@ -70,7 +77,7 @@ export function readPage(text: string): Page {
 }
 
 /**
- * The counters of one place: `past` are those of its former front ends, `last` is the latest page of the present one.
+ * The counters of one slot: `past` are those of its former worker processes, `last` is the latest page of the present one.
  * Its gauges are dropped where it did not answer this time.
  */
 export function countedIn(past: Page, last: Page, answered: boolean): Page {
@@ -84,13 +91,13 @@ export function countedIn(past: Page, last: Page, answered: boolean): Page {
 }
 
 /**
- * The page of all places. Pass them in the same order each time: floating-point sums depend on the order, and a counter
+ * The page of all slots. Pass them in the same order each time: floating-point sums depend on the order, and a counter
  * that shrinks by its last digit would look like a restart.
  */
-export function mergePages(places: readonly Page[]): string {
+export function mergePages(slots: readonly Page[]): string {
   const merged = new Map<string, Family>()
-  for (const place of places) {
-    for (const [name, family] of place) {
+  for (const slot of slots) {
+    for (const [name, family] of slot) {
       merged.set(name, combine(merged.get(name), family, isGauge(family) ? (COMBINED[name] ?? sum) : sum))
     }
   }

@@ -2,8 +2,8 @@
 // which are read only at a scrape. Node's own metrics come from prom-client.
 
 import { Registry } from 'prom-client'
-import { type RefusalCode, type ReplayedBody, STATUS_OF_REFUSAL } from '../outcome.ts'
-import { OVERLOAD_REASONS, type OverloadReason, QUEUE_REASONS } from '../overload-advice.ts'
+import { type RefusalCode, type ReplayedBody, STATUS_OF_REFUSAL } from '../contract/outcome.ts'
+import { OVERLOAD_REASONS, type OverloadReason, QUEUE_REASONS } from '../contract/overload-advice.ts'
 import { addGauges, type Sampler } from './gauges.ts'
 import { Histogram } from './histogram.ts'
 import { MetricsPage, type Series } from './page.ts'
@@ -73,6 +73,8 @@ function newMetrics(page: MetricsPage, runtime: Registry) {
     requestsReceived: 0,
     replays: { same: 0, other: 0, unknown: 0 } satisfies Record<ReplayedBody, number>,
     appsReloadFailures: 0,
+    /** Places, by what is wrong there (queue/journal/segment-cursor.ts). */
+    journalDamage: { checksum: 0, missing: 0, record: 0, beside: 0, changed: 0, removed: 0, unwritten: 0 },
     events: { track: 0, screen: 0, revenue: 0 },
     limitCalls: { answered: 0, slow: 0, failed: 0, without: 0 },
     /** Of the port for events. The engine answers some requests itself; only these counts show them. */
@@ -149,6 +151,14 @@ function addCounters(page: MetricsPage, metrics: Metrics): void {
   single('sluice_apps_reload_failures_total', 'Changed app files, or records in NATS, that could not be used.', () => {
     return metrics.appsReloadFailures + (metrics.sampler().badAppRecords?.() ?? 0)
   })
+  page.numbers(
+    'sluice_journal_damage_total',
+    'counter',
+    'Damaged places of the journal on one machine, as this process found them. checksum, record, missing: bytes are not ' +
+      'those that were written, a line is no record, or bytes are gone, at the start. changed, removed: another program did ' +
+      'that to a segment since. beside, unwritten: checksums could not be read, or written.',
+    seriesOf('kind', metrics.journalDamage),
+  )
   page.numbers(
     'sluice_events_accepted_total',
     'counter',

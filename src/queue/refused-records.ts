@@ -1,22 +1,22 @@
 // Records that a queue does not take. Like any other answer, theirs comes after `publish` has returned.
 
-import type { QueueRefusal, Settled } from './queue.ts'
+import type { OnAck, QueueRefusal } from './queue.ts'
 
 export class RefusedRecords {
-  #settled: Settled[] = []
+  #onAck: OnAck[] = []
   /** Of the record at the same place. */
   #reasons: QueueRefusal[] = []
 
-  add(settled: Settled, reason: QueueRefusal): void {
+  add(onAck: OnAck, reason: QueueRefusal): void {
     this.#reasons.push(reason)
-    if (this.#settled.push(settled) === 1) queueMicrotask(this.#answer)
+    if (this.#onAck.push(onAck) === 1) queueMicrotask(this.#answer)
   }
 
   readonly #answer = (): void => {
-    const settled = this.#settled
+    const onAck = this.#onAck
     const reasons = this.#reasons
-    this.#settled = []
+    this.#onAck = []
     this.#reasons = []
-    for (let at = 0; at < settled.length; at += 1) settled[at](reasons[at])
+    for (let at = 0; at < onAck.length; at += 1) onAck[at](reasons[at])
   }
 }

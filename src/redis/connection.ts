@@ -2,10 +2,10 @@
 // or MAX_MISSES calls in a row without an answer, open the circuit; a session whose probes are answered closes it.
 
 import type { ClusterNode } from 'ioredis'
-import type { Status } from '../health.ts'
+import type { Status } from '../contract/health.ts'
 import type { OnNotice } from '../lib/notice.ts'
 import { sleep, systemTimers, type Timers } from '../lib/timers.ts'
-import { type RedisAddress, readRedisUrl } from './address.ts'
+import { type RedisAccess, type RedisAddress, toRedisAddress } from './address.ts'
 import { connectionFault, type RedisFault } from './fault.ts'
 import type { Away, RedisClient, RedisLink } from './link.ts'
 import { OutageLog } from './outage-log.ts'
@@ -32,7 +32,7 @@ export interface RedisConnection extends RedisLink {
 }
 
 export interface RedisConnectionOptions {
-  readonly url: string
+  readonly redis: RedisAccess | string
   readonly budgetMs?: number
   /** Called once per change: Redis is away and why, or it is back. */
   readonly onNotice: OnNotice
@@ -42,13 +42,13 @@ export interface RedisConnectionOptions {
   readonly timers?: Timers
   /** Returns a number from 0 up to 1, for jitter. */
   readonly random?: () => number
-  /** Default: opens a session with the server that `url` names. */
+  /** Default: opens a session with the server that the URL names. */
   readonly openSession?: OpenSession
 }
 
-/** Returns at once and connects in the background. Throws only for a URL that cannot be read. */
+/** Returns at once and connects in the background. Throws only for a URL, or a file of one, that cannot be read. */
 export function openRedis(options: RedisConnectionOptions): RedisConnection {
-  return new Breaker(readRedisUrl(options.url), options)
+  return new Breaker(toRedisAddress(options.redis), options)
 }
 
 /** Waits until the link is up; false: it was not in time. */
@@ -61,7 +61,8 @@ export async function untilUp(link: RedisLink, timeoutMs: number, timers: Timers
 }
 
 class Breaker implements RedisConnection {
-  readonly #address: RedisAddress
+  readonly #access: RedisAccess | string
+  #address: RedisAddress
   readonly #budgetMs: number
   readonly #timers: Timers
   readonly #random: () => number
@@ -85,6 +86,7 @@ class Breaker implements RedisConnection {
   #hasLoggedDatabase = false
 
   constructor(address: RedisAddress, options: RedisConnectionOptions) {
+    this.#access = options.redis
     this.#address = address
     this.#budgetMs = options.budgetMs ?? BUDGET_MS
     this.#onNotice = options.onNotice
@@ -177,6 +179,7 @@ class Breaker implements RedisConnection {
     }
     let session: RedisSession | null = null
     try {
+      this.#address = toRedisAddress(this.#access)
       session = await this.#openSession({ address: this.#address, knownNodes, onEnd, signal, timers: this.#timers })
       for (;;) {
         const failed = await Promise.race([ended, this.#probeUntilQuick(session, signal)])

@@ -20,7 +20,7 @@ export interface PendingCallsOptions {
   readonly budgetMs: number
   readonly timers: Timers
   /** At each check while `misses` is above 0. */
-  readonly onMisses: (misses: number, nowMs: number) => void
+  readonly onMisses: (misses: number, monotonicMs: number) => void
 }
 
 interface Call {
@@ -32,7 +32,7 @@ interface Call {
 export class PendingCalls {
   readonly #budgetMs: number
   readonly #timers: Timers
-  readonly #onMisses: (misses: number, nowMs: number) => void
+  readonly #onMisses: (misses: number, monotonicMs: number) => void
   /** In the order in which they were made, so that the first one has the earliest deadline. */
   readonly #waiting = new Set<Call>()
   /** Calls in a row without an answer in time. Set to 0 by whoever sees Redis answer. */
@@ -107,30 +107,31 @@ export class PendingCalls {
     if (this.#timer !== null) return
     const [oldest] = this.#waiting
     if (oldest === undefined && this.misses === 0) return
-    const nowMs = this.#timers.monotonicMs()
-    const delayMs = Math.max(1, Math.ceil(Math.min(CHECK_MS, (oldest?.deadlineMs ?? Infinity) - nowMs)))
-    this.#timer = this.#timers.setTimeout(() => this.#check(nowMs + delayMs), delayMs)
+    const monotonicMs = this.#timers.monotonicMs()
+    const delayMs = Math.max(1, Math.ceil(Math.min(CHECK_MS, (oldest?.deadlineMs ?? Infinity) - monotonicMs)))
+    this.#timer = this.#timers.setTimeout(() => this.#check(monotonicMs + delayMs), delayMs)
   }
 
   #check(dueMs: number): void {
     this.#timer = null
-    const nowMs = this.#timers.monotonicMs()
-    const lateMs = nowMs - dueMs
+    const monotonicMs = this.#timers.monotonicMs()
+    const lateMs = monotonicMs - dueMs
     if (lateMs > MAX_LATE_MS) {
-      for (const call of this.#waiting) call.deadlineMs = Math.min(call.deadlineMs + lateMs, nowMs + this.#budgetMs)
+      for (const call of this.#waiting)
+        call.deadlineMs = Math.min(call.deadlineMs + lateMs, monotonicMs + this.#budgetMs)
     }
     this.#scheduleCheck()
     // Replies that are in the socket already come first: one turn of the event loop reads them, and in the next one
-    // their promises have settled. Calls made meanwhile have deadlines after `nowMs`.
-    this.#timers.setImmediate(() => this.#timers.setImmediate(() => this.#expire(nowMs)))
+    // their promises have settled. Calls made meanwhile have deadlines after `monotonicMs`.
+    this.#timers.setImmediate(() => this.#timers.setImmediate(() => this.#expire(monotonicMs)))
   }
 
-  #expire(nowMs: number): void {
+  #expire(monotonicMs: number): void {
     for (const call of this.#waiting) {
-      if (call.deadlineMs > nowMs) break
+      if (call.deadlineMs > monotonicMs) break
       this.misses++
       call.giveUp('slow')
     }
-    if (this.misses > 0) this.#onMisses(this.misses, nowMs)
+    if (this.misses > 0) this.#onMisses(this.misses, monotonicMs)
   }
 }

@@ -1,6 +1,7 @@
 // One connection to Redis, or one to each node of a Redis Cluster. A session never reconnects: a new one is opened
 // instead, so that no call of the old one is left in a client's queue.
 
+import { readFile } from 'node:fs/promises'
 import { Cluster, type ClusterNode, Redis, type RedisOptions } from 'ioredis'
 import type { Timers } from '../lib/timers.ts'
 import type { RedisAddress } from './address.ts'
@@ -46,7 +47,7 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
   const { address, knownNodes, signal, timers } = options
   if (knownNodes.length > 0) return openCluster(options)
   const client = new Redis({
-    ...connectionOptions(address),
+    ...(await connectionOptions(address)),
     host: address.host,
     port: address.port,
     db: address.database,
@@ -75,9 +76,10 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
 }
 
 async function openCluster({ address, knownNodes, onEnd, signal, timers }: SessionOptions): Promise<RedisSession> {
+  const redisOptions = await connectionOptions(address)
   const named: ClusterNode = { host: address.host, port: address.port }
   const cluster = new Cluster([named, ...knownNodes], {
-    redisOptions: connectionOptions(address),
+    redisOptions,
     lazyConnect: true,
     enableOfflineQueue: false,
     // The probe checks it.
@@ -138,11 +140,11 @@ function pingMasters(cluster: Cluster): Promise<unknown> {
 }
 
 /** For every connection, to one server or to a node of a cluster. */
-function connectionOptions(address: RedisAddress) {
+async function connectionOptions(address: RedisAddress) {
   return {
     ...(address.username === null ? {} : { username: address.username }),
     ...(address.password === null ? {} : { password: address.password }),
-    ...(address.tls ? { tls: {} } : {}),
+    ...(address.tls ? { tls: await tlsOf(address) } : {}),
     protocol: 2,
     connectionName: 'sluice',
     connectTimeout: OPEN_TIMEOUT_MS,
@@ -152,6 +154,15 @@ function connectionOptions(address: RedisAddress) {
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
   } satisfies RedisOptions
+}
+
+/** The files are read at each connection. */
+async function tlsOf({ caFile, certFile, keyFile }: RedisAddress) {
+  const read = async (name: 'ca' | 'cert' | 'key', file: string | null) => {
+    return file === null ? {} : { [name]: await readFile(file) }
+  }
+  const parts = await Promise.all([read('ca', caFile), read('cert', certFile), read('key', keyFile)])
+  return Object.assign({}, ...parts) as { ca?: Buffer; cert?: Buffer; key?: Buffer }
 }
 
 async function isClusterNode(client: Redis): Promise<boolean> {
@@ -179,14 +190,17 @@ export function withTimeout<T>(
   signal: AbortSignal,
   timers: Timers,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
+  let end = (): void => {}
+  return new Promise<T>((resolve, reject) => {
     const giveUp = () => reject(new Error('given up'))
     const timer = timers.setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
-    signal.addEventListener('abort', giveUp, { once: true })
-    if (signal.aborted) giveUp()
-    promise.then(resolve, reject).finally(() => {
+    signal.addEventListener('abort', giveUp)
+    end = () => {
       timers.clear(timer)
       signal.removeEventListener('abort', giveUp)
-    })
-  })
+    }
+    if (signal.aborted) giveUp()
+    promise.then(resolve, reject)
+    // Not when `promise` settles: a server that is silent may never answer.
+  }).finally(() => end())
 }

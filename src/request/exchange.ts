@@ -1,6 +1,6 @@
-// The interface of one request and its answer, which the front end (src/http) implements.
+// The interface of one request and its answer, which the acceptor (src/http) implements.
 
-import type { Answer } from '../outcome.ts'
+import type { Answer } from '../contract/outcome.ts'
 import type { RequestHead } from './head.ts'
 
 export interface Exchange {

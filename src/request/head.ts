@@ -19,6 +19,8 @@ export interface RequestHead {
   readonly wantsClose: boolean
   /** Header lines of the answer for a web page of another origin; empty: no such page sends, or it is not allowed to. */
   readonly corsHeaders: string
+  /** Of the web page that sends; null: no page sends. */
+  readonly origin: string | null
   /** The origin of a web page that is not allowed to send; null: no such page sends, or it may. */
   readonly foreignOrigin: string | null
 }

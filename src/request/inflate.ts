@@ -2,11 +2,12 @@
 // The decoder stops at a cap, so that a decompression bomb is never expanded.
 
 import type { ContentEncoding } from './head.ts'
-import { type Decoded, decodeInThread, decodeNow, type Format, formatOf } from './zlib.ts'
+import { type Decoded, decodeInThread, decodeNow, type Format, formatOf, type Tried, tryInThread } from './zlib.ts'
 
 /**
  * Up to these sizes a body is first tried in the event loop: that is cheaper than a thread, and ordinary batches do not
- * wait behind others. A bomb takes a sixteenth of a millisecond until it reaches the limit.
+ * wait behind others. A bomb takes a sixteenth of a millisecond until it reaches the limit, and what unfolds to next to
+ * nothing is given up after a quarter.
  */
 const TRY_INPUT_BYTES = 16 * 1024
 const TRY_OUTPUT_BYTES = 64 * 1024
@@ -23,11 +24,11 @@ const MAX_HONEST_RATIO = 100
 /** busy: too many bodies wait, or this one has waited too long. */
 export type Inflated = Decoded | 'busy'
 
-/** Served in this order: not tried yet, known to be large, and compressed too well to be events. */
+/** Served in this order: not tried yet, known to be large, and unlike events: they unfold to too much, or to too little. */
 const UNTRIED = 0
 const LARGE = 1
-const TIGHT = 2
-type Lane = typeof UNTRIED | typeof LARGE | typeof TIGHT
+const ODD = 2
+type Lane = typeof UNTRIED | typeof LARGE | typeof ODD
 
 interface Job {
   readonly format: Format
@@ -45,8 +46,7 @@ const DEFAULTS = {
   maxWaitMs: 100,
   /** Bound on the time that all tries of one turn of the event loop take. */
   tryMsPerTurn: 5,
-  /** A monotonic time. */
-  nowMs: () => performance.now(),
+  monotonicMs: () => performance.now(),
 }
 
 export interface InflaterOptions extends Partial<typeof DEFAULTS> {
@@ -57,11 +57,13 @@ export interface InflaterOptions extends Partial<typeof DEFAULTS> {
 export class Inflater {
   readonly #options: Required<InflaterOptions>
   readonly #tryOutputBytes: number
+  /** What a try makes. One byte more than is allowed. */
+  readonly #scratch: Buffer
   readonly #lanes: readonly [Job[], Job[], Job[]] = [[], [], []]
   #waitingBytes = 0
   #running = 0
-  /** One of the decoders runs a body of the TIGHT lane. */
-  #tightRuns = false
+  /** One of the decoders runs a body of the ODD lane. */
+  #oddRuns = false
   /** Time that the tries of this turn of the event loop have taken. */
   #triedMs = 0
   #isTurnEndScheduled = false
@@ -69,17 +71,21 @@ export class Inflater {
   constructor(options: InflaterOptions) {
     this.#options = { ...DEFAULTS, ...options }
     this.#tryOutputBytes = Math.min(TRY_OUTPUT_BYTES, options.capBytes)
+    this.#scratch = Buffer.allocUnsafeSlow(this.#tryOutputBytes + 1)
   }
 
-  /** Answers at once where it can: after a try, or where too many bodies wait. */
+  /**
+   * Answers at once where it can: after a try, or where too many bodies wait. What is answered at once is valid until the
+   * next call.
+   */
   inflate(encoding: Exclude<ContentEncoding, 'identity'>, body: Buffer): Inflated | Promise<Inflated> {
     const format = formatOf(encoding, body)
     let lane: Lane = LARGE
     if (body.length <= TRY_INPUT_BYTES) {
       const tried = this.#tryNow(format, body)
-      if (tried !== 'too large' && tried !== 'busy') return tried
-      if (tried === 'too large' && this.#tryOutputBytes === this.#options.capBytes) return tried
-      lane = tried === 'busy' ? UNTRIED : this.#laneOfLarge(body)
+      const next = this.#laneAfter(tried, body, this.#tryOutputBytes)
+      if (next === null) return tried as Decoded
+      lane = next
     }
     const weightBytes = Math.max(body.length, MIN_WAITING_BYTES)
     if (!this.#isFreeFor(lane) && !this.#makeRoom(weightBytes, lane)) return 'busy'
@@ -87,7 +93,7 @@ export class Inflater {
   }
 
   /** busy: other tries have used up the time of this turn. */
-  #tryNow(format: Format, body: Buffer): Inflated {
+  #tryNow(format: Format, body: Buffer): Tried | 'busy' {
     if (this.#triedMs >= this.#options.tryMsPerTurn) return 'busy'
     if (!this.#isTurnEndScheduled) {
       this.#isTurnEndScheduled = true
@@ -97,11 +103,12 @@ export class Inflater {
         this.#tryWaiting()
       })
     }
-    const startedMs = this.#options.nowMs()
+    const { monotonicMs } = this.#options
+    const startedMs = monotonicMs()
     try {
-      return decodeNow(format, body, this.#tryOutputBytes)
+      return decodeNow(format, body, this.#scratch, () => monotonicMs() - startedMs)
     } finally {
-      this.#triedMs += this.#options.nowMs() - startedMs
+      this.#triedMs += monotonicMs() - startedMs
     }
   }
 
@@ -112,20 +119,27 @@ export class Inflater {
       const job = waiting[0]
       this.#leave(job)
       try {
-        this.#tried(job, this.#tryOutputBytes, this.#tryNow(job.format, job.body))
+        const tried = this.#tryNow(job.format, job.body)
+        // The next try writes into the same bytes.
+        this.#tried(job, this.#tryOutputBytes, typeof tried === 'string' ? tried : Buffer.from(tried))
       } catch (error) {
         job.failed(error)
       }
     }
   }
 
-  #laneOfLarge(body: Buffer): Lane {
-    return this.#tryOutputBytes > MAX_HONEST_RATIO * body.length ? TIGHT : LARGE
+  /** Where a body goes on after a try; null: it is decided. */
+  #laneAfter(tried: Tried | 'busy', body: Buffer, maxBytes: number): Lane | null {
+    if (tried === 'busy') return UNTRIED
+    if (tried === 'slow') return LARGE
+    if (tried === 'thin') return ODD
+    if (tried !== 'too large' || maxBytes === this.#options.capBytes) return null
+    return this.#tryOutputBytes > MAX_HONEST_RATIO * body.length ? ODD : LARGE
   }
 
   /** Whether a body of this weight may wait. Dismisses the newest bodies of later lanes to make room for it. */
   #makeRoom(weightBytes: number, lane: Lane): boolean {
-    for (let worst = TIGHT as number; worst > lane; worst--) {
+    for (let worst = ODD as number; worst > lane; worst--) {
       while (this.#waitingBytes + weightBytes > this.#options.maxWaitingBytes) {
         const last = this.#lanes[worst].at(-1)
         if (last === undefined) break
@@ -139,7 +153,7 @@ export class Inflater {
   #take(job: Job): void {
     if (this.#isFreeFor(job.lane)) {
       this.#running++
-      if (job.lane === TIGHT) this.#tightRuns = true
+      if (job.lane === ODD) this.#oddRuns = true
       this.#run(job)
       return
     }
@@ -164,7 +178,8 @@ export class Inflater {
 
   #run(job: Job): void {
     const maxBytes = job.lane === UNTRIED ? this.#tryOutputBytes : this.#options.capBytes
-    decodeInThread(job.format, job.body, maxBytes).then(
+    const decode = job.lane === ODD ? decodeInThread : tryInThread
+    decode(job.format, job.body, maxBytes).then(
       (decoded) => this.#ran(job, maxBytes, decoded),
       (error: unknown) => {
         this.#next(job.lane)
@@ -173,18 +188,19 @@ export class Inflater {
     )
   }
 
-  #ran(job: Job, maxBytes: number, decoded: Inflated): void {
+  #ran(job: Job, maxBytes: number, tried: Tried): void {
     this.#next(job.lane)
-    this.#tried(job, maxBytes, decoded)
+    this.#tried(job, maxBytes, tried)
   }
 
-  /** A body that exceeded the limit of a try moves on to the lane for its kind. */
-  #tried(job: Job, maxBytes: number, inflated: Inflated): void {
-    if (inflated !== 'too large' || maxBytes === this.#options.capBytes) {
-      job.done(inflated)
+  /** A body that is not decided yet moves on to the lane for its kind. */
+  #tried(job: Job, maxBytes: number, tried: Tried | 'busy'): void {
+    const lane = this.#laneAfter(tried, job.body, maxBytes)
+    if (lane === null) {
+      job.done(tried as Decoded)
       return
     }
-    const again = { ...job, lane: this.#laneOfLarge(job.body) }
+    const again = { ...job, lane }
     if (this.#isFreeFor(again.lane) || this.#makeRoom(again.weightBytes, again.lane)) this.#take(again)
     else job.done('busy')
   }
@@ -192,15 +208,15 @@ export class Inflater {
   /** A decoder has finished a job of `lane`: starts the next job. */
   #next(lane: Lane): void {
     this.#running--
-    if (lane === TIGHT) this.#tightRuns = false
+    if (lane === ODD) this.#oddRuns = false
     const next = this.#lanes.find((waiting, each) => waiting.length > 0 && this.#isFreeFor(each))?.[0]
     if (next === undefined) return
     this.#leave(next)
     this.#take(next)
   }
 
-  /** The TIGHT lane gets at most one decoder, so that the other lanes always find one, and a core. */
+  /** The ODD lane gets at most one decoder, so that the other lanes always find one, and a core. */
   #isFreeFor(lane: number): boolean {
-    return this.#running < MAX_CONCURRENT && (lane !== TIGHT || !this.#tightRuns)
+    return this.#running < MAX_CONCURRENT && (lane !== ODD || !this.#oddRuns)
   }
 }

@@ -2,21 +2,21 @@
 // that fails ends the request. A refused request costs the app nothing, but for a batch that may have been stored.
 
 import type { App } from '../apps/app.ts'
-import { subscriptionRefusal } from '../apps/app-record.ts'
+import type { Charge } from '../contract/charge.ts'
+import { batchIdOf, isUuid } from '../contract/ids.ts'
+import { foreignPage, type Outcome, overloaded, refused } from '../contract/outcome.ts'
+import { recordLine } from '../contract/record/record.ts'
 import type { DecodePool } from '../decode/pool.ts'
 import type { Refused, Validation } from '../decode/verdict.ts'
-import { batchIdOf, isUuid } from '../lib/ids.ts'
 import type { Admitted, Replay } from '../limits/admission.ts'
-import { type Outcome, overloaded, refused } from '../outcome.ts'
-import type { Charge } from '../queue/charge.ts'
-import { recordLine } from '../queue/record/record.ts'
 import { appKeyIn, eventsIn, recordPlaceIn, sdkVersionIn, shownSdkVersionIn } from '../ring/decoded-body.ts'
+import { decide, isAppKey } from './decide.ts'
 import type { Exchange } from './exchange.ts'
+import { Finisher, replayedBody, violation } from './finish.ts'
 import { contentEncodingOf, type RequestHead, traceOf } from './head.ts'
 import type { Inflated } from './inflate.ts'
 import type { IngestParts } from './parts.ts'
 import { screen } from './screen.ts'
-import { replayedBody, Settler, violation } from './settlement.ts'
 import { newTicket, type Ticket } from './ticket.ts'
 
 export class Ingest {
@@ -24,18 +24,18 @@ export class Ingest {
   readonly #submit: DecodePool['submit']
   /** The request whose body is in each slot. */
   readonly #exchangeInSlot: (Exchange | null)[]
-  readonly #settler: Settler
+  readonly #finisher: Finisher
 
   constructor(parts: IngestParts, submit: DecodePool['submit']) {
     this.#parts = parts
     this.#submit = submit
-    this.#settler = new Settler(parts)
+    this.#finisher = new Finisher(parts)
     this.#exchangeInSlot = Array.from({ length: parts.ring.slots }, () => null)
   }
 
   /** Requests without an outcome yet. */
   get inFlight(): number {
-    return this.received - this.#settler.ended
+    return this.received - this.#finisher.ended
   }
 
   /** Requests received so far. */
@@ -69,18 +69,18 @@ export class Ingest {
     try {
       outcome = step()
     } catch (error) {
-      this.#settler.faultEarly(exchange, error)
+      this.#finisher.faultEarly(exchange, error)
       return true
     }
     if (outcome === null) return false
-    this.#settler.end(exchange, outcome, null)
+    this.#finisher.end(exchange, outcome, null)
     return true
   }
 
   #awaitInflated(exchange: Exchange, encoding: string, inflating: Promise<Inflated>): void {
     inflating.then(
       (inflated) => this.#endsWith(exchange, () => this.#inflated(exchange, encoding, inflated)),
-      (error: unknown) => this.#settler.faultEarly(exchange, error),
+      (error: unknown) => this.#finisher.faultEarly(exchange, error),
     )
   }
 
@@ -93,22 +93,22 @@ export class Ingest {
 
   /** The body exceeds the maximum size. */
   bodyTooLarge(exchange: Exchange): void {
-    this.#settler.end(exchange, refused('payload_too_large'), null)
+    this.#finisher.end(exchange, refused('payload_too_large'), null)
   }
 
   /** A partial body was evicted to make room for others. */
   bodyEvicted(exchange: Exchange): void {
-    this.#settler.end(exchange, overloaded('evicted'), null)
+    this.#finisher.end(exchange, overloaded('evicted'), null)
   }
 
   /** The client left before its request was complete. */
   clientLeft(exchange: Exchange): void {
-    this.#settler.abandon(exchange)
+    this.#finisher.abandon(exchange)
   }
 
   /** The service stops: every answer from now on closes its connection. */
   close(): void {
-    this.#settler.closing = true
+    this.#finisher.closing = true
   }
 
   /** Copies the body into the ring and submits it to the pool. */
@@ -145,22 +145,22 @@ export class Ingest {
     try {
       this.#admit(ticket, validation)
     } catch (error) {
-      this.#settler.fault(ticket, error)
+      this.#finisher.fault(ticket, error)
     }
   }
 
   /** The pool failed on a slot. */
   decodeFailed(slot: number, error: unknown): void {
-    this.#settler.fault(this.#ticketFor(slot), error)
+    this.#finisher.fault(this.#ticketFor(slot), error)
   }
 
   /** Too many bodies wait for the explainer's thread. */
   decodeBusy(slot: number): void {
     const ticket = this.#ticketFor(slot)
     try {
-      this.#settler.refuse(ticket, overloaded('explain_busy'))
+      this.#finisher.refuse(ticket, overloaded('explain_busy'))
     } catch (error) {
-      this.#settler.fault(ticket, error)
+      this.#finisher.fault(ticket, error)
     }
   }
 
@@ -173,34 +173,47 @@ export class Ingest {
 
   /** From the decoded body to the limits. */
   #admit(ticket: Ticket, validation: Validation | null): void {
-    const { apps, admission, metrics } = this.#parts
+    const { apps, metrics } = this.#parts
     const { exchange } = ticket
     ticket.decodedAtMs = this.#parts.monotonicMs()
     metrics.stageSeconds.parse.observe((ticket.decodedAtMs - exchange.bodyAtMs) / 1000)
 
     const appKey = validation === null ? appKeyIn(this.#parts.ring, ticket.slot) : validation.appKey
-    if (appKey === null) return this.#refuse(ticket, validation, violation(validation))
-
-    const app = appKey.startsWith('ak_') ? apps.find(appKey) : 'unknown'
-    if (app === 'unavailable') return this.#settler.refuse(ticket, overloaded('apps_unread'))
-    if (app === 'unknown') return this.#refuse(ticket, validation, refused('invalid_app_key'))
-    ticket.app = app
-
-    const inactive = subscriptionRefusal(app, this.#parts.nowMs())
-    if (inactive !== null) return this.#refuse(ticket, validation, refused(inactive))
-
-    const key = exchange.head.idempotencyKey
-    const keyedId = key === null ? null : batchIdOf(app.appId, key.toLowerCase())
-    if (keyedId !== null) ticket.batchId = keyedId
-    if (validation?.kind === 'refused') {
-      const replayed = keyedId === null ? null : admission.replayOf(app, keyedId)
-      if (!(replayed instanceof Promise)) return this.#refuseInvalid(ticket, validation, replayed)
-      return void this.#after(ticket, replayed, (replay) => this.#refuseInvalid(ticket, validation, replay))
+    const app = isAppKey(appKey) ? apps.find(appKey) : 'unknown'
+    if (typeof app === 'object') ticket.app = app
+    const decision = decide(appKey, app, validation?.kind !== 'refused', this.#parts.nowMs(), exchange.head.origin)
+    switch (decision) {
+      case 'apps_unread':
+        return this.#finisher.refuse(ticket, overloaded(decision))
+      case 'invalid_app_key':
+      case 'subscription_inactive':
+      case 'trial_expired':
+        return this.#refuse(ticket, validation, refused(decision))
+      case 'foreign_page':
+        return this.#refuse(ticket, validation, foreignPage(exchange.head.origin))
+      case 'no app key':
+        return this.#refuse(ticket, validation, violation(validation))
+      case 'invalid':
+        return this.#refuseOrReplay(ticket, validation as Refused)
+      case 'limits':
+        return this.#take(ticket, validation as Exclude<Validation, Refused> | null)
     }
+  }
 
+  /** An invalid body under a key that was accepted before gets the answer of that one. */
+  #refuseOrReplay(ticket: Ticket, validation: Refused): void {
+    const app = ticket.app as App
+    const keyedId = keyedIdOf(ticket, app)
+    const replayed = keyedId === null ? null : this.#parts.admission.replayOf(app, keyedId)
+    if (!(replayed instanceof Promise)) return this.#refuseInvalid(ticket, validation, replayed)
+    void this.#after(ticket, replayed, (replay) => this.#refuseInvalid(ticket, validation, replay))
+  }
+
+  #take(ticket: Ticket, validation: Exclude<Validation, Refused> | null): void {
+    const app = ticket.app as App
     const { track, screen, revenue } = eventsIn(this.#parts.ring, ticket.slot)
     ticket.events = track + screen + revenue
-    const admitting = admission.admit(app, ticket.events, keyedId)
+    const admitting = this.#parts.admission.admit(app, ticket.events, keyedIdOf(ticket, app))
     if (!(admitting instanceof Promise)) return this.#admitted(ticket, app, validation, admitting)
     void this.#after(ticket, admitting, (admitted) => this.#admitted(ticket, app, validation, admitted))
   }
@@ -210,7 +223,7 @@ export class Ingest {
     try {
       next(await answer)
     } catch (error) {
-      this.#settler.fault(ticket, error)
+      this.#finisher.fault(ticket, error)
     }
   }
 
@@ -229,7 +242,7 @@ export class Ingest {
       case 'over limit':
         return this.#refuse(ticket, validation, refused(admitted.refusal, null, admitted.retryAfterSeconds))
       case 'overloaded':
-        return this.#settler.refuse(ticket, overloaded(admitted.reason))
+        return this.#finisher.refuse(ticket, overloaded(admitted.reason))
       case 'taken':
         ticket.held = { charge: admitted.charge, key: keyedId }
     }
@@ -237,19 +250,19 @@ export class Ingest {
     metrics.stageSeconds.admit.observe((this.#parts.monotonicMs() - ticket.decodedAtMs) / 1000)
     const { charge } = admitted
     if (keyedId === null) ticket.batchId = this.#parts.freshId(charge.takenAtMs)
-    if (ticket.events === 0) this.#settler.settle(ticket, 'durable')
+    if (ticket.events === 0) this.#finisher.acknowledged(ticket, 'durable')
     else this.#publish(ticket, app, charge, validation?.extras ?? null)
   }
 
   /** Refuses what a client sent, with its SDK version for the list of refusals. A 503 needs none: it is our fault. */
   #refuse(ticket: Ticket, validation: Validation | null, outcome: Outcome): void {
     ticket.sdkVersion = this.#sdkVersion(ticket, validation)
-    this.#settler.refuse(ticket, outcome)
+    this.#finisher.refuse(ticket, outcome)
   }
 
   #replay(ticket: Ticket, validation: Validation | null, replay: Replay): void {
     if (replayedBody(ticket, replay.eventsHash) === 'other') ticket.sdkVersion = this.#sdkVersion(ticket, validation)
-    this.#settler.replay(ticket, replay)
+    this.#finisher.replay(ticket, replay)
   }
 
   #sdkVersion({ slot }: Ticket, validation: Validation | null): string | null {
@@ -270,12 +283,20 @@ export class Ingest {
     ticket.line = line
     ticket.publishedAtMs = this.#parts.monotonicMs()
     const keyed = ticket.held?.key !== null
-    queue.publish({ line, batchId, appId: app.appId, keyed, charge }, (settlement, storedEvents) => {
+    queue.publish({ line, batchId, appId: app.appId, keyed, charge }, (ack, storedEvents) => {
       try {
-        this.#settler.settle(ticket, settlement, storedEvents)
+        this.#finisher.acknowledged(ticket, ack, storedEvents)
       } catch (error) {
-        this.#settler.fault(ticket, error)
+        this.#finisher.fault(ticket, error)
       }
     })
   }
+}
+
+/** The id of a keyed batch, which is then the ticket's; null: it has no key. */
+function keyedIdOf(ticket: Ticket, app: App): string | null {
+  const key = ticket.exchange.head.idempotencyKey
+  if (key === null) return null
+  ticket.batchId = batchIdOf(app.appId, key.toLowerCase())
+  return ticket.batchId
 }

@@ -2,7 +2,7 @@
 // that nothing is allocated for them: they are valid only during the call.
 
 import type { App } from '../apps/app.ts'
-import type { Outcome } from '../outcome.ts'
+import type { Outcome } from '../contract/outcome.ts'
 
 /** A request that stored nothing: it was refused, or repeated a key with another body. */
 export interface EndedRequest {

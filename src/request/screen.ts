@@ -1,7 +1,7 @@
 // The checks of a request's head, in the order of the contract.
 
-import { EVENTS_PATH, MAX_BODY_BYTES } from '../bounds.ts'
-import { type Outcome, overloaded, refused } from '../outcome.ts'
+import { EVENTS_PATH, MAX_BODY_BYTES } from '../contract/bounds.ts'
+import { type Outcome, overloaded, refused } from '../contract/outcome.ts'
 import type { Ring } from '../ring/ring.ts'
 import { contentEncodingOf, isJsonMediaType, isTextMediaType, type RequestHead } from './head.ts'
 

@@ -1,7 +1,7 @@
 // The state of a request from its body's arrival in the ring to its end.
 
 import type { App } from '../apps/app.ts'
-import type { Charge } from '../queue/charge.ts'
+import type { Charge } from '../contract/charge.ts'
 import type { Exchange } from './exchange.ts'
 
 export type Ticket = ReturnType<typeof newTicket>
@@ -16,7 +16,7 @@ export function newTicket(exchange: Exchange, slot: number, eventsHash: number) 
     batchId: '',
     /** Of a body that is refused, where it was read and is short. */
     sdkVersion: null as string | null,
-    /** The charge and the claimed key, from the admission until they are settled. */
+    /** The charge and the claimed key, from the admission until both are committed. */
     held: null as { readonly charge: Charge; readonly key: string | null } | null,
     events: 0,
     decodedAtMs: 0,

@@ -1,17 +1,33 @@
 // Decompression by Node's zlib under the rules for a body: one stream from the first byte to the last, of bounded
 // length.
 
+import type { Transform } from 'node:stream'
 import * as zlib from 'node:zlib'
 import type { ContentEncoding } from './head.ts'
 
-/** Output chunks. Node's default of 16 KB holds an ordinary batch, but a large body would need 33 trips to a thread. */
-const NOW_CHUNK_BYTES = 16 * 1024
-const THREAD_CHUNK_BYTES = 128 * 1024
+/** Node's default of 16 KB holds an ordinary batch, but a large body would need 33 trips to a thread. */
+const CHUNK_BYTES = 128 * 1024
+/**
+ * How much is decoded before a look at what came of it. Blocks that hold nothing take 0.2 ms for each 1,024 bytes, so that
+ * no more than 0.3 ms are lost here on a body of them.
+ */
+const STEP_BYTES = 512
+const SLOW_AFTER_MS = 0.15
+/** A decoder makes 100,000 on a slow machine. */
+const MIN_OUTPUT_BYTES_PER_MS = 20_000
+/** In a thread. The first look is early, and the ones after it cost an honest body little. */
+const FIRST_PIECE_BYTES = 4096
+const PIECE_BYTES = 32 * 1024
+/** Real events unfold to several times what they were. What makes less than half of its input holds blocks of nothing. */
+const MIN_OUTPUT_PER_INPUT = 0.5
 
 export type Format = 'gzip' | 'zlib' | 'raw' | 'br'
 
 /** corrupt: not in this format, truncated, or followed by other bytes. */
 export type Decoded = Buffer | 'too large' | 'corrupt'
+
+/** slow: it takes longer than events do. thin: it unfolds to less than events do. Either may be valid. */
+export type Tried = Decoded | 'slow' | 'thin'
 
 interface Options {
   readonly maxOutputLength: number
@@ -26,15 +42,28 @@ interface Result {
   readonly engine: { readonly bytesWritten: number }
 }
 
-type Now = (body: Buffer, options: Options) => Result
 type InThread = (body: Buffer, options: Options, done: (error: Error | null, result: Result) => void) => void
 
-const NOW = {
-  gzip: zlib.gunzipSync,
-  zlib: zlib.inflateSync,
-  raw: zlib.inflateRawSync,
-  br: zlib.brotliDecompressSync,
-} as unknown as Readonly<Record<Format, Now>>
+/** What a decoder of Node's has for its own functions that decode before they return. It can be fed in steps. */
+interface Engine extends Transform {
+  readonly bytesWritten: number
+  readonly _handle: {
+    onerror: (message: string, errno: number, code: string) => void
+    writeSync(flush: number, input: Buffer, from: number, bytes: number, out: Buffer, at: number, room: number): void
+    close(): void
+  }
+  /** After a step: the room that is left, and the bytes of the input that are. */
+  readonly _writeState: Uint32Array
+}
+
+const ENGINES = {
+  gzip: zlib.createGunzip,
+  zlib: zlib.createInflate,
+  raw: zlib.createInflateRaw,
+  br: zlib.createBrotliDecompress,
+} as unknown as Readonly<Record<Format, (options?: { chunkSize: number }) => Engine>>
+
+const { Z_SYNC_FLUSH, Z_FINISH, BROTLI_OPERATION_PROCESS, BROTLI_OPERATION_FINISH } = zlib.constants
 
 const IN_THREAD = {
   gzip: zlib.gunzip,
@@ -43,20 +72,90 @@ const IN_THREAD = {
   br: zlib.brotliDecompress,
 } as unknown as Readonly<Record<Format, InThread>>
 
-/** Decodes before it returns. Throws errors that the body did not cause, such as a lack of memory. */
-export function decodeNow(format: Format, body: Buffer, maxBytes: number): Decoded {
+/**
+ * Decodes before it returns, into `out`, whose last byte is beyond the most that is allowed. It gives up on a body that is
+ * unlike events, by what it made in the time that it has spent. Throws errors that the body did not cause, such as a lack of memory.
+ */
+export function decodeNow(format: Format, body: Buffer, out: Buffer, spentMs: () => number): Tried {
+  const { _handle: handle, _writeState: state } = ENGINES[format]()
+  let error: object | null = null
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the handle is no event target
+  handle.onerror = (message, errno, code) => (error = Object.assign(new Error(message), { errno, code }))
+  const [onward, last] =
+    format === 'br' ? [BROTLI_OPERATION_PROCESS, BROTLI_OPERATION_FINISH] : [Z_SYNC_FLUSH, Z_FINISH]
+  let used = 0
+  let made = 0
   try {
-    const result = NOW[format](body, { maxOutputLength: maxBytes, chunkSize: NOW_CHUNK_BYTES, info: true })
-    return wholeOf(result, body)
-  } catch (error) {
-    return reasonOf(error)
+    for (;;) {
+      const bytes = Math.min(STEP_BYTES, body.length - used)
+      const isLast = used + bytes === body.length
+      handle.writeSync(isLast ? last : onward, body, used, bytes, out, made, out.length - made)
+      if (error !== null) return reasonOf(error)
+      const [room, unused] = state
+      made = out.length - room
+      used += bytes - unused
+      if (room === 0) return 'too large'
+      // Its stream has ended before.
+      if (unused > 0) return 'corrupt'
+      if (isLast) return out.subarray(0, made)
+      const ms = spentMs()
+      if (ms > SLOW_AFTER_MS && made < ms * MIN_OUTPUT_BYTES_PER_MS) {
+        return made < used * MIN_OUTPUT_PER_INPUT ? 'thin' : 'slow'
+      }
+    }
+  } finally {
+    handle.close()
   }
+}
+
+/** Decodes in libuv's threads, and gives up on a body that unfolds to next to nothing. Rejects as `decodeInThread` does. */
+export function tryInThread(format: Format, body: Buffer, maxBytes: number): Promise<Decoded | 'thin'> {
+  return new Promise((resolve, reject) => {
+    const engine = ENGINES[format]({ chunkSize: CHUNK_BYTES })
+    const chunks: Buffer[] = []
+    let made = 0
+    let used = 0
+    let isOver = false
+    const finish = (result: () => Decoded | 'thin'): void => {
+      if (isOver) return
+      isOver = true
+      try {
+        resolve(result())
+      } catch (error) {
+        reject(error)
+      }
+      engine.destroy()
+    }
+    const next = (): void => {
+      if (isOver) return
+      const madeBefore = made
+      const piece = body.subarray(used, used + (used === 0 ? FIRST_PIECE_BYTES : PIECE_BYTES))
+      used += piece.length
+      if (used === body.length) engine.end(piece)
+      // What was made is known in the next turn.
+      else engine.write(piece, () => setImmediate(look, piece.length, madeBefore))
+    }
+    const look = (bytes: number, madeBefore: number): void => {
+      if (made - madeBefore < bytes * MIN_OUTPUT_PER_INPUT) finish(() => 'thin')
+      else next()
+    }
+    engine.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      made += chunk.length
+      if (made > maxBytes) finish(() => 'too large')
+    })
+    engine.on('error', (error) => finish(() => reasonOf(error)))
+    engine.on('end', () =>
+      finish(() => (engine.bytesWritten === body.length ? Buffer.concat(chunks, made) : 'corrupt')),
+    )
+    next()
+  })
 }
 
 /** Decodes in libuv's threads. Rejects with errors that the body did not cause. */
 export function decodeInThread(format: Format, body: Buffer, maxBytes: number): Promise<Decoded> {
   return new Promise<Result>((resolve, reject) => {
-    const options = { maxOutputLength: maxBytes, chunkSize: THREAD_CHUNK_BYTES, info: true } as const
+    const options = { maxOutputLength: maxBytes, chunkSize: CHUNK_BYTES, info: true } as const
     IN_THREAD[format](body, options, (error, result) => (error === null ? resolve(result) : reject(error)))
   }).then((result) => wholeOf(result, body), reasonOf)
 }

@@ -1,6 +1,6 @@
 // Reads the words that a pool thread wrote for a slot, and the parts of the body that they point at.
 
-import { MAX_SDK_VERSION_CHARACTERS } from '../bounds.ts'
+import { MAX_SDK_VERSION_CHARACTERS } from '../contract/bounds.ts'
 import { FIELD, HEADROOM_BYTES } from './layout.ts'
 import type { Ring } from './ring.ts'
 

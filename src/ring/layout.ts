@@ -1,4 +1,4 @@
-// The memory layout of the ring's two shared buffers. Every offset is named here, so that the front end and the pool's
+// The memory layout of the ring's two shared buffers. Every offset is named here, so that the acceptor and the pool's
 // threads cannot disagree.
 //
 //   table   one entry of SLOT_WORDS 32-bit words (one cache line) per slot
@@ -45,11 +45,11 @@ if (WORD.DECODED + DECODED_WORDS > WORD.KEYED) throw new Error('a decoded body d
 export const STATE = {
   /** No owner. */
   FREE: 0,
-  /** The front end, which writes the body. */
+  /** The acceptor, which writes the body. */
   CLAIMED: 1,
   /** The pool: the body is complete, and nobody else may write it. */
   ARRIVED: 2,
-  /** The front end again: the decoded words are valid. */
+  /** The acceptor again: the decoded words are valid. */
   DECODED: 3,
 } as const
 
@@ -68,7 +68,7 @@ export function footprintBytes(lengthBytes: number): number {
   return (bytes + ALIGNMENT_BYTES - 1) & ~(ALIGNMENT_BYTES - 1)
 }
 
-/** The buffers that the front end and the pool share. */
+/** The buffers that the acceptor and the pool share. */
 export interface SharedMemory {
   /** The scanners' memory: bodies, and what each scanner has learnt (memory.ts). */
   readonly bytes: WebAssembly.Memory

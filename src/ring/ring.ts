@@ -18,7 +18,7 @@ const FIRST_REACH_SLOTS = 512
 const NONE = -1
 
 /**
- * Only the front end's thread claims, fills and releases slots. The pool's threads read bodies and write decoded words.
+ * Only the acceptor's thread claims, fills and releases slots. The pool's threads read bodies and write decoded words.
  */
 export class Ring {
   readonly memory: SharedMemory

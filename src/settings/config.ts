@@ -4,11 +4,13 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { ADMIN_MAX_CONNECTIONS } from '../bounds.ts'
+import { ADMIN_MAX_CONNECTIONS, PORTAL_MAX_CONNECTIONS } from '../contract/bounds.ts'
 import { simdjsonAvailable } from '../decode/decoder.ts'
 import { ConfigError, errorMessage } from '../lib/errors.ts'
+import { isLoopback } from '../lib/loopback.ts'
 import { nearest } from '../lib/near.ts'
 import { maxOpenFiles } from '../lib/open-files.ts'
+import { readValueFile } from '../lib/value-file.ts'
 import { SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
 const MIB = 1024 * 1024
@@ -34,12 +36,15 @@ const thisMachine = {
   maxOpenFiles,
   /** Why a file cannot be read, or null. */
   unreadable,
+  /** The value in a file. Throws an Error that names the file. */
+  readValueFile,
 }
 export type Machine = typeof thisMachine
 
 /** Throws a ConfigError that lists every mistake. */
-export function readConfig(env: Environment, machine: Machine = thisMachine): Config {
-  const mistakes = unknownNames(env)
+export function readConfig(given: Environment, machine: Machine = thisMachine): Config {
+  const mistakes = unknownNames(given)
+  const env = withFileValues(given, machine, mistakes)
   const values = readValues(env, mistakes)
   mistakes.push(...sharingMistakes(env), ...relationMistakes(values, machine))
   if (mistakes.length > 0) throw new ConfigError(mistakes)
@@ -56,10 +61,32 @@ function readValues(env: Environment, mistakes: string[]): Values {
     values[name] = setting.fallback
     if (text === undefined || !isSet(env, name)) continue
     const value = setting.read(text)
-    if (value === null) mistakes.push(`${name}: ${setting.mistake}${foundText(name, text)}`)
+    const label = isSet(env, `${name}_FILE`) ? `${name}_FILE` : name
+    if (value === null) mistakes.push(`${label}: ${setting.mistake}${foundText(name, text)}`)
     else values[name] = value
   }
   return values as Values
+}
+
+/** Settings whose value may be in a file, so that it is in no environment and can change. */
+const IN_FILES = ['REDIS_URL', 'NATS_URL', 'SLUICE_CONSOLE_TOKEN'] as const
+
+function withFileValues(env: Environment, machine: Machine, mistakes: string[]): Environment {
+  const values: Record<string, string> = {}
+  for (const name of IN_FILES) {
+    const path = env[`${name}_FILE`] ?? ''
+    if (path === '') continue
+    if (isSet(env, name)) {
+      mistakes.push(`${name}_FILE: give it or ${name}, not both`)
+      continue
+    }
+    try {
+      values[name] = machine.readValueFile(path)
+    } catch (error) {
+      mistakes.push(`${name}_FILE: ${errorMessage(error)}`)
+    }
+  }
+  return { ...env, ...values }
 }
 
 /** Quotes a wrong value, except where it may hold a secret. */
@@ -94,14 +121,16 @@ function withoutPrefix(name: string): string {
 }
 
 /** Compose files and shells pass unset variables as empty ones. */
-function isSet(env: Environment, name: SettingName): boolean {
+function isSet(env: Environment, name: string): boolean {
   return (env[name] ?? '') !== ''
 }
 
 /** Nodes that share the stream must share the limits, and limits in Redis are rebuilt from the stream. */
 function sharingMistakes(env: Environment): string[] {
-  if (isSet(env, 'REDIS_URL') === isSet(env, 'NATS_URL')) return []
-  const [missing, given] = isSet(env, 'NATS_URL') ? ['REDIS_URL', 'NATS_URL'] : ['NATS_URL', 'REDIS_URL']
+  // One that could not be read is named already.
+  const isNamed = (name: 'REDIS_URL' | 'NATS_URL'): boolean => isSet(env, name) || isSet(env, `${name}_FILE`)
+  if (isNamed('REDIS_URL') === isNamed('NATS_URL')) return []
+  const [missing, given] = isNamed('NATS_URL') ? ['REDIS_URL', 'NATS_URL'] : ['NATS_URL', 'REDIS_URL']
   return [`${missing}: must be given with ${given}: both for many nodes, neither for this machine alone`]
 }
 
@@ -109,6 +138,18 @@ function relationMistakes(values: Values, machine: Machine): string[] {
   const mistakes: string[] = []
   if (values.SLUICE_ADMIN_PORT === values.PORT && values.PORT !== 0) {
     mistakes.push('SLUICE_ADMIN_PORT: must differ from PORT')
+  }
+  const { SLUICE_PORTAL_PORT: portalPort, SLUICE_PORTAL_ORIGIN: portalOrigin } = values
+  if (portalPort !== null && portalPort !== 0 && [values.PORT, values.SLUICE_ADMIN_PORT].includes(portalPort)) {
+    mistakes.push('SLUICE_PORTAL_PORT: must differ from PORT and SLUICE_ADMIN_PORT')
+  }
+  if (portalPort !== null && !isLoopback(values.SLUICE_PORTAL_HOST) && !portalOrigin?.startsWith('https:')) {
+    mistakes.push(
+      'SLUICE_PORTAL_ORIGIN: must be given, as https://…, where SLUICE_PORTAL_HOST is not a loopback address',
+    )
+  }
+  if (values.SLUICE_CONSOLE_READ_TOKEN !== null && values.SLUICE_CONSOLE_READ_TOKEN === values.SLUICE_CONSOLE_TOKEN) {
+    mistakes.push('SLUICE_CONSOLE_READ_TOKEN: must differ from SLUICE_CONSOLE_TOKEN')
   }
   if (values.SLUICE_PROCESSES > 1 && values.REDIS_URL === null && values.NATS_URL === null) {
     mistakes.push('SLUICE_PROCESSES: more than 1 wants REDIS_URL and NATS_URL, which processes share')
@@ -120,7 +161,7 @@ function relationMistakes(values: Values, machine: Machine): string[] {
     mistakes.push('SLUICE_DECODER: simdjson is not installed; run npm install with python3, make and g++ at hand')
   }
   const publicTls = pairMistakes('SLUICE_TLS_CERT', 'SLUICE_TLS_KEY', values, machine)
-  return [...mistakes, ...publicTls, ...natsMistakes(values, machine)]
+  return [...mistakes, ...publicTls, ...redisMistakes(values, machine), ...natsMistakes(values, machine)]
 }
 
 /** Each process gets an equal share of the cores, one of them for its event loop. */
@@ -132,18 +173,20 @@ function parsersOf(values: Values, machine: Machine): number {
 function maxConnectionsOf(values: Values, machine: Machine): number {
   const { SLUICE_MAX_CONNECTIONS: most, SLUICE_PROCESSES: processes } = values
   if (most !== null) return Math.max(1, Math.floor(most / processes))
-  return Math.max(MIN_CONNECTIONS, machine.maxOpenFiles() - reservedOpenFiles(parsersOf(values, machine)))
+  const reserved = reservedOpenFiles(parsersOf(values, machine), values.SLUICE_PORTAL_PORT !== null)
+  return Math.max(MIN_CONNECTIONS, machine.maxOpenFiles() - reserved)
 }
 
 /** Open files of a process other than connections to the public port. */
-function reservedOpenFiles(parsers: number): number {
-  return RESERVED_OPEN_FILES + ADMIN_MAX_CONNECTIONS + OPEN_FILES_PER_THREAD * (parsers + 1)
+function reservedOpenFiles(parsers: number, hasPortal: boolean): number {
+  const ofPages = ADMIN_MAX_CONNECTIONS + (hasPortal ? PORTAL_MAX_CONNECTIONS : 0)
+  return RESERVED_OPEN_FILES + ofPages + OPEN_FILES_PER_THREAD * (parsers + 1)
 }
 
 /** Why the connections do not fit into the limit of open files. Checked where the service runs, not by readConfig. */
 export function openFilesProblem(config: Config, openFiles = maxOpenFiles()): string | null {
-  const { maxConnections, parsers } = config
-  const wanted = maxConnections + reservedOpenFiles(parsers)
+  const { maxConnections, parsers, portal } = config
+  const wanted = maxConnections + reservedOpenFiles(parsers, portal !== null)
   if (wanted <= openFiles) return null
   return (
     `a process with ${maxConnections} connections and ${parsers + 1} threads wants ${wanted} open files, and may have ` +
@@ -151,7 +194,11 @@ export function openFilesProblem(config: Config, openFiles = maxOpenFiles()): st
   )
 }
 
-type FileName = 'SLUICE_TLS_CERT' | 'SLUICE_TLS_KEY' | 'NATS_CREDS' | 'NATS_CA' | 'NATS_CERT' | 'NATS_KEY'
+type FileName =
+  | 'SLUICE_TLS_CERT'
+  | 'SLUICE_TLS_KEY'
+  | `NATS_${'CREDS' | 'CA' | 'CERT' | 'KEY'}`
+  | `REDIS_${'CA' | 'CERT' | 'KEY'}`
 
 /** A certificate and its key are given together. */
 function pairMistakes(cert: FileName, key: FileName, values: Values, machine: Machine): string[] {
@@ -168,11 +215,18 @@ function fileMistakes(name: FileName, values: Values, machine: Machine): string[
   return reason === null ? [] : [`${name}: ${reason}`]
 }
 
+function redisMistakes(values: Values, machine: Machine): string[] {
+  const given = (['REDIS_CA', 'REDIS_CERT', 'REDIS_KEY'] as const).filter((name) => values[name] !== null)
+  if (values.REDIS_URL === null) return given.map((name) => `${name}: must be given with REDIS_URL`)
+  return [...fileMistakes('REDIS_CA', values, machine), ...pairMistakes('REDIS_CERT', 'REDIS_KEY', values, machine)]
+}
+
 function natsMistakes(values: Values, machine: Machine): string[] {
   const url = values.NATS_URL
   const given = (['NATS_CREDS', 'NATS_CA', 'NATS_CERT', 'NATS_KEY'] as const).filter((name) => values[name] !== null)
   const wantsSync = values.SLUICE_REQUIRE_SYNC === 'true'
   if (url === null && wantsSync) return ['SLUICE_REQUIRE_SYNC: must be given with NATS_URL']
+  if (url === null && values.SLUICE_SPOOL_DIR !== null) return ['SLUICE_SPOOL_DIR: must be given with NATS_URL']
   if (url === null) return given.map((name) => `${name}: must be given with NATS_URL`)
   const hasUser = url.split(',').some((one) => new URL(one).username !== '')
   const twice = hasUser && values.NATS_CREDS !== null ? ['NATS_CREDS: NATS_URL names a user: give one of the two'] : []
@@ -209,19 +263,43 @@ function toConfig(values: Values, env: Environment, machine: Machine) {
     adminHost: values.SLUICE_ADMIN_HOST ?? (embedded ? '127.0.0.1' : '0.0.0.0'),
     /** Opens the console; null: it is there on a loopback address only. */
     consoleToken: values.SLUICE_CONSOLE_TOKEN,
+    /** Holds the token now; null: no file does. */
+    consoleTokenFile: values.SLUICE_CONSOLE_TOKEN_FILE,
     /** The public address of the console; null: it has none. */
     consoleOrigin: values.SLUICE_CONSOLE_ORIGIN,
+    /** Opens the console for reading alone; null: nothing does. */
+    consoleReadToken: values.SLUICE_CONSOLE_READ_TOKEN,
+    /** The listener for apps' own developers; null: there is none. */
+    portal:
+      values.SLUICE_PORTAL_PORT === null
+        ? null
+        : Object.freeze({
+            port: values.SLUICE_PORTAL_PORT,
+            host: values.SLUICE_PORTAL_HOST,
+            origin: values.SLUICE_PORTAL_ORIGIN,
+          }),
+    trustedProxies: values.SLUICE_TRUSTED_PROXIES,
     dataDirectory: values.SLUICE_DATA_DIR,
     /** null: app records live in NATS. */
     appsFile: values.SLUICE_APPS_FILE ?? defaultAppsFile,
     /** The operator named the file, so a missing one is a mistake, not a first start. */
     appsFileNamed: values.SLUICE_APPS_FILE !== null,
-    redisUrl: values.REDIS_URL,
+    redis:
+      values.REDIS_URL === null
+        ? null
+        : Object.freeze({
+            url: values.REDIS_URL,
+            urlFile: values.REDIS_URL_FILE,
+            caFile: values.REDIS_CA,
+            certFile: values.REDIS_CERT,
+            keyFile: values.REDIS_KEY,
+          }),
     nats:
       values.NATS_URL === null
         ? null
         : Object.freeze({
             url: values.NATS_URL,
+            urlFile: values.NATS_URL_FILE,
             credsFile: values.NATS_CREDS,
             caFile: values.NATS_CA,
             certFile: values.NATS_CERT,
@@ -244,6 +322,14 @@ function toConfig(values: Values, env: Environment, machine: Machine) {
       keepMs: values.SLUICE_STREAM_KEEP_HOURS * HOUR_MS,
       maxBytes: maxGb === null ? null : maxGb * GIB,
     }),
+    /** null: without NATS, 503. */
+    spool:
+      values.SLUICE_SPOOL_DIR === null
+        ? null
+        : Object.freeze({
+            directory: values.SLUICE_SPOOL_DIR,
+            maxBytes: Math.floor((values.SLUICE_SPOOL_MAX_MB * MIB) / values.SLUICE_PROCESSES),
+          }),
     journalMaxBytes: values.SLUICE_JOURNAL_MAX_MB * MIB,
     /** null: segments are never removed. */
     journalKeepMs: keepHours === 'all' ? null : keepHours * HOUR_MS,

@@ -2,6 +2,8 @@
 // docs/settings.md are made.
 
 import { isIP } from 'node:net'
+import { isAddressRange } from '../lib/address-ranges.ts'
+import { toOrigin } from '../lib/origin.ts'
 
 export interface Setting<T> {
   /** The value where the variable is unset. */
@@ -43,8 +45,23 @@ export const SETTINGS = {
   SLUICE_CONSOLE_TOKEN: secret(
     'opens the console and its API on the admin port; without it they are there only where SLUICE_ADMIN_HOST is a loopback address',
   ),
+  SLUICE_CONSOLE_TOKEN_FILE: file('file that holds SLUICE_CONSOLE_TOKEN, in place of it; read again at each login'),
   SLUICE_CONSOLE_ORIGIN: webOrigin(
     'public address of the console behind a proxy, whose name is answered beside SLUICE_ADMIN_HOST and loopback ones; set SLUICE_CONSOLE_TOKEN too, unless the proxy asks who comes',
+  ),
+  SLUICE_CONSOLE_READ_TOKEN: secret(
+    'as SLUICE_CONSOLE_TOKEN, for reading alone: whoever shows it changes no app and no key; SLUICE_CONSOLE_TOKEN, or nobody, may',
+  ),
+  SLUICE_PORTAL_PORT: wholeNumber(
+    { fallback: null, defaultText: 'none: there is no portal', min: 0, max: 65_535 },
+    "port for the pages and API of an app's own developers, and for nothing else; 0 lets the system choose",
+  ),
+  SLUICE_PORTAL_HOST: host('127.0.0.1', '127.0.0.1', 'address that the portal listens on'),
+  SLUICE_PORTAL_ORIGIN: webOrigin(
+    'public address of the portal, behind what ends its TLS; its Host is then the only one answered; it must be given, as https://…, unless SLUICE_PORTAL_HOST is a loopback address',
+  ),
+  SLUICE_TRUSTED_PROXIES: addressRanges(
+    'addresses of proxies whose X-Forwarded-For counts, on the portal and the admin port: IP addresses or ranges such as 10.0.0.0/8, with commas between',
   ),
   SLUICE_DATA_DIR: text(
     './data',
@@ -66,6 +83,14 @@ export const SETTINGS = {
     { several: true },
     'the queue and the app records; several servers of a cluster with commas between; set it together with REDIS_URL, or set neither',
   ),
+  REDIS_URL_FILE: file('file that holds REDIS_URL, in place of it; read again at each connection'),
+  NATS_URL_FILE: file('file that holds NATS_URL, in place of it; read again at each connection'),
+  REDIS_CA: file(
+    "PEM file of the authorities that Redis's certificate may come from; wants TLS; read again at each connection, as the two below",
+    'those of Node',
+  ),
+  REDIS_CERT: file('PEM file of the certificate that sluice shows to Redis; set it together with REDIS_KEY; wants TLS'),
+  REDIS_KEY: file('PEM file of the key of REDIS_CERT'),
   NATS_CREDS: file(
     'credentials file for NATS (a JWT and its seed), in place of a user in NATS_URL; read again at each connection, as the three below',
   ),
@@ -95,7 +120,7 @@ export const SETTINGS = {
   ),
   SLUICE_PROCESSES: wholeNumber(
     { fallback: 1, min: 1, max: MAX_PROCESSES },
-    'front ends on one port, each with its own ring and threads; more than 1 needs REDIS_URL and NATS_URL',
+    'worker processes on one port, each with its own ring and threads; more than 1 needs REDIS_URL and NATS_URL',
   ),
   SLUICE_DECODER: oneOf(DECODERS, 'scanner', 'what checks bodies; simdjson is an optional package, and much slower'),
   SLUICE_PARTITIONS: wholeNumber(
@@ -124,6 +149,15 @@ export const SETTINGS = {
       'segments of the journal that are older than this are removed; all keeps them, and so does a journal that version 0.3 or an earlier one made, until this is set',
     ),
   ),
+  SLUICE_SPOOL_DIR: text(
+    null,
+    'none',
+    "with NATS_URL: folder on this node's own disk that takes what NATS does not, and sends it on later; until then such a batch is on this one disk (docs/spool.md)",
+  ),
+  SLUICE_SPOOL_MAX_MB: wholeNumber(
+    { fallback: 10_240, min: 1, max: 1_000_000_000 },
+    'most disk for the spool, in MiB; when it is full, or 2 GB or 5% of its disk are left, what NATS does not take is answered 503',
+  ),
   SLUICE_MAX_KEYS: wholeNumber(
     { fallback: 4_000_000, min: 1, max: 100_000_000 },
     'most idempotency keys that a process remembers, about 30 bytes each; beyond it requests with a key are answered 503, or with REDIS_URL only Redis remembers the key',
@@ -148,7 +182,9 @@ export const SETTINGS = {
   SLUICE_CORS_ORIGINS: origins(
     'web pages that may send events from the browser: their origins (https://app.example.com), with commas between, or * for all',
   ),
-  SLUICE_TLS_CERT: file('PEM file of the certificate: TLS on the port for events; set it together with SLUICE_TLS_KEY'),
+  SLUICE_TLS_CERT: file(
+    'PEM file of the certificate: TLS on the port for events; set it together with SLUICE_TLS_KEY; changed files hold for new connections within 10 s',
+  ),
   SLUICE_TLS_KEY: file('PEM file of the key of SLUICE_TLS_CERT'),
   SLUICE_LOG_LEVEL: oneOf(LOG_LEVELS, 'info', 'lowest level that is logged'),
 } as const
@@ -217,15 +253,6 @@ function webOrigin(about: string): Setting<string | null> {
   return { fallback: null, defaultText: 'none', about, mistake, read }
 }
 
-/** null: it is no origin. */
-function toOrigin(given: string): string | null {
-  if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s*/?#@\\]+$/i.test(given) || !URL.canParse(given)) return null
-  const { origin, protocol, host } = new URL(given)
-  // The origin of a scheme that is not the web's own, as apps in a web view have, is `null` here, but not in Origin.
-  return origin === 'null' ? `${protocol}//${host}`.toLowerCase() : origin
-}
-
-/** As browsers write them in the header Origin, which is compared byte by byte. */
 function origins(about: string): Setting<readonly string[] | '*' | null> {
   const mistake = 'must be * alone, or origins such as https://app.example.com, without a path, with commas between'
   const read = (given: string) => {
@@ -233,6 +260,15 @@ function origins(about: string): Setting<readonly string[] | '*' | null> {
     return given === '*' ? given : found.every((origin) => origin !== null) ? found : null
   }
   return { fallback: null, defaultText: 'none', about, mistake, read }
+}
+
+function addressRanges(about: string): Setting<readonly string[]> {
+  const read = (given: string) => {
+    const found = given.split(',').map((one) => one.trim())
+    return found.every(isAddressRange) ? found : null
+  }
+  const mistake = 'must be IP addresses or ranges such as 10.0.0.0/8, with commas between'
+  return { fallback: [], defaultText: 'none', about, mistake, read }
 }
 
 function urls(about: string): Setting<readonly string[]> {

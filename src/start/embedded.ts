@@ -11,21 +11,24 @@ import { formatBytes, formatSpan } from '../lib/format.ts'
 import { acquireLock } from '../lib/lock.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { OwnAdmission } from '../limits/own/own-admission.ts'
-import { type Log, noticeTo } from '../observe/log.ts'
+import { OwnAlerts } from '../limits/own/own-alerts.ts'
+import { recoverLimiter } from '../limits/own/recovered.ts'
+import { noticeTo } from '../observe/log.ts'
+import { damageText } from '../queue/journal/damage-text.ts'
 import { openJournal } from '../queue/journal/journal.ts'
 import { type JournalFilling, watchFilling } from '../queue/journal/journal-filling.ts'
 import { isOfEarlierVersion, markJournal, segmentsBefore } from '../queue/journal/journal-keep.ts'
 import type { Recovery } from '../queue/journal/recovery.ts'
+import type { Damage } from '../queue/journal/segment-cursor.ts'
 import { journalDirectory } from '../queue/journal/segments.ts'
 import type { Config } from '../settings/config.ts'
 import { findDemoApp, openFileApps } from './opened-apps.ts'
-import { recoverLimiter } from './recovered.ts'
 import { keepSnapshots, type SnapshotKeeper } from './snapshots.ts'
 import type { Started } from './started.ts'
 import type { Stores, StoresContext } from './stores.ts'
 
-/** A damaged journal may hold any number of corrupt lines. */
-const MAX_CORRUPT_LINES_LOGGED = 10
+/** There may be any number of them. */
+const MAX_DAMAGES_LOGGED = 10
 const HOUR_MS = 3_600_000
 
 export async function openEmbeddedStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
@@ -42,7 +45,7 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
     nowMs: clock(),
     apps: apps.all(),
     onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
-    onCorrupt: corruptLineLogger(log),
+    onDamage: damageLogger(context),
   })
   const { queue, filling, keepMs } = await openJournalQueue(config, context, recovery)
   started.add(() => filling.stop())
@@ -55,12 +58,23 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
       await snapshots?.stop()
     }
   })
+  const alerts = new OwnAlerts({
+    limiter,
+    apps,
+    timers: { ...systemTimers, nowMs: clock },
+    onAlert: context.onAlert,
+    onNotice: noticeTo(log, 'alerts'),
+    dumped: recovery.alerts,
+  })
+  started.add(() => alerts.stop())
   snapshots = keepSnapshots({
+    alerts,
     directory: dataDirectory,
     limiter,
     deduplicator,
     journal: queue,
     clock,
+    timers: systemTimers,
     log,
     ...(context.snapshotIntervalMs === undefined ? {} : { intervalMs: context.snapshotIntervalMs }),
   })
@@ -68,15 +82,18 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
     apps,
     admission: new OwnAdmission({ limiter, deduplicator, clock }),
     queue,
+    alerts: async (appId) => alerts.read(appId),
     demoApp: appsFileNamed ? null : (findDemoApp(apps) ?? null),
     gauges: {
       keysRemembered: () => deduplicator.size,
       keysMax: () => config.maxKeys,
+      badAppRecordsNow: () => Number(apps.status.state === 'error'),
       journalBytes: () => queue.sizeBytes,
       journalMaxBytes: filling.maxBytes,
       journalKeepSeconds: () => (keepMs === null ? null : keepMs / 1000),
     },
     isReady: () => true,
+    reread: () => apps.reread(),
     parts: () => [
       { part: 'queue', kind: 'journal', ...queue.status },
       { part: 'limits', kind: 'memory', state: 'ok', reason: null },
@@ -133,6 +150,7 @@ async function openJournalQueue(config: Config, context: StoresContext, recovery
       filling.look()
     },
     onNoRoom: () => filling.refused(),
+    onDamage: (kind) => void (metrics.journalDamage[kind] += 1),
   })
   const filling: JournalFilling = watchFilling(queue, { directory, maxBytes, onNotice, timers: systemTimers })
   await filling.measure()
@@ -177,11 +195,13 @@ async function warnOfKept(directory: string, keepMs: number, { clock, log }: Sto
   )
 }
 
-function corruptLineLogger(log: Log): (path: string, offset: number) => void {
+function damageLogger({ log, metrics }: StoresContext): (damage: Damage) => void {
   let found = 0
-  return (path, offset) => {
-    if (++found > MAX_CORRUPT_LINES_LOGGED) return
-    const more = found === MAX_CORRUPT_LINES_LOGGED ? '; further damaged records are not logged' : ''
-    log.error({ path, offset }, `damaged record in ${path} at ${offset}: its events cannot be recovered${more}`)
+  return (damage) => {
+    metrics.journalDamage[damage.kind] += 1
+    if (++found > MAX_DAMAGES_LOGGED) return
+    const { path, offset, length } = damage
+    const more = found === MAX_DAMAGES_LOGGED ? '; further damage is not logged: sluice verify lists all' : ''
+    log.error({ path, offset, length }, `${damageText(damage)}${more}`)
   }
 }

@@ -1,23 +1,36 @@
 // The consoles: that of a process which takes events, and that of a supervisor, which only shows what its processes answer.
 
-import { Activity } from '../console/activity.ts'
-import { EventTaps } from '../console/event-tap.ts'
-import { OwnInquiries } from '../console/inquiries.ts'
-import { LiveRefusals } from '../console/live-refusals.ts'
-import { LocalNode } from '../console/local-node.ts'
-import { BUILT_PAGES } from '../console/pages.ts'
-import { type Ask, OwnAnswers } from '../console/questions.ts'
-import { refusedCounts } from '../console/refusal-view.ts'
-import { Leases } from '../console/remote-watch.ts'
-import { Console, type ConsoleOptions } from '../console/routes.ts'
-import type { Health } from '../health.ts'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { AppDirectory } from '../apps/app.ts'
+import { AppsApi, type AppsApiOptions } from '../console/apps-api.ts'
+import { BUILT_PAGES, Pages } from '../console/pages.ts'
+import { Portal } from '../console/portal.ts'
+import { Console } from '../console/routes.ts'
+import { EndedSessions } from '../console/sessions.ts'
+import type { Alert } from '../contract/alert.ts'
+import type { Health } from '../contract/health.ts'
+import { Activity } from '../inspect/activity/activity.ts'
+import { OwnInquiries } from '../inspect/inquiries.ts'
+import { Inspection, type InspectionOptions } from '../inspect/inspection.ts'
+import { EventTaps } from '../inspect/live/event-tap.ts'
+import { LiveAlerts } from '../inspect/live/live-alerts.ts'
+import { LocalNode } from '../inspect/now/local-node.ts'
+import type { joinOthers } from '../inspect/peers/join-others.ts'
+import { Leases } from '../inspect/peers/remote-watch.ts'
+import { type Ask, OwnAnswers } from '../inspect/questions.ts'
+import { LiveRefusals } from '../inspect/refusals/live-refusals.ts'
+import { refusedCounts } from '../inspect/refusals/refusal-view.ts'
+import { AddressRanges } from '../lib/address-ranges.ts'
 import { systemTimers } from '../lib/timers.ts'
+import { readValueFile } from '../lib/value-file.ts'
 import { packageVersion } from '../lib/version.ts'
 import type { Sampler } from '../observe/gauges.ts'
 import { type Log, NODE_NAME } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { LastUses } from '../records/last-uses.ts'
 import type { Config } from '../settings/config.ts'
-import type { joinOthers } from './join-others.ts'
+import { SETTINGS } from '../settings/settings.ts'
 import { findDemoApp } from './opened-apps.ts'
 import type { Stores } from './stores.ts'
 
@@ -34,10 +47,14 @@ export interface ConsoleContext {
 /** The console of a process that takes events. */
 export interface NodeConsole {
   readonly activity: Activity
+  /** Shows it to those who watch. */
+  readonly onAlert: (alert: Alert) => void
   /** null: the supervisor has them. */
   readonly routes: Console | null
+  /** null: there is none, or the supervisor has it. */
+  readonly portal: Portal | null
   /** The stores are open: questions that need them are answered from now on. */
-  use(stores: Pick<Stores, 'apps' | 'admission' | 'queue' | 'demoApp'>, publicPort: () => number): void
+  use(stores: Pick<Stores, 'apps' | 'admission' | 'queue' | 'alerts' | 'demoApp'>, publicPort: () => number): void
   /** The process ends soon: streams end, and others do not wait for its answers. */
   drain(): void
   stop(): Promise<void>
@@ -50,7 +67,8 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
   const node = NODE_NAME
   const activity = new Activity(new EventTaps({ node, timers, onFault }))
   const { refusals, accepted, taps } = activity
-  const live = { events: taps, refusals: new LiveRefusals(refusals, { node, timers }) }
+  const alerted = new LiveAlerts(timers)
+  const live = { alerts: alerted, events: taps, refusals: new LiveRefusals(refusals, { node, timers }) }
   const local = new LocalNode({
     node,
     version: packageVersion(),
@@ -70,17 +88,26 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
     (async (name, question) => ({ pieces: [await own.answer(name, question)], silent: [], problem: null }))
   const leases = others === null ? null : new Leases({ ...others, ...live, timers })
   const sources = others === null ? [live] : [live, others.watches]
-  const routes = supervised ? null : openRoutes(config, { ask, inquiries, sources, onFault })
+  let directory: AppDirectory | null = null
+  const faces = supervised
+    ? null
+    : openFaces(config, { ask, inquiries, sources, onFault }, { log, apps: () => directory })
+  if (faces !== null) others?.cluster.shareEnds(faces.ended)
   return {
     activity,
-    routes,
-    use: ({ apps, admission, queue, demoApp }, publicPort) => {
-      const { dataDirectory, nats, partitions } = config
+    onAlert: alerted.tell,
+    routes: faces?.routes ?? null,
+    portal: faces?.portal ?? null,
+    use: ({ apps, admission, queue, alerts, demoApp }, publicPort) => {
+      const { dataDirectory, nats, partitions, spool } = config
+      directory = apps
       inquiries.stores = {
         apps,
         queue,
         readUsages: (some) => admission.usages(some),
-        place: { dataDirectory, nats, partitions },
+        readDays: (some) => admission.days(some),
+        readAlerts: alerts,
+        place: { dataDirectory, nats, partitions, spool },
         example: () => ({
           port: publicPort(),
           tls: config.tls !== null,
@@ -89,11 +116,11 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
       }
     },
     drain: () => {
-      routes?.stop()
+      faces?.stop()
       others?.cluster.announceEnd()
     },
     stop: async () => {
-      routes?.stop()
+      faces?.stop()
       leases?.stop()
       taps.stop()
       local.stop()
@@ -104,42 +131,140 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
 
 export interface SupervisorConsole {
   readonly routes: Console
+  readonly portal: Portal | null
   stop(): Promise<void>
 }
 
 export async function openSupervisorConsole(config: Config, log: Log): Promise<SupervisorConsole> {
   if (config.nats === null) throw new Error('several processes without NATS, which the settings do not allow')
   const onFault = faultsTo(log)
+  // Read keys are in the records, which only worker processes need otherwise.
+  const opened = config.portal === null ? null : await openReadApps(config, config.nats, log)
   const { cluster, watches, stop } = await joinOthersOver(config.nats, { own: null, inquiries: null, onFault })
-  const routes = openRoutes(config, { ask: cluster.ask, inquiries: cluster, sources: [watches], onFault })
+  const shown = { ask: cluster.ask, inquiries: cluster, sources: [watches], onFault }
+  const faces = openFaces(config, shown, { log, apps: () => opened?.store ?? null })
+  cluster.shareEnds(faces.ended)
   return {
-    routes,
+    ...faces,
     stop: async () => {
-      routes.stop()
+      faces.stop()
+      await opened?.store.stop()
       await stop()
     },
   }
 }
 
+/** Makes no bucket: a worker process does. */
+async function openReadApps(config: Config, nats: NonNullable<Config['nats']>, log: Log) {
+  const { openSharedApps } = await import('./shared-apps.ts')
+  const judge = async (_: unknown, facts: unknown): Promise<string | null> =>
+    facts === null ? 'there is no bucket yet' : null
+  return await openSharedApps(
+    { path: config.appsFile, isNamed: config.appsFileNamed },
+    { nats, replicas: config.stream.replicas, judge },
+    null,
+    { log, metrics: { appsReloadFailures: 0 }, clock: () => systemTimers.nowMs() },
+  )
+}
+
 /** Loads the client of NATS, which a node on one machine does not need. */
 async function joinOthersOver(...[nats, own]: Parameters<typeof joinOthers>): Promise<ReturnType<typeof joinOthers>> {
-  const { joinOthers } = await import('./join-others.ts')
+  const { joinOthers } = await import('../inspect/peers/join-others.ts')
   return joinOthers(nats, own)
 }
 
-function openRoutes(config: Config, shown: Pick<ConsoleOptions, 'ask' | 'inquiries' | 'sources' | 'onFault'>): Console {
+interface FacesContext {
+  readonly log: Log
+  /** null: they are not open yet. */
+  readonly apps: () => AppDirectory | null
+}
+
+/** Console and portal, which answer from the same questions. */
+function openFaces(config: Config, shown: Omit<InspectionOptions, 'timers'>, { log, apps }: FacesContext) {
   const timers = systemTimers
-  return new Console({
+  const nowMs = (): number => timers.nowMs()
+  const ended = new EndedSessions(nowMs)
+  const pages = new Pages(BUILT_PAGES)
+  const inspection = new Inspection({ ...shown, timers })
+  const trustedProxies = new AddressRanges(config.trustedProxies)
+  const withRecords: AppsApiOptions['withRecords'] = async (use) => {
+    const { withAppRecords } = await import('../records/app-records.ts')
+    return await withAppRecords(config, nowMs, use)
+  }
+  const appsApi = new AppsApi({
+    withRecords,
+    whyFixed: () => whyFixed(config),
+    inspection,
+    onChange: ({ app, what, by }) => log.info({ app, by }, `app ${app} was ${what} over HTTP`),
+    nowMs,
+  })
+  const routes = new Console({
     access: {
       token: config.consoleToken,
+      readingToken: config.consoleReadToken,
+      ...(config.consoleTokenFile === null ? {} : { readToken: tokenIn(config.consoleTokenFile) }),
       adminHost: config.adminHost,
       consoleOrigin: config.consoleOrigin,
-      nowMs: () => timers.nowMs(),
+      ended,
+      nowMs,
     },
-    pages: BUILT_PAGES,
+    pages,
+    trustedProxies,
     timers,
-    ...shown,
+    inspection,
+    appsApi,
   })
+  const uses = new LastUses({
+    withRecords,
+    mayWrite: () => whyFixed(config) === null,
+    timers,
+    onProblem: (problem) =>
+      log.warn({ problem }, 'the last use of a read key could not be written into its app record; the portal goes on'),
+  })
+  const portal =
+    config.portal === null
+      ? null
+      : new Portal({
+          origin: config.portal.origin,
+          apps,
+          ended,
+          pages,
+          inspection,
+          trustedProxies,
+          onUse: (reader) => uses.note(reader),
+          timers,
+          onFault: shown.onFault,
+        })
+  const stop = (): void => {
+    routes.stop()
+    portal?.stop()
+    uses.stop()
+  }
+  return { routes, portal, ended, stop }
+}
+
+/** Why app records cannot be changed from here; null: they can. */
+function whyFixed({ appsFile, nats }: Config): string | null {
+  if (appsFile === null) return null
+  if (nats !== null) return 'app records come from SLUICE_APPS_FILE to each node: change them where that file is made'
+  try {
+    accessSync(dirname(appsFile), constants.W_OK)
+    if (existsSync(appsFile)) accessSync(appsFile, constants.W_OK)
+    return null
+  } catch {
+    return 'app records are in a file that this process may not write'
+  }
+}
+
+/** null: the file cannot be read, or holds no token. */
+function tokenIn(path: string): () => string | null {
+  return () => {
+    try {
+      return SETTINGS.SLUICE_CONSOLE_TOKEN.read(readValueFile(path))
+    } catch {
+      return null
+    }
+  }
 }
 
 function faultsTo(log: Log): (error: unknown) => void {

@@ -10,9 +10,9 @@ import type { Stores, StoresContext } from './stores.ts'
  * what to mend. Redis and NATS may be away: the service starts and waits for them.
  */
 export async function openStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
-  const { redisUrl, nats } = config
-  if (redisUrl === null || nats === null) return await openEmbeddedStores(config, context, started)
+  const { redis, nats } = config
+  if (redis === null || nats === null) return await openEmbeddedStores(config, context, started)
   // A node on one machine loads neither client.
   const { openSharedStores } = await import('./shared.ts')
-  return await openSharedStores(config, { ...context, redisUrl, nats }, started)
+  return await openSharedStores(config, { ...context, redisAccess: redis, nats }, started)
 }

@@ -11,7 +11,7 @@ import type { Metrics } from '../observe/metrics.ts'
 
 export interface AppsContext {
   readonly log: Log
-  readonly metrics: Metrics
+  readonly metrics: Pick<Metrics, 'appsReloadFailures'>
   readonly clock: Clock
 }
 

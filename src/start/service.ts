@@ -3,28 +3,34 @@
 import { randomFillSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
-import { MAX_BODY_BYTES } from '../bounds.ts'
+import type { Alert } from '../contract/alert.ts'
+import { MAX_BODY_BYTES } from '../contract/bounds.ts'
+import { type Health, servicePart } from '../contract/health.ts'
+import { createFreshIds } from '../contract/ids.ts'
 import { DecodePool } from '../decode/pool.ts'
-import { type Health, servicePart } from '../health.ts'
 import { startAdmin } from '../http/admin.ts'
+import { CertificateWatch, readCertificate } from '../http/certificate.ts'
 import { findPort } from '../http/port.ts'
 import { type Server, startServer } from '../http/server.ts'
+import { logRefusals } from '../inspect/refusals/refusal-lines.ts'
 import { type Clock, createIsoTime } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
-import { createFreshIds } from '../lib/ids.ts'
+import { EXIT } from '../lib/exit.ts'
+import { maxOpenFiles, openFiles } from '../lib/open-files.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { packageVersion } from '../lib/version.ts'
 import type { Sampler } from '../observe/gauges.ts'
-import type { Log } from '../observe/log.ts'
+import { alertsTo, type Log, noticeTo } from '../observe/log.ts'
 import { createMetrics } from '../observe/metrics.ts'
+import { watchStrain } from '../observe/strain.ts'
 import { Inflater } from '../request/inflate.ts'
 import { Ingest } from '../request/ingest.ts'
 import type { FaultStage } from '../request/parts.ts'
 import { Ring } from '../ring/ring.ts'
 import type { Config } from '../settings/config.ts'
 import { openConsole } from './open-console.ts'
+import { startPortal } from './open-portal.ts'
 import { openStores } from './open-stores.ts'
-import { logRefusals } from './refusal-lines.ts'
 import { Started } from './started.ts'
 
 /** Between two log lines about too many connections. */
@@ -40,7 +46,7 @@ const FLUSH_RESERVE_MS = 2000
 export interface SluiceContext {
   readonly log: Log
   readonly clock: Clock
-  /** True for one of several front ends: they share the public port, and the supervisor has the admin port. */
+  /** True for one of several worker processes: they share the public port, and the supervisor has the admin port. */
   readonly supervised?: boolean
 }
 
@@ -62,18 +68,29 @@ export async function startSluice(config: Config, context: SluiceContext) {
     const present: Health = { ready: () => health.ready(), parts: () => health.parts() }
     const console = await openConsole(config, { log, metrics, health: present, gauges: () => gauges, supervised })
     started.add(() => console.stop())
-    const { routes, activity } = console
+    const { routes, portal, activity } = console
     const { adminHost: host, adminPort: port } = config
     const admin = routes === null ? null : await startAdmin({ host, port, metrics, health: present, routes, log })
     if (admin !== null) started.add(() => admin.stop())
+    const portalServer =
+      config.portal === null || portal === null ? null : await startPortal(config.portal, portal, log)
+    if (portalServer !== null) started.add(() => portalServer.stop())
     // A port that is taken is reported before anything in the folder changes.
     if (config.embedded && config.publicPort !== 0)
       await findPort({ host: config.publicHost, port: config.publicPort, settings: 'HOST and PORT' })
     const adminAddress = admin === null ? {} : { adminAddress: { host: config.adminHost, port: admin.port } }
-    const stores = await openStores(config, { log, clock, metrics, ...adminAddress }, started)
+    const logAlert = alertsTo(log)
+    const onAlert = (alert: Alert): void => {
+      logAlert(alert)
+      console.onAlert(alert)
+    }
+    const stores = await openStores(config, { log, clock, metrics, onAlert, ...adminAddress }, started)
     let publicPort = config.publicPort
     console.use(stores, () => publicPort)
     started.add(logRefusals({ refusals: activity.refusals, log, timers: systemTimers }))
+    started.add(
+      watchStrain({ metrics, openFiles, maxOpenFiles, onNotice: noticeTo(log, 'node'), timers: systemTimers }),
+    )
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
       memory: ring.memory,
@@ -107,6 +124,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
     const isReady = () => isServing && stores.isReady()
     let draining = false
     let server: Server | null = null
+    let certificates: CertificateWatch | null = null
     gauges = {
       ringUsedBytes: () => ring.usedBytes,
       ringSizeBytes: () => ring.sizeBytes,
@@ -115,6 +133,9 @@ export async function startSluice(config: Config, context: SluiceContext) {
       requestsInFlight: () => ingest.inFlight,
       connections: () => server?.connections,
       connectionsMax: () => config.maxConnections,
+      tlsNotAfterSeconds: () => certificates?.notAfterSeconds,
+      openFiles,
+      maxOpenFiles,
       ...stores.gauges,
       ready: isReady,
       draining: () => draining,
@@ -125,6 +146,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
       parts: () => (draining ? [servicePart('stopping'), ...stores.parts()] : stores.parts()),
     }
     let nextWarnMs = 0
+    const certificate = config.tls === null ? null : await readCertificate(config.tls)
     const opened = await startServer({
       host: config.publicHost,
       port: config.publicPort,
@@ -137,6 +159,10 @@ export async function startSluice(config: Config, context: SluiceContext) {
       counts: metrics.connections,
       onFault: (error) =>
         log.error({ err: error }, 'bug: an answer could not be written; its client got none and will send again'),
+      onPortLost: (error) => {
+        log.fatal({ err: error }, 'the port was taken while its certificate was renewed: ending, to be started again')
+        process.exit(EXIT.failed)
+      },
       onTooMany: () => {
         if (performance.now() < nextWarnMs) return
         nextWarnMs = performance.now() + CONNECTIONS_LOG_INTERVAL_MS
@@ -147,14 +173,33 @@ export async function startSluice(config: Config, context: SluiceContext) {
     server = opened
     publicPort = opened.port
     started.add(() => drain(opened, ingest, config))
+    if (config.tls !== null && certificate !== null) {
+      const watch = new CertificateWatch(certificate, {
+        files: config.tls,
+        timers: { ...systemTimers, nowMs: clock },
+        use: () => opened.renewCertificate(),
+        onNotice: noticeTo(log, 'tls'),
+      })
+      certificates = watch
+      started.add(() => watch.stop())
+    }
     isServing = true
     return {
       publicPort: opened.port,
       /** null: the supervisor has it. */
       adminPort: admin?.port ?? null,
+      /** null: there is none, or the supervisor has it. */
+      portalPort: portalServer?.port ?? null,
       demoApp: stores.demoApp,
+      hasConsole: routes?.isOn === true,
       metrics,
       health,
+      /** Reads the certificate, the console's token and the app file again, at once. */
+      reread: () => {
+        void certificates?.look(true)
+        routes?.reread()
+        stores.reread?.()
+      },
       /** Drains: answers open requests, flushes the queue, and stops every part. */
       stop: () => {
         isServing = false

@@ -4,7 +4,8 @@
 import { randomBytes } from 'node:crypto'
 import type { AuditState } from '../audit/auditor.ts'
 import { startAudit } from '../audit/start-audit.ts'
-import type { Part } from '../health.ts'
+import { readAlerts } from '../audit/stored-alerts.ts'
+import { isUp, type Part, type Status } from '../contract/health.ts'
 import { Installation } from '../installation/installation.ts'
 import { errorMessage } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
@@ -15,37 +16,45 @@ import { DurabilityWatch } from '../nats/durability-watch.ts'
 import type { AuditSample, StreamSample } from '../observe/gauges.ts'
 import { noticeTo } from '../observe/log.ts'
 import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.ts'
+import type { PublisherOptions } from '../queue/stream/publisher-options.ts'
+import type { RedisAccess } from '../redis/address.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
 import type { Config } from '../settings/config.ts'
 import { openSharedApps } from './shared-apps.ts'
+import { openSharedSpool, type SharedSpool, takeSpoolFolder, tellStranded } from './shared-spool.ts'
 import type { Started } from './started.ts'
 import type { Stores, StoresContext } from './stores.ts'
 
 /** How long a start waits for Redis before it serves without it. */
 const REDIS_START_MS = 2000
 const NODE_ID_BYTES = 6
+/** How long a request waits for NATS before its batch goes to the spool, where there is one. */
+const SPOOL_ACK_TIMEOUT_MS = 500
 
 interface SharedContext extends StoresContext {
-  readonly redisUrl: string
+  readonly redisAccess: RedisAccess
   readonly nats: NatsAccess
 }
 
 export async function openSharedStores(config: Config, context: SharedContext, started: Started): Promise<Stores> {
-  const { redisUrl, nats } = context
+  const { redisAccess, nats } = context
   const { partitions, stream } = config
   const nodeId = randomBytes(NODE_ID_BYTES).toString('hex')
-  const redis = connectRedis(redisUrl, context)
+  const redis = connectRedis(redisAccess, context)
   started.add(() => redis.stop())
   // While Redis is away, a node enforces its share among the nodes it last saw. One that has seen none would enforce
   // the whole limit by itself.
   await untilUp(redis, REDIS_START_MS)
-  const installation = createInstallation(config, context, redis)
+  const installation = createInstallation(config, context, redis, nodeId)
   started.add(() => installation.stop())
   await installation.open(nats)
+  const spoolFolder = await takeSpoolFolder(config, started)
   const {
     store: apps,
     bucket,
+    isLoaded,
     appsPart,
+    reread,
   } = await openSharedApps(
     { path: config.appsFile, isNamed: config.appsFileNamed },
     {
@@ -53,57 +62,82 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       replicas: stream.replicas,
       judge: ({ connection }, facts) => installation.judgeApps(connection, facts),
     },
+    spoolFolder,
     context,
   )
   started.add(() => apps.stop())
   const admission = createAdmission(config, context, redis, nodeId)
   started.add(() => admission.stop())
   const audit = startAudit(
-    { nodeId, partitions, replicas: stream.replicas, redisUrl, nats },
-    noticeTo(context.log, 'audit'),
+    { nodeId, partitions, replicas: stream.replicas, redis: redisAccess, nats },
+    { onNotice: noticeTo(context.log, 'audit'), onAlert: context.onAlert, apps },
   )
   started.add(() => audit.stop())
   const durability = watchDurability(nats, config, context)
   started.add(() => durability.stop())
-  // Opened last and so stopped first: its flush settles requests, which settle their charges in the parts above.
-  const queue = connectStream(nats, nodeId, config, context, admission)
-  started.add(() => queue.stop())
+  // Opened last and so stopped first: its flush finishes requests, which commit their charges in the parts above.
+  let spool: SharedSpool | null = null
+  const queue = connectStream(nats, nodeId, config, context, (doubt, record) => {
+    if (spool === null) admission.doubt(doubt)
+    else spool.spool.doubt(doubt, record)
+  })
+  started.add(() => (spool?.spool ?? queue).stop())
+  if (spoolFolder !== null) {
+    const { log, metrics, clock } = context
+    spool = await openSharedSpool(
+      spoolFolder,
+      config.spool?.maxBytes ?? 0,
+      config,
+      { clock, onNotice: noticeTo(log, 'spool'), onCommit: (records) => metrics.publishRecords.observe(records) },
+      { stream: queue, limits: admission, syncMs: () => durability.syncMs },
+    )
+    void tellStranded(config, spoolFolder, noticeTo(log, 'spool'))
+  }
+  const spooled = spool
   installation.watch(() => queue.connection)
+  const limitsStatus = (): Status<'redis'> =>
+    redis.isUp && admission.hasForgotten ? { state: 'forgotten', reason: null } : redis.status
   return {
     apps,
     admission,
-    queue,
+    queue: spooled?.spool ?? queue,
+    alerts: (appId) => readAlerts(queue.connection, appId).catch(() => 'away' as const),
     demoApp: null,
     gauges: {
       badAppRecords: () => bucket?.badRecords ?? 0,
+      badAppRecordsNow: () => bucket?.badRecordsNow ?? Number(appsPart().state === 'error'),
       keysRemembered: () => admission.keysRemembered,
       degraded: () => ({
-        limits: !redis.isUp,
+        limits: !isUp(limitsStatus()),
         idempotency: !redis.isUp,
         ...(bucket === null ? {} : { apps: !bucket.isUp }),
       }),
       redisUp: () => redis.isUp,
       natsUp: () => queue.isUp,
       stream: () => sampleStream(queue, context.clock()),
+      ...(spooled === null ? {} : { spool: spooled.sample }),
       storesLost: () => installation.losses,
       replicas: () => durability.replicas,
       streamLeader: () => durability.hasLeader ?? undefined,
       audit: () => sampleAudit(audit.state, context.clock()),
     },
-    isReady: () => redis.hasBeenUp && queue.hasBeenUp && durability.isSatisfied && (bucket?.isLoaded ?? true),
+    isReady: () => redis.hasBeenUp && (spooled !== null || queue.hasBeenUp) && durability.isSatisfied && isLoaded(),
     parts: () => [
-      { part: 'queue', kind: 'jetstream', ...queue.status },
-      { part: 'limits', kind: 'redis', ...redis.status },
+      spooled === null
+        ? { part: 'queue', kind: 'jetstream', ...queue.status }
+        : { part: 'queue', kind: 'spool', ...spooled.spool.status },
+      { part: 'limits', kind: 'redis', ...limitsStatus() },
       appsPart(),
       { part: 'durability', kind: 'durability', ...durability.status },
       auditPart(audit.state),
     ],
+    ...(reread === undefined ? {} : { reread }),
   }
 }
 
-function connectRedis(url: string, { log, metrics }: StoresContext): RedisConnection {
+function connectRedis(redis: RedisAccess, { log, metrics }: StoresContext): RedisConnection {
   return openRedis({
-    url,
+    redis,
     onNotice: noticeTo(log, 'redis'),
     onCall: (_result, seconds) => metrics.redisCallSeconds.observe(seconds),
   })
@@ -113,14 +147,17 @@ function createInstallation(
   { partitions, stream, appsFile }: Config,
   { log, clock }: StoresContext,
   redis: RedisConnection,
+  nodeId: string,
 ): Installation {
   return new Installation({
     redis,
+    nodeId,
     partitions,
     replicas: stream.replicas,
     hasAppsBucket: appsFile === null,
     timers: { ...systemTimers, nowMs: clock },
     onLoss: (store, text) => log.error({ part: 'nats', store }, text),
+    onShared: (text) => log.error({ part: 'redis' }, text),
     onRefused: (text) => {
       log.fatal({ part: 'nats' }, text)
       process.exit(EXIT.failed)
@@ -155,9 +192,9 @@ function createAdmission(
 function connectStream(
   nats: NatsAccess,
   nodeId: string,
-  { partitions, stream }: Config,
+  { partitions, stream, spool }: Config,
   { log, metrics }: StoresContext,
-  admission: SharedAdmission,
+  onDoubt: PublisherOptions['onDoubt'] & {},
 ): StreamPublisher {
   return openPublisher({
     nats,
@@ -165,7 +202,9 @@ function connectStream(
     partitions,
     newStream: stream,
     onCommit: (records) => metrics.publishRecords.observe(records),
-    onDoubt: (doubt) => admission.doubt(doubt),
+    onDoubt,
+    // What waits longer goes to the disk.
+    ...(spool === null ? {} : { ackTimeoutMs: SPOOL_ACK_TIMEOUT_MS, isSpooled: true }),
     onNotice: noticeTo(log, 'nats'),
   })
 }

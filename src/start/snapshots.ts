@@ -4,8 +4,11 @@
 import type { MemoryDeduplicator } from '../keys/memory-deduplicator.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/errors.ts'
+import type { Timers } from '../lib/timers.ts'
 import type { MemoryLimiter } from '../limits/own/memory-limiter.ts'
+import type { OwnAlerts } from '../limits/own/own-alerts.ts'
 import type { Log } from '../observe/log.ts'
+import { type Disk, realDisk } from '../queue/journal/disk.ts'
 import type { Journal } from '../queue/journal/journal.ts'
 import { writeSnapshot } from '../queue/journal/snapshot.ts'
 
@@ -21,37 +24,42 @@ export function keepSnapshots(options: {
   readonly directory: string
   readonly limiter: MemoryLimiter
   readonly deduplicator: MemoryDeduplicator
+  readonly alerts: Pick<OwnAlerts, 'dump'>
   readonly journal: Pick<Journal, 'position' | 'keysFrom'>
   readonly clock: Clock
-  readonly log: Log
+  readonly timers: Timers
+  readonly disk?: Disk
+  readonly log: Pick<Log, 'error'>
   readonly intervalMs?: number
 }) {
-  const { directory, limiter, deduplicator, journal, clock, log } = options
+  const { directory, limiter, deduplicator, alerts, journal, clock, timers, disk = realDisk, log } = options
   const write = async (which: string): Promise<void> => {
     try {
-      await writeSnapshot(directory, {
+      const snapshot = {
         writtenAtMs: clock(),
         position: journal.position(),
         keysFrom: journal.keysFrom(clock()),
         usage: limiter.dump(),
-      })
+        alerts: alerts.dump(),
+      }
+      await writeSnapshot(directory, snapshot, disk)
     } catch (error) {
       const problem = errorMessage(error)
       log.error({ problem }, `${which} was not written; the next start will read more of the journal`)
     }
   }
   let writing: Promise<void> = Promise.resolve()
-  const snapshotTimer = setInterval(() => {
+  const snapshotTimer = timers.setInterval(() => {
     writing = writing.then(() => write('the snapshot'))
   }, options.intervalMs ?? SNAPSHOT_INTERVAL_MS)
   snapshotTimer.unref()
-  const sweepTimer = setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
+  const sweepTimer = timers.setInterval(() => deduplicator.sweep(clock()), SWEEP_INTERVAL_MS)
   sweepTimer.unref()
   return {
     /** Writes the last snapshot. To be called once nothing is in flight. */
     stop: async (): Promise<void> => {
-      clearInterval(snapshotTimer)
-      clearInterval(sweepTimer)
+      timers.clear(snapshotTimer)
+      timers.clear(sweepTimer)
       await writing
       await write('the last snapshot')
     },

@@ -1,10 +1,10 @@
-// The messages between a supervisor and its front ends.
+// The messages between a supervisor and its worker processes.
 
-import type { Part } from '../health.ts'
+import type { Part } from '../contract/health.ts'
 
 export type Question = 'page' | 'health'
 
-/** To a front end that serves. The same question is sent again only after its answer. */
+/** To a worker process that serves. The same question is sent again only after its answer. */
 export interface Asking {
   readonly ask: Question
 }
@@ -15,7 +15,7 @@ export interface HealthReport {
   readonly parts: readonly Part[]
 }
 
-/** From a front end. */
+/** From a worker process. */
 export type Report =
   | { readonly kind: 'serving' }
   /** It cannot start, for a reason that an operator must fix. */

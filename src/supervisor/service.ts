@@ -1,4 +1,4 @@
-// The service as several processes: the supervisor has the admin port, and its front ends share the public port.
+// The service as several processes: the supervisor has the admin port, and its worker processes share the public port.
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -9,26 +9,30 @@ import type { Log } from '../observe/log.ts'
 import type { Config } from '../settings/config.ts'
 import { WATCHDOG_GRACE_MS } from '../start/ending.ts'
 import { openSupervisorConsole, type SupervisorConsole } from '../start/open-console.ts'
+import { startPortal } from '../start/open-portal.ts'
 import { Supervisor } from './supervisor.ts'
 
-const FRONT_END = new URL('./front-end.js', import.meta.url)
+const WORKER = new URL('./worker.js', import.meta.url)
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 export function superviseService(config: Config, { log, env }: { log: Log; env: Environment }) {
-  // The watchdog of a front end ends it before that, unless its event loop hangs.
+  // The watchdog of a worker process ends it before that, unless its event loop hangs.
   const killAfterMs = config.shutdownMs + WATCHDOG_GRACE_MS
   const supervisor = new Supervisor({ log, processes: config.processes, killAfterMs })
   let admin: AdminServer | null = null
+  let portal: AdminServer | null = null
   let console: SupervisorConsole | null = null
 
   async function stop(): Promise<void> {
     console?.routes.stop()
+    console?.portal?.stop()
     try {
       await supervisor.stop()
     } finally {
       // Last, since it reports the drain.
       admin?.stop()
+      portal?.stop()
       await console?.stop()
     }
   }
@@ -47,30 +51,43 @@ export function superviseService(config: Config, { log, env }: { log: Log; env: 
           routes: console.routes,
           log,
         })
-        // Front ends would silently share the port with any other service of this user, so it is tested first. The
+        if (config.portal !== null && console.portal !== null)
+          portal = await startPortal(config.portal, console.portal, log)
+        // Worker processes would silently share the port with any other service of this user, so it is tested first. The
         // admin port is bound already, so that port 0 finds another one.
         const publicPort = await findPort({
           host: config.publicHost,
           port: config.publicPort,
           settings: 'HOST and PORT',
         })
-        await supervisor.start((place) => forkFrontEnd(place, { ...env, PORT: String(publicPort) }))
-        return { publicPort, adminPort: admin.port, demoApp: null }
+        await supervisor.start((slot) => forkWorker(slot, { ...env, PORT: String(publicPort) }))
+        return {
+          publicPort,
+          adminPort: admin.port,
+          portalPort: portal?.port ?? null,
+          demoApp: null,
+          hasConsole: console.routes.isOn,
+        }
       } catch (error) {
         await stop().catch((fault: unknown) =>
-          log.error({ err: fault }, 'the front ends did not stop after a failed start'),
+          log.error({ err: fault }, 'the worker processes did not stop after a failed start'),
         )
         throw error instanceof StartError ? error : new StartError(errorMessage(error))
       }
     },
-    /** Drains all front ends, including those that are still starting. Rejects where one failed to drain. */
+    /** Drains all worker processes, including those that are still starting. Rejects where one failed to drain. */
     stop,
-    /** Ends all front ends at once. */
+    /** Reads the console's token again, and has each worker process read what it has read. */
+    reread: () => {
+      console?.routes.reread()
+      supervisor.reread()
+    },
+    /** Ends all worker processes at once. */
     kill: () => supervisor.kill(),
   }
 }
 
 /** `fork` passes on the Node options of this process. */
-function forkFrontEnd(place: number, env: Environment): ReturnType<typeof fork> {
-  return fork(fileURLToPath(FRONT_END), [String(place)], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+function forkWorker(slot: number, env: Environment): ReturnType<typeof fork> {
+  return fork(fileURLToPath(WORKER), [String(slot)], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }

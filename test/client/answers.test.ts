@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import { parse } from 'yaml'
+import { foreignPage } from '../../src/contract/outcome.ts'
 import type { Behaviour, Request } from './support/double.ts'
 import { createRig, trackMany } from './support/rig.ts'
 
@@ -67,6 +68,9 @@ function answerOf(
   return { status: Number(status), headers: { 'X-RateLimit-Limit': '500', ...headers }, body: found.value }
 }
 
+/** As the service says it. */
+const pageRefusal = foreignPage('https://shop.example.com') as { readonly message: string }
+
 /** Whatever brings this row about. */
 function behavioursOf(row: Row): Behaviour[] {
   const namesEvents = ({ message = '' }: Example): boolean => message.startsWith('events[')
@@ -87,6 +91,8 @@ function behavioursOf(row: Row): Behaviour[] {
       return [answerOf(row, {}, namesEvents)]
     case 'it names no event':
       return [answerOf(row, {}, (example) => !namesEvents(example))]
+    case '`message` says that the page may not send':
+      return [{ status: 401, body: { error: 'invalid_app_key', message: pageRefusal.message } }]
     case 'two events or more':
     case 'one event':
       return [answerOf(row, {})]

@@ -201,3 +201,56 @@ describe('a clock that is off', () => {
     expect(dropped).toMatchObject([{ reason: 'invalid' }])
   })
 })
+
+describe('a batch of a page that may not send', () => {
+  const refusal = {
+    status: 401,
+    body: { error: 'invalid_app_key', message: 'app_key: the page may not send with this key' },
+  }
+
+  it('is kept and reported at each try, and is stored once the page may', async () => {
+    const held: string[][] = []
+    const onHeld = (_: 'origin', events: readonly { name: string }[]) => held.push(events.map(({ name }) => name))
+    const { client, timers, double, dropped, tracked } = createRig({ onHeld })
+    double.always(refusal)
+    client.track('signup')
+    await timers.pass(30 * SECOND_MS)
+    expect(held.length).toBeGreaterThan(1)
+    expect(held).toEqual(double.requests.map(() => ['signup']))
+    expect(dropped).toEqual([])
+    double.always('answer')
+    await timers.pass(HOUR_MS)
+    expect(double.storedIds()).toEqual(tracked)
+  })
+
+  it('is kept where the hook throws', async () => {
+    const onHeld = () => {
+      throw new Error('a fault of the page')
+    }
+    const { client, timers, double, tracked } = createRig({ onHeld })
+    double.behave(refusal)
+    client.track('signup')
+    await timers.pass(MINUTE_MS)
+    expect(double.storedIds()).toEqual(tracked)
+  })
+})
+
+it.each([
+  ['"minute";r=200;t=40', 20 * SECOND_MS],
+  ['"month";r=1;t=86400, "minute";r=200;t=40, "day";r=1;t=400', 20 * SECOND_MS],
+  ['"minute";r=0;t=7', 7 * SECOND_MS],
+  ['"minute";r=50;t=9', 9 * SECOND_MS],
+  ['"minute";r=0;t=99999', MINUTE_MS],
+  ['"month";r=1;t=864000', 0],
+  ['nonsense', 0],
+])('after an answer with RateLimit: %s the next batch waits its share of the minute', async (header, waitMs) => {
+  const { client, timers, double, dropped } = createRig()
+  double.behave({ status: 202, headers: { RateLimit: header }, body: {} })
+  trackMany(client, 200)
+  await timers.pass(2 * MINUTE_MS)
+  const [first, second] = double.requests
+  expect(second.atMs - first.atMs).toBe(waitMs)
+  expect(first.body.events).toHaveLength(100)
+  expect(double.requests).toHaveLength(2)
+  expect(dropped).toEqual([])
+})

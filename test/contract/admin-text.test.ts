@@ -61,6 +61,21 @@ const SHOWN: Readonly<Record<string, (service: Service) => Promise<void>>> = {
     expectWhole(answer)
     expect((answer.json as Record<string, Members[]>)['apps']).toContainEqual(expect.objectContaining({ name: NAME }))
   },
+  '/api/alerts': async (service) => {
+    const answer = await ask(service, '/api/alerts')
+    expectWhole(answer)
+    expect(answer.json).toEqual({ alerts: [], more: false })
+  },
+  '/api/apps/{app_id}': async (service) => {
+    const answer = await ask(service, '/api/apps/shop')
+    expectWhole(answer)
+    expect(answer.json).toMatchObject({ name: NAME })
+  },
+  '/api/apps/{app_id}/usage': async (service) => {
+    const answer = await ask(service, '/api/apps/shop/usage')
+    expectWhole(answer)
+    expect(answer.json).toMatchObject({ name: NAME })
+  },
   '/api/batches/{batch_id}': async (service) => {
     const accepted = await sendNamed(service, 'ak_shop')
     const answer = await ask(service, `/api/batches/${String(accepted.headers['x-batch-id'])}?events=1`)
@@ -105,9 +120,17 @@ const SHOWN: Readonly<Record<string, (service: Service) => Promise<void>>> = {
 const OWN_TEXT: Readonly<Record<string, (service: Service) => Promise<void>>> = {
   '/api/session': async (service) => expectWhole(await ask(service, '/api/session')),
   '/api/now': async (service) => expectWhole(await ask(service, '/api/now')),
+  '/api/apps/{app_id}/rotate': async (service) => expectWhole(await ask(service, '/api/apps/shop/rotate', '{}')),
+  '/api/apps/{app_id}/read-keys': async (service) => expectWhole(await ask(service, '/api/apps/shop/read-keys')),
+  '/api/apps/{app_id}/read-keys/{name}': async (service) =>
+    expectWhole(await ask(service, '/api/apps/shop/read-keys/none', '{}')),
   '/api/batches': async (service) => expectWhole(await ask(service, `/api/batches?app=${encodeURIComponent(NAME)}`)),
   '/api/codes': async (service) => expectWhole(await ask(service, '/api/codes')),
   '/api/example': async (service) => expectWhole(await ask(service, '/api/example')),
+  '/api/alerts/stream': (service) =>
+    watching(service, '/api/alerts/stream', (stream) =>
+      eventually('it begins', () => stream.text.startsWith('retry: 2000')),
+    ),
   '/api/now/stream': (service) =>
     watching(service, '/api/now/stream', (stream) =>
       eventually('a report comes', () => stream.events.some(({ event }) => event === 'now')),

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { test as base, describe, expect } from 'vitest'
-import { OVERLOAD_REASONS } from '../../src/outcome.ts'
+import { OVERLOAD_REASONS } from '../../src/contract/outcome.ts'
 import { type Answer, batch, event, type Members, post, send, single } from '../support/client.ts'
 import { type EventStream, openEventStream } from '../support/event-stream.ts'
 import { aService } from '../support/fixture.ts'

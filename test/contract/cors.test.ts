@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import {
   type Answer,
   batch,
@@ -19,7 +19,7 @@ import {
 import { ended, readPage } from '../support/hostile.ts'
 import { readJournal } from '../support/journal-files.ts'
 import { head, openRaw } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
 
 const PAGE = 'https://app.example.com'
 const OTHER_PAGE = 'http://localhost:3000'
@@ -29,6 +29,8 @@ const TEXT = 'text/plain;charset=UTF-8'
 const APPS = [
   appRecord('plain'),
   appRecord('minute', { events_per_minute: 1 }),
+  appRecord('named', { origins: ['https://App.Example.com:443', 'http://localhost:3000'], events_per_minute: 4 }),
+  appRecord('nowhere', { origins: [], subscription: 'paused' }),
   appRecord('off', { subscription: 'paused' }),
 ]
 const EXPOSED = [
@@ -65,11 +67,6 @@ beforeAll(async () => {
   for (let sent = 0; sent < 5; sent++) await post(full, bodyOfSize('ak_plain', 400_000))
 })
 
-afterAll(async () => {
-  await Promise.all(services.map((service) => service.kill()))
-  await Promise.all(services.map((service) => removeFolder(service.dataDir)))
-})
-
 async function ask(service: Service, request: string | Uint8Array): Promise<Answer> {
   const connection = await openRaw(service.port)
   connection.write(request)
@@ -86,7 +83,7 @@ function preflight(origin: string | null, path = '/api/v1/events'): string {
 
 interface Posting {
   readonly body?: string | Uint8Array
-  readonly origin?: string
+  readonly origin?: string | null
   readonly type?: string
   /** With its question mark. */
   readonly query?: string
@@ -102,7 +99,8 @@ function posting({
   lines = [],
 }: Posting): Uint8Array {
   const bytes = Buffer.from(body)
-  const all = [`Origin: ${origin}`, `Content-Type: ${type}`, `Content-Length: ${bytes.length}`, ...lines]
+  const page = origin === null ? [] : [`Origin: ${origin}`]
+  const all = [...page, `Content-Type: ${type}`, `Content-Length: ${bytes.length}`, ...lines]
   return Buffer.concat([Buffer.from(head(all, `POST /api/v1/events${query} HTTP/1.1`)), bytes])
 }
 
@@ -246,6 +244,39 @@ describe('an origin that is not allowed is told apart, with the setting that wou
     expect(lines).toHaveLength(41)
     expect(lines.filter((line) => line.includes('pages of other origins may not send'))).toHaveLength(1)
     expect(output).toMatch(/pages of https:\/\/b\?{1,2}ll\.example may not send/)
+  })
+})
+
+describe('an app that names the origins of its pages', () => {
+  const json = 'application/json'
+  const sent = (origin: string | null, app = 'named', type = json) =>
+    posting({ origin, type, body: single(`ak_${app}`) })
+
+  test('takes what they send, and what no page sends', async () => {
+    for (const origin of [PAGE, OTHER_PAGE, null]) expectAccepted(await ask(any, sent(origin)), 1)
+  })
+
+  test.each([
+    ['another page', () => any, sent(STRANGER), STRANGER],
+    ['its beacon', () => any, sent(STRANGER, 'named', TEXT), STRANGER],
+    ['another page, where no page may send', () => unset, sent(STRANGER), STRANGER],
+    ['a page without an origin', () => any, sent('null'), 'null'],
+    ['any page, where it names none', () => any, sent(PAGE, 'nowhere'), PAGE],
+  ])('refuses what %s sends: 401, which tells it nothing of the app', async (_, service, request, origin) => {
+    const answer = await ask(service(), request)
+    expectRefused(answer, 401, 'invalid_app_key')
+    expect(answer.json['message']).toBe('app_key: the page may not send with this key')
+    expect(JSON.stringify(answer.json)).not.toContain('example')
+    expect(answer.headers).toMatchObject({ 'x-ratelimit-limit': '200', 'x-ratelimit-remaining': '200' })
+    expect(answer.headers['ratelimit']).toBeUndefined()
+    const { refusals } = (await listedOf(service())) as { refusals: object[] }
+    expect(refusals[0]).toMatchObject({
+      request_id: answer.headers['x-request-id'],
+      app_id: request.toString().includes('ak_nowhere') ? 'nowhere' : 'named',
+      code: 'invalid_app_key',
+      origin,
+      message: `pages of ${origin} may not send with this key: the app's origins do not name it`,
+    })
   })
 })
 

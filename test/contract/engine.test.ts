@@ -3,20 +3,12 @@
 import { spawn } from 'node:child_process'
 import { cp, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { event, expectAccepted, post, single } from '../support/client.ts'
 import { ENGINE } from '../support/engine.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import {
-  appRecord,
-  makeFolder,
-  removeFolder,
-  runCommand,
-  type Service,
-  startService,
-  writeApps,
-} from '../support/service.ts'
+import { appRecord, makeFolder, runCommand, type Service, startService, writeApps } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const WARNING = 'this build of the HTTP engine is from 2024; use Node 24 for production'
@@ -27,7 +19,6 @@ let folder: string
 beforeEach(async () => {
   folder = await makeFolder()
 })
-afterEach(() => removeFolder(folder))
 
 describe('the start log', () => {
   const told = (service: Service): unknown[] =>
@@ -78,7 +69,7 @@ test(`sluice check ${ENGINE === 'old' ? 'warns of the older engine' : 'finds not
   const { code, stdout } = await runCommand(['check'], env, folder)
   expect(code).toBe(0)
   expect(stdout).toMatch(
-    ENGINE === 'old' ? new RegExp(`^warn +front end +.*${WARNING}`, 'm') : /^ok +front end +uWebSockets\.js on Node/m,
+    ENGINE === 'old' ? new RegExp(`^warn +engine +.*${WARNING}`, 'm') : /^ok +engine +uWebSockets\.js on Node/m,
   )
 })
 
@@ -98,7 +89,6 @@ describe('without a binary of the engine for this Node', () => {
       await cp(join(ROOT, 'node_modules/uWebSockets.js', name), join(installed, 'node_modules/uWebSockets.js', name))
     }
   })
-  afterAll(() => removeFolder(installed))
 
   async function linkAll(from: string, to: string, except: string): Promise<void> {
     await mkdir(to)
@@ -135,11 +125,11 @@ describe('without a binary of the engine for this Node', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
 
-  test('check says the same of the front end, and all it knows of the rest', async () => {
+  test('check says the same of the engine, and all it knows of the rest', async () => {
     await writeApps(join(folder, 'apps.json'), [appRecord('plain')])
     const { code, stdout, stderr } = await run('check')
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
-    expect(stdout).toMatch(/^FAIL +front end +the HTTP engine .* has no binary for Node/m)
+    expect(stdout).toMatch(/^FAIL +engine +the HTTP engine .* has no binary for Node/m)
     expect(stdout.match(/^FAIL/gm)).toHaveLength(1)
     expect(stdout).toMatch(/^ok +apps /m)
   })

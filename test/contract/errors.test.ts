@@ -2,7 +2,7 @@
 // was sent.
 
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import {
   type Answer,
   type BodyErrors,
@@ -13,7 +13,7 @@ import {
   expectRefused,
   post,
 } from '../support/client.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
 
 let folder: string
 let service: Service
@@ -21,11 +21,6 @@ let service: Service
 beforeAll(async () => {
   folder = await makeFolder()
   service = await startService({ dataDir: folder, apps: [appRecord('plain', { events_per_minute: 1_000_000 })] })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
 })
 
 /** The errors of a body with these events. */

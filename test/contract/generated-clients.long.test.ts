@@ -4,8 +4,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { beforeAll, expect, it, type TestContext } from 'vitest'
+import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
 
 const DOCUMENT = resolve(import.meta.dirname, '../../openapi.yaml')
 const TYPESCRIPT = 'typescript@5.9.3'
@@ -135,11 +135,6 @@ beforeAll(async () => {
   base = `http://127.0.0.1:${service.port}`
 })
 
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
-
 /** Runs a program to its end. Where it wants the network and there is none, the test is skipped and says so. */
 function fetchPackages(context: TestContext, cwd: string, program: string, args: readonly string[]): void {
   const { status, error, stderr, stdout } = spawnSync(program, args, { cwd, encoding: 'utf8' })
@@ -152,7 +147,6 @@ function fetchPackages(context: TestContext, cwd: string, program: string, args:
 
 async function prepare(context: TestContext, packages: readonly string[]): Promise<string> {
   const cwd = await makeFolder()
-  context.onTestFinished(() => removeFolder(cwd))
   copyFileSync(DOCUMENT, join(cwd, 'openapi.yaml'))
   writeFileSync(join(cwd, 'package.json'), '{ "private": true }')
   const install = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--save-exact', ...packages]
@@ -187,7 +181,6 @@ it('openapi-python-client makes a client that reads every answer, and drops noth
   timeout: INSTALL_TIMEOUT_MS,
 }, async (context) => {
   const cwd = await makeFolder()
-  context.onTestFinished(() => removeFolder(cwd))
   if (spawnSync('python3', ['-m', 'venv', join(cwd, 'venv')]).status !== 0) {
     console.log('generated clients: no openapi-python-client, since python3 with its module venv is missing')
     context.skip('no python3 with venv')

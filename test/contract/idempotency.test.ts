@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { batch, event, expectAccepted, expectRefused, post, single, uuidVersion } from '../support/client.ts'
 import { readPage } from '../support/hostile.ts'
 import { readJournal } from '../support/journal-files.ts'
@@ -21,11 +21,6 @@ let service: Service
 beforeAll(async () => {
   folder = await makeFolder()
   service = await startService({ dataDir: folder, apps: APPS })
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
 })
 
 const keyed = (key: string): Record<string, string> => ({ 'Idempotency-Key': key })

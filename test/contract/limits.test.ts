@@ -1,23 +1,18 @@
 // The limits of minute, day and month, exact to the event: alone, at once, and over a crash.
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, batch, event, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import { readJournal } from '../support/journal-files.ts'
-import {
-  appRecord,
-  makeFolder,
-  removeFolder,
-  roomInMinute,
-  type Service,
-  sleep,
-  startService,
-} from '../support/service.ts'
+import { appRecord, makeFolder, roomInMinute, type Service, sleep, startService } from '../support/service.ts'
 
 const FAST = { events_per_minute: 1_000_000 }
 const APPS = [
   appRecord('turning', { events_per_minute: 10 }),
   appRecord('minute', { events_per_minute: 50 }),
+  appRecord('near', { plan: '100k', events_per_minute: 100, events_per_day: 150 }),
+  appRecord('near_month', { plan: '10k', events_per_month: 100, ...FAST }),
+  appRecord('huge', { plan: 'trial', events_per_minute: 1, events_per_month: Number.MAX_SAFE_INTEGER }),
   appRecord('empty', { events_per_minute: 5 }),
   appRecord('day', { events_per_day: 30 }),
   appRecord('month_trial', { plan: 'trial', ...FAST }),
@@ -48,11 +43,6 @@ beforeAll(async () => {
   expectAccepted(answer, 10)
   expectRefused(await post(service, single('ak_turning')), 429, 'rate_limit_exceeded')
   turnsAtSeconds = figures(answer).reset
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
 })
 
 /** Sends until the first refusal, in batches of `size`; says how many events were taken, and what refused. */
@@ -89,6 +79,60 @@ describe('the minute', () => {
     expect(figures(answer)).toMatchObject({ limit: 5, remaining: 4 })
     expectAccepted(await post(service, batch('ak_empty', 4)), 4)
     expectRefused(await post(service, batch('ak_empty', 0)), 429, 'rate_limit_exceeded')
+  })
+})
+
+describe('RateLimit and RateLimit-Policy', () => {
+  const MONTH_SECONDS = ((now) =>
+    (Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1) - Date.UTC(now.getUTCFullYear(), now.getUTCMonth())) / 1000)(
+    new Date(),
+  )
+  const told = ({ headers }: Answer) => [headers['ratelimit-policy'], headers['ratelimit']]
+  const untold = [undefined, undefined]
+
+  test('come when less than a fifth of a window is left, one item a window, and on every 429', async () => {
+    await roomInMinute(8)
+    const fifth = await post(service, batch('ak_near', 80))
+    expectAccepted(fifth, 80)
+    expect(told(fifth)).toEqual(untold)
+    const near = await post(service, single('ak_near'))
+    expectAccepted(near, 1)
+    expect(told(near)).toEqual([
+      `"minute";q=100;w=60, "day";q=150;w=86400, "month";q=110000;w=${MONTH_SECONDS}`,
+      expect.stringMatching(/^"minute";r=19;t=\d+, "day";r=69;t=\d+, "month";r=109919;t=\d+$/),
+    ])
+    const over = await post(service, batch('ak_near', 20))
+    expectRefused(over, 429, 'rate_limit_exceeded')
+    expect(told(over)[1]).toMatch(/^"minute";r=19;t=\d+, "day";r=69;t=\d+, "month";r=109919;t=\d+$/)
+    expect(told(over)[1]).toContain(`"minute";r=19;t=${over.headers['retry-after']},`)
+    const invalid = await post(service, single('ak_near', { type: 'x' }))
+    expectRefused(invalid, 400, 'validation_failed')
+    expect(told(invalid)[0]).toBe(told(near)[0])
+    expect(told(await post(service, single('ak_nobody')))).toEqual(untold)
+  })
+
+  test('come on a 429 of an app that has used little', async () => {
+    await roomInMinute(5)
+    expect(told(await post(service, batch('ak_minute', 51)))[0]).toBeDefined()
+  })
+
+  test('show the minute alone where the request has an Origin, whether pages may send or not', async () => {
+    await roomInMinute(5)
+    const Origin = 'https://app.example.com'
+    expect(told(await post(service, batch('ak_near_month', 80), { Origin }))).toEqual(untold)
+    const near = await post(service, batch('ak_near_month', 20), { Origin })
+    expectAccepted(near, 20)
+    expect(told(near)).toEqual(['"minute";q=1000000;w=60', expect.stringMatching(/^"minute";r=999900;t=\d+$/)])
+    expect(told(await post(service, batch('ak_near_month', 11)))[1]).toMatch(/, "month";r=10;t=\d+$/)
+  })
+
+  test('hold no integer that a structured field cannot', async () => {
+    await roomInMinute(5)
+    const over = await post(service, batch('ak_huge', 2))
+    expect(told(over)).toEqual([
+      `"minute";q=1;w=60, "month";q=999999999999999;w=${MONTH_SECONDS}`,
+      expect.stringMatching(/^"minute";r=1;t=\d+, "month";r=999999999999999;t=\d+$/),
+    ])
   })
 })
 

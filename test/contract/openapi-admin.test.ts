@@ -6,7 +6,9 @@ import { resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { test as base, describe, expect } from 'vitest'
 import { parse } from 'yaml'
+import { COMPONENTS } from '../../src/contract/admin/components.ts'
 import { packageVersion } from '../../src/lib/version.ts'
+import { withSchemas } from '../../tools/api-page.js'
 import { type Answer, post, send, single } from '../support/client.ts'
 import { openEventStream } from '../support/event-stream.ts'
 import { aService } from '../support/fixture.ts'
@@ -16,7 +18,8 @@ interface Operation {
   readonly responses: Readonly<Record<string, object>>
 }
 
-const DOCUMENT = parse(readFileSync(resolve(import.meta.dirname, '../../openapi-admin.yaml'), 'utf8')) as {
+const PAGE = readFileSync(resolve(import.meta.dirname, '../../openapi-admin.yaml'), 'utf8')
+const DOCUMENT = parse(PAGE) as {
   info: { version: string }
   paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
@@ -57,7 +60,7 @@ async function expectDocumented(
   status: number,
 ): Promise<Answer> {
   const { query = '', body, headers = {} } = asked
-  const address = path.replace('{batch_id}', UUID) + query
+  const address = path.replace('{batch_id}', UUID).replace('{app_id}', 'shop').replace('{name}', 'web') + query
   const answer = await send(
     { port: service.adminPort },
     { method: method.toUpperCase(), path: address, headers, ...(body === undefined ? {} : { body }) },
@@ -85,11 +88,30 @@ const GOOD: readonly (readonly [string, string, string, string | undefined, numb
   ['get', '/api/batches', `?app=shop&key=${UUID}&before=2h`, undefined, 200],
   ['get', '/api/batches/{batch_id}', '?events=1', undefined, 200],
   ['get', '/api/apps', '?top=10', undefined, 200],
+  ['get', '/api/alerts', '?app=shop&since=2026-11-20T00:00:00Z&limit=5', undefined, 200],
   ['post', '/api/explain', '?app_key=ak_shop', '{"events":[{"type":"click"}]}', 200],
   ['post', '/api/explain', '', '{', 200],
   ['get', '/api/codes', '', undefined, 200],
 ]
-const STREAMS = ['/api/now/stream', '/api/events/stream', '/api/refusals/stream']
+/** With the token. */
+const WRITES: readonly (readonly [string, string, string, string | undefined, number])[] = [
+  ['put', '/api/apps/{app_id}', '', '{"plan":"10k","subscription":"active"}', 200],
+  ['get', '/api/apps/{app_id}', '', undefined, 200],
+  ['post', '/api/apps/{app_id}/rotate', '', '{"overlap":"0"}', 200],
+  ['get', '/api/apps/{app_id}/usage', '', undefined, 200],
+  ['get', '/api/apps/{app_id}/usage', '?days=3', undefined, 200],
+  ['get', '/api/apps/{app_id}/usage', '?days=36', undefined, 400],
+  ['post', '/api/apps/{app_id}/read-keys', '', '{"name":"web"}', 201],
+  ['post', '/api/apps/{app_id}/read-keys', '', '{"name":"web"}', 409],
+  ['get', '/api/apps/{app_id}/read-keys', '', undefined, 200],
+  ['delete', '/api/apps/{app_id}/read-keys/{name}', '', undefined, 204],
+  ['delete', '/api/apps/{app_id}/read-keys/{name}', '', undefined, 404],
+  ['put', '/api/apps/{app_id}', '', '{"plan":"7m"}', 400],
+  ['delete', '/api/apps/{app_id}', '', undefined, 204],
+  ['get', '/api/apps/{app_id}', '', undefined, 404],
+  ['put', '/api/apps/{app_id}', '', '{"plan":"10k","subscription":"active"}', 201],
+]
+const STREAMS = ['/api/now/stream', '/api/events/stream', '/api/refusals/stream', '/api/alerts/stream']
 const BAD: readonly (readonly [string, string, string, string | undefined, number])[] = [
   ['post', '/api/session', '', 'no JSON', 400],
   ['post', '/api/session', '', JSON.stringify({ token: 'x'.repeat(5000) }), 413],
@@ -103,10 +125,18 @@ const BAD: readonly (readonly [string, string, string, string | undefined, numbe
   ['get', '/api/batches', '?app=shop', undefined, 400],
   ['get', '/api/batches/{batch_id}', '?since=yesterday', undefined, 400],
   ['get', '/api/apps', '?top=10001', undefined, 400],
+  ['get', '/api/alerts', '?since=yesterday', undefined, 400],
+  ['get', '/api/alerts', '?limit=0', undefined, 400],
+  ['get', '/api/alerts', '?after=7', undefined, 400],
+  ['get', '/api/alerts/stream', `?app=${'x'.repeat(201)}`, undefined, 400],
   ['post', '/api/explain', '', 'x'.repeat(524_289), 413],
   ['get', '/api/events/stream', '?type=click', undefined, 400],
   ['get', '/api/refusals/stream', `?app=${'x'.repeat(101)}`, undefined, 400],
 ]
+
+test('its schemas are those that the code has its types and checks from (npm run docs:api)', () => {
+  expect(PAGE).toBe(withSchemas(PAGE, COMPONENTS))
+})
 
 test('its version is that of the package', () => {
   expect(DOCUMENT.info.version).toBe(packageVersion())
@@ -122,7 +152,10 @@ test('each documented path is asked below', () => {
   const documented = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method} ${path}`),
   )
-  const asked = new Set([...GOOD.map(([method, path]) => `${method} ${path}`), ...STREAMS.map((path) => `get ${path}`)])
+  const asked = new Set([
+    ...[...GOOD, ...WRITES].map(([method, path]) => `${method} ${path}`),
+    ...STREAMS.map((path) => `get ${path}`),
+  ])
   expect([...asked].toSorted()).toEqual(documented.toSorted())
 })
 
@@ -130,6 +163,13 @@ test('each path answers as it says', async ({ service }) => {
   await post(service, single('ak_paused'))
   for (const [method, path, query, body, status] of GOOD) {
     await expectDocumented(service, [method, path], { query, ...(body === undefined ? {} : { body }) }, status)
+  }
+})
+
+test('each change of an app answers as it says', async ({ guarded }) => {
+  const headers = { Authorization: `Bearer ${TOKEN}` }
+  for (const [method, path, query, body, status] of WRITES) {
+    await expectDocumented(guarded, [method, path], { query, headers, ...(body === undefined ? {} : { body }) }, status)
   }
 })
 

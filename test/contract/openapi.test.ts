@@ -5,11 +5,11 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { packageVersion } from '../../src/lib/version.ts'
 import { type Answer, batch, bodyOfSize, event, events, MAX_BODY_BYTES, post, send, single } from '../support/client.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
 
 interface Documented {
   readonly headers: Record<string, unknown>
@@ -82,13 +82,6 @@ beforeAll(async () => {
   for (let i = 0; i < 5; i++) await post(full, body)
 })
 
-afterAll(async () => {
-  await service?.kill()
-  await full?.kill()
-  await removeFolder(folder)
-  await removeFolder(fullFolder)
-})
-
 const KEY = { 'Idempotency-Key': randomUUID() }
 const PROVOKED: Record<string, () => Promise<Answer>> = {
   '202 accepted': () => post(service, batch('ak_plain', 3), KEY),
@@ -108,10 +101,16 @@ const PROVOKED: Record<string, () => Promise<Answer>> = {
   '503 service_overloaded': () => post(full, bodyOfSize('ak_plain', 400_000)),
 }
 
+/** Of the apps that are provoked here, none is near a limit. */
+function isExpected(name: string, { status, json }: Answer): boolean {
+  if (name.startsWith('RateLimit')) return status === 429
+  return name !== 'Sluice-Replay' || json['deduplicated'] === true
+}
+
 function expectHeaders(answer: Answer, operation: string, headers: Record<string, unknown>): void {
   for (const [name, header] of Object.entries(headers)) {
     const value = answer.headers[name.toLowerCase()]
-    const isWanted = name !== 'Sluice-Replay' || answer.json['deduplicated'] === true
+    const isWanted = isExpected(name, answer)
     expect(value !== undefined, name).toBe(isWanted)
     if (!isWanted) continue
     const at = pointerOf(header, `${operation}/responses/${answer.status}/headers/${name}`)

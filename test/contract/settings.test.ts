@@ -3,7 +3,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { expectAccepted, expectSound, get, post, single } from '../support/client.ts'
 import { aService, tlsSettings } from '../support/fixture.ts'
 import { expectClosed } from '../support/hostile.ts'
@@ -15,8 +15,6 @@ let folder: string
 beforeAll(async () => {
   folder = await makeFolder()
 })
-
-afterAll(() => removeFolder(folder))
 
 async function expectStartRefused(env: Record<string, string>, mentions: readonly string[]): Promise<void> {
   const place = await makeFolder()

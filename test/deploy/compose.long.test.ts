@@ -161,8 +161,8 @@ describe('the nodes', () => {
   it.each(nodes.concat('apps'))(
     '%s has settings that the service takes, and reaches Redis and NATS by name',
     (name) => {
-      const { redisUrl, nats, dataDirectory, appsFile } = configOf(name)
-      expect([new URL(redisUrl ?? '').host, new URL(nats?.url ?? '').host]).toEqual(['redis:6379', 'nats:4222'])
+      const { redis, nats, dataDirectory, appsFile } = configOf(name)
+      expect([new URL(redis?.url ?? '').host, new URL(nats?.url ?? '').host]).toEqual(['redis:6379', 'nats:4222'])
       expect(Object.keys(services[name].depends_on ?? {}).toSorted()).toEqual(['nats', 'redis'])
       // Apps are in NATS; what the image would keep in a volume is in memory here.
       expect([appsFile, services[name].tmpfs]).toEqual([null, [dataDirectory]])

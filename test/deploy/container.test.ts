@@ -26,7 +26,7 @@ beforeEach(async () => {
 afterEach(() => removeFolder(folder))
 
 describe('the Dockerfile', () => {
-  it('builds and runs on one base, with the C library that the front end wants', () => {
+  it('builds and runs on one base, with the C library that the engine wants', () => {
     expect(dockerfile.args['BASE']).toBe('node:24-trixie-slim')
     expect(dockerfile.stages.map(({ alias, base }) => [alias, base])).toEqual([
       ['build', '${BASE}'],
@@ -132,7 +132,7 @@ describe('pruning', () => {
   const prune = (): ReturnType<typeof spawnSync> =>
     spawnSync(process.execPath, [join(ROOT, 'deploy/image/prune.js'), folder], { encoding: 'utf8' })
 
-  /** The real front end, without the 250 MB of its other binaries. */
+  /** The real engine, without the 250 MB of its other binaries. */
   async function install(): Promise<void> {
     const from = join(ROOT, 'node_modules/uWebSockets.js')
     const others = ['uws_win32_x64_115.node', `uws_${process.platform}_${process.arch}_1.node`]
@@ -147,7 +147,7 @@ describe('pruning', () => {
     }
   }
 
-  it('leaves a front end that loads, with the binary of this Node alone', async () => {
+  it('leaves an engine that loads, with the binary of this Node alone', async () => {
     await install()
     expect(prune()).toMatchObject({ status: 0, stderr: '' })
     expect((await readdir(join(folder, 'uWebSockets.js'))).toSorted()).toEqual(

@@ -7,7 +7,8 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parseNatsUrl } from '../../src/nats/address.ts'
 import { policiesOf, workloadsOf } from '../support/kubernetes-view.ts'
-import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+import { buildKustomization, type KubernetesObject, parseObjects } from '../support/kustomize.ts'
+import { NATS_SERVER } from '../support/nats.ts'
 import { type RuleFile, runbookUrls } from '../support/rules.ts'
 import { makeFolder, removeFolder } from '../support/service.ts'
 
@@ -36,15 +37,24 @@ it('makes Secrets whose passwords fit together, and name the servers that there 
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], { cwd: ROOT })
   const secrets = Object.fromEntries(
     stdout.split('generic\n').map((command) => {
-      const found = command.matchAll(/^--from-literal=(\w+)=(.*)$/gm)
+      const found = command.matchAll(/^--from-literal=([\w.]+)=(.*)$/gm)
       return [command.split('\n')[0], Object.fromEntries([...found].map(([, key, value]) => [key, value]))]
     }),
   ) as Record<string, Record<string, string>>
   const literals = secrets['nats-passwords']
-  const passwords = ['SLUICE', 'SLUICE2', 'OPERATOR', 'READER', 'SYSTEM', 'ROUTES'].map((name) => literals[name])
+  const passwords = ['SLUICE', 'SLUICE2', 'OPERATOR', 'READER', 'SYSTEM'].map((name) => literals[name])
+  const [, ofRoutes] = /password: (\w+),/.exec(literals['routes.conf']) ?? []
+  passwords.push(ofRoutes)
+  expect(literals['routes.conf'].match(/'nats:[^']*'/g)).toEqual(
+    [0, 1, 2].map((at) => `'nats://routes:${ofRoutes}@nats-${at}.nats:6222'`),
+  )
   // nats-server takes what begins with a digit for a number, and a URL wants nothing escaped.
   for (const password of passwords) expect(password).toMatch(/^[a-z][a-z0-9]{40,}$/)
   expect(new Set(passwords).size).toBe(passwords.length)
+
+  await writeFile(join(folder, 'routes.conf'), literals['routes.conf'])
+  await writeFile(join(folder, 'nats.conf'), 'cluster { name: c, port: 6222, include "./routes.conf" }')
+  await run(NATS_SERVER, ['-t', '-c', join(folder, 'nats.conf')])
 
   const { servers, user, password } = parseNatsUrl(secrets['sluice-connections']['NATS_URL'])
   expect({ user, password }).toEqual({ user: 'sluice', password: literals['SLUICE'] })
@@ -55,6 +65,19 @@ it('makes Secrets whose passwords fit together, and name the servers that there 
   expect(servers).toEqual(pods)
   for (const name of ['sluice-connections', 'toolbox-connections'])
     expect(secrets[name]['REDIS_URL']).toMatch(/^rediss:/)
+})
+
+it('has an ExternalSecret with the keys that the pods of sluice read from that Secret, and no others', async () => {
+  const [{ metadata, spec }] = parseObjects(block('yaml', 'kind: ExternalSecret'))
+  const { target, data } = spec as { target: { name: string }; data: { secretKey: string }[] }
+  const objects = await buildKustomization('deploy/overlays/production')
+  const read = [...JSON.stringify(objects).matchAll(/"secretKeyRef":(\{[^}]*\})/g)].map(
+    ([, reference]) => JSON.parse(reference) as { name: string; key: string },
+  )
+  const keys = new Set(read.filter(({ name }) => name === target.name).map(({ key }) => key))
+  expect(data.map(({ secretKey }) => secretKey).toSorted()).toEqual([...keys].toSorted())
+  expect(keys.size).toBe(3)
+  expect(metadata).toMatchObject({ name: target.name, namespace: 'sluice' })
 })
 
 it('has an overlay for monitoring that adds a label, and leads each alert to the runbooks elsewhere', async () => {

@@ -32,7 +32,7 @@ describe("production's reader", () => {
     const owner = await open(urlOf(nats.servers, 'operator'))
     await eventually(
       'a stream is made',
-      async () => (await ensureStream(owner, { ...NEW_STREAM, replicas: SERVERS })).kind === 'present',
+      async () => (await ensureStream(owner, { ...NEW_STREAM, replicas: SERVERS }, Date.now())).kind === 'present',
       ELECTION_MS,
     )
     const subject = subjectOf(0)

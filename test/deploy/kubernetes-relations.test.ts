@@ -94,8 +94,13 @@ describe.each([
       if (pod.serviceAccountName) expect(has('ServiceAccount', pod.serviceAccountName), title).toBe(true)
       const volumes = new Set([...(pod.volumes ?? []).map(({ name }) => name), ...claims])
       const ofContainers = pod.containers.flatMap(({ envFrom = [] }) => envFrom.map(({ configMapRef }) => configMapRef))
-      for (const map of [...ofContainers, ...(pod.volumes ?? []).map(({ configMap }) => configMap)]) {
+      const sources = (pod.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? [])
+      const ofVolumes = [...(pod.volumes ?? []), ...sources].map(({ configMap }) => configMap)
+      for (const map of [...ofContainers, ...ofVolumes]) {
         if (map) expect(has('ConfigMap', map.name), `${title}: ${map.name}`).toBe(true)
+      }
+      for (const { name, items = [] } of sources.map(({ secret }) => secret ?? {})) {
+        for (const { key } of items) expect(secretsToMake(name), title).toContain(key)
       }
       for (const { env: variables = [], volumeMounts = [] } of pod.containers) {
         for (const { name } of volumeMounts) expect(volumes.has(name), `${title}: ${name}`).toBe(true)
@@ -158,7 +163,7 @@ describe.each([
     const pods = workloads.flatMap(({ name, replicas = 1 }) =>
       Array.from({ length: replicas }, (_, at) => `${name}-${at}`),
     )
-    for (const url of [config.redisUrl, ...(config.nats?.url.split(',') ?? [])].map((each) => new URL(each ?? ''))) {
+    for (const url of [config.redis?.url, ...(config.nats?.url.split(',') ?? [])].map((each) => new URL(each ?? ''))) {
       const names = url.hostname.split('.')
       // Redis in production is the operator's.
       if (names.at(-2) === 'example') continue
@@ -218,7 +223,7 @@ describe.each([
     const mayUse = config.ringBytes * RING_SHARES + config.maxKeys * KEY_BYTES + PROCESS_BYTES
     expect(quantity(limits['memory'])).toBeGreaterThanOrEqual(mayUse)
     expect(limits).not.toHaveProperty('cpu')
-    // The front end is one thread: against a larger request the autoscaler would see it idle when it is full.
+    // The acceptor is one thread: against a larger request the autoscaler would see it idle when it is full.
     expect(quantity(requests['cpu'])).toBeLessThanOrEqual(1)
   })
 
@@ -230,7 +235,7 @@ describe.each([
       [undefined, ['UDP', 'TCP']],
     ])
     expect(sluice.pod.dnsConfig?.options).toEqual([{ name: 'ndots', value: '2' }])
-    const hosts = [settings().redisUrl, ...(settings().nats?.url.split(',') ?? [])].map(
+    const hosts = [settings().redis?.url, ...(settings().nats?.url.split(',') ?? [])].map(
       (url) => new URL(url ?? '').hostname,
     )
     // Service names have fewer dots than that, and need the cluster's suffixes.
@@ -251,6 +256,39 @@ describe.each([
         else expect(foundBy(podSelector?.matchLabels)).toHaveLength(1)
       }
     }
+  })
+
+  it('no argument of a process is a secret, and no tool that prunes takes what holds events', () => {
+    for (const { title, pod } of workloads) {
+      const secrets = new Set(
+        pod.containers.flatMap(({ env: variables = [] }) =>
+          variables.filter(({ valueFrom }) => valueFrom?.secretKeyRef !== undefined).map(({ name }) => name),
+        ),
+      )
+      const words = pod.containers.flatMap(({ args = [], command = [] }) => args.concat(command))
+      const named = words.flatMap((word) => [...word.matchAll(/\$\((\w+)\)/g)].map(([, name]) => name))
+      expect(
+        named.filter((name) => secrets.has(name)),
+        title,
+      ).toEqual([])
+    }
+    const kept = objects.filter(({ kind }) => kind === 'Namespace' || kind === 'StatefulSet')
+    expect(kept.length).toBeGreaterThan(1)
+    for (const object of kept) {
+      expect(object.metadata.annotations, titleOf(object)).toMatchObject({
+        'argocd.argoproj.io/sync-options': 'Prune=false,Delete=false',
+        'kustomize.toolkit.fluxcd.io/prune': 'disabled',
+      })
+    }
+  })
+
+  it('a NATS server with a new disk may copy the largest one at 5 MB/s before its start counts as failed', () => {
+    const nats = workload(objects, 'nats')
+    const { startupProbe } = nats.pod.containers[0]
+    const seconds = (startupProbe?.periodSeconds ?? 0) * (startupProbe?.failureThreshold ?? 0)
+    expect(seconds).toBeGreaterThanOrEqual(volumeBytesOf(nats) / 5e6)
+    // It has caught up: the next one of a rollout waits for it.
+    expect(startupProbe?.httpGet?.path).toBe('/healthz')
   })
 
   it('the toolbox is there for people, runs only when it is asked for, and reaches NATS alone', () => {
@@ -315,7 +353,7 @@ describe.each([
 /** What docs/kubernetes.md has an operator put into the Secrets. */
 function exampleSecret(secret: string, key: string): string {
   if (key === 'REDIS_URL') return 'rediss://sluice:example@redis.example.com:6379'
-  if (key !== 'NATS_URL') return 'example'
+  if (key !== 'NATS_URL') return 'example-of-a-password-or-token'
   const user = secret === 'toolbox-connections' ? 'operator' : 'sluice'
   return [0, 1, 2].map((at) => `nats://${user}:example@nats-${at}.nats:4222`).join(',')
 }
@@ -324,7 +362,7 @@ function exampleSecret(secret: string, key: string): string {
 function secretsToMake(name: string | undefined): string[] {
   const commands = PAGE.replaceAll('\\\n', ' ').split('\n')
   const command = commands.find((line) => line.includes(`create secret generic ${name} `)) ?? ''
-  return [...command.matchAll(/--from-literal=(\w+)=/g)].map(([, key]) => key)
+  return [...command.matchAll(/--from-literal=([\w.]+)=/g)].map(([, key]) => key)
 }
 
 /** A policy may give a port by its number or by the name that it has in the pod. */

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { pinned } from '../../tools/pin-images.js'
 import { releaseMistakes } from '../../tools/release-check.js'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -24,7 +25,7 @@ interface Job {
   readonly 'timeout-minutes'?: number
   readonly permissions?: Readonly<Record<string, string>>
   readonly strategy?: { readonly matrix: { readonly node: readonly number[] } }
-  readonly container?: string
+  readonly container?: string | object
   readonly steps?: readonly Step[]
 }
 
@@ -57,8 +58,11 @@ function missing(line: string, folder: string): string | null {
     if (first === 'run') return second in scripts(folder) ? null : `npm run ${second}`
     return NPM_COMMANDS.has(first) ? null : `npm ${first}`
   }
-  if (program === 'node') return existsSync(join(ROOT, first)) ? null : first
-  return ['docker', 'echo'].includes(program) ? null : program
+  if (program === 'node' || program.includes('/')) {
+    const file = program === 'node' ? first : program
+    return existsSync(join(ROOT, file)) ? null : file
+  }
+  return ['docker', 'echo', 'git', 'tar', 'gh', 'cosign'].includes(program) ? null : program
 }
 
 it('there is a workflow for each change and one for a release', () => {
@@ -94,8 +98,9 @@ describe.each(workflows)('$name', ({ text, workflow }) => {
     const granted = jobs.flatMap(([name, { permissions }]) =>
       Object.entries(permissions ?? {}).map(([what, right]) => [name, what, right]),
     )
-    expect(granted.filter(([, , right]) => right !== 'read')).toEqual(
-      text.includes('ghcr.io') ? [['image', 'packages', 'write']] : [],
+    const rights = ['image packages', 'image id-token', 'image attestations', 'publish contents']
+    expect(granted.filter(([, , right]) => right !== 'read').map(([job, what]) => `${job} ${what}`)).toEqual(
+      text.includes('ghcr.io') ? rights : [],
     )
   })
 
@@ -107,9 +112,9 @@ describe.each(workflows)('$name', ({ text, workflow }) => {
   })
 })
 
-it('each Node of package.json that has long-term support is checked', () => {
+it('each Node of package.json is checked', () => {
   const { check } = workflowOf('ci.yaml').jobs
-  expect(check.strategy?.matrix.node).toEqual([20, 22, 24])
+  expect(check.strategy?.matrix.node).toEqual([20, 22, 24, 25])
   const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
   expect(engines.node).toBe('20.12 - 20 || 22 || 24 - 25')
 })
@@ -127,6 +132,37 @@ describe('a release', () => {
       steps.filter(({ run }) => run?.includes('publish')),
     )
     expect(publishes.map(({ run }) => run)).toEqual(['npm publish --dry-run', 'npm publish --dry-run'])
+  })
+
+  it('is of main alone, signed by digest, and has every image of deploy/ by digest', () => {
+    const { jobs } = workflowOf('release.yaml')
+    const lines = (job: string): string[] => (jobs[job].steps ?? []).map(({ run = '', uses = '' }) => run + uses)
+    expect(lines('version')).toContain('git merge-base --is-ancestor "$GITHUB_SHA" origin/main')
+    const ofImage = lines('image').join('\n')
+    expect(ofImage).toMatch(/build-push-action[^]*cosign sign --yes "\$IMAGE"[^]*attest-build-provenance/)
+    expect(lines('publish').findIndex((line) => line.includes('pin-images.js'))).toBeLessThan(
+      lines('publish').findIndex((line) => line.startsWith('tar ')),
+    )
+    expect(lines('npm')).toContain('npm ci --ignore-scripts')
+  })
+
+  it('puts a digest in the place of each tag of deploy/, and refuses where there is none', () => {
+    const digest = (at: number): string => `sha256:${String(at).repeat(32)}${'ab'.repeat(16)}`
+    for (const file of ['base', 'overlays/local', 'overlays/production']) {
+      const text = read(`deploy/${file}/kustomization.yaml`)
+      const names: string[] = []
+      const done = pinned(text, (name) => `registry.test/${name}@${digest(names.push(name))}`)
+      const { images } = parse(done) as { images: { name: string; newName: string; digest: string }[] }
+      expect(images.map(({ name }) => name)).toEqual(
+        (parse(text) as typeof images & { images: [] }).images.map(({ name }: { name: string }) => name),
+      )
+      expect(images.map((image) => image)).toEqual(
+        names.map((name, at) => ({ name, newName: `registry.test/${name}`, digest: digest(at + 1) })),
+      )
+      expect(done).not.toContain('newTag')
+      expect(() => pinned(text, (name) => `${name}:latest`)).toThrow('has no digest')
+      expect(() => pinned(text, (name) => `${name}@sha256:${'0'.repeat(64)}`)).toThrow('has no digest')
+    }
   })
 
   it('has one version in all its files', () => {

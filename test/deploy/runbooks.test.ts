@@ -3,8 +3,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { OVERLOAD_REASONS, type OverloadReason } from '../../src/outcome.ts'
-import { OVERLOAD_ADVICE } from '../../src/overload-advice.ts'
+import { OVERLOAD_REASONS, type OverloadReason } from '../../src/contract/outcome.ts'
+import { OVERLOAD_ADVICE } from '../../src/contract/overload-advice.ts'
 import { SETTING_NAMES } from '../../src/settings/settings.ts'
 import { rows } from '../support/dashboard.ts'
 import { readRules } from '../support/rules.ts'
@@ -96,4 +96,20 @@ test('leads from one section to another that is there', () => {
   expect(links.length).toBeGreaterThan(5)
   const anchors = ['why-503', ...alerts.map(({ alert }) => alert?.toLowerCase())]
   for (const anchor of links) expect(anchors).toContain(anchor)
+})
+
+test('has an alert, a runbook and a line of the log for each of thirteen faults', () => {
+  const faults = readFileSync(join(ROOT, 'docs/faults.md'), 'utf8').split('## Thirteen faults')[1].split('\n## ')[0]
+  const named = [...faults.matchAll(/^\| ([^|]+) \| (Sluice\w+) \| `([^`]+)` \|$/gm)]
+  expect(named).toHaveLength(13)
+  const source = sourceText()
+  const runbooks = readFileSync(join(ROOT, RUNBOOKS), 'utf8')
+  for (const [, fault, alert, words] of named) {
+    expect(
+      alerts.map((each) => each.alert),
+      fault,
+    ).toContain(alert)
+    expect(runbooks, fault).toContain(`\n## ${alert}\n`)
+    expect(source, fault).toContain(words)
+  }
 })

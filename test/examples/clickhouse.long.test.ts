@@ -17,7 +17,7 @@ import {
 } from '../support/examples.ts'
 import { addStream } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { eventually, makeFolder, removeFolder } from '../support/service.ts'
+import { eventually, makeFolder } from '../support/service.ts'
 
 const ROUNDS = 12
 const RECORDS = 40
@@ -40,7 +40,6 @@ afterEach(async () => {
   await relay.stop()
   await clickHouse.stop()
   await nats.stop()
-  await removeFolder(folder)
 })
 
 async function begin(started: ClickHouse): Promise<Example> {

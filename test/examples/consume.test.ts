@@ -8,7 +8,7 @@ import { openDeadLetters } from '../../examples/shared/dead-letters.js'
 import { openStore } from '../../examples/shared/store.js'
 import type { Chunk, Position, Source } from '../../examples/shared/stream.js'
 import { eventText, recordText } from '../support/examples.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { makeFolder } from '../support/service.ts'
 
 type Sink = Pick<Awaited<ReturnType<typeof openStore>>, 'position' | 'write'>
 
@@ -21,10 +21,7 @@ beforeEach(async () => {
   store = await openStore(folder)
   acked = []
 })
-afterEach(async () => {
-  store.close()
-  await removeFolder(folder)
-})
+afterEach(() => store.close())
 
 /** A message a chunk; its lines are split by newlines. `start`: the first one's sequence. */
 function sourceOf(messages: readonly string[], start = 1n, name = 'stream'): Source {

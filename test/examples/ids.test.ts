@@ -3,14 +3,14 @@
 
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { idsOf } from '../../examples/shared/ids.js'
 import { parseRecord } from '../../examples/shared/record.js'
 import { openStore } from '../../examples/shared/store.js'
 import { recordText } from '../support/examples.ts'
 import { readJournal } from '../support/journal-files.ts'
 import { codeBlocks, codeWith, runFile } from '../support/page-code.ts'
-import { appRecord, makeFolder, removeFolder, startService } from '../support/service.ts'
+import { appRecord, makeFolder, startService } from '../support/service.ts'
 
 const PAGE = 'docs/ids.md'
 const IDS = resolve(import.meta.dirname, '../../examples/shared/ids.js')
@@ -21,7 +21,6 @@ let folder: string
 beforeEach(async () => {
   folder = await makeFolder()
 })
-afterEach(() => removeFolder(folder))
 
 describe('the ids of a backend', () => {
   const of = (time: string, user = 'user-41', secret = SECRET) => Object.values(idsOf(secret, user, new Date(time)))

@@ -2,11 +2,11 @@
 
 import { appendFile, mkdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { openJournal } from '../../examples/shared/journal.js'
 import type { Position } from '../../examples/shared/stream.js'
 import { eventText, recordText } from '../support/examples.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { makeFolder } from '../support/service.ts'
 
 let folder: string
 let said: string[]
@@ -15,7 +15,6 @@ beforeEach(async () => {
   folder = await makeFolder()
   said = []
 })
-afterEach(async () => await removeFolder(folder))
 
 function segment(number: number): string {
   return join(folder, `${String(number).padStart(12, '0')}.ndjson`)

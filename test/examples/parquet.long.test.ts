@@ -15,7 +15,7 @@ import {
 } from '../support/examples.ts'
 import { addStream } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { eventually, makeFolder, removeFolder } from '../support/service.ts'
+import { eventually, makeFolder } from '../support/service.ts'
 
 const ROUNDS = 15
 const RECORDS = 60
@@ -32,7 +32,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await example?.kill()
   await nats.stop()
-  await removeFolder(folder)
 })
 
 /** None, too, while the example has not made its folder yet. */

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ask, type Example, eventText, expectSaid, recordText, startExample } from '../support/examples.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { makeFolder } from '../support/service.ts'
 
 const DAY_MS = 86_400_000
 
@@ -14,10 +14,7 @@ let example: Example | undefined
 beforeEach(async () => {
   folder = await makeFolder()
 })
-afterEach(async () => {
-  await example?.kill()
-  await removeFolder(folder)
-})
+afterEach(() => example?.kill())
 
 function files(): string[] {
   const names = readdirSync(join(folder, 'out/files'), { recursive: true, encoding: 'utf8' })

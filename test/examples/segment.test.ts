@@ -9,15 +9,7 @@ import { idsOf } from '../../examples/shared/ids.js'
 import { type Answer, type Members, send } from '../support/client.ts'
 import { readJournal } from '../support/journal-files.ts'
 import { runShim, SECRET, type Shim, startLosingRelay, startShim } from '../support/segment.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  roomInMinute,
-  type Service,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
 
 const APPS = [
   appRecord('shop'),
@@ -46,11 +38,7 @@ beforeEach(() => {
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
-afterAll(async () => {
-  await shared.stop()
-  await service.kill()
-  await removeFolder(folder)
-})
+afterAll(() => shared.stop())
 
 const basic = (key: string) => ({ Authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}` })
 

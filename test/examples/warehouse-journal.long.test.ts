@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { post, single } from '../support/client.ts'
 import { aRandomMoment, ask, endInOrder, expectSaid, startExample, storedIn } from '../support/examples.ts'
 import { readJournal } from '../support/journal-files.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service, startService } from '../support/service.ts'
 
 const ROUNDS = 12
 const APP = appRecord('shop', { events_per_minute: 1_000_000, events_per_month: 10_000_000 })
@@ -20,10 +20,7 @@ beforeEach(async () => {
   folder = await makeFolder()
   service = await startService({ dataDir: join(folder), apps: [APP] })
 })
-afterEach(async () => {
-  await service.stop()
-  await removeFolder(folder)
-})
+afterEach(() => service.stop())
 
 /** Sends until `hasEnough`; each event has a number of its own for its name. */
 async function sendUntil(hasEnough: () => boolean, first: number): Promise<string[]> {

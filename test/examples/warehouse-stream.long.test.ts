@@ -22,7 +22,7 @@ import {
 import { type OpenQueue, openReadyQueue, publishTo, readStreamPlainly, withConnection } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { eventually, makeFolder, removeFolder } from '../support/service.ts'
+import { eventually, makeFolder } from '../support/service.ts'
 
 const ROUNDS = 12
 const STREAM = 'SLUICE_EVENTS'
@@ -42,7 +42,6 @@ afterEach(async () => {
   example = undefined
   await opened.queue.stop()
   await nats.stop()
-  await removeFolder(folder)
 })
 
 function start(changes: Partial<ExampleOptions> = {}): Example {

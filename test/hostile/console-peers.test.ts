@@ -3,7 +3,7 @@
 
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { FORMAT } from '../../src/console/peer-messages.ts'
+import { FORMAT } from '../../src/inspect/peers/peer-messages.ts'
 import { get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { openEventStream } from '../support/event-stream.ts'
@@ -144,7 +144,12 @@ describe('a peer that publishes garbage', () => {
       }),
     ]
     await peer.flush()
-    for (const path of ['/api/refusals/stream?from_start=1', '/api/events/stream', '/api/now/stream']) {
+    for (const path of [
+      '/api/refusals/stream?from_start=1',
+      '/api/events/stream',
+      '/api/alerts/stream',
+      '/api/now/stream',
+    ]) {
       const stream = await openEventStream(service.adminPort, path)
       await eventually('something was asked', () => ids.length > 0 || path.includes('now'))
       for (const id of ids) {
@@ -164,13 +169,13 @@ describe('a peer that publishes garbage', () => {
     const got: string[] = []
     const end = peer.subscribe('sluice.events.*', { callback: (_, message) => void got.push(message.string()) })
     tell(ASK, { from: PEER, name: 'now', question: { range: null } }, 'sluice.events.3')
-    tell(ONE, { name: 'apps', query: '' }, 'sluice.events.3')
+    tell(ONE, { name: 'apps', query: '', scope: 'all' }, 'sluice.events.3')
     const answered: string[] = []
     const inbox = peer.subscribe(`sluice.console.reply.${PEER}.1`, {
       callback: (_, message) => void answered.push(message.string()),
     })
     tell(ASK, { from: PEER, name: 'now', question: { range: null } }, `sluice.console.reply.${PEER}.1`)
-    tell(ONE, { name: 'apps', query: '' }, `sluice.console.reply.${PEER}.1`)
+    tell(ONE, { name: 'apps', query: '', scope: 'all' }, `sluice.console.reply.${PEER}.1`)
     await eventually('both are answered at an inbox', () => answered.length > 1)
     expect(got).toEqual([])
     end.unsubscribe()

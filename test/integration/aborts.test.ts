@@ -7,7 +7,7 @@ import { ended, type Page, readPage, untilRead } from '../support/hostile.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
 import { appRecord, eventually, type Service } from '../support/service.ts'
 
-/** With the smallest ring, partial bodies may take 1 MiB. */
+/** With this ring, large partial bodies may take 1 MiB. */
 const AT_ONCE = 10
 const SENT_BYTES = 48_000
 const ROUNDS = 8
@@ -15,7 +15,7 @@ const ROUNDS = 8
 const test = base.extend(
   'service',
   { scope: 'file' },
-  aService({ apps: [appRecord('plain')], env: { SLUICE_RING_MB: '4' } }),
+  aService({ apps: [appRecord('plain')], env: { SLUICE_RING_MB: '8' } }),
 )
 
 async function expectNothingInHand(service: Service, received: number): Promise<Page> {

@@ -6,12 +6,12 @@ import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import { enforcedEventsPerMonth, PLANS } from '../../src/apps/plans.ts'
+import type { Charge } from '../../src/contract/charge.ts'
+import { batchIdOf } from '../../src/contract/ids.ts'
 import { createMemoryDeduplicator } from '../../src/keys/memory-deduplicator.ts'
-import { batchIdOf } from '../../src/lib/ids.ts'
 import type { Admission, Admitted, End } from '../../src/limits/admission.ts'
 import { createMemoryLimiter } from '../../src/limits/own/memory-limiter.ts'
 import { OwnAdmission } from '../../src/limits/own/own-admission.ts'
-import type { Charge } from '../../src/queue/charge.ts'
 import { connectTo, limitNode } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { sleep } from '../support/service.ts'
@@ -28,10 +28,7 @@ beforeAll(async () => {
   server = await startRedis()
   client = connectTo(server.url)
 })
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+afterAll(() => client.disconnect())
 
 interface Made {
   readonly nodes: readonly Admission[]
@@ -250,6 +247,46 @@ describe.each([
       }
     }
     expect(stored).toBe(1000 - (1000 % events))
+  })
+
+  it('shows all windows while less than a fifth of one is left, by what the newest record allows', async () => {
+    const app = anApp({ eventsPerMinute: 100, eventsPerDay: 200, eventsPerMonth: 1000 })
+    const on = node()
+    const take = async (events: number): Promise<void> => {
+      const admitted = await on.admit(app, events, null)
+      if (admitted.kind === 'taken') on.end(app, admitted.charge, null, 'stored', events)
+    }
+    expect(on.nearLimits(app, false)).toBeNull()
+    await take(80)
+    expect(on.nearLimits(app, false)).toBeNull()
+    const windows = (minute: number, day: number, month: number) => [
+      { name: 'minute', limit: 100, remaining: minute, lengthSeconds: 60, resetSeconds: 60 },
+      { name: 'day', limit: 200, remaining: day, lengthSeconds: 86_400, resetSeconds: 43_200 },
+      { name: 'month', limit: 1000, remaining: month, lengthSeconds: 30 * 86_400, resetSeconds: 10.5 * 86_400 },
+    ]
+    expect(on.nearLimits(app, true)).toEqual(windows(20, 120, 920))
+    await take(1)
+    const near = windows(19, 119, 919)
+    expect(on.nearLimits(app, false)).toEqual(near)
+    expect(on.nearLimits({ ...app, eventsPerDay: null }, false)).toEqual([near[0], near[2]])
+    nowMs += MINUTE_MS
+    expect(on.nearLimits(app, false)).toBeNull()
+    expect(on.nearLimits({ ...app, eventsPerDay: 101 }, false)?.[1]).toMatchObject({ limit: 101, remaining: 20 })
+    expect(on.nearLimits({ ...app, eventsPerDay: 102 }, false)).toBeNull()
+    expect(on.nearLimits({ ...app, eventsPerMonth: 100 }, false)?.[2]).toMatchObject({ limit: 100, remaining: 19 })
+    nowMs += 12 * DAY_MS
+    expect(on.nearLimits({ ...app, eventsPerMonth: 100 }, false)).toBeNull()
+  })
+
+  it('gives a month the length of its own cycle, also where that begins within a minute', async () => {
+    const app = anApp({ eventsPerMinute: 100, billingAnchorMs: Date.UTC(2026, 0, 31, 12, 0, 30) })
+    const on = node()
+    const taken = await on.admit(app, 81, null)
+    if (taken.kind === 'taken') on.end(app, taken.charge, null, 'stored', 81)
+    const month = on.nearLimits(app, false)?.[1]
+    expect(month).toMatchObject({ name: 'month', lengthSeconds: 30 * 86_400 })
+    // 31 October to 30 November.
+    expect(Math.ceil((month?.resetSeconds ?? 0) / 60)).toBe(10 * 1440 + 1)
   })
 
   it('shows the remaining events of the current minute', async () => {

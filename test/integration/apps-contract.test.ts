@@ -104,6 +104,8 @@ describe.each([
         events_per_day: 1,
         events_per_minute: 2,
         events_per_month: 3,
+        alerts: [50, 90],
+        origins: ['https://shop.example'],
       }),
     )
     await becomes('ak_whole', 'known', isKnown)
@@ -119,6 +121,9 @@ describe.each([
       eventsPerMinute: 2,
       eventsPerDay: 1,
       eventsPerMonth: 3,
+      alertSteps: [50, 90],
+      readKeys: [],
+      origins: ['https://shop.example'],
     })
     expect([...made.store.all()].map(({ appId }) => appId)).toContain('whole')
   })

@@ -12,6 +12,7 @@ import { openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { connectTo, TestLink, timed } from '../support/limits.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
+import { NO_ALERTS } from '../support/no-alerts.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 const PATIENCE = { timeout: 15_000 }
@@ -29,7 +30,6 @@ beforeAll(async () => {
 afterAll(async () => {
   client.disconnect()
   await queue.stop()
-  await Promise.all([nats.stop(), redis.stop()])
 })
 
 it('reports its lag while NATS is away, and creates its bucket again after it was deleted', async () => {
@@ -42,6 +42,7 @@ it('reports its lag while NATS is away, and creates its bucket again after it wa
   const rounds: AuditState[] = []
   const notices: string[] = []
   const auditor = new Auditor({
+    ...NO_ALERTS,
     nodeId: 'one',
     partitions: 16,
     replicas: 1,

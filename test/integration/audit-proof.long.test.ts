@@ -5,14 +5,15 @@ import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
 import { Auditor, type AuditState } from '../../src/audit/auditor.ts'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
 import { sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import { countsKey, fenceKey } from '../../src/limits/shared/take.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import { type OpenQueue, openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { connectTo, TestLink, timed } from '../support/limits.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
+import { NO_ALERTS } from '../support/no-alerts.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
 const PATIENCE = { timeout: 20_000 }
@@ -30,7 +31,6 @@ beforeAll(async () => {
 afterAll(async () => {
   client.disconnect()
   await opened.queue.stop()
-  await Promise.all([nats.stop(), redis.stop()])
 })
 
 /** Answers like a server whose copy of the stream gets no more, and that finds no quorum to store anything. */
@@ -82,6 +82,7 @@ it('closes no minute that the stream’s leader has more of, and none in Redis t
   const states: AuditState[] = []
   const notices: string[] = []
   const auditor = new Auditor({
+    ...NO_ALERTS,
     nodeId: 'one',
     partitions: 16,
     replicas: 1,
@@ -104,7 +105,7 @@ it('closes no minute that the stream’s leader has more of, and none in Redis t
     const minute = Math.floor(nowMs() / MINUTE_MS)
     const record = makeRecord({ appId: 'demo', events: 5 })
     const charge = { events: 5, takenAtMs: nowMs(), minute, cycleMinute: minute - 1440 }
-    expect((await publishTo(opened.queue, { ...record, charge })).settlement).toBe('durable')
+    expect((await publishTo(opened.queue, { ...record, charge })).ack).toBe('durable')
   }
   try {
     await rounds(2)

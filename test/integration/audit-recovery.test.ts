@@ -9,14 +9,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { MINUTE_MS } from '../../src/apps/plans.ts'
 import { Auditor } from '../../src/audit/auditor.ts'
 import type { SavedTotals } from '../../src/audit/totals.ts'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
 import { sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import { countsKey, fenceKey } from '../../src/limits/shared/take.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import { type OpenQueue, openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { connectTo, TestLink } from '../support/limits.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
+import { NO_ALERTS } from '../support/no-alerts.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { STREAM } from '../support/stream.ts'
 
@@ -45,10 +46,7 @@ afterEach(async () => {
   await opened.queue.stop()
   await nats.stop()
 })
-afterAll(async () => {
-  client.disconnect()
-  await redis.stop()
-})
+afterAll(() => client.disconnect())
 
 /** Runs an auditor until `isDone`, or else fails; returns what it said. */
 async function audit(isDone: () => Promise<unknown>, expected: unknown): Promise<string[]> {
@@ -56,6 +54,7 @@ async function audit(isDone: () => Promise<unknown>, expected: unknown): Promise
   const link = new TestLink(client)
   await sendHeartbeat(link, 'one')
   const auditor = new Auditor({
+    ...NO_ALERTS,
     nodeId: 'one',
     partitions: 16,
     replicas: 1,
@@ -77,7 +76,7 @@ async function store(events: number, minutesAgo: number): Promise<void> {
   const minute = Math.floor(Date.now() / MINUTE_MS) - minutesAgo
   const charge = { events, takenAtMs: minute * MINUTE_MS, minute, cycleMinute: CYCLE_MINUTE }
   const record = { ...makeRecord({ appId: 'demo', events }), charge }
-  expect((await publishTo(opened.queue, record)).settlement).toBe('durable')
+  expect((await publishTo(opened.queue, record)).ack).toBe('durable')
 }
 
 async function used(): Promise<number> {
@@ -149,6 +148,7 @@ describe('without its saved sums, once the stream has dropped its first messages
     await sendHeartbeat(link, 'one')
     const rounds: number[] = []
     const auditor = new Auditor({
+      ...NO_ALERTS,
       nodeId: 'one',
       partitions: 16,
       replicas: 1,

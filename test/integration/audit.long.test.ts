@@ -7,15 +7,16 @@ import { describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
 import { Auditor, type AuditState } from '../../src/audit/auditor.ts'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
 import type { End } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
 import { type OpenQueue, openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { connectTo, type LimitNode, limitNode } from '../support/limits.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
+import { NO_ALERTS } from '../support/no-alerts.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { eventually } from '../support/service.ts'
 import { STREAM, withStreams } from '../support/stream.ts'
@@ -59,6 +60,7 @@ class Ground {
     this.client = connectTo(redis.url)
     this.node = limitNode(this.client, 'auditing', Date.now)
     this.#auditor = new Auditor({
+      ...NO_ALERTS,
       nodeId: 'auditing',
       partitions: 16,
       replicas: 1,
@@ -102,13 +104,13 @@ class Ground {
     await withStreams(this.#nats.url, (streams) => streams.streams.delete(STREAM))
     await eventually('records are taken again', async () => {
       const record = makeRecord({ appId: 'trying', events: 1 })
-      return (await publishTo(this.opened.queue, record)).settlement === 'durable'
+      return (await publishTo(this.opened.queue, record)).ack === 'durable'
     })
   }
 
   async #store(app: App, record: ReturnType<typeof makeRecord>): Promise<void> {
-    const { settlement } = await publishTo(this.opened.queue, record)
-    if (settlement !== 'durable') throw new Error(`not stored: ${settlement}`)
+    const { ack } = await publishTo(this.opened.queue, record)
+    if (ack !== 'durable') throw new Error(`not stored: ${ack}`)
     this.stored.set(app, (this.stored.get(app) ?? 0) + record.charge.events)
   }
 

@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { batchIdOf } from '../../src/contract/ids.ts'
 import { sendAfterSilences, sendOne, type Tally } from '../support/balancer-traffic.ts'
 import {
   BALANCERS,
@@ -26,7 +27,7 @@ import { BREAK, type FrontNode, startFrontNode } from '../support/front-node.ts'
 import { countByBatch, readJournal } from '../support/journal-files.ts'
 import { freePort } from '../support/programs.ts'
 import { startProxy } from '../support/proxy.ts'
-import { openRaw, type RawConnection, rawPost } from '../support/raw-http.ts'
+import { head, openRaw, type RawConnection, rawPost } from '../support/raw-http.ts'
 import {
   appRecord,
   eventually,
@@ -149,6 +150,25 @@ describe.concurrent.each(BALANCERS)('%s', (name) => {
   const missing = spawnSync(programOf(name), ['--version'], { stdio: 'ignore' }).error !== undefined
   beforeEach((context) => {
     if (missing) context.skip(`${name} is not installed: its file in deploy/balancers was not tried`)
+  })
+
+  test.concurrent('passes no trailers on: a chunked batch that has some is stored and hears 202, or is refused', async ({
+    onTestFinished,
+  }) => {
+    const balancer = await startBefore(name, nodes, onTestFinished)
+    const body = single('ak_plain')
+    for (const trailer of ['X-Odd: 1\r\n', 'X: /api/v1/events HTTP/1.1\r\n', '']) {
+      const raw = await open(balancer.port, onTestFinished)
+      const key = randomUUID()
+      const lines = ['Content-Type: application/json', 'Transfer-Encoding: chunked', `Idempotency-Key: ${key}`]
+      raw.write(`${head(lines)}${body.length.toString(16)}\r\n${body}\r\n0\r\n${trailer}\r\n`)
+      const answer = await answerOn(raw)
+      expect([202, 400], answer.whole).toContain(answer.status)
+      if (answer.status === 202) expectAccepted(answer, 1)
+      else expect(answer.json).toEqual({ error: 'validation_failed', message: 'Content-Length: required' })
+      const stored = nodes.flatMap(({ dataDir }) => readJournal(dataDir)).map(({ batch_id: id }) => id)
+      expect(stored.includes(batchIdOf('plain', key))).toBe(answer.status === 202)
+    }
   })
 
   test.concurrent(`loses none of ${REQUESTS} requests whose clients are silent for ${LEAST_SILENCE_MS / 1000} to ${MOST_SILENCE_MS / 1000} s before each`, {

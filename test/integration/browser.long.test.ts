@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { ended, readPage } from '../support/hostile.ts'
 import { readJournal, type StoredRecord } from '../support/journal-files.ts'
 import { CHROMIUM } from '../support/prerequisites.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service, startService } from '../support/service.ts'
 
 const APPS = [appRecord('plain'), appRecord('minute', { events_per_minute: 1 })]
 
@@ -80,8 +80,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser?.close()
-  await Promise.all(services.map((service) => service.kill()))
-  await Promise.all(services.map((service) => removeFolder(service.dataDir)))
   for (const server of sites) server.close().closeAllConnections()
 })
 

@@ -318,6 +318,23 @@ describe('an entry that is not an app record', () => {
     expect(node.apps.badRecords).toBe(3)
   })
 
+  it('is one of at most 100 lines a reading or a minute, and the others are counted', async () => {
+    const early = await loadedNode()
+    await connected(async (connection) => {
+      const entries = await bucketOf(connection).open()
+      for (let at = 0; at < 3000; at += 500) {
+        await Promise.all(Array.from({ length: 500 }, (_, index) => entries.put(`bad${at + index}`, 'no record')))
+      }
+    })
+    await eventually('it has had them', () => early.apps.badRecordsNow === 3000)
+    expect(early.notices.filter((notice) => notice.includes('is not an app record'))).toHaveLength(100)
+    const late = await loadedNode()
+    const told = late.notices.filter((notice) => notice.includes('entr'))
+    expect(told).toHaveLength(101)
+    expect(told[100]).toMatch(/^2900 more entries of SLUICE_APPS cannot be used/)
+    expect(late.apps.badRecordsNow).toBe(3000)
+  })
+
   it('blocks an app of its id until it is removed, or overwritten on purpose', async () => {
     await putRaw('a', 'no record')
     await expect(put(record('a'))).rejects.toThrow(

@@ -11,7 +11,6 @@ import {
   type CommandResult,
   eventually,
   makeFolder,
-  removeFolder,
   runCommand,
   type Started,
   startCommand,
@@ -30,10 +29,7 @@ beforeEach(async () => {
   answer = (_, response) => response.writeHead(404).end()
   api = await listen(0)
 })
-afterEach(async () => {
-  close(api)
-  await removeFolder(folder)
-})
+afterEach(() => close(api))
 
 async function listen(port: number): Promise<Server> {
   const server = createServer((request, response) => {
@@ -103,11 +99,11 @@ test('--no-follow prints those that the service knows, the oldest first, one obj
   expect(asked).toEqual(['/api/refusals?app=shop&limit=1000 Bearer a-long-secret-token'])
 })
 
-test('prints no control character that a client sent', async () => {
+test('prints to a pipe what a client sent, byte for byte', async () => {
   const sdk_version = '\u009b31m\u007f'
   answer = (_, response) => response.end(JSON.stringify({ refusals: [{ ...refusal(1), sdk_version }], groups: [] }))
   const { stdout } = await refused(['--no-follow'])
-  expect(stdout).toBe(lineOf(1).replace('"sdk_version":null', '"sdk_version":"\\u009b31m\\u007f"'))
+  expect(stdout).toBe(lineOf(1).replace('"sdk_version":null', '"sdk_version":"\u009b31m\u007f"'))
 })
 
 test('follows a stream that is cut anywhere, and Ctrl-C ends it with 0', async () => {
@@ -134,10 +130,7 @@ test('an SDK version with line separators of Unicode is one line', async () => {
   const command = following()
   await eventually('both are printed', () => command.stdout().endsWith(lineOf(2)))
   expect(command.stdout()).toBe(
-    lineOf(1).replace(
-      '"sdk_version":null',
-      `"sdk_version":${JSON.stringify(sdk_version).replace('\u0085', '\\u0085')}`,
-    ) + lineOf(2),
+    lineOf(1).replace('"sdk_version":null', `"sdk_version":${JSON.stringify(sdk_version)}`) + lineOf(2),
   )
 })
 

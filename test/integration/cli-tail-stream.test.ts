@@ -5,12 +5,11 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { partitionOf } from '../../src/queue/partition.ts'
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { PROBE_SUBJECT, subjectOf } from '../../src/queue/stream/stream.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { freePort } from '../support/programs.ts'
 import { type CommandResult, eventually, runCommand, type Started, startCommand } from '../support/service.ts'
 
 const MAIN = resolve('dist/main.js')
@@ -24,7 +23,6 @@ beforeAll(async () => {
   nats = await startNats()
 })
 beforeEach(() => nats.restart({ empty: true }))
-afterAll(() => nats.stop())
 
 function tail(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
   return runCommand(['tail', ...args], { REDIS_URL, NATS_URL: nats.url, ...env })
@@ -319,10 +317,3 @@ function procFile(pid: number | undefined, name: string): string {
     return ''
   }
 }
-
-test('NATS away at its start is one clear line without the password, and exit 1', async () => {
-  const { code, stdout, output } = await tail([], { NATS_URL: `nats://me:s3cret@127.0.0.1:${await freePort()}` })
-  expect(code).toBe(1)
-  expect(stdout).toBe('')
-  expect(output).toMatch(/^sluice tail: NATS cannot be reached \(127\.0\.0\.1:\d+: connection refused\)\n$/)
-})

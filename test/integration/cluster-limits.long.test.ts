@@ -1,7 +1,7 @@
 // Limits and counters over several nodes: never exceeded, and exact after every kind of end.
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { batch, expectAccepted, expectRefused, expectSound, figures, post, single } from '../support/client.ts'
 import {
   AUDITED_MS,
@@ -34,8 +34,6 @@ let cluster: Cluster
 beforeAll(async () => {
   cluster = await startCluster({ nodes: NODES, apps: [appRecord('dying')] })
 }, 60_000)
-
-afterAll(() => cluster?.stop())
 
 interface Hammered {
   readonly appId: string

@@ -1,12 +1,12 @@
 // The start of a node beside others: what it must know before its first request.
 
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { send, single } from '../support/client.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { startProxy } from '../support/proxy.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { appRecord, makeFolder, removeFolder, sleep, startService } from '../support/service.ts'
+import { appRecord, makeFolder, sleep, startService } from '../support/service.ts'
 
 /** Longer than the rest of a start, and shorter than its wait for Redis. */
 const REDIS_SILENT_MS = 1500
@@ -18,10 +18,6 @@ describe('the start of a node', () => {
 
   beforeAll(async () => {
     ;[redis, nats, dataDir] = await Promise.all([startRedis(), startNats(), makeFolder()])
-  })
-
-  afterAll(async () => {
-    await Promise.all([redis.stop(), nats.stop(), removeFolder(dataDir)])
   })
 
   it('waits for Redis for a while, so that its first requests are counted with those of the others', async () => {

@@ -1,7 +1,7 @@
 // Two nodes over one Redis and one NATS are one service: keys, apps and messages are the same wherever a request lands.
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import {
   batch,
   bodyOfSize,
@@ -44,8 +44,6 @@ beforeAll(async () => {
   cluster = await startCluster({ nodes: 2, apps })
   ;[first, second] = cluster.nodes as [Service, Service]
 }, 60_000)
-
-afterAll(() => cluster?.stop())
 
 const keyHeader = (): { 'Idempotency-Key': string } => ({ 'Idempotency-Key': randomUUID() })
 

@@ -1,10 +1,10 @@
 // The audit reads the stream while others write to it.
 
 import { headers, type NatsConnection } from '@nats-io/transport-node'
-import { expect, it, onTestFinished } from 'vitest'
-import { CostReader } from '../../src/audit/cost-reader.ts'
+import { expect, it } from 'vitest'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { systemTimers } from '../../src/lib/timers.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
+import { CostReader } from '../../src/queue/stream/read/cost-reader.ts'
 import { openReadyQueue, publishTo } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { startNats } from '../support/nats.ts'
@@ -13,7 +13,6 @@ const MESSAGES = 5000
 
 it('returns every message once while more are stored', async () => {
   const nats = await startNats()
-  onTestFinished(() => nats.stop())
   const { queue } = await openReadyQueue(nats.url)
   const connection = queue.connection!
   const partition = partitionOf('demo', 16)
@@ -42,7 +41,6 @@ it('returns every message once while more are stored', async () => {
 
 it('has not reached the end where the server still holds the request before', async () => {
   const nats = await startNats()
-  onTestFinished(() => nats.stop())
   const { queue } = await openReadyQueue(nats.url)
   const connection = queue.connection!
   await publishTo(queue, makeRecord({ keyed: true }))

@@ -1,12 +1,13 @@
 // The audit's entries in NATS, and how it reads entries that are not valid.
 
+import { createHash } from 'node:crypto'
 import { brotliCompressSync } from 'node:zlib'
 import { jetstream } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { CountsBucket } from '../../src/audit/counts-bucket.ts'
-import { PartitionTotals } from '../../src/audit/totals.ts'
+import { PartitionTotals, type SavedTotals } from '../../src/audit/totals.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 
 let nats: NatsServer
@@ -17,10 +18,7 @@ beforeAll(async () => {
   connection = await connect({ servers: nats.url })
   bucket = await CountsBucket.open(connection, 1)
 })
-afterAll(async () => {
-  await connection.close()
-  await nats.stop()
-})
+afterAll(() => connection.close())
 
 it('keeps the totals of a partition, and the sequence from which to read again', async () => {
   const totals = new PartitionTotals('2026-11-20T12:00:00Z', null)
@@ -52,4 +50,21 @@ it.each([
   const saved = new PartitionTotals('x', null).save()
   await bucket.write(5, saved, revision)
   expect((await bucket.read(5)).saved).toEqual(saved)
+})
+
+it('says what to do where the sums of too many apps do not fit into a message, and keeps the entry', async () => {
+  const apps = (count: number): SavedTotals['apps'] =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, at) => [
+        `app_${createHash('sha1').update(`${at}`).digest('hex')}`,
+        [30_000_000, 29_990_000, [[29_990_000, at]], 20_800, Array.from({ length: 35 }, (_, day) => at * (day + 7))],
+      ]),
+    )
+  const some: SavedTotals = { ...new PartitionTotals('x', null).save(), apps: apps(10) }
+  const revision = await bucket.write(6, some, 0)
+  const writing = bucket.write(6, { ...some, apps: apps(20_000) }, revision)
+  await expect(writing).rejects.toThrow(
+    /^the sums of its 20000 apps take \d+ bytes, and NATS takes 1048576 in one message: set max_payload to 8MB on all NATS/,
+  )
+  expect(await bucket.read(6)).toEqual({ saved: some, revision })
 })

@@ -12,7 +12,6 @@ import {
   appRecord,
   eventually,
   makeFolder,
-  removeFolder,
   roomInMinute,
   runCommand,
   type Service,
@@ -43,7 +42,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await service?.kill()
   service = null
-  await removeFolder(folder)
 })
 
 /** Sends large bodies until one is refused; returns the accepted batches. */

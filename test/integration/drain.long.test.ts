@@ -7,7 +7,7 @@ import { type Answer, batch, expectAccepted, expectRefused, get, post, single } 
 import { readPage, untilRead } from '../support/hostile.ts'
 import { countByBatch, readJournal } from '../support/journal-files.ts'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service, startService } from '../support/service.ts'
 
 const APPS = [appRecord('plain', { events_per_minute: 1_000_000_000, plan: 'trial', events_per_month: 1_000_000_000 })]
 const CONNECTIONS = 24
@@ -19,10 +19,7 @@ beforeEach(async () => {
   folder = await makeFolder()
 })
 
-afterEach(async () => {
-  await service?.kill()
-  await removeFolder(folder)
-})
+afterEach(() => service?.kill())
 
 const start = async (env: Record<string, string> = {}): Promise<void> => {
   service = await startService({ dataDir: folder, apps: APPS, env })

@@ -3,7 +3,7 @@
 
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, type TestContext, test } from 'vitest'
 import { expectAccepted, get, post, single } from '../support/client.ts'
 import {
   becomesReady,
@@ -18,7 +18,12 @@ import {
 import { appRecord, eventually, runCommand, type Service } from '../support/service.ts'
 import { STREAM, withStreams } from '../support/stream.ts'
 
-async function cluster(nodes: number, apps = [appRecord('one'), appRecord('two')]): Promise<Cluster> {
+/** Each test has a cluster of its own, and waits most of the time for nodes to look again: so several run at once. */
+async function cluster(
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  nodes: number,
+  apps = [appRecord('one'), appRecord('two')],
+): Promise<Cluster> {
   const started = await startCluster({ nodes, apps })
   onTestFinished(() => started.stop())
   return started
@@ -66,9 +71,9 @@ async function expectUnready(node: Service): Promise<void> {
   expect(await metric(node, 'sluice_overloaded_total{reason="apps_unread"}')).toBe(1)
 }
 
-describe('a node that starts', () => {
-  test('first of all, or after 0.3 with its app records, is ready and tells no loss', async () => {
-    const started = await cluster(0)
+describe.concurrent('a node that starts', () => {
+  test('first of all, or after 0.3 with its app records, is ready and tells no loss', async (context) => {
+    const started = await cluster(context, 0)
     const node = await started.addNode()
     expectAccepted(await post(node, single('ak_one')), 1)
     await becomesKnown(started, 'apps', 2)
@@ -76,14 +81,14 @@ describe('a node that starts', () => {
     expect(await lossesOf(node, 'apps')).toBe(0)
   })
 
-  test('with no app record anywhere is ready, and knows the first one that is made', async () => {
-    const started = await cluster(1, [])
+  test('with no app record anywhere is ready, and knows the first one that is made', async (context) => {
+    const started = await cluster(context, 1, [])
     await started.addApps([appRecord('first')])
     expect(toldBy(started.nodes[0])).toEqual([])
   })
 
-  test('after NATS lost its data is not ready, and answers 503 rather than 401, until the records are imported', async () => {
-    const started = await cluster(1)
+  test('after NATS lost its data is not ready, and answers 503 rather than 401, until the records are imported', async (context) => {
+    const started = await cluster(context, 1)
     const [old] = started.nodes
     const file = join(started.commandEnv['SLUICE_DATA_DIR'], 'backup.json')
     expect((await sluice(started, 'apps', 'export', file)).code).toBe(0)
@@ -109,6 +114,8 @@ describe('a node that starts', () => {
     await expectToldOnce(old, 'counts', /^the bucket SLUICE_COUNTS is (a new one|gone): /)
     const refused = await sluice(started, 'apps', 'add', 'three', '--plan', '10k')
     expect([refused.code, refused.output]).toEqual([1, expect.stringContaining('sluice apps adopt-empty')])
+    const checked = await sluice(started, 'check')
+    expect([checked.code, checked.output]).toEqual([1, expect.stringMatching(/^FAIL +apps .*sluice apps adopt-empty/m)])
     await expectStillUnready(late)
     expect((await sluice(started, 'apps', 'import', file)).code).toBe(0)
     await becomesReady(late)
@@ -119,12 +126,14 @@ describe('a node that starts', () => {
     expect((await sluice(started, 'apps', 'add', 'three', '--plan', '10k')).code).toBe(0)
   })
 
-  test('alone, with nothing left in NATS and Redis kept, waits for sluice apps adopt-empty', async () => {
-    const started = await cluster(1)
+  test('alone, with nothing left in NATS and Redis kept, waits for sluice apps adopt-empty', async (context) => {
+    const started = await cluster(context, 1)
     await becomesKnown(started, 'apps', 2)
     await started.nodes[0].kill()
     await started.nats.kill()
     await started.nats.restart({ empty: true })
+    const checked = await sluice(started, 'check')
+    expect([checked.code, checked.output]).toEqual([1, expect.stringMatching(/^FAIL +apps .*sluice apps adopt-empty/m)])
     const late = await started.startNode()
     await expectUnready(late)
     const adopted = await sluice(started, 'apps', 'adopt-empty')
@@ -136,8 +145,8 @@ describe('a node that starts', () => {
     await becomesReady(await started.startNode())
   })
 
-  test('alone, with its bucket gone and Redis emptied, learns from SLUICE_COUNTS that there were app records', async () => {
-    const started = await cluster(1)
+  test('alone, with its bucket gone and Redis emptied, learns from SLUICE_COUNTS that there were app records', async (context) => {
+    const started = await cluster(context, 1)
     await becomesKnown(started, 'apps', 2)
     await started.nodes[0].kill()
     await deleteStream(started, 'KV_SLUICE_APPS')
@@ -151,9 +160,9 @@ async function expectStillUnready(node: Service): Promise<void> {
   expect((await get(node.adminPort, '/readyz')).status).toBe(503)
 }
 
-describe('a node that runs tells once', () => {
-  test('that its stream was purged, or deleted and made again, and that the sums are gone', async () => {
-    const started = await cluster(2)
+describe.concurrent('a node that runs tells once', () => {
+  test('that its stream was purged, or deleted and made again, and that the sums are gone', async (context) => {
+    const started = await cluster(context, 2)
     const [node, other] = started.nodes
     for (let sent = 0; sent < 3; sent++) expectAccepted(await post(node, single('ak_one')), 1)
     await becomesKnown(started, 'stream', 3)
@@ -180,15 +189,15 @@ describe('a node that runs tells once', () => {
     expect(toldBy(late)).toEqual([])
   }, 240_000)
 
-  test.each([
+  test.for([
     ['and nothing has come since', 0, /^the stream SLUICE_EVENTS has lost its end: the last 5 messages, /],
     [
       'and others have their numbers',
       10,
       /^the stream SLUICE_EVENTS has lost its end, and has stored others since: number 7, /,
     ],
-  ] as const)('that its stream lost its end, %s', async (_, since, text) => {
-    const started = await cluster(1)
+  ] as const)('that its stream lost its end, %s', async ([, since, text], context) => {
+    const started = await cluster(context, 1)
     const [node] = started.nodes
     const { folder } = started.nats
     const kept = join(folder, 'kept')
@@ -213,14 +222,14 @@ describe('a node that runs tells once', () => {
   })
 })
 
-describe('a node with another number of partitions', () => {
+describe.concurrent('a node with another number of partitions', () => {
   const OTHER = { SLUICE_PARTITIONS: '8' }
   const WORDS =
     /SLUICE_PARTITIONS is 8, but this installation has 16 partitions, .*start this node with SLUICE_PARTITIONS=16/
 
-  test('exits with 1 and says which it has to be, also where Redis has forgotten it', async () => {
-    const started = await cluster(1)
-    await expect(started.startNode(OTHER)).rejects.toThrow(/the service ended at start \(1\)/)
+  test('exits with 1 and says which it has to be, also where Redis has forgotten it', async (context) => {
+    const started = await cluster(context, 1)
+    await expect(started.startNode(OTHER)).rejects.toThrow(/the service ended at its start with 1/)
     await expect(started.startNode(OTHER)).rejects.toThrow(WORDS)
     await started.nodes[0].kill()
     await started.redis.kill()
@@ -229,8 +238,26 @@ describe('a node with another number of partitions', () => {
     await started.addNode()
   })
 
-  test('that starts while NATS is away ends once it is back, before it is ready', async () => {
-    const started = await cluster(1)
+  test('less than the audit has counted in exits with 1 though no node has written down the number, as after 0.3', async (context) => {
+    const started = await cluster(context, 1)
+    const entries = ['$KV.SLUICE_COUNTS.p15', '$KV.SLUICE_COUNTS.installation']
+    const bucket = 'KV_SLUICE_COUNTS'
+    await eventually('the last partition is audited', () =>
+      withStreams(started.nats.url, (manager) => manager.streams.getMessage(bucket, { last_by_subj: entries[0] })).then(
+        (entry) => entry !== null,
+        () => false,
+      ),
+    )
+    await started.nodes[0].kill()
+    await withStreams(started.nats.url, (manager) => manager.streams.purge(bucket, { filter: entries[1] }))
+    await started.redis.kill()
+    await started.redis.restart({ empty: true })
+    await expect(started.startNode(OTHER)).rejects.toThrow(WORDS)
+    await started.addNode()
+  })
+
+  test('that starts while NATS is away ends once it is back, before it is ready', async (context) => {
+    const started = await cluster(context, 1)
     started.natsProxy.cut()
     const late = await started.startNode(OTHER)
     expect((await get(late.adminPort, '/readyz')).status).toBe(503)

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import {
   countBatches,
   freeze,
@@ -23,8 +23,8 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 /** Publishes one record after another until one is durable; how many it took, each of which has 2 s. */
 async function untilDurable({ queue }: OpenQueue, appId = 'demo'): Promise<number> {
   for (let records = 1; ; records++) {
-    const { settlement } = await publishTo(queue, makeRecord({ keyed: true, appId }))
-    if (settlement === 'durable') return records
+    const { ack } = await publishTo(queue, makeRecord({ keyed: true, appId }))
+    if (ack === 'durable') return records
     if (records === 10) throw new Error(`none of ${records} records is durable: ${queue.status.state}`)
   }
 }
@@ -55,15 +55,14 @@ describe('the JetStream queue in an outage', () => {
     nats.resume()
     await nats.restart()
   })
-  afterAll(() => nats.stop())
 
   it('answers after 2 s while NATS is frozen: in doubt for sent records, away for others', async () => {
     const opened = await openReadyQueue(nats.url)
     const { queue, notices } = opened
     await freeze(nats)
     const first = await Promise.all(many(100).map((record) => publishTo(queue, record)))
-    expect(first.slice(0, 64).map(({ settlement }) => settlement)).toEqual(first.slice(0, 64).map(() => 'in_doubt'))
-    expect(first.slice(64).map(({ settlement }) => settlement)).toEqual(first.slice(64).map(() => 'nats_away'))
+    expect(first.slice(0, 64).map(({ ack }) => ack)).toEqual(first.slice(0, 64).map(() => 'in_doubt'))
+    expect(first.slice(64).map(({ ack }) => ack)).toEqual(first.slice(64).map(() => 'nats_away'))
     for (const { afterMs } of first) expect(afterMs).toBeGreaterThanOrEqual(1990)
     expect(queue.isUp).toBe(false)
     expect(queue.status.state).toBe('silent')
@@ -101,13 +100,13 @@ describe('the JetStream queue in an outage', () => {
     const { queue, notices } = await openReadyQueue(nats.url, { ackTimeoutMs: 300 })
     await freeze(nats)
     const record = makeRecord({ keyed: true })
-    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'in_doubt' })
+    expect(await publishTo(queue, record)).toMatchObject({ ack: 'in_doubt' })
     expect(queue.isUp).toBe(false)
     nats.resume()
     // Only an acknowledgement ends it, and no other message was sent.
     await eventually('the late acknowledgement came', () => notices.at(-1) === 'NATS: connected')
     expect(queue.isUp).toBe(true)
-    expect(await publishTo(queue, record)).toMatchObject({ settlement: 'duplicate', storedEvents: 1 })
+    expect(await publishTo(queue, record)).toMatchObject({ ack: 'duplicate', storedEvents: 1 })
     await queue.stop()
   })
 
@@ -118,8 +117,8 @@ describe('the JetStream queue in an outage', () => {
     await eventually('the queue is down', () => !queue.isUp)
     const records = [...many(50), ...many(50, false)]
     const outcomes = await Promise.all(records.map((record) => publishTo(queue, record)))
-    for (const { settlement, afterMs } of outcomes) {
-      expect(settlement).toBe('nats_away')
+    for (const { ack, afterMs } of outcomes) {
+      expect(ack).toBe('nats_away')
       expect(afterMs).toBeGreaterThanOrEqual(1990)
     }
     expect(queue.status).toEqual({ state: 'away', reason: 'connection refused' })
@@ -227,7 +226,7 @@ describe('the JetStream queue at its start', () => {
     const port = await freePort()
     const { queue, notices } = openQueue(`nats://127.0.0.1:${port}`, { ackTimeoutMs: 400 })
     expect(queue.isUp).toBe(false)
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'nats_away' })
     expect(queue.status).toEqual({ state: 'away', reason: 'connection refused' })
     expect(queue.hasBeenUp).toBe(false)
     expect(notices).toEqual(['NATS away: connection refused: answering 503 until it is back'])
@@ -238,14 +237,14 @@ describe('the JetStream queue at its start', () => {
     const { queue } = openQueue(`nats://127.0.0.1:${await freePort()}`)
     const outcome = publishTo(queue, makeRecord())
     await queue.stop()
-    expect(await outcome).toMatchObject({ settlement: 'nats_away' })
+    expect(await outcome).toMatchObject({ ack: 'nats_away' })
   })
 
   it('finds the only one of several servers that runs', async () => {
     const nats = await startNats()
     const urls = [await freePort(), nats.port, await freePort()].map((port) => `127.0.0.1:${port}`)
     const { queue } = await openReadyQueue(`nats://${urls.join(',')}`)
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'durable' })
     await queue.stop()
     await nats.stop()
   })
@@ -253,10 +252,10 @@ describe('the JetStream queue at its start', () => {
   it('uses the user and password of the URL, and never shows them where they are wrong', async () => {
     const nats = await startNats(['--user', 'sluice', '--pass', 'p@ss/word'])
     const good = await openReadyQueue(`nats://sluice:p%40ss%2Fword@127.0.0.1:${nats.port}`)
-    expect(await publishTo(good.queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    expect(await publishTo(good.queue, makeRecord())).toMatchObject({ ack: 'durable' })
     await good.queue.stop()
     const bad = openQueue(`nats://sluice:s3cret@127.0.0.1:${nats.port}`, { ackTimeoutMs: 600 })
-    expect(await publishTo(bad.queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
+    expect(await publishTo(bad.queue, makeRecord())).toMatchObject({ ack: 'nats_away' })
     expect(bad.queue.status).toEqual({ state: 'away', reason: expect.stringMatching(/authorization/i) })
     expect(bad.notices).toHaveLength(1)
     expect(bad.notices.join()).not.toContain('s3cret')
@@ -270,7 +269,7 @@ describe('the JetStream queue at its start', () => {
       command: ({ port }) => [NATS_SERVER, '--addr', '127.0.0.1', '--port', String(port)],
     })
     const { queue, notices } = openQueue(`nats://127.0.0.1:${plain.port}`, { ackTimeoutMs: 400 })
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'nats_away' })
     expect(queue.status).toEqual({ state: 'no_stream', reason: 'JetStream is not enabled' })
     expect(queue.isUp).toBe(false)
     expect(notices).toContain('no stream in NATS: JetStream is not enabled: answering 503 until there is one')

@@ -57,7 +57,7 @@ it('stores what it calls durable exactly once, and never what it refuses, whatev
               fillBytes: turn % 40 === 0 ? 30_000 : 500,
             }
             const record = makeRecord(wish)
-            outcomes.push(publishTo(queue, record).then(({ settlement }) => [record.batchId, settlement]))
+            outcomes.push(publishTo(queue, record).then(({ ack }) => [record.batchId, ack]))
           }
           await pause(3)
         }
@@ -65,14 +65,14 @@ it('stores what it calls durable exactly once, and never what it refuses, whatev
       for (const { fault, ms } of steps) await inject(fault, ms, nats, proxy)
       over.abort()
       await load
-      const settled = await Promise.all(outcomes)
+      const acks = await Promise.all(outcomes)
       await queue.stop()
       const counts = countBatches(await readStreamPlainly(nats.url))
-      for (const [batchId, settlement] of settled) {
-        seen.add(settlement)
+      for (const [batchId, ack] of acks) {
+        seen.add(ack)
         const count = counts.get(batchId) ?? 0
-        if (settlement === 'durable') expect(count).toBe(1)
-        else if (settlement === 'in_doubt') expect(count).toBeLessThanOrEqual(1)
+        if (ack === 'durable') expect(count).toBe(1)
+        else if (ack === 'in_doubt') expect(count).toBeLessThanOrEqual(1)
         else expect(count).toBe(0)
       }
     }),

@@ -1,7 +1,7 @@
 import { type JsMsg, jetstreamManager } from '@nats-io/jetstream'
 import { TimeoutError } from '@nats-io/transport-node'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { partitionOf } from '../../src/queue/partition.ts'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { partitionOf } from '../../src/contract/partition.ts'
 import type { QueueRecord } from '../../src/queue/queue.ts'
 import { readRange } from '../../src/queue/stream/read/stream-range.ts'
 import { type ReadStreamOptions, readStream } from '../../src/queue/stream/read/stream-reader.ts'
@@ -18,12 +18,11 @@ beforeAll(async () => {
 })
 beforeEach(() => nats.restart({ empty: true }))
 afterEach(() => nats.resume())
-afterAll(() => nats.stop())
 
 /** One message each. */
 async function store(records: readonly QueueRecord[]): Promise<void> {
   const { queue } = await openReadyQueue(nats.url)
-  for (const record of records) expect(await publishTo(queue, record)).toMatchObject({ settlement: 'durable' })
+  for (const record of records) expect(await publishTo(queue, record)).toMatchObject({ ack: 'durable' })
   await queue.stop()
 }
 

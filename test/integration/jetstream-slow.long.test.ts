@@ -40,7 +40,7 @@ it('acknowledges nearly all that a slow server stores, and refuses the rest at o
       const record = makeRecord({ keyed: true, appId: `app-${at % 9}` })
       const outcome = await publishTo(queue, record)
       outcomes.set(record.batchId, outcome)
-      if (outcome.settlement !== 'durable') await pause(RETRY_MS)
+      if (outcome.ack !== 'durable') await pause(RETRY_MS)
     }
   }
   const slow = slowDown(nats.pid)
@@ -53,12 +53,12 @@ it('acknowledges nearly all that a slow server stores, and refuses the rest at o
   await queue.stop()
 
   const all = [...outcomes.values()]
-  const refused = all.filter(({ settlement }) => settlement === 'nats_slow')
-  const durable = all.filter(({ settlement }) => settlement === 'durable').length
+  const refused = all.filter(({ ack }) => ack === 'nats_slow')
+  const durable = all.filter(({ ack }) => ack === 'durable').length
   const stored = countBatches(await readStreamPlainly(nats.url))
   expect(refused.length).toBeGreaterThan(CLIENTS)
   expect(durable / stored.size).toBeGreaterThanOrEqual(0.9)
-  expect(all.filter(({ settlement }) => settlement === 'in_doubt').length / stored.size).toBeLessThan(0.02)
+  expect(all.filter(({ ack }) => ack === 'in_doubt').length / stored.size).toBeLessThan(0.02)
   // A record whose own time runs out is refused with at most half of it left, so these were refused by the pace.
   expect(refused.filter(({ afterMs }) => afterMs < ACK_TIMEOUT_MS / 2).length / refused.length).toBeGreaterThan(0.9)
 })

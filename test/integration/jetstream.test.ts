@@ -1,7 +1,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { partitionOf } from '../../src/queue/partition.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { storedSequence } from '../../src/queue/stream/ack.ts'
 import { ensureStream } from '../../src/queue/stream/stream.ts'
 import {
@@ -33,7 +33,6 @@ describe('messages of the JetStream queue', () => {
   beforeAll(async () => {
     nats = await startNats()
   })
-  afterAll(() => nats.stop())
 
   const messagesOf = async (appId: string): Promise<SeenMessage[]> => {
     return (await readStreamPlainly(nats.url)).filter(({ text }) => text.includes(`"app_id":"${appId}"`))
@@ -79,7 +78,7 @@ describe('messages of the JetStream queue', () => {
   it('sends a record without a key at once where none is in flight', async () => {
     const { queue, commits } = await openReadyQueue(nats.url, { nodeId: '00000001' })
     for (let index = 0; index < 3; index += 1) {
-      expect(await publishTo(queue, makeRecord({ appId: 'free' }))).toMatchObject({ settlement: 'durable' })
+      expect(await publishTo(queue, makeRecord({ appId: 'free' }))).toMatchObject({ ack: 'durable' })
     }
     expect(commits).toEqual([1, 1, 1])
     const messages = await messagesOf('free')
@@ -125,8 +124,8 @@ describe('messages of the JetStream queue', () => {
     proxy.delay(300)
     // Sent one after the other, the last one would not be stored within its 2 s.
     const records = Array.from({ length: 8 }, () => makeRecord({ appId: 'full', fillBytes: 64 * KIB }))
-    const settlements = await settlementsOf(records.map((record) => publishTo(queue, record)))
-    expect(settlements).toEqual(records.map(() => 'durable'))
+    const answers = await settlementsOf(records.map((record) => publishTo(queue, record)))
+    expect(answers).toEqual(records.map(() => 'durable'))
     expect(commits).toEqual(records.map(() => 1))
     proxy.heal()
     await queue.stop()
@@ -191,9 +190,9 @@ describe('messages of the JetStream queue', () => {
     const two = await openReadyQueue(nats.url)
     const record = makeRecord({ keyed: true, events: 7 })
     const other = { ...makeRecord({ keyed: true, events: 3 }), batchId: record.batchId }
-    expect(await publishTo(one.queue, record)).toMatchObject({ settlement: 'durable', storedEvents: undefined })
+    expect(await publishTo(one.queue, record)).toMatchObject({ ack: 'durable', storedEvents: undefined })
     for (const { queue } of [one, two, one]) {
-      expect(await publishTo(queue, other)).toMatchObject({ settlement: 'duplicate', storedEvents: 7 })
+      expect(await publishTo(queue, other)).toMatchObject({ ack: 'duplicate', storedEvents: 7 })
     }
     expect(two.commits).toEqual([])
     expect(two.notices).toEqual(['NATS: connected'])
@@ -212,7 +211,7 @@ describe('messages of the JetStream queue', () => {
       const { seq } = await client.publish('sluice.events.0', makeRecord({ keyed: true }).line, {
         msgID: record.batchId,
       })
-      const doubt = { settlement: 'in_doubt', storedEvents: undefined }
+      const doubt = { ack: 'in_doubt', storedEvents: undefined }
       expect(await publishTo(queue, record)).toMatchObject(doubt)
       await manager.streams.deleteMessage('SLUICE_EVENTS', seq)
       expect(await publishTo(queue, record)).toMatchObject(doubt)
@@ -226,7 +225,7 @@ describe('messages of the JetStream queue', () => {
     const records = Array.from({ length: 200 }, () => makeRecord({ keyed: true, events: 2 }))
     await Promise.all(records.map((record) => publishTo(queue, record)))
     const outcomes = await Promise.all(records.map((record) => publishTo(queue, record)))
-    for (const outcome of outcomes) expect(outcome).toMatchObject({ settlement: 'duplicate', storedEvents: 2 })
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ ack: 'duplicate', storedEvents: 2 })
     await queue.stop()
   })
 
@@ -239,7 +238,7 @@ describe('messages of the JetStream queue', () => {
     const late = publishTo(queue, makeRecord())
     await stopped
     expect(new Set(await settlementsOf(published))).toEqual(new Set(['durable']))
-    expect(await late).toMatchObject({ settlement: 'stopping' })
+    expect(await late).toMatchObject({ ack: 'stopping' })
   })
 })
 
@@ -253,7 +252,7 @@ describe('an existing stream', () => {
       'stream SLUICE_EVENTS would break a promise: discard is old, sluice wants new; ' +
         'duplicate_window is 120 s, sluice wants at least 600 s',
     )
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'durable' })
     await nats.restart()
     await eventually('the queue is up again', () => queue.isUp)
     expect(notices.filter((notice) => notice.includes('promise'))).toHaveLength(1)
@@ -268,7 +267,7 @@ describe('an existing stream', () => {
     const { queue, notices } = await openReadyQueue(nats.url)
     const records = Array.from({ length: 6 }, (_, index) => makeRecord({ keyed: true, appId: `app-${index}` }))
     const outcomes = []
-    for (const record of records) outcomes.push((await publishTo(queue, record)).settlement)
+    for (const record of records) outcomes.push((await publishTo(queue, record)).ack)
     expect(outcomes).toEqual(['durable', 'durable', 'durable', 'stream_full', 'stream_full', 'stream_full'])
     expect(queue.status).toEqual({ state: 'full', reason: 'maximum messages exceeded' })
     expect(queue.refusalNow()).toBe('stream_full')
@@ -283,7 +282,7 @@ describe('an existing stream', () => {
       const manager = await jetstreamManager(connection)
       await manager.streams.purge('SLUICE_EVENTS')
     })
-    expect(await publishTo(queue, records[3])).toMatchObject({ settlement: 'durable' })
+    expect(await publishTo(queue, records[3])).toMatchObject({ ack: 'durable' })
     expect(queue.status.state).toBe('ok')
     await queue.stop()
     await nats.stop()
@@ -318,13 +317,13 @@ describe('an existing stream', () => {
     expect(queue.isUp).toBe(false)
     expect(queue.hasBeenUp).toBe(false)
     expect(queue.refusalNow()).toBe('nats_away')
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'stream_refused' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'stream_refused' })
     await withConnection(nats.url, async (connection) => {
       const manager = await jetstreamManager(connection)
       await manager.streams.delete('OTHER')
     })
     await eventually('the queue is up', () => queue.isUp)
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'durable' })
     expect(notices.filter((notice) => notice.includes('overlap'))).toHaveLength(1)
     await queue.stop()
     await nats.stop()
@@ -407,7 +406,7 @@ describe('an existing stream', () => {
     await new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_LOOK_MS))
     expect([queue.isUp, queue.stream?.messages]).toEqual([true, 0])
     nats.resume()
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'durable' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'durable' })
     await eventually('it is measured again', () => queue.stream?.messages === 1)
     await queue.stop()
     await nats.stop()
@@ -417,7 +416,9 @@ describe('an existing stream', () => {
     const nats = await startNats()
     for (let round = 0; round < 10; round += 1) {
       const connections = await Promise.all(Array.from({ length: 40 }, () => connect({ servers: [nats.url] })))
-      const reports = await Promise.all(connections.map((connection) => ensureStream(connection, NEW_STREAM)))
+      const reports = await Promise.all(
+        connections.map((connection) => ensureStream(connection, NEW_STREAM, Date.now())),
+      )
       expect(reports.map(({ kind }) => kind)).toEqual(reports.map(() => 'present'))
       await (await jetstreamManager(connections[0])).streams.delete('SLUICE_EVENTS')
       await Promise.all(connections.map((connection) => connection.close()))

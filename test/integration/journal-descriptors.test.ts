@@ -18,9 +18,9 @@ const notices = []
 const directory = process.argv[2]
 const onNotice = (message) => notices.push(message)
 const journal = await openJournal({ directory, maxBytes: 1e9, keepHours: null, segmentBytes: 4096, onNotice })
-const publish = () => new Promise((settled) => {
+const publish = () => new Promise((onAck) => {
   const line = Buffer.from(JSON.stringify({ fill: 'x'.repeat(1000) }) + '\\n')
-  journal.publish({ line, batchId: '', appId: '', keyed: false }, settled)
+  journal.publish({ line, batchId: '', appId: '', keyed: false }, onAck)
 })
 const fill = async () => {
   const settlements = []

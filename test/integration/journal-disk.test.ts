@@ -45,7 +45,7 @@ describe('a full disk', () => {
         for (;;) {
           if (disk !== null && durable >= 300) disk.isFull = true
           const batch = Array.from({ length: 10 }, () => publish(journal, makeRecord({ fillBytes: 5000 })))
-          const taken = (await Promise.all(batch)).filter((settlement) => settlement === 'durable').length
+          const taken = (await Promise.all(batch)).filter((ack) => ack === 'durable').length
           durable += taken
           if (taken < batch.length) return
         }
@@ -79,7 +79,7 @@ describe('a read-only folder', () => {
       await mkdir(directory)
       const options = { directory, maxBytes: 1e9, keepHours: null }
       if (disk === null) execFileSync('mount', ['-o', 'remount,ro', folder])
-      else disk.createSegment = () => Promise.reject(new Error('EROFS: read-only file system'))
+      else disk.open = () => Promise.reject(new Error('EROFS: read-only file system'))
       const opening = openJournal(disk === null ? options : { ...options, disk })
       await expect(opening).rejects.toThrow(/cannot be written in .*journal.*EROFS.*SLUICE_DATA_DIR/s)
     }))

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { acquireLock, type Lock } from '../../src/lib/lock.ts'
+import { acquireLock, isLocked, type Lock } from '../../src/lib/lock.ts'
 import { withFolder } from '../support/journal.ts'
 
 const HOLDER = fileURLToPath(new URL('../support/lock-holder.mjs', import.meta.url))
@@ -32,6 +32,75 @@ it.runIf(process.platform === 'linux')('a lock has the same name on every versio
     await (lock as Lock).release()
   }),
 )
+
+/** A process that takes only the name that version 0.3 takes, as that user. */
+async function takeName(folder: string, uid: number): Promise<ChildProcess> {
+  const { dev, ino } = await stat(folder)
+  const script = `
+    const name = '\\0sluice-data-${dev}-${ino}'.padEnd(108, '\\0')
+    require('node:net').createServer().listen(name, () => process.stdout.write('taken'))`
+  const holder = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'], uid, cwd: '/' })
+  await new Promise((resolve) => holder.stdout?.once('data', resolve))
+  return holder
+}
+
+const isRoot = process.getuid?.() === 0
+const NOBODY = 65_534
+
+describe.runIf(process.platform === 'linux')('the name that version 0.3 takes', () => {
+  it("keeps out a process of this version, where a process of the folder's user has it", () =>
+    withFolder(async (folder) => {
+      const holder = await takeName(folder, process.getuid?.() ?? 0)
+      expect(await acquireLock(folder)).toEqual({ held: true })
+      expect(await isLocked(folder)).toBe(true)
+      expect(await readdir(folder)).toEqual([])
+      await kill(holder)
+    }))
+
+  it.runIf(isRoot)('keeps nobody out, where another user has taken it', () =>
+    withFolder(async (folder) => {
+      const holder = await takeName(folder, NOBODY)
+      expect(await isLocked(folder)).toBe(false)
+      const lock = await acquireLock(folder)
+      expect(lock).not.toHaveProperty('held')
+      expect(await acquireLock(folder)).toEqual({ held: true })
+      await (lock as Lock).release()
+      await kill(holder)
+    }),
+  )
+})
+
+it('a folder whose path is too long for a socket has a lock too', () =>
+  withFolder(async (folder) => {
+    const deep = join(folder, ...Array.from({ length: 8 }, () => 'a folder with a long name'))
+    await mkdir(deep, { recursive: true })
+    const { holder, answer } = await startHolder(deep, process.platform)
+    expect(answer).toBe('locked')
+    expect([await isLocked(deep), await acquireLock(deep)]).toEqual([true, { held: true }])
+    await kill(holder)
+    const lock = await acquireLock(deep)
+    expect(lock).not.toHaveProperty('held')
+    await (lock as Lock).release()
+    expect(await readdir(deep)).toEqual([])
+  }))
+
+// Up to the longest path that a socket may have.
+for (const bytes of [90, 98, 99, 106, 107, 108]) {
+  it(`a folder whose lock has a path of ${bytes} bytes is free as soon as its holder is killed`, () =>
+    withFolder(async (folder) => {
+      const exact = join(folder, 'x'.repeat(bytes - Buffer.byteLength(join(folder, '/', '/lock.sock')) - 1))
+      await mkdir(exact)
+      expect(Buffer.byteLength(join(exact, 'lock.sock'))).toBe(bytes)
+      const { holder, answer } = await startHolder(exact, process.platform)
+      expect(answer).toBe('locked')
+      await kill(holder)
+      const lock = await acquireLock(exact)
+      expect(lock).not.toHaveProperty('held')
+      expect(await acquireLock(exact)).toEqual({ held: true })
+      await (lock as Lock).release()
+      expect(await readdir(exact)).toEqual([])
+    }))
+}
 
 // The second implementation is for other systems, but works here too.
 for (const platform of [process.platform, 'darwin']) {

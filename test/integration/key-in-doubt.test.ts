@@ -6,10 +6,10 @@ import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
 import { DoubtSettler } from '../../src/audit/doubt-settler.ts'
+import { partitionOf } from '../../src/contract/partition.ts'
 import type { SharedAdmission } from '../../src/limits/shared/shared-admission.ts'
 import { doubtsKey, fenceKey, idempotencyKey } from '../../src/limits/shared/take.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
-import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import type { StreamPublisher } from '../../src/queue/stream/publisher.ts'
 import { countBatches, openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
@@ -45,9 +45,6 @@ beforeEach(async () => {
 afterAll(async () => {
   client.disconnect()
   await connection.close()
-  await proxy.stop()
-  await nats.stop()
-  await redis.stop()
 })
 
 interface Node extends LimitNode {
@@ -70,7 +67,7 @@ async function startNode(nodeId: string, port: number, ackTimeoutMs: number): Pr
   return { ...node, queue, stop }
 }
 
-const ENDS: Readonly<Partial<Record<Settlement, 'stored' | 'duplicate' | 'unknown'>>> = {
+const ENDS: Readonly<Partial<Record<QueueAck, 'stored' | 'duplicate' | 'unknown'>>> = {
   durable: 'stored',
   duplicate: 'duplicate',
   in_doubt: 'unknown',
@@ -87,9 +84,9 @@ async function send({ admission, queue }: Sender, record: QueueRecord): Promise<
   const admitted = await admission.admit(app, charge.events, batchId)
   if (admitted.kind !== 'taken') return admitted.kind
   return new Promise((resolve) => {
-    queue.publish({ ...record, charge: admitted.charge }, (settlement, storedEvents = charge.events) => {
-      admission.end(app, admitted.charge, batchId, ENDS[settlement] ?? 'refused', storedEvents)
-      resolve(settlement)
+    queue.publish({ ...record, charge: admitted.charge }, (ack, storedEvents = charge.events) => {
+      admission.end(app, admitted.charge, batchId, ENDS[ack] ?? 'refused', storedEvents)
+      resolve(ack)
     })
   })
 }

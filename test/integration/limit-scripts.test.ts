@@ -50,10 +50,7 @@ beforeEach(async () => {
   minute = NOON
   await client.flushall()
 })
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+afterAll(() => client.disconnect())
 
 async function ask(question: Partial<Question>): Promise<ReturnType<typeof decodeReply>> {
   const whole: Question = { nodeId: 'one', accepted: [], released: [], partitions: [], apps: [], ...question }
@@ -273,14 +270,28 @@ describe('take.lua', () => {
     expect(await take(app, [100, 1])).toMatchObject({ minuteUsed: 100, takes: [ANSWER.done, ANSWER.minute] })
   })
 
-  it('ignores a fence or base of a minute far ahead, and lets the audit replace it', async () => {
-    await client.set(fenceKey(PARTITION), '99999999999999999 31000000')
-    await client.hset(countsKey(PARTITION, app.appId), 'base', `99999999999999999 31000000 ${CYCLE} 5 31000000 21527 5`)
-    expect(await take(app, [5])).toMatchObject({ minute: NOON, monthUsed: 5, takes: [ANSWER.done] })
-    const counted = totals({ newest: NOON, cycles: new Map([[CYCLE, 7]]), days: new Map([[TODAY, 7]]) })
-    await replace({ readUs: 9, closed: NOON }, { [app.appId]: counted })
-    minute += 2
-    expect(await take(app, [])).toMatchObject({ minute, monthUsed: 7 })
+  it.each([3, 100, 30_000])(
+    'takes nothing while the fence is %i minutes ahead, until the audit replaces it',
+    async (ahead) => {
+      await take(app, [60])
+      await client.set(fenceKey(PARTITION), `99999999999999999 ${NOON + ahead}`)
+      expect(await take(app, [5], { wanted: 5 })).toMatchObject({
+        takes: [ANSWER.forgotten],
+        granted: 0,
+        minuteUsed: 60,
+      })
+      const counted = totals({ newest: NOON, cycles: new Map([[CYCLE, 7]]), days: new Map([[TODAY, 7]]) })
+      await replace({ readUs: 9, closed: NOON }, { [app.appId]: counted })
+      minute += 2
+      expect(await take(app, [])).toMatchObject({ minute, monthUsed: 7 })
+    },
+  )
+
+  it('counts the sums of a base of a minute ahead, and takes in the running one', async () => {
+    await take(app, [60])
+    const base = `99999999999999999 ${NOON + 100} ${CYCLE} 940 ${NOON} ${TODAY} 940`
+    await client.hset(countsKey(PARTITION, app.appId), 'base', base)
+    expect(await take(app, [5])).toMatchObject({ minute: NOON, monthUsed: 1000, takes: [ANSWER.month] })
   })
 
   it('grants at most 1/16 of what is left, and nothing of a full window', async () => {

@@ -49,9 +49,9 @@ describe('a stream of three replicas', () => {
       const record = makeRecord({ keyed: true })
       sent.push(record.batchId)
       for (;;) {
-        const { settlement } = await publishTo(queue, record)
-        if (settlement === 'durable' || settlement === 'duplicate') {
-          ends.push(settlement)
+        const { ack } = await publishTo(queue, record)
+        if (ack === 'durable' || ack === 'duplicate') {
+          ends.push(ack)
           return
         }
         refusals += 1
@@ -95,7 +95,7 @@ describe('a stream of three replicas', () => {
       notices.some((notice) => /cannot be created: .*replicas > 1/.test(notice)),
     )
     expect(queue.isUp).toBe(false)
-    expect(await publishTo(queue, makeRecord())).toMatchObject({ settlement: 'nats_away' })
+    expect(await publishTo(queue, makeRecord())).toMatchObject({ ack: 'nats_away' })
   })
 })
 

@@ -59,8 +59,8 @@ describe('with another server to go to', () => {
     const { queue, notices } = openQueue(`${alone.url},${other.url}`, { random: () => 0 })
     onTestFinished(() => queue.stop())
     await eventually('it has gone to the other server', () => queue.isUp, LEAVE_MS)
-    const { settlement } = await publishTo(queue, makeRecord())
-    expect(settlement).toBe('durable')
+    const { ack } = await publishTo(queue, makeRecord())
+    expect(ack).toBe('durable')
     const left = `127.0.0.1:${alone.port} has answered nothing of JetStream for 10 s, trying another server`
     expect(notices.filter((notice) => notice.includes(left))).toHaveLength(1)
     expect(notices.filter((notice) => notice === 'NATS: connected')).toHaveLength(1)

@@ -39,8 +39,8 @@ describe('three servers with a copy each', () => {
     const connected = (): number => ofQueue.filter((notice) => notice === 'NATS: connected').length
     const before = connected()
     for (let sent = 0; sent < 5; sent++) {
-      const { settlement } = await publishTo(queue, makeRecord())
-      expect(['durable', 'duplicate']).not.toContain(settlement)
+      const { ack } = await publishTo(queue, makeRecord())
+      expect(['durable', 'duplicate']).not.toContain(ack)
     }
     expect(connected()).toBe(before)
     await Promise.all([servers[1].restart(), servers[2].restart()])

@@ -2,6 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { jetstreamManager, StorageType } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connectNats } from '../../src/nats/connection.ts'
@@ -36,7 +37,6 @@ async function startConfigured(jetstream: string, rest = '', program = NATS_SERV
       return [program, '--config', file]
     },
   })
-  onTestFinished(() => nats.stop())
   const monitorUrl = `http://127.0.0.1:${monitorPort}`
   return Object.assign(Object.create(nats) as Program, { monitorUrl, configure: (text: string) => (settings = text) })
 }
@@ -56,7 +56,7 @@ async function withConnection<T>(url: string, use: (connection: NatsConnection) 
 
 async function makeStream(url: string): Promise<void> {
   const make = async (connection: NatsConnection): Promise<boolean> =>
-    (await ensureStream(connection, NEW_STREAM)).kind === 'present'
+    (await ensureStream(connection, NEW_STREAM, Date.now())).kind === 'present'
   await eventually('the stream is there', () => withConnection(url, make), ELECTION_MS)
 }
 
@@ -91,6 +91,20 @@ describe('one server', () => {
     await withConnection(urlOf(nats), async (connection) => {
       await learnDurability(connection, [nats.monitorUrl], known)
       expect((await learnDurability(connection, [], known)).durability?.line).toBe(line)
+    })
+  })
+
+  it('keeps nothing of a stream that is in memory, however it syncs', async (context) => {
+    const nats = await startConfigured('sync_interval: always', '', needCurrentNats(context))
+    const config = { name: 'SLUICE_EVENTS', subjects: ['sluice.events.*'], storage: StorageType.Memory }
+    await withConnection(urlOf(nats), async (connection) => (await jetstreamManager(connection)).streams.add(config))
+    const { durability } = await withConnection(urlOf(nats), (connection) =>
+      learnDurability(connection, [nats.monitorUrl]),
+    )
+    expect(durability).toEqual({
+      line: 'nothing for certain (SLUICE_EVENTS is kept in memory); one replica of SLUICE_EVENTS',
+      isWarning: true,
+      isSynced: false,
     })
   })
 
@@ -146,7 +160,6 @@ describe('SLUICE_REQUIRE_SYNC', () => {
       SLUICE_PARSERS: '1',
     }
     const node = await startService({ dataDir, env })
-    onTestFinished(() => node.kill())
     const parts = async (): Promise<string> => (await get(node.adminPort, '/readyz?verbose')).text
     await eventually('the line is there', async () => (await parts()).includes('one syncs every 120 s'), ELECTION_MS)
     expect(await parts()).toMatch(

@@ -2,7 +2,7 @@
 // on by shares of the new minute, and all is back by itself. Both outages run side by side, each under its own nodes.
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import { AUDITED_MS, type Cluster, expectCovered, expectExact, metric, startCluster } from '../support/cluster.ts'
 import { acceptedOf, eventsOf, expectStoredOnce, startLoad, statusCounts } from '../support/load.ts'
@@ -26,11 +26,6 @@ beforeAll(async () => {
   withoutRedis = await startCluster({ nodes: 2, apps: [appRecord('steady'), appRecord('trial', { plan: 'trial' })] })
   withoutNats = await startCluster({ nodes: 2, apps: [appRecord('steady')] })
 }, 120_000)
-
-afterAll(async () => {
-  await withoutRedis?.stop()
-  await withoutNats?.stop()
-})
 
 const ports = (cluster: Cluster): number[] => cluster.nodes.map(({ port }) => port)
 

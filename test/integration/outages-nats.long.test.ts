@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import {
   AUDITED_MS,
@@ -60,8 +60,6 @@ async function mend(): Promise<void> {
 }
 
 afterEach(mend)
-
-afterAll(() => cluster?.stop())
 
 /** Sets how many messages the stream may hold; -1: any number. */
 function limitStream(most: (messages: number) => number): Promise<unknown> {

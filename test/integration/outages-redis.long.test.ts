@@ -2,7 +2,7 @@
 // node enforces its share, no counter is too low, and in the end the counters equal what is stored.
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import {
   AUDITED_MS,
@@ -58,8 +58,6 @@ async function mend(): Promise<void> {
 }
 
 afterEach(mend)
-
-afterAll(() => cluster?.stop())
 
 const make: Readonly<Record<Fault, { fault: () => unknown; heal: () => unknown }>> = {
   killed: { fault: () => cluster.redis.kill(), heal: () => cluster.redis.restart() },

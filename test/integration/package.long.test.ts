@@ -4,8 +4,8 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { eventually, makeFolder, removeFolder } from '../support/service.ts'
+import { beforeEach, expect, it } from 'vitest'
+import { eventually, makeFolder } from '../support/service.ts'
 
 const CHECKOUT = resolve(import.meta.dirname, '../..')
 
@@ -13,7 +13,6 @@ let folder: string
 beforeEach(async () => {
   folder = await makeFolder()
 })
-afterEach(() => removeFolder(folder))
 
 const npm = (cwd: string, ...args: string[]): string =>
   execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd, encoding: 'utf8' })

@@ -145,7 +145,7 @@ afterEach(() => line.pool.stop())
 
 test.each([
   ['by the threads', 0],
-  ['by the front end and the threads', 16_384],
+  ['by the acceptor and the threads', 16_384],
 ])('every body is handed back once with its own result, %s, over many rounds of the ring', async (_, ownBytes) => {
   line = new Line(64)
   await line.start(2, ownBytes)
@@ -196,7 +196,7 @@ test('more bytes go to the threads, and few bytes that come meanwhile do not wai
   for (let n = 0; n < 300; n++) line.send('good')
   await new Promise((done) => setImmediate(done))
   expect(line.back).toEqual([])
-  // The thread has two runs, and the others wait: what waits is more than the front end scans.
+  // The thread has two runs, and the others wait: what waits is more than the acceptor scans.
   expect(line.pool.waiting).toBe(300 - 2 * LONGEST_RUN)
   await expectSettled(line)
   const release = holdAnswers()

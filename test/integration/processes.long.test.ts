@@ -1,11 +1,12 @@
-// SLUICE_PROCESSES: several front ends on one port are one service, which survives the end of any of them.
+// SLUICE_PROCESSES: several worker processes on one port are one service, which survives the end of any of them.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readPage } from '../../src/observe/merged-page.ts'
 import { batch, expectAccepted, get, post, single } from '../support/client.ts'
 import { becomesReady, logOf, metric, partsOf } from '../support/cluster.ts'
+import { makeCertificate, tlsSettings } from '../support/fixture.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { openRaw, rawPost } from '../support/raw-http.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -28,12 +29,12 @@ const APPS = [appRecord('plain', FIGURES)]
 const PROCESSES = 2
 const CONNECTIONS = 24
 const EVENTS = 3
-/** How many connections the kernel had queued when a front end left the port depends on the machine. */
+/** How many connections the kernel had queued when a worker process left the port depends on the machine. */
 const MOST_TURNED_AWAY = CONNECTIONS
 const CLIENT_PAUSE_MS = 2
 /** Signals that come within half a second are one press of a key. */
 const LONGER_THAN_A_KEY_PRESS_MS = 700
-/** Those that the other front end has are answered meanwhile. */
+/** Those that the other worker process has are answered meanwhile. */
 const FROZEN_MS = 500
 
 let redis: RedisServer
@@ -44,7 +45,6 @@ let service: Service
 beforeAll(async () => {
   ;[redis, nats] = await Promise.all([startRedis(), startNats()])
 })
-afterAll(() => Promise.all([redis?.stop(), nats?.stop()]))
 
 beforeEach(async () => {
   folder = await makeFolder()
@@ -52,7 +52,6 @@ beforeEach(async () => {
 afterEach(async () => {
   // Its output ends with its last process.
   await service?.kill()
-  await removeFolder(folder)
 })
 
 const settings = (env: Record<string, string> = {}): Record<string, string> => ({
@@ -71,8 +70,8 @@ async function start(env: Record<string, string> = {}, options: Partial<ServiceO
   return started
 }
 
-/** The process ids of the front ends, by place. */
-function frontEnds(supervisor: number): number[] {
+/** The process ids of the worker processes, by place. */
+function workers(supervisor: number): number[] {
   const found: [place: number, pid: number][] = []
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {
@@ -104,7 +103,7 @@ interface Tally {
   readonly batchIds: string[]
   /** How often each client lost an established connection before an answer. */
   readonly dropped: number[]
-  /** Connections that ended before a first answer: the kernel had queued them when a front end left the port. */
+  /** Connections that ended before a first answer: the kernel had queued them when a worker process left the port. */
   turnedAway: number
   readonly otherStatus: number[]
 }
@@ -166,15 +165,15 @@ function seriesOf(page: string): string[] {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
-describe('several front ends', () => {
+describe('several worker processes', () => {
   test('share one port and one page of metrics', async () => {
     service = await start()
-    const names = ['front end 1', 'front end 2'].flatMap((one) =>
+    const names = ['worker process 1', 'worker process 2'].flatMap((one) =>
       ['queue', 'limits', 'apps', 'durability', 'audit'].map((part) => `${one} ${part}`),
     )
     expect(Object.keys(await partsOf(service))).toEqual(names)
     const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => openRaw(service.port)))
-    const [frozen = 0] = frontEnds(service.pid)
+    const [frozen = 0] = workers(service.pid)
     process.kill(frozen, 'SIGSTOP')
     let answered = 0
     const answers = connections.map(async (connection) => {
@@ -192,7 +191,7 @@ describe('several front ends', () => {
     expect(await metric(service, 'sluice_events_accepted_total{type="track"}')).toBe(CONNECTIONS * EVENTS)
     expect(await metric(service, 'sluice_request_duration_seconds_count')).toBe(CONNECTIONS)
     expect(await metric(service, 'sluice_ring_size_bytes')).toBe(PROCESSES * 8 * 1024 * 1024)
-    expect(await metric(service, 'sluice_front_ends')).toBe(PROCESSES)
+    expect(await metric(service, 'sluice_workers')).toBe(PROCESSES)
     for (const connection of connections) connection.close()
   })
 
@@ -224,7 +223,7 @@ describe('several front ends', () => {
   })
 })
 
-describe('a front end that is killed under load', () => {
+describe('a worker process that is killed under load', () => {
   test('takes its own connections with it and no others, is replaced, and no counter goes back', async () => {
     service = await start()
     const load = startLoad(service.port)
@@ -241,21 +240,21 @@ describe('a front end that is killed under load', () => {
     }
     await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
     await look()
-    const [victim = 0, other = 0] = frontEnds(service.pid)
+    const [victim = 0, other = 0] = workers(service.pid)
     process.kill(victim, 'SIGKILL')
     await eventually('another is there', async () => {
       await look()
       return (
-        (await metric(service, 'sluice_front_end_restarts_total')) === 1 &&
-        (await metric(service, 'sluice_front_ends')) === PROCESSES
+        (await metric(service, 'sluice_worker_restarts_total')) === 1 &&
+        (await metric(service, 'sluice_workers')) === PROCESSES
       )
     })
     const acceptedByThen = load.tally.batchIds.length
     await eventually('the load goes on', () => load.tally.batchIds.length > acceptedByThen + 10 * CONNECTIONS)
     await look()
     const tally = await load.stop()
-    expect(frontEnds(service.pid)[1], 'the other is left alone').toBe(other)
-    expect(frontEnds(service.pid)[0]).not.toBe(victim)
+    expect(workers(service.pid)[1], 'the other is left alone').toBe(other)
+    expect(workers(service.pid)[0]).not.toBe(victim)
     expect(tally.otherStatus).toEqual([])
     expect(Math.max(...tally.dropped), 'each client lost one connection at most').toBeLessThanOrEqual(1)
     expect(sum(tally.dropped), 'its own clients lost theirs').toBeGreaterThan(0)
@@ -264,10 +263,27 @@ describe('a front end that is killed under load', () => {
     expect(wentBack).toEqual([])
     expect(before.get('sluice_requests_received_total')).toBeGreaterThan(acceptedByThen / PROCESSES / 2)
     expect(
-      logOf(service).filter(({ msg }) => msg === 'the front end ended: starting another after the pause'),
+      logOf(service).filter(({ msg }) => msg === 'the worker process ended: starting another after the pause'),
     ).toHaveLength(1)
     await expectStored(tally.batchIds)
   })
+})
+
+test('SIGHUP reaches each worker process, which reads its certificate at once, and ends none', async () => {
+  service = await start(tlsSettings(folder))
+  const pids = workers(service.pid)
+  makeCertificate({ cert: `${folder}/cert.pem`, key: `${folder}/key.pem` }, 'second')
+  service.signal('SIGHUP')
+  await eventually('each has read it', () => {
+    const read = service
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('was read again'))
+    return [1, 2].every((worker) => read.some((line) => line.includes(`"worker":${worker},`)))
+  })
+  expect(workers(service.pid)).toEqual(pids)
+  expect([...pids, service.pid].every(isRunning)).toBe(true)
+  expect(await metric(service, 'sluice_tls_not_after_seconds')).toBeGreaterThan(Date.now() / 1000)
 })
 
 describe('the stop', () => {
@@ -275,7 +291,7 @@ describe('the stop', () => {
     service = await start()
     const load = startLoad(service.port)
     await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
-    const pids = frontEnds(service.pid)
+    const pids = workers(service.pid)
     expect(pids).toHaveLength(PROCESSES)
     const exit = await service.stop()
     const tally = await load.stop()
@@ -288,7 +304,7 @@ describe('the stop', () => {
 
   test('drains once, even if a terminal signals every process', async () => {
     service = await start({ SLUICE_DRAIN_DELAY_SECONDS: '3' })
-    const pids = [...frontEnds(service.pid), service.pid]
+    const pids = [...workers(service.pid), service.pid]
     for (const pid of pids) process.kill(pid, 'SIGINT')
     await eventually('readiness is off', async () => (await get(service.adminPort, '/readyz')).status === 503)
     expect((await get(service.adminPort, '/livez')).status).toBe(200)
@@ -303,20 +319,20 @@ describe('the stop', () => {
 
   test('is immediate after a second signal', async () => {
     service = await start({ SLUICE_DRAIN_DELAY_SECONDS: '20' })
-    const pids = frontEnds(service.pid)
+    const pids = workers(service.pid)
     service.signal('SIGTERM')
     await sleep(LONGER_THAN_A_KEY_PRESS_MS)
     service.signal('SIGTERM')
-    // Half of the delay during which front ends would still run without the supervisor.
+    // Half of the delay during which worker processes would still run without the supervisor.
     await eventually('nothing is left running', () => ![...pids, service.pid].some(isRunning), 10_000)
     expect((await service.exited).code).toBe(1)
   })
 
-  test('of the supervisor alone makes its front ends drain and end', async () => {
+  test('of the supervisor alone makes its worker processes drain and end', async () => {
     service = await start()
     const load = startLoad(service.port)
     await eventually('the load runs', () => load.tally.batchIds.length > 10 * CONNECTIONS)
-    const pids = frontEnds(service.pid)
+    const pids = workers(service.pid)
     process.kill(service.pid, 'SIGKILL')
     await eventually('nothing is left running', () => !pids.some(isRunning))
     const tally = await load.stop()
@@ -325,13 +341,13 @@ describe('the stop', () => {
     await expectStored(tally.batchIds)
   })
 
-  test('ends by the deadline even if a front end is frozen', async () => {
+  test('ends by the deadline even if a worker process is frozen', async () => {
     service = await start({ SLUICE_SHUTDOWN_SECONDS: '2' })
-    const pids = frontEnds(service.pid)
+    const pids = workers(service.pid)
     process.kill(pids[1] ?? 0, 'SIGSTOP')
     const exit = await service.stop()
     expect(exit.code).toBe(1)
-    expect(exit.output).toContain('front end 2 was ended by SIGKILL')
+    expect(exit.output).toContain('worker process 2 was ended by SIGKILL')
     expect(pids.filter(isRunning)).toEqual([])
   })
 })
@@ -356,14 +372,14 @@ describe('a start is refused', () => {
     other.close()
   })
 
-  test('where another service shares the port among its own front ends', async () => {
+  test('where another service shares the port among its own worker processes', async () => {
     service = await start()
     const output = await refused({ PORT: String(service.port) })
     expect(output).toContain(`cannot listen on 127.0.0.1:${service.port}, which HOST and PORT name: the port is taken`)
     expectAccepted(await post(service, single('ak_plain')), 1)
   })
 
-  test('without further tries, where no front end can start', async () => {
+  test('without further tries, where no worker process can start', async () => {
     const output = await refused({ PORT: '0', SLUICE_APPS_FILE: `${folder}/none.json` })
     expect(output).toContain('none.json')
     expect(output).not.toContain('another is started')

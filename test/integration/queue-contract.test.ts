@@ -1,12 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { openJournal } from '../../src/queue/journal/journal.ts'
 import { segmentPath } from '../../src/queue/journal/segments.ts'
-import type { EventQueue, QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import type { EventQueue, QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import { openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
 import { makeRecord, recordText, withFolder } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
+import { eventually } from '../support/service.ts'
+import { NOBODY, openTestSpool, readSpoolPlainly } from '../support/spool.ts'
 
 /** What these tests publish is stored, however long a busy machine takes. */
 const ACK_TIMEOUT_MS = 30_000
@@ -23,7 +25,6 @@ let nats: NatsServer
 beforeAll(async () => {
   nats = await startNats()
 })
-afterAll(() => nats.stop())
 
 const withJournal: WithStore = (use) =>
   withFolder((folder) =>
@@ -41,6 +42,29 @@ const withStream: WithStore = async (use) => {
   })
 }
 
+/** While NATS takes records they are in its stream. */
+const withSpool: WithStore = (use) =>
+  withFolder(async (folder) => {
+    await nats.restart({ empty: true })
+    await use({
+      open: async () => {
+        const { spool, stream } = await openTestSpool(folder, nats.url, {}, { ackTimeoutMs: ACK_TIMEOUT_MS })
+        await eventually('the stream is up', () => stream.isUp)
+        return spool
+      },
+      lines: async () => linesOf((await readStreamPlainly(nats.url)).map(({ text }) => text).join('')),
+    })
+  })
+
+/** While it takes none they are on the disk. */
+const withSpoolAlone: WithStore = (use) =>
+  withFolder((folder) =>
+    use({
+      open: async () => (await openTestSpool(folder, NOBODY)).spool,
+      lines: async () => (await readSpoolPlainly(folder)).map(({ line }) => line.toString().trimEnd()),
+    }),
+  )
+
 function linesOf(text: string): string[] {
   expect(text === '' || text.endsWith('\n')).toBe(true)
   return text === '' ? [] : text.slice(0, -1).split('\n')
@@ -51,6 +75,8 @@ const lineOf = ({ line }: QueueRecord): string => Buffer.from(line).toString().t
 describe.each([
   ['the journal', withJournal],
   ['JetStream', withStream],
+  ['the spool before JetStream', withSpool],
+  ['the spool without NATS', withSpoolAlone],
 ])('%s as a queue', (_name, withStore) => {
   it('stores a record before it settles it as durable', () =>
     withStore(async ({ open, lines }) => {
@@ -69,12 +95,12 @@ describe.each([
       const records = Array.from({ length: 5000 }, (_, index) =>
         makeRecord({ keyed: index % 3 === 0, appId: `app-${index % 40}` }),
       )
-      const settled = new Map<string, Settlement[]>(records.map(({ batchId }) => [batchId, []]))
+      const acks = new Map<string, QueueAck[]>(records.map(({ batchId }) => [batchId, []]))
       let left = records.length
       await new Promise<void>((resolve) => {
         for (const record of records) {
-          queue.publish(record, (settlement) => {
-            settled.get(record.batchId)?.push(settlement)
+          queue.publish(record, (ack) => {
+            acks.get(record.batchId)?.push(ack)
             left -= 1
             if (left === 0) resolve()
           })
@@ -82,7 +108,7 @@ describe.each([
         expect(left).toBe(records.length)
       })
       await queue.stop()
-      for (const settlements of settled.values()) expect(settlements).toEqual(['durable'])
+      for (const answers of acks.values()) expect(answers).toEqual(['durable'])
       expect((await lines()).toSorted()).toEqual(records.map(lineOf).toSorted())
     }))
 
@@ -116,7 +142,7 @@ describe.each([
       await queue.stop()
     }))
 
-  it('does not read a line after it was settled', () =>
+  it('does not read a line after it was acknowledged', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       const wanted: string[] = []
@@ -142,15 +168,15 @@ describe.each([
       const queue = await open()
       expect(queue.refusalNow(600 * 1024)).toBe(null)
       const records = Array.from({ length: 400 }, (_, index) => makeRecord({ keyed: index % 2 === 0 }))
-      let settled = 0
+      let acks = 0
       const inHand = records.map(async (record) => {
-        const settlement = await publish(queue, record)
-        settled += 1
-        return settlement
+        const ack = await publish(queue, record)
+        acks += 1
+        return ack
       })
       await queue.stop()
       await Promise.resolve()
-      expect(settled).toBe(records.length)
+      expect(acks).toBe(records.length)
       expect(new Set(await Promise.all(inHand))).toEqual(new Set(['durable']))
       const late = makeRecord()
       expect(queue.refusalNow(late.line.length)).toBe('stopping')
@@ -158,7 +184,7 @@ describe.each([
       expect((await lines()).toSorted()).toEqual(records.map(lineOf).toSorted())
     }))
 
-  it('accepts `publish` inside a settlement', () =>
+  it('accepts `publish` inside a ack', () =>
     withStore(async ({ open, lines }) => {
       const queue = await open()
       const records = Array.from({ length: 100 }, (_, index) => makeRecord({ keyed: index % 2 === 0 }))
@@ -174,6 +200,6 @@ describe.each([
     }))
 })
 
-function publish(queue: EventQueue, record: QueueRecord): Promise<Settlement> {
+function publish(queue: EventQueue, record: QueueRecord): Promise<QueueAck> {
   return new Promise((resolve) => queue.publish(record, resolve))
 }

@@ -7,14 +7,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { batchIdOf } from '../../src/contract/ids.ts'
+import { OVERLOAD_REASONS, type OverloadReason } from '../../src/contract/outcome.ts'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { batchIdOf } from '../../src/lib/ids.ts'
 import type { Admission } from '../../src/limits/admission.ts'
 import { idempotencyKey } from '../../src/limits/shared/take.ts'
 import { openLog } from '../../src/observe/log.ts'
-import { OVERLOAD_REASONS, type OverloadReason } from '../../src/outcome.ts'
 import { openJournal } from '../../src/queue/journal/journal.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { startSluice } from '../../src/start/service.ts'
 import type { Stores } from '../../src/start/stores.ts'
@@ -31,7 +31,6 @@ import {
   appRecord,
   eventually,
   makeFolder,
-  removeFolder,
   type Service,
   type ServiceOptions,
   startService,
@@ -76,7 +75,6 @@ describe('a node of its own', () => {
     } finally {
       if (isMounted) execFileSync('umount', ['-l', folder])
       isMounted = false
-      await removeFolder(folder)
     }
   })
 
@@ -159,12 +157,16 @@ describe('a node of its own', () => {
   })
 
   test('fault: a part throws', async () => {
+    const body = gzipSync(single('ak_shop'))
     const code = `import zlib from "node:zlib"
-      import { syncBuiltinESMExports } from "node:module"
-      zlib.gunzipSync = () => { throw new Error("injected") }
-      syncBuiltinESMExports()`
+      const handle = Object.getPrototypeOf(zlib.createGunzip()._handle)
+      const { writeSync } = handle
+      handle.writeSync = function (flush, input, ...rest) {
+        if (input?.length === ${body.length}) throw new Error("injected")
+        return writeSync.call(this, flush, input, ...rest)
+      }`
     const node = await started({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(code)}` })
-    const answer = await post(node, gzipSync(single('ak_shop')), { 'Content-Encoding': 'gzip' })
+    const answer = await post(node, body, { 'Content-Encoding': 'gzip' })
     await expectMade(node, 'fault', answer, null)
     const bug = node
       .output()
@@ -191,11 +193,7 @@ describe('a node over Redis and NATS', () => {
     cluster = await startCluster({ nodes: 0, apps: APPS, env: { NATS_URL: nats.url, SLUICE_RING_MB: '4' } })
     node = await cluster.addNode()
   })
-  afterAll(async () => {
-    nats.resume()
-    await cluster.stop()
-    await nats.stop()
-  })
+  afterAll(() => nats.resume())
   const accepts = async (): Promise<boolean> => (await post(node, single('ak_shop'))).status === 202
 
   test('too_large_for_nats: a batch is larger than max_payload', async () => {
@@ -285,7 +283,6 @@ describe('a service of which one store is replaced', () => {
   let folder: string
   beforeEach(async () => {
     folder = await makeFolder()
-    onTestFinished(() => removeFolder(folder))
   })
 
   const taken = { kind: 'taken', charge: { events: 1, takenAtMs: Date.now(), minute: 0, cycleMinute: 0 } } as const
@@ -294,13 +291,21 @@ describe('a service of which one store is replaced', () => {
     replayOf: () => null,
     end: () => {},
     view: () => ({ limit: 1, remaining: 1, resetUnixSeconds: 60 * Math.ceil(Date.now() / 60_000) }),
+    nearLimits: () => null,
     usages: () => 'away' as never,
+    days: () => 'away' as never,
   }
 
   async function serving(parts: Partial<Stores>): Promise<Watched & { port: number }> {
     const logFile = join(folder, 'log')
     stores.open = () => ({
-      apps: { find: (key) => (key === 'ak_shop' ? app : 'unknown'), all: () => [app], stop: () => {} },
+      apps: {
+        find: (key) => (key === 'ak_shop' ? app : 'unknown'),
+        findById: () => 'unknown',
+        findReader: () => 'unknown',
+        all: () => [app],
+        stop: () => {},
+      },
       admission: admitsAll,
       demoApp: null,
       gauges: {},
@@ -376,6 +381,6 @@ describe('a service of which one store is replaced', () => {
   })
 })
 
-test('every reason was made to happen, but for that of the spool, which is not there yet', () => {
+test('every reason was made to happen, but for that of the spool, which has a test of its own', () => {
   expect(OVERLOAD_REASONS.filter((reason) => !made.has(reason))).toEqual(['spool_full'])
 })

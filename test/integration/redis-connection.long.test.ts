@@ -31,7 +31,6 @@ async function aServer(extra: readonly string[] = []): Promise<RedisServer> {
 
 async function aProxy(port: number): Promise<Proxy> {
   const proxy = await startProxy(port)
-  onTestFinished(() => proxy.stop())
   return proxy
 }
 
@@ -47,7 +46,7 @@ function watched(url: string, budgetMs?: number): Watched {
   const changes: boolean[] = []
   const results: CallResult[] = []
   const link = openRedis({
-    url,
+    redis: url,
     ...(budgetMs === undefined ? {} : { budgetMs }),
     onNotice: (message) => void notices.push(message),
     onCall: (result) => void results.push(result),
@@ -430,7 +429,6 @@ describe('a Redis that refuses', () => {
 describe('a Redis Cluster', () => {
   it('is detected, takes keys of every slot, and is away while one of its nodes is', async () => {
     const cluster = await startRedisCluster()
-    onTestFinished(() => cluster.stop())
     const { link, notices } = await connected(`${cluster.url}/5`)
     expect(notices).toEqual(['REDIS_URL names database 5, but a Redis Cluster has only database 0: using that one'])
     const keys = Array.from({ length: 60 }, (_, at) => `key-${at}`)
@@ -450,7 +448,6 @@ describe('a Redis Cluster', () => {
 
   it('is found again through its other nodes when the host of the URL is gone', async () => {
     const cluster = await startRedisCluster()
-    onTestFinished(() => cluster.stop())
     for (const { port } of cluster.nodes) {
       const direct = new Redis({ port })
       await direct.config('SET', 'cluster-require-full-coverage', 'no')
@@ -477,7 +474,7 @@ describe('a Redis behind TLS', () => {
     const connection = join(import.meta.dirname, '../../dist/redis/connection.js')
     const program = `
       import { openRedis, untilUp } from ${JSON.stringify(connection)}
-      const link = openRedis({ url: ${JSON.stringify(url)}, budgetMs: 2000, onNotice: (message) => console.log(message) })
+      const link = openRedis({ redis: ${JSON.stringify(url)}, budgetMs: 2000, onNotice: (message) => console.log(message) })
       if (await untilUp(link, 3000)) console.log(await link.call((client) => client.ping()))
       await link.stop()`
     const args = ['--input-type=module', '--eval', program]

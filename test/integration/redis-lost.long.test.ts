@@ -3,7 +3,8 @@
 
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { AUDITED_MS, type Cluster, expectExact, partsOf, startCluster } from '../support/cluster.ts'
+import { get } from '../support/client.ts'
+import { AUDITED_MS, type Cluster, expectExact, metric, partsOf, startCluster } from '../support/cluster.ts'
 import type { StoredRecord } from '../support/journal-files.ts'
 import { acceptedOf, eventsOf, expectStoredOnce, type RunningLoad, startLoad, statusCounts } from '../support/load.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -85,6 +86,29 @@ async function expectStored(cluster: Cluster, { steady, small }: ReturnType<type
   // Events counted while Redis was away, or lost with it, may be accepted once more.
   expect(storedEvents('small')).toBeLessThanOrEqual(most)
 }
+
+it('what Redis has forgotten is named in /readyz and sluice_degraded, until the audit has written it again', async () => {
+  const cluster = await startCluster({ nodes: 1, apps: APPS })
+  toStop.push(() => cluster.stop())
+  const [node] = cluster.nodes
+  const isDegraded = () => metric(node, 'sluice_degraded{part="limits"}')
+  await eventually('it audits', async () => /partitions 0, 1/.test((await partsOf(node))['audit']))
+  await isUsed(cluster)
+  expect(await isDegraded()).toBe(0)
+  // Nobody can write the counts again.
+  await cluster.nats.kill()
+  const client = new Redis(cluster.redis.url)
+  await client.flushall()
+  client.disconnect()
+  await eventually('it says so', async () =>
+    (await partsOf(node))['limits'].startsWith('Redis has lost counts: this node'),
+  )
+  expect(await isDegraded()).toBe(1)
+  expect((await get(node.adminPort, '/readyz')).status).toBe(200)
+  await cluster.nats.restart()
+  await isUsed(cluster)
+  expect(await isDegraded()).toBe(0)
+})
 
 describe('a Redis that is killed under load and restarted', () => {
   it.each([

@@ -5,11 +5,11 @@ import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
+import { partitionOf } from '../../src/contract/partition.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import { NODES_KEY } from '../../src/limits/shared/nodes.ts'
 import { beatKey, countsKey, fenceKey } from '../../src/limits/shared/take.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import { connectTo, type LimitNode, limitNode } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { eventually } from '../support/service.ts'
@@ -47,10 +47,7 @@ afterEach(async () => {
   for (const { admission } of nodes) await admission.stop()
   for (const { faults } of nodes) if (faults.length > 0) throw faults[0]
 })
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+afterAll(() => client.disconnect())
 
 /** What the next restart without saving brings back. */
 const remember = () => client.save()
@@ -159,7 +156,10 @@ describe('a Redis that goes back to an older state', () => {
     expect(await takeByTurns(30, 1)).toBeLessThanOrEqual(LIMIT - 903)
     nowMs += 4000
     expect(await takeByTurns(30, 1), 'however long it takes').toBeLessThanOrEqual(7)
+    expect(nodes.map(({ admission }) => admission.hasForgotten)).toEqual([true, true, true])
     await audit(900, NOON - 1)
+    await untilSeen()
+    expect(nodes.map(({ admission }) => admission.hasForgotten)).toEqual([false, false, false])
     expect(await used()).toBeLessThanOrEqual(LIMIT)
     expect(await used()).toBeGreaterThanOrEqual(990)
   })

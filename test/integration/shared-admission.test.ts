@@ -4,13 +4,13 @@ import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
 import { MINUTE_MS } from '../../src/apps/plans.ts'
+import type { Charge } from '../../src/contract/charge.ts'
+import { partitionOf } from '../../src/contract/partition.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import { NODES_KEY, sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import { countsKey, idempotencyKey } from '../../src/limits/shared/take.ts'
 import { readUsages } from '../../src/limits/shared/usage.ts'
-import type { Charge } from '../../src/queue/charge.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import type { RedisLink } from '../../src/redis/link.ts'
 import { connectTo, limitNode, TestLink, timed } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -28,10 +28,7 @@ beforeAll(async () => {
   client = connectTo(server.url)
 })
 beforeEach(() => client.flushall())
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
+afterAll(() => client.disconnect())
 
 function chargeOf(admitted: Admitted): Charge {
   if (admitted.kind !== 'taken') throw new Error(`it was not taken: ${admitted.kind}`)

@@ -17,10 +17,7 @@ beforeAll(async () => {
   lua = await LuaMachine.open()
 })
 
-afterAll(async () => {
-  client.disconnect()
-  await real.stop()
-})
+afterAll(() => client.disconnect())
 
 const KEYS = ['a', 'b', 'c']
 const FIELDS = ['f', 'g', 'h']

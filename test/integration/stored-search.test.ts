@@ -4,15 +4,15 @@ import { randomUUID } from 'node:crypto'
 import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstream } from '@nats-io/jetstream'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { EventFilter } from '../../src/console/event-filter.ts'
-import { newestEvents, searchStored } from '../../src/console/stored-search.ts'
-import type { QueuePlace } from '../../src/queue/find/find-in-queue.ts'
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { EventFilter } from '../../src/contract/admin/peers.ts'
+import type { QueuePlace } from '../../src/inspect/find/find-in-queue.ts'
+import { newestEvents, searchStored } from '../../src/inspect/find/stored-search.ts'
 import { segmentPath } from '../../src/queue/journal/segments.ts'
 import { type Batch, type BatchWish, makeBatch } from '../support/batches.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { makeFolder } from '../support/service.ts'
 
 const ALL: EventFilter = { app: null, type: null, name: null }
 const KEY = '0b9e3a52-6f0c-4d7e-9a55-2f8c1d3e4b6a'
@@ -35,7 +35,6 @@ let nats: NatsServer
 beforeAll(async () => {
   nats = await startNats()
 })
-afterAll(() => nats.stop())
 
 const batch = (wish: Partial<BatchWish> = {}): Batch => makeBatch({ receivedAtMs: Date.now(), ...wish })
 
@@ -80,11 +79,10 @@ interface Queue {
 
 async function aJournal(): Promise<Queue> {
   const dataDirectory = await makeFolder()
-  onTestFinished(() => removeFolder(dataDirectory))
   const directory = join(dataDirectory, 'journal')
   await mkdir(directory)
   return {
-    place: { dataDirectory, nats: null, partitions: 16 },
+    place: { dataDirectory, nats: null, partitions: 16, spool: null },
     write: async (...parts) => {
       for (const [at, part] of parts.entries()) {
         await writeFile(segmentPath(directory, 3 + at), part.map(({ line }) => line).join(''))
@@ -96,9 +94,9 @@ async function aJournal(): Promise<Queue> {
 async function aStream(): Promise<Queue> {
   await nats.restart({ empty: true })
   await addStream(nats.url)
-  const access = { url: nats.url, credsFile: null, caFile: null, certFile: null, keyFile: null }
+  const access = { url: nats.url, urlFile: null, credsFile: null, caFile: null, certFile: null, keyFile: null }
   return {
-    place: { dataDirectory: '', nats: access, partitions: 16 },
+    place: { dataDirectory: '', nats: access, partitions: 16, spool: null },
     write: (...parts) =>
       withConnection(nats.url, async (connection) => {
         const client = jetstream(connection)

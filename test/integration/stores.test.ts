@@ -43,7 +43,11 @@ async function open(folder: string, opening: Opening = {}): Promise<{ stores: Op
   const started = new Started()
   try {
     const config = readConfig({ SLUICE_DATA_DIR: folder, ...env })
-    const stores = await openStores(config, { log, clock, metrics, snapshotIntervalMs, ...admin }, started)
+    const stores = await openStores(
+      config,
+      { log, clock, metrics, onAlert: () => {}, snapshotIntervalMs, ...admin },
+      started,
+    )
     return { stores: { ...stores, stop: () => started.stop() }, lines }
   } catch (error) {
     await started.stop()

@@ -2,17 +2,17 @@
 // what the service answers then, what shows it, and what makes room again.
 
 import { AckPolicy, jetstream, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { batch, bodyOfSize, expectAccepted, get, post } from '../support/client.ts'
 import { addStream, streamConfig, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, needCurrentNats, startNats } from '../support/nats.ts'
+import { metricsOf } from '../support/processes.js'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import {
   appRecord,
   type CommandResult,
   eventually,
   makeFolder,
-  removeFolder,
   runCommand,
   type Service,
   startService,
@@ -31,7 +31,6 @@ let nats: NatsServer
 let folder: string
 beforeEach(async () => {
   ;[redis, nats, folder] = await Promise.all([startRedis(), startNats(), makeFolder()])
-  onTestFinished(async () => void (await Promise.all([redis.stop(), nats.stop(), removeFolder(folder)])))
 })
 
 const environment = (env: Readonly<Record<string, string>> = {}): Record<string, string> => ({
@@ -43,7 +42,6 @@ const environment = (env: Readonly<Record<string, string>> = {}): Record<string,
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   const service = await startService({ dataDir: folder, apps: [appRecord('one')], env: environment(env) })
-  onTestFinished(() => service.kill())
   await eventually('it is ready', async () => (await get(service.adminPort, '/readyz')).status === 200)
   return service
 }
@@ -53,10 +51,7 @@ function check(): Promise<CommandResult> {
 }
 
 async function metric(service: Service, name: string): Promise<number | undefined> {
-  const escaped = name.replaceAll(/[{}]/g, String.raw`\$&`)
-  const { text } = await get(service.adminPort, '/metrics')
-  const value = new RegExp(`^${escaped} (.+)$`, 'm').exec(text)?.[1]
-  return value === undefined ? undefined : Number(value)
+  return (await metricsOf(service)).get(name)
 }
 
 test('a service creates the stream from the settings, and shows its state', async () => {
@@ -181,7 +176,6 @@ describe('on a NATS of today', () => {
   ] as const)('a stream with a %s that sluice cannot keep its promise with is refused', async (name, change) => {
     await addStream(nats.url, { ...WHOLE, ...change })
     const service = await startService({ dataDir: folder, apps: [appRecord('one')], env: environment() })
-    onTestFinished(() => service.kill())
     await eventually('the log says so', () => service.output().includes(says[name]))
     expect((await get(service.adminPort, '/readyz')).status).toBe(503)
     expect((await post(service, batch('ak_one', 1))).status).toBe(503)

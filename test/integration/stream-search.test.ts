@@ -2,11 +2,11 @@
 
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { headers, type NatsConnection } from '@nats-io/transport-node'
-import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest'
-import { findingJson } from '../../src/console/finding-json.ts'
+import { beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest'
+import { partitionOf } from '../../src/contract/partition.ts'
+import { findingJson } from '../../src/inspect/find/finding-json.ts'
 import { type Finding, goOnBeforeMs } from '../../src/queue/find/finding.ts'
 import { type Asked, type Question, readQuestion } from '../../src/queue/find/question.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import { findInStream, type StreamSearchOptions } from '../../src/queue/stream/read/stream-search.ts'
 import { PROBE_SUBJECT, subjectOf } from '../../src/queue/stream/stream.ts'
 import { type Batch, type BatchWish, makeBatch } from '../support/batches.ts'
@@ -26,7 +26,6 @@ beforeAll(async () => {
 beforeEach(async () => {
   await nats.restart({ empty: true })
 })
-afterAll(() => nats.stop())
 
 const subjectFor = (appId: string): string => subjectOf(partitionOf(appId, PARTITIONS))
 

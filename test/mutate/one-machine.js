@@ -1,10 +1,13 @@
 // Bugs of one machine: the journal, its snapshots and recovery, the limits and the keys in memory.
 
+/** Generated histories of one machine with a simulated disk. */
+const HISTORIES = 'simulate journal 1000'
 const POWER_CUT = 'test/unit/queue/journal/power-cut.test.ts'
 const JOURNAL = 'test/unit/queue/journal/journal.test.ts'
 const RECOVERY = 'test/unit/queue/journal/recovery.test.ts'
 const KEEP = 'test/unit/queue/journal/journal-keep.test.ts'
 const PACE = 'test/unit/queue/journal/commit-pace.test.ts'
+const DAMAGE = 'test/unit/queue/journal/damage.test.ts'
 const DIRECT = 'test/unit/queue/journal/direct-writes.test.ts'
 const LIMITER = 'test/unit/limits/own/memory-limiter.test.ts'
 const LIMITER_PROPERTY = 'test/unit/limits/own/memory-limiter.property.test.ts'
@@ -14,6 +17,8 @@ const SNAPSHOT_FILE = 'queue/journal/snapshot.ts'
 const RECOVERY_FILE = 'queue/journal/recovery.ts'
 const JOURNAL_FILE = 'queue/journal/journal.ts'
 const FILES_FILE = 'queue/journal/journal-files.ts'
+const OPEN_FILE = 'queue/journal/open-segment.ts'
+const CURSOR_FILE = 'queue/journal/segment-cursor.ts'
 const LIMITER_FILE = 'limits/own/memory-limiter.ts'
 const KEYS_FILE = 'keys/memory-deduplicator.ts'
 
@@ -22,7 +27,7 @@ export const ONE_MACHINE = [
   {
     name: 'j1',
     bug: 'writes to a segment are not synced',
-    file: SEGMENTS_FILE,
+    file: 'queue/journal/disk.ts',
     find: '(WRITES_ARE_SYNCED ? constants.O_DSYNC : 0)',
     replace: '0',
     tests: [POWER_CUT],
@@ -49,16 +54,16 @@ export const ONE_MACHINE = [
     file: RECOVERY_FILE,
     find: 'IDEMPOTENCY_WINDOW_SECONDS * 1000',
     replace: 'IDEMPOTENCY_WINDOW_SECONDS * 100',
-    tests: [RECOVERY],
+    tests: [HISTORIES, RECOVERY],
   },
   {
     name: 'j5',
     bug: 'what a failed write left is not truncated',
     file: FILES_FILE,
-    find: `        // After a failed sync no part of the write counts as durable, whatever the file's length is.
-        this.#mustTruncate = true`,
-    replace: '        this.#mustTruncate = false',
-    tests: [JOURNAL],
+    find: `    this.#mustTruncate = true
+    const { disk } = this.#options`,
+    replace: '    const { disk } = this.#options',
+    tests: [HISTORIES, JOURNAL],
   },
   {
     name: 'j6',
@@ -67,47 +72,47 @@ export const ONE_MACHINE = [
     find: '    this.#files.append(batch.lines, batch.bytes, this.#onWritten)',
     replace: `    this.#files.append([...batch.lines], batch.bytes, () => {})
     setImmediate(() => this.#onWritten(null, batch.bytes))`,
-    tests: [POWER_CUT, JOURNAL],
+    tests: [HISTORIES, POWER_CUT, JOURNAL],
   },
   {
     name: 'j7',
     bug: 'a snapshot is not synced before its rename',
     file: SNAPSHOT_FILE,
-    find: '    await handle.sync()\n',
+    find: '    await file.sync()\n',
     replace: '',
-    tests: [POWER_CUT],
+    tests: [HISTORIES, POWER_CUT],
   },
   {
     name: 'j8',
     bug: 'the position moves before its records are settled',
     file: JOURNAL_FILE,
-    find: "    this.#settle(batch, 'durable', end)",
-    replace: "    this.#position = end\n    setImmediate(() => this.#settle(batch, 'durable', end))",
-    tests: [POWER_CUT],
+    find: "    this.#ack(batch, 'durable', end)",
+    replace: "    this.#position = end\n    setImmediate(() => this.#ack(batch, 'durable', end))",
+    tests: [HISTORIES, POWER_CUT],
   },
   {
     name: 'j9',
     bug: 'the folder is not synced after a new segment',
     file: SEGMENTS_FILE,
-    find: `    await handle.sync()
-    await syncFolder(directory)
+    find: `    await file.sync()
+    await disk.syncFolder(directory)
   } catch`,
-    replace: `    await handle.sync()
+    replace: `    await file.sync()
   } catch`,
-    tests: [POWER_CUT],
+    tests: [HISTORIES, POWER_CUT],
   },
   {
     name: 'j10',
     bug: 'the folder is not synced after the rename of a snapshot',
     file: SNAPSHOT_FILE,
-    find: '  await syncFolder(dataDirectory)\n',
+    find: '  await disk.syncFolder(dataDirectory)\n',
     replace: '',
-    tests: [POWER_CUT],
+    tests: [HISTORIES, POWER_CUT],
   },
   {
     name: 'j11',
     bug: 'large writes past the page cache are not synced',
-    file: 'queue/journal/direct-writes.ts',
+    file: 'queue/journal/disk.ts',
     find: 'constants.O_APPEND | constants.O_DSYNC | constants.O_DIRECT',
     replace: 'constants.O_APPEND | constants.O_DIRECT',
     tests: [POWER_CUT],
@@ -118,15 +123,15 @@ export const ONE_MACHINE = [
     file: SEGMENTS_FILE,
     find: '    if (bytes < size) {',
     replace: '    if (bytes > size) {',
-    tests: [JOURNAL],
+    tests: [HISTORIES, JOURNAL],
   },
   {
     name: 'j13',
     bug: 'a record that is being written counts at the recovery',
-    file: 'queue/journal/segment-lines.ts',
+    file: 'queue/journal/segment-cursor.ts',
     find: '    if (bytesRead < length) return false',
     replace: `    if (bytesRead < length) {
-      if (bytesRead > 0) onLine(0, bytesRead, this.#end)
+      if (bytesRead > 0) onLine(0, bytesRead, this.#end, true)
       return false
     }`,
     tests: [RECOVERY],
@@ -134,9 +139,9 @@ export const ONE_MACHINE = [
   {
     name: 'j14',
     bug: 'the journal writes before the position of its snapshot',
-    file: FILES_FILE,
-    find: 'resumeAfter !== null && comparePositions(end, resumeAfter) < 0',
-    replace: 'resumeAfter !== null && comparePositions(end, resumeAfter) > 1e15',
+    file: OPEN_FILE,
+    find: 'resumeAfter !== null && comparePositions({ segment: number, offset: bytes }, resumeAfter) < 0',
+    replace: 'resumeAfter !== null && comparePositions({ segment: number, offset: bytes }, resumeAfter) > 1e15',
     tests: [JOURNAL],
   },
   {
@@ -145,14 +150,14 @@ export const ONE_MACHINE = [
     file: JOURNAL_FILE,
     find: 'const MIN_KEEP_MS = 600_000',
     replace: 'const MIN_KEEP_MS = 60_000',
-    tests: [JOURNAL],
+    tests: [HISTORIES, JOURNAL],
   },
   {
     name: 'j16',
     bug: 'records go on into a file that was removed',
     file: FILES_FILE,
-    find: '    return fstatSync(this.#handle.fd).nlink === 0',
-    replace: '    return fstatSync(this.#handle.fd).nlink < 0',
+    find: '      if (nlink === 0) {',
+    replace: '      if (nlink < 0) {',
     tests: [JOURNAL],
   },
   {
@@ -174,9 +179,9 @@ export const ONE_MACHINE = [
   {
     name: 'j19',
     bug: 'the day allows one batch beyond its limit',
-    file: LIMITER_FILE,
-    find: 'day.used + events > app.eventsPerDay',
-    replace: 'day.used >= app.eventsPerDay',
+    file: 'limits/limiter.ts',
+    find: 'dayUsed + events > app.eventsPerDay',
+    replace: 'dayUsed >= app.eventsPerDay',
     tests: [LIMITER],
   },
   {
@@ -216,8 +221,8 @@ export const ONE_MACHINE = [
     name: 'j24',
     bug: 'a failed write keeps the room that its records had reserved',
     file: JOURNAL_FILE,
-    find: '    this.#unsettledBytes -= batch.bytes',
-    replace: "    if (settlement === 'durable') this.#unsettledBytes -= batch.bytes",
+    find: '    this.#unackedBytes -= batch.bytes',
+    replace: "    if (ack === 'durable') this.#unackedBytes -= batch.bytes",
     tests: [JOURNAL],
   },
   {
@@ -247,9 +252,9 @@ export const ONE_MACHINE = [
   {
     name: 'j28',
     bug: 'a filled block damages the record before it',
-    file: 'queue/journal/direct-writes.ts',
-    find: 'last.subarray(0, last.length - END_OF_RECORD.length), end]',
-    replace: 'last.subarray(0, last.length - END_OF_RECORD.length - 1), end]',
+    file: 'contract/record/record-lines.ts',
+    find: 'const braceAt = end - END_OF_LINE.length',
+    replace: 'const braceAt = end - END_OF_LINE.length - 1',
     tests: [DIRECT, POWER_CUT],
   },
   {
@@ -259,5 +264,94 @@ export const ONE_MACHINE = [
     find: '      await syncFolder(dirname(path))\n',
     replace: '',
     tests: [POWER_CUT],
+  },
+  {
+    name: 'j30',
+    bug: 'the name of a segment that a killed process was making is not synced',
+    file: SEGMENTS_FILE,
+    find: '    await disk.syncFolder(dirname(path))\n',
+    replace: '    dirname(path)\n',
+    tests: [HISTORIES],
+  },
+  {
+    name: 'j31',
+    bug: 'checksums are not compared',
+    file: CURSOR_FILE,
+    find: 'start + commit.length) === commit.crc',
+    replace: 'start + commit.length) >= 0',
+    tests: [DAMAGE],
+  },
+  {
+    name: 'j32',
+    bug: 'records go on into a segment that another program has changed',
+    file: FILES_FILE,
+    find: '      if (size !== this.#end + writtenBytes) {',
+    replace: '      if (size < 0) {',
+    tests: [DAMAGE],
+  },
+  {
+    name: 'j33',
+    bug: 'records go on into a segment after a sync of it failed',
+    file: FILES_FILE,
+    find: "      this.#fault = 'failed'\n",
+    replace: '',
+    tests: [HISTORIES, DIRECT],
+  },
+  {
+    name: 'j34',
+    bug: 'a damaged newline at the end of the records is cut as a torn line',
+    file: OPEN_FILE,
+    find: 'await cutTornTail(path, durable, disk)',
+    replace: 'await cutTornTail(path, 0, disk)',
+    tests: [DAMAGE],
+  },
+  {
+    name: 'j35',
+    bug: 'a damaged newline merges two records',
+    file: CURSOR_FILE,
+    find: '      if (endAt < stop && parseRecordStart(bytes, endAt + 1, stop) !== null) stop = endAt',
+    replace: '      if (endAt < 0 && parseRecordStart(bytes, endAt + 1, stop) !== null) stop = endAt',
+    tests: [DAMAGE],
+  },
+  {
+    name: 'j36',
+    bug: 'a checksum is written before its bytes are durable',
+    file: FILES_FILE,
+    find: '    // While the disk works.\n    this.#memory.crc()',
+    replace:
+      '    this.#open.side.add({ offset: this.#end, length: commit.length, crc: this.#memory.crc() }, this.#memory.pairs)',
+    tests: [DAMAGE],
+  },
+  {
+    name: 'j37',
+    bug: 'what lies beside a segment gets its number again after the segment was removed',
+    file: OPEN_FILE,
+    find: 'Math.max(after, await lastNumber(directory, disk)) + 1',
+    replace: 'after + Math.min(1, await lastNumber(directory, disk).then(() => 1))',
+    tests: [DAMAGE],
+  },
+  {
+    name: 'j38',
+    bug: 'a clock that is set back and right again gives a minute out twice',
+    file: 'limits/own/window-counts.ts',
+    find: '  minute.used = used\n',
+    replace: '',
+    tests: [LIMITER],
+  },
+  {
+    name: 'j39',
+    bug: 'a segment that another program made longer is not noticed',
+    file: FILES_FILE,
+    find: '      if (size !== this.#end + writtenBytes) {',
+    replace: '      if (size < this.#end + writtenBytes) {',
+    tests: [HISTORIES, DAMAGE],
+  },
+  {
+    name: 'j40',
+    bug: 'a commit behind the bytes of another program is not taken out again when it is written anew',
+    file: FILES_FILE,
+    find: "    this.#mustTruncate = true\n    this.#fault = 'changed'",
+    replace: "    this.#fault = 'changed'",
+    tests: [HISTORIES],
   },
 ]

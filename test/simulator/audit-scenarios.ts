@@ -90,6 +90,23 @@ export const AUDIT_SCENARIOS: Readonly<Record<string, Scenario>> = {
     }),
     refused: 0,
   },
+  'nobody-audits-an-emptied-redis': {
+    claim: 'gives out no limit again while no node may write what Redis has lost, however long that takes',
+    history: history('nobody-audits-an-emptied-redis', {
+      nodes: 1,
+      apps: [anApp(0, { events_per_day: 100 })],
+      steps: [
+        // The node has seen a minute closed.
+        { atMs: 130_000, kind: 'clock', of: 0, byMs: -90_000 },
+        { atMs: 140_000, kind: 'redis emptied' },
+        send(145_000, { events: 100 }),
+        send(14 * MINUTE_MS, {}),
+        send(26 * MINUTE_MS, {}),
+      ],
+      endMs: 27 * MINUTE_MS,
+    }),
+    refused: 2,
+  },
   'redis-with-older-bases': {
     claim: 'writes all totals again to a Redis that came back with older ones',
     history: history('redis-with-older-bases', {

@@ -1,8 +1,8 @@
 // What the audit writes to Redis, and in which order.
 
 import { beforeAll, expect, it } from 'vitest'
+import { partitionOf } from '../../src/contract/partition.ts'
 import { countsKey, fenceKey } from '../../src/limits/shared/take.ts'
-import { partitionOf } from '../../src/queue/partition.ts'
 import { Clients } from './clients.ts'
 import { Cluster } from './cluster.ts'
 import { Judge } from './judge.ts'

@@ -1,6 +1,6 @@
 // Clients: send batches, retry failed ones (under the same key if there is one), and replay some accepted ones.
 
-import { batchIdOf } from '../../src/lib/ids.ts'
+import { batchIdOf } from '../../src/contract/ids.ts'
 import type { Cluster } from './cluster.ts'
 import type { Send } from './history.ts'
 import type { Judge } from './judge.ts'

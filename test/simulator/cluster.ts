@@ -2,13 +2,18 @@
 
 import type { App } from '../../src/apps/app.ts'
 import { type AppRecord, readApp } from '../../src/apps/app-record.ts'
-import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
+import { STORE_NAMES, STREAM_OF } from '../../src/installation/record.ts'
 import { FaultPeriod } from './fault-period.ts'
 import type { History, Step } from './history.ts'
+import { SimulatedDisk } from './journal/disk.ts'
+import { SimulatedFolder } from './journal/files.ts'
+import { Machine } from './journal/machine.ts'
+import { appsBucket, Losses } from './losses.ts'
 import type { LuaMachine } from './lua.ts'
+import { Replicas } from './nats-replicas.ts'
 import { NatsServer } from './nats-server.ts'
 import { SimulatedNode } from './node.ts'
-import type { OpenParts } from './parts.ts'
+import { type OpenParts, SPOOL_FOLDER } from './parts.ts'
 import { Random } from './random.ts'
 import { RedisServer } from './redis-server.ts'
 import type { Path } from './wire.ts'
@@ -20,6 +25,14 @@ const SLOW_COST_MS = 50
 /** A changed record reaches each node within a second. */
 const MAX_RECORD_LAG_MS = 900
 const DEFAULT_COST_MS = 0.02
+/** A node learns with its second heartbeat of those that started with it. */
+const KNOWS_OTHERS_MS = 1500
+/** Between two looks whether a process has stopped. */
+const STOP_LOOK_MS = 20
+/** Whoever watches the process starts it again. */
+const RESTART_MS = 1000
+/** From here on a node does not audit. */
+const SKEWED_MS = 30_000
 
 /** A period in which NATS was slow. `isSpoilt`: it had another fault too. */
 export interface SlowNats {
@@ -40,16 +53,33 @@ export class Cluster {
   /** Every record of each app, oldest first, with the time of its change. */
   readonly versions: { readonly atMs: number; readonly app: App }[][]
   readonly slowNats: SlowNats[] = []
+  /** When nodes were killed. */
+  readonly kills: number[] = []
+  readonly losses: Losses
+  /** Of a history of one machine, which has neither Redis nor NATS. */
+  readonly machine: Machine | null
+  /** In the order in which nodes took them first. */
+  readonly spoolDisks: SimulatedDisk[] = []
+  /** Lines that are durable in a spool. */
+  onSpooled: (lines: Buffer) => void = () => {}
+  readonly #hasSpools: boolean
   readonly #heals: (() => void)[] = []
 
   constructor(history: History, lua: LuaMachine, openParts: OpenParts) {
-    this.openParts = openParts
     this.world = new World(history.epochMs)
+    this.#hasSpools = history.hasSpools === true
     this.random = new Random(history.seed)
+    this.machine = history.isOneMachine ? new Machine(history, this.world, new Random(history.seed + 3)) : null
+    this.openParts = this.machine?.openParts ?? openParts
+    if (this.machine !== null) this.machine.onEnded = () => this.world.after(RESTART_MS, () => this.#startAgain())
     this.redis = new RedisServer(this.world, lua)
-    this.nats = new NatsServer(this.world, this.random.fork())
+    // Of its own, so that no other number of an older history changes.
+    const replicas = new Replicas(this.world, new Random(history.seed + 2))
+    this.nats = new NatsServer(this.world, this.random.fork(), replicas)
     this.records = [...history.apps]
     this.versions = this.records.map((record) => [{ atMs: 0, app: appOf(record) }])
+    this.losses = new Losses(this.nats)
+    this.nats.streams.set(STREAM_OF.apps, appsBucket(this.records.map(({ app_key }) => app_key)))
     for (let count = 0; count < history.nodes; count++) this.start()
   }
 
@@ -59,10 +89,34 @@ export class Cluster {
   }
 
   start(): SimulatedNode {
+    this.faultPeriod.nodeStarts(this.world.nowMs)
     const apps = this.versions.map((versions) => (versions.at(-1) as { app: App }).app)
-    const node = new SimulatedNode(this, this.random.fork(), apps)
+    const node = new SimulatedNode({ ...this.#servers(), spoolDisk: this.#freeDisk() }, this.random.fork(), apps)
     this.nodes.push(node)
     return node
+  }
+
+  #servers() {
+    const { world, redis, nats, openParts } = this
+    return { world, redis, nats, openParts }
+  }
+
+  /** A node that starts takes the disk of one that is gone. */
+  #freeDisk(): SimulatedDisk | null {
+    if (!this.#hasSpools) return null
+    const free = this.spoolDisks.find((disk) => !this.nodes.some((node) => !node.isDead && node.spoolDisk === disk))
+    if (free !== undefined) return free
+    const disk = new SimulatedDisk(this.world, this.random.fork())
+    disk.folders.set(SPOOL_FOLDER, new SimulatedFolder())
+    disk.onStored = (lines) => this.onSpooled(lines)
+    this.spoolDisks.push(disk)
+    return disk
+  }
+
+  /** Starts a node on each disk that has none. */
+  startOnDisks(): void {
+    while (this.spoolDisks.some((disk) => !this.nodes.some((node) => !node.isDead && node.spoolDisk === disk)))
+      this.start()
   }
 
   discard(): void {
@@ -87,6 +141,7 @@ export class Cluster {
         return
       case 'kill':
         this.#live(step.node)?.kill()
+        this.kills.push(this.world.nowMs)
         // The events that it took without Redis are not counted until the audit has read them.
         return this.faultPeriod.addFault(this.world.nowMs)
       case 'stall':
@@ -101,10 +156,14 @@ export class Cluster {
       case 'plan':
         return this.#plan(step.app, step.record)
       case 'stream aged':
-        return this.nats.streams.get(EVENTS_STREAM)?.age(this.world.nowMs - step.olderThanMs)
+        this.losses.mayBeTold('stream')
+        return this.nats.streams.get(STREAM_OF.stream)?.age(this.world.nowMs - step.olderThanMs)
+      case 'stream lost':
       case 'counts lost':
-        this.nats.streams.delete('KV_SLUICE_COUNTS')
-        return
+      case 'apps lost':
+        return this.losses.deleteStore(
+          step.kind === 'stream lost' ? 'stream' : step.kind === 'apps lost' ? 'apps' : 'counts',
+        )
       case 'app deleted':
         for (const node of this.nodes) node.apps.delete(this.records[step.app].app_key)
         return
@@ -112,10 +171,10 @@ export class Cluster {
         return this.redis.takeSnapshot()
       case 'redis emptied':
         this.redis.values.clear()
-        return this.faultPeriod.loseData(this.world.nowMs)
+        return this.#redisForgot()
       case 'redis rolled back':
         this.redis.rollBack()
-        return this.faultPeriod.loseData(this.world.nowMs)
+        return this.#redisForgot()
       case 'redis killed':
         return this.#killRedis(step.comesBack, step.forMs)
       case 'redis frozen':
@@ -124,6 +183,28 @@ export class Cluster {
       case 'redis slow':
         this.redis.extraCostMs = step.extraMs
         return this.#during(step.forMs, step.extraMs >= SLOW_COST_MS, () => (this.redis.extraCostMs = 0))
+      case 'process killed':
+      case 'power cut':
+        this.machine?.disk.crashAt(step.operations, () => this.#crash(step.kind === 'power cut', step.forMs))
+        this.#heals.push(() => this.machine?.disk.crashAt(0, null))
+        return
+      case 'process stopped':
+        this.#live(0)?.stop()
+        return this.#healAfter(step.forMs, () => this.#startAgain())
+      case 'disk slow':
+      case 'disk full':
+      case 'disk fails':
+      case 'sync lies':
+      case 'stray bytes':
+      case 'bit flips': {
+        const heal = this.machine?.apply(step) ?? null
+        return heal === null ? undefined : this.#healAfter('forMs' in step ? step.forMs : 0, heal)
+      }
+      case 'server cut':
+      case 'server behind': {
+        if (!this.nats.setApart(step.place, step.kind === 'server cut' ? 'cut' : 'behind')) return
+        return this.#withoutNats(step.forMs, () => this.nats.rejoin())
+      }
       case 'nats slow':
       case 'nats killed':
       case 'nats lost its tail':
@@ -146,11 +227,15 @@ export class Cluster {
   /** Heals after `forMs`, or at the end. `isFaulty`: Redis does not answer meanwhile. */
   #during(forMs: number, isFaulty: boolean, heal: () => void): void {
     const { world, faultPeriod } = this
-    if (isFaulty) faultPeriod.begin(world.nowMs)
+    if (isFaulty) faultPeriod.begin(world.nowMs, this.#young())
     this.#healAfter(forMs, () => {
       heal()
       if (isFaulty) faultPeriod.end(world.nowMs)
     })
+  }
+
+  #young(): number {
+    return this.nodes.filter(({ isDead, host }) => !isDead && host.ageMs < KNOWS_OTHERS_MS).length
   }
 
   /** A fault of one node: it takes from its share, which the other nodes do not see. */
@@ -165,7 +250,9 @@ export class Cluster {
       if (isHealed) return
       isHealed = true
       heal()
+      this.losses.faultEnds()
     }
+    this.losses.faultBegins()
     this.#heals.push(once)
     this.world.after(forMs, once)
   }
@@ -209,6 +296,11 @@ export class Cluster {
     const node = this.#live(of)
     if (node === undefined) return
     node.host.clockOffsetMs += byMs
+    // Until its clock is right nobody writes what Redis has lost.
+    if (!this.nodes.some(({ host }) => !host.isDead && Math.abs(host.clockOffsetMs) < SKEWED_MS)) {
+      this.faultPeriod.natsAway()
+      this.#heals.push(() => this.faultPeriod.natsBack(this.world.nowMs))
+    }
     // A node whose clock is wrong does not audit, and there may be no other.
     this.#heals.push(() => (node.host.clockOffsetMs = 0))
   }
@@ -227,9 +319,11 @@ export class Cluster {
   #killRedis(comesBack: 'with all' | 'rolled back' | 'empty', forMs: number): void {
     this.redis.kill()
     for (const { redisPath } of this.nodes) redisPath.breakAll()
+    if (comesBack !== 'with all') this.losses.redisForgets()
     if (comesBack === 'empty') this.redis.values.clear()
     if (comesBack === 'rolled back') this.redis.rollBack()
     this.#during(forMs, true, () => this.redis.start())
+    if (comesBack !== 'with all') this.faultPeriod.forgets()
   }
 
   #natsFault(step: Extract<Step, { kind: `nats ${string}` | `acks ${string}` }>): void {
@@ -246,8 +340,9 @@ export class Cluster {
       case 'nats killed':
         return this.#killNats(step.forMs)
       case 'nats lost its tail':
-        for (const [name, stream] of nats.streams) {
-          if ((step.stream ?? name) === name) stream.loseTail(world.nowMs - step.tailMs)
+        for (const store of STORE_NAMES) {
+          if ((step.stream ?? STREAM_OF[store]) === STREAM_OF[store])
+            this.losses.loseTail(store, world.nowMs - step.tailMs)
         }
         return this.#killNats(step.forMs)
       case 'nats frozen':
@@ -269,6 +364,24 @@ export class Cluster {
         nats.ackLossShare = step.share
         return this.#withoutNats(step.forMs, () => (nats.ackLossShare = 0))
     }
+  }
+
+  #crash(isPowerCut: boolean, forMs: number): void {
+    for (const node of this.nodes) node.kill()
+    if (isPowerCut) this.machine?.disk.powerFailed()
+    this.#healAfter(forMs, () => this.#startAgain())
+  }
+
+  /** Of the one process of a machine: there is never a second one. */
+  #startAgain(): void {
+    if (this.nodes.every(({ isDead }) => isDead)) this.start()
+    else if (this.nodes.some(({ isDead, isStopping }) => !isDead && isStopping))
+      this.world.after(STOP_LOOK_MS, () => this.#startAgain())
+  }
+
+  #redisForgot(): void {
+    this.faultPeriod.loseData(this.world.nowMs)
+    this.losses.redisForgets()
   }
 
   #killNats(forMs: number): void {

@@ -1,7 +1,8 @@
 // The claims about every generated history, for the short and the long test of the simulator.
 
 import { expect } from 'vitest'
-import { generate, type History, type HistoryKind, describe as textOf } from './history.ts'
+import { generate } from './generate.ts'
+import { type History, type HistoryKind, describe as textOf } from './history.ts'
 import type { LuaMachine } from './lua.ts'
 import { run } from './run.ts'
 
@@ -11,7 +12,13 @@ export const CLAIMS: readonly (readonly [HistoryKind, string])[] = [
   ['plans', 'holds while plans change'],
   ['redis', 'holds while Redis is slow, away, emptied and rolled back'],
   ['nats', 'holds while NATS is slow, away, full and loses its tail'],
+  ['servers', 'holds while one of three NATS servers is cut off from the others, or behind them'],
+  ['losses', 'holds while NATS loses its stream, the end of it, or a bucket, and each loss is told'],
   ['all', 'holds under all of these at once'],
+  [
+    'journal',
+    'holds on one machine, through crashes, power cuts, and a disk that is slow, full, fails, lies or flips a bit',
+  ],
 ]
 
 /** `refused`: how many requests must have got another answer than 202; absent: it does not matter. */

@@ -15,17 +15,23 @@ export class FaultPeriod {
   #activeFaults = 0
   /** They only delay the audit. */
   #activeNatsFaults = 0
+  /** In this period Redis has lost data. */
+  #hasForgotten = false
   #untilMs = Number.NEGATIVE_INFINITY
 
   /** false: Redis answers, and its counters are exact. */
   isActive(nowMs: number): boolean {
-    if (this.faults > 0 && this.#activeFaults + this.#activeNatsFaults === 0 && nowMs > this.#untilMs) this.faults = 0
+    if (this.faults > 0 && this.#activeFaults + this.#activeNatsFaults === 0 && nowMs > this.#untilMs) {
+      this.faults = 0
+      this.#hasForgotten = false
+    }
     return this.faults > 0
   }
 
-  begin(nowMs: number): void {
+  /** `young`: nodes that do not know yet how many there are, each of which enforces the limit alone. */
+  begin(nowMs: number, young = 0): void {
     if (!this.isActive(nowMs)) this.sinceMs = nowMs
-    this.faults++
+    this.faults += 1 + young
     this.#activeFaults++
   }
 
@@ -38,6 +44,20 @@ export class FaultPeriod {
   loseData(nowMs: number): void {
     this.begin(nowMs)
     this.end(nowMs)
+    this.#hasForgotten = true
+  }
+
+  /** To be called within a period: Redis will come back with less than it had. */
+  forgets(): void {
+    this.#hasForgotten = true
+  }
+
+  /**
+   * Until the audit has written again what Redis has lost, a node that starts knows nothing of what the others have counted: its share
+   * is of the whole limit.
+   */
+  nodeStarts(nowMs: number): void {
+    if (this.isActive(nowMs) && this.#hasForgotten) this.faults++
   }
 
   /** A fault that matters only within a period: a node loses what it alone has counted. */

@@ -3,14 +3,16 @@
 
 import type { App } from '../../src/apps/app.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/apps/plans.ts'
+import { parseRecordHead, type RecordHead } from '../../src/contract/record/record-head.ts'
+import { recordsOf } from '../../src/contract/record/record-lines.ts'
 import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
-import { parseRecordHead } from '../../src/queue/record/record-head.ts'
-import { recordsOf } from '../../src/queue/stream/read/stream-records.ts'
+import { judgeAlerts } from './alerts-judge.ts'
 import type { Cluster } from './cluster.ts'
+import type { Step } from './history.ts'
+import type { OnDisk } from './journal/machine.ts'
 import type { Answer, SimulatedNode } from './node.ts'
-import { AWAITED, type Oracle, type Violation } from './oracle.ts'
+import { AWAITED, OF_THE_PROCESS, type Oracle, type Violation } from './oracle.ts'
 import { type Attempt, Room } from './room.ts'
-import type { StoredMessage } from './stream.ts'
 
 /** A batch in the stream. */
 interface Stored {
@@ -37,10 +39,15 @@ const WINDOW_OF_ERROR: Readonly<Record<string, WindowKind>> = {
 }
 
 const KEY_WINDOW_MS = 300_000
+/** Of a journal: the shortest time for which a segment stays. */
+const KEPT_MS = 600_000
+const ID_LENGTH = 36
 /** What was given back, or left in a bucket, is there for others by then. */
 const ROOM_MS = 5000
 /** A request under way, or on a node that reads changes late, may be checked by a record replaced this long ago. */
 const RECORD_AGE_MS = 4000
+/** By then its node knows whether a batch is in doubt. */
+const DOUBT_MS = 2500
 /** A wait for a key that other requests hold, and then for Redis and NATS. */
 const MAX_ANSWER_MS = 24_000
 /** Goodput is measured from this time after NATS became slow, and only over at least this many batches. */
@@ -66,6 +73,8 @@ export class Judge {
   readonly #maxAnswerMs: number
   readonly #stored = new Map<string, Stored>()
   readonly #acceptedAtMs = new Map<string, number>()
+  /** Batches that the disk of a node took. */
+  readonly #spooled = new Map<string, Stored>()
   readonly #lastStoredOfKey = new Map<string, number>()
   /** Stored events by window. */
   readonly #storedEvents = new Map<string, number>()
@@ -80,13 +89,23 @@ export class Judge {
   constructor(cluster: Cluster, maxAnswerMs = MAX_ANSWER_MS) {
     this.#cluster = cluster
     this.#maxAnswerMs = maxAnswerMs
+    cluster.onSpooled = (lines) => this.#onSpooled(lines)
     cluster.nats.onStored = (stream, message) => {
-      if (stream === EVENTS_STREAM) this.#onStored(message)
+      if (stream === EVENTS_STREAM) this.#onStored(message.data)
+    }
+    if (cluster.machine !== null) {
+      cluster.machine.onStored = (lines) => this.#onStored(lines)
+      cluster.machine.onStarted = (found) => this.#onStarted(found)
+    }
+    cluster.losses.onLost = (stream, messages) => {
+      if (stream === EVENTS_STREAM) this.#onLost(messages.map(({ data }) => data))
     }
   }
 
   #report(oracle: Oracle, detail: string): void {
     if (AWAITED[oracle] !== undefined) return
+    // No journal survives a disk that lies; but the process on it has to.
+    if (this.#cluster.machine?.isLossy === true && !OF_THE_PROCESS.includes(oracle)) return
     this.violation ??= { oracle, atMs: this.#nowMs, detail }
   }
 
@@ -94,8 +113,33 @@ export class Judge {
     return this.#cluster.world.nowMs
   }
 
-  #onStored(message: StoredMessage): void {
-    for (const record of recordsOf(message.data)) {
+  #onSpooled(lines: Buffer): void {
+    for (const record of recordsOf(lines)) {
+      const head = parseRecordHead(record, 0, record.length)
+      if (head === null || this.#spooled.has(head.batchId)) continue
+      const { batchId, appId, events, receivedAtMs: takenAtMs } = head
+      this.#spooled.set(batchId, { appId, events, takenAtMs, storedAtMs: this.#nowMs, isLost: false })
+    }
+  }
+
+  /** What a spool took and was answered 202 is in the stream, and no spool holds anything any more. */
+  judgeSpools(): void {
+    for (const [at, { isDead, parts }] of this.#cluster.nodes.entries()) {
+      const left = isDead ? 0 : (parts?.spooled() ?? 0)
+      if (left > 0) this.reportNotRecovered(`${left} batches are in the spool of node ${at}`)
+    }
+    for (const batchId of this.#spooled.keys()) {
+      const stored = this.#stored.get(batchId)
+      if (this.#acceptedAtMs.has(batchId) && (stored === undefined || stored.isLost))
+        this.#report(
+          'a 202 is not stored',
+          `batch ${batchId}, which a spool took, is ${stored === undefined ? 'not in the stream' : 'lost'}`,
+        )
+    }
+  }
+
+  #onStored(data: Buffer): void {
+    for (const record of recordsOf(data)) {
       const head = parseRecordHead(record, 0, record.length)
       if (head === null) {
         this.#report('a 202 is not stored', `the stream holds something that is not a record: ${record.toString()}`)
@@ -103,17 +147,44 @@ export class Judge {
       }
       const { batchId, appId, events, receivedAtMs, keyed } = head
       const before = this.#stored.get(batchId)
-      if (keyed && before !== undefined && !before.isLost) {
-        const lastMs = Math.max(
-          this.#lastStoredOfKey.get(batchId) ?? -KEY_WINDOW_MS,
-          this.#acceptedAtMs.get(batchId) ?? 0,
-        )
-        if (this.#nowMs - lastMs <= KEY_WINDOW_MS) this.#report('a key is stored twice', `${batchId} of ${appId}`)
+      if (before !== undefined) {
+        const isSame = this.#spooled.has(batchId) && Math.abs(receivedAtMs - before.takenAtMs) <= KEY_WINDOW_MS
+        if (!before.isLost && (isSame || (keyed && this.#isRemembered(batchId, before, receivedAtMs))))
+          this.#report('a key is stored twice', `${batchId} of ${appId}`)
+        // Its key had been forgotten, or its batch lost: this is another batch.
+        this.#stored.set(`${batchId} until ${this.#nowMs}`, before)
+        this.#acceptedAtMs.delete(batchId)
       }
       this.#lastStoredOfKey.set(batchId, this.#nowMs)
       const stored = { appId, events, takenAtMs: receivedAtMs, storedAtMs: this.#nowMs, isLost: false }
       this.#stored.set(batchId, stored)
       this.#checkStored(stored)
+    }
+  }
+
+  /** Whether the key of `before` must still be known. A journal has only the time at which its record was received. */
+  #isRemembered(batchId: string, before: Stored, receivedAtMs: number): boolean {
+    if (this.#cluster.machine !== null) return receivedAtMs - before.takenAtMs <= KEY_WINDOW_MS
+    const storedMs = this.#lastStoredOfKey.get(batchId) ?? -KEY_WINDOW_MS
+    return this.#nowMs - Math.max(storedMs, this.#acceptedAtMs.get(batchId) ?? 0) <= KEY_WINDOW_MS
+  }
+
+  /** A machine has started again: what its disk holds is stored, and what was answered 202 is on it, whole and once. */
+  #onStarted(found: readonly OnDisk[]): void {
+    const last = new Map<string, RecordHead>()
+    for (const { head, text } of found) {
+      const { batchId, keyed, receivedAtMs } = head
+      const before = last.get(batchId)
+      if (before !== undefined && !(keyed && Math.abs(receivedAtMs - before.receivedAtMs) > KEY_WINDOW_MS))
+        this.#report('a key is stored twice', `${batchId} is on the disk twice`)
+      last.set(batchId, head)
+      if (!this.#stored.has(batchId)) this.#onStored(text)
+    }
+    for (const [batchId, stored] of this.#stored) {
+      const isOld = this.#cluster.world.wallMs - stored.takenAtMs >= KEPT_MS
+      if (last.has(batchId.slice(0, ID_LENGTH)) || stored.isLost || isOld) continue
+      if (this.#acceptedAtMs.has(batchId)) this.#report('a 202 is not stored', `${batchId} is not on the disk`)
+      this.#lose(batchId, stored)
     }
   }
 
@@ -130,21 +201,24 @@ export class Judge {
     }
   }
 
-  /** The NATS server's machine lost these messages. */
-  tailLost(messages: readonly StoredMessage[]): void {
-    for (const { data } of messages) {
+  /** These records were lost. */
+  #onLost(lost: readonly Buffer[]): void {
+    for (const data of lost) {
       for (const record of recordsOf(data)) {
         const head = parseRecordHead(record, 0, record.length)
         const stored = head === null ? undefined : this.#stored.get(head.batchId)
-        if (stored === undefined || head === null || stored.isLost) continue
-        stored.isLost = true
-        for (const { name } of this.#windowsOf(stored)) {
-          this.#storedEvents.set(name, (this.#storedEvents.get(name) ?? 0) - stored.events)
-          this.#lostEvents.set(name, (this.#lostEvents.get(name) ?? 0) + stored.events)
-        }
-        if (this.#acceptedAtMs.has(head.batchId)) this.#count(stored, -stored.events)
+        if (stored !== undefined && head !== null && !stored.isLost) this.#lose(head.batchId, stored)
       }
     }
+  }
+
+  #lose(batchId: string, stored: Stored): void {
+    stored.isLost = true
+    for (const { name } of this.#windowsOf(stored)) {
+      this.#storedEvents.set(name, (this.#storedEvents.get(name) ?? 0) - stored.events)
+      this.#lostEvents.set(name, (this.#lostEvents.get(name) ?? 0) + stored.events)
+    }
+    if (this.#acceptedAtMs.has(batchId)) this.#count(stored, -stored.events)
   }
 
   asked(asked: Asked): void {
@@ -167,12 +241,14 @@ export class Judge {
   #wasAccepted(asked: Asked, { batchId, body }: Answer): void {
     if (batchId === null) return this.#report('a 202 is not stored', 'a 202 without a batch id')
     const isFirst = !this.#acceptedAtMs.has(batchId)
-    const stored = this.#stored.get(batchId)
+    const stored = this.#stored.get(batchId) ?? this.#spooled.get(batchId)
     if (body.events === 0) return
     if (stored === undefined) {
       return this.#report('a 202 is not stored', `batch ${batchId} of app${asked.app}, ${body.events} events`)
     }
-    if (!isFirst && body.deduplicated !== true && !stored.isLost) {
+    // Without Redis and NATS nobody can know that another node has the key: what is sent later knows.
+    const mayBeTwice = this.#spooled.has(batchId) && this.#cluster.faultPeriod.isActive(this.#nowMs)
+    if (!isFirst && body.deduplicated !== true && !stored.isLost && !mayBeTwice) {
       return this.#report('a batch was accepted twice', `batch ${batchId} of app${asked.app}`)
     }
     if (!isFirst) {
@@ -197,13 +273,21 @@ export class Judge {
     const isReplayOf = (atMs: number): boolean => asked.sentAtMs > atMs && this.#nowMs - atMs <= KEY_WINDOW_MS
     const acceptedAtMs = this.#acceptedAtMs.get(asked.key)
     if (acceptedAtMs !== undefined && isReplayOf(acceptedAtMs)) this.#report('a replay was refused', name)
-    else if (isReplayOf(stored.storedAtMs)) this.#report('a stored key was refused', name)
+    else if (isReplayOf(stored.storedAtMs) && !this.#isOfDeadNode(stored))
+      this.#report('a stored key was refused', name)
+  }
+
+  /** Its node may have died before it could write that the batch is in doubt: a retry is then charged anew. */
+  #isOfDeadNode({ storedAtMs }: Stored): boolean {
+    return this.#cluster.kills.some((atMs) => Math.abs(atMs - storedAtMs) <= DOUBT_MS)
   }
 
   /** A batch must not be refused for a limit in which it had room for ROOM_MS. */
   #checkRoom(node: SimulatedNode, asked: Asked, { body }: Answer): void {
     const { faultPeriod, redis, nodes, versions } = this.#cluster
     const kind = WINDOW_OF_ERROR[body.error ?? '']
+    // Not judged yet: what is on its way to the disk, or from it to the audit, may count twice for a moment.
+    if (this.#cluster.spoolDisks.length > 0) return
     // While Redis is away each node has a share of what is left.
     if (kind === undefined || faultPeriod.isActive(this.#nowMs) || node.parts?.redisOutages() !== 0) return
     if (kind === 'month' && hasMovedAnchor(versions[asked.app])) return
@@ -305,6 +389,26 @@ export class Judge {
     }
   }
 
+  /** Each loss in NATS is told by a node, and none that did not happen. */
+  judgeLosses(): void {
+    const found = this.#cluster.losses.judge(this.#cluster.nodes)
+    if (found !== null)
+      this.#report(found.isFalse ? 'a loss is told that did not happen' : 'a loss is told by nobody', found.detail)
+  }
+
+  /** Each alert is raised once, and none for nothing. */
+  judgeAlerts(steps: readonly Step[]): void {
+    const storedOf = new Map<string, Stored[]>()
+    for (const stored of this.#stored.values()) {
+      // What was lost may have been seen before.
+      if (stored.isLost) return
+      storedOf.set(stored.appId, [...(storedOf.get(stored.appId) ?? []), stored])
+    }
+    const found = judgeAlerts(this.#cluster, steps, storedOf)
+    if (found !== null)
+      this.#report(found.isLost ? 'an alert was lost' : 'an alert was raised twice or for nothing', found.detail)
+  }
+
   reportNotRecovered(detail: string): void {
     this.#report('the service does not recover', detail)
   }
@@ -331,6 +435,13 @@ export class Judge {
         usage.day.used,
         stored.filter(({ takenAtMs }) => takenAtMs >= dayMs),
       )
+      const byDay = await node.parts?.admission.days([app])
+      if (byDay === undefined || byDay === 'away') return this.reportNotRecovered('a new node is not ready')
+      const seen = stored.map(({ takenAtMs }) => Math.floor(takenAtMs / DAY_MS))
+      for (const day of new Set([...byDay[0].keys(), ...seen])) {
+        const ofDay = stored.filter((_, index) => seen[index] === day)
+        this.#compare(`${app.appId} day ${day}`, byDay[0].get(day) ?? 0, ofDay)
+      }
       if (hasMovedAnchor(versions[at])) continue
       this.#compare(
         `${app.appId} month`,

@@ -14,8 +14,8 @@ const MAX_PINGS_OUT = 2
 const MAX_PAYLOAD_BYTES = 1024 * 1024
 
 export function dialsTo(server: NatsServer, path: Path, host: Host, random: Random): Dial {
-  return async (_address, _server, signal) => {
-    const connection = new Connection(server, path, host, random)
+  return async (_address, { host: name }, signal) => {
+    const connection = new Connection({ nats: server, server: numberOf(name) }, path, host, random)
     const timeout = host.timers.setTimeout(() => connection.fail(new Error('timeout')), GREETING_TIMEOUT_MS)
     const abort = (): void => connection.fail(new Error('stopping'))
     signal.addEventListener('abort', abort)
@@ -27,6 +27,11 @@ export function dialsTo(server: NatsServer, path: Path, host: Host, random: Rand
       signal.removeEventListener('abort', abort)
     }
   }
+}
+
+/** `n2` is the third. */
+function numberOf(name: string): number {
+  return Number(name.slice(1))
 }
 
 interface Subscription {
@@ -49,7 +54,10 @@ class Connection implements Subscriber {
     outbound: { fill: (bytes: Uint8Array) => this.#sendRaw(bytes), drain: () => null, length: () => 0 },
     transport: { send: () => {}, socket: { writableLength: 0 } },
   }
-  readonly #server: NatsServer
+  /** The one that it is connected to. */
+  readonly server: number
+  readonly getServer = (): string => `n${this.server}:4222`
+  readonly #nats: NatsServer
   readonly #host: Host
   readonly #wire: Wire
   readonly #inbox: string
@@ -64,8 +72,9 @@ class Connection implements Subscriber {
   #resolveClosed: (error: Error | undefined) => void = () => {}
   readonly #closed: Promise<Error | undefined>
 
-  constructor(server: NatsServer, path: Path, host: Host, random: Random) {
-    this.#server = server
+  constructor({ nats, server }: { nats: NatsServer; server: number }, path: Path, host: Host, random: Random) {
+    this.#nats = nats
+    this.server = server
     this.#host = host
     this.#inbox = `_INBOX.${random.int(0, 0xffffffff).toString(16)}`
     this.#closed = new Promise((resolve) => (this.#resolveClosed = resolve))
@@ -76,7 +85,7 @@ class Connection implements Subscriber {
     this.#wire = new Wire(path, host, () => this.fail(new Error('connect ECONNREFUSED')))
     host.onKill(() => this.#leave())
     this.#wire.toServer(() => {
-      if (server.isUp) server.ping(() => this.#wire.toHost(() => this.#opened()))
+      if (nats.isUp) nats.ping(() => this.#wire.toHost(() => this.#opened()))
       else this.#wire.cut()
     })
     if (path.state === 'cut') this.#wire.cut()
@@ -92,7 +101,7 @@ class Connection implements Subscriber {
       }
       this.#pingsOut++
       const answer = (): void => this.#wire.toHost(() => (this.#pingsOut = 0))
-      this.#wire.toServer(() => this.#server.ping(answer))
+      this.#wire.toServer(() => this.#nats.ping(answer))
       this.#host.timers.setTimeout(ping, PING_INTERVAL_MS)
     }
     this.#host.timers.setTimeout(ping, PING_INTERVAL_MS)
@@ -102,7 +111,7 @@ class Connection implements Subscriber {
   subscribe(pattern: string, { callback }: { callback: Subscription['callback'] }): { unsubscribe(): void } {
     const subscription = { pattern: pattern.replace(/[*>]$/, ''), callback }
     this.#subscriptions.push(subscription)
-    this.#wire.toServer(() => this.#server.subscribe(pattern, this))
+    this.#wire.toServer(() => this.#nats.subscribe(pattern, this))
     return { unsubscribe: () => void this.#subscriptions.splice(this.#subscriptions.indexOf(subscription), 1) }
   }
 
@@ -113,7 +122,7 @@ class Connection implements Subscriber {
   ): void {
     const head = headers === undefined ? '' : Buffer.from(headers.encode()).toString('latin1')
     const message = { subject, head, data: Buffer.from(data as string) }
-    this.#wire.toServer(() => this.#server.publish(message, reply))
+    this.#wire.toServer(() => this.#nats.publish(message, reply, this.server))
   }
 
   request(
@@ -199,7 +208,7 @@ class Connection implements Subscriber {
   }
 
   #leave(): void {
-    this.#server.leave(this)
+    this.#nats.leave(this)
     this.#wire.close()
   }
 
@@ -209,7 +218,7 @@ class Connection implements Subscriber {
     // A copy, as the kernel makes one: the sender uses its memory again.
     const published = parse(Buffer.from(bytes))
     this.#wire.toServer(() => {
-      for (const { message, reply } of published) this.#server.publish(message, reply)
+      for (const { message, reply } of published) this.#nats.publish(message, reply, this.server)
     })
   }
 }

@@ -3,15 +3,18 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { App, AppLookup } from '../../src/apps/app.ts'
-import { MAX_BODY_BYTES } from '../../src/bounds.ts'
+import type { Alert } from '../../src/contract/alert.ts'
+import { MAX_BODY_BYTES } from '../../src/contract/bounds.ts'
+import { createFreshIds } from '../../src/contract/ids.ts'
 import { HttpExchange } from '../../src/http/exchange.ts'
 import { Turn } from '../../src/http/turn.ts'
+import type { StoreName } from '../../src/installation/record.ts'
 import { createIsoTime } from '../../src/lib/clock.ts'
-import { createFreshIds } from '../../src/lib/ids.ts'
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts'
 import { Inflater } from '../../src/request/inflate.ts'
 import { Ingest } from '../../src/request/ingest.ts'
 import { SLOT_WORDS, STATE, WORD } from '../../src/ring/layout.ts'
+import type { SimulatedDisk } from './journal/disk.ts'
 import { dialsTo } from './nats-connection.ts'
 import type { NatsServer } from './nats-server.ts'
 import type { NodeParts, OpenParts } from './parts.ts'
@@ -29,6 +32,8 @@ export interface Servers {
   readonly redis: RedisServer
   readonly nats: NatsServer
   readonly openParts: OpenParts
+  /** Of the node's spool; null: it has none. */
+  readonly spoolDisk: SimulatedDisk | null
 }
 
 export interface Answer {
@@ -44,11 +49,15 @@ export class SimulatedNode {
   readonly metrics: Metrics
   readonly notices: string[] = []
   readonly faults: unknown[] = []
+  /** Losses in NATS that its log names. */
+  readonly toldLosses: { readonly atMs: number; readonly store: StoreName; readonly text: string }[] = []
+  readonly alerts: { readonly atMs: number; readonly alert: Alert }[] = []
   /** The newest record of each app that has reached this node. */
   readonly apps = new Map<string, App>()
   parts: NodeParts | null = null
   ingest: Ingest | null = null
   isStopping = false
+  readonly spoolDisk: SimulatedDisk | null
   hasStopped = false
   /** Clients that wait for an answer, and are disconnected when the process ends. */
   readonly #clients = new Set<() => void>()
@@ -57,7 +66,7 @@ export class SimulatedNode {
   readonly #pooled = takeRing()
   #toDecode: number[] = []
 
-  constructor({ world, redis, nats, openParts }: Servers, random: Random, apps: Iterable<App>) {
+  constructor({ world, redis, nats, openParts, spoolDisk }: Servers, random: Random, apps: Iterable<App>) {
     this.#world = world
     this.#random = random
     this.host = new Host(world)
@@ -65,6 +74,8 @@ export class SimulatedNode {
     this.natsPath = new Path(world, random)
     this.metrics = createMetrics({ version: 'simulated', runtime: false })
     for (const app of apps) this.apps.set(app.appKey, app)
+    this.spoolDisk = spoolDisk
+    if (spoolDisk !== null) this.host.onKill(() => spoolDisk.processDied())
     void this.#start(redis, nats, openParts)
   }
 
@@ -82,12 +93,17 @@ export class SimulatedNode {
     const random = (): number => this.#random.next()
     const parts = await openParts({
       nodeId: Array.from({ length: 12 }, () => this.#random.int(0, 15).toString(16)).join(''),
+      host,
       timers: host.timers,
       random,
       openSession: sessionsWith(redis, this.redisPath, host),
       dial: dialsTo(nats, this.natsPath, host, this.#random),
       limitCalls: metrics.limitCalls,
+      spoolDisk: this.spoolDisk?.of(host) ?? null,
       onFault: (error) => this.faults.push(error),
+      onLoss: (store, text) => this.toldLosses.push({ atMs: this.#world.nowMs, store, text }),
+      findApp: (appId) => this.#apps().find((app) => app.appId === appId),
+      onAlert: (alert) => this.alerts.push({ atMs: this.#world.nowMs, alert }),
       onNotice: (message) => this.notices.push(`${this.#world.nowMs.toFixed(0)} ${message}`),
     })
     this.ingest = new Ingest(
@@ -108,6 +124,10 @@ export class SimulatedNode {
       (slot) => this.#submit(slot),
     )
     this.parts = parts
+  }
+
+  #apps(): App[] {
+    return [...this.apps.values()]
   }
 
   #appStore() {
@@ -138,6 +158,7 @@ export class SimulatedNode {
       framingFault: null,
       wantsClose: false,
       corsHeaders: '',
+      origin: null,
       foreignOrigin: null,
     }
     const response = responseInto((answer) => {

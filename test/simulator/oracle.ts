@@ -16,6 +16,17 @@ export type Oracle =
   | 'a stage threw'
   | 'an answer came late'
   | 'a loss is told by nobody'
+  | 'a loss is told that did not happen'
+  | 'an alert was lost'
+  | 'an alert was raised twice or for nothing'
+
+/** Those that hold whatever the disk loses. */
+export const OF_THE_PROCESS: readonly Oracle[] = [
+  'the service does not recover',
+  'requests are lost',
+  'a stage threw',
+  'an answer came late',
+]
 
 /** Oracles that the service does not satisfy yet, and what each waits for. The list is to become empty. */
 export const AWAITED: Readonly<Partial<Record<Oracle, string>>> = {}

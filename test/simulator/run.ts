@@ -18,6 +18,8 @@ const BACK_WITHIN_MS = 2000
 const FIRST_ANSWER_MS = 500
 /** By then an audit has corrected the counters. */
 const REST_MS = 130_000
+/** By then what a spool keeps until NATS has synced it was looked for, and sent again where it was lost. */
+const SPOOL_REST_MS = 420_000
 /** By then a new node has connected to its servers, and knows the time. */
 const NEW_NODE_MS = 3000
 
@@ -76,21 +78,30 @@ async function live(history: History, { cluster, judge, clients, isOver }: Stage
     world.at(step.atMs, () => {
       if (step.kind === 'send') clients.start(step)
       else cluster.apply(step)
-      if (step.kind === 'nats lost its tail') judge.tailLost(cluster.nats.streams.get(EVENTS_STREAM)?.lost ?? [])
     })
   }
   await world.runUntil(history.endMs, isOver)
   const healedMs = cluster.heal()
-  if (!cluster.nodes.some(({ isDead, isStopping }) => !isDead && !isStopping)) cluster.start()
+  cluster.startOnDisks()
+  if (!cluster.nodes.some(({ isDead, isStopping }) => !isDead && (!isStopping || cluster.machine !== null)))
+    cluster.start()
   await world.runUntil(healedMs + BACK_WITHIN_MS, isOver)
   for (const node of cluster.nodes) {
     if (!node.isDead && !node.isStopping) await probe(node, history.apps.length, { cluster, judge, clients, isOver })
   }
   const outages = cluster.nodes.map(({ parts }) => parts?.redisOutages() ?? 0)
-  await world.runUntil(healedMs + REST_MS, isOver)
+  await world.runUntil(healedMs + (history.hasSpools === true ? SPOOL_REST_MS : REST_MS), isOver)
   if (isOver()) return
+  judge.judgeSpools()
   judge.judgeOutages(cluster.nodes, outages)
   judge.judgeGoodput()
+  judge.judgeLosses()
+  judge.judgeAlerts(history.steps)
+  if (cluster.machine !== null) {
+    // A folder has one process.
+    for (const node of cluster.ready) node.stop()
+    await world.runUntil(world.nowMs + BACK_WITHIN_MS, isOver)
+  }
   const fresh = cluster.start()
   await world.runUntil(world.nowMs + NEW_NODE_MS, isOver)
   if (!fresh.isReady) return judge.reportNotRecovered('a new node is not ready')

@@ -9,6 +9,23 @@ const MANY_APPS = 12_500
 /** By name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ...AUDIT_SCENARIOS,
+  'segment-without-a-name': {
+    claim: 'keeps the records of a segment whose name a killed process had not synced',
+    history: history('segment-without-a-name', {
+      seed: 6,
+      nodes: 1,
+      isOneMachine: true,
+      apps: [anApp(0), anApp(1)],
+      steps: [
+        // The second segment is being made.
+        { atMs: 2993, kind: 'process killed', operations: 1, forMs: 300 },
+        send(3068, { app: 1, batches: 2, events: 100 }),
+        send(4802, { batches: 2, gapMs: 400 }),
+        { atMs: 5203, kind: 'power cut', operations: 0, forMs: 4000 },
+      ],
+      endMs: 10_203,
+    }),
+  },
   'slow-nats': {
     claim: 'answers 202 to at least 90% of what a slow NATS stores',
     history: history('slow-nats', {
@@ -74,6 +91,20 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
         { atMs: 75_000, kind: 'redis rolled back' },
       ],
       endMs: 95_000,
+    }),
+  },
+  'redis-forgets-as-a-node-starts': {
+    claim: 'gives out at most one limit more where a node starts while Redis has lost what the others have counted',
+    history: history('redis-forgets-as-a-node-starts', {
+      apps: [anApp(0, { plan: '500k', events_per_month: 340 })],
+      steps: [
+        { atMs: 1000, kind: 'stop', node: 1 },
+        { atMs: 3000, kind: 'redis killed', comesBack: 'empty', forMs: 20_000 },
+        send(6000, { batches: 25, gapMs: 20 }),
+        send(10_000, { batches: 40, gapMs: 400, events: 10, node: 1 }),
+        { atMs: 22_000, kind: 'start' },
+      ],
+      endMs: 30_000,
     }),
   },
   'doubt-and-crash': {

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Admission } from '../../src/limits/admission.ts'
 import { CLAIMS, expectSeedsToHold, expectToHold } from './expect.ts'
-import { generate, type History, type HistoryKind } from './history.ts'
+import { generate } from './generate.ts'
+import { type History, type HistoryKind } from './history.ts'
 import { LuaMachine } from './lua.ts'
 import { type NodeParts, type OpenParts, openParts } from './parts.ts'
 import { run } from './run.ts'
@@ -17,6 +18,9 @@ beforeAll(async () => {
 
 describe('every invariant', () => {
   for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 1, to: 20 }))
+
+  it('holds with spools, through outages of NATS and nodes that die meanwhile', () =>
+    expectSeedsToHold(lua, 'spool', { from: 1, to: 10 }))
 })
 
 // Each was a bug once.
@@ -85,7 +89,9 @@ describe('the judge', () => {
     replayOf: admission.replayOf.bind(admission),
     end: admission.end.bind(admission),
     view: admission.view.bind(admission),
+    nearLimits: admission.nearLimits.bind(admission),
     usages: admission.usages.bind(admission),
+    days: admission.days.bind(admission),
   })
   /** Ignores and forgets every key. */
   const withoutKeys = (parts: NodeParts): Admission => ({
@@ -165,6 +171,18 @@ describe('the judge', () => {
   it('detects a replay that is refused because its key was forgotten', async () => {
     const open = withBroken((parts) => ({ admission: withoutKeys(parts) }))
     expect(await firstFound('calm', open)).toBe('a replay was refused')
+  })
+
+  it('detects a loss in NATS that nobody tells, and one that is told and did not happen', async () => {
+    const steps: History['steps'] = [send(1000, {}), { atMs: 60_000, kind: 'stream lost' }]
+    const silent: OpenParts = (seams) => openParts({ ...seams, onLoss: () => {} })
+    expect(await oracleOf(history('lost', { steps, endMs: 80_000 }), silent)).toBe('a loss is told by nobody')
+    const wrong: OpenParts = (seams) => {
+      seams.onLoss('counts', 'the bucket SLUICE_COUNTS is gone')
+      return openParts(seams)
+    }
+    const calm = history('calm', { steps: [send(1000, {})], endMs: 2000 })
+    expect(await oracleOf(calm, wrong)).toBe('a loss is told that did not happen')
   })
 
   it('detects a stage that throws', async () => {

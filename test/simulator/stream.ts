@@ -26,16 +26,23 @@ const DEFAULT_WINDOW_MS = 120_000
 const ID = /\r\nNats-Msg-Id: ?([^\r]*)\r\n/i
 const EXPECTED = /\r\nNats-Expected-Last-Subject-Sequence: ?(\d+)\r\n/i
 
+interface StreamConsumer {
+  /** The sequence delivered next. */
+  next: number
+  /** Messages delivered so far. */
+  given: number
+  readonly subject: string
+  /** The server that it lives on. */
+  readonly home: number
+}
+
 export class Stream {
-  /** `next`: the sequence delivered next; `given`: messages delivered so far. */
-  readonly consumers = new Map<string, { next: number; given: number; readonly subject: string }>()
+  readonly consumers = new Map<string, StreamConsumer>()
   readonly config: StreamConfig
   readonly createdAtMs: number
   isFull = false
   /** In the order of their sequences, without gaps. */
   readonly messages: StoredMessage[] = []
-  /** Messages lost in a crash. */
-  readonly lost: StoredMessage[] = []
   lastSequence = 0
   readonly #windowMs: number
   readonly #ids = new Map<string, StoredMessage>()
@@ -73,13 +80,15 @@ export class Stream {
   }
 
   /** The server's machine fails before it has synced the messages after `sinceMs`. Their sequences are used again. */
-  loseTail(sinceMs: number): void {
+  loseTail(sinceMs: number): StoredMessage[] {
+    const lost: StoredMessage[] = []
     for (let last = this.messages.at(-1); last !== undefined && last.atMs > sinceMs; last = this.messages.at(-1)) {
       this.messages.pop()
-      this.lost.push(last)
+      lost.push(last)
       this.lastSequence = last.sequence - 1
       if (last.id !== null) this.#ids.delete(last.id)
     }
+    return lost
   }
 
   /** Removes the messages of before this time. */
@@ -88,33 +97,32 @@ export class Stream {
     this.messages.splice(0, kept < 0 ? this.messages.length : kept)
   }
 
-  /** The first message on the subject from this sequence on. */
-  at(sequence: number, subject?: string): StoredMessage | undefined {
-    const from = Math.max(0, sequence - this.firstSequence)
-    if (subject === undefined) {
-      const found = this.messages[sequence - this.firstSequence]
-      return found
-    }
-    for (let index = from; index < this.messages.length; index++) {
-      if (matches(subject, this.messages[index].subject)) return this.messages[index]
+  /** The first message on the subject from this sequence on, for a server that has all up to `end`. */
+  at(sequence: number, subject?: string, end = Number.POSITIVE_INFINITY): StoredMessage | undefined {
+    for (let index = Math.max(0, sequence - this.firstSequence); index < this.messages.length; index++) {
+      const found = this.messages[index]
+      if (found.sequence > end) return undefined
+      if (subject === undefined) return found.sequence === sequence ? found : undefined
+      if (matches(subject, found.subject)) return found
     }
     return undefined
   }
 
-  lastBy(subject: string): StoredMessage | undefined {
-    return this.messages.findLast((message) => matches(subject, message.subject))
+  lastBy(subject: string, end = Number.POSITIVE_INFINITY): StoredMessage | undefined {
+    return this.messages.findLast((message) => message.sequence <= end && matches(subject, message.subject))
   }
 
   /** JetStream's answer to STREAM.INFO. */
-  info(epochMs: number): StreamInfo {
-    const { config, messages } = this
+  info(epochMs: number, end = Number.POSITIVE_INFINITY): StreamInfo {
+    const { config } = this
+    const messages = end >= this.lastSequence ? this.messages : this.messages.filter(({ sequence }) => sequence <= end)
     const bytes = messages.reduce((sum, { data, head }) => sum + data.length + head.length, 0)
     const timeOf = (atMs: number): string => new Date(epochMs + atMs).toISOString()
     const state = {
       messages: messages.length,
       bytes,
       first_seq: this.firstSequence,
-      last_seq: this.lastSequence,
+      last_seq: Math.min(this.lastSequence, end),
       first_ts: timeOf(messages[0]?.atMs ?? 0),
       last_ts: timeOf(messages.at(-1)?.atMs ?? 0),
       consumer_count: 0,

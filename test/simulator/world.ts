@@ -18,8 +18,9 @@ interface ScheduledEvent {
   task: (() => void) | null
 }
 
-/** Per run: more events mean an endless loop. */
+/** More events mean an endless loop: in any run, and for each second of a long one. */
 const MAX_EVENTS = 3_000_000
+const MAX_EVENTS_A_SECOND = 1000
 
 export class World {
   /** Since the start of the run. */
@@ -80,7 +81,8 @@ export class World {
         }
       }
       this.nowMs = next.atMs
-      if (++this.events > MAX_EVENTS) throw new Error(`over ${MAX_EVENTS} events: an endless loop`)
+      if (++this.events > MAX_EVENTS + (this.nowMs / 1000) * MAX_EVENTS_A_SECOND)
+        throw new Error(`${this.events} events: an endless loop`)
       promises.isAny = false
       next.task()
       // Most events only schedule others. Skipping the turn of Node's event loop, which costs more, makes runs faster.
@@ -179,6 +181,10 @@ export class Host {
       clear: (timer) => (timer as VirtualTimer).stop(),
       setImmediate: (task) => void world.post(world.nowMs, PHASE.immediate, this, task),
     }
+  }
+
+  get ageMs(): number {
+    return this.#world.nowMs - this.#startedAtMs
   }
 
   /** A packet arrives over the network. */

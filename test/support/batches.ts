@@ -1,7 +1,7 @@
 // Stored records with real batch ids: made at a time, or derived from app and key.
 
 import { randomFillSync } from 'node:crypto'
-import { batchIdOf, createFreshIds } from '../../src/lib/ids.ts'
+import { batchIdOf, createFreshIds } from '../../src/contract/ids.ts'
 
 const freshId = createFreshIds(randomFillSync)
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { get, post, single } from './client.ts'
 import { type NatsServer, startNats } from './nats.ts'
+import { metricsOf } from './processes.js'
 import { type Proxy, startProxy } from './proxy.ts'
 import { type RedisServer, startRedis } from './redis.ts'
 import {
@@ -213,9 +214,7 @@ export async function looksAgain(cluster: Cluster, times: number): Promise<void>
 
 /** One series, as `sluice_degraded{part="limits"}`; null: it is not on the page. */
 export async function metric(node: Service, series: string): Promise<number | null> {
-  const { text } = await get(node.adminPort, '/metrics')
-  const line = text.split('\n').find((candidate) => candidate.startsWith(`${series} `))
-  return line === undefined ? null : Number(line.slice(series.length + 1))
+  return (await metricsOf(node)).get(series) ?? null
 }
 
 /** Until so many events are counted in the app's month, and no others. */

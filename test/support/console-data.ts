@@ -1,9 +1,20 @@
 // Answers of the admin API for the console's tests and pictures: a busy service, and ways in which it can be ill.
 
-import { CODES, REASONS } from '../../src/console/codes.ts'
-import type { AppUsage, Now, Refusal, RefusalGroup, SampledEvent } from '../../src/console/web/api-types.ts'
+import type {
+  Alerts,
+  AppUsage,
+  Now,
+  PortalSession,
+  ReadKeys,
+  Refusal,
+  RefusalGroup,
+  StoredEvent,
+  UsageByDay,
+} from '../../src/console/web/api-types.ts'
 import { ConsoleDouble, type Json, ok } from './console-double.ts'
 
+/** When all of it is. */
+export const NOW = '2026-11-22T14:02:31.000Z'
 const STEP_MS = 5000
 const CELLS = 180
 const UP = { state: 'ok', reason: null, up: true, node: null } as const
@@ -17,7 +28,7 @@ function wave(base: number, swing: number, seed = 1): number[] {
 }
 
 export function busyNow(changes: Partial<Now> = {}): Json {
-  const nowMs = Date.now()
+  const nowMs = Date.parse(NOW)
   const started = new Date(nowMs - 8.2 * 86_400_000).toISOString()
   const node = (name: string): Now['nodes'][number] => ({
     node: name,
@@ -81,12 +92,14 @@ export function busyNow(changes: Partial<Now> = {}): Json {
       ],
     },
     history: {
-      step_seconds: STEP_MS / 1000,
+      step_seconds: 5,
       from: new Date(Math.floor(nowMs / STEP_MS) * STEP_MS - CELLS * STEP_MS).toISOString(),
       accepted_events_per_second: wave(12_000, 1800),
+      accepted_requests_per_second: wave(1000, 120),
       refused_ours_per_second: wave(0, 0),
       refused_client_per_second: wave(6, 3, 5),
       refused_limits_per_second: refused,
+      p50_seconds: wave(0.0021, 0.0003, 6),
       p99_seconds: wave(0.0062, 0.0015, 3),
       slowest_consumer_lag_seconds: wave(1.5, 0.8, 4),
     },
@@ -95,28 +108,57 @@ export function busyNow(changes: Partial<Now> = {}): Json {
   return { ...now }
 }
 
-const NAMES = ['checkout_started', 'product_viewed', 'purchase', 'home', 'search', 'signup_completed', 'cart']
+const NAMES = [
+  'checkout_started',
+  'Product',
+  'order_paid',
+  'search',
+  'Home',
+  'subscription_renewed',
+  'cart_add',
+  'Lobby',
+]
 const APPS = ['shop', 'news-reader-for-tablets', 'checkout', 'games', 'maps']
+const SYSTEMS = [
+  ['iOS', '26.1'],
+  ['macOS', '26.1'],
+  ['Android', '16'],
+  ['Linux', ''],
+] as const
+const PROPERTIES = [
+  { plan: 'yearly', trial: true, source: "friend's link" },
+  { sku: 'TR-0417', width: 390, list: 'search' },
+  { items: 4, coupon: 'NOV10', saved: 12.84 },
+  { query_length: 14, results: 38, cold_start: false },
+] as const
+/** Of the newest one. */
+const NEWEST_EVENT = 240
+const EVENTS_OF_A_BATCH = 3
 
-export function sampledEvent(number: number, changes: Partial<SampledEvent> = {}): SampledEvent {
+/** The events of a batch follow each other. */
+export function sampledEvent(number: number, changes: Partial<StoredEvent> = {}): StoredEvent {
   const type = ['track', 'screen', 'revenue'][number % 3]
+  const batch = Math.floor(number / EVENTS_OF_A_BATCH)
+  const [os, os_version] = SYSTEMS[batch % SYSTEMS.length]
+  const receivedMs = Date.parse(NOW) - (NEWEST_EVENT - batch * EVENTS_OF_A_BATCH) * 437
   return {
-    batch_id: `019a9b0f-7c1e-7a2b-9c3d-${String(number).padStart(12, '0')}`,
-    app_id: APPS[number % APPS.length],
-    received_at: new Date(Date.UTC(2026, 10, 22, 14, 2, 31) + number * 37).toISOString(),
-    sdk_version: '2.1.0',
+    batch_id: `019a9b0f-7c1e-7a2b-9c3d-${String(batch).padStart(12, '0')}`,
+    app_id: APPS[batch % APPS.length],
+    received_at: new Date(receivedMs).toISOString(),
+    sdk_version: ['web 2.1.0', 'ios 2.0.4', 'node 2.1.0'][batch % 3],
     node: 'sluice-0',
-    index: 0,
+    index: number % EVENTS_OF_A_BATCH,
     event: {
       type,
       name: NAMES[number % NAMES.length],
       hashed_daily_id: '3f1d9c0ab2e847559d1f4c6b7a80e213',
       hashed_monthly_id: '8a4be0c1d5f24c6f9b3e7d21a0c55f10',
-      session_id: `7f0e0bb2-6c3a-4d5e-9a53-${String(number * 7919).padStart(12, '0')}`,
-      timestamp: '2026-11-22T14:02:30.911Z',
-      context: { os: 'ios', os_version: '19.1', app_version: '4.2.0', locale: 'en_GB', device_type: 'iPhone17,2' },
-      properties: { plan: 'yearly', trial: true, source: "friend's link" },
-      ...(type === 'revenue' ? { revenue: { amount: 9.99, currency: 'EUR' } } : {}),
+      session_id: `7f0e0bb2-6c3a-4d5e-9a53-${String(batch * 7919).padStart(12, '0')}`,
+      user_id: `user-${8812 - ((batch * 977) % 8000)}`,
+      timestamp: new Date(receivedMs - 220).toISOString(),
+      context: { os, ...(os_version === '' ? {} : { os_version }), app_version: '4.2.0', locale: 'en_GB' },
+      properties: PROPERTIES[number % PROPERTIES.length],
+      ...(type === 'revenue' ? { revenue: { amount: 53.65, currency: 'EUR' } } : {}),
     },
     ...changes,
   }
@@ -127,6 +169,7 @@ const REFUSED = [
   { code: 'invalid_json', message: 'body: not valid JSON at byte 55' },
   { code: 'invalid_app_key', message: 'app_key: not the key of a known application' },
   { code: 'subscription_inactive', message: 'the subscription is canceled, unpaid or paused' },
+  { code: 'rate_limit_exceeded', message: 'the batch does not fit into what is left of the per-minute event limit' },
 ]
 const WRONG = [
   'events[3].context.os: required',
@@ -136,24 +179,26 @@ const WRONG = [
 
 export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refusal {
   const of = REFUSED[number % REFUSED.length]
-  const message = of.code === 'validation_failed' ? WRONG[number % WRONG.length] : of.message
+  const message =
+    of.code === 'validation_failed' ? WRONG[Math.floor(number / REFUSED.length) % WRONG.length] : of.message
   return {
-    time: new Date(Date.UTC(2026, 10, 22, 14, 2, 31) - number * 731).toISOString(),
+    time: new Date(Date.parse(NOW) - number * 731).toISOString(),
     request_id: `${(number * 2_654_435).toString(16).padStart(8, '0')}-11d2-4c3b-9a53-${String(number).padStart(12, '0')}`,
-    app_id: of.code === 'invalid_app_key' ? null : APPS[number % APPS.length],
+    app_id: of.code === 'invalid_app_key' ? null : APPS[Math.floor(number / REFUSED.length) % APPS.length],
     code: of.code,
     reason: null,
     origin: null,
     path: of.code === 'validation_failed' ? message.slice(0, message.indexOf(':')) : null,
     message,
-    sdk_version: of.code === 'invalid_app_key' ? null : '2.1.0',
+    sdk_version:
+      of.code === 'invalid_app_key' ? null : ['ios 2.0.4', 'ios 2.0.4', 'ios 2.0.3', 'web 1.9.2'][(number * 7) % 4],
     node: `sluice-${number % 3}`,
     ...changes,
   }
 }
 
 export function groupOf(number: number, changes: Partial<RefusalGroup> = {}): RefusalGroup {
-  const { app_id, code: name, reason, origin, path, sdk_version } = refusalOf(number)
+  const { app_id, code: name, reason = null, origin, path, sdk_version } = refusalOf(number)
   return {
     app_id,
     code: name,
@@ -161,8 +206,8 @@ export function groupOf(number: number, changes: Partial<RefusalGroup> = {}): Re
     origin,
     path,
     sdk_version,
-    sdk_versions: [sdk_version],
-    count: Math.round(98_000 / (number + 1) ** 1.7),
+    sdk_versions: sdk_version === null ? [null] : [sdk_version, 'ios 2.0.3'],
+    count: Math.round(9800 / (number + 1) ** 1.2),
     first_at: '2026-11-22T13:04:11.000Z',
     last_at: '2026-11-22T14:02:30.000Z',
     per_minute: wave(20, 18, number + 2)
@@ -189,7 +234,7 @@ export function appOf(number: number, changes: Partial<AppUsage> = {}): AppUsage
       number % 3 === 0
         ? { used: 41_202, limit: null, resets_at: '2026-11-23T00:00:00.000Z' }
         : window(20_000, '2026-11-23T00:00:00.000Z'),
-    month: { ...window(5_500_000, '2026-12-01T00:00:00.000Z'), tolerance_percent: 10 },
+    month: { ...window(5_500_000, '2026-12-01T00:00:00.000Z'), limit: 5_500_000, tolerance_percent: 10 },
     events_per_second: 12 * share,
     last_hour: {
       accepted_events: Math.round(42_000 * share),
@@ -249,6 +294,9 @@ export const EXPLAINED: Json = {
   code: 'validation_failed',
   reason: null,
   message: 'events[0].name: required',
+  body_bytes: 311,
+  events: null,
+  app: { app_id: 'shop', name: 'shop', plan: '5m', subscription: 'active' },
   errors: [],
   limits: {
     minute: { used: 812, limit: 1000, ends_at: '2026-11-22T14:03:00.000Z' },
@@ -274,24 +322,104 @@ function explained(body: string): Json {
   return { ...EXPLAINED, errors }
 }
 
+const DAYS: UsageByDay = {
+  apps: [
+    {
+      app_id: 'shop',
+      days: wave(150_000, 42_000, 7)
+        .slice(0, 35)
+        .map((events, at) => ({
+          day: new Date(Date.parse(NOW) - (34 - at) * 86_400_000).toISOString().slice(0, 10),
+          events: Math.round(at === 34 ? events * 0.6 : events),
+        })),
+    },
+  ],
+  read_at: NOW,
+}
+
+const READ_KEYS: ReadKeys = {
+  read_keys: [
+    {
+      name: 'web-team',
+      expires_at: null,
+      last_used_at: '2026-11-22T13:00:00.000Z',
+    },
+  ],
+}
+
+const ALERTS: Alerts = {
+  alerts: [50, 80].map((percent) => ({
+    id: String(percent),
+    at: percent === 50 ? '2026-11-14T18:02:00.000Z' : '2026-11-21T09:14:00.000Z',
+    app_id: 'shop',
+    kind: 'step',
+    state: 'raised',
+    window: 'month',
+    percent,
+    used: percent * 55_000,
+    limit: 5_500_000,
+    window_started_at: '2026-11-01T00:00:00.000Z',
+    window_ends_at: '2026-12-01T00:00:00.000Z',
+    full_at: null,
+  })),
+  more: false,
+}
+
+export const PORTAL: PortalSession = {
+  app: { app_id: 'shop', name: 'Storefront', plan: '5m', subscription: 'active' },
+  key: { name: 'web-team' },
+  degraded_since: null,
+}
+
+/** The portal of one app, which has nothing of the operators. */
+export function portalDouble(changes: Partial<AppUsage> = {}): ConsoleDouble {
+  const double = busyDouble()
+  double.portal = PORTAL
+  for (const path of ['/api/now', '/api/search', '/api/example', '/api/apps']) double.answers.delete(path)
+  double.answers.set('/api/usage', ({ query }) =>
+    ok(query['days'] ? DAYS : appOf(6, { app_id: 'shop', events_per_second: 2, ...changes })),
+  )
+  /** Of this app, without what is the operators' alone. */
+  const own = (path: string, names: readonly string[]): void => {
+    const all = double.answers.get(path)
+    if (all === undefined) return
+    double.answers.set(path, (asked) => {
+      const { status, body } = all({ ...asked, query: { ...asked.query, app: 'shop' } })
+      const kept = JSON.stringify(body, (name, value: unknown) => (names.includes(name) ? undefined : value))
+      return { status, body: JSON.parse(kept) as unknown }
+    })
+  }
+  own('/api/events', ['node', 'searched_back_to', 'skipped'])
+  own('/api/refusals', ['node', 'reason'])
+  own('/api/batches', ['reason', 'searched_from', 'searched_to', 'queue_reaches_back_to'])
+  own(`/api/batches/${BATCH_ID}`, ['place', 'consumers'])
+  own('/api/explain', ['reason'])
+  return double
+}
+
 /** A double with a busy service behind it: answers may be replaced. */
 export function busyDouble(changes: Partial<Now> = {}): ConsoleDouble {
   const double = new ConsoleDouble(busyNow(changes))
   const apps = Array.from({ length: 1000 }, (_, number) => appOf(number))
   const refusals = Array.from({ length: 1000 }, (_, number) => refusalOf(number))
-  const groups = Array.from({ length: 18 }, (_, number) => groupOf(number))
+  const groups = Array.from({ length: 18 }, (_, number) => groupOf(number)).filter(
+    ({ app_id: app }, at) => app !== null || at < 5,
+  )
   const fits = (one: { app_id: string | null; code: string }, query: Readonly<Record<string, string>>): boolean =>
     (!query['app'] || query['app'] === (one.app_id ?? '-')) && (!query['code'] || query['code'] === one.code)
   const nothing = { searched_back_to: null, complete: true, skipped: 0 }
   double.answers.set('/api/now', () => ok(double.now))
-  double.answers.set('/api/events', () => ok({ events: [], ...nothing }))
+  const events = Array.from({ length: 200 }, (_, at) => sampledEvent(NEWEST_EVENT - 1 - at, { node: null }))
+  double.answers.set('/api/events', ({ query }) => {
+    const fitting = events.filter(({ app_id: app }) => !query['app'] || query['app'] === app)
+    return ok({ events: fitting.slice(0, Number(query['limit'] ?? 200)), ...nothing })
+  })
   double.answers.set('/api/search', ({ query }) => {
     const found =
       query['q'] === 'user-41' ? [3, 2, 1].map((at) => Object.assign({ kind: 'user' }, sampledEvent(at))) : []
     return ok({ query: query['q'], found, ...nothing })
   })
   double.answers.set('/api/example', () => ok({ port: 8443, tls: true, app_key: 'ak_demo_1' }))
-  double.answers.set('/api/codes', () => ok({ codes: CODES, reasons: REASONS }))
   double.answers.set('/api/refusals', ({ query }) =>
     ok({
       refusals: refusals
@@ -300,7 +428,15 @@ export function busyDouble(changes: Partial<Now> = {}): ConsoleDouble {
       groups: groups.filter((one) => fits(one, query)),
     }),
   )
-  double.answers.set('/api/apps', () => ok({ apps, total_apps: apps.length, read_at: '2026-11-22T14:02:31.000Z' }))
+  double.answers.set('/api/apps', ({ query }) => {
+    const fitting = apps.filter(({ app_id: app }) => !query['app'] || query['app'] === app)
+    return ok({ apps: fitting.slice(0, Number(query['top'] ?? 1000)), total_apps: apps.length, read_at: NOW })
+  })
+  for (const { app_id: app } of apps.slice(0, APPS.length)) {
+    double.answers.set(`/api/apps/${app}/usage`, () => ok(DAYS))
+    double.answers.set(`/api/apps/${app}/read-keys`, () => ok(READ_KEYS))
+  }
+  double.answers.set('/api/alerts', () => ok(ALERTS))
   double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch()))
   double.answers.set('/api/batches', () => ok(missingBatch()))
   double.answers.set('/api/explain', ({ body }) => ok(explained(body)))

@@ -11,10 +11,11 @@ const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.woff2': 'font/woff2',
 }
-const VIEWS = new Set(['/', '/events', '/refused', '/batch', '/apps', '/explain', '/search'])
+const VIEWS = new Set(['/', '/events', '/refused', '/batch', '/apps', '/app', '/explain', '/search'])
 const CSP =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 export type Json = Readonly<Record<string, unknown>>
@@ -35,6 +36,10 @@ export interface Given {
 export class ConsoleDouble {
   /** The token that opens it; null: it is open. */
   token: string | null = null
+  /** Whose portal it is; null: it is the console. */
+  portal: object | null = null
+  /** What it says of the time; null: that it is now. */
+  time: string | null = null
   now: Json
   /** By path; a function sees the request. */
   readonly answers = new Map<string, (asked: Asked) => Given>()
@@ -96,7 +101,7 @@ export class ConsoleDouble {
 
   private sendNow(): void {
     const { history: _, ...now } = this.now
-    this.send('/api/now/stream', 'now', { ...now, time: new Date().toISOString() })
+    this.send('/api/now/stream', 'now', { ...now, time: this.time ?? new Date().toISOString() })
   }
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -121,7 +126,7 @@ export class ConsoleDouble {
     this.streams.set(response, request.url ?? '')
     response.on('close', () => this.streams.delete(response))
     if (asked.path === '/api/now/stream') {
-      const now = { ...this.now, time: new Date().toISOString() }
+      const now = { ...this.now, time: this.time ?? new Date().toISOString() }
       response.write(`event: now\ndata: ${JSON.stringify(now)}\n\n`)
     }
   }
@@ -130,6 +135,9 @@ export class ConsoleDouble {
   private answer(asked: Asked, cookie: string): Given | null {
     const isOpen = this.token === null || cookie.includes('session=open')
     if (asked.path === '/api/session') {
+      if (asked.method === 'GET' && this.portal !== null) {
+        return isOpen ? ok(this.portal) : refusal(401, 'key_wanted', 'a read key is wanted')
+      }
       if (asked.method === 'GET') return ok({ token_wanted: this.token !== null, open: isOpen })
       if (asked.method === 'DELETE') return { status: 204, body: null }
       const { token } = JSON.parse(asked.body) as { token: string }

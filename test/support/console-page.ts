@@ -2,7 +2,14 @@
 // security policy, or a request to another host.
 
 import { execFileSync } from 'node:child_process'
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+} from 'playwright-core'
 import { CHROMIUM } from './prerequisites.ts'
 
 /** Of a connection that ends, or of an answer that is no 200: the page says so itself. */
@@ -50,6 +57,7 @@ export class Pages {
   }
 }
 
-export function expectShown(page: Page, text: string | RegExp): Promise<void> {
+/** `page`: or a part of it. */
+export function expectShown(page: Page | Locator, text: string | RegExp): Promise<void> {
   return page.getByText(text).first().waitFor()
 }

@@ -9,11 +9,12 @@ import { launchBrowser, Pages } from './console-page.ts'
 export interface ConsoleStage {
   /** Of the test that runs. */
   readonly double: ConsoleDouble
+  readonly browser: Browser
   readonly open: (path: string, options?: BrowserContextOptions) => Promise<Page>
 }
 
 /** To be called once in a file, outside its tests. */
-export function consoleStage(): ConsoleStage {
+export function consoleStage(make: () => ConsoleDouble = busyDouble): ConsoleStage {
   let browser: Browser
   let double: ConsoleDouble
   let pages: Pages
@@ -22,7 +23,7 @@ export function consoleStage(): ConsoleStage {
   })
   afterAll(() => browser?.close())
   beforeEach(async () => {
-    double = await busyDouble().start()
+    double = await make().start()
     pages = new Pages(browser)
   })
   afterEach(async () => {
@@ -30,6 +31,9 @@ export function consoleStage(): ConsoleStage {
     await pages.close()
   })
   return {
+    get browser() {
+      return browser
+    },
     get double() {
       return double
     },

@@ -5,6 +5,8 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 export interface ReceivedEvent {
   readonly event: string
   readonly data: Record<string, unknown>
+  /** Absent: the message has none. */
+  readonly id?: string
 }
 
 export interface EventStream {
@@ -62,7 +64,9 @@ function eventsIn(text: string): ReceivedEvent[] {
     .split('\n\n')
     .slice(0, -1)
     .flatMap((block) => {
-      const found = /^event: (.*)\ndata: (.*)$/.exec(block)
-      return found === null ? [] : [{ event: found[1], data: JSON.parse(found[2]) as Record<string, unknown> }]
+      const [, event, text, id] = /^event: (.*)\ndata: (.*)(?:\nid: (.*))?$/.exec(block) ?? []
+      if (event === undefined || text === undefined) return []
+      const data = JSON.parse(text) as Record<string, unknown>
+      return [id === undefined ? { event, data } : { event, data, id }]
     })
 }

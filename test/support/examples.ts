@@ -64,8 +64,9 @@ export function startExample({ name, folder, args = [], env = {} }: ExampleOptio
   }
 }
 
-/** Ends the example for good, and says all it printed if that does not work. */
+/** Ends the example for good, once it handles signals, and says all it printed if that does not work. */
 export async function endInOrder(example: Example): Promise<void> {
+  await expectSaid(example, 'reading ')
   const code = await example.stop()
   if (code !== 0) throw new Error(`the example ended with ${code}:\n${example.output()}`)
 }

@@ -44,7 +44,11 @@ export function aService(options: OwnOptions | ((dataDir: string) => OwnOptions)
 export function tlsSettings(folder: string): Record<string, string> {
   const cert = join(folder, 'cert.pem')
   const key = join(folder, 'key.pem')
-  const make = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost']
-  execFileSync('openssl', [...make, '-keyout', key, '-out', cert], { stdio: 'ignore' })
+  makeCertificate({ cert, key })
   return { SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: key }
+}
+
+export function makeCertificate(files: { cert: string; key: string }, name = 'localhost', days = 2): void {
+  const make = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', String(days), '-subj', `/CN=${name}`]
+  execFileSync('openssl', [...make, '-keyout', files.key, '-out', files.cert], { stdio: 'ignore' })
 }

@@ -4,6 +4,7 @@
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { expectAccepted, get, post, single } from './client.ts'
 import { readJournal } from './journal-files.ts'
+import { metricsOf } from './processes.js'
 import { openRaw, type RawConnection } from './raw-http.ts'
 import { appRecord, eventually, makeFolder, removeFolder, type Service, sleep, startService } from './service.ts'
 
@@ -29,15 +30,7 @@ export type Page = Readonly<Record<string, number>>
 
 /** Each series by its whole name, and the sum of those of one name under that name alone. */
 export async function readPage(service: Service): Promise<Page> {
-  const page: Record<string, number> = {}
-  for (const line of (await get(service.adminPort, '/metrics')).text.split('\n')) {
-    const found = /^(\w+)(\{[^}]*\})? (\S+)$/.exec(line)
-    if (found === null) continue
-    const [, name = '', labels, value] = found
-    if (labels !== undefined) page[name + labels] = Number(value)
-    page[name] = (page[name] ?? 0) + Number(value)
-  }
-  return page
+  return Object.fromEntries(await metricsOf(service))
 }
 
 /** Whatever was written to the service before has been read by then: one event loop reads all. */

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
-import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import { openPublisher, type StreamPublisher } from '../../src/queue/stream/publisher.ts'
 import type { PublisherOptions } from '../../src/queue/stream/publisher-options.ts'
 import type { NewStream } from '../../src/queue/stream/stream.ts'
@@ -43,7 +43,7 @@ export async function openReadyQueue(url: string, changes: Partial<PublisherOpti
 }
 
 export interface Outcome {
-  readonly settlement: Settlement
+  readonly ack: QueueAck
   readonly storedEvents: number | undefined
   readonly afterMs: number
 }
@@ -54,18 +54,18 @@ export function publishTo(queue: StreamPublisher, record: QueueRecord): Promise<
     const startedAtMs = performance.now()
     let isSettled = false
     let hasReturned = false
-    queue.publish(record, (settlement, storedEvents) => {
+    queue.publish(record, (ack, storedEvents) => {
       if (!hasReturned) throw new Error('settled during the call')
       if (isSettled) throw new Error('settled twice')
       isSettled = true
-      resolve({ settlement, storedEvents, afterMs: performance.now() - startedAtMs })
+      resolve({ ack, storedEvents, afterMs: performance.now() - startedAtMs })
     })
     hasReturned = true
   })
 }
 
-export async function settlementsOf(outcomes: Iterable<Promise<Outcome>>): Promise<Settlement[]> {
-  return (await Promise.all(outcomes)).map(({ settlement }) => settlement)
+export async function settlementsOf(outcomes: Iterable<Promise<Outcome>>): Promise<QueueAck[]> {
+  return (await Promise.all(outcomes)).map(({ ack }) => ack)
 }
 
 export interface SeenMessage {

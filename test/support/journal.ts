@@ -2,14 +2,13 @@
 
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
-import { type FileHandle, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemTimers, type Timers } from '../../src/lib/timers.ts'
-import type { DirectFile } from '../../src/queue/journal/direct-writes.ts'
-import { type Disk, realDisk } from '../../src/queue/journal/disk.ts'
+import { type DirectFile, type Disk, type DiskFile, type OpenMode, RealDisk } from '../../src/queue/journal/disk.ts'
 import type { Journal } from '../../src/queue/journal/journal.ts'
-import type { QueueRecord, Settlement } from '../../src/queue/queue.ts'
+import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 
 export interface RecordWish {
   readonly events?: number
@@ -34,7 +33,7 @@ export function makeRecord(wish: RecordWish = {}): QueueRecord {
 /** A journal with these sweeps only when it is asked to. */
 export const timersWithoutIntervals: Timers = { ...systemTimers, setInterval: () => ({ unref: () => {} }) }
 
-export function publish(journal: Journal, record: QueueRecord): Promise<Settlement> {
+export function publish(journal: Journal, record: QueueRecord): Promise<QueueAck> {
   return new Promise((resolve) => journal.publish(record, resolve))
 }
 
@@ -75,7 +74,7 @@ function codedError(code: string): NodeJS.ErrnoException {
 }
 
 /** A real disk, but for what is asked of it. */
-export class FailingDisk implements Disk {
+export class FailingDisk extends RealDisk {
   /** short: half is written, and said so. torn: half is written, with an error. unsynced: all is, and the sync fails. */
   nextAppend: 'ok' | 'short' | 'torn' | 'unsynced' | 'none' = 'ok'
   /** Stays until it is lifted. */
@@ -87,12 +86,12 @@ export class FailingDisk implements Disk {
   /** As at a kill: the write gets so far (a share of its bytes), and nobody is told. */
   diesAt: number | null = null
   appends = 0
-  #handle: FileHandle | null = null
+  readonly #opened = new Set<DiskFile>()
   #isDead = false
   /** Holds every append until it is called. */
   held: (() => void)[] | null = null
 
-  append(...[handle, lines, done]: Parameters<Disk['append']>): void {
+  override append(...[handle, lines, done]: Parameters<Disk['append']>): void {
     this.appends += 1
     if (this.held !== null) {
       this.held.push(() => this.#append(handle, lines, done))
@@ -105,7 +104,6 @@ export class FailingDisk implements Disk {
     // What a journal still had planned when its process was killed.
     if (this.#isDead) return
     const all = Buffer.concat(lines)
-    this.#handle = handle
     if (this.diesAt !== null) {
       writeSync(handle.fd, all.subarray(0, Math.floor(all.length * this.diesAt)))
       return
@@ -117,7 +115,7 @@ export class FailingDisk implements Disk {
     const mode = this.isFull ? 'torn' : this.nextAppend
     this.nextAppend = 'ok'
     if (mode === 'ok') {
-      realDisk.append(handle, lines, done)
+      super.append(handle, lines, done)
       return
     }
     const share = mode === 'none' ? 0 : mode === 'unsynced' ? all.length : all.length >> 1
@@ -129,23 +127,30 @@ export class FailingDisk implements Disk {
   /** As the kernel does for a dead process. */
   async closeAll(): Promise<void> {
     this.#isDead = true
-    await this.#handle?.close()
+    for (const file of this.#opened) await file.close()
   }
 
-  async truncate(...[handle, bytes]: Parameters<Disk['truncate']>): Promise<void> {
-    if (this.failsTruncate) throw codedError('EIO')
-    await realDisk.truncate(handle, bytes)
+  override async open(path: string, mode: OpenMode): Promise<DiskFile> {
+    if (this.#isDead || (mode === 'create' && this.diesAt !== null)) return new Promise<never>(() => {})
+    if (mode === 'create' && this.failsCreate) throw codedError('ENOSPC')
+    const file = await super.open(path, mode)
+    this.#opened.add(file)
+    const truncate = file.truncate.bind(file)
+    const close = file.close.bind(file)
+    return Object.assign(file, {
+      close: () => {
+        this.#opened.delete(file)
+        return close()
+      },
+      truncate: async (bytes: number) => {
+        if (this.failsTruncate) throw codedError('EIO')
+        await truncate(bytes)
+      },
+    })
   }
 
   /** Direct writes fail as others do. */
-  openDirectly(...[, handle]: Parameters<Disk['openDirectly']>): DirectFile | null {
+  override openDirectly(...[, handle]: Parameters<Disk['openDirectly']>): DirectFile | null {
     return { append: (bytes, done) => this.append(handle, [bytes], done), close: () => {} }
-  }
-
-  async createSegment(...[directory, number]: Parameters<Disk['createSegment']>) {
-    if (this.diesAt !== null) return new Promise<never>(() => {})
-    if (this.failsCreate) throw codedError('ENOSPC')
-    this.#handle = await realDisk.createSegment(directory, number)
-    return this.#handle
   }
 }

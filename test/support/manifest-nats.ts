@@ -16,8 +16,9 @@ export const PASSWORDS: Readonly<Record<string, string>> = {
   OPERATOR: 'pOperator1',
   READER: 'pReader1',
   SYSTEM: 'pSystem1',
-  ROUTES: 'pRoutes1',
 }
+/** Of the file of routes, which the same Secret holds. */
+const ROUTES_PASSWORD = 'pRoutes1'
 export const SERVERS = 3
 const NATS_VERSION = execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' })
 export const KNOWS_SYNC_INTERVAL = !/v2\.[0-9]\./.test(NATS_VERSION)
@@ -64,9 +65,7 @@ export async function startProductionNats(production: readonly KubernetesObject[
         ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]),
         POD_NAME: `nats-${at}`,
       }
-      const args = (container.args ?? []).map((arg) =>
-        expand(arg, env).replaceAll(/nats-(\d)\.nats:6222/g, (_, of: string) => `127.0.0.1:${routePorts[Number(of)]}`),
-      )
+      const args = (container.args ?? []).map((arg) => expand(arg, env))
       const program = await startProgram({
         name: 'nats',
         command: ({ port, folder }) => {
@@ -79,6 +78,7 @@ export async function startProductionNats(production: readonly KubernetesObject[
             { found: '\n  port: 6222\n', by: `\n  host: 127.0.0.1\n  port: ${routePort}\n` },
           ])
           writeFileSync(file, adapted)
+          writeFileSync(join(folder, 'routes.conf'), routesOf(routePorts))
           const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
           return ['env', ...settings, NATS_SERVER, ...args.map((arg) => arg.replace('/etc/nats/nats.conf', file))]
         },
@@ -97,6 +97,12 @@ export async function startProductionNats(production: readonly KubernetesObject[
       await Promise.all(servers.map(({ program }) => program.stop()))
     },
   }
+}
+
+/** As docs/kubernetes.md makes it. */
+export function routesOf(ports: readonly number[]): string {
+  const routes = ports.map((port) => `'nats://routes:${ROUTES_PASSWORD}@127.0.0.1:${port}'`)
+  return `authorization: { user: routes, password: ${ROUTES_PASSWORD}, timeout: 5 }; routes: [${routes.join(', ')}, ]`
 }
 
 export function urlOf(

@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { atEnd } from './processes.js'
 
 const RELAY = join(import.meta.dirname, 'relay.mjs')
 const COMMAND_TIMEOUT_MS = 10_000
@@ -26,6 +27,7 @@ export interface Proxy {
 export async function startProxy(targetPort: number): Promise<Proxy> {
   const done = new Int32Array(new SharedArrayBuffer(4))
   const worker = new Worker(RELAY, { workerData: { targetPort, done } })
+  atEnd(() => worker.terminate())
   const [port] = (await once(worker, 'message')) as [number]
   /** Returns once the relay has done it. */
   const command = (name: 'delay' | 'pace' | 'cut' | 'hold' | 'heal' | 'lead', value = 0): void => {

@@ -1,8 +1,8 @@
 // Finds the reason of a 503 wherever the people who run the service look: metric, log, list, and `sluice tail --refused`.
 
 import { expect } from 'vitest'
-import type { OverloadReason } from '../../src/outcome.ts'
-import { adviceText } from '../../src/overload-advice.ts'
+import type { OverloadReason } from '../../src/contract/outcome.ts'
+import { adviceText } from '../../src/contract/overload-advice.ts'
 import { get, type Members } from './client.ts'
 import { runCommand } from './service.ts'
 

@@ -1,30 +1,9 @@
-// Real Redis servers for tests. `restart()` finds what was stored, since every write goes to an append-only file.
+// Real Redis servers for tests, and clusters of them.
 
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { type Program, startProgram } from './programs.ts'
+import { type Store as RedisServer, startRedis } from './stores.js'
 
-export interface RedisServer extends Program {
-  readonly url: string
-}
-
-export async function startRedis(extra: readonly string[] = []): Promise<RedisServer> {
-  const program = await startProgram({
-    name: 'redis',
-    command: ({ port, folder }) => {
-      const data = join(folder, 'data')
-      mkdirSync(data, { recursive: true })
-      const listening = ['--port', String(port), '--bind', '127.0.0.1', '--dir', data, '--logfile', '']
-      return ['redis-server', ...listening, '--save', '', '--appendonly', 'yes', '--appendfsync', 'always', ...extra]
-    },
-  })
-  return withUrl(program)
-}
-
-function withUrl(program: Program): RedisServer {
-  return Object.assign(Object.create(program) as Program, { url: `redis://127.0.0.1:${program.port}` })
-}
+export { type RedisServer, startRedis }
 
 export interface RedisCluster {
   /** Of one master; it names the others. */

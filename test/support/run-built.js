@@ -17,7 +17,8 @@ export async function runBuilt(name) {
   const scripts = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.lua'),
   )
-  for (const file of [join('dist', 'decode', 'scanner.wasm'), ...scripts.map((script) => join('src', script))]) {
+  const modules = [join('dist', 'decode', 'scanner.wasm'), join('dist', 'lib', 'crc32c.wasm')]
+  for (const file of [...modules, ...scripts.map((script) => join('src', script))]) {
     mkdirSync(dirname(join(built, file)), { recursive: true })
     copyFileSync(join(root, file), join(built, file))
   }

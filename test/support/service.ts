@@ -1,16 +1,13 @@
 // Runs the built service as a process of its own, with its own folder and app file, the way an operator would.
 // Nothing of its inside is imported: what a test knows of it comes over a port, a file or its output.
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
+import { atEnd, type Exit, launch, MAIN, type Running, runToEnd, startNode } from './processes.js'
 
-const MAIN = resolve(import.meta.dirname, '../../dist/main.js')
-/** Long, since a shared machine may be slow. */
-const START_TIMEOUT_MS = 45_000
-const EXIT_TIMEOUT_MS = 40_000
+export type { Exit }
+
 const LOOK_EVERY_MS = 50
 /** `SLUICE_TEST_DECODER=simdjson` holds the other decoder to the same tests. */
 const DECODER = process.env['SLUICE_TEST_DECODER']
@@ -26,17 +23,15 @@ export interface AppRecord {
   readonly events_per_minute?: number
   readonly events_per_day?: number
   readonly events_per_month?: number
-}
-
-export interface Exit {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly output: string
+  readonly alerts?: readonly number[]
+  readonly origins?: readonly string[]
 }
 
 export interface Service {
   readonly port: number
   readonly adminPort: number
+  /** 0: there is no portal. */
+  readonly portalPort: number
   readonly pid: number
   readonly dataDir: string
   readonly appsFile: string
@@ -63,8 +58,11 @@ export function appRecord(id: string, changes: Partial<AppRecord> = {}): AppReco
   return { app_key: `ak_${id}`, app_id: id, plan: '5m', subscription: 'active', ...changes }
 }
 
-export function makeFolder(): Promise<string> {
-  return mkdtemp(join(tmpdir(), 'sluice-test-'))
+/** It is removed at the end of the file's tests. */
+export async function makeFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
+  atEnd(() => removeFolder(folder))
+  return folder
 }
 
 export function removeFolder(path: string): Promise<void> {
@@ -75,146 +73,27 @@ export function writeApps(file: string, apps: readonly AppRecord[]): Promise<voi
   return writeFile(file, JSON.stringify({ apps }, null, 2))
 }
 
-/** Only what a process needs to run: no setting of the machine's own reaches the service under test. */
-function cleanEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
-  return { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env }
-}
-
-interface Running {
-  readonly child: ChildProcess
-  readonly exited: Promise<Exit>
-  output(): string
-  stdout(): string
-}
-
-interface Launched {
-  readonly title: string
-  readonly output: () => string
-}
-
 /** Everything that this file's tests have started, in order. */
-export const launched: Launched[] = []
+export const launched: { readonly title: string; readonly output: () => string }[] = []
 
-function launch(
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-  folder: string,
-  openFiles?: number,
-): Running {
-  if (!existsSync(MAIN)) throw new Error('dist/main.js is missing: run `npm run build` first')
-  const command = [process.execPath, MAIN, ...args]
-  const [file, ...rest] =
-    openFiles === undefined ? command : ['bash', '-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, ...command]
-  const child = spawn(file, rest, {
-    cwd: folder,
-    env: cleanEnvironment(env),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let stdout = ''
-  let both = ''
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-    both += text
-  })
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    both += text
-  })
-  launched.push({ title: `sluice ${args.join(' ')} (pid ${child.pid})`, output: () => both })
-  const exited = new Promise<Exit>((done, fail) => {
-    child.once('error', fail)
-    child.once('close', (code, signal) => done({ code, signal, output: both }))
-  })
-  return { child, exited, output: () => both, stdout: () => stdout }
-}
-
-interface Listening {
-  readonly port: number
-  readonly admin_port: number
-}
-
-function findListening(stdout: string): Listening | null {
-  for (const line of stdout.split('\n')) {
-    if (!line.includes('"listening"')) continue
-    try {
-      const entry = JSON.parse(line) as { msg?: string; port?: number; admin_port?: number }
-      if (entry.msg === 'listening' && entry.port && entry.admin_port) {
-        return { port: entry.port, admin_port: entry.admin_port }
-      }
-    } catch {
-      // Half a line: the rest comes with the next piece of output.
-    }
-  }
-  return null
-}
-
-function within<T>(promise: Promise<T>, timeoutMs: number, complaint: () => string): Promise<T> {
-  let timer: NodeJS.Timeout
-  const late = new Promise<never>((_, fail) => {
-    timer = setTimeout(() => fail(new Error(complaint())), timeoutMs)
-  })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+function note<T extends Pick<Running, 'pid' | 'output'>>(title: string, started: T): T {
+  launched.push({ title: `sluice ${title} (pid ${started.pid})`, output: started.output })
+  return started
 }
 
 /** Starts `sluice serve` on free ports and waits until it says that it listens. */
-export async function startService(options: ServiceOptions): Promise<Service> {
-  const appsFile = options.env?.['SLUICE_APPS_FILE'] ?? join(options.dataDir, 'apps.json')
-  if (options.apps) await writeApps(appsFile, options.apps)
-  const env = {
-    PORT: '0',
-    HOST: '127.0.0.1',
-    SLUICE_ADMIN_PORT: '0',
-    SLUICE_DATA_DIR: options.dataDir,
-    ...(DECODER ? { SLUICE_DECODER: DECODER } : {}),
-    ...options.env,
-  }
-  const running = launch(['serve'], env, options.dataDir, options.openFiles)
-  const { child, exited } = running
-  const listening = await within(
-    new Promise<Listening>((done, fail) => {
-      const look = (): void => {
-        const found = findListening(running.stdout())
-        if (found) done(found)
-      }
-      child.stdout?.on('data', look)
-      exited.then((exit) => fail(new Error(`the service ended at start (${exit.code}):\n${exit.output}`)), fail)
-    }),
-    START_TIMEOUT_MS,
-    () => {
-      child.kill('SIGKILL')
-      return `the service did not say "listening" in time:\n${running.output()}`
-    },
-  )
-  const gone = (): Promise<Exit> =>
-    within(exited, EXIT_TIMEOUT_MS, () => {
-      child.kill('SIGKILL')
-      return `the service did not end in time:\n${running.output()}`
-    })
-  return {
-    port: listening.port,
-    adminPort: listening.admin_port,
-    pid: child.pid ?? 0,
-    dataDir: options.dataDir,
-    appsFile,
-    output: () => running.output(),
-    exited,
-    signal: (name) => void child.kill(name),
-    stop: () => {
-      child.kill('SIGTERM')
-      return gone()
-    },
-    kill: async () => {
-      child.kill('SIGKILL')
-      await gone()
-    },
-  }
+export async function startService({ dataDir, apps, env = {}, openFiles }: ServiceOptions): Promise<Service> {
+  const appsFile = env['SLUICE_APPS_FILE'] ?? join(dataDir, 'apps.json')
+  if (apps) await writeApps(appsFile, apps)
+  const node = await startNode({
+    cwd: dataDir,
+    env: { SLUICE_DATA_DIR: dataDir, ...(DECODER ? { SLUICE_DECODER: DECODER } : {}), ...env },
+    ...(openFiles !== undefined && { openFiles }),
+  })
+  return { ...note('serve', node), dataDir, appsFile }
 }
 
-export interface CommandResult {
-  readonly code: number | null
-  readonly stdout: string
-  /** stdout and stderr together. */
-  readonly output: string
-}
+export type CommandResult = Pick<Awaited<ReturnType<typeof runToEnd>>, 'code' | 'stdout' | 'output'>
 
 /** Runs a command of the built program to its end. */
 export async function runCommand(
@@ -222,19 +101,12 @@ export async function runCommand(
   env: Readonly<Record<string, string>>,
   folder: string = tmpdir(),
 ): Promise<CommandResult> {
-  const running = launch(args, env, folder)
-  const exit = await within(running.exited, START_TIMEOUT_MS, () => {
-    running.child.kill('SIGKILL')
-    return `sluice ${args.join(' ')} did not end in time:\n${running.output()}`
-  })
-  return { code: exit.code, stdout: running.stdout(), output: exit.output }
+  const { code, stdout, output } = await runToEnd({ command: [process.execPath, MAIN, ...args], env, cwd: folder })
+  launched.push({ title: `sluice ${args.join(' ')}`, output: () => output })
+  return { code, stdout, output }
 }
 
-export interface Started {
-  readonly pid: number
-  readonly exited: Promise<Exit>
-  output(): string
-  stdout(): string
+export interface Started extends Running {
   kill(): void
 }
 
@@ -244,14 +116,8 @@ export function startCommand(
   env: Readonly<Record<string, string>>,
   folder: string = tmpdir(),
 ): Started {
-  const running = launch(args, env, folder)
-  return {
-    pid: running.child.pid ?? 0,
-    exited: running.exited,
-    output: () => running.output(),
-    stdout: () => running.stdout(),
-    kill: () => void running.child.kill('SIGKILL'),
-  }
+  const started = note(args.join(' '), launch({ command: [process.execPath, MAIN, ...args], env, cwd: folder }))
+  return { ...started, kill: () => started.signal('SIGKILL') }
 }
 
 export function sleep(ms: number): Promise<void> {
@@ -264,7 +130,7 @@ export function sleep(ms: number): Promise<void> {
 export async function eventually(
   what: string,
   ask: () => Promise<boolean> | boolean,
-  timeoutMs = 15_000,
+  timeoutMs = 30_000,
 ): Promise<void> {
   const deadlineMs = Date.now() + timeoutMs
   while (!(await ask())) {

@@ -28,13 +28,13 @@ export async function withStreams<T>(url: string, work: (streams: JetStreamManag
 }
 
 /** Every message that is stored, oldest first; throws where a line is not a record. */
-export function readStream(url: string): Promise<StoredMessage[]> {
+export function readStream(url: string, name = STREAM): Promise<StoredMessage[]> {
   return withStreams(url, async (streams) => {
-    const { state } = await streams.streams.info(STREAM)
+    const { state } = await streams.streams.info(name)
     const messages: StoredMessage[] = []
     for (let from = Math.max(1, state.first_seq); from <= state.last_seq; from += AT_ONCE) {
       const count = Math.min(AT_ONCE, state.last_seq - from + 1)
-      const asked = Array.from({ length: count }, (_, at) => streams.streams.getMessage(STREAM, { seq: from + at }))
+      const asked = Array.from({ length: count }, (_, at) => streams.streams.getMessage(name, { seq: from + at }))
       // An empty message decides what is in doubt: it holds no record.
       const found = (await Promise.all(asked)).filter((message) => message !== null && message.data.length > 0)
       for (const message of found) messages.push(toStored(message as StoredMsg))
@@ -59,6 +59,6 @@ function toStored(message: StoredMsg): StoredMessage {
   }
 }
 
-export async function readRecords(url: string): Promise<StoredRecord[]> {
-  return (await readStream(url)).flatMap(({ records }) => records)
+export async function readRecords(url: string, name = STREAM): Promise<StoredRecord[]> {
+  return (await readStream(url, name)).flatMap(({ records }) => records)
 }

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { beforeEach, expect, it } from 'vitest'
+import { makeFolder } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const LONG_AGO = new Date('2024-01-01')
@@ -22,10 +22,13 @@ beforeEach(async () => {
   await source('main.ts', "console.log('main')")
   await source('redis/take.lua', 'return 1')
   await source('console/web/main.tsx', "import './style.css'\ndocument.title = 'one'")
-  await source('console/web/style.css', 'body { color: red }')
+  // Those that index.html names.
+  const faces = ['inter', 'mono'].map((name) => `@font-face { font-family: ${name}; src: url(fonts/${name}.woff2) }`)
+  await source('console/web/style.css', faces.join('\n'))
+  for (const name of ['inter', 'mono']) await source(`console/web/fonts/${name}.woff2`, name)
+  await source('console/web/fonts/OFL-Face.txt', 'the licence of a font')
   await source('decode/assembly/scanner.ts', 'export function one(): i32 { return 1 }')
 })
-afterEach(() => removeFolder(folder))
 
 /** Written long ago, as a checkout's file is that was moved here. */
 async function source(name: string, text: string, changed = LONG_AGO): Promise<void> {
@@ -47,7 +50,8 @@ const built = async (): Promise<string[]> =>
     .toSorted()
 const inDist = (name: string): Promise<string> => readFile(join(folder, 'dist', name), 'utf8')
 
-const CONSOLE = ['', '/assets', '/assets/console-HASH.css', '/assets/console-HASH.js', '/index.html']
+const ASSETS = ['console-HASH.css', 'console-HASH.js', 'inter-HASH.woff2', 'mono-HASH.woff2']
+const CONSOLE = ['', '/assets', ...ASSETS.map((name) => `/assets/${name}`), '/index.html']
 const OUTPUTS = [
   ...CONSOLE.map((name) => `console${name}`),
   'decode',
@@ -98,7 +102,7 @@ it('gives a changed page new names, and its index.html names them', async () => 
   const before = await inDist('console/index.html')
   await source('console/web/main.tsx', "document.title = 'two'", new Date())
   expect(build()).toEqual({ status: 0, said: 'building…\n' })
-  expect(await built()).toEqual(OUTPUTS.filter((name) => !name.endsWith('.css')))
+  expect(await built()).toEqual(OUTPUTS.filter((name) => !/\.(?:css|woff2)$/.test(name)))
   const page = await inDist('console/index.html')
   expect(page).not.toBe(before)
   const [, script] = /src="\/(assets\/[^"]+)"/.exec(page) ?? []

@@ -16,7 +16,8 @@ type Refusal = { message?: unknown; errors?: ({ path: unknown } | null)[] }
 /** `parts` of the batch are sealed anew in its place, and its other events dropped, but those of an accepted one. */
 export type Replacement = { readonly parts: readonly (readonly SluiceEvent[])[]; readonly reason: DropReason | null }
 
-export type Verdict = Replacement | { readonly retryAfterMs: number }
+/** `isHeld`: the page may not send with this key, until its app's `origins` name it. */
+export type Verdict = Replacement | { readonly retryAfterMs: number; readonly isHeld?: boolean }
 
 export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clock, nowMs: number): Verdict {
   const { status, headers, text } = answer
@@ -32,6 +33,8 @@ export function judge(answer: Answer, events: readonly SluiceEvent[], clock: Clo
   // Of other statuses too: a 200 comes from something else, such as a hotel's login page.
   if (status < 400 || status >= 500 || status === 408 || status === 429)
     return { retryAfterMs: retryAfterMs(headers.get('Retry-After'), nowMs) }
+  // The key is right: what waits gets in once the operator has named the page.
+  if (status === 401 && text.includes('the page may not send')) return { retryAfterMs: 0, isHeld: true }
   return { parts: [], reason: REASONS[status] ?? 'refused' }
 }
 

@@ -29,7 +29,7 @@ type Body = { events?: SluiceEvent[]; client_report?: { dropped?: Report } }
 export type Queue = ReturnType<typeof createQueue>
 
 export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, options: Options) {
-  const { appKey, maxQueueBytes = DEFAULT_MAX_BYTES, onDropped } = options
+  const { appKey, maxQueueBytes = DEFAULT_MAX_BYTES, onDropped, onHeld } = options
   /** Items that this client is sending. */
   const busy = new Set<string>()
   const id = uuid()
@@ -59,6 +59,11 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     count({ [reason]: events.length })
     // What the hook throws must not stop the sending.
     attempt(() => onDropped?.(reason, events), undefined)
+  }
+
+  /** It stays. */
+  function hold(events: readonly SluiceEvent[]): void {
+    attempt(() => onHeld?.('origin', events), undefined)
   }
 
   function dropItem(name: string, reason: DropReason): void {
@@ -99,6 +104,7 @@ export function createQueue(store: SpillingStore, timers: Timers, clock: Clock, 
     read,
     replace,
     drop,
+    hold,
     dropItem,
     /** Seals events into a batch that is stored before it is sent. */
     add(events: readonly SluiceEvent[]): void {

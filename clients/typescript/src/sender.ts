@@ -11,6 +11,7 @@ const FIRST_BACKOFF_MS = 3000
 const MAX_TRIES = 10
 /** After so many failures in a row. */
 const REST_MS = 3_600_000
+const MINUTE_MS = 60_000
 /** The service remembers a key for 300 s: sent sooner than this, a batch that it has is not stored again. */
 const KEY_LIFE_MS = 240_000
 
@@ -20,6 +21,7 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
   const { queue, transport, clock, store, maySend } = parts
   let failures = 0
   let retryAtMs = 0
+  let pacedUntilMs = 0
   let timer: unknown = null
   let running: Promise<void> | null = null
 
@@ -40,6 +42,14 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
     if (retryAfterMs > 0) store.set('wait', String(timers.nowMs() + retryAfterMs))
   }
 
+  /** Little is left of the minute: the rest of it is for what is left, so that nothing is refused. */
+  function pace(rateLimit: string | null, events: number): void {
+    const [, left, seconds] = /"minute";r=(\d+);t=(\d+)/.exec(rateLimit ?? '') ?? []
+    if (left === undefined) return
+    const share = Math.min(events / Math.max(Number(left), 1), 1)
+    pacedUntilMs = timers.nowMs() + share * Math.min(Number(seconds) * 1000, MINUTE_MS)
+  }
+
   /** One try. `keepalive`: the page may be gone before the answer. */
   async function send(name: string, batch: Batch, keepalive: boolean): Promise<void> {
     queue.busy.add(name)
@@ -49,15 +59,19 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
     if (answer === 'failed') return fail(name, batch, 0)
     const contents = unseal(batch)
     const verdict = judge(answer, contents.events, clock, timers.nowMs())
-    if ('retryAfterMs' in verdict) return fail(name, batch, verdict.retryAfterMs)
+    if ('retryAfterMs' in verdict) {
+      if (verdict.isHeld) queue.hold(contents.events)
+      return fail(name, batch, verdict.retryAfterMs)
+    }
     failures = 0
+    pace(answer.headers.get('RateLimit'), contents.events.length)
     queue.amend(name, batch, contents, verdict)
   }
 
   /** What waits next; null where nothing may be sent now. */
   function next(): string | null {
     const name = queue.names().find((item) => !queue.busy.has(item) && maySend(item)) ?? null
-    const waitMs = Math.max(mustWaitMs(), retryAtMs - timers.nowMs())
+    const waitMs = Math.max(mustWaitMs(), Math.max(retryAtMs, pacedUntilMs) - timers.nowMs())
     if (name === null || waitMs <= 0) return name
     timers.clear(timer)
     timer = unref(timers.setTimeout(() => void wake(), waitMs))

@@ -70,6 +70,8 @@ export interface Options {
   /** May change an event, or drop it by null. */
   readonly beforeSend?: (event: SluiceEvent) => SluiceEvent | null
   readonly onDropped?: (reason: DropReason, events: readonly SluiceEvent[]) => void
+  /** Told at each try of a batch that waits, since the app's `origins` do not name this page. */
+  readonly onHeld?: (reason: 'origin', events: readonly SluiceEvent[]) => void
   /** Most bytes of batches that wait; beyond it the oldest go. Default 2,000,000. */
   readonly maxQueueBytes?: number
 }

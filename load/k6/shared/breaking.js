@@ -1,7 +1,7 @@
 // @ts-check
 // Where a service breaks under steps of load, and what ran out there: the service, k6, or the machine. Pure.
 
-/** From here on a node's process has no more to give: its front end works on one core. */
+/** From here on a node's process has no more to give: its acceptor works on one core. */
 const BUSY_CORES = 0.85
 /** Where latency is not judged. */
 const SLOW_MS = 50

@@ -1,28 +1,13 @@
 // @ts-check
 // Reads a Prometheus text page: series by name and labels, sums over nodes, and percentiles out of histograms. Pure.
 
-/** @typedef {{ name: string, labels: Readonly<Record<string, string>>, value: number }} Series */
+import { parsePage } from '../../../test/support/metrics.js'
 
-const LINE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)(?: \d+)?$/
-const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/g
-const ESCAPES = /** @type {Readonly<Record<string, string>>} */ ({ n: '\n', '"': '"', '\\': '\\' })
+export { parsePage }
+
+/** @typedef {import('../../../test/support/metrics.js').Series} Series */
+
 const MILLISECONDS = 1000
-
-/** @param {string} text @returns {Series[]} */
-export function parsePage(text) {
-  const list = []
-  for (const line of text.split('\n')) {
-    const found = line.startsWith('#') ? null : LINE.exec(line.trimEnd())
-    if (found === null) continue
-    /** @type {Record<string, string>} */
-    const labels = {}
-    for (const [, name, value] of (found[2] ?? '').matchAll(LABEL)) {
-      labels[name] = value.replace(/\\(.)/g, (_, escaped) => ESCAPES[escaped] ?? escaped)
-    }
-    list.push({ name: found[1], labels, value: Number(found[3].replace('Inf', 'Infinity')) })
-  }
-  return list
-}
 
 /** The sum of a name's series, over every node; NaN where there is none. @param {readonly Series[]} page @param {string} name @param {Readonly<Record<string, string>>} [labels] */
 export function sumOf(page, name, labels = {}) {

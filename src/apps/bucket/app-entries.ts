@@ -2,7 +2,7 @@
 // gets it, so that all nodes agree.
 
 import type { StoredEntry } from '../../nats/bucket.ts'
-import { type App, isValidKey, keysOf } from '../app.ts'
+import { type App, isValidKey, lookupsOf } from '../app.ts'
 import { type AppRecord, type ReadApp, readApp } from '../app-record.ts'
 
 /** Further entries are skipped, to bound the node's memory. */
@@ -19,6 +19,8 @@ interface Entry {
   revision: number
   /** Of the entry's last valid revision; null: none was valid. */
   app: App | null
+  /** Its last revision is not valid. */
+  isBad: boolean
   /** The last complete reading of the bucket that contained it. */
   reading: number
 }
@@ -29,9 +31,15 @@ export class AppEntries {
   /** App keys that several entries have, with these entries, oldest first. */
   readonly #contested = new Map<string, readonly Entry[]>()
   #reading = 0
+  #badCount = 0
 
   get count(): number {
     return this.#entries.size
+  }
+
+  /** Entries whose last revision is not valid. */
+  get badCount(): number {
+    return this.#badCount
   }
 
   /** Starts a complete reading of the bucket, which `missing` ends. */
@@ -61,20 +69,30 @@ export class AppEntries {
       if (present !== undefined) this.#remove(present)
       return { kind: 'removed' }
     }
-    const entry = present ?? { key, revision, app: null, reading: this.#reading }
+    const entry = present ?? { key, revision, app: null, isBad: false, reading: this.#reading }
     entry.revision = revision
     const read = this.#entries.size < MAX_ENTRIES || present !== undefined ? readEntry(key, text) : TOO_MANY
     if (this.#entries.size < MAX_ENTRIES) this.#entries.set(key, entry)
+    this.#setBad(entry, read.kind === 'mistakes' && this.#entries.has(key))
     if (read.kind === 'mistakes') return { kind: 'bad', mistakes: read.mistakes }
     this.#release(entry)
     entry.app = read.app
-    const rivals = keysOf(read.app).flatMap((appKey) => this.#claim(appKey, entry))
+    const rivals = lookupsOf(read.app).flatMap((appKey) => this.#claim(appKey, entry))
     return { kind: 'put', record: read.record, rivals: rivals.map((rival) => rival.key) }
   }
 
   find(appKey: string, nowMs: number): App | 'unknown' {
     const app = this.#holders.get(appKey)?.app ?? null
     return app !== null && isValidKey(app, appKey, nowMs) ? app : 'unknown'
+  }
+
+  findById(appId: string): App | 'unknown' {
+    return this.#entries.get(appId)?.app ?? 'unknown'
+  }
+
+  /** As `lookupsOf` says. */
+  findBy(lookup: string): App | 'unknown' {
+    return this.#holders.get(lookup)?.app ?? 'unknown'
   }
 
   *all(): Generator<App> {
@@ -95,14 +113,20 @@ export class AppEntries {
     return rivals.filter((rival) => rival !== entry)
   }
 
+  #setBad(entry: Entry, isBad: boolean): void {
+    this.#badCount += Number(isBad) - Number(entry.isBad)
+    entry.isBad = isBad
+  }
+
   #remove(entry: Entry): void {
     this.#release(entry)
+    this.#setBad(entry, false)
     this.#entries.delete(entry.key)
   }
 
   #release(entry: Entry): void {
     if (entry.app === null) return
-    for (const appKey of keysOf(entry.app)) {
+    for (const appKey of lookupsOf(entry.app)) {
       const rivals = this.#contested.get(appKey)
       if (rivals === undefined) {
         this.#holders.delete(appKey)

@@ -1,20 +1,23 @@
 // A node's app records from the NATS bucket: all of them in memory, kept up to date by a watch over its own connection.
 // Records that were read once stay in force while NATS is away.
 
-import type { Status } from '../../health.ts'
+import type { Status } from '../../contract/health.ts'
 import type { OnNotice } from '../../lib/notice.ts'
-import { sleep, type Timers } from '../../lib/timers.ts'
+import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
 import type { NatsAccess } from '../../nats/address.ts'
 import { Bucket, type BucketFacts, type BucketReport, type StoredEntry } from '../../nats/bucket.ts'
 import { watchBucket } from '../../nats/bucket-watch.ts'
 import { describeFault, NatsLink } from '../../nats/connection.ts'
 import { APPS_BUCKET } from '../../nats/store-names.ts'
-import type { App, AppLookup, AppStore } from '../app.ts'
+import { type App, type AppDirectory, type AppLookup, readerLookup } from '../app.ts'
 import { AppEntries, type PutResult } from './app-entries.ts'
 
 /** Between attempts to read it. */
 const RETRY_MS = 500
 const MAX_IDS_NAMED = 10
+/** Lines about entries in a reading of the bucket, or in a minute. */
+const MAX_ENTRY_NOTICES = 100
+const ENTRY_NOTICES_MS = 60_000
 
 export interface BucketAppsOptions {
   readonly nats: NatsAccess | string
@@ -31,7 +34,7 @@ export function openBucketApps(options: BucketAppsOptions): BucketApps {
   return new BucketApps(options)
 }
 
-export class BucketApps implements AppStore {
+export class BucketApps implements AppDirectory {
   readonly #options: BucketAppsOptions
   readonly #onNotice: OnNotice
   readonly #entries = new AppEntries()
@@ -45,6 +48,9 @@ export class BucketApps implements AppStore {
   /** Why the watch does not work; null: it does, or was not tried yet. */
   #problem: string | null = null
   #badRecords = 0
+  #entryNotices = 0
+  #noticesTimer: Timer | null = null
+  #changes = 0
 
   constructor(options: BucketAppsOptions) {
     this.#options = options
@@ -67,9 +73,19 @@ export class BucketApps implements AppStore {
     return this.#isLoaded && this.#problem === null
   }
 
+  /** Grows with each change of a record. */
+  get changes(): number {
+    return this.#changes
+  }
+
   /** Entries that could not be used, each counted once per change. */
   get badRecords(): number {
     return this.#badRecords
+  }
+
+  /** Entries that cannot be used as they are now. */
+  get badRecordsNow(): number {
+    return this.#entries.badCount
   }
 
   get status(): Status<'bucket'> {
@@ -82,12 +98,21 @@ export class BucketApps implements AppStore {
     return this.#isLoaded ? this.#entries.find(appKey, this.#options.timers.nowMs()) : 'unavailable'
   }
 
+  findById(appId: string): AppLookup {
+    return this.#isLoaded ? this.#entries.findById(appId) : 'unavailable'
+  }
+
+  findReader(hash: string): AppLookup {
+    return this.#isLoaded ? this.#entries.findBy(readerLookup(hash)) : 'unavailable'
+  }
+
   all(): Iterable<App> {
     return this.#entries.all()
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort()
+    this.#endNotices()
     await this.#link.stop()
     await this.#following
   }
@@ -154,13 +179,35 @@ export class BucketApps implements AppStore {
   #take(entry: StoredEntry): void {
     this.#revision = Math.max(this.#revision, entry.revision)
     const result = this.#entries.put(entry)
+    if (result.kind !== 'known') this.#changes += 1
     const notice = describePut(entry.key, result)
     if (result.kind === 'bad') this.#badRecords++
-    if (notice !== null) this.#onNotice(notice)
+    if (notice !== null) this.#noticeEntry(notice)
+  }
+
+  /** A script can write thousands of bad entries. */
+  #noticeEntry(notice: string): void {
+    const { timers } = this.#options
+    this.#noticesTimer ??= timers.setTimeout(() => this.#endNotices(), ENTRY_NOTICES_MS)
+    this.#noticesTimer.unref()
+    this.#entryNotices += 1
+    if (this.#entryNotices <= MAX_ENTRY_NOTICES) this.#onNotice(notice)
+  }
+
+  #endNotices(): void {
+    const more = this.#entryNotices - MAX_ENTRY_NOTICES
+    this.#entryNotices = 0
+    if (this.#noticesTimer !== null) this.#options.timers.clear(this.#noticesTimer)
+    this.#noticesTimer = null
+    if (more > 0)
+      this.#onNotice(
+        `${more} more entries of ${APPS_BUCKET} cannot be used, or share an app key: sluice apps list names them`,
+      )
   }
 
   /** `isWhole`: the reading was complete, so that it shows which entries are missing. */
   #finishReading(isWhole: boolean): void {
+    this.#endNotices()
     const missing = isWhole ? this.#entries.missing() : []
     if (missing.length > 0) {
       const ids = missing.length > MAX_IDS_NAMED ? [...missing.slice(0, MAX_IDS_NAMED), '…'] : missing

@@ -91,13 +91,16 @@ export function editRecords(
     const wanted = new Map(changed.map((record) => [record.app_id, JSON.stringify(record)]))
     for (const key of wanted.keys()) {
       const isBad = !present.has(key) && (entries.get(key)?.text ?? null) !== null
-      if (isBad && edit.replaceBad !== true) {
-        throw new Error(`the entry ${key} of ${APPS_BUCKET} is not an app record; run sluice apps remove ${key} first`)
-      }
+      if (isBad && edit.replaceBad !== true) throw new Error(describeNoRecord(key))
     }
     const removed = [...present].filter((key) => !wanted.has(key)).map((key) => [key, null] as const)
     return [...removed, ...[...wanted].filter(([key, text]) => entries.get(key)?.text !== text)]
   })
+}
+
+/** Of an entry that an edit would overwrite. */
+export function describeNoRecord(key: string): string {
+  return `the entry ${key} of ${APPS_BUCKET} is not an app record; run sluice apps remove ${key} first`
 }
 
 /** Removes an entry, whether it is an app record or not. */

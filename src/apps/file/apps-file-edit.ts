@@ -29,14 +29,23 @@ const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
 
 /** The file's records in their order. Throws an Error that names the mistakes of a missing or bad file. */
 export function readAppRecords(path: string): readonly AppRecord[] {
-  const mistakesFound = (mistakes: readonly string[]) => new Error(describeMistakes(path, mistakes))
+  return recordsIn(path, readFileText(path))
+}
+
+/** Throws an Error that says why it cannot be read. */
+export function readFileText(path: string): string {
   const read = readAppsText(path, null)
-  if (read.kind === 'mistakes') throw mistakesFound(read.mistakes)
-  if (read.kind !== 'text') throw mistakesFound(['it changed while it was read; try again'])
-  const parsed = parseAppsText(read.text)
-  if ('mistake' in parsed) throw mistakesFound([parsed.mistake])
-  const checked = checkRecords(parsed.document)
-  if (checked.kind === 'mistakes') throw mistakesFound(checked.mistakes)
+  if (read.kind === 'text') return read.text
+  const mistakes = read.kind === 'mistakes' ? read.mistakes : ['it changed while it was read; try again']
+  throw new Error(describeMistakes(path, mistakes))
+}
+
+/** `name`: of the file, for the Error that names the mistakes of a bad text. */
+export function recordsIn(name: string, text: string): readonly AppRecord[] {
+  const parsed = parseAppsText(text)
+  const checked =
+    'mistake' in parsed ? { kind: 'mistakes' as const, mistakes: [parsed.mistake] } : checkRecords(parsed.document)
+  if (checked.kind === 'mistakes') throw new Error(describeMistakes(name, checked.mistakes))
   return checked.records
 }
 

@@ -2,14 +2,14 @@
 // stays in force until a new one has been read completely.
 
 import { stat } from 'node:fs/promises'
-import type { Status } from '../../health.ts'
+import type { Status } from '../../contract/health.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/errors.ts'
-import { type App, type AppStore, isValidKey } from '../app.ts'
+import { type App, type AppDirectory, isValidKey, readerLookup } from '../app.ts'
 import type { AppsRead } from './apps-reader.ts'
 import { describeMistakes, identityOf } from './apps-text.ts'
 import { type AppsThread, startAppsThread } from './apps-thread.ts'
-import { AppTable, packApps } from './packed-apps.ts'
+import { AppTable, idLookup, packApps } from './packed-apps.ts'
 
 /** Polls in a row that find the file being changed, after which this is reported, once. */
 const MAX_CHANGING_POLLS = 40
@@ -45,7 +45,7 @@ export async function openAppsFile(options: AppsFileOptions): Promise<AppsFile> 
   return file
 }
 
-export class AppsFile implements AppStore {
+export class AppsFile implements AppDirectory {
   readonly #options: Required<AppsFileOptions>
   #table = new AppTable(packApps([], 0, 0))
   /** Of the file's text in force. */
@@ -92,8 +92,21 @@ export class AppsFile implements AppStore {
     return app !== undefined && isValidKey(app, appKey, this.#options.clock()) ? app : 'unknown'
   }
 
+  findById(appId: string): App | 'unknown' {
+    return this.#table.find(idLookup(appId)) ?? 'unknown'
+  }
+
+  findReader(hash: string): App | 'unknown' {
+    return this.#table.find(readerLookup(hash)) ?? 'unknown'
+  }
+
   all(): Iterable<App> {
     return this.#table.all()
+  }
+
+  /** Reads the file at the next poll, changed or not. */
+  reread(): void {
+    this.#handled = null
   }
 
   stop(): void {

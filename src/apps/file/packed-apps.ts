@@ -1,7 +1,7 @@
 // A set of apps in a few typed arrays, which one thread transfers to another without a copy. An App object is made when
 // it is first looked up, so that a new set of any size costs the main thread almost nothing.
 
-import { type App, keysOf } from '../app.ts'
+import { type App, lookupsOf } from '../app.ts'
 
 export interface PackedApps {
   readonly count: number
@@ -9,18 +9,18 @@ export interface PackedApps {
   readonly texts: Uint8Array<ArrayBuffer>
   /** Where each app's text ends. */
   readonly ends: Uint32Array<ArrayBuffer>
-  /** A hash table by key, at most half full. `numbers`: the app's index + 1, or 0; `hashes`: the hash of its key. */
+  /** A hash table by what finds an app, at most half full. `numbers`: the app's index + 1, or 0; `hashes`: the hash of its key. */
   readonly numbers: Uint32Array<ArrayBuffer>
   readonly hashes: Uint32Array<ArrayBuffer>
 }
 
-/** No record may have a longer key. */
-const MAX_KEY_CHARACTERS = 256
+/** Nothing that finds an app is longer. */
+const MAX_LOOKUP_CHARACTERS = 256
 const MIN_TABLE_SLOTS = 16
 
-/** `count`: number of apps; `keys`: number of all their keys, or more. No two apps may share a key. */
+/** `count`: number of apps; `keys`: number of all their keys, or more. No two apps may share a key or an id. */
 export function packApps(apps: Iterable<App>, count: number, keys: number): PackedApps {
-  const slots = Math.max(MIN_TABLE_SLOTS, 2 ** Math.ceil(Math.log2(keys * 2 + 1)))
+  const slots = Math.max(MIN_TABLE_SLOTS, 2 ** Math.ceil(Math.log2((count + keys) * 2 + 1)))
   const numbers = new Uint32Array(slots)
   const hashes = new Uint32Array(slots)
   const ends = new Uint32Array(count)
@@ -31,7 +31,7 @@ export function packApps(apps: Iterable<App>, count: number, keys: number): Pack
     end += Buffer.byteLength(text)
     ends[texts.length] = end
     const number = texts.push(text)
-    for (const key of keysOf(app)) {
+    for (const key of [idLookup(app.appId), ...lookupsOf(app)]) {
       const hash = hashOf(key)
       let slot = hash & (slots - 1)
       while (numbers[slot] !== 0) slot = (slot + 1) & (slots - 1)
@@ -64,12 +64,12 @@ export class AppTable {
     return this.#packed.count
   }
 
-  /** By any of its keys, also an expired one. */
-  find(appKey: string): App | undefined {
-    const known = this.#known.get(appKey)
-    if (known !== undefined || appKey.length > MAX_KEY_CHARACTERS) return known
-    const found = this.#lookUp(appKey)
-    if (found !== undefined) this.#known.set(appKey, found)
+  /** By any of its keys, also an expired one; or as `lookupsOf` says. */
+  find(lookup: string): App | undefined {
+    const known = this.#known.get(lookup)
+    if (known !== undefined || lookup.length > MAX_LOOKUP_CHARACTERS) return known
+    const found = this.#lookUp(lookup)
+    if (found !== undefined) this.#known.set(lookup, found)
     return found
   }
 
@@ -85,7 +85,7 @@ export class AppTable {
     for (let slot = hash & last; numbers[slot] !== 0; slot = (slot + 1) & last) {
       if (hashes[slot] !== hash) continue
       const app = this.#read(numbers[slot] - 1)
-      if (keysOf(app).includes(appKey)) return app
+      if (appKey === idLookup(app.appId) || lookupsOf(app).includes(appKey)) return app
     }
     return undefined
   }
@@ -108,7 +108,10 @@ const MEMBERS = Object.keys({
   eventsPerMinute: true,
   eventsPerDay: true,
   eventsPerMonth: true,
+  alertSteps: true,
+  origins: true,
   previousKeys: true,
+  readKeys: true,
 } satisfies Record<keyof App, true>) as readonly (keyof App)[]
 
 /** An array of values takes half the bytes of an object with member names. */
@@ -121,6 +124,11 @@ function appOf(text: string): App {
   const app: Partial<Record<keyof App, unknown>> = {}
   for (let at = 0; at < MEMBERS.length; at++) app[MEMBERS[at]] = values[at]
   return app as App
+}
+
+/** No key begins so. */
+export function idLookup(appId: string): string {
+  return `id ${appId}`
 }
 
 /** FNV-1a of the UTF-16 units, mixed once more because the table uses the low bits. */

@@ -1,34 +1,32 @@
 // `sluice apps export` and `import`: all records as one JSON file, to move them or back them up.
 
 import { text } from 'node:stream/consumers'
-import { type AppRecord, checkRecords } from '../../apps/app-record.ts'
-import { readAppRecords, writeAppRecords } from '../../apps/file/apps-file-edit.ts'
-import { describeMistakes, parseAppsText } from '../../apps/file/apps-text.ts'
+import type { AppRecord } from '../../apps/app-record.ts'
+import { readFileText, recordsIn, writeAppRecords } from '../../apps/file/apps-file-edit.ts'
+import { describeMistakes } from '../../apps/file/apps-text.ts'
 import { orStartError, StartError } from '../../lib/errors.ts'
-import { EXIT, print, type Shell } from '../shell.ts'
-import { escapedJson, formatCount } from '../table.ts'
-import { checked } from './app-draft.ts'
-import type { AppRecords } from './app-records.ts'
+import { checked, type Draft } from '../../records/app-draft.ts'
+import type { AppRecords } from '../../records/app-records.ts'
+import { repeatedMembers } from '../../records/repeated-members.ts'
+import { EXIT, print, type Shell, say } from '../shell.ts'
+import { formatCount, jsonFor } from '../table.ts'
 
 const MAX_IDS_NAMED = 20
 
 /** Exit code 1 where invalid records were left out. */
 export async function exportApps(stored: AppRecords, file: string, shell: Shell): Promise<number> {
   const { records, complaints } = await stored.list()
-  for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
-  if (file === '-') await print(shell.stdout, appsJson(records))
+  for (const complaint of complaints) await say(shell, `sluice apps: ${complaint}\n`)
+  if (file === '-') await print(shell.stdout, appsJson(records, shell))
   else {
     orStartError(() => writeAppRecords(file, records))
-    await print(
-      shell.stderr,
-      `wrote ${formatCount(records.length)} app record${records.length === 1 ? '' : 's'} to ${file}\n`,
-    )
+    await say(shell, `wrote ${formatCount(records.length)} app record${records.length === 1 ? '' : 's'} to ${file}\n`)
   }
   return complaints.length === 0 ? EXIT.ok : EXIT.failed
 }
 
-export function appsJson(records: readonly AppRecord[]): Buffer {
-  return escapedJson(Buffer.from(`${JSON.stringify({ apps: records }, null, 2)}\n`))
+export function appsJson(records: readonly Draft[], shell: Pick<Shell, 'terminal'>): string {
+  return jsonFor(shell, `${JSON.stringify({ apps: records }, null, 2)}\n`)
 }
 
 export interface Import {
@@ -44,7 +42,11 @@ export async function importApps(
   { file, replaceAll, dryRun }: Import,
   shell: Shell,
 ): Promise<number> {
-  const given = file === '-' ? parse(await text(shell.stdin)) : orStartError(() => readAppRecords(file))
+  const name = file === '-' ? 'on stdin' : file
+  const json = file === '-' ? await text(shell.stdin) : orStartError(() => readFileText(file))
+  const given = orStartError(() => recordsIn(name, json))
+  const repeats = repeatedMembers(json)
+  if (repeats.length > 0) throw new StartError(describeMistakes(name, repeats))
   let summary = ''
   const change = (present: readonly AppRecord[]): readonly AppRecord[] => {
     const wanted = checked(replaceAll ? given : merged(present, given), [...present, ...given])
@@ -89,12 +91,4 @@ function line(what: string, ids: readonly string[]): string {
   if (ids.length === 0) return `  0 ${what}\n`
   const more = ids.length > MAX_IDS_NAMED ? ', …' : ''
   return `  ${ids.length} ${what}: ${ids.slice(0, MAX_IDS_NAMED).join(', ')}${more}\n`
-}
-
-function parse(json: string): readonly AppRecord[] {
-  const parsed = parseAppsText(json)
-  const checkedNow =
-    'mistake' in parsed ? { kind: 'mistakes' as const, mistakes: [parsed.mistake] } : checkRecords(parsed.document)
-  if (checkedNow.kind === 'mistakes') throw new StartError(describeMistakes('on stdin', checkedNow.mistakes))
-  return checkedNow.records
 }

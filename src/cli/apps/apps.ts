@@ -1,27 +1,40 @@
 // `sluice apps`: lists and edits the app records, in a file or in the bucket in NATS. An edit checks all records and is
 // atomic; running services load it by themselves.
 
-import { randomBytes } from 'node:crypto'
-import type { AppRecord } from '../../apps/app-record.ts'
+import { type AppRecord, READ_KEY_NAME } from '../../apps/app-record.ts'
 import { PLANS } from '../../apps/plans.ts'
 import { StartError } from '../../lib/errors.ts'
 import { didYouMean } from '../../lib/near.ts'
+import { changeOne, checked, type Draft, noSuchApp, withMembers } from '../../records/app-draft.ts'
+import { freshKey, readKeysOf, rotated, shownReadKey, withoutReadKey, withReadKey } from '../../records/app-keys.ts'
+import { type AppRecords, withAppRecords } from '../../records/app-records.ts'
 import { readConfig } from '../../settings/config.ts'
 import { isConfirmed } from '../ask.ts'
-import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
-import { formatCount, formatTable, printable } from '../table.ts'
+import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
+import { formatCount, formatTable, jsonFor } from '../table.ts'
 import { monthText } from '../windows.ts'
-import { changeOne, checked, type Draft, noSuchApp, withMembers } from './app-draft.ts'
-import { type AppRecords, withAppRecords } from './app-records.ts'
-import { overlapOf, rotated } from './apps-keys.ts'
+import { lifetimeOf, overlapOf } from './apps-keys.ts'
 import { appsJson, exportApps, importApps } from './apps-move.ts'
-import { addedText, adoptedText, changedText, removedText, removeQuestion, rotatedText } from './apps-text.ts'
+import {
+  addedText,
+  adoptedText,
+  changedText,
+  readKeyProblemText,
+  readKeyText,
+  removedText,
+  removeQuestion,
+  revokedText,
+  rotatedText,
+} from './apps-text.ts'
 
 export const help = `Usage: sluice apps list [--json]
        sluice apps add APP_ID --plan PLAN [MEMBERS]  prints the new app's key
        sluice apps set APP_ID MEMBERS                an empty value removes a member
        sluice apps remove APP_ID [--yes]             a record that cannot be used, too
        sluice apps rotate APP_ID [--overlap TIME]    a new key, printed; older ones stay valid for TIME
+       sluice apps read-key APP_ID [--name NAME] [--expires TIME]  a key that only reads, printed
+       sluice apps read-keys APP_ID [--json]         those that it has, without the keys
+       sluice apps revoke-key APP_ID NAME            an end to one
        sluice apps export FILE                       all records as one JSON file; '-': to stdout
        sluice apps import FILE [--replace-all] [--dry-run]
        sluice apps adopt-empty                       the bucket as it is now is meant, empty or not
@@ -30,11 +43,15 @@ Reads and edits the file SLUICE_APPS_FILE (default: SLUICE_DATA_DIR/apps.json). 
 NATS_URL set and SLUICE_APPS_FILE unset, app records live in the bucket SLUICE_APPS of NATS instead. Every
 running service takes a change up within a second, and edits at the same time do not undo each other.
 
-A command that changes something says on stderr what it did; stdout holds the new key of add and rotate, and nothing else.
+A command that changes something says on stderr what it did; stdout holds the new key of add, rotate and read-key, and
+nothing else.
 remove asks first; --yes answers for you, and is needed where there is no terminal.
 
 rotate: --overlap is a number of days or hours, such as 30d (the default) or 12h; no older key of the app is valid
 for longer than that from now on, and with 0 all of them stop at once. At most 4 older keys are kept.
+
+read-key: with this key the app's own developers read its figures on the portal (SLUICE_PORTAL_PORT), and nothing else. Only
+a hash of it is kept. --expires is a number of days or hours, such as 90d; without it the key has no end. An app may have 8.
 
 import adds the records of FILE and replaces those with the same app_id; the others stay, unless --replace-all
 removes them. FILE is checked whole before anything is written, and what changes is printed; with --dry-run
@@ -55,6 +72,10 @@ Members:
   --events-per-minute N        in place of the plan's figure
   --events-per-month N         in place of the plan's figure; a paid plan may go 10% over it, the trial may not
   --events-per-day N           without it there is no daily limit
+  --origins LIST               web pages that may send with its keys, such as https://app.example.com, with commas; none: no
+                               page; without it this is not checked
+  --alerts LIST                percent of day and month at which alerts are raised, multiples of 10 with commas; none: never;
+                               without it 50,80,100
 
 Exit code: 0 done, 1 refused, 2 for a wrong command line.
 
@@ -71,6 +92,8 @@ const MEMBER_FLAGS = {
   'events-per-minute': { type: 'string' },
   'events-per-day': { type: 'string' },
   'events-per-month': { type: 'string' },
+  origins: { type: 'string' },
+  alerts: { type: 'string' },
 } as const
 
 type Action = (args: readonly string[], shell: Shell) => Promise<number>
@@ -81,6 +104,9 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map([
   ['set', set],
   ['remove', remove],
   ['rotate', rotate],
+  ['read-key', makeReadKey],
+  ['read-keys', listReadKeys],
+  ['revoke-key', revokeReadKey],
   ['export', exportTo],
   ['import', importFrom],
   ['adopt-empty', adoptEmpty],
@@ -100,8 +126,8 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 async function list(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags } = readFlags(args, { json: { type: 'boolean', default: false } })
   const { records, complaints } = await withRecords(shell, (stored) => stored.list())
-  for (const complaint of complaints) await print(shell.stderr, `sluice apps: ${complaint}\n`)
-  await print(shell.stdout, flags.json ? appsJson(records) : formatApps(records))
+  for (const complaint of complaints) await say(shell, `sluice apps: ${complaint}\n`)
+  await print(shell.stdout, flags.json ? appsJson(records.map(withoutHashes), shell) : formatApps(records))
   return EXIT.ok
 }
 
@@ -116,7 +142,7 @@ async function add(args: readonly string[], shell: Shell): Promise<number> {
   const key = appKey ?? freshKey(appId)
   const draft = withMembers({ app_key: key, app_id: appId, name: '', plan: '', subscription: 'active' }, members)
   await edit(shell, (records) => [...records, draft])
-  await print(shell.stderr, addedText(draft))
+  await say(shell, addedText(draft))
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
 }
@@ -132,7 +158,7 @@ async function set(args: readonly string[], shell: Shell): Promise<number> {
       return changed
     }),
   )
-  await print(shell.stderr, sentence)
+  await say(shell, sentence)
   return EXIT.ok
 }
 
@@ -144,11 +170,11 @@ async function remove(args: readonly string[], shell: Shell): Promise<number> {
   }
   return await withRecords(shell, async (stored) => {
     if (!flags.yes && !(await isRemovalConfirmed(stored, appId, shell))) {
-      await print(shell.stderr, `app ${appId}: not removed\n`)
+      await say(shell, `app ${appId}: not removed\n`)
       return EXIT.failed
     }
     await stored.remove(appId)
-    await print(shell.stderr, removedText(appId))
+    await say(shell, removedText(appId))
     return EXIT.ok
   })
 }
@@ -175,9 +201,66 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
       return changed
     }),
   )
-  await print(shell.stderr, sentence)
+  await say(shell, sentence)
   await print(shell.stdout, `${key}\n`)
   return EXIT.ok
+}
+
+async function makeReadKey(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags, positionals } = readFlags(args, { name: { type: 'string' }, expires: { type: 'string' } }, [
+    'APP_ID',
+  ])
+  const { name = null, expires } = flags
+  if (name !== null && !READ_KEY_NAME.test(name))
+    throw new UsageError('--name: must be 1 to 64 letters, digits, _ or -')
+  const endsAtMs = expires === undefined ? null : shell.clock() + lifetimeOf(expires)
+  const appId = positionals[0]
+  let [sentence, key] = ['', '']
+  await edit(shell, (records) =>
+    changeOne(records, appId, (record) => {
+      const result = withReadKey(record, { name, endsAtMs })
+      if (typeof result === 'string') throw new StartError(readKeyProblemText(appId, result, name ?? ''))
+      sentence = readKeyText(appId, result.made)
+      key = result.key
+      return result.record
+    }),
+  )
+  await say(shell, sentence)
+  await print(shell.stdout, `${key}\n`)
+  return EXIT.ok
+}
+
+async function listReadKeys(args: readonly string[], shell: Shell): Promise<number> {
+  const { values: flags, positionals } = readFlags(args, { json: { type: 'boolean', default: false } }, ['APP_ID'])
+  const { records } = await withRecords(shell, (stored) => stored.list())
+  const record = records.find(({ app_id: appId }) => appId === positionals[0])
+  if (record === undefined) throw noSuchApp(positionals[0], records)
+  const keys = readKeysOf(record).map(shownReadKey)
+  const rows = keys.map((one) => [one.name, one.expires_at ?? 'never', one.last_used_at ?? 'never'])
+  const text = flags.json
+    ? jsonFor(shell, `${JSON.stringify({ read_keys: keys }, null, 2)}\n`)
+    : formatTable([['name', 'ends', 'last used'], ...rows])
+  await print(shell.stdout, text)
+  return EXIT.ok
+}
+
+async function revokeReadKey(args: readonly string[], shell: Shell): Promise<number> {
+  const { positionals } = readFlags(args, {}, ['APP_ID', 'NAME'])
+  const [appId, name] = positionals
+  await edit(shell, (records) =>
+    changeOne(records, appId, (record) => {
+      const changed = withoutReadKey(record, name)
+      if (typeof changed === 'string') throw new StartError(readKeyProblemText(appId, changed, name))
+      return changed
+    }),
+  )
+  await say(shell, revokedText(appId, name))
+  return EXIT.ok
+}
+
+/** A list is no backup: it shows of read keys what `read-keys` does. */
+function withoutHashes(record: AppRecord): Draft {
+  return record.read_keys === undefined ? record : { ...record, read_keys: record.read_keys.map(shownReadKey) }
 }
 
 async function exportTo(args: readonly string[], shell: Shell): Promise<number> {
@@ -200,7 +283,7 @@ async function adoptEmpty(args: readonly string[], shell: Shell): Promise<number
   if (readConfig(shell.env).appsFile !== null)
     throw new StartError('app records are in a file here: there is no bucket to adopt')
   const count = await withRecords(shell, (stored) => stored.adopt())
-  await print(shell.stderr, adoptedText(count))
+  await say(shell, adoptedText(count))
   return EXIT.ok
 }
 
@@ -210,10 +293,6 @@ async function edit(shell: Shell, change: (records: readonly Draft[]) => readonl
 
 function withRecords<T>(shell: Shell, use: (stored: AppRecords) => Promise<T>): Promise<T> {
   return withAppRecords(readConfig(shell.env), shell.clock, use)
-}
-
-function freshKey(appId: string): string {
-  return `ak_${appId}_${randomBytes(12).toString('hex')}`
 }
 
 export function formatApps(records: readonly AppRecord[]): string {
@@ -227,7 +306,7 @@ export function formatApps(records: readonly AppRecord[]): string {
     record.trial_ends_at ?? '',
     record.app_key,
     (record.previous_keys ?? []).map(({ app_key: key, valid_until: until }) => `${key} until ${until}`).join(', '),
-    printable(record.name ?? ''),
+    record.name ?? '',
   ])
   return formatTable([
     ['app', 'plan', 'subscription', 'a minute', 'a day', 'a month', 'trial ends', 'key', 'older keys', 'name'],

@@ -5,19 +5,19 @@ import { Clocks } from '../../audit/clocks.ts'
 import { readNatsTime } from '../../audit/nats-time.ts'
 import { systemTimers } from '../../lib/timers.ts'
 import { connectNats } from '../../nats/connection.ts'
+import { withRedis } from '../../records/redis.ts'
 import { readRedisTime } from '../../redis/time.ts'
 import type { Config } from '../../settings/config.ts'
-import { withRedis } from '../redis.ts'
 import { type Finding, finding, findingWith } from './finding.ts'
 
 const WARN_FROM_MS = 2000
 
 /** None where Redis or NATS does not answer: another line says why. */
-export async function clockFindings({ redisUrl, nats }: Config): Promise<Finding[]> {
-  if (redisUrl === null || nats === null) return []
+export async function clockFindings({ redis: redisAccess, nats }: Config): Promise<Finding[]> {
+  if (redisAccess === null || nats === null) return []
   const clocks = new Clocks(systemTimers)
   try {
-    await withRedis(redisUrl, async (redis) => clocks.heard('redis', await redis.ask(readRedisTime)))
+    await withRedis(redisAccess, async (redis) => clocks.heard('redis', await redis.ask(readRedisTime)))
     const connection = await connectNats(nats)
     const natsMs = await readNatsTime(connection, false).finally(() => connection.close())
     if (natsMs !== null) clocks.heard('nats', natsMs)

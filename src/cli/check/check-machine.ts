@@ -1,10 +1,11 @@
 // The part of `sluice check` that tests this machine: data folder, disk, ports, TLS files. It leaves nothing behind.
 
-import { X509Certificate } from 'node:crypto'
-import { access, constants, mkdtemp, readFile, rmdir, stat } from 'node:fs/promises'
+import { access, constants, mkdtemp, rmdir, stat } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
-import { connect as connectTls, createSecureContext } from 'node:tls'
+import { connect as connectTls } from 'node:tls'
+import { EXPIRY_WARNING_DAYS, readCertificate } from '../../http/certificate.ts'
+import { hostToReach } from '../../lib/admin-address.ts'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
 import { nearestFolder } from '../../lib/folder.ts'
 import { LARGEST_COMMIT_BYTES, measureJournal, ROOM_ADVICE } from '../../queue/journal/journal-filling.ts'
@@ -12,13 +13,11 @@ import { isOfEarlierVersion } from '../../queue/journal/journal-keep.ts'
 import { journalDirectory } from '../../queue/journal/segments.ts'
 import { type Config, openFilesProblem } from '../../settings/config.ts'
 import { askAdmin, textIn } from '../admin-api.ts'
-import { hostToReach } from '../serve/demo.ts'
 import { formatBytes, formatCount, formatSpan } from '../table.ts'
 import { type Finding, finding, NEARLY_FULL_SHARE } from './finding.ts'
 
 const PROBE_TIMEOUT_MS = 2000
 const DAY_MS = 86_400_000
-const CERTIFICATE_WARNING_DAYS = 14
 
 /** For a single node: its folder, and the journal in it. */
 export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
@@ -55,7 +54,7 @@ async function journalFinding(config: Config): Promise<Finding> {
 }
 
 /** Creates and removes a folder, since permission bits do not show a read-only disk. A parent folder is not changed. */
-async function writeProblem(folder: string, missing: boolean): Promise<string | null> {
+export async function writeProblem(folder: string, missing: boolean): Promise<string | null> {
   try {
     if (!(await stat(folder)).isDirectory()) return `${folder} is not a folder`
     if (missing) await access(folder, constants.W_OK | constants.X_OK)
@@ -121,13 +120,12 @@ function answers({ host, port, tls, probe }: Place): Promise<boolean> {
 export async function tlsFindings({ tls }: Config, nowMs: number): Promise<Finding[]> {
   if (tls === null) return []
   try {
-    const cert = await readFile(tls.certFile)
-    createSecureContext({ cert, key: await readFile(tls.keyFile) })
-    const daysLeft = (Date.parse(new X509Certificate(cert).validTo) - nowMs) / DAY_MS
+    const { notAfterMs } = await readCertificate(tls)
+    const daysLeft = (notAfterMs - nowMs) / DAY_MS
     if (daysLeft < 0) return [finding('TLS', 'FAIL', `the certificate in ${tls.certFile} has expired`)]
     const detail = `the certificate in ${tls.certFile} is good for ${formatCount(Math.floor(daysLeft))} days`
-    return [finding('TLS', daysLeft < CERTIFICATE_WARNING_DAYS ? 'warn' : 'ok', detail)]
+    return [finding('TLS', daysLeft <= EXPIRY_WARNING_DAYS ? 'warn' : 'ok', detail)]
   } catch (error) {
-    return [finding('TLS', 'FAIL', `${tls.certFile} and ${tls.keyFile} do not work together: ${errorMessage(error)}`)]
+    return [finding('TLS', 'FAIL', errorMessage(error))]
   }
 }

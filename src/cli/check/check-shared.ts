@@ -1,6 +1,7 @@
 // The part of `sluice check` that tests Redis and NATS. It only reads.
 
 import { type BucketRecords, readRecords } from '../../apps/bucket/bucket-edit.ts'
+import { FOREIGN_KEY, ownershipText } from '../../installation/owner.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import { systemTimers } from '../../lib/timers.ts'
 import { isOlderVersion } from '../../lib/version.ts'
@@ -10,9 +11,10 @@ import type { Durability } from '../../nats/durability.ts'
 import { learnDurability } from '../../nats/durability-watch.ts'
 import { APPS_BUCKET, EVENTS_STREAM } from '../../nats/store-names.ts'
 import { describeStream, MAX_RECORD_BYTES, type StreamReport } from '../../queue/stream/stream.ts'
+import { FOREIGN, isForeignBucket } from '../../records/app-records.ts'
+import { withRedis } from '../../records/redis.ts'
 import { describeRedis, type RedisFacts, type RedisNode } from '../../redis/facts.ts'
 import type { Config } from '../../settings/config.ts'
-import { withRedis } from '../redis.ts'
 import { formatBytes, formatCount } from '../table.ts'
 import { presentStreamFinding, type StreamWish } from './check-stream.ts'
 import { type Finding, finding, findingWith } from './finding.ts'
@@ -29,11 +31,20 @@ export async function sharedFindings(config: Config, nowMs: number): Promise<Fin
   return (await Promise.all([redisFindings(config), natsFindings(config, nowMs)])).flat()
 }
 
-async function redisFindings({ redisUrl }: Config): Promise<Finding[]> {
-  if (redisUrl === null) return []
+async function redisFindings({ redis: redisAccess }: Config): Promise<Finding[]> {
+  if (redisAccess === null) return []
   return await inTime('redis', 'Redis', () =>
-    withRedis(redisUrl, async (redis) => [redisFinding(redis.place, await redis.ask(describeRedis))]),
+    withRedis(redisAccess, async (redis) => [
+      redisFinding(redis.place, await redis.ask(describeRedis)),
+      ...installationFindings(await redis.ask((link) => link.call((client) => client.zrange(FOREIGN_KEY, '0', '-1')))),
+    ]),
   )
+}
+
+/** What nodes of another installation on this Redis have said of themselves. */
+function installationFindings(foreign: readonly string[] | 'away'): Finding[] {
+  if (foreign === 'away' || foreign.length === 0) return []
+  return [finding('installations', 'FAIL', ownershipText('shared'))]
 }
 
 async function natsFindings(config: Config, nowMs: number): Promise<Finding[]> {
@@ -55,7 +66,7 @@ async function natsFindings(config: Config, nowMs: number): Promise<Finding[]> {
         report.kind === 'absent' && replicas > 1 && isAlone
           ? tooFewServers(replicas)
           : streamFinding(report, { replicas, nowMs })
-      const apps = appsFile === null ? [await appsFinding(new Bucket(connection, APPS_BUCKET))] : []
+      const apps = appsFile === null ? [await appsFinding(new Bucket(connection, APPS_BUCKET), config)] : []
       const { durability } = await learnDurability(connection, natsMonitorUrls)
       return [
         natsFinding({ place: connection.getServer(), version, maxPayloadBytes }),
@@ -90,8 +101,9 @@ function complaintsOf({ version, evictionPolicy }: RedisNode): string[] {
   return complaints
 }
 
-async function appsFinding(bucket: Bucket): Promise<Finding> {
+async function appsFinding(bucket: Bucket, config: Config): Promise<Finding> {
   try {
+    if (await isForeignBucket(bucket, config)) return finding('apps', 'FAIL', FOREIGN)
     return appsFindingOf(await readRecords(bucket, systemTimers))
   } catch (error) {
     return finding('apps', 'FAIL', errorMessage(error))

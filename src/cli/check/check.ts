@@ -4,10 +4,10 @@
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError, errorMessage } from '../../lib/errors.ts'
 import { isLocked } from '../../lib/lock.ts'
+import { isMissing, readRecordsFile } from '../../records/app-records.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
-import { isMissing, readRecordsFile } from '../apps/app-records.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
-import { formatCount, formatTable } from '../table.ts'
+import { formatCount, formatTable, printable } from '../table.ts'
 import { clockFindings } from './check-clocks.ts'
 import {
   ADMIN_PROBE,
@@ -18,6 +18,7 @@ import {
   tlsFindings,
 } from './check-machine.ts'
 import { sharedFindings } from './check-shared.ts'
+import { spoolFindings } from './check-spool.ts'
 import { type Finding, finding } from './finding.ts'
 
 export const help = `Usage: sluice check
@@ -46,20 +47,23 @@ async function examine(shell: Shell): Promise<Finding[]> {
     if (!(error instanceof ConfigError)) throw error
     return error.mistakes.map((mistake) => finding('settings', 'FAIL', mistake))
   }
-  const [shared, clocks, local, frontEnd, tls] = await Promise.all([
+  const [shared, clocks, local, engine, tls] = await Promise.all([
     sharedFindings(config, shell.clock()),
     clockFindings(config),
     localFindings(config),
-    frontEndFinding(),
+    engineFinding(),
     tlsFindings(config, shell.clock()),
   ])
   const decoder = finding('decoder', 'ok', `${config.decoder}, threads: ${config.parsers}`)
-  return [finding('settings', 'ok', placesText(config)), ...shared, ...clocks, ...local, frontEnd, decoder, ...tls]
+  return [finding('settings', 'ok', placesText(config)), ...shared, ...clocks, ...local, engine, decoder, ...tls]
 }
 
 export function formatFindings(findings: readonly Finding[], shell: Pick<Shell, 'colour'>): string {
   const colours = { ok: 'green', warn: 'yellow', FAIL: 'red' } as const
-  const table = formatTable(findings.map(({ part, state, detail }) => [state.padEnd(4), part, detail]))
+  const details = findings.map(({ detail }) => detail.split('\n'))
+  const rows = formatTable(findings.map(({ part, state }, at) => [state.padEnd(4), part, details[at][0]])).split('\n')
+  // Each mistake of a file has a line of its own below.
+  const table = details.map(([, ...more], at) => `${[rows[at]].concat(more.map(printable)).join('\n')}\n`).join('')
   if (!shell.colour) return table
   return table.replace(/^(ok|warn|FAIL)/gm, (state) => paint(colours[state as Finding['state']], state, shell))
 }
@@ -90,18 +94,19 @@ async function localFindings(config: Config): Promise<Finding[]> {
   return [
     ...appsFileFindings(config),
     ...(embedded ? await folderFindings(config, mayRun) : []),
+    ...(await spoolFindings(config)),
     openFilesFinding(config),
     await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null, probe: PUBLIC_PROBE }, mayRun),
     await portFinding('admin port', { host: adminHost, port: adminPort, tls: false, probe: ADMIN_PROBE }, mayRun),
   ]
 }
 
-async function frontEndFinding(): Promise<Finding> {
+async function engineFinding(): Promise<Finding> {
   try {
     const { isOld } = await loadEngine()
     const which = `uWebSockets.js on Node ${process.version}`
-    return isOld ? finding('front end', 'warn', `${which}: ${OLD_ENGINE_WARNING}`) : finding('front end', 'ok', which)
+    return isOld ? finding('engine', 'warn', `${which}: ${OLD_ENGINE_WARNING}`) : finding('engine', 'ok', which)
   } catch (error) {
-    return finding('front end', 'FAIL', errorMessage(error))
+    return finding('engine', 'FAIL', errorMessage(error))
   }
 }

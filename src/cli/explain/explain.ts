@@ -2,17 +2,17 @@
 // queues and charges nothing.
 
 import { createReadStream } from 'node:fs'
-import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../bounds.ts'
-import { type Explanation, explain, judgeBody, toJson, violationText } from '../../console/explain.ts'
+import { MAX_BODY_BYTES, MAX_ERRORS_COUNTED } from '../../contract/bounds.ts'
+import { OVERLOAD_ADVICE } from '../../contract/overload-advice.ts'
+import { type Explanation, explain, judgeBody, toJson, violationText } from '../../inspect/explain.ts'
 import { errorMessage, StartError } from '../../lib/errors.ts'
-import { OVERLOAD_ADVICE } from '../../overload-advice.ts'
 import { readConfig } from '../../settings/config.ts'
 import { EXIT, paint, print, readFlags, type Shell } from '../shell.ts'
-import { formatBytes, formatCount, formatTable } from '../table.ts'
+import { withStores } from '../stores/usage-stores.ts'
+import { formatBytes, formatCount, formatTable, jsonFor, printable } from '../table.ts'
 import { toleranceText, windowsTable } from '../windows.ts'
-import { withStores } from './explain-stores.ts'
 
-export const help = `Usage: sluice explain [--app-key K] [--json] FILE
+export const help = `Usage: sluice explain [--app-key K] [--origin O] [--json] FILE
 
 Says what would happen to the body in FILE ('-': standard input) if it were sent now: the answer, every offending
 member (up to 1,000), and the app's limits with what is left of them. What many events have wrong in the same way is
@@ -23,10 +23,11 @@ Apps and limits come from where the settings have the service keep them: files i
 and Redis where NATS_URL and REDIS_URL are set.
 
   --app-key K   put this key in place of the body's app_key
+  --origin O    as a web page of this origin would send it, such as https://app.example.com
   --json        for machines
 
 A queue that is full, as far as this command can see it, is the answer too: 503 with its reason.
-Headers are not looked at: a body is taken as sent with the right Content-Type and no Idempotency-Key.
+Other headers are not looked at: a body is taken as sent with the right Content-Type and no Idempotency-Key.
 Exit code: 0 it would be accepted, 1 refused, 2 for a wrong command line.
 
 Example:
@@ -36,18 +37,19 @@ Example:
 export async function run(args: readonly string[], shell: Shell): Promise<number> {
   const { values: flags, positionals } = readFlags(
     args,
-    { 'app-key': { type: 'string' }, json: { type: 'boolean', default: false } },
+    { 'app-key': { type: 'string' }, origin: { type: 'string' }, json: { type: 'boolean', default: false } },
     ['FILE'],
   )
   const explanation = await withStores(readConfig(shell.env), shell.clock, async (stores) => {
     const sent = await readBody(positionals[0], shell)
     const nowMs = await stores.now()
     const key = flags['app-key']
-    return explain({ bodyBytes: sent.length, verdict: judgeBody(sent, key ?? null, nowMs), nowMs, stores })
+    const verdict = judgeBody(sent, key ?? null, nowMs)
+    return explain({ bodyBytes: sent.length, verdict, nowMs, origin: flags.origin ?? null, stores })
   })
   await print(
     shell.stdout,
-    flags.json ? `${JSON.stringify(toJson(explanation), null, 2)}\n` : format(explanation, shell),
+    flags.json ? jsonFor(shell, `${JSON.stringify(toJson(explanation), null, 2)}\n`) : format(explanation, shell),
   )
   return explanation.outcome === 'accepted' ? EXIT.ok : EXIT.failed
 }
@@ -95,10 +97,10 @@ export function format(explanation: Explanation, shell: Pick<Shell, 'colour'>): 
     ...(reason === null ? [] : [['reason', `${reason}: ${OVERLOAD_ADVICE[reason].happened}`]]),
     ...(reason === null ? [] : [['what to do', OVERLOAD_ADVICE[reason].todo]]),
   ]
-  const sections = [`${verdict}${message === null ? '' : `: ${message}`}\n${formatTable(about)}`]
+  const sections = [`${verdict}${message === null ? '' : `: ${printable(message)}`}\n${formatTable(about)}`]
   if (explanation.violations.length > 0) {
     const { length } = explanation.violations
-    const lines = folded(explanation.violations.map(violationText)).map((line) => `  ${line}\n`)
+    const lines = folded(explanation.violations.map(violationText)).map((line) => `  ${printable(line)}\n`)
     sections.push(
       `Offending members: ${formatCount(length)}${length < MAX_ERRORS_COUNTED ? '' : ' or more'}\n${lines.join('')}`,
     )

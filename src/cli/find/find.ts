@@ -3,14 +3,14 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { MAX_SEARCH_MS } from '../../bounds.ts'
-import { findingJson, timeText } from '../../console/finding-json.ts'
+import type { ConsumerStateName } from '../../contract/admin/words.ts'
+import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
+import { findInQueue } from '../../inspect/find/find-in-queue.ts'
+import { findingJson, timeText } from '../../inspect/find/finding-json.ts'
 import { StartError } from '../../lib/errors.ts'
 import { formatCount, formatSpan } from '../../lib/format.ts'
 import { describeFault } from '../../nats/connection.ts'
-import { findInQueue } from '../../queue/find/find-in-queue.ts'
 import {
-  type ConsumerStateName,
   type Finding,
   type Found,
   goOnBeforeMs,
@@ -19,11 +19,13 @@ import {
   type Progress,
 } from '../../queue/find/finding.ts'
 import { type Asked, type Question, readQuestion } from '../../queue/find/question.ts'
+import { damageText } from '../../queue/journal/damage-text.ts'
+import type { Damage } from '../../queue/journal/segment-cursor.ts'
 import { journalDirectory } from '../../queue/journal/segments.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
-import { EXIT, paint, print, readFlags, type Shell, UsageError, untilInterrupted } from '../shell.ts'
-import { formatTable, printable } from '../table.ts'
-import { eventLines, readRecord } from '../tail/tail.ts'
+import { eventLines, readParts } from '../record-lines.ts'
+import { EXIT, paint, print, readFlags, type Shell, say, UsageError, untilInterrupted } from '../shell.ts'
+import { formatTable, jsonFor, printable } from '../table.ts'
 import { askForRefusal, refusalText } from './refusal.ts'
 
 const PROGRESS_MS = 1000
@@ -50,8 +52,8 @@ The id of a batch without an Idempotency-Key tells when it was made: ten minutes
 as much as ${MAX_SEARCH_MS / 1000} s reach, the newest first. The answer then has the command that goes on from there. With --app
 and the SLUICE_PARTITIONS of the service only the app's partition of the stream is read. Ctrl-C ends a search.
 
-Reads the stream at NATS_URL, or without NATS and Redis the folder SLUICE_DATA_DIR/journal, whether or not the
-service runs, and leaves nothing behind. For a refusal it asks the service on SLUICE_DATA_DIR, or the one at
+Reads the spool in SLUICE_SPOOL_DIR and the stream at NATS_URL, or without NATS and Redis the folder SLUICE_DATA_DIR/journal,
+whether or not the service runs, and leaves nothing behind. The spools of other nodes are not read. For a refusal it asks the service on SLUICE_DATA_DIR, or the one at
 SLUICE_ADMIN_HOST and SLUICE_ADMIN_PORT where that port is set or NATS_URL is, with SLUICE_CONSOLE_TOKEN where it has one.
 
 A consumer has acknowledged a batch, or was sent it (and has not acknowledged it, or something before it), or was not
@@ -88,23 +90,26 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const config = readConfig(shell.env)
   const refusal = question.madeAtMs === null ? null : await askForRefusal(config, question.batchId)
   if (typeof refusal === 'object' && refusal !== null) {
-    const text = flags.json ? `${JSON.stringify({ found: true, refusal })}\n` : refusalText(refusal, shell)
+    const text = flags.json
+      ? jsonFor(shell, `${JSON.stringify({ found: true, refusal })}\n`)
+      : refusalText(refusal, shell)
     await print(shell.stdout, text)
     return EXIT.ok
   }
   const finding = await searchWithin(config, question, shell)
   if (finding === null) return EXIT.failed
-  if (flags.json) await print(shell.stdout, `${findingJson(finding, question, { withRecord: flags.events })}\n`)
+  if (flags.json)
+    await print(shell.stdout, jsonFor(shell, `${findingJson(finding, question, { withRecord: flags.events })}\n`))
   else await print(shell.stdout, formatFinding(finding, question, { config, shell, asked, withEvents: flags.events }))
   if (finding.kind === 'found') return EXIT.ok
-  if (refusal !== null) await print(shell.stderr, `sluice find: ${refusal}\n`)
+  if (refusal !== null) await say(shell, `sluice find: ${refusal}\n`)
   return EXIT.failed
 }
 
 /** null: it was interrupted, and the queue did not answer to that. Throws a StartError where the queue cannot be read. */
 async function searchWithin(config: Config, question: Question, shell: Shell): Promise<Finding | null> {
   const { nats, dataDirectory } = config
-  const tell = (message: string): void => void shell.stderr.write(`sluice find: ${message}\n`)
+  const tell = (message: string): void => void say(shell, `sluice find: ${message}\n`)
   const directory = journalDirectory(dataDirectory)
   if (nats === null && !existsSync(directory))
     tell(`there is no journal at ${directory}: SLUICE_DATA_DIR names the folder that it is in`)
@@ -116,8 +121,20 @@ async function searchWithin(config: Config, question: Question, shell: Shell): P
   }
   // A journal is read to its end, on the machine of whoever asks.
   const endings = nats === null ? [] : [AbortSignal.timeout(MAX_SEARCH_MS)]
+  const told = new Set<string>()
+  const onDamage = (damage: Damage): void => {
+    // A segment is opened for each record that may be the one.
+    if (damage.kind === 'beside' && told.has(damage.path)) return
+    told.add(damage.path)
+    tell(damageText(damage))
+  }
   const search = (interrupted: AbortSignal): Promise<Finding> =>
-    findInQueue(config, question, { signal: AbortSignal.any([interrupted, ...endings]), onProgress })
+    findInQueue(config, question, {
+      signal: AbortSignal.any([interrupted, ...endings]),
+      onProgress,
+      onDamage,
+      onUnread: tell,
+    })
   try {
     return await untilInterrupted(search, { leaveMs: LEAVE_MS })
   } catch (error) {
@@ -130,8 +147,8 @@ export function progressText({ bytesRead, reachedMs }: Progress): string {
 }
 
 interface Format {
-  readonly config: Pick<Config, 'dataDirectory'>
-  readonly shell: Pick<Shell, 'colour' | 'clock'>
+  readonly config: Pick<Config, 'dataDirectory' | 'spool'>
+  readonly shell: Pick<Shell, 'colour' | 'clock' | 'terminal'>
   readonly asked: Asked
   readonly withEvents: boolean
 }
@@ -140,8 +157,8 @@ export function formatFinding(finding: Finding, question: Question, format: Form
   if (finding.kind === 'not found') return formatNotFound(finding, question, format)
   const text = Buffer.from(formatFound(finding, format))
   const { line } = finding.record
-  const parts = format.withEvents ? readRecord(line) : null
-  return parts === null ? text : Buffer.concat([text, Buffer.from('\n'), eventLines(parts)])
+  const parts = format.withEvents ? readParts(line) : null
+  return parts === null ? text : Buffer.concat([text, Buffer.from('\n'), eventLines(parts, format.shell)])
 }
 
 function formatFound({ record, place, consumers }: Found, { config, shell }: Format): string {
@@ -152,7 +169,10 @@ function formatFound({ record, place, consumers }: Found, { config, shell }: For
     ...(trace === null ? [] : [`trace ${printable(JSON.stringify(trace))}`]),
   ]
   const ago = formatSpan(Math.max(0, shell.clock() - Date.parse(receivedAt)))
-  const verdict = paint('green', `Batch ${batchId} of app ${appId} is stored`, shell)
+  const verdict =
+    place.kind === 'spool'
+      ? paint('yellow', `Batch ${batchId} of app ${appId} is in the spool of this node`, shell)
+      : paint('green', `Batch ${batchId} of app ${appId} is stored`, shell)
   const line = `received ${receivedAt} → ${placeText(place, config.dataDirectory)}`
   return `${verdict}: ${details.join(', ')}, accepted ${ago} ago.\n${line}\n${consumersText(place, consumers)}`
 }
@@ -162,9 +182,13 @@ function placeText(place: Place, dataDirectory: string): string {
     const { stream, subject, sequence, storedAtMs } = place
     return `stored ${timeText(storedAtMs)} as message ${sequence} of ${stream} (${subject})`
   }
-  const path = join(journalDirectory(dataDirectory), place.segment)
+  const isSpooled = place.kind === 'spool'
+  const path = printable(join(journalDirectory(isSpooled ? place.folder : dataDirectory), place.segment))
+  const where = isSpooled
+    ? 'not in the stream yet, as far as NATS has acknowledged it; it is sent when NATS takes it. It is'
+    : 'stored'
   // What `tail -c +N` wants, which counts bytes from 1.
-  return `stored in ${path}, to be read by: tail -c +${place.offsetBytes + 1} ${path} | head -c ${place.lengthBytes}`
+  return `${where} in ${path}, to be read by: tail -c +${place.offsetBytes + 1} ${path} | head -c ${place.lengthBytes}`
 }
 
 const WORDS: Readonly<Record<ConsumerStateName, string>> = {
@@ -176,7 +200,7 @@ const WORDS: Readonly<Record<ConsumerStateName, string>> = {
 }
 
 function consumersText(place: Place, consumers: Found['consumers']): string {
-  if (place.kind === 'journal') return ''
+  if (place.kind !== 'stream') return ''
   if (consumers.length === 0) return 'The stream has no durable consumer.\n'
   return `\n${formatTable([['consumer', ''], ...consumers.map(({ name, state }) => [name, WORDS[state]])])}`
 }
@@ -206,6 +230,7 @@ function nextCommand(finding: NotFound, { spans }: Question, { asked, withEvents
 
 function adviceFor(finding: NotFound, question: Question, format: Format): string {
   const { madeAtMs } = question
+  const { config } = format
   const made = madeAtMs === null ? '' : `The id was made at ${timeText(madeAtMs)}`
   switch (finding.reason) {
     case 'stopped':
@@ -221,6 +246,6 @@ function adviceFor(finding: NotFound, question: Question, format: Format): strin
     case 'absent':
       return madeAtMs === null
         ? 'All that the queue has was searched: the batch was refused, it never arrived, it has another app or key, or it was removed when it expired.'
-        : `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored.`
+        : `${made}, and the queue reaches back further than that: no batch with this id was stored here. Every batch that was answered 202 is stored${config.spool === null ? '' : ', or in the spool of a node'}.`
   }
 }

@@ -1,14 +1,11 @@
 // What a first start prints: the service's addresses, the demo key, and a request to try.
 
+import { hostToReach } from '../../lib/admin-address.ts'
+
 export interface Address {
   readonly host: string
   readonly port: number
   readonly tls: boolean
-}
-
-/** What reaches an address from this machine: one for all interfaces is reached as localhost. */
-export function hostToReach(host: string): string {
-  return host === '0.0.0.0' || host === '::' ? 'localhost' : host
 }
 
 /** A URL that works on this machine. */

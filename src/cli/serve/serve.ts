@@ -3,7 +3,6 @@
 
 import { readFileSync, statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { isConsoleOn } from '../../console/access.ts'
 import { loadEngine, OLD_ENGINE_WARNING } from '../../http/engine.ts'
 import { ConfigError } from '../../lib/errors.ts'
 import { systemTimers } from '../../lib/timers.ts'
@@ -12,7 +11,7 @@ import { type Config, openFilesProblem, readConfig } from '../../settings/config
 import { SETTING_NAMES, SETTINGS } from '../../settings/settings.ts'
 import { bugHandler, signalHandler, WATCHDOG_GRACE_MS } from '../../start/ending.ts'
 import type { Sluice } from '../../start/service.ts'
-import { print, readFlags, type Shell } from '../shell.ts'
+import { readFlags, type Shell, say } from '../shell.ts'
 import { demoBanner } from './demo.ts'
 import { watchParent } from './parent.ts'
 
@@ -21,9 +20,11 @@ const PARENT_ENDED = 'the shell that npm started this in has ended'
 
 /** One process, or a supervisor of several. */
 interface Service {
-  start(): Promise<Pick<Sluice, 'publicPort' | 'adminPort' | 'demoApp'>>
+  start(): Promise<Pick<Sluice, 'publicPort' | 'adminPort' | 'portalPort' | 'demoApp' | 'hasConsole'>>
   /** Drains. Before `start` has finished there may be nothing to drain. */
   stop(): Promise<void>
+  /** Reads certificates, tokens and the app file again. Does nothing before it serves. */
+  reread(): void
   /** Kills processes that would outlive this one. */
   kill(): void
 }
@@ -35,6 +36,9 @@ With no settings at all it keeps everything under ./data and makes a demo app on
 
 The log goes to stdout: JSON lines, or plain ones where stdout is a terminal. While the demo app exists, its
 key and a curl line to try are printed to stderr.
+
+SIGHUP reads TLS files, the console's token and the app file again, as a change of them does by itself, and
+ends nothing.
 
 Started by npm or npx, it also drains when the shell that they put between ends, since a signal to npm may end
 that shell alone.
@@ -74,16 +78,16 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   if (engine.isOld) log.warn(OLD_ENGINE_WARNING)
 
   service = config.processes > 1 ? await severalProcesses(config, log, shell) : await oneProcess(config, log, shell)
-  const { publicPort, adminPort, demoApp } = await service.start()
-  const hasConsole = isConsoleOn(config.consoleToken, config.adminHost)
+  const { publicPort, adminPort, portalPort, demoApp, hasConsole } = await service.start()
   if (demoApp !== null) {
     const publicAddress = { host: config.publicHost, port: publicPort, tls: config.tls !== null }
     const adminAddress = { host: config.adminHost, port: adminPort ?? config.adminPort, tls: false, hasConsole }
-    await print(shell.stderr, demoBanner(publicAddress, adminAddress, demoApp.appKey))
+    await say(shell, demoBanner(publicAddress, adminAddress, demoApp.appKey))
   }
   // After the banner, so that a terminal shows this line last.
   const console = hasConsole ? 'on' : 'off: SLUICE_CONSOLE_TOKEN opens it'
-  log.info({ port: publicPort, admin_port: adminPort, ...parts(config), console }, 'listening')
+  const portal = portalPort === null ? {} : { portal_port: portalPort }
+  log.info({ port: publicPort, admin_port: adminPort, ...portal, ...parts(config), console }, 'listening')
   return new Promise(() => {})
 }
 
@@ -111,6 +115,7 @@ async function oneProcess(config: Config, log: Log, { clock }: Shell): Promise<S
       return sluice
     },
     stop: async () => sluice?.stop(),
+    reread: () => sluice?.reread(),
     kill: () => {},
   }
 }
@@ -121,7 +126,7 @@ async function severalProcesses(config: Config, log: Log, { env }: Shell): Promi
 }
 
 function onSignals(config: Config, log: Log, { clock, env }: Shell, service: () => Service | null): void {
-  // A supervisor has to outlast the watchdogs of its front ends.
+  // A supervisor has to outlast the watchdogs of its worker processes.
   const graceMs = config.processes > 1 ? 2 * WATCHDOG_GRACE_MS : WATCHDOG_GRACE_MS
   const onSignal = signalHandler({
     log,
@@ -132,6 +137,10 @@ function onSignals(config: Config, log: Log, { clock, env }: Shell, service: () 
       service()?.kill()
       process.exit(code)
     },
+  })
+  process.on('SIGHUP', () => {
+    log.info('SIGHUP: certificate, tokens and app file are read again')
+    service()?.reread()
   })
   const isUnderNpm = (env.npm_command ?? '') !== ''
   const stopWatch = isUnderNpm

@@ -3,8 +3,8 @@
 import { sleep, systemTimers } from '../../lib/timers.ts'
 import type { Config } from '../../settings/config.ts'
 import { askAdmin, askForList, eventsIn, objectIn, ServiceAway } from '../admin-api.ts'
-import { print, type Shell } from '../shell.ts'
-import { escapedJson, formatCount } from '../table.ts'
+import { print, type Shell, say } from '../shell.ts'
+import { formatCount, jsonFor } from '../table.ts'
 
 /** The most that the API gives, and that the service knows. */
 const MAX_REFUSALS = 1000
@@ -40,7 +40,7 @@ export function printRefusals(config: Config, shell: Shell, wanted: RefusalsWant
 async function printKnown(config: Config, shell: Shell, { appId, signal }: RefusalsWanted): Promise<number> {
   const query = queryOf({ app: appId, limit: `${MAX_REFUSALS}` })
   const refusals = await askForList(config, `/api/refusals?${query}`, 'refusals', signal)
-  for (const refusal of refusals.toReversed()) await print(shell.stdout, lineOf(refusal))
+  for (const refusal of refusals.toReversed()) await print(shell.stdout, lineOf(shell, refusal))
   return refusals.length
 }
 
@@ -49,7 +49,7 @@ async function followRefusals(config: Config, shell: Shell, { appId, fromStart, 
   let isFirst = true
   let isAway = false
   let pauseMs = FIRST_PAUSE_MS
-  const tell = (message: string): Promise<void> => print(shell.stderr, `sluice tail: ${message}\n`)
+  const tell = (message: string): Promise<void> => say(shell, `sluice tail: ${message}\n`)
   while (!signal.aborted) {
     try {
       const query = queryOf({ app: appId, from_start: isFirst && fromStart ? '1' : undefined })
@@ -62,7 +62,7 @@ async function followRefusals(config: Config, shell: Shell, { appId, fromStart, 
         if (name === 'skipped')
           await tell(`${formatCount(Number(objectIn(data)['count']))} refusals came too fast to be shown`)
         if (name !== 'refusal') continue
-        await print(shell.stdout, lineOf(objectIn(data)))
+        await print(shell.stdout, lineOf(shell, objectIn(data)))
         printed += 1
       }
     } catch (error) {
@@ -81,8 +81,8 @@ function queryOf(members: Readonly<Record<string, string | undefined>>): string 
   return new URLSearchParams(given).toString()
 }
 
-function lineOf(refusal: unknown): Buffer {
+function lineOf(shell: Shell, refusal: unknown): string {
   const given = Object(refusal) as Record<string, unknown>
   const shown = Object.fromEntries(MEMBERS.map((member) => [member, given[member] ?? null]))
-  return escapedJson(Buffer.from(`${JSON.stringify(shown)}\n`))
+  return jsonFor(shell, `${JSON.stringify(shown)}\n`)
 }

@@ -2,9 +2,9 @@
 
 import type { Clock } from '../../lib/clock.ts'
 import { StartError } from '../../lib/errors.ts'
+import { noSuchApp } from '../../records/app-draft.ts'
+import { withAppRecords } from '../../records/app-records.ts'
 import type { Config } from '../../settings/config.ts'
-import { noSuchApp } from '../apps/app-draft.ts'
-import { withAppRecords } from '../apps/app-records.ts'
 
 /** null: the app exists, or it cannot be known, since the records cannot be read or there are none. */
 export async function unknownApp(config: Config, clock: Clock, appId: string): Promise<StartError | null> {

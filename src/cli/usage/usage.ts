@@ -1,8 +1,9 @@
 // `sluice usage`: how much of its limits an app has used, or which apps are nearest to one; and what the running service
 // accepted and refused of each in the last hour.
 
-import { StartError } from '../../lib/errors.ts'
-import { systemTimers } from '../../lib/timers.ts'
+import type { App } from '../../apps/app.ts'
+import type { UsageByDay } from '../../contract/admin/apps.ts'
+import { MAX_DAYS, usageByDay, usageByDayCsv } from '../../inspect/usage-days.ts'
 import {
   type AppUsage,
   type LastHour,
@@ -12,13 +13,15 @@ import {
   usageReport,
   usageReportJson,
   type WantedUsage,
-} from '../../limits/usage-report.ts'
+} from '../../inspect/usage-report.ts'
+import { StartError } from '../../lib/errors.ts'
+import { systemTimers } from '../../lib/timers.ts'
+import { noSuchApp } from '../../records/app-draft.ts'
 import { type Config, readConfig } from '../../settings/config.ts'
 import { askForList } from '../admin-api.ts'
-import { noSuchApp } from '../apps/app-draft.ts'
-import { type Stores, withStores } from '../explain/explain-stores.ts'
-import { EXIT, print, readFlags, type Shell, UsageError } from '../shell.ts'
-import { formatCount, formatTable } from '../table.ts'
+import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
+import { type Stores, withStores } from '../stores/usage-stores.ts'
+import { formatCount, formatTable, jsonFor } from '../table.ts'
 import { percentText, toleranceText, usedTexts, windowsTable } from '../windows.ts'
 
 const DEFAULT_TOP = 20
@@ -28,6 +31,7 @@ const UNKNOWN = '–'
 
 export const help = `Usage: sluice usage [--top N] [--json]
        sluice usage --app ID [--json]
+       sluice usage --days N [--app ID] [--csv | --json]
 
 Says how much apps have used of their minute, day and month: the ${DEFAULT_TOP} that are nearest to one of their limits, or N of
 them (up to ${formatCount(MAX_REPORTED_APPS)}), or one app. The month is the app's billing cycle, and its limit is shown as it was sold; a
@@ -40,6 +44,8 @@ has one. Where it cannot be asked, "${UNKNOWN}" is shown.
 
   --app ID   one app
   --top N    how many apps
+  --days N   events stored, by UTC day, of the last N days, up to 35: of each app that had any, or of one app
+  --csv      with --days: a line for each app and day
   --json     for machines
 
 Exit code: 0 shown, 1 no such app or not to be read, 2 for a wrong command line.
@@ -55,11 +61,25 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   const { values: flags } = readFlags(args, {
     app: { type: 'string' },
     top: { type: 'string' },
+    days: { type: 'string' },
+    csv: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   })
-  const wanted = wantedOf(flags)
   const config = readConfig(shell.env)
-  const tell = (message: string): Promise<void> => print(shell.stderr, `sluice usage: ${message}\n`)
+  const tell = (message: string): Promise<void> => say(shell, `sluice usage: ${message}\n`)
+  if (flags.days !== undefined) {
+    if (flags.top !== undefined) throw new UsageError('give --days or --top, not both')
+    if (flags.csv && flags.json) throw new UsageError('give --csv or --json, not both')
+    const days = daysOf(flags.days)
+    const byDay = await withStores(config, shell.clock, (stores) => readByDay(stores, flags.app, days, tell))
+    await print(
+      shell.stdout,
+      flags.csv ? usageByDayCsv(byDay) : flags.json ? jsonFor(shell, jsonText(byDay)) : formatByDay(byDay),
+    )
+    return EXIT.ok
+  }
+  if (flags.csv) throw new UsageError('--csv: give --days too')
+  const wanted = wantedOf(flags)
   const report = await withStores(config, shell.clock, (stores) => readReport(stores, wanted, tell))
   const lastHours = await readLastHours(config, wanted).catch(async (error: unknown) => {
     if (!(error instanceof StartError)) throw error
@@ -68,7 +88,7 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
   })
   const lastHourOf = (appId: string): LastHour | null => lastHours.get(appId) ?? null
   const text = flags.json
-    ? `${JSON.stringify(usageReportJson(report, lastHourOf), null, 2)}\n`
+    ? jsonFor(shell, jsonText(usageReportJson(report, lastHourOf)))
     : 'appId' in wanted
       ? formatApp(report.apps[0], lastHourOf)
       : formatReport(report, lastHourOf)
@@ -86,6 +106,40 @@ function wantedOf({ app, top }: { readonly app?: string; readonly top?: string }
   throw new UsageError(`--top: must be a whole number from 1 to ${formatCount(MAX_REPORTED_APPS)}`)
 }
 
+function daysOf(text: string): number {
+  if (/^[1-9]\d?$/.test(text) && Number(text) <= MAX_DAYS) return Number(text)
+  throw new UsageError(`--days: must be a whole number from 1 to ${MAX_DAYS}`)
+}
+
+function jsonText(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}
+
+/** Throws a StartError where the app does not exist. */
+async function readByDay(
+  stores: Stores,
+  appId: string | undefined,
+  days: number,
+  tell: (message: string) => Promise<void>,
+): Promise<UsageByDay> {
+  const { apps, complaints } = await stores.all()
+  for (const complaint of complaints) await tell(complaint)
+  const asked = appId === undefined ? apps : apps.filter((app) => app.appId === appId)
+  if (appId !== undefined && asked.length === 0) throw noApp(appId, apps)
+  const nowMs = await stores.now()
+  const how = { days, isOfOne: appId !== undefined }
+  const report = await usageByDay(asked, await stores.daysAt(nowMs), how, { ...systemTimers, nowMs: () => nowMs })
+  if (report === 'away') throw new StartError('the counters cannot be read now')
+  return report
+}
+
+function noApp(appId: string, apps: readonly App[]): StartError {
+  return noSuchApp(
+    appId,
+    apps.map((app) => ({ app_id: app.appId })),
+  )
+}
+
 /** Throws a StartError where the app does not exist. */
 async function readReport(
   stores: Stores,
@@ -99,10 +153,7 @@ async function readReport(
   const report = await usageReport(apps, await stores.usagesAt(nowMs), wanted, timers)
   if (report === 'away') throw new StartError('the counters cannot be read now')
   if ('appId' in wanted && report.apps.length === 0) {
-    throw noSuchApp(
-      wanted.appId,
-      apps.map(({ appId }) => ({ app_id: appId })),
-    )
+    throw noApp(wanted.appId, apps)
   }
   return report
 }
@@ -131,6 +182,15 @@ export function lastHoursOf(apps: readonly unknown[]): ReadonlyMap<string, LastH
     found.set(appId, { acceptedEvents, refused: Object.fromEntries(counted), eventsPerSecond })
   }
   return found
+}
+
+export function formatByDay({ apps, read_at: readAt }: UsageByDay): string {
+  const head = ['day', ...apps.map(({ app_id: appId }) => appId)]
+  const rows = (apps[0]?.days ?? []).map(({ day }, at) =>
+    [day].concat(apps.map(({ days }) => formatCount(days[at].events))),
+  )
+  const which = apps.length === 0 ? 'No app had an event in this time' : 'Events stored, by UTC day'
+  return `${apps.length === 0 ? '' : `${formatTable([head, ...rows])}\n`}${which}. Read at ${readAt}.\n`
 }
 
 type LastHourOf = (appId: string) => LastHour | null

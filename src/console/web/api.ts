@@ -2,7 +2,10 @@
 
 import { useCallback, useEffect, useState } from 'preact/hooks'
 
-export type Answer<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'failed'; readonly why: string }
+/** `error`: the word of the API for it. */
+export type Answer<T> =
+  | { readonly kind: 'ok'; readonly value: T }
+  | { readonly kind: 'failed'; readonly why: string; readonly error: string }
 
 const ANSWER_TIMEOUT_MS = 70_000
 const LOCKED = 'sluice-locked'
@@ -18,10 +21,10 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<Answ
     const timeout = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
     const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
     const response = await fetch(path, { ...init, signal })
-    if (!response.ok) return { kind: 'failed', why: await problemOf(response) }
+    if (!response.ok) return { kind: 'failed', ...(await problemOf(response)) }
     return { kind: 'ok', value: (response.status === 204 ? null : readJson(await response.text())) as T }
   } catch {
-    return { kind: 'failed', why: 'The node does not answer.' }
+    return { kind: 'failed', why: 'The node does not answer.', error: '' }
   }
 }
 
@@ -42,12 +45,17 @@ export function readJson(text: string): unknown {
   return JSON.parse(text, keep)
 }
 
-/** The sentence of an answer that is an error. */
-export async function problemOf(response: Response): Promise<string> {
+/** What an answer says that is an error. */
+export async function problemOf(response: Response): Promise<{ readonly why: string; readonly error: string }> {
   if (response.status === 401) dispatchEvent(new Event(LOCKED))
   const body: unknown = await response.json().catch(() => null)
-  const message = typeof body === 'object' && body !== null && 'message' in body ? String(body.message) : ''
-  return message === '' ? `The node answered ${response.status}.` : sentence(message)
+  const member = (name: string): string => {
+    const found: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, name) : undefined
+    return typeof found === 'string' ? found : ''
+  }
+  const message = member('message')
+  const why = message === '' ? `The node answered ${response.status}.` : sentence(message)
+  return { why, error: member('error') }
 }
 
 /** With a capital first and a full stop last. */

@@ -1,199 +1,282 @@
-// Apps: how much is left of each app's minute, day and month. The fullest first.
+// Apps: how much is left of each app's minute, day and month, and until when. The one with the least left first.
 
 import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { useAsk } from './api.ts'
-import type { AppUsage, Usage, Window } from './api-types.ts'
-import { count, limitText, many, span } from './format.ts'
-import { go, urlTo } from './route.ts'
+import type { AppUsage, Usage } from './api-types.ts'
+import { count, many, short } from './format.ts'
+import { Icon } from './icons.tsx'
+import { useKeys } from './keys.ts'
+import { go, urlTo, urlWith } from './route.ts'
 import { Rows } from './rows.tsx'
-import { AS_TYPED, Empty, Problem, TryIt, useMedia } from './ui.tsx'
+import { TryIt } from './try-it.tsx'
+import { AppName, AS_TYPED, Bar, Card, Empty, List, PHONE, Problem, save, Tabs, useMedia, vars } from './ui.tsx'
+import { nearestOf, type ShownWindow, windowsOf } from './windows.ts'
 
-const AGAIN_EVERY_MS = 10_000
+const AGAIN_EVERY_MS = 5000
 const MAX_APPS = 10_000
-const NEAR = 0.9
+const ROW_PX = 72
+const PHONE_ROW_PX = 124
 const SORTS = [
-  ['use', 'most used'],
-  ['month', 'events of the month'],
-  ['refused', 'refused'],
-  ['name', 'name'],
+  ['left', 'Least left'],
+  ['month', 'Events of the month'],
+  ['refused', 'Refused'],
+  ['name', 'Name'],
 ] as const
+/** Subscriptions with which events are accepted. */
+export const SERVED: ReadonlySet<string> = new Set(['active', 'trialing', 'past_due'])
+
+interface Row {
+  readonly app: AppUsage
+  readonly windows: readonly ShownWindow[]
+  readonly refused: number
+}
+
+type Kind = 'all' | 'near' | 'refused' | 'silent'
+
+const KINDS: Readonly<Record<Kind, (row: Row) => boolean>> = {
+  all: () => true,
+  near: ({ windows }) => windows.some(({ tone }) => tone !== undefined),
+  refused: ({ refused }) => refused > 0,
+  silent: ({ app }) => app.last_hour?.accepted_events === 0,
+}
+
+export function refusedOf({ last_hour: lastHour }: AppUsage): number {
+  return Object.values(lastHour?.refused ?? {}).reduce((sum, refused) => sum + refused, 0)
+}
 
 export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
   const asked = useAsk<Usage>(urlTo('/api/apps', { top: String(MAX_APPS) }), AGAIN_EVERY_MS)
-  const text = query.get('app') ?? ''
-  const sort = query.get('sort') ?? 'use'
-  const isNarrow = useMedia('(max-width: 1100px)')
   const usage = asked.value
-  const apps = useMemo(() => shownApps(usage?.apps ?? [], text, sort), [usage, text, sort])
-  const set = (changes: { app?: string; sort?: string }): void => {
-    const wanted = { app: text, sort, ...changes }
-    go(urlTo('/apps', { ...wanted, sort: wanted.sort === 'use' ? null : wanted.sort }), { replace: true })
-  }
+  const text = query.get('app') ?? ''
+  const kind = (Object.keys(KINDS) as Kind[]).find((name) => name === query.get('kind')) ?? 'all'
+  const sort = query.get('sort') ?? 'left'
+  const isPhone = useMedia(PHONE)
+  const rows = useMemo(() => rowsOf(usage), [usage])
+  const found = useMemo(
+    () =>
+      sorted(
+        rows.filter((row) => fits(row, text)),
+        sort,
+      ),
+    [rows, text, sort],
+  )
+  const shown = found.filter(KINDS[kind])
+  useKeys({ Escape: () => go('/apps') })
   return (
-    <>
-      <div class="bar-line" role="search">
-        <label for="search" class="hidden">
-          Search apps
-        </label>
+    <div class="page">
+      <Controls found={found} kind={kind} sort={sort} text={text} />
+      <Problem why={asked.why} />
+      {usage === null ? (
+        <p class="dim">{asked.asking && 'Reading the counters…'}</p>
+      ) : usage.total_apps === 0 ? (
+        <NoApps />
+      ) : (
+        <Card label="Apps">
+          <List
+            two
+            columns="minmax(110px,1.1fr) repeat(3, minmax(90px,1fr)) 84px 60px"
+            phone="minmax(0,1fr)"
+            heads={isPhone ? ['App'] : ['App', 'Minute', 'Day', 'Month', '>Events, 1 h', '>Refused']}
+            stick="var(--top)"
+          >
+            {shown.length === 0 && <Empty icon="filter" title="No app fits" />}
+            <Rows
+              items={shown}
+              rowHeight={isPhone ? PHONE_ROW_PX : ROW_PX}
+              label="Apps"
+              keyOf={({ app }) => app.app_id}
+              render={(row) => <AppRow row={row} isPhone={isPhone} />}
+            />
+          </List>
+          <footer>
+            {shown.length === usage.total_apps
+              ? many(usage.total_apps, 'app')
+              : `${count(shown.length)} of ${many(usage.total_apps, 'app')}`}
+            . Forecasts go by the last five minutes.
+          </footer>
+        </Card>
+      )}
+    </div>
+  )
+}
+
+function rowsOf(usage: Usage | null): readonly Row[] {
+  const readAtMs = Date.parse(usage?.read_at ?? '')
+  return (usage?.apps ?? []).map((app) => ({ app, windows: windowsOf(app, readAtMs), refused: refusedOf(app) }))
+}
+
+function fits({ app: { app_id: id, name, plan, subscription } }: Row, text: string): boolean {
+  const wanted = text.trim().toLowerCase()
+  return [id, name ?? '', plan, subscription].some((word) => word.toLowerCase().includes(wanted))
+}
+
+/** The API sorts by use; least left goes by what will be full as well. */
+function sorted(rows: readonly Row[], sort: string): readonly Row[] {
+  const by = (value: (row: Row) => number): readonly Row[] => rows.toSorted((one, other) => value(other) - value(one))
+  if (sort === 'name') return rows.toSorted((one, other) => (one.app.app_id < other.app.app_id ? -1 : 1))
+  if (sort === 'month') return by(({ app }) => app.month.used)
+  if (sort === 'refused') return by(({ refused }) => refused)
+  return by(({ windows }) => {
+    const { tone, share } = nearestOf(windows)
+    return (tone === 'fail' ? 2 : tone === 'near' ? 1 : 0) + (share ?? 0)
+  })
+}
+
+interface ControlsProps {
+  readonly found: readonly Row[]
+  readonly kind: Kind
+  readonly sort: string
+  readonly text: string
+}
+
+function Controls({ found, kind, sort, text }: ControlsProps): JSX.Element {
+  const set = (changes: Readonly<Record<string, string | null>>): void => go(urlWith(changes), { replace: true })
+  const named = (name: Kind, words: string): readonly [Kind, string] => [
+    name,
+    `${words} ${count(found.filter(KINDS[name]).length)}`,
+  ]
+  return (
+    <div class="row wrap" role="search">
+      <label for="search" class="reader">
+        Search apps
+      </label>
+      <span class="field filter" style={{ minWidth: '300px' }}>
+        <Icon name="find" />
         <input
           id="search"
-          type="search"
           value={text}
-          placeholder="search: id, name or plan"
+          placeholder="Name, id or plan"
           {...AS_TYPED}
           onInput={(event) => set({ app: event.currentTarget.value })}
         />
-        <label for="sort" class="muted">
-          sort by
+        <kbd>f</kbd>
+      </span>
+      <Tabs
+        label="Which apps"
+        value={kind}
+        options={[
+          named('all', 'All'),
+          named('near', 'Near a limit'),
+          named('refused', 'Refused'),
+          named('silent', 'Silent'),
+        ]}
+        onPick={(wanted) => set({ kind: wanted === 'all' ? null : wanted })}
+      />
+      <span class="row push">
+        <label for="sort" class="dim">
+          Sort
         </label>
-        <select id="sort" value={sort} onChange={(event) => set({ sort: event.currentTarget.value })}>
+        <select
+          id="sort"
+          class="button"
+          value={sort}
+          onChange={(event) => set({ sort: event.currentTarget.value === 'left' ? null : event.currentTarget.value })}
+        >
           {SORTS.map(([value, words]) => (
             <option key={value} value={value}>
               {words}
             </option>
           ))}
         </select>
-        <p class="muted" role="status">
-          {usage !== null &&
-            (apps.length === usage.total_apps
-              ? many(apps.length, 'app')
-              : `${count(apps.length)} of ${many(usage.total_apps, 'app')}`)}
-        </p>
-      </div>
-      <Problem why={asked.why} />
-      {usage === null ? (
-        <p class="muted">{asked.asking && 'Reading the counters…'}</p>
-      ) : apps.length === 0 ? (
-        <NoApps total={usage.total_apps} />
-      ) : (
-        <div class="table apps">
-          <div class="head" aria-hidden="true">
-            {['app', 'minute', 'day', 'month', 'last hour', 'keys'].map((title) => (
-              <span key={title}>{title}</span>
-            ))}
-          </div>
-          <Rows
-            items={apps}
-            rowHeight={isNarrow ? 188 : 64}
-            label="Apps"
-            keyOf={({ app_id }) => app_id}
-            render={(app) => <AppRow app={app} readAtMs={Date.parse(usage.read_at)} />}
-          />
-        </div>
-      )}
+        <button type="button" class="button" onClick={() => save('apps.csv', 'text/csv', csvOf(found))}>
+          <Icon name="download" />
+          CSV
+        </button>
+      </span>
+    </div>
+  )
+}
+
+/** A cell that a spreadsheet would take for a formula begins with a quote. */
+export function csvCell(value: string | number | null): string {
+  const text = value === null ? '' : String(value)
+  const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+function csvOf(rows: readonly Row[]): string {
+  const head = ['app_id', 'name', 'plan', 'subscription', 'window', 'used', 'limit', 'resets_at', 'refused_last_hour']
+  const lines = rows.flatMap(({ app, windows, refused }) =>
+    windows.map(({ name, used, limit, resetsAt }) =>
+      [app.app_id, app.name, app.plan, app.subscription, name, used, limit, resetsAt, refused].map(csvCell).join(','),
+    ),
+  )
+  return `${[head.join(','), ...lines].join('\n')}\n`
+}
+
+function NoApps(): JSX.Element {
+  return (
+    <>
+      <Card>
+        <Empty icon="apps" title="There is no app yet">
+          <p>
+            Add one: <code>sluice apps add shop --plan 100k</code>
+          </p>
+        </Empty>
+      </Card>
+      <TryIt />
     </>
   )
 }
 
-function NoApps({ total }: { total: number }): JSX.Element {
-  if (total > 0) return <Empty title="No app fits." />
+function AppRow({ row: { app, windows, refused }, isPhone }: { row: Row; isPhone: boolean }): JSX.Element {
+  const events = app.last_hour?.accepted_events ?? null
   return (
-    <Empty title="There is no app yet.">
-      <p>
-        Add one: <code>sluice apps add shop --plan 100k</code>
-      </p>
-      <TryIt />
-    </Empty>
-  )
-}
-
-/** The API sorts by use; the other orders are made here. */
-function shownApps(apps: readonly AppUsage[], text: string, sort: string): readonly AppUsage[] {
-  const wanted = text.trim().toLowerCase()
-  const fitting =
-    wanted === ''
-      ? apps
-      : apps.filter(({ app_id, name, plan, subscription }) =>
-          [app_id, name ?? '', plan, subscription].some((word) => word.toLowerCase().includes(wanted)),
-        )
-  if (sort === 'name') return fitting.toSorted((one, other) => (one.app_id < other.app_id ? -1 : 1))
-  if (sort === 'month') return fitting.toSorted((one, other) => other.month.used - one.month.used)
-  if (sort === 'refused') return fitting.toSorted((one, other) => refusedOf(other) - refusedOf(one))
-  return fitting
-}
-
-function refusedOf({ last_hour: lastHour }: AppUsage): number {
-  return Object.values(lastHour?.refused ?? {}).reduce((sum, refused) => sum + refused, 0)
-}
-
-function AppRow({ app, readAtMs }: { app: AppUsage; readAtMs: number }): JSX.Element {
-  const isServed = ['active', 'trialing', 'past_due'].includes(app.subscription)
-  const perHour = app.last_hour?.accepted_events ?? null
-  const refused = refusedOf(app)
-  return (
-    <div class="app-row">
-      <div class="who">
-        <a class="app" href={urlTo('/events', { app: app.app_id })} title={`${app.app_id}: its events`}>
-          {app.app_id}
-        </a>
-        <span class="muted" title={app.name ?? undefined}>
-          {[app.name, app.plan].filter(Boolean).join(' · ')}
-          {' · '}
-          <span class={isServed ? undefined : 'client'}>{app.subscription}</span>
-        </span>
-      </div>
-      <Use title="minute" window={app.minute} perSecond={null} readAtMs={readAtMs} />
-      <Use title="day" window={app.day} perSecond={app.events_per_second} readAtMs={readAtMs} />
-      <Use title="month" window={app.month} perSecond={app.events_per_second} readAtMs={readAtMs} />
-      <div class="hour">
-        <span>{perHour === null ? '–' : `${count(perHour)} events`}</span>
-        {refused > 0 ? (
-          <a class="client" href={urlTo('/refused', { app: app.app_id })}>
-            {count(refused)} refused
-          </a>
-        ) : (
-          <span class="muted">{perHour === null ? 'not known' : 'none refused'}</span>
-        )}
-      </div>
-      <div class="keys">
-        {app.keys.slice(0, 2).map(({ key, valid_until: until }) => (
-          <span key={key} class="mono" title={until === null ? key : `${key}, valid until ${until}`}>
-            {key}
-            {until !== null && <span class="warn"> until {until.slice(0, 10)}</span>}
+    <a class="item" href={urlTo('/app', { id: app.app_id })}>
+      <span class="row spread fill">
+        <span class="stack" style={vars({ gap: 0 })}>
+          <b>
+            <AppName id={app.app_id} />
+          </b>
+          <span class="row t12 dim">
+            <span class="cut">{[app.name, app.plan].filter(Boolean).join(' · ')}</span>
+            {!SERVED.has(app.subscription) && <span class="pill plan">{app.subscription}</span>}
           </span>
-        ))}
-        {app.keys.length > 2 && <span class="muted">and {count(app.keys.length - 2)} more</span>}
-      </div>
-    </div>
+        </span>
+        {isPhone && refused > 0 && <span class="number dim">{count(refused)} refused</span>}
+      </span>
+      {isPhone ? (
+        windows.map((window) => <PhoneWindow key={window.name} window={window} />)
+      ) : (
+        <>
+          {windows.map((window) => (
+            <Use key={window.name} window={window} />
+          ))}
+          <span class="number">{events === null ? 'not known' : count(events)}</span>
+          <span class={refused > 0 ? 'number' : 'number dim'}>{count(refused)}</span>
+        </>
+      )}
+    </a>
   )
 }
 
-interface UseProps {
-  readonly title: string
-  readonly window: Window
-  /** For a forecast. */
-  readonly perSecond: number | null
-  readonly readAtMs: number
+function Use({ window: { used, limit, share, ahead, tone, note } }: { window: ShownWindow }): JSX.Element {
+  return (
+    <span class="stack fill t12" style={vars({ gap: '3px' })}>
+      <span class="cut">
+        <b>{count(used)}</b> <span class="dim">{limit === null ? 'no limit' : `of ${count(limit)}`}</span>
+      </span>
+      <Bar share={share} ahead={ahead} tone={tone} />
+      <span class={tone === undefined ? 'cut dim' : `cut said ${tone}`}>{note}</span>
+    </span>
+  )
 }
 
-/** A bar against the limit: amber from 90%. */
-function Use({ title, window, perSecond, readAtMs }: UseProps): JSX.Element {
-  const { used, limit, resets_at: resetsAt, tolerance_percent: tolerance } = window
-  const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, used / limit)
-  const leftSeconds = limit === null || !perSecond ? null : Math.max(0, limit - used) / perSecond
-  const resetSeconds = (Date.parse(resetsAt) - readAtMs) / 1000
-  const isOver = limit !== null && used >= limit
-  const willBeOver = !isOver && leftSeconds !== null && leftSeconds < resetSeconds
-  const note = isOver ? 'none left' : willBeOver ? `over in ${span(leftSeconds)}` : ''
-  const words = limit === null ? `${count(used)}, no limit` : `${count(used)} of ${limitText(limit, tolerance)}`
+/** A phone has a line for each, with its limit. */
+function PhoneWindow({
+  window: { name, used, limit, share, ahead, tone, note },
+}: {
+  window: ShownWindow
+}): JSX.Element {
   return (
-    <div class={share >= NEAR ? 'use warn' : 'use'} title={`${title}: ${words}, until ${resetsAt}`}>
-      <span class="label">{title}</span>
-      <span class="track" aria-hidden="true">
-        <span class="fill" style={{ width: `${share * 100}%` }} />
+    <span class="grid fill t12" style={vars({ phone: '44px minmax(0,1fr) 124px 96px', align: 'center' })}>
+      <span class="dim">{name}</span>
+      <Bar share={share} ahead={ahead} tone={tone} />
+      <span class="number">
+        {short(used)} {limit === null ? '· no limit' : `of ${short(limit)}`}
       </span>
-      <span class="words">
-        {count(used)}
-        {/* A phone has no room for it; the bar shows the share. */}
-        <span class="wide">{words.slice(count(used).length)}</span>
-      </span>
-      {note !== '' && (
-        <em>
-          {note}
-          {willBeOver && <span class="wide"> at this rate</span>}
-        </em>
-      )}
-    </div>
+      <span class={tone === undefined ? 'cut dim number' : `cut number said ${tone}`}>{note}</span>
+    </span>
   )
 }

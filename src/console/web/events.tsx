@@ -1,249 +1,245 @@
-// Events: what an event of an app looks like right now. Lines as they come; one opened in full beside them.
+// Events: what an event of an app looks like right now. The newest that are stored, then those that come; one opened beside.
 
 import type { JSX } from 'preact'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { ask, useAsk } from './api.ts'
-import type { EventRate, NewestEvents, SampledEvent, Usage } from './api-types.ts'
-import { EventDetail } from './event-detail.tsx'
-import { byTime, type Line, lineOf, memberText } from './event-text.ts'
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { useAsk } from './api.ts'
+import type { EventRate, Found, NewestEvents, NotFound, StoredEvent, Usage } from './api-types.ts'
+import { type EventLines, useEventLines } from './event-lines.ts'
+import { EventPanel } from './event-panel.tsx'
+import { BatchLine, EVENT_COLUMNS, EVENT_COLUMNS_PHONE, EVENT_HEADS, EventRow } from './event-row.tsx'
+import { type Line, lineOf, memberText, underBatches } from './event-text.ts'
 import { FilterBox, filterOf } from './filter.tsx'
 import { count, rate, utc } from './format.ts'
-import { eventUrl, urlTo } from './route.ts'
-import { isAimedAt, Rows } from './rows.tsx'
-import { useStream } from './stream.ts'
-import { Empty, Problem, Time, TryIt, useMedia } from './ui.tsx'
+import { Icon } from './icons.tsx'
+import { useKeys } from './keys.ts'
+import { useLive } from './live.tsx'
+import { go, urlTo, urlWith } from './route.ts'
+import { Rows } from './rows.tsx'
+import { FirstEvent } from './try-it.tsx'
+import { Card, Dot, Empty, List, Note, PHONE, Problem, Tabs, useMedia, vars, WIDE } from './ui.tsx'
 
-const KEYS = ['app', 'type', 'name'] as const
-const TYPES = ['track', 'screen', 'revenue']
-/** Older ones leave the list. */
-const MAX_EVENTS = 500
-const SHOW_EVERY_MS = 250
-const MAX_NAMES = 200
-const RETRY_MS = 1000
-/** Further down than this the list is being read, and does not move. */
-const AT_TOP_PX = 24
+const TYPES = ['track', 'screen', 'revenue'] as const
+const ROW_PX = 28
+const PHONE_ROW_PX = 32
 
 export function Events({ query }: { query: URLSearchParams }): JSX.Element {
-  const filter = filterOf(query, KEYS)
-  const path = urlTo('/api/events/stream', filter)
+  const { portal } = useLive()
+  const keys = portal === null ? ['app', 'type', 'name'] : ['type', 'name']
+  const path = urlTo('/api/events/stream', filterOf(query, keys))
   // Another filter begins another list.
-  return <EventList key={path} path={path} query={query} />
+  return <EventPage key={path} path={path} keys={keys} query={query} />
 }
 
-function EventList({ path, query }: { path: string; query: URLSearchParams }): JSX.Element {
-  const { lines, stored, fresh, perSecond, why, names, isPaused, setPaused, showFresh } = useLines(path)
-  const [opened, setOpened] = useState<Line | null>(null)
-  const isNarrow = useMedia('(max-width: 720px)')
-  const apps = useAsk<Usage>('/api/apps?top=1000')
+function EventPage({ path, keys, query }: { path: string; keys: readonly string[]; query: URLSearchParams }) {
+  const isPaused = query.get('paused') === '1'
+  const events = useEventLines(path, isPaused)
+  const opened = useOpened(query.get('event'), events.lines)
+  const isPhone = useMedia(PHONE)
+  const close = (): void => go(urlWith({ event: null }))
+  const pause = (): void => go(urlWith({ paused: isPaused ? null : '1' }), { replace: true })
+  const clear = (): void => go('/events')
+  useKeys({ ' ': pause, Escape: query.has('event') ? close : clear })
+  const { lines, stored, why } = events
+  const first = useFirst(stored, lines)
+  const isFiltered = keys.some((key) => query.has(key))
+  const isEmpty = lines.length === 0
+  if (isEmpty && stored?.complete === true && stored.events.length === 0 && !isFiltered && opened.kind === 'none') {
+    return (
+      <div class="page">
+        <Problem why={why} />
+        <FirstEvent />
+      </div>
+    )
+  }
+  const panel = <Opened opened={opened} lines={lines} onClose={close} />
+  if (isPhone && opened.kind !== 'none') return <div class="page">{panel}</div>
+  const columns = opened.kind === 'none' ? 'minmax(0,1fr)' : 'minmax(0,1fr) 460px'
+  return (
+    <div class="page fill-window">
+      <div class="stack">
+        <Controls events={events} keys={keys} query={query} isPaused={isPaused} onPause={pause} />
+        <Problem why={why} />
+        {first !== null && (
+          <Note tone="ok">
+            Got it: {memberText(first.event, 'type')} {memberText(first.event, 'name')} is stored.
+          </Note>
+        )}
+      </div>
+      <div class="grid fold" style={vars({ columns })}>
+        <Card class="scroll" label="Events">
+          {isEmpty ? <NoEvents stored={stored} /> : <EventList events={events} opened={query.get('event')} />}
+        </Card>
+        {panel}
+      </div>
+    </div>
+  )
+}
+
+/** The event that came first to an empty queue, while this page was open. */
+function useFirst(stored: NewestEvents | null, lines: readonly Line[]): Line | null {
+  const first = useRef<Line | null>(null)
+  if (stored?.complete === true && stored.events.length === 0) first.current ??= lines.at(-1) ?? null
+  return first.current
+}
+
+interface ControlsProps {
+  readonly events: EventLines
+  readonly keys: readonly string[]
+  readonly query: URLSearchParams
+  readonly isPaused: boolean
+  readonly onPause: () => void
+}
+
+function Controls({ events: { names, perSecond }, keys, query, isPaused, onPause }: ControlsProps): JSX.Element {
+  const { portal } = useLive()
+  const apps = useAsk<Usage>(portal === null ? '/api/apps?top=1000' : null)
   const values = useMemo(
     () => ({ app: apps.value?.apps.map(({ app_id }) => app_id) ?? [], type: TYPES, name: names }),
     [apps.value, names],
   )
-  useKeys({ onPause: () => setPaused(!isPaused), onClose: () => setOpened(null) })
   return (
-    <>
-      <div class="bar-line sticky">
-        <FilterBox
-          path="/events"
-          query={query}
-          keys={KEYS}
-          example="app:shop type:revenue name:check*"
-          values={values}
-        />
-        <button type="button" class="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          {isPaused ? 'resume' : 'pause'} <kbd>space</kbd>
-        </button>
-        <p class="muted shown" role="status" aria-live="off">
-          {isPaused ? 'paused · ' : ''}
-          {perSecond !== null && rateWords(perSecond)}
-        </p>
-        {fresh > 0 && (
-          <button type="button" class="button primary fresh" onClick={showFresh}>
-            {count(fresh)} new
-          </button>
+    <div class="row wrap">
+      <FilterBox
+        query={query}
+        keys={keys}
+        example={portal === null ? 'app:shop name:check*' : 'name:check*'}
+        values={values}
+      />
+      <Tabs
+        label="Type"
+        value={query.get('type') ?? ''}
+        options={[['', 'All'], ...TYPES.map((type) => [type, type] as const)]}
+        onPick={(type) => go(urlWith({ type }), { replace: true })}
+      />
+      <span class="row push">
+        {perSecond !== null && (
+          <span class="row dim">
+            <Dot tone={isPaused ? 'client' : 'ok'} live={!isPaused} />
+            {rateWords(perSecond)}
+          </span>
         )}
-      </div>
-      <Problem why={why} />
-      <div class={opened === null ? 'beside' : 'beside open'}>
-        <div>
-          {lines.length === 0 ? (
-            <NoEvents stored={stored} isFiltered={query.size > 0} />
-          ) : (
-            <Rows
-              items={lines}
-              rowHeight={isNarrow ? 52 : 30}
-              label="Events, newest first"
-              keyOf={({ id }) => id}
-              render={(line, place) => (
-                <EventRow line={line} isFirst={place === 0} isOpen={opened?.id === line.id} onOpen={setOpened} />
-              )}
-            />
-          )}
-        </div>
-        {opened !== null && <EventDetail line={opened} onClose={() => setOpened(null)} />}
-      </div>
-    </>
+        <button type="button" class="button" aria-pressed={isPaused} onClick={onPause}>
+          <Icon name={isPaused ? 'resume' : 'pause'} />
+          {isPaused ? 'Resume' : 'Pause'}
+          <kbd>space</kbd>
+        </button>
+      </span>
+    </div>
   )
 }
 
 function rateWords({ shown_per_second: shown, seen_per_second: seen, unsearched_per_second: unsearched }: EventRate) {
   const more = unsearched ? `; ${rate(unsearched)}/s were too many to look through` : ''
-  return `showing ${rate(shown)} of ${rate(seen)}/s${more}`
+  return `${rate(shown)} of ${rate(seen)} events/s${more}`
 }
 
-function NoEvents({ stored, isFiltered }: { stored: NewestEvents | null; isFiltered: boolean }): JSX.Element {
-  if (stored === null || stored.events.length > 0) return <p class="muted">Reading what is stored…</p>
-  if (isFiltered || !stored.complete) {
-    return (
-      <Empty title="No event that fits is stored.">
-        {!stored.complete && stored.searched_back_to !== null && (
-          <p>Two seconds of reading came back to {utc(stored.searched_back_to, 'date')} UTC: older ones may fit.</p>
-        )}
-        <p>The filter is applied before sampling, so an event of yours will be here.</p>
-      </Empty>
-    )
-  }
+function EventList({ events, opened }: { events: EventLines; opened: string | null }): JSX.Element {
+  const isPhone = useMedia(PHONE)
+  const isWide = useMedia(WIDE)
+  const { fresh, lines, showFresh } = events
+  const shown = useMemo(() => underBatches(lines), [lines])
   return (
-    <Empty title="No event has come yet.">
-      <TryIt />
+    <>
+      {fresh > 0 && (
+        <div class="floating" style={isWide ? {} : { top: '56px' }}>
+          <button type="button" class="button small solid" onClick={showFresh}>
+            <Icon name="up" />
+            {count(fresh)} new
+          </button>
+        </div>
+      )}
+      <List
+        columns={EVENT_COLUMNS}
+        phone={EVENT_COLUMNS_PHONE}
+        heads={EVENT_HEADS}
+        stick={isWide ? '0px' : 'var(--top)'}
+      >
+        <Rows
+          items={shown}
+          rowHeight={isPhone ? PHONE_ROW_PX : ROW_PX}
+          label="Events, newest first"
+          keyOf={({ id }) => id}
+          render={(one, place) =>
+            one.kind === 'batch' ? (
+              <BatchLine shown={one} />
+            ) : (
+              <EventRow
+                line={one.of}
+                href={urlWith({ event: one.id })}
+                isFirst={place === 1}
+                isOpen={one.id === opened}
+              />
+            )
+          }
+        />
+      </List>
+    </>
+  )
+}
+
+function NoEvents({ stored }: { stored: NewestEvents | null }): JSX.Element {
+  if (stored === null || stored.events.length > 0) return <p class="empty dim">Reading what is stored…</p>
+  return (
+    <Empty icon="filter" title="No event that fits is stored">
+      {!stored.complete && stored.searched_back_to && (
+        <p>Two seconds of reading came back to {utc(stored.searched_back_to, 'date')} UTC: older ones may fit.</p>
+      )}
+      <p>The filter is applied before sampling, so an event of yours will be here.</p>
+      <a class="button" href="/events">
+        Show all events
+      </a>
     </Empty>
   )
 }
 
-/** The lines shown, and those that wait while the list does not move: the newest that are stored, and those that come. */
-function useLines(path: string) {
-  const shown = useRef<readonly Line[]>([])
-  const waiting = useRef<Line[]>([])
-  /** Of both. */
-  const ids = useRef(new Set<string>())
-  /** What is older is not shown, since what came between may not be known. */
-  const reachesBackTo = useRef('')
-  const known = useRef(new Set<string>())
-  const arrived = useRef(0)
-  const [lines, setLines] = useState<readonly Line[]>([])
-  const [stored, setStored] = useState<NewestEvents | null>(null)
-  const [why, setWhy] = useState<string | null>(null)
-  const [fresh, setFresh] = useState(0)
-  const [perSecond, setPerSecond] = useState<EventRate | null>(null)
-  const [isPaused, setPaused] = useState(false)
-  const isPausedNow = useRef(isPaused)
-  isPausedNow.current = isPaused
-  const [names, setNames] = useState<readonly string[]>([])
+type OpenedEvent =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'event'; readonly line: Line }
+  | { readonly kind: 'missing'; readonly batchId: string; readonly why: string | null }
 
-  const add = (event: SampledEvent): void => {
-    const line = lineOf(event)
-    if (ids.current.has(line.id)) return
-    ids.current.add(line.id)
-    waiting.current.unshift(line)
-    if (waiting.current.length > MAX_EVENTS) ids.current.delete(waiting.current.pop()?.id ?? '')
-    arrived.current += 1
-    const eventName = memberText(line.event, 'name')
-    if (eventName !== '' && known.current.size < MAX_NAMES) known.current.add(eventName)
-  }
-  const connection = useStream(path, (name, data) => {
-    if (name === 'rate') setPerSecond(data as EventRate)
-    if (name === 'event') add(data as SampledEvent)
-  })
-  const take = useCallback(() => {
-    if (waiting.current.length === 0) return
-    const all = [...waiting.current, ...shown.current].filter((line) => line.received_at >= reachesBackTo.current)
-    shown.current = all.toSorted(byTime).slice(0, MAX_EVENTS)
-    ids.current = new Set(shown.current.map(({ id }) => id))
-    waiting.current = []
-    arrived.current = 0
-    setLines(shown.current)
-    setNames((last) => (last.length === known.current.size ? last : [...known.current].toSorted()))
-    setFresh(0)
-  }, [])
-  useEffect(() => {
-    const timer = setInterval(() => {
-      const isHeld = isPausedNow.current || scrollY > AT_TOP_PX || isAimedAt()
-      if (isHeld) setFresh(arrived.current)
-      else take()
-    }, SHOW_EVERY_MS)
-    return () => clearInterval(timer)
-  }, [take])
-  // Once the stream is open, so that nothing comes between the two; again after a lost connection.
-  useEffect(() => {
-    if (connection.kind !== 'open') return
-    const stopped = new AbortController()
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const load = async (): Promise<void> => {
-      const answer = await ask<NewestEvents>(path.replace('/stream', ''), { signal: stopped.signal })
-      if (stopped.signal.aborted) return
-      setWhy(answer.kind === 'ok' ? null : answer.why)
-      if (answer.kind === 'failed') {
-        timer = setTimeout(() => void load(), RETRY_MS)
-        return
-      }
-      setStored(answer.value)
-      reachesBackTo.current = answer.value.events.at(-1)?.received_at ?? ''
-      for (const event of answer.value.events.toReversed()) add(event)
-      if (shown.current.length === 0) take()
-    }
-    void load()
-    return () => {
-      stopped.abort()
-      clearTimeout(timer)
-    }
-  }, [path, connection.kind])
-  const showFresh = (): void => {
-    setPaused(false)
-    scrollTo(0, 0)
-    take()
-  }
-  const problem = connection.kind === 'lost' ? connection.why : why
-  return { lines, stored, fresh, perSecond, why: problem, names, isPaused, setPaused, showFresh }
+/** An event that has left the list, or was never in it, is read from its batch. */
+function useOpened(id: string | null, lines: readonly Line[]): OpenedEvent {
+  const held = lines.find((line) => line.id === id)
+  const [kept, setKept] = useState<Line | null>(null)
+  if (held !== undefined && kept !== held) setKept(held)
+  const known = held ?? (kept?.id === id ? kept : undefined)
+  const [batchId = '', index = ''] = id?.split(':') ?? []
+  const isAsked = id !== null && known === undefined
+  const path = urlTo(`/api/batches/${encodeURIComponent(batchId)}`, { events: '1' })
+  const asked = useAsk<Found | NotFound>(isAsked ? path : null)
+  if (id === null) return { kind: 'none' }
+  if (known !== undefined) return { kind: 'event', line: known }
+  if (asked.value === null)
+    return asked.why === null ? { kind: 'asking' } : { kind: 'missing', batchId, why: asked.why }
+  const found = asked.value.found && 'record' in asked.value ? asked.value : null
+  const event = Array.isArray(found?.record?.events) ? (found.record.events as unknown[])[Number(index)] : undefined
+  if (found === null || event === undefined) return { kind: 'missing', batchId, why: null }
+  const { batch_id, app_id, received_at, sdk_version } = found
+  const stored: StoredEvent = { batch_id, app_id, received_at, sdk_version, node: null, index: Number(index), event }
+  return { kind: 'event', line: lineOf(stored) }
 }
 
-/** Space pauses wherever it does not mean something else; Escape closes. */
-function useKeys({ onPause, onClose }: { onPause: () => void; onClose: () => void }): void {
-  const handlers = useRef({ onPause, onClose })
-  handlers.current = { onPause, onClose }
-  useEffect(() => {
-    const press = (event: KeyboardEvent): void => {
-      const target = event.target instanceof Element ? event.target : null
-      if (event.altKey || event.ctrlKey || event.metaKey) return
-      if (event.key === 'Escape') handlers.current.onClose()
-      if (event.key === ' ' && !target?.closest('input, textarea, select, button, pre')) {
-        event.preventDefault()
-        handlers.current.onPause()
-      }
-    }
-    document.addEventListener('keydown', press)
-    return () => document.removeEventListener('keydown', press)
-  }, [])
-}
-
-interface EventRowProps {
-  readonly line: Line
-  readonly isFirst: boolean
-  readonly isOpen: boolean
-  /** Without it the link is followed. */
-  readonly onOpen?: (line: Line) => void
-}
-
-/** One stop for the tab key: from there on the arrows. */
-export function EventRow({ line, isFirst, isOpen, onOpen }: EventRowProps): JSX.Element {
-  const open = (event: MouseEvent): void => {
-    if (onOpen === undefined || event.metaKey || event.ctrlKey || event.shiftKey) return
-    event.preventDefault()
-    onOpen(line)
-  }
+function Opened({ opened, lines, onClose }: { opened: OpenedEvent; lines: readonly Line[]; onClose: () => void }) {
+  if (opened.kind === 'none') return null
+  if (opened.kind === 'event') return <EventPanel line={opened.line} lines={lines} onClose={onClose} />
   return (
-    <a
-      class="event-row"
-      href={eventUrl(line)}
-      tabIndex={isFirst || isOpen ? 0 : -1}
-      aria-current={isOpen || undefined}
-      onClick={open}
-    >
-      <Time at={line.received_at} as="ms" />
-      <span class="app">{line.app_id}</span>
-      <span class="muted">{memberText(line.event, 'type')}</span>
-      <span class="name">{memberText(line.event, 'name')}</span>
-      <span class="mono muted session">{memberText(line.event, 'session_id').slice(-8)}</span>
-      <span class="muted sdk">{line.sdk_version}</span>
-    </a>
+    <Card class="detail" label="The opened event">
+      {opened.kind === 'asking' ? (
+        <p class="empty dim">Reading the event…</p>
+      ) : (
+        <Empty icon="batch" title="This event is not held any more">
+          <p>{opened.why ?? 'Its batch has left the queue, or the link was cut.'}</p>
+          <span class="row">
+            <a class="button" href={urlTo('/batch', { id: opened.batchId })}>
+              Look for its batch
+            </a>
+            <button type="button" class="button bare" onClick={onClose}>
+              Close
+            </button>
+          </span>
+        </Empty>
+      )}
+    </Card>
   )
 }

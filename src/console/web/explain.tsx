@@ -2,12 +2,14 @@
 
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { ask } from './api.ts'
+import { ask, readJson } from './api.ts'
 import type { Explained } from './api-types.ts'
+import { coloured } from './code.tsx'
+import { changeFor, meaningOf } from './codes.ts'
 import { count, limitText, many } from './format.ts'
-import { useLive, whoseOf } from './live.tsx'
+import { useLive } from './live.tsx'
 import { urlTo } from './route.ts'
-import { AS_TYPED, Dot, Fact, Problem, Time } from './ui.tsx'
+import { AppName, AS_TYPED, Bar, Card, Empty, List, Pill, Problem, Tabs, Verdict, vars } from './ui.tsx'
 
 const MAX_BODY_BYTES = 524_288
 /** More are counted, not listed. */
@@ -23,7 +25,8 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
   const [appKey, setAppKey] = useState('')
   const [result, setResult] = useState<Result | null>(null)
   const [why, setWhy] = useState<string | null>(null)
-  const [isOver, setIsOver] = useState(false)
+  const [isMarked, setMarked] = useState(false)
+  const { portal } = useLive()
   const file = useRef<HTMLInputElement>(null)
   const from = query.get('path')
 
@@ -42,9 +45,9 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
     })
     setWhy(answer.kind === 'ok' ? null : answer.why)
     setResult(answer.kind === 'ok' ? { text: body, explained: answer.value } : null)
+    setMarked(answer.kind === 'ok' && answer.value.errors.some(({ start }) => start !== null))
   }
   const take = async (dropped: File | undefined): Promise<void> => {
-    setIsOver(false)
     if (dropped === undefined) return
     if (dropped.size > MAX_BODY_BYTES) {
       return setWhy(`The file has ${count(dropped.size)} bytes; a body has at most ${count(MAX_BODY_BYTES)}.`)
@@ -54,146 +57,268 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
     await run(body)
   }
   return (
-    <div class="explain">
-      <form
-        class={isOver ? 'over' : undefined}
-        onSubmit={(event) => {
-          event.preventDefault()
-          void run(text)
-        }}
-        onDragOver={(event) => {
-          event.preventDefault()
-          setIsOver(true)
-        }}
-        onDragLeave={() => setIsOver(false)}
-        onDrop={(event) => {
-          event.preventDefault()
-          void take(event.dataTransfer?.files[0])
-        }}
-      >
-        <label for="body">A body as an SDK sends it: paste it, or drop a file</label>
-        {from !== null && (
-          <p class="muted">
-            The refusal named <code>{from}</code>: paste the body that was refused.
-          </p>
-        )}
-        <textarea
-          id="body"
-          value={text}
-          rows={16}
-          spellcheck={false}
-          placeholder={'{"app_key":"ak_…","events":[…]}'}
-          onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void run(text)
+    <div class="page">
+      <Problem why={why} />
+      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) minmax(0,1fr)', align: 'start' })}>
+        <form
+          class="card"
+          onSubmit={(event) => {
+            event.preventDefault()
+            void run(text)
           }}
-        />
-        <div class="bar-line">
-          <button type="submit" class="button primary">
-            explain
-          </button>
-          <button type="button" class="button" onClick={() => file.current?.click()}>
-            open a file
-          </button>
+          onDragOver={(event) => event.preventDefault()}
+          onDrop={(event) => {
+            event.preventDefault()
+            void take(event.dataTransfer?.files[0])
+          }}
+        >
+          <header>
+            <h2>Request body</h2>
+            <span class="row push">
+              {result !== null && result.text === text && (
+                <Tabs
+                  label="The body"
+                  value={isMarked ? 'marked' : 'edit'}
+                  options={[
+                    ['edit', 'Edit'],
+                    ['marked', 'Marked'],
+                  ]}
+                  onPick={(view) => setMarked(view === 'marked')}
+                />
+              )}
+              <button type="button" class="button small bare" onClick={() => file.current?.click()}>
+                Open a file
+              </button>
+              <button type="button" class="button small bare" onClick={() => setText(formatted(text))}>
+                Format
+              </button>
+            </span>
+          </header>
           <input
             ref={file}
             type="file"
-            class="hidden"
+            class="reader"
             tabIndex={-1}
             aria-label="A file with a body"
             onChange={(event) => void take(event.currentTarget.files?.[0])}
           />
-          <label for="app-key" class="muted">
-            as app key
-          </label>
-          <input
-            id="app-key"
-            value={appKey}
-            placeholder="the body’s own"
-            {...AS_TYPED}
-            onInput={(event) => setAppKey(event.currentTarget.value)}
-          />
+          <div class="body stack">
+            {from !== null && (
+              <p class="mid">
+                The refusal named <code>{from}</code>: paste the body that was refused.
+              </p>
+            )}
+            {isMarked && result !== null && result.text === text ? (
+              <Marked {...result} />
+            ) : (
+              <div class="code">
+                <label for="body" class="reader">
+                  A body as an SDK sends it: paste it, or drop a file
+                </label>
+                <textarea
+                  id="body"
+                  value={text}
+                  rows={26}
+                  spellcheck={false}
+                  placeholder={'Paste a body, or drop a file: {"app_key":"ak_…","events":[…]}'}
+                  onInput={(event) => {
+                    setText(event.currentTarget.value)
+                    setMarked(false)
+                  }}
+                  onKeyDown={(event) => {
+                    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void run(text)
+                  }}
+                />
+              </div>
+            )}
+            <div class="row wrap">
+              <button type="submit" class="button solid">
+                Explain
+              </button>
+              {portal === null && (
+                <span class="field">
+                  <label for="app-key" class="dim">
+                    as app key
+                  </label>
+                  <input
+                    id="app-key"
+                    value={appKey}
+                    placeholder="the body’s own"
+                    {...AS_TYPED}
+                    onInput={(event) => setAppKey(event.currentTarget.value)}
+                  />
+                </span>
+              )}
+              <span class="dim push t12">Dry run: nothing is stored or counted.</span>
+            </div>
+          </div>
+        </form>
+        <div class="stack" style={vars({ gap: 'var(--s4)' })} aria-live="polite">
+          {result === null ? <Teach /> : <Outcome {...result} />}
         </div>
-        <p class="muted">Dry run: nothing is stored or counted.</p>
-      </form>
-      <div aria-live="polite">
-        <Problem why={why} />
-        {result !== null && <Verdict {...result} />}
       </div>
     </div>
   )
 }
 
-function Verdict({ text, explained }: Result): JSX.Element {
-  const { codes } = useLive()
-  const { status, code, reason, message, errors, limits } = explained
-  const isAccepted = status < 300
-  const advice = codes.get(code)?.client_should
-  const tone = isAccepted ? 'ok' : whoseOf(codes, code) === 'ours' ? 'fail' : 'client'
+function formatted(text: string): string {
+  try {
+    return JSON.stringify(readJson(text), null, 2)
+  } catch {
+    return text
+  }
+}
+
+function Teach(): JSX.Element {
+  return (
+    <Card>
+      <Empty icon="explain" title="What would be answered?">
+        <p>Paste a body as an SDK sends it. Every member that does not fit is named, and marked in the body.</p>
+      </Empty>
+    </Card>
+  )
+}
+
+function Outcome({ text, explained }: Result): JSX.Element {
+  const { code, reason, message, errors, limits, app, events } = explained
+  const isAccepted = code === 'accepted'
+  const tone = code === 'service_overloaded' ? 'fail' : undefined
+  const cause = { code, reason, origin: null, path: errors[0]?.path ?? null }
+  const sentence = isAccepted
+    ? 'Would be accepted.'
+    : errors.length > 1
+      ? `Would be refused: ${many(errors.length, 'member')} do not fit.`
+      : `Would be refused: ${message ?? code}.`
   return (
     <>
-      <p class={`verdict ${tone}`}>
-        <Dot tone={tone} />
-        <span>
-          {status} {code}
-          {reason !== null && ` (${reason})`}
-          {message !== null && `: ${message}`}
-        </span>
-      </p>
-      {advice !== undefined && <p class="muted advice">{advice}</p>}
+      <Card label="What would be answered">
+        <div class="body stack">
+          <span class="row">
+            {isAccepted ? <span class="pill ok">202</span> : <Pill code={code} />}
+            <code>{code}</code>
+          </span>
+          <Verdict
+            {...(tone === undefined ? {} : { tone })}
+            more={isAccepted ? message : changeFor(cause, errors[0] && `: ${errors[0].message}`)}
+          >
+            {sentence}
+          </Verdict>
+          {!isAccepted && <p class="dim">{meaningOf(code)}</p>}
+        </div>
+        {errors.length > 0 && <Offenders text={text} explained={explained} />}
+      </Card>
       {limits !== null && (
-        <dl class="facts">
-          {Object.entries(limits).map(([name, { used, limit, ends_at: endsAt, tolerance_percent: tolerance }]) => (
-            <Fact key={name} name={`left of the ${name}`}>
-              {limit === null
-                ? 'no limit'
-                : `${count(Math.max(0, limit - used))} of ${limitText(limit, tolerance)} ${limit === 1 ? 'event' : 'events'}`}
-              <span class="muted">
-                until <Time at={endsAt} as="date" /> UTC
-              </span>
-            </Fact>
-          ))}
-        </dl>
-      )}
-      {errors.length > 0 && (
-        <>
-          <h2>{many(errors.length, 'offending member')}</h2>
-          <ol class="offenders">
-            {errors.slice(0, MAX_LISTED).map(({ path, message: wrong }, place) => (
-              <li key={place}>
-                <code>{path}</code> {wrong}
-              </li>
+        <Card title="What it would cost" side={app !== null && <AppName id={app.app_id} />}>
+          <div class="body stack">
+            {(['minute', 'day', 'month'] as const).map((name) => (
+              <Cost key={name} name={name} limit={limits[name]} />
             ))}
-          </ol>
-          <Marked text={text} explained={explained} />
-        </>
+            <span class="mid">
+              {isAccepted ? `${many(events ?? 0, 'event')} would be counted.` : 'A refused batch costs nothing.'}
+            </span>
+          </div>
+        </Card>
       )}
     </>
   )
 }
 
-/** The body with every offending member marked. */
-function Marked({ text, explained }: Result): JSX.Element | null {
-  const pieces = useMemo(() => piecesOf(text, explained), [text, explained])
-  if (pieces.every(({ wrong }) => wrong === null)) return null
+function Cost({
+  name,
+  limit: window,
+}: {
+  name: string
+  limit: NonNullable<Explained['limits']>['minute']
+}): JSX.Element {
+  const { used, limit, tolerance_percent: tolerance } = window
+  const share = limit === null ? null : limit === 0 ? 1 : used / limit
+  const left =
+    limit === null ? 'no limit' : `${count(Math.max(0, limit - used))} left of ${limitText(limit, tolerance)}`
   return (
-    <pre class="marked" tabIndex={0} aria-label="The body, with what is wrong marked">
-      {pieces.map(({ text: piece, wrong }, place) =>
-        wrong === null ? (
-          piece
-        ) : (
-          <mark key={place} title={wrong}>
-            {piece}
-          </mark>
-        ),
-      )}
-    </pre>
+    <div
+      class="grid"
+      style={vars({ columns: '64px minmax(0,1fr) 220px', phone: '56px minmax(0,1fr) 200px', align: 'center' })}
+    >
+      <span class="dim">{name}</span>
+      <Bar share={share} tone={share !== null && share >= 1 ? 'near' : undefined} />
+      <span class="number">{left}</span>
+    </div>
   )
 }
 
-function piecesOf(text: string, { errors }: Explained): { text: string; wrong: string | null }[] {
+function Offenders({ text, explained: { errors } }: Result): JSX.Element {
+  const lines = useMemo(() => {
+    const bytes = new TextEncoder().encode(text)
+    return errors.map(({ start }) => (start === null ? null : lineAt(bytes, start)))
+  }, [text, errors])
+  return (
+    <List two columns="36px minmax(0,1fr) minmax(0,1fr)" heads={['Line', 'Member', 'What is wrong']}>
+      {errors.slice(0, MAX_LISTED).map(({ path, message: wrong }, place) => (
+        <div class="item" key={place}>
+          <span class="dim">{lines[place]}</span>
+          <code>{path}</code>
+          <span>{wrong}</span>
+        </div>
+      ))}
+    </List>
+  )
+}
+
+/** From 1. */
+function lineAt(bytes: Uint8Array, offset: number): number {
+  let line = 1
+  for (let at = 0; at < offset; at++) if (bytes[at] === 10) line += 1
+  return line
+}
+
+/** The body by lines, those with an offending member marked. */
+function Marked({ text, explained }: Result): JSX.Element {
+  const lines = useMemo(() => linesOf(piecesOf(text, explained)), [text, explained])
+  return (
+    <div class="code">
+      <pre class="marked" tabIndex={0} aria-label="The body, with what is wrong marked">
+        {lines.map((pieces, at) => (
+          <span key={at} class={pieces.some(({ wrong }) => wrong !== null) ? 'line near' : 'line'}>
+            <span class="number dim" aria-hidden="true">
+              {at + 1}
+            </span>
+            <span>
+              {pieces.map(({ text: piece, wrong }, place) =>
+                wrong === null ? (
+                  coloured(piece)
+                ) : (
+                  <mark key={place} class="near" title={wrong}>
+                    {piece}
+                  </mark>
+                ),
+              )}
+            </span>
+          </span>
+        ))}
+      </pre>
+    </div>
+  )
+}
+
+interface Piece {
+  readonly text: string
+  readonly wrong: string | null
+}
+
+function linesOf(pieces: readonly Piece[]): Piece[][] {
+  const lines: Piece[][] = [[]]
+  for (const { text, wrong } of pieces) {
+    for (const [at, part] of text.split('\n').entries()) {
+      if (at > 0) lines.push([])
+      if (part !== '') lines.at(-1)?.push({ text: part, wrong })
+    }
+  }
+  return lines
+}
+
+function piecesOf(text: string, { errors }: Explained): Piece[] {
   const bytes = new TextEncoder().encode(text)
-  const pieces: { text: string; wrong: string | null }[] = []
+  const pieces: Piece[] = []
   let at = 0
   const add = (until: number, wrong: string | null): void => {
     if (until > at) pieces.push({ text: new TextDecoder().decode(bytes.subarray(at, until)), wrong })

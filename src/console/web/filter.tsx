@@ -3,8 +3,9 @@
 import type { JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { UUID } from './format.ts'
-import { go, urlTo } from './route.ts'
-import { AS_TYPED } from './ui.tsx'
+import { Icon } from './icons.tsx'
+import { go, urlWith } from './route.ts'
+import { AS_TYPED, vars } from './ui.tsx'
 
 export type Filter = Readonly<Record<string, string>>
 
@@ -18,16 +19,17 @@ export function readFilter(text: string, keys: readonly string[]): { filter: Fil
     const colon = word.indexOf(':')
     const key = word.slice(0, colon)
     const value = word.slice(colon + 1).replaceAll('"', '')
-    if (keys.includes('request_id') && UUID.test(word)) {
-      filter['request_id'] = word.toLowerCase()
-      continue
-    }
-    if (!keys.includes(key)) {
-      return { filter, problem: `${word} is not a filter: write ${keys.map((one) => `${one}:…`).join(', ')}.` }
-    }
+    if (!keys.includes(key)) return { filter, problem: problemWith(word, keys) }
     if (value !== '') filter[key] = value
   }
   return { filter, problem: null }
+}
+
+/** With the likeliest right one: an id has a page, and a word alone is most often a name. */
+function problemWith(word: string, keys: readonly string[]): string {
+  if (UUID.test(word)) return `${word} is an id: find it with /.`
+  if (!word.includes(':')) return `Did you mean ${keys.at(-1)}:${word}?`
+  return `${word} is not a filter: write ${keys.map((one) => `${one}:…`).join(' ')}.`
 }
 
 export function writeFilter(filter: Filter): string {
@@ -41,7 +43,6 @@ export function filterOf(query: URLSearchParams, keys: readonly string[]): Filte
 }
 
 export interface FilterBoxProps {
-  readonly path: string
   readonly query: URLSearchParams
   readonly keys: readonly string[]
   readonly example: string
@@ -50,7 +51,7 @@ export interface FilterBoxProps {
 }
 
 /** Writes into the URL, a moment after the last letter. */
-export function FilterBox({ path, query, keys, example, values }: FilterBoxProps): JSX.Element {
+export function FilterBox({ query, keys, example, values }: FilterBoxProps): JSX.Element {
   const id = useId()
   const inUrl = writeFilter(filterOf(query, keys))
   const [text, setText] = useState(inUrl)
@@ -66,32 +67,36 @@ export function FilterBox({ path, query, keys, example, values }: FilterBoxProps
     if (problem !== null || wanted === written.current) return
     const timer = setTimeout(() => {
       written.current = wanted
-      go(urlTo(path, filter), { replace: true })
+      const others = Object.fromEntries(keys.map((key) => [key, null]))
+      go(urlWith({ ...others, ...filter, event: null, cause: null }), { replace: true })
     }, SETTLED_MS)
     return () => clearTimeout(timer)
   }, [text])
   return (
-    <div class="filter" role="search">
-      <label for={id} class="hidden">
+    <div class="filter grow stack" role="search" style={vars({ gap: '2px' })}>
+      <label for={id} class="reader">
         Filter
       </label>
-      <input
-        id={id}
-        type="search"
-        list={`${id}-list`}
-        value={text}
-        placeholder={`filter: ${example}`}
-        {...AS_TYPED}
-        aria-invalid={problem !== null}
-        aria-describedby={`${id}-problem`}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
+      <span class={problem === null ? 'field' : 'field fail'}>
+        <Icon name="filter" />
+        <input
+          id={id}
+          list={`${id}-list`}
+          value={text}
+          placeholder={example}
+          {...AS_TYPED}
+          aria-invalid={problem !== null}
+          aria-describedby={`${id}-problem`}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <kbd>f</kbd>
+      </span>
       <datalist id={`${id}-list`}>
         {suggestionsFor(text, keys, values).map((suggestion) => (
           <option key={suggestion} value={suggestion} />
         ))}
       </datalist>
-      <span id={`${id}-problem`} class="problem" role="status">
+      <span id={`${id}-problem`} class={problem === null ? 'reader' : 'said fail t12'} role="status">
         {problem}
       </span>
     </div>

@@ -4,15 +4,23 @@ export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 const FINE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 })
+const SHORT = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 })
 
-/** 12345678 -> 12,345,678 */
+/** 1234567 -> 1,234,567; from eight digits on 41.6 M. */
 export function count(value: number): string {
-  return COUNT.format(value)
+  if (value < 10_000_000) return COUNT.format(value)
+  return value < 1e9 ? `${SHORT.format(value / 1e6)} M` : `${SHORT.format(value / 1e9)} G`
+}
+
+/** Of an axis: 240k. */
+export function short(value: number): string {
+  if (value >= 1e6) return `${SHORT.format(value / 1e6)}M`
+  return value >= 10_000 ? `${SHORT.format(value / 1000)}k` : SHORT.format(value)
 }
 
 /** Small ones keep one decimal. */
 export function rate(value: number): string {
-  return value < 10 ? FINE.format(value) : COUNT.format(value)
+  return value < 100 ? FINE.format(value) : count(value)
 }
 
 /** For example 512 B, 1.5 MiB, 10 GiB. */
@@ -26,9 +34,10 @@ export function bytes(value: number): string {
 /** Number and unit of a span, apart, for those that set them apart. */
 export function spanParts(seconds: number): readonly [string, string] {
   if (seconds < 0.9995) return [rate(seconds * 1000), 'ms']
-  if (seconds < 120) return [rate(seconds), 's']
+  if (seconds < 10) return [FINE.format(seconds), 's']
+  if (seconds < 100) return [COUNT.format(seconds), 's']
   if (seconds < 5400) return [COUNT.format(seconds / 60), 'min']
-  if (seconds < 4 * 86_400) return [rate(seconds / 3600), 'h']
+  if (seconds < 4 * 86_400) return [COUNT.format(seconds / 3600), 'h']
   return [COUNT.format(seconds / 86_400), 'days']
 }
 
@@ -37,7 +46,7 @@ export function span(seconds: number): string {
   return spanParts(seconds).join(' ')
 }
 
-const UTC_PARTS = { time: [11, 19], ms: [11, 23], date: [0, 19] } as const
+const UTC_PARTS = { minute: [11, 16], time: [11, 19], ms: [11, 23], date: [0, 19], day: [0, 10] } as const
 
 /** For example 14:02:31, 14:02:31.120 or 2026-11-20 14:02:31. Empty where it is no time, whatever a client sent for one. */
 export function utc(at: string | number, as: keyof typeof UTC_PARTS): string {
@@ -46,15 +55,32 @@ export function utc(at: string | number, as: keyof typeof UTC_PARTS): string {
   return text.slice(...UTC_PARTS[as])
 }
 
-/** The reader's own time, for a hover. */
-export function localTime(timeMs: number): string {
-  return new Date(timeMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** For example 1 Dec. */
+export function day(at: string | number): string {
+  return DAY.format(new Date(at))
 }
 
-/** As it was sold, and what may be gone over it: 100,000 +10%. `limit` is the enforced one. */
+/** `now`, `3 s`, `12 min`, `2 h`, then the date. */
+export function age(at: string, nowMs: number): string {
+  const seconds = (nowMs - Date.parse(at)) / 1000
+  if (seconds < 1) return 'now'
+  return seconds < 86_400 ? span(Math.floor(seconds)) : day(at)
+}
+
+/** UTC and the reader's own time, for a hover. */
+export function exactly(at: string): string {
+  const date = new Date(at)
+  if (Number.isNaN(date.getTime())) return ''
+  const local = date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+  return `${utc(at, 'date')}${utc(at, 'ms').slice(8)} UTC, ${local} local time`
+}
+
+/** As it was sold, and what may be gone over it: 100,000 + 10%. `limit` is the enforced one. */
 export function limitText(limit: number, tolerancePercent = 0): string {
   const sold = Math.ceil((limit * 100) / (100 + tolerancePercent))
-  return `${count(sold)}${tolerancePercent === 0 ? '' : ` +${tolerancePercent}%`}`
+  return `${count(sold)}${tolerancePercent === 0 ? '' : ` + ${tolerancePercent}%`}`
 }
 
 export function percent(share: number): string {
@@ -64,4 +90,11 @@ export function percent(share: number): string {
 /** The plural of a regular word. */
 export function many(value: number, word: string): string {
   return `${count(value)} ${word}${value === 1 ? '' : 's'}`
+}
+
+/** A number that is the same for the same text: for the hue of an app and the address of a cause. */
+export function hashOf(text: string): number {
+  let hash = 2_166_136_261
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 16_777_619)
+  return hash >>> 0
 }

@@ -1,81 +1,111 @@
-// What every view knows: the state of the service each second, what its codes mean, and whether the node still answers.
+// What every page knows: the state of the service each second, and whether the node still answers.
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { useAsk } from './api.ts'
-import type { Code, Now, Reason, Whose } from './api-types.ts'
+import type { Now, PortalSession } from './api-types.ts'
+import { statusOf, type Tone, toneOf } from './codes.ts'
 import { rate } from './format.ts'
 import { type Connection, useStream } from './stream.ts'
 
 /** The node speaks each second. */
 const SILENT_AFTER_MS = 5000
 const SMOOTHED_MS = 2000
+const TICK_MS = 1000
 /** Less than this is nothing: a rate of a single request, smoothed. */
 export const SOME_PER_SECOND = 0.05
 
 export interface Live {
-  /** null: none has come yet. Its rates are smoothed. */
+  /** null: none has come yet, or this is the portal. Its rates are smoothed. */
   readonly now: Now | null
   readonly connection: Connection
-  readonly codes: ReadonlyMap<string, Code>
-  /** Of a 503. */
-  readonly reasons: ReadonlyMap<string, Reason>
+  /** Of the node, or of this browser where it has not spoken. */
+  readonly nowMs: number
+  /** null: this is the console. */
+  readonly portal: PortalSession | null
 }
 
 export const LiveContext = createContext<Live>({
   now: null,
   connection: { kind: 'connecting' },
-  codes: new Map(),
-  reasons: new Map(),
+  nowMs: 0,
+  portal: null,
 })
 
 export function useLive(): Live {
   return useContext(LiveContext)
 }
 
-/** The service's own refusals are known without the table too, since red means nothing else. */
-export function whoseOf(codes: ReadonlyMap<string, Code>, code: string): Whose {
-  return codes.get(code)?.whose ?? (code === 'service_overloaded' ? 'ours' : 'client')
+export interface State {
+  readonly tone: Tone
+  readonly word: string
+  /** Why it is so. */
+  readonly why: string
 }
 
-export function refusedPerSecond(now: Now, codes: ReadonlyMap<string, Code>, whose: Whose): number {
-  let sum = 0
-  for (const [code, perSecond] of Object.entries(now.rates.refused_per_second)) {
-    if (whoseOf(codes, code) === whose) sum += perSecond
+const STATES: Readonly<Record<Now['state'], readonly [Tone, string]>> = {
+  starting: ['near', 'Starting'],
+  serving: ['ok', 'Healthy'],
+  degraded: ['near', 'Degraded'],
+  refusing: ['fail', 'Refusing'],
+  stopping: ['near', 'Stopping'],
+}
+
+/** The one state, for the pill in the header and the first sentence of Now. */
+export function stateOf({ now, connection, portal }: Live): State {
+  if (connection.kind === 'lost') return { tone: 'client', word: 'Not connected', why: connection.why }
+  if (portal !== null) {
+    const since = portal.degraded_since
+    if (since !== null) return { tone: 'near', word: 'Degraded', why: `since ${since.slice(11, 16)} UTC` }
+    return { tone: 'ok', word: 'Healthy', why: '' }
   }
-  return sum
+  if (now === null) return { tone: 'client', word: 'Connecting', why: '' }
+  const [tone, word] = STATES[now.state]
+  return { tone, word, why: now.state_reason ?? '' }
 }
 
-const STATES: Readonly<Record<Now['state'], string>> = {
-  starting: 'Starting',
-  serving: 'Healthy',
-  degraded: 'Degraded',
-  refusing: 'Refusing',
-  stopping: 'Stopping',
+/** `Refusing 9.8 requests/s: journal full for 12 s`. */
+export function stateText(live: Live): string {
+  const { word, why } = stateOf(live)
+  const ours = live.now === null ? 0 : perSecondOf(live.now, 'fail')
+  const requests = live.now?.state === 'refusing' && ours >= SOME_PER_SECOND ? ` ${rate(ours)} requests/s` : ''
+  return word + requests + (why === '' ? '' : `: ${why}`)
 }
 
-/** The state and why, for the header and the first sentence of Now: `Refusing 9.8 requests/s: journal full for 12 s`. */
-export function stateText(now: Now, codes: ReadonlyMap<string, Code>): string {
-  const ours = refusedPerSecond(now, codes, 'ours')
-  const requests = now.state === 'refusing' && ours >= SOME_PER_SECOND ? ` ${rate(ours)} requests/s` : ''
-  return STATES[now.state] + requests + (now.state_reason === null ? '' : `: ${now.state_reason}`)
+/** Requests a second with answers of this tone; accepted ones are the rest of all. */
+export function perSecondOf(now: Now, tone: Tone): number {
+  let refused = 0
+  let wanted = 0
+  for (const [code, perSecond] of Object.entries(now.rates.refused_per_second)) {
+    refused += perSecond
+    if (toneOf(statusOf(code)) === tone) wanted += perSecond
+  }
+  return tone === 'ok' ? Math.max(0, now.rates.requests_per_second - refused) : wanted
 }
 
-/** The consumer that is furthest behind. */
-export function slowestConsumer(now: Now): { readonly name: string; readonly lag_seconds: number } | null {
-  const consumers = now.queue?.consumers ?? []
-  return consumers.reduce<(typeof consumers)[number] | null>(
-    (slowest, one) => (slowest === null || one.lag_seconds > slowest.lag_seconds ? one : slowest),
-    null,
-  )
+/** Client errors and limits together: what this service does not have to mend. */
+export function rejectedPerSecond(now: Now): number {
+  return perSecondOf(now, 'client') + perSecondOf(now, 'plan') + perSecondOf(now, 'near')
+}
+
+/** The time goes on between what the node says. */
+function useClock(newest: Now | null): number {
+  const [, setTick] = useState(0)
+  const aheadMs = useRef(0)
+  const at = useRef('')
+  if (newest !== null && newest.time !== at.current) {
+    at.current = newest.time
+    aheadMs.current = Date.parse(newest.time) - Date.now()
+  }
+  useEffect(() => {
+    const timer = setInterval(() => setTick((tick) => tick + 1), TICK_MS)
+    return () => clearInterval(timer)
+  }, [])
+  return Date.now() + aheadMs.current
 }
 
 export function useLiveSource(): Live {
   const [now, setNow] = useState<Now | null>(null)
   const recent = useRef<readonly Now[]>([])
-  const asked = useAsk<{ codes: Code[]; reasons: Reason[] }>('/api/codes')
-  const codes = useMemo(() => new Map(asked.value?.codes.map((code) => [code.code, code])), [asked.value])
-  const reasons = useMemo(() => new Map(asked.value?.reasons.map((one) => [one.reason, one])), [asked.value])
   const connection = useStream(
     '/api/now/stream',
     (name, data) => {
@@ -88,11 +118,14 @@ export function useLiveSource(): Live {
     },
     SILENT_AFTER_MS,
   )
-  // Without the codes a limit counts as a client error.
-  useEffect(() => {
-    if (connection.kind === 'open' && asked.why !== null) asked.again()
-  }, [connection.kind])
-  return useMemo(() => ({ now, connection, codes, reasons }), [now, connection, codes, reasons])
+  const nowMs = useClock(now)
+  return useMemo(() => ({ now, connection, nowMs, portal: null }), [now, connection, nowMs])
+}
+
+/** Of the portal, which is told the state with its session. */
+export function usePortalSource(portal: PortalSession, connection: Connection): Live {
+  const nowMs = useClock(null)
+  return useMemo(() => ({ now: null, connection, nowMs, portal }), [portal, connection, nowMs])
 }
 
 function smoothed(now: Now, samples: readonly Now[]): Now {

@@ -1,255 +1,204 @@
-// Now: is it us or them? A sentence, figures with their plots, the parts, and who was refused.
+// Now: is it us or them? A sentence, one plot of all answers, what the service is made of, and who was refused.
 
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
-import type { Plot as Cells, History, Now as NowAnswer, Range, Whose } from './api-types.ts'
-import { count, many, percent, rate, span, spanParts, utc } from './format.ts'
-import { refusedPerSecond, SOME_PER_SECOND, slowestConsumer, stateText, useLive, whoseOf } from './live.tsx'
+import type { Now as NowAnswer, Refusals, Usage } from './api-types.ts'
+import { CauseTitle, CauseWho } from './cause.tsx'
+import { causeKey, reasonOf, statusOf, toneOf } from './codes.ts'
+import { count, hashOf, many, rate, utc } from './format.ts'
+import { perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, stateText, useLive } from './live.tsx'
+import { Plots } from './now-plots.tsx'
 import { Nodes, Parts } from './parts.tsx'
-import { Plot } from './plot.tsx'
+import { Spark } from './plot.tsx'
 import { urlTo } from './route.ts'
-import { CodeName, Dot, Empty, Problem, STATE_TONES, type Tone, TryIt } from './ui.tsx'
+import { TryIt } from './try-it.tsx'
+import { AppName, Bar, Card, Copy, Empty, List, Note, Pill, Verdict, vars } from './ui.tsx'
+import { nearestOf, windowsOf } from './windows.ts'
 
-const RANGES: readonly (readonly [Range, string])[] = [
-  ['15m', '15 min'],
-  ['1h', '1 h'],
-  ['24h', '24 h'],
-]
-const HISTORY_EVERY_MS = 5000
-
-const REFUSED: readonly { whose: Whose; title: string; note: string; plot: PlotName }[] = [
-  { whose: 'ours', title: 'Refused by us', note: '503', plot: 'refused_ours_per_second' },
-  { whose: 'client', title: 'Client errors', note: '400, 401, 404, 405, 413, 415', plot: 'refused_client_per_second' },
-  { whose: 'limit', title: 'Limits', note: '402, 429: plan, limits', plot: 'refused_limits_per_second' },
-]
-
-function rateText(value: number): string {
-  return `${rate(value)}/s`
-}
+const AGAIN_EVERY_MS = 5000
+const SHOWN = 5
+const HOUR_MS = 3_600_000
+const IN_LAST_HOUR = 'in the last hour'
 
 export function Now(): JSX.Element {
-  const { now, connection } = useLive()
-  if (now === null)
-    return connection.kind === 'lost' ? <Empty title="This node has not answered yet." /> : <Empty title="…" />
+  const live = useLive()
+  const { now } = live
+  const refusals = useAsk<Refusals>('/api/refusals?limit=1', AGAIN_EVERY_MS)
+  const usage = useAsk<Usage>(urlTo('/api/apps', { top: String(SHOWN) }), AGAIN_EVERY_MS)
+  if (now === null) {
+    if (live.connection.kind === 'lost') return <Empty icon="warning" title="This node has not answered yet" />
+    return <div class="page" aria-busy="true" />
+  }
+  const groups = refusals.value?.groups ?? []
+  const isFresh =
+    now.state === 'serving' &&
+    groups.length === 0 &&
+    now.rates.requests_per_second === 0 &&
+    now.latency_seconds === null
   return (
-    <>
-      <Verdict now={now} />
-      <Figures now={now} />
-      <div class="columns">
-        <section aria-labelledby="parts">
-          <h2 id="parts">Parts</h2>
+    <div class="page">
+      <Sentence now={now} groups={groups} />
+      <Advice now={now} />
+      {isFresh && <TryIt />}
+      <Plots now={now} />
+      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) minmax(0,1fr)', align: 'start' })}>
+        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
           <Parts now={now} />
-        </section>
-        <LastHour now={now} />
+          <Nodes nodes={now.nodes} time={now.time} />
+        </div>
+        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
+          <RefusedMost groups={groups} since={sinceOf(now)} />
+          {usage.value !== null && <Nearest usage={usage.value} />}
+        </div>
       </div>
-      <section aria-labelledby="nodes">
-        <h2 id="nodes">Nodes</h2>
-        <Nodes nodes={now.nodes} time={now.time} />
-      </section>
-    </>
+    </div>
   )
 }
 
-/** The first question, answered in words. The header has the same ones. */
-function Verdict({ now }: { now: NowAnswer }): JSX.Element {
-  const { codes, reasons, connection } = useLive()
-  const isLost = connection.kind === 'lost'
-  const rejected = refusedPerSecond(now, codes, 'client') + refusedPerSecond(now, codes, 'limit')
-  const [most] = Object.entries(now.rates.refused_per_second)
-    .filter(([code]) => whoseOf(codes, code) !== 'ours')
-    .toSorted(([, one], [, other]) => other - one)
-  const todo = now.state === 'refusing' ? reasons.get(now.reasons.at(0)?.reason ?? '')?.todo : undefined
-  const text = stateText(now, codes)
-  const tone = isLost ? 'unknown' : STATE_TONES[now.state]
-  return (
-    <p class={`verdict ${tone}`}>
-      <Dot tone={tone} />
-      <span>
-        {isLost ? `No connection. At ${utc(now.time, 'time')} UTC it was: ${text}` : text}
-        {!isLost && rejected >= SOME_PER_SECOND && (
+/** Nodes keep refusals of the last hour, and of no time before their start. Also within a sentence. */
+function sinceOf({ nodes, time }: NowAnswer): string {
+  const startedAtMs = Math.max(...nodes.map((node) => Date.parse(node.started_at)))
+  return Date.parse(time) - startedAtMs < HOUR_MS ? `since ${utc(startedAtMs, 'minute')} UTC` : IN_LAST_HOUR
+}
+
+/** The first question, answered in words. The pill in the header has the same state. */
+function Sentence({ now, groups }: { now: NowAnswer; groups: Refusals['groups'] }): JSX.Element {
+  const live = useLive()
+  const { tone } = stateOf(live)
+  const rejected = rejectedPerSecond(now)
+  const most = groups.find(({ code, reason }) => reason === null && statusOf(code) < 500 && statusOf(code) >= 400)
+  const unavailable = groups.filter(({ code }) => statusOf(code) === 503).reduce((sum, one) => sum + one.count, 0)
+  const ours = unavailable === 0 ? '' : `${many(unavailable, 'request')} got 503 ${sinceOf(now)}.`
+  const known = reasonOf(now.reasons.at(0)?.reason)
+  const isLost = live.connection.kind === 'lost'
+  const more =
+    now.state === 'refusing' && known !== undefined ? (
+      `${known.clients[0].toUpperCase()}${known.clients.slice(1)}. What was answered 202 is stored.`
+    ) : most === undefined ? (
+      ours || `Nothing was rejected ${sinceOf(now)}.`
+    ) : (
+      <>
+        {ours} Most in the last hour: <CauseTitle cause={most} />
+        {most.app_id !== null && (
           <>
-            {now.state === 'serving' ? ': ' : '; '}
-            {rate(rejected)} rejections/s, most by <CodeName code={most[0]} />
+            {' '}
+            from <AppName id={most.app_id} href={urlTo('/app', { id: most.app_id })} />
           </>
         )}
-        .{todo !== undefined && <span class="muted"> To do: {todo}.</span>}
+        , {count(most.count)} times since {utc(most.first_at, 'minute')} UTC.
+      </>
+    )
+  const well = ours === '' ? 'Healthy' : 'Healthy now'
+  const state = now.state === 'serving' && !isLost ? well : isLost ? 'Not connected' : stateText(live)
+  return (
+    <Verdict
+      tone={tone}
+      more={
+        isLost
+          ? `It was ${stateText({ ...live, connection: { kind: 'open' } })} at ${utc(now.time, 'time')} UTC.`
+          : more
+      }
+    >
+      {state}.
+      {!isLost && rejected >= SOME_PER_SECOND && ` ${rate(rejected)} requests/s rejected, most by ${mostBy(now)}.`}
+    </Verdict>
+  )
+}
+
+/** Which family the most rejections are of. */
+function mostBy(now: NowAnswer): string {
+  const families = [
+    ['validation', perSecondOf(now, 'client')],
+    ['limits', perSecondOf(now, 'near')],
+    ['keys and plans', perSecondOf(now, 'plan')],
+  ] as const
+  return families.reduce((most, one) => (one[1] > most[1] ? one : most))[0]
+}
+
+const SETTING = /SLUICE_[A-Z_]+/g
+
+/** What to do while the service refuses, with each setting to copy. */
+function Advice({ now }: { now: NowAnswer }): JSX.Element | null {
+  const known = now.state === 'refusing' ? reasonOf(now.reasons.at(0)?.reason ?? null) : undefined
+  if (known === undefined) return null
+  return (
+    <Note tone="fail">
+      <span class="grow">
+        <b>To do:</b> {known.todo}.
       </span>
-    </p>
+      {[...new Set(known.todo.match(SETTING))].map((setting) => (
+        <Copy key={setting} text={setting} />
+      ))}
+    </Note>
   )
 }
 
-function Figures({ now }: { now: NowAnswer }): JSX.Element {
-  const { codes } = useLive()
-  const [range, setRange] = useState<Range>('15m')
-  const asked = useAsk<NowAnswer>(urlTo('/api/now', { range }), HISTORY_EVERY_MS)
-  const history = asked.value?.history ?? null
-  const slowest = slowestConsumer(now)
-  const kept = now.queue?.keep_seconds
-  const isFarBehind = slowest !== null && kept != null && slowest.lag_seconds > kept / 2
-  const timeFigure = (seconds: number | undefined): readonly [string, string] =>
-    seconds === undefined ? ['–', ''] : spanParts(seconds)
+function RefusedMost({ groups, since }: { groups: Refusals['groups']; since: string }): JSX.Element {
   return (
-    <>
-      <div class="bar-line">
-        <label for="range" class="muted">
-          plots of the last
-        </label>
-        <select id="range" value={range} onChange={(event) => setRange(event.currentTarget.value as Range)}>
-          {RANGES.map(([value, words]) => (
-            <option key={value} value={value}>
-              {words}
-            </option>
-          ))}
-        </select>
-        <Problem why={asked.why} />
-      </div>
-      <div class={slowest === null ? 'figures' : 'figures six'}>
-        <Figure
-          title="Accepted"
-          value={[rate(now.rates.events_accepted_per_second), 'events/s']}
-          note={`in ${rate(now.rates.requests_per_second)} requests/s, ${rate(now.rates.replays_per_second)} replays/s`}
-          history={history}
-          plot="accepted_events_per_second"
-          format={rateText}
-        />
-        {REFUSED.map(({ whose, title, note, plot }) => {
-          const perSecond = refusedPerSecond(now, codes, whose)
-          const oursTone = perSecond >= SOME_PER_SECOND ? 'fail' : undefined
-          return (
-            <Figure
-              key={whose}
-              title={title}
-              tone={whose === 'ours' ? oursTone : 'client'}
-              value={[rate(perSecond), '/s']}
-              note={note}
-              history={history}
-              plot={plot}
-              colour={whose === 'ours' ? '--fail' : '--client'}
-              format={rateText}
-            />
-          )
-        })}
-        <Figure
-          title="p99 latency"
-          value={timeFigure(now.latency_seconds?.p99)}
-          note={now.latency_seconds === null ? 'no requests in 60 s' : `half within ${span(now.latency_seconds.p50)}`}
-          history={history}
-          plot="p99_seconds"
-          format={span}
-        />
-        {slowest !== null && (
-          <Figure
-            title={`Oldest unread by ${slowest.name}`}
-            tone={isFarBehind ? 'warn' : undefined}
-            value={timeFigure(slowest.lag_seconds)}
-            note={`slowest of ${many(now.queue?.consumers.length ?? 0, 'consumer')}`}
-            history={history}
-            plot="slowest_consumer_lag_seconds"
-            format={span}
-          />
-        )}
-      </div>
-    </>
-  )
-}
-
-type PlotName = { [Name in keyof History]: History[Name] extends Cells ? Name : never }[keyof History]
-
-interface FigureProps {
-  readonly title: string
-  readonly value: readonly [string, string]
-  readonly note: string
-  readonly history: History | null
-  readonly plot: PlotName
-  readonly tone?: Tone | undefined
-  readonly colour?: string
-  readonly format: (value: number) => string
-}
-
-function Figure({ title, value: [number, unit], note, history, plot, tone, colour = '--accent', format }: FigureProps) {
-  return (
-    <section class="figure" aria-label={title}>
-      <h2 title={title}>{title}</h2>
-      <p class={`value ${tone ?? ''}`}>
-        {number} <span class="unit">{unit}</span>
-      </p>
-      <p class="note">{note}</p>
-      {history !== null && (
-        <Plot
-          title={title}
-          fromMs={Date.parse(history.from)}
-          stepMs={history.step_seconds * 1000}
-          cells={history[plot]}
-          colour={colour}
-          format={format}
-        />
+    <Card
+      title="Refused most, last hour"
+      side={
+        <a class="t12" href="/refused">
+          All refusals
+        </a>
+      }
+    >
+      {groups.length === 0 ? (
+        <Empty icon="check" title="Nothing was refused">
+          <p>Every request {since} was taken.</p>
+        </Empty>
+      ) : (
+        <List two columns="40px minmax(0,1fr) 88px 64px" phone="40px minmax(0,1fr) 60px">
+          {groups.slice(0, SHOWN).map((group) => {
+            const key = causeKey(group)
+            return (
+              <a class="item" key={key} href={urlTo('/refused', { cause: hashOf(key).toString(36) })}>
+                <Pill code={group.code} />
+                <span class="stack" style={vars({ gap: 0 })}>
+                  <CauseTitle cause={group} />
+                  <CauseWho group={group} />
+                </span>
+                <span class="wide fill">
+                  <Spark cells={group.per_minute} label="By minute" tone={toneOf(statusOf(group.code))} />
+                </span>
+                <b class="number">{count(group.count)}</b>
+              </a>
+            )
+          })}
+        </List>
       )}
-    </section>
+    </Card>
   )
 }
 
-function LastHour({ now }: { now: NowAnswer }): JSX.Element {
-  const { by_code: byCode, by_app: byApp } = now.refused_last_hour
-  const { codes } = useLive()
-  const isQuiet = byCode.length === 0
-  const isEmpty = isQuiet && now.rates.events_accepted_per_second === 0
+function Nearest({ usage }: { usage: Usage }): JSX.Element | null {
+  const { nowMs } = useLive()
+  const nearest = usage.apps.map((app) => ({ app, window: nearestOf(windowsOf(app, nowMs)) }))
+  if (nearest.length === 0) return null
   return (
-    <section aria-labelledby="last-hour">
-      <h2 id="last-hour">Refused in the last hour</h2>
-      {isQuiet && <Empty title="Nothing was refused.">{isEmpty && now.state === 'serving' && <TryIt />}</Empty>}
-      {!isQuiet && (
-        <div class="columns tight">
-          <Top
-            title="by code"
-            rows={byCode.map(({ code, reason, count: refused }) => ({
-              key: `${code} ${reason ?? ''}`,
-              href: urlTo('/refused', { code }),
-              name: reason === null ? code : `${code} (${reason})`,
-              tone: whoseOf(codes, code) === 'ours' ? 'fail' : 'client',
-              refused,
-            }))}
-          />
-          <Top
-            title="by app"
-            rows={byApp.map(({ app_id: app, count: refused }) => ({
-              key: app ?? '-',
-              href: urlTo('/refused', { app: app ?? '-' }),
-              name: app ?? 'no known app',
-              tone: 'client',
-              refused,
-            }))}
-          />
-        </div>
-      )}
-    </section>
-  )
-}
-
-interface TopRow {
-  readonly key: string
-  readonly href: string
-  readonly name: string
-  readonly tone: Tone
-  readonly refused: number
-}
-
-function Top({ title, rows }: { title: string; rows: readonly TopRow[] }): JSX.Element {
-  const most = Math.max(1, ...rows.map(({ refused }) => refused))
-  return (
-    <div>
-      <h3>{title}</h3>
-      <ol class="top-list">
-        {rows.map(({ key, href, name, tone, refused }) => (
-          <li key={key}>
-            <a class={tone} href={href} title={name}>
-              <span class="bar" style={{ width: percent(refused / most).replace('<', '') }} />
-              <span class="name">{name}</span>
-              <span class="number">{count(refused)}</span>
-            </a>
-          </li>
+    <Card
+      title="Nearest to a limit"
+      side={
+        <a class="t12" href="/apps">
+          All {many(usage.total_apps, 'app')}
+        </a>
+      }
+    >
+      <List columns="minmax(0,1fr) 50px minmax(40px,1fr) 124px 112px" phone="minmax(0,1fr) 48px 128px">
+        {nearest.map(({ app, window }) => (
+          <a class="item" key={app.app_id} href={urlTo('/app', { id: app.app_id })}>
+            <AppName id={app.app_id} />
+            <span class="dim">{window.name}</span>
+            <span class="wide fill">
+              <Bar share={window.share} ahead={window.ahead} tone={window.tone} />
+            </span>
+            <span class="number">{window.text}</span>
+            <span class={`number wide ${window.tone === undefined ? 'dim' : `said ${window.tone}`}`}>
+              {window.note}
+            </span>
+          </a>
         ))}
-      </ol>
-    </div>
+      </List>
+    </Card>
   )
 }

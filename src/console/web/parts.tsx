@@ -1,18 +1,23 @@
-// The parts of the service with what is left of each, and the nodes.
+// What the service is made of, with what is left of each part, and its nodes.
 
 import type { JSX } from 'preact'
-import type { NodeLine, Now, Queue, ShownPart } from './api-types.ts'
-import { bytes, count, many, percent, span } from './format.ts'
-import { Copy, Dot, STATE_TONES, type Tone } from './ui.tsx'
+import type { Node, Now, Queue, ShownPart } from './api-types.ts'
+import type { Tone } from './codes.ts'
+import { bytes, count, percent, span } from './format.ts'
+import { Bar, Card, Copy, Dot, List } from './ui.tsx'
 
 /** From here on something is near its limit. */
 const NEAR = 0.8
 const SOON_FULL_SECONDS = 4 * 3600
+const LATE_AUDIT_SECONDS = 300
 
 interface Line {
   readonly name: string
   readonly tone: Tone
   readonly words: string
+  /** What is left of it, or how long it takes. */
+  readonly figure: string
+  readonly share?: number
 }
 
 const NAMES: Readonly<Record<ShownPart['part'], string>> = {
@@ -25,104 +30,124 @@ const NAMES: Readonly<Record<ShownPart['part'], string>> = {
 }
 
 export function Parts({ now }: { now: Now }): JSX.Element {
-  const { ring, queue } = now
-  const connections = now.nodes.reduce((total, node) => total + (node.state === 'silent' ? 0 : node.connections), 0)
-  const ringShare = ring.size_bytes === 0 ? 0 : ring.used_bytes / ring.size_bytes
+  const { ring, queue, parser_queue: waiting } = now
+  const share = ring.size_bytes === 0 ? 0 : ring.used_bytes / ring.size_bytes
   const lines: Line[] = [
-    { name: 'HTTP', tone: 'ok', words: many(connections, 'connection') },
-    {
-      name: 'Ring',
-      tone: ringShare >= NEAR ? 'warn' : 'ok',
-      words: `${percent(ringShare)} of ${bytes(ring.size_bytes)}`,
-    },
     ...now.parts.map((part) => partLine(part, part.part === 'queue' ? queue : null)),
+    {
+      name: 'Memory',
+      tone: share >= NEAR ? 'near' : 'ok',
+      words:
+        waiting > 0 ? `bodies on their way; ${count(waiting)} wait for a thread` : 'bodies on their way to the queue',
+      figure: `${bytes(ring.used_bytes)} of ${bytes(ring.size_bytes)}`,
+      share,
+    },
   ]
-  if (now.parser_queue > 0) {
-    lines.push({ name: 'Decoder threads', tone: 'ok', words: `${count(now.parser_queue)} bodies wait` })
-  }
   if (queue !== null) lines.push(...readerLines(queue))
   return (
-    <ul class="parts">
-      {lines.map(({ name, tone, words }) => (
-        <li key={name}>
-          <Dot tone={tone} />
-          <span class="name">{name}</span>
-          <span class={tone === 'fail' || tone === 'warn' ? tone : undefined}>{words}</span>
-        </li>
-      ))}
-    </ul>
+    <Card title="What it is made of">
+      <List two columns="8px 92px minmax(0,1fr) minmax(132px,max-content)" phone="8px 76px minmax(0,1fr) 112px">
+        {lines.map(({ name, tone, words, figure, share: used }) => (
+          <div class="item" key={name + words}>
+            <Dot tone={tone} />
+            <b>{name}</b>
+            <span class={tone === 'ok' ? 'mid' : `said ${tone}`}>{words}</span>
+            <span class="stack fill" style={{ '--gap': '4px' }}>
+              <span style={{ textAlign: 'right' }}>{figure}</span>
+              {used !== undefined && <Bar share={used} tone={tone === 'ok' ? undefined : tone} />}
+            </span>
+          </div>
+        ))}
+      </List>
+    </Card>
   )
 }
 
 function partLine({ part, up, state, text, node, latency_seconds: latency }: ShownPart, queue: Queue | null): Line {
   const fill = queue === null ? null : fillOf(queue)
-  const said = [node === null ? text : `${text} (${node})`, fill?.words, latency === null ? undefined : span(latency)]
   return {
-    name: NAMES[part] ?? part,
-    tone: !up ? 'fail' : state === 'warn' ? 'warn' : (fill?.tone ?? 'ok'),
-    words: said.filter((words) => words !== undefined).join(', '),
+    name: queue?.kind === 'journal' ? 'Disk' : (NAMES[part] ?? part),
+    tone: !up ? 'fail' : state === 'warn' ? 'near' : (fill?.tone ?? 'ok'),
+    words: [node === null ? text : `${text} (${node})`, fill?.words].filter(Boolean).join(', '),
+    figure: fill?.figure ?? (latency === null ? '' : span(latency)),
+    ...(fill?.share === undefined ? {} : { share: fill.share }),
   }
 }
 
-/** How much is stored, of how much, and for how long at this rate. */
-function fillOf(queue: Queue): Pick<Line, 'tone' | 'words'> {
+/** How much is stored, of how much, and until when at this rate. */
+function fillOf(queue: Queue): Pick<Line, 'tone' | 'words' | 'figure' | 'share'> {
   const { bytes: used, max_bytes: most, oldest_seconds: oldest, keep_seconds: kept, full_in_seconds: fullIn } = queue
+  const share = used === null || !most ? null : used / most
+  const isNear = (share ?? 0) >= NEAR || (fullIn !== null && fullIn < SOON_FULL_SECONDS)
+  const full = fullIn === null ? '' : fullIn < 1 ? ', full' : `, full in ${span(fullIn)}`
   const size = used === null ? 'size not known' : most === null ? bytes(used) : `${bytes(used)} of ${bytes(most)}`
-  const share = used === null || !most ? 0 : used / most
-  const full = fullIn === null ? '' : ` (full in ${span(fullIn)} at this rate)`
-  const age = oldest === null ? '' : `, oldest ${span(oldest)}${kept === null ? '' : ` of ${span(kept)}`}`
-  const isNear = share >= NEAR || (fullIn !== null && fullIn < SOON_FULL_SECONDS)
-  return { tone: used === null ? 'unknown' : isNear ? 'warn' : 'ok', words: `${size}${full}${age}` }
+  const age = oldest === null ? '' : `oldest ${span(oldest)}${kept === null ? '' : ` of ${span(kept)}`}`
+  const isFull = share !== null && share >= 1
+  return {
+    tone: isFull ? 'fail' : isNear ? 'near' : 'ok',
+    words: age,
+    figure: `${size}${full}`,
+    ...(share === null ? {} : { share }),
+  }
 }
 
-/** Each consumer, and the audit. */
+/** Who reads the queue, and what counts it. */
 function readerLines({ consumers, keep_seconds: kept, audit_lag_seconds: audit }: Queue): Line[] {
-  const lines = consumers.map(({ name, lag_seconds: lag }): Line => {
-    const isLate = kept !== null && lag > kept / 2
-    return { name, tone: isLate ? 'warn' : 'ok', words: lag < 1 ? 'has read all' : `${span(lag)} behind` }
-  })
-  if (audit !== null) lines.push({ name: 'audit', tone: audit > 300 ? 'warn' : 'ok', words: `${span(audit)} behind` })
+  const lines: Line[] = []
+  if (consumers.length > 0) {
+    const words = consumers.map(({ name, lag_seconds: lag }) =>
+      lag < 1 ? `${name} has read all` : `${name} ${span(lag)} behind`,
+    )
+    const late = consumers.filter(({ lag_seconds: lag }) => kept !== null && lag > kept / 2)
+    lines.push({
+      name: 'Consumers',
+      tone: late.length > 0 ? 'near' : 'ok',
+      words: words.join(' · '),
+      figure: `${consumers.length - late.length} of ${consumers.length} reading`,
+    })
+  }
+  if (audit !== null) {
+    const tone = audit > LATE_AUDIT_SECONDS ? 'near' : 'ok'
+    lines.push({ name: 'Audit', tone, words: 'counts what is stored', figure: `${span(audit)} behind` })
+  }
   return lines
 }
 
-export function Nodes({ nodes, time }: { nodes: readonly NodeLine[]; time: string }): JSX.Element {
+const NODE_TONES: Readonly<Record<Node['state'], Tone>> = {
+  starting: 'near',
+  serving: 'ok',
+  degraded: 'near',
+  refusing: 'fail',
+  stopping: 'near',
+  silent: 'fail',
+}
+
+export function Nodes({ nodes, time }: { nodes: readonly Node[]; time: string }): JSX.Element {
   return (
-    <div class="table nodes" role="table" aria-label="Nodes">
-      <div class="head" role="row">
-        {['node', 'state', 'version', 'up for', 'connections', 'CPU', 'memory'].map((title) => (
-          <span key={title} role="columnheader">
-            {title}
-          </span>
-        ))}
-      </div>
-      {nodes.map((node) => (
-        <div key={node.node} role="row" class={node.state === 'silent' ? 'silent' : undefined}>
-          <span role="cell" class="long">
-            <Copy text={node.node}>{node.node}</Copy>
-          </span>
-          <span role="cell">
-            <Dot tone={STATE_TONES[node.state]} />{' '}
-            <span class={STATE_TONES[node.state]}>
-              {node.state === 'silent' ? `no answer, last seen ${span(node.silent_seconds)} ago` : node.state}
+    <Card title="Nodes">
+      <List
+        columns="minmax(0,1.4fr) minmax(0,1fr) 76px 48px 72px 64px"
+        phone="minmax(0,1fr) minmax(0,1fr) 48px"
+        heads={['Node', 'State', '->Clients', '>CPU', '->Memory', '->Up']}
+      >
+        {nodes.map((node) => (
+          <div
+            class={node.state === 'silent' ? 'item dim' : 'item'}
+            key={node.node}
+            title={`${node.version}, Node ${node.node_js}`}
+          >
+            <Copy text={node.node} />
+            <span class="row">
+              <Dot tone={NODE_TONES[node.state]} />
+              {node.state === 'silent' ? `silent for ${span(Math.floor(node.silent_seconds))}` : node.state}
             </span>
-          </span>
-          <span role="cell">
-            {node.version} <span class="muted">Node {node.node_js.replace(/^v/, '')}</span>
-          </span>
-          <span role="cell" title={`since ${node.started_at}`}>
-            {span((Date.parse(time) - Date.parse(node.started_at)) / 1000)}
-          </span>
-          <span role="cell" class="number" data-unit="connections">
-            {count(node.connections)}
-          </span>
-          <span role="cell" class="number" data-unit="CPU">
-            {count(node.cpu_percent)}%
-          </span>
-          <span role="cell" class="number" data-unit="memory">
-            {bytes(node.rss_bytes)}
-          </span>
-        </div>
-      ))}
-    </div>
+            <span class="number wide">{count(node.connections)}</span>
+            <span class="number">{percent(node.cpu_percent / 100)}</span>
+            <span class="number wide">{bytes(node.rss_bytes)}</span>
+            <span class="number wide dim">{span((Date.parse(time) - Date.parse(node.started_at)) / 1000)}</span>
+          </div>
+        ))}
+      </List>
+    </Card>
   )
 }

@@ -1,105 +1,127 @@
-// Refused: who, why, since when, and what became of the data. Groups first, then the newest refusals.
+// Refused: who, why, since when, and what should they change? Causes by count; the opened one beside them.
 
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ask, useAsk } from './api.ts'
-import type { Code, Refusal, RefusalGroup, Refusals } from './api-types.ts'
+import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
+import { CausePanel, CauseTitle, CauseWho, refusalsOf } from './cause.tsx'
+import { causeKey, statusOf, type Tone, toneOf } from './codes.ts'
 import { FilterBox, filterOf } from './filter.tsx'
-import { count, many } from './format.ts'
-import { useLive, whoseOf } from './live.tsx'
-import { Spark } from './plot.tsx'
-import { urlTo } from './route.ts'
+import { count, hashOf, many, UUID, utc } from './format.ts'
+import { useKeys } from './keys.ts'
+import { useLive } from './live.tsx'
+import { Plot, Spark } from './plot.tsx'
+import { go, urlTo, urlWith } from './route.ts'
 import { isAimedAt, Rows } from './rows.tsx'
 import { useStream } from './stream.ts'
-import { CodeName, Copy, Empty, Fact, Problem, Time, useMedia } from './ui.tsx'
+import { Age, Card, Empty, List, PHONE, Pill, Problem, Stat, Tabs, useMedia, vars } from './ui.tsx'
 
-const KEYS = ['app', 'code', 'request_id'] as const
-const GROUPS_EVERY_MS = 5000
+const GROUPS_EVERY_MS = 2000
+/** A read key may ask less often. */
+const PORTAL_EVERY_MS = 10_000
 /** As many as a process keeps. */
 const MAX_REFUSALS = 1000
-const FIRST_GROUPS = 12
-const MAX_SDKS = 3
+const PHONE_CAUSES = 5
+const REPLAYED = 'replayed_other_body'
+const FAMILIES: readonly (readonly [string, Tone])[] = [
+  ['Client errors', 'client'],
+  ['Key, plan', 'plan'],
+  ['Limits', 'near'],
+  ['503', 'fail'],
+]
 
 export function Refused({ query }: { query: URLSearchParams }): JSX.Element {
-  const filter = filterOf(query, KEYS)
+  const { portal } = useLive()
+  const keys = portal === null ? ['app', 'code'] : ['code']
+  const filter = filterOf(query, keys)
+  const id = query.get('request_id')
+  // The page of one refusal is that of its id.
+  useEffect(() => {
+    if (id !== null && UUID.test(id)) go(urlTo('/batch', { id: id.toLowerCase() }), { replace: true })
+  }, [id])
   const path = urlTo('/api/refusals', { ...filter, limit: String(MAX_REFUSALS) })
-  return <RefusedPage key={path} path={path} query={query} />
+  return <RefusedPage key={path} path={path} keys={keys} query={query} />
 }
 
-function RefusedPage({ path, query }: { path: string; query: URLSearchParams }): JSX.Element {
-  const filter = filterOf(query, KEYS)
-  const { codes } = useLive()
-  const asked = useAsk<Refusals>(urlTo('/api/refusals', { ...filter, limit: '1' }), GROUPS_EVERY_MS)
-  const groups = asked.value?.groups
-  const requestId = filter['request_id'] ?? null
-  const { refusals, fresh, take, isRead, why } = useRefusals(path, urlTo('/api/refusals/stream', filter), requestId)
-  const values = useMemo(() => ({ app: ['-', ...appsOf(groups ?? [])], code: [...codes.keys()] }), [groups, codes])
-  const code = codes.get(filter['code'] ?? '')
+function RefusedPage({ path, keys, query }: { path: string; keys: readonly string[]; query: URLSearchParams }) {
+  const { portal } = useLive()
+  const filter = filterOf(query, keys)
+  const everyMs = portal === null ? GROUPS_EVERY_MS : PORTAL_EVERY_MS
+  const asked = useAsk<Refusals>(urlTo('/api/refusals', { ...filter, limit: '1' }), everyMs)
+  const { refusals, why } = useRefusals(path, urlTo('/api/refusals/stream', filter))
+  const all = useStillOrder(asked.value?.groups ?? [])
+  const isReplays = query.get('kind') === 'replays'
+  const groups = all.filter(({ code }) => (code === REPLAYED) === isReplays)
+  const isPhone = useMedia(PHONE)
+  const named = groups.find((group) => addressOf(group) === query.get('cause'))
+  const opened = named ?? (isPhone ? undefined : groups[0])
+  const close = (): void => go(urlWith({ cause: null }))
+  useKeys({ Escape: () => (named === undefined ? go(urlTo('/refused')) : close()) })
+  const values = useMemo(
+    () => ({
+      app: ['-', ...new Set(all.flatMap(({ app_id }) => app_id ?? []))],
+      code: [...new Set(all.map(({ code }) => code))],
+    }),
+    [all],
+  )
+  const panel = opened && <CausePanel group={opened} refusals={refusalsOf(opened, refusals)} onClose={close} />
+  if (isPhone && named !== undefined) return <div class="page">{panel}</div>
   return (
-    <>
-      <div class="bar-line">
-        <FilterBox
-          path="/refused"
-          query={query}
-          keys={KEYS}
-          example="app:shop code:validation_failed, or an X-Request-Id"
-          values={values}
-        />
-        <button type="button" class="button" onClick={() => void download(refusals)} disabled={refusals.length === 0}>
-          download NDJSON
-        </button>
+    <div class="page">
+      <div class="row wrap">
+        <Kinds groups={all} isReplays={isReplays} />
+        <FilterBox query={query} keys={keys} example={keys.map((key) => EXAMPLES[key]).join(' ')} values={values} />
       </div>
       <Problem why={asked.why ?? why} />
-      {code !== undefined && <Meaning code={code} />}
-      {requestId === null && (
-        <section aria-labelledby="groups">
-          <h2 id="groups">In the last hour</h2>
-          {groups !== undefined && <Groups groups={groups} isFiltered={Object.keys(filter).length > 0} />}
-        </section>
+      {asked.value !== null && groups.length === 0 && <NothingRefused isFiltered={Object.keys(filter).length > 0} />}
+      {groups.length > 0 && (
+        <>
+          <Hour groups={groups} />
+          <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) minmax(0,1.08fr)', align: 'start' })}>
+            <Causes groups={groups} refusals={refusals} opened={opened} />
+            {!isPhone && panel}
+          </div>
+        </>
       )}
-      {refusals.length > 0 && <Newest refusals={refusals} fresh={fresh} onFresh={take} />}
-      {requestId !== null && isRead && refusals.length === 0 && (
-        <Empty title="No refusal with this X-Request-Id is known.">
-          <p>
-            The service knows the newest ones only. If it is an X-Batch-Id:{' '}
-            <a href={urlTo('/batch', { id: requestId })}>look for the batch</a>
-          </p>
-        </Empty>
-      )}
-    </>
+    </div>
   )
 }
 
-function appsOf(groups: readonly RefusalGroup[]): string[] {
-  return [...new Set(groups.map(({ app_id }) => app_id).filter((app) => app !== null))]
+const EXAMPLES: Readonly<Record<string, string>> = { app: 'app:shop', code: 'code:validation_failed' }
+
+export function addressOf(group: RefusalGroup): string {
+  return hashOf(causeKey(group)).toString(36)
+}
+
+/** The order changes only while nobody points at it; counts go on. */
+function useStillOrder(groups: readonly RefusalGroup[]): readonly RefusalGroup[] {
+  const order = useRef<readonly string[]>([])
+  return useMemo(() => {
+    if (!isAimedAt()) order.current = groups.map(causeKey)
+    const place = (group: RefusalGroup): number => {
+      const at = order.current.indexOf(causeKey(group))
+      return at < 0 ? groups.length : at
+    }
+    return groups.toSorted((one, other) => place(one) - place(other))
+  }, [groups])
 }
 
 /** What is known, then what comes. Each once, since both may have the same one. */
-function useRefusals(path: string, streamPath: string, requestId: string | null) {
-  const [isRead, setRead] = useState(false)
+function useRefusals(path: string, streamPath: string): { refusals: readonly Refusal[]; why: string | null } {
   const [refusals, setRefusals] = useState<readonly Refusal[]>([])
   const [why, setWhy] = useState<string | null>(null)
   const waiting = useRef<Refusal[]>([])
-  /** How many wait while the list does not move. */
-  const [fresh, setFresh] = useState(0)
   const add = (more: readonly Refusal[]): void =>
     setRefusals((last) => {
       const all = new Map([...more, ...last].map((one) => [one.request_id, one]))
       return [...all.values()].toSorted((one, other) => (one.time < other.time ? 1 : -1)).slice(0, MAX_REFUSALS)
     })
   const connection = useStream(streamPath, (name, data) => {
-    const refusal = data as Refusal
-    if (name !== 'refusal' || (requestId !== null && refusal.request_id !== requestId)) return
-    if (waiting.current.push(refusal) > MAX_REFUSALS) waiting.current.shift()
+    if (name === 'refusal' && waiting.current.push(data as Refusal) > MAX_REFUSALS) waiting.current.shift()
   })
-  const take = (): void => {
-    add(waiting.current.splice(0))
-    setFresh(0)
-  }
   useEffect(() => {
     const timer = setInterval(() => {
-      if (isAimedAt()) setFresh(waiting.current.length)
-      else if (waiting.current.length > 0) take()
+      if (!isAimedAt() && waiting.current.length > 0) add(waiting.current.splice(0))
     }, 500)
     return () => clearInterval(timer)
   }, [])
@@ -109,152 +131,156 @@ function useRefusals(path: string, streamPath: string, requestId: string | null)
     const load = async (): Promise<void> => {
       const answer = await ask<Refusals>(path)
       if (answer.kind === 'ok') add(answer.value.refusals)
-      setRead(answer.kind === 'ok')
       setWhy(answer.kind === 'ok' ? null : answer.why)
     }
     void load()
   }, [path, connection.kind])
-  return { refusals, fresh, take, isRead, why: connection.kind === 'lost' ? connection.why : why }
+  return { refusals, why: connection.kind === 'lost' ? connection.why : why }
 }
 
-/** The link is made by hand, since the answer of the API is one object. */
-async function download(refusals: readonly Refusal[]): Promise<void> {
-  const text = refusals.map((refusal) => `${JSON.stringify(refusal)}\n`).join('')
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/x-ndjson' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = 'refusals.ndjson'
-  link.click()
-  URL.revokeObjectURL(url)
-}
-
-function Meaning({ code }: { code: Code }): JSX.Element {
+function Kinds({ groups, isReplays }: { groups: readonly RefusalGroup[]; isReplays: boolean }): JSX.Element {
+  const sum = (wanted: boolean): string =>
+    count(groups.reduce((total, group) => total + ((group.code === REPLAYED) === wanted ? group.count : 0), 0))
   return (
-    <dl class="facts meaning">
-      <dt>
-        {code.code}
-        {code.status > 0 && <span class="muted"> {code.status}</span>}
-      </dt>
-      <dd>{code.meaning}</dd>
-      <Fact name="what to do">{code.client_should}</Fact>
-    </dl>
+    <Tabs
+      label="Kind"
+      value={isReplays ? 'replays' : 'refused'}
+      options={[
+        ['refused', `Refused ${sum(false)}`],
+        ['replays', `Replays with another body ${sum(true)}`],
+      ]}
+      onPick={(kind) => go(urlWith({ kind: kind === 'replays' ? kind : null, cause: null }), { replace: true })}
+    />
   )
 }
 
-/** What became of the data of such requests, in words. Whether the client keeps it cannot be known here. */
-function fate(code: string, isOurs: boolean): string {
-  if (code === 'replayed_other_body') return 'replayed: these events are not stored'
-  return isOurs ? 'refused by us, not stored' : 'not stored'
-}
-
-function sdkWords(versions: RefusalGroup['sdk_versions']): string {
-  const sdks = versions.map((version) => version ?? 'not known')
-  return `SDK ${sdks.slice(0, MAX_SDKS).join(', ')}${sdks.length > MAX_SDKS ? ` and ${sdks.length - MAX_SDKS} more` : ''}`
-}
-
-function Groups({ groups, isFiltered }: { groups: readonly RefusalGroup[]; isFiltered: boolean }): JSX.Element {
-  const { codes, reasons } = useLive()
-  const [showsAll, setShowsAll] = useState(false)
-  if (groups.length === 0) {
-    if (isFiltered) return <Empty title="Nothing that fits was refused in the last hour." />
-    return <Empty title="Nothing was refused in the last hour.">{<p class="ok">Every request was taken.</p>}</Empty>
-  }
-  const shown = showsAll ? groups : groups.slice(0, FIRST_GROUPS)
+function NothingRefused({ isFiltered }: { isFiltered: boolean }): JSX.Element {
   return (
-    <>
-      <ul class="groups">
-        {shown.map((group) => {
-          const { app_id: app, code, reason, origin, path, sdk_versions: sdks } = group
-          const known = reasons.get(reason ?? '')
-          return (
-            <li key={JSON.stringify([app, code, reason, origin, path])}>
-              <div class="what">
-                <CodeName code={code} app={app ?? '-'} />
-                {reason !== null && <span class="mono">{reason}</span>}
-                <span class="muted small">{fate(code, whoseOf(codes, code) === 'ours')}</span>
-              </div>
-              <div class="what">
-                <a href={urlTo('/refused', { app: app ?? '-' })} class={app === null ? 'muted' : 'app'}>
-                  {app ?? 'no known app'}
-                </a>
-                <span class="muted small">{sdkWords(sdks)}</span>
-              </div>
-              {known === undefined ? (
-                <p class="path mono">
-                  {origin === null ? path : `${origin}: name it in SLUICE_CORS_ORIGINS if its pages may send`}
-                </p>
-              ) : (
-                <p class="path">
-                  {known.happened}; {known.todo}
-                </p>
-              )}
-              <Spark cells={group.per_minute} label={`${code}: by minute, the last hour`} />
-              <p class="number">
-                <strong>{count(group.count)}</strong>
-                <span class="muted">
-                  <Time at={group.first_at} /> – <Time at={group.last_at} />
-                </span>
-              </p>
-            </li>
-          )
-        })}
-      </ul>
-      {groups.length > FIRST_GROUPS && (
-        <button type="button" class="button" onClick={() => setShowsAll(!showsAll)}>
-          {showsAll ? 'fewer' : `all ${many(groups.length, 'group')}`}
-        </button>
-      )}
-    </>
-  )
-}
-
-type NewestProps = { refusals: readonly Refusal[]; fresh: number; onFresh: () => void }
-
-function Newest({ refusals, fresh, onFresh }: NewestProps): JSX.Element {
-  const isNarrow = useMedia('(max-width: 900px)')
-  return (
-    <section aria-labelledby="newest">
-      <h2 id="newest">
-        Newest <span class="muted">{count(refusals.length)}</span>{' '}
-        {/* Its place is there before it is, or it would move the list. */}
-        <button type="button" class="button" onClick={onFresh} style={{ visibility: fresh > 0 ? 'visible' : 'hidden' }}>
-          {count(fresh)} new
-        </button>
-      </h2>
-      <Rows
-        items={refusals}
-        rowHeight={isNarrow ? 92 : 32}
-        label="Refusals, newest first"
-        keyOf={({ request_id }) => request_id}
-        render={(refusal) => <RefusalRow refusal={refusal} />}
-      />
-    </section>
-  )
-}
-
-export function RefusalRow({ refusal }: { refusal: Refusal }): JSX.Element {
-  const { reasons } = useLive()
-  const { app_id: app, code, reason, path, message, sdk_version: sdk } = refusal
-  const what = reasons.get(reason ?? '')?.happened ?? message
-  const words = path !== null && message.startsWith(path) ? message : [reason ?? path, what].filter(Boolean).join(': ')
-  const explain = urlTo('/explain', { path, code })
-  return (
-    <div class="refusal-row">
-      <Time at={refusal.time} as="ms" />
-      <CodeName code={code} app={app} />
-      <span class={app === null ? 'muted app' : 'app'}>{app ?? 'no known app'}</span>
-      <span class="message" title={words}>
-        {path === null ? (
-          words
-        ) : (
-          <a href={explain} title={`${words} (explain a body)`}>
-            {words}
+    <Card>
+      {isFiltered ? (
+        <Empty icon="filter" title="Nothing that fits was refused in the last hour">
+          <a class="button" href="/refused">
+            Show all causes
           </a>
-        )}
+        </Empty>
+      ) : (
+        <Empty icon="check" title="Nothing was refused in the last hour">
+          <p>Every request was taken. What a client does wrong will be here by cause, with what to change.</p>
+        </Empty>
+      )}
+    </Card>
+  )
+}
+
+/** All causes together, by family and minute. */
+function Hour({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
+  const { nowMs } = useLive()
+  const [at, setAt] = useState<number | null>(null)
+  const cellsOf = (tone: Tone): number[] => {
+    const own = groups.filter(({ code }) => toneOf(code === REPLAYED ? 400 : statusOf(code)) === tone)
+    return Array.from({ length: 60 }, (_, minute) => own.reduce((sum, { per_minute: cells }) => sum + cells[minute], 0))
+  }
+  const series = FAMILIES.map(([name, tone]) => ({ name, tone, cells: cellsOf(tone) }))
+  const timeAt = (cell: number): string => utc(nowMs - (59 - cell) * 60_000, 'minute')
+  return (
+    <Card label="The last hour">
+      <div class="body grid" style={vars({ columns: '200px minmax(0,1fr)', align: 'center' })}>
+        <div class="grid" style={vars({ columns: '1fr 1fr', phone: 'repeat(4, auto)' })}>
+          {series.map(({ name, tone, cells }) => (
+            <Stat
+              key={name}
+              name={
+                <span class="row" style={vars({ gap: '6px' })}>
+                  <span class={`dot ${tone}`} aria-hidden="true" />
+                  {name}
+                </span>
+              }
+              value={count(cells.reduce((sum, cell) => sum + cell, 0))}
+            />
+          ))}
+        </div>
+        <Plot
+          label="Refused requests by minute in the last hour"
+          kind="bars"
+          series={series}
+          times={[timeAt(0), timeAt(20), timeAt(40), 'now']}
+          nameOf={(cell) => `${timeAt(cell)} UTC`}
+          format={count}
+          at={at}
+          onAt={setAt}
+          height={84}
+        />
+      </div>
+    </Card>
+  )
+}
+
+interface CausesProps {
+  readonly groups: readonly RefusalGroup[]
+  readonly refusals: readonly Refusal[]
+  readonly opened: RefusalGroup | undefined
+}
+
+function Causes({ groups, refusals, opened }: CausesProps): JSX.Element {
+  const isPhone = useMedia(PHONE)
+  const [showsAll, setShowsAll] = useState(false)
+  const shown = isPhone && !showsAll ? groups.slice(0, PHONE_CAUSES) : groups
+  const messages = useMemo(() => new Map(refusals.map((one) => [causeKey(one), one.message])), [refusals])
+  return (
+    <Card label="Causes">
+      <List
+        two
+        columns="40px minmax(0,1fr) 84px 64px"
+        phone="40px minmax(0,1fr) 60px"
+        heads={['Code', 'Cause', '-Last hour', '>Count']}
+        stick="var(--top)"
+      >
+        <Rows
+          items={shown}
+          rowHeight={56}
+          label="Causes, the most frequent first"
+          keyOf={causeKey}
+          render={(group) => (
+            <CauseRow group={group} isOpen={group === opened} message={messages.get(causeKey(group))} />
+          )}
+        />
+      </List>
+      {shown.length < groups.length && (
+        <footer>
+          <button type="button" class="button small" onClick={() => setShowsAll(true)}>
+            {many(groups.length - shown.length, 'more cause')}
+          </button>
+        </footer>
+      )}
+      <footer>{many(groups.length, 'cause')} in the last hour. Content of a refused request is never kept.</footer>
+    </Card>
+  )
+}
+
+interface CauseRowProps {
+  readonly group: RefusalGroup
+  readonly isOpen: boolean
+  readonly message: string | undefined
+}
+
+function CauseRow({ group, isOpen, message }: CauseRowProps): JSX.Element {
+  return (
+    <a class="item" href={urlWith({ cause: addressOf(group) })} aria-current={isOpen || undefined}>
+      <Pill code={group.code} />
+      <span class="stack" style={vars({ gap: 0 })}>
+        <CauseTitle cause={group} {...(message === undefined ? {} : { message })} />
+        <CauseWho group={group} />
       </span>
-      <span class="muted sdk">{sdk}</span>
-      <span class="muted node">{refusal.node}</span>
-      <Copy text={refusal.request_id}>{refusal.request_id.slice(-8)}</Copy>
-    </div>
+      <span class="wide fill">
+        <Spark cells={group.per_minute} label="By minute, the last hour" tone={toneOf(statusOf(group.code))} />
+      </span>
+      <span class="number">
+        <b>{count(group.count)}</b>
+        <br />
+        <span class="t12 dim">
+          <Age at={group.last_at} />
+        </span>
+      </span>
+    </a>
   )
 }

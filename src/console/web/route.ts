@@ -1,30 +1,58 @@
-// The view and its filters live in the URL, so that both can be bookmarked. Links are plain ones; those within the
-// console are followed without loading the page again.
+// The page, its filters and what is opened in it live in the URL, so that each can be sent to a colleague. Links are plain
+// ones; those within the console are followed without loading the page again.
 
 import { useEffect, useState } from 'preact/hooks'
+import type { IconName } from './icons.tsx'
 
 export interface Route {
   readonly path: string
   readonly query: URLSearchParams
 }
 
+export interface View {
+  readonly path: string
+  readonly name: string
+  readonly icon: IconName
+  /** Goes there after `g`. */
+  readonly key: string
+}
+
 /** An event of the window behind each `go`, also to where it is already. */
 export const CHANGED = 'sluice-route'
 
-export const VIEWS = [
-  ['/', 'Now'],
-  ['/events', 'Events'],
-  ['/refused', 'Refused'],
-  ['/batch', 'Batch'],
-  ['/apps', 'Apps'],
-  ['/explain', 'Explain'],
-] as const
+const EVENTS: View = { path: '/events', name: 'Events', icon: 'events', key: 'e' }
+const REFUSED: View = { path: '/refused', name: 'Refused', icon: 'refused', key: 'r' }
+const BATCH: View = { path: '/batch', name: 'Batch', icon: 'batch', key: 'b' }
+const EXPLAIN: View = { path: '/explain', name: 'Explain', icon: 'explain', key: 'x' }
+
+export const VIEWS: readonly View[] = [
+  { path: '/', name: 'Now', icon: 'now', key: 'n' },
+  EVENTS,
+  REFUSED,
+  BATCH,
+  { path: '/apps', name: 'Apps', icon: 'apps', key: 'a' },
+  EXPLAIN,
+]
+export const PORTAL_VIEWS: readonly View[] = [
+  { path: '/', name: 'Overview', icon: 'overview', key: 'o' },
+  EVENTS,
+  REFUSED,
+  BATCH,
+  EXPLAIN,
+]
+
+type Members = Readonly<Record<string, string | null | undefined>>
 
 /** A path with the members of the query that have a value. */
-export function urlTo(path: string, query: Readonly<Record<string, string | null | undefined>> = {}): string {
+export function urlTo(path: string, query: Members = {}): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value) search.set(name, value)
   return search.size === 0 ? path : `${path}?${search}`
+}
+
+/** This page with other members of its query. */
+export function urlWith(changes: Members): string {
+  return urlTo(location.pathname, { ...Object.fromEntries(new URLSearchParams(location.search)), ...changes })
 }
 
 /** The page of its batch, with it opened. */
@@ -34,9 +62,11 @@ export function eventUrl({ batch_id: id, index }: { readonly batch_id: string; r
 
 /** `replace`: not a step of its own in the browser's history, such as a letter typed into a filter. */
 export function go(url: string, { replace = false } = {}): void {
+  const isOtherView = new URL(url, location.href).pathname !== location.pathname
   if (replace) history.replaceState(null, '', url)
   else history.pushState(null, '', url)
   dispatchEvent(new Event(CHANGED))
+  if (isOtherView) scrollTo(0, 0)
 }
 
 export function useRoute(): Route {
@@ -56,16 +86,14 @@ export function useRoute(): Route {
   return { path: url.pathname, query: url.searchParams }
 }
 
-/** Follows links to a view without a load. A click with a modifier stays the browser's. */
+/** Follows links to a page without a load. A click with a modifier stays the browser's. */
 export function followLinks(): void {
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (!link || link.target || link.download || link.origin !== location.origin) return
-    if (link.getAttribute('href')?.startsWith('#') || !VIEWS.some(([path]) => path === link.pathname)) return
+    if (link.getAttribute('href')?.startsWith('#') || link.pathname.startsWith('/api/')) return
     event.preventDefault()
-    const isOtherView = link.pathname !== location.pathname
     go(link.href)
-    if (isOtherView) scrollTo(0, 0)
   })
 }

@@ -2,20 +2,44 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useKeys } from './keys.ts'
 
-/** No list moves then: a row would not be the one that is clicked. */
+/** Further down than this a list is being read. */
+const AT_TOP_PX = 24
+
+/** No list moves then: a row would not be the one that is clicked. A finger does not hover. */
 export function isAimedAt(): boolean {
-  return document.querySelector('.rows:hover, .rows:focus-within') !== null
+  const pointed = matchMedia('(hover: hover)').matches ? '.rows:hover, .rows:focus-within' : '.rows:focus-within'
+  return document.querySelector(pointed) !== null
 }
 
-/** Arrows go from row to row. */
-function step(event: KeyboardEvent): void {
-  if (event.altKey || event.ctrlKey || event.metaKey || !(event.target instanceof Element)) return
-  const row = event.target.closest('li')
-  const next = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling }[event.key]
-  if (!next) return
-  event.preventDefault()
-  next.querySelector('a')?.focus()
+/** Where lists scroll: the page, or a part of it that fills the window. */
+export function scroller(): Element | null {
+  const inside = document.querySelector('.scroll')
+  return inside !== null && getComputedStyle(inside).overflowY === 'auto' ? inside : document.scrollingElement
+}
+
+export function isScrolled(): boolean {
+  return (scroller()?.scrollTop ?? 0) > AT_TOP_PX
+}
+
+/** j, k and the arrows go from row to row, past the lines between them. */
+function step(by: 'nextElementSibling' | 'previousElementSibling'): void {
+  const focused = document.activeElement?.closest('.rows > li')
+  if (!focused) {
+    const first = document.querySelector<HTMLElement>('.rows a[aria-current]') ?? document.querySelector('.rows a.item')
+    if (first instanceof HTMLElement) first.focus()
+    return
+  }
+  let row = focused[by]
+  while (row !== null && row.querySelector('a.item') === null) row = row[by]
+  row?.querySelector<HTMLElement>('a.item')?.focus()
+}
+
+export function useRowKeys(): void {
+  const next = (): void => step('nextElementSibling')
+  const last = (): void => step('previousElementSibling')
+  useKeys({ j: next, k: last, ArrowDown: next, ArrowUp: last })
 }
 
 /** Rows beyond each edge, so that a fast scroll shows no gap. */
@@ -41,16 +65,17 @@ export function Rows<T>({ items, rowHeight, label, keyOf, render }: RowsProps<T>
   }
   useLayoutEffect(update, [items.length, rowHeight])
   useEffect(() => {
-    addEventListener('scroll', update, { passive: true })
+    // Captured: that of a part of the page does not rise.
+    addEventListener('scroll', update, { passive: true, capture: true })
     addEventListener('resize', update)
     return () => {
-      removeEventListener('scroll', update)
+      removeEventListener('scroll', update, { capture: true })
       removeEventListener('resize', update)
     }
   }, [rowHeight])
   const from = Math.min(first, items.length)
   return (
-    <ul class="rows" ref={list} aria-label={label} style={{ height: `${items.length * rowHeight}px` }} onKeyDown={step}>
+    <ul class="rows" ref={list} aria-label={label} style={{ height: `${items.length * rowHeight}px` }}>
       {items.slice(from, end).map((item, at) => (
         <li
           key={keyOf(item)}

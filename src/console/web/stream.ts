@@ -19,10 +19,16 @@ export interface StreamOptions {
   readonly silentAfterMs: number
 }
 
-const FIRST_RETRY_MS = 1000
-const MAX_RETRY_MS = 15_000
+/** After the first failure, the second and so on; then always the last. */
+const RETRY_MS = [1000, 2000, 5000, 10_000] as const
+/** Asked for: every stream that waits tries at once. */
+const TRY_NOW = 'sluice-try-now'
 /** A message longer than this is not one of ours. */
 const MAX_MESSAGE_LENGTH = 4_194_304
+
+export function tryNow(): void {
+  dispatchEvent(new Event(TRY_NOW))
+}
 
 /** Returns a function that ends it. */
 export function openStream(options: StreamOptions): () => void {
@@ -30,21 +36,31 @@ export function openStream(options: StreamOptions): () => void {
   let failures = 0
   let lostSinceMs = 0
   let timer: ReturnType<typeof setTimeout> | undefined
+  let isWaiting = false
   const attempt = async (): Promise<void> => {
+    isWaiting = false
     const why = await readOnce(options, ended.signal, () => {
       failures = 0
       options.onConnection({ kind: 'open' })
     })
     if (ended.signal.aborted) return
     if (failures === 0) lostSinceMs = Date.now()
-    const waitMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** failures)
+    const waitMs = RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]
     failures += 1
+    isWaiting = true
     options.onConnection({ kind: 'lost', sinceMs: lostSinceMs, retryAtMs: Date.now() + waitMs, why })
     timer = setTimeout(() => void attempt(), waitMs)
   }
+  const tryNow = (): void => {
+    if (!isWaiting) return
+    clearTimeout(timer)
+    void attempt()
+  }
+  addEventListener(TRY_NOW, tryNow)
   options.onConnection({ kind: 'connecting' })
   void attempt()
   return () => {
+    removeEventListener(TRY_NOW, tryNow)
     ended.abort()
     clearTimeout(timer)
   }
@@ -66,7 +82,7 @@ async function readOnce(
     restartWatch()
     const signal = AbortSignal.any([ended, silent.signal])
     const response = await fetch(path, { signal, headers: { Accept: 'text/event-stream' } })
-    if (!response.ok || response.body === null) return await problemOf(response)
+    if (!response.ok || response.body === null) return (await problemOf(response)).why
     onOpen()
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
@@ -105,12 +121,13 @@ function deliver(message: string, onMessage: Listener): void {
   onMessage(name, value)
 }
 
-/** The stream of a path while the page is seen. It calls the newest listener. */
-export function useStream(path: string, onMessage: Listener, silentAfterMs = 40_000): Connection {
+/** The stream of a path while the page is seen; null: none. It calls the newest listener. */
+export function useStream(path: string | null, onMessage: Listener, silentAfterMs = 40_000): Connection {
   const [connection, setConnection] = useState<Connection>({ kind: 'connecting' })
   const listener = useRef(onMessage)
   listener.current = onMessage
   useEffect(() => {
+    if (path === null) return
     let close: (() => void) | null = null
     const update = (): void => {
       const isSeen = document.visibilityState === 'visible'

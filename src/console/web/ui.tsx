@@ -1,20 +1,139 @@
-// Small pieces that several views use. Text is always set as text.
+// The primitives as components. Text is always set as text.
 
-import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import { useAsk } from './api.ts'
-import type { Example, NodeLine } from './api-types.ts'
-import { curlOf } from './event-text.ts'
-import { localTime, utc } from './format.ts'
-import { useLive, whoseOf } from './live.tsx'
-import { urlTo } from './route.ts'
+import type { ComponentChildren, CSSProperties, JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { meaningOf, statusOf, type Tone, toneOf } from './codes.ts'
+import { age, exactly, hashOf, utc } from './format.ts'
+import { Icon, type IconName } from './icons.tsx'
+import { useLive } from './live.tsx'
 
-const SAID_MS = 1500
+const SAID_MS = 2000
+const HUES = 12
 
-export function Time({ at, as = 'time' }: { at: string; as?: 'time' | 'ms' | 'date' }): JSX.Element {
-  const timeMs = Date.parse(at)
+/** Custom properties of an element, such as the columns of a list. */
+export function vars(values: Readonly<Record<string, string | number>>): CSSProperties {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`--${name}`, value]))
+}
+
+export interface CardProps {
+  readonly title?: ComponentChildren
+  /** At the right of the title. */
+  readonly side?: ComponentChildren
+  readonly label?: string
+  readonly class?: string
+  readonly children?: ComponentChildren
+}
+
+export function Card({ title, side, label, class: name = '', children }: CardProps): JSX.Element {
   return (
-    <time dateTime={at} title={Number.isNaN(timeMs) ? '' : `${localTime(timeMs)} local time`}>
+    <section class={`card ${name}`} aria-label={label ?? (typeof title === 'string' ? title : undefined)}>
+      {title !== undefined && (
+        <header>
+          {typeof title === 'string' ? <h2>{title}</h2> : title}
+          {side !== undefined && <span class="row push">{side}</span>}
+        </header>
+      )}
+      {children}
+    </section>
+  )
+}
+
+/** A list with its heads; a head that begins with `>` stands at the right, one with `-` is left out on a phone. */
+export interface ListProps {
+  readonly columns: string
+  readonly phone?: string
+  readonly heads?: readonly string[]
+  readonly two?: boolean
+  /** Without room at its sides. */
+  readonly flush?: boolean
+  readonly stick?: string
+  readonly children: ComponentChildren
+}
+
+export function List({ columns, phone, heads, two = false, flush = false, stick, children }: ListProps): JSX.Element {
+  const style = vars({ columns, ...(phone && { phone }), ...(stick && { stick }), ...(flush && { pad: '0px' }) })
+  return (
+    <div class={two ? 'list two' : 'list'} style={style}>
+      {heads !== undefined && (
+        <div class="head" aria-hidden="true">
+          {heads.map((head) => (
+            <span key={head} class={`${head.includes('>') ? 'number' : ''} ${head.includes('-') ? 'wide' : ''}`}>
+              {head.replace(/^[->]+/, '')}
+            </span>
+          ))}
+        </div>
+      )}
+      {children}
+    </div>
+  )
+}
+
+export function Pill({ code }: { code: string }): JSX.Element {
+  const status = statusOf(code)
+  return (
+    <span class={`pill ${toneOf(status)}`} title={meaningOf(code)}>
+      {status}
+    </span>
+  )
+}
+
+/** Words for what colour says. */
+export function Dot({ tone, live = false }: { tone: Tone; live?: boolean }): JSX.Element {
+  return <span class={`dot ${tone} ${live ? 'live' : ''}`} aria-hidden="true" />
+}
+
+export function hueOf(id: string): number {
+  return hashOf(id) % HUES
+}
+
+/** A stable dot and the name; with `href` a link. */
+export function AppName({ id, href }: { id: string | null; href?: string | undefined }): JSX.Element {
+  if (id === null) return <span class="dim">no known app</span>
+  const content = (
+    <>
+      <span class="dot" aria-hidden="true" />
+      <span class="cut">{id}</span>
+    </>
+  )
+  const style = vars({ hue: hueOf(id) })
+  return href === undefined ? (
+    <span class="app" style={style}>
+      {content}
+    </span>
+  ) : (
+    <a class="app" style={style} href={href}>
+      {content}
+    </a>
+  )
+}
+
+/** `ahead`: the share at the end of the window, if it goes on as it does. null: there is no limit. */
+export function Bar({ share, ahead = 0, tone }: { share: number | null; ahead?: number; tone?: Tone | undefined }) {
+  if (share === null) return <span class="bar none fill" aria-hidden="true" />
+  const used = Math.min(1, share)
+  const width = (part: number): CSSProperties => ({ width: `${part * 100}%` })
+  return (
+    <span class={`bar fill ${tone ?? ''}`} aria-hidden="true">
+      <span class="used" style={width(used)} />
+      <span class="ahead" style={width(Math.max(0, Math.min(1, ahead) - used))} />
+    </span>
+  )
+}
+
+/** How long ago; exactly on hover. */
+export function Age({ at, ago = false }: { at: string; ago?: boolean }): JSX.Element {
+  const { nowMs } = useLive()
+  const text = age(at, nowMs)
+  return (
+    <time dateTime={at} title={exactly(at)}>
+      {ago && /^\d/.test(text) ? `${text} ago` : text}
+    </time>
+  )
+}
+
+export function Time({ at, as = 'time' }: { at: string; as?: 'time' | 'ms' | 'date' | 'minute' }): JSX.Element {
+  return (
+    <time dateTime={at} title={exactly(at)}>
       {utc(at, as)}
     </time>
   )
@@ -31,79 +150,144 @@ async function copy(text: string): Promise<void> {
   area.remove()
 }
 
-/** `text`: what is copied. The label says for a moment that it was. */
-export function Copy({ text, label, children }: { text: string; label?: string; children?: ComponentChildren }) {
+export interface CopyProps {
+  readonly text: string
+  /** On a button; without it an id is shown, and copied by a click. */
+  readonly label?: string
+  readonly icon?: IconName
+  readonly children?: ComponentChildren
+}
+
+export function Copy({ text, label, icon = 'copy', children }: CopyProps): JSX.Element {
   const [said, setSaid] = useState('')
   useEffect(() => {
     if (said === '') return
     const timer = setTimeout(() => setSaid(''), SAID_MS)
     return () => clearTimeout(timer)
   }, [said])
-  const run = (): void =>
+  const run = (event: Event): void => {
+    event.preventDefault()
     void copy(text).then(
-      () => setSaid('copied'),
-      () => setSaid('not copied'),
+      () => setSaid('Copied'),
+      () => setSaid('Not copied'),
     )
-  const isId = children !== undefined
-  return (
-    <button type="button" class={isId ? 'id' : 'button'} title={isId ? `Copy ${text}` : undefined} onClick={run}>
-      <span>{isId ? children : said || label}</span>
-      {isId && said !== '' && <span class="said">{said}</span>}
-      <span class="hidden" role="status">
-        {said}
-      </span>
+  }
+  const status = (
+    <span class="reader" role="status">
+      {said}
+    </span>
+  )
+  return label === undefined ? (
+    <button type="button" class="id cut" title={`Copy ${text}`} onClick={run}>
+      {said === '' ? (children ?? text) : said}
+      {status}
+    </button>
+  ) : (
+    <button type="button" class="button small bare" aria-label={label} title={label} onClick={run}>
+      <Icon name={said === '' ? icon : 'check'} />
+      {icon === 'copy' && (said === '' ? label.replace(/^Copy (?=JSON|curl)/, '') : said)}
+      {status}
     </button>
   )
+}
+
+/** The first eight characters of an id, all of it by a click. */
+export function ShortId({ id }: { id: string }): JSX.Element {
+  return <Copy text={id}>{`${id.slice(0, 8)}…${id.slice(-2)}`}</Copy>
 }
 
 /** Of a list of facts; nothing where there is none. */
 export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element | null {
   return children ? (
     <>
-      <dt>{name}</dt>
+      <dt class="dim">{name}</dt>
       <dd>{children}</dd>
     </>
   ) : null
 }
 
-/** Of an input for ids and the like, which no browser may correct. */
-export const AS_TYPED = { spellcheck: false, autocapitalize: 'off', autocomplete: 'off' } as const
-
-/** A dot with a word beside it: no colour speaks alone. */
-export function Dot({ tone }: { tone: Tone }): JSX.Element {
-  return <span class={`dot ${tone}`} aria-hidden="true" />
-}
-
-export type Tone = 'ok' | 'warn' | 'fail' | 'client' | 'unknown'
-
-export const STATE_TONES: Readonly<Record<NodeLine['state'], Tone>> = {
-  starting: 'warn',
-  serving: 'ok',
-  degraded: 'warn',
-  refusing: 'fail',
-  stopping: 'warn',
-  silent: 'fail',
-}
-
-/** A code, in red only where it is us who fail. */
-export function CodeName({ code, app }: { code: string; app?: string | null | undefined }): JSX.Element {
-  const { codes } = useLive()
-  const meaning = codes.get(code)
+export function Stat({
+  name,
+  value,
+  unit,
+  tone,
+}: {
+  name: ComponentChildren
+  value: string
+  unit?: ComponentChildren
+  tone?: Tone
+}) {
   return (
-    <a
-      class={whoseOf(codes, code) === 'ours' ? 'code fail' : 'code client'}
-      href={urlTo('/refused', { app, code })}
-      title={meaning ? `${meaning.meaning} ${meaning.client_should}` : undefined}
-    >
-      {code}
-    </a>
+    <div class="stack" style={vars({ gap: '2px' })}>
+      <span class="label">{name}</span>
+      <span class={tone === undefined ? 'figure' : `figure said ${tone}`}>
+        {value}
+        {unit !== undefined && <small> {unit}</small>}
+      </span>
+    </div>
   )
 }
 
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
+/** One of a few, such as a range. */
+export interface TabsProps<T extends string> {
+  readonly label: string
+  readonly value: T
+  readonly options: readonly (readonly [T, string])[]
+  readonly onPick: (value: T) => void
+}
+
+export function Tabs<T extends string>({ label, value, options, onPick }: TabsProps<T>): JSX.Element {
+  return (
+    <div class="tabs" role="group" aria-label={label}>
+      {options.map(([name, words]) => (
+        <button
+          key={name}
+          type="button"
+          class="button small bare"
+          aria-pressed={name === value}
+          onClick={() => onPick(name)}
+        >
+          {words}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+/** The answer of a page in a sentence, and what proves it. */
+export function Verdict({
+  tone,
+  children,
+  more,
+}: {
+  tone?: Tone
+  children: ComponentChildren
+  more?: ComponentChildren
+}) {
+  return (
+    <div class="stack verdict" style={vars({ gap: '2px' })}>
+      <p class={tone === 'fail' ? 'figure said fail' : 'figure'}>{children}</p>
+      {more && <p class="t14 mid">{more}</p>}
+    </div>
+  )
+}
+
+export function Empty({ icon, title, children }: { icon?: IconName; title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
-      <p class="title">{title}</p>
+      {icon !== undefined && <Icon name={icon} />}
+      <h2>{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+export function Note({ tone = 'near', children }: { tone?: Tone; children: ComponentChildren }): JSX.Element {
+  return (
+    <div class={`note ${tone}`}>
+      <span class="said">
+        <Icon name={tone === 'ok' ? 'check' : 'warning'} />
+      </span>
       {children}
     </div>
   )
@@ -111,50 +295,21 @@ export function Empty({ title, children }: { title: string; children?: Component
 
 export function Problem({ why }: { why: string | null }): JSX.Element | null {
   return why === null ? null : (
-    <p class="problem" role="alert">
-      {why}
-    </p>
+    <div role="alert">
+      <Note>
+        <span class="grow">{why}</span>
+      </Note>
+    </div>
   )
 }
 
-/** Where to send an event, by the name under which this page was reached, and with which key. */
-export function useExample(): { readonly url: string; readonly key: string | null } {
-  const { port = 8080, tls = false, app_key: key = null } = useAsk<Example>('/api/example').value ?? {}
-  return { url: `${tls ? 'https' : 'http'}://${location.hostname}:${port}`, key }
-}
-
-const EXAMPLE = {
-  type: 'track',
-  name: 'hello',
-  hashed_daily_id: 'demo-daily-0123456789',
-  hashed_monthly_id: 'demo-monthly-0123456789',
-  session_id: 'demo',
-  timestamp: 'NOW',
-  context: { os: 'demo' },
-}
-
-export function TryIt(): JSX.Element {
-  const { url, key } = useExample()
-  const curl = curlOf(url, key, EXAMPLE).replace('NOW', `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`)
-  return (
-    <>
-      <p>
-        Send one
-        {key === null && (
-          <>
-            , with an app&rsquo;s key in place of <code>YOUR_APP_KEY</code>: <code>sluice apps list</code> shows the
-            keys
-          </>
-        )}
-        :
-      </p>
-      <pre class="sample" tabIndex={0} aria-label="A curl line that sends an event">
-        {curl}
-      </pre>
-      <Copy text={curl} label="copy" />
-    </>
-  )
-}
+/** Of an input for ids and the like, which no browser may correct. */
+export const AS_TYPED = {
+  type: 'text',
+  spellcheck: false,
+  autocapitalize: 'off',
+  autocomplete: 'off',
+} as const
 
 /** Whether a media query holds. */
 export function useMedia(query: string): boolean {
@@ -167,4 +322,43 @@ export function useMedia(query: string): boolean {
     return () => list.removeEventListener('change', update)
   }, [query])
   return holds
+}
+
+export const PHONE = '(max-width: 720px)'
+export const WIDE = '(min-width: 1101px)'
+
+/** A dialog above the page while it is in the document; Escape closes it, and the focus goes back. */
+export function Dialog({
+  label,
+  onClose,
+  children,
+}: {
+  label: string
+  onClose: () => void
+  children: ComponentChildren
+}) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const element = dialog.current
+    element?.showModal()
+    return () => element?.close()
+  }, [])
+  const close = (event: MouseEvent): void => {
+    if (event.target === dialog.current) onClose()
+  }
+  return (
+    <dialog ref={dialog} class="card" aria-label={label} onClose={onClose} onClick={close}>
+      {children}
+    </dialog>
+  )
+}
+
+/** Saves a text that the page has. */
+export function save(name: string, type: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
 }

@@ -15,6 +15,8 @@ export interface DumpedApp {
   readonly cycles: readonly DumpedCycle[]
   /** Start and use of each day before that of the dump. Absent in a dump of 0.3, as is `newestMs`. */
   readonly days?: readonly (readonly [startMs: number, used: number])[]
+  /** What `days` has of a sum of 0.3, whose days are not known. */
+  readonly guess?: readonly [startMs: number, used: number]
   /** The newest time at which events were taken; null: none is known. */
   readonly newestMs?: number | null
 }
@@ -41,7 +43,8 @@ function isLimiterDump(value: unknown): value is LimiterDump {
 function isDumpedApp(value: unknown): boolean {
   if (!isObject(value) || typeof value['appId'] !== 'string') return false
   if (!isCount(value['minuteUsed']) || !isCount(value['dayUsed'])) return false
-  const { newestMs = null, days = [] } = value
+  const { newestMs = null, days = [], guess = null } = value
+  if (guess !== null && !isDumpedDay(guess)) return false
   if (newestMs !== null && !Number.isSafeInteger(newestMs)) return false
   if (!Array.isArray(days) || !days.every(isDumpedDay)) return false
   return Array.isArray(value['cycles']) && value['cycles'].every(isDumpedCycle)

@@ -3,8 +3,9 @@
 
 import type { App } from '../../apps/app.ts'
 import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../apps/plans.ts'
-import type { RateLimitView } from '../../outcome.ts'
-import type { LimitRefusal, Usage } from '../limiter.ts'
+import type { RateLimitView } from '../../contract/outcome.ts'
+import type { AlertSums } from '../alerts.ts'
+import { type DaysUsed, isNear, type LimitRefusal, limitRefusal, type Usage } from '../limiter.ts'
 import { type DumpedApp, LIMITER_DUMP_VERSION, type LimiterDump, readLimiterDump } from './limiter-dump.ts'
 import {
   type AppCounts,
@@ -15,12 +16,15 @@ import {
   cycleOfTake,
   DAYS_KEPT,
   endTake,
+  findCycle,
   MAX_CYCLES_PER_APP,
   newAppCounts,
   newCount,
-  resetTo,
+  pastDaysBefore,
   turnDay,
+  turnMinute,
   usedInCycle,
+  usedInMinute,
 } from './window-counts.ts'
 
 /** A clock that steps back by this or more was wrong before, and its new time is used. */
@@ -31,19 +35,27 @@ const RESET_GRACE_MS = 60_000
 export interface MemoryLimiter {
   /**
    * Takes `events` from month, day and minute, all or none; the first without room refuses. An empty batch costs 1 of
-   * the minute. Returns the Unix ms of the take, for `settle` and `refund`.
+   * the minute. Returns the Unix ms of the take, for `commit` and `refund`.
    */
   take(app: App, events: number, nowMs: number): number | LimitRefusal
   /**
-   * The events taken at `takenAtMs` are durable and stay used. Until `settle` or `refund` they are in flight and left
+   * The events taken at `takenAtMs` are durable and stay used. Until `commit` or `refund` they are in flight and left
    * out of snapshots: after a crash the journal says whether they were stored.
    */
-  settle(app: App, events: number, takenAtMs: number): void
+  commit(app: App, events: number, takenAtMs: number): void
   /** Returns the events taken at `takenAtMs` to each of their windows that is still open. */
   refund(app: App, events: number, takenAtMs: number, nowMs: number): void
   /** The minute's figures for the answer's headers. */
   view(app: App, nowMs: number): RateLimitView
+  /** Whether less than a fifth of a window is left. */
+  isNearLimit(app: App, nowMs: number): boolean
   usage(app: App, nowMs: number): Usage
+  /** What is durable. */
+  days(appId: string, nowMs: number): DaysUsed
+  /** The same, with the app's cycle. */
+  sums(app: App, nowMs: number): AlertSums
+  /** The apps that have used something in the last 35 days. */
+  appIds(): Iterable<string>
   /** The durable usage of windows that are still open, as JSON. Events in flight are left out. */
   dump(): LimiterDump
   /**
@@ -60,7 +72,8 @@ export interface MemoryLimiter {
 
 /**
  * Windows follow the newest time that any call has passed. After a small step back of the clock, takes count in the
- * newest window until the clock has caught up. A take whose time lies before its window counts as durable at once and
+ * newest window until the clock has caught up. Set back further, or back and forth, a clock finds again what was used of the
+ * last eight minutes with a use, and of the days. A take whose time lies before its window counts as durable at once and
  * cannot be given back, because it could not be told apart from takes of an earlier window. So a small step back may
  * cost an app part of one window, but never exceeds a limit. After a large step back the new time is used; otherwise
  * apps would stay in one minute until the clock has caught up.
@@ -87,14 +100,12 @@ class CountingLimiter implements MemoryLimiter {
     const counts = this.#countsNow(app.appId)
     const { minute, day } = counts
     const month = currentCycle(counts, app.billingAnchorMs, this.#newestMs)
+    const refusal = limitRefusal(app, minute.used, day.used, month.used, events)
+    if (refusal !== null) return refusal
     if (events === 0) {
-      if (minute.used + 1 > app.eventsPerMinute) return 'rate_limit_exceeded'
       minute.used++
       return nowMs
     }
-    if (month.used + events > app.eventsPerMonth) return 'monthly_limit_exceeded'
-    if (app.eventsPerDay !== null && day.used + events > app.eventsPerDay) return 'daily_limit_exceeded'
-    if (minute.used + events > app.eventsPerMinute) return 'rate_limit_exceeded'
     addTaken(minute, events, nowMs)
     addTaken(day, events, nowMs)
     addTaken(month, events, nowMs)
@@ -102,7 +113,7 @@ class CountingLimiter implements MemoryLimiter {
     return nowMs
   }
 
-  settle(app: App, events: number, takenAtMs: number): void {
+  commit(app: App, events: number, takenAtMs: number): void {
     if (events > 0) this.#endFlight(app, events, takenAtMs, 0)
   }
 
@@ -113,8 +124,8 @@ class CountingLimiter implements MemoryLimiter {
 
   view(app: App, nowMs: number): RateLimitView {
     this.#advanceTo(nowMs)
-    const minute = this.#countsOfApp.get(app.appId)?.minute
-    const used = minute !== undefined && minute.startMs === this.#minuteStartMs ? minute.used : 0
+    const counts = this.#countsOfApp.get(app.appId)
+    const used = counts === undefined ? 0 : usedInMinute(counts, this.#minuteStartMs)
     return {
       limit: app.eventsPerMinute,
       remaining: Math.max(0, app.eventsPerMinute - used),
@@ -125,18 +136,17 @@ class CountingLimiter implements MemoryLimiter {
   usage(app: App, nowMs: number): Usage {
     this.#advanceTo(nowMs)
     const counts = this.#countsOfApp.get(app.appId) ?? newAppCounts(this.#minuteStartMs, this.#dayStartMs)
-    const { minute, day } = counts
     const cycle = cycleAt(app.billingAnchorMs, this.#newestMs)
     return {
       atMs: nowMs,
       minute: {
         limit: app.eventsPerMinute,
-        used: minute.startMs === this.#minuteStartMs ? minute.used : 0,
+        used: usedInMinute(counts, this.#minuteStartMs),
         endsAtMs: this.#minuteStartMs + MINUTE_MS,
       },
       day: {
         limit: app.eventsPerDay,
-        used: day.startMs === this.#dayStartMs ? day.used : 0,
+        used: this.#usedToday(counts),
         endsAtMs: this.#dayStartMs + DAY_MS,
       },
       month: {
@@ -147,10 +157,59 @@ class CountingLimiter implements MemoryLimiter {
     }
   }
 
+  /** Makes nothing for an app whose counts are those of its record: every answer asks this. */
+  isNearLimit(app: App, nowMs: number): boolean {
+    this.#advanceTo(nowMs)
+    const counts = this.#countsOfApp.get(app.appId)
+    if (counts === undefined) return false
+    if (isNear(app.eventsPerMinute, usedInMinute(counts, this.#minuteStartMs))) return true
+    if (app.eventsPerDay !== null && isNear(app.eventsPerDay, this.#usedToday(counts))) return true
+    const [cycle] = counts.cycles
+    if (counts.anchorMs !== app.billingAnchorMs || !contains(cycle, this.#newestMs)) {
+      const { month } = this.usage(app, nowMs)
+      return isNear(month.limit, month.used)
+    }
+    return isNear(app.eventsPerMonth, cycle.used)
+  }
+
+  #usedToday({ day, pastDays }: AppCounts): number {
+    return day.startMs === this.#dayStartMs ? day.used : (pastDays.get(this.#dayStartMs) ?? 0)
+  }
+
+  days(appId: string, nowMs: number): DaysUsed {
+    this.#advanceTo(nowMs)
+    const counts = this.#countsOfApp.get(appId)
+    if (counts === undefined) return new Map()
+    const { guess } = counts
+    const days = new Map(pastDaysBefore(counts, Number.POSITIVE_INFINITY))
+    if (guess !== null && days.has(guess.startMs)) addToDay(days, guess.startMs, -guess.used)
+    return new Map(Array.from(days, ([startMs, used]) => [startMs / DAY_MS, Math.max(0, used)]))
+  }
+
+  sums(app: App, nowMs: number): AlertSums {
+    const days = this.days(app.appId, nowMs)
+    const counts = this.#countsOfApp.get(app.appId)
+    const { startMs, endMs } = cycleAt(app.billingAnchorMs, this.#newestMs)
+    const used = counts === undefined ? 0 : usedInCycle(counts, startMs, endMs)
+    const inFlight = findCycle(counts?.cycles ?? [], startMs, endMs)?.pending ?? 0
+    return {
+      nowMs: this.#newestMs,
+      days,
+      month: { startMs, endMs, used: used - inFlight },
+      lastMonth: counts?.lastCycle ?? null,
+    }
+  }
+
+  appIds(): Iterable<string> {
+    return this.#countsOfApp.keys()
+  }
+
   dump(): LimiterDump {
     const apps: DumpedApp[] = []
     for (const [appId, counts] of this.#countsOfApp) {
-      const { minute, day, cycles, pastDays, newestMs } = counts
+      const { minute, day, pastDays, cycles, newestMs, guess } = counts
+      // The clock went back to it.
+      if (day.startMs !== this.#dayStartMs && pastDays.has(this.#dayStartMs)) turnDay(counts, this.#dayStartMs)
       const running = cycles.filter((cycle) => cycle.endMs > this.#newestMs)
       const isOld = newestMs < this.#dayStartMs - DAYS_KEPT * DAY_MS
       if (running.length === 0 && day.startMs !== this.#dayStartMs && isOld) {
@@ -162,7 +221,8 @@ class CountingLimiter implements MemoryLimiter {
         appId,
         minuteUsed: minute.startMs === this.#minuteStartMs ? minute.used - minute.pending : 0,
         dayUsed: day.startMs === this.#dayStartMs ? day.used - day.pending : 0,
-        days: day.startMs === this.#dayStartMs ? [...pastDays] : [...pastDays, [day.startMs, day.used]],
+        days: pastDaysBefore(counts, this.#dayStartMs),
+        ...(guess === null ? {} : { guess: [guess.startMs, guess.used] as const }),
         newestMs: Number.isFinite(newestMs) ? newestMs : null,
         cycles: running.map(({ startMs, endMs, used, pending }) => ({ startMs, endMs, used: used - pending })),
       })
@@ -177,13 +237,14 @@ class CountingLimiter implements MemoryLimiter {
     const sameMinute = windowStartMs(dumpedAtMs, MINUTE_MS) === this.#minuteStartMs
     const sameDay = windowStartMs(dumpedAtMs, DAY_MS) === this.#dayStartMs
     const dumpedDayMs = windowStartMs(dumpedAtMs, DAY_MS)
-    for (const { appId, minuteUsed, dayUsed, cycles, days, newestMs = dumpedAtMs } of apps) {
+    for (const { appId, minuteUsed, dayUsed, cycles, days, guess, newestMs = dumpedAtMs } of apps) {
       const counts = this.#countsNow(appId)
       counts.newestMs = newestMs ?? Number.NEGATIVE_INFINITY
       // Where the days are not known, the whole cycle counts as used on the last of them.
       const inCycle = Math.max(0, ...cycles.map(({ used }) => used)) - dayUsed
-      for (const [startMs, used] of days ?? [[dumpedDayMs, Math.max(0, inCycle)]])
-        addToDay(counts.pastDays, startMs, used)
+      const [guessMs, guessed] = guess ?? [dumpedDayMs, days === undefined ? Math.max(0, inCycle) : 0]
+      if (guessed > 0) counts.guess = { startMs: guessMs, used: guessed }
+      for (const [startMs, used] of days ?? [[guessMs, guessed]]) addToDay(counts.pastDays, startMs, used)
       if (!sameDay) addToDay(counts.pastDays, dumpedDayMs, dayUsed)
       if (sameMinute) counts.minute.used = minuteUsed
       if (sameDay) counts.day.used = dayUsed
@@ -217,6 +278,9 @@ class CountingLimiter implements MemoryLimiter {
       this.#turnTo(nowMs)
       return
     }
+    // The step back may be undone while such requests are in flight.
+    if (nowMs >= this.#newestMs + CLOCK_RESET_MS && this.#newestMs < this.#unknownUntilMs)
+      this.#unknownUntilMs = nowMs + RESET_GRACE_MS
     if (nowMs < this.#minuteStartMs + MINUTE_MS) this.#newestMs = nowMs
     else this.#turnTo(nowMs)
   }
@@ -235,7 +299,7 @@ class CountingLimiter implements MemoryLimiter {
       this.#countsOfApp.set(appId, fresh)
       return fresh
     }
-    if (counts.minute.startMs !== this.#minuteStartMs) resetTo(counts.minute, this.#minuteStartMs, MINUTE_MS)
+    if (counts.minute.startMs !== this.#minuteStartMs) turnMinute(counts, this.#minuteStartMs)
     if (counts.day.startMs !== this.#dayStartMs) turnDay(counts, this.#dayStartMs)
     return counts
   }
@@ -244,10 +308,14 @@ class CountingLimiter implements MemoryLimiter {
   #endFlight(app: App, cost: number, takenAtMs: number, refund: number): void {
     const counts = this.#countsOfApp.get(app.appId)
     if (counts === undefined) return
-    const { minute, day } = counts
+    const { minute, day, lastDay, pastDays } = counts
     const mayBeUnknown = this.#newestMs < this.#unknownUntilMs
     if (contains(minute, takenAtMs)) endTake(minute, cost, refund, mayBeUnknown)
     if (contains(day, takenAtMs)) endTake(day, cost, refund, mayBeUnknown)
+    else if (contains(lastDay, takenAtMs) && lastDay.pending >= cost) {
+      lastDay.pending -= cost
+      addToDay(pastDays, lastDay.startMs, -refund)
+    }
     const cycle = cycleOfTake(counts, app, takenAtMs)
     if (cycle !== undefined) endTake(cycle, cost, refund, mayBeUnknown)
   }

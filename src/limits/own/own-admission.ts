@@ -1,13 +1,13 @@
 // Limits and keys of a single machine, in its memory.
 
 import type { App } from '../../apps/app.ts'
+import type { Charge } from '../../contract/charge.ts'
+import type { RateLimitView, WindowView } from '../../contract/outcome.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { RateLimitView } from '../../outcome.ts'
-import type { Charge } from '../../queue/charge.ts'
 import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
-import { secondsUntilRoom, type Usage } from '../limiter.ts'
+import { type DaysUsed, secondsUntilRoom, type Usage, windowViews } from '../limiter.ts'
 import type { MemoryLimiter } from './memory-limiter.ts'
 
 export interface OwnAdmissionOptions {
@@ -76,12 +76,22 @@ export class OwnAdmission implements Admission {
         this.#deduplicator.confirm(batchId, events, this.#clock(), eventsHash)
       else this.#deduplicator.release(batchId)
     }
-    if (staysUsed) this.#limiter.settle(app, taken, takenAtMs)
+    if (staysUsed) this.#limiter.commit(app, taken, takenAtMs)
     else this.#limiter.refund(app, taken, takenAtMs, this.#clock())
   }
 
   view(app: App): RateLimitView {
     return this.#limiter.view(app, this.#clock())
+  }
+
+  nearLimits(app: App, always: boolean): readonly WindowView[] | null {
+    const nowMs = this.#clock()
+    if (!always && !this.#limiter.isNearLimit(app, nowMs)) return null
+    return windowViews(app, this.#limiter.usage(app, nowMs))
+  }
+
+  days(apps: readonly App[]): readonly DaysUsed[] {
+    return apps.map(({ appId }) => this.#limiter.days(appId, this.#clock()))
   }
 
   usages(apps: readonly App[]): readonly Usage[] {

@@ -5,10 +5,12 @@ import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../apps/plans.ts'
 
 /** Cycles counted side by side for an app whose anchor keeps changing; one more drops the oldest. */
 export const MAX_CYCLES_PER_APP = 4
-/** A cycle has at most 31 days, and touches 32 if it begins in the middle of a day. */
-export const DAYS_KEPT = 33
+/** A clock that was set back, or back and forth, gives none of them out again. */
+const MINUTES_KEPT = 8
+/** Before today: 35 in all, which usage by day shows. A cycle touches 32 at most. */
+export const DAYS_KEPT = 34
 
-/** One window of one app. `pending` is the part of `used` that is in flight: neither settled nor given back. */
+/** One window of one app. `pending` is the part of `used` that is in flight: neither committed nor given back. */
 export interface WindowCount {
   startMs: number
   endMs: number
@@ -18,11 +20,19 @@ export interface WindowCount {
 
 export interface AppCounts {
   readonly minute: WindowCount
+  /** The last minutes that were left with a use, for a clock that goes back to one: start and use by turns. */
+  readonly leftMinutes: number[]
   readonly day: WindowCount
   /** What the days before `day` used, by their start: a moved anchor opens a cycle of days that are over. */
   readonly pastDays: Map<number, number>
+  /** The day before `day` in which events were taken, while some of them are in flight. */
+  readonly lastDay: WindowCount
+  /** A sum of 0.3, of days that are not known: `pastDays` has it on this one. */
+  guess: { readonly startMs: number; readonly used: number } | null
   /** The newest time at which events were taken. */
   newestMs: number
+  /** The cycle that was counted in before, and is over. */
+  lastCycle: WindowCount | null
   /** The cycle counted in last comes first. More than one only if the app's anchor changed. */
   cycles: WindowCount[]
   /** The anchor that gave the first cycle; undefined: none has been worked out since the restart. */
@@ -36,18 +46,56 @@ export function newCount(startMs: number, endMs: number, used: number): WindowCo
 export function newAppCounts(minuteStartMs: number, dayStartMs: number): AppCounts {
   return {
     minute: newCount(minuteStartMs, minuteStartMs + MINUTE_MS, 0),
+    leftMinutes: [],
     day: newCount(dayStartMs, dayStartMs + DAY_MS, 0),
     pastDays: new Map(),
+    lastDay: newCount(0, 0, 0),
+    guess: null,
+    lastCycle: null,
     newestMs: Number.NEGATIVE_INFINITY,
     cycles: [],
     anchorMs: undefined,
   }
 }
 
-export function turnDay({ day, pastDays }: AppCounts, startMs: number): void {
+export function turnMinute(counts: AppCounts, startMs: number): void {
+  const { minute, leftMinutes } = counts
+  const used = usedInMinute(counts, startMs)
+  const at = leftAt(leftMinutes, startMs)
+  if (at >= 0) leftMinutes.splice(at, 2)
+  if (minute.used > 0) leftMinutes.push(minute.startMs, minute.used)
+  if (leftMinutes.length > 2 * MINUTES_KEPT) leftMinutes.splice(0, 2)
+  resetTo(minute, startMs, MINUTE_MS)
+  minute.used = used
+}
+
+export function usedInMinute({ minute, leftMinutes }: AppCounts, startMs: number): number {
+  if (minute.startMs === startMs) return minute.used
+  const at = leftAt(leftMinutes, startMs)
+  return at < 0 ? 0 : leftMinutes[at + 1]
+}
+
+function leftAt(leftMinutes: readonly number[], startMs: number): number {
+  for (let at = 0; at < leftMinutes.length; at += 2) if (leftMinutes[at] === startMs) return at
+  return -1
+}
+
+export function turnDay({ day, pastDays, lastDay }: AppCounts, startMs: number): void {
+  Object.assign(lastDay, day)
   if (day.used > 0) addToDay(pastDays, day.startMs, day.used)
   for (const pastMs of pastDays.keys()) if (pastMs < startMs - DAYS_KEPT * DAY_MS) pastDays.delete(pastMs)
   resetTo(day, startMs, DAY_MS)
+  // A clock that goes back to a day, or on to it again, finds what it has used.
+  day.used = pastDays.get(startMs) ?? 0
+  pastDays.delete(startMs)
+}
+
+/** For a dump at `dayStartMs`: the use of the days before it, without what is in flight. */
+export function pastDaysBefore({ day, pastDays, lastDay }: AppCounts, dayStartMs: number): [number, number][] {
+  const days = new Map(pastDays)
+  if (lastDay.pending > 0) addToDay(days, lastDay.startMs, -lastDay.pending)
+  if (day.startMs !== dayStartMs) addToDay(days, day.startMs, day.used - day.pending)
+  return [...days].filter(([, used]) => used > 0)
 }
 
 export function addToDay(pastDays: Map<number, number>, startMs: number, used: number): void {
@@ -110,6 +158,7 @@ export function currentCycle(counts: AppCounts, anchorMs: number | null, nowMs: 
   const last = counts.cycles[0]
   if (last !== undefined && counts.anchorMs === anchorMs && contains(last, nowMs)) return last
   const { startMs, endMs } = cycleAt(anchorMs, nowMs)
+  if (last !== undefined && last.endMs <= nowMs) counts.lastCycle = last
   const running = counts.cycles.filter((cycle) => cycle.endMs > nowMs)
   const used = usedInCycle(counts, startMs, endMs)
   const cycle = findCycle(running, startMs, endMs) ?? newCount(startMs, endMs, used)

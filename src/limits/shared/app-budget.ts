@@ -1,17 +1,17 @@
-// One node's view of one app's limits: the usage in Redis's last reply, a bucket of events that Redis has already
+// One node's view of one app's limits: the usage in Redis's last reply, a token budget, of events that Redis has already
 // counted, and the share to spend while Redis is away.
 
 import type { App } from '../../apps/app.ts'
 import { MINUTES_A_DAY } from '../../apps/plans.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
-import type { LimitRefusal } from '../limiter.ts'
+import { isNear, type LimitRefusal } from '../limiter.ts'
 import type { Acknowledged, AppReply } from './take.ts'
 import type { UsedEvents } from './usage.ts'
 
-/** Requests a second to this node from which an app gets a bucket: below it a bucket saves too few calls. */
-const BUCKET_MIN_REQUESTS = 40
+/** Requests a second to this node from which an app gets a token budget: below it a token budget saves too few calls. */
+const ADVANCE_MIN_REQUESTS = 40
 const RATE_WINDOW_MS = 1000
-/** A bucket is refilled once less than 1/4 of it is left. */
+/** A token budget is refilled once less than 1/4 of it is left. */
 const REFILL_BELOW_FRACTION = 4
 /** Corrections and sums of older minutes are dropped: the audit has replaced those counters. */
 const MAX_CORRECTION_AGE_MINUTES = 3
@@ -57,10 +57,10 @@ export class AppBudget {
   needsRefill = false
   usedAtMs = 0
   cycle: CycleMinutes = { first: 0, next: 0 }
-  /** The bucket belongs to one minute: what is left of it then is not spent in the next. */
-  bucketMinute = -1
-  bucketCycle = 0
-  /** Events left in the bucket. */
+  /** The token budget belongs to one minute: what is left of it then is not spent in the next. */
+  tokensMinute = -1
+  tokensCycle = 0
+  /** Events left in the token budget. */
   tokens = 0
   #tokensWhenFilled = 0
   /** The minute of `#usedInRedis`. */
@@ -83,8 +83,8 @@ export class AppBudget {
   use(app: App, minute: number, nowMs: number): void {
     this.usedAtMs = nowMs
     if (!hasSameLimits(app, this.app)) {
-      // The old limits granted the bucket, and the new ones may allow less.
-      this.emptyBucket()
+      // The old limits granted the token budget, and the new ones may allow less.
+      this.returnTokens()
       this.app = app
       this.cycle = { first: 0, next: 0 }
     }
@@ -92,12 +92,16 @@ export class AppBudget {
   }
 
   turnTo(minute: number): void {
-    if (this.bucketMinute < minute) this.emptyBucket()
+    if (this.tokensMinute < minute) this.returnTokens()
+    this.turnCycleTo(minute)
+  }
+
+  turnCycleTo(minute: number): void {
     const { first, next } = this.cycle
     if (minute < first || minute >= next) this.cycle = cycleMinutesAt(this.app, minute)
   }
 
-  /** Only requests without a key count towards a bucket: a key has to be claimed in Redis in any case. */
+  /** Only requests without a key count towards a token budget: a key has to be claimed in Redis in any case. */
   countRequest(events: number, nowMs: number): void {
     if (nowMs - this.#rateWindowStartMs >= RATE_WINDOW_MS) {
       const isNext = nowMs - this.#rateWindowStartMs < 2 * RATE_WINDOW_MS
@@ -111,26 +115,26 @@ export class AppBudget {
     this.#events += events
   }
 
-  /** Takes from the bucket; false: it holds too little, and nothing was taken. */
+  /** Takes from the token budget; false: it holds too little, and nothing was taken. */
   spend(events: number): boolean {
     if (events === 0 || this.tokens < events) return false
     this.tokens -= events
     return true
   }
 
-  get isBucketLow(): boolean {
+  get isLow(): boolean {
     return this.#tokensWhenFilled > 0 && this.tokens * REFILL_BELOW_FRACTION < this.#tokensWhenFilled
   }
 
-  /** Events to request for the bucket: one second's worth of a fast app, 0 for the others. */
+  /** Events to request for the token budget: one second's worth of a fast app, 0 for the others. */
   refillAt(nowMs: number): number {
     if (nowMs - this.#rateWindowStartMs >= 2 * RATE_WINDOW_MS) return 0
-    if (Math.max(this.#requests, this.#previousRequests) < BUCKET_MIN_REQUESTS) return 0
+    if (Math.max(this.#requests, this.#previousRequests) < ADVANCE_MIN_REQUESTS) return 0
     return Math.max(0, Math.max(this.#events, this.#previousEvents) - this.tokens)
   }
 
-  emptyBucket(): void {
-    if (this.tokens > 0) this.correct(this.bucketMinute, this.tokens)
+  returnTokens(): void {
+    if (this.tokens > 0) this.correct(this.tokensMinute, this.tokens)
     this.tokens = 0
     this.#tokensWhenFilled = 0
   }
@@ -174,9 +178,9 @@ export class AppBudget {
     this.#minute = minute
     this.#usedInRedis = { month: monthUsed, day: dayUsed, minute: minuteUsed }
     this.#takenWithoutRedis = { month: 0, day: 0, minute: 0 }
-    if (this.bucketMinute !== minute) this.emptyBucket()
-    this.bucketMinute = minute
-    this.bucketCycle = cycleMinute
+    if (this.tokensMinute !== minute) this.returnTokens()
+    this.tokensMinute = minute
+    this.tokensCycle = cycleMinute
     this.tokens += granted
     this.#tokensWhenFilled = granted > 0 ? this.tokens : this.#tokensWhenFilled
   }
@@ -200,7 +204,7 @@ export class AppBudget {
     return null
   }
 
-  /** As far as this node knows. Events left in its bucket do not count as used. */
+  /** As far as this node knows. Events left in its token budget do not count as used. */
   usedAt(minute: number): UsedEvents {
     const inMinute = this.usedInMinute(minute)
     const unspent = this.#unspentIn(minute)
@@ -211,13 +215,23 @@ export class AppBudget {
     }
   }
 
+  /** Whether less than a fifth of a window is left, as far as this node knows. Makes nothing: every answer asks this. */
+  isNearLimit(limits: App, minute: number): boolean {
+    if (isNear(limits.eventsPerMinute, this.usedInMinute(minute))) return true
+    const unspent = this.#unspentIn(minute)
+    const { month, day } = this.#usedInRedis
+    const taken = this.#takenWithoutRedis
+    if (limits.eventsPerDay !== null && isNear(limits.eventsPerDay, day + taken.day - unspent)) return true
+    return isNear(limits.eventsPerMonth, month + taken.month - unspent)
+  }
+
   usedInMinute(minute: number): number {
     this.#turnUsageTo(minute)
     return Math.max(0, this.#usedInRedis.minute + this.#takenWithoutRedis.minute - this.#unspentIn(minute))
   }
 
   #unspentIn(minute: number): number {
-    return this.bucketMinute === minute ? this.tokens : 0
+    return this.tokensMinute === minute ? this.tokens : 0
   }
 
   #turnUsageTo(minute: number): void {
@@ -228,6 +242,7 @@ export class AppBudget {
       this.#usedInRedis.day = 0
       this.#takenWithoutRedis.day = 0
     }
+    this.turnCycleTo(minute)
     // Also where Redis has not replied about this app yet: then `#minute` is -1.
     if (this.#minute < this.cycle.first) {
       this.#usedInRedis.month = 0

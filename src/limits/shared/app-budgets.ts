@@ -1,7 +1,7 @@
 // The budgets of every app that this node has served lately.
 
 import type { App } from '../../apps/app.ts'
-import { partitionOf } from '../../queue/partition.ts'
+import { partitionOf } from '../../contract/partition.ts'
 import { AppBudget } from './app-budget.ts'
 
 const FORGET_AFTER_MS = 600_000
@@ -11,8 +11,8 @@ const MAX_CHECKED = 5000
 export class AppBudgets {
   readonly #partitions: number
   readonly #budgets = new Map<string, AppBudget>()
-  /** Those whose bucket may hold events. */
-  readonly withBucket = new Set<AppBudget>()
+  /** Those whose token budget may hold events. */
+  readonly withTokens = new Set<AppBudget>()
   /** Where the next pass of `forgetIdle` goes on. */
   #cursor: IterableIterator<[string, AppBudget]>
 

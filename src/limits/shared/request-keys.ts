@@ -2,11 +2,11 @@
 // have claimed or accepted, in Redis.
 
 import type { App } from '../../apps/app.ts'
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
+import { partitionOf } from '../../contract/partition.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import { createMemoryDeduplicator, type MemoryDeduplicator } from '../../keys/memory-deduplicator.ts'
 import { sleep, type Timers } from '../../lib/timers.ts'
-import { partitionOf } from '../../queue/partition.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import type { End } from '../admission.ts'
 import { acceptedText, BURNT, idempotencyKey, replayOfText } from './take.ts'
@@ -46,6 +46,11 @@ export class RequestKeys {
 
   claim(batchId: string): Claim | Promise<Claim> {
     return this.#memory.claim(batchId, this.#options.timers.nowMs())
+  }
+
+  /** A key that an earlier process of this node has accepted. */
+  restore(batchId: string, events: number, acceptedAtMs: number): void {
+    this.#memory.restore(batchId, events, acceptedAtMs)
   }
 
   /**

@@ -8,17 +8,28 @@ interface Seen {
   beat: number
   /** null: no reply yet. */
   lostAtMs: number | null
+  isForgotten: boolean
 }
 
 export class SeenPartitions {
   readonly #seen: Seen[]
 
   constructor(partitions: number) {
-    this.#seen = Array.from({ length: partitions }, () => ({ closedMinute: 0, beat: 0, lostAtMs: null }))
+    this.#seen = Array.from({ length: partitions }, () => ({
+      closedMinute: 0,
+      beat: 0,
+      lostAtMs: null,
+      isForgotten: false,
+    }))
   }
 
   get count(): number {
     return this.#seen.length
+  }
+
+  /** The limits of some partition go by shares. */
+  get hasForgotten(): boolean {
+    return this.#seen.some(({ isForgotten }) => isForgotten)
   }
 
   closedMinuteOf(partition: number): number {
@@ -47,6 +58,7 @@ export class SeenPartitions {
       const { closedMinute, beat, lostAtMs, isForgotten } = replies[at]
       if (seen.lostAtMs !== null && seen.lostAtMs !== lostAtMs) lost.push(partition)
       seen.lostAtMs = lostAtMs
+      seen.isForgotten = isForgotten
       seen.beat = Math.max(seen.beat, beat)
       // A fence may rightly go back (take.lua): then Redis has not forgotten.
       if (isForgotten) forgotten.add(partition)

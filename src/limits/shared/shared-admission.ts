@@ -1,31 +1,32 @@
-// Limits and keys across nodes. A fast app spends from a bucket that this node holds; every other request joins its
+// Limits and keys across nodes. A fast app spends from a token budget that this node holds; every other request joins its
 // turn's one call to Redis. While Redis is away, each node enforces its share of what was left.
 
 import type { App } from '../../apps/app.ts'
 import { MINUTE_MS } from '../../apps/plans.ts'
+import type { Charge } from '../../contract/charge.ts'
+import type { RateLimitView, WindowView } from '../../contract/outcome.ts'
+import { partitionOf } from '../../contract/partition.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
-import type { RateLimitView } from '../../outcome.ts'
-import type { Charge } from '../../queue/charge.ts'
-import { partitionOf } from '../../queue/partition.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { RedisTime } from '../../redis/time.ts'
 import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
 import { cycleMinutesAt } from '../cycle-minutes.ts'
-import { type LimitRefusal, secondsUntilRoom, type Usage } from '../limiter.ts'
+import { type DaysUsed, type LimitRefusal, secondsUntilRoom, type Usage, windowViews } from '../limiter.ts'
 import type { AppBudget, TakeOutcome } from './app-budget.ts'
 import { AppBudgets } from './app-budgets.ts'
 import { Doubts } from './doubts.ts'
 import { Heartbeat } from './nodes.ts'
 import { MAX_KEY_WAIT_MS, POLL_MS, RequestKeys } from './request-keys.ts'
+import { SpooledEvents } from './spooled-events.ts'
 import { ANSWER, doubtOfAnswer, idempotencyKey, replayOfAnswer } from './take.ts'
 import { TurnCalls } from './turn-calls.ts'
-import { readUsages, usageOf } from './usage.ts'
+import { readDays, readUsages, usageOf } from './usage.ts'
 
 const TICK_MS = 1000
-/** An app that has sent nothing for longer gives its bucket back. */
+/** An app that has sent nothing for longer gives its token budget back. */
 const IDLE_AFTER_MS = 1000
 /** A loss is logged again where none was noticed for so long. */
 const LOSS_NOTICE_MS = 10_000
@@ -74,6 +75,8 @@ export class SharedAdmission implements Admission {
   readonly #heartbeat: Heartbeat
   readonly #timer: Timer
   #lossNoticedAtMs = Number.NEGATIVE_INFINITY
+  #spooled: SpooledEvents | null = null
+  #withoutRedisAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: SharedAdmissionOptions) {
     this.#options = options
@@ -84,7 +87,7 @@ export class SharedAdmission implements Admission {
     this.#turnCalls = new TurnCalls({
       ...options,
       time: this.#time,
-      onGranted: (budget) => this.#budgets.withBucket.add(budget),
+      onGranted: (budget) => this.#budgets.withTokens.add(budget),
       onLost: (partitions) => this.#handleLoss(partitions),
     })
     this.#keys = new RequestKeys({ ...options, turnCalls: this.#turnCalls })
@@ -104,13 +107,34 @@ export class SharedAdmission implements Admission {
     return this.#keys.size
   }
 
+  /** Redis answers, and limits of some partition go by shares, since it has lost its counts. */
+  get hasForgotten(): boolean {
+    return this.#turnCalls.hasForgotten
+  }
+
+  /** When a batch was last taken from this node's share, in Unix ms. */
+  get withoutRedisAtMs(): number {
+    return this.#withoutRedisAtMs
+  }
+
+  /** With a spool, whose batches Redis counts apart. */
+  countSpool(spoolId: string): SpooledEvents {
+    this.#spooled = new SpooledEvents({ ...this.#options, spoolId })
+    return this.#spooled
+  }
+
+  /** A key that an earlier process accepted and that is not in the stream yet. */
+  restoreKey(batchId: string, events: number, acceptedAtMs: number): void {
+    this.#keys.restore(batchId, events, acceptedAtMs)
+  }
+
   admit(app: App, events: number, batchId: string | null): Admitted | Promise<Admitted> {
     const nowMs = this.#options.timers.monotonicMs()
     const budget = this.#budgetFor(app, nowMs)
     if (batchId === null) {
       budget.countRequest(events, nowMs)
       if (this.#spend(budget, events)) {
-        return taken(events, budget.bucketMinute, budget.bucketCycle, this.#time.nowMs(nowMs))
+        return taken(events, budget.tokensMinute, budget.tokensCycle, this.#time.nowMs(nowMs))
       }
       return this.#take(budget, events, null)
     }
@@ -136,7 +160,7 @@ export class SharedAdmission implements Admission {
     const { timers, link } = this.#options
     const startedAtMs = timers.monotonicMs()
     let unsent = 0
-    let hasEmptiedBucket = false
+    let hasReturnedTokens = false
     for (let pauseMs: number = POLL_MS.first; ; ) {
       const outcome = link.isUp ? await this.#ask(budget, events, key) : 'away'
       if (outcome === 'away') return this.#takeWithoutRedis(budget, events)
@@ -152,10 +176,10 @@ export class SharedAdmission implements Admission {
       if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
       if (answer >= ANSWER.replay) return replayOfAnswer(answer)
       if (Object.hasOwn(REFUSALS, answer)) {
-        // The bucket's events and what Redis has left may be enough together.
-        if (budget.tokens > 0 && !hasEmptiedBucket) {
-          hasEmptiedBucket = true
-          budget.emptyBucket()
+        // The token budget's events and what Redis has left may be enough together.
+        if (budget.tokens > 0 && !hasReturnedTokens) {
+          hasReturnedTokens = true
+          budget.returnTokens()
           continue
         }
         return this.#overLimit(budget, REFUSALS[answer])
@@ -200,25 +224,42 @@ export class SharedAdmission implements Admission {
     }
   }
 
+  nearLimits(app: App, always: boolean): readonly WindowView[] | null {
+    const minute = this.#minute()
+    const budget = this.#budgets.find(app.appId)
+    if (budget === undefined || !(always || budget.isNearLimit(app, minute))) return null
+    budget.turnCycleTo(minute)
+    return windowViews(app, usageOf(app, budget.usedAt(minute), { atMs: this.#nowMs(), minute, cycle: budget.cycle }))
+  }
+
+  async days(apps: readonly App[]): Promise<readonly DaysUsed[] | 'away'> {
+    // What it has not got back yet would be missing.
+    return this.hasForgotten ? 'away' : await readDays(this.#options.link, apps, this.#options.partitions)
+  }
+
   async usages(apps: readonly App[]): Promise<readonly Usage[] | 'away'> {
     const { link, partitions } = this.#options
     return await readUsages(link, apps, { partitions, nowMs: this.#nowMs() })
   }
 
-  /** Gives every bucket back and writes the accepted keys, then takes this node off the list. */
+  /** Gives every token budget back and writes the accepted keys, then takes this node off the list. */
   async stop(): Promise<void> {
     this.#options.timers.clear(this.#timer)
-    for (const budget of this.#budgets.withBucket) this.#emptyBucket(budget)
+    for (const budget of this.#budgets.withTokens) this.#returnTokens(budget)
     this.#doubts.write()
     await this.#turnCalls.idle()
-    await this.#heartbeat.leave()
+    try {
+      await this.#spooled?.stop()
+    } finally {
+      await this.#heartbeat.leave()
+    }
   }
 
   /** `app` has to be the newest record: the one of a request that arrives now. */
   #budgetFor(app: App, nowMs: number): AppBudget {
     const budget = this.#budgets.get(app)
     budget.use(app, Math.floor(this.#time.nowMs(nowMs) / MINUTE_MS), nowMs)
-    // A changed record or a new minute has emptied the bucket, which Redis still counts.
+    // A changed record or a new minute has emptied the token budget, which Redis still counts.
     if (budget.corrections.size > 0) this.#turnCalls.add(budget)
     return budget
   }
@@ -235,10 +276,10 @@ export class SharedAdmission implements Admission {
     return this.#time.nowMs(this.#options.timers.monotonicMs())
   }
 
-  /** Takes from the bucket, and requests a refill before it runs dry. */
+  /** Takes from the token budget, and requests a refill before it runs dry. */
   #spend(budget: AppBudget, events: number): boolean {
     if (!budget.spend(events)) return false
-    if (budget.isBucketLow && !budget.needsRefill && this.#options.link.isUp) {
+    if (budget.isLow && !budget.needsRefill && this.#options.link.isUp) {
       budget.needsRefill = true
       this.#turnCalls.add(budget)
     }
@@ -252,7 +293,9 @@ export class SharedAdmission implements Admission {
     const refusal = budget.takeWithoutRedis(events, minute, this.#heartbeat.nodes)
     if (refusal !== null) return this.#overLimit(budget, refusal)
     this.#turnCalls.add(budget)
-    return taken(events, minute, budget.cycle.first, this.#nowMs())
+    this.#withoutRedisAtMs = this.#options.timers.nowMs()
+    const charge = chargeIn(minute, events, budget.cycle.first, this.#nowMs())
+    return { kind: 'taken', charge: { ...charge, isShare: true } }
   }
 
   #refund(appId: string, { minute, events }: Charge): void {
@@ -273,9 +316,9 @@ export class SharedAdmission implements Admission {
     return usageOf(budget.app, budget.usedAt(minute), { atMs: this.#nowMs(), minute, cycle: budget.cycle })
   }
 
-  #emptyBucket(budget: AppBudget): void {
-    budget.emptyBucket()
-    this.#budgets.withBucket.delete(budget)
+  #returnTokens(budget: AppBudget): void {
+    budget.returnTokens()
+    this.#budgets.withTokens.delete(budget)
     if (budget.corrections.size > 0) this.#turnCalls.add(budget)
   }
 
@@ -287,6 +330,7 @@ export class SharedAdmission implements Admission {
   /** The calls of a second notice it one partition after the other. */
   #handleLoss(partitions: readonly number[]): void {
     for (const budget of this.#budgets.acknowledgedIn(partitions)) this.#turnCalls.restore(budget)
+    this.#spooled?.lost(partitions)
     const nowMs = this.#options.timers.monotonicMs()
     if (nowMs - this.#lossNoticedAtMs > LOSS_NOTICE_MS) {
       this.#options.onNotice(
@@ -299,12 +343,12 @@ export class SharedAdmission implements Admission {
   #tick(): void {
     const nowMs = this.#options.timers.monotonicMs()
     const minute = this.#minute()
-    for (const budget of this.#budgets.withBucket) {
-      if (budget.bucketMinute < minute || nowMs - budget.usedAtMs > IDLE_AFTER_MS) this.#emptyBucket(budget)
+    for (const budget of this.#budgets.withTokens) {
+      if (budget.tokensMinute < minute || nowMs - budget.usedAtMs > IDLE_AFTER_MS) this.#returnTokens(budget)
     }
     this.#keys.sweep()
-    // While Redis is away a budget is all that enforces its app's limits.
-    if (this.#options.link.isUp) this.#budgets.forgetIdle(nowMs)
+    // While Redis is away, or has forgotten, a budget is all that enforces its app's limits.
+    if (this.#options.link.isUp && !this.hasForgotten) this.#budgets.forgetIdle(nowMs)
     void this.#beat()
   }
 }

@@ -2,7 +2,8 @@
 --
 -- Each app has one hash in Redis. `base`: the audit's count up to a minute. `days`: the audit's totals by day. For each
 -- minute not audited yet, `m<minute>`: events taken, `n<minute>:<node>`: what one node took and gave back of them (two sums
--- that only grow), and `x<minute>`: empty batches.
+-- that only grow), and `x<minute>`: empty batches. `s`: the spools that hold batches of the app, and `s:<spool>`: what each holds
+-- (spooled.lua).
 -- A key holds `events` or `events:hash` of the batch it was accepted with, or the node that has claimed it, or `burnt`: it
 -- is free, and the stream knows that its batch was in doubt and is not stored.
 --
@@ -15,12 +16,12 @@
 --   apps: count, then for each:                                                    KEYS: fence, doubts, hash
 --     limits of month, day (-1: none) and minute
 --     first minute of its billing cycle, first minute of the next one
---     events requested for the node's bucket
+--     events requested for the node's token budget
 --     what Redis has acknowledged to the node: count, then for each: minute, events taken, events given back
 --     corrections: count, then for each: minute, events to subtract (below 0: to add)
 --     takes: count, then for each: events, whether it has a key (1 or 0)           KEYS: each key
 -- Reply: Redis's time in ms, then for each app: its minute, the first minute of its cycle, events used in the month, the
--- day and the minute, events granted for the bucket, events the node has taken and given back in this minute, and one
+-- day and the minute, events granted for the token budget, events the node has taken and given back in this minute, and one
 -- answer for each take; then for each partition: its closed minute, its beat, when it was last found to have lost data
 -- (ms), and 1 if its counts cannot be used yet.
 -- Answers: 0 taken, 1 month full, 2 day full, 3 minute full, 4 key held by another node, 5 Redis's minute is before the
@@ -32,14 +33,14 @@ local DAY = 1440
 local EXPIRE_SECONDS = 40 * 86400
 -- With up to this many open minutes their fields are read by name; with more, the whole hash.
 local MAX_NAMED_MINUTES = 8
--- In minutes. No audit closes a minute further ahead of the clock: such a value is corrupt.
-local MAX_AHEAD = DAY
--- In minutes. A fence that is further ahead of this clock may rightly go back.
-local MAX_FENCE_AHEAD = 2
+-- In minutes. No audit closes a minute further ahead of this clock (replace.lua): such a fence may rightly go back.
+local MAX_AHEAD = 2
 -- After a loss the counts rest until each node, which calls every second, has noticed it.
 local REST_MS = 1500
 -- Added to the beat after a loss, so that what other nodes had seen before it does not show the same loss again.
 local BEATS_AFTER_LOSS = 1000000
+-- A spool's field that was not written for so long is that of a dead node.
+local SPOOL_DEAD_MS = 120000
 
 local asked = cjson.decode(ARGV[1])
 local node, claimMs = asked[1], asked[2]
@@ -87,12 +88,14 @@ local fences = {}
 -- A partition's last closed minute, its current minute, and the fields to read of each app.
 local function openFence(key, text)
   local closed = tonumber(text and string.match(text, '^%d+ (%d+)$')) or 0
-  if closed > clock + MAX_AHEAD then closed = 0 end
+  -- The audit has to write the counts again: until then nodes go by their shares.
+  local isForgotten = closed > clock + MAX_AHEAD
+  if isForgotten then closed = 0 end
   -- Where Redis's clock was set back, a minute that the audit has closed must not be counted in again.
   local minute = math.max(clock, closed + 1)
-  local fence = { closed = closed, minute = minute }
+  local fence = { closed = closed, minute = minute, isForgotten = isForgotten }
   if minute - closed <= MAX_NAMED_MINUTES then
-    fence.names = { 'base', 'x' .. minute }
+    fence.names = { 'base', 'x' .. minute, 's' }
     for opened = closed + 1, minute do fence.names[#fence.names + 1] = 'm' .. opened end
     for opened = closed + 1, minute do fence.names[#fence.names + 1] = 'n' .. opened .. ':' .. node end
   end
@@ -128,10 +131,10 @@ local function checkPartition(fenceKey, beatKey, seenMinute, seenBeat, raises)
   local beat, newest, lostMs = string.match(texts[2] or '', '^(%d+) (%d+) (%d+)$')
   beat, newest = tonumber(beat) or 0, tonumber(newest) or 0
   fence.beatKey, fence.beat, fence.newest, fence.lostMs = beatKey, beat + raises, newest, tonumber(lostMs) or 0
-  local latest = clock + MAX_FENCE_AHEAD
+  local latest = clock + MAX_AHEAD
   if newest > latest then fence.newest = 0 end
   if seenMinute > fence.newest and seenMinute <= latest then fence.newest = seenMinute end
-  fence.isForgotten = fence.closed < fence.newest or rests(fence)
+  fence.isForgotten = fence.isForgotten or fence.closed < fence.newest or rests(fence)
   if seenBeat > beat then
     fence.beat = seenBeat + BEATS_AFTER_LOSS + raises
     noticeLoss(fence)
@@ -154,30 +157,31 @@ local function readHash(counts, ...)
   return {}
 end
 
--- Returns the app's base, its events by open minute, the empty batches of the current minute, and this node's sums by
--- open minute.
+-- Returns the app's base, its events by open minute, the empty batches of the current minute, this node's sums by open
+-- minute, and the names of the spools that hold batches of it.
 local function readApp(counts, fence)
   local open, own = {}, {}
   if fence.names then
     local values = readHash(counts, 'HMGET', counts, unpack(fence.names))
     local minutes = fence.minute - fence.closed
     for at = 1, minutes do
-      if values[2 + at] then open[fence.closed + at] = countOf(values[2 + at]) end
-      own[fence.closed + at] = values[2 + minutes + at] or nil
+      if values[3 + at] then open[fence.closed + at] = countOf(values[3 + at]) end
+      own[fence.closed + at] = values[3 + minutes + at] or nil
     end
-    return values[1], open, countOf(values[2]) or 0, own
+    return values[1], open, countOf(values[2]) or 0, own, values[3]
   end
-  local base, empty = false, 0
+  local base, empty, spools = false, 0, false
   local fields = readHash(counts, 'HGETALL', counts)
   for at = 1, #fields, 2 do
     local name, value = fields[at], fields[at + 1]
     local kind, opened, of = string.match(name, '^([mn])(%d+):?(.*)$')
     if name == 'base' then base = value
+    elseif name == 's' then spools = value
     elseif kind == 'm' then open[tonumber(opened)] = countOf(value)
     elseif kind == 'n' and of == node then own[tonumber(opened)] = value
     elseif name == 'x' .. fence.minute then empty = countOf(value) or 0 end
   end
-  return base, open, empty, own
+  return base, open, empty, own, spools
 end
 
 -- For a minute that `readApp` has not read.
@@ -237,6 +241,25 @@ local function sumOfDays(counts, first, last)
   return sum
 end
 
+-- What the spools of living nodes hold: events of the month, the day and the minute.
+local function readSpools(counts, spools, cycle, day, minute)
+  local month, ofDay, ofMinute = 0, 0, 0
+  for spool in string.gmatch(spools, '%S+') do
+    local value = redis.call('HGET', counts, 's:' .. spool) or ''
+    local atMs, newest, events, cycles, days = string.match(value, '^(%d+) (%d+) (%d+) (%S+) (%S+)$')
+    if atMs and nowMs - atMs < SPOOL_DEAD_MS then
+      if tonumber(newest) == minute then ofMinute = ofMinute + events end
+      for first, sum in string.gmatch(cycles, '(%d+):(%d+)') do
+        if tonumber(first) >= cycle then month = month + sum end
+      end
+      for of, sum in string.gmatch(days, '(%d+):(%d+)') do
+        if tonumber(of) == day then ofDay = ofDay + sum end
+      end
+    end
+  end
+  return month, ofDay, ofMinute
+end
+
 -- Adds to a field; replaces one that is not a number.
 local function add(counts, name, events)
   local sum = redis.pcall('HINCRBY', counts, name, events)
@@ -274,13 +297,13 @@ for _ = 1, nextNumber() do
   local monthLimit, dayLimit, minuteLimit = nextNumber(), nextNumber(), nextNumber()
   local cycle, nextCycle, wanted = nextNumber(), nextNumber(), nextNumber()
 
-  local base, open, empty, own = readApp(counts, fence)
+  local base, open, empty, own, spools = readApp(counts, fence)
   local closed, minute = fence.closed, fence.minute
   local baseCycle, baseUsed, newest, baseDay, baseDayUsed = -1, 0, -1, -1, 0
   if base then
     local a, b, c, d, e, f = string.match(base, '^%d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-    if a and tonumber(a) <= fence.minute + MAX_AHEAD then
-      closed = math.max(closed, tonumber(a))
+    if a then
+      if tonumber(a) <= clock + MAX_AHEAD then closed = math.max(closed, tonumber(a)) end
       baseCycle, baseUsed, newest = tonumber(b), tonumber(c), tonumber(d)
       baseDay, baseDayUsed = tonumber(e), tonumber(f)
     end
@@ -292,7 +315,7 @@ for _ = 1, nextNumber() do
   -- The node works out the cycle by its estimate of this clock, and may be late when the cycle turns.
   if minute >= nextCycle then cycle = nextCycle end
   local day = math.floor(minute / DAY)
-  local isFirst = (open[minute] or 0) == 0
+  local isFirst = not open[minute]
 
   for _ = 1, nextNumber() do
     local acknowledged, taken, given = nextNumber(), nextNumber(), nextNumber()
@@ -317,6 +340,10 @@ for _ = 1, nextNumber() do
     end
   end
   local minuteUsed = (open[minute] or 0) + empty
+  if spools then
+    local month, ofDay, ofMinute = readSpools(counts, spools, cycle, day, minute)
+    monthUsed, dayUsed, minuteUsed = monthUsed + month, dayUsed + ofDay, minuteUsed + ofMinute
+  end
 
   local taken, emptyTaken, answers = 0, 0, {}
   for at = 1, nextNumber() do
@@ -348,7 +375,7 @@ for _ = 1, nextNumber() do
   if wanted > 0 and minute >= cycle and not fence.isForgotten then
     local left = math.min(monthLimit - monthUsed, minuteLimit - minuteUsed)
     if dayLimit >= 0 then left = math.min(left, dayLimit - dayUsed) end
-    -- At most 1/16 of what is left: near a limit, one node's bucket must not hold events that another has to refuse.
+    -- At most 1/16 of what is left: near a limit, one node's token budget must not hold events that another has to refuse.
     granted = math.max(0, math.min(wanted, math.floor(left / 16)))
     monthUsed, dayUsed, minuteUsed = monthUsed + granted, dayUsed + granted, minuteUsed + granted
     taken = taken + granted

@@ -19,6 +19,11 @@ export function countsKey(partition: number, appId: string): string {
   return `sluice:{p${partition}}:app:${appId}`
 }
 
+/** How far the audit has read: time in us, closed minute, sequence. */
+export function readKey(partition: number): string {
+  return `sluice:{p${partition}}:read`
+}
+
 /** A hash: what is in doubt, until the audit has settled it. Fields and values are those of doubts.ts. */
 export function doubtsKey(partition: number): string {
   return `sluice:{p${partition}}:doubts`

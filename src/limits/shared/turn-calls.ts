@@ -29,7 +29,7 @@ export interface TurnCallsOptions {
   /** Incremented here. */
   readonly calls: { answered: number; slow: number; failed: number }
   readonly onFault: (error: unknown) => void
-  /** The app's bucket now holds events. */
+  /** The app's token budget now holds events. */
   readonly onGranted: (budget: AppBudget) => void
   /** Redis has lost data of these partitions, and answers 'away' for them until it has its sums again. */
   readonly onLost: (partitions: readonly number[]) => void
@@ -80,6 +80,10 @@ export class TurnCalls {
   constructor(options: TurnCallsOptions) {
     this.#options = options
     this.#seen = new SeenPartitions(options.partitions)
+  }
+
+  get hasForgotten(): boolean {
+    return this.#seen.hasForgotten
   }
 
   /** The budget has takes or corrections to send. Only while Redis is up may it have takes. */
@@ -242,7 +246,7 @@ export class TurnCalls {
       left -= Math.max(1, takes.length)
       if (budget.takes.length === 0) group.budgets.delete(budget)
       const { partition, app, cycle } = budget
-      // Corrections alone request no refill: one of them may have just emptied the bucket of an idle app.
+      // Corrections alone request no refill: one of them may have just emptied the token budget of an idle app.
       const wanted = takes.length > 0 || budget.needsRefill ? budget.refillAt(nowMs) : 0
       budget.needsRefill = false
       const closedMinute = this.#seen.closedMinuteOf(partition)
@@ -269,7 +273,7 @@ export class TurnCalls {
       const appReply = reply.apps[at]
       budget.acknowledge(appReply)
       const isNewest = question.apps[at].app === budget.app
-      // The record changed meanwhile and may allow less, so the bucket granted under the old one is given back. After a
+      // The record changed meanwhile and may allow less, so the token budget granted under the old one is given back. After a
       // loss, what this node knew before it decides about its share.
       if (isNewest && !forgotten.has(budget.partition)) budget.apply(appReply)
       else if (appReply.granted > 0) budget.correct(appReply.minute, appReply.granted)

@@ -1,13 +1,13 @@
 // Reads the usage of apps from Redis, for `sluice explain` and `sluice usage`. It takes nothing.
 
 import type { App } from '../../apps/app.ts'
-import { DAY_MS, MINUTE_MS } from '../../apps/plans.ts'
-import { partitionOf } from '../../queue/partition.ts'
+import { DAY_MS, MINUTE_MS, MINUTES_A_DAY } from '../../apps/plans.ts'
+import { partitionOf } from '../../contract/partition.ts'
 import type { Away, RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
-import type { Usage } from '../limiter.ts'
-import { type AppQuestion, decodeReply, encodeQuestion, type Question, TAKE } from './take.ts'
+import type { DaysUsed, Usage } from '../limiter.ts'
+import { type AppQuestion, countsKey, decodeReply, encodeQuestion, fenceKey, type Question, TAKE } from './take.ts'
 
 /** Used so far in each window. Only the minute counts an empty batch, as 1. */
 export interface UsedEvents {
@@ -22,7 +22,7 @@ interface AskedAt {
   readonly nowMs: number
 }
 
-/** Events in the nodes' buckets count as used. Rejects with an error reply of Redis. */
+/** Events in the nodes' token budgets count as used. Rejects with an error reply of Redis. */
 export async function readUsage(link: RedisLink, app: App, at: AskedAt): Promise<Usage | Away> {
   const usages = await readUsages(link, [app], at)
   return usages === 'away' ? 'away' : usages[0]
@@ -51,6 +51,38 @@ export async function readUsages(
     for (const [index, usage] of reply.entries()) usages[together[index]] = usage
   }
   return usages
+}
+
+/** Of some hundred apps at most, in their order: what the audit has counted, and the open minutes. */
+export async function readDays(link: RedisLink, apps: readonly App[], partitions: number): Promise<DaysUsed[] | Away> {
+  return await link.call((client) =>
+    Promise.all(
+      apps.map(async ({ appId }) => {
+        const partition = partitionOf(appId, partitions)
+        // The fence first: a minute that is closed meanwhile is missing for once, and never counted twice.
+        const [fence, counts] = await Promise.all([
+          client.get(fenceKey(partition)),
+          client.hgetall(countsKey(partition, appId)),
+        ])
+        return daysOf(counts, Number(/^\d+ (\d+)$/.exec(fence ?? '')?.[1] ?? 0))
+      }),
+    ),
+  )
+}
+
+function daysOf(counts: Readonly<Record<string, string>>, closedMinute: number): DaysUsed {
+  const days = parseDays(counts['days'] ?? '')
+  for (const [name, events] of Object.entries(counts)) {
+    const minute = Number(/^m(\d+)$/.exec(name)?.[1] ?? 0)
+    const day = Math.floor(minute / MINUTES_A_DAY)
+    if (minute > closedMinute && Number(events) > 0) days.set(day, (days.get(day) ?? 0) + Number(events))
+  }
+  return days
+}
+
+/** The field `days` of an app in Redis: `<day>:<events>`, with spaces between them. */
+export function parseDays(text: string): Map<number, number> {
+  return new Map(Array.from(text.matchAll(/(\d+):(\d+)/g), ([, day, events]) => [Number(day), Number(events)]))
 }
 
 /** What goes into each call, with its places in the list: a cluster takes keys of one partition only in a call. */

@@ -1,6 +1,8 @@
 // What a search for one batch has found. Faces put it into words.
 
-import type { NotFoundReason } from './not-found-reason.ts'
+import type { ConsumerStateName, NotFoundReason } from '../../contract/admin/words.ts'
+import type { StoredRecord } from '../../contract/record/record-members.ts'
+import type { Damage } from '../journal/segment-cursor.ts'
 import { MAX_LEAD_MS, type Question, type Span } from './question.ts'
 
 export interface StreamPlace {
@@ -11,8 +13,16 @@ export interface StreamPlace {
   readonly storedAtMs: number
 }
 
+interface FilePlace {
+  readonly segment: string
+  readonly offsetBytes: number
+  readonly lengthBytes: number
+}
+
+/** spool: on the disk of this node, in `folder`, and not known to be in the stream yet. */
 export type Place =
-  | { readonly kind: 'journal'; readonly segment: string; readonly offsetBytes: number; readonly lengthBytes: number }
+  | (FilePlace & { readonly kind: 'journal' })
+  | (FilePlace & { readonly kind: 'spool'; readonly folder: string })
   | StreamPlace
 
 /**
@@ -20,8 +30,6 @@ export type Place =
  * since something before it, or itself, still waits for that. waiting: not sent yet. skipped: the consumer was told to
  * begin behind it. other subject: the consumer does not read this partition.
  */
-export type ConsumerStateName = 'acknowledged' | 'delivered' | 'waiting' | 'skipped' | 'other subject'
-
 export interface ConsumerState {
   readonly name: string
   readonly state: ConsumerStateName
@@ -29,9 +37,9 @@ export interface ConsumerState {
 
 export interface Found {
   readonly kind: 'found'
-  readonly record: FoundRecord
+  readonly record: StoredRecord
   readonly place: Place
-  /** The durable consumers of the stream, the first ones by name; none for a journal. */
+  /** The durable consumers of the stream, the first ones by name; none for a journal or a spool. */
   readonly consumers: readonly ConsumerState[]
 }
 
@@ -89,56 +97,8 @@ export interface SearchOptions {
   /** Ends the search when the part that it reads is read. It then answers how far it came. */
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: Progress) => void
-}
-
-/** The record that was looked for. */
-export interface FoundRecord {
-  /** As stored, without its newline. */
-  readonly line: Buffer
-  readonly batchId: string
-  readonly appId: string
-  readonly receivedAt: string
-  readonly sdkVersion: string | null
-  /** The request's `traceparent`. */
-  readonly trace: string | null
-  readonly events: number
-}
-
-/** The bytes with which the record of a batch begins. A client cannot put them at the start of a line. */
-export function startOfRecord(batchId: string): string {
-  return `{"v":1,"batch_id":"${batchId}"`
-}
-
-const APP_ID = /^[A-Za-z0-9_-]{1,64}$/
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-
-/** null: the line is not a whole record, or another batch's. */
-export function readFoundRecord(line: Buffer, batchId: string): FoundRecord | null {
-  let value: unknown
-  try {
-    value = JSON.parse(line.toString('utf8'))
-  } catch {
-    return null
-  }
-  if (typeof value !== 'object' || value === null) return null
-  const members = value as Readonly<Record<string, unknown>>
-  const { batch_id: id, app_id: appId, received_at: receivedAt, events } = members
-  if (id !== batchId || typeof appId !== 'string' || typeof receivedAt !== 'string' || !Array.isArray(events)) {
-    return null
-  }
-  // Anybody may have written the line, and these are shown on a terminal as they are.
-  if (!APP_ID.test(appId) || !TIME.test(receivedAt)) return null
-  return {
-    line,
-    batchId,
-    appId,
-    receivedAt,
-    sdkVersion: textOrNull(members['sdk_version']),
-    trace: textOrNull(members['trace']),
-    events: events.length,
-  }
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null
+  /** What was met of a journal that is not as it was written. */
+  readonly onDamage?: (damage: Damage) => void
+  /** A part that cannot be read, and why; the search goes on without it. */
+  readonly onUnread?: (reason: string) => void
 }

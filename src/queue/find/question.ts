@@ -1,7 +1,7 @@
 // Which batch is looked for, and the times at which it may have been stored. An id of version 7 tells when it was made;
 // one of version 5, which is derived from app and Idempotency-Key, does not.
 
-import { batchIdOf, isUuid, timeOfId } from '../../lib/ids.ts'
+import { batchIdOf, isAppId, isUuid, timeOfId } from '../../contract/ids.ts'
 import { parseTimestamp } from '../../lib/timestamp.ts'
 
 const MINUTE_MS = 60_000
@@ -69,7 +69,7 @@ export function readQuestion({ id, app, key, since, before }: Asked, nowMs: numb
     return mistaken('id', 'is no id of a batch or a request, which have version 5 or 7: is it an Idempotency-Key?')
   }
   if (app === undefined) return mistaken(key === undefined ? 'id' : 'app', 'is missing')
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(app)) return mistaken('app', 'must be an app_id: 1 to 64 letters, digits, _ or -')
+  if (!isAppId(app)) return mistaken('app', 'must be an app_id: 1 to 64 letters, digits, _ or -')
   if (key === undefined) return mistaken('key', 'is missing')
   if (!isUuid(key)) return mistaken('key', 'must be an Idempotency-Key, which is a UUID')
   return found(batchIdOf(app, key.toLowerCase()), app, null)

@@ -1,25 +1,18 @@
 // The journal's segments for its writer: the last one is open, the others are closed. Appends, truncates what a failed
 // write left, rotates to a new segment, and removes old ones.
 
-import { fstatSync } from 'node:fs'
-import { type FileHandle, unlink } from 'node:fs/promises'
-import { errorMessage } from '../../lib/errors.ts'
-import { makeFolder } from '../../lib/folder.ts'
+import { errorCode, errorMessage } from '../../lib/errors.ts'
 import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
-import { BLOCK_BYTES, DirectWrites, filled, paddingOf } from './direct-writes.ts'
-import { DISK_FULL, type Disk } from './disk.ts'
+import type { Timers } from '../../lib/timers.ts'
+import { CommitMemory } from './commit-memory.ts'
+import { BLOCK_BYTES, DirectWrites, paddingOf } from './direct-writes.ts'
+import { DISK_FULL, type Disk, NO_ROOM } from './disk.ts'
 import { missingFrom } from './journal-gaps.ts'
-import {
-  comparePositions,
-  cutTornTail,
-  type JournalPosition,
-  lastRecordTimeMs,
-  listSegments,
-  reopenSegment,
-  segmentNumbers,
-  segmentPath,
-} from './segments.ts'
+import { newSegment, type OpenSegment, openLast, type SegmentContext } from './open-segment.ts'
+import type { DamageKind } from './segment-cursor.ts'
+import { type JournalPosition, lastRecordTimeMs, listSegments, segmentNumbers, segmentPath } from './segments.ts'
+import { commitsPath, idsPath } from './side-files.ts'
 
 /** Where the next segment cannot be created, the next try comes after a sixteenth of a segment. */
 const RETRY_SHARE = 16
@@ -35,85 +28,86 @@ export interface JournalFilesOptions {
   /** The position of the snapshot, before which nothing may be written; null: there is no snapshot. */
   readonly resumeAfter: JournalPosition | null
   readonly disk: Disk
+  readonly timers: Timers
   readonly onNotice: OnNotice
+  readonly onDamage: (kind: DamageKind) => void
 }
 
 type Appended = (error: Error | null, fileBytes?: number) => void
+
+/**
+ * Why no record goes into the open segment any more. removed: another program removed it, or moved it. changed: another
+ * program wrote to it, or truncated it. failed: a write or a sync failed, after which the kernel may call durable what it
+ * has lost.
+ */
+type Fault = 'removed' | 'changed' | 'failed'
 
 export class JournalFiles {
   /** Bytes of a torn line that were truncated when the journal was opened. */
   readonly cutBytes: number
   readonly #options: JournalFilesOptions
+  readonly #context: SegmentContext
+  readonly #memory: CommitMemory
   readonly #direct: DirectWrites
-  #handle: FileHandle
-  #segment: number
+  #open: OpenSegment
   /** Durable bytes of the open segment. After a failed write the segment is truncated to this length. */
   #end: number
   /** By the number of the segment, in order. */
   readonly #closedBytes: Map<number, number>
   #mustTruncate = false
-  /** The last segment that another program was found to have changed. */
-  #changedSegment = 0
+  #fault: Fault | null = null
   /** The last commit was large enough for a direct write. */
   #wasLarge = true
-  #mustRotate = false
   /** The open segment is rotated when it would grow beyond this. */
   #rotateAtBytes: number
   /** Why the last rotation failed; null: it did not. */
   #rotationProblem: string | null = null
+  /** Ends when what lies beside closed segments is written. */
+  #closing: Promise<unknown> = Promise.resolve()
 
   private constructor(
     options: JournalFilesOptions,
-    handle: FileHandle,
-    end: JournalPosition,
-    closedBytes: Map<number, number>,
-    cutBytes: number,
+    context: SegmentContext,
+    found: {
+      readonly open: OpenSegment
+      readonly end: number
+      readonly closedBytes: Map<number, number>
+      readonly cutBytes: number
+    },
   ) {
-    const { segmentBytes, commitBytes, disk, onNotice } = options
+    const { segmentBytes, disk, onNotice } = options
     this.#options = options
+    this.#context = context
+    this.#memory = context.memory
     this.#rotateAtBytes = segmentBytes
-    this.#direct = new DirectWrites({
-      maxBytes: commitBytes,
-      open: (path, direct) => disk.openDirectly(path, direct),
-      onNotice,
-    })
-    this.#handle = handle
-    this.#segment = end.segment
-    this.#end = end.offset
-    this.#closedBytes = closedBytes
-    this.cutBytes = cutBytes
+    this.#direct = new DirectWrites({ open: (path, direct) => disk.openDirectly(path, direct), onNotice })
+    this.#open = found.open
+    this.#end = found.end
+    this.#closedBytes = found.closedBytes
+    this.cutBytes = found.cutBytes
   }
 
   /** Continues at the end of the last segment, and reports gaps before it. */
   static async open(options: JournalFilesOptions): Promise<JournalFiles> {
-    const { directory, resumeAfter, disk, onNotice } = options
-    await makeFolder(directory)
-    const closed = await listSegments(directory)
-    for (const missing of await missingFrom(closed, resumeAfter)) onNotice(missing)
+    const { directory, resumeAfter, disk, onNotice, onDamage, commitBytes } = options
+    await disk.makeFolder(directory)
+    const memory = new CommitMemory(commitBytes)
+    const closed = await listSegments(directory, disk)
+    for (const missing of await missingFrom(closed, { covered: resumeAfter, checks: memory.checks, disk })) {
+      onDamage('missing')
+      onNotice(missing)
+    }
     const closedBytes = new Map(closed.map((segment) => [segment.number, segment.bytes]))
     const last = closed.pop()
-    const tail = last === undefined ? { bytes: 0, cutBytes: 0 } : await cutTornTail(last.path)
-    let end = { segment: last?.number ?? 0, offset: tail.bytes }
-    let handle: FileHandle
-    if (last === undefined || (resumeAfter !== null && comparePositions(end, resumeAfter) < 0)) {
-      // The folder is empty, or ends before the snapshot: the new number must be larger than both.
-      if (last !== undefined) closedBytes.set(last.number, tail.bytes)
-      end = { segment: Math.max(end.segment, resumeAfter?.segment ?? 0) + 1, offset: 0 }
-      handle = await disk.createSegment(directory, end.segment)
-    } else {
-      closedBytes.delete(last.number)
-      handle = await reopenSegment(last.path)
-    }
-    return new JournalFiles(options, handle, end, closedBytes, tail.cutBytes)
+    const context = { ...options, memory }
+    const found = await openLast(context, last, resumeAfter)
+    if (last?.number === found.open.number) closedBytes.delete(last.number)
+    else if (last !== undefined) closedBytes.set(last.number, found.closedBytes)
+    return new JournalFiles(options, context, { ...found, closedBytes })
   }
 
   get end(): JournalPosition {
-    return { segment: this.#segment, offset: this.#end }
-  }
-
-  /** Of the open segment. */
-  get #path(): string {
-    return segmentPath(this.#options.directory, this.#segment)
+    return { segment: this.#open.number, offset: this.#end }
   }
 
   /** Durable bytes of all segments. */
@@ -124,52 +118,46 @@ export class JournalFiles {
   }
 
   get firstSegment(): number {
-    const [first = this.#segment] = this.#closedBytes.keys()
+    const [first = this.#open.number] = this.#closedBytes.keys()
     return first
   }
 
   /**
-   * Truncates what a failed write left, and rotates where the segment is filled by `bytes` more. Rejects where the disk
-   * fails; the next call tries again.
+   * Truncates what a failed write left, and rotates where the segment is filled by `bytes` more, or at fault. Rejects where
+   * the disk fails; the next call tries again.
    */
   async prepare(bytes: number): Promise<void> {
-    if (this.#mustTruncate) {
-      await this.#options.disk.truncate(this.#handle, this.#end)
-      this.#mustTruncate = false
+    if (this.#mustTruncate && this.#fault !== 'removed') {
+      const { file } = this.#open
+      await file.truncate(this.#end)
+      await file.sync()
     }
-    if (!this.#mustRotate && !this.#isFilledBy(bytes)) return
-    const closing = this.#handle
-    if (!(await this.#rotate(bytes))) return
-    await closing.close().catch(() => {})
+    this.#mustTruncate = false
+    if (this.#fault !== null || this.#isFilledBy(bytes)) await this.#rotate(bytes)
   }
 
-  /**
-   * Creates the next segment. false: that failed, and the open one grows on. Rejects where the open one was removed.
-   */
-  async #rotate(bytes: number): Promise<boolean> {
-    let number: number
-    let handle: FileHandle
+  /** Creates the next segment. Where that fails, the open one grows on; rejects where it is at fault. */
+  async #rotate(bytes: number): Promise<void> {
+    const { directory, segmentBytes, disk } = this.#options
+    const closing = this.#open
     try {
       // Somebody may have removed the folder of a running service.
-      await makeFolder(this.#options.directory)
-      // By their names alone: requests wait meanwhile, and there may be thousands of segments.
-      number = Math.max(this.#segment, (await segmentNumbers(this.#options.directory)).at(-1) ?? 0) + 1
-      handle = await this.#options.disk.createSegment(this.#options.directory, number)
+      await disk.makeFolder(directory)
+      this.#open = await newSegment(this.#context, closing.number)
     } catch (error) {
-      if (this.#mustRotate) throw error
-      this.#rotateAtBytes = this.#end + bytes + Math.ceil(this.#options.segmentBytes / RETRY_SHARE)
+      if (this.#fault !== null) throw error
+      this.#rotateAtBytes = this.#end + bytes + Math.ceil(segmentBytes / RETRY_SHARE)
       this.#reportRotation(errorMessage(error))
-      return false
+      return
     }
     this.#reportRotation(null)
-    if (!this.#mustRotate) this.#closedBytes.set(this.#segment, this.#end)
-    this.#handle = handle
+    if (this.#fault !== 'removed') this.#closedBytes.set(closing.number, this.#end)
     this.#direct.close()
-    this.#segment = number
     this.#end = 0
-    this.#rotateAtBytes = this.#options.segmentBytes
-    this.#mustRotate = false
-    return true
+    this.#rotateAtBytes = segmentBytes
+    this.#fault = null
+    const closed = Promise.allSettled([closing.file.close(), closing.side.close()])
+    this.#closing = Promise.all([this.#closing, closed])
   }
 
   #reportRotation(problem: string | null): void {
@@ -188,83 +176,116 @@ export class JournalFiles {
    * that they take in the file, of which some may fill the last block. After an error `prepare` truncates what was written.
    */
   append(lines: readonly Uint8Array[], bytes: number, done: Appended): void {
-    if (this.#mustTruncate || this.#mustRotate || this.#isFilledBy(bytes)) {
+    if (this.#mustTruncate || this.#fault !== null || this.#isFilledBy(bytes)) {
       this.prepare(bytes).then(() => this.append(lines, bytes, done), done)
       return
     }
+    const { disk } = this.#options
+    const { file, path } = this.#open
     const isLarge = this.#direct.gainBy(bytes)
     const wasLarge = this.#wasLarge
     this.#wasLarge = isLarge
-    if (!isLarge) {
-      this.#options.disk.append(this.#handle, lines, this.#judge(lines, bytes, bytes, done))
+    const isAtBlock = isLarge && this.#end % BLOCK_BYTES === 0
+    // A direct write elsewhere than at a block would fail.
+    if (isAtBlock && disk.status(file).size !== this.#end) {
+      this.#leaveChanged(lines, bytes, done)
       return
     }
-    const isAtBlock = this.#end % BLOCK_BYTES === 0 && this.#isUnchanged()
-    // After a small commit the next one may well be small too, and to fill a block would gain nothing.
-    const padding = isAtBlock || wasLarge ? paddingOf(this.#end + bytes) : 0
-    const judge = this.#judge(lines, bytes, bytes + padding, done)
-    if (!isAtBlock || !this.#direct.open(this.#path, this.#handle)) {
-      // Up to the end of a block, so that the next one can be written directly.
-      this.#options.disk.append(this.#handle, filled(lines, padding), judge)
-      return
-    }
-    this.#direct.append(filled(lines, padding), (error, durableBytes) => {
-      if (error !== 'unsupported') {
-        judge(error, durableBytes)
-        return
-      }
-      this.#mustTruncate = true
-      this.append(lines, bytes, done)
-    })
-  }
-
-  /** Whether the open segment has the length that it should have. A direct write elsewhere than at a block would fail. */
-  #isUnchanged(): boolean {
-    const { size } = fstatSync(this.#handle.fd)
-    if (size === this.#end) return true
-    if (this.#changedSegment !== this.#segment) {
-      this.#options.onNotice(
-        `another program changed ${this.#path}: it has ${size} bytes, and should have ${this.#end}; its records may be damaged, find and stop that program`,
-      )
-    }
-    this.#changedSegment = this.#segment
-    return false
+    // Up to the end of a block, so that the next one can be written directly. After a small commit the next one may well be
+    // small too, and to fill a block would gain nothing.
+    const padding = isAtBlock || (isLarge && wasLarge) ? paddingOf(this.#end + bytes) : 0
+    const commit = this.#memory.join(lines, padding)
+    const judge = this.#judge(lines, bytes, commit.length, done)
+    if (isAtBlock && this.#direct.open(path, file)) {
+      this.#direct.append(commit, (error, durableBytes) => {
+        if (error !== 'unsupported') {
+          judge(error, durableBytes)
+          return
+        }
+        this.#mustTruncate = true
+        this.append(lines, bytes, done)
+      })
+    } else disk.append(file, [commit], judge)
+    // While the disk works.
+    this.#memory.crc()
   }
 
   #judge(lines: readonly Uint8Array[], bytes: number, writtenBytes: number, done: Appended) {
     return (error: Error | null, durableBytes: number): void => {
       if (error !== null || durableBytes !== writtenBytes) {
-        // After a failed sync no part of the write counts as durable, whatever the file's length is.
-        this.#mustTruncate = true
-        if (error !== null) done(error)
-        // The kernel writes less than it was given where a limit ends there; only the next write says which.
-        else
-          this.#options.disk.append(this.#handle, [PROBE], (limit) =>
-            done(limit ?? shortWrite(durableBytes, writtenBytes)),
-          )
+        this.#fail(error, writtenBytes, durableBytes, done)
         return
       }
-      if (this.#isUnlinked()) {
+      // No disk access: 2 µs, next to a synced write.
+      const { size, nlink } = this.#options.disk.status(this.#open.file)
+      if (nlink === 0) {
         this.#reportUnlinked()
         this.append(lines, bytes, done)
         return
       }
+      if (size !== this.#end + writtenBytes) {
+        this.#leaveChanged(lines, bytes, done, writtenBytes)
+        return
+      }
+      this.#open.side.add({ offset: this.#end, length: writtenBytes, crc: this.#memory.crc() }, this.#memory.pairs)
       this.#end += writtenBytes
       done(null, writtenBytes)
     }
   }
 
-  /** Whether somebody has removed the open segment, whose records would be lost when this process ends. */
-  #isUnlinked(): boolean {
-    // No disk access: 2 µs, next to a synced write.
-    return fstatSync(this.#handle.fd).nlink === 0
+  /** After a failed sync no part of the write counts as durable, whatever the file's length is. */
+  #fail(error: Error | null, writtenBytes: number, durableBytes: number, done: Appended): void {
+    this.#mustTruncate = true
+    const { disk } = this.#options
+    const { file, path } = this.#open
+    if (error === null) {
+      // The kernel writes less than it was given where a limit ends there; only the next write says which.
+      disk.append(file, [PROBE], (limit) => done(limit ?? shortWrite(durableBytes, writtenBytes)))
+      return
+    }
+    // An empty segment has nothing that could be lost.
+    if (!NO_ROOM.includes(errorCode(error) ?? '') && this.#end > 0 && this.#fault === null) {
+      this.#fault = 'failed'
+      this.#options.onNotice(
+        `a write to ${path} failed (${error.message}): what it holds is durable, and new records go into a new segment`,
+      )
+    }
+    done(error)
   }
 
+  /**
+   * Another program has written to the open segment, or truncated it. The commit in hand, of `writtenBytes`, may be merged
+   * with a stranger's bytes, and is not answered yet: it is taken out again, and written to a new segment.
+   */
+  #leaveChanged(lines: readonly Uint8Array[], bytes: number, done: Appended, writtenBytes = 0): void {
+    const { disk, onNotice, onDamage } = this.#options
+    const { path, file } = this.#open
+    onDamage('changed')
+    const { size } = disk.status(file)
+    this.#mustTruncate = true
+    this.#fault = 'changed'
+    const leave = (keptBytes: number): void => {
+      const lostBytes = this.#end - keptBytes
+      onNotice(
+        `another program changed ${path}: it has ${size} bytes, and should have ${this.#end + writtenBytes}` +
+          `${lostBytes > 0 ? `: ${lostBytes} bytes of accepted records are lost` : ''}; new records go into a new segment, find and stop that program`,
+      )
+      this.#end = keptBytes
+      this.append(lines, bytes, done)
+    }
+    // Whatever lies behind the end was never answered.
+    if (size >= this.#end) leave(this.#end)
+    else if (writtenBytes === 0) leave(size)
+    else keptOf(path, size, this.#memory.joined, disk).then(leave, done)
+  }
+
+  /** Its records would be lost when this process ends. */
   #reportUnlinked(): void {
-    if (this.#mustRotate) return
-    this.#mustRotate = true
+    if (this.#fault === 'removed') return
+    this.#fault = 'removed'
+    this.#options.onDamage('removed')
     this.#options.onNotice(
-      `the open segment ${this.#path} was removed, or moved with its folder, by another program: its ${this.#end} bytes of ` +
+      `the open segment ${this.#open.path} was removed, or moved with its folder, by another program: its ${this.#end} bytes of ` +
         'accepted records are lost, unless it was moved; new records go into a new segment',
     )
   }
@@ -274,26 +295,28 @@ export class JournalFiles {
    * removed.
    */
   async removeBefore(timeMs: number): Promise<void> {
-    const open = this.#segment
-    const present = new Set(await segmentNumbers(this.#options.directory))
-    if (open === this.#segment && !present.has(open)) this.#reportUnlinked()
+    const { directory, disk } = this.#options
+    const open = this.#open.number
+    const present = new Set(await segmentNumbers(directory, disk))
+    if (open === this.#open.number && !present.has(open)) this.#reportUnlinked()
     const removed: { lastMs: number; bytes: number }[] = []
     let mayRemove = timeMs > Number.NEGATIVE_INFINITY
     try {
       for (const [number, bytes] of this.#closedBytes) {
-        const path = segmentPath(this.#options.directory, number)
+        const path = segmentPath(directory, number)
         // It was closed after the listing.
         if (number >= open) break
         if (present.has(number)) {
-          const lastMs = mayRemove ? await lastRecordTimeMs(path) : Infinity
+          const lastMs = mayRemove ? await lastRecordTimeMs(path, disk) : Infinity
           if (lastMs >= timeMs) {
             // Removed in order only, so that no gaps arise.
             mayRemove = false
             continue
           }
-          await unlink(path)
+          await this.#remove(path)
           removed.push({ lastMs, bytes })
         } else {
+          this.#options.onDamage('removed')
           this.#options.onNotice(`${path} was removed by another program, with its ${bytes} bytes of accepted records`)
         }
         this.#closedBytes.delete(number)
@@ -303,13 +326,59 @@ export class JournalFiles {
     }
   }
 
+  /** Makes durable what lies beside the open segment. */
+  syncBeside(): void {
+    this.#open.side.sync()
+  }
+
+  /** Removes closed segments with a lower number, whatever their age. */
+  async removeSegments(before: number): Promise<void> {
+    for (const number of this.#closedBytes.keys()) {
+      if (number >= before) break
+      await this.#remove(segmentPath(this.#options.directory, number))
+      this.#closedBytes.delete(number)
+    }
+  }
+
+  /** Closes the open segment, whatever its size. Rejects where the next one cannot be created. */
+  async renew(): Promise<void> {
+    await this.prepare(0)
+    const before = this.#open.number
+    await this.#rotate(0)
+    if (this.#open.number === before) throw new Error('the next segment cannot be created')
+  }
+
+  async #remove(path: string): Promise<void> {
+    const { disk } = this.#options
+    // The segment last, so that no file is left without it.
+    for (const one of [commitsPath(path), idsPath(path), path])
+      if ((await disk.size(one)) !== null) await disk.unlink(one)
+  }
+
   async close(): Promise<void> {
+    const { file, side } = this.#open
     this.#direct.close()
-    await this.#handle.close()
+    await side.close()
+    await this.#closing
+    await file.close()
   }
 
   #isFilledBy(bytes: number): boolean {
     return this.#end > 0 && this.#end + bytes > this.#rotateAtBytes
+  }
+}
+
+/** How much of a segment that was cut to `size` bytes lies before the commit that was written to it then, or last. */
+async function keptOf(path: string, size: number, commit: Buffer, disk: Disk): Promise<number> {
+  const from = size - commit.length
+  if (from < 0) return size
+  const file = await disk.open(path, 'read')
+  try {
+    const found = Buffer.alloc(commit.length)
+    await file.read(found, 0, found.length, from)
+    return found.equals(commit) ? from : size
+  } finally {
+    await file.close()
   }
 }
 

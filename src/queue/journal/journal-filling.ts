@@ -2,7 +2,7 @@
 
 import { statfs } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { MAX_BODY_BYTES } from '../../bounds.ts'
+import { MAX_BODY_BYTES } from '../../contract/bounds.ts'
 import { nearestFolder } from '../../lib/folder.ts'
 import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
@@ -23,22 +23,26 @@ export interface JournalFillingOptions {
   readonly onNotice: OnNotice
   readonly timers: Timers
   readonly freeBytes?: (directory: string) => Promise<number>
+  /** The subject of its sentences, and what makes room in it. Default: those of the journal. */
+  readonly store?: string
+  readonly advice?: string
 }
 
 export type JournalFilling = ReturnType<typeof watchFilling>
 
 export function watchFilling(journal: Pick<Journal, 'sizeBytes'>, options: JournalFillingOptions) {
   const { directory, maxBytes, onNotice, timers, freeBytes = freeBytesOf } = options
-  const filling = new Filling({ store: 'the journal', largestBytes: LARGEST_COMMIT_BYTES, onNotice, timers })
+  const { store = 'the journal', advice: roomAdvice = ROOM_ADVICE } = options
+  const filling = new Filling({ store, largestBytes: LARGEST_COMMIT_BYTES, onNotice, timers })
   /** The size of the journal that would fill the disk. */
   let diskBytes = Number.POSITIVE_INFINITY
   let isMeasuring = false
   let hasRefused = false
 
   const advice = (): string => {
-    if (diskBytes >= maxBytes) return ROOM_ADVICE
+    if (diskBytes >= maxBytes) return roomAdvice
     const free = formatBytes(Math.max(0, diskBytes - journal.sizeBytes))
-    return `its disk has ${free} free: make room there or lower SLUICE_JOURNAL_KEEP_HOURS`
+    return `its disk has ${free} free: make room there${roomAdvice === ROOM_ADVICE ? ' or lower SLUICE_JOURNAL_KEEP_HOURS' : ''}`
   }
   const look = (): void => filling.look(journal.sizeBytes, maxBytes, advice, diskBytes - journal.sizeBytes)
   const measure = async (): Promise<void> => {

@@ -1,23 +1,32 @@
 // Finds gaps in a journal, where records were stored and are missing now. The service starts anyway and logs them.
 
-import { open } from 'node:fs/promises'
+import type { Crc32c } from '../../lib/crc32c.ts'
+import type { Disk } from './disk.ts'
 import { comparePositions, endOfLastLine, type JournalPosition, type Segment } from './segments.ts'
+import { committedEnd, idsEnd } from './side-reader.ts'
 
 /** A damaged folder may have any number of gaps. */
 const MAX_SENTENCES = 10
 
-/**
- * Sentences for the log. Segments missing before the first one are no gap, since old ones are removed. `covered`: the
- * position of the last snapshot.
- */
-export async function missingFrom(segments: readonly Segment[], covered: JournalPosition | null): Promise<string[]> {
+export interface GapOptions {
+  /** The position of the last snapshot. */
+  readonly covered: JournalPosition | null
+  readonly checks: Crc32c
+  readonly disk: Disk
+}
+
+/** Sentences for the log. Segments missing before the first one are no gap, since old ones are removed. */
+export async function missingFrom(
+  segments: readonly Segment[],
+  { covered, checks, disk }: GapOptions,
+): Promise<string[]> {
   const found: string[] = []
   for (const [index, segment] of segments.slice(1).entries()) {
     const before = segments[index]
     if (before.number + 1 < segment.number) found.push(gapBetween(before, segment))
   }
   for (const segment of segments.slice(0, -1)) {
-    const tornBytes = await tornTailOf(segment)
+    const tornBytes = await tornTailOf(segment, checks, disk)
     if (tornBytes > 0) {
       found.push(`The journal's segment ${segment.path} ends within a record: its last ${tornBytes} bytes are skipped`)
     }
@@ -49,13 +58,16 @@ function shorterThan({ path, bytes }: Segment, { offset }: JournalPosition): str
   return `The journal's segment ${path} has ${bytes} bytes, but the last snapshot covers ${offset} of them. ${GONE}`
 }
 
-/** How many bytes follow the last newline. */
-async function tornTailOf({ path, bytes }: Segment): Promise<number> {
-  if (bytes === 0) return 0
-  const handle = await open(path, 'r')
+/** How many bytes follow the last newline, and no commit was known to hold. */
+async function tornTailOf({ path, bytes }: Segment, checks: Crc32c, disk: Disk): Promise<number> {
+  const committed = await committedEnd(path, checks, disk)
+  if (bytes <= committed) return 0
+  const file = await disk.open(path, 'read')
+  let end: number
   try {
-    return bytes - (await endOfLastLine(handle, bytes))
+    end = Math.max(committed, await endOfLastLine(file, bytes))
   } finally {
-    await handle.close()
+    await file.close()
   }
+  return end < bytes ? Math.max(0, bytes - Math.max(end, await idsEnd(path, checks, { disk }))) : 0
 }

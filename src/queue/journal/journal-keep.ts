@@ -9,6 +9,7 @@ import { makeFolder, syncFolder } from '../../lib/folder.ts'
 import { formatSpan } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
+import { type Disk, realDisk } from './disk.ts'
 import { lastRecordTimeMs, listSegments } from './segments.ts'
 
 /** Beside the segments, so that it goes where they go. Versions that do not know it leave it there. */
@@ -37,10 +38,10 @@ const JUMP_MS = 60_000
  * How long no segment goes after a start where all of the journal is too old: the clock may be wrong, or readers were
  * stopped as long as the service. 0 where a record is younger.
  */
-export async function startHoldMs(directory: string, oldestKeptMs: number): Promise<number> {
-  const newest = (await listSegments(directory)).findLast(({ bytes }) => bytes > 0)
+export async function startHoldMs(directory: string, oldestKeptMs: number, disk: Disk = realDisk): Promise<number> {
+  const newest = (await listSegments(directory, disk)).findLast(({ bytes }) => bytes > 0)
   if (newest === undefined) return 0
-  return (await lastRecordTimeMs(newest.path)) < oldestKeptMs ? START_HOLD_MS : 0
+  return (await lastRecordTimeMs(newest.path, disk)) < oldestKeptMs ? START_HOLD_MS : 0
 }
 
 export interface Removal {

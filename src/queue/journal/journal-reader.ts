@@ -1,9 +1,10 @@
 // Reads the journal while another process writes it, for `sluice tail`. It yields whole lines only.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { unfilled } from './direct-writes.ts'
-import { PIECE_BYTES, SegmentLines } from './segment-lines.ts'
-import { endOfLastLine, listSegments, openSegment, type Segment, segmentNumbers } from './segments.ts'
+import { unfilled } from '../../contract/record/record-lines.ts'
+import { Crc32c } from '../../lib/crc32c.ts'
+import { type Damage, type OnLine, PIECE_BYTES, SegmentCursor } from './segment-cursor.ts'
+import { listSegments, type Segment, segmentNumbers } from './segments.ts'
 
 const POLL_MS = 100
 
@@ -13,11 +14,13 @@ export interface ReadLinesOptions {
   /** Continues as the journal grows, and waits for a folder that does not exist yet. */
   readonly follow: boolean
   readonly signal: AbortSignal
+  readonly onDamage: (damage: Damage) => void
 }
 
 /** Yields a copy of each line, without its newline and what fills its last block. */
 export async function* readLines(directory: string, options: ReadLinesOptions): AsyncGenerator<Buffer> {
   const { fromStart, follow, signal } = options
+  const checks = new Crc32c(PIECE_BYTES)
   let number = 0
   // Only the first segment is skipped to its end.
   for (let skipsToEnd = !fromStart; !signal.aborted; skipsToEnd = false) {
@@ -25,7 +28,7 @@ export async function* readLines(directory: string, options: ReadLinesOptions): 
     const segment = segments.at(skipsToEnd ? -1 : 0)
     if (segment !== undefined) {
       number = segment.number
-      yield* linesOf(segment, { ...options, directory, skipsToEnd })
+      yield* linesOf(segment, { ...options, directory, skipsToEnd, checks })
     } else if (follow) {
       await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     } else {
@@ -37,35 +40,37 @@ export async function* readLines(directory: string, options: ReadLinesOptions): 
 interface SegmentOptions extends ReadLinesOptions {
   readonly directory: string
   readonly skipsToEnd: boolean
+  readonly checks: Crc32c
 }
 
 /** With `follow`, until there is a next segment. */
 async function* linesOf(
   { path, number }: Segment,
-  { directory, skipsToEnd, follow, signal }: SegmentOptions,
+  { directory, skipsToEnd, checks, follow, signal, onDamage }: SegmentOptions,
 ): AsyncGenerator<Buffer> {
-  const handle = await openSegment(path)
-  if (handle === null) return
+  const { bytes: buffer } = checks
+  const cursor = await SegmentCursor.open(path, { checks, from: skipsToEnd ? 'end' : 0, onDamage })
+  if (cursor === null) return
+  const found: Buffer[] = []
+  const keep: OnLine = (start, end, _, isWhole) => {
+    if (isWhole && end > start) found.push(Buffer.from(unfilled(buffer.subarray(start, end))))
+  }
   try {
-    const { size } = await handle.stat()
-    const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
-    const lines = new SegmentLines(handle, buffer, skipsToEnd ? await endOfLastLine(handle, size) : 0)
     for (;;) {
       // Looked up before this segment is read: once the next one exists, the writer adds nothing to this one.
       const isLast = ((await segmentNumbers(directory)).at(-1) ?? 0) <= number
       // The writer waits for a second after it has truncated, ten times as long as POLL_MS, so that this is not missed.
-      await lines.adjust()
-      const found: Buffer[] = []
-      while (await lines.read((start, end) => found.push(Buffer.from(unfilled(buffer.subarray(start, end)))))) {
+      await cursor.adjust()
+      while (await cursor.read(keep)) {
         for (const line of found.splice(0)) {
           if (signal.aborted) return
-          if (line.length > 0) yield line
+          yield line
         }
       }
       if (!isLast || !follow || signal.aborted) return
       await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     }
   } finally {
-    await handle.close()
+    await cursor.close()
   }
 }

@@ -2,48 +2,40 @@
 // Records lie in the order of their times, but for a clock that was set back, so that a file is read only if it may hold
 // the times that are searched.
 
-import type { FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
-import {
-  type Finding,
-  type Found,
-  notFound,
-  readFoundRecord,
-  type SearchOptions,
-  startOfRecord,
-} from '../find/finding.ts'
+import { parseRecordStart, startOfRecord } from '../../contract/record/record-head.ts'
+import { unfilled } from '../../contract/record/record-lines.ts'
+import { readRecord } from '../../contract/record/record-members.ts'
+import { Crc32c } from '../../lib/crc32c.ts'
+import { type Finding, type Found, notFound, type SearchOptions } from '../find/finding.ts'
 import type { Question, Span } from '../find/question.ts'
-import { unfilled } from './direct-writes.ts'
-import { journalDirectory, listSegments, openSegment, type Segment } from './segments.ts'
+import { type Damage, type OnLine, PIECE_BYTES, readSegment, tellerOf } from './segment-cursor.ts'
+import { journalDirectory, listSegments, type Segment } from './segments.ts'
+import { type IdsLine, idTail, idTailAt } from './side-files.ts'
+import { readIds } from './side-reader.ts'
 
-/** Read at once: in smaller pieces a disk is waited for more often. */
-const CHUNK_BYTES = 4 * 1024 * 1024
-const BLOCK_BYTES = 64 * 1024
-/** More than from the newline before a record to the end of its time. */
-const OVERLAP_BYTES = 256
-/** At least twice the longest record. A line that does not fit is not a record. */
-const MAX_LINE_BYTES = 2 * 1024 * 1024
-const NEWLINE = 10
-const HEAD = /\n\{"v":1,"batch_id":"[-0-9a-f]{36}","app_id":"[A-Za-z0-9_-]{1,64}","received_at":"([^"]{24})"/
+/** The first record's beginning lies in so many bytes, unless lines before it are damaged. */
+const FIRST_BYTES = 64 * 1024
 
 /** Rejects where a file cannot be read. One that is removed meanwhile, and a torn last line, count as not there. */
 export async function findInJournal(
   dataDirectory: string,
   question: Question,
-  { signal, onProgress }: SearchOptions = {},
+  { signal, onProgress, onDamage = () => {} }: SearchOptions = {},
 ): Promise<Finding> {
   const segments = await listSegments(journalDirectory(dataDirectory))
+  const first = new Crc32c(FIRST_BYTES)
   const firstTimes = new Map<Segment, number | null>()
   const firstTimeOf = async (segment: Segment): Promise<number | null> => {
     const known = firstTimes.get(segment)
     if (known !== undefined) return known
-    const timeMs = await withSegment(segment, firstTime)
+    const timeMs = await firstTime(segment, first)
     firstTimes.set(segment, timeMs)
     return timeMs
   }
   let reachesBackToMs: number | null = null
   for (const segment of segments) reachesBackToMs ??= await firstTimeOf(segment)
-  const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
+  const checks = new Crc32c(PIECE_BYTES)
   let bytesRead = 0
   for (const [index, span] of question.spans.entries()) {
     // The first time of the newer segment. It is before that of this one where the clock was set back in this one, which
@@ -57,8 +49,7 @@ export async function findInJournal(
       const isOutside = firstMs <= endMs && (firstMs >= span.beforeMs || endMs < span.fromMs)
       endMs = firstMs
       if (isOutside) continue
-      const wanted = { batchId: question.batchId, span, chunk }
-      const found = await withSegment(segment, (handle) => newestIn(segment, handle, wanted))
+      const found = await newestIn(segment, { question, span, checks, onDamage })
       if (found !== null) return found
       bytesRead += segment.bytes
       onProgress?.({ bytesRead, reachedMs: firstMs })
@@ -73,59 +64,80 @@ export async function findInJournal(
 }
 
 interface Wanted {
-  readonly batchId: string
+  readonly question: Question
   readonly span: Span
-  /** Memory for what is read at once. */
-  readonly chunk: Buffer
+  readonly checks: Crc32c
+  readonly onDamage: (damage: Damage) => void
 }
 
-async function newestIn(segment: Segment, handle: FileHandle, { batchId, span, chunk }: Wanted): Promise<Found | null> {
-  const wanted = Buffer.from(startOfRecord(batchId))
+/** null also where the segment is gone. */
+async function newestIn(
+  { path }: Segment,
+  { question: { batchId, appId }, span, checks, onDamage }: Wanted,
+): Promise<Found | null> {
+  const wanted = Buffer.from(startOfRecord(batchId, appId))
+  const { bytes: buffer } = checks
   let newest: Found | null = null
-  for (let at = 0; ; at += CHUNK_BYTES - OVERLAP_BYTES) {
-    const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, at)
-    const read = chunk.subarray(0, bytesRead)
-    for (let start = read.indexOf(wanted); start >= 0; start = read.indexOf(wanted, start + 1)) {
-      // A client may write it into its events, and often, but cannot begin a line. At 0 it was in the chunk before.
-      if (start === 0 ? at > 0 : read[start - 1] !== NEWLINE) continue
-      const offsetBytes = at + start
-      const line = await lineAt(handle, offsetBytes)
-      const record = line === null ? null : readFoundRecord(unfilled(line), batchId)
-      if (line === null || record === null) continue
-      const receivedAtMs = Date.parse(record.receivedAt)
-      if (receivedAtMs < span.fromMs || receivedAtMs >= span.beforeMs) continue
-      const place = { kind: 'journal', segment: basename(segment.path), offsetBytes, lengthBytes: line.length } as const
-      newest = { kind: 'found', record, place, consumers: [] }
+  const look: OnLine = (start, end, offsetBytes, isWhole) => {
+    // A client may write it into its events, and often, but cannot begin a line.
+    if (!isWhole || !startsWith(buffer, start, wanted)) return
+    const record = readRecord(Buffer.from(unfilled(buffer.subarray(start, end))))
+    if (record === null) return
+    const receivedAtMs = Date.parse(record.receivedAt)
+    if (receivedAtMs < span.fromMs || receivedAtMs >= span.beforeMs) return
+    const place = { kind: 'journal', segment: basename(path), offsetBytes, lengthBytes: end - start } as const
+    newest = { kind: 'found', record, place, consumers: [] }
+  }
+  const tail = idTail(batchId)
+  const { offsets, end: indexed } = await offsetsOf(tail, path, { checks, onDamage })
+  for (const from of offsets) {
+    let isPassed = false
+    const lookOnce: OnLine = (start, end, offset, isWhole) => {
+      if (isPassed) return
+      isPassed = true
+      const isThere =
+        offset === from && parseRecordStart(buffer, start, end) !== null && idTailAt(buffer, start) === tail
+      if (isThere) look(start, end, offset, isWhole)
+      else onDamage({ kind: 'record', path, offset: from, length: end - start })
     }
-    if (bytesRead < CHUNK_BYTES) return newest
+    await readSegment(path, { from, checks, onDamage }, lookOnce, () => isPassed)
   }
+  // What no index has yet.
+  await readSegment(path, { from: indexed, checks, onDamage }, look)
+  return newest
 }
 
-/** The line that begins there, without its newline; null: it is torn, or too long for a record. */
-async function lineAt(handle: FileHandle, offset: number): Promise<Buffer | null> {
-  const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(MAX_LINE_BYTES), 0, MAX_LINE_BYTES, offset)
-  const end = buffer.subarray(0, bytesRead).indexOf(NEWLINE)
-  return end < 0 ? null : buffer.subarray(0, end)
+/** Where records with such an id lie, as far as the segment's index goes without a gap, in order. */
+async function offsetsOf(
+  tail: number,
+  path: string,
+  { checks, onDamage }: Pick<Wanted, 'checks' | 'onDamage'>,
+): Promise<{ readonly offsets: readonly number[]; readonly end: number }> {
+  const offsets = new Set<number>()
+  let end = 0
+  const look = (line: IdsLine): void => {
+    if (line.from > end) return
+    end = Math.max(end, line.end)
+    for (let at = line.pairs.indexOf(tail); at >= 0; at = line.pairs.indexOf(tail, at + 1)) {
+      if (at % 2 === 0) offsets.add(line.pairs[at + 1])
+    }
+  }
+  await readIds(path, checks, look, { onUnread: tellerOf(onDamage) })
+  return { offsets: [...offsets], end }
 }
 
-/** null where the segment is gone. */
-async function withSegment<T>({ path }: Segment, use: (handle: FileHandle) => Promise<T>): Promise<T | null> {
-  const handle = await openSegment(path)
-  try {
-    return handle === null ? null : await use(handle)
-  } finally {
-    await handle?.close()
-  }
+function startsWith(bytes: Buffer, start: number, wanted: Buffer): boolean {
+  // Most ids differ here already, and all records begin alike.
+  const last = wanted.length - 2
+  return bytes[start + last] === wanted[last] && bytes.subarray(start, start + wanted.length).equals(wanted)
 }
 
-/** The time of the first record; null: there is none. */
-async function firstTime(handle: FileHandle): Promise<number | null> {
-  const block = Buffer.allocUnsafe(BLOCK_BYTES)
-  for (let at = 0; ; at += BLOCK_BYTES - OVERLAP_BYTES) {
-    const { bytesRead } = await handle.read(block, 0, BLOCK_BYTES, at)
-    const text = `${at === 0 ? '\n' : ''}${block.toString('latin1', 0, bytesRead)}`
-    const timeMs = Date.parse(HEAD.exec(text)?.[1] ?? '')
-    if (!Number.isNaN(timeMs)) return timeMs
-    if (bytesRead < BLOCK_BYTES) return null
+/** The time of the first record; null: there is none, or the segment is gone. */
+async function firstTime({ path }: Segment, checks: Crc32c): Promise<number | null> {
+  let timeMs: number | null = null
+  const look: OnLine = (start, end) => {
+    timeMs ??= parseRecordStart(checks.bytes, start, end)?.receivedAtMs ?? null
   }
+  await readSegment(path, { from: 0, checks, onDamage: null }, look, () => timeMs !== null)
+  return timeMs
 }

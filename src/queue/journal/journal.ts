@@ -1,17 +1,18 @@
 // The embedded queue: appends records to NDJSON segments on the local disk. One write is in flight at a time, small ones
 // begin about a millisecond apart, and each takes all records that have arrived meanwhile: many records share a sync.
 
-import type { Status } from '../../health.ts'
+import type { Status } from '../../contract/health.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { systemTimers, type Timer } from '../../lib/timers.ts'
-import type { EventQueue, QueueRecord, QueueRefusal, Settled, Settlement } from '../queue.ts'
+import type { EventQueue, OnAck, QueueAck, QueueRecord, QueueRefusal } from '../queue.ts'
 import { RefusedRecords } from '../refused-records.ts'
 import { CommitPace } from './commit-pace.ts'
 import { BLOCK_BYTES, MIN_DIRECT_BYTES } from './direct-writes.ts'
 import { DISK_FULL, realDisk } from './disk.ts'
 import { JournalFiles } from './journal-files.ts'
 import { removalTime, startHoldMs } from './journal-keep.ts'
+import type { DamageKind } from './segment-cursor.ts'
 import type { JournalPosition } from './segments.ts'
 import { TimeMarks } from './time-marks.ts'
 
@@ -44,6 +45,8 @@ const DEFAULTS = {
   onCommit: (_records: number): void => {},
   /** Called for each record that is refused at the maximum size, and for each write that a full disk refuses. */
   onNoRoom: (): void => {},
+  /** Called for each place where a segment, or what lies beside it, is found damaged. */
+  onDamage: (_kind: DamageKind): void => {},
   /** Gets a sentence for the log when the disk fails, but for a full one, when it works again, and when a sweep fails. */
   onNotice: ((): void => {}) as OnNotice,
 }
@@ -58,26 +61,35 @@ export interface JournalOptions extends Partial<typeof DEFAULTS> {
 
 interface Batch {
   readonly lines: Uint8Array[]
-  readonly settled: Settled[]
+  readonly onAck: OnAck[]
   bytes: number
 }
 
 /** Creates the folder, truncates a torn last line, and opens the last segment. Throws where it cannot be written. */
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const all = { ...DEFAULTS, ...options }
-  const { directory, maxBytes, resumeAfter, disk, onNotice } = all
+  const { directory, maxBytes, resumeAfter, disk, timers, onNotice, onDamage } = all
   const segmentBytes = Math.max(1, Math.min(all.segmentBytes, Math.floor(maxBytes / MIN_SEGMENTS)))
   const commitBytes = Math.min(MAX_COMMIT_BYTES, segmentBytes)
   let files: JournalFiles
   try {
-    files = await JournalFiles.open({ directory, segmentBytes, commitBytes, resumeAfter, disk, onNotice })
+    files = await JournalFiles.open({
+      directory,
+      segmentBytes,
+      commitBytes,
+      resumeAfter,
+      disk,
+      timers,
+      onNotice,
+      onDamage,
+    })
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     const advice = 'Make it a folder that this user may write to, or name another with SLUICE_DATA_DIR'
     throw new Error(`The journal cannot be written in ${directory} (${reason}). ${advice}.`, { cause: error })
   }
   const keepMs = Math.max((all.keepHours ?? Infinity) * HOUR_MS, MIN_KEEP_MS)
-  const holdMs = all.isKeepNamed ? 0 : await startHoldMs(directory, all.clock() - keepMs)
+  const holdMs = all.isKeepNamed ? 0 : await startHoldMs(directory, all.clock() - keepMs, disk)
   const journal = new Journal(all, files, { commitBytes, keepMs, holdMs })
   await journal.sweep()
   return journal
@@ -101,8 +113,8 @@ export class Journal implements EventQueue {
   /** Reused by the next write when it is empty. */
   #spare: Batch = emptyBatch()
   /** Records that are waiting or in flight. */
-  #unsettledRecords = 0
-  #unsettledBytes = 0
+  #unackedRecords = 0
+  #unackedBytes = 0
   /** Durable bytes of all segments. */
   #durableBytes: number
   #position: JournalPosition
@@ -139,7 +151,7 @@ export class Journal implements EventQueue {
     this.#sweeping.unref()
   }
 
-  /** The end of the last record whose `settled` was called. */
+  /** The end of the last record whose `onAck` was called. */
   position(): JournalPosition {
     return this.#position
   }
@@ -166,11 +178,11 @@ export class Journal implements EventQueue {
       : { state: 'ok', reason: null }
   }
 
-  publish(record: QueueRecord, settled: Settled): void {
+  publish(record: QueueRecord, onAck: OnAck): void {
     const { line } = record
     const refusal = this.#admit(line.length)
     if (refusal !== null) {
-      this.#refused.add(settled, refusal)
+      this.#refused.add(onAck, refusal)
       return
     }
     let batch = this.#waiting[this.#waiting.length - 1]
@@ -183,16 +195,16 @@ export class Journal implements EventQueue {
       this.#waiting.push(batch)
     }
     batch.lines.push(line)
-    batch.settled.push(settled)
+    batch.onAck.push(onAck)
     batch.bytes += line.length
-    this.#unsettledRecords += 1
-    this.#unsettledBytes += line.length
+    this.#unackedRecords += 1
+    this.#unackedBytes += line.length
     if (this.#isBusy) return
     this.#isBusy = true
     if (this.#pace.defer(batch.bytes, this.#commitNext)) return
     // After all sockets of this turn of the event loop were read: otherwise the first record would be written alone,
     // and the others would wait for its sync.
-    setImmediate(this.#commitNext)
+    this.#options.timers.setImmediate(this.#commitNext)
   }
 
   refusalNow(lineBytes: number): QueueRefusal | null {
@@ -210,6 +222,7 @@ export class Journal implements EventQueue {
   async sweep(): Promise<void> {
     if (this.#isSweeping || this.#isStopping) return
     this.#isSweeping = true
+    this.#files.syncBeside()
     try {
       await this.#files.removeBefore(this.#removalTime())
       this.#sweepProblem = null
@@ -223,6 +236,25 @@ export class Journal implements EventQueue {
     }
     this.#durableBytes = this.#files.bytes
     this.#isSweeping = false
+  }
+
+  /** Removes the segments before this one. */
+  async removeBefore(segment: number): Promise<void> {
+    await this.#files.removeSegments(segment)
+    this.#durableBytes = this.#files.bytes
+  }
+
+  /** Begins a new segment. Returns its number; null: a write was under way. Rejects where the disk fails. */
+  async renew(): Promise<number | null> {
+    if (this.#isBusy || this.#isStopping) return null
+    this.#isBusy = true
+    try {
+      await this.#files.renew()
+      this.#position = this.#files.end
+      return this.#position.segment
+    } finally {
+      this.#commitNext()
+    }
   }
 
   /** null: the record is written. */
@@ -242,11 +274,11 @@ export class Journal implements EventQueue {
 
   #noRoomFor(lineBytes: number): QueueRefusal | null {
     if (this.#isStopping) return 'stopping'
-    if (this.#unsettledRecords >= MAX_WAITING_RECORDS) return 'journal_stuck'
-    const unsettledBytes = this.#unsettledBytes + lineBytes
+    if (this.#unackedRecords >= MAX_WAITING_RECORDS) return 'journal_stuck'
+    const unackedBytes = this.#unackedBytes + lineBytes
     // Each large commit may fill a block.
-    const fillBytes = unsettledBytes < MIN_DIRECT_BYTES ? 0 : (this.#waiting.length + 2) * BLOCK_BYTES
-    return this.#durableBytes + unsettledBytes + fillBytes > this.#options.maxBytes ? 'journal_full' : null
+    const fillBytes = unackedBytes < MIN_DIRECT_BYTES ? 0 : (this.#waiting.length + 2) * BLOCK_BYTES
+    return this.#durableBytes + unackedBytes + fillBytes > this.#options.maxBytes ? 'journal_full' : null
   }
 
   readonly #commitNext = (): void => {
@@ -279,12 +311,12 @@ export class Journal implements EventQueue {
     if (next === undefined || !this.#pace.defer(next.bytes, this.#commitNext)) this.#commitNext()
     this.#durableBytes += fileBytes
     this.#options.onCommit(batch.lines.length)
-    this.#settle(batch, 'durable', end)
+    this.#ack(batch, 'durable', end)
     this.#marks.note(this.#options.clock(), end)
   }
 
   /**
-   * Refuses all unsettled records, and truncates the segment at once, so that readers do not see a torn line for long.
+   * Refuses all unacknowledged records, and truncates the segment at once, so that readers do not see a torn line for long.
    */
   async #fail(batch: Batch, error: Error): Promise<void> {
     const reason = (error as NodeJS.ErrnoException).code ?? error.message
@@ -296,19 +328,19 @@ export class Journal implements EventQueue {
     await this.#files.prepare(0).catch(() => {})
     const refused = [batch, ...this.#waiting.splice(0)]
     this.#commitNext()
-    for (const each of refused) this.#settle(each, refusalFor(reason), this.#position)
+    for (const each of refused) this.#ack(each, refusalFor(reason), this.#position)
   }
 
-  #settle(batch: Batch, settlement: Settlement, end: JournalPosition): void {
-    const { settled } = batch
-    this.#unsettledRecords -= settled.length
-    this.#unsettledBytes -= batch.bytes
+  #ack(batch: Batch, ack: QueueAck, end: JournalPosition): void {
+    const { onAck } = batch
+    this.#unackedRecords -= onAck.length
+    this.#unackedBytes -= batch.bytes
     // In the same turn as the calls below, so that a snapshot taken in a later turn counts exactly the records before
     // it.
     this.#position = end
-    for (let index = 0; index < settled.length; index += 1) settled[index](settlement)
+    for (let index = 0; index < onAck.length; index += 1) onAck[index](ack)
     batch.lines.length = 0
-    settled.length = 0
+    onAck.length = 0
     batch.bytes = 0
     this.#spare = batch
   }
@@ -328,5 +360,5 @@ function refusalText(error: Error, reason: string): string {
 }
 
 function emptyBatch(): Batch {
-  return { lines: [], settled: [], bytes: 0 }
+  return { lines: [], onAck: [], bytes: 0 }
 }

@@ -1,6 +1,6 @@
 // The journal's records from the newest back, for people who look at what is stored.
 
-import { unfilled } from './direct-writes.ts'
+import { unfilled } from '../../contract/record/record-lines.ts'
 import { journalDirectory, listSegments, openSegment } from './segments.ts'
 
 /** At least twice the longest record, so that one begins in each piece. */

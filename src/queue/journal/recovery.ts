@@ -1,24 +1,19 @@
 // Rebuilds usage, and the keys of the last 300 s, from the snapshot and the journal. It only reads, so that another
 // process may run it beside the service.
 
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
-import { parseRecordHead, type RecordHead, viewOf } from '../record/record-head.ts'
-import { PIECE_BYTES, SegmentLines } from './segment-lines.ts'
-import {
-  comparePositions,
-  type JournalPosition,
-  journalDirectory,
-  listSegments,
-  openSegment,
-  type Segment,
-} from './segments.ts'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
+import { parseRecordHead, type RecordHead, viewOf } from '../../contract/record/record-head.ts'
+import { Crc32c } from '../../lib/crc32c.ts'
+import { type Disk, realDisk } from './disk.ts'
+import { type Damage, PIECE_BYTES, readSegment } from './segment-cursor.ts'
+import { comparePositions, type JournalPosition, journalDirectory, listSegments } from './segments.ts'
 import { readSnapshot } from './snapshot.ts'
 
 const IDEMPOTENCY_WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
 
 export type VisitRecord = (record: RecordHead, segment: number, offset: number) => void
-/** Called for a line that is not a record, since somebody edited the file or the disk damaged it. It is skipped. */
-export type CorruptLine = (path: string, offset: number) => void
+/** Called for what somebody edited, or the disk damaged. A line that is no record is skipped. */
+export type OnDamage = (damage: Damage) => void
 
 export interface ReadResult {
   readonly records: number
@@ -32,49 +27,37 @@ export async function readRecords(
   directory: string,
   from: JournalPosition | null,
   visit: VisitRecord,
-  onCorrupt: CorruptLine = () => {},
+  onDamage: OnDamage = () => {},
+  disk: Disk = realDisk,
 ): Promise<ReadResult> {
-  const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
+  const checks = new Crc32c(PIECE_BYTES)
+  const { bytes: buffer } = checks
   const view = viewOf(buffer)
   let records = 0
   let bytes = 0
   let end: JournalPosition | null = null
-  for (const segment of await listSegments(directory)) {
+  for (const segment of await listSegments(directory, disk)) {
     const start = from === null || segment.number > from.segment ? 0 : from.offset
     let endOffset = segment.bytes
-    if ((from === null || segment.number >= from.segment) && start < segment.bytes) {
-      endOffset = await readSegment(segment, start, buffer, (lineStart, lineEnd, offset) => {
-        const record = parseRecordHead(buffer, lineStart, lineEnd, view)
-        if (record === null) {
-          onCorrupt(segment.path, offset)
-        } else {
-          records += 1
-          visit(record, segment.number, offset)
-        }
-      })
+    if ((from === null || segment.number >= from.segment) && start <= segment.bytes) {
+      endOffset = await readSegment(
+        segment.path,
+        { from: start, checks, disk, onDamage },
+        (lineStart, lineEnd, offset, isWhole) => {
+          const record = isWhole ? parseRecordHead(buffer, lineStart, lineEnd, view) : null
+          if (record === null) {
+            onDamage({ kind: 'record', path: segment.path, offset, length: lineEnd - lineStart })
+          } else {
+            records += 1
+            visit(record, segment.number, offset)
+          }
+        },
+      )
       bytes += endOffset - start
     }
     end = { segment: segment.number, offset: endOffset }
   }
   return { records, bytes, end }
-}
-
-/** Returns the end of the last whole line. */
-async function readSegment(
-  { path }: Segment,
-  from: number,
-  buffer: Buffer,
-  onLine: Parameters<SegmentLines['read']>[0],
-): Promise<number> {
-  const handle = await openSegment(path)
-  if (handle === null) return from
-  try {
-    const lines = new SegmentLines(handle, buffer, from)
-    while (await lines.read(onLine));
-    return lines.end
-  } finally {
-    await handle.close()
-  }
 }
 
 export interface RecoveryOptions {
@@ -89,13 +72,16 @@ export interface RecoveryOptions {
   readonly onUsage: (appId: string, cost: number, receivedAtMs: number) => void
   /** Called for each keyed record of the last 300 s. */
   readonly onKey: (batchId: string, events: number, receivedAtMs: number) => void
-  readonly onCorrupt: CorruptLine
+  readonly onDamage: OnDamage
+  readonly disk?: Disk
 }
 
 export interface Recovery extends ReadResult {
   /** Records that were passed to `onUsage`. */
   readonly counted: number
   readonly keys: number
+  /** What the snapshot has of alerts; undefined: nothing. */
+  readonly alerts: unknown
   /** Why the snapshot could not be used, for the log; the whole journal was read instead. */
   readonly snapshotProblem: string | null
   /** For the journal that is opened next: the position of the first record whose key is still remembered. */
@@ -106,7 +92,7 @@ export interface Recovery extends ReadResult {
 
 /** Reads snapshot and journal, and passes what they hold to the callbacks. */
 export async function recover(options: RecoveryOptions): Promise<Recovery> {
-  const reading = await readSnapshot(options.dataDirectory)
+  const reading = await readSnapshot(options.dataDirectory, options.disk)
   const refusal = reading?.kind === 'read' ? options.onSnapshot(reading.snapshot.usage) : null
   const snapshot = reading?.kind === 'read' && refusal === null ? reading.snapshot : null
   const covered = snapshot === null ? null : snapshot.position
@@ -131,11 +117,12 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   }
   const from = snapshot === null ? null : earlier(snapshot.keysFrom, snapshot.position)
   const directory = journalDirectory(options.dataDirectory)
-  const { end, ...result } = await readRecords(directory, from, visit, options.onCorrupt)
+  const { end, ...result } = await readRecords(directory, from, visit, options.onDamage, options.disk)
   return {
     ...result,
     counted,
     keys,
+    alerts: snapshot?.alerts,
     snapshotProblem: reading?.kind === 'problem' ? reading.problem : refusal,
     keysFrom: keysFrom ?? end,
     resumeAfter: covered,

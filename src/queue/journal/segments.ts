@@ -1,11 +1,9 @@
 // The journal's files: naming, listing and creating segments, and truncating the torn line that a crash leaves.
 
-import { constants } from 'node:fs'
-import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { parseRecordHead } from '../../contract/record/record-head.ts'
 import { errorCode } from '../../lib/errors.ts'
-import { syncFolder } from '../../lib/folder.ts'
-import { parseRecordHead } from '../record/record-head.ts'
+import { type Disk, type DiskFile, realDisk } from './disk.ts'
 
 /** A byte offset within a numbered segment. Always the start of a line. */
 export interface JournalPosition {
@@ -20,6 +18,7 @@ export interface Segment {
 }
 
 const SEGMENT_NAME = /^(\d{12})\.ndjson$/
+const NUMBERED_NAME = /^(\d{12})\.(?:ndjson|commits|ids)$/
 /** The largest number that fits into a name. */
 export const MAX_SEGMENT_NUMBER = 999_999_999_999
 const NEWLINE = 10
@@ -38,86 +37,111 @@ export function comparePositions(left: JournalPosition, right: JournalPosition):
 }
 
 /** The numbers of all segments, in order, by their names alone. A missing folder has none. */
-export async function segmentNumbers(directory: string): Promise<number[]> {
-  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
-  const numbers = names.map((name) => SEGMENT_NAME.exec(name)?.[1]).filter((digits) => digits !== undefined)
+export async function segmentNumbers(directory: string, disk: Disk = realDisk): Promise<number[]> {
+  return numbersIn(await namesIn(directory, disk), SEGMENT_NAME)
+}
+
+/** The last number that a segment has or had: one that was removed by hand may have left what lay beside it. */
+export async function lastNumber(directory: string, disk: Disk): Promise<number> {
+  return numbersIn(await namesIn(directory, disk), NUMBERED_NAME).at(-1) ?? 0
+}
+
+function numbersIn(names: readonly string[], pattern: RegExp): number[] {
+  const numbers = names.map((name) => pattern.exec(name)?.[1]).filter((digits) => digits !== undefined)
   return numbers.map(Number).sort((left, right) => left - right)
 }
 
+async function namesIn(directory: string, disk: Disk): Promise<string[]> {
+  return await disk.names(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+}
+
 /** All segments, oldest first. Files with other names are ignored, and so is a missing folder. */
-export async function listSegments(directory: string): Promise<Segment[]> {
+export async function listSegments(directory: string, disk: Disk = realDisk): Promise<Segment[]> {
   const segments: Segment[] = []
-  for (const number of await segmentNumbers(directory)) {
+  for (const number of await segmentNumbers(directory, disk)) {
     const path = segmentPath(directory, number)
     // A segment may have been removed since the listing.
-    const status = await stat(path).catch(() => null)
-    if (status?.isFile()) segments.push({ number, path, bytes: status.size })
+    const bytes = await disk.size(path)
+    if (bytes !== null) segments.push({ number, path, bytes })
   }
   return segments
 }
 
 /** null: the segment was removed since it was listed. */
-export function openSegment(path: string): Promise<FileHandle | null> {
-  return open(path, 'r').catch((error: unknown) => {
+export function openSegment(path: string, disk: Disk = realDisk): Promise<DiskFile | null> {
+  return disk.open(path, 'read').catch((error: unknown) => {
     if (errorCode(error) === 'ENOENT') return null
     throw error
   })
 }
 
-/**
- * With O_DSYNC a write returns once it is on disk. Compared with a write and an fdatasync it saves one trip through the
- * thread pool, a quarter of a small commit's CPU time. Used on Linux only; elsewhere a commit ends with fdatasync,
- * which on macOS also flushes the drive's cache.
- */
-export const WRITES_ARE_SYNCED = process.platform === 'linux'
-const APPEND_FLAGS = constants.O_WRONLY | constants.O_APPEND | (WRITES_ARE_SYNCED ? constants.O_DSYNC : 0)
-
-/** Creates a new segment, and makes its name durable before its first record. */
-export async function createSegment(directory: string, number: number): Promise<FileHandle> {
-  const handle = await open(segmentPath(directory, number), APPEND_FLAGS | constants.O_CREAT | constants.O_EXCL, 0o640)
+/** Creates a new segment, and makes its name durable before its first record, with those of what `addBeside` makes. */
+export async function createSegment(
+  directory: string,
+  number: number,
+  disk: Disk,
+  addBeside: () => Promise<void> = async () => {},
+): Promise<DiskFile> {
+  const file = await disk.open(segmentPath(directory, number), 'create')
   try {
-    await handle.sync()
-    await syncFolder(directory)
+    await addBeside()
+    await file.sync()
+    await disk.syncFolder(directory)
   } catch (error) {
-    await handle.close()
+    await file.close()
     throw error
   }
-  return handle
+  return file
 }
 
-/** Opens a segment to append to, and syncs what an earlier process may have left unsynced. */
-export async function reopenSegment(path: string): Promise<FileHandle> {
-  const handle = await open(path, APPEND_FLAGS)
-  await handle.sync()
-  return handle
-}
-
-/** Truncates the bytes after the last newline. */
-export async function cutTornTail(path: string): Promise<{ bytes: number; cutBytes: number }> {
-  const handle = await open(path, 'r+')
+/** Opens a segment to append to, and syncs what an earlier process may have left unsynced: bytes, and its name. */
+export async function reopenSegment(path: string, disk: Disk): Promise<DiskFile> {
+  const file = await disk.open(path, 'append')
   try {
-    const { size } = await handle.stat()
-    const bytes = await endOfLastLine(handle, size)
+    await file.sync()
+    await disk.syncFolder(dirname(path))
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+  return file
+}
+
+/**
+ * Truncates the bytes after the last newline, but none before `committed`: they were durable, and where they have no
+ * newline at their end, or are fewer, somebody has damaged them, and nothing may be written behind them.
+ */
+export async function cutTornTail(
+  path: string,
+  committed: number,
+  disk: Disk,
+): Promise<{ bytes: number; cutBytes: number; isWhole: boolean }> {
+  const file = await disk.open(path, 'change')
+  try {
+    const { size } = await file.stat()
+    if (size < committed) return { bytes: size, cutBytes: 0, isWhole: false }
+    const bytes = Math.max(committed, await endOfLastLine(file, size))
     if (bytes < size) {
-      await handle.truncate(bytes)
-      await handle.sync()
+      await file.truncate(bytes)
+      await file.sync()
     }
-    return { bytes, cutBytes: size - bytes }
+    const isWhole = bytes > committed || (await endOfLastLine(file, bytes)) === bytes
+    return { bytes, cutBytes: size - bytes, isWhole }
   } finally {
-    await handle.close()
+    await file.close()
   }
 }
 
 /** Offset after the last newline before `before`; 0 where there is none. */
-export async function endOfLastLine(handle: FileHandle, before: number): Promise<number> {
+export async function endOfLastLine(file: DiskFile, before: number): Promise<number> {
   const block = Buffer.allocUnsafe(BLOCK_BYTES)
   let end = before
   while (end > 0) {
     const start = Math.max(0, end - BLOCK_BYTES)
-    const { bytesRead } = await handle.read(block, 0, end - start, start)
+    const { bytesRead } = await file.read(block, 0, end - start, start)
     if (bytesRead === 0) return 0
     const at = block.subarray(0, bytesRead).lastIndexOf(NEWLINE)
     if (at >= 0) return start + at + 1
@@ -127,17 +151,17 @@ export async function endOfLastLine(handle: FileHandle, before: number): Promise
 }
 
 /** When the last record was received, in Unix ms; the file's modification time where the last line is not a record. */
-export async function lastRecordTimeMs(path: string): Promise<number> {
-  const handle = await open(path, 'r')
+export async function lastRecordTimeMs(path: string, disk: Disk = realDisk): Promise<number> {
+  const file = await disk.open(path, 'read')
   try {
-    const { size, mtimeMs } = await handle.stat()
-    const end = await endOfLastLine(handle, size)
+    const { size, mtimeMs } = await file.stat()
+    const end = await endOfLastLine(file, size)
     if (end === 0) return mtimeMs
-    const start = await endOfLastLine(handle, end - 1)
+    const start = await endOfLastLine(file, end - 1)
     const line = Buffer.allocUnsafe(end - start)
-    const { bytesRead } = await handle.read(line, 0, line.length, start)
+    const { bytesRead } = await file.read(line, 0, line.length, start)
     return parseRecordHead(line, 0, bytesRead - 1)?.receivedAtMs ?? mtimeMs
   } finally {
-    await handle.close()
+    await file.close()
   }
 }

@@ -1,9 +1,8 @@
 // DATA_DIR/snapshot.json: the limiter's counters at one position of the journal, so that a start reads only the records
 // after it. It is replaced atomically.
 
-import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { syncFolder } from '../../lib/folder.ts'
+import { type Disk, realDisk } from './disk.ts'
 import { type JournalPosition, MAX_SEGMENT_NUMBER } from './segments.ts'
 
 const VERSION = 1
@@ -17,6 +16,8 @@ export interface Snapshot {
   readonly keysFrom: JournalPosition
   /** The limiter's dump; any JSON value. */
   readonly usage: unknown
+  /** What stands of alerts; any JSON value. Absent in a snapshot of 0.3. */
+  readonly alerts?: unknown
 }
 
 /** null: there is no snapshot. `problem` is a sentence for the log; recovery then reads the whole journal. */
@@ -26,26 +27,26 @@ export type SnapshotReading =
   | null
 
 /** To be called once at a time. The temporary file always has the same name, so that a crash leaves at most one. */
-export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot): Promise<void> {
+export async function writeSnapshot(dataDirectory: string, snapshot: Snapshot, disk: Disk = realDisk): Promise<void> {
   const path = join(dataDirectory, FILE_NAME)
   const temporary = `${path}.new`
-  const handle = await open(temporary, 'w', 0o640)
+  const file = await disk.open(temporary, 'replace')
   try {
-    await handle.writeFile(`${JSON.stringify({ version: VERSION, ...snapshot })}\n`)
+    await file.writeFile(`${JSON.stringify({ version: VERSION, ...snapshot })}\n`)
     // Before the rename, since a power failure could otherwise leave an empty file under the name.
-    await handle.sync()
+    await file.sync()
   } finally {
-    await handle.close()
+    await file.close()
   }
-  await rename(temporary, path)
-  await syncFolder(dataDirectory)
+  await disk.rename(temporary, path)
+  await disk.syncFolder(dataDirectory)
 }
 
-export async function readSnapshot(dataDirectory: string): Promise<SnapshotReading> {
+export async function readSnapshot(dataDirectory: string, disk: Disk = realDisk): Promise<SnapshotReading> {
   const path = join(dataDirectory, FILE_NAME)
   let text: string
   try {
-    text = await readFile(path, 'utf8')
+    text = await readText(path, disk)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     return code === 'ENOENT' ? null : { kind: 'problem', problem: `${path} cannot be read: ${message}` }
@@ -61,12 +62,23 @@ export async function readSnapshot(dataDirectory: string): Promise<SnapshotReadi
   return { kind: 'read', snapshot }
 }
 
+async function readText(path: string, disk: Disk): Promise<string> {
+  const file = await disk.open(path, 'read')
+  try {
+    const text = Buffer.alloc((await file.stat()).size)
+    const { bytesRead } = await file.read(text, 0, text.length, 0)
+    return text.toString('utf8', 0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
 function asSnapshot(value: unknown): Snapshot | null {
   if (typeof value !== 'object' || value === null) return null
-  const { version, writtenAtMs, position, keysFrom, usage } = value as Record<string, unknown>
+  const { version, writtenAtMs, position, keysFrom, usage, alerts } = value as Record<string, unknown>
   if (version !== VERSION || typeof writtenAtMs !== 'number' || usage === undefined || usage === null) return null
   if (!isPosition(position) || !isPosition(keysFrom)) return null
-  return { writtenAtMs, position, keysFrom, usage }
+  return { writtenAtMs, position, keysFrom, usage, alerts }
 }
 
 function isPosition(value: unknown): value is JournalPosition {

@@ -1,7 +1,7 @@
 // Keeps (time, position) marks of the last 300 s, so that a start reads the journal only as far back as idempotency
 // keys are remembered.
 
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import type { JournalPosition } from './segments.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000

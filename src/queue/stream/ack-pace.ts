@@ -1,5 +1,5 @@
 // Back-pressure from the acknowledgements: how many messages may be in flight, and, while NATS is slower than the
-// publishers, how many records may be unsettled so that each is acknowledged in time.
+// publishers, how many records may be unacknowledged so that each is acknowledged in time.
 
 const MIN_MESSAGES = 64
 const MAX_MESSAGES = 1024
@@ -26,7 +26,7 @@ const SILENCE_MS = 500
 const DELAYED_MS = 100
 /** NATS is slow once all records were delayed for this long. A short stall of NATS or of this process ends sooner. */
 const SLOW_AFTER_MS = 150
-/** At least this many records may always be unsettled. */
+/** At least this many records may always be unacknowledged. */
 const MIN_RECORDS = 16
 
 interface Answered {
@@ -47,7 +47,7 @@ export class AckPace {
   /** Bounds on the messages in flight. */
   maxMessages = MIN_MESSAGES
   maxBytes = MIN_BYTES
-  /** Bound on the unsettled records; infinite while NATS keeps up. */
+  /** Bound on the unacknowledged records; infinite while NATS keeps up. */
   maxRecords = Number.POSITIVE_INFINITY
   /** Of the last message. */
   roundTripMs = 0
@@ -80,7 +80,7 @@ export class AckPace {
     this.#refusedAtMs = nowMs
   }
 
-  /** Sets the bounds. To be called every few ms while records are unsettled. */
+  /** Sets the bounds. To be called every few ms while records are unacknowledged. */
   measure(nowMs: number): void {
     if (nowMs - this.#answeredAtMs > SILENCE_MS) this.restart()
     const mark = { atMs: nowMs, messages: this.#messages, bytes: this.#bytes, records: this.#records }
@@ -115,7 +115,7 @@ export class AckPace {
     this.maxRecords = Math.max(MIN_RECORDS, Math.round(soon), Math.round(before))
   }
 
-  /** Forgets the rate: no record is unsettled, or NATS answers nothing. */
+  /** Forgets the rate: no record is unacknowledged, or NATS answers nothing. */
   restart(): void {
     this.#marks = []
     this.#delayedSinceMs = Number.POSITIVE_INFINITY

@@ -1,4 +1,4 @@
-// One coarse timer for the deadlines of all unsettled records.
+// One coarse timer for the deadlines of all unacknowledged records.
 
 import type { Timer, Timers } from '../../lib/timers.ts'
 

@@ -9,7 +9,7 @@ export interface InFlight {
   /** Its Nats-Msg-Id. */
   readonly id: string
   readonly lane: Lane
-  /** Its unsettled records, oldest first. */
+  /** Its unacknowledged records, oldest first. */
   first: Entry | null
   readonly records: number
   readonly bytes: number
@@ -75,7 +75,7 @@ export class AckWindow {
   takeExpired(nowMs: number): { entry: Entry; message: InFlight } | null {
     for (const message of this.#messages.values()) {
       const entry = message.first
-      if (entry === null) throw new Error('a message in flight has nothing left to settle')
+      if (entry === null) throw new Error('a message in flight has nothing left to acknowledge')
       if (entry.deadlineMs > nowMs) continue
       message.first = entry.next
       entry.next = null

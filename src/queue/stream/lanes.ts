@@ -1,16 +1,16 @@
 // Records that wait to be sent: one FIFO lane for each partition, so that the order of an app's records is kept.
 
-import { partitionOf } from '../partition.ts'
-import type { QueueRecord, Settled } from '../queue.ts'
+import { partitionOf } from '../../contract/partition.ts'
+import type { OnAck, QueueRecord } from '../queue.ts'
 import { subjectOf } from './stream.ts'
 
 /** Larger messages gain nothing: with 64 KB each, NATS already reaches its full throughput. */
 const MAX_GATHERED_BYTES = 64 * 1024
 
-/** A record from `publish` until it is settled. */
+/** A record from `publish` until it is acknowledged. */
 export interface Entry {
   readonly record: QueueRecord
-  readonly settled: Settled
+  readonly onAck: OnAck
   readonly deadlineMs: number
   /** The order of `publish`. */
   readonly number: number

@@ -1,8 +1,8 @@
 // The bytes of a published message: protocol line, headers and records.
 
-import { COST_HEADER, CostText } from '../record/cost-header.ts'
+import { COST_HEADER, CostText } from '../../contract/record/cost-header.ts'
 import type { Entry, Parcel } from './lanes.ts'
-import { ID_HEADER } from './stream.ts'
+import { ID_HEADER, SPOOL_HEADER } from './stream.ts'
 
 const CR = 13
 const LF = 10
@@ -21,7 +21,8 @@ export function headersOf(id: string, { first }: Parcel): string {
     const { minute, cycleMinute, events } = charge
     costs.add({ minute, cycleMinute, appId, events })
   }
-  return `NATS/1.0\r\n${ID_HEADER}: ${id}\r\n${COST_HEADER}: ${costs.toString()}\r\n\r\n`
+  const spool = first?.record.isSpooled === true ? `${SPOOL_HEADER}: 1\r\n` : ''
+  return `NATS/1.0\r\n${ID_HEADER}: ${id}\r\n${COST_HEADER}: ${costs.toString()}\r\n${spool}\r\n`
 }
 
 /** `reply`: the subject of the acknowledgement. */

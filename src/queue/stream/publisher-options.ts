@@ -4,6 +4,7 @@ import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
 import type { NatsAccess } from '../../nats/address.ts'
 import type { Dial } from '../../nats/connection.ts'
+import type { QueueRecord } from '../queue.ts'
 import type { StreamKeeperOptions } from './stream-keeper.ts'
 
 /** A batch that was sent, and may be stored or not. */
@@ -32,8 +33,10 @@ export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' 
   readonly dial?: Dial
   /** Called for each stored message, with the number of its records. */
   readonly onCommit?: (records: number) => void
-  /** Called for each record that ends in doubt, before it is settled. */
-  readonly onDoubt?: (doubt: Doubt) => void
+  /** Called for each record that ends in doubt, before that is said. */
+  readonly onDoubt?: (doubt: Doubt, record: QueueRecord) => void
+  /** A spool keeps what the stream does not take: for the words of the notices. */
+  readonly isSpooled?: boolean
   /** Gets a sentence for the log when the state changes. */
   readonly onNotice?: OnNotice
 }

@@ -3,10 +3,10 @@
 // server could not acknowledge in time are refused at once.
 
 import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node'
-import type { Status } from '../../health.ts'
+import type { Status } from '../../contract/health.ts'
 import { systemTimers, type Timers } from '../../lib/timers.ts'
 import { NatsLink } from '../../nats/connection.ts'
-import type { EventQueue, QueueRecord, QueueRefusal, Settled, Settlement } from '../queue.ts'
+import type { EventQueue, OnAck, QueueAck, QueueRecord, QueueRefusal } from '../queue.ts'
 import { RefusedRecords } from '../refused-records.ts'
 import { parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
@@ -19,13 +19,13 @@ import { Sender } from './sender.ts'
 import type { StreamFacts, StreamReport } from './stream.ts'
 import { StreamKeeper } from './stream-keeper.ts'
 import { StreamState } from './stream-state.ts'
-import { UnsettledRecords } from './unsettled-records.ts'
+import { UnackedRecords } from './unacked-records.ts'
 
 const DEFAULT_ACK_TIMEOUT_MS = 2000
 /** How NATS refuses a message for which a stream has no room. */
 const BYTES_EXCEEDED = 'maximum bytes'
 /** More than a ring of the default size can hold. */
-const MAX_UNSETTLED_RECORDS = 262_144
+const MAX_UNACKED_RECORDS = 262_144
 
 /** Returns at once and connects in the background. Throws a StartError where the URL is not valid. */
 export function openPublisher(options: PublisherOptions): StreamPublisher {
@@ -36,7 +36,7 @@ export class StreamPublisher implements EventQueue {
   readonly #ackTimeoutMs: number
   readonly #timers: Timers
   readonly #onCommit: (records: number) => void
-  readonly #onDoubt: (doubt: Doubt) => void
+  readonly #onDoubt: (doubt: Doubt, record: QueueRecord) => void
   readonly #state: StreamState
   readonly #link: NatsLink
   readonly #keeper: StreamKeeper
@@ -45,12 +45,12 @@ export class StreamPublisher implements EventQueue {
 
   readonly #lanes: Lanes
   readonly #window = new AckWindow()
-  readonly #unsettled = new UnsettledRecords()
+  readonly #unacked = new UnackedRecords()
   readonly #refused = new RefusedRecords()
   readonly #sender: Sender
   #published = 0
   /** Answered messages whose records are not settled yet. */
-  #answers: { readonly first: Entry; readonly settlement: Settlement }[] = []
+  #answers: { readonly first: Entry; readonly ack: QueueAck; readonly sequence: number }[] = []
   #isTurnDue = false
   #lastAckAtMs = Number.NEGATIVE_INFINITY
   readonly #sweeper: AckSweeper
@@ -66,7 +66,7 @@ export class StreamPublisher implements EventQueue {
     this.#onDoubt = options.onDoubt ?? (() => {})
     const onNotice = options.onNotice ?? (() => {})
     this.#lanes = new Lanes(options.partitions)
-    this.#state = new StreamState(onNotice)
+    this.#state = new StreamState(onNotice, options.isSpooled)
     this.#sender = new Sender({
       nodeId: options.nodeId,
       inbox: this.#inbox,
@@ -74,7 +74,7 @@ export class StreamPublisher implements EventQueue {
       timers,
       lanes: this.#lanes,
       window: this.#window,
-      unsettled: this.#unsettled,
+      unacked: this.#unacked,
       state: this.#state,
     })
     this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
@@ -119,17 +119,35 @@ export class StreamPublisher implements EventQueue {
     return this.#link.connection
   }
 
-  publish(record: QueueRecord, settled: Settled): void {
+  publish(record: QueueRecord, onAck: OnAck): void {
     const nowMs = this.#timers.monotonicMs()
     const refusal = this.#refusalAt(nowMs)
     if (refusal !== null) {
-      this.#refused.add(settled, refusal)
+      this.#refused.add(onAck, refusal)
       return
     }
+    this.#push(record, onAck, nowMs + this.#ackTimeoutMs, 0)
+  }
+
+  /**
+   * Publishes a record of the spool, which waits longer than a request, and is not refused because NATS is slow. `burntIds`: how
+   * many ids of its key cannot be used.
+   */
+  resend(record: QueueRecord, burntIds: number, onAck: OnAck): void {
+    if (this.#isStopping) this.#refused.add(onAck, 'stopping')
+    else if (this.#state.isUnsafe) this.#refused.add(onAck, 'stream_refused')
+    else this.#push(record, onAck, this.#timers.monotonicMs() + DEFAULT_ACK_TIMEOUT_MS, burntIds)
+  }
+
+  /** Published, and not acknowledged yet. */
+  get unackedRecords(): number {
+    return this.#unacked.count
+  }
+
+  #push(record: QueueRecord, onAck: OnAck, deadlineMs: number, burntIds: number): void {
     this.#published += 1
-    this.#unsettled.count += 1
-    const deadlineMs = nowMs + this.#ackTimeoutMs
-    this.#lanes.push({ record, settled, deadlineMs, number: this.#published, burntIds: 0, next: null })
+    this.#unacked.count += 1
+    this.#lanes.push({ record, onAck, deadlineMs, number: this.#published, burntIds, next: null })
     this.#sweeper.start()
     this.#sender.sendSoon()
   }
@@ -144,16 +162,16 @@ export class StreamPublisher implements EventQueue {
     if (this.#isStopping) return 'stopping'
     if (this.#state.isUnsafe) return 'stream_refused'
     const { pace } = this.#window
-    if (this.#unsettled.count >= pace.maxRecords) {
+    if (this.#unacked.count >= pace.maxRecords) {
       pace.refused(nowMs)
       return 'nats_slow'
     }
-    return this.#unsettled.count < MAX_UNSETTLED_RECORDS ? null : this.#state.reasonOfUnsent
+    return this.#unacked.count < MAX_UNACKED_RECORDS ? null : this.#state.reasonOfUnsent
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true
-    await this.#unsettled.none()
+    await this.#unacked.none()
     this.#sweeper.stop()
     this.#keeper.use(null)
     await this.#link.stop()
@@ -184,10 +202,10 @@ export class StreamPublisher implements EventQueue {
     if (first !== null && ack?.kind !== 'no responders' && this.#window.isCurrent(message)) {
       this.#window.pace.answered(message, nowMs + this.#ackTimeoutMs - first.deadlineMs, nowMs)
     }
-    if (ack === null) return this.#stored(message)
+    if (ack === null) return this.#stored(message, sequence)
     switch (ack.kind) {
       case 'stored':
-        return this.#stored(message)
+        return this.#stored(message, ack.sequence)
       case 'duplicate':
         return this.#duplicate(message, ack.sequence)
       case 'refused':
@@ -202,8 +220,8 @@ export class StreamPublisher implements EventQueue {
     }
   }
 
-  #stored(message: InFlight): void {
-    this.#ended(message, 'durable')
+  #stored(message: InFlight, sequence: number): void {
+    this.#ended(message, 'durable', message.isGathered ? 0 : sequence)
     this.#onCommit(message.records)
   }
 
@@ -213,19 +231,19 @@ export class StreamPublisher implements EventQueue {
     if (isGathered || first === null) return this.#ended(message, 'stream_refused')
     message.first = null
     this.#ended(message, 'duplicate')
-    void this.#settleDuplicate(message, first, sequence)
+    void this.#ackDuplicate(message, first, sequence)
   }
 
   /** A duplicate window may answer wrongly after a change of leader, so its word is not taken without the original. */
-  async #settleDuplicate(message: InFlight, entry: Entry, sequence: number): Promise<void> {
+  async #ackDuplicate(message: InFlight, entry: Entry, sequence: number): Promise<void> {
     const { connection } = this.#link
     const events = await this.#lookUpOriginal(connection, sequence, entry.record.batchId, entry.deadlineMs)
-    if (typeof events === 'number') return this.#unsettled.settle(entry, 'duplicate', events)
+    if (typeof events === 'number') return this.#unacked.ack(entry, 'duplicate', events, sequence)
     if (events === 'burnt' && entry.record.charge.isOfDoubt !== true) return this.#sendAnew(message, entry)
     // With the charge of a batch that the audit has found not to be stored, it must not be stored either: the client's
     // next try has a charge of its own.
     if (events === undefined) this.#doubt(message, entry)
-    this.#unsettled.settle(entry, 'in_doubt')
+    this.#unacked.ack(entry, 'in_doubt')
   }
 
   /** Nothing was stored under its id, and never will be. */
@@ -245,13 +263,12 @@ export class StreamPublisher implements EventQueue {
     this.#lanes.offer(lane)
   }
 
-  #ended(message: InFlight, settlement: Settlement): void {
+  #ended(message: InFlight, ack: QueueAck, sequence = 0): void {
     const { first, lane } = message
     message.first = null
     this.#lanes.offer(lane)
-    if (settlement === 'in_doubt')
-      for (let entry = first; entry !== null; entry = entry.next) this.#doubt(message, entry)
-    if (first !== null) this.#answers.push({ first, settlement })
+    if (ack === 'in_doubt') for (let entry = first; entry !== null; entry = entry.next) this.#doubt(message, entry)
+    if (first !== null) this.#answers.push({ first, ack, sequence })
     this.#turnSoon()
   }
 
@@ -259,7 +276,7 @@ export class StreamPublisher implements EventQueue {
     const { batchId, keyed, charge } = record
     const { minute, events } = charge
     const name = keyed ? batchId : `${id}:${minute}`
-    this.#onDoubt({ name, messageId: id, partition: lane.partition, minute, events })
+    this.#onDoubt({ name, messageId: id, partition: lane.partition, minute, events }, record)
   }
 
   /** After all acknowledgements that came in one read, so that the messages they make room for go out in one write. */
@@ -273,13 +290,13 @@ export class StreamPublisher implements EventQueue {
     this.#isTurnDue = false
     this.#sender.send()
     // After that write, which the client makes in a microtask too: the server works while clients are answered.
-    if (this.#answers.length > 0) queueMicrotask(this.#settleAnswers)
+    if (this.#answers.length > 0) queueMicrotask(this.#ackAnswers)
   }
 
-  readonly #settleAnswers = (): void => {
+  readonly #ackAnswers = (): void => {
     const answers = this.#answers
     this.#answers = []
-    for (const { first, settlement } of answers) this.#unsettled.settleAll(first, settlement)
+    for (const { first, ack, sequence } of answers) this.#unacked.ackAll(first, ack, sequence)
   }
 
   #connected(connection: NatsConnection): void {
@@ -312,7 +329,7 @@ export class StreamPublisher implements EventQueue {
 
   #sweep(): void {
     const { pace } = this.#window
-    if (this.#unsettled.count === 0) {
+    if (this.#unacked.count === 0) {
       this.#sweeper.stop()
       pace.restart()
       return
@@ -323,7 +340,7 @@ export class StreamPublisher implements EventQueue {
     this.#sender.refuseExpired(nowMs)
     pace.measure(nowMs)
     // Twice the bound is kept, since the bound varies with the answers.
-    const excess = this.#unsettled.count - 2 * pace.maxRecords
+    const excess = this.#unacked.count - 2 * pace.maxRecords
     if (excess > 0) this.#shed(excess, nowMs)
     // Messages without responders are tried again, and the expired ones have made room.
     this.#sender.send()
@@ -336,7 +353,7 @@ export class StreamPublisher implements EventQueue {
       isSilent ||= this.#window.isCurrent(expired.message) && this.#lastAckAtMs < expired.message.sentAtMs
       this.#lanes.offer(expired.message.lane)
       this.#doubt(expired.message, expired.entry)
-      this.#unsettled.settle(expired.entry, 'in_doubt')
+      this.#unacked.ack(expired.entry, 'in_doubt')
     }
     if (isSilent && this.#link.connection !== null) {
       // Nothing more is sent until NATS answers again, so that records refused in the meantime are certainly not
@@ -352,7 +369,7 @@ export class StreamPublisher implements EventQueue {
     this.#window.pace.refused(nowMs)
     const lastKept = this.#published - records
     for (let first = this.#lanes.takeAfter(lastKept); first !== null; first = this.#lanes.takeAfter(lastKept)) {
-      this.#unsettled.settleAll(first, 'nats_slow')
+      this.#unacked.ackAll(first, 'nats_slow')
     }
   }
 }

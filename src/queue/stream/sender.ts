@@ -9,7 +9,7 @@ import type { Lane, Lanes, Parcel } from './lanes.ts'
 import { MessageWriter } from './message-writer.ts'
 import { headersOf, messageHead, type NewMessage } from './nats-message.ts'
 import type { StreamState } from './stream-state.ts'
-import type { UnsettledRecords } from './unsettled-records.ts'
+import type { UnackedRecords } from './unacked-records.ts'
 
 /** Between two tries while nobody takes the messages: the stream is missing, or its leader is being chosen. */
 const RETRY_MS = 75
@@ -22,7 +22,7 @@ export interface SenderParts {
   readonly timers: Timers
   readonly lanes: Lanes
   readonly window: AckWindow
-  readonly unsettled: UnsettledRecords
+  readonly unacked: UnackedRecords
   readonly state: StreamState
 }
 
@@ -33,7 +33,7 @@ export class Sender {
   readonly #timers: Timers
   readonly #lanes: Lanes
   readonly #window: AckWindow
-  readonly #unsettled: UnsettledRecords
+  readonly #unacked: UnackedRecords
   readonly #state: StreamState
   readonly #writer = new MessageWriter()
 
@@ -53,7 +53,7 @@ export class Sender {
     this.#timers = parts.timers
     this.#lanes = parts.lanes
     this.#window = parts.window
-    this.#unsettled = parts.unsettled
+    this.#unacked = parts.unacked
     this.#state = parts.state
   }
 
@@ -116,7 +116,7 @@ export class Sender {
   /** Refuses the waiting records whose time is over by `atMs`. */
   refuseExpired(atMs: number): void {
     for (let entry = this.#lanes.takeExpired(atMs); entry !== null; entry = this.#lanes.takeExpired(atMs)) {
-      this.#unsettled.settle(entry, this.#state.reasonOfUnsent)
+      this.#unacked.ack(entry, this.#state.reasonOfUnsent)
     }
   }
 
@@ -129,7 +129,7 @@ export class Sender {
     const bytes = headers.length + parcel.bytes
     if (bytes > this.#maxPayloadBytes) {
       this.#state.tooLarge(bytes, this.#maxPayloadBytes)
-      this.#unsettled.settleAll(parcel.first, 'too_large_for_nats')
+      this.#unacked.ackAll(parcel.first, 'too_large_for_nats')
       return null
     }
     const reply = `${this.#inbox}.${this.#window.nextNumber}`

@@ -89,7 +89,7 @@ export class StreamKeeper {
   async #look(connection: NatsConnection): Promise<void> {
     this.#isWanted = false
     this.#isLooking = true
-    const report = await ensureStream(connection, this.#options.newStream)
+    const report = await ensureStream(connection, this.#options.newStream, this.#options.timers.nowMs())
     this.#isLooking = false
     if (connection !== this.#connection) {
       // The connection broke meanwhile, so its report says nothing. The next one may be up already.

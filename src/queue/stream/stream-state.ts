@@ -1,6 +1,6 @@
 // The state of the shared queue, and a notice for the log when it changes.
 
-import { describePart, type Status } from '../../health.ts'
+import { describePart, describeSpooled, type Status } from '../../contract/health.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { QueueRefusal } from '../queue.ts'
 import type { Ack } from './ack.ts'
@@ -15,6 +15,7 @@ export class StreamState {
   /** It has been connected to an existing stream at least once. */
   hasBeenUp = false
   readonly #onNotice: OnNotice
+  readonly #isSpooled: boolean
   #isConnected = false
   /** Why the connection ended, or could not be made. */
   #downReason: string | null = null
@@ -32,8 +33,10 @@ export class StreamState {
   /** false from a silence until the next acknowledgement: a look that finds the stream does not end the silence. */
   #isAcknowledging = true
 
-  constructor(onNotice: OnNotice) {
+  /** `isSpooled`: a spool keeps what is not taken. */
+  constructor(onNotice: OnNotice, isSpooled = false) {
     this.#onNotice = onNotice
+    this.#isSpooled = isSpooled
   }
 
   get status(): Status<'jetstream'> {
@@ -86,7 +89,7 @@ export class StreamState {
   reported(report: StreamReport): void {
     this.isSilent = report.kind === 'unreadable' && this.isSilent
     this.#isStreamKnown ||= report.kind === 'present'
-    this.#streamProblem = report.kind === 'present' ? null : report.kind === 'absent' ? 'it is gone' : report.reason
+    this.#streamProblem = problemOf(report)
     if (report.kind === 'present') this.#unsafe = report.facts.unsafe
     this.hasBeenUp ||= report.kind === 'present' && this.#unsafe === null
     this.#notify()
@@ -157,7 +160,7 @@ export class StreamState {
       this.#given.clear()
     } else {
       this.#wasUp = false
-      this.#notifyOnce(describePart({ kind: 'jetstream', ...status }))
+      this.#notifyOnce(this.#isSpooled ? describeSpooled(status) : describePart({ kind: 'jetstream', ...status }))
     }
   }
 
@@ -165,5 +168,16 @@ export class StreamState {
     if (this.#given.has(message) || this.#given.size >= MAX_NOTICES) return
     this.#given.add(message)
     this.#onNotice(message)
+  }
+}
+
+function problemOf(report: StreamReport): string | null {
+  switch (report.kind) {
+    case 'present':
+      return null
+    case 'absent':
+      return report.held ?? 'it is gone'
+    case 'unreadable':
+      return report.reason
   }
 }

@@ -2,12 +2,12 @@
 
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import { partitionOf } from '../../contract/partition.ts'
+import { parseRecordHead } from '../../contract/record/record-head.ts'
+import { recordsOf } from '../../contract/record/record-lines.ts'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
-import { partitionOf } from '../partition.ts'
-import { parseRecordHead } from '../record/record-head.ts'
 import { readRange } from './read/stream-range.ts'
-import { recordsOf } from './read/stream-records.ts'
 import { ALL_SUBJECTS, PROBE_SUBJECT, subjectOf } from './stream.ts'
 
 /** The newest messages of all subjects that are searched for one of the app. */

@@ -11,9 +11,10 @@ import {
   type StreamState,
 } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { IDEMPOTENCY_WINDOW_SECONDS } from '../../bounds.ts'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { API_TIMEOUT_MS, codeOf, reasonOf } from '../../nats/api.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
+import { heldText } from './stream-hold.ts'
 
 const SUBJECT_PREFIX = 'sluice.events.'
 export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
@@ -21,6 +22,8 @@ export const ALL_SUBJECTS = `${SUBJECT_PREFIX}*`
 export const PROBE_SUBJECT = `${SUBJECT_PREFIX}probe`
 /** JetStream stores at most one message for each id within the duplicate window. */
 export const ID_HEADER = 'Nats-Msg-Id'
+/** Of a message that a node had in its spool: it may name a minute that was closed long before. */
+export const SPOOL_HEADER = 'Sluice-Spool'
 
 const NANOSECONDS = 1_000_000_000
 const NANOSECONDS_A_MS = 1_000_000
@@ -86,7 +89,8 @@ export interface StreamFacts {
 /** `reason` is safe to log. */
 export type StreamReport =
   | { readonly kind: 'present'; readonly facts: StreamFacts; readonly created: boolean }
-  | { readonly kind: 'absent' }
+  /** `held`: why it is not made again, while somebody restores a backup. */
+  | { readonly kind: 'absent'; readonly held?: string }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
 export function subjectOf(partition: number): string {
@@ -108,10 +112,17 @@ export async function describeStream(connection: NatsConnection): Promise<Stream
   }
 }
 
-/** Creates the stream where there is none; an existing one stays as it is. Never rejects. */
-export async function ensureStream(connection: NatsConnection, wanted: NewStream): Promise<StreamReport> {
+/** Creates the stream where there is none and no restore holds it; an existing one stays as it is. Never rejects. */
+export async function ensureStream(
+  connection: NatsConnection,
+  wanted: NewStream,
+  nowMs: number,
+): Promise<StreamReport> {
   const report = await describeStream(connection)
   if (report.kind !== 'absent') return report
+  // Read after the stream was found to be gone: whoever deletes it has made the entry before.
+  const held = await heldText(connection, nowMs)
+  if (held !== null) return { kind: 'absent', held }
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS })
     const info = await manager.streams.add({

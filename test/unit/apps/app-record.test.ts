@@ -37,6 +37,8 @@ describe('a record', () => {
       app: {
         appKey: 'ak_demo_2f6c1d',
         previousKeys: [],
+        origins: null,
+        readKeys: [],
         appId: 'demo',
         name: 'Demo',
         plan: '100k',
@@ -46,6 +48,7 @@ describe('a record', () => {
         eventsPerMinute: 700,
         eventsPerDay: 20_000,
         eventsPerMonth: 1_105,
+        alertSteps: [50, 80, 100],
       },
     })
   })
@@ -54,6 +57,8 @@ describe('a record', () => {
     expect(appOf({ plan: '2m' })).toEqual({
       appKey: 'ak_',
       previousKeys: [],
+      origins: null,
+      readKeys: [],
       appId: 'a',
       name: null,
       plan: '2m',
@@ -63,6 +68,7 @@ describe('a record', () => {
       eventsPerMinute: 8_000,
       eventsPerDay: null,
       eventsPerMonth: 2_200_000,
+      alertSteps: [50, 80, 100],
     })
     expect(appOf({}).eventsPerMonth).toBe(10_000)
     expect(appOf({ events_per_month: 77 }).eventsPerMonth).toBe(77)
@@ -131,6 +137,53 @@ describe('a record', () => {
     ]) {
       expect([keys, mistakesOf({ app_key: 'ak_own', previous_keys: keys }).length]).toEqual([keys, 1])
     }
+  })
+
+  it('names the steps of its alerts, as different multiples of 10', () => {
+    for (const alerts of [[], [10], [100, 90, 10], [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]])
+      expect([alerts, ...mistakesOf({ alerts })]).toEqual([alerts])
+    for (const alerts of [
+      [0],
+      [110],
+      [-10],
+      [55],
+      [50, 50],
+      ['50'],
+      [50.5],
+      [Number.NaN],
+      [[50]],
+      [null],
+      {},
+      '50',
+      50,
+      null,
+    ])
+      expect([alerts, mistakesOf({ alerts }).length]).toEqual([alerts, 1])
+    expect(appOf({ alerts: [100, 90, 10] }).alertSteps).toEqual([10, 90, 100])
+    expect(appOf({ alerts: [] }).alertSteps).toEqual([])
+  })
+
+  it('names the pages that may send, as browsers write their origins', () => {
+    for (const origins of [
+      ['*'],
+      ['null'],
+      ['https://a.example/'],
+      ['https://a.example/path'],
+      ['a.example'],
+      ['https://*.a.example'],
+      [''],
+      [7],
+      [null],
+      [`https://${'a'.repeat(300)}.example`],
+      Array.from({ length: 101 }, (_, number) => `https://a${number}.example`),
+      'https://a.example',
+      null,
+      {},
+    ])
+      expect([origins, mistakesOf({ origins }).length]).toEqual([origins, 1])
+    expect(appOf({ origins: [] }).origins).toEqual([])
+    const written = ['HTTPS://App.Example.com:443', 'http://localhost:3000', 'capacitor://localhost']
+    expect(appOf({ origins: written }).origins).toEqual(['https://app.example.com', ...written.slice(1)])
   })
 
   it('has an id of 1 to 64 letters, digits, _ and -', () => {

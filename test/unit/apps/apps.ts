@@ -6,6 +6,8 @@ export function anApp(parts: Partial<App> = {}): App {
   return {
     appKey: 'ak_demo_2f6c1d',
     previousKeys: [],
+    origins: null,
+    readKeys: [],
     appId: 'demo',
     name: null,
     plan: '100k',
@@ -15,6 +17,7 @@ export function anApp(parts: Partial<App> = {}): App {
     eventsPerMinute: 500,
     eventsPerDay: null,
     eventsPerMonth: 110_000,
+    alertSteps: [50, 80, 100],
     ...parts,
   }
 }

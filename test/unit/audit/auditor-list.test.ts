@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { AuditorList } from '../../../src/audit/auditor-list.ts'
 import { Clocks } from '../../../src/audit/clocks.ts'
+import { FOREIGN_KEY } from '../../../src/installation/owner.ts'
 import { systemTimers } from '../../../src/lib/timers.ts'
 import { NODES_KEY } from '../../../src/limits/shared/nodes.ts'
 import type { RedisClient, RedisLink } from '../../../src/redis/link.ts'
@@ -10,10 +11,14 @@ import type { RedisClient, RedisLink } from '../../../src/redis/link.ts'
 const PARTITIONS = 64
 
 /** By partition, as a node sees it where these nodes are listed. */
-async function auditors(nodes: readonly string[], skewed: readonly string[] = []): Promise<(string | undefined)[]> {
+async function auditors(
+  nodes: readonly string[],
+  skewed: readonly string[] = [],
+  foreign: readonly string[] = [],
+): Promise<(string | undefined)[]> {
   const client = {
     time: async () => ['1800000000', '0'],
-    zrange: async (key: string) => (key === NODES_KEY ? nodes : skewed),
+    zrange: async (key: string) => (key === NODES_KEY ? nodes : key === FOREIGN_KEY ? foreign : skewed),
   } as unknown as RedisClient
   const redis: RedisLink = {
     isUp: true,
@@ -47,5 +52,9 @@ describe('the partitions', () => {
 
   test('are not audited by a node whose clock is wrong', async () => {
     expect(await auditors(['a', 'b', 'c'], ['b'])).toEqual(await auditors(['a', 'c']))
+  })
+
+  test('are not audited by a node of another installation', async () => {
+    expect(await auditors(['a', 'b', 'c'], [], ['b'])).toEqual(await auditors(['a', 'c']))
   })
 })

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { ClockWatch } from '../../../src/audit/clock-watch.ts'
 import type { ClockState } from '../../../src/audit/clocks.ts'
 
-const AGREE: ClockState = { kind: 'agree', bounds: { closable: 0, passed: 0, latest: 0, running: 0 } }
+const AGREE: ClockState = { kind: 'agree', bounds: { closable: 0, passed: 0, latest: 0, running: 0, nowMs: 0 } }
 
 function stage() {
   const said: string[] = []

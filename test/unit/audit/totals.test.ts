@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeTotals, PartitionTotals, type SavedTotals } from '../../../src/audit/totals.ts'
-import type { RecordCost } from '../../../src/queue/record/cost-header.ts'
+import type { RecordCost } from '../../../src/contract/record/cost-header.ts'
 
 const DAY = 1440
 /** A midnight. */
@@ -168,6 +168,19 @@ describe('the totals of a partition', () => {
     next.close(minute)
     expect(baseOf(next)).toBe(`${FIRST_MINUTE} 12 ${minute} ${FIRST_MINUTE / DAY} 12`)
     expect(next.save().from).toBe(4)
+  })
+
+  it('know a message that was stored after its minute was closed, and count it', () => {
+    const totals = new PartitionTotals(CREATED, null)
+    const minute = FIRST_MINUTE + 10
+    expect(totals.read({ sequence: 1, timeUs: 1 }, [cost(minute, 3)], minute)).toBe(false)
+    totals.close(minute)
+    expect(totals.read({ sequence: 2, timeUs: 2 }, [cost(minute + 1, 1), cost(minute, 4)], minute)).toBe(true)
+    const next = new PartitionTotals(CREATED, totals.save())
+    expect(next.read({ sequence: 1, timeUs: 1 }, [cost(minute, 3)], minute)).toBe(false)
+    expect(next.read({ sequence: 2, timeUs: 2 }, [cost(minute + 1, 1)], minute + 1)).toBe(false)
+    expect(next.read({ sequence: 3, timeUs: 3 }, [cost(minute, 5)], minute + 1)).toBe(true)
+    expect(baseOf(next)).toBe(`${FIRST_MINUTE} 13 ${minute + 1} ${FIRST_MINUTE / DAY} 13`)
   })
 
   it('count a message that reuses the sequence of a lost one', () => {

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { Access } from '../../../src/console/access.ts'
+import { EndedSessions } from '../../../src/console/sessions.ts'
 
 const TOKEN = 'a-token-of-twenty-ch'
 
@@ -9,15 +10,19 @@ interface Options {
   adminHost?: string
   consoleOrigin?: string
   now?: { ms: number }
+  readToken?: () => string | null
 }
 
 function access(options: Options = {}): Access {
   const now = options.now ?? { ms: 1_000_000 }
   return new Access({
     token: options.token === undefined ? TOKEN : options.token,
+    readingToken: null,
+    ended: new EndedSessions(() => now.ms),
     adminHost: options.adminHost ?? '127.0.0.1',
     consoleOrigin: options.consoleOrigin ?? null,
     nowMs: () => now.ms,
+    ...(options.readToken === undefined ? {} : { readToken: options.readToken }),
   })
 }
 
@@ -143,6 +148,22 @@ describe('the token', () => {
   it('is wanted for content, and not for the page that asks for it', () => {
     expect(access().check(headersOf())).toBe('token')
     expect(access().screen(headersOf())).toBe(null)
+  })
+
+  it('is read again from its file, once a second at most, and stays as it was where the file holds none', () => {
+    const now = { ms: 1_000_000 }
+    let inFile: string | null = 'a-new-token-of-20-ch'
+    let reads = 0
+    const one = access({ now, readToken: () => (reads++, inFile) })
+    const opens = (token: string): boolean => one.check(headersOf({ authorization: `Bearer ${token}` })) === null
+    expect([opens(TOKEN), opens(TOKEN), reads]).toEqual([true, true, 0])
+    const session = cookieOf(one.open(TOKEN))
+    now.ms += 1000
+    expect([opens('a-new-token-of-20-ch'), opens(TOKEN), reads]).toEqual([true, false, 1])
+    expect(one.check(headersOf({ cookie: session }))).toBe('token')
+    inFile = null
+    now.ms += 1000
+    expect([opens('a-new-token-of-20-ch'), reads]).toEqual([true, 2])
   })
 
   it('opens as a bearer token alone', () => {

@@ -30,7 +30,9 @@ describe('the pages', () => {
   it('may load nothing but what lies here, and run no inline script', () => {
     const { headers = {} } = ask('/') ?? {}
     const policy = headers['Content-Security-Policy']
-    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:")
+    expect(policy).toContain(
+      "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:",
+    )
     expect(policy).toContain("frame-ancestors 'none'")
     expect(headers).toMatchObject({ 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' })
   })

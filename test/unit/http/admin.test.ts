@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Part } from '../../../src/health.ts'
+import type { Part } from '../../../src/contract/health.ts'
 import { type AdminServer, startAdmin } from '../../../src/http/admin.ts'
 import { type AdminRoutes, answered, type EventSink, problem } from '../../../src/http/admin-routes.ts'
 import type { Log } from '../../../src/observe/log.ts'
@@ -107,17 +107,17 @@ describe('admin port', () => {
     })
   })
 
-  it('names the front end of each part where there are several', async () => {
+  it('names the worker process of each part where there are several', async () => {
     const { url } = await admin({
       parts: [
-        { part: 'queue', kind: 'jetstream', state: 'slow', reason: null, frontEnd: 1 },
-        { part: 'service', kind: 'process', state: 'silent', reason: null, frontEnd: 2 },
+        { part: 'queue', kind: 'jetstream', state: 'slow', reason: null, worker: 1 },
+        { part: 'service', kind: 'process', state: 'silent', reason: null, worker: 2 },
       ],
     })
     expect((await (await fetch(`${url}/readyz?verbose`)).text()).split('\n')).toEqual([
       'ok',
-      'front end 1 queue: NATS slow: answering 503 to what it cannot acknowledge in time',
-      'front end 2 service: no answer',
+      'worker process 1 queue: NATS slow: answering 503 to what it cannot acknowledge in time',
+      'worker process 2 service: no answer',
       '',
     ])
   })

@@ -8,7 +8,7 @@ const LONG_MS = 1000
 
 /** A clock that stands still. */
 function atLeisure(maxBytes: number): Gathering {
-  return new Gathering({ maxBytes, nowMs: () => 0 })
+  return new Gathering({ maxBytes, monotonicMs: () => 0 })
 }
 
 function piece(lengthBytes: number, fill = 1): Uint8Array {
@@ -69,18 +69,18 @@ describe('when the pages are used up', () => {
   }
 
   function crowd(pages = 4): Crowd {
-    let nowMs = 0
+    let monotonicMs = 0
     const evicted: string[] = []
-    const gathering = new Gathering({ maxBytes: pages * PAGE_BYTES, nowMs: () => nowMs })
+    const gathering = new Gathering({ maxBytes: pages * PAGE_BYTES, monotonicMs: () => monotonicMs })
     return {
       gathering,
       evicted,
       begin: (name, declaredBytes = null) => gathering.begin(declaredBytes, () => evicted.push(name)),
-      wait: (ms = LONG_MS) => void (nowMs += ms),
+      wait: (ms = LONG_MS) => void (monotonicMs += ms),
     }
   }
 
-  it('slow bodies are evicted, the oldest first, and only as many as necessary', () => {
+  it('slow bodies are evicted, of equal ones the oldest first, and only as many as necessary', () => {
     const { gathering, evicted, begin, wait } = crowd()
     const [slow, middle] = [begin('slow'), begin('middle')]
     gathering.add(slow, piece(2 * PAGE_BYTES))
@@ -165,8 +165,41 @@ describe('when the pages are used up', () => {
     }
     for (const body of under) gathering.forget(body)
     expect(gathering.usedBytes).toBe(0)
-    const whole = gathering.begin(null, () => expect.unreachable())
-    gathering.add(whole, piece(64 * PAGE_BYTES))
-    expect(whole.lengthBytes).toBe(64 * PAGE_BYTES)
+    for (let part = 0; part < 8; part++) gathering.add(begin(`all ${part}`), piece(8 * PAGE_BYTES))
+    expect(gathering.usedBytes).toBe(64 * PAGE_BYTES)
+  })
+
+  it('bodies beyond 64 KB hold half of the pages at most, and give way among themselves', () => {
+    const { gathering, evicted, begin, wait } = crowd(32)
+    for (const name of ['large 1', 'large 2']) gathering.add(begin(name, 80_000), piece(50_000))
+    expect(evicted).toEqual(['large 2'])
+    // One that does not say its length is large when it has grown.
+    const grown = begin('grown')
+    gathering.add(grown, piece(60_000))
+    gathering.add(grown, piece(10_000))
+    expect(evicted).toEqual(['large 2', 'grown'])
+    gathering.add(begin('small', 60_000), piece(50_000))
+    wait()
+    gathering.add(begin('large 3', 80_000), piece(50_000))
+    expect(evicted).toEqual(['large 2', 'grown', 'large 1'])
+  })
+
+  it('one that brings no page for 100 ms reserves nothing, and is evicted whatever its rate was', () => {
+    const { gathering, evicted, begin, wait } = crowd(8)
+    gathering.add(begin('half', 6 * PAGE_BYTES), piece(4 * PAGE_BYTES))
+    wait(101)
+    gathering.add(begin('next'), piece(4 * PAGE_BYTES))
+    expect(evicted).toEqual([])
+    gathering.add(begin('last'), piece(PAGE_BYTES))
+    expect(evicted).toEqual(['half'])
+  })
+
+  it('of the slow ones those that hold most are evicted first', () => {
+    const { gathering, evicted, begin, wait } = crowd(8)
+    gathering.add(begin('little'), piece(2 * PAGE_BYTES))
+    gathering.add(begin('much'), piece(5 * PAGE_BYTES))
+    wait()
+    gathering.add(begin('new'), piece(2 * PAGE_BYTES))
+    expect(evicted).toEqual(['much'])
   })
 })

@@ -4,9 +4,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import * as fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
+import { batchIdOf } from '../../../src/contract/ids.ts'
 import type { Claim } from '../../../src/keys/deduplicator.ts'
 import { createMemoryDeduplicator } from '../../../src/keys/memory-deduplicator.ts'
-import { batchIdOf } from '../../../src/lib/ids.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const WINDOW_MS = 300_000

@@ -25,7 +25,7 @@ describe('the address of the admin port', () => {
         expect(await readAdminAddress(folder)).toEqual(ADDRESS)
         await remove()
         expect(await readAdminAddress(folder)).toBeNull()
-        expect(await readdir(folder)).toEqual([])
+        expect(await readdir(folder)).toEqual(['lock.sock'])
       }),
     ))
 

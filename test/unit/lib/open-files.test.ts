@@ -1,5 +1,6 @@
+import { closeSync, openSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { maxOpenFiles, openFilesIn } from '../../../src/lib/open-files.ts'
+import { maxOpenFiles, openFiles, openFilesIn } from '../../../src/lib/open-files.ts'
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units
 Max processes             95988                95988                processes
@@ -19,5 +20,14 @@ describe('the limit of open files', () => {
 
   it('is read from this system', () => {
     expect(maxOpenFiles()).toBeGreaterThan(0)
+  })
+
+  it('is met by the files that are open, where the system counts them', () => {
+    const before = openFiles()
+    const opened = Array.from({ length: 100 }, () => openSync('/dev/null', 'r'))
+    const after = openFiles()
+    for (const file of opened) closeSync(file)
+    if (before === undefined) expect(after).toBeUndefined()
+    else expect(after! - before).toBeGreaterThan(90)
   })
 })

@@ -42,13 +42,13 @@ const RECORDS = [
   record('plain-2', 'plain'),
 ]
 
-async function judged(batches: Batch[], records: Record[], fault?: Error) {
+async function judged(batches: Batch[], records: Record[], fault?: Error, counted: Judged['counted'] = null) {
   const violations = new Violations()
   const readQueue: Judged['readQueue'] = (onRecord) => {
     for (const each of records) onRecord(each)
     return fault === undefined ? Promise.resolve() : Promise.reject(fault)
   }
-  await judgeQueue({ batches, readQueue, batchIdOf, violations })
+  await judgeQueue({ batches, readQueue, counted, batchIdOf, violations })
   return { ...lostAndTwice(violations), wrong: violations.count }
 }
 
@@ -78,6 +78,18 @@ describe('the judgement of a crash run', () => {
   it('reports a record of a batch without an answer that is stored twice', async () => {
     const stray = record('plain-3', 'plain')
     expect(await judged(BATCHES, [...RECORDS, stray, stray])).toEqual({ lost: 0, twice: 1, wrong: 1 })
+  })
+
+  it('reports an app whose month counts other events than are stored', async () => {
+    const sum = 2 * EVENTS.length
+    for (const [used, wrong] of [
+      [sum, 0],
+      [sum - 1, 2],
+      [sum + 1, 2],
+    ]) {
+      const found = await judged(BATCHES, RECORDS, undefined, () => Promise.resolve(used))
+      expect(found).toEqual({ lost: 0, twice: 0, wrong })
+    }
   })
 
   it('reports a queue that cannot be read, and what was not found in it', async () => {

@@ -78,7 +78,7 @@ nan_value NaN
     const page = parsePage(PAGE)
     expect(page).toHaveLength(5)
     expect(outcomesOf(page)).toEqual({ accepted: 40, invalid_json: 2 })
-    expect(page[2]).toEqual({ name: 'odd', labels: { text: 'a "b" \\ {c}, d="e"', le: '+Inf' }, value: 1500 })
+    expect(page[2]).toMatchObject({ name: 'odd', labels: { text: 'a "b" \\ {c}, d="e"', le: '+Inf' }, value: 1500 })
     expect(sumOf(page, 'sluice_requests_total')).toBe(42)
     expect(sumOf([...page, ...page], 'process_cpu_seconds_total')).toBe(0.5)
     expect(sumOf(page, 'sluice_requests_total', { code: 'accepted' })).toBe(40)

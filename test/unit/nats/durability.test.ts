@@ -3,8 +3,8 @@ import { type DurabilityFacts, judgeDurability } from '../../../src/nats/durabil
 import type { Placement, ReplicaState } from '../../../src/nats/placement.ts'
 import type { ServerFacts } from '../../../src/nats/server-facts.ts'
 
-function placement(stream: string, states: readonly ReplicaState[], writesLate = false): Placement {
-  return { stream, replicas: states.map((state, at) => ({ server: `nats-${at}`, state })), writesLate }
+function placement(stream: string, states: readonly ReplicaState[]): Placement {
+  return { stream, replicas: states.map((state, at) => ({ server: `nats-${at}`, state })), unwritten: null }
 }
 
 function servers(...facts: readonly Partial<ServerFacts>[]): ReadonlyMap<string, ServerFacts> {
@@ -146,7 +146,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'a stream that is acknowledged before it is written',
-    facts: { ...ONE, events: placement('SLUICE_EVENTS', ['current'], true) },
+    facts: { ...ONE, events: { ...ONE.events, unwritten: 'persist_mode of SLUICE_EVENTS is async' } },
     line: 'nothing for certain (persist_mode of SLUICE_EVENTS is async); one replica of SLUICE_EVENTS',
     isWarning: true,
     isSynced: false,
@@ -160,7 +160,7 @@ describe('what a 202 survives', () => {
 
   it('names a server that has an id alone by the beginning of it', () => {
     const server = `N${'A'.repeat(55)}`
-    const events: Placement = { stream: 'SLUICE_EVENTS', replicas: [{ server, state: 'current' }], writesLate: false }
+    const events: Placement = { stream: 'SLUICE_EVENTS', replicas: [{ server, state: 'current' }], unwritten: null }
     const { line } = judgeDurability({ ...ONE, events, servers: new Map() })
     expect(line).toContain('when NAAAAAAA… syncs is not known')
   })

@@ -14,7 +14,7 @@ import { createMetrics } from '../../../src/observe/metrics.ts'
 const family = (type: string, name: string, ...samples: string[]): string =>
   [`# HELP ${name} About ${name}.`, `# TYPE ${name} ${type}`, ...samples, ''].join('\n')
 
-/** The page of a place whose first front end has answered. */
+/** The page of a slot whose first worker process has answered. */
 const answering = (...families: string[]): Page => countedIn(EMPTY_PAGE, readPage(families.join('')), true)
 
 /** The value of one sample on a page. */
@@ -23,7 +23,7 @@ function valueOf(page: string, start: string): number | null {
   return line === undefined ? null : Number(line.slice(start.length + 1))
 }
 
-describe('front ends that answer', () => {
+describe('worker processes that answer', () => {
   test('have their counters and histograms added up, series by series', () => {
     const page = (accepted: number, refused: number, below: number) => [
       family(
@@ -108,7 +108,7 @@ describe('front ends that answer', () => {
   })
 })
 
-describe('a front end that does not answer', () => {
+describe('a worker process that does not answer', () => {
   test('keeps the counters of its last page, and has no gauges', () => {
     const said = family('counter', 'requests_total', 'requests_total 4') + family('gauge', 'ring', 'ring 3')
     const silent = countedIn(EMPTY_PAGE, readPage(said), false)
@@ -117,7 +117,7 @@ describe('a front end that does not answer', () => {
   })
 })
 
-describe('a front end in the place of one that ended', () => {
+describe('a worker process in the slot of one that ended', () => {
   test('continues its counters, even before it has the same series', () => {
     const first = readPage(family('counter', 'gc_total', 'gc_total{kind="major"} 2', 'gc_total{kind="minor"} 3'))
     const second = readPage(family('counter', 'gc_total', 'gc_total{kind="minor"} 1'))
@@ -127,7 +127,7 @@ describe('a front end in the place of one that ended', () => {
 
   const PLACES = 3
   const step = fc.record({
-    place: fc.nat(PLACES - 1),
+    slot: fc.nat(PLACES - 1),
     does: fc.constantFrom('counts', 'is asked', 'ends'),
     // Tenths, whose sums depend on their order.
     by: fc.integer({ min: 1, max: 1000 }).map((tenths) => tenths / 10),
@@ -136,7 +136,7 @@ describe('a front end in the place of one that ended', () => {
   test('never lets a counter go back, not even by its last digit, and loses only what was never reported', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60, size: 'max' }), (steps) => {
-        const places = Array.from({ length: PLACES }, () => ({
+        const slots = Array.from({ length: PLACES }, () => ({
           past: EMPTY_PAGE,
           last: EMPTY_PAGE,
           now: 0,
@@ -144,8 +144,8 @@ describe('a front end in the place of one that ended', () => {
           kept: 0,
         }))
         let before = 0
-        for (const { place, does, by } of steps) {
-          const at = places[place]
+        for (const { slot, does, by } of steps) {
+          const at = slots[slot]
           if (does === 'counts') at.now += by
           if (does === 'is asked') {
             at.last = readPage(family('counter', 'n_total', `n_total ${at.now}`))
@@ -158,11 +158,11 @@ describe('a front end in the place of one that ended', () => {
             at.now = 0
             at.reported = 0
           }
-          const merged = mergePages(places.map(({ past, last }) => countedIn(past, last, true)))
+          const merged = mergePages(slots.map(({ past, last }) => countedIn(past, last, true)))
           const value = valueOf(merged, 'n_total') ?? 0
           expect(value).toBeGreaterThanOrEqual(before)
           expect(value).toBeCloseTo(
-            places.reduce((sum, { kept, reported }) => sum + kept + reported, 0),
+            slots.reduce((sum, { kept, reported }) => sum + kept + reported, 0),
             3,
           )
           before = value

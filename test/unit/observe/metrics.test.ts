@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { OVERLOAD_REASONS, STATUS_OF_REFUSAL } from '../../../src/contract/outcome.ts'
 import type { StreamSample } from '../../../src/observe/gauges.ts'
 import { createMetrics } from '../../../src/observe/metrics.ts'
 import { MetricsPage } from '../../../src/observe/page.ts'
-import { OVERLOAD_REASONS, STATUS_OF_REFUSAL } from '../../../src/outcome.ts'
 
 const CONTRACT_NAMES = [
   'sluice_requests_total',
@@ -33,8 +33,10 @@ const CONTRACT_NAMES = [
   'sluice_audit_bad_messages_total',
   'sluice_audit_future_events_total',
   'sluice_store_lost_total',
+  'sluice_journal_damage_total',
   'sluice_doubt_unsettled_total',
   'sluice_audit_skewed',
+  'sluice_tls_not_after_seconds',
   'sluice_clock_skew_seconds',
   'sluice_limits_without_redis_total',
   'sluice_stream_consumer_lag_seconds',
@@ -47,6 +49,10 @@ const CONTRACT_NAMES = [
   'sluice_ready',
   'sluice_journal_max_bytes',
   'sluice_keys_max',
+  'sluice_spool_batches',
+  'sluice_spool_bytes',
+  'sluice_spool_oldest_seconds',
+  'sluice_spool_max_bytes',
   'sluice_redis_call_duration_seconds',
 ]
 
@@ -74,7 +80,9 @@ describe('metrics', () => {
   it('follows the rules of its names: prefix, and the unit or _total last', async () => {
     const page = await quiet().scrape()
     for (const [, name, type] of page.matchAll(/# TYPE (\S+) (\S+)/g)) {
-      expect(name).toMatch(type === 'counter' ? /^sluice_[a-z_]+_total$/ : /^sluice_[a-z_]+(?<!_total)$/)
+      expect(name).toMatch(
+        type === 'counter' ? /^sluice_[a-z_]+_total$/ : /^(sluice_[a-z_]+(?<!_total)|process_(open|max)_fds)$/,
+      )
     }
   })
 
@@ -188,6 +196,17 @@ describe('metrics', () => {
     const bare = { bytes: 0, maxBytes: null, oldestSeconds: 0, keepSeconds: null, consumerLagSeconds: {} }
     expect(await shown(bare)).toEqual([0, undefined, 0, undefined])
     expect(await shown(null)).toEqual([undefined, undefined, undefined, undefined])
+  })
+
+  it('shows the copies of the stream by their state, and no series where they are not known', async () => {
+    const metrics = quiet()
+    const shown = async (replicas: Readonly<Record<string, number>> | null) => {
+      metrics.sampleFrom({ replicas: () => replicas })
+      const page = await samples(metrics)
+      return ['current', 'lagging', 'offline'].map((state) => page.get(`sluice_stream_replicas{state="${state}"}`))
+    }
+    expect(await shown({ current: 1, lagging: 0, offline: 2 })).toEqual([1, 0, 2])
+    expect(await shown(null)).toEqual([undefined, undefined, undefined])
   })
 
   it('adds Node’s own metrics: event-loop lag, heap, garbage collection', async () => {

@@ -69,7 +69,7 @@ beforeEach(async () => {
   redis = new FakeRedis()
   ;[changes, notices, results] = [[], [], []]
   link = openRedis({
-    url: 'redis://fake',
+    redis: 'redis://fake',
     timers,
     random: () => 0,
     openSession: redis.open,

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { emptyBrotli, emptyDeflate, emptyGzip, emptyZlib } from '../../../load/fuzz/empty-blocks.js'
 import { type Inflated, Inflater, type InflaterOptions } from '../../../src/request/inflate.ts'
-import { decodeInThread, decodeNow } from '../../../src/request/zlib.ts'
+import { decodeInThread, decodeNow, tryInThread } from '../../../src/request/zlib.ts'
 
 const CAP_BYTES = 512 * 1024
 const newInflater = (options: Partial<InflaterOptions> = {}) =>
@@ -19,7 +20,7 @@ const allOf = (inflated: readonly (Inflated | Promise<Inflated>)[]) =>
 /** No time for tries, so that all bodies go to the threads. */
 const NO_TRIES = { tryMsPerTurn: 0, maxWaitMs: 60_000 }
 /** Tries take no time, and a body may wait for a minute. */
-const UNHURRIED = { nowMs: () => 0, maxWaitMs: 60_000 }
+const UNHURRIED = { monotonicMs: () => 0, maxWaitMs: 60_000 }
 /** Comparing buffers of this size element by element would take a second. */
 const isLarge = (inflated: Inflated) => typeof inflated !== 'string' && large.equals(inflated)
 
@@ -106,8 +107,8 @@ describe('content encodings', () => {
   })
 
   it('the time for tries of a turn is bounded; further bodies wait, and the next turn tries again', async () => {
-    let nowMs = 0
-    const inflater = newInflater({ tryMsPerTurn: 5, nowMs: () => nowMs++ })
+    let monotonicMs = 0
+    const inflater = newInflater({ tryMsPerTurn: 5, monotonicMs: () => monotonicMs++ })
     const inflated = Array.from({ length: 8 }, () => inflater.inflate('gzip', gzipSync(text)))
     expect(inflated.map((each) => each instanceof Promise)).toEqual([0, 0, 0, 0, 0, 1, 1, 1].map(Boolean))
     expect(await allOf(inflated)).toEqual(inflated.map(() => text))
@@ -116,8 +117,8 @@ describe('content encodings', () => {
   })
 
   it('bodies that a turn had no time for are tried in the next ones, without waiting for the decoders', async () => {
-    let nowMs = 0
-    const inflater = newInflater({ ...UNHURRIED, tryMsPerTurn: 2, nowMs: () => nowMs++ })
+    let monotonicMs = 0
+    const inflater = newInflater({ ...UNHURRIED, tryMsPerTurn: 2, monotonicMs: () => monotonicMs++ })
     // Two that occupy a decoder each for longer than this test takes.
     const slow = [1, 2].map(() => inflater.inflate('gzip', gzipSync(randomBytes(500_000))))
     const inflated = Array.from({ length: 6 }, () => inflater.inflate('gzip', gzipSync(text)))
@@ -153,7 +154,7 @@ describe('content encodings', () => {
   })
 
   it('a body that waits too long is busy', async () => {
-    const inflater = newInflater({ maxWaitMs: 0, nowMs: () => 0 })
+    const inflater = newInflater({ maxWaitMs: 0, monotonicMs: () => 0 })
     const inflated = await allOf(
       Array.from({ length: 40 }, () =>
         inflater.inflate('gzip', gzipSync(Buffer.concat([large, randomBytes(250_000)]))),
@@ -165,10 +166,58 @@ describe('content encodings', () => {
   })
 })
 
+describe('bodies that unfold to next to nothing', () => {
+  const empties = [
+    ['gzip', 'gzip', emptyGzip],
+    ['deflate', 'zlib', emptyZlib],
+    ['deflate', 'raw', emptyDeflate],
+    ['br', 'br', emptyBrotli],
+  ] as const
+
+  it.each(empties)(
+    '%s (%s): a try gives up after a few steps, and a thread after its first piece',
+    async (_, format, make) => {
+      // Each look at the clock is a tenth of a millisecond later.
+      let looks = 0
+      const tried = decodeNow(format, make(16_384), Buffer.alloc(65_537), () => looks++ / 10)
+      expect(tried).toBe('thin')
+      expect(looks).toBeLessThanOrEqual(4)
+      expect(await tryInThread(format, make(524_288), CAP_BYTES)).toBe('thin')
+    },
+  )
+
+  it.each(empties)('%s (%s): they are decoded all the same, after all others', async (encoding, _, make) => {
+    const inflater = newInflater(UNHURRIED)
+    for (const bytes of [16_384, 100_000]) {
+      const inflated = await inflater.inflate(encoding, make(bytes))
+      expect(typeof inflated === 'string' ? inflated : inflated.toString().trim()).toBe('')
+    }
+  })
+
+  it('one of them holds a decoder, and another is left for honest bodies', async () => {
+    const inflater = newInflater({ ...NO_TRIES, maxWaitingBytes: 60 * 64 * 1024 })
+    const order: string[] = []
+    const begin = async (name: string, body: Buffer) => {
+      await inflater.inflate('br', body)
+      order.push(name)
+    }
+    const odd = Array.from({ length: 6 }, () => begin('odd', emptyBrotli(300_000)))
+    const honest = Array.from({ length: 6 }, () => begin('honest', brotliCompressSync(text)))
+    await Promise.all([...odd, ...honest])
+    expect(order.slice(0, 6)).toEqual(Array.from({ length: 6 }, () => 'honest'))
+  })
+
+  it('what is slow and unfolds well goes to a thread, among the honest ones', async () => {
+    let looks = 0
+    const body = gzipSync(Buffer.from(Array.from({ length: 3000 }, () => randomBytes(4).toString('hex')).join(',')))
+    expect(decodeNow('gzip', body, Buffer.alloc(65_537), () => looks++ * 100)).toBe('slow')
+    expect(await tryInThread('gzip', body, CAP_BYTES)).toHaveLength(26_999)
+  })
+})
+
 describe('errors that the body did not cause', () => {
   it('a lack of memory rejects, and says nothing about the body', async () => {
     // A negative limit makes zlib throw.
-    expect(() => decodeNow('gzip', gzipSync(text), -1)).toThrow(RangeError)
     await expect(decodeInThread('gzip', gzipSync(text), -1)).rejects.toThrow(RangeError)
   })
 })

@@ -12,6 +12,7 @@ const machine: Machine = {
   simdjsonAvailable: () => false,
   maxOpenFiles: () => 20_000,
   unreadable: () => null,
+  readValueFile: (path: string) => `value of ${path}`,
 }
 
 function mistakesOf(env: Record<string, string>, on: Partial<Machine> = {}): readonly string[] {
@@ -24,6 +25,48 @@ function mistakesOf(env: Record<string, string>, on: Partial<Machine> = {}): rea
   return []
 }
 
+describe('the portal', () => {
+  const portal = { SLUICE_PORTAL_PORT: '9191' }
+
+  test('is there where its port is named, and keeps open files for its connections', () => {
+    const config = readConfig(portal, machine)
+    expect(config.portal).toEqual({ port: 9191, host: '127.0.0.1', origin: null })
+    expect(config.maxConnections).toBe(readConfig({}, machine).maxConnections - 400)
+  })
+
+  test('wants an https origin on any address but loopback ones', () => {
+    const wrong = [
+      'SLUICE_PORTAL_ORIGIN: must be given, as https://…, where SLUICE_PORTAL_HOST is not a loopback address',
+    ]
+    const open = { ...portal, SLUICE_PORTAL_HOST: '0.0.0.0' }
+    expect(mistakesOf(open)).toEqual(wrong)
+    expect(mistakesOf({ ...open, SLUICE_PORTAL_ORIGIN: 'http://usage.example.com' })).toEqual(wrong)
+    expect(mistakesOf({ ...open, SLUICE_PORTAL_ORIGIN: 'https://usage.example.com' })).toEqual([])
+    expect(mistakesOf({ ...portal, SLUICE_PORTAL_HOST: '127.0.0.2' })).toEqual([])
+  })
+
+  test('has a port of its own', () => {
+    expect(mistakesOf({ SLUICE_PORTAL_PORT: '9090' })).toEqual([
+      'SLUICE_PORTAL_PORT: must differ from PORT and SLUICE_ADMIN_PORT',
+    ])
+  })
+
+  test('trusts addresses and ranges of proxies, and nothing else', () => {
+    const given = { SLUICE_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8' }
+    expect(readConfig(given, machine).trustedProxies).toEqual(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
+    for (const wrong of ['proxy', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/']) {
+      expect([wrong, mistakesOf({ SLUICE_TRUSTED_PROXIES: wrong }).length]).toEqual([wrong, 1])
+    }
+  })
+
+  test('a token for reading alone is another one', () => {
+    const token = 'a-token-of-twenty-ch'
+    expect(mistakesOf({ SLUICE_CONSOLE_TOKEN: token, SLUICE_CONSOLE_READ_TOKEN: token })).toEqual([
+      'SLUICE_CONSOLE_READ_TOKEN: must differ from SLUICE_CONSOLE_TOKEN',
+    ])
+  })
+})
+
 describe('with nothing set', () => {
   const config = readConfig({}, machine)
 
@@ -35,11 +78,15 @@ describe('with nothing set', () => {
       adminPortNamed: false,
       adminHost: '127.0.0.1',
       consoleToken: null,
+      consoleTokenFile: null,
       consoleOrigin: null,
+      consoleReadToken: null,
+      portal: null,
+      trustedProxies: [],
       dataDirectory: './data',
       appsFile: 'data/apps.json',
       appsFileNamed: false,
-      redisUrl: null,
+      redis: null,
       nats: null,
       natsMonitorUrls: [],
       requireSync: false,
@@ -49,6 +96,7 @@ describe('with nothing set', () => {
       processes: 1,
       decoder: 'scanner',
       partitions: 16,
+      spool: null,
       journalMaxBytes: 10_240 * MIB,
       journalKeepMs: 72 * 3_600_000,
       journalKeepNamed: false,
@@ -155,8 +203,15 @@ describe('shared parts', () => {
     expect(readConfig(urls, machine)).toMatchObject({
       adminHost: '0.0.0.0',
       embedded: false,
-      nats: { url: 'nats://a:4222,tls://b:4222', credsFile: null, caFile: null, certFile: null, keyFile: null },
-      redisUrl: 'rediss://:secret@redis:6379/1',
+      nats: {
+        url: 'nats://a:4222,tls://b:4222',
+        urlFile: null,
+        credsFile: null,
+        caFile: null,
+        certFile: null,
+        keyFile: null,
+      },
+      redis: { url: 'rediss://:secret@redis:6379/1', urlFile: null, caFile: null, certFile: null, keyFile: null },
     })
   })
 
@@ -181,6 +236,7 @@ describe('shared parts', () => {
     const { nats } = readConfig({ ...both, ...files }, machine)
     expect(nats).toEqual({
       url: 'nats://n',
+      urlFile: null,
       credsFile: 'u.creds',
       caFile: 'ca.pem',
       certFile: 'c.pem',
@@ -192,6 +248,55 @@ describe('shared parts', () => {
       'NATS_CA: no ca.pem',
       'NATS_CERT: no c.pem',
       'NATS_KEY: no c.key',
+    ])
+  })
+
+  test('reach Redis with files, each of which must be readable, and with a certificate and its key together', () => {
+    const files = { REDIS_CA: 'ca.pem', REDIS_CERT: 'c.pem', REDIS_KEY: 'c.key' }
+    expect(readConfig({ ...both, ...files }, machine).redis).toEqual({
+      url: 'redis://r',
+      urlFile: null,
+      caFile: 'ca.pem',
+      certFile: 'c.pem',
+      keyFile: 'c.key',
+    })
+    expect(mistakesOf({ ...both, ...files }, { unreadable: (path: string) => `no ${path}` })).toEqual([
+      'REDIS_CA: no ca.pem',
+      'REDIS_CERT: no c.pem',
+      'REDIS_KEY: no c.key',
+    ])
+    expect(mistakesOf({ ...both, REDIS_CERT: 'c.pem' })).toEqual(['REDIS_KEY: must be given with REDIS_CERT'])
+    expect(mistakesOf({ REDIS_CA: 'ca.pem' })).toEqual(['REDIS_CA: must be given with REDIS_URL'])
+  })
+
+  test('may be named in files, of which the mistakes name the file and never its text', () => {
+    const values: Record<string, string> = { r: 'redis://:secret@r', n: 'nats://n', t: 'a-token-of-twenty-ch' }
+    const on = { readValueFile: (path: string) => values[path] ?? 'nothing of the kind: s3cret' }
+    const inFiles = { REDIS_URL_FILE: 'r', NATS_URL_FILE: 'n', SLUICE_CONSOLE_TOKEN_FILE: 't' }
+    expect(readConfig(inFiles, { ...machine, ...on })).toMatchObject({
+      embedded: false,
+      redis: { url: 'redis://:secret@r', urlFile: 'r' },
+      nats: { url: 'nats://n', urlFile: 'n' },
+      consoleToken: 'a-token-of-twenty-ch',
+      consoleTokenFile: 't',
+    })
+    expect(mistakesOf({ ...inFiles, REDIS_URL_FILE: 'x', SLUICE_CONSOLE_TOKEN_FILE: 'x' }, on)).toEqual([
+      'SLUICE_CONSOLE_TOKEN_FILE: must have 16 to 256 characters of ASCII, without spaces',
+      'REDIS_URL_FILE: must be a URL that begins with redis:// or rediss://',
+    ])
+    expect(mistakesOf({ ...inFiles, REDIS_URL: 'redis://r' }, on)).toEqual([
+      'REDIS_URL_FILE: give it or REDIS_URL, not both',
+    ])
+    const unreadable = () => {
+      throw new Error('gone')
+    }
+    expect(mistakesOf(inFiles, { readValueFile: unreadable })).toEqual([
+      'REDIS_URL_FILE: gone',
+      'NATS_URL_FILE: gone',
+      'SLUICE_CONSOLE_TOKEN_FILE: gone',
+    ])
+    expect(mistakesOf({ REDIS_URL_FILE: 'r' }, on)).toEqual([
+      'NATS_URL: must be given with REDIS_URL: both for many nodes, neither for this machine alone',
     ])
   })
 

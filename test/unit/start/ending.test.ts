@@ -57,7 +57,7 @@ describe('a signal', () => {
     expect(exits).toEqual([1])
   })
 
-  test('that is repeated is ignored in a front end, which also gets the signals of its supervisor', async () => {
+  test('that is repeated is ignored in a worker process, which also gets the signals of its supervisor', async () => {
     let drained: () => void = () => {}
     const stop = () => new Promise<void>((resolve) => (drained = resolve))
     const exit = (code: number) => void exits.push(code)

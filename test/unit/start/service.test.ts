@@ -61,7 +61,7 @@ vi.mock('../../../src/start/opened-apps.ts', () => ({
 vi.mock('../../../src/start/shared-apps.ts', () => ({
   openSharedApps: () => ({ store: parts.opener('apps')(), bucket: null }),
 }))
-vi.mock('../../../src/start/recovered.ts', () => ({
+vi.mock('../../../src/limits/own/recovered.ts', () => ({
   recoverLimiter: () => {
     parts.start('recovery')
     return { limiter: {}, recovery: { snapshotProblem: null } }

@@ -1,4 +1,4 @@
-// A supervisor of real processes that run a small program in place of a front end.
+// A supervisor of real processes that run a small program in slot of a worker process.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ import type { Log } from '../../../src/observe/log.ts'
 import { Supervisor } from '../../../src/supervisor/supervisor.ts'
 import { eventually } from '../../support/service.ts'
 
-const STAND_IN = fileURLToPath(new URL('../../support/front-end.mjs', import.meta.url))
+const STAND_IN = fileURLToPath(new URL('../../support/worker.mjs', import.meta.url))
 const NOBODY = () => {}
 
 interface Behaviour {
@@ -18,7 +18,7 @@ interface Behaviour {
 
 interface Started {
   readonly supervisor: Supervisor
-  /** The processes that were started in each place, by its number. */
+  /** The processes that were started in each slot, by its number. */
   readonly children: Record<number, ChildProcess[]>
 }
 
@@ -30,22 +30,22 @@ afterEach(async () => {
   }
 })
 
-/** `behaviours` by place; a place that is not named serves. */
+/** `behaviours` by slot; a slot that is not named serves. */
 function supervise(processes: number, behaviours: Record<number, Behaviour>, killAfterMs = 10_000) {
   const log = { info: NOBODY, warn: NOBODY, error: NOBODY, child: () => log } as unknown as Log
   const supervisor = new Supervisor({ log, processes, killAfterMs })
   const children: Started['children'] = {}
-  const startFrontEnd = (place: number): ChildProcess => {
-    const { how = 'serves', requests = 0 } = behaviours[place] ?? {}
-    const child = fork(STAND_IN, [String(place), how, String(requests)], {
+  const startWorker = (slot: number): ChildProcess => {
+    const { how = 'serves', requests = 0 } = behaviours[slot] ?? {}
+    const child = fork(STAND_IN, [String(slot), how, String(requests)], {
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })
-    children[place] = [...(children[place] ?? []), child]
+    children[slot] = [...(children[slot] ?? []), child]
     return child
   }
   const started = { supervisor, children }
   all.push(started)
-  return { ...started, start: () => supervisor.start(startFrontEnd) }
+  return { ...started, start: () => supervisor.start(startWorker) }
 }
 
 /** The value of a sample on the page. */
@@ -57,18 +57,18 @@ async function sample(supervisor: Supervisor, name: string): Promise<number | nu
 const isGone = (child: ChildProcess | undefined): boolean => child?.exitCode !== null || child.signalCode !== null
 
 const serving = (supervisor: Supervisor, count: number): Promise<void> =>
-  eventually(`${count} front ends serve`, async () => (await sample(supervisor, 'sluice_front_ends')) === count)
+  eventually(`${count} worker processes serve`, async () => (await sample(supervisor, 'sluice_workers')) === count)
 
 describe('the start', () => {
-  test('ends when all front ends serve, and then the service is ready', async () => {
+  test('ends when all worker processes serve, and then the service is ready', async () => {
     const { supervisor, start } = supervise(3, {})
     expect(await supervisor.health.ready()).toBe(false)
     await start()
     expect(await supervisor.health.ready()).toBe(true)
-    expect(await sample(supervisor, 'sluice_front_ends')).toBe(3)
+    expect(await sample(supervisor, 'sluice_workers')).toBe(3)
   })
 
-  test('fails with the reason of a front end that cannot start', async () => {
+  test('fails with the reason of a worker process that cannot start', async () => {
     const { supervisor, start } = supervise(2, { 2: { how: 'refuses' } })
     const failed = await start().catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(StartError)
@@ -76,21 +76,21 @@ describe('the start', () => {
     expect(await supervisor.health.ready()).toBe(false)
   })
 
-  test('fails where a front end ends before it serves', async () => {
+  test('fails where a worker process ends before it serves', async () => {
     const { start, children } = supervise(2, { 1: { how: 'crashes' } })
-    await expect(start()).rejects.toThrow(new StartError('front end 1 ended with code 7 before it served'))
+    await expect(start()).rejects.toThrow(new StartError('worker process 1 ended with code 7 before it served'))
     expect(children[1]).toHaveLength(1)
   })
 })
 
-describe('a front end that is killed', () => {
+describe('a worker process that is killed', () => {
   test('is replaced, and the others are not touched', async () => {
     const { supervisor, children, start } = supervise(2, {})
     await start()
     children[1]?.[0]?.kill('SIGKILL')
     await eventually('another is started', () => children[1]?.length === 2)
     await serving(supervisor, 2)
-    expect(await sample(supervisor, 'sluice_front_end_restarts_total')).toBe(1)
+    expect(await sample(supervisor, 'sluice_worker_restarts_total')).toBe(1)
     expect(children[2]).toHaveLength(1)
     expect(isGone(children[2]?.[0])).toBe(false)
   })
@@ -115,7 +115,7 @@ describe('a front end that is killed', () => {
   })
 })
 
-describe('a front end that is frozen', () => {
+describe('a worker process that is frozen', () => {
   test('blocks neither the page nor the probes', async () => {
     const { supervisor, children, start } = supervise(2, { 1: { requests: 5 }, 2: { requests: 70 } })
     await start()
@@ -123,8 +123,8 @@ describe('a front end that is frozen', () => {
     children[2]?.[0]?.kill('SIGSTOP')
     expect(await supervisor.health.ready()).toBe(true)
     expect(await supervisor.health.parts()).toEqual([
-      { part: 'queue', kind: 'jetstream', state: 'ok', reason: null, frontEnd: 1 },
-      { part: 'service', kind: 'process', state: 'silent', reason: null, frontEnd: 2 },
+      { part: 'queue', kind: 'jetstream', state: 'ok', reason: null, worker: 1 },
+      { part: 'service', kind: 'process', state: 'silent', reason: null, worker: 2 },
     ])
     const page = await supervisor.scrape()
     expect(page).toContain('\nrequests_total 75\n')
@@ -136,7 +136,7 @@ describe('a front end that is frozen', () => {
   test('makes the service unready where no other is ready', async () => {
     const { supervisor, children, start } = supervise(2, {})
     await start()
-    for (const place of [1, 2]) children[place]?.[0]?.kill('SIGSTOP')
+    for (const slot of [1, 2]) children[slot]?.[0]?.kill('SIGSTOP')
     expect(await supervisor.health.ready()).toBe(false)
   })
 
@@ -144,7 +144,7 @@ describe('a front end that is frozen', () => {
     const { supervisor, children, start } = supervise(2, {}, 500)
     await start()
     children[2]?.[0]?.kill('SIGSTOP')
-    await expect(supervisor.stop()).rejects.toThrow('front end 2 was ended by SIGKILL')
+    await expect(supervisor.stop()).rejects.toThrow('worker process 2 was ended by SIGKILL')
     expect(children[1]?.[0]?.exitCode).toBe(0)
   })
 })
@@ -154,14 +154,14 @@ describe('the stop', () => {
     const { supervisor, children, start } = supervise(2, { 1: { requests: 5 }, 2: { requests: 70 } })
     await start()
     await supervisor.stop()
-    expect([1, 2].map((place) => children[place]?.map((child) => child.exitCode))).toEqual([[0], [0]])
+    expect([1, 2].map((slot) => children[slot]?.map((child) => child.exitCode))).toEqual([[0], [0]])
     expect(await sample(supervisor, 'requests_total')).toBe(75)
   })
 
-  test('reports a front end that failed', async () => {
+  test('reports a worker process that failed', async () => {
     const { supervisor, start } = supervise(2, { 1: { how: 'drains badly' } })
     await start()
-    await expect(supervisor.stop()).rejects.toThrow('front end 1 ended with code 3')
+    await expect(supervisor.stop()).rejects.toThrow('worker process 1 ended with code 3')
   })
 
   test('before all serve counts neither as a failed start nor as a failed stop', async () => {
@@ -176,14 +176,14 @@ describe('the stop', () => {
     expect([isGone(children[1]?.[0]), isGone(children[2]?.[0]), outcome]).toEqual([true, true, 'starting'])
   })
 
-  test('makes the service unready at once, and kills no front end before its deadline, except on kill()', async () => {
+  test('makes the service unready at once, and kills no worker process before its deadline, except on kill()', async () => {
     const { supervisor, children, start } = supervise(2, { 1: { how: 'never drains' } })
     await start()
     const stopped = supervisor.stop().catch((error: Error) => error.message)
     expect(await supervisor.health.ready()).toBe(false)
     expect(isGone(children[1]?.[0])).toBe(false)
     supervisor.kill()
-    expect(await stopped).toContain('front end 1 was ended by SIGKILL')
+    expect(await stopped).toContain('worker process 1 was ended by SIGKILL')
     expect([isGone(children[1]?.[0]), isGone(children[2]?.[0])]).toEqual([true, true])
   })
 })

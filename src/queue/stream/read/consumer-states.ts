@@ -2,9 +2,10 @@
 
 import { AckPolicy, type ConsumerInfo, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { ConsumerStateName } from '../../../contract/admin/words.ts'
 import { API_TIMEOUT_MS } from '../../../nats/api.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
-import type { ConsumerState, ConsumerStateName, StreamPlace } from '../../find/finding.ts'
+import type { ConsumerState, StreamPlace } from '../../find/finding.ts'
 
 /** The first ones by name. */
 const MAX_CONSUMERS = 100

@@ -3,9 +3,9 @@
 
 import type { JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import { recordsOf } from '../../../contract/record/record-lines.ts'
 import { describeStream } from '../stream.ts'
 import { readRange } from './stream-range.ts'
-import { recordsOf } from './stream-records.ts'
 
 /** Sequences of a chunk. Each is a multiple of the one before, until one takes long. */
 const MIN_CHUNK = 64

@@ -2,10 +2,10 @@
 // original's sequence.
 
 import type { NatsConnection } from '@nats-io/transport-node'
+import { parseRecordHead } from '../../../contract/record/record-head.ts'
+import { recordsOf } from '../../../contract/record/record-lines.ts'
 import type { Timers } from '../../../lib/timers.ts'
-import { parseRecordHead } from '../../record/record-head.ts'
 import { getFromLeader } from './stream-message.ts'
-import { recordsOf } from './stream-records.ts'
 
 /** Lookups at a time: each of them brings a whole message. Further ones wait for their turn. */
 const MAX_LOOKUPS = 64

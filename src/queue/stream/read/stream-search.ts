@@ -3,23 +3,17 @@
 
 import type { JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import { startOfRecord } from '../../../contract/record/record-head.ts'
+import { recordsOf } from '../../../contract/record/record-lines.ts'
+import { readRecord } from '../../../contract/record/record-members.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
-import {
-  type Finding,
-  type Found,
-  notFound,
-  readFoundRecord,
-  type SearchOptions,
-  type StreamPlace,
-  startOfRecord,
-} from '../../find/finding.ts'
+import { type Finding, type Found, notFound, type SearchOptions, type StreamPlace } from '../../find/finding.ts'
 import { MAX_LEAD_MS, type Question, type Span } from '../../find/question.ts'
 import { describeStream, ID_HEADER, type StreamFacts } from '../stream.ts'
 import { subjectOfApp } from '../stream-subject.ts'
 import { consumerStates } from './consumer-states.ts'
 import { getFromLeader } from './stream-message.ts'
 import { readRange, type StreamRange } from './stream-range.ts'
-import { recordsOf } from './stream-records.ts'
 
 const NANOSECONDS_A_MS = 1_000_000
 const GET_TIMEOUT_MS = 5000
@@ -133,20 +127,20 @@ async function newestIn(search: Search, from: number, until: number): Promise<Hi
 }
 
 async function hitIn({ connection, question }: Search, message: JsMsg): Promise<Hit | null> {
-  if (question.madeAtMs !== null) return recordIn(message, message.data, question.batchId)
+  if (question.madeAtMs !== null) return recordIn(message, message.data, question)
   // Of a batch that was in doubt the id may be followed by a number (Entry.burntIds).
   if (message.headers?.get(ID_HEADER).startsWith(question.batchId) !== true) return null
   const whole = await getFromLeader(connection, message.seq, GET_TIMEOUT_MS)
   // Removed between the two readings.
-  return whole === null ? null : recordIn(message, whole.data, question.batchId)
+  return whole === null ? null : recordIn(message, whole.data, question)
 }
 
-function recordIn(message: JsMsg, data: Uint8Array, batchId: string): Hit | null {
+function recordIn(message: JsMsg, data: Uint8Array, { batchId, appId }: Question): Hit | null {
   // Its lines are parsed only where the bytes are there at all.
-  if (!Buffer.from(data.buffer, data.byteOffset, data.length).includes(startOfRecord(batchId))) return null
+  if (!Buffer.from(data.buffer, data.byteOffset, data.length).includes(startOfRecord(batchId, appId))) return null
   for (const line of recordsOf(data)) {
-    const record = readFoundRecord(line, batchId)
-    if (record === null) continue
+    const record = readRecord(line)
+    if (record?.batchId !== batchId || (appId !== null && record.appId !== appId)) continue
     const { subject, seq: sequence } = message
     const place = { kind: 'stream', stream: EVENTS_STREAM, subject, sequence, storedAtMs: storedAtMs(message) } as const
     return { kind: 'found', record, place, consumers: [] }

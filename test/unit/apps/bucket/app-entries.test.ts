@@ -16,6 +16,18 @@ const entry = (one: AppRecord, revision: number) => ({ key: one.app_id, revision
 const NOW_MS = Date.UTC(2026, 10, 20)
 
 describe('entries of the bucket', () => {
+  it('count as bad while their last revision is, and no longer', () => {
+    const entries = new AppEntries()
+    const put = (key: string, revision: number, text: string | null) => {
+      entries.put({ key, revision, text })
+      return entries.badCount
+    }
+    const good = JSON.stringify(record('a', 'ak_1'))
+    expect([put('a', 1, good), put('a', 2, '{'), put('a', 3, '['), put('b', 4, 'x')]).toEqual([0, 1, 1, 2])
+    expect(entries.find('ak_1', NOW_MS)).toMatchObject({ appId: 'a' })
+    expect([put('a', 5, good), put('b', 6, null), put('b', 6, null)]).toEqual([1, 0, 0])
+  })
+
   it('are found like in a plain search, whatever is put, changed and deleted', () => {
     const ids = ['a', 'b', 'c'] as const
     const keys = ['ak_1', 'ak_2', 'ak_3', 'ak_4'] as const

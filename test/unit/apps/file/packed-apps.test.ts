@@ -12,6 +12,7 @@ const apps = fc.uniqueArray(
       .string({ maxLength: 250, unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) })
       .map((text) => `ak_${text}`),
     previousKeys: fc.constant([]),
+    readKeys: fc.constant([]),
     appId: fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
     name: fc.option(fc.string({ unit: 'grapheme', maxLength: 200 })),
     plan: fc.constantFrom('trial', '10k', '5m'),
@@ -21,6 +22,8 @@ const apps = fc.uniqueArray(
     eventsPerMinute: fc.maxSafeNat(),
     eventsPerDay: fc.option(fc.maxSafeNat()),
     eventsPerMonth: fc.maxSafeNat(),
+    origins: fc.constantFrom(null, [], ['https://a.example', 'https://b.example:8443']),
+    alertSteps: fc.constantFrom([], [10, 100]),
   }) as fc.Arbitrary<App>,
   { selector: ({ appKey }) => appKey, maxLength: 100 },
 )
@@ -56,7 +59,7 @@ describe('packed apps', () => {
 
   it('are distinguished if their keys share a hash, as some of this many do', () => {
     const many = Array.from({ length: 200_000 }, (_, at) =>
-      anApp({ appKey: `ak_${Math.imul(at, 0x9e3779b1).toString(36)}` }),
+      anApp({ appId: `a${at}`, appKey: `ak_${Math.imul(at, 0x9e3779b1).toString(36)}` }),
     )
     const table = tableOf(many)
     expect(many.filter(({ appKey }) => table.find(appKey)?.appKey !== appKey)).toEqual([])

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { overlapOf, rotated } from '../../../../src/cli/apps/apps-keys.ts'
+import { overlapOf } from '../../../../src/cli/apps/apps-keys.ts'
+import { rotated } from '../../../../src/records/app-keys.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const DAY_MS = 86_400_000

@@ -24,6 +24,21 @@ test('a month of its own is told with the 10% that a paid plan may go over it', 
   )
 })
 
+test('the pages that may send are told', () => {
+  const set = { ...shop, origins: ['https://a.example', 'https://b.example'] }
+  expect(changedText(shop, set)).toBe('app shop: origins none → https://a.example, https://b.example\n')
+  expect(changedText(set, { ...shop, origins: [] })).toBe(
+    'app shop: origins https://a.example, https://b.example → no page\n',
+  )
+})
+
+test('the steps of alerts are told, and the same ones are no change', () => {
+  const set = { ...shop, alerts: [50, 90] }
+  expect(changedText(shop, set)).toBe('app shop: alerts none → 50, 90\n')
+  expect(changedText(set, { ...shop, alerts: [] })).toBe('app shop: alerts 50, 90 → never\n')
+  expect(changedText(set, { ...shop, alerts: [50, 90] })).toMatch(/nothing changed/)
+})
+
 test('a rotation says how long the key before it is valid', () => {
   expect(rotatedText('shop', { olderValidUntil: '2026-12-22T00:00:00Z', dropped: 0 })).toBe(
     'app shop: has a new key, the one before it is valid until 2026-12-22T00:00:00Z\n',

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { changeOne, checked, withMembers } from '../../../../src/cli/apps/app-draft.ts'
 import { formatApps } from '../../../../src/cli/apps/apps.ts'
+import { changeOne, checked, withMembers } from '../../../../src/records/app-draft.ts'
+import { repeatedMembers } from '../../../../src/records/repeated-members.ts'
 
 const shop = { app_key: 'ak_shop_1', app_id: 'shop', plan: '100k', subscription: 'active' } as const
 const blog = { app_key: 'ak_blog_1', app_id: 'blog', plan: 'trial', subscription: 'trialing', name: 'Blog' } as const
@@ -15,6 +16,13 @@ test('flags become members, digits become numbers, and an empty value removes it
     events_per_day: 20_000,
     trial_ends_at: '2026-12-31T00:00:00Z',
   })
+})
+
+test('a list has commas, and none empties it', () => {
+  const origins = ['https://a.example', 'https://b.example']
+  expect(withMembers(shop, { origins: 'https://a.example, https://b.example' })).toEqual({ ...shop, origins })
+  expect(withMembers({ ...shop, origins }, { origins: 'none' })).toEqual({ ...shop, origins: [] })
+  expect(withMembers({ ...shop, origins }, { origins: '' })).toEqual(shop)
 })
 
 test('one record is changed, and the others stay in their order', () => {
@@ -74,4 +82,17 @@ test('the list shows the app’s own limits or its plan’s, and the 10% that a 
   expect(first).toMatch(/^shop +100k +active +9 +1,000 +100,000 \+10% +ak_shop_1$/)
   expect(second).toMatch(/^blog +trial +trialing +200 +none +10,000 +ak_blog_1 +Blog$/)
   expect(third).toMatch(/^own .* 5,000 \+10% /)
+})
+
+test('a member that is repeated is named by its path, wherever it stands', () => {
+  const record = '{"app_key":"ak_a","app_id":"a","plan":"5m","pl\\u0061n":"10k","subscription":"active"'
+  const keys = '"previous_keys":[{"app_key":"ak_b","valid_until":"2026-01-01T00:00:00Z","app_key":"ak_c"}]'
+  expect(repeatedMembers(`{"apps":[],"apps":[{"app_id":"b"},${record},${keys}}]}`)).toEqual([
+    'apps: stands twice in its object',
+    'apps[1].plan: stands twice in its object',
+    'apps[1].previous_keys[0].app_key: stands twice in its object',
+  ])
+  expect(repeatedMembers(`{"apps":[${record.replace('"pl\\u0061n":"10k",', '')}}]}`)).toEqual([])
+  const many = repeatedMembers(`{${'"\u202e":1,'.repeat(100_000)}"\u202e":1}`)
+  expect([many.length, many[0]]).toEqual([101, '?: stands twice in its object'])
 })

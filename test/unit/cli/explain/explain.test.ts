@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { App } from '../../../../src/apps/app.ts'
 import { format } from '../../../../src/cli/explain/explain.ts'
+import type { OverloadReason } from '../../../../src/contract/outcome.ts'
+import { OVERLOAD_ADVICE } from '../../../../src/contract/overload-advice.ts'
 import {
   type ExplainStores,
   type Explanation,
@@ -8,15 +10,14 @@ import {
   judgeBody,
   toJson,
   violationText,
-} from '../../../../src/console/explain.ts'
+} from '../../../../src/inspect/explain.ts'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
-import type { OverloadReason } from '../../../../src/outcome.ts'
-import { OVERLOAD_ADVICE } from '../../../../src/overload-advice.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:15.000Z')
 const app: App = {
   appKey: 'ak_shop_1',
   previousKeys: [],
+  readKeys: [],
   appId: 'shop',
   name: 'Shop',
   plan: '100k',
@@ -26,6 +27,8 @@ const app: App = {
   eventsPerMinute: 10,
   eventsPerDay: 12,
   eventsPerMonth: 14,
+  alertSteps: [],
+  origins: null,
 }
 const event = {
   type: 'track',
@@ -44,21 +47,36 @@ function ask(
   its: Partial<App> = {},
   limiter: MemoryLimiter = createMemoryLimiter(),
   changes: Partial<ExplainStores> = {},
+  origin: string | null = null,
 ): Promise<Explanation> {
   const known = { ...app, ...its }
   const stores: ExplainStores = {
-    findApp: async (appKey) => (appKey === known.appKey ? known : null),
+    findApp: async (appKey) => (appKey === known.appKey ? known : 'unknown'),
     usageOf: async () => limiter.usage(known, NOW_MS),
     queueRefusal: async () => null,
     ...changes,
   }
-  return explain({ bodyBytes: body.length, verdict: judgeBody(body, null, NOW_MS), nowMs: NOW_MS, stores })
+  return explain({ bodyBytes: body.length, verdict: judgeBody(body, null, NOW_MS), nowMs: NOW_MS, origin, stores })
 }
+
+test('a page that the app does not name may not send, and any other may', async () => {
+  const named = { origins: ['https://a.example'] }
+  const said = async (origin: string | null) => {
+    const { status, outcome, message } = await ask(bodyOf([event]), named, undefined, {}, origin)
+    return [status, outcome, message]
+  }
+  const refusal = [401, 'invalid_app_key', 'app_key: the page may not send with this key']
+  expect(await said('https://b.example')).toEqual(refusal)
+  expect(await said('https://a.example')).toEqual([202, 'accepted', null])
+  expect(await said(null)).toEqual([202, 'accepted', null])
+})
 
 describe('the outcome', () => {
   test.each([
     [202, 'accepted', bodyOf([event]), {}],
     [202, 'accepted', bodyOf([]), {}],
+    [202, 'accepted', bodyOf([]), { eventsPerMonth: 0, eventsPerDay: 0 }],
+    [429, 'rate_limit_exceeded', bodyOf([]), { eventsPerMinute: 0 }],
     [413, 'payload_too_large', Buffer.alloc(524_289, 0x20), {}],
     [400, 'invalid_json', Buffer.from('{'), {}],
     [400, 'validation_failed', bodyOf([event], 7), {}],
@@ -74,7 +92,7 @@ describe('the outcome', () => {
   })
 
   test.each<[OverloadReason, Partial<ExplainStores>]>([
-    ['apps_unread', { findApp: async () => 'unread' }],
+    ['apps_unread', { findApp: async () => 'unavailable' }],
     ['stream_full', { queueRefusal: async () => 'stream_full' }],
   ])('is 503 where the node cannot take it, with the reason (%s)', async (reason, changes) => {
     const explanation = await ask(bodyOf([event]), {}, createMemoryLimiter(), changes)

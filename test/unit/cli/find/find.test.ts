@@ -3,26 +3,27 @@
 import { expect, test } from 'vitest'
 import { formatFinding, progressText } from '../../../../src/cli/find/find.ts'
 import { refusalText } from '../../../../src/cli/find/refusal.ts'
-import { type Finding, readFoundRecord } from '../../../../src/queue/find/finding.ts'
-import type { NotFoundReason } from '../../../../src/queue/find/not-found-reason.ts'
+import type { NotFoundReason } from '../../../../src/contract/admin/words.ts'
+import { readRecord } from '../../../../src/contract/record/record-members.ts'
+import type { Finding } from '../../../../src/queue/find/finding.ts'
 import { type Asked, readQuestion } from '../../../../src/queue/find/question.ts'
 import { makeBatch } from '../../../support/batches.ts'
 
 const NOW = Date.parse('2026-11-20T12:00:00.000Z')
 
-const SHELL = { colour: false, clock: () => NOW }
+const SHELL = { colour: false, terminal: false, clock: () => NOW }
 
 function shown(finding: Finding, asked: Asked, withEvents = false): string {
   const reading = readQuestion(asked, NOW)
   if (reading.kind === 'mistake') throw new Error(reading.mistake)
-  const format = { config: { dataDirectory: 'data' }, shell: SHELL, asked, withEvents }
+  const format = { config: { dataDirectory: 'data', spool: null }, shell: SHELL, asked, withEvents }
   return formatFinding(finding, reading.question, format).toString()
 }
 
 test('a batch of the stream is a sentence, a line of time, and what each consumer has had', () => {
   const members = ',"sdk_version":"2.1\\u001b[31m"'
   const { id, line } = makeBatch({ receivedAtMs: NOW - 90_000, members })
-  const record = readFoundRecord(Buffer.from(line.trimEnd()), id)
+  const record = readRecord(Buffer.from(line.trimEnd()))
   if (record === null) throw new Error('not a record')
   const stream = { kind: 'stream', stream: 'SLUICE_EVENTS', subject: 'sluice.events.3' } as const
   const finding: Finding = {
@@ -54,9 +55,9 @@ e         reads other subjects
 })
 
 test('a line that holds what no record of the service has is none, so that it reaches no terminal', () => {
-  const { id, line } = makeBatch({ receivedAtMs: NOW })
+  const { line } = makeBatch({ receivedAtMs: NOW })
   const text = line.trimEnd()
-  expect(readFoundRecord(Buffer.from(text), id)).not.toBeNull()
+  expect(readRecord(Buffer.from(text))).not.toBeNull()
   for (const other of [
     text.replace('"demo"', '"\\u001b[31m"'),
     text.replace('2026-11-20T12:00:00.000Z', '\\u001b[31m'),
@@ -64,7 +65,7 @@ test('a line that holds what no record of the service has is none, so that it re
     text.slice(0, -1),
     'null',
   ]) {
-    expect(readFoundRecord(Buffer.from(other), id), other).toBeNull()
+    expect(readRecord(Buffer.from(other)), other).toBeNull()
   }
 })
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { listIn } from '../../../../src/cli/admin-api.ts'
 import { formatApp, formatReport, lastHoursOf } from '../../../../src/cli/usage/usage.ts'
-import type { LastHour } from '../../../../src/limits/usage-report.ts'
+import type { LastHour } from '../../../../src/inspect/usage-report.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const NOW = Date.parse('2026-11-20T12:00:30.000Z')

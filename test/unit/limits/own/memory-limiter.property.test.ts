@@ -140,7 +140,7 @@ describe('while the process runs', () => {
             if (inFlight.length === 0) continue
             const one = inFlight[action.which % inFlight.length]
             if (action.kind === 'settle') {
-              limiter.settle(one.app, one.cost, one.atMs)
+              limiter.commit(one.app, one.cost, one.atMs)
               one.state = 'settled'
             } else {
               limiter.refund(one.app, one.cost, one.atMs, nowMs)
@@ -221,7 +221,7 @@ describe('across crashes', () => {
           } else if (inFlight.length > 0) {
             const [one] = inFlight.splice(action.which % inFlight.length, 1)
             if (action.kind === 'settle') {
-              limiter.settle(one.app, one.cost, one.atMs)
+              limiter.commit(one.app, one.cost, one.atMs)
               journal.push(one)
             } else {
               limiter.refund(one.app, one.cost, one.atMs, nowMs)

@@ -96,7 +96,7 @@ describe('giving back', () => {
   it('throws for more than is in flight', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 10, NOON_MS)
-    limiter.settle(anApp(), 10, NOON_MS)
+    limiter.commit(anApp(), 10, NOON_MS)
     expect(() => limiter.refund(anApp(), 10, NOON_MS, NOON_MS)).toThrow('in flight')
   })
 })
@@ -122,6 +122,47 @@ describe('a clock that steps back', () => {
     expect(limiter.take(app, 10, NOON_MS + 60_000)).toBeTypeOf('number')
   })
 
+  it.each([
+    ['back and right again', -2],
+    ['ahead and right again', 2],
+    ['an hour ahead and right again', 60],
+    ['a day back and right again', -1440],
+  ])('(%s) gives no minute and no day out twice', (_, minutes) => {
+    const limiter = createMemoryLimiter()
+    const app = anApp({ eventsPerMinute: 200, eventsPerDay: 300 })
+    const wrongMs = NOON_MS + minutes * MINUTE_MS
+    const taken = (events: number, nowMs: number): boolean => {
+      const takenAtMs = limiter.take(app, events, nowMs)
+      if (typeof takenAtMs === 'number') limiter.commit(app, events, takenAtMs)
+      return typeof takenAtMs === 'number'
+    }
+    expect(taken(200, NOON_MS)).toBe(true)
+    expect(taken(30, wrongMs)).toBe(true)
+    expect(limiter.usage(app, NOON_MS).minute.used).toBe(200)
+    expect(limiter.view(app, NOON_MS).remaining).toBe(0)
+    expect(taken(1, NOON_MS + 1)).toBe(false)
+    const onDay = Math.abs(minutes) < 720 ? 230 : 200
+    expect(limiter.usage(app, NOON_MS + 2).day.used).toBe(onDay)
+    expect(limiter.dump().apps[0]).toMatchObject({ minuteUsed: 200, dayUsed: onDay })
+    expect(limiter.usage(app, wrongMs).minute.used).toBe(30)
+    expect(taken(171, wrongMs)).toBe(false)
+    expect(limiter.usage(app, NOON_MS + 3).minute.used).toBe(200)
+    expect(taken(300 - onDay, NOON_MS + 10 * MINUTE_MS)).toBe(true)
+    expect(taken(1, NOON_MS + 10 * MINUTE_MS)).toBe(false)
+  })
+
+  it('and forward again, while requests are in flight, ends none of them with an error', () => {
+    const limiter = createMemoryLimiter()
+    const app = anApp()
+    limiter.take(app, 5, NOON_MS)
+    limiter.take(app, 1, NOON_MS - 2 * MINUTE_MS)
+    limiter.take(app, 2, NOON_MS + 1)
+    limiter.refund(app, 5, NOON_MS, NOON_MS + 2)
+    limiter.commit(app, 1, NOON_MS - 2 * MINUTE_MS)
+    limiter.commit(app, 2, NOON_MS + 1)
+    expect(limiter.usage(app, NOON_MS + 3).minute.used).toBeGreaterThanOrEqual(2)
+  })
+
   it('by a minute or more keeps the count of the month', () => {
     const limiter = createMemoryLimiter()
     const app = anApp({ eventsPerMonth: 10 })
@@ -135,9 +176,9 @@ describe('a clock that steps back', () => {
     limiter.take(app, 5, NOON_MS)
     limiter.take(app, 3, NOON_MS + DAY_MS)
     limiter.take(app, 1, NOON_MS)
-    limiter.settle(app, 5, NOON_MS)
+    limiter.commit(app, 5, NOON_MS)
     limiter.refund(app, 3, NOON_MS + DAY_MS, NOON_MS)
-    limiter.settle(app, 1, NOON_MS)
+    limiter.commit(app, 1, NOON_MS)
     expect(limiter.usage(app, NOON_MS).minute.used).toBeGreaterThanOrEqual(1)
   })
 
@@ -147,7 +188,7 @@ describe('a clock that steps back', () => {
     limiter.take(app, 1, NOON_MS)
     expect(limiter.take(app, 2, NOON_MS - 1)).toBeTypeOf('number')
     limiter.refund(app, 2, NOON_MS - 1, NOON_MS)
-    limiter.settle(app, 1, NOON_MS)
+    limiter.commit(app, 1, NOON_MS)
     expect(limiter.usage(app, NOON_MS).minute.used).toBe(3)
     expect(limiter.usage(app, NOON_MS).day.used).toBe(1)
     expect(limiter.dump().apps[0]).toMatchObject({ minuteUsed: 3, dayUsed: 1 })
@@ -162,7 +203,7 @@ describe('a restart', () => {
     const live = createMemoryLimiter()
     live.take(app, 10, midnightMs - 5)
     live.take(app, 400, midnightMs + 5)
-    live.settle(app, 400, midnightMs + 5)
+    live.commit(app, 400, midnightMs + 5)
     const restarted = createMemoryLimiter()
     const nowMs = midnightMs + 120_000
     restarted.restore(live.dump(), nowMs)
@@ -173,7 +214,7 @@ describe('a restart', () => {
   it('adds a record that is minutes old to the day and the month', () => {
     const live = createMemoryLimiter()
     live.take(app, 400, NOON_MS)
-    live.settle(app, 400, NOON_MS)
+    live.commit(app, 400, NOON_MS)
     const restarted = createMemoryLimiter()
     const nowMs = NOON_MS + 300_000
     restarted.restore(live.dump(), nowMs)
@@ -241,7 +282,7 @@ describe('a changed record', () => {
     for (let day = 0; day < 5; day++) {
       const atMs = NOON_MS + day * DAY_MS
       live.take(old, 10, atMs)
-      live.settle(old, 10, atMs)
+      live.commit(old, 10, atMs)
     }
     const restarted = createMemoryLimiter()
     const nowMs = NOON_MS + 5 * DAY_MS
@@ -303,12 +344,69 @@ describe('the view', () => {
   })
 })
 
+describe('usage by day', () => {
+  const TODAY = Math.floor(NOON_MS / DAY_MS)
+  const MIDNIGHT_MS = (TODAY + 1) * DAY_MS
+  const again = (limiter: ReturnType<typeof createMemoryLimiter>, nowMs: number) => {
+    const restarted = createMemoryLimiter()
+    restarted.restore(JSON.parse(JSON.stringify(limiter.dump())), nowMs)
+    return restarted
+  }
+
+  it('goes 35 days back, today included, through restarts', () => {
+    let limiter = createMemoryLimiter()
+    const app = anApp()
+    for (let day = 0; day < 40; day++) {
+      limiter.commit(app, day + 1, limiter.take(app, day + 1, NOON_MS + day * DAY_MS) as number)
+      if (day % 3 === 0) limiter = again(limiter, NOON_MS + day * DAY_MS + 1)
+    }
+    const days = limiter.days('demo', NOON_MS + 39 * DAY_MS)
+    expect([...days].toSorted(([one], [other]) => one - other)).toEqual(
+      Array.from({ length: 35 }, (_, at) => [TODAY + 5 + at, at + 6]),
+    )
+    expect(limiter.days('other', NOON_MS)).toEqual(new Map())
+  })
+
+  it('has on its day what was taken right before midnight, and not what was given back after it', () => {
+    const limiter = createMemoryLimiter()
+    const app = anApp()
+    const taken = [3, 5, 7].map((events) => limiter.take(app, events, MIDNIGHT_MS - 1) as number)
+    limiter.take(app, 1, MIDNIGHT_MS)
+    // What is in flight is in the journal or nowhere.
+    expect(again(limiter, MIDNIGHT_MS).days('demo', MIDNIGHT_MS)).toEqual(new Map())
+    limiter.commit(app, 3, taken[0])
+    limiter.refund(app, 5, taken[1], MIDNIGHT_MS + 1)
+    expect(limiter.days('demo', MIDNIGHT_MS + 1).get(TODAY)).toBe(3)
+    expect(
+      again(limiter, MIDNIGHT_MS + 1)
+        .days('demo', MIDNIGHT_MS + 1)
+        .get(TODAY),
+    ).toBe(3)
+  })
+
+  it('begins with the upgrade from 0.3, which knew a sum and no days', () => {
+    const old = { appId: 'demo', minuteUsed: 0, dayUsed: 20, cycles: [{ startMs: 0, endMs: 2 * NOON_MS, used: 500 }] }
+    const limiter = createMemoryLimiter()
+    limiter.restore({ version: 1, newestMs: NOON_MS, apps: [old] }, NOON_MS)
+    expect(limiter.days('demo', NOON_MS).get(TODAY)).toBe(20)
+    const app = anApp()
+    limiter.commit(app, 4, limiter.take(app, 4, MIDNIGHT_MS) as number)
+    const restarted = again(again(limiter, MIDNIGHT_MS + 1), MIDNIGHT_MS + 1)
+    expect(restarted.days('demo', MIDNIGHT_MS + 1)).toEqual(
+      new Map([
+        [TODAY, 20],
+        [TODAY + 1, 4],
+      ]),
+    )
+  })
+})
+
 describe('a dump', () => {
   it('holds settled events, without those in flight', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
     limiter.take(anApp(), 7, NOON_MS)
-    limiter.settle(anApp(), 5, NOON_MS)
+    limiter.commit(anApp(), 5, NOON_MS)
     const dump = JSON.parse(JSON.stringify(limiter.dump()))
     const restored = createMemoryLimiter()
     restored.restore(dump, NOON_MS)
@@ -319,7 +417,7 @@ describe('a dump', () => {
   it('leaves out windows that have ended, and apps with no open window', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
-    limiter.settle(anApp(), 5, NOON_MS)
+    limiter.commit(anApp(), 5, NOON_MS)
     limiter.take(anApp({ appId: 'other' }), 1, NOON_MS + DAY_MS)
     expect(limiter.dump().apps[0]).toMatchObject({ appId: 'demo', minuteUsed: 0, dayUsed: 0, cycles: [{ used: 5 }] })
     limiter.view(anApp(), NOON_MS + 40 * DAY_MS)
@@ -329,7 +427,7 @@ describe('a dump', () => {
   it('restored on a later day brings back only the cycle', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
-    limiter.settle(anApp(), 5, NOON_MS)
+    limiter.commit(anApp(), 5, NOON_MS)
     const restored = createMemoryLimiter()
     restored.restore(limiter.dump(), NOON_MS + DAY_MS)
     const { minute, day, month } = restored.usage(anApp(), NOON_MS + DAY_MS)
@@ -339,7 +437,7 @@ describe('a dump', () => {
   it('of a clock that was years ahead does not close the windows of a right clock', () => {
     const limiter = createMemoryLimiter()
     limiter.take(anApp(), 500, NOON_MS + 4000 * DAY_MS)
-    limiter.settle(anApp(), 500, NOON_MS + 4000 * DAY_MS)
+    limiter.commit(anApp(), 500, NOON_MS + 4000 * DAY_MS)
     const restored = createMemoryLimiter()
     restored.restore(limiter.dump(), NOON_MS)
     expect(restored.dump().apps).toMatchObject([{ minuteUsed: 0, dayUsed: 0, cycles: [] }])
@@ -386,7 +484,7 @@ describe('usage added from the journal', () => {
     const app = anApp({ billingAnchorMs: NOON_MS - DAY_MS })
     const before = createMemoryLimiter()
     before.take(app, 5, NOON_MS)
-    before.settle(app, 5, NOON_MS)
+    before.commit(app, 5, NOON_MS)
     const limiter = createMemoryLimiter()
     limiter.restore(before.dump(), NOON_MS)
     limiter.addUsage(undefined, 'demo', 6, NOON_MS)

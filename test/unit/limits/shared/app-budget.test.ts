@@ -57,8 +57,8 @@ describe('the bucket of an app', () => {
   it('takes whole batches only, and is low below a quarter', () => {
     const budget = aBudget(anApp(), { minuteUsed: 20, granted: 20 })
     expect([budget.spend(0), budget.spend(21)]).toEqual([false, false])
-    expect([budget.spend(15), budget.isBucketLow]).toEqual([true, false])
-    expect([budget.spend(1), budget.isBucketLow]).toEqual([true, true])
+    expect([budget.spend(15), budget.isLow]).toEqual([true, false])
+    expect([budget.spend(1), budget.isLow]).toEqual([true, true])
     expect([budget.spend(4), budget.spend(1)]).toEqual([true, false])
     expect(correctionsOf(budget)).toEqual([])
   })
@@ -91,7 +91,7 @@ describe('the bucket of an app', () => {
       givenBack: 0,
       takes: [],
     })
-    expect([budget.bucketMinute, budget.tokens]).toEqual([NOON + 1, 5])
+    expect([budget.tokensMinute, budget.tokens]).toEqual([NOON + 1, 5])
     expect(correctionsOf(budget)).toEqual([[NOON, 20]])
   })
 
@@ -130,8 +130,8 @@ describe('the bucket of an app', () => {
 
   it('is given back once, and corrections of one minute add up', () => {
     const budget = aBudget(anApp(), { granted: 20 })
-    budget.emptyBucket()
-    budget.emptyBucket()
+    budget.returnTokens()
+    budget.returnTokens()
     budget.correct(NOON, 3)
     expect(correctionsOf(budget)).toEqual([[NOON, 23]])
   })

@@ -1,7 +1,7 @@
 // What may be asked of `find`, and the times that are searched for it.
 
 import { describe, expect, test } from 'vitest'
-import { batchIdOf } from '../../../../src/lib/ids.ts'
+import { batchIdOf } from '../../../../src/contract/ids.ts'
 import { type Asked, type Question, readQuestion } from '../../../../src/queue/find/question.ts'
 import { makeBatch } from '../../../support/batches.ts'
 

@@ -3,13 +3,17 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openJournal } from '../../../../src/queue/journal/journal.ts'
 import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
+import type { Damage } from '../../../../src/queue/journal/segment-cursor.ts'
 import { segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { makeRecord, publish, withFolder } from '../../../support/journal.ts'
+
+const onDamage = ({ kind, offset }: Damage) => expect.fail(`${kind} at ${offset}`)
 
 async function readAll(directory: string): Promise<string[]> {
   const lines: string[] = []
   const { signal } = new AbortController()
-  for await (const line of readLines(directory, { fromStart: true, follow: false, signal })) lines.push(line.toString())
+  for await (const line of readLines(directory, { fromStart: true, follow: false, signal, onDamage }))
+    lines.push(line.toString())
   return lines
 }
 
@@ -19,7 +23,7 @@ function follow(directory: string, fromStart: boolean) {
   const lines: string[] = []
   const waiters: { count: number; resolve: () => void }[] = []
   const done = (async () => {
-    for await (const line of readLines(directory, { fromStart, follow: true, signal: abort.signal })) {
+    for await (const line of readLines(directory, { fromStart, follow: true, signal: abort.signal, onDamage })) {
       lines.push(line.toString())
       for (const waiter of waiters) if (lines.length >= waiter.count) waiter.resolve()
     }

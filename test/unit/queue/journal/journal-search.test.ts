@@ -2,14 +2,14 @@
 
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { findingJson } from '../../../../src/console/finding-json.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { findingJson } from '../../../../src/inspect/find/finding-json.ts'
 import { type Finding, goOnBeforeMs, type Progress, type SearchOptions } from '../../../../src/queue/find/finding.ts'
 import { type Asked, type Question, readQuestion } from '../../../../src/queue/find/question.ts'
 import { findInJournal } from '../../../../src/queue/journal/journal-search.ts'
 import { segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { type Batch, type BatchWish, makeBatch } from '../../../support/batches.ts'
-import { makeFolder, removeFolder } from '../../../support/service.ts'
+import { makeFolder } from '../../../support/service.ts'
 
 const NOW = Date.parse('2026-11-20T12:00:00.000Z')
 const SECOND = 1000
@@ -24,7 +24,6 @@ beforeEach(async () => {
   folder = await makeFolder()
   directory = join(folder, 'journal')
   await mkdir(directory)
-  onTestFinished(() => removeFolder(folder))
 })
 
 async function write(segment: number, batches: readonly Pick<Batch, 'line'>[]): Promise<void> {

@@ -8,7 +8,7 @@ import { type Journal, openJournal } from '../../../../src/queue/journal/journal
 import { recover } from '../../../../src/queue/journal/recovery.ts'
 import { journalDirectory } from '../../../../src/queue/journal/segments.ts'
 import { writeSnapshot } from '../../../../src/queue/journal/snapshot.ts'
-import type { Settlement } from '../../../../src/queue/queue.ts'
+import type { QueueAck } from '../../../../src/queue/queue.ts'
 import { FailingDisk, makeRecord, readNaively, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
 
 type Usage = Record<string, number>
@@ -89,8 +89,8 @@ class Life {
       },
       onUsage: (appId, cost) => add(usage, appId, cost),
       onKey: (batchId) => void keys.push(batchId),
-      onCorrupt: (path, offset) => {
-        throw new Error(`a corrupt line in ${path} at ${offset}`)
+      onDamage: ({ kind, path, offset }) => {
+        throw new Error(`damage (${kind}) in ${path} at ${offset}`)
       },
     })
     this.#disk = new FailingDisk()
@@ -136,8 +136,8 @@ class Life {
     const settlements = Array.from({ length: count }, () => {
       const record = makeRecord({ events, appId: app, keyed, receivedAtMs: this.#nowMs })
       return new Promise<void>((resolve) => {
-        journal?.publish(record, (settlement: Settlement) => {
-          if (settlement === 'durable') {
+        journal?.publish(record, (ack: QueueAck) => {
+          if (ack === 'durable') {
             this.#durable.add(record.batchId)
             add(this.#usage, app, Math.max(1, events))
           } else if (!this.#disk.failsTruncate) {
@@ -162,7 +162,7 @@ class Life {
     })
   }
 
-  /** The process is killed during a write: some of its bytes are in the file, and no record was settled. */
+  /** The process is killed during a write: some of its bytes are in the file, and no record was acknowledged. */
   async #kill(count: number, at: number): Promise<void> {
     // So that the disk knows which file to close.
     if (this.#disk.appends === 0) await this.#write({ kind: 'write', count: 1, events: 1, app: 'a', keyed: true })

@@ -6,14 +6,14 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, test, vi } from 'vitest'
 import { createMemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+import { recoverLimiter } from '../../../../src/limits/own/recovered.ts'
 import { createMetrics } from '../../../../src/observe/metrics.ts'
-import { realDisk } from '../../../../src/queue/journal/disk.ts'
+import { type Disk, RealDisk } from '../../../../src/queue/journal/disk.ts'
 import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
 import { type JournalPosition, journalDirectory } from '../../../../src/queue/journal/segments.ts'
 import { writeSnapshot } from '../../../../src/queue/journal/snapshot.ts'
 import { readConfig } from '../../../../src/settings/config.ts'
 import { openEmbeddedStores } from '../../../../src/start/embedded.ts'
-import { recoverLimiter } from '../../../../src/start/recovered.ts'
 import { Started } from '../../../../src/start/started.ts'
 import { makeRecord, publish, readNaively, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
 import type { PowerCutDisk } from '../../../support/power-cut.ts'
@@ -61,9 +61,9 @@ class Life {
     const takenAtMs = this.limiter.take(app, events, NOW_MS)
     if (typeof takenAtMs !== 'number') throw new Error(takenAtMs)
     await new Promise<void>((resolve) => {
-      this.journal.publish(record, (settlement) => {
-        assert.equal(settlement, 'durable')
-        this.limiter.settle(app, events, takenAtMs)
+      this.journal.publish(record, (ack) => {
+        assert.equal(ack, 'durable')
+        this.limiter.commit(app, events, takenAtMs)
         this.#answered.add(record.batchId)
         resolve()
       })
@@ -88,7 +88,7 @@ class Life {
       dataDirectory: found,
       nowMs: NOW_MS,
       apps: [app],
-      onCorrupt: (path, offset) => assert.fail(`${path} is damaged at ${offset}`),
+      onDamage: ({ path, offset }) => assert.fail(`${path} is damaged at ${offset}`),
     })
     const { snapshotProblem, resumeAfter } = recovery
     assert.deepEqual({ snapshotProblem, resumeAfter }, { snapshotProblem: null, resumeAfter: this.#covered })
@@ -128,12 +128,13 @@ test.runIf(process.platform === 'linux')('a power cut takes nothing of a first s
         log: pino({ level: 'silent' }),
         clock: () => NOW_MS,
         metrics: createMetrics({ version: '0', runtime: false }),
+        onAlert: () => {},
       }
       const { queue } = await openEmbeddedStores(readConfig({ SLUICE_DATA_DIR: folder }), context, started)
       const record = makeRecord({ events: 3, receivedAtMs: NOW_MS })
       await new Promise<void>((resolve) => {
-        queue.publish(record, (settlement) => {
-          assert.equal(settlement, 'durable')
+        queue.publish(record, (ack) => {
+          assert.equal(ack, 'durable')
           resolve()
         })
       })
@@ -156,17 +157,20 @@ test('the journal moves its position in the turn in which it settles the records
       seen.push(settledBytes)
       positions.push(journal.position().offset)
     }
-    const append: typeof realDisk.append = (handle, lines, done) =>
-      realDisk.append(handle, lines, (error, bytes) => {
-        done(error, bytes)
-        look()
-        setImmediate(look)
-      })
+    class LookingDisk extends RealDisk {
+      override append(...[file, lines, done]: Parameters<Disk['append']>): void {
+        super.append(file, lines, (error, bytes) => {
+          done(error, bytes)
+          look()
+          setImmediate(look)
+        })
+      }
+    }
     const journal = await openJournal({
       directory: folder,
       maxBytes: 1e8,
       keepHours: null,
-      disk: { ...realDisk, append },
+      disk: new LookingDisk(),
       timers: timersWithoutIntervals,
     })
     for (let round = 0; round < 5; round++) {

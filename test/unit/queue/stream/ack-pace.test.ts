@@ -63,7 +63,7 @@ function publisher() {
         keyed: true,
         charge: { events: 1, takenAtMs: 0, minute: 0, cycleMinute: 0 },
       }
-      const first: Entry = { record, settled: () => {}, deadlineMs: 0, number: 0, burntIds: 0, next: null }
+      const first: Entry = { record, onAck: () => {}, deadlineMs: 0, number: 0, burntIds: 0, next: null }
       sent.push({ number: window.nextNumber, atMs: nowMs, publishedAtMs })
       window.add(lane, { first, records: 1, bytes }, 'id', nowMs)
     }

@@ -8,7 +8,7 @@ const A_CHARGE = { events: 1, takenAtMs: 0, minute: 0, cycleMinute: 0 }
 
 function entry(number: number, keyed: boolean, bytes: number): Entry {
   const record = { line: new Uint8Array(bytes), batchId: `batch-${number}`, appId: 'demo', keyed, charge: A_CHARGE }
-  return { record, settled: () => {}, deadlineMs: number, number, burntIds: 0, next: null }
+  return { record, onAck: () => {}, deadlineMs: number, number, burntIds: 0, next: null }
 }
 
 function numbersOf(first: Entry | null): number[] {

@@ -17,7 +17,7 @@ function message(number: number, lengths: readonly number[]): NewMessage {
   for (const [at, length] of [...lengths.entries()].reverse()) {
     const line = new Uint8Array(new SharedArrayBuffer(length)).fill((number * 31 + at) & 0xff)
     const record = { line, batchId: '', appId: 'demo', keyed: false, charge: A_CHARGE }
-    first = { record, settled: () => {}, deadlineMs: 0, number, burntIds: 0, next: first }
+    first = { record, onAck: () => {}, deadlineMs: 0, number, burntIds: 0, next: first }
   }
   if (first === null) throw new Error('a message has records')
   const bytes = lengths.reduce((sum, length) => sum + length, 0)

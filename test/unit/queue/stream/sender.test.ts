@@ -7,7 +7,7 @@ import { AckWindow } from '../../../../src/queue/stream/ack-window.ts'
 import { Lanes } from '../../../../src/queue/stream/lanes.ts'
 import { Sender } from '../../../../src/queue/stream/sender.ts'
 import { StreamState } from '../../../../src/queue/stream/stream-state.ts'
-import { UnsettledRecords } from '../../../../src/queue/stream/unsettled-records.ts'
+import { UnackedRecords } from '../../../../src/queue/stream/unacked-records.ts'
 
 const ACK_TIMEOUT_MS = 3_600_000
 
@@ -21,7 +21,7 @@ function makeSender() {
     timers: systemTimers,
     lanes,
     window: new AckWindow(),
-    unsettled: new UnsettledRecords(),
+    unacked: new UnackedRecords(),
     state: new StreamState(() => {}),
   })
   let number = 0
@@ -30,7 +30,7 @@ function makeSender() {
     const charge = { events: 1, takenAtMs: 0, minute: 0, cycleMinute: 0 }
     const record = { line: Buffer.from(text), batchId: `batch-${number}`, appId: 'demo', keyed: true, charge }
     const deadlineMs = systemTimers.monotonicMs() + ACK_TIMEOUT_MS
-    lanes.push({ record, settled: () => {}, deadlineMs, number, burntIds: 0, next: null })
+    lanes.push({ record, onAck: () => {}, deadlineMs, number, burntIds: 0, next: null })
     sender.send()
   }
   return { sender, publish }

@@ -35,6 +35,22 @@ describe('the state of the stream', () => {
     expect(notices.at(-1)).toBe('NATS: connected')
   })
 
+  test('says of a NATS that is away that the spool keeps what it does not take, where there is one', () => {
+    const notices: string[] = []
+    for (const isSpooled of [true, false]) {
+      const state = new StreamState((message) => notices.push(message), isSpooled)
+      state.disconnected('connection refused')
+      state.connected()
+      state.reported({ kind: 'absent' })
+    }
+    expect(notices).toEqual([
+      'NATS away: connection refused: what it does not take is kept in the spool, on the disk of this node',
+      'no stream in NATS: it is gone: what it does not take is kept in the spool, on the disk of this node',
+      'NATS away: connection refused: answering 503 until it is back',
+      'no stream in NATS: it is gone: answering 503 until there is one',
+    ])
+  })
+
   test('reports a full stream once, whatever duplicates it recognizes meanwhile', () => {
     const { state, notices } = upState()
     for (let round = 0; round < 3; round++) {

@@ -1,8 +1,8 @@
 import type { StreamConfig } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, it } from 'vitest'
+import { partitionOf } from '../../../../src/contract/partition.ts'
 import { parseNatsUrl } from '../../../../src/nats/address.ts'
-import { partitionOf } from '../../../../src/queue/partition.ts'
 import { describeStream, differencesOf, ensureStream } from '../../../../src/queue/stream/stream.ts'
 import { StreamState } from '../../../../src/queue/stream/stream-state.ts'
 import { NEW_STREAM } from '../../../support/jetstream.ts'
@@ -160,14 +160,49 @@ describe('creating the stream', () => {
   }
 
   it('uses the one that another node created at the same moment', async () => {
-    const { connection, asked } = answering(none, overlap, there)
-    expect(await ensureStream(connection, NEW_STREAM)).toEqual({ kind: 'present', facts: FACTS, created: false })
-    expect(asked).toEqual(['INFO.SLUICE_EVENTS', 'CREATE.SLUICE_EVENTS', 'INFO.SLUICE_EVENTS'])
+    const { connection, asked } = answering(none, none, overlap, there)
+    expect(await ensureStream(connection, NEW_STREAM, Date.now())).toEqual({
+      kind: 'present',
+      facts: FACTS,
+      created: false,
+    })
+    expect(asked).toEqual([
+      'INFO.SLUICE_EVENTS',
+      'MSG.GET.KV_SLUICE_COUNTS',
+      'CREATE.SLUICE_EVENTS',
+      'INFO.SLUICE_EVENTS',
+    ])
+  })
+
+  const putAtMs = Date.UTC(2026, 10, 20, 12)
+  const entry = (operation: 'PUT' | 'DEL') => ({
+    message: {
+      subject: '$KV.SLUICE_COUNTS.hold',
+      seq: 7,
+      time: new Date(putAtMs).toISOString(),
+      data: Buffer.from('restore').toString('base64'),
+      hdrs: Buffer.from(`NATS/1.0\r\nKV-Operation: ${operation}\r\n\r\n`).toString('base64'),
+    },
+  })
+
+  it('is left to whoever restores a backup, for six hours after the entry was put', async () => {
+    const { connection, asked } = answering(none, entry('PUT'))
+    const report = await ensureStream(connection, NEW_STREAM, putAtMs + 6 * 3_600_000 - 1)
+    expect(report).toEqual({ kind: 'absent', held: expect.stringContaining('before 2026-11-20T18:00:00.000Z, since') })
+    expect(asked).toEqual(['INFO.SLUICE_EVENTS', 'MSG.GET.KV_SLUICE_COUNTS'])
+  })
+
+  it.each([
+    ['is six hours old', 'PUT', putAtMs + 6 * 3_600_000],
+    ['was deleted', 'DEL', putAtMs],
+  ] as const)('goes on where the entry %s', async (_, operation, nowMs) => {
+    const { connection } = answering(none, entry(operation), there)
+    expect(await ensureStream(connection, NEW_STREAM, nowMs)).toMatchObject({ kind: 'present', created: true })
   })
 
   it('reports why it failed', async () => {
-    const { connection } = answering(none, overlap, none)
-    expect(await ensureStream(connection, NEW_STREAM)).toEqual({
+    const { connection } = answering(none, none, overlap, none)
+    expect(await ensureStream(connection, NEW_STREAM, Date.now())).toEqual({
       kind: 'unreadable',
       reason: 'it cannot be created: subjects overlap with an existing stream',
     })
@@ -175,7 +210,7 @@ describe('creating the stream', () => {
 
   it('sends no other request where there is one', async () => {
     const { connection, asked } = answering(there)
-    expect(await ensureStream(connection, NEW_STREAM)).toMatchObject({ kind: 'present', created: false })
+    expect(await ensureStream(connection, NEW_STREAM, Date.now())).toMatchObject({ kind: 'present', created: false })
     expect(asked).toEqual(['INFO.SLUICE_EVENTS'])
   })
 })

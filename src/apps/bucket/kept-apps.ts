@@ -1,0 +1,174 @@
+// The app records that a node read last from the bucket, kept in a file of its own for a start without NATS.
+
+import { open, readFile, rename } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Status } from '../../contract/health.ts'
+import { errorCode, errorMessage } from '../../lib/errors.ts'
+import { syncFolder } from '../../lib/folder.ts'
+import { formatSpan } from '../../lib/format.ts'
+import type { OnNotice } from '../../lib/notice.ts'
+import { type Timer, type Timers } from '../../lib/timers.ts'
+import { type App, type AppDirectory, type AppLookup, isValidKey, lookupsOf, readerLookup } from '../app.ts'
+import type { BucketApps } from './bucket-apps.ts'
+
+const VERSION = 1
+const LOOK_MS = 5000
+/** Records that change all the time are not written all the time. */
+const WRITE_MS = 60_000
+/** Made into text in one turn of the event loop. */
+const APPS_A_TURN = 500
+
+interface Kept {
+  readonly readAtMs: number
+  readonly apps: readonly App[]
+  readonly byId: ReadonlyMap<string, App>
+  /** As `lookupsOf` says. */
+  readonly byLookup: ReadonlyMap<string, App>
+}
+
+export interface KeptAppsOptions {
+  readonly bucket: BucketApps
+  readonly path: string
+  readonly timers: Timers
+  readonly onNotice: OnNotice
+}
+
+export class KeptApps implements AppDirectory {
+  readonly #options: KeptAppsOptions
+  readonly #kept: Kept | null
+  readonly #timer: Timer
+  /** Of what the file has. */
+  #changes = -1
+  #writtenAtMs = Number.NEGATIVE_INFINITY
+  #writing: Promise<void> = Promise.resolve()
+  #isWriting = false
+  #problem: string | null = null
+
+  static async open(options: KeptAppsOptions): Promise<KeptApps> {
+    const kept = await readKept(options)
+    if (kept !== null && !options.bucket.isLoaded)
+      options.onNotice(
+        `until NATS gives the app records, those of ${new Date(kept.readAtMs).toISOString()} hold, which this node keeps in ${options.path}: ${kept.apps.length}`,
+      )
+    return new KeptApps(options, kept)
+  }
+
+  private constructor(options: KeptAppsOptions, kept: Kept | null) {
+    this.#options = options
+    this.#kept = kept
+    this.#timer = options.timers.setInterval(() => this.#look(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  /** There are records to judge requests by. */
+  get isLoaded(): boolean {
+    return this.#options.bucket.isLoaded || this.#kept !== null
+  }
+
+  get status(): Status<'bucket'> {
+    const { bucket, timers } = this.#options
+    if (bucket.isLoaded || this.#kept === null) return bucket.status
+    return { state: 'kept', reason: `read ${formatSpan(Math.max(0, timers.nowMs() - this.#kept.readAtMs))} ago` }
+  }
+
+  find(appKey: string): AppLookup {
+    const { bucket, timers } = this.#options
+    if (bucket.isLoaded || this.#kept === null) return bucket.find(appKey)
+    const app = this.#kept.byLookup.get(appKey)
+    return app !== undefined && isValidKey(app, appKey, timers.nowMs()) ? app : 'unknown'
+  }
+
+  findById(appId: string): AppLookup {
+    const { bucket } = this.#options
+    return bucket.isLoaded || this.#kept === null ? bucket.findById(appId) : (this.#kept.byId.get(appId) ?? 'unknown')
+  }
+
+  findReader(hash: string): AppLookup {
+    const { bucket } = this.#options
+    if (bucket.isLoaded || this.#kept === null) return bucket.findReader(hash)
+    return this.#kept.byLookup.get(readerLookup(hash)) ?? 'unknown'
+  }
+
+  all(): Iterable<App> {
+    const { bucket } = this.#options
+    return bucket.isLoaded || this.#kept === null ? bucket.all() : this.#kept.apps
+  }
+
+  async stop(): Promise<void> {
+    this.#options.timers.clear(this.#timer)
+    await this.#writing
+    await this.#options.bucket.stop()
+  }
+
+  #look(): void {
+    const { bucket, timers } = this.#options
+    const isDue = timers.monotonicMs() - this.#writtenAtMs >= WRITE_MS
+    if (!bucket.isLoaded || this.#isWriting || !isDue || bucket.changes === this.#changes) return
+    this.#isWriting = true
+    this.#writtenAtMs = timers.monotonicMs()
+    this.#writing = this.#write().finally(() => (this.#isWriting = false))
+  }
+
+  async #write(): Promise<void> {
+    const { bucket, path, timers, onNotice } = this.#options
+    const changes = bucket.changes
+    try {
+      const file = await open(`${path}.new`, 'w', 0o600)
+      try {
+        await file.write(`${JSON.stringify({ version: VERSION, read_at: new Date(timers.nowMs()).toISOString() })}\n`)
+        let lines: string[] = []
+        for (const app of bucket.all()) {
+          if (lines.push(JSON.stringify(app)) < APPS_A_TURN) continue
+          await file.write(`${lines.join('\n')}\n`)
+          lines = []
+          await nextTurn()
+        }
+        await file.write(`${[...lines, ''].join('\n')}\n`)
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+      await rename(`${path}.new`, path)
+      await syncFolder(dirname(path))
+      this.#changes = changes
+      this.#problem = null
+    } catch (error) {
+      const problem = errorMessage(error)
+      if (problem !== this.#problem)
+        onNotice(`the app records could not be kept for a start without NATS: ${problem}; it is tried again`)
+      this.#problem = problem
+    }
+  }
+}
+
+/** null: there is no such file, or it cannot be used, which `onNotice` is told. */
+async function readKept({ path, onNotice }: KeptAppsOptions): Promise<Kept | null> {
+  try {
+    const [head, ...lines] = (await readFile(path, 'utf8')).split('\n')
+    const { version, read_at: readAt } = JSON.parse(head) as { version?: unknown; read_at?: unknown }
+    const readAtMs = Date.parse(String(readAt))
+    // The last line is empty, so that a file that was cut short is not taken for a whole one.
+    if (version !== VERSION || Number.isNaN(readAtMs) || lines.at(-1) !== '') throw new Error('it is not whole')
+    const apps = lines.filter((line) => line !== '').map(appOf)
+    return {
+      readAtMs,
+      apps,
+      byId: new Map(apps.map((app) => [app.appId, app])),
+      byLookup: new Map(apps.flatMap((app) => lookupsOf(app).map((lookup) => [lookup, app] as const))),
+    }
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT')
+      onNotice(`the kept app records in ${path} cannot be used: ${errorMessage(error)}; those of NATS are waited for`)
+    return null
+  }
+}
+
+function appOf(line: string): App {
+  const app = JSON.parse(line) as App
+  const { appKey, appId, eventsPerMinute, eventsPerMonth, previousKeys, readKeys } = app
+  const isWhole =
+    [appKey, appId].every((text) => typeof text === 'string') && Array.isArray(previousKeys) && Array.isArray(readKeys)
+  if (!isWhole || !(eventsPerMinute > 0) || !(eventsPerMonth > 0)) throw new Error('a record in it is not one')
+  return app
+}

@@ -1,0 +1,293 @@
+// The portal: what an app's own developers see of it, on a listener and with a table of paths of its own. Nothing here
+// names an app: whose figures are shown is decided by the key.
+
+import type { UsageByDay } from '../contract/admin/apps.ts'
+import type { PortalSession } from '../contract/admin/portal.ts'
+import { MAX_BODY_BYTES } from '../contract/bounds.ts'
+import {
+  type AdminRequest,
+  type Answer,
+  answered,
+  jsonAnswer,
+  jsonTextAnswer,
+  methodProblem,
+  problem,
+  type Reply,
+} from '../http/admin-routes.ts'
+import type { Inspection, QuestionName, StreamName } from '../inspect/inspection.ts'
+import type { Scope } from '../inspect/scope.ts'
+import { usageByDayCsv } from '../inspect/usage-days.ts'
+import { type AddressRanges, clientAddress } from '../lib/address-ranges.ts'
+import type { Timers } from '../lib/timers.ts'
+import { type Pages, PORTAL_VIEWS } from './pages.ts'
+import { type NoReader, PortalAccess, type PortalAccessOptions, type Reader } from './portal-access.ts'
+import { MAX_PORTAL_STREAMS, PortalBounds } from './portal-bounds.ts'
+import { tokenIn } from './session-body.ts'
+import { Watchers } from './watchers.ts'
+
+const MAX_SESSION_BYTES = 4096
+const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
+const SESSION_PATH = '/api/session'
+
+/** As if they were the same everywhere: who has no key learns nothing but that one is wanted. */
+const KEY_WANTED = keyProblem('a read key is wanted: sluice apps read-key makes one')
+/** One that was revoked or has ended is told the same. */
+const KEY_UNKNOWN = keyProblem('this read key is not known, or not yet: a new one holds within a second or so')
+const NOT_FOUND = problem(404, 'not_found', 'there is no such page')
+const FOREIGN_HOST = problem(421, 'foreign_host', 'this is not the address of the portal')
+const FOREIGN_ORIGIN = problem(403, 'foreign_origin', 'pages of other origins may not ask')
+/** The connection is closed, so that the next try costs one. */
+const TOO_MANY_TRIES = problem(429, 'too_many_tries', 'too many wrong keys in the last second: try again', {
+  'Retry-After': '1',
+  Connection: 'close',
+})
+
+interface Asked {
+  readonly request: AdminRequest
+  readonly query: URLSearchParams
+  readonly reader: Reader
+  readonly scope: Scope
+}
+
+type Handler = (asked: Asked) => Reply | Promise<Reply>
+type Methods = Readonly<Record<string, Handler>>
+
+export interface PortalOptions extends Omit<PortalAccessOptions, 'nowMs'> {
+  readonly pages: Pages
+  readonly inspection: Inspection
+  readonly trustedProxies: AddressRanges
+  /** A key was used. */
+  readonly onUse: (reader: Reader) => void
+  readonly timers: Timers
+  readonly onFault: (error: unknown) => void
+}
+
+export class Portal {
+  readonly #options: PortalOptions
+  readonly #access: PortalAccess
+  readonly #bounds: PortalBounds
+  readonly #watchers: Watchers
+  readonly #paths: ReadonlyMap<string, Methods>
+  #isSearching = false
+
+  constructor(options: PortalOptions) {
+    const { timers } = options
+    this.#options = options
+    this.#access = new PortalAccess({ ...options, nowMs: () => timers.nowMs() })
+    this.#bounds = new PortalBounds(() => timers.monotonicMs())
+    this.#watchers = new Watchers(timers, MAX_PORTAL_STREAMS)
+    const paths: Readonly<Record<string, Methods>> = {
+      [SESSION_PATH]: { GET: (asked) => this.#session(asked), DELETE: ({ request }) => this.#signOut(request) },
+      '/api/usage': { GET: (asked) => this.#usage(asked) },
+      '/api/alerts': this.#question('alerts', ['since', 'after', 'limit']),
+      '/api/alerts/stream': this.#stream('alerts', []),
+      '/api/events': this.#question('events', ['type', 'name', 'limit']),
+      '/api/events/stream': this.#stream('events', ['type', 'name']),
+      '/api/refusals': this.#question('refusals', ['code', 'limit', 'request_id']),
+      '/api/refusals/stream': this.#stream('refusals', ['code', 'from_start']),
+      '/api/batches': { GET: (asked) => this.#batch(asked, null) },
+      '/api/explain': { POST: (asked) => this.#explain(asked) },
+    }
+    this.#paths = new Map(Object.entries(paths))
+  }
+
+  /** Never rejects, and no error says anything of the service. */
+  async answer(request: AdminRequest): Promise<Reply> {
+    try {
+      return await this.#answer(request)
+    } catch (error) {
+      this.#options.onFault(error)
+      return problem(503, 'unavailable', 'this cannot be answered now: try again')
+    }
+  }
+
+  async #answer(request: AdminRequest): Promise<Reply> {
+    const { path, headers, method } = request
+    if (!this.#access.isOwnHost(headers)) return FOREIGN_HOST
+    const page = this.#options.pages.answer(request, PORTAL_VIEWS)
+    if (page !== null) {
+      if (this.#access.isForeign(headers) && path.startsWith('/assets/')) return FOREIGN_ORIGIN
+      return method === 'GET' || method === 'HEAD' ? page : methodProblem(['GET'])
+    }
+    const methods = this.#paths.get(path) ?? this.#batchMethods(path)
+    if (methods === undefined) return NOT_FOUND
+    if (path === SESSION_PATH && method === 'POST') return await this.#signIn(request)
+    const { trustedProxies } = this.#options
+    const address = clientAddress(request.address, headers['x-forwarded-for']?.toString(), trustedProxies)
+    const reader = this.#access.read(headers, address)
+    if (typeof reader === 'string') return this.#refusal(reader)
+    if (this.#access.isForeign(headers)) return FOREIGN_ORIGIN
+    const known = method === 'HEAD' ? 'GET' : method
+    const handler = Object.hasOwn(methods, known) ? methods[known] : undefined
+    if (handler === undefined) {
+      const names = Object.keys(methods)
+      return methodProblem(path === SESSION_PATH ? [...names, 'POST'] : names)
+    }
+    const seconds = this.#bounds.request(reader.key.hash)
+    if (seconds > 0) return beyond('too_many_requests', 'a key has 60 requests a minute', seconds)
+    this.#options.onUse(reader)
+    const query = new URLSearchParams(request.query)
+    return await handler({ request, query, reader, scope: { appId: reader.app.appId } })
+  }
+
+  async #refusal(why: NoReader): Promise<Answer> {
+    if (why === 'no key') return KEY_WANTED
+    if (why === 'unknown key') return KEY_UNKNOWN
+    return why === 'away' ? await this.#unavailable() : TOO_MANY_TRIES
+  }
+
+  /** All that is said of an outage. */
+  async #unavailable(): Promise<Answer> {
+    const since =
+      (await this.#options.inspection.degradedSince()) ?? new Date(this.#options.timers.nowMs()).toISOString()
+    return problem(503, 'unavailable', `degraded since ${since}: try again in a moment`, { 'Retry-After': '2' })
+  }
+
+  async #signIn(request: AdminRequest): Promise<Answer> {
+    if (this.#access.isForeign(request.headers)) return FOREIGN_ORIGIN
+    const body = await request.body(MAX_SESSION_BYTES)
+    if (!Buffer.isBuffer(body)) return body
+    const key = tokenIn(body)
+    if (key === null) return problem(400, 'bad_request', 'the body must be {"token": "…"}')
+    const forwarded = request.headers['x-forwarded-for']?.toString()
+    const opened = this.#access.open(key, clientAddress(request.address, forwarded, this.#options.trustedProxies))
+    if (typeof opened === 'string') return await this.#refusal(opened)
+    const seconds = this.#bounds.request(opened.hash)
+    if (seconds > 0) return beyond('too_many_requests', 'a key has 60 requests a minute', seconds)
+    return answered(204, 'text/plain', '', { 'Set-Cookie': opened.cookie })
+  }
+
+  #signOut({ headers }: AdminRequest): Answer {
+    return answered(204, 'text/plain', '', { 'Set-Cookie': this.#access.signOut(headers) })
+  }
+
+  async #session({ reader: { app, key } }: Asked): Promise<Answer> {
+    const session: PortalSession = {
+      app: { app_id: app.appId, name: app.name, plan: app.plan, subscription: app.subscription },
+      key: { name: key.name, expires_at: key.endsAtMs === null ? null : new Date(key.endsAtMs).toISOString() },
+      degraded_since: await this.#options.inspection.degradedSince(),
+    }
+    return jsonAnswer(session)
+  }
+
+  async #usage({ scope, query, request }: Asked): Promise<Answer> {
+    const { inspection } = this.#options
+    const isCsv = wantsCsv(request)
+    if (isCsv || query.has('days')) {
+      const days = await inspection.answer(scope, { name: 'days', query: only(query, ['days']) })
+      return days.status === 200 ? daysAnswer(days.json, isCsv) : await this.#answerOf(days)
+    }
+    const [{ status, json }, degraded_since] = await Promise.all([
+      inspection.answer(scope, { name: 'apps', query: '' }),
+      inspection.degradedSince(),
+    ])
+    if (status !== 200) return await this.#answerOf({ status, json })
+    return jsonAnswer({ ...JSON.parse(json), degraded_since })
+  }
+
+  /** `members`: of the query. Others are not looked at. */
+  #question(name: QuestionName, members: readonly string[]): Methods {
+    return {
+      GET: async ({ scope, query }) =>
+        await this.#answerOf(await this.#options.inspection.answer(scope, { name, query: only(query, members) })),
+    }
+  }
+
+  #batchMethods(path: string): Methods | undefined {
+    const id = BATCH_PATH.exec(path)?.[1]
+    return id === undefined ? undefined : { GET: (asked) => this.#batch(asked, id) }
+  }
+
+  async #batch({ scope, query, reader }: Asked, id: string | null): Promise<Answer> {
+    const seconds = this.#bounds.search(reader.key.hash)
+    if (seconds > 0) return beyond('too_many_searches', 'a key has 6 searches a minute', seconds)
+    if (this.#isSearching) return BUSY
+    const members = only(query, id === null ? ['key', 'since', 'before', 'events'] : ['since', 'before', 'events'])
+    const asked = id === null ? members : `${members}&id=${encodeURIComponent(id)}`
+    this.#isSearching = true
+    try {
+      return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'batch', query: asked }))
+    } finally {
+      this.#isSearching = false
+    }
+  }
+
+  async #explain({ scope, request }: Asked): Promise<Answer> {
+    const body = await request.body(MAX_BODY_BYTES)
+    if (!Buffer.isBuffer(body)) return body.status === 413 ? body : BUSY
+    return await this.#answerOf(await this.#options.inspection.answer(scope, { name: 'explain', query: '', body }))
+  }
+
+  #stream(name: StreamName, members: readonly string[]): Methods {
+    return {
+      GET: ({ request, query, scope, reader }) => {
+        const lastId = request.headers['last-event-id']?.toString()
+        const begin = this.#options.inspection.watch(scope, name, new URLSearchParams(only(query, members)), lastId)
+        if (typeof begin === 'string') return problem(400, 'bad_request', begin)
+        if (request.method === 'HEAD') return problem(405, 'method_not_allowed', 'only GET', { Allow: 'GET' })
+        const end = this.#bounds.stream(reader.key.hash)
+        if (typeof end === 'number') return beyond('too_many_streams', 'a key has 2 streams', end)
+        return (sink) => {
+          const opened = this.#watchers.open(sink, begin, () => this.#isStillOpen(request, reader))
+          if (typeof opened === 'function')
+            return () => {
+              end()
+              opened()
+            }
+          end()
+          return BUSY
+        }
+      },
+    }
+  }
+
+  /** A key that was revoked, or has ended, ends its streams too; and so does a session that was signed out. */
+  #isStillOpen({ headers }: AdminRequest, { app, key }: Reader): boolean {
+    return this.#access.isValid(key.hash, app.appId) && !this.#access.isSignedOut(headers)
+  }
+
+  /** What went wrong inside is not said. */
+  async #answerOf({ status, json }: { status: number; json: string }): Promise<Answer> {
+    if (status < 500) return jsonTextAnswer({ status, json })
+    return (JSON.parse(json) as { error: string }).error === 'busy' ? BUSY : await this.#unavailable()
+  }
+
+  /** Ends every open stream, and refuses new ones. */
+  stop(): void {
+    this.#watchers.stop()
+  }
+}
+
+/** By day, as a script of the operators gets it too. */
+export function daysAnswer(json: string, isCsv: boolean): Answer {
+  if (!isCsv) return jsonTextAnswer({ status: 200, json })
+  return answered(200, 'text/csv; charset=utf-8', usageByDayCsv(JSON.parse(json) as UsageByDay), {
+    'X-Content-Type-Options': 'nosniff',
+  })
+}
+
+export function wantsCsv({ headers }: AdminRequest): boolean {
+  return headers.accept?.includes('text/csv') ?? false
+}
+
+const BUSY = beyond('busy', 'others ask the same now: try again in a moment', 1)
+
+function beyond(
+  error: 'too_many_requests' | 'too_many_searches' | 'too_many_streams' | 'busy',
+  message: string,
+  seconds: number,
+): Answer {
+  return problem(429, error, message, { 'Retry-After': String(seconds) })
+}
+
+function only(query: URLSearchParams, members: readonly string[]): string {
+  const kept = members.flatMap((name) => {
+    const text = query.get(name)
+    return text === null ? [] : [[name, text] as [string, string]]
+  })
+  return new URLSearchParams(kept).toString()
+}
+
+function keyProblem(message: string): Answer {
+  return problem(401, 'key_wanted', message, { 'WWW-Authenticate': 'Bearer' })
+}

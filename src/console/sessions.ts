@@ -1,0 +1,40 @@
+// Sessions that were ended before their time. They hold on every node by their signature alone, so that each node has to
+// know of an end: it tells the others, as far as they can be asked.
+
+import type { SessionEnd } from '../inspect/peers/cluster.ts'
+
+/** Beyond it the oldest is forgotten: only who may open a session can end one. */
+const MAX_ENDED = 10_000
+
+export class EndedSessions {
+  readonly #ended = new Map<string, number>()
+  readonly #nowMs: () => number
+  /** Tells other nodes. */
+  onEnd: ((end: SessionEnd) => void) | null = null
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  has(session: string): boolean {
+    return this.#ended.has(session)
+  }
+
+  /** Here and elsewhere. */
+  end(end: SessionEnd): void {
+    this.note(end)
+    this.onEnd?.(end)
+  }
+
+  /** Another node says so. */
+  note({ session, endsAt }: SessionEnd): void {
+    const now = this.#nowMs() / 1000
+    for (const [known, end] of this.#ended) if (end <= now) this.#ended.delete(known)
+    if (endsAt <= now) return
+    this.#ended.set(session, endsAt)
+    for (const oldest of this.#ended.keys()) {
+      if (this.#ended.size <= MAX_ENDED) break
+      this.#ended.delete(oldest)
+    }
+  }
+}

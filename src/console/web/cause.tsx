@@ -1,0 +1,184 @@
+// A cause of refusals: its title, who has it, and opened beside the list what to change.
+
+import type { JSX } from 'preact'
+import type { Refusal, RefusalGroup } from './api-types.ts'
+import { causeKey, changeFor, meaningOf, type Title, titleOf } from './codes.ts'
+import { count, many, percent, span, utc } from './format.ts'
+import { Icon } from './icons.tsx'
+import { useLive } from './live.tsx'
+import { urlTo } from './route.ts'
+import { Rows } from './rows.tsx'
+import { Age, AppName, Bar, Card, Copy, List, Pill, ShortId, Stat, save, vars } from './ui.tsx'
+
+const MAX_SDKS = 2
+const SHOWN_SDKS = 5
+const RATE_MINUTES = 2
+
+/** Also within a sentence. */
+const INLINE = { display: 'inline-block', maxWidth: '100%', verticalAlign: 'bottom' }
+
+export function CauseTitle({ cause, message }: { cause: RefusalGroup; message?: string }): JSX.Element {
+  const { member, words }: Title = titleOf(cause, message)
+  return (
+    <span class="cut" style={INLINE} title={cause.path ?? undefined}>
+      {member !== null && <code>{member}</code>}
+      {member === null ? words : ` ${words}`}
+    </span>
+  )
+}
+
+/** The app, and the versions of its SDK. */
+export function CauseWho({ group }: { group: RefusalGroup }): JSX.Element {
+  const { portal } = useLive()
+  const { app_id: app, origin, sdk_versions: versions } = group
+  const known = versions.filter((version) => version !== null)
+  const more = known.length > MAX_SDKS ? ` and ${known.length - MAX_SDKS} more` : ''
+  const sdks = known.length === 0 ? 'SDK not named' : `SDK ${known.slice(0, MAX_SDKS).join(', ')}${more}`
+  return (
+    <span class="row t12 dim">
+      {portal === null && <AppName id={app} />}
+      <span class="cut">{origin ?? sdks}</span>
+    </span>
+  )
+}
+
+export interface CauseProps {
+  readonly group: RefusalGroup
+  /** The newest of this cause that are known. */
+  readonly refusals: readonly Refusal[]
+  readonly onClose: () => void
+}
+
+export function CausePanel({ group, refusals, onClose }: CauseProps): JSX.Element {
+  const { portal, nowMs } = useLive()
+  const { app_id: app, code, path, count: refused, first_at: firstAt, per_minute: minutes } = group
+  const message = refusals[0]?.message
+  const perSecond = minutes.slice(-RATE_MINUTES).reduce((sum, minute) => sum + minute, 0) / (RATE_MINUTES * 60)
+  const download = (): void =>
+    save('refusals.ndjson', 'application/x-ndjson', refusals.map((one) => `${JSON.stringify(one)}\n`).join(''))
+  return (
+    <Card
+      label="The opened cause"
+      title={
+        <>
+          <button type="button" class="button small bare narrow" aria-label="Back to the causes" onClick={onClose}>
+            <Icon name="back" />
+          </button>
+          <Pill code={code} />
+          <div class="stack grow" style={vars({ gap: 0 })}>
+            <h2 class="cut">
+              <CauseTitle cause={group} {...(message === undefined ? {} : { message })} />
+            </h2>
+            <span class="row t12 dim">
+              {portal === null && <AppName id={app} href={app === null ? undefined : urlTo('/app', { id: app })} />}
+              <span class="cut">{code}</span>
+            </span>
+          </div>
+          <Copy text={location.href} label="Copy link" icon="link" />
+          <button type="button" class="button small bare wide" disabled={refusals.length === 0} onClick={download}>
+            <Icon name="download" />
+            NDJSON
+          </button>
+        </>
+      }
+    >
+      <div class="body stack" style={vars({ gap: 'var(--s4)' })}>
+        <div class="row wrap" style={vars({ gap: '12px 32px' })}>
+          <Stat name="Last hour" value={count(refused)} />
+          <Stat name="Rate now" value={perSecond < 10 ? perSecond.toFixed(1) : count(perSecond)} unit="/s" />
+          <Stat
+            name="Since"
+            value={utc(firstAt, 'minute')}
+            unit={span(Math.max(0, (nowMs - Date.parse(firstAt)) / 1000))}
+          />
+        </div>
+        <div class="stack" style={vars({ gap: 'var(--s2)' })}>
+          <h3>What to change</h3>
+          <p class="t14">{changeFor(group, message, portal !== null)}</p>
+          <p class="dim">{meaningOf(code)}</p>
+          {path !== null && (
+            <span>
+              <a class="button small" href={urlTo('/explain', { path, code })}>
+                Try a body in Explain
+              </a>
+            </span>
+          )}
+        </div>
+        <Versions group={group} refusals={refusals} />
+        {refusals.length > 0 && <Newest refusals={refusals} />}
+      </div>
+    </Card>
+  )
+}
+
+/** Which versions of the SDK are among the newest refusals. */
+function Versions({ group, refusals }: { group: RefusalGroup; refusals: readonly Refusal[] }): JSX.Element {
+  const counts = new Map<string, number>(group.sdk_versions.map((version) => [version ?? 'not named', 0]))
+  for (const { sdk_version: version } of refusals) {
+    counts.set(version ?? 'not named', (counts.get(version ?? 'not named') ?? 0) + 1)
+  }
+  const all = [...counts].toSorted(([, one], [, other]) => other - one)
+  return (
+    <div class="stack" style={vars({ gap: 'var(--s2)' })}>
+      <h3>SDK versions{refusals.length > 0 && `, of the newest ${count(refusals.length)}`}</h3>
+      {all.slice(0, SHOWN_SDKS).map(([version, refused]) => (
+        <div
+          key={version}
+          class="grid"
+          style={vars({ columns: '120px minmax(0,1fr) 48px', phone: '96px 1fr 48px', align: 'center' })}
+        >
+          <span class="cut">{version}</span>
+          <Bar share={refusals.length === 0 ? 0 : refused / refusals.length} />
+          <span class="number">{refusals.length === 0 ? '' : percent(refused / refusals.length)}</span>
+        </div>
+      ))}
+      {all.length > SHOWN_SDKS && <span class="dim">and {many(all.length - SHOWN_SDKS, 'more version')}</span>}
+    </div>
+  )
+}
+
+function Newest({ refusals }: { refusals: readonly Refusal[] }): JSX.Element {
+  return (
+    <div class="stack" style={vars({ gap: 'var(--s1)' })}>
+      <h3>Newest requests</h3>
+      <List
+        flush
+        columns="48px minmax(0,1fr) 76px 96px"
+        phone="44px minmax(0,1fr) 96px"
+        heads={['Age', 'What', '-SDK', '>X-Request-Id']}
+      >
+        <Rows
+          items={refusals}
+          rowHeight={32}
+          label="Refusals of this cause, newest first"
+          keyOf={({ request_id: id }) => id}
+          render={(refusal) => <RefusalRow refusal={refusal} />}
+        />
+      </List>
+    </div>
+  )
+}
+
+function RefusalRow({ refusal }: { refusal: Refusal }): JSX.Element {
+  const { time, path, message, sdk_version: sdk, request_id: id } = refusal
+  return (
+    <div class="item">
+      <span class="dim">
+        <Age at={time} />
+      </span>
+      <span class="cut" title={message}>
+        {path === null ? message : <code>{path}</code>}
+      </span>
+      <span class="cut dim wide">{sdk}</span>
+      <span class="number">
+        <ShortId id={id} />
+      </span>
+    </div>
+  )
+}
+
+/** Those of a cause, newest first. */
+export function refusalsOf(group: RefusalGroup, refusals: readonly Refusal[]): readonly Refusal[] {
+  const key = causeKey(group)
+  return refusals.filter((refusal) => causeKey(refusal) === key)
+}

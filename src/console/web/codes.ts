@@ -1,0 +1,116 @@
+// What an answer means to the eye: the tone of its status, and the cause of a refusal in words, with what to change.
+
+import { CODES, REASONS } from '../../contract/codes.ts'
+import type { Refusal, RefusalGroup } from './api-types.ts'
+
+export type Tone = 'ok' | 'near' | 'fail' | 'client' | 'plan'
+
+const BY_CODE = new Map<string, (typeof CODES)[number]>(CODES.map((one) => [one.code, one]))
+const BY_REASON = new Map<string, (typeof REASONS)[number]>(REASONS.map((one) => [one.reason, one]))
+
+export function reasonOf(reason: string | null | undefined) {
+  return BY_REASON.get(reason ?? '')
+}
+
+/** A code of a later version is the client's. */
+export function statusOf(code: string): number {
+  return BY_CODE.get(code)?.status ?? 400
+}
+
+export function toneOf(status: number): Tone {
+  if (status < 300) return 'ok'
+  if (status === 401 || status === 402) return 'plan'
+  if (status === 429) return 'near'
+  return status >= 500 ? 'fail' : 'client'
+}
+
+export function meaningOf(code: string): string {
+  const known = BY_CODE.get(code)
+  return known === undefined ? code : `${known.meaning} ${known.client_should}`
+}
+
+/** A member and what is wrong with it, or a sentence alone. */
+export interface Title {
+  readonly member: string | null
+  readonly words: string
+}
+
+const TITLES: Readonly<Record<string, string>> = {
+  not_found: 'Path is not that of events',
+  method_not_allowed: 'Method is not POST',
+  unsupported_media_type: 'Content type is not JSON',
+  payload_too_large: 'Body is larger than 512 KiB',
+  validation_failed: 'Batch does not fit the schema',
+  invalid_json: 'Body is not JSON',
+  invalid_app_key: 'No app has this key',
+  subscription_inactive: 'Subscription is not active',
+  trial_expired: 'Trial has ended',
+  monthly_limit_exceeded: 'Month limit is reached',
+  daily_limit_exceeded: 'Day limit is reached',
+  rate_limit_exceeded: 'Minute limit is reached',
+  service_overloaded: 'Service could not take the batch',
+  replayed_other_body: 'Replay with another body',
+}
+
+type Cause = Pick<RefusalGroup, 'code' | 'reason' | 'origin' | 'path'>
+
+/** `message`: of one of its refusals, which says more than the code. */
+export function titleOf({ code, reason, origin, path }: Cause, message?: string): Title {
+  if (origin !== null) return { member: null, words: 'Origin may not send' }
+  if (reason) return { member: null, words: capital(reason.replaceAll('_', ' ')) }
+  if (path === null) return { member: null, words: TITLES[code] ?? code }
+  const wrong = message === undefined ? '' : ruleOf(message)
+  if (wrong.startsWith('required')) return { member: memberOf(path), words: 'is missing' }
+  return { member: memberOf(path), words: wrong === '' ? 'does not fit' : wrong }
+}
+
+/** Of the path of a member: `events[*].context.os` is `context.os`. */
+export function memberOf(path: string): string {
+  return path.replace(/^events\[[*\d]*\]\./, '')
+}
+
+/** What is wrong, without the path before it. */
+export function ruleOf(message: string): string {
+  return message.slice(message.indexOf(': ') + 1).trim()
+}
+
+const CHANGES: Readonly<Record<string, string>> = {
+  not_found: 'Send to /api/v1/events.',
+  method_not_allowed: 'Send with POST.',
+  unsupported_media_type: 'Send Content-Type: application/json, in UTF-8, and as encoding none, gzip, deflate or br.',
+  payload_too_large: 'Send fewer events in a batch: a body has at most 512 KiB, also when it is unpacked.',
+  invalid_json: 'Make the body with a JSON library. Explain shows where it breaks.',
+  invalid_app_key: 'Use the key of an app that exists. A key that was rotated is valid until its end.',
+  subscription_inactive: 'Make the subscription active again. Until then keep the events, or stop sending.',
+  trial_expired: 'Choose a plan for the app. Until then keep the events, or stop sending.',
+  monthly_limit_exceeded:
+    'Choose a larger plan, or send fewer events. A batch that is kept fits when the month begins anew.',
+  daily_limit_exceeded: 'Raise the limit of the day, or send fewer events. A batch that is kept fits on the next day.',
+  rate_limit_exceeded:
+    'Spread the events over the minute, or raise its limit. A batch fits when it is sent after Retry-After.',
+  replayed_other_body: 'Give each batch an Idempotency-Key of its own: the events of the second body are not stored.',
+}
+
+/** `isPortal`: without the names of settings, which are the operators'. */
+export function changeFor(cause: Cause, message?: string, isPortal = false): string {
+  const { code, reason, origin, path } = cause
+  if (origin !== null && isPortal) return `Ask those who run the service to allow ${origin}, if its pages may send.`
+  if (origin !== null) return `Allow ${origin} (SLUICE_CORS_ORIGINS, or the origins of the app) if its pages may send.`
+  const known = reasonOf(reason)
+  if (known !== undefined) return `${capital(known.happened)}. To do: ${known.todo}.`
+  if (path === null) return CHANGES[code] ?? meaningOf(code)
+  const wrong = message === undefined ? '' : ruleOf(message)
+  if (wrong === '') return `Correct ${path}: it does not fit the schema.`
+  return wrong.startsWith('required')
+    ? `Send ${memberOf(path)}: it is required.`
+    : `Correct ${memberOf(path)}: ${wrong}.`
+}
+
+export function capital(text: string): string {
+  return text === '' ? '' : text[0].toUpperCase() + text.slice(1)
+}
+
+/** The refusals of a cause are alike in all of these. */
+export function causeKey({ app_id, code, reason, origin, path }: Cause & Pick<Refusal, 'app_id'>): string {
+  return JSON.stringify([app_id, code, reason, origin, path?.replace(/\[\d+\]/g, '[*]') ?? null])
+}

@@ -1,0 +1,89 @@
+// Lines of events: one of each batch, with its events below.
+
+import type { JSX } from 'preact'
+import { type Line, memberText, previewOf, type Shown, systemOf } from './event-text.ts'
+import { many } from './format.ts'
+import { useLive } from './live.tsx'
+import { urlTo } from './route.ts'
+import { Age, AppName, vars } from './ui.tsx'
+
+export const EVENT_COLUMNS = '78px minmax(96px,170px) minmax(0,1fr) minmax(60px,110px)'
+export const EVENT_COLUMNS_PHONE = '72px minmax(0,1fr)'
+export const EVENT_HEADS = ['Type', 'Name', '-Properties', '->User']
+
+const TYPES: ReadonlySet<string> = new Set(['track', 'screen', 'revenue'])
+
+export function TypePill({ event }: { event: unknown }): JSX.Element {
+  const type = memberText(event, 'type')
+  return <span class={`pill cut ${TYPES.has(type) ? type : 'plain'}`}>{type === '' ? 'no type' : type}</span>
+}
+
+/** The members that tell most, in one line. */
+export function Preview({ event }: { event: unknown }): JSX.Element {
+  return (
+    <span class="cut mono wide">
+      {previewOf(event).map(([name, value]) => (
+        <span key={name}>
+          <span class="dim">{name}=</span>
+          {value}{' '}
+        </span>
+      ))}
+    </span>
+  )
+}
+
+export interface EventRowProps {
+  readonly line: Line
+  readonly href: string
+  readonly isOpen?: boolean
+  readonly isFirst?: boolean
+}
+
+/** One stop for the tab key: from there on j and k. */
+export function EventRow({ line: { event }, href, isOpen = false, isFirst = false }: EventRowProps): JSX.Element {
+  const values = previewOf(event)
+    .map(([, value]) => value)
+    .join(' ')
+  return (
+    <a class="item event" href={href} tabIndex={isFirst || isOpen ? 0 : -1} aria-current={isOpen || undefined}>
+      <TypePill event={event} />
+      <span class="cut">
+        <b>{memberText(event, 'name')}</b>
+        <span class="narrow mono dim"> {values}</span>
+      </span>
+      <Preview event={event} />
+      <span class="cut dim number wide">{memberText(event, 'user_id') || '–'}</span>
+    </a>
+  )
+}
+
+export function BatchLine({ shown: { of: line, events } }: { shown: Shown & { kind: 'batch' } }): JSX.Element {
+  const { portal } = useLive()
+  const sdk = line.sdk_version === null ? '' : `SDK ${line.sdk_version}`
+  return (
+    <div class="item batch" style={vars({ columns: 'minmax(0,1fr) auto', phone: 'minmax(0,1fr) auto' })}>
+      <span class="row" style={vars({ gap: '10px' })}>
+        <span style={{ minWidth: '34px', flex: 'none' }}>
+          <Age at={line.received_at} />
+        </span>
+        {portal === null && (
+          <span style={{ flex: 'none', maxWidth: '55%' }}>
+            <AppName id={line.app_id} />
+          </span>
+        )}
+        <span class="dim cut">{[sdk, systemOf(line.event)].filter(Boolean).join(' · ')}</span>
+      </span>
+      <span class="row">
+        <span class="dim wide">{many(events, 'event')}</span>
+        <a
+          class="mono"
+          href={urlTo('/batch', { id: line.batch_id })}
+          tabIndex={-1}
+          title={`The batch ${line.batch_id}`}
+        >
+          {line.batch_id.slice(0, 8)}…{line.batch_id.slice(-2)}
+        </a>
+      </span>
+    </div>
+  )
+}

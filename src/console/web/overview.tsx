@@ -1,0 +1,122 @@
+// The portal's first page: am I on track? The month and its forecast, what to change, and what comes in.
+
+import type { JSX } from 'preact'
+import { useAsk } from './api.ts'
+import type { AppUsage, NewestEvents, Refusals } from './api-types.ts'
+import { many, percent } from './format.ts'
+import { stateOf, useLive } from './live.tsx'
+import { Needs, TryIt } from './try-it.tsx'
+import { Card, Fact, Problem, Verdict, vars } from './ui.tsx'
+import { AlertsOf, CausesOf, EventsOf, LastDays, Windows } from './usage.tsx'
+import { nearestOf, type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
+
+/** A read key has 60 requests a minute. */
+const AGAIN_EVERY_MS = 20_000
+
+export function Overview(): JSX.Element {
+  const usage = useAsk<AppUsage>('/api/usage', AGAIN_EVERY_MS)
+  const newest = useAsk<NewestEvents>('/api/events?limit=1', AGAIN_EVERY_MS)
+  const app = usage.value
+  const isNew = app?.month.used === 0 && newest.value?.events.length === 0
+  return (
+    <div class="page">
+      <Problem why={usage.why} />
+      {app !== null && (isNew ? <Welcome app={app} /> : <OnTrack app={app} />)}
+    </div>
+  )
+}
+
+function OnTrack({ app }: { app: AppUsage }): JSX.Element {
+  return (
+    <>
+      <Sentence app={app} />
+      <Windows usage={app} />
+      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
+        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
+          <LastDays path="/api/usage" resetsAt={app.month.resets_at} />
+          <EventsOf app={null} />
+        </div>
+        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
+          <CausesOf app={null} title="What to change" />
+          <AlertsOf app={null} />
+          <Plan app={app} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Sentence({ app }: { app: AppUsage }): JSX.Element {
+  const live = useLive()
+  const refusals = useAsk<Refusals>('/api/refusals?limit=1', AGAIN_EVERY_MS)
+  const groups = refusals.value?.groups ?? []
+  const refused = groups.reduce((sum, group) => sum + group.count, 0)
+  const windows = windowsOf(app, live.nowMs)
+  const { tone, word, why } = stateOf(live)
+  return (
+    <Verdict
+      more={
+        <>
+          {tone === 'ok' ? 'Ingestion is healthy.' : `Ingestion: ${word} ${why}.`}{' '}
+          {refused === 0 ? (
+            'Nothing was refused in the last hour.'
+          ) : (
+            <>
+              <a href="/refused">{many(refused, 'request')}</a> {refused === 1 ? 'was' : 'were'} refused in the last
+              hour.
+            </>
+          )}
+        </>
+      }
+    >
+      {trackText(windows, live.nowMs)}
+    </Verdict>
+  )
+}
+
+/** On track. 62% of this month is used, about 81% by 1 Dec. */
+function trackText(windows: readonly ShownWindow[], nowMs: number): string {
+  const nearest = nearestOf(windows)
+  const month = windows.find(({ name }) => name === 'month') ?? nearest
+  const used = `${percent(month.share ?? 0)} of this month is used`
+  const by = `about ${percent(month.ahead)} by ${untilText(month.resetsAt, nowMs)}`
+  if (nearest.tone === undefined) return `On track. ${used}${month.ahead > (month.share ?? 0) ? `, ${by}` : ''}.`
+  const note = nearest.note || `${percent(nearest.share ?? 0)} used`
+  return `This ${nearest.name}: ${note}. ${used}.`
+}
+
+function Plan({ app }: { app: AppUsage }): JSX.Element {
+  const { nowMs } = useLive()
+  return (
+    <Card title="Your plan">
+      <dl class="facts body">
+        <Fact name="Plan">
+          {app.plan}, {app.subscription}
+        </Fact>
+        {windowsOf(app, nowMs).map((window) => (
+          <Fact key={window.name} name={`Events a ${window.name}`}>
+            {soldText(window)}
+          </Fact>
+        ))}
+        <Fact name="Batch">at most 100 events and 512 KiB</Fact>
+      </dl>
+    </Card>
+  )
+}
+
+function Welcome({ app }: { app: AppUsage }): JSX.Element {
+  return (
+    <>
+      <Verdict more="It shows here soon after it is stored. Until then nothing counts against your plan.">
+        Welcome. Send your first event.
+      </Verdict>
+      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 340px', align: 'start' })}>
+        <TryIt />
+        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
+          <Plan app={app} />
+          <Needs />
+        </div>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,160 @@
+// A batch that is stored: the sentence, the line of time, its events and its record.
+
+import type { JSX } from 'preact'
+import type { Found, Place, Reader, StoredEvent } from './api-types.ts'
+import { Json } from './code.tsx'
+import type { Tone } from './codes.ts'
+import { EVENT_COLUMNS, EVENT_COLUMNS_PHONE, EVENT_HEADS, EventRow } from './event-row.tsx'
+import { lineOf } from './event-text.ts'
+import { count, many, utc } from './format.ts'
+import { useLive } from './live.tsx'
+import { urlTo, urlWith } from './route.ts'
+import { AppName, Card, Copy, Fact, List, Time, Verdict, vars } from './ui.tsx'
+
+/** The sentence above the line of time. */
+function summary(found: Found): string {
+  const consumers = found.consumers ?? []
+  const names = (...states: Reader['state'][]): string[] =>
+    consumers.filter(({ state }) => states.includes(state)).map(({ name }) => name)
+  const unread = names('waiting', 'delivered')
+  const readers = names('acknowledged')
+  if (found.place?.kind === 'spool') return 'On the disk of this node, not in the stream yet.'
+  if (consumers.length === 0) return 'Stored.'
+  if (unread.length === 0 && readers.length === 0) return 'Stored; no consumer wants it.'
+  if (unread.length === 0) return `Stored, and read by ${readers.join(', ')}.`
+  if (readers.length === 0) return `Stored, and not yet read by ${unread.join(', ')}.`
+  return `Stored, read by ${readers.join(', ')}, not yet by ${unread.join(', ')}.`
+}
+
+export function Stored({ found, opened }: { found: Found; opened: string | null }): JSX.Element {
+  const { portal } = useLive()
+  const events = Array.isArray(found.record?.events) ? (found.record.events as unknown[]) : []
+  const isJournal = found.place?.kind === 'journal'
+  return (
+    <>
+      <Verdict
+        more={`${many(found.events, 'event')}, received at ${utc(found.received_at, 'date')} UTC${
+          isJournal ? '. Who has read it is not known: a journal has no consumers' : ''
+        }.`}
+      >
+        {summary(found)}
+      </Verdict>
+      <Card title="What happened">
+        <div class="body">
+          <WayOf found={found} />
+        </div>
+      </Card>
+      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
+        <Events found={found} events={events} opened={opened} />
+        <Card title="Record">
+          <dl class="facts body">
+            <Fact name="Batch">
+              <Copy text={found.batch_id} />
+            </Fact>
+            <Fact name="Key">{found.keyed && 'sent with an Idempotency-Key'}</Fact>
+            {portal === null && (
+              <Fact name="App">
+                <AppName id={found.app_id} href={urlTo('/app', { id: found.app_id })} />
+              </Fact>
+            )}
+            <Fact name="SDK">{found.sdk_version}</Fact>
+            <Fact name="Trace">{found.trace && <Copy text={found.trace} />}</Fact>
+            <Fact name="Place">{found.place && placeWords(found.place)}</Fact>
+          </dl>
+        </Card>
+      </div>
+    </>
+  )
+}
+
+function placeWords(place: Place): string {
+  if (place.kind === 'stream') return `${place.stream} ${count(place.sequence)}, ${place.subject}`
+  const spooled = place.kind === 'spool' ? ` in the spool ${place.folder}` : ''
+  return `byte ${place.offset_bytes.toLocaleString('en-US')} of ${place.segment}${spooled}`
+}
+
+const READ_WORDS: Readonly<Record<Reader['state'], readonly [string, Tone]>> = {
+  acknowledged: ['Read', 'ok'],
+  delivered: ['Handed over', 'near'],
+  waiting: ['Not yet read', 'client'],
+  skipped: ['Passed over', 'client'],
+  'other subject': ['Not wanted', 'client'],
+}
+
+function WayOf({ found }: { found: Found }): JSX.Element {
+  const { place, received_at: receivedAt } = found
+  const storedAt = place?.kind === 'stream' ? place.stored_at : null
+  return (
+    <ol class="way">
+      <Stop tone="ok" title="Received" at={receivedAt} more={found.trace ? `trace ${found.trace.slice(3, 11)}` : ''} />
+      <Stop
+        tone="ok"
+        title={place?.kind === 'spool' ? 'Spooled' : 'Stored'}
+        at={storedAt}
+        sinceAt={receivedAt}
+        more={place ? placeWords(place) : undefined}
+      />
+      {found.consumers?.map(({ name, state, read_at: readAt }) => {
+        const [words, tone] = READ_WORDS[state]
+        return <Stop key={name} tone={tone} title={words} at={readAt} more={name} />
+      })}
+    </ol>
+  )
+}
+
+interface StopProps {
+  readonly tone: Tone
+  readonly title: string
+  readonly at: string | null
+  /** How much later than this. */
+  readonly sinceAt?: string
+  readonly more: string | undefined
+}
+
+function Stop({ tone, title, at, sinceAt, more }: StopProps): JSX.Element {
+  const laterMs = at === null || sinceAt === undefined ? null : Date.parse(at) - Date.parse(sinceAt)
+  return (
+    <li class={tone}>
+      <b>{title}</b>
+      {at !== null && (
+        <div class="t12 mid">
+          <Time at={at} as="ms" />
+          {laterMs !== null && `, +${count(Math.max(0, laterMs))} ms`}
+        </div>
+      )}
+      <div class="t12 dim">{more}</div>
+    </li>
+  )
+}
+
+function Events({ found, events, opened }: { found: Found; events: readonly unknown[]; opened: string | null }) {
+  const { batch_id, app_id, received_at, sdk_version, record } = found
+  const lines = events.map((event, index) => {
+    const stored: StoredEvent = { batch_id, app_id, received_at, sdk_version, node: null, index, event }
+    return lineOf(stored)
+  })
+  return (
+    <Card title="Events" side={record && <Copy text={JSON.stringify(record)} label="Copy record" />}>
+      <List columns={EVENT_COLUMNS} phone={EVENT_COLUMNS_PHONE} heads={EVENT_HEADS}>
+        {lines.map((line) => {
+          const isOpen = opened === String(line.index)
+          return (
+            <div key={line.index}>
+              <EventRow
+                line={line}
+                href={urlWith({ event: isOpen ? null : String(line.index) })}
+                isOpen={isOpen}
+                isFirst
+              />
+              {isOpen && (
+                <div style={{ padding: '4px var(--pad) 12px' }}>
+                  <Json value={line.event} label={`Event ${line.index} as JSON`} />
+                </div>
+              )}
+            </div>
+          )
+        })}
+      </List>
+    </Card>
+  )
+}

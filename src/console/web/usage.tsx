@@ -1,0 +1,221 @@
+// What the page of one app and the portal's first page share: three windows, 35 days, causes, alerts and the newest events.
+
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { useAsk } from './api.ts'
+import type { Alerts, AppUsage, NewestEvents, Refusals, UsageByDay } from './api-types.ts'
+import { CauseTitle } from './cause.tsx'
+import { causeKey } from './codes.ts'
+import { EVENT_COLUMNS_PHONE, Preview, TypePill } from './event-row.tsx'
+import { lineOf, memberText } from './event-text.ts'
+import { count, day, percent, rate } from './format.ts'
+import { Icon } from './icons.tsx'
+import { useLive } from './live.tsx'
+import { Plot } from './plot.tsx'
+import { addressOf } from './refused.tsx'
+import { urlTo } from './route.ts'
+import { Age, Bar, Card, Empty, List, Pill, save, Time, vars } from './ui.tsx'
+import { type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
+
+const DAYS_EVERY_MS = 60_000
+/** A read key has 60 requests a minute. */
+const AGAIN_EVERY_MS = 20_000
+const SHOWN = 5
+const SHOWN_EVENTS = 9
+const DAY_MS = 86_400_000
+
+const TITLES = { minute: 'This minute', day: 'Today', month: 'This month' } as const
+
+export function Windows({ usage }: { usage: AppUsage }): JSX.Element {
+  const { nowMs } = useLive()
+  return (
+    <div class="grid fold" style={vars({ columns: 'repeat(3, minmax(0,1fr))' })}>
+      {windowsOf(usage, nowMs)
+        .toReversed()
+        .map((window) => (
+          <WindowCard key={window.name} window={window} perSecond={usage.events_per_second} />
+        ))}
+    </div>
+  )
+}
+
+function WindowCard({ window, perSecond }: { window: ShownWindow; perSecond: number | null }): JSX.Element {
+  const { nowMs } = useLive()
+  const { name, used, limit, share, ahead, tone, note, resetsAt } = window
+  const said = tone === undefined ? 'mid' : `said ${tone}`
+  const other =
+    name === 'minute' && perSecond !== null ? `${rate(perSecond)} events/s` : `until ${untilText(resetsAt, nowMs)}`
+  return (
+    <Card label={TITLES[name]}>
+      <div class="body stack" style={vars({ gap: 'var(--s2)' })}>
+        <span class="row spread label">
+          {TITLES[name]}
+          {share !== null && <span class={said}>{percent(share)}</span>}
+        </span>
+        <p class="figure" style={{ font: '600 var(--t28)' }}>
+          {count(used)}
+          <small> {limit === null ? 'events, no limit' : `of ${count(limit)} events`}</small>
+        </p>
+        <Bar share={share} ahead={ahead} tone={tone} />
+        <span class="row spread t12">
+          <span class={said}>{note || other}</span>
+          <span class="dim">{name === 'month' && limit !== null ? soldText(window) : note === '' ? '' : other}</span>
+        </span>
+      </div>
+    </Card>
+  )
+}
+
+/** Nothing where the API has no days. `path` answers them as JSON, and as CSV where that is asked for. */
+export function LastDays({ path, resetsAt }: { path: string; resetsAt: string }): JSX.Element | null {
+  const { value } = useAsk<UsageByDay>(urlTo(path, { days: '35' }), DAYS_EVERY_MS)
+  const [at, setAt] = useState<number | null>(null)
+  const days = value?.apps?.at(0)?.days
+  if (days === undefined) return null
+  const since = monthBefore(resetsAt)
+  const labels = [0, Math.floor(days.length / 3), Math.floor((days.length * 2) / 3)].map((cell) =>
+    day(days[cell]?.day ?? 0),
+  )
+  return (
+    <Card
+      title="Last 35 days"
+      side={
+        <>
+          <span class="t12 dim wide">events a day; the paler days are the month before</span>
+          <button type="button" class="button small" onClick={() => void download(path)}>
+            <Icon name="download" />
+            CSV
+          </button>
+        </>
+      }
+    >
+      <div class="body">
+        <Plot
+          label="Events accepted by day"
+          kind="bars"
+          series={[{ name: 'Accepted', tone: 'ok', cells: days.map(({ events }) => events) }]}
+          times={[...labels, 'today']}
+          nameOf={(cell) => day(days[cell].day)}
+          format={count}
+          at={at}
+          onAt={setAt}
+          paleBefore={days.filter((one) => Date.parse(one.day) < since).length}
+        />
+      </div>
+    </Card>
+  )
+}
+
+async function download(path: string): Promise<void> {
+  const answer = await fetch(urlTo(path, { days: '35' }), { headers: { Accept: 'text/csv' } })
+  if (answer.ok) save('usage.csv', 'text/csv', await answer.text())
+}
+
+/** When the month began that ends then. */
+function monthBefore(resetsAt: string): number {
+  const end = new Date(resetsAt)
+  const start = new Date(resetsAt)
+  start.setUTCMonth(start.getUTCMonth() - 1)
+  // A month without such a day begins on its last one.
+  if (start.getUTCDate() !== end.getUTCDate()) start.setUTCDate(0)
+  return start.getTime() - (start.getTime() % DAY_MS)
+}
+
+export function CausesOf({ app, title }: { app: string | null; title: string }): JSX.Element {
+  const { value } = useAsk<Refusals>(urlTo('/api/refusals', { app, limit: '1' }), AGAIN_EVERY_MS)
+  const groups = value?.groups ?? []
+  return (
+    <Card
+      title={title}
+      side={
+        <a class="t12" href={urlTo('/refused', { app })}>
+          All refusals
+        </a>
+      }
+    >
+      {groups.length === 0 ? (
+        <Empty icon="check" title="Nothing was refused in the last hour" />
+      ) : (
+        <List two columns="40px minmax(0,1fr) 60px">
+          {groups.slice(0, SHOWN).map((group) => (
+            <a class="item" key={causeKey(group)} href={urlTo('/refused', { app, cause: addressOf(group) })}>
+              <Pill code={group.code} />
+              <span class="stack" style={vars({ gap: 0 })}>
+                <CauseTitle cause={group} />
+                <span class="cut t12 dim">
+                  {group.sdk_versions[0] ? `SDK ${group.sdk_versions[0]}, ` : ''}
+                  <Age at={group.last_at} ago />
+                </span>
+              </span>
+              <b class="number">{count(group.count)}</b>
+            </a>
+          ))}
+        </List>
+      )}
+    </Card>
+  )
+}
+
+export function EventsOf({ app }: { app: string | null }): JSX.Element {
+  const { value } = useAsk<NewestEvents>(urlTo('/api/events', { app, limit: String(SHOWN_EVENTS) }), AGAIN_EVERY_MS)
+  const lines = (value?.events ?? []).map(lineOf)
+  return (
+    <Card
+      title="Newest events"
+      side={
+        <a class="t12" href={urlTo('/events', { app })}>
+          All events
+        </a>
+      }
+    >
+      {lines.length === 0 ? (
+        <Empty icon="events" title={value === null ? 'Reading what is stored…' : 'No event is stored'} />
+      ) : (
+        <List columns="56px 78px minmax(96px,170px) minmax(0,1fr) 90px" phone={`44px ${EVENT_COLUMNS_PHONE}`}>
+          {lines.map((line) => (
+            <a class="item" key={line.id} href={urlTo('/events', { app, event: line.id })}>
+              <span class="dim">
+                <Age at={line.received_at} />
+              </span>
+              <TypePill event={line.event} />
+              <b class="cut">{memberText(line.event, 'name')}</b>
+              <Preview event={line.event} />
+              <span class="cut dim number wide">{memberText(line.event, 'user_id')}</span>
+            </a>
+          ))}
+        </List>
+      )}
+    </Card>
+  )
+}
+
+function alertText({ kind, state, window, percent: reached }: Alerts['alerts'][number]): string {
+  if (kind === 'forecast')
+    return state === 'raised' ? 'The month will be full in less than 48 h' : 'The month lasts again'
+  return state === 'raised' ? `${reached}% of the ${window} is used` : `The ${window} is below ${reached}% again`
+}
+
+/** Nothing where the API has no alerts. */
+export function AlertsOf({ app }: { app: string | null }): JSX.Element | null {
+  const { value } = useAsk<Alerts>('/api/alerts', DAYS_EVERY_MS)
+  if (value === null || value.alerts === undefined) return null
+  const own = value.alerts.filter((alert) => app === null || alert.app_id === app).toReversed()
+  return (
+    <Card title="Alerts">
+      {own.length === 0 ? (
+        <Empty icon="check" title="No alert in the last 35 days" />
+      ) : (
+        <List columns="minmax(0,1fr) max-content">
+          {own.slice(0, SHOWN).map((alert) => (
+            <div class="item" key={alert.id}>
+              <span class="cut">{alertText(alert)}</span>
+              <span class="dim number">
+                <Time at={alert.at} as="date" />
+              </span>
+            </div>
+          ))}
+        </List>
+      )}
+    </Card>
+  )
+}

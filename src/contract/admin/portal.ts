@@ -1,0 +1,62 @@
+// What the portal answers an app's own developers: the same as the console, without what is the operators' alone.
+
+import { Type } from 'typebox'
+import { AppUsage, Explained } from './apps.ts'
+import { Refusal, RefusalGroup } from './refusals.ts'
+import { listOf, type Of, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
+import { Found, StoredEvent } from './stored.ts'
+import { PORTAL_PROBLEMS } from './words.ts'
+
+function without<Members extends Record<string, unknown>, Name extends keyof Members>(
+  members: Members,
+  ...names: Name[]
+): Omit<Members, Name> {
+  const kept = Object.entries(members).filter(([name]) => !names.some((one) => one === name))
+  return Object.fromEntries(kept) as Omit<Members, Name>
+}
+
+export const PortalError = Type.Object({ error: oneOf(PORTAL_PROBLEMS), message: Type.String() })
+
+const DegradedSince = said(
+  orNull(Time),
+  'Since when some requests are answered 503, or figures may be late; null: neither, as far as is known.',
+)
+
+export const PortalSession = Type.Object({
+  app: Type.Object({ app_id: Type.String(), name: OptionalText, plan: Type.String(), subscription: Type.String() }),
+  key: Type.Object({ name: Type.String(), expires_at: OptionalText }),
+  degraded_since: DegradedSince,
+})
+
+export const PortalUsage = Type.Object({
+  read_at: Time,
+  degraded_since: DegradedSince,
+  ...without(AppUsage.properties, 'keys'),
+})
+
+export const PortalEvent = Type.Object(without(StoredEvent.properties, 'node'))
+export const PortalEvents = Type.Object({
+  events: listOf(PortalEvent, { description: 'Newest first.' }),
+  complete: Type.Boolean({ description: 'false: the time was over before all that is kept was read.' }),
+})
+
+export const PortalRefusal = Type.Object(without(Refusal.properties, 'node', 'reason'))
+export const PortalRefusals = Type.Object({
+  refusals: listOf(PortalRefusal, { description: 'Newest first.' }),
+  groups: listOf(Type.Object(without(RefusalGroup.properties, 'reason')), {
+    description: 'Of the last hour, the most frequent first.',
+  }),
+})
+
+export const PortalFound = Type.Object(without(Found.properties, 'place', 'consumers'))
+export const PortalRefusalFound = Type.Object({ found: Type.Literal(true), refusal: PortalRefusal })
+export const PortalNotFound = Type.Object({
+  found: Type.Literal(false),
+  batch_id: Type.String(),
+  complete: Type.Boolean({ description: 'false: two seconds of reading did not reach all that is kept.' }),
+  go_on_before: said(OptionalText, 'With this as `before` a search that stopped goes on; null: none is needed.'),
+})
+
+export const PortalExplained = Type.Object(without(Explained.properties, 'reason'))
+
+export type PortalSession = Of<typeof PortalSession>

@@ -1,0 +1,79 @@
+// Refused requests, as the admin API and `sluice tail --refused` show them.
+
+import { Type } from 'typebox'
+import { listOf, type Of, OptionalText, orNull, said, Text, Time, TimeMs } from './schema.ts'
+
+const MINUTES = 60
+
+export const Reason = orNull(
+  Type.String({ maxLength: 40 }),
+  'Why a request was answered 503: one of the words of `sluice_overloaded_total` (docs/runbooks.md). Null: it was not. `GET /api/codes` has what each means.',
+)
+export const Origin = said(
+  OptionalText,
+  'Of a web page that `SLUICE_CORS_ORIGINS` does not allow to send, where that is why (its preflight, or a text/plain that needs none), or that `origins` of the app does not name. At most 200 characters. Null elsewhere.',
+)
+
+/** What a refusal and a group of them have both. */
+const refused = {
+  app_id: said(OptionalText, 'Null: the request named no app that is known.'),
+  code: Type.String({
+    maxLength: 1000,
+    description: 'An `error` of the public API, or `replayed_other_body`, whose events are not stored.',
+  }),
+  reason: Reason,
+  origin: Origin,
+  path: said(
+    OptionalText,
+    'Of the first offending member; in groups all items of an array are alike: `events[*].name`.',
+  ),
+}
+
+export const Refusal = Type.Object({
+  time: Time,
+  request_id: Type.String({ maxLength: 1000, description: 'As in X-Request-Id; of a replay, its X-Batch-Id.' }),
+  ...refused,
+  message: Text,
+  sdk_version: OptionalText,
+  node: Text,
+})
+
+const PerMinute = Type.Array(Type.Integer(), { minItems: MINUTES, maxItems: MINUTES, description: 'Oldest first.' })
+
+export const RefusalGroup = Type.Object({
+  ...refused,
+  sdk_version: said(OptionalText, 'The first of `sdk_versions`.'),
+  sdk_versions: listOf(OptionalText, { description: 'All of this cause.' }),
+  count: Type.Integer(),
+  first_at: Time,
+  last_at: Time,
+  per_minute: PerMinute,
+})
+
+export const Refusals = Type.Object({
+  refusals: listOf(Refusal, { description: 'Newest first.' }),
+  groups: listOf(RefusalGroup, { description: 'The most frequent first.' }),
+})
+
+/** The refusals of the last hour that are alike, of one node. */
+export const OwnGroup = Type.Object({
+  ...refused,
+  sdk_version: OptionalText,
+  count: Type.Number(),
+  first_ms: TimeMs,
+  last_ms: TimeMs,
+  per_minute: PerMinute,
+})
+
+/** The answer of one node. `minute`: that ends each list of minutes. */
+export const RefusalsPiece = Type.Object({
+  minute: TimeMs,
+  refusals: listOf(Refusal),
+  groups: listOf(OwnGroup),
+})
+
+export type Refusal = Of<typeof Refusal>
+export type RefusalGroup = Of<typeof RefusalGroup>
+export type Refusals = Of<typeof Refusals>
+export type OwnGroup = Of<typeof OwnGroup>
+export type RefusalsPiece = Of<typeof RefusalsPiece>

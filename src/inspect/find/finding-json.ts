@@ -1,0 +1,65 @@
+// What a search for one batch has found as JSON, for the console's API and for `sluice find --json`.
+
+import { type ConsumerState, type Finding, goOnBeforeMs, type Place } from '../../queue/find/finding.ts'
+import type { Question } from '../../queue/find/question.ts'
+
+/**
+ * `withRecord`: the record stands in it byte for byte, since a parser would round its numbers. `isForApp`: it says nothing of
+ * where and how much is stored, nor who reads it.
+ */
+export function findingJson(
+  finding: Finding,
+  question: Question,
+  { withRecord, isForApp = false }: { withRecord: boolean; isForApp?: boolean },
+): string {
+  if (finding.kind === 'not found') {
+    const { reason, searched, reachesBackToMs } = finding
+    const goOnBefore = reason === 'stopped' ? timeText(goOnBeforeMs(finding)) : null
+    const rest = { complete: reason !== 'stopped', go_on_before: goOnBefore }
+    if (isForApp) return JSON.stringify({ found: false, batch_id: question.batchId, ...rest })
+    return JSON.stringify({
+      found: false,
+      batch_id: question.batchId,
+      reason,
+      searched_from: timeText(searched.fromMs),
+      searched_to: timeText(searched.beforeMs),
+      queue_reaches_back_to: reachesBackToMs === null ? null : timeText(reachesBackToMs),
+      ...rest,
+    })
+  }
+  const { record, place, consumers } = finding
+  const head = JSON.stringify({
+    found: true,
+    batch_id: record.batchId,
+    app_id: record.appId,
+    received_at: record.receivedAt,
+    sdk_version: record.sdkVersion,
+    trace: record.trace,
+    events: record.events,
+    keyed: question.madeAtMs === null,
+    ...(isForApp ? {} : { place: placeJson(place, record.receivedAt), consumers: consumers.map(consumerJson) }),
+  })
+  return withRecord ? `${head.slice(0, -1)},"record":${record.line.toString('utf8')}}` : head
+}
+
+/** NATS does not say when a consumer read a message. */
+function consumerJson({ name, state }: ConsumerState): object {
+  return { name, state, read_at: null }
+}
+
+function placeJson(place: Place, receivedAt: string): unknown {
+  if (place.kind === 'journal') {
+    const { kind, segment, offsetBytes, lengthBytes } = place
+    return { kind, segment, offset_bytes: offsetBytes, length_bytes: lengthBytes }
+  }
+  if (place.kind === 'spool') {
+    const { kind, folder, segment, offsetBytes, lengthBytes } = place
+    return { kind, since: receivedAt, folder, segment, offset_bytes: offsetBytes, length_bytes: lengthBytes }
+  }
+  const { kind, stream, subject, sequence, storedAtMs } = place
+  return { kind, stream, subject, sequence, stored_at: timeText(storedAtMs) }
+}
+
+export function timeText(timeMs: number): string {
+  return new Date(timeMs).toISOString()
+}

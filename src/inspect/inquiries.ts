@@ -1,0 +1,285 @@
+// The questions that one node answers for all: what would happen to a body, and where a batch is. A node answers them
+// from its own stores; a process without stores passes them on.
+
+import type { App, AppDirectory } from '../apps/app.ts'
+import type { LastHourPiece } from '../contract/admin/peers.ts'
+import type { InquiryName } from '../contract/admin/words.ts'
+import { MAX_BODY_BYTES } from '../contract/bounds.ts'
+import { isUuid } from '../contract/ids.ts'
+import type { Violations } from '../decode/validator.ts'
+import { errorMessage } from '../lib/errors.ts'
+import type { Timers } from '../lib/timers.ts'
+import type { Usage } from '../limits/limiter.ts'
+import { readQuestion } from '../queue/find/question.ts'
+import type { EventQueue } from '../queue/queue.ts'
+import { alertsSince, MAX_ALERTS_SHOWN, type ReadAlerts } from './alerts.ts'
+import { type ExplainStores, type Explanation, explain, toJson } from './explain.ts'
+import type { QueuePlace } from './find/find-in-queue.ts'
+import { readEventFilter } from './live/event-filter.ts'
+import { countIn } from './query.ts'
+import { lastHourOf } from './questions.ts'
+import { narrowed, type Scope } from './scope.ts'
+import { answerInThread } from './start-thread.ts'
+import { MAX_DAYS, type ReadDays, usageByDay } from './usage-days.ts'
+import { MAX_REPORTED_APPS, type ReadUsages, usageForApp, usageReport, usageReportText } from './usage-report.ts'
+
+export interface Inquiry {
+  readonly name: InquiryName
+  /** As in the address. For a batch, `id` is in it too. */
+  readonly query: string
+  readonly body: Buffer
+  readonly scope: Scope
+}
+
+/** `status`: an HTTP status; `json`: the answer's body. */
+export interface InquiryAnswer {
+  readonly status: number
+  readonly json: string
+}
+
+export interface Inquiries {
+  answer(inquiry: Inquiry): Promise<InquiryAnswer>
+}
+
+export interface OwnStores {
+  readonly apps: Pick<AppDirectory, 'find' | 'findById' | 'all'>
+  readonly readUsages: ReadUsages
+  readonly readDays: ReadDays
+  readonly readAlerts: ReadAlerts
+  readonly queue: Pick<EventQueue, 'refusalNow'>
+  readonly place: QueuePlace
+  readonly example: () => Example
+}
+
+/** What a request to try is made of. */
+export interface Example {
+  readonly port: number
+  readonly tls: boolean
+  /** Of the demo app that a first start makes, whose key is no secret; null: there is none. */
+  readonly app_key: string | null
+}
+
+/** A search reads up to gigabytes of the queue. */
+const MAX_SEARCHES = 1
+/** Each has a thread of its own. */
+const MAX_READINGS = 1
+const MAX_EVENTS_READ = 200
+/** Of a batch. */
+const ASKED = ['id', 'app', 'key', 'since', 'before'] as const
+/** An app and a key, or a user id, which has at most 256 characters. */
+const MAX_SEARCH_CHARACTERS = 256
+/** Of 100,000 apps it makes 200 calls to Redis. */
+const MAX_REPORTS = 1
+const MAX_ALERT_READINGS = 4
+const DEFAULT_APPS = 1000
+/** Each has a thread of its own. */
+const MAX_EXPLANATIONS = 1
+
+export class OwnInquiries implements Inquiries {
+  readonly #timers: Timers
+  readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
+  readonly #searches = new Places(MAX_SEARCHES)
+  readonly #readings = new Places(MAX_READINGS)
+  readonly #explanations = new Places(MAX_EXPLANATIONS)
+  readonly #reports = new Places(MAX_REPORTS)
+  readonly #alertReadings = new Places(MAX_ALERT_READINGS)
+  /** null: they are not open yet. */
+  stores: OwnStores | null = null
+
+  /** `lastHours`: what all processes counted; of one app, or of all. */
+  constructor(timers: Timers, lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>) {
+    this.#timers = timers
+    this.#lastHours = lastHours
+  }
+
+  async answer({ name, query, body, scope }: Inquiry): Promise<InquiryAnswer> {
+    const { stores } = this
+    if (stores === null) return problemOf(503, 'starting', 'this node is starting: ask again in a moment')
+    const asked = new URLSearchParams(query)
+    switch (name) {
+      case 'explain':
+        return await this.#explanations.within(scope, () => this.#explain(stores, body, asked.get('app_key'), scope))
+      case 'batch':
+        return await this.#searches.within(scope, () => this.#find(stores, asked, scope))
+      case 'apps':
+        return await this.#reports.within(scope, () => this.#report(stores, asked, scope))
+      case 'days':
+        return await this.#reports.within(scope, () => this.#byDay(stores, asked, scope))
+      case 'alerts':
+        return await this.#alertReadings.within(scope, () => this.#alerts(stores, asked, scope))
+      case 'events':
+        return await this.#readings.within(scope, () => this.#newestEvents(stores, asked, scope))
+      case 'search':
+        return await this.#searches.within(scope, () => this.#search(stores, asked))
+      case 'example':
+        return { status: 200, json: JSON.stringify(stores.example()) }
+    }
+  }
+
+  async #explain(
+    { apps, readUsages, queue }: OwnStores,
+    body: Buffer,
+    appKey: string | null,
+    scope: Scope,
+  ): Promise<InquiryAnswer> {
+    const findApp: ExplainStores['findApp'] = async (key) => {
+      const app = apps.find(key)
+      // Whether another app has this key is nobody's to know.
+      return scope === 'all' || typeof app === 'string' || app.appId === scope.appId ? app : 'unknown'
+    }
+    const usageOf = async (app: App): Promise<Usage> => {
+      const usages = await readUsages([app])
+      if (usages === 'away') throw new Error(COUNTERS_AWAY)
+      return usages[0]
+    }
+    const queueRefusal: ExplainStores['queueRefusal'] = async (bodyBytes) => queue.refusalNow(bodyBytes)
+    const stores = { findApp, usageOf, queueRefusal }
+    const nowMs = this.#timers.nowMs()
+    let verdict = await answerInThread('explain', [body, appKey, nowMs], this.#timers)
+    if (scope !== 'all' && verdict !== null && namesNoApp(verdict)) {
+      // A body for one app that names none is judged as that app's.
+      const own = apps.findById(scope.appId)
+      if (typeof own === 'object') verdict = await answerInThread('explain', [body, own.appKey, nowMs], this.#timers)
+    }
+    const explanation = await explain({ bodyBytes: body.length, verdict, nowMs, origin: null, stores })
+    return { status: 200, json: JSON.stringify(explainedJson(explanation, scope)) }
+  }
+
+  async #report({ apps, readUsages }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+    if (scope !== 'all') return await this.#usageOf({ apps, readUsages }, scope.appId)
+    const appId = asked.get('app') ?? ''
+    const top = countIn(asked, 'top', { most: MAX_REPORTED_APPS, standard: DEFAULT_APPS })
+    if (typeof top === 'string') return problemOf(400, 'bad_request', top)
+    const wanted = appId === '' ? { top } : { appId }
+    const [report, pieces] = await Promise.all([
+      usageReport(apps.all(), readUsages, wanted, this.#timers),
+      this.#lastHours(appId === '' ? null : appId),
+    ])
+    if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
+    return { status: 200, json: await usageReportText(report, (id) => lastHourOf(id, pieces), this.#timers) }
+  }
+
+  async #byDay({ apps, readDays }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+    const appId = scope === 'all' ? asked.get('app') || null : scope.appId
+    const days = countIn(asked, 'days', { most: MAX_DAYS, standard: MAX_DAYS })
+    if (typeof days === 'string') return problemOf(400, 'bad_request', days)
+    const app = appId === null ? null : apps.findById(appId)
+    if (app === 'unavailable') return problemOf(503, 'unavailable', 'the app records cannot be read')
+    if (app === 'unknown') return problemOf(404, 'not_found', 'there is no such app')
+    const asksFor = app === null ? apps.all() : [app]
+    const report = await usageByDay(asksFor, readDays, { days, isOfOne: app !== null }, this.#timers)
+    if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
+    return { status: 200, json: JSON.stringify(report) }
+  }
+
+  async #alerts({ readAlerts }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+    const appId = scope === 'all' ? asked.get('app') || null : scope.appId
+    const limit = countIn(asked, 'limit', { most: MAX_ALERTS_SHOWN, standard: MAX_ALERTS_SHOWN })
+    if (typeof limit === 'string') return problemOf(400, 'bad_request', limit)
+    const found = await alertsSince(readAlerts, appId, {
+      since: asked.get('since') || null,
+      after: asked.get('after') || null,
+      limit,
+    })
+    if (found === 'away') return problemOf(503, 'unavailable', 'the alerts cannot be read: NATS is away')
+    if ('mistake' in found) return problemOf(400, 'bad_request', found.mistake)
+    return { status: 200, json: JSON.stringify(found) }
+  }
+
+  async #usageOf({ apps, readUsages }: Pick<OwnStores, 'apps' | 'readUsages'>, appId: string): Promise<InquiryAnswer> {
+    const app = apps.findById(appId)
+    if (app === 'unavailable') return problemOf(503, 'unavailable', 'the app records cannot be read')
+    if (app === 'unknown') return problemOf(404, 'not_found', 'there is no such app')
+    const [report, pieces] = await Promise.all([
+      usageReport([app], readUsages, { appId }, this.#timers),
+      this.#lastHours(appId),
+    ])
+    if (report === 'away') return problemOf(503, 'unavailable', COUNTERS_AWAY)
+    return { status: 200, json: JSON.stringify(usageForApp(report, lastHourOf(appId, pieces))) }
+  }
+
+  async #find({ place }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+    const [id, asksFor, key, since, before] = ASKED.map((name) => asked.get(name) || undefined)
+    const owner = scope === 'all' ? undefined : scope.appId
+    const app = owner === undefined ? asksFor : id === undefined ? owner : undefined
+    const reading = readQuestion({ id, app, key, since, before }, this.#timers.nowMs())
+    if (reading.kind === 'mistake') return problemOf(400, 'bad_request', `${reading.member}: ${reading.mistake}`)
+    const question = owner === undefined ? reading.question : { ...reading.question, appId: owner }
+    const shown = { withRecord: asked.get('events') === '1', isForApp: owner !== undefined }
+    const work = [place, question, shown] as const
+    return { status: 200, json: await answerInThread('batch', [...work], this.#timers) }
+  }
+
+  async #newestEvents({ place }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
+    const read = readEventFilter(asked)
+    if (typeof read === 'string') return problemOf(400, 'bad_request', read)
+    const filter = narrowed(read, scope)
+    const limit = countIn(asked, 'limit', { most: MAX_EVENTS_READ, standard: MAX_EVENTS_READ })
+    if (typeof limit === 'string') return problemOf(400, 'bad_request', limit)
+    return {
+      status: 200,
+      json: await answerInThread('events', [place, filter, limit, scope !== 'all'], this.#timers),
+    }
+  }
+
+  async #search({ place, apps }: OwnStores, asked: URLSearchParams): Promise<InquiryAnswer> {
+    const text = asked.get('q')?.trim() ?? ''
+    if (text === '' || text.length > MAX_SEARCH_CHARACTERS) {
+      return problemOf(400, 'bad_request', `q: must have 1 to ${MAX_SEARCH_CHARACTERS} characters`)
+    }
+    // Any app's Idempotency-Key is a UUID.
+    const ids = isUuid(text) ? Array.from(apps.all(), ({ appId }) => appId) : []
+    const json = await answerInThread('search', [place, text, ids], this.#timers)
+    return { status: 200, json }
+  }
+}
+
+const COUNTERS_AWAY = 'the counters of the limits cannot be read: Redis is away'
+
+/** The body is an object without the member; one with a wrong member is refused for it, as a request is. */
+function namesNoApp(verdict: Violations): boolean {
+  if (verdict.code !== 'validation_failed' || verdict.appKey !== null) return false
+  const [{ path, message }] = verdict.found
+  return path === 'app_key' && message === 'required'
+}
+
+/** At most so many pieces of work at a time; further ones are refused. */
+class Places {
+  readonly #most: number
+  /** Apart, so that whoever has a read key takes no place of the operators. */
+  readonly #taken = { all: 0, app: 0 }
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  async within(scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
+    const whose = scope === 'all' ? 'all' : 'app'
+    if (this.#taken[whose] >= this.#most)
+      return problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
+    this.#taken[whose] += 1
+    try {
+      return await work()
+    } catch (error) {
+      return problemOf(503, 'unavailable', errorMessage(error))
+    } finally {
+      this.#taken[whose] -= 1
+    }
+  }
+}
+
+export function problemOf(status: number, error: string, message: string): InquiryAnswer {
+  return { status, json: JSON.stringify({ error, message }) }
+}
+
+function explainedJson(explanation: Explanation, scope: Scope): object {
+  const { outcome: code, message, body_bytes: bytes, violations: _, reason, ...others } = toJson(explanation)
+  return {
+    ...others,
+    ...(scope === 'all' ? { reason } : {}),
+    code,
+    message: message ?? `${explanation.events ?? 0} events would be stored`,
+    body_bytes: bytes ?? MAX_BODY_BYTES + 1,
+    errors: explanation.violations,
+  }
+}

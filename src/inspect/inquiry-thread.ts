@@ -1,0 +1,26 @@
+// The thread that answers one question that takes long to read for, and ends.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { MAX_SEARCH_MS } from '../contract/bounds.ts'
+import type { Question } from '../queue/find/question.ts'
+import { judgeBody } from './explain.ts'
+import { findInQueue, type QueuePlace } from './find/find-in-queue.ts'
+import { findingJson } from './find/finding-json.ts'
+import { newestEvents, searchStored } from './find/stored-search.ts'
+
+/** Each takes what may be copied from thread to thread. */
+const TASKS = {
+  explain: (body: Uint8Array, appKey: string | null, nowMs: number) => judgeBody(Buffer.from(body), appKey, nowMs),
+  events: newestEvents,
+  search: searchStored,
+  async batch(place: QueuePlace, question: Question, shown: Parameters<typeof findingJson>[2]): Promise<string> {
+    const finding = await findInQueue(place, question, { signal: AbortSignal.timeout(MAX_SEARCH_MS) })
+    return findingJson(finding, question, shown)
+  },
+}
+
+export type Tasks = typeof TASKS
+
+const { name, work } = workerData as { name: keyof Tasks; work: readonly unknown[] }
+const task = TASKS[name] as (...work: readonly unknown[]) => unknown
+parentPort?.postMessage(await task(...work), [])

@@ -1,0 +1,216 @@
+// What is asked of the service, and answered as JSON: by each process of itself, or by one for all. Every answer is for a
+// scope, all apps or one, which holds here and wherever a question goes from here.
+
+import type { Alerts } from '../contract/admin/alerts.ts'
+import type { Now } from '../contract/admin/now.ts'
+import type { AlertFilter, EventFilter, RefusalFilter } from '../contract/admin/peers.ts'
+import type { Refusal } from '../contract/admin/refusals.ts'
+import { type InquiryName, MAX_REFUSALS_SHOWN, RANGE_NAMES, type Range } from '../contract/admin/words.ts'
+import { isUuid, timeOfId } from '../contract/ids.ts'
+import type { Timers } from '../lib/timers.ts'
+import { type Inquiries, type InquiryAnswer, problemOf } from './inquiries.ts'
+import { readEventFilter } from './live/event-filter.ts'
+import { EVENTS } from './live/event-tap.ts'
+import { ALERTS } from './live/live-alerts.ts'
+import { LiveList, type Watcher } from './live/live-list.ts'
+import { NowFeed } from './live/now-feed.ts'
+import { mergeNow } from './now/now.ts'
+import type { LiveSources } from './peers/remote-watch.ts'
+import { textsIn } from './query.ts'
+import { type Ask, findRefusal } from './questions.ts'
+import { REFUSALS } from './refusals/live-refusals.ts'
+import { mergeRefusals, newestRefusals, readRefusalFilter, readRefusalQuestion } from './refusals/refusal-view.ts'
+import { narrowed, pieceForApp, refusalForApp, refusalsForApp, type Scope, withoutNode } from './scope.ts'
+
+export interface InspectionOptions {
+  readonly inquiries: Inquiries
+  readonly ask: Ask
+  /** What is shown live: of this process, of others, or of both. */
+  readonly sources: readonly LiveSources[]
+  readonly timers: Timers
+  readonly onFault: (error: unknown) => void
+}
+
+export type QuestionName = InquiryName | 'now' | 'refusals'
+export type StreamName = 'now' | 'events' | 'refusals' | 'alerts'
+
+export interface Question {
+  readonly name: QuestionName
+  /** As in the address. For a batch, `id` is in it too. */
+  readonly query: string
+  readonly body?: Buffer
+}
+
+/** What an app's own developers may ask. */
+const OF_ONE_APP: ReadonlySet<QuestionName | StreamName> = new Set([
+  'apps',
+  'days',
+  'alerts',
+  'events',
+  'refusals',
+  'batch',
+  'explain',
+])
+const MAX_APP_TEXT = 200
+const NO_BODY = Buffer.alloc(0)
+/** Everybody who looks at a page of one app asks for the state. */
+const STATE_KEPT_MS = 2000
+
+export class Inspection {
+  readonly #options: InspectionOptions
+  readonly #now: NowFeed
+  readonly #events: LiveList<EventFilter>
+  readonly #refusals: LiveList<RefusalFilter>
+  readonly #alerts: LiveList<AlertFilter>
+  #state: { readonly atMs: number; readonly degradedSince: Promise<string | null> } | null = null
+  #degradedSinceMs: number | null = null
+
+  constructor(options: InspectionOptions) {
+    const { sources, timers, onFault } = options
+    this.#options = options
+    this.#now = new NowFeed({ read: (range) => this.#readNow(range), timers, onFault })
+    const [events, refusals] = [sources.map((one) => one.events), sources.map((one) => one.refusals)]
+    this.#events = new LiveList(EVENTS, events, timers)
+    this.#refusals = new LiveList(REFUSALS, refusals, timers)
+    this.#alerts = new LiveList(
+      ALERTS,
+      sources.map((one) => one.alerts),
+      timers,
+    )
+  }
+
+  async answer(scope: Scope, question: Question): Promise<InquiryAnswer> {
+    checkMayAsk(scope, question.name)
+    const { name, query: text, body = NO_BODY } = question
+    const query = new URLSearchParams(text)
+    if (name === 'now') {
+      const range = readRange(query)
+      if (typeof range === 'string') return problemOf(400, 'bad_request', range)
+      return answerOf(await this.#readNow(range.range))
+    }
+    if (name === 'refusals') return await this.#answerRefusals(scope, query)
+    const id = (name === 'batch' ? query.get('id') : name === 'search' ? query.get('q') : null)?.trim() ?? ''
+    const refusal = await this.#refusalWith(scope, id)
+    if (refusal !== null) {
+      const found = [{ kind: 'refusal', ...refusal }]
+      const whole = { found, query: id, searched_back_to: null, complete: true, skipped: 0 }
+      return answerOf(name === 'batch' ? { found: true, refusal } : whole)
+    }
+    return await this.#options.inquiries.answer({ name, query: text, body, scope })
+  }
+
+  /**
+   * Begins to send what fits the query. `lastId`: of the last message that whoever asks has had of such a stream. Returns
+   * what ends that; or a sentence where the query is wrong.
+   */
+  watch(
+    scope: Scope,
+    name: StreamName,
+    query: URLSearchParams,
+    lastId = '',
+  ): ((watcher: Watcher) => () => void) | string {
+    checkMayAsk(scope, name)
+    if (name === 'now') return (watcher) => this.#now.add(watcher)
+    if (name === 'events') {
+      const filter = readEventFilter(query)
+      if (typeof filter === 'string') return filter
+      const how = scope === 'all' ? {} : { show: withoutNode }
+      return (watcher) => this.#events.add(watcher, narrowed(filter, scope), how)
+    }
+    if (name === 'alerts') {
+      const read = textsIn(query, ['app'], MAX_APP_TEXT)
+      if (typeof read === 'string') return read
+      const earlier = isUuid(lastId) ? { earlier: this.#alertsAfter(scope, read.app, lastId) } : {}
+      return (watcher) => this.#alerts.add(watcher, narrowed(read, scope), earlier)
+    }
+    const asked = readRefusalFilter(query)
+    if (typeof asked === 'string') return asked
+    const filter = narrowed(asked, scope)
+    const show = scope === 'all' ? {} : { show: (json: string) => JSON.stringify(refusalForApp(JSON.parse(json))) }
+    const isFromStart = query.get('from_start') === '1'
+    return (watcher) =>
+      this.#refusals.add(watcher, filter, isFromStart ? { ...show, earlier: this.#earlierRefusals(filter) } : show)
+  }
+
+  /** Since when the service answers some requests 503, or does without a part; null: it does neither, as far as is known. */
+  degradedSince(): Promise<string | null> {
+    const atMs = this.#options.timers.monotonicMs()
+    if (this.#state === null || atMs - this.#state.atMs > STATE_KEPT_MS) {
+      this.#state = { atMs, degradedSince: this.#readDegradedSince() }
+    }
+    return this.#state.degradedSince
+  }
+
+  async #readDegradedSince(): Promise<string | null> {
+    const nowMs = this.#options.timers.nowMs()
+    let sinceMs: number | null = null
+    try {
+      const { pieces } = await this.#options.ask('now', { range: null })
+      for (const { state, degraded_ms: ms } of pieces) {
+        if (state === 'refusing' || state === 'degraded') sinceMs = Math.min(sinceMs ?? nowMs, ms ?? nowMs)
+      }
+      // No process answers at all.
+      if (pieces.length === 0) sinceMs = nowMs
+    } catch (error) {
+      this.#options.onFault(error)
+      sinceMs = nowMs
+    }
+    this.#degradedSinceMs = sinceMs === null ? null : Math.min(sinceMs, this.#degradedSinceMs ?? sinceMs)
+    return this.#degradedSinceMs === null ? null : new Date(this.#degradedSinceMs).toISOString()
+  }
+
+  async #readNow(range: Range | null): Promise<Now> {
+    const { pieces, silent, problem } = await this.#options.ask('now', { range })
+    return mergeNow({ reports: pieces, silent, problem }, { nowMs: this.#options.timers.nowMs(), range })
+  }
+
+  async #answerRefusals(scope: Scope, query: URLSearchParams): Promise<InquiryAnswer> {
+    const asked = readRefusalQuestion(query)
+    if (typeof asked === 'string') return problemOf(400, 'bad_request', asked)
+    const { pieces } = await this.#options.ask('refusals', narrowed(asked, scope))
+    if (scope === 'all') return answerOf(mergeRefusals(pieces, asked.limit))
+    return answerOf(refusalsForApp(mergeRefusals(pieces.map(pieceForApp), asked.limit)))
+  }
+
+  /** As JSON, oldest first; none where they cannot be read. */
+  async #alertsAfter(scope: Scope, app: string | null, lastId: string): Promise<readonly string[]> {
+    const query = new URLSearchParams({ after: lastId, app: app ?? '' }).toString()
+    const { status, json } = await this.#options.inquiries.answer({ name: 'alerts', query, body: NO_BODY, scope })
+    return status === 200 ? (JSON.parse(json) as Alerts).alerts.map((alert) => JSON.stringify(alert)) : []
+  }
+
+  /** As JSON, oldest first; none where they cannot be read. */
+  async #earlierRefusals(filter: RefusalFilter): Promise<readonly string[]> {
+    const { ask, onFault } = this.#options
+    try {
+      const { pieces } = await ask('refusals', { ...filter, limit: MAX_REFUSALS_SHOWN })
+      const oldestFirst = newestRefusals(pieces, MAX_REFUSALS_SHOWN).toReversed()
+      return oldestFirst.map((refusal) => JSON.stringify(refusal))
+    } catch (error) {
+      onFault(error)
+      return []
+    }
+  }
+
+  /** null: none is known. A client has an id of version 7 from a 202, or from a refusal. */
+  async #refusalWith(scope: Scope, id: string): Promise<Refusal | ReturnType<typeof refusalForApp> | null> {
+    if (timeOfId(id) === null) return null
+    const refusal = await findRefusal(this.#options.ask, id.toLowerCase(), scope === 'all' ? null : scope.appId)
+    return refusal === null || scope === 'all' ? refusal : refusalForApp(refusal)
+  }
+}
+
+function checkMayAsk(scope: Scope, name: QuestionName | StreamName): void {
+  if (scope !== 'all' && !OF_ONE_APP.has(name)) throw new Error(`${name} is not for one app's developers`)
+}
+
+function answerOf(value: object): InquiryAnswer {
+  return { status: 200, json: JSON.stringify(value) }
+}
+
+/** A sentence where the query is wrong. */
+function readRange(query: URLSearchParams): { readonly range: Range } | string {
+  const asked = query.get('range') ?? '15m'
+  const range = RANGE_NAMES.find((name) => name === asked)
+  return range === undefined ? 'range: must be 15m, 1h or 24h' : { range }
+}

@@ -1,0 +1,105 @@
+// What every process answers of itself, so that any of them can show all.
+
+import type { LastHourPiece, Pieces, Questions } from '../contract/admin/peers.ts'
+import type { OwnGroup, Refusal } from '../contract/admin/refusals.ts'
+import type { AcceptedCounts } from './activity/accepted-counts.ts'
+import type { LocalNode } from './now/local-node.ts'
+import type { SilentNode } from './now/now.ts'
+import { type RefusalSource, refusalsPiece } from './refusals/refusal-view.ts'
+import type { LastHour } from './usage-report.ts'
+
+/** A shorter time says too little. */
+const MIN_RATE_SECONDS = 60
+
+export type QuestionName = keyof Questions
+
+/** The answers of all processes. */
+export interface Answers<Piece> {
+  readonly pieces: readonly Piece[]
+  /** Only for `now`. */
+  readonly silent: readonly SilentNode[]
+  /** Why others could not be asked; null: they were, or there are none. */
+  readonly problem: string | null
+}
+
+export type Ask = <Name extends QuestionName>(name: Name, question: Questions[Name]) => Promise<Answers<Pieces[Name]>>
+
+export interface OwnAnswersOptions {
+  readonly node: LocalNode
+  readonly refusals: RefusalSource
+  readonly accepted: AcceptedCounts
+  readonly nowMs: () => number
+}
+
+export class OwnAnswers {
+  readonly name: string
+  readonly #answers: { readonly [Name in QuestionName]: (question: Questions[Name]) => Pieces[Name] }
+
+  constructor({ node, refusals, accepted, nowMs }: OwnAnswersOptions) {
+    this.name = node.name
+    this.#answers = {
+      now: ({ range }) => node.report(range),
+      refusals: (question) => refusalsPiece(refusals, question, { node: node.name, nowMs: nowMs() }),
+      'last hour': ({ app }) => lastHourPiece(app, accepted, refusals.rows(nowMs()), nowMs()),
+    }
+  }
+
+  async answer<Name extends QuestionName>(name: Name, question: Questions[Name]): Promise<Pieces[Name]> {
+    return this.#answers[name](question)
+  }
+}
+
+/** `app`: null: of all. */
+function lastHourPiece(
+  app: string | null,
+  accepted: AcceptedCounts,
+  groups: readonly OwnGroup[],
+  nowMs: number,
+): LastHourPiece {
+  const isWanted = (appId: string): boolean => app === null || app === appId
+  // An app may be named `__proto__` or `constructor`, which an object has already.
+  const refused = new Map<string, Record<string, number>>()
+  for (const { app_id, code, count } of groups) {
+    if (app_id === null || !isWanted(app_id)) continue
+    const codes = refused.get(app_id) ?? {}
+    codes[code] = (codes[code] ?? 0) + count
+    refused.set(app_id, codes)
+  }
+  const counts = [...accepted.all(nowMs)].filter(([appId]) => isWanted(appId))
+  return {
+    accepted: Object.fromEntries(counts.map(([appId, total]) => [appId, total])),
+    recent: Object.fromEntries(
+      counts.flatMap(([appId, , [count, seconds]]) => (count === 0 ? [] : [[appId, [count, Math.round(seconds)]]])),
+    ),
+    refused: Object.fromEntries(refused),
+    has_all: accepted.hasAll,
+  }
+}
+
+/** null: it is not known of the app. */
+export function lastHourOf(appId: string, pieces: readonly LastHourPiece[]): LastHour | null {
+  const known = pieces.filter(({ accepted, has_all }) => has_all || Object.hasOwn(accepted, appId))
+  if (pieces.length === 0 || known.length < pieces.length) return null
+  const refused: Record<string, number> = {}
+  let acceptedEvents = 0
+  for (const piece of pieces) {
+    acceptedEvents += Object.hasOwn(piece.accepted, appId) ? piece.accepted[appId] : 0
+    const codes = Object.hasOwn(piece.refused, appId) ? piece.refused[appId] : {}
+    for (const [code, count] of Object.entries(codes)) refused[code] = (refused[code] ?? 0) + count
+  }
+  return { acceptedEvents, refused, eventsPerSecond: recentRate(appId, pieces) }
+}
+
+/** null: not known yet. */
+function recentRate(appId: string, pieces: readonly LastHourPiece[]): number | null {
+  const counted = pieces.flatMap(({ recent }) => (Object.hasOwn(recent, appId) ? [recent[appId]] : []))
+  if (counted.length > 0 && counted.every(([, seconds]) => seconds < MIN_RATE_SECONDS)) return null
+  // A node that has just started adds too little for a minute, and not many times too much.
+  return counted.reduce((sum, [count, seconds]) => sum + count / Math.max(seconds, MIN_RATE_SECONDS), 0)
+}
+
+/** The refusal with this id, of those that any process still knows; null: none does. `app`: that it must be of; null: any. */
+export async function findRefusal(ask: Ask, requestId: string, app: string | null = null): Promise<Refusal | null> {
+  const { pieces } = await ask('refusals', { app, code: null, limit: 1, request_id: requestId })
+  return pieces.flatMap(({ refusals }) => refusals).at(0) ?? null
+}

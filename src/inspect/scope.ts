@@ -1,0 +1,37 @@
+// Whose answers a credential may see, and what of an answer one app's developers are shown: nothing of nodes, stores, the
+// reasons of 503s, the operator's settings, or another app.
+
+import type { OwnGroup, Refusal, RefusalGroup, Refusals, RefusalsPiece } from '../contract/admin/refusals.ts'
+
+/** All, or those of one app. */
+export type Scope = 'all' | { readonly appId: string }
+
+/** With the scope's app in place of any that was asked for. */
+export function narrowed<Filter extends { readonly app: string | null }>(filter: Filter, scope: Scope): Filter {
+  return scope === 'all' ? filter : { ...filter, app: scope.appId }
+}
+
+/** A 503 is one cause, whatever its reason. */
+export function pieceForApp(piece: RefusalsPiece): RefusalsPiece {
+  return { ...piece, groups: piece.groups.map((group): OwnGroup => ({ ...group, reason: null })) }
+}
+
+export function refusalForApp(refusal: Refusal) {
+  const { node: _, reason: __, ...shown } = refusal
+  const { origin, message } = shown
+  return { ...shown, message: origin === null ? message : `pages of ${origin} may not send` }
+}
+
+export function refusalsForApp({ refusals, groups }: Refusals) {
+  return { refusals: refusals.map(refusalForApp), groups: groups.map(groupForApp) }
+}
+
+function groupForApp(group: RefusalGroup) {
+  const { reason: _, ...shown } = group
+  return shown
+}
+
+/** Of a live event. The first one is a member of its record: inside of a text, quotes are escaped. */
+export function withoutNode(json: string): string {
+  return json.replace(/,"node":(?:null|"(?:[^"\\]|\\.)*")/, '')
+}

@@ -1,0 +1,34 @@
+// Answers one question in a thread of its own: to read a body for `explain`, or the queue, may take seconds, which would
+// hold up the requests of all clients.
+
+import { Worker } from 'node:worker_threads'
+import type { Timer, Timers } from '../lib/timers.ts'
+import type { Tasks } from './inquiry-thread.ts'
+
+/** A thread runs the built file, whether this runs from src/ or dist/. */
+const THREAD = new URL('../../dist/inspect/inquiry-thread.js', import.meta.url)
+/** As much as the pool's explainer may use for a body. */
+const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16 } as const
+const TIMEOUT_MS = 10_000
+
+/** Rejects where the thread fails or takes too long. */
+export async function answerInThread<Name extends keyof Tasks>(
+  name: Name,
+  work: Parameters<Tasks[Name]>,
+  timers: Timers,
+): Promise<Awaited<ReturnType<Tasks[Name]>>> {
+  const worker = new Worker(THREAD, { workerData: { name, work }, resourceLimits: MEMORY })
+  let timer: Timer | null = null
+  try {
+    const answer: unknown = await new Promise((resolve, reject) => {
+      timer = timers.setTimeout(() => reject(new Error('it takes too long to read')), TIMEOUT_MS)
+      worker.once('message', resolve)
+      worker.once('error', reject)
+      worker.once('exit', () => reject(new Error('the thread ended before its answer')))
+    })
+    return answer as Awaited<ReturnType<Tasks[Name]>>
+  } finally {
+    if (timer !== null) timers.clear(timer)
+    await worker.terminate()
+  }
+}

@@ -1,0 +1,161 @@
+// How much apps have used of their limits: one app, or those that are nearest to one. For `sluice usage` and the console.
+
+import { type App, isValidKey } from '../apps/app.ts'
+import { monthTolerancePercent } from '../apps/plans.ts'
+import type { Timers } from '../lib/timers.ts'
+import type { Usage } from '../limits/limiter.ts'
+
+/** Read at once. Between two such reads, Redis and the event loop serve requests. */
+const SLICE_APPS = 500
+/** Most apps in a report. */
+export const MAX_REPORTED_APPS = 10_000
+/** At most this part of what a key has beyond `ak_` and its app is shown, and at most so many characters. */
+const SHOWN_SHARE = 4
+const MAX_SHOWN_CHARACTERS = 3
+
+/** The usage of some hundred apps, in their order. */
+export type ReadUsages = (apps: readonly App[]) => readonly Usage[] | Promise<readonly Usage[] | 'away'>
+
+/** One app, which may not exist, or the `top` that have used most of a limit. */
+export type WantedUsage = { readonly appId: string } | { readonly top: number }
+
+export interface AppUsage {
+  readonly app: App
+  readonly usage: Usage
+}
+
+export interface UsageReport {
+  /** The nearest to a limit first; of several, the one with more events in its month. */
+  readonly apps: readonly AppUsage[]
+  readonly totalApps: number
+  readonly readAtMs: number
+}
+
+/** What the running service knows of an app's last hour. */
+export interface LastHour {
+  readonly acceptedEvents: number
+  readonly refused: Readonly<Record<string, number>>
+  /** Accepted in the last five minutes, or since the first one in them; null: that is less than a minute ago. */
+  readonly eventsPerSecond: number | null
+}
+
+/** away: the counters cannot be read now. */
+export async function usageReport(
+  apps: Iterable<App>,
+  readUsages: ReadUsages,
+  wanted: WantedUsage,
+  timers: Pick<Timers, 'nowMs' | 'setImmediate'>,
+): Promise<UsageReport | 'away'> {
+  const most = 'top' in wanted ? Math.min(wanted.top, MAX_REPORTED_APPS) : 1
+  let ranked: AppUsage[] = []
+  let totalApps = 0
+  let slice: App[] = []
+  /** false: away. */
+  const readSlice = async (): Promise<boolean> => {
+    const read = slice
+    slice = []
+    if (read.length > 0) {
+      const usages = await readUsages(read)
+      if (usages === 'away') return false
+      // Only the first ones are kept, so that 100,000 apps take no memory.
+      ranked = ranked.concat(read.map((app, index) => ({ app, usage: usages[index] })))
+      ranked = ranked.toSorted(byUse).slice(0, most)
+    }
+    await new Promise<void>((resolve) => timers.setImmediate(resolve))
+    return true
+  }
+  for (const app of apps) {
+    totalApps++
+    if ('top' in wanted || app.appId === wanted.appId) slice.push(app)
+    // By what was looked at: to find one of 100,000 apps takes as long as to read them all.
+    if (totalApps % SLICE_APPS === 0 && !(await readSlice())) return 'away'
+  }
+  if (!(await readSlice())) return 'away'
+  return { apps: ranked, totalApps, readAtMs: timers.nowMs() }
+}
+
+function byUse(one: AppUsage, other: AppUsage): number {
+  return (
+    shareUsed(other.usage) - shareUsed(one.usage) ||
+    other.usage.month.used - one.usage.month.used ||
+    (one.app.appId < other.app.appId ? -1 : 1)
+  )
+}
+
+/** Of the limit that is nearest: 1 is all of it. */
+export function shareUsed({ minute, day, month }: Usage): number {
+  const ofDay = day.limit === null ? 0 : day.used / day.limit
+  return Math.max(minute.used / minute.limit, ofDay, month.used / month.limit)
+}
+
+/** `lastHourOf`: null where that is not known. */
+export function usageReportJson(report: UsageReport, lastHourOf: (appId: string) => LastHour | null): object {
+  const { apps, totalApps, readAtMs } = report
+  return {
+    apps: apps.map((one) => rowJson(one, lastHourOf(one.app.appId), readAtMs)),
+    total_apps: totalApps,
+    read_at: new Date(readAtMs).toISOString(),
+  }
+}
+
+/** Of one app, for its own developers. */
+export function usageForApp({ apps: [one], readAtMs }: UsageReport, lastHour: LastHour | null): object {
+  const { keys: _, ...row } = rowJson(one, lastHour, readAtMs)
+  return { read_at: new Date(readAtMs).toISOString(), ...row }
+}
+
+/** The same as text, with the event loop free on the way: 10,000 apps are four megabytes. */
+export async function usageReportText(
+  report: UsageReport,
+  lastHourOf: (appId: string) => LastHour | null,
+  timers: Pick<Timers, 'setImmediate'>,
+): Promise<string> {
+  const rows: string[] = []
+  for (const one of report.apps) {
+    rows.push(JSON.stringify(rowJson(one, lastHourOf(one.app.appId), report.readAtMs)))
+    if (rows.length % SLICE_APPS === 0) await new Promise<void>((resolve) => timers.setImmediate(resolve))
+  }
+  const withoutRows = JSON.stringify(usageReportJson({ ...report, apps: [] }, lastHourOf))
+  return withoutRows.replace('[]', () => `[${rows.join(',')}]`)
+}
+
+function rowJson({ app, usage }: AppUsage, lastHour: LastHour | null, readAtMs: number) {
+  return {
+    app_id: app.appId,
+    name: app.name,
+    plan: app.plan,
+    subscription: app.subscription,
+    minute: windowJson(usage.minute),
+    day: windowJson(usage.day),
+    // Its limit is the enforced one, so the tolerance is told beside it.
+    month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
+    last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
+    events_per_second: lastHour?.eventsPerSecond ?? null,
+    keys: keysJson(app, readAtMs),
+  }
+}
+
+function windowJson({ used, limit, endsAtMs }: { used: number; limit: number | null; endsAtMs: number }): object {
+  return { used, limit, resets_at: new Date(endsAtMs).toISOString() }
+}
+
+/** The keys that are valid, the current one first. */
+function keysJson(app: App, nowMs: number): unknown[] {
+  const older = app.previousKeys.filter(({ appKey }) => isValidKey(app, appKey, nowMs))
+  return [
+    { key: maskedKey(app.appKey, app.appId), valid_until: null },
+    ...older.map(({ appKey, validUntilMs }) => ({
+      key: maskedKey(appKey, app.appId),
+      valid_until: new Date(validUntilMs).toISOString(),
+    })),
+  ]
+}
+
+/** Enough to tell an app's keys apart, and not enough to guess one. */
+export function maskedKey(key: string, appId: string): string {
+  const named = `ak_${appId}_`
+  const start = key.startsWith(named) ? named : 'ak_'
+  const secret = key.length - start.length
+  const shown = Math.min(MAX_SHOWN_CHARACTERS, Math.floor(secret / SHOWN_SHARE))
+  return `${start}…${key.slice(key.length - shown)}`
+}

@@ -1,0 +1,179 @@
+// Keeps the spool's cursor: moves it behind what is acknowledged, writes it down, and lets go of what NATS must have synced.
+
+import type { NatsConnection } from '@nats-io/transport-node'
+import type { Timers } from '../../lib/timers.ts'
+import type { Disk } from '../journal/disk.ts'
+import type { Journal } from '../journal/journal.ts'
+import { comparePositions, type JournalPosition } from '../journal/segments.ts'
+import { type Kept, KeptBatches } from './kept-batches.ts'
+import { type SpoolCursor, writeCursor } from './spool-cursor.ts'
+
+/** Between two writings, but for what has to be reserved. */
+const SAVE_MS = 1000
+
+/** How long a batch that was acknowledged is kept; `syncMs`: NATS has synced it after so long at the most. */
+export function keptMs(syncMs: number): number {
+  return 2 * syncMs
+}
+
+export interface CursorKeeperParts {
+  readonly journal: Pick<Journal, 'position' | 'removeBefore' | 'renew'>
+  /** Of the spool. */
+  readonly directory: string
+  readonly disk: Disk
+  readonly timers: Pick<Timers, 'monotonicMs'>
+  readonly cursor: SpoolCursor
+  /** What an earlier process has sent and kept. */
+  readonly keptBefore: Pick<Kept, 'batches' | 'bytes'>
+  /** When NATS syncs what it acknowledges: after so long at the most; 0: before. */
+  readonly syncMs: () => number
+}
+
+export class CursorKeeper {
+  readonly kept: KeptBatches
+  readonly #parts: CursorKeeperParts
+  readonly #onProblem: (error: unknown) => void
+  /** Called after each writing. */
+  readonly #onEnd: () => void
+  #cursor: SpoolCursor
+  #saved: SpoolCursor
+  /** What the last item that was read ends with. */
+  #readEnd: JournalPosition
+  #busy: Promise<void> | null = null
+  #savedAtMs = Number.NEGATIVE_INFINITY
+  /** NATS has lost what it acknowledged. */
+  hasLost = false
+
+  constructor(parts: CursorKeeperParts, onProblem: (error: unknown) => void, onEnd: () => void) {
+    this.#parts = parts
+    this.#onProblem = onProblem
+    this.#onEnd = onEnd
+    this.#cursor = this.#saved = parts.cursor
+    this.#readEnd = parts.cursor.sent
+    this.kept = new KeptBatches(parts.timers, parts.cursor, parts.keptBefore)
+  }
+
+  get isBusy(): boolean {
+    return this.#busy !== null
+  }
+
+  get sent(): JournalPosition {
+    return this.#cursor.sent
+  }
+
+  /** How far `sent` was written down. */
+  get savedSent(): JournalPosition {
+    return this.#saved.sent
+  }
+
+  /** What an earlier or this process may have sent. */
+  get reserved(): JournalPosition {
+    return later(this.#cursor.reserved, this.#cursor.sent)
+  }
+
+  /** Nothing is left to send or to keep. */
+  get isEmpty(): boolean {
+    const { sent } = this.#cursor
+    return this.#busy === null && comparePositions(this.#saved.released, sent) === 0 && sent.offset === 0
+  }
+
+  isAllSent(): boolean {
+    return comparePositions(this.#cursor.sent, this.#parts.journal.position()) >= 0
+  }
+
+  /** A record that ends there may be sent. */
+  isReserved(end: JournalPosition): boolean {
+    return comparePositions(end, this.#saved.reserved) <= 0
+  }
+
+  /** All up to there was read, and has to be reserved before it is sent. */
+  hasRead(end: JournalPosition): void {
+    this.#readEnd = later(this.#readEnd, end)
+  }
+
+  move(sent: JournalPosition): void {
+    this.#cursor = { ...this.#cursor, sent: later(this.#cursor.sent, sent) }
+  }
+
+  /** Goes back to what is kept. Returns where that begins. */
+  rewind(): JournalPosition {
+    const { released } = this.#cursor
+    this.#readEnd = released
+    this.#cursor = { ...this.#cursor, reserved: this.reserved, sent: released }
+    this.hasLost = false
+    void this.save()
+    return released
+  }
+
+  /** To be called every now and then. */
+  look(connection: NatsConnection | null): void {
+    if (this.#busy !== null || this.#parts.timers.monotonicMs() - this.#savedAtMs < SAVE_MS) return
+    const isMoved = comparePositions(this.#cursor.sent, this.#saved.sent) > 0
+    const isReleased = comparePositions(this.#cursor.released, this.#saved.released) > 0
+    // First, since in a long drain it always has moved. What is reserved is written meanwhile.
+    const due = this.kept.due(keptMs(this.#parts.syncMs()))
+    if (due !== null && connection !== null) void this.#do(this.#release(connection))
+    // Where nothing is left, the last segment goes.
+    else if (isMoved || isReleased || (this.isAllSent() && this.kept.isEmpty)) void this.save()
+  }
+
+  /** Reserves what was read, and writes the cursor down. Resolves where that fails too. */
+  async save(): Promise<void> {
+    while (this.#busy !== null) await this.#busy
+    await this.#do(this.#write())
+  }
+
+  #do(task: Promise<void>): Promise<void> {
+    this.#savedAtMs = this.#parts.timers.monotonicMs()
+    this.#busy = task.catch(this.#onProblem).finally(() => {
+      this.#busy = null
+      this.#onEnd()
+    })
+    return this.#busy
+  }
+
+  async #write(): Promise<void> {
+    const { directory, disk, syncMs, journal } = this.#parts
+    const { sent } = this.#cursor
+    const reserved = later(this.#cursor.reserved, later(this.#readEnd, sent))
+    const isSynced = syncMs() === 0 || this.kept.isEmpty
+    const released = isSynced ? sent : this.#cursor.released
+    const cursor = { ...this.#cursor, released, reserved, witness: this.kept.witness }
+    await writeCursor(directory, cursor, disk)
+    this.#saved = cursor
+    this.#cursor = { ...this.#cursor, released, reserved }
+    this.kept.close(sent)
+    // What is kept now was acknowledged during the writing, where NATS syncs later.
+    if (isSynced && syncMs() === 0) this.kept.releaseUpTo(sent)
+    await journal.removeBefore(released.segment)
+    if (this.isAllSent() && comparePositions(released, this.#cursor.sent) === 0) await this.#renew()
+  }
+
+  /** Nothing is left: a new segment, so that nothing of the old one stays on the disk. */
+  async #renew(): Promise<void> {
+    const { journal, directory, disk } = this.#parts
+    if (journal.position().offset === 0) return
+    const segment = await journal.renew()
+    if (segment === null) return
+    const start = { segment, offset: 0 }
+    const cursor = { ...this.#cursor, released: start, sent: start, reserved: start, witness: null }
+    await writeCursor(directory, cursor, disk)
+    this.#cursor = this.#saved = cursor
+    await journal.removeBefore(segment)
+  }
+
+  /** Lets go of what is kept for long enough, as far as it is still there. */
+  async #release(connection: NatsConnection): Promise<void> {
+    const ageMs = keptMs(this.#parts.syncMs())
+    for (let due = this.kept.due(ageMs); due !== null && !this.hasLost; due = this.kept.due(ageMs)) {
+      if (await this.kept.isThere(due, connection)) {
+        this.kept.releaseUpTo(due.end)
+        this.#cursor = { ...this.#cursor, released: due.end }
+      } else this.hasLost = true
+    }
+  }
+}
+
+export function later(one: JournalPosition, other: JournalPosition): JournalPosition {
+  return comparePositions(one, other) >= 0 ? one : other
+}

@@ -1,0 +1,114 @@
+// What a spool's folder holds, for who looks from outside. It only reads.
+
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StartError } from '../../lib/errors.ts'
+import { realDisk } from '../journal/disk.ts'
+import { comparePositions, type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
+import { readCursor } from './spool-cursor.ts'
+import type { SpoolContents } from './spool-log.ts'
+import { readSpool } from './spool-records.ts'
+
+const BEGINNING: JournalPosition = { segment: 0, offset: 0 }
+const OF_A_WORKER = /^worker-\d+$/
+
+export interface SpoolInspection {
+  readonly unsent: SpoolContents
+  /** Sent, and kept until NATS has synced them. */
+  readonly keptBatches: number
+  /** Of what is not sent, by app. */
+  readonly apps: ReadonlyMap<string, { batches: number; events: number }>
+  /** Lines in it are no batches, or not those that were written. */
+  readonly isDamaged: boolean
+}
+
+/** The folder itself, and one of each worker process, as far as they hold a spool. */
+export async function spoolFolders(directory: string): Promise<string[]> {
+  const names = existsSync(directory) ? await readdir(directory) : []
+  const workers = names.filter((name) => OF_A_WORKER.test(name)).map((name) => join(directory, name))
+  return [directory, ...workers].filter((folder) => existsSync(journalDirectory(folder)))
+}
+
+/** Of so many worker processes: each has a folder of its own. */
+export function foldersInUse(directory: string, processes: number): string[] {
+  if (processes === 1) return [directory]
+  return Array.from({ length: processes }, (_, at) => join(directory, `worker-${at + 1}`))
+}
+
+/** A sentence for each folder with unsent batches that no process works in, since there were more or fewer. Rejects where one cannot be read. */
+export async function strandedSpools(directory: string, processes: number): Promise<string[]> {
+  const inUse = foldersInUse(directory, processes)
+  const texts: string[] = []
+  for (const folder of await spoolFolders(directory)) {
+    if (inUse.includes(folder) || (await holdsOtherJournal(folder))) continue
+    const { batches } = (await inspectSpool(folder)).unsent
+    if (batches > 0)
+      texts.push(
+        `${folder} holds ${batches} batches that nobody sends: no process of SLUICE_PROCESSES=${processes} works in it: sluice spool drain ${folder}`,
+      )
+  }
+  return texts
+}
+
+/** How far the spool was sent and let go of. A lost or damaged cursor does not tell: then any of it may be unsent. */
+export async function readProgress(directory: string): Promise<{
+  readonly sent: JournalPosition
+  readonly released: JournalPosition
+  readonly cursor: 'read' | 'damaged' | 'lost'
+}> {
+  const cursor = await readCursor(directory, realDisk)
+  if (cursor === null) return { sent: BEGINNING, released: BEGINNING, cursor: 'lost' }
+  if (cursor === 'damaged') return { sent: BEGINNING, released: BEGINNING, cursor }
+  return { sent: cursor.sent, released: cursor.released, cursor: 'read' }
+}
+
+/** The journal of one machine has the same files. What sends a spool would pass over its records and remove them. */
+export async function holdsOtherJournal(directory: string): Promise<boolean> {
+  if ((await readCursor(directory, realDisk)) !== null) return false
+  const journal = journalDirectory(directory)
+  if ((await listSegments(journal)).every(({ bytes }) => bytes === 0)) return false
+  let isSpool = false
+  const range = { directory: journal, from: BEGINNING, until: null, disk: realDisk, onDamage: () => {} }
+  const visit = (): void => void (isSpool = true)
+  await readSpool(range, visit, () => isSpool)
+  return !isSpool
+}
+
+/** Rejects where it cannot be read, with a StartError where it holds files and none of a spool. */
+export async function inspectSpool(directory: string): Promise<SpoolInspection> {
+  const journal = journalDirectory(directory)
+  const { sent, released, cursor } = await readProgress(directory)
+  const names = await readdir(directory)
+  if (cursor === 'lost' && names.length > 0 && !existsSync(journal)) {
+    const [worker] = await spoolFolders(directory)
+    throw new StartError(
+      worker === undefined
+        ? `${directory} is no spool: it holds other files`
+        : `${directory} holds the spools of worker processes: name one of them: ${worker}`,
+    )
+  }
+  const apps = new Map<string, { batches: number; events: number }>()
+  let [records, keptBatches, batches, bytes] = [0, 0, 0, 0]
+  let oldestAtMs: number | null = null
+  let isDamaged = false
+  const onDamage = (): void => void (isDamaged = true)
+  const range = { directory: journal, from: BEGINNING, until: null, disk: realDisk, onDamage }
+  await readSpool(range, ({ start, head, line }) => {
+    records += 1
+    if (comparePositions(start, sent) < 0) {
+      if (comparePositions(start, released) >= 0) keptBatches += 1
+      return
+    }
+    batches += 1
+    bytes += line.length
+    oldestAtMs ??= head.receivedAtMs
+    const app = apps.get(head.appId) ?? { batches: 0, events: 0 }
+    apps.set(head.appId, app)
+    app.batches += 1
+    app.events += head.events
+  })
+  if (records === 0 && (await holdsOtherJournal(directory)))
+    throw new StartError(`${directory} is no spool: its journal has no batch of one`)
+  return { unsent: { batches, bytes, oldestAtMs }, keptBatches, apps, isDamaged }
+}

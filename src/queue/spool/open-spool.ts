@@ -1,0 +1,197 @@
+// Opens a spool: reads what an earlier process has left in its folder, and puts queue and drainer together.
+
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
+import type { Charge } from '../../contract/charge.ts'
+import { formatBytes } from '../../lib/format.ts'
+import type { OnNotice } from '../../lib/notice.ts'
+import type { Timers } from '../../lib/timers.ts'
+import type { Disk } from '../journal/disk.ts'
+import { type Journal, openJournal } from '../journal/journal.ts'
+import { watchFilling } from '../journal/journal-filling.ts'
+import { comparePositions, journalDirectory } from '../journal/segments.ts'
+import type { StreamPublisher } from '../stream/publisher.ts'
+import type { Doubt } from '../stream/publisher-options.ts'
+import { Drainer } from './drainer.ts'
+import type { Kept } from './kept-batches.ts'
+import { Spool } from './spool.ts'
+import { readCursor, type SpoolCursor, writeCursor } from './spool-cursor.ts'
+import type { SpoolContents } from './spool-log.ts'
+import { readSpool } from './spool-records.ts'
+
+const KEY_WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
+/** Of the disk, for others: this much, or this share of it where that is more. */
+const FLOOR_BYTES = 2 * 1024 ** 3
+const FLOOR_SHARE = 0.05
+export const SPOOL_ADVICE = 'bring NATS back, or raise SLUICE_SPOOL_MAX_MB'
+/** A damaged disk may have any number of them. */
+const MAX_DAMAGE_TOLD = 10
+const BEGINNING = { segment: 0, offset: 0 } as const
+
+export interface SpoolCallbacks {
+  /** The name of the folder is known, before `onFound`. */
+  readonly onNamed: (id: string) => void
+  /** A batch that an earlier process has left. */
+  readonly onFound: (appId: string, charge: Charge) => void
+  /** A batch is in the spool, and counts in this node's field. */
+  readonly onSpooled: (appId: string, charge: Charge) => void
+  /** It is in the stream. `sequence` 0: not known. */
+  readonly onSent: (appId: string, charge: Charge, sequence: number) => void
+  /** Of a batch of the last five minutes that an earlier process has left. */
+  readonly onKey: (batchId: string, events: number, takenAtMs: number) => void
+  readonly onDoubt: (doubt: Doubt) => void
+  readonly onCommit?: (records: number) => void
+  readonly onNotice: OnNotice
+}
+
+export interface SpoolOptions extends SpoolCallbacks {
+  /** It is there, and this process alone works in it. */
+  readonly directory: string
+  readonly maxBytes: number
+  readonly stream: StreamPublisher
+  readonly partitions: number
+  readonly disk: Disk
+  readonly timers: Timers
+  readonly syncMs: () => number
+  readonly withoutRedisAtMs: () => number
+  /** 8 to 32 hex digits, for a folder that has no name yet. */
+  readonly newId: string
+  /** Free bytes of the disk, and its size. */
+  readonly space: (directory: string) => Promise<{ readonly freeBytes: number; readonly totalBytes: number }>
+}
+
+export interface OpenedSpool {
+  readonly spool: Spool
+  /** Of the folder, for its field in Redis. */
+  readonly id: string
+  readonly sizeBytes: () => number
+  readonly maxBytes: () => number
+}
+
+/** What the spool leaves free on a disk of this size. */
+export function spoolFloorBytes(totalBytes: number): number {
+  return Math.max(FLOOR_BYTES, FLOOR_SHARE * totalBytes)
+}
+
+/** Rejects where the folder cannot be used. */
+export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
+  const { directory, maxBytes, stream, disk, timers, onNotice, onCommit } = options
+  const known = await readCursor(directory, disk)
+  if (known === 'damaged')
+    onNotice('cursor.json of the spool is damaged: NATS is asked for each batch before it is sent again', 'error')
+  const saved = known === 'damaged' ? null : known
+  const journal: Journal = await openJournal({
+    directory: journalDirectory(directory),
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    segmentBytes: Math.min(64 * 1024 * 1024, Math.max(1024, Math.floor(maxBytes / 8))),
+    keepHours: null,
+    resumeAfter: saved?.sent ?? null,
+    clock: () => timers.nowMs(),
+    timers,
+    disk,
+    onCommit: (records) => {
+      onCommit?.(records)
+      filling.look()
+    },
+    onNoRoom: () => filling.refused(),
+    onNotice,
+  })
+  const end = journal.position()
+  // Without a cursor any of it may have been sent.
+  const cursor = saved ?? { id: options.newId, released: BEGINNING, sent: BEGINNING, reserved: end, witness: null }
+  if (saved === null) await writeCursor(directory, cursor, disk)
+  options.onNamed(cursor.id)
+  const filling = watchFilling(journal, {
+    directory,
+    maxBytes,
+    onNotice,
+    timers,
+    store: 'the spool',
+    advice: SPOOL_ADVICE,
+    freeBytes: async (path) => {
+      const { freeBytes, totalBytes } = await options.space(path)
+      return freeBytes - spoolFloorBytes(totalBytes)
+    },
+  })
+  await filling.measure()
+  const onDamage = damageTeller(onNotice)
+  const { found, kept } = await readFound(options, cursor, onDamage)
+  const spool = new Spool({
+    stream,
+    journal,
+    filling,
+    found,
+    timers,
+    onSpooled: options.onSpooled,
+    onDoubt: options.onDoubt,
+    onNotice,
+  })
+  const drainer = new Drainer({
+    stream,
+    journal,
+    directory,
+    journalDirectory: journalDirectory(directory),
+    disk,
+    timers,
+    partitions: options.partitions,
+    cursor,
+    keptBefore: kept,
+    recoveredEnd: end,
+    syncMs: options.syncMs,
+    withoutRedisAtMs: options.withoutRedisAtMs,
+    isTaking: () => spool.isTaking,
+    onSent: (record, sequence, isNew) => {
+      spool.sent(record)
+      if (isNew) options.onSent(record.head.appId, record.charge, sequence)
+    },
+    onTaken: () => spool.taken(),
+    onNotTaken: (ack) => spool.notTaken(ack),
+    onTakenBack: (lost) => spool.takenBack(lost),
+    onDamage,
+    onNotice,
+  })
+  spool.use(drainer)
+  return { spool, id: cursor.id, sizeBytes: () => journal.sizeBytes, maxBytes: filling.maxBytes }
+}
+
+/** Counts what is kept, and what is not sent yet, for the limits too, and passes the keys that are remembered. */
+async function readFound(
+  { directory, disk, timers, onFound, onKey }: SpoolOptions,
+  { released, sent }: SpoolCursor,
+  onDamage: (text: string) => void,
+): Promise<{ readonly found: SpoolContents; readonly kept: Pick<Kept, 'batches' | 'bytes'> }> {
+  const kept = { batches: 0, bytes: 0 }
+  let [batches, bytes] = [0, 0]
+  let oldestAtMs: number | null = null
+  const nowMs = timers.nowMs()
+  const range = { directory: journalDirectory(directory), from: released, until: null, disk, onDamage }
+  await readSpool(range, ({ start, head, line, charge }) => {
+    if (comparePositions(start, sent) < 0) {
+      kept.batches += 1
+      kept.bytes += line.length
+      return
+    }
+    batches += 1
+    bytes += line.length
+    oldestAtMs ??= head.receivedAtMs
+    onFound(head.appId, charge)
+    const takenAtMs = Math.min(head.receivedAtMs, nowMs)
+    if (head.keyed && nowMs - takenAtMs < KEY_WINDOW_MS) onKey(head.batchId, head.events, takenAtMs)
+  })
+  return { found: { batches, bytes, oldestAtMs }, kept }
+}
+
+function damageTeller(onNotice: OnNotice): (text: string) => void {
+  const told = new Set<string>()
+  return (text) => {
+    if (told.has(text) || told.size >= MAX_DAMAGE_TOLD) return
+    told.add(text)
+    onNotice(`the spool is damaged (sluice spool verify): ${text}`, 'error')
+  }
+}
+
+/** For a table and a line. */
+export function contentsText({ batches, bytes, oldestAtMs }: SpoolContents): string {
+  if (batches === 0) return 'empty'
+  const oldest = oldestAtMs === null ? '' : `, the oldest from ${new Date(oldestAtMs).toISOString()}`
+  return `${batches} batches (${formatBytes(bytes)})${oldest}`
+}

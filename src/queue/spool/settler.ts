@@ -1,0 +1,112 @@
+// Finds out from the stream which batches of the spool it has: those that were sent without an acknowledgement, and those whose
+// key another node may have taken while Redis did not answer.
+
+import type { NatsConnection } from '@nats-io/transport-node'
+import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
+import { partitionOf } from '../../contract/partition.ts'
+import { parseRecordHead } from '../../contract/record/record-head.ts'
+import { recordsOf } from '../../contract/record/record-lines.ts'
+import type { Timers } from '../../lib/timers.ts'
+import { probe } from '../stream/probe.ts'
+import { type FoundMessage, IdIndex } from '../stream/read/id-index.ts'
+import type { SpooledRecord } from './spool-records.ts'
+
+const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
+/** Half of the duplicate window: what is younger, and has its id still, the window decides when it is sent again. */
+const DECIDED_BY_WINDOW_MS = WINDOW_MS
+/** Asked about at one time. */
+const MAX_AT_ONCE = 32
+
+/** The sequence of the message in which the stream has it; null: it does not, and what was sent before never comes. */
+export type Settled = number | null
+
+export class Settler {
+  readonly #partitions: number
+  readonly #timers: Timers
+  readonly #indexes: readonly IdIndex[]
+  #connection: NatsConnection | null = null
+
+  constructor(partitions: number, timers: Timers) {
+    this.#partitions = partitions
+    this.#timers = timers
+    this.#indexes = Array.from({ length: partitions }, (_, at) => new IdIndex(at, timers))
+  }
+
+  /** NATS may have lost messages. */
+  forget(): void {
+    for (const index of this.#indexes) index.forget()
+  }
+
+  /** In the order of `records`. Rejects where NATS does not answer, or cannot tell. */
+  async settle(records: readonly SpooledRecord[], connection: NatsConnection): Promise<Settled[]> {
+    if (this.#connection !== connection) this.forget()
+    this.#connection = connection
+    const settled: Settled[] = []
+    const nowMs = this.#timers.nowMs()
+    for (let at = 0; at < records.length; at += MAX_AT_ONCE) {
+      const some = records.slice(at, at + MAX_AT_ONCE)
+      // First, so that nothing comes in behind the reading.
+      const probed = await Promise.all(some.map((record) => probeOf(record, connection)))
+      await this.#readIds(
+        some.filter((record, place) => probed[place] === null && isOld(record, nowMs)),
+        connection,
+      )
+      for (const [place, record] of some.entries()) {
+        settled.push(probed[place] ?? (isOld(record, nowMs) ? await this.#find(record, connection) : null))
+      }
+    }
+    return settled
+  }
+
+  async #readIds(records: readonly SpooledRecord[], connection: NatsConnection): Promise<void> {
+    for (const [partition, index] of this.#indexes.entries()) {
+      const ours = records.filter((record) => this.#partitionOf(record) === partition)
+      if (ours.length === 0) continue
+      const ids = new Set(ours.flatMap(idsOf))
+      // Another node may have taken the key before this one.
+      const fromMs = Math.min(...ours.map(({ head }) => head.receivedAtMs)) - WINDOW_MS
+      await index.read(connection, ids, fromMs)
+    }
+  }
+
+  async #find(record: SpooledRecord, connection: NatsConnection): Promise<Settled> {
+    const index = this.#indexes[this.#partitionOf(record)]
+    for (const id of idsOf(record)) {
+      for (const message of await index.find(connection, id)) {
+        if (holds(message, record)) return message.sequence
+      }
+    }
+    return null
+  }
+
+  #partitionOf({ head }: SpooledRecord): number {
+    return partitionOf(head.appId, this.#partitions)
+  }
+}
+
+/** Whether a message has this batch. A key that is used again after five minutes is another batch with the same id. */
+export function holds({ data }: Pick<FoundMessage, 'data'>, { head }: SpooledRecord): boolean {
+  for (const line of recordsOf(data)) {
+    const found = parseRecordHead(line, 0, line.length)
+    if (found?.batchId !== head.batchId) continue
+    if (Math.abs(found.receivedAtMs - head.receivedAtMs) <= WINDOW_MS) return true
+  }
+  return false
+}
+
+function idsOf({ head, messageId }: SpooledRecord): string[] {
+  return messageId === null || messageId.startsWith(head.batchId) ? [head.batchId] : [head.batchId, messageId]
+}
+
+function isOld({ head }: SpooledRecord, nowMs: number): boolean {
+  return Math.abs(nowMs - head.receivedAtMs) > DECIDED_BY_WINDOW_MS
+}
+
+/** Of a record that shared a message with others: its id cannot be used again, so the stream is told to drop it. */
+async function probeOf(record: SpooledRecord, connection: NatsConnection): Promise<Settled> {
+  const { messageId, head } = record
+  if (messageId === null || messageId.startsWith(head.batchId)) return null
+  const probed = await probe(connection, messageId)
+  if (probed === 'unknown') throw new Error('the stream does not say what became of a message')
+  return probed === 'burnt' || !holds(probed, record) ? null : probed.sequence
+}

@@ -1,0 +1,118 @@
+// What the log says of the spool: that it began, how it grows, that it is sent, and that nothing is left.
+
+import { formatBytes, formatSpan } from '../../lib/format.ts'
+import type { OnNotice } from '../../lib/notice.ts'
+import type { Timer, Timers } from '../../lib/timers.ts'
+import type { JournalFilling } from '../journal/journal-filling.ts'
+import type { QueueAck } from '../queue.ts'
+
+const LOOK_MS = 1000
+/** An outage is over after so long with an empty spool: NATS may come and go. */
+const QUIET_MS = 5000
+const GROWTH_MS = 900_000
+const FIRST_GROWTH_MS = 60_000
+const DAY_MS = 86_400_000
+const MAX_FORECAST_MS = 365 * DAY_MS
+
+/** What is not sent yet. */
+export interface SpoolContents {
+  readonly batches: number
+  readonly bytes: number
+  /** When the oldest was taken; null: there is none. */
+  readonly oldestAtMs: number | null
+}
+
+export interface SpoolLogOptions {
+  readonly timers: Timers
+  readonly onNotice: OnNotice
+}
+
+export class SpoolLog {
+  readonly #options: SpoolLogOptions
+  readonly #contents: () => SpoolContents
+  readonly #filling: Pick<JournalFilling, 'maxBytes'>
+  readonly #timer: Timer
+  /** null: nothing is spooled. */
+  #outage: { readonly sinceMs: number; sent: number; isDraining: boolean; toldAtMs: number; toldBytes: number } | null =
+    null
+  #emptySinceMs: number | null = null
+
+  constructor(options: SpoolLogOptions, contents: () => SpoolContents, filling: Pick<JournalFilling, 'maxBytes'>) {
+    this.#options = options
+    this.#contents = contents
+    this.#filling = filling
+    const { batches, bytes } = contents()
+    if (batches > 0) {
+      this.#begin(bytes)
+      options.onNotice(
+        `the spool holds ${batches} batches (${formatBytes(bytes)}) that an earlier process accepted: they are sent when NATS takes them`,
+      )
+    }
+    this.#timer = options.timers.setInterval(() => this.#look(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    this.#options.timers.clear(this.#timer)
+  }
+
+  /** `why`: what kept a batch from NATS. */
+  stored(why: QueueAck): void {
+    this.#emptySinceMs = null
+    if (this.#outage !== null) return
+    this.#begin(0)
+    this.#options.onNotice(
+      `NATS does not take batches (${why}): they are spooled on this node's disk, and requests get 202 as before; until they are sent on, each is on this one disk: bring NATS back, and keep this disk`,
+    )
+  }
+
+  sent(): void {
+    const outage = this.#outage
+    if (outage === null) return
+    outage.sent += 1
+    const { batches, bytes } = this.#contents()
+    if (outage.isDraining) return
+    outage.isDraining = true
+    this.#options.onNotice(
+      `NATS takes batches again: sending ${batches + 1} from the spool (${formatBytes(bytes)}), oldest first`,
+      'info',
+    )
+  }
+
+  #begin(bytes: number): void {
+    const nowMs = this.#options.timers.monotonicMs()
+    const toldAtMs = nowMs + FIRST_GROWTH_MS - GROWTH_MS
+    this.#outage = { sinceMs: nowMs, sent: 0, isDraining: false, toldAtMs, toldBytes: bytes }
+  }
+
+  #look(): void {
+    const outage = this.#outage
+    if (outage === null) return
+    const nowMs = this.#options.timers.monotonicMs()
+    const { batches, bytes } = this.#contents()
+    if (batches === 0) {
+      this.#emptySinceMs ??= nowMs
+      if (nowMs - this.#emptySinceMs < QUIET_MS) return
+      const span = formatSpan(nowMs - outage.sinceMs)
+      this.#options.onNotice(
+        `the spool is empty again: ${outage.sent} batches were sent to NATS, ${span} after it began`,
+        'info',
+      )
+      this.#outage = null
+      return
+    }
+    if (nowMs - outage.toldAtMs < GROWTH_MS) return
+    const grownMs = Math.min(nowMs - outage.toldAtMs, nowMs - outage.sinceMs)
+    const perMs = (bytes - outage.toldBytes) / grownMs
+    outage.toldAtMs = nowMs
+    outage.toldBytes = bytes
+    if (perMs > 0) this.#options.onNotice(this.#growth(batches, bytes, perMs))
+  }
+
+  #growth(batches: number, bytes: number, perMs: number): string {
+    const fullMs = Math.max(0, this.#filling.maxBytes() - bytes) / perMs
+    const date = new Date(this.#options.timers.nowMs() + Math.min(fullMs, MAX_FORECAST_MS)).toISOString().slice(0, 16)
+    const when = fullMs > MAX_FORECAST_MS ? '' : ` and will be full on ${date}Z at this rate`
+    return `the spool grows: it holds ${batches} batches (${formatBytes(bytes)})${when}; bring NATS back, or raise SLUICE_SPOOL_MAX_MB`
+  }
+}

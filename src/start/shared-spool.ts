@@ -1,0 +1,129 @@
+// The spool of a node: takes its folder, and joins it to limits, log and metrics.
+
+import { randomBytes } from 'node:crypto'
+import { accessSync, chmodSync, constants, statSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage, StartError } from '../lib/errors.ts'
+import { makeFolder } from '../lib/folder.ts'
+import { acquireLock } from '../lib/lock.ts'
+import type { OnNotice } from '../lib/notice.ts'
+import { systemTimers } from '../lib/timers.ts'
+import type { SharedAdmission } from '../limits/shared/shared-admission.ts'
+import type { SpooledEvents } from '../limits/shared/spooled-events.ts'
+import type { SpoolSample } from '../observe/gauges.ts'
+import { RealDisk } from '../queue/journal/disk.ts'
+import { foldersInUse, holdsOtherJournal, strandedSpools } from '../queue/spool/inspect-spool.ts'
+import { type OpenedSpool, openSpool } from '../queue/spool/open-spool.ts'
+import type { StreamPublisher } from '../queue/stream/publisher.ts'
+import type { Config } from '../settings/config.ts'
+import type { Started } from './started.ts'
+
+const FOLDER_MODE = 0o700
+const FILE_MODE = 0o600
+const ID_BYTES = 6
+
+/** Makes the folder of this process and locks it. Throws a StartError that says what to mend. */
+export async function takeSpoolFolder(config: Config, started: Started): Promise<string | null> {
+  if (config.spool === null) return null
+  const { directory } = config.spool
+  await makeOwnFolder(directory)
+  // Each worker process has a folder of its own.
+  for (const folder of foldersInUse(directory, config.processes)) {
+    if (folder !== directory) await makeOwnFolder(folder)
+    const lock = await acquireLock(folder)
+    if ('held' in lock) continue
+    started.add(() => lock.release())
+    if (await holdsOtherJournal(folder))
+      throw new StartError(`SLUICE_SPOOL_DIR: ${folder} holds a journal that is no spool: name another folder`)
+    return folder
+  }
+  throw new StartError(`SLUICE_SPOOL_DIR: ${directory} is in use: another sluice process works in this folder`)
+}
+
+/** What is left where no process works any more, told by one process alone. It may be much, so that nobody should wait for it. */
+export async function tellStranded(
+  { spool, processes }: Pick<Config, 'spool' | 'processes'>,
+  folder: string,
+  onNotice: OnNotice,
+): Promise<void> {
+  if (spool === null || folder !== foldersInUse(spool.directory, processes)[0]) return
+  try {
+    for (const text of await strandedSpools(spool.directory, processes)) onNotice(text)
+  } catch (error) {
+    onNotice(`whether other folders in ${spool.directory} hold batches cannot be told: ${errorMessage(error)}`)
+  }
+}
+
+async function makeOwnFolder(directory: string): Promise<void> {
+  try {
+    await makeFolder(directory, FOLDER_MODE)
+    // It holds what clients sent.
+    if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, FOLDER_MODE)
+    accessSync(directory, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const advice = 'give it to the user that runs sluice, or name another folder'
+    throw new StartError(`SLUICE_SPOOL_DIR: cannot make ${directory} or write in it: ${errorMessage(error)}; ${advice}`)
+  }
+}
+
+export interface SharedSpool extends OpenedSpool {
+  readonly directory: string
+  readonly sample: () => SpoolSample
+}
+
+interface SpoolContext {
+  readonly clock: Clock
+  readonly onNotice: OnNotice
+  readonly onCommit?: (records: number) => void
+}
+
+interface SpoolUses {
+  readonly stream: StreamPublisher
+  readonly limits: Pick<SharedAdmission, 'countSpool' | 'withoutRedisAtMs' | 'restoreKey' | 'doubt'>
+  readonly syncMs: () => number
+}
+
+export async function openSharedSpool(
+  directory: string,
+  maxBytes: number,
+  { partitions }: Pick<Config, 'partitions'>,
+  { clock, onNotice, onCommit }: SpoolContext,
+  { stream, limits, syncMs }: SpoolUses,
+): Promise<SharedSpool> {
+  let counts: SpooledEvents | null = null
+  const opened = await openSpool({
+    directory,
+    maxBytes,
+    partitions,
+    stream,
+    syncMs,
+    disk: new RealDisk(FILE_MODE),
+    timers: { ...systemTimers, nowMs: clock },
+    newId: randomBytes(ID_BYTES).toString('hex'),
+    space: async (path) => {
+      const { bavail, bsize, blocks } = await statfs(path)
+      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
+    },
+    withoutRedisAtMs: () => limits.withoutRedisAtMs,
+    onNamed: (id) => (counts = limits.countSpool(id)),
+    onFound: (appId, charge) => counts?.add(appId, charge, true),
+    onSpooled: (appId, charge) => counts?.add(appId, charge),
+    onSent: (appId, charge, sequence) => counts?.sent(appId, charge, sequence),
+    onKey: (batchId, events, takenAtMs) => limits.restoreKey(batchId, events, takenAtMs),
+    onDoubt: (doubt) => limits.doubt(doubt),
+    ...(onCommit === undefined ? {} : { onCommit }),
+    onNotice,
+  })
+  const named = counts as SpooledEvents | null
+  named?.start()
+  return {
+    ...opened,
+    directory,
+    sample: () => {
+      const { batches, bytes, oldestAtMs } = opened.spool.contents
+      const oldestSeconds = oldestAtMs === null ? 0 : Math.max(0, (clock() - oldestAtMs) / 1000)
+      return { batches, bytes, oldestSeconds, maxBytes: opened.maxBytes() }
+    },
+  }
+}

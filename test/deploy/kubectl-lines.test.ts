@@ -1,0 +1,138 @@
+// What the docs say to kubectl names what is in the manifests: workloads, containers, Secrets, claims, labels and folders.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { beforeAll, expect, it } from 'vitest'
+import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const SHORT: Readonly<Record<string, string>> = {
+  deploy: 'Deployment',
+  deployment: 'Deployment',
+  statefulset: 'StatefulSet',
+  service: 'Service',
+  hpa: 'HorizontalPodAutoscaler',
+}
+/** Stand for what the reader has. */
+const PLACEHOLDER = /^(POD|YOUR_.*|\$1|"\$1")$/
+
+interface PodTemplate {
+  readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }
+  readonly spec: { readonly containers: readonly { readonly name: string }[] }
+}
+interface Workload {
+  readonly replicas?: number
+  readonly template: PodTemplate
+  readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[]
+}
+
+const docs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
+/** Each as it stands, with its page: in a block or in a sentence. Lines that go on are one. */
+const lines = ['README.md', ...docs.map((name) => `docs/${name}`)].flatMap((page) => {
+  const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/\\\n\s*/g, ' ')
+  const inBlocks = [...text.matchAll(/^ *```sh\n(.*?)^ *```$/gms)].flatMap(([, block]) => block.split('\n'))
+  const inSentences = [...text.replaceAll(/^ *```.*?^ *```$/gms, '').matchAll(/`([^`]+)`/g)].map(([, code]) => code)
+  return [...inBlocks, ...inSentences]
+    .flatMap((line) => line.replace(/ {2,}#.*/s, '').split(/&&|;|\|/))
+    .flatMap((line) => (/\bkubectl .*/s.exec(line) ?? []).map((found) => ({ page, words: found.split(/\s+/) })))
+})
+
+let objects: readonly KubernetesObject[]
+beforeAll(async () => {
+  const folders = ['deploy/overlays/production', 'deploy/overlays/local', 'deploy/monitoring']
+  objects = (await Promise.all(folders.map((folder) => buildKustomization(folder)))).flat()
+}, 60_000)
+
+const names = (kind: string): string[] =>
+  objects.filter((object) => object.kind === kind).map(({ metadata }) => metadata.name)
+const workload = (kind: string, name: string): Workload =>
+  objects.find((object) => object.kind === kind && object.metadata.name === name)?.['spec'] as Workload
+
+/** What a line names that is not there. */
+function unknownIn(words: readonly string[]): string[] {
+  const mistakes: string[] = []
+  const hold = (what: string, name: string, known: readonly string[]): void => {
+    if (!PLACEHOLDER.test(name) && !known.includes(name)) mistakes.push(`${what} ${name}`)
+  }
+  const after = (flag: string): string | undefined =>
+    words.includes(flag) ? words[words.indexOf(flag) + 1] : undefined
+  const own = words.slice(0, words.includes('--') ? words.indexOf('--') : undefined)
+  const namespace = after('-n')
+  if (namespace !== undefined) hold('namespace', namespace, names('Namespace'))
+  for (const flag of ['-k', '-f']) {
+    const path = own.includes(flag) ? after(flag) : undefined
+    if (path !== undefined && !PLACEHOLDER.test(path) && !existsSync(join(ROOT, path))) mistakes.push(`path ${path}`)
+  }
+  let container = own.includes('-c') ? after('-c') : undefined
+  for (const [at, word] of own.entries()) {
+    const [, short, name] = /^([a-z]+)\/([a-z][\w-]*)$/.exec(word) ?? []
+    const kind = SHORT[short ?? ''] ?? SHORT[word]
+    if (kind === undefined || ['-k', '-f'].includes(own[at - 1])) continue
+    const given = name ?? own[at + 1]
+    if (given === undefined || given.startsWith('-')) continue
+    hold(kind, given, names(kind))
+    if (container === undefined || !names(kind).includes(given)) continue
+    const { containers } = workload(kind, given).template.spec
+    hold(
+      `container of ${given}:`,
+      container,
+      containers.map((one) => one.name),
+    )
+    container = undefined
+  }
+  if (container !== undefined) mistakes.push(`container ${container} of nothing`)
+  const secret = own.includes('secret') ? own[own.indexOf('secret') + (own.includes('generic') ? 2 : 1)] : undefined
+  if (secret !== undefined) hold('secret', secret, secrets())
+  const claim = own.includes('pvc') ? after('pvc') : undefined
+  if (claim !== undefined) hold('claim', claim, claims())
+  const label = own.includes('-l') ? after('-l') : undefined
+  if (label !== undefined) hold('label', label, labels())
+  return mistakes
+}
+
+/** Those that some object reads. */
+function secrets(): string[] {
+  const found = JSON.stringify(objects).matchAll(
+    /"(?:secretName|secretRef":\{"name|secretKeyRef":\{[^}]*"name)":"([^"]+)"/g,
+  )
+  return [...found].map(([, name]) => name)
+}
+
+function claims(): string[] {
+  return objects
+    .filter(({ kind }) => kind === 'StatefulSet')
+    .flatMap(({ metadata, spec }) => {
+      const { replicas = 1, volumeClaimTemplates = [] } = spec as Workload
+      return volumeClaimTemplates.flatMap((claim) =>
+        Array.from({ length: replicas }, (_, at) => `${claim.metadata.name}-${metadata.name}-${at}`),
+      )
+    })
+}
+
+function labels(): string[] {
+  return objects.flatMap(({ spec }) =>
+    Object.entries((spec as Workload | undefined)?.template?.metadata?.labels ?? {}).map(
+      ([key, value]) => `${key}=${value}`,
+    ),
+  )
+}
+
+it('names nothing that is not in the manifests', () => {
+  expect(lines.length).toBeGreaterThan(30)
+  const wrong = lines.flatMap(({ page, words }) =>
+    unknownIn(words).map((mistake) => `${page}: ${words.join(' ')}: ${mistake}`),
+  )
+  expect(wrong).toEqual([])
+})
+
+it.each([
+  ['kubectl -n sluices get pods', 'namespace sluices'],
+  ['kubectl -n sluice rollout undo deployment/slice', 'Deployment slice'],
+  ['kubectl -n sluice exec deploy/toolbox -c natsbox -- nats stream ls', 'container of toolbox: natsbox'],
+  ['kubectl -n sluice delete pvc data-nats-3', 'claim data-nats-3'],
+  ['kubectl -n sluice delete pod -l app.kubernetes.io/name=nuts', 'label app.kubernetes.io/name=nuts'],
+  ['kubectl -n sluice patch secret passwords', 'secret passwords'],
+  ['kubectl apply -k deploy/overlays/staging', 'path deploy/overlays/staging'],
+])('finds out %s', (line, mistake) => {
+  expect(unknownIn(line.split(' '))).toEqual([mistake])
+})

@@ -1,0 +1,140 @@
+// The components in front of the nodes: each closes its connections before a node does, leads to Services that are there, and
+// keeps what asks for no token from the web.
+
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join, relative, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { VIEWS } from '../../src/console/pages.ts'
+import { objectsOf, servicesOf } from '../support/kubernetes-view.ts'
+import { buildKustomization, type KubernetesObject, schemaMistakes } from '../support/kustomize.ts'
+import { makeFolder, removeFolder } from '../support/service.ts'
+
+/** After so long without a request a node may close a connection. */
+const NODE_IDLE_SECONDS = 8
+const DEPLOY = resolve(import.meta.dirname, '../../deploy')
+
+interface Path {
+  readonly path: string
+  readonly pathType: string
+  readonly backend: { readonly service: { readonly name: string; readonly port: { readonly name: string } } }
+}
+
+let folder: string
+beforeAll(async () => {
+  folder = await makeFolder()
+})
+afterAll(() => removeFolder(folder))
+
+async function withComponent(name: string): Promise<KubernetesObject[]> {
+  const overlay = join(folder, name)
+  await mkdir(overlay)
+  const deploy = relative(overlay, DEPLOY)
+  const lines = [
+    'apiVersion: kustomize.config.k8s.io/v1beta1',
+    'kind: Kustomization',
+    'namespace: sluice',
+    `resources: [${deploy}/overlays/production]`,
+    `components: [${deploy}/components/${name}]`,
+  ]
+  await writeFile(join(overlay, 'kustomization.yaml'), lines.join('\n'))
+  return buildKustomization(overlay)
+}
+
+function only(objects: readonly KubernetesObject[], kind: string): any {
+  const found = objectsOf(objects, kind)
+  expect(found, kind).toHaveLength(1)
+  return found[0]
+}
+
+describe('the Ingress', () => {
+  let objects: readonly KubernetesObject[]
+  beforeAll(async () => {
+    objects = await withComponent('ingress')
+  })
+  const paths = (): Path[] =>
+    objectsOf<any>(objects, 'Ingress').flatMap(({ spec }) => spec.rules.flatMap(({ http }: any) => http.paths))
+
+  it('is what the API takes, and leads to ports of Services that are there', async () => {
+    const known = objects.filter(({ apiVersion }) => apiVersion !== 'traefik.io/v1alpha1')
+    expect((await Promise.all(known.map(schemaMistakes))).flat()).toEqual([])
+    for (const { path, backend } of paths()) {
+      const service = servicesOf(objects).find(({ metadata }) => metadata.name === backend.service.name)
+      expect(
+        service?.spec?.ports?.map(({ name }) => name),
+        path,
+      ).toContain(backend.service.port.name)
+    }
+  })
+
+  it('closes its connections to the pods before they do', () => {
+    const { metadata, spec } = only(objects, 'ServersTransport')
+    expect(Number.parseInt(spec.forwardingTimeouts.idleConnTimeout, 10)).toBeLessThan(NODE_IDLE_SECONDS)
+    const reference = `${metadata.namespace}-${metadata.name}@kubernetescrd`
+    for (const name of ['sluice', 'sluice-admin']) {
+      const service = servicesOf(objects).find((each) => each.metadata.name === name)
+      expect(service?.metadata.annotations).toEqual({
+        'traefik.ingress.kubernetes.io/service.serverstransport': reference,
+      })
+    }
+  })
+
+  it('shows the console under the name that it answers to, and neither metrics nor probes', () => {
+    const console = objectsOf<any>(objects, 'Ingress').find(({ metadata }) => metadata.name === 'sluice-console')
+    const map = objectsOf(objects, 'ConfigMap').find(({ metadata }) => metadata.name.startsWith('sluice-settings-'))
+    const settings = map?.['data'] as Record<string, string>
+    expect(settings['SLUICE_CONSOLE_ORIGIN']).toBe(`https://${console.spec.rules[0].host}`)
+    expect(settings['SLUICE_STREAM_REPLICAS'], 'what the overlay set').toBe('3')
+    const ofConsole = (console.spec.rules[0].http.paths as Path[]).map(({ path, pathType }) => [path, pathType])
+    const exact = ofConsole.filter(([, type]) => type === 'Exact').map(([path]) => path)
+    expect(exact.toSorted()).toEqual(VIEWS.toSorted())
+    expect(ofConsole.filter(([, type]) => type === 'Prefix').map(([path]) => path)).toEqual(['/assets', '/api'])
+  })
+})
+
+describe('the portal', () => {
+  let objects: readonly KubernetesObject[]
+  beforeAll(async () => {
+    objects = await withComponent('portal')
+  })
+
+  it('is what the API takes, and answers to the name under which it is shown', async () => {
+    expect((await Promise.all(objects.map(schemaMistakes))).flat()).toEqual([])
+    const map = objectsOf(objects, 'ConfigMap').find(({ metadata }) => metadata.name.startsWith('sluice-settings-'))
+    const settings = map?.['data'] as Record<string, string>
+    expect(settings['SLUICE_PORTAL_ORIGIN']).toBe(`https://${only(objects, 'Ingress').spec.rules[0].host}`)
+    expect(settings['SLUICE_STREAM_REPLICAS'], 'what the overlay set').toBe('3')
+  })
+
+  it('shows one port of the pods: the one on which the portal listens', () => {
+    const backends = only(objects, 'Ingress').spec.rules.flatMap(({ http }: any) =>
+      http.paths.map((each: Path) => each.backend),
+    )
+    expect(backends).toEqual([{ service: { name: 'sluice-portal', port: { name: 'portal' } } }])
+    const service = servicesOf(objects).find(({ metadata }) => metadata.name === 'sluice-portal')
+    expect(service?.spec?.ports).toEqual([{ name: 'portal', port: 9191, targetPort: 'portal' }])
+    const deployment = objectsOf<any>(objects, 'Deployment').find(({ metadata }) => metadata.name === 'sluice')
+    const selector = Object.entries((service as any).spec.selector)
+    expect(Object.entries(deployment.spec.template.metadata.labels)).toEqual(expect.arrayContaining(selector))
+    const { ports } = deployment.spec.template.spec.containers[0]
+    expect(ports.filter(({ containerPort }: any) => containerPort === 9191)).toEqual([
+      { name: 'portal', containerPort: 9191 },
+    ])
+    const policy = objectsOf<any>(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'sluice-portal')
+    expect(policy.spec.ingress.flatMap(({ ports: open }: any) => open)).toEqual([{ port: 'portal', protocol: 'TCP' }])
+  })
+})
+
+describe('the Gateway route', () => {
+  it('closes its connections to the pods before they do, and sends nothing twice that one may have taken', async () => {
+    const objects = await withComponent('gateway')
+    const { metadata, spec } = only(objects, 'HTTPRoute')
+    const [{ backendRefs, matches }] = spec.rules
+    expect(matches).toEqual([{ path: { type: 'Exact', value: '/api/v1/events' } }])
+    const service = servicesOf(objects).find((each) => each.metadata.name === backendRefs[0].name)
+    expect(service?.spec?.ports?.map(({ port }) => port)).toContain(backendRefs[0].port)
+    const policy = only(objects, 'BackendTrafficPolicy').spec
+    expect(policy.targetRefs).toEqual([{ group: 'gateway.networking.k8s.io', kind: 'HTTPRoute', name: metadata.name }])
+    expect(Number.parseInt(policy.timeout.http.connectionIdleTimeout, 10)).toBeLessThan(NODE_IDLE_SECONDS)
+    expect(policy.retry.retryOn.triggers).toEqual(['connect-failure'])
+  })
+})

@@ -1,0 +1,114 @@
+// `sluice verify` over a real NATS. That of a journal is in test/transcripts/alone/verify.txt.
+
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { jetstream } from '@nats-io/jetstream'
+import { headers as createHeaders } from '@nats-io/transport-node'
+import { expect, onTestFinished, test } from 'vitest'
+import { partitionOf } from '../../src/contract/partition.ts'
+import { subjectOf } from '../../src/queue/stream/stream.ts'
+import { makeBatch } from '../support/batches.ts'
+import { addStream, withConnection } from '../support/jetstream.ts'
+import { startNats } from '../support/nats.ts'
+import { makeFolder, removeFolder, runCommand } from '../support/service.ts'
+
+const KEY = '0b9e3a52-6f0c-4d7e-9a55-2f8c1d3e4b6a'
+const NOW_MS = Date.now()
+const MINUTE = Math.floor(NOW_MS / 60_000)
+const subject = subjectOf(partitionOf('shop', 16))
+const keyed = makeBatch({ appId: 'shop', key: KEY, receivedAtMs: NOW_MS, events: '[{"a":1},{"b":2},{"c":3}]' })
+const plain = makeBatch({ appId: 'shop', receivedAtMs: NOW_MS })
+const REDIS_URL = 'redis://127.0.0.1:1'
+
+interface Answer {
+  readonly complete: boolean
+  readonly records: number
+  readonly problems: { kind: string; at: number; detail: string; apps: unknown[] }[]
+}
+
+/** `cost`: of the header; null: none. */
+interface Stored {
+  readonly text: string
+  readonly cost: string | null
+  readonly id?: string
+}
+
+async function verified(stored: readonly Stored[]): Promise<{ code: number | null; answer: Answer }> {
+  const nats = await startNats()
+  onTestFinished(() => nats.stop())
+  await addStream(nats.url)
+  await withConnection(nats.url, async (connection) => {
+    for (const { text, cost, id } of stored) {
+      const headers = createHeaders()
+      if (cost !== null) headers.set('Sluice-Cost', cost)
+      // Not as JetStream's own id, which would keep the second one out.
+      if (id !== undefined) headers.set('Nats-Msg-Id', id)
+      await jetstream(connection).publish(subject, text, { headers })
+    }
+  })
+  const { code, stdout } = await runCommand(['verify', '--json'], { REDIS_URL, NATS_URL: nats.url })
+  return { code, answer: JSON.parse(stdout) as Answer }
+}
+
+const cost = (...events: number[]): string => `${MINUTE} ${MINUTE - 5} shop ${events.join(' ')}`
+
+test('a stream that holds what it charges is well, with what settled a doubt in it', async () => {
+  const { code, answer } = await verified([
+    { text: plain.line + plain.line.replaceAll(plain.id, makeBatch({ receivedAtMs: NOW_MS }).id), cost: cost(1, 1) },
+    { text: keyed.line, cost: cost(3), id: keyed.id },
+    { text: '', cost: null, id: 'settled' },
+  ])
+  expect(answer).toMatchObject({ complete: true, records: 3, problems: [] })
+  expect(code).toBe(0)
+})
+
+test('each kind of damage to a stream is named by its message, with the app', async () => {
+  const { code, answer } = await verified([
+    { text: keyed.line, cost: cost(3), id: keyed.id },
+    { text: keyed.line, cost: cost(3) },
+    { text: plain.line, cost: cost(2) },
+    { text: plain.line, cost: null },
+    { text: `${plain.line.slice(0, -5)}\n`, cost: cost(1) },
+    { text: plain.line, cost: 'nothing' },
+    {
+      text:
+        plain.line + keyed.line.replaceAll(keyed.id, makeBatch({ key: KEY, appId: 'other', receivedAtMs: NOW_MS }).id),
+      cost: cost(1, 3),
+    },
+  ])
+  expect(code).toBe(1)
+  expect(answer.complete).toBe(true)
+  const shop = (events: number) => [{ app_id: 'shop', batches: 1, events }]
+  expect(answer.problems.map(({ kind, at, apps }) => ({ kind, at, apps }))).toEqual([
+    { kind: 'repeated', at: 2, apps: shop(3) },
+    { kind: 'repeated', at: 2, apps: shop(3) },
+    { kind: 'cost', at: 3, apps: shop(1) },
+    { kind: 'cost', at: 4, apps: shop(1) },
+    { kind: 'record', at: 5, apps: [] },
+    { kind: 'cost', at: 5, apps: [] },
+    { kind: 'cost', at: 6, apps: shop(1) },
+    { kind: 'repeated', at: 7, apps: shop(3) },
+  ])
+  expect(answer.problems[0].detail).toBe(`batch ${keyed.id} is stored again, 0 s after the first time`)
+  expect(answer.problems[2].detail).toBe(
+    'its header Sluice-Cost charges app shop 1 events more in a minute than it has',
+  )
+})
+
+test('with a spool, its folder is read too', async () => {
+  const nats = await startNats()
+  onTestFinished(() => nats.stop())
+  await addStream(nats.url)
+  const folder = await makeFolder()
+  onTestFinished(() => removeFolder(folder))
+  await mkdir(join(folder, 'journal'))
+  await writeFile(join(folder, 'journal', '000000000001.ndjson'), `${plain.line}hello\n`)
+  const settings = { REDIS_URL, NATS_URL: nats.url, SLUICE_SPOOL_DIR: folder }
+  const { code, stdout } = await runCommand(['verify', '--json'], settings)
+  const { records, problems } = JSON.parse(stdout) as Answer
+  expect({ code, records, kinds: problems.map(({ kind }) => kind) }).toEqual({
+    code: 1,
+    records: 1,
+    kinds: ['record', 'record'],
+  })
+})

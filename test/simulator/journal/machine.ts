@@ -1,0 +1,206 @@
+// The machine of a history without Redis and NATS: its disk, what happens to it, and the parts of the process that runs
+// on it. After each start it looks at what the disk still holds.
+
+import { readApp } from '../../../src/apps/app-record.ts'
+import { parseRecordHead, type RecordHead } from '../../../src/contract/record/record-head.ts'
+import { recordsOf } from '../../../src/contract/record/record-lines.ts'
+import { createMemoryDeduplicator } from '../../../src/keys/memory-deduplicator.ts'
+import { errorMessage } from '../../../src/lib/errors.ts'
+import { OwnAdmission } from '../../../src/limits/own/own-admission.ts'
+import { OwnAlerts } from '../../../src/limits/own/own-alerts.ts'
+import { recoverLimiter } from '../../../src/limits/own/recovered.ts'
+import { damageText } from '../../../src/queue/journal/damage-text.ts'
+import { openJournal } from '../../../src/queue/journal/journal.ts'
+import { journalDirectory } from '../../../src/queue/journal/segments.ts'
+import { keepSnapshots } from '../../../src/start/snapshots.ts'
+import type { History } from '../history.ts'
+import type { NodeParts, NodeSeams } from '../parts.ts'
+import type { Random } from '../random.ts'
+import type { World } from '../world.ts'
+import { SimulatedDisk } from './disk.ts'
+import { type SimulatedFile, SimulatedFolder } from './files.ts'
+import { type DiskStep, isLossy } from './steps.ts'
+
+const DATA_FOLDER = '/data'
+const JOURNAL_FOLDER = journalDirectory(DATA_FOLDER)
+/** The shortest that there is: ten minutes. */
+const KEEP_HOURS = 0
+/** Small, so that segments fill and snapshots are written in seconds. */
+const JOURNAL_BYTES = 4 * 1024 * 1024
+const SEGMENT_BYTES = 32 * 1024
+const SNAPSHOT_MS = 5000
+const MAX_KEYS = 100_000
+const NEWLINE = 10
+
+/** What the disk holds of a record. */
+export interface OnDisk {
+  readonly text: Buffer
+  readonly head: RecordHead
+}
+
+export class Machine {
+  readonly disk: SimulatedDisk
+  /** Something happened that no journal survives. */
+  isLossy = false
+  /** A process writes the journal. */
+  #isOpen = false
+  /** Records that are durable, as the disk says. */
+  onStored: (lines: Buffer) => void = () => {}
+  /** A start has finished: the records on the disk. */
+  onStarted: (found: readonly OnDisk[]) => void = () => {}
+  /** A process has ended by itself. */
+  onEnded: () => void = () => {}
+  readonly #history: History
+  readonly #random: Random
+
+  constructor(history: History, world: World, random: Random) {
+    this.#history = history
+    this.#random = random
+    this.disk = new SimulatedDisk(world, random)
+    this.disk.onStored = (lines) => {
+      // A byte that only asks whether there is room is none.
+      if (lines.at(-1) === NEWLINE) this.onStored(lines)
+    }
+    this.disk.folders.set(DATA_FOLDER, new SimulatedFolder())
+  }
+
+  /** A process that cannot start says why and ends. */
+  readonly openParts = async (seams: NodeSeams): Promise<NodeParts> => {
+    seams.host.onKill(() => {
+      this.#isOpen = false
+      this.disk.processDied()
+    })
+    try {
+      return await this.#open(seams)
+    } catch (error) {
+      seams.onNotice(errorMessage(error))
+      seams.host.kill()
+      this.onEnded()
+      return await new Promise(() => {})
+    }
+  }
+
+  /** As src/start/embedded.ts does it. */
+  async #open({ host, timers, random, onNotice, onAlert, findApp }: NodeSeams): Promise<NodeParts> {
+    const disk = this.disk.of(host)
+    const clock = (): number => timers.nowMs()
+    const deduplicator = createMemoryDeduplicator({ maxKeys: MAX_KEYS, seed: Math.floor(random() * 0x100000000) })
+    const { limiter, recovery } = await recoverLimiter({
+      dataDirectory: DATA_FOLDER,
+      nowMs: clock(),
+      apps: this.#history.apps.map((record) => {
+        const read = readApp(record, '')
+        if (read.kind === 'mistakes') throw new Error(read.mistakes.join('; '))
+        return read.app
+      }),
+      onKey: (batchId, events, receivedAtMs) => deduplicator.restore(batchId, events, receivedAtMs),
+      onDamage: (damage) => onNotice(damageText(damage)),
+      disk,
+    })
+    const queue = await openJournal({
+      directory: JOURNAL_FOLDER,
+      maxBytes: JOURNAL_BYTES,
+      segmentBytes: SEGMENT_BYTES,
+      keepHours: KEEP_HOURS,
+      isKeepNamed: true,
+      keysFrom: recovery.keysFrom,
+      resumeAfter: recovery.resumeAfter,
+      clock,
+      timers,
+      disk,
+      onNotice,
+    })
+    for (const file of this.disk.folders.get(JOURNAL_FOLDER)?.names.values() ?? []) file.isMeddled = false
+    this.#isOpen = true
+    this.onStarted(this.#look())
+    const alerts = new OwnAlerts({
+      limiter,
+      apps: { findById: (appId) => findApp(appId) ?? 'unknown' },
+      timers,
+      onAlert,
+      onNotice,
+      dumped: recovery.alerts,
+    })
+    const snapshots = keepSnapshots({
+      directory: DATA_FOLDER,
+      limiter,
+      deduplicator,
+      alerts,
+      journal: queue,
+      clock,
+      timers,
+      disk,
+      log: { error: (...said: unknown[]) => onNotice(String(said[1])) } as Parameters<typeof keepSnapshots>[0]['log'],
+      intervalMs: SNAPSHOT_MS,
+    })
+    return {
+      admission: new OwnAdmission({ limiter, deduplicator, clock }),
+      queue,
+      isReady: () => true,
+      spooled: () => 0,
+      redisOutages: () => 0,
+      losses: () => ({ stream: 0, apps: 0, counts: 0 }),
+      stop: async () => {
+        this.#isOpen = false
+        alerts.stop()
+        await queue.stop()
+        await snapshots.stop()
+      },
+    }
+  }
+
+  /** Those of a disk, which last until the returned function heals them; null: it happens at once. */
+  apply(step: Exclude<DiskStep, { kind: `p${string}` }>): (() => void) | null {
+    const { disk } = this
+    if (isLossy(step)) this.isLossy = true
+    switch (step.kind) {
+      case 'disk slow':
+        disk.extraMs = step.extraMs
+        return () => (disk.extraMs = 0)
+      case 'disk full':
+        disk.freeBytes = step.freeBytes
+        return () => (disk.freeBytes = Number.POSITIVE_INFINITY)
+      case 'disk fails':
+        disk.failShare = step.share
+        return () => (disk.failShare = 0)
+      case 'sync lies':
+        disk.lies = true
+        return () => (disk.lies = false)
+      case 'stray bytes':
+        if (this.#isOpen) this.#openSegment()?.meddle(Buffer.from(step.text))
+        return null
+      case 'bit flips':
+        this.#flip()
+        return null
+    }
+  }
+
+  /** null: there is none yet. */
+  #openSegment(): SimulatedFile | null {
+    const names = this.disk.folders.get(JOURNAL_FOLDER)?.names ?? new Map<string, SimulatedFile>()
+    const last = [...names.keys()]
+      .filter((name) => name.endsWith('.ndjson'))
+      .toSorted()
+      .at(-1)
+    return names.get(last ?? '') ?? null
+  }
+
+  #flip(): void {
+    const files = [...(this.disk.folders.get(JOURNAL_FOLDER)?.names.values() ?? [])].filter(({ size }) => size > 0)
+    if (files.length === 0) return
+    const { bytes, size } = this.#random.pick(files)
+    bytes[this.#random.int(0, size - 1)] ^= 1 << this.#random.int(0, 7)
+  }
+
+  #look(): OnDisk[] {
+    const found: OnDisk[] = []
+    for (const file of this.disk.folders.get(JOURNAL_FOLDER)?.names.values() ?? []) {
+      // A segment that is being made is not a record.
+      for (const text of recordsOf(Buffer.from(file.content()))) {
+        const head = parseRecordHead(text, 0, text.length)
+        if (head !== null) found.push({ text, head })
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,296 @@
+// Every page of the console and the portal in each of its states, with what brings it there: for pictures and for axe.
+
+import type { Page } from 'playwright-core'
+import type { Now } from '../../src/console/web/api-types.ts'
+import {
+  appOf,
+  BATCH_ID,
+  busyDouble,
+  busyNow,
+  missingBatch,
+  NOW,
+  PORTAL,
+  portalDouble,
+  refusalOf,
+} from './console-data.ts'
+import { type ConsoleDouble, ok } from './console-double.ts'
+
+export { NOW }
+
+export interface Scene {
+  readonly path: string
+  readonly double: () => ConsoleDouble
+  readonly before?: (double: ConsoleDouble) => Promise<void>
+  /** Until all is there. */
+  readonly prepare?: (page: Page, double: ConsoleDouble) => Promise<void>
+  readonly isInDocs?: boolean
+}
+
+function still(double: ConsoleDouble): ConsoleDouble {
+  double.time = NOW
+  return double
+}
+
+const busy = (changes: Partial<Now> = {}) => still(busyDouble(changes))
+const portal = () => still(portalDouble({ app_id: 'shop' }))
+
+function empty(double: ConsoleDouble): ConsoleDouble {
+  const nothing = { searched_back_to: null, complete: true, skipped: 0 }
+  double.now = busyNow({
+    nodes: (busyNow()['nodes'] as Now['nodes'][number][]).slice(0, 1),
+    rates: { requests_per_second: 0, events_accepted_per_second: 0, refused_per_second: {}, replays_per_second: 0 },
+    latency_seconds: null,
+    queue: JOURNAL,
+    parts: [
+      { part: 'queue', kind: 'journal', ...UP, latency_seconds: null, text: 'journal, survives a power cut' },
+      { part: 'limits', kind: 'memory', ...UP, latency_seconds: null, text: 'in memory' },
+      { part: 'apps', kind: 'file', ...UP, latency_seconds: null, text: 'in a file' },
+    ],
+  })
+  double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
+  double.answers.set('/api/events', () => ok({ events: [], ...nothing }))
+  double.answers.set('/api/now', () => {
+    const { history, ...now } = double.now
+    const cells = (history as { p99_seconds: number[] }).p99_seconds.map(() => null)
+    const plots = Object.keys(history as object).map((name) => [name, name.includes('second') ? cells : null])
+    return ok({
+      ...now,
+      history: { ...Object.fromEntries(plots), step_seconds: 5, from: (history as { from: string }).from },
+    })
+  })
+  return still(double)
+}
+
+const UP = { state: 'ok', reason: null, up: true, node: null } as const
+const JOURNAL = {
+  kind: 'journal',
+  bytes: 2_201_000,
+  max_bytes: 10_737_418_240,
+  oldest_seconds: 12,
+  keep_seconds: 259_200,
+  full_in_seconds: null,
+  consumers: [],
+  audit_lag_seconds: null,
+} as const
+
+function full(): ConsoleDouble {
+  const { history } = busyNow() as unknown as { history: NonNullable<Now['history']> }
+  const from = 120
+  const after = (cells: readonly (number | null)[], value: (cell: number) => number) =>
+    cells.map((cell, at) => (at < from ? cell : value(cell ?? 0)))
+  return busy({
+    state: 'refusing',
+    state_reason: 'journal full for 5 min',
+    reasons: [{ reason: 'journal_full', per_second: 1003 }],
+    rates: {
+      requests_per_second: 1042,
+      events_accepted_per_second: 0,
+      refused_per_second: { service_overloaded: 1003, rate_limit_exceeded: 31, validation_failed: 5.4 },
+      replays_per_second: 2.2,
+    },
+    parts: [
+      {
+        part: 'queue',
+        kind: 'journal',
+        state: 'full',
+        reason: null,
+        up: false,
+        node: null,
+        latency_seconds: null,
+        text: 'journal full, answering 503 until there is room',
+      },
+      { part: 'limits', kind: 'memory', ...UP, latency_seconds: null, text: 'in memory' },
+      { part: 'apps', kind: 'file', ...UP, latency_seconds: null, text: 'in a file' },
+    ],
+    queue: { ...JOURNAL, bytes: JOURNAL.max_bytes, full_in_seconds: 0, oldest_seconds: 90_000 },
+    history: {
+      ...history,
+      accepted_requests_per_second: after(history.accepted_requests_per_second, () => 0),
+      refused_ours_per_second: after(history.refused_ours_per_second, () => 1003),
+      p99_seconds: after(history.p99_seconds, (cell) => cell / 8),
+    },
+  })
+}
+
+const rows = (page: Page): Promise<void> => page.locator('.rows a.item').first().waitFor()
+const BODY = JSON.stringify(
+  {
+    app_key: 'ak_shop_91b2c4',
+    events: [
+      { type: 'track', session_id: 's-1', context: { os: 'ios' } },
+      { type: 'track', name: 'product_viewed', context: { os: '' }, properties: { colour: 'a very long text …' } },
+    ],
+  },
+  null,
+  2,
+)
+
+async function explain(page: Page): Promise<void> {
+  await page.getByLabel('A body as an SDK sends it').fill(BODY)
+  await page.getByRole('button', { name: 'Explain', exact: true }).click()
+  await page.locator('mark').first().waitFor()
+}
+
+async function opened(page: Page): Promise<void> {
+  await page.locator('a.item.event').nth(4).click()
+  await page.locator('.detail pre').waitFor()
+  await page.mouse.move(0, 0)
+}
+
+async function plotted(page: Page): Promise<void> {
+  await page.locator('.plot svg path').first().waitFor({ state: 'attached' })
+  await page.getByRole('region', { name: 'Nearest to a limit' }).waitFor()
+  await page
+    .getByText(/^(All refusals|Nothing was refused)$/)
+    .first()
+    .waitFor()
+}
+
+async function closed(double: ConsoleDouble): Promise<void> {
+  double.token = 'a token of the tests'
+}
+
+async function wrong(page: Page): Promise<void> {
+  await page.getByLabel(/^(Console token|Read key)$/).fill('something else')
+  await page.keyboard.press('Enter')
+  await page.getByRole('alert').waitFor()
+}
+
+const refused = (double: ConsoleDouble): ConsoleDouble => {
+  double.answers.set(`/api/batches/${BATCH_ID}`, () => ok({ found: true, refusal: refusalOf(0, { app_id: 'shop' }) }))
+  return double
+}
+const missing = (double: ConsoleDouble): ConsoleDouble => {
+  double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(missingBatch()))
+  return double
+}
+
+export const SCENES: Readonly<Record<string, Scene>> = {
+  now: { path: '/', double: busy, prepare: plotted, isInDocs: true },
+  'now-degraded': {
+    path: '/',
+    double: () => busy({ state: 'degraded', state_reason: 'Redis away for 12 s' }),
+    prepare: plotted,
+  },
+  'now-full': { path: '/', double: full, prepare: plotted, isInDocs: true },
+  'now-empty': { path: '/', double: () => empty(busyDouble()), prepare: plotted },
+  'now-lost': {
+    path: '/',
+    double: busy,
+    prepare: async (page, double) => {
+      await plotted(page)
+      double.goAway()
+      await page.getByText('No connection to').waitFor()
+    },
+  },
+  events: {
+    path: '/events',
+    double: busy,
+    prepare: async (page) => {
+      await rows(page)
+      await opened(page)
+    },
+    isInDocs: true,
+  },
+  'events-list': { path: '/events', double: busy, prepare: rows },
+  'events-empty': {
+    path: '/events',
+    double: () => empty(busyDouble()),
+    prepare: async (page) => page.getByText('No event is stored yet').waitFor(),
+  },
+  'events-none': {
+    path: '/events?app=nobody',
+    double: busy,
+    prepare: async (page) => page.getByText('No event that fits').waitFor(),
+  },
+  refused: { path: '/refused', double: busy, prepare: rows, isInDocs: true },
+  'refused-empty': {
+    path: '/refused',
+    double: () => empty(busyDouble()),
+    prepare: async (page) => page.getByText('Nothing was refused').waitFor(),
+  },
+  batch: {
+    path: `/batch?id=${BATCH_ID}&event=1`,
+    double: busy,
+    prepare: async (page) => page.locator('.way').waitFor(),
+    isInDocs: true,
+  },
+  'batch-refused': {
+    path: `/batch?id=${BATCH_ID}`,
+    double: () => refused(busy()),
+    prepare: async (page) => page.getByText('The refusal').waitFor(),
+  },
+  'batch-missing': {
+    path: `/batch?id=${BATCH_ID}`,
+    double: () => missing(busy()),
+    prepare: async (page) => page.getByText('Where we looked').waitFor(),
+  },
+  apps: { path: '/apps', double: busy, prepare: rows, isInDocs: true },
+  app: {
+    path: '/app?id=shop',
+    double: busy,
+    prepare: async (page) => page.getByRole('heading', { name: 'Last 35 days', exact: true }).waitFor(),
+    isInDocs: true,
+  },
+  explain: { path: '/explain', double: busy, prepare: explain, isInDocs: true },
+  search: {
+    path: '/events',
+    double: busy,
+    prepare: async (page) => {
+      await rows(page)
+      await page.keyboard.press('/')
+      await page.locator('#find').fill('ap')
+      await page.locator('dialog a.item').nth(2).waitFor()
+    },
+  },
+  user: { path: '/search?q=user-41', double: busy, prepare: rows },
+  missing: { path: '/events', double: busy, prepare: notFound },
+  'sign-in': { path: '/', double: busy, before: closed, prepare: wrong },
+  'portal-overview': {
+    path: '/',
+    double: portal,
+    prepare: async (page) => page.getByRole('heading', { name: 'Last 35 days', exact: true }).waitFor(),
+    isInDocs: true,
+  },
+  'portal-empty': {
+    path: '/',
+    double: () => {
+      const double = empty(portal())
+      const used = { used: 0, limit: 5_500_000, resets_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 }
+      double.answers.set('/api/usage', () => ok(appOf(6, { app_id: 'shop', month: used, events_per_second: null })))
+      return double
+    },
+    prepare: async (page) => page.getByText('Welcome.').waitFor(),
+  },
+  'portal-events': {
+    path: '/events',
+    double: portal,
+    prepare: async (page) => {
+      await rows(page)
+      await opened(page)
+    },
+  },
+  'portal-refused': { path: '/refused', double: portal, prepare: rows },
+  'portal-batch': {
+    path: `/batch?id=${BATCH_ID}`,
+    double: portal,
+    prepare: async (page) => page.locator('.way').waitFor(),
+  },
+  'portal-explain': { path: '/explain', double: portal, prepare: explain },
+  'portal-degraded': {
+    path: '/',
+    double: () => {
+      const double = portal()
+      double.portal = { ...PORTAL, degraded_since: '2026-11-22T13:58:00.000Z' }
+      return double
+    },
+    prepare: async (page) => page.getByRole('heading', { name: 'Last 35 days', exact: true }).waitFor(),
+  },
+  'portal-sign-in': { path: '/', double: portal, before: closed, prepare: wrong },
+}
+
+async function notFound(page: Page): Promise<void> {
+  await rows(page)
+  await page.evaluate(`history.pushState(null, '', '/nowhere'); dispatchEvent(new PopStateEvent('popstate'))`)
+  await page.getByText('There is no such page').waitFor()
+}

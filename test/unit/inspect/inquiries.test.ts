@@ -1,0 +1,93 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { OwnInquiries } from '../../../src/inspect/inquiries.ts'
+import { ManualTimers } from '../../support/timers.ts'
+import { anApp } from '../apps/apps.ts'
+
+/** Arrays in arrays: the explainer takes most of a second for half a megabyte of them. */
+const SLOW = Buffer.from(`{"app_key":"ak_x","x":[${`${'['.repeat(60)}${']'.repeat(60)},`.repeat(4200)}1]}`)
+
+function inquiries(): OwnInquiries {
+  const own = new OwnInquiries(new ManualTimers(), async () => [])
+  own.stores = {
+    apps: { find: () => 'unknown', findById: () => 'unknown', all: () => [] },
+    readUsages: () => [],
+    readDays: () => [],
+    readAlerts: async () => [],
+    queue: { refusalNow: () => null },
+    place: { dataDirectory: '/nowhere', nats: null, partitions: 16, spool: null },
+    example: () => ({ port: 8080, tls: true, app_key: 'ak_demo_1' }),
+  }
+  return own
+}
+
+it('reads a body to explain in another thread, so that no request waits for it', async () => {
+  let isAnswered = false
+  const answer = inquiries()
+    .answer({ name: 'explain', query: '', body: SLOW, scope: 'all' })
+    .finally(() => {
+      isAnswered = true
+    })
+  // No other thread can be heard in these turns.
+  for (let turn = 0; turn < 1000; turn++) await Promise.resolve()
+  expect(isAnswered).toBe(false)
+  const { status, json } = await answer
+  expect([status, (JSON.parse(json) as { code: string }).code]).toEqual([200, 'invalid_app_key'])
+})
+
+it('explains one body at a time', async () => {
+  const own = inquiries()
+  const [first, second] = await Promise.all(
+    [1, 2].map(() => own.answer({ name: 'explain', query: '', body: SLOW, scope: 'all' })),
+  )
+  expect([first.status, second.status]).toEqual([200, 503])
+})
+
+it.each([
+  ['batch', 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d', { found: false, reason: 'empty' }],
+  ['search', 'q=user-41', { found: [], complete: true }],
+  ['events', 'limit=3', { events: [], complete: true }],
+] as const)(
+  'reads the queue for one question of the kind %s at a time, in another thread',
+  async (name, query, read) => {
+    const own = inquiries()
+    let threads = 0
+    const count = (): void => void (threads += 1)
+    process.on('worker', count)
+    onTestFinished(() => void process.off('worker', count))
+    const [first, second] = await Promise.all(
+      [1, 2].map(() => own.answer({ name, query, body: Buffer.alloc(0), scope: 'all' })),
+    )
+    expect(JSON.parse(first.json)).toMatchObject(read)
+    expect([first.status, second.status, threads]).toEqual([200, 503, 1])
+  },
+)
+
+it.each(['batch', 'events'] as const)('keeps a place for the operators while an app reads %s', async (name) => {
+  const own = inquiries()
+  const query = name === 'batch' ? 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d' : 'limit=3'
+  const scopes = [{ appId: 'shop' }, { appId: 'other' }, 'all', 'all'] as const
+  const answers = await Promise.all(scopes.map((scope) => own.answer({ name, query, body: Buffer.alloc(0), scope })))
+  expect(answers.map(({ status }) => status)).toEqual([200, 503, 200, 503])
+})
+
+it.each([
+  ['"app_key":5,', 400, 'app_key: must be a string'],
+  ['"app_key":null,', 400, 'app_key: must be a string'],
+  ['"app_key":"ak_shop","app_key":"ak_shop",', 400, 'app_key: must appear once'],
+  ['', 202, '0 events would be stored'],
+])('takes a body with %s for one of the app that asks only where it names none', async (member, status, message) => {
+  const own = inquiries()
+  const shop = anApp({ appId: 'shop', appKey: 'ak_shop' })
+  const found = (isIt: boolean) => (isIt ? shop : 'unknown')
+  const apps = {
+    find: (key: string) => found(key === shop.appKey),
+    findById: (id: string) => found(id === 'shop'),
+    all: () => [],
+  }
+  const free = { limit: 100, used: 0, endsAtMs: 1000 }
+  const usage = { atMs: 0, minute: free, day: free, month: free }
+  if (own.stores !== null) own.stores = { ...own.stores, apps, readUsages: async () => [usage] }
+  const body = Buffer.from(`{${member}"events":[]}`)
+  const { json } = await own.answer({ name: 'explain', query: '', body, scope: { appId: 'shop' } })
+  expect(JSON.parse(json)).toMatchObject({ status, message })
+})

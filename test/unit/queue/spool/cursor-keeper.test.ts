@@ -1,0 +1,97 @@
+// What NATS may not have synced stays kept, and what it has goes, also in a long drain.
+
+import type { NatsConnection } from '@nats-io/transport-node'
+import { expect, test, vi } from 'vitest'
+import { RealDisk } from '../../../../src/queue/journal/disk.ts'
+import { CursorKeeper } from '../../../../src/queue/spool/cursor-keeper.ts'
+import { readCursor } from '../../../../src/queue/spool/spool-cursor.ts'
+import type { SpooledRecord } from '../../../../src/queue/spool/spool-records.ts'
+import { makeFolder } from '../../../support/service.ts'
+import { ManualTimers } from '../../../support/timers.ts'
+
+const SYNC_MS = 1000
+const START = { segment: 1, offset: 0 }
+const connection = {} as NatsConnection
+
+class SlowDisk extends RealDisk {
+  during: (() => void) | null = null
+
+  override async rename(from: string, to: string): Promise<void> {
+    this.during?.()
+    this.during = null
+    await super.rename(from, to)
+  }
+}
+
+async function open(end: number) {
+  const [directory, timers, disk, renewed] = [
+    await makeFolder(),
+    new ManualTimers(),
+    new SlowDisk(),
+    vi.fn<() => void>(),
+  ]
+  const journal = {
+    position: () => ({ segment: 1, offset: end }),
+    removeBefore: () => Promise.resolve(),
+    renew: () => {
+      renewed()
+      return Promise.resolve(null)
+    },
+  }
+  const cursor = { id: 'abcdef012345', released: START, sent: START, reserved: START, witness: null }
+  const keptBefore = { batches: 0, bytes: 0 }
+  const keeper = new CursorKeeper(
+    { journal, directory, disk, timers, cursor, keptBefore, syncMs: () => SYNC_MS },
+    (error) => {
+      throw error
+    },
+    () => {},
+  )
+  const acked = (offset: number): void => {
+    const record = { line: Buffer.alloc(100), end: { segment: 1, offset } } as unknown as SpooledRecord
+    keeper.kept.add({ sequence: offset, messageId: `id${offset}`, batchId: `id${offset}` }, record)
+    keeper.move({ segment: 1, offset })
+  }
+  const look = async (): Promise<void> => {
+    timers.block(1000)
+    keeper.look(connection)
+    await vi.waitFor(() => expect(keeper.isBusy).toBe(false))
+  }
+  const released = async (): Promise<unknown> => {
+    const read = await readCursor(directory, disk)
+    return typeof read === 'string' ? read : read?.released
+  }
+  return { keeper, disk, acked, look, released, renewed }
+}
+
+test('what is acknowledged while the cursor is written stays kept', async () => {
+  const { keeper, disk, acked, look, released, renewed } = await open(100)
+  keeper.hasRead({ segment: 1, offset: 100 })
+  disk.during = () => acked(100)
+  await keeper.save()
+  expect(renewed).not.toHaveBeenCalled()
+  expect(keeper.kept.isEmpty).toBe(false)
+  await look()
+  expect(await released()).toEqual(START)
+  expect(keeper.kept.takeAll()).toEqual({ batches: 1, bytes: 100 })
+})
+
+test('a group holds what is before its end, and nothing that was acknowledged behind it', async () => {
+  const { keeper, acked } = await open(300)
+  acked(100)
+  const record = { line: Buffer.alloc(50), end: { segment: 1, offset: 300 } } as unknown as SpooledRecord
+  keeper.kept.add({ sequence: 7, messageId: 'late', batchId: 'late' }, record)
+  await keeper.save()
+  keeper.kept.releaseUpTo({ segment: 1, offset: 100 })
+  expect(keeper.kept.takeAll()).toEqual({ batches: 1, bytes: 50 })
+})
+
+test('what NATS has synced is let go of while more is sent', async () => {
+  const { keeper, acked, look, released } = await open(10_000)
+  vi.spyOn(keeper.kept, 'isThere').mockResolvedValue(true)
+  for (let end = 100; end <= 1000; end += 100) {
+    acked(end)
+    await look()
+  }
+  expect(await released()).toMatchObject({ offset: expect.toSatisfy((offset: number) => offset >= 400) as number })
+})

@@ -1,0 +1,121 @@
+// The drainer of a spool over a stream that takes everything, and a disk that can fail.
+
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { afterEach, expect, test, vi } from 'vitest'
+import { spoolLine } from '../../../../src/contract/record/spool-line.ts'
+import type { DiskFile, OpenMode } from '../../../../src/queue/journal/disk.ts'
+import { RealDisk } from '../../../../src/queue/journal/disk.ts'
+import { KeptBatches } from '../../../../src/queue/spool/kept-batches.ts'
+import { openSpool } from '../../../../src/queue/spool/open-spool.ts'
+import { Settler } from '../../../../src/queue/spool/settler.ts'
+import type { StreamPublisher } from '../../../../src/queue/stream/publisher.ts'
+import { makeRecord } from '../../../support/journal.ts'
+import { makeFolder } from '../../../support/service.ts'
+import { ManualTimers } from '../../../support/timers.ts'
+
+const POSITION = { segment: 0, offset: 0 }
+
+class UnreadableDisk extends RealDisk {
+  reads = 0
+  isUnreadable = false
+
+  override async open(path: string, mode: OpenMode): Promise<DiskFile> {
+    if (mode === 'read' && path.endsWith('.ndjson') && this.isUnreadable) {
+      this.reads += 1
+      throw Object.assign(new Error('EIO: injected'), { code: 'EIO' })
+    }
+    return await super.open(path, mode)
+  }
+}
+
+afterEach(() => void vi.restoreAllMocks())
+
+/** A folder with three batches, of which an earlier process has sent `sent`. */
+async function makeSpool(sent: number) {
+  const directory = await makeFolder()
+  const lines = Array.from({ length: 3 }, () => {
+    const { line, charge } = makeRecord()
+    return Buffer.from(spoolLine(line, charge, { state: 'plain', messageId: null }))
+  })
+  const offset = lines.slice(0, sent).reduce((sum, line) => sum + line.length, 0)
+  await mkdir(join(directory, 'journal'), { recursive: true })
+  await writeFile(join(directory, 'journal', '000000000001.ndjson'), Buffer.concat(lines))
+  const position = { segment: 1, offset }
+  const cursor = { version: 1, id: 'abcdef012345', released: POSITION, sent: position, reserved: position }
+  const witness = { sequence: sent, messageId: 'gone' }
+  await writeFile(join(directory, 'cursor.json'), JSON.stringify({ ...cursor, witness }))
+  return directory
+}
+
+async function openOver(directory: string, disk: RealDisk, timers: ManualTimers) {
+  let sequence = 0
+  let least = 0
+  const notices: string[] = []
+  const stream = {
+    resend: (_record: unknown, _burntIds: number, onAck: (ack: string, events?: number, at?: number) => void) => {
+      sequence += 1
+      setImmediate(() => onAck('durable', undefined, sequence))
+    },
+    refusalNow: () => null,
+    unackedRecords: 0,
+    connection: {} as NatsConnection,
+    status: { state: 'ok', reason: null },
+    stop: () => Promise.resolve(),
+  }
+  const { spool } = await openSpool({
+    directory,
+    maxBytes: 1024 ** 3,
+    stream: stream as unknown as StreamPublisher,
+    partitions: 1,
+    disk,
+    timers,
+    syncMs: () => 100,
+    withoutRedisAtMs: () => Number.NEGATIVE_INFINITY,
+    newId: 'abcdef012345',
+    space: () => Promise.resolve({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 }),
+    onNamed: () => {},
+    onFound: () => {},
+    onSpooled: () => {},
+    onSent: () => void (least = Math.min(least, spool.contents.batches)),
+    onKey: () => {},
+    onDoubt: () => {},
+    onNotice: (message) => void notices.push(message),
+  })
+  const until = async (isReached: () => boolean): Promise<void> => {
+    for (let turns = 0; !isReached() && turns < 2000; turns += 1) {
+      await timers.pass(50)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    expect(isReached()).toBe(true)
+  }
+  return { spool, notices, until, sent: () => sequence, least: () => least }
+}
+
+test('what an earlier process has sent, and NATS has lost since, is counted when it is sent again', async () => {
+  vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => Promise.resolve(records.map(() => null)))
+  vi.spyOn(KeptBatches.prototype, 'isThere').mockResolvedValueOnce(false).mockResolvedValue(true)
+  const { spool, notices, until, sent, least } = await openOver(await makeSpool(2), new RealDisk(), new ManualTimers())
+  expect(spool.contents.batches).toBe(1)
+  await until(() => spool.isEmpty)
+  expect(sent()).toBeGreaterThanOrEqual(3)
+  expect([spool.contents.batches, spool.contents.bytes, least()]).toEqual([0, 0, 0])
+  expect(notices.join()).toMatch(/NATS has lost .*: [23] batches that this node still has/)
+  await spool.stop()
+})
+
+test('a spool that cannot be read is tried again after a pause, and sent when it can be', async () => {
+  const [disk, timers] = [new UnreadableDisk(), new ManualTimers()]
+  const { spool, notices, until, sent } = await openOver(await makeSpool(0), disk, timers)
+  disk.isUnreadable = true
+  await timers.pass(50)
+  for (let turns = 0; turns < 100; turns += 1) await new Promise((resolve) => setTimeout(resolve, 1))
+  expect(disk.reads).toBe(1)
+  expect(notices.filter((notice) => notice.includes('cannot be read: EIO'))).toHaveLength(1)
+  await timers.pass(5000)
+  expect(disk.reads).toBeLessThan(8)
+  disk.isUnreadable = false
+  await until(() => sent() === 3 && spool.contents.batches === 0)
+  await spool.stop()
+})

@@ -19,6 +19,7 @@ import {
   startProductionNats,
   urlOf,
 } from '../support/manifest-nats.ts'
+import { metricsOf } from '../support/processes.js'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
 
@@ -85,10 +86,6 @@ function violations({ servers }: ProductionNats): string[] {
   return servers.flatMap(({ program }) => program.output().match(/^.*violation.*$/gim) ?? [])
 }
 
-async function metricsOf(node: Service): Promise<string> {
-  return (await get(node.adminPort, '/metrics')).text
-}
-
 describe("production's user of the nodes", () => {
   it('may do all that a node does, and can neither change, empty nor delete what is stored', async () => {
     const { redis, nats, envOf } = await startStores()
@@ -114,7 +111,7 @@ describe("production's user of the nodes", () => {
       'sluice_audit_lag_seconds',
       'sluice_stream_consumer_lag_seconds{consumer="warehouse"}',
     ]) {
-      await eventually(`${metric} is there`, async () => (await metricsOf(first)).includes(`\n${metric} `), LONG_MS)
+      await eventually(`${metric} is there`, async () => (await metricsOf(first)).has(metric), LONG_MS)
     }
     const check = (await runCommand(['check'], envOf('sluice'))).output
     expect(check).toMatch(/ok +stream .*3 replicas/)

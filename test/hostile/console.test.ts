@@ -5,6 +5,7 @@ import { test as base, expect } from 'vitest'
 import { events, get, post, single } from '../support/client.ts'
 import { type EventStream, openEventStream } from '../support/event-stream.ts'
 import { aService } from '../support/fixture.ts'
+import { metricsOf } from '../support/processes.js'
 import { appRecord, eventually, type Service } from '../support/service.ts'
 
 const MAX_WATCHERS = 50
@@ -17,8 +18,7 @@ const EVENT_BYTES = 60_000
 const test = base.extend('service', { scope: 'test' }, aService({ apps: [appRecord('shop')] }))
 
 async function residentBytes(service: Service): Promise<number> {
-  const { text } = await get(service.adminPort, '/metrics')
-  return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1])
+  return (await metricsOf(service)).get('process_resident_memory_bytes') ?? Number.NaN
 }
 
 /** Asks for the stream and never reads. */

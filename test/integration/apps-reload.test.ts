@@ -4,8 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test as base, expect } from 'vitest'
-import { expectAccepted, expectRefused, get, MARK, post, single } from '../support/client.ts'
+import { expectAccepted, expectRefused, MARK, post, single } from '../support/client.ts'
 import { aService } from '../support/fixture.ts'
+import { metricsOf } from '../support/processes.js'
 import { appRecord, eventually, type Service, sleep, writeApps } from '../support/service.ts'
 
 const test = base.extend('service', { scope: 'file' }, aService({ apps: [appRecord('first')] }))
@@ -20,8 +21,7 @@ const linesWith = (service: Service, text: string): string[] =>
 const FEW_POLLS_MS = 800
 
 async function failures(service: Service): Promise<number> {
-  const { text } = await get(service.adminPort, '/metrics')
-  return Number(/^sluice_apps_reload_failures_total (\d+)$/m.exec(text)?.[1])
+  return (await metricsOf(service)).get('sluice_apps_reload_failures_total') ?? Number.NaN
 }
 
 test('a changed file is read once, not again and again', async ({ service }) => {

@@ -2,17 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import {
-  batch,
-  bodyOfSize,
-  expectAccepted,
-  expectRefused,
-  get,
-  MARK,
-  post,
-  single,
-  uuidVersion,
-} from '../support/client.ts'
+import { batch, bodyOfSize, expectAccepted, expectRefused, MARK, post, single, uuidVersion } from '../support/client.ts'
 import {
   AUDITED_MS,
   type Cluster,
@@ -24,6 +14,7 @@ import {
   whileRedisAnswers,
 } from '../support/cluster.ts'
 import { untilRead } from '../support/hostile.ts'
+import { metricsOf } from '../support/processes.js'
 import { startProxy } from '../support/proxy.ts'
 import { appRecord, eventually, runCommand, type Service } from '../support/service.ts'
 import { readStream, STREAM, type StoredMessage, withStreams } from '../support/stream.ts'
@@ -216,10 +207,9 @@ describe('the admin port', () => {
       await eventually('Redis is up', async () => (await metric(node, 'sluice_redis_up')) === 1)
       expect(await metric(node, 'sluice_nats_up')).toBe(1)
       expect(await metric(node, 'sluice_limit_calls_total{result="answered"}')).toBeGreaterThan(0)
-      const { text } = await get(node.adminPort, '/metrics')
-      const degraded = text.split('\n').filter((line) => line.startsWith('sluice_degraded{'))
-      expect(degraded.length).toBeGreaterThan(0)
-      for (const line of degraded) expect(line).toMatch(/ 0$/)
+      const degraded = [...(await metricsOf(node))].filter(([series]) => series.startsWith('sluice_degraded'))
+      expect(degraded.length).toBeGreaterThan(1)
+      for (const [series, value] of degraded) expect(value, series).toBe(0)
       await expect
         .poll(() => partsOf(node))
         .toEqual({

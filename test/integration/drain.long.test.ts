@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import { readPage, untilRead } from '../support/hostile.ts'
 import { countByBatch, readJournal } from '../support/journal-files.ts'
+import { metricsOf } from '../support/processes.js'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
 import { appRecord, eventually, makeFolder, type Service, startService } from '../support/service.ts'
 
@@ -102,7 +103,7 @@ describe('SIGTERM', () => {
     expect((await get(service.adminPort, '/livez')).status).toBe(200)
     expect((await get(service.adminPort, '/readyz?verbose')).text).toContain('service: draining')
     expectAccepted(await post(service, single('ak_plain')), 1)
-    expect((await get(service.adminPort, '/metrics')).text).toMatch(/^sluice_draining 1$/m)
+    expect((await metricsOf(service)).get('sluice_draining')).toBe(1)
     expect((await service.exited).code).toBe(0)
   })
 

@@ -4,6 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { expectAccepted, get, post, single } from '../support/client.ts'
+import { readMetrics } from '../support/metrics.js'
+import { metricsOf } from '../support/processes.js'
 import { freePort } from '../support/programs.ts'
 import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
 
@@ -51,12 +53,11 @@ test('a service that reads its journal is alive but not ready, and then serves',
     if (live) seen.add(`live ${live.status}`)
     if (ready) seen.add(`ready ${ready.status}`)
     if (verbose) seen.add(verbose.text)
-    if (metrics) seen.add(/^sluice_ready .*$/m.exec(metrics.text)?.[0] ?? 'no sluice_ready')
+    if (metrics) seen.add(`sluice_ready ${readMetrics(metrics.text).get('sluice_ready')}`)
   }
   service = await started
   expect([...seen].toSorted()).toEqual(['live 200', 'not ready\nservice: starting\n', 'ready 503', 'sluice_ready 0'])
   expect((await get(adminPort, '/readyz')).status).toBe(200)
-  const page = (await get(adminPort, '/metrics')).text
-  expect(page).toContain(`\nsluice_keys_remembered ${RECORDS}\n`)
+  expect((await metricsOf({ adminPort })).get('sluice_keys_remembered')).toBe(RECORDS)
   expectAccepted(await post(service, single('ak_plain')), 1)
 })

@@ -10,9 +10,9 @@ import { events, get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { NATS_SERVER, needCurrentNats, startNats } from '../support/nats.ts'
 import { createNatsOperator } from '../support/nats-credentials.ts'
+import { metricsOf } from '../support/processes.js'
 import { type Program, startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
-
 import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
 
 const APP_KEY = 'ak_access'
@@ -63,8 +63,7 @@ const accepts = async (node: Service): Promise<boolean> => (await post(node, sin
 
 /** The audit has connections of its own, in a thread of its own. */
 async function isAudited(node: Service): Promise<boolean> {
-  const { text } = await get(node.adminPort, '/metrics')
-  return /^sluice_audit_lag_seconds \d/m.test(text)
+  return ((await metricsOf(node)).get('sluice_audit_lag_seconds') ?? Number.NaN) >= 0
 }
 
 /** Certificates of a new authority: `server` for localhost, `client` and `next` for clients. */

@@ -28,6 +28,15 @@ export function parsePage(text) {
   return list
 }
 
+/** The sum of a name's series, over every node; NaN where there is none. @param {readonly Series[]} page @param {string} name @param {Readonly<Record<string, string>>} [labels] */
+export function sumOf(page, name, labels = {}) {
+  const wanted = Object.entries(labels)
+  const found = page.filter(
+    (series) => series.name === name && wanted.every(([label, value]) => series.labels[label] === value),
+  )
+  return found.length === 0 ? Number.NaN : found.reduce((sum, { value }) => sum + value, 0)
+}
+
 /** Every series as it stands there, and for each name the sum of its series. @param {string} text @returns {Map<string, number>} */
 export function readMetrics(text) {
   /** @type {Map<string, number>} */

@@ -4,6 +4,7 @@ import { expect } from 'vitest'
 import type { OverloadReason } from '../../src/contract/outcome.ts'
 import { adviceText } from '../../src/contract/overload-advice.ts'
 import { get, type Members } from './client.ts'
+import { parsePage, sumOf } from './metrics.js'
 import { runCommand } from './service.ts'
 
 /** A service, in a process of its own or not. */
@@ -18,15 +19,13 @@ export type Counts = Partial<Record<OverloadReason, number>>
 
 /** Those of the metric that are not 0; and that their sum is the count of 503s. */
 export async function overloadsOf({ adminPort }: Watched): Promise<Counts> {
-  const { text } = await get(adminPort, '/metrics')
+  const page = parsePage((await get(adminPort, '/metrics')).text)
   const counts: Counts = {}
-  let sum = 0
-  for (const [, reason, value] of text.matchAll(/^sluice_overloaded_total\{reason="(\w+)"\} (\d+)$/gm)) {
-    if (Number(value) > 0) counts[reason as OverloadReason] = Number(value)
-    sum += Number(value)
+  for (const { name, labels, value } of page) {
+    if (name === 'sluice_overloaded_total' && value > 0) counts[labels['reason'] as OverloadReason] = value
   }
-  const all = /^sluice_requests_total\{status="503",code="service_overloaded"\} (\d+)$/m.exec(text)?.[1]
-  expect(sum).toBe(Number(all))
+  const all = sumOf(page, 'sluice_requests_total', { status: '503', code: 'service_overloaded' })
+  expect(sumOf(page, 'sluice_overloaded_total')).toBe(all)
   return counts
 }
 

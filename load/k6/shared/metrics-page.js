@@ -1,22 +1,13 @@
 // @ts-check
-// Reads a Prometheus text page: series by name and labels, sums over nodes, and percentiles out of histograms. Pure.
+// Reads a Prometheus text page: outcomes, and percentiles out of histograms. Pure.
 
-import { parsePage } from '../../../test/support/metrics.js'
+import { parsePage, sumOf } from '../../../test/support/metrics.js'
 
-export { parsePage }
+export { parsePage, sumOf }
 
 /** @typedef {import('../../../test/support/metrics.js').Series} Series */
 
 const MILLISECONDS = 1000
-
-/** The sum of a name's series, over every node; NaN where there is none. @param {readonly Series[]} page @param {string} name @param {Readonly<Record<string, string>>} [labels] */
-export function sumOf(page, name, labels = {}) {
-  const wanted = Object.entries(labels)
-  const found = page.filter(
-    (series) => series.name === name && wanted.every(([label, value]) => series.labels[label] === value),
-  )
-  return found.length === 0 ? Number.NaN : found.reduce((sum, { value }) => sum + value, 0)
-}
 
 /** How many requests have ended under each code. @param {readonly Series[]} page @returns {Record<string, number>} */
 export function outcomesOf(page) {

@@ -1,34 +1,35 @@
 // App records over HTTP: what `sluice apps` does, with the same checks, for scripts and the console.
 
-import { createHash } from 'node:crypto'
 import { type AppRecord, READ_KEY_NAME } from '../apps/app-record.ts'
 import { type AdminRequest, type Answer, answered, jsonAnswer, jsonTextAnswer, problem } from '../http/admin-routes.ts'
 import type { Inspection } from '../inspect/inspection.ts'
-import { maskedKey } from '../inspect/usage-report.ts'
 import { StartError } from '../lib/errors.ts'
-import { type Draft, mistakeIn, takenIn } from '../records/app-draft.ts'
-import {
-  freshKey,
-  readKeysOf,
-  rotated,
-  shownReadKey,
-  spanMsOf,
-  withoutReadKey,
-  withReadKey,
-} from '../records/app-keys.ts'
+import { type Draft, describeTaken, mistakeIn, takenIn } from '../records/app-draft.ts'
+import { freshKey, readKeysOf, rotated, shownReadKey, withoutReadKey, withReadKey } from '../records/app-keys.ts'
 import type { AppRecords } from '../records/app-records.ts'
-import { repeatedMembers } from '../records/repeated-members.ts'
+import {
+  badRecord,
+  badRequest,
+  etagOf,
+  jsonIn,
+  matches,
+  NO_CONTENT,
+  pick,
+  Refusal,
+  shown,
+  spanIn,
+  staleAnswer,
+  withEtag,
+  withKeys,
+} from './app-bodies.ts'
 import { daysAnswer, wantsCsv } from './portal.ts'
 
 const PATH = /^\/api\/apps\/([A-Za-z0-9_-]{1,64})(?:\/(rotate|usage|read-keys)(?:\/([A-Za-z0-9_-]{1,64}))?)?$/
-const MAX_RECORD_BYTES = 65_536
 /** Edits that wait for the one at hand; each reads all records. */
 const MAX_WAITING = 200
 const DEFAULT_OVERLAP = '30d'
 
 const NOT_THERE = problem(404, 'no_such_app', 'there is no such app')
-const STALE = problem(412, 'precondition_failed', 'the record is not the one that If-Match or If-None-Match names')
-const NO_JSON = problem(415, 'unsupported_media_type', 'the Content-Type must be application/json')
 
 export interface AppChange {
   readonly app: string
@@ -71,14 +72,8 @@ interface EditDetails {
   readonly what?: string
   /** Called when it is this edit's turn. */
   readonly before?: (stored: AppRecords) => Promise<void>
-}
-
-class Refusal {
-  readonly answer: Answer
-
-  constructor(answer: Answer) {
-    this.answer = answer
-  }
+  /** What is wrong with the record now that it is stored: it is put back. null: nothing. */
+  readonly after?: (stored: AppRecords, record: AppRecord) => Promise<Refusal | null>
 }
 
 export class AppsApi {
@@ -138,13 +133,22 @@ export class AppsApi {
     }
     const change: Change = (present) => {
       const { read_keys: _, ...members } = given
-      const keys = 'app_key' in members ? {} : keysFor(appId, present)
-      const draft = { app_id: appId, ...members, ...keys, ...pick(present, 'read_keys') }
+      const draft = { app_id: appId, ...withKeys(members, appId, present), ...pick(present, 'read_keys') }
       if (draft.app_id !== appId) return new Refusal(badRecord('app_id: must be the one in the address'))
-      const wrong = takenIn(draft, others) ?? mistakeIn(draft)
+      const [taken] = takenIn(draft, others)
+      const wrong = taken === undefined ? mistakeIn(draft) : describeTaken(draft, taken)
       return wrong === null ? draft : new Refusal(badRecord(wrong))
     }
-    return await this.#edit(asked, change, givesKeys ? { before: readOthers } : {})
+    // Another node may have stored one of these keys at the same time: the older entry has it.
+    const after = async (stored: AppRecords, record: AppRecord): Promise<Refusal | null> => {
+      await readOthers(stored)
+      for (const key of takenIn(record, others)) {
+        const owner = await stored.find(key)
+        if (owner === 'unknown' || owner.appId !== appId) return new Refusal(badRecord(describeTaken(record, key)))
+      }
+      return null
+    }
+    return await this.#edit(asked, change, givesKeys ? { before: readOthers, after } : {})
   }
 
   async #remove(asked: Asked): Promise<Answer> {
@@ -261,117 +265,49 @@ export class AppsApi {
     }
   }
 
-  async #editNow({ appId, request, caller }: Asked, change: Change, { what, before }: EditDetails): Promise<Answer> {
-    let answer: Answer = NOT_THERE
-    let done: string | null = null
+  async #editNow(asked: Asked, change: Change, { what, before, after }: EditDetails): Promise<Answer> {
+    const { appId, request, caller } = asked
+    let edit = refusedBy(NOT_THERE)
     await this.#options.withRecords(async (stored) => {
       await before?.(stored)
       await stored.editOne(appId, (present) => {
-        const stale = staleAnswer(request, present)
-        const next = stale === null ? change(present) : new Refusal(stale)
-        done = null
-        if (next instanceof Refusal) {
-          answer = next.answer
-          return 'same'
-        }
-        if (next === null) {
-          ;[answer, done] = [NO_CONTENT, 'removed']
-          return null
-        }
-        const record = next as AppRecord
-        const isNew = present === undefined
-        done = what ?? (isNew ? 'made' : 'replaced')
-        answer = withEtag({ ...jsonAnswer(shown(record, true)), status: isNew ? 201 : 200 }, etagOf(record))
-        return record
+        edit = decide(staleAnswer(request, present), change, present)
+        return edit.next
       })
+      const { next, over } = edit
+      const refusal = next === null || next === 'same' ? null : ((await after?.(stored, next)) ?? null)
+      if (refusal === null) return
+      const isThere = (record: AppRecord | undefined): boolean => JSON.stringify(record) === JSON.stringify(next)
+      await stored.editOne(appId, (present) => (isThere(present) ? (over ?? null) : 'same'))
+      edit = refusedBy(refusal.answer)
     })
-    if (done !== null) this.#options.onChange({ app: appId, what: done, by: caller.by })
-    return answer
+    if (edit.done !== null) this.#options.onChange({ app: appId, what: what ?? edit.done, by: caller.by })
+    return edit.answer
   }
 }
 
-/** The keys that an app keeps, or a new one gets. */
-function keysFor(appId: string, present: AppRecord | undefined): Draft {
-  if (present === undefined) return { app_key: freshKey(appId) }
-  return { app_key: present.app_key, ...pick(present, 'previous_keys') }
+interface Edit {
+  /** What `editOne` takes. */
+  readonly next: AppRecord | null | 'same'
+  /** The record in whose place it stands. */
+  readonly over: AppRecord | undefined
+  readonly answer: Answer
+  /** For the log; null: nothing was changed. */
+  readonly done: string | null
 }
 
-function pick(record: AppRecord | undefined, member: 'previous_keys' | 'read_keys'): Draft {
-  const value = record?.[member]
-  return value === undefined ? {} : { [member]: value }
+function refusedBy(answer: Answer): Edit {
+  return { next: 'same', over: undefined, answer, done: null }
 }
 
-/** Keys are shown in full to who may change them, and read keys to nobody. */
-function shown(record: AppRecord, isWhole: boolean): object {
-  const { app_key: key, previous_keys: older, read_keys: readKeys, ...members } = record
-  const keyOf = (one: string): string => (isWhole ? one : maskedKey(one, record.app_id))
-  return {
-    app_key: keyOf(key),
-    ...members,
-    ...(older === undefined
-      ? {}
-      : { previous_keys: older.map((one) => Object.assign({}, one, { app_key: keyOf(one.app_key) })) }),
-    ...(readKeys === undefined ? {} : { read_keys: readKeys.map(shownReadKey) }),
-  }
-}
-
-/** Of the record, but for the last use of its read keys, which is no edit. */
-function etagOf(record: AppRecord): string {
-  const text = JSON.stringify(record, (member, value: unknown) => (member === 'last_used_at' ? undefined : value))
-  return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
-}
-
-function withEtag(answer: Answer, etag: string): Answer {
-  return { ...answer, headers: { ...answer.headers, ETag: etag } }
-}
-
-function matches(header: string | undefined, etag: string): boolean {
-  return header?.split(',').some((tag) => tag.trim() === '*' || tag.trim() === etag) ?? false
-}
-
-/** null: the record is the one that the request is for. */
-function staleAnswer({ headers }: AdminRequest, present: AppRecord | undefined): Answer | null {
-  const wanted = headers['if-match']
-  if (wanted !== undefined && (present === undefined || !matches(wanted, etagOf(present)))) return STALE
-  return headers['if-none-match']?.trim() === '*' && present !== undefined ? STALE : null
-}
-
-/** An object; empty where there is no body and none is needed. */
-async function jsonIn(request: AdminRequest, isNeeded: boolean): Promise<Readonly<Record<string, unknown>> | Refusal> {
-  const type = request.headers['content-type'] ?? ''
-  const hasBody =
-    request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
-  if ((isNeeded || hasBody) && !/^application\/json *(;|$)/i.test(type)) return new Refusal(NO_JSON)
-  const body = await request.body(MAX_RECORD_BYTES)
-  if (!Buffer.isBuffer(body)) return new Refusal(body)
-  if (body.length === 0 && !isNeeded) return {}
-  try {
-    const text = body.toString()
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      const [repeated] = repeatedMembers(text)
-      return repeated === undefined ? (value as Record<string, unknown>) : new Refusal(badRecord(repeated))
-    }
-  } catch {
-    // Said below.
-  }
-  return new Refusal(badRecord('record: must be a JSON object'))
-}
-
-const NO_CONTENT = answered(204, 'text/plain', '')
-
-/** null: it is no span. */
-function spanIn(given: Readonly<Record<string, unknown>>, member: string, standard = ''): number | null {
-  const text = given[member] ?? standard
-  return typeof text === 'string' ? spanMsOf(text) : null
-}
-
-function badRecord(message: string): Answer {
-  return problem(400, 'bad_record', message)
-}
-
-function badRequest(message: string): Answer {
-  return problem(400, 'bad_request', message)
+function decide(stale: Answer | null, change: Change, over: AppRecord | undefined): Edit {
+  const next = stale === null ? change(over) : new Refusal(stale)
+  if (next instanceof Refusal) return refusedBy(next.answer)
+  if (next === null) return { next, over, answer: NO_CONTENT, done: 'removed' }
+  const record = next as AppRecord
+  const isNew = over === undefined
+  const answer = withEtag({ ...jsonAnswer(shown(record, true)), status: isNew ? 201 : 200 }, etagOf(record))
+  return { next: record, over, answer, done: isNew ? 'made' : 'replaced' }
 }
 
 /** The records cannot be read or written. Anything else is a bug. */

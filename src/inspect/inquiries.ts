@@ -74,15 +74,17 @@ const MAX_ALERT_READINGS = 4
 const DEFAULT_APPS = 1000
 /** Each has a thread of its own. */
 const MAX_EXPLANATIONS = 1
+/** Questions for one app that are no searches. */
+const MAX_WAITING = 20
 
 export class OwnInquiries implements Inquiries {
   readonly #timers: Timers
   readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
   readonly #searches = new Places(MAX_SEARCHES)
-  readonly #readings = new Places(MAX_READINGS)
-  readonly #explanations = new Places(MAX_EXPLANATIONS)
-  readonly #reports = new Places(MAX_REPORTS)
-  readonly #alertReadings = new Places(MAX_ALERT_READINGS)
+  readonly #readings = new Places(MAX_READINGS, MAX_WAITING)
+  readonly #explanations = new Places(MAX_EXPLANATIONS, MAX_WAITING)
+  readonly #reports = new Places(MAX_REPORTS, MAX_WAITING)
+  readonly #alertReadings = new Places(MAX_ALERT_READINGS, MAX_WAITING)
   /** null: they are not open yet. */
   stores: OwnStores | null = null
 
@@ -243,27 +245,34 @@ function namesNoApp(verdict: Violations): boolean {
   return path === 'app_key' && message === 'required'
 }
 
-/** At most so many pieces of work at a time; further ones are refused. */
+/** At most so many pieces of work at a time; further ones are refused, or wait where they are for one app. */
 class Places {
   readonly #most: number
+  readonly #mostWaiting: number
   /** Apart, so that whoever has a read key takes no place of the operators. */
   readonly #taken = { all: 0, app: 0 }
+  readonly #waiting: (() => void)[] = []
 
-  constructor(most: number) {
+  /** `mostWaiting`: of those for one app, which would else be refused for what another app's developers ask. */
+  constructor(most: number, mostWaiting = 0) {
     this.#most = most
+    this.#mostWaiting = mostWaiting
   }
 
   async within(scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
     const whose = scope === 'all' ? 'all' : 'app'
-    if (this.#taken[whose] >= this.#most)
+    if (this.#taken[whose] < this.#most) this.#taken[whose] += 1
+    else if (whose === 'all' || this.#waiting.length >= this.#mostWaiting)
       return problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
-    this.#taken[whose] += 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
       return await work()
     } catch (error) {
       return problemOf(503, 'unavailable', errorMessage(error))
     } finally {
-      this.#taken[whose] -= 1
+      const next = whose === 'app' ? this.#waiting.shift() : undefined
+      if (next === undefined) this.#taken[whose] -= 1
+      else next()
     }
   }
 }

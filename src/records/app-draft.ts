@@ -70,12 +70,14 @@ export function checked(records: readonly Draft[], present: readonly Draft[] = [
   return good
 }
 
-/** A key of the draft that another app has, be it an older one; null: none. */
-export function takenIn(draft: Draft, others: readonly AppRecord[]): string | null {
-  const keys = new Set(recordKeys(draft))
-  const taken = others.flatMap(recordKeys).find((key) => keys.has(key))
-  if (taken === undefined) return null
-  return `${taken === draft.app_key ? 'app_key' : 'previous_keys'}: another app has this key`
+/** The keys of the draft that other apps have, be they older ones. */
+export function takenIn(draft: Draft, others: readonly AppRecord[]): readonly string[] {
+  const keys = new Set(others.flatMap(recordKeys))
+  return recordKeys(draft).filter((key) => keys.has(key))
+}
+
+export function describeTaken(draft: Draft, key: string): string {
+  return `${key === draft.app_key ? 'app_key' : 'previous_keys'}: another app has this key`
 }
 
 /** Of one record; null: none. */

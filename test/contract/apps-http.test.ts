@@ -1,10 +1,13 @@
 // App records over HTTP on the admin port: who may change them, and what each change answers.
 
+import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { test as base, describe, expect } from 'vitest'
+import { join } from 'node:path'
+import { test as base, describe, expect, onTestFinished } from 'vitest'
 import { type Answer, post, send, single } from '../support/client.ts'
 import { aService } from '../support/fixture.ts'
-import { appRecord, eventually, type Service } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service, startService, writeApps } from '../support/service.ts'
+import { mountSmall } from '../support/small-disk.ts'
 
 const TOKEN = 'a-token-of-twenty-characters'
 const READING = 'another-one-for-reading-alone'
@@ -13,6 +16,29 @@ const env = { SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_CONSOLE_READ_TOKEN: READING }
 const withService = base.extend('service', { scope: 'file' }, aService({ apps, env }))
 const withPlain = withService.extend('plain', { scope: 'file' }, aService({ apps }))
 const test = withPlain.extend('damaged', { scope: 'file' }, aService({ apps, env }))
+
+/** Every change of an app. */
+const CHANGES = [
+  ['PUT', '/api/apps/shop', { plan: '10k', subscription: 'active' }],
+  ['PUT', '/api/apps/new', 'no JSON'],
+  ['DELETE', '/api/apps/shop', undefined],
+  ['POST', '/api/apps/shop/rotate', {}],
+  ['POST', '/api/apps/shop/read-keys', {}],
+  ['DELETE', '/api/apps/shop/read-keys/web', undefined],
+] as const
+
+/** Nothing can be changed, and all is shown. */
+async function expectFixed(service: Service): Promise<void> {
+  const before = readFileSync(service.appsFile, 'utf8')
+  for (const [method, path, body] of CHANGES) {
+    const { status, json } = await ask(service, method, path, body, full)
+    expect([method, path, status, json['error']]).toEqual([method, path, 409, 'apps_in_file'])
+  }
+  expect(readFileSync(service.appsFile, 'utf8')).toBe(before)
+  for (const path of ['/api/apps/shop', '/api/apps/shop/read-keys', '/api/apps/shop/usage']) {
+    expect([path, (await ask(service, 'GET', path, undefined, full)).status]).toEqual([path, 200])
+  }
+}
 
 type Headers = Record<string, string>
 const JSON_TYPE: Headers = { 'Content-Type': 'application/json' }
@@ -139,6 +165,19 @@ describe('a record', () => {
     expect((await ask(service, 'DELETE', '/api/apps/shop/read-keys/web', undefined, full)).status).toBe(404)
   })
 
+  test('keeps its keys where no app_key is given, and loses older ones where one is', async ({ service }) => {
+    const record = { plan: '10k', subscription: 'active' }
+    const older = (key: string) => [{ app_key: key, valid_until: '2099-01-01T00:00:00Z' }]
+    const put = async (body: object) => (await ask(service, 'PUT', '/api/apps/keys', body, full)).json
+    const made = await put({ ...record, previous_keys: [] })
+    expect(made).not.toHaveProperty('previous_keys')
+    expect(await put({ ...record, previous_keys: older('ak_keys_old') })).toEqual(made)
+    const given = { ...record, app_key: made['app_key'], previous_keys: older('ak_keys_old') }
+    expect(await put(given)).toMatchObject({ app_key: made['app_key'], previous_keys: older('ak_keys_old') })
+    expect(await put({ ...record, previous_keys: [] })).toMatchObject({ previous_keys: older('ak_keys_old') })
+    expect(await put({ ...given, previous_keys: [] })).toEqual(made)
+  })
+
   test('shows its usage, by day too', async ({ service }) => {
     const usage = await ask(service, 'GET', '/api/apps/other/usage', undefined, reading)
     expect([usage.status, usage.json['app_id']]).toEqual([200, 'other'])
@@ -182,6 +221,16 @@ describe('who may change one', () => {
     expect([put.status, put.json['error']]).toEqual([403, 'read_only'])
     expect((await ask(plain, 'GET', '/api/apps/shop')).status).toBe(200)
   })
+})
+
+test('in a file that the process may not write is 409 apps_in_file, and is shown', async ({ skip }) => {
+  const folder = mountSmall('1m', () => skip('no small file system'))
+  const file = join(folder, 'apps.json')
+  await writeApps(file, apps)
+  execFileSync('mount', ['-o', 'remount,ro', folder])
+  const service = await startService({ dataDir: await makeFolder(), env: { ...env, SLUICE_APPS_FILE: file } })
+  onTestFinished(() => service.kill())
+  await expectFixed(service)
 })
 
 test('that cannot be read is 503 with the reason, whatever is asked of it', async ({ damaged }) => {

@@ -62,12 +62,40 @@ it.each([
   },
 )
 
-it.each(['batch', 'events'] as const)('keeps a place for the operators while an app reads %s', async (name) => {
+it.each([
+  ['batch', 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d', [200, 503, 200, 503]],
+  ['events', 'limit=3', [200, 200, 200, 503]],
+] as const)('keeps a place for the operators while apps read %s', async (name, query, statuses) => {
   const own = inquiries()
-  const query = name === 'batch' ? 'id=0199f3a0-7c1e-5d2a-9f5b-3e8c1a2b4c6d' : 'limit=3'
   const scopes = [{ appId: 'shop' }, { appId: 'other' }, 'all', 'all'] as const
   const answers = await Promise.all(scopes.map((scope) => own.answer({ name, query, body: Buffer.alloc(0), scope })))
-  expect(answers.map(({ status }) => status)).toEqual([200, 503, 200, 503])
+  expect(answers.map(({ status }) => status)).toEqual(statuses)
+})
+
+it('lets twenty questions of apps wait that are no searches, answers them in turn, and refuses further ones', async () => {
+  const own = inquiries()
+  const order: number[] = []
+  let running = 0
+  own.stores = {
+    ...(own.stores ?? expect.fail()),
+    readAlerts: async () => {
+      running += 1
+      expect(running).toBeLessThanOrEqual(4)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      running -= 1
+      return []
+    },
+  }
+  const ask = async (at: number): Promise<number> => {
+    const scope = { appId: `app-${at}` }
+    const { status } = await own.answer({ name: 'alerts', query: '', body: Buffer.alloc(0), scope })
+    if (status === 200) order.push(at)
+    return status
+  }
+  const statuses = await Promise.all(Array.from({ length: 26 }, (_, at) => ask(at)))
+  expect(statuses).toEqual([...Array.from({ length: 24 }, () => 200), 503, 503])
+  expect(order).toEqual(Array.from({ length: 24 }, (_, at) => at))
+  expect(await ask(30)).toBe(200)
 })
 
 it.each([

@@ -3,8 +3,8 @@
 // elsewhere the stream at NATS_URL (with REDIS_URL, as for the service) or the journal in SLUICE_DATA_DIR.
 
 import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
 import { MAIN } from '../../test/support/processes.js'
+import { linesOf } from '../shared/lines.js'
 
 /** Why a run is void that asks about the queue, where nobody said which. */
 export const NOT_READ = 'the queue was not read: NATS_URL or SLUICE_DATA_DIR names it'
@@ -40,9 +40,7 @@ export async function* readRecords(queue) {
   child.stderr.setEncoding('utf8').on('data', (text) => (complaints += text))
   const ended = new Promise((/** @type {(code: number | null) => void} */ done) => child.once('close', done))
   try {
-    for await (const line of createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
-      yield JSON.parse(line)
-    }
+    for await (const line of linesOf(child.stdout)) yield JSON.parse(line)
     const code = await ended
     if (code !== 0) throw new Error(`sluice tail ended with ${code}: ${complaints}`)
   } finally {

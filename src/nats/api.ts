@@ -6,10 +6,12 @@ import { describeFault } from './connection.ts'
 export const API_TIMEOUT_MS = 1000
 
 export function reasonOf(error: unknown): string {
-  // The client also throws this while the cluster has no leader yet.
+  return isUntaken(error) ? 'JetStream is not enabled' : describeFault(error)
+}
+
+/** Nobody took the request: JetStream is off, or, which the client cannot tell apart, there is no leader yet. */
+export function isUntaken(error: unknown): boolean {
   return error instanceof Error && error.name === 'JetStreamNotEnabled'
-    ? 'JetStream is not enabled'
-    : describeFault(error)
 }
 
 export function codeOf(error: unknown): number | null {

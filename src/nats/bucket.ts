@@ -3,8 +3,13 @@
 import { JetStreamApiCodes, jetstream, jetstreamManager, StorageType } from '@nats-io/jetstream'
 import { type KV, Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { API_TIMEOUT_MS, codeOf, reasonOf } from './api.ts'
+import { sleep, type Timers } from '../lib/timers.ts'
+import { API_TIMEOUT_MS, codeOf, isUntaken, reasonOf } from './api.ts'
 import { streamOfBucket } from './store-names.ts'
+
+/** An election takes a second or so. */
+const LEADER_WAIT_MS = 10_000
+const LEADER_RETRY_MS = 100
 
 export interface StoredEntry {
   readonly key: string
@@ -94,6 +99,23 @@ export class Bucket {
     } catch (error) {
       if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return 'beaten'
       throw new Error(reasonOf(error), { cause: error })
+    }
+  }
+
+  /** As `write`, and tries again for some seconds while nobody takes the request: a new bucket has no leader at first. */
+  async writeOnceLed(
+    key: string,
+    text: string | null,
+    { revision, timers }: { readonly revision: number; readonly timers: Timers },
+  ): Promise<'done' | 'beaten'> {
+    const untilMs = timers.monotonicMs() + LEADER_WAIT_MS
+    for (;;) {
+      try {
+        return await this.write(key, text, revision)
+      } catch (error) {
+        if (!(error instanceof Error && isUntaken(error.cause)) || timers.monotonicMs() >= untilMs) throw error
+        await sleep(timers, LEADER_RETRY_MS)
+      }
     }
   }
 

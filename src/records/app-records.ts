@@ -143,7 +143,8 @@ function recordsInBucket(bucket: Bucket, place: Place, clock: Clock): AppRecords
         if (next === 'same') return
         if (present === undefined && entry?.text != null) throw new StartError(describeNoRecord(appId))
         const text = next === null ? null : JSON.stringify(next)
-        const written = await bucket.write(appId, text, entry?.revision ?? 0).catch(throwStartError)
+        const at = { revision: entry?.revision ?? 0, timers: systemTimers }
+        const written = await bucket.writeOnceLed(appId, text, at).catch(throwStartError)
         if (written === 'done') return
       }
       throw new StartError(`${APPS_BUCKET}: other edits came first each time; try again`)

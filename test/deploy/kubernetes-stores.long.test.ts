@@ -45,18 +45,7 @@ async function startNode(env: Readonly<Record<string, string>>, operator = env) 
   started.push(() => removeFolder(dataDir))
   const record = appRecord('stores')
   const args = Object.entries(record).flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, String(value)])
-  const add = () => runCommand(['apps', 'add', ...args], operator)
-  let added = await add()
-  // So says the client while the new bucket has no leader: nobody took the request.
-  const hasNoLeader = () => added.code !== 0 && added.output.includes('JetStream is not enabled')
-  await eventually(
-    'the bucket of apps has a leader',
-    async () => {
-      if (hasNoLeader()) added = await add()
-      return !hasNoLeader()
-    },
-    ELECTION_MS,
-  )
+  const added = await runCommand(['apps', 'add', ...args], operator)
   if (added.code !== 0) throw new Error(added.output)
   const node = await startService({ dataDir, env: { SLUICE_ADMIN_HOST: '127.0.0.1', SLUICE_PARSERS: '1', ...env } })
   started.push(() => node.kill())

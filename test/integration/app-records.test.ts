@@ -4,6 +4,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AppRecord } from '../../src/apps/app-record.ts'
 import { writeToBucket } from '../../src/installation/shared-record.ts'
+import { systemTimers } from '../../src/lib/timers.ts'
 import { Bucket } from '../../src/nats/bucket.ts'
 import { connectNats } from '../../src/nats/connection.ts'
 import { APPS_BUCKET } from '../../src/nats/store-names.ts'
@@ -38,6 +39,15 @@ const editOne = (appId: string, next: ReturnType<typeof appRecord> | null) =>
   withRecords((records) => records.editOne(appId, () => next as AppRecord | null))
 
 describe('one record', () => {
+  it('is written as soon as somebody takes it, as while a new bucket has no leader', async () => {
+    const later = new Bucket(connection, 'LATER')
+    await expect(later.write('shop', '{}', 0)).rejects.toThrow('JetStream is not enabled')
+    const written = later.writeOnceLed('shop', '{}', { revision: 0, timers: systemTimers })
+    await later.ensure(1)
+    expect(await written).toBe('done')
+    expect(await later.read('shop')).toMatchObject({ text: '{}' })
+  })
+
   it('is made, replaced and removed', async () => {
     await editOne('shop', appRecord('shop'))
     await editOne('shop', appRecord('shop', { plan: '10k' }))

@@ -128,7 +128,9 @@ async function editEntries(
     for (let at = 0; at < writes.length && !hasLost; at += WRITES_IN_FLIGHT) {
       const chunk = writes.slice(at, at + WRITES_IN_FLIGHT)
       const written = await Promise.all(
-        chunk.map(([key, text]) => write(bucket, key, text, present.entries.get(key)?.revision ?? 0)),
+        chunk.map(([key, text]) =>
+          write(bucket, [key, text], { revision: present.entries.get(key)?.revision ?? 0, timers }),
+        ),
       )
       hasLost = written.includes('beaten')
     }
@@ -137,9 +139,13 @@ async function editEntries(
   throw new Error(`${APPS_BUCKET}: other edits came first each time; try again`)
 }
 
-async function write(bucket: Bucket, key: string, text: string | null, revision: number): Promise<'done' | 'beaten'> {
+async function write(
+  bucket: Bucket,
+  [key, text]: Write,
+  at: { readonly revision: number; readonly timers: Timers },
+): Promise<'done' | 'beaten'> {
   try {
-    return await bucket.write(key, text, revision)
+    return await bucket.writeOnceLed(key, text, at)
   } catch (error) {
     const reason = errorMessage(error)
     throw new Error(`${APPS_BUCKET}: ${reason}; it is unknown whether the change was made: see sluice apps list`, {

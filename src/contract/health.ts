@@ -8,6 +8,7 @@ const WORDS = {
   process: { starting: ['starting'], stopping: ['draining'], silent: ['no answer'] },
   journal: {
     ok: ['journal'],
+    warn: ['journal damaged', 'requests get 202 as before; sluice verify lists what is damaged'],
     full: ['journal full', 'answering 503 until there is room'],
     disk_full: ['disk full', 'answering 503 until there is room'],
     disk_error: ['disk error', 'answering 503 until a write succeeds'],

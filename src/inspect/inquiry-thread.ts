@@ -3,9 +3,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { MAX_SEARCH_MS } from '../contract/bounds.ts'
 import type { Question } from '../queue/find/question.ts'
+import type { Damage } from '../queue/journal/segment-cursor.ts'
 import { judgeBody } from './explain.ts'
 import { findInQueue, type QueuePlace } from './find/find-in-queue.ts'
-import { findingJson } from './find/finding-json.ts'
+import { findingJson, noteDamage, type Shown } from './find/finding-json.ts'
 import { newestEvents, searchStored } from './find/stored-search.ts'
 
 /** Each takes what may be copied from thread to thread. */
@@ -13,9 +14,11 @@ const TASKS = {
   explain: (body: Uint8Array, appKey: string | null, nowMs: number) => judgeBody(Buffer.from(body), appKey, nowMs),
   events: newestEvents,
   search: searchStored,
-  async batch(place: QueuePlace, question: Question, shown: Parameters<typeof findingJson>[2]): Promise<string> {
-    const finding = await findInQueue(place, question, { signal: AbortSignal.timeout(MAX_SEARCH_MS) })
-    return findingJson(finding, question, shown)
+  async batch(place: QueuePlace, question: Question, shown: Omit<Shown, 'damage'>): Promise<string> {
+    const damage: Damage[] = []
+    const signal = AbortSignal.timeout(MAX_SEARCH_MS)
+    const finding = await findInQueue(place, question, { signal, onDamage: (each) => noteDamage(damage, each) })
+    return findingJson(finding, question, { ...shown, damage })
   },
 }
 

@@ -154,8 +154,8 @@ function addCounters(page: MetricsPage, metrics: Metrics): void {
   page.numbers(
     'sluice_journal_damage_total',
     'counter',
-    'Damaged places of the journal on one machine, as this process found them. checksum, record, missing: bytes are not ' +
-      'those that were written, a line is no record, or bytes are gone, at the start. changed, removed: another program did ' +
+    'Damaged places of the journal on one machine, or of the spool, as this process found them. checksum, record, missing: ' +
+      'bytes are not those that were written, a line is no record, or bytes are gone, when they were read. changed, removed: another program did ' +
       'that to a segment since. beside, unwritten: checksums could not be read, or written.',
     seriesOf('kind', metrics.journalDamage),
   )

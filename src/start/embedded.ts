@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
+import type { Status } from '../contract/health.ts'
 import { createMemoryDeduplicator } from '../keys/memory-deduplicator.ts'
 import { writeAdminAddress } from '../lib/admin-address.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
@@ -95,7 +96,7 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
     isReady: () => true,
     reread: () => apps.reread(),
     parts: () => [
-      { part: 'queue', kind: 'journal', ...queue.status },
+      { part: 'queue', kind: 'journal', ...withDamage(queue.status, context.metrics.journalDamage) },
       { part: 'limits', kind: 'memory', state: 'ok', reason: null },
       { part: 'apps', kind: 'file', ...apps.status },
     ],
@@ -193,6 +194,13 @@ async function warnOfKept(directory: string, keepMs: number, { clock, log }: Sto
     `an earlier version made this journal, so all of it is kept: ${hours} hours, the default of new folders, would remove ` +
       `${count === 0 ? 'nothing yet' : old}. Choose with SLUICE_JOURNAL_KEEP_HOURS=${hours} or SLUICE_JOURNAL_KEEP_HOURS=all`,
   )
+}
+
+/** Damage changes nothing for a client: what is refused comes first. */
+export function withDamage(status: Status<'journal'>, damage: Readonly<Record<string, number>>): Status<'journal'> {
+  const places = Object.values(damage).reduce((sum, count) => sum + count, 0)
+  if (places === 0 || status.state !== 'ok') return status
+  return { state: 'warn', reason: `${places} damaged ${places === 1 ? 'place' : 'places'} found since the start` }
 }
 
 function damageLogger({ log, metrics }: StoresContext): (damage: Damage) => void {

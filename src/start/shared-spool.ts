@@ -13,6 +13,7 @@ import type { SharedAdmission } from '../limits/shared/shared-admission.ts'
 import type { SpooledEvents } from '../limits/shared/spooled-events.ts'
 import type { SpoolSample } from '../observe/gauges.ts'
 import { RealDisk } from '../queue/journal/disk.ts'
+import type { DamageKind } from '../queue/journal/segment-cursor.ts'
 import { foldersInUse, holdsOtherJournal, strandedSpools } from '../queue/spool/inspect-spool.ts'
 import { type OpenedSpool, openSpool } from '../queue/spool/open-spool.ts'
 import type { StreamPublisher } from '../queue/stream/publisher.ts'
@@ -76,6 +77,7 @@ interface SpoolContext {
   readonly clock: Clock
   readonly onNotice: OnNotice
   readonly onCommit?: (records: number) => void
+  readonly onDamage?: (kind: DamageKind) => void
 }
 
 interface SpoolUses {
@@ -88,7 +90,7 @@ export async function openSharedSpool(
   directory: string,
   maxBytes: number,
   { partitions }: Pick<Config, 'partitions'>,
-  { clock, onNotice, onCommit }: SpoolContext,
+  { clock, onNotice, onCommit, onDamage }: SpoolContext,
   { stream, limits, syncMs }: SpoolUses,
 ): Promise<SharedSpool> {
   let counts: SpooledEvents | null = null
@@ -113,6 +115,7 @@ export async function openSharedSpool(
     onKey: (batchId, events, takenAtMs) => limits.restoreKey(batchId, events, takenAtMs),
     onDoubt: (doubt) => limits.doubt(doubt),
     ...(onCommit === undefined ? {} : { onCommit }),
+    ...(onDamage === undefined ? {} : { onDamage }),
     onNotice,
   })
   const named = counts as SpooledEvents | null

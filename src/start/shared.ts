@@ -88,7 +88,12 @@ export async function openSharedStores(config: Config, context: SharedContext, s
       spoolFolder,
       config.spool?.maxBytes ?? 0,
       config,
-      { clock, onNotice: noticeTo(log, 'spool'), onCommit: (records) => metrics.publishRecords.observe(records) },
+      {
+        clock,
+        onNotice: noticeTo(log, 'spool'),
+        onCommit: (records) => metrics.publishRecords.observe(records),
+        onDamage: (kind) => void (metrics.journalDamage[kind] += 1),
+      },
       { stream: queue, limits: admission, syncMs: () => durability.syncMs },
     )
     void tellStranded(config, spoolFolder, noticeTo(log, 'spool'))

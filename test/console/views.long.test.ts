@@ -632,6 +632,13 @@ describe('Batch', () => {
     await expectShown(page, 'byte 1,048,576 of 00000012.ndjson')
     await expectShown(page, 'Who has read it is not known: a journal has no consumers.')
   })
+
+  test('damage that the search met is named', async () => {
+    const damage = [{ kind: 'checksum', file: '000000000012.ndjson', offset_bytes: 2048, length_bytes: 512 }]
+    stage.double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ damage })))
+    const page = await open(`/batch?id=${BATCH_ID}`)
+    await expectShown(page, 'The search met damage in 000000000012.ndjson at 2048.')
+  })
 })
 
 describe('Find', () => {

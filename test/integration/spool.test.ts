@@ -6,6 +6,7 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { partitionOf } from '../../src/contract/partition.ts'
+import { journalDirectory, segmentPath } from '../../src/queue/journal/segments.ts'
 import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
 import { countBatches, freeze, openReadyQueue, readStreamPlainly, withConnection } from '../support/jetstream.ts'
@@ -268,6 +269,28 @@ describe('what an earlier process has left', () => {
       expect(after.notices[0]).toContain('cursor.json of the spool is damaged')
       await untilSpoolIsEmpty(after)
       await expectOnce(records)
+      await after.spool.stop()
+    }))
+
+  it('is counted and named where its journal is damaged, and all else is sent', () =>
+    withFolder(async (folder) => {
+      await nats.restart({ empty: true })
+      const before = await openTestSpool(folder, NOBODY)
+      const records = recordsOf(20)
+      for (const record of records) await publishAll(before, [record])
+      await before.spool.stop()
+      const path = segmentPath(journalDirectory(folder), 1)
+      const bytes = await readFile(path)
+      // In the middle of a batch id.
+      bytes[bytes.indexOf(records[7].batchId) + 20] ^= 1
+      await writeFile(path, bytes)
+      const kinds: string[] = []
+      const after = await openTestSpool(folder, nats.url, { onDamage: (kind) => kinds.push(kind) })
+      await untilSpoolIsEmpty(after)
+      expect(kinds).toEqual(['checksum'])
+      expect(after.notices.join('\n')).toMatch(
+        /the spool is damaged \(sluice spool verify\): damaged bytes in .*1\.ndjson at \d+/,
+      )
       await after.spool.stop()
     }))
 

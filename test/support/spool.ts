@@ -2,7 +2,9 @@
 
 import { statfs } from 'node:fs/promises'
 import { systemTimers } from '../../src/lib/timers.ts'
+import { damageText } from '../../src/queue/journal/damage-text.ts'
 import { RealDisk } from '../../src/queue/journal/disk.ts'
+import type { Damage } from '../../src/queue/journal/segment-cursor.ts'
 import { journalDirectory } from '../../src/queue/journal/segments.ts'
 import { type OpenedSpool, openSpool, type SpoolOptions } from '../../src/queue/spool/open-spool.ts'
 import { readSpool, type SpooledRecord } from '../../src/queue/spool/spool-records.ts'
@@ -73,8 +75,8 @@ export async function readSpoolPlainly(directory: string): Promise<SpooledRecord
     from: { segment: 0, offset: 0 },
     until: null,
     disk: new RealDisk(),
-    onDamage: (text: string) => {
-      throw new Error(text)
+    onDamage: (damage: Damage) => {
+      throw new Error(damageText(damage))
     },
   }
   await readSpool(range, (record) => void records.push(record))

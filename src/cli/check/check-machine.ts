@@ -4,6 +4,7 @@ import { access, constants, mkdtemp, rmdir, stat } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { headlineOf } from '../../contract/health.ts'
 import { EXPIRY_WARNING_DAYS, readCertificate } from '../../http/certificate.ts'
 import { hostToReach } from '../../lib/admin-address.ts'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
@@ -17,6 +18,7 @@ import { formatBytes, formatCount, formatSpan } from '../table.ts'
 import { type Finding, finding, NEARLY_FULL_SHARE } from './finding.ts'
 
 const PROBE_TIMEOUT_MS = 2000
+const DAMAGED = headlineOf({ kind: 'journal', state: 'warn', reason: null })
 const DAY_MS = 86_400_000
 
 /** For a single node: its folder, and the journal in it. */
@@ -33,7 +35,9 @@ export async function folderFindings(config: Config, running: boolean): Promise<
   // Its limits need not be those of this command. One that does not answer yet says nothing.
   const asked = askAdmin(config, '/readyz?verbose', AbortSignal.timeout(PROBE_TIMEOUT_MS)).then(textIn)
   const [, refusing] = /^queue: (?!ok)(.+)$/m.exec(await asked.catch(() => '')) ?? []
-  return [found, refusing === undefined ? journal : finding('journal', 'FAIL', `the running sluice: ${refusing}`)]
+  if (refusing === undefined) return [found, journal]
+  const verdict = refusing.startsWith(DAMAGED) ? 'warn' : 'FAIL'
+  return [found, finding('journal', verdict, `the running sluice: ${refusing}`)]
 }
 
 async function journalFinding(config: Config): Promise<Finding> {

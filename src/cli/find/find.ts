@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { ConsumerStateName } from '../../contract/admin/words.ts'
 import { MAX_SEARCH_MS } from '../../contract/bounds.ts'
 import { findInQueue } from '../../inspect/find/find-in-queue.ts'
-import { findingJson, timeText } from '../../inspect/find/finding-json.ts'
+import { findingJson, noteDamage, timeText } from '../../inspect/find/finding-json.ts'
 import { StartError } from '../../lib/errors.ts'
 import { formatCount, formatSpan } from '../../lib/format.ts'
 import { describeFault } from '../../nats/connection.ts'
@@ -96,10 +96,14 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
     await print(shell.stdout, text)
     return EXIT.ok
   }
-  const finding = await searchWithin(config, question, shell)
+  const damage: Damage[] = []
+  const finding = await searchWithin(config, { question, damage }, shell)
   if (finding === null) return EXIT.failed
   if (flags.json)
-    await print(shell.stdout, jsonFor(shell, `${findingJson(finding, question, { withRecord: flags.events })}\n`))
+    await print(
+      shell.stdout,
+      jsonFor(shell, `${findingJson(finding, question, { withRecord: flags.events, damage })}\n`),
+    )
   else await print(shell.stdout, formatFinding(finding, question, { config, shell, asked, withEvents: flags.events }))
   if (finding.kind === 'found') return EXIT.ok
   if (refusal !== null) await say(shell, `sluice find: ${refusal}\n`)
@@ -107,7 +111,11 @@ export async function run(args: readonly string[], shell: Shell): Promise<number
 }
 
 /** null: it was interrupted, and the queue did not answer to that. Throws a StartError where the queue cannot be read. */
-async function searchWithin(config: Config, question: Question, shell: Shell): Promise<Finding | null> {
+async function searchWithin(
+  config: Config,
+  { question, damage }: { readonly question: Question; readonly damage: Damage[] },
+  shell: Shell,
+): Promise<Finding | null> {
   const { nats, dataDirectory } = config
   const tell = (message: string): void => void say(shell, `sluice find: ${message}\n`)
   const directory = journalDirectory(dataDirectory)
@@ -121,12 +129,8 @@ async function searchWithin(config: Config, question: Question, shell: Shell): P
   }
   // A journal is read to its end, on the machine of whoever asks.
   const endings = nats === null ? [] : [AbortSignal.timeout(MAX_SEARCH_MS)]
-  const told = new Set<string>()
-  const onDamage = (damage: Damage): void => {
-    // A segment is opened for each record that may be the one.
-    if (damage.kind === 'beside' && told.has(damage.path)) return
-    told.add(damage.path)
-    tell(damageText(damage))
+  const onDamage = (one: Damage): void => {
+    if (noteDamage(damage, one)) tell(damageText(one))
   }
   const search = (interrupted: AbortSignal): Promise<Finding> =>
     findInQueue(config, question, {

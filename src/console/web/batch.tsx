@@ -10,7 +10,7 @@ import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { go, urlTo } from './route.ts'
 import { Stored } from './stored.tsx'
-import { Age, AppName, AS_TYPED, Card, Copy, Empty, Fact, Pill, Problem, Verdict, vars } from './ui.tsx'
+import { Age, AppName, AS_TYPED, Card, Copy, Empty, Fact, Note, Pill, Problem, Verdict, vars } from './ui.tsx'
 
 type Answer = Found | RefusalFound | NotFound
 
@@ -136,8 +136,25 @@ function Teach(): JSX.Element {
 }
 
 function Outcome({ value, query }: { value: Answer; query: URLSearchParams }): JSX.Element {
-  if (!value.found) return <Missing missing={value} query={query} />
-  return 'refusal' in value ? <Refused refusal={value.refusal} /> : <Stored found={value} opened={query.get('event')} />
+  if ('refusal' in value) return <Refused refusal={value.refusal} />
+  return (
+    <>
+      {value.found ? <Stored found={value} opened={query.get('event')} /> : <Missing missing={value} query={query} />}
+      <Damaged damage={value.damage ?? []} />
+    </>
+  )
+}
+
+/** What the search met that is not as it was written: the batch may have been in it. */
+function Damaged({ damage }: { damage: NonNullable<Found['damage']> }): JSX.Element | null {
+  if (damage.length === 0) return null
+  const places = damage.map(({ file, offset_bytes: at }) => `${file} at ${at}`)
+  return (
+    <Note>
+      The search met damage in {places.join(', ')}. What was there is not found; <code>sluice verify</code> says whose
+      events it was.
+    </Note>
+  )
 }
 
 function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element {

@@ -48,7 +48,7 @@ export const PortalRefusals = Type.Object({
   }),
 })
 
-export const PortalFound = Type.Object(without(Found.properties, 'place', 'consumers'))
+export const PortalFound = Type.Object(without(Found.properties, 'place', 'consumers', 'damage'))
 export const PortalRefusalFound = Type.Object({ found: Type.Literal(true), refusal: PortalRefusal })
 export const PortalNotFound = Type.Object({
   found: Type.Literal(false),

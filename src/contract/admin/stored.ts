@@ -3,7 +3,7 @@
 import { Type } from 'typebox'
 import { Refusal } from './refusals.ts'
 import { listOf, type Of, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
-import { CONSUMER_STATES, NOT_FOUND_REASONS } from './words.ts'
+import { CONSUMER_STATES, DAMAGE_KINDS, MAX_DAMAGE_SHOWN, NOT_FOUND_REASONS } from './words.ts'
 
 export const StoredEvent = Type.Object({
   batch_id: Type.String(),
@@ -95,6 +95,21 @@ export const Reader = Type.Object({
   read_at: Type.Unsafe<null>({ type: 'null', description: 'NATS does not tell it.' }),
 })
 
+const damage = Type.Optional(
+  listOf(
+    Type.Object({
+      kind: oneOf(
+        DAMAGE_KINDS,
+        'checksum: the bytes there are not those that were written. missing: the file ends before them. record: they are no record. beside: this file of checksums cannot be read.',
+      ),
+      file: Type.String(),
+      offset_bytes: Type.Integer(),
+      length_bytes: Type.Integer(),
+    }),
+    { maxItems: MAX_DAMAGE_SHOWN, description: 'Damage to the journal or spool that the search met, the first of it.' },
+  ),
+)
+
 export const Found = Type.Object({
   found: Type.Literal(true),
   batch_id: Type.String(),
@@ -106,6 +121,7 @@ export const Found = Type.Object({
   keyed: Type.Boolean(),
   place: Place,
   consumers: listOf(Reader),
+  damage,
   record: Type.Optional(
     Type.Unsafe<{ readonly events?: unknown }>({ type: 'object', description: 'The queue record.' }),
   ),
@@ -124,6 +140,7 @@ export const NotFound = Type.Object({
   searched_from: Type.String({ description: 'Where the search came from the newest on.' }),
   searched_to: Type.String(),
   queue_reaches_back_to: OptionalText,
+  damage,
   complete: Type.Boolean({ description: 'false: `reason` is `stopped`.' }),
   go_on_before: said(OptionalText, 'With this as `before` a search that stopped goes on; null: none is needed.'),
 })

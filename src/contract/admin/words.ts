@@ -9,6 +9,9 @@ export const MAX_REFUSALS_SHOWN = 1000
 export const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 export const CONSUMER_STATES = ['acknowledged', 'delivered', 'waiting', 'skipped', 'other subject'] as const
 export const NOT_FOUND_REASONS = ['stopped', 'empty', 'future', 'expired', 'narrowed', 'absent'] as const
+/** What a search may meet in the files of a journal or a spool. */
+export const DAMAGE_KINDS = ['checksum', 'missing', 'record', 'beside'] as const
+export const MAX_DAMAGE_SHOWN = 20
 /** `ours`: the service fails; `client`: the request is wrong; `limit`: the app's plan, limits or subscription. */
 export const WHOSE = ['ours', 'client', 'limit'] as const
 /** Questions that one node answers for all. */

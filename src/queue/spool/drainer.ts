@@ -5,6 +5,7 @@ import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
+import type { Damage } from '../journal/segment-cursor.ts'
 import { comparePositions, type JournalPosition } from '../journal/segments.ts'
 import type { QueueAck } from '../queue.ts'
 import type { StreamPublisher } from '../stream/publisher.ts'
@@ -50,7 +51,7 @@ export interface DrainerParts extends CursorKeeperParts {
   readonly onNotTaken: (ack: QueueAck) => void
   /** These were sent, and NATS has lost them. */
   readonly onTakenBack: (lost: Pick<Kept, 'batches' | 'bytes'>) => void
-  readonly onDamage: (text: string) => void
+  readonly onDamage: (damage: Damage) => void
   readonly onNotice: OnNotice
 }
 

@@ -5,9 +5,11 @@ import type { Charge } from '../../contract/charge.ts'
 import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
+import { damageText } from '../journal/damage-text.ts'
 import type { Disk } from '../journal/disk.ts'
 import { type Journal, openJournal } from '../journal/journal.ts'
 import { watchFilling } from '../journal/journal-filling.ts'
+import type { Damage, DamageKind } from '../journal/segment-cursor.ts'
 import { comparePositions, journalDirectory } from '../journal/segments.ts'
 import type { StreamPublisher } from '../stream/publisher.ts'
 import type { Doubt } from '../stream/publisher-options.ts'
@@ -40,6 +42,8 @@ export interface SpoolCallbacks {
   readonly onKey: (batchId: string, events: number, takenAtMs: number) => void
   readonly onDoubt: (doubt: Doubt) => void
   readonly onCommit?: (records: number) => void
+  /** Called for each place of the spool's journal that is found damaged. */
+  readonly onDamage?: (kind: DamageKind) => void
   readonly onNotice: OnNotice
 }
 
@@ -93,6 +97,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
       filling.look()
     },
     onNoRoom: () => filling.refused(),
+    onDamage: (kind) => options.onDamage?.(kind),
     onNotice,
   })
   const end = journal.position()
@@ -113,7 +118,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     },
   })
   await filling.measure()
-  const onDamage = damageTeller(onNotice)
+  const onDamage = damageTeller(options)
   const { found, kept } = await readFound(options, cursor, onDamage)
   const spool = new Spool({
     stream,
@@ -157,7 +162,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
 async function readFound(
   { directory, disk, timers, onFound, onKey }: SpoolOptions,
   { released, sent }: SpoolCursor,
-  onDamage: (text: string) => void,
+  onDamage: (damage: Damage) => void,
 ): Promise<{ readonly found: SpoolContents; readonly kept: Pick<Kept, 'batches' | 'bytes'> }> {
   const kept = { batches: 0, bytes: 0 }
   let [batches, bytes] = [0, 0]
@@ -180,10 +185,13 @@ async function readFound(
   return { found: { batches, bytes, oldestAtMs }, kept }
 }
 
-function damageTeller(onNotice: OnNotice): (text: string) => void {
+function damageTeller({ onNotice, onDamage }: SpoolOptions): (damage: Damage) => void {
   const told = new Set<string>()
-  return (text) => {
-    if (told.has(text) || told.size >= MAX_DAMAGE_TOLD) return
+  return (damage) => {
+    const text = damageText(damage)
+    if (told.has(text)) return
+    onDamage?.(damage.kind)
+    if (told.size >= MAX_DAMAGE_TOLD) return
     told.add(text)
     onNotice(`the spool is damaged (sluice spool verify): ${text}`, 'error')
   }

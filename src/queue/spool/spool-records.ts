@@ -2,7 +2,6 @@
 
 import { readSpoolLine, type SpooledLine } from '../../contract/record/spool-line.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
-import { damageText } from '../journal/damage-text.ts'
 import type { Disk } from '../journal/disk.ts'
 
 import { type Damage, PIECE_BYTES, readSegment } from '../journal/segment-cursor.ts'
@@ -20,8 +19,8 @@ export interface SpoolRange {
   /** Exclusive; null: the end of the last whole line. */
   readonly until: JournalPosition | null
   readonly disk: Disk
-  /** Called with a sentence for what is damaged. A line that is no batch is passed over. */
-  readonly onDamage: (text: string) => void
+  /** A line that is no batch is passed over. */
+  readonly onDamage: (damage: Damage) => void
 }
 
 /** Passes each batch of the range, until `isEnough` says so. Returns where the next reading begins. */
@@ -32,7 +31,6 @@ export async function readSpool(
 ): Promise<JournalPosition> {
   const checks = new Crc32c(PIECE_BYTES)
   const { bytes: buffer } = checks
-  const tell = (damage: Damage): void => onDamage(damageText(damage))
   let at = from
   for (const { number, path } of await listSegments(directory, disk)) {
     if (number < at.segment) continue
@@ -41,7 +39,7 @@ export async function readSpool(
     let isOver = false
     await readSegment(
       path,
-      { from: at.offset, checks, disk, onDamage: tell },
+      { from: at.offset, checks, disk, onDamage },
       (start, end, offset, isWhole) => {
         isOver ||= until !== null && comparePositions({ segment: number, offset }, until) >= 0
         isOver ||= isEnough()
@@ -49,7 +47,7 @@ export async function readSpool(
         const next = { segment: number, offset: offset + end - start + 1 }
         // A copy, since the buffer is read into again.
         const line = isWhole ? readSpoolLine(Buffer.from(buffer.subarray(start, end))) : null
-        if (line === null) tell({ kind: 'record', path, offset, length: end - start })
+        if (line === null) onDamage({ kind: 'record', path, offset, length: end - start })
         else visit({ ...line, start: { segment: number, offset }, end: next })
         at = next
       },

@@ -6,21 +6,12 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { post, single } from '../support/client.ts'
 import { ended, readPage } from '../support/hostile.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  roomInMinute,
-  type Service,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
 import { inPage, type Profile, type Site, startBrowser, startProfile, startSite } from './support/browser.ts'
 import { buildClient, freePort, start, storedEvents, urlOf } from './support/stored.ts'
 
 const APPS = [appRecord('plain'), appRecord('probe')]
 
-let folder: string
 let site: Site
 let browser: Browser
 let service: Service
@@ -28,20 +19,16 @@ let profile: Profile
 let tests = 0
 
 beforeAll(async () => {
-  folder = await makeFolder()
+  const folder = await makeFolder()
   buildClient(folder)
   site = await startSite(folder)
-  const dataDir = await makeFolder()
-  service = await startService({ dataDir, apps: APPS, env: { SLUICE_CORS_ORIGINS: '*' } })
+  service = await startService({ apps: APPS, env: { SLUICE_CORS_ORIGINS: '*' } })
   browser = await startBrowser()
 })
 
 afterAll(async () => {
   await browser?.close()
-  await service?.kill()
   site?.stop()
-  await removeFolder(service.dataDir)
-  await removeFolder(folder)
 })
 
 beforeEach(async () => {

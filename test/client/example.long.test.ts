@@ -3,14 +3,14 @@
 import { cpSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { eventually } from '../support/service.ts'
+import { eventually, makeFolder } from '../support/service.ts'
 import { startBrowser, startSite } from './support/browser.ts'
-import { buildClient, freshFolder, start, storedEvents, urlOf } from './support/stored.ts'
+import { buildClient, start, storedEvents, urlOf } from './support/stored.ts'
 
 const PACKAGE = resolve(import.meta.dirname, '../../clients/typescript')
 
 it('sends what its buttons say, without an error, under the policy of the README', async () => {
-  const folder = await freshFolder()
+  const folder = await makeFolder()
   cpSync(join(PACKAGE, 'example'), join(folder, 'example'), { recursive: true })
   cpSync(buildClient(folder), join(folder, 'dist'), { recursive: true })
   const service = await start({ env: { SLUICE_CORS_ORIGINS: '*' } })

@@ -6,8 +6,8 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node
 import { join, resolve } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
-import { eventually, makeFolder, removeFolder } from '../support/service.ts'
+import { beforeAll, describe, expect, it, test } from 'vitest'
+import { eventually, makeFolder } from '../support/service.ts'
 import type { SentBody } from './support/double.ts'
 import { buildClient } from './support/stored.ts'
 
@@ -23,7 +23,7 @@ interface Manifest {
   readonly [member: string]: unknown
 }
 
-let folder: string
+const folder = await makeFolder()
 /** A project that has the package installed. */
 let user: string
 let installed: string
@@ -35,7 +35,6 @@ const runNode = (...args: string[]): string =>
   execFileSync(process.execPath, args, { cwd: user, encoding: 'utf8', timeout: 20_000 })
 
 beforeAll(async () => {
-  folder = await makeFolder()
   // A copy: other tests may be building in the original.
   const copy = join(folder, 'package')
   cpSync(PACKAGE, copy, { recursive: true, filter: (path) => !path.endsWith('dist') })
@@ -50,8 +49,6 @@ beforeAll(async () => {
   mkdirSync(installed, { recursive: true })
   execFileSync('tar', ['-xzf', join(folder, filename), '-C', installed, '--strip-components=1'])
 })
-
-afterAll(() => removeFolder(folder))
 
 describe('the tarball', () => {
   test('holds what a user needs and no more, and wants no other package', () => {

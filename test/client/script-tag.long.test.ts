@@ -3,9 +3,9 @@
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { eventually } from '../support/service.ts'
+import { eventually, makeFolder } from '../support/service.ts'
 import { inPage, startBrowser, startSite } from './support/browser.ts'
-import { buildClient, freshFolder, start, storedEvents, urlOf } from './support/stored.ts'
+import { buildClient, start, storedEvents, urlOf } from './support/stored.ts'
 
 const README = readFileSync(resolve(import.meta.dirname, '../../clients/typescript/README.md'), 'utf8')
 const [, SNIPPET = ''] = /```html\n(.*?)```/s.exec(README) ?? []
@@ -15,7 +15,7 @@ const SERVICE = 'https://events.example.com'
 /** A page with the README's snippet; `move`: with its own code in a file, under the README's policy. */
 async function openPage({ move = false, tamper = false } = {}) {
   const service = await start({ env: { SLUICE_CORS_ORIGINS: '*' } })
-  const folder = await freshFolder()
+  const folder = await makeFolder()
   const ours = (text: string): string => text.replace(SERVICE, urlOf(service)).replace('ak_demo_2f6c1d', 'ak_plain')
   cpSync(buildClient(folder), folder, { recursive: true })
   if (tamper) appendFileSync(join(folder, 'sluice.min.js'), ' ')

@@ -6,8 +6,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { startProxy } from '../support/proxy.ts'
-import { appRecord, eventually, roomInMinute } from '../support/service.ts'
-import { buildClient, filedIds, freePort, freshFolder, start, startClient, storedIds, urlOf } from './support/stored.ts'
+import { appRecord, eventually, makeFolder, roomInMinute } from '../support/service.ts'
+import { buildClient, filedIds, freePort, start, startClient, storedIds, urlOf } from './support/stored.ts'
 
 const TRACKER = join(import.meta.dirname, 'support/tracker.mjs')
 
@@ -19,8 +19,8 @@ function expectStoredOnce(dataDir: string, ids: readonly string[]): void {
 
 it('a client that is killed with -9 loses nothing that it had sealed, and stores nothing twice', async () => {
   const service = await start({ apps: [appRecord('plain', { events_per_minute: 1e6 })] })
-  const built = buildClient(await freshFolder())
-  const folder = await freshFolder()
+  const built = buildClient(await makeFolder())
+  const folder = await makeFolder()
   const sealed = new Set<string>()
   for (let round = 0; round < 2; round++) {
     const before = storedIds(service.dataDir).length
@@ -42,8 +42,8 @@ it('a client that is killed with -9 loses nothing that it had sealed, and stores
 
 it('two processes with one folder store all events once, and the second goes on when the first is killed', async () => {
   const service = await start({ apps: [appRecord('plain', { events_per_minute: 1e6 })] })
-  const built = buildClient(await freshFolder())
-  const folder = await freshFolder()
+  const built = buildClient(await makeFolder())
+  const folder = await makeFolder()
   const child = spawn(process.execPath, [TRACKER, built, urlOf(service), folder], { stdio: 'inherit' })
   await eventually('the first sends', () => storedIds(service.dataDir).length > 0)
   const { client, tracked } = startClient(urlOf(service), folder)
@@ -63,9 +63,9 @@ it('waits for the minute of its limit, sends a batch larger than a minute in hal
   const limited = await start({ apps: [appRecord('plain', { events_per_minute: 100 })] })
   const small = await start({ apps: [appRecord('plain', { events_per_minute: 60 })] })
   await roomInMinute(5)
-  const halving = startClient(urlOf(small), await freshFolder())
+  const halving = startClient(urlOf(small), await makeFolder())
   for (let count = 0; count < 100; count++) halving.client.track('event')
-  const { client, tracked, dropped } = startClient(urlOf(limited), await freshFolder())
+  const { client, tracked, dropped } = startClient(urlOf(limited), await makeFolder())
   for (let count = 0; count < 200; count++) client.track('event')
   expect(await client.flush()).toBe(false)
   expect(storedIds(limited.dataDir)).toHaveLength(100)
@@ -79,7 +79,7 @@ it('waits for the minute of its limit, sends a batch larger than a minute in hal
 it('holds events while the journal of the service is full', async () => {
   const port = String(await freePort())
   const service = await start({ env: { SLUICE_JOURNAL_MAX_MB: '1', PORT: port } })
-  const { client, tracked, dropped } = startClient(urlOf(service), await freshFolder(), { maxQueueBytes: 10e6 })
+  const { client, tracked, dropped } = startClient(urlOf(service), await makeFolder(), { maxQueueBytes: 10e6 })
   for (let count = 0; count < 3000; count++) client.track('event', { text: 'x'.repeat(450) })
   expect(await client.flush()).toBe(false)
   expect(storedIds(service.dataDir).length).toBeLessThan(3000)
@@ -95,7 +95,7 @@ it('stores each event once through a network that swallows answers for longer th
   const service = await start()
   const proxy = await startProxy(service.port)
   onTestFinished(() => proxy.stop())
-  const { client, tracked } = startClient(urlOf(proxy), await freshFolder())
+  const { client, tracked } = startClient(urlOf(proxy), await makeFolder())
   client.track('before')
   expect(await client.flush()).toBe(true)
   proxy.hold()
@@ -111,7 +111,7 @@ it('stores each event once through a network that swallows answers for longer th
 })
 
 it('keeps in memory what its full disk does not take, and stores it', async (context) => {
-  const folder = await freshFolder()
+  const folder = await makeFolder()
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'ignore' })
   } catch {

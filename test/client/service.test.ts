@@ -5,14 +5,14 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { createClientOn } from '../../clients/typescript/src/client.ts'
 import { systemPlatform } from '../../clients/typescript/src/platform.ts'
 import { startProxy } from '../support/proxy.ts'
-import { appRecord, eventually } from '../support/service.ts'
-import { freePort, freshFolder, start, startClient, storedEvents, storedIds, urlOf } from './support/stored.ts'
+import { appRecord, eventually, makeFolder } from '../support/service.ts'
+import { freePort, start, startClient, storedEvents, storedIds, urlOf } from './support/stored.ts'
 
 const YEAR_MS = 365 * 86_400_000
 
 it('stores events of every type, compressed, with the members that the schema wants', async () => {
   const service = await start()
-  const { client, tracked, dropped } = startClient(urlOf(service), await freshFolder())
+  const { client, tracked, dropped } = startClient(urlOf(service), await makeFolder())
   client.track('signup', { plan: 'yearly', text: 'é'.repeat(400) })
   client.screen('start')
   client.revenue('purchase', { amount: 9.99, currency: 'EUR' })
@@ -26,7 +26,7 @@ it('stores each event once though the service is killed with -9 again and again'
   const port = await freePort()
   let service = await start({ env: { PORT: String(port) } })
   const { dataDir } = service
-  const { client, tracked, dropped } = startClient(`http://127.0.0.1:${port}`, await freshFolder())
+  const { client, tracked, dropped } = startClient(`http://127.0.0.1:${port}`, await makeFolder())
   for (let round = 0; round < 3; round++) {
     const before = storedIds(dataDir).length
     const tracking = setInterval(() => {
@@ -48,7 +48,7 @@ it('stores each event once though the network breaks, and holds them while it is
   const service = await start()
   const proxy = await startProxy(service.port)
   onTestFinished(() => proxy.stop())
-  const { client, tracked } = startClient(urlOf(proxy), await freshFolder())
+  const { client, tracked } = startClient(urlOf(proxy), await makeFolder())
   for (let round = 0; round < 5; round++) {
     for (let count = 0; count < 1000; count++) client.track('event', { text: 'x'.repeat(200) })
     const flushed = client.flush()
@@ -67,7 +67,7 @@ it('stores each event once though the network breaks, and holds them while it is
 
 it('reports a batch whose key was used for other events, which the service does not store', async () => {
   const service = await start()
-  const { client, tracked, dropped } = startClient(urlOf(service), await freshFolder())
+  const { client, tracked, dropped } = startClient(urlOf(service), await makeFolder())
   const key = randomUUID()
   const send = globalThis.fetch
   vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
@@ -87,7 +87,7 @@ it('reports a batch whose key was used for other events, which the service does 
 
 it('drops the events that the service refuses, one by one, and stores the others', async () => {
   const service = await start()
-  const { client, tracked, dropped } = startClient(urlOf(service), await freshFolder())
+  const { client, tracked, dropped } = startClient(urlOf(service), await makeFolder())
   for (let index = 0; index < 30; index++) client.track(index % 10 === 3 ? '' : `event ${index}`)
   expect(await client.flush()).toBe(true)
   expect(dropped.flatMap((drop) => drop.ids)).toEqual([3, 13, 23].map((index) => tracked[index]))
@@ -118,7 +118,7 @@ it.each([
   ['subscription', 'ak_plain', 'canceled'],
 ] as const)('drops a batch that is %s after one request', async (reason, appKey, subscription) => {
   const service = await start({ apps: [appRecord('plain', { subscription })] })
-  const { client, tracked, dropped } = startClient(urlOf(service), await freshFolder(), { appKey })
+  const { client, tracked, dropped } = startClient(urlOf(service), await makeFolder(), { appKey })
   client.track('signup')
   expect(await client.flush()).toBe(true)
   expect(dropped).toEqual([{ reason, ids: tracked }])

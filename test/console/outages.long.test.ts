@@ -4,11 +4,11 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { bodyOfSize, type Members, post, send, single } from '../support/client.ts'
 import { type Cluster, startCluster } from '../support/cluster.ts'
 import { expectShown, launchBrowser, Pages } from '../support/console-page.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service, startService } from '../support/service.ts'
 import { mountSmall, takeAllRoom } from '../support/small-disk.ts'
 
 const APPS = [appRecord('shop', { events_per_minute: 1_000_000, events_per_month: 100_000_000 })]
@@ -17,7 +17,6 @@ const LARGE_AT_ONCE = 64
 
 let browser: Browser
 let pages: Pages
-let stops: (() => Promise<unknown>)[] = []
 
 beforeAll(async () => {
   browser = await launchBrowser()
@@ -27,25 +26,23 @@ beforeEach(() => {
   pages = new Pages(browser)
 })
 afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop()
   await pages.close()
 })
 
 async function startOne(dataDir: string, env: Record<string, string> = {}): Promise<Service> {
   const service = await startService({ dataDir, apps: APPS, env })
-  stops.push(() => service.kill())
+  onTestFinished(() => service.kill())
   return service
 }
 
 async function aFolder(): Promise<string> {
   const folder = await makeFolder()
-  stops.push(() => removeFolder(folder))
   return folder
 }
 
 async function startNodes(): Promise<{ cluster: Cluster; service: Service }> {
   const cluster = await startCluster({ nodes: 1, apps: APPS })
-  stops.push(() => cluster.stop())
+  onTestFinished(() => cluster.stop())
   return { cluster, service: cluster.nodes[0] }
 }
 

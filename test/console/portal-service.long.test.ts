@@ -5,15 +5,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { event, type Members, post } from '../support/client.ts'
 import { expectShown, launchBrowser, Pages } from '../support/console-page.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  runCommand,
-  type Service,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, runCommand, type Service, startService } from '../support/service.ts'
 
 let browser: Browser
 let service: Service
@@ -21,13 +13,9 @@ let service: Service
 beforeAll(async () => {
   browser = await launchBrowser()
   const apps = [appRecord('shop', { name: 'Shop' }), appRecord('other')]
-  service = await startService({ dataDir: await makeFolder(), apps, env: { SLUICE_PORTAL_PORT: '0' } })
+  service = await startService({ apps, env: { SLUICE_PORTAL_PORT: '0' } })
 })
-afterAll(async () => {
-  await browser?.close()
-  await service?.kill()
-  await removeFolder(service?.dataDir ?? '')
-})
+afterAll(() => browser?.close())
 
 function send(appKey: string, ...events: Members[]) {
   return post(service, JSON.stringify({ app_key: appKey, events }))

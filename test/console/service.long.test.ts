@@ -7,15 +7,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { event, type Members, post } from '../support/client.ts'
 import { expectShown, launchBrowser, Pages } from '../support/console-page.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  roomInMinute,
-  type Service,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, roomInMinute, type Service, startService } from '../support/service.ts'
 
 const TOKEN = 'a-token-of-twenty-characters'
 const APPS = [appRecord('shop', { name: 'Shop' }), appRecord('small', { events_per_minute: 1 })]
@@ -27,16 +19,10 @@ let pages: Pages
 
 beforeAll(async () => {
   browser = await launchBrowser()
-  open = await startService({ dataDir: await makeFolder(), apps: APPS })
-  guarded = await startService({ dataDir: await makeFolder(), apps: APPS, env: { SLUICE_CONSOLE_TOKEN: TOKEN } })
+  open = await startService({ apps: APPS })
+  guarded = await startService({ apps: APPS, env: { SLUICE_CONSOLE_TOKEN: TOKEN } })
 })
-afterAll(async () => {
-  await browser?.close()
-  for (const service of [open, guarded]) {
-    await service?.kill()
-    await removeFolder(service?.dataDir ?? '')
-  }
-})
+afterAll(() => browser?.close())
 beforeEach(() => {
   pages = new Pages(browser)
 })
@@ -63,7 +49,7 @@ test('Now shows what is accepted and refused as it happens', async () => {
 })
 
 test('a fresh service shows a line that sends its first event, which then is there, also after a reload', async () => {
-  const fresh = await startService({ dataDir: await makeFolder() })
+  const fresh = await startService({})
   try {
     const page = await view('/events', fresh)
     await expectShown(page, 'No event is stored yet')
@@ -83,7 +69,6 @@ test('a fresh service shows a line that sends its first event, which then is the
     await expectShown(page, /^1 event, received at /)
   } finally {
     await fresh.kill()
-    await removeFolder(fresh.dataDir)
   }
 })
 
@@ -145,7 +130,7 @@ test('with a token, the console asks for it, says when it is wrong, and opens', 
 })
 
 test('a service that ends is said on top', async () => {
-  const ending = await startService({ dataDir: await makeFolder(), apps: APPS })
+  const ending = await startService({ apps: APPS })
   try {
     const page = await view('/', ending)
     await expectShown(page, 'Healthy')
@@ -154,6 +139,5 @@ test('a service that ends is said on top', async () => {
     expect(await page.locator('.pill.state').innerText()).toBe('Not connected')
   } finally {
     await ending.kill()
-    await removeFolder(ending.dataDir)
   }
 })

@@ -12,7 +12,6 @@ import {
   appRecord,
   eventually,
   makeFolder,
-  removeFolder,
   roomInMinute,
   runCommand,
   type Service,
@@ -210,7 +209,6 @@ describe('a bad app file at start is a clear error', () => {
       expect(result.code, result.output).toBe(1)
       expect(result.output).toContain('my-apps.json')
       expect(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
-      await removeFolder(other)
     })
   }
 
@@ -220,6 +218,5 @@ describe('a bad app file at start is a clear error', () => {
     const started = await startService({ dataDir: other, apps: [appRecord('long', { app_id: id })] })
     expectAccepted(await post(started, single('ak_long')), 1)
     await started.kill()
-    await removeFolder(other)
   })
 })

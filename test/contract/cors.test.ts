@@ -19,7 +19,7 @@ import {
 import { ended, readPage } from '../support/hostile.ts'
 import { readJournal } from '../support/journal-files.ts'
 import { head, openRaw } from '../support/raw-http.ts'
-import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, type Service, startService } from '../support/service.ts'
 
 const PAGE = 'https://app.example.com'
 const OTHER_PAGE = 'http://localhost:3000'
@@ -53,7 +53,7 @@ let full: Service
 let unset: Service
 
 async function start(env: Record<string, string>): Promise<Service> {
-  const service = await startService({ dataDir: await makeFolder(), apps: APPS, env })
+  const service = await startService({ apps: APPS, env })
   services.push(service)
   return service
 }
@@ -232,7 +232,7 @@ describe('an origin that is not allowed is told apart, with the setting that wou
   })
 
   test('in the log, and each of at most 40 between two lines', async () => {
-    const own = await startService({ dataDir: await makeFolder(), apps: APPS, env: {} })
+    const own = await startService({ apps: APPS, env: {} })
     services.push(own)
     const origins = Array.from({ length: 60 }, (_, number) => `https://page-${number}.example`)
     for (const origin of ['https://b\u00ebll.example', STRANGER, ...origins]) await ask(own, preflight(origin))

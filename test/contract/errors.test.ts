@@ -13,14 +13,12 @@ import {
   expectRefused,
   post,
 } from '../support/client.ts'
-import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, type Service, startService } from '../support/service.ts'
 
-let folder: string
 let service: Service
 
 beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: [appRecord('plain', { events_per_minute: 1_000_000 })] })
+  service = await startService({ apps: [appRecord('plain', { events_per_minute: 1_000_000 })] })
 })
 
 /** The errors of a body with these events. */

@@ -124,14 +124,12 @@ call("ak_nobody", good)
 call("ak_python", [event("x" * ${TOO_MANY_CHARACTERS})])
 `
 
-let folder: string
 let service: Service
 let base: string
 
 beforeAll(async () => {
-  folder = await makeFolder()
   const apps = [appRecord('openapi_fetch'), appRecord('hey_api'), appRecord('python')]
-  service = await startService({ dataDir: folder, apps })
+  service = await startService({ apps })
   base = `http://127.0.0.1:${service.port}`
 })
 

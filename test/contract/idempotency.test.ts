@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { batch, event, expectAccepted, expectRefused, post, single, uuidVersion } from '../support/client.ts'
 import { readPage } from '../support/hostile.ts'
 import { readJournal } from '../support/journal-files.ts'
-import { appRecord, makeFolder, removeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
+import { appRecord, roomInMinute, type Service, startService } from '../support/service.ts'
 
 const APPS = [
   appRecord('plain'),
@@ -15,16 +15,15 @@ const APPS = [
   appRecord('tight', { events_per_minute: 10 }),
 ]
 
-let folder: string
 let service: Service
 
 beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: APPS })
+  service = await startService({ apps: APPS })
 })
 
 const keyed = (key: string): Record<string, string> => ({ 'Idempotency-Key': key })
-const storedOf = (batchId: string): number => readJournal(folder).filter((record) => record.batch_id === batchId).length
+const storedOf = (batchId: string): number =>
+  readJournal(service.dataDir).filter((record) => record.batch_id === batchId).length
 
 describe('a key', () => {
   for (const key of [
@@ -168,16 +167,16 @@ describe('a restart', () => {
           return { key, count, batchId }
         }),
       )
-      const before = readJournal(folder).length
+      const before = readJournal(service.dataDir).length
       await end()
-      service = await startService({ dataDir: folder })
+      service = await startService({ dataDir: service.dataDir })
       for (const { key, count, batchId } of sent) {
         const replayed = await post(service, batch('ak_plain', 1), keyed(key))
         expect(expectAccepted(replayed, count, true)).toBe(batchId)
         // The journal holds no hash of them.
         expect(replayed.headers['sluice-replay']).toBe('unknown')
       }
-      expect(readJournal(folder).length).toBe(before)
+      expect(readJournal(service.dataDir).length).toBe(before)
     })
   }
 })
@@ -219,7 +218,7 @@ describe('a replay says whether its events are those that were stored', () => {
 })
 
 test('a replay with another body is counted, logged and answered as ever; one with the same body is none of these', async () => {
-  const own = await startService({ dataDir: await makeFolder(), apps: APPS })
+  const own = await startService({ apps: APPS })
   try {
     const [first, second] = [single('ak_plain', { name: 'first' }), single('ak_plain', { name: 'other' })]
     expect(first.length).toBe(second.length)
@@ -236,6 +235,5 @@ test('a replay with another body is counted, logged and answered as ever; one wi
     expect(output).toContain('did not store 3 requests of app plain: replayed_other_body')
   } finally {
     await own.kill()
-    await removeFolder(own.dataDir)
   }
 })

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, batch, event, expectAccepted, expectRefused, figures, post, single } from '../support/client.ts'
 import { readJournal } from '../support/journal-files.ts'
-import { appRecord, makeFolder, roomInMinute, type Service, sleep, startService } from '../support/service.ts'
+import { appRecord, roomInMinute, type Service, sleep, startService } from '../support/service.ts'
 
 const FAST = { events_per_minute: 1_000_000 }
 const APPS = [
@@ -30,13 +30,11 @@ const APPS = [
   appRecord('crash_day', { events_per_day: 50 }),
 ]
 
-let folder: string
 let service: Service
 let turnsAtSeconds = 0
 
 beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: APPS })
+  service = await startService({ apps: APPS })
   // Spent here, and looked at again by the last test, when the minute has turned.
   await roomInMinute(5)
   const answer = await post(service, batch('ak_turning', 10))
@@ -219,7 +217,7 @@ describe('many at once', () => {
       const accepted = answers.filter((answer) => answer.status === 202)
       expect(accepted.length).toBe(150)
       for (const answer of answers) if (answer.status !== 202) expectRefused(answer, 429, code)
-      expect(readJournal(folder).filter((record) => record.app_id === id).length).toBe(150)
+      expect(readJournal(service.dataDir).filter((record) => record.app_id === id).length).toBe(150)
     })
   }
 })
@@ -231,7 +229,7 @@ describe('over a crash', () => {
     expectAccepted(await post(service, batch('ak_crash_month', 45)), 45)
     expectAccepted(await post(service, batch('ak_crash_day', 45)), 45)
     await service.kill()
-    service = await startService({ dataDir: folder })
+    service = await startService({ dataDir: service.dataDir })
     expectRefused(await post(service, batch('ak_crash', 6)), 429, 'rate_limit_exceeded')
     const rest = await post(service, batch('ak_crash', 5))
     expectAccepted(rest, 5)
@@ -244,7 +242,7 @@ describe('over a crash', () => {
 
   test('a restart in good order forgets nothing either', async () => {
     expect((await service.stop()).code).toBe(0)
-    service = await startService({ dataDir: folder })
+    service = await startService({ dataDir: service.dataDir })
     expectRefused(await post(service, single('ak_crash_month')), 429, 'monthly_limit_exceeded')
     expectRefused(await post(service, single('ak_crash_day')), 429, 'daily_limit_exceeded')
     expectRefused(await post(service, single('ak_month_10k')), 429, 'monthly_limit_exceeded')

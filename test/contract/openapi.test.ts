@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { packageVersion } from '../../src/lib/version.ts'
 import { type Answer, batch, bodyOfSize, event, events, MAX_BODY_BYTES, post, send, single } from '../support/client.ts'
-import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, type Service, startService } from '../support/service.ts'
 
 interface Documented {
   readonly headers: Record<string, unknown>
@@ -64,17 +64,12 @@ const APPS = [
   appRecord('month', { plan: 'trial', events_per_month: 1 }),
 ]
 
-let folder: string
-let fullFolder: string
 let service: Service
 let full: Service
 
 beforeAll(async () => {
-  folder = await makeFolder()
-  fullFolder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: APPS })
+  service = await startService({ apps: APPS })
   full = await startService({
-    dataDir: fullFolder,
     apps: APPS,
     env: { SLUICE_JOURNAL_MAX_MB: '1', SLUICE_CORS_ORIGINS: PAGE },
   })

@@ -3,18 +3,14 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { expectAccepted, expectSound, get, post, single } from '../support/client.ts'
 import { aService, tlsSettings } from '../support/fixture.ts'
 import { expectClosed } from '../support/hostile.ts'
 import { openRaw, rawPost } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, runCommand, startService } from '../support/service.ts'
+import { appRecord, makeFolder, runCommand, startService } from '../support/service.ts'
 
-let folder: string
-
-beforeAll(async () => {
-  folder = await makeFolder()
-})
+const folder = await makeFolder()
 
 async function expectStartRefused(env: Record<string, string>, mentions: readonly string[]): Promise<void> {
   const place = await makeFolder()
@@ -23,7 +19,6 @@ async function expectStartRefused(env: Record<string, string>, mentions: readonl
   expect(result.code, result.output).toBe(1)
   for (const mention of mentions) expect(result.output).toContain(mention)
   expect(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
-  await removeFolder(place)
 }
 
 const BAD_VALUES: Record<string, string[]> = {
@@ -83,7 +78,6 @@ describe('a bad value is a clear error', () => {
     })
     expectAccepted(await post(started, single('ak_plain')), 1)
     await started.kill()
-    await removeFolder(place)
   })
 })
 
@@ -115,7 +109,6 @@ describe('the data folder', () => {
     const third = await startService({ dataDir: place })
     expectAccepted(await post(third, single('ak_plain')), 1)
     await third.kill()
-    await removeFolder(place)
   })
 
   test('is made where it is missing', async () => {
@@ -187,14 +180,12 @@ describe('a .env file', () => {
     })
     expect(others).toEqual([])
     expect(await startIn(place, { PORT: '0' })).toEqual([])
-    await removeFolder(place)
   })
 
   test('that is a folder is nothing to speak of', async () => {
     const place = await makeFolder()
     await mkdir(join(place, '.env'))
     expect(await startIn(place, { PORT: '0' })).toEqual([])
-    await removeFolder(place)
   })
 })
 
@@ -234,5 +225,4 @@ test('the public port answers on its own path only, soundly', async () => {
     expectSound(answer)
   }
   expect((await started.stop()).code).toBe(0)
-  await removeFolder(place)
 })

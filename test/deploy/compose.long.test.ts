@@ -4,13 +4,13 @@
 import { spawnSync } from 'node:child_process'
 import { cp, mkdir, readFile, stat, symlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { readConfig } from '../../src/settings/config.ts'
 import { MAX_BODY_BYTES } from '../support/client.ts'
 import { startNats } from '../support/nats.ts'
 import { readRules } from '../support/rules.ts'
-import { makeFolder, removeFolder, runCommand } from '../support/service.ts'
+import { makeFolder, runCommand } from '../support/service.ts'
 import { named, pairsOf, parseDockerfile } from './dockerfile.ts'
 
 interface Service {
@@ -67,7 +67,6 @@ let folder: string
 beforeEach(async () => {
   folder = await makeFolder()
 })
-afterEach(() => removeFolder(folder))
 
 function seconds(text: string | undefined): number {
   return Number(/^(\d+)s$/.exec(text ?? '')?.[1])

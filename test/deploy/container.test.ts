@@ -5,9 +5,9 @@ import { spawn, spawnSync } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { readConfig } from '../../src/settings/config.ts'
-import { makeFolder, removeFolder, startService } from '../support/service.ts'
+import { makeFolder, startService } from '../support/service.ts'
 import { copiedFromContext, execForm, isSent, last, named, pairsOf, parseDockerfile } from './dockerfile.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -23,7 +23,6 @@ let folder: string
 beforeEach(async () => {
   folder = await makeFolder()
 })
-afterEach(() => removeFolder(folder))
 
 describe('the Dockerfile', () => {
   it('builds and runs on one base, with the C library that the engine wants', () => {

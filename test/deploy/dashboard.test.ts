@@ -10,7 +10,7 @@ import { dashboard, panels } from '../support/dashboard.ts'
 import { APPS, CLOSED_APPS, PAGE, SMALLEST_RING_MB, sendEveryOutcome, type Tally } from '../support/every-outcome.ts'
 import { CLUSTER, type Prometheus, type Sample, startPrometheus } from '../support/prometheus.ts'
 import { type RuleFile, readRules } from '../support/rules.ts'
-import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
+import { eventually, runCommand, type Service, startService } from '../support/service.ts'
 
 const JOB = 'sluice'
 /** Of the nodes with Redis and NATS, and of the one without. */
@@ -54,7 +54,6 @@ let cluster: Cluster
 let embedded: Service
 /** It drains at the end. */
 let leaving: Service
-let embeddedFolder: string
 let prometheus: Prometheus
 let tally: Tally
 let fromMs: number
@@ -63,7 +62,6 @@ let toMs: number
 let requestsBefore: Map<string, number>
 
 beforeAll(async () => {
-  embeddedFolder = await makeFolder()
   cluster = await startCluster({ nodes: 0, apps: APPS })
   // Whichever is first creates the stream; one without a size has no series that tells it.
   const stream = { SLUICE_STREAM_MAX_GB: '1', SLUICE_CORS_ORIGINS: PAGE }
@@ -73,11 +71,11 @@ beforeAll(async () => {
     SLUICE_DRAIN_DELAY_SECONDS: String(DRAIN_DELAY_SECONDS),
   }
   const store = { SLUICE_JOURNAL_MAX_MB: '1', SLUICE_CORS_ORIGINS: PAGE }
-  embedded = await startService({ dataDir: embeddedFolder, apps: [...APPS, ...CLOSED_APPS], env: store })
+  embedded = await startService({ apps: [...APPS, ...CLOSED_APPS], env: store })
   ;[leaving] = await Promise.all([
     cluster.addNode(small),
     // Its page is put together from those of two worker processes.
-    cluster.addNode({ ...stream, SLUICE_PROCESSES: '2', SLUICE_SPOOL_DIR: join(embeddedFolder, 'spool') }),
+    cluster.addNode({ ...stream, SLUICE_PROCESSES: '2', SLUICE_SPOOL_DIR: join(embedded.dataDir, 'spool') }),
   ])
   await addClosedApps()
   await addReader(cluster)
@@ -99,9 +97,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await prometheus?.stop()
-  await cluster?.stop()
-  await embedded?.kill()
-  await removeFolder(embeddedFolder)
 })
 
 /** Every group is worked out each second, to have something to show before the test is over. */

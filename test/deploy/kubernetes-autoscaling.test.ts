@@ -5,13 +5,13 @@ import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { objectsOf, quantity } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
 import { metricsOf } from '../support/processes.js'
 import { MONITORING, promtool } from '../support/rules.ts'
-import { makeFolder, removeFolder, startService } from '../support/service.ts'
+import { makeFolder, startService } from '../support/service.ts'
 
 interface AdapterRule {
   readonly seriesQuery: string
@@ -25,11 +25,7 @@ const { rules } = parse(readFileSync(join(MONITORING, 'prometheus-adapter.yaml')
 const [rule] = rules.custom
 const MIB = 2 ** 20
 
-let folder: string
-beforeAll(async () => {
-  folder = await makeFolder()
-})
-afterAll(() => removeFolder(folder))
+const folder = await makeFolder()
 
 /** The adapter's templates, filled in as for all pods of one namespace. */
 function asked(): string {
@@ -123,7 +119,7 @@ describe('the share of the ring in use', () => {
   })
 
   it('is made of series that a node has', async () => {
-    const node = await startService({ dataDir: folder, apps: [] })
+    const node = await startService({ apps: [] })
     try {
       const page = await metricsOf(node)
       const named = asked().match(/sluice_\w+/g) ?? []

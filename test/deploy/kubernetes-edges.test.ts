@@ -3,11 +3,11 @@
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { VIEWS } from '../../src/console/pages.ts'
 import { objectsOf, servicesOf } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject, schemaMistakes } from '../support/kustomize.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { makeFolder } from '../support/service.ts'
 
 /** After so long without a request a node may close a connection. */
 const NODE_IDLE_SECONDS = 8
@@ -19,11 +19,7 @@ interface Path {
   readonly backend: { readonly service: { readonly name: string; readonly port: { readonly name: string } } }
 }
 
-let folder: string
-beforeAll(async () => {
-  folder = await makeFolder()
-})
-afterAll(() => removeFolder(folder))
+const folder = await makeFolder()
 
 async function withComponent(name: string): Promise<KubernetesObject[]> {
   const overlay = join(folder, name)

@@ -4,24 +4,19 @@ import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { parseNatsUrl } from '../../src/nats/address.ts'
 import { policiesOf, workloadsOf } from '../support/kubernetes-view.ts'
 import { buildKustomization, type KubernetesObject, parseObjects } from '../support/kustomize.ts'
 import { NATS_SERVER } from '../support/nats.ts'
 import { type RuleFile, runbookUrls } from '../support/rules.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { makeFolder } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const run = promisify(execFile)
 
-let page: string
-let folder: string
-beforeAll(async () => {
-  page = await readFile(join(ROOT, 'docs/kubernetes.md'), 'utf8')
-  folder = await makeFolder()
-})
-afterAll(() => removeFolder(folder))
+const folder = await makeFolder()
+const page = await readFile(join(ROOT, 'docs/kubernetes.md'), 'utf8')
 
 /** The block of code that holds these words, without the indent of the list that it stands in. */
 function block(language: string, words: string): string {

@@ -2,7 +2,7 @@
 
 import { AckPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { connectNats } from '../../src/nats/connection.ts'
 import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { ensureStream, subjectOf } from '../../src/queue/stream/stream.ts'
@@ -14,21 +14,16 @@ import { eventually, runCommand } from '../support/service.ts'
 const production = await buildKustomization('deploy/overlays/production')
 const ELECTION_MS = 45_000
 
-const started: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const stop of started.splice(0).reverse()) await stop()
-})
-
 async function open(url: string): Promise<NatsConnection> {
   const connection = await connectNats(url)
-  started.push(() => connection.close())
+  onTestFinished(() => connection.close())
   return connection
 }
 
 describe("production's reader", () => {
   it('reads and acknowledges events, and can neither publish one nor change the stream', async () => {
     const nats = await startProductionNats(production)
-    started.push(nats.stop)
+    onTestFinished(nats.stop)
     const owner = await open(urlOf(nats.servers, 'operator'))
     await eventually(
       'a stream is made',

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { AckPolicy, jetstream, jetstreamManager, StorageType } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { CountsBucket } from '../../src/audit/counts-bucket.ts'
 import { PartitionTotals } from '../../src/audit/totals.ts'
 import { connectNats } from '../../src/nats/connection.ts'
@@ -21,7 +21,7 @@ import {
 } from '../support/manifest-nats.ts'
 import { metricsOf } from '../support/processes.js'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
+import { eventually, makeFolder, runCommand, type Service, startService } from '../support/service.ts'
 
 const production = await buildKustomization('deploy/overlays/production')
 const APP_KEY = 'ak_shop'
@@ -33,11 +33,6 @@ const SHOWN_OF_BOTH = {
   '/api/refusals': /validation_failed/,
 }
 
-const started: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const stop of started.splice(0).reverse()) await stop()
-})
-
 type User = 'sluice' | 'sluice2' | 'operator' | 'reader'
 type Environment = Readonly<Record<string, string>>
 
@@ -47,9 +42,9 @@ async function startStores(): Promise<{
   envOf: (user: User) => Environment
 }> {
   const redis = await startRedis()
-  started.push(() => redis.stop())
+  onTestFinished(() => redis.stop())
   const nats = await startProductionNats(production)
-  started.push(nats.stop)
+  onTestFinished(nats.stop)
   const envOf = (user: User): Environment => ({
     REDIS_URL: redis.url,
     NATS_URL: urlOf(nats.servers, user),
@@ -62,15 +57,14 @@ async function startStores(): Promise<{
 
 async function startNode(env: Environment): Promise<Service> {
   const dataDir = await makeFolder()
-  started.push(() => removeFolder(dataDir))
   const node = await startService({ dataDir, env })
-  started.push(() => node.kill())
+  onTestFinished(() => node.kill())
   return node
 }
 
 async function open(url: string): Promise<NatsConnection> {
   const connection = await connectNats(url)
-  started.push(() => connection.close())
+  onTestFinished(() => connection.close())
   return connection
 }
 

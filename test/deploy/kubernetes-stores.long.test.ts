@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { ENGINE } from '../support/engine.ts'
@@ -25,7 +25,7 @@ import {
 import { NATS_SERVER } from '../support/nats.ts'
 import { freePort, startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
-import { appRecord, eventually, makeFolder, removeFolder, runCommand, sleep, startService } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, runCommand, sleep, startService } from '../support/service.ts'
 
 const [local, production] = await Promise.all(
   ['local', 'production'].map((name) => buildKustomization(`deploy/overlays/${name}`)),
@@ -34,21 +34,15 @@ const ANY_PORT = { PORT: '0', SLUICE_ADMIN_PORT: '0' }
 const ELECTION_MS = 45_000
 const RETRY_MS = 50
 
-const started: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const stop of started.splice(0).reverse()) await stop()
-})
-
 /** `operator`: of whoever may write app records. */
 async function startNode(env: Readonly<Record<string, string>>, operator = env) {
   const dataDir = await makeFolder()
-  started.push(() => removeFolder(dataDir))
   const record = appRecord('stores')
   const args = Object.entries(record).flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, String(value)])
   const added = await runCommand(['apps', 'add', ...args], operator)
   if (added.code !== 0) throw new Error(added.output)
   const node = await startService({ dataDir, env: { SLUICE_ADMIN_HOST: '127.0.0.1', SLUICE_PARSERS: '1', ...env } })
-  started.push(() => node.kill())
+  onTestFinished(() => node.kill())
   return { node, appKey: record.app_key }
 }
 
@@ -67,7 +61,6 @@ describe("production's NATS", () => {
     const [container] = workload(production, 'nats').pod.containers
     const env = { ...process.env, ...environmentOf(production, container, (_secret, key) => PASSWORDS[key]) }
     const folder = mkdtempSync(join(tmpdir(), 'sluice-nats-'))
-    started.push(() => removeFolder(folder))
     writeFileSync(join(folder, 'routes.conf'), routesOf([6222]))
     const complaintAbout = (text: string): string => {
       const file = join(folder, 'nats.conf')
@@ -83,9 +76,9 @@ describe("production's NATS", () => {
 
   it('keeps three copies behind its passwords, and loses and doubles no batch when a server goes as preStop has it', async () => {
     const redis = await startRedis()
-    started.push(() => redis.stop())
+    onTestFinished(() => redis.stop())
     const { servers, stop } = await startProductionNats(production)
-    started.push(stop)
+    onTestFinished(stop)
     const url = urlOf(servers, 'sluice')
     const env = { ...ANY_PORT, REDIS_URL: redis.url, NATS_URL: url, SLUICE_STREAM_REPLICAS: '3' }
     const probes = probesOf(workload(production, 'nats').pod.containers[0])
@@ -179,7 +172,7 @@ describe("local's stores", () => {
         return (container.args ?? []).map((arg) => arg.replace('/etc/redis/redis.conf', file))
       },
     })
-    started.push(() => redis.stop())
+    onTestFinished(() => redis.stop())
     const monitorPort = await freePort()
     const nats = await startProgram({
       name: 'nats',
@@ -194,7 +187,7 @@ describe("local's stores", () => {
         return [NATS_SERVER, '--config', file]
       },
     })
-    started.push(() => nats.stop())
+    onTestFinished(() => nats.stop())
     const urls = { REDIS_URL: `redis://127.0.0.1:${redis.port}`, NATS_URL: `nats://127.0.0.1:${nats.port}` }
     const env = { ...ANY_PORT, ...urls, NATS_MONITOR_URLS: `http://127.0.0.1:${monitorPort}` }
     const { node, appKey } = await startNode(env)

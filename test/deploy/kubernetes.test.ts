@@ -11,7 +11,7 @@ import { buildKustomization, hasKubectl, schemaMistakes } from '../support/kusto
 import { startNats } from '../support/nats.ts'
 import { RESTRICTED } from '../support/pod-security.ts'
 import { startRedis } from '../support/redis.ts'
-import { makeFolder, removeFolder, startService } from '../support/service.ts'
+import { makeFolder, startService } from '../support/service.ts'
 
 const OF_SLUICE = ['deploy/base', 'deploy/overlays/local', 'deploy/overlays/production']
 const FOLDERS = [...OF_SLUICE, 'deploy/monitoring']
@@ -75,6 +75,5 @@ it('a node with the settings of the pod serves what the probes ask for, and writ
     expect(existsSync(dataDir)).toBe(false)
   } finally {
     await Promise.all([node.kill(), redis.stop(), nats.stop()])
-    await removeFolder(folder)
   }
 })

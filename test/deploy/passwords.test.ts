@@ -4,30 +4,17 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Redis } from 'ioredis'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { NATS_SERVER } from '../support/nats.ts'
 import { startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
-import {
-  eventually,
-  makeFolder,
-  removeFolder,
-  runCommand,
-  type Service,
-  sleep,
-  startService,
-} from '../support/service.ts'
+import { eventually, makeFolder, runCommand, type Service, sleep, startService } from '../support/service.ts'
 
 const APP_KEY = 'ak_rotation'
 const PAUSE_MS = 5
 const PAGE = readFileSync(resolve(import.meta.dirname, '../../docs/redis.md'), 'utf8')
-
-const started: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const stop of started.splice(0).reverse()) await stop()
-})
 
 /** What docs/redis.md gives the user, without its password. */
 function rightsOfThePage(): string[] {
@@ -51,7 +38,7 @@ async function startNatsWithUsers(passwords: Readonly<Record<string, string>>) {
       return [NATS_SERVER, '--config', file]
     },
   })
-  started.push(() => nats.stop())
+  onTestFinished(() => nats.stop())
   return {
     urlOf: (user: string, password: string) => `nats://${user}:${password}@127.0.0.1:${nats.port}`,
     /** nats-server reads its configuration again. */
@@ -64,18 +51,17 @@ async function startNatsWithUsers(passwords: Readonly<Record<string, string>>) {
 
 async function startNode(env: Readonly<Record<string, string>>): Promise<Service> {
   const dataDir = await makeFolder()
-  started.push(() => removeFolder(dataDir))
   const node = await startService({ dataDir, env: { SLUICE_PARSERS: '1', ...env } })
-  started.push(() => node.kill())
+  onTestFinished(() => node.kill())
   await becomesReady(node)
   return node
 }
 
 it('every batch is answered 202 while both passwords change', async () => {
   const redis = await startRedis()
-  started.push(() => redis.stop())
+  onTestFinished(() => redis.stop())
   const admin = new Redis(redis.port, '127.0.0.1')
-  started.push(() => admin.quit())
+  onTestFinished(() => admin.disconnect())
   await admin.call('ACL', 'SETUSER', ...rightsOfThePage(), '>old')
   const redisUrl = (password: string): string => `redis://sluice:${password}@127.0.0.1:${redis.port}`
   const nats = await startNatsWithUsers({ sluice: 'pOld', sluice2: 'pIdle' })

@@ -9,7 +9,7 @@ import { idsOf } from '../../examples/shared/ids.js'
 import { type Answer, type Members, send } from '../support/client.ts'
 import { readJournal } from '../support/journal-files.ts'
 import { runShim, SECRET, type Shim, startLosingRelay, startShim } from '../support/segment.ts'
-import { appRecord, eventually, makeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, roomInMinute, type Service, startService } from '../support/service.ts'
 
 const APPS = [
   appRecord('shop'),
@@ -19,7 +19,6 @@ const APPS = [
 ]
 const MAX_BODY_BYTES = 524_288
 
-let folder: string
 let service: Service
 let shared: Shim
 /** Another one where a test wants it. */
@@ -28,8 +27,7 @@ const stops: (() => unknown)[] = []
 let ids = 0
 
 beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: APPS })
+  service = await startService({ apps: APPS })
   shared = await startShim(service.port)
 })
 beforeEach(() => {
@@ -62,9 +60,9 @@ const idsIn = (batch: readonly { messageId: string }[]) => batch.map(({ messageI
 /** Those that were stored since the test began. */
 let before = 0
 beforeEach(() => {
-  before = readJournal(folder).length
+  before = readJournal(service.dataDir).length
 })
-const stored = () => readJournal(folder).slice(before)
+const stored = () => readJournal(service.dataDir).slice(before)
 const storedEvents = () => stored().flatMap((record) => record.events)
 const storedIds = () => storedEvents().map((event) => event['event_id'])
 

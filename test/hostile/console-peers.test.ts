@@ -9,15 +9,7 @@ import { becomesReady } from '../support/cluster.ts'
 import { openEventStream } from '../support/event-stream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  type Service,
-  startService,
-  writeApps,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service, startService, writeApps } from '../support/service.ts'
 
 const APPS = [appRecord('shop'), appRecord('paused', { subscription: 'paused' })]
 const PEER = '0123456789ab'
@@ -60,11 +52,7 @@ beforeAll(async () => {
   })
   await becomesReady(service)
 })
-afterAll(async () => {
-  await peer.close()
-  await service.kill()
-  await Promise.all([redis.stop(), nats.stop(), removeFolder(folder)])
-})
+afterAll(() => peer.close())
 
 function tell(subject: string, head: object, reply = ''): void {
   peer.publish(subject, `${JSON.stringify({ format: FORMAT, ...head })}\n`, reply === '' ? {} : { reply })

@@ -1,12 +1,12 @@
 // What the two generations of the HTTP engine make of odd heads, each claim of docs/operations.md by itself. A change
 // of the engine's package shows here.
 
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import { beforeAll, describe, expect, it, test } from 'vitest'
 import { EVENTS_PATH, get } from '../support/client.ts'
 import { ENGINE } from '../support/engine.ts'
 import { ONE_READ_BYTES, untilRead } from '../support/hostile.ts'
 import { openRaw } from '../support/raw-http.ts'
-import { appRecord, makeFolder, removeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, type Service, startService } from '../support/service.ts'
 
 /** The connection stays open for about 10 s, and is closed then. */
 const NO_ANSWER = 'no answer'
@@ -165,7 +165,6 @@ for (const character of "_.~!'|#$%&*+^`") {
   }
 }
 
-let folder: string
 let service: Service
 /** All are asked at once, since what gets no answer takes some 10 s to end. */
 const outcomes = new Map<string, Promise<Outcome>>()
@@ -182,14 +181,8 @@ async function outcomeOf(pieces: readonly string[]): Promise<Outcome> {
 }
 
 beforeAll(async () => {
-  folder = await makeFolder()
-  service = await startService({ dataDir: folder, apps: [appRecord('plain')] })
+  service = await startService({ apps: [appRecord('plain')] })
   for (const [claim, { pieces }] of Object.entries(CASES)) outcomes.set(claim, outcomeOf(pieces))
-})
-
-afterAll(async () => {
-  await service?.kill()
-  await removeFolder(folder)
 })
 
 describe(`of odd heads, on the ${ENGINE} engine`, () => {

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseAnswers, unsound } from '../../load/fuzz/answers.js'
 import { type Played, play } from '../../load/fuzz/client.js'
 import { OverloadTally } from '../../load/fuzz/overload.js'
@@ -13,7 +13,7 @@ import { fuzz } from '../../load/fuzz/run.js'
 import { scriptOf } from '../../load/fuzz/script.js'
 import { deserved } from '../../load/fuzz/verdict.js'
 import { single } from '../support/client.ts'
-import { makeFolder, removeFolder } from '../support/service.ts'
+import { makeFolder } from '../support/service.ts'
 import { judge } from '../unit/decode/oracle.ts'
 
 const MINUTES = 1
@@ -21,13 +21,7 @@ const MINUTES = 1
 const CLIENTS = 8
 const SEED = Number(process.env['SLUICE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 
-let folder: string
-
-beforeAll(async () => {
-  folder = await makeFolder()
-})
-
-afterAll(() => removeFolder(folder))
+const folder = await makeFolder()
 
 test(`a minute of hostile clients beside honest ones: nothing breaks (SLUICE_TEST_SEED=${SEED})`, {
   timeout: (MINUTES + 2) * 60_000,

@@ -28,15 +28,7 @@ import { countByBatch, readJournal } from '../support/journal-files.ts'
 import { freePort } from '../support/programs.ts'
 import { startProxy } from '../support/proxy.ts'
 import { head, openRaw, type RawConnection, rawPost } from '../support/raw-http.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  type Service,
-  sleep,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service, sleep, startService } from '../support/service.ts'
 
 /** SLUICE_TEST_BALANCER_REQUESTS=20000 is the long run. */
 const REQUESTS = Number(process.env['SLUICE_TEST_BALANCER_REQUESTS'] ?? 300)
@@ -69,7 +61,6 @@ type AtEnd = (end: () => Promise<void>) => void
 async function startNodes(atEnd: AtEnd, env: Record<string, string> = {}): Promise<Two<Service>> {
   const start = async (): Promise<Service> => {
     const dataDir = await makeFolder()
-    atEnd(() => removeFolder(dataDir))
     const node = await startService({ dataDir, apps: APPS, env: { ...SMALL, ...env } })
     atEnd(() => node.kill())
     return node

@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { ended, readPage } from '../support/hostile.ts'
 import { readJournal, type StoredRecord } from '../support/journal-files.ts'
 import { CHROMIUM } from '../support/prerequisites.ts'
-import { appRecord, eventually, makeFolder, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, type Service, startService } from '../support/service.ts'
 
 const APPS = [appRecord('plain'), appRecord('minute', { events_per_minute: 1 })]
 
@@ -68,7 +68,7 @@ beforeAll(async () => {
     origins.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   }
   const start = async (env: Record<string, string>): Promise<Service> => {
-    const service = await startService({ dataDir: await makeFolder(), apps: APPS, env })
+    const service = await startService({ apps: APPS, env })
     services.push(service)
     return service
   }

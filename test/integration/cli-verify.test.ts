@@ -10,7 +10,7 @@ import { subjectOf } from '../../src/queue/stream/stream.ts'
 import { makeBatch } from '../support/batches.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { startNats } from '../support/nats.ts'
-import { makeFolder, removeFolder, runCommand } from '../support/service.ts'
+import { makeFolder, runCommand } from '../support/service.ts'
 
 const KEY = '0b9e3a52-6f0c-4d7e-9a55-2f8c1d3e4b6a'
 const NOW_MS = Date.now()
@@ -100,7 +100,6 @@ test('with a spool, its folder is read too', async () => {
   onTestFinished(() => nats.stop())
   await addStream(nats.url)
   const folder = await makeFolder()
-  onTestFinished(() => removeFolder(folder))
   await mkdir(join(folder, 'journal'))
   await writeFile(join(folder, 'journal', '000000000001.ndjson'), `${plain.line}hello\n`)
   const settings = { REDIS_URL, NATS_URL: nats.url, SLUICE_SPOOL_DIR: folder }

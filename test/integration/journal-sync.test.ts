@@ -3,7 +3,7 @@
 import { constants, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { expectAccepted, post, single } from '../support/client.ts'
-import { appRecord, makeFolder, removeFolder, startService } from '../support/service.ts'
+import { appRecord, makeFolder, startService } from '../support/service.ts'
 
 /** Flags of the process's descriptors that point at a segment. */
 function segmentFlags(pid: number): number[] {
@@ -38,7 +38,6 @@ test.runIf(process.platform === 'linux')(
         }
       }
     } finally {
-      await removeFolder(folder)
     }
   },
 )

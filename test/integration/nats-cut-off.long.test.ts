@@ -1,7 +1,7 @@
 // A NATS server that is cut off from the two others of its cluster, and goes on answering the node that is connected to
 // it: the node closes no minute that it cannot see, and leaves for another server.
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { batch, post } from '../support/client.ts'
 import { type Cluster, expectUsed, logOf, partsOf, startCluster } from '../support/cluster.ts'
 import { withConnection } from '../support/jetstream.ts'
@@ -58,10 +58,6 @@ beforeAll(async () => {
   for (const way of otherWays) way.heal()
   await cluster.addApps([...APPS, WITH_ROOM])
 }, 3 * ELECTION_MS)
-
-afterAll(async () => {
-  for (const program of [...servers, ...routes.map(({ proxy }) => proxy), ...otherWays]) await program.stop()
-})
 
 const nameOf = (server: number) => `server-${server}`
 const untilSecond = (second: number) =>

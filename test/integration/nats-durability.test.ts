@@ -13,7 +13,7 @@ import { NEW_STREAM } from '../support/jetstream.ts'
 import { NATS_SERVER, needCurrentNats } from '../support/nats.ts'
 import { freePort, type Program, startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
-import { eventually, makeFolder, removeFolder, runCommand, startService } from '../support/service.ts'
+import { eventually, makeFolder, runCommand, startService } from '../support/service.ts'
 
 const ELECTION_MS = 45_000
 
@@ -149,7 +149,6 @@ describe('SLUICE_REQUIRE_SYNC', () => {
     ]
     onTestFinished(async () => {
       await redis.stop()
-      await removeFolder(dataDir)
     })
     const env = {
       REDIS_URL: redis.url,

@@ -14,7 +14,6 @@ import {
   appRecord,
   eventually,
   makeFolder,
-  removeFolder,
   runCommand,
   type Service,
   type ServiceOptions,
@@ -218,7 +217,6 @@ describe('several worker processes', () => {
         .toEqual([])
     } finally {
       await one.kill()
-      await removeFolder(folderOfOne)
     }
   })
 })

@@ -16,16 +16,7 @@ import { acceptedOf, eventsOf, expectStoredOnce, startLoad } from '../support/lo
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { freePort } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  runCommand,
-  type Service,
-  sleep,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, runCommand, type Service, sleep, startService } from '../support/service.ts'
 import { readRecords, STREAM, withStreams } from '../support/stream.ts'
 
 const SINCE = 'EVENTS_SINCE'
@@ -76,7 +67,6 @@ async function startRegion(
   leafnodes: string,
 ): Promise<Region> {
   const folder = await makeFolder()
-  onTestFinished(() => removeFolder(folder))
   const file = join(folder, 'nats.conf')
   await writeFile(file, `server_name: ${domain}\njetstream { domain: ${domain} }\nleafnodes { ${leafnodes} }\n`)
   const [redis, nats] = await Promise.all([startRedis(), startNats(['--config', file])])

@@ -4,17 +4,17 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import { type Cluster, expectExact, metric, partsOf, startCluster } from '../support/cluster.ts'
 import { expectStoredOnce, startLoad, statusCounts } from '../support/load.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service } from '../support/service.ts'
+import { appRecord, eventually, makeFolder, type Service } from '../support/service.ts'
 import { readRecords } from '../support/stream.ts'
 
 const DRAINED_MS = 60_000
 
 let cluster: Cluster
-let folder: string
+const folder = await makeFolder()
 /** By their spool, whatever process works in it. */
 const nodes: [Service, Service] = [] as never
 
@@ -24,17 +24,11 @@ const startNode = async (at: number): Promise<void> => {
 const spooled = async (node: Service): Promise<number> => (await metric(node, 'sluice_spool_batches')) ?? -1
 
 beforeAll(async () => {
-  folder = await makeFolder()
   const apps = [appRecord('spool'), appRecord('small', { events_per_day: 100 }), appRecord('beside')]
   cluster = await startCluster({ nodes: 0, apps })
   await startNode(0)
   await startNode(1)
 }, 90_000)
-
-afterAll(async () => {
-  await cluster?.stop()
-  await removeFolder(folder)
-})
 
 async function expectDrained(): Promise<void> {
   for (const node of cluster.nodes)

@@ -4,7 +4,7 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { partitionOf } from '../../src/contract/partition.ts'
 import { journalDirectory, segmentPath } from '../../src/queue/journal/segments.ts'
 import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
@@ -20,7 +20,6 @@ let nats: NatsServer
 beforeAll(async () => {
   nats = await startNats()
 })
-afterAll(() => nats.stop())
 
 const HOUR_MS = 3_600_000
 

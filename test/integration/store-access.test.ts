@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { events, get, post, single } from '../support/client.ts'
 import { becomesReady } from '../support/cluster.ts'
 import { NATS_SERVER, needCurrentNats, startNats } from '../support/nats.ts'
@@ -13,19 +13,13 @@ import { createNatsOperator } from '../support/nats-credentials.ts'
 import { metricsOf } from '../support/processes.js'
 import { type Program, startProgram } from '../support/programs.ts'
 import { startRedis } from '../support/redis.ts'
-import { eventually, makeFolder, removeFolder, runCommand, type Service, startService } from '../support/service.ts'
+import { eventually, makeFolder, runCommand, type Service, startService } from '../support/service.ts'
 
 const APP_KEY = 'ak_access'
 const AUDITED_MS = 60_000
 
-const started: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const stop of started.splice(0).reverse()) await stop()
-})
-
 async function folderOf(): Promise<string> {
   const folder = await makeFolder()
-  started.push(() => removeFolder(folder))
   return folder
 }
 
@@ -39,13 +33,13 @@ async function startConfiguredNats(lines: string, server = NATS_SERVER): Promise
       return [server, '--config', file]
     },
   })
-  started.push(() => nats.stop())
+  onTestFinished(() => nats.stop())
   return nats
 }
 
 async function sharedEnvironment(nats: Readonly<Record<string, string>>): Promise<Readonly<Record<string, string>>> {
   const redis = await startRedis()
-  started.push(() => redis.stop())
+  onTestFinished(() => redis.stop())
   return { REDIS_URL: redis.url, ...nats }
 }
 
@@ -54,7 +48,7 @@ async function startNode(env: Readonly<Record<string, string>>): Promise<Service
   const added = await runCommand(add, env)
   expect(added.code, added.output).toBe(0)
   const node = await startService({ dataDir: await folderOf(), env: { SLUICE_PARSERS: '1', ...env } })
-  started.push(() => node.kill())
+  onTestFinished(() => node.kill())
   await becomesReady(node)
   return node
 }
@@ -202,9 +196,9 @@ describe('REDIS_CA, REDIS_CERT and REDIS_KEY', () => {
         return ['redis-server', ...listening, ...files, ...clients, '--save', '', '--logfile', '']
       },
     })
-    started.push(() => redis.stop())
+    onTestFinished(() => redis.stop())
     const nats = await startNats()
-    started.push(() => nats.stop())
+    onTestFinished(() => nats.stop())
     // A named file makes TLS required, whatever the URL says.
     const env = {
       REDIS_URL: `redis://127.0.0.1:${redis.port}`,
@@ -239,9 +233,9 @@ describe('a value in a file', () => {
     const folder = await folderOf()
     const file = (name: string): string => join(folder, name)
     const redis = await startRedis(['--requirepass', 'first'])
-    started.push(() => redis.stop())
+    onTestFinished(() => redis.stop())
     const nats = await startNats()
-    started.push(() => nats.stop())
+    onTestFinished(() => nats.stop())
     const redisUrl = (password: string): string => `redis://:${password}@127.0.0.1:${redis.port}\n`
     writeFileSync(file('redis'), redisUrl('first'))
     writeFileSync(file('nats'), `${nats.url}\n`)
@@ -279,7 +273,7 @@ describe('a value in a file', () => {
 
     // The server has moved: the old port answers nobody.
     const moved = await startNats()
-    started.push(() => moved.stop())
+    onTestFinished(() => moved.stop())
     writeFileSync(file('nats'), moved.url)
     await nats.stop()
     await eventually('NATS is reached where it is now', async () =>

@@ -1,23 +1,14 @@
 // Two installations, each with a NATS of its own, on one Redis: they are told apart, and only the first one audits.
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { get } from '../support/client.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import {
-  appRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  runCommand,
-  type Service,
-  startService,
-} from '../support/service.ts'
+import { appRecord, eventually, makeFolder, runCommand, type Service, startService } from '../support/service.ts'
 
 let redis: RedisServer
 let natsServers: NatsServer[] = []
 const nodes: Service[] = []
-const folders: string[] = []
 
 beforeAll(async () => {
   ;[redis, ...natsServers] = (await Promise.all([startRedis(), startNats(), startNats()])) as [
@@ -25,14 +16,9 @@ beforeAll(async () => {
     ...NatsServer[],
   ]
 })
-afterAll(async () => {
-  await Promise.all(nodes.map((node) => node.kill()))
-  await Promise.all([redis?.stop(), ...natsServers.map((nats) => nats.stop()), ...folders.map(removeFolder)])
-})
 
 async function startNode(nats: NatsServer): Promise<Service> {
   const dataDir = await makeFolder()
-  folders.push(dataDir)
   const env = {
     REDIS_URL: redis.url,
     NATS_URL: nats.url,

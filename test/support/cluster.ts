@@ -9,16 +9,7 @@ import { type NatsServer, startNats } from './nats.ts'
 import { metricsOf } from './processes.js'
 import { type Proxy, startProxy } from './proxy.ts'
 import { type RedisServer, startRedis } from './redis.ts'
-import {
-  type AppRecord,
-  eventually,
-  makeFolder,
-  removeFolder,
-  runCommand,
-  type Service,
-  sleep,
-  startService,
-} from './service.ts'
+import { type AppRecord, eventually, makeFolder, runCommand, type Service, sleep, startService } from './service.ts'
 import { readRecords, STREAM, withStreams } from './stream.ts'
 
 /** Nodes tell what is settled within a second; a busy machine gets more. */
@@ -82,13 +73,9 @@ export async function startCluster({
   const nodes: Service[] = []
   const everyNode: Service[] = []
   const known: AppRecord[] = []
-  const folders: string[] = [folder]
 
   const startNode = async (env: Readonly<Record<string, string>> = {}): Promise<Service> => {
-    const dataDir = await makeFolder()
-    folders.push(dataDir)
     const node = await startService({
-      dataDir,
       env: {
         REDIS_URL: `redis://127.0.0.1:${redisProxy.port}`,
         NATS_URL: `nats://127.0.0.1:${natsProxy.port}`,
@@ -132,16 +119,10 @@ export async function startCluster({
     await Promise.all(nodes.map((node) => node.kill()))
     await Promise.all([redisProxy.stop(), natsProxy.stop()])
     await Promise.all([redis.stop(), nats.stop()])
-    await Promise.all(folders.map(removeFolder))
   }
 
-  try {
-    await addApps(apps)
-    await Promise.all(Array.from({ length: count }, () => addNode()))
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  await addApps(apps)
+  await Promise.all(Array.from({ length: count }, () => addNode()))
   const servers = { redis, nats, redisProxy, natsProxy }
   return { ...servers, nodes, everyNode, apps: known, commandEnv, startNode, addNode, addApps, used, stop }
 }

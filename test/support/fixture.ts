@@ -3,41 +3,20 @@
 
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { makeFolder, removeFolder, type Service, type ServiceOptions, startService } from './service.ts'
+import { makeFolder, type Service, type ServiceOptions, startService } from './service.ts'
 
-/** Takes what ends a thing that was started; the last is called first. */
-type AtEnd = (stop: () => unknown) => void
 type Fixture<T> = (context: object, fixture: { onCleanup: (cleanUp: () => Promise<void>) => void }) => Promise<T>
-
-function fixtureOf<T>(start: (atEnd: AtEnd) => Promise<T>): Fixture<T> {
-  // oxlint-disable-next-line no-empty-pattern -- vitest reads there which other fixtures this one needs
-  return async ({}, { onCleanup }) => {
-    const stops: (() => unknown)[] = []
-    const stopAll = async (): Promise<void> => {
-      for (const stop of stops.splice(0).reverse()) await stop()
-    }
-    onCleanup(stopAll)
-    try {
-      return await start((stop) => stops.push(stop))
-    } catch (error) {
-      // vitest cleans up only after what was made whole.
-      await stopAll()
-      throw error
-    }
-  }
-}
-
 type OwnOptions = Omit<ServiceOptions, 'dataDir'>
 
 /** An embedded service, with a folder of its own: `service.dataDir`. `options` may first put files there. */
 export function aService(options: OwnOptions | ((dataDir: string) => OwnOptions)): Fixture<Service> {
-  return fixtureOf(async (atEnd) => {
+  // oxlint-disable-next-line no-empty-pattern -- vitest reads there which other fixtures this one needs
+  return async ({}, { onCleanup }) => {
     const dataDir = await makeFolder()
-    atEnd(() => removeFolder(dataDir))
     const service = await startService({ dataDir, ...(typeof options === 'function' ? options(dataDir) : options) })
-    atEnd(() => service.kill())
+    onCleanup(() => service.kill())
     return service
-  })
+  }
 }
 
 /** Settings for TLS, with a certificate of its own in that folder. */

@@ -1,12 +1,12 @@
 // What every hostile test shares: a service with one app that nothing limits, its metrics as numbers, and what must hold
 // after whatever a client did to it.
 
-import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { afterEach, beforeAll, expect } from 'vitest'
 import { expectAccepted, get, post, single } from './client.ts'
 import { readJournal } from './journal-files.ts'
 import { metricsOf } from './processes.js'
 import { openRaw, type RawConnection } from './raw-http.ts'
-import { appRecord, eventually, makeFolder, removeFolder, type Service, sleep, startService } from './service.ts'
+import { appRecord, eventually, type Service, sleep, startService } from './service.ts'
 
 /** Modules of Node 22: from there on the HTTP engine is of 2026, before it of early 2024. */
 const FIRST_MODULES_OF_NEW_ENGINE = 127
@@ -51,27 +51,20 @@ export function ended(page: Page, code: string): number {
 
 /** A service for the tests of a file. After each of them it lives, serves, and its sums are right. */
 export function hostileService(env: Readonly<Record<string, string>> = {}): Hostile {
-  let folder = ''
   let service: Service
   beforeAll(async () => {
-    folder = await makeFolder()
     const limits = { events_per_minute: 1_000_000_000, events_per_month: 1_000_000_000_000 }
     service = await startService({
-      dataDir: folder,
       apps: [appRecord('plain', limits), appRecord('honest', limits)],
       env,
     })
   })
   afterEach(() => expectUnharmed(service))
-  afterAll(async () => {
-    await service?.kill()
-    await removeFolder(folder)
-  })
   return {
     get service() {
       return service
     },
-    stored: () => readJournal(folder).filter(({ app_id }) => app_id === 'plain').length,
+    stored: () => readJournal(service.dataDir).filter(({ app_id }) => app_id === 'plain').length,
   }
 }
 

@@ -46,7 +46,8 @@ export interface Service {
 }
 
 export interface ServiceOptions {
-  readonly dataDir: string
+  /** By default one of its own, which is removed at the end of the file's tests. */
+  readonly dataDir?: string
   readonly apps?: readonly AppRecord[]
   readonly env?: Readonly<Record<string, string>>
   /** Most open files that the process may have; by default what this one may. */
@@ -58,15 +59,11 @@ export function appRecord(id: string, changes: Partial<AppRecord> = {}): AppReco
   return { app_key: `ak_${id}`, app_id: id, plan: '5m', subscription: 'active', ...changes }
 }
 
-/** It is removed at the end of the file's tests. */
+/** Like each program that was started, it is gone with the last test of the file, and needs no hook of its own. */
 export async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-  atEnd(() => removeFolder(folder))
+  atEnd(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
   return folder
-}
-
-export function removeFolder(path: string): Promise<void> {
-  return rm(path, { recursive: true, force: true, maxRetries: 5 })
 }
 
 export function writeApps(file: string, apps: readonly AppRecord[]): Promise<void> {
@@ -82,7 +79,8 @@ function note<T extends Pick<Running, 'pid' | 'output'>>(title: string, started:
 }
 
 /** Starts `sluice serve` on free ports and waits until it says that it listens. */
-export async function startService({ dataDir, apps, env = {}, openFiles }: ServiceOptions): Promise<Service> {
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { dataDir = await makeFolder(), apps, env = {}, openFiles } = options
   const appsFile = env['SLUICE_APPS_FILE'] ?? join(dataDir, 'apps.json')
   if (apps) await writeApps(appsFile, apps)
   const node = await startNode({

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { makeFolder, removeFolder } from './service.ts'
+import { makeFolder } from './service.ts'
 
 const TIMEOUT_MS = 100_000
 const IS_RECORDING = process.env['SLUICE_TEST_RECORD'] === '1'
@@ -107,7 +107,6 @@ async function perform(steps: readonly Step[], env: Readonly<Record<string, stri
   } finally {
     clearTimeout(late)
     endAll()
-    await removeFolder(folder)
   }
 }
 

@@ -10,21 +10,13 @@ import { fileStore } from '../../../clients/typescript/src/file.ts'
 import { createClient } from '../../../clients/typescript/src/index.ts'
 import type { Client, DropReason, Options } from '../../../clients/typescript/src/types.ts'
 import { readJournal } from '../../support/journal-files.ts'
-import {
-  appRecord,
-  makeFolder,
-  removeFolder,
-  type Service,
-  type ServiceOptions,
-  startService,
-} from '../../support/service.ts'
+import { appRecord, type Service, type ServiceOptions, startService } from '../../support/service.ts'
 
 const PACKAGE = resolve(import.meta.dirname, '../../../clients/typescript')
 
 /** A service that ends with the test. */
 export async function start(options: Partial<ServiceOptions> = {}): Promise<Service> {
-  const dataDir = options.dataDir ?? (await freshFolder())
-  const service = await startService({ apps: [appRecord('plain')], ...options, dataDir })
+  const service = await startService({ apps: [appRecord('plain')], ...options })
   onTestFinished(() => service.kill())
   return service
 }
@@ -64,12 +56,6 @@ export function startClient(url: string, folder: string, options: Partial<Option
   })
   onTestFinished(() => client.close(0))
   return { client, tracked, dropped }
-}
-
-export async function freshFolder(): Promise<string> {
-  const folder = await makeFolder()
-  onTestFinished(() => removeFolder(folder))
-  return folder
 }
 
 export interface StoredEvent {

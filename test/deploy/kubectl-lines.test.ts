@@ -1,9 +1,11 @@
 // What the docs say to kubectl names what is in the manifests: workloads, containers, Secrets, claims, labels and folders.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join, relative, resolve } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { buildKustomization, type KubernetesObject } from '../support/kustomize.ts'
+import { makeFolder } from '../support/service.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const SHORT: Readonly<Record<string, string>> = {
@@ -12,6 +14,7 @@ const SHORT: Readonly<Record<string, string>> = {
   statefulset: 'StatefulSet',
   service: 'Service',
   hpa: 'HorizontalPodAutoscaler',
+  cronjob: 'CronJob',
 }
 /** Stand for what the reader has. */
 const PLACEHOLDER = /^(POD|YOUR_.*|\$1|"\$1")$/
@@ -39,7 +42,12 @@ const lines = ['README.md', ...docs.map((name) => `docs/${name}`)].flatMap((page
 
 let objects: readonly KubernetesObject[]
 beforeAll(async () => {
-  const folders = ['deploy/overlays/production', 'deploy/overlays/local', 'deploy/monitoring']
+  const overlay = join(await makeFolder(), 'overlay')
+  await mkdir(overlay)
+  const lines = ['overlays/production', 'components/spool'].map((name) => relative(overlay, join(ROOT, 'deploy', name)))
+  const text = `namespace: sluice\nresources: [${lines[0]}]\ncomponents: [${lines[1]}]\n`
+  await writeFile(join(overlay, 'kustomization.yaml'), text)
+  const folders = ['deploy/overlays/production', 'deploy/overlays/local', 'deploy/monitoring', overlay]
   objects = (await Promise.all(folders.map((folder) => buildKustomization(folder)))).flat()
 }, 60_000)
 
@@ -61,7 +69,8 @@ function unknownIn(words: readonly string[]): string[] {
   if (namespace !== undefined) hold('namespace', namespace, names('Namespace'))
   for (const flag of ['-k', '-f']) {
     const path = own.includes(flag) ? after(flag) : undefined
-    if (path !== undefined && !PLACEHOLDER.test(path) && !existsSync(join(ROOT, path))) mistakes.push(`path ${path}`)
+    if (path !== undefined && path !== '-' && !PLACEHOLDER.test(path) && !existsSync(join(ROOT, path)))
+      mistakes.push(`path ${path}`)
   }
   let container = own.includes('-c') ? after('-c') : undefined
   for (const [at, word] of own.entries()) {
@@ -110,11 +119,12 @@ function claims(): string[] {
 }
 
 function labels(): string[] {
-  return objects.flatMap(({ spec }) =>
-    Object.entries((spec as Workload | undefined)?.template?.metadata?.labels ?? {}).map(
-      ([key, value]) => `${key}=${value}`,
-    ),
-  )
+  return objects.flatMap(({ spec }) => {
+    // Of a CronJob, those of its jobs' pods.
+    const { jobTemplate } = (spec ?? {}) as { readonly jobTemplate?: { readonly spec: Workload } }
+    const { template } = jobTemplate?.spec ?? ((spec ?? {}) as Partial<Workload>)
+    return Object.entries(template?.metadata?.labels ?? {}).map(([key, value]) => `${key}=${value}`)
+  })
 }
 
 it('names nothing that is not in the manifests', () => {

@@ -7,7 +7,7 @@ import { probesOf } from './kubernetes-view.ts'
 
 const CONTAINER = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }
 const OF_POD = new Set(['runAsNonRoot', 'runAsUser', 'runAsGroup', 'fsGroup', 'fsGroupChangePolicy', 'seccompProfile'])
-const OF_VOLUME = new Set(['name', 'configMap', 'emptyDir', 'projected'])
+const OF_VOLUME = new Set(['name', 'configMap', 'emptyDir', 'projected', 'persistentVolumeClaim'])
 
 /** What each says is so where it is true. */
 export const RESTRICTED: Readonly<Record<string, (pod: IPodSpec) => boolean>> = {

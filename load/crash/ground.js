@@ -17,7 +17,7 @@ const LIMITS = { perMinute: ENDLESS, perDay: null, perMonth: ENDLESS }
 
 /** @typedef {import('../faults/ground.js').LimitedApp} LimitedApp */
 /** @typedef {import('../faults/servers.js').Node} Node */
-/** @typedef {import('../../test/support/stores.js').Store} Store */
+/** @typedef {Pick<import('../../test/support/stores.js').Store, 'terminate' | 'restart'>} Store */
 /** @typedef {import('../faults/stream.js').StoredRecord} StoredRecord */
 /**
  * @typedef {object} Ground

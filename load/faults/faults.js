@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** @typedef {import('./servers.js').Node} Node */
-/** @typedef {import('../../test/support/stores.js').Store} Server */
-/** @typedef {(typeof FAULTS)[number]} Kind */
-/** @typedef {{ kind: Kind, nodeIndex: number, delayMs: number, holdMs: number }} Fault */
+/** @typedef {Pick<import('../../test/support/stores.js').Store, 'kill' | 'restart' | 'freeze' | 'resume'>} Server */
+/** @typedef {(typeof FAULTS)[number] | typeof OUTAGE} Kind */
+/** @typedef {{ kind: (typeof FAULTS)[number], nodeIndex: number, delayMs: number, holdMs: number }} Fault */
 /** @typedef {{ faults: Fault[], spellMs: number }} Episode */
 /** `healedMs`: everything that the fault took away listens again. @typedef {{ kind: Kind, target: string, startedMs: number, healedMs: number }} FaultEntry */
 /** @typedef {{ startedMs: number, healedMs: number, readyMs: number, endedMs: number, entries: FaultEntry[] }} EpisodeEntry */
@@ -25,7 +25,9 @@ export const FAULTS = /** @type {const} */ ([
   'cut',
   CHANGE,
 ])
-/** How long each lasts, in ms: its shortest and its longest. @type {Record<Kind, [number, number]>} */
+/** All servers of NATS are gone for minutes; of a run of its own (outage.js). */
+export const OUTAGE = 'nats-outage'
+/** How long each lasts, in ms: its shortest and its longest. @type {Record<(typeof FAULTS)[number], [number, number]>} */
 const HOLD_MS = {
   'node-kill': [100, 5000],
   'node-term': [100, 3000],
@@ -42,14 +44,14 @@ const LONG_SPELL_SHARE = 0.25
 const LONG_SPELL = 3
 const MOST_DELAY_MS = 3000
 
-/** What a fault takes away: two at once must not take the same. @param {Kind} kind @param {number} nodeIndex */
+/** What a fault takes away: two at once must not take the same. @param {(typeof FAULTS)[number]} kind @param {number} nodeIndex */
 function partOf(kind, nodeIndex) {
   return kind.startsWith('node') ? `node ${nodeIndex}` : kind.split('-')[0]
 }
 
 /**
  * Episodes without end, the same for the same seed.
- * @param {{ rng: () => number, kinds: readonly Kind[], nodes: number, everyMs: number }} options
+ * @param {{ rng: () => number, kinds: readonly (typeof FAULTS)[number][], nodes: number, everyMs: number }} options
  * @returns {Generator<Episode, never>}
  */
 export function* episodes({ rng, kinds, nodes, everyMs }) {

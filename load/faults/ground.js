@@ -5,11 +5,13 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort, runToEnd } from '../../test/support/processes.js'
 import { startNats } from '../../test/support/stores.js'
-import { copyService, createNode, startRedis } from './servers.js'
+import { copyService, createNode, startNatsServers, startRedis } from './servers.js'
 
 /** Never reached. */
 const ENDLESS = 1_000_000_000
 const MEAN_EVENTS = 3
+/** Where NATS goes as a whole, it is what production has. */
+const NATS_SERVERS = 3
 /** The command tests a body that costs one event. */
 const EXPLAIN_TRIES = 3
 
@@ -44,18 +46,21 @@ function app(name, share, rest) {
 
 /**
  * @param {{ folder: string, apps: readonly LimitedApp[], nodes: number, beside?: import('./servers.js').Version | null,
- *   onLog: (line: import('./servers.js').LogLine) => void, onDeath: (text: string) => void }} options
- *   `beside`: another version, with which every second node begins
+ *   isSpooled?: boolean, onLog: (line: import('./servers.js').LogLine) => void, onDeath: (text: string) => void }} options
+ *   `beside`: another version, with which every second node begins; `isSpooled`: each node has a spool, over three servers of NATS
  */
-export async function prepareGround({ folder, apps, nodes: count, beside = null, onLog, onDeath }) {
+export async function prepareGround({ folder, apps, nodes: count, beside = null, isSpooled = false, onLog, onDeath }) {
   const dist = await copyService(folder)
-  const [redis, nats] = await Promise.all([
-    startRedis(join(folder, 'redis')),
-    startNats([], { folder: join(folder, 'nats') }),
-  ])
+  const redis = await startRedis(join(folder, 'redis'))
+  const cluster = isSpooled ? await startNatsServers(join(folder, 'nats'), NATS_SERVERS) : null
+  const nats = cluster ?? (await startNats([], { folder: join(folder, 'nats') }))
   const sluice = (/** @type {string[]} */ ...args) =>
     runToEnd({ command: ['node', join(dist, 'main.js'), ...args], cwd: folder, env })
-  const env = { REDIS_URL: redis.url, NATS_URL: nats.url }
+  const env = {
+    REDIS_URL: redis.url,
+    NATS_URL: nats.url,
+    ...(cluster !== null && { SLUICE_STREAM_REPLICAS: String(NATS_SERVERS), NATS_MONITOR_URLS: cluster.monitorUrls }),
+  }
   for (const each of apps) await addApp(each)
   const here = { name: 'this version', dist }
   const versions = beside === null ? [here] : [beside, here]
@@ -63,7 +68,9 @@ export async function prepareGround({ folder, apps, nodes: count, beside = null,
   for (let index = 0; index < count; index++) {
     const [port, adminPort] = [await freePort(), await freePort()]
     const name = `node-${index + 1}`
-    const each = createNode({ name, port, adminPort, folder: join(folder, name), versions, env, onLog, onDeath })
+    const own = join(folder, name)
+    const spoolDir = isSpooled ? join(own, 'spool') : null
+    const each = createNode({ name, port, adminPort, folder: own, versions, env, spoolDir, onLog, onDeath })
     if (index % 2 === 1) each.change()
     nodes.push(each)
   }

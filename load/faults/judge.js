@@ -30,10 +30,11 @@ const DAY_MS = 86_400_000
 
 /**
  * @param {{ ground: Ground, apps: readonly LimitedApp[], load: Load, log: readonly EpisodeEntry[],
- *   logLines: readonly LogLine[], violations: Violations }} options
+ *   logLines: readonly LogLine[], violations: Violations, isSpooled: boolean }} options
+ *   `isSpooled`: of 503s there is a rule of its own (outage.js)
  * @returns {Promise<{ figures: [string, string | number][], notes: string[] }>}
  */
-export async function judge({ ground, apps, load, log, logLines, violations }) {
+export async function judge({ ground, apps, load, log, logLines, violations, isSpooled }) {
   const { batchIdOf } = await import(pathToFileURL(join(ground.dist, 'contract', 'ids.js')).href)
   const stream = new StreamCheck({ batches: load.batches, apps, batchIdOf, violations })
   const { messages, records } = await readStream(ground.nats.url, (record) => stream.take(record))
@@ -62,7 +63,8 @@ export async function judge({ ground, apps, load, log, logLines, violations }) {
   figures.push(['counters right after', `${(settleMs / 1000).toFixed(0)} s`])
   await checkNodes(ground, violations)
   await checkCounters({ ...counting, when: 'with the nodes gone' })
-  checkAnswers({ load, log, outages, violations })
+  const failed = isSpooled ? load.failedTries.filter(({ what }) => !what.startsWith('503')) : load.failedTries
+  checkAnswers({ load, failed, log, outages, violations })
   notes.push(...checkLogs(log, logLines, violations))
   return { figures, notes }
 }
@@ -143,10 +145,10 @@ async function checkNodes({ nodes }, violations) {
 }
 
 /**
- * @param {{ load: Load, log: readonly EpisodeEntry[], outages: readonly { startMs: number, endMs: number }[],
+ * @param {{ load: Load, failed: Load['failedTries'], log: readonly EpisodeEntry[], outages: readonly { startMs: number, endMs: number }[],
  *   violations: Violations }} options
  */
-function checkAnswers({ load, log, outages, violations }) {
+function checkAnswers({ load, failed, log, outages, violations }) {
   for (const text of load.wrongAnswers) violations.add('wrong answer', text)
   for (const { atMs, batch } of load.refusedReplays) {
     const isExplained = outages.some(({ startMs, endMs }) => startMs < atMs && atMs < endMs + LOG_TAIL_MS)
@@ -155,7 +157,7 @@ function checkAnswers({ load, log, outages, violations }) {
   for (const { entries, startedMs, healedMs, readyMs, endedMs } of log) {
     const kinds = entries.map(({ kind }) => kind)
     const wellAtMs = Math.max(healedMs, readyMs)
-    const last = lastFailure(load.failedTries, wellAtMs, endedMs)
+    const last = lastFailure(failed, wellAtMs, endedMs)
     if (last !== null && last.startedAtMs - wellAtMs > RECOVERY_MS) {
       const lateMs = last.startedAtMs - wellAtMs
       violations.add(
@@ -164,8 +166,8 @@ function checkAnswers({ load, log, outages, violations }) {
       )
     }
     if (!kinds.every(isRedisFault)) continue
-    const failed = load.failedTries.filter(({ startedAtMs }) => startedAtMs > startedMs && startedAtMs < healedMs)
-    for (const { knewApp, batch } of failed) {
+    const meanwhile = failed.filter(({ startedAtMs }) => startedAtMs > startedMs && startedAtMs < healedMs)
+    for (const { knewApp, batch } of meanwhile) {
       if (knewApp) violations.add('failed while only Redis was away', batch.history)
     }
   }

@@ -3,6 +3,7 @@
 // accepted or too old. Remembers of each batch what the checks at the end ask for.
 
 import { createRng, uuid, variedBody } from '../payloads.js'
+import { Latencies } from './latencies.js'
 
 const TICK_MS = 10
 /** Tries of one batch end after this long: well before its key is forgotten, 300 s after it was accepted. */
@@ -66,6 +67,9 @@ export class Load {
   batches = []
   counts = { tries: 0, retries: 0, accepted: 0, replays: 0, overloaded: 0, limited: 0, timeouts: 0, broken: 0 }
   leftOut = 0
+  /** What goes on, under which the latencies of its answers of 202 are kept. */
+  phase = ''
+  latencies = new Latencies()
   /** What no answer may say. @type {string[]} */
   wrongAnswers = []
   /** Repeats of accepted batches that a limit refused: only a node that cannot ask Redis may not know them. @type {{ atMs: number, batch: Batch }[]} */
@@ -187,6 +191,8 @@ export class Load {
     const knows = `${life} ${batch.app.appId}`
     const knewApp = this.#known.has(knows)
     const wasAccepted = batch.outcome === 'accepted'
+    const { phase } = this
+    const sentAtMs = performance.now()
     this.counts.tries += 1
     const result = await this.connections.send({ port: target.port, body: batch.body.bytes, key: batch.key, timeoutMs })
     const what = result.kind === 'answer' ? describe(result) : result.kind === 'error' ? result.code : 'timeout'
@@ -207,7 +213,10 @@ export class Load {
       if (wasAccepted) this.refusedReplays.push({ atMs: Date.now(), batch })
     } else if (result.status !== 202) this.wrongAnswers.push(`${what}: ${batch.history}`)
     if (result.kind === 'answer' && result.status !== 503) this.#known.add(knows)
-    if (result.kind === 'answer' && result.status === 202) this.#accepted(batch, result, wasAccepted)
+    if (result.kind === 'answer' && result.status === 202) {
+      this.latencies.add(phase, performance.now() - sentAtMs)
+      this.#accepted(batch, result, wasAccepted)
+    }
     return result
   }
 

@@ -17,6 +17,7 @@ import { CHANGE, episodes, FAULTS, happen } from './faults.js'
 import { planApps, prepareGround } from './ground.js'
 import { judge } from './judge.js'
 import { Load } from './load.js'
+import { checkOverloads, makeOutage } from './outage.js'
 import { faultLog, report } from './report.js'
 import { Connections } from './send.js'
 import { startWatch, untilReady } from './watch.js'
@@ -30,6 +31,9 @@ const HELP = `Usage: npm run faults -- [OPTIONS]
   --faults A,B         only these: ${FAULTS.join(', ')} (with --beside)
   --beside COMMIT      every second node begins as that commit, and the fault node-change is made, too:
                        a node goes on as the other of the two
+  --outage N           another run: each node has a spool, and all of three NATS servers are gone for N minutes. Nodes are
+                       killed meanwhile and while they send what they spooled, --fault-every apart
+  --kills N            with --outage: kills so many nodes at the most (1000); 0 for latencies that no start disturbs
   --seed N             the same faults in the same order (default: made up, and printed)
   --keep               keeps the folder: logs, data, and what became of each batch that was retried
 `
@@ -53,8 +57,12 @@ function readOptions(values) {
   const named = values.faults === undefined ? possible : String(values.faults).split(',')
   const unknown = named.filter((name) => !possible.some((kind) => kind === name))
   if (unknown.length > 0) throw new Error(`--faults: no such fault: ${unknown.join(', ')}`)
+  const outageMinutes = values.outage === undefined ? null : number('outage', 0.1, 24 * 60)
   const options = {
-    minutes: number('minutes', 0.1, 24 * 60),
+    // With an outage, what the load's limits go by.
+    minutes: outageMinutes ?? number('minutes', 0.1, 24 * 60),
+    outageMinutes,
+    kills: number('kills', 0, 1000),
     nodes: number('nodes', 1, 16),
     perSecond: number('rate', 1, 5000),
     faultEveryMs: number('fault-every', 0.5, 3600) * 1000,
@@ -83,6 +91,7 @@ async function runFaults(options, folder, beside) {
     apps,
     nodes: options.nodes,
     beside,
+    isSpooled: options.outageMinutes !== null,
     onLog: (line) => void (line.level === 'info' || logLines.push(line)),
     onDeath: (text) => violations.add('a node ended by itself', text),
   })
@@ -94,7 +103,23 @@ async function runFaults(options, folder, beside) {
   const load = new Load({ apps, targets: nodes, perSecond: options.perSecond, seed: options.seed, connections })
   load.start()
   await sleep(WARM_UP_MS)
-  const log = await makeFaults(options, { ...ground, connections, onProblem }, violations)
+  const { outageMinutes } = options
+  const over = { ...ground, connections, onProblem }
+  const { log, drained } =
+    outageMinutes === null
+      ? { log: await makeFaults(options, over, violations), drained: null }
+      : await makeOutage(
+          {
+            seed: options.seed,
+            outageMs: outageMinutes * 60_000,
+            everyMs: options.faultEveryMs,
+            killCount: options.kills,
+            folder,
+          },
+          over,
+          load,
+          violations,
+        )
   load.stop()
   const deadlineMs = Date.now() + RETRIES_END_MS
   while (load.underWay > 0 && Date.now() < deadlineMs) await sleep(100)
@@ -102,7 +127,8 @@ async function runFaults(options, folder, beside) {
   connections.stop()
   await watch.stop()
   await writeHistories(load.batches, join(folder, 'histories.ndjson'))
-  const { figures, notes } = await judge({ ground, apps, load, log, logLines, violations })
+  const isSpooled = drained !== null
+  const { figures, notes } = await judge({ ground, apps, load, log, logLines, violations, isSpooled })
   const memory = watch.memory.map(({ mostMiB, lastMiB }) => `${lastMiB.toFixed(0)} (most ${mostMiB.toFixed(0)})`)
   const rows = /** @type {[string, string | number][]} */ ([
     ['seed', options.seed],
@@ -110,6 +136,7 @@ async function runFaults(options, folder, beside) {
     ['node memory, MiB', memory.join(', ')],
     ['metrics pages summed', watch.scrapes()],
     ...figures,
+    ...(drained === null ? [] : outageRows(drained, load, watch.overloads(), violations)),
   ])
   console.log(report({ log, load, figures: rows }))
   for (const note of notes) console.log(`  note: ${note}`)
@@ -119,6 +146,22 @@ async function runFaults(options, folder, beside) {
   }
   console.log(`\nfault log\n${faultLog(log)}\nWRONG: ${violations.count}\n${violations.lines().join('\n')}`)
   return false
+}
+
+/**
+ * @param {import('./outage.js').Drained} drained @param {Load} load @param {Record<string, number>} reasons
+ * @param {Violations} violations @returns {[string, string | number][]}
+ */
+function outageRows({ mostBatches, drainMs, sentPerSecond }, load, reasons, violations) {
+  checkOverloads({ tries: load.counts.tries, overloaded: load.counts.overloaded, reasons }, violations)
+  const drain = drainMs === null ? 'not in time' : `${(drainMs / 1000).toFixed(0)} s, ${sentPerSecond} batches/s`
+  const whys = Object.entries(reasons).map(([reason, count]) => `${count} ${reason}`)
+  return [
+    ['spooled at most', `${mostBatches} batches`],
+    ['sent after NATS was back', drain],
+    ['503s by reason', whys.join(', ') || 'none'],
+    ...load.latencies.rows(),
+  ]
 }
 
 /**
@@ -163,6 +206,8 @@ async function main() {
       'fault-every': { type: 'string', default: '5' },
       faults: { type: 'string' },
       beside: { type: 'string' },
+      outage: { type: 'string' },
+      kills: { type: 'string', default: '1000' },
       seed: { type: 'string' },
       keep: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },

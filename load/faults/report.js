@@ -1,7 +1,7 @@
 // @ts-check
 // What a run of faults found, as a small table.
 
-import { FAULTS } from './faults.js'
+import { FAULTS, OUTAGE } from './faults.js'
 
 /** @typedef {import('./faults.js').EpisodeEntry} EpisodeEntry */
 /** @typedef {Pick<import('./load.js').FailedTry, 'startedAtMs' | 'endedAtMs' | 'node' | 'what'>} FailedTry */
@@ -19,7 +19,7 @@ function aligned(rows) {
  */
 export function recoveries(log, failedTries) {
   /** @type {Map<string, Recovery>} */
-  const byKind = new Map(FAULTS.map((kind) => [kind, { times: 0, alone: 0, worstMs: 0, what: '' }]))
+  const byKind = new Map([...FAULTS, OUTAGE].map((kind) => [kind, { times: 0, alone: 0, worstMs: 0, what: '' }]))
   for (const { entries, healedMs, endedMs } of log) {
     for (const { kind } of entries) {
       const figures = /** @type {Recovery} */ (byKind.get(kind))

@@ -1,11 +1,11 @@
 // @ts-check
 // Redis, NATS and the nodes of a run of faults. Each keeps its port and its folder when it is killed and started again.
 
-import { appendFileSync, mkdirSync } from 'node:fs'
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { cp, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { kill, startNode, terminate } from '../../test/support/processes.js'
-import { startRedis as startStore } from '../../test/support/stores.js'
+import { freePort, kill, runToEnd, startNode, terminate } from '../../test/support/processes.js'
+import { NATS_SERVER, startNats, startRedis as startStore } from '../../test/support/stores.js'
 import { nodeFlagsOf, ROOT } from '../shared/node-flags.js'
 
 /** What a drain may take, and a little for a machine that is busy. */
@@ -23,6 +23,47 @@ const NODE_FLAGS = nodeFlagsOf(ROOT)
  */
 export function startRedis(folder) {
   return startStore(['--appendfsync', 'no'], { folder })
+}
+
+/** `url`: of all its servers, with commas. @typedef {Pick<import('../../test/support/stores.js').Store, 'url' | 'kill' | 'terminate' | 'restart' | 'freeze' | 'resume'>} NatsServers */
+
+/**
+ * A cluster whose servers go and come together. Each syncs before it acknowledges, where its version knows how.
+ * @param {string} folder @param {number} count @returns {Promise<NatsServers & { monitorUrls: string }>}
+ */
+export async function startNatsServers(folder, count) {
+  mkdirSync(folder, { recursive: true })
+  const config = join(folder, 'nats.conf')
+  writeFileSync(config, 'jetstream { sync_interval: always }\n')
+  const tried = await runToEnd({ command: [NATS_SERVER, '--config', config, '-t'] })
+  const syncs = tried.code === 0
+  /** @type {number[]} */
+  const routePorts = []
+  /** @type {number[]} */
+  const monitorPorts = []
+  for (let at = 0; at < count; at++) {
+    routePorts.push(await freePort())
+    monitorPorts.push(await freePort())
+  }
+  const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`).join(',')
+  const servers = await Promise.all(
+    routePorts.map((port, at) => {
+      const name = `nats-${at + 1}`
+      const cluster = ['--cluster_name', 'sluice', '--cluster', `nats://127.0.0.1:${port}`, '--routes', routes]
+      const monitor = ['--http_port', String(monitorPorts[at])]
+      const extra = [...(syncs ? ['--config', config] : []), '--server_name', name, ...cluster, ...monitor]
+      return startNats(extra, { folder: join(folder, name) })
+    }),
+  )
+  return {
+    url: servers.map(({ url }) => url).join(','),
+    monitorUrls: monitorPorts.map((port) => `http://127.0.0.1:${port}`).join(','),
+    kill: async () => void (await Promise.all(servers.map((server) => server.kill()))),
+    terminate: async () => void (await Promise.all(servers.map((server) => server.terminate()))),
+    restart: async () => void (await Promise.all(servers.map((server) => server.restart()))),
+    freeze: () => servers.forEach((server) => server.freeze()),
+    resume: () => servers.forEach((server) => server.resume()),
+  }
 }
 
 /** The built service as it is now: a build during the run must not mix two versions. @param {string} folder */
@@ -52,11 +93,11 @@ export async function copyService(folder) {
 
 /**
  * @param {{ name: string, port: number, adminPort: number, folder: string, versions: readonly Version[],
- *   env: Record<string, string>, onLog: (line: LogLine) => void, onDeath: (text: string) => void }} options
+ *   env: Record<string, string>, spoolDir?: string | null, onLog: (line: LogLine) => void, onDeath: (text: string) => void }} options
  *   `versions`: it begins with the first; `onDeath`: it ended by itself
  * @returns {Node}
  */
-export function createNode({ name, port, adminPort, folder, versions, env, onLog, onDeath }) {
+export function createNode({ name, port, adminPort, folder, versions, env, spoolDir = null, onLog, onDeath }) {
   mkdirSync(folder, { recursive: true })
   /** @type {Running | null} */
   let process = null
@@ -112,6 +153,7 @@ export function createNode({ name, port, adminPort, folder, versions, env, onLog
     SLUICE_ADMIN_HOST: '127.0.0.1',
     SLUICE_DATA_DIR: join(folder, 'data'),
     SLUICE_PARSERS: '1',
+    ...(spoolDir !== null && { SLUICE_SPOOL_DIR: spoolDir }),
   })
   return node
 }

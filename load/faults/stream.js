@@ -11,7 +11,7 @@ const READ_TIMEOUT_MS = 120_000
 
 /** @param {string} url @param {(record: StoredRecord) => void} onRecord @returns {Promise<{ messages: number, records: number }>} */
 export async function readStream(url, onRecord) {
-  const connection = await connect({ servers: url.replace('nats://', '') })
+  const connection = await connect({ servers: url.split(',').map((each) => each.replace('nats://', '')) })
   try {
     const manager = await jetstreamManager(connection)
     const { state } = await manager.streams.info(STREAM)

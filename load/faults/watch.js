@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readMetrics } from '../../test/support/metrics.js'
+import { parsePage, readMetrics } from '../../test/support/metrics.js'
 
 const INTERVAL_MS = 2000
 const SCRAPE_TIMEOUT_MS = 2000
@@ -34,6 +34,12 @@ export function sumsFault(page) {
   return received === ended + inFlight ? null : `received ${received}, ended ${ended}, in flight ${inFlight}`
 }
 
+/** The 503s of a node by their reason. @param {string} page @returns {[string, number][]} */
+export function overloadReasons(page) {
+  const series = parsePage(page).filter(({ name, value }) => name === 'sluice_overloaded_total' && value > 0)
+  return series.map(({ labels, value }) => [labels['reason'], value])
+}
+
 /** @param {number} pid */
 function residentMiB(pid) {
   try {
@@ -46,6 +52,8 @@ function residentMiB(pid) {
 /** @param {{ nodes: readonly Node[], onProblem: (text: string) => void }} options */
 export function startWatch({ nodes, onProblem }) {
   const memory = nodes.map(() => ({ mostMiB: 0, lastMiB: 0 }))
+  /** By life of a node. @type {Map<string, [string, number][]>} */
+  const overloads = new Map()
   let scrapes = 0
   const over = new AbortController()
   const looking = Promise.all(nodes.map((node, index) => look(node, memory[index])))
@@ -57,6 +65,7 @@ export function startWatch({ nodes, onProblem }) {
       const page = await ask(node, '/metrics')
       if (page !== null) {
         scrapes += 1
+        overloads.set(`${node.name}.${life}`, overloadReasons(page.text))
         const fault = sumsFault(page.text)
         if (fault !== null) onProblem(`${node.name}.${life}: its metrics do not add up: ${fault}`)
         seen.lastMiB = residentMiB(node.pid())
@@ -68,6 +77,13 @@ export function startWatch({ nodes, onProblem }) {
   return {
     memory,
     scrapes: () => scrapes,
+    /** All 503s by reason, but for those of the last two seconds of a node that was killed. */
+    overloads: () => {
+      /** @type {Record<string, number>} */
+      const sums = {}
+      for (const [reason, count] of [...overloads.values()].flat()) sums[reason] = (sums[reason] ?? 0) + count
+      return sums
+    },
     stop: async () => {
       over.abort()
       await looking

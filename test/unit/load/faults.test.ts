@@ -3,8 +3,10 @@
 import { describe, expect, it } from 'vitest'
 import { checkWindows, counterFault, eventsCharged, StreamCheck, Violations } from '../../../load/faults/checks.js'
 import { episodes, FAULTS } from '../../../load/faults/faults.js'
+import { Latencies } from '../../../load/faults/latencies.js'
+import { checkOverloads } from '../../../load/faults/outage.js'
 import { recoveries } from '../../../load/faults/report.js'
-import { sumsFault } from '../../../load/faults/watch.js'
+import { overloadReasons, sumsFault } from '../../../load/faults/watch.js'
 import { createRng } from '../../../load/payloads.js'
 
 type Batch = ConstructorParameters<typeof StreamCheck>[0]['batches'][number]
@@ -189,5 +191,43 @@ describe('the fault run’s look at the metrics', () => {
   it('wants outcomes and those in flight to be what was received', () => {
     expect(sumsFault(page(15, 10, 3))).toBeNull()
     expect(sumsFault(page(16, 10, 3))).toBe('received 16, ended 12, in flight 3')
+  })
+})
+
+describe('the fault run’s long outage of NATS', () => {
+  const judge = (overloaded: number, reasons: Record<string, number>) => {
+    const violations = new Violations()
+    checkOverloads({ tries: 10_000, overloaded, reasons }, violations)
+    return kindsOf(violations)
+  }
+
+  it('lets 503s be for two reasons, and those for a busy key be a thousandth', () => {
+    expect(judge(0, {})).toEqual([])
+    expect(judge(510, { apps_unread: 500, key_busy: 10 })).toEqual([])
+    expect(judge(11, { key_busy: 11 })).toEqual(['too many 503s: 1'])
+    expect(judge(1, { spool_full: 1 })).toEqual(['a 503 while disk was left: 1'])
+    // Those of a killed node's last seconds, which no page had.
+    expect(judge(11, {})).toEqual(['too many 503s: 1'])
+  })
+
+  it('reads the reasons of 503s from a page', () => {
+    const page = 'sluice_overloaded_total{reason="key_busy"} 3\nsluice_overloaded_total{reason="nats_away"} 0\n'
+    expect(overloadReasons(page)).toEqual([['key_busy', 3]])
+  })
+
+  it('tells latencies of one phase from those of another, within 2%', () => {
+    const latencies = new Latencies()
+    for (let ms = 1; ms <= 1000; ms++) latencies.add('draining', ms)
+    latencies.add('after', 5)
+    for (const [share, ms] of [
+      [0.5, 500],
+      [0.99, 990],
+    ]) {
+      const found = latencies.quantile('draining', share) ?? 0
+      expect(found).toBeGreaterThanOrEqual(ms)
+      expect(found).toBeLessThan(ms * 1.021)
+    }
+    expect(latencies.rows().map(([name]) => name)).toEqual(['202 draining, ms', '202 after, ms'])
+    expect(latencies.quantile('before', 0.5)).toBeNull()
   })
 })

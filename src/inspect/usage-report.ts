@@ -100,7 +100,8 @@ export function usageReportJson(report: UsageReport, lastHourOf: (appId: string)
 
 /** Of one app, for its own developers. */
 export function usageForApp({ apps: [one], readAtMs }: UsageReport, lastHour: LastHour | null): object {
-  const { keys: _, ...row } = rowJson(one, lastHour, readAtMs)
+  // Where the events are is the operators' matter.
+  const { keys: _, spooled: __, ...row } = rowJson(one, lastHour, readAtMs)
   return { read_at: new Date(readAtMs).toISOString(), ...row }
 }
 
@@ -132,6 +133,10 @@ function rowJson({ app, usage }: AppUsage, lastHour: LastHour | null, readAtMs: 
     last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
     events_per_second: lastHour?.eventsPerSecond ?? null,
     keys: keysJson(app, readAtMs),
+    spooled:
+      usage.spooled === undefined
+        ? undefined
+        : { events: usage.spooled.events, of_gone_nodes: usage.spooled.ofGoneNodes },
   }
 }
 

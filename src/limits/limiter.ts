@@ -23,6 +23,15 @@ export interface Usage {
   readonly minute: { readonly limit: number; readonly used: number; readonly endsAtMs: number }
   readonly day: { readonly limit: number | null; readonly used: number; readonly endsAtMs: number }
   readonly month: { readonly limit: number; readonly used: number; readonly endsAtMs: number }
+  /** Absent: none, as far as is known. */
+  readonly spooled?: Spooled
+}
+
+/** Events in spools of nodes, or sent from one and not read by the audit yet. */
+export interface Spooled {
+  readonly events: number
+  /** Of these, in spools that no process has told of for two minutes: no window counts them. */
+  readonly ofGoneNodes: number
 }
 
 /**

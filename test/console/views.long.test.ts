@@ -824,6 +824,16 @@ describe('Apps', () => {
     await expectShown(await open('/app?id=nobody'), 'There is no such app')
   })
 
+  test('what of one app is in spools of nodes is told, where there is any', async () => {
+    const page = await open('/app?id=shop')
+    await page.getByRole('region', { name: 'Keys' }).waitFor()
+    expect(await page.getByText(/kept on disks/).count()).toBe(0)
+    const spooled = { events: 1234, of_gone_nodes: 34 }
+    const answer = { apps: [appOf(0, { spooled })], total_apps: 1, read_at: '2026-11-22T14:02:31.000Z' }
+    stage.double.answers.set('/api/apps', () => ok(answer))
+    await expectShown(await open('/app?id=shop'), /1,234 events accepted and kept on disks.* 34 of them .* no window/)
+  })
+
   test('what the API does not have yet is not shown', async () => {
     for (const path of ['/api/apps/shop/usage', '/api/apps/shop/read-keys', '/api/alerts'])
       stage.double.answers.delete(path)

@@ -8,6 +8,7 @@ import type { Charge } from '../../src/contract/charge.ts'
 import { partitionOf } from '../../src/contract/partition.ts'
 import type { Admitted } from '../../src/limits/admission.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
+import type { Usage } from '../../src/limits/limiter.ts'
 import { NODES_KEY, sendHeartbeat } from '../../src/limits/shared/nodes.ts'
 import { countsKey, idempotencyKey } from '../../src/limits/shared/take.ts'
 import { readUsages } from '../../src/limits/shared/usage.ts'
@@ -73,6 +74,25 @@ it('calls again if the record changed while the call was under way', async () =>
   // By then the events taken under the older record are given back.
   await expect.poll(async () => (await usageOf(admission, newer)).minute.used).toBeLessThanOrEqual(1)
   expect(['taken', 'over limit']).toContain((await second).kind)
+  await admission.stop()
+})
+
+it('tells of an app what spools of living and of gone nodes hold, and counts in its windows the living ones alone', async () => {
+  const { admission } = limitNode(client, 'one', () => NOON_MS)
+  const [app, other] = [anApp(), anApp({ appId: 'other' })]
+  chargeOf(await admission.admit(app, 3, null))
+  const nowMs = (await usageOf(admission, app)).atMs
+  const minute = Math.floor(nowMs / MINUTE_MS)
+  const [cycle, day] = [cycleMinutesAt(app, minute).first, Math.floor(minute / 1440)]
+  const field = (writtenMs: number, events: number): string =>
+    `${writtenMs} ${minute - 60} 0 ${cycle - 40_000}:1,${cycle}:${events - 1} ${day - 1}:1,${day}:${events - 1}`
+  const counts = countsKey(partitionOf(app.appId, 16), app.appId)
+  await client.hset(counts, 's', 'aa bb cc', 's:aa', field(nowMs, 100), 's:bb', field(nowMs - 120_000, 20))
+  const link = new TestLink(timed(client, () => NOON_MS))
+  const [found, none] = (await readUsages(link, [app, other], { partitions: 16, nowMs })) as [Usage, Usage]
+  expect(found.spooled).toEqual({ events: 120, ofGoneNodes: 20 })
+  expect(found.month.used).toBe(3 + 99)
+  expect(none.spooled).toBeUndefined()
   await admission.stop()
 })
 
@@ -204,7 +224,7 @@ it('accepts keys when its memory for them is full, and detects repeats through R
   await admission.stop()
 })
 
-it('reads the usage of many apps on a cluster in one call for each partition, and on one server in one call', async () => {
+it('reads the usage of many apps on a cluster in one call for each partition, and on one server in one call, and looks for spools in one more', async () => {
   const { admission } = limitNode(client, 'one', () => NOON_MS)
   const apps = Array.from({ length: 50 }, (_, at) => anApp({ appId: `app${at}` }))
   for (const [at, app] of apps.entries()) expect((await admission.admit(app, at, null)).kind).toBe('taken')
@@ -227,7 +247,7 @@ it('reads the usage of many apps on a cluster in one call for each partition, an
     }
     const usages = await readUsages(counting, apps, { partitions: 16, nowMs: NOON_MS })
     expect(usages !== 'away' && usages.map(({ day }) => day.used)).toEqual(apps.map((_, at) => at))
-    expect(calls).toBe(wanted)
+    expect(calls).toBe(wanted + 1)
   }
   await admission.stop()
 })

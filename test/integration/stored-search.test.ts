@@ -13,6 +13,7 @@ import { type Batch, type BatchWish, makeBatch } from '../support/batches.ts'
 import { addStream, withConnection } from '../support/jetstream.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 import { makeFolder } from '../support/service.ts'
+import { NOBODY } from '../support/spool.ts'
 
 const ALL: EventFilter = { app: null, type: null, name: null }
 const KEY = '0b9e3a52-6f0c-4d7e-9a55-2f8c1d3e4b6a'
@@ -264,6 +265,51 @@ describe.each([
       await appendFile(join(place.dataDirectory, 'journal', '000000000003.ndjson'), good.line.slice(0, -2))
       expect(await read(place)).toMatchObject({ names: ['good'], skipped: 3 })
     }
+  })
+})
+
+describe('in the spool of this node, beside the stream', () => {
+  const USER = 'user-41'
+  const event = (name: string) => eventsText({ name, user_id: USER, event_id: randomUUID() })
+  const eventIdOf = ({ line }: Batch): string => (JSON.parse(line) as any).events[0].event_id
+  const minutesAgo = (minutes: number, name: string): Batch =>
+    batch({ appId: 'shop', receivedAtMs: Date.now() - minutes * MINUTE_MS, events: event(name) })
+
+  async function aSpool(...batches: readonly Batch[]): Promise<string> {
+    const directory = await makeFolder()
+    await mkdir(join(directory, 'worker-1', 'journal'), { recursive: true })
+    const lines = batches.map(({ line }) => line.replace(/}\n$/, ',"spool":"29000000 28999000 plain"}\n'))
+    await writeFile(segmentPath(join(directory, 'worker-1', 'journal'), 1), lines.join(''))
+    return directory
+  }
+
+  test('events are those of one queue, by when they were received, each once and without what the spool adds', async () => {
+    const [first, second, third, fourth] = [4, 3, 2, 1].map((minutes) => minutesAgo(minutes, `${minutes}`))
+    const { place: stream, write } = await aStream()
+    // The second one was sent, and is kept until NATS has synced it.
+    await write([first, second], [fourth])
+    const place = { ...stream, spool: { directory: await aSpool(second, third) } }
+    const { names, text, complete } = await read(place)
+    expect([names, complete]).toEqual([['1', '2', '3', '4'], true])
+    expect(text).not.toContain('spool')
+    expect((await search(place, USER)).found.map((one) => one.event?.['name'])).toEqual(['1', '2', '3', '4'])
+    for (const wanted of [third, fourth])
+      expect((await search(place, eventIdOf(wanted))).found).toMatchObject([{ kind: 'event', batch_id: wanted.id }])
+    expect((await read(place, { app: 'other' })).names).toEqual([])
+    expect((await read({ ...place, spool: { directory: await makeFolder() } })).names).toEqual(['1', '3', '4'])
+  })
+
+  test('events are found while NATS is away, and what is not there is not said to be nowhere', async () => {
+    const kept = minutesAgo(1, 'kept')
+    const access = { url: NOBODY, urlFile: null, credsFile: null, caFile: null, certFile: null, keyFile: null }
+    const directory = await aSpool(kept)
+    const place = { dataDirectory: '', nats: access, partitions: 16, spool: { directory } }
+    expect(await read(place)).toMatchObject({ names: ['kept'], complete: false })
+    expect(await search(place, USER)).toMatchObject({ found: [{ kind: 'user' }], complete: false })
+    expect(await search(place, eventIdOf(kept))).toMatchObject({ found: [{ kind: 'event' }] })
+    expect(await search(place, KEY, ['shop']).catch(String)).toMatch(/NATS cannot be reached/)
+    expect(await search(place, 'nobody').catch(String)).toMatch(/NATS cannot be reached/)
+    expect(await read({ ...place, spool: null }).catch(String)).toMatch(/NATS cannot be reached/)
   })
 })
 

@@ -35,7 +35,9 @@ export const help = `Usage: sluice usage [--top N] [--json]
 
 Says how much apps have used of their minute, day and month: the ${DEFAULT_TOP} that are nearest to one of their limits, or N of
 them (up to ${formatCount(MAX_REPORTED_APPS)}), or one app. The month is the app's billing cycle, and its limit is shown as it was sold; a
-paid plan may go 10% over it. Beside them, the events accepted and the requests refused in the last hour, by code.
+paid plan may go 10% over it. Beside them, the events accepted and the requests refused in the last hour, by code; and where
+nodes have spools with events of an app in them, how many: they count in its windows already, but for those of a node that
+is gone for two minutes.
 
 The counters come from where the settings have the service keep them: files in SLUICE_DATA_DIR, whether or not the
 service runs, or Redis. The last hour is known to the running service alone: that on SLUICE_DATA_DIR is asked, or
@@ -196,6 +198,7 @@ export function formatByDay({ apps, read_at: readAt }: UsageByDay): string {
 type LastHourOf = (appId: string) => LastHour | null
 
 export function formatReport({ apps, totalApps, readAtMs }: UsageReport, lastHourOf: LastHourOf): string {
+  const isSpooled = apps.some(({ usage }) => usage.spooled !== undefined)
   const rows = apps.map(({ app, usage }) => {
     const lastHour = lastHourOf(app.appId)
     return [
@@ -205,9 +208,11 @@ export function formatReport({ apps, totalApps, readAtMs }: UsageReport, lastHou
       ...usedTexts(app.plan, usage),
       lastHour === null ? UNKNOWN : formatCount(lastHour.acceptedEvents),
       refusedText(lastHour),
+      ...(isSpooled ? [formatCount(usage.spooled?.events ?? 0)] : []),
     ]
   })
   const head = ['app', 'plan', 'nearest', 'minute', 'day', 'month', 'accepted, 1 h', 'refused, 1 h']
+  if (isSpooled) head.push('spooled')
   const which = `${formatCount(apps.length)} of ${formatCount(totalApps)} app${totalApps === 1 ? '' : 's'}, the nearest to a limit first`
   return `${formatTable([head, ...rows])}
 ${which}. Read at ${new Date(readAtMs).toISOString()}.
@@ -225,11 +230,18 @@ export function formatApp({ app, usage }: AppUsage, lastHourOf: LastHourOf): str
   const about = [
     ['accepted in the last hour', accepted],
     ['refused in the last hour', refusedText(lastHour)],
+    ...(usage.spooled === undefined ? [] : [['in spools of nodes', spooledText(usage.spooled)]]),
   ]
   return `${app.appId}, plan ${app.plan}, ${app.subscription}
 
 ${windowsTable(app.plan, usage)}
 ${formatTable(about)}${tolerance === '' ? '' : `\n${tolerance}`}`
+}
+
+function spooledText({ events, ofGoneNodes }: NonNullable<AppUsage['usage']['spooled']>): string {
+  const all = `${formatCount(events)} ${events === 1 ? 'event' : 'events'}, not in the stream yet or not audited`
+  if (ofGoneNodes === 0) return all
+  return `${all}; ${formatCount(ofGoneNodes)} of nodes that are gone, which count once they are sent (sluice spool drain)`
 }
 
 /** Requests by code, the most first. */

@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useAsk } from './api.ts'
 import type { AppUsage, ReadKeys, Usage } from './api-types.ts'
 import { SERVED } from './apps.tsx'
-import { day } from './format.ts'
+import { count, day, many } from './format.ts'
 import { useLive } from './live.tsx'
 import { urlTo } from './route.ts'
 import { Age, AppName, Card, Empty, List, Problem, Verdict, vars } from './ui.tsx'
@@ -68,6 +68,7 @@ function Page({ app }: { app: AppUsage }): JSX.Element {
         </span>
       </div>
       <Windows usage={app} />
+      {app.spooled !== undefined && <SpooledOf spooled={app.spooled} />}
       <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
           <LastDays path={`/api/apps/${encodeURIComponent(id)}/usage`} resetsAt={app.month.resets_at} />
@@ -80,6 +81,19 @@ function Page({ app }: { app: AppUsage }): JSX.Element {
         </div>
       </div>
     </>
+  )
+}
+
+function SpooledOf({ spooled }: { spooled: NonNullable<AppUsage['spooled']> }): JSX.Element {
+  const { events, of_gone_nodes: ofGone } = spooled
+  const gone =
+    ofGone > 0
+      ? ` ${count(ofGone)} of them are of nodes that are gone: no window counts these until they are sent.`
+      : ''
+  return (
+    <p class="said near">
+      {`${many(events, 'event')} accepted and kept on disks of nodes, not in the stream yet or not audited.${gone}`}
+    </p>
   )
 }
 

@@ -20,6 +20,20 @@ export const MonthWindow = Type.Object({
 
 export const LastHour = Type.Object({ accepted_events: Type.Integer(), refused: Counts })
 
+export const SpooledEvents = Type.Object(
+  {
+    events: Type.Integer(),
+    of_gone_nodes: Type.Integer({
+      description:
+        'Of these, in spools that no node has told of for two minutes: no window counts them until they are sent.',
+    }),
+  },
+  {
+    description:
+      'Events in spools of nodes, or sent from one and not read by the audit yet. Absent: none, as far as is known.',
+  },
+)
+
 export const AppUsage = Type.Object({
   app_id: Type.String(),
   name: OptionalText,
@@ -34,6 +48,7 @@ export const AppUsage = Type.Object({
     'Accepted in the last five minutes, or since the first one in them; null: that is less than a minute ago, or not known.',
   ),
   keys: listOf(Type.Object({ key: Type.String({ description: 'Masked.' }), valid_until: OptionalText })),
+  spooled: Type.Optional(SpooledEvents),
 })
 
 export const Usage = Type.Object({

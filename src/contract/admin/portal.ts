@@ -31,7 +31,7 @@ export const PortalSession = Type.Object({
 export const PortalUsage = Type.Object({
   read_at: Time,
   degraded_since: DegradedSince,
-  ...without(AppUsage.properties, 'keys'),
+  ...without(AppUsage.properties, 'keys', 'spooled'),
 })
 
 export const PortalEvent = Type.Object(without(StoredEvent.properties, 'node'))

@@ -8,6 +8,7 @@ import type { Question } from '../../queue/find/question.ts'
 import { findInJournal } from '../../queue/journal/journal-search.ts'
 import { newestInJournal } from '../../queue/journal/newest-records.ts'
 import { findInSpool } from '../../queue/spool/spool-search.ts'
+import { joined, newestInSpool } from './newest-spooled.ts'
 
 export interface QueuePlace {
   readonly dataDirectory: string
@@ -50,9 +51,14 @@ async function findSpooled(directory: string, question: Question, options: Searc
   }
 }
 
-/** Yields lines, newest first, each list of them until the next. Throws where the queue cannot be read. */
-export async function* newestRecords({ dataDirectory, nats }: QueuePlace): AsyncGenerator<readonly Buffer[]> {
+/** Yields lines, newest first, each list of them until the next. Throws where the queue cannot be read, behind what is in the spool. */
+export async function* newestRecords({ dataDirectory, nats, spool }: QueuePlace): AsyncGenerator<readonly Buffer[]> {
   if (nats === null) return yield* newestInJournal(dataDirectory)
+  if (spool === null) return yield* newestOverNats(nats)
+  yield* joined(newestInSpool(spool.directory), newestOverNats(nats))
+}
+
+async function* newestOverNats(nats: NatsAccess): AsyncGenerator<readonly Buffer[]> {
   const { connectNats } = await import('../../nats/connection.ts')
   const { newestInStream } = await import('../../queue/stream/read/newest-messages.ts')
   const connection = await connectNats(nats)

@@ -27,10 +27,29 @@ interface Searched {
 /** true: it was found. */
 type Look = (line: Buffer, head: { readonly batchId: string; readonly appId: string }) => boolean
 
-async function readBack(place: QueuePlace, untilMs: number, look: Look): Promise<Searched> {
-  let searchedBackTo: string | null = null
-  let skipped = 0
-  const searched = (complete: boolean): Searched => ({ searched_back_to: searchedBackTo, complete, skipped })
+/** Where the queue cannot be read to its end, what `hasFound` is answered. */
+async function readBack(place: QueuePlace, untilMs: number, hasFound: () => boolean, look: Look): Promise<Searched> {
+  const progress: Progress = { backTo: null, skipped: 0 }
+  const searched = (complete: boolean): Searched => ({
+    searched_back_to: progress.backTo,
+    complete,
+    skipped: progress.skipped,
+  })
+  try {
+    return searched(await readEach(place, untilMs, look, progress))
+  } catch (error) {
+    if (hasFound()) return searched(false)
+    throw error
+  }
+}
+
+interface Progress {
+  backTo: string | null
+  skipped: number
+}
+
+/** false: the time was over before. */
+async function readEach(place: QueuePlace, untilMs: number, look: Look, progress: Progress): Promise<boolean> {
   let isNewest = true
   for await (const lines of newestRecords(place)) {
     for (const line of lines) {
@@ -38,17 +57,17 @@ async function readBack(place: QueuePlace, untilMs: number, look: Look): Promise
       const isFound = head === null ? null : looked(line, head, look)
       if (line.length > 0) {
         // The newest one may just be written.
-        if (isFound === null && !isNewest) skipped += 1
+        if (isFound === null && !isNewest) progress.skipped += 1
         isNewest = false
       }
-      searchedBackTo = head?.receivedAt ?? searchedBackTo
-      if (isFound === true) return searched(true)
-      if (performance.now() > untilMs) return searched(false)
+      progress.backTo = head?.receivedAt ?? progress.backTo
+      if (isFound === true) return true
+      if (performance.now() > untilMs) return false
     }
     // Where the lines are no records.
-    if (performance.now() > untilMs) return searched(false)
+    if (performance.now() > untilMs) return false
   }
-  return searched(true)
+  return true
 }
 
 /** null: the record is damaged. */
@@ -71,7 +90,8 @@ export async function newestEvents(
   const needles = needlesOf(filter)
   const events: string[] = []
   let bytes = 0
-  const searched = await readBack(place, performance.now() + MAX_SEARCH_MS, (line, { appId }) => {
+  const hasFound = (): boolean => events.length > 0
+  const searched = await readBack(place, performance.now() + MAX_SEARCH_MS, hasFound, (line, { appId }) => {
     if (filter.app !== null && filter.app !== appId) return false
     for (const { json } of eventsThatFit(line, { needles, withNode: !isForApp }, (event) => fits(filter, event))) {
       events.push(json)
@@ -86,14 +106,19 @@ export async function newestEvents(
 /** `apps`: those whose keys the text may be. */
 export async function searchStored(place: QueuePlace, text: string, apps: readonly string[]): Promise<string> {
   const untilMs = performance.now() + MAX_SEARCH_MS
-  const { batch, isSearched } = await batchNamed(place, text)
+  const { batch, isSearched } = await batchNamed(place, text).catch((error: unknown) => {
+    // What is searched for may be an event in the spool.
+    if (place.spool === null) throw error
+    return { batch: null, isSearched: false }
+  })
   const whole = { query: text, searched_back_to: null, complete: true, skipped: 0 }
   if (batch !== null) return withList('found', [batch], whole)
   const key = text.toLowerCase()
   const keyed = new Set(isUuid(key) ? apps.map((app) => batchIdOf(app, key)) : [])
   const needle = Buffer.from(JSON.stringify(text))
   const found: string[] = []
-  const searched = await readBack(place, untilMs, (line, { batchId }) => {
+  const hasFound = (): boolean => found.length > 0
+  const searched = await readBack(place, untilMs, hasFound, (line, { batchId }) => {
     const record = keyed.has(batchId) ? readRecord(line) : null
     if (record !== null) found.push(batchJson(record, key))
     let isFound = record !== null

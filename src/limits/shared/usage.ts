@@ -6,8 +6,13 @@ import { partitionOf } from '../../contract/partition.ts'
 import type { Away, RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
-import type { DaysUsed, Usage } from '../limiter.ts'
+import type { DaysUsed, Spooled, Usage } from '../limiter.ts'
 import { type AppQuestion, countsKey, decodeReply, encodeQuestion, fenceKey, type Question, TAKE } from './take.ts'
+
+/** A spool's field that was not written for so long is that of a dead node, as take.lua has it. */
+const SPOOL_DEAD_MS = 120_000
+/** As spooled.lua has it: when it was written, and the events by cycle. */
+const SPOOL = /^(\d+) \d+ \d+ (\S+) \S+$/
 
 /** Used so far in each window. Only the minute counts an empty batch, as 1. */
 export interface UsedEvents {
@@ -29,11 +34,8 @@ export async function readUsage(link: RedisLink, app: App, at: AskedAt): Promise
 }
 
 /** Of some hundred apps at most, in their order: the script holds Redis up for about 10 µs an app. */
-export async function readUsages(
-  link: RedisLink,
-  apps: readonly App[],
-  { partitions, nowMs }: AskedAt,
-): Promise<Usage[] | Away> {
+export async function readUsages(link: RedisLink, apps: readonly App[], at: AskedAt): Promise<Usage[] | Away> {
+  const { partitions, nowMs } = at
   const minute = Math.floor(nowMs / MINUTE_MS)
   const asked = apps.map((app) => ({
     partition: partitionOf(app.appId, partitions),
@@ -50,7 +52,36 @@ export async function readUsages(
     if (reply === 'away') return 'away'
     for (const [index, usage] of reply.entries()) usages[together[index]] = usage
   }
-  return usages
+  const spooled = await readSpooled(link, apps, at)
+  if (spooled === 'away') return 'away'
+  return usages.map((usage, index) => (spooled[index] === null ? usage : { ...usage, spooled: spooled[index] }))
+}
+
+/** null: no spool holds any. */
+async function readSpooled(
+  link: RedisLink,
+  apps: readonly App[],
+  { partitions, nowMs }: AskedAt,
+): Promise<(Spooled | null)[] | Away> {
+  return await link.call((client) =>
+    Promise.all(
+      apps.map(async ({ appId }) => {
+        const counts = countsKey(partitionOf(appId, partitions), appId)
+        const names = (await client.hget(counts, 's'))?.match(/\S+/g) ?? []
+        if (names.length === 0) return null
+        const fields = await client.hmget(counts, ...names.map((name) => `s:${name}`))
+        let [events, ofGoneNodes] = [0, 0]
+        for (const field of fields) {
+          const [, atMs, cycles] = SPOOL.exec(field ?? '') ?? []
+          if (cycles === undefined) continue
+          const sum = [...parseDays(cycles).values()].reduce((one, other) => one + other, 0)
+          events += sum
+          if (nowMs - Number(atMs) >= SPOOL_DEAD_MS) ofGoneNodes += sum
+        }
+        return events === 0 ? null : { events, ofGoneNodes }
+      }),
+    ),
+  )
 }
 
 /** Of some hundred apps at most, in their order: what the audit has counted, and the open minutes. */
@@ -80,7 +111,7 @@ function daysOf(counts: Readonly<Record<string, string>>, closedMinute: number):
   return days
 }
 
-/** The field `days` of an app in Redis: `<day>:<events>`, with spaces between them. */
+/** The field `days` of an app in Redis: `<day>:<events>`, with spaces between them. Others have commas. */
 export function parseDays(text: string): Map<number, number> {
   return new Map(Array.from(text.matchAll(/(\d+):(\d+)/g), ([, day, events]) => [Number(day), Number(events)]))
 }

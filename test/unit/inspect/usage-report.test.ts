@@ -6,6 +6,7 @@ import {
   type LastHour,
   maskedKey,
   type ReadUsages,
+  usageForApp,
   usageReport,
   usageReportJson,
   usageReportText,
@@ -168,6 +169,21 @@ describe('a report of usage', () => {
     expect(JSON.parse(await usageReportText(report, lastHourOf, timers))).toEqual(shown)
     expect(usageReportJson(report, () => null)).toMatchObject({ apps: [{ last_hour: null, events_per_second: null }] })
   })
+})
+
+test('what is in spools is told to operators, where there is any, and not to an app’s own developers', async () => {
+  const spooled = { events: 12, ofGoneNodes: 2 }
+  const reading: ReadUsages = (apps) =>
+    apps.map((app) => ({ ...usageOf(app), ...(app.appId === 'kept' && { spooled }) }))
+  const report = await usageReport([anApp({ appId: 'kept' }), anApp()], reading, { top: 2 }, timers)
+  if (report === 'away') throw new Error(report)
+  const text = await usageReportText(report, () => null, timers)
+  expect(JSON.parse(text).apps.map((row: { spooled?: object }) => row.spooled)).toEqual([
+    undefined,
+    { events: 12, of_gone_nodes: 2 },
+  ])
+  const kept = report.apps.filter(({ app }) => app.appId === 'kept')
+  expect(JSON.stringify(usageForApp({ ...report, apps: kept }, null))).not.toMatch(/spool|gone/)
 })
 
 test('of a key, at most a quarter of what is secret is shown', () => {

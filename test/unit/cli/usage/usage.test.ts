@@ -72,6 +72,31 @@ refused in the last hour   rate_limit_exceeded 1,200, validation_failed 3
   })
 })
 
+describe('what nodes have in spools', () => {
+  const spooled = { events: 1234, ofGoneNodes: 0 }
+  const linesOf = (text: string) => text.split('\n').filter((line) => /spool/.test(line))
+
+  test('is a column of many apps, where one of them has any', () => {
+    const apps = [
+      { app, usage: { ...usage, spooled } },
+      { app: anApp({ appId: 'idle' }), usage: idle },
+    ]
+    const [head, first, second] = formatReport({ apps, totalApps: 2, readAtMs: NOW }, () => null).split('\n')
+    expect(head).toMatch(/ {2}spooled$/)
+    expect([first, second].map((line) => line.split(/ +/).at(-1))).toEqual(['1,234', '0'])
+  })
+
+  test('is a line of one app, and says what no window counts', () => {
+    const line = 'in spools of nodes         1,234 events, not in the stream yet or not audited'
+    expect(linesOf(formatApp({ app, usage: { ...usage, spooled } }, () => null))).toEqual([line])
+    const ofGone = { ...usage, spooled: { events: 1234, ofGoneNodes: 34 } }
+    expect(linesOf(formatApp({ app, usage: ofGone }, () => null))).toEqual([
+      `${line}; 34 of nodes that are gone, which count once they are sent (sluice spool drain)`,
+    ])
+    expect(linesOf(formatApp({ app, usage }, () => null))).toEqual([])
+  })
+})
+
 describe('the answer of the service', () => {
   test('gives the last hour of each app that has one', () => {
     const text = JSON.stringify({

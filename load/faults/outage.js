@@ -22,7 +22,7 @@ const LEAST_DRAIN_MS = 300_000
 /** How long a killed node is gone, in ms: well within the two minutes after which its spool counts no more. */
 const GONE_MS = [100, 5000]
 /** What a 503 may be for while disk is left. */
-const ALLOWED = ['apps_unread', 'key_busy']
+const ALLOWED = new Set(['apps_unread', 'key_busy'])
 const MOST_BUSY_SHARE = 0.001
 
 /** @typedef {import('./faults.js').EpisodeEntry} EpisodeEntry */
@@ -141,7 +141,7 @@ async function until(isSo, timeoutMs, problem) {
  */
 export function checkOverloads({ tries, overloaded, reasons }, violations) {
   for (const [reason, count] of Object.entries(reasons)) {
-    if (!ALLOWED.includes(reason)) violations.add('a 503 while disk was left', `${count} for ${reason}`)
+    if (!ALLOWED.has(reason)) violations.add('a 503 while disk was left', `${count} for ${reason}`)
   }
   const busy = overloaded - (reasons['apps_unread'] ?? 0)
   if (busy > tries * MOST_BUSY_SHARE) {

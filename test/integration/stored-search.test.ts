@@ -271,7 +271,7 @@ describe.each([
 describe('in the spool of this node, beside the stream', () => {
   const USER = 'user-41'
   const event = (name: string) => eventsText({ name, user_id: USER, event_id: randomUUID() })
-  const eventIdOf = ({ line }: Batch): string => (JSON.parse(line) as any).events[0].event_id
+  const eventIdOf = ({ line }: Batch): string => JSON.parse(line).events[0].event_id
   const minutesAgo = (minutes: number, name: string): Batch =>
     batch({ appId: 'shop', receivedAtMs: Date.now() - minutes * MINUTE_MS, events: event(name) })
 

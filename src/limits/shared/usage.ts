@@ -54,7 +54,11 @@ export async function readUsages(link: RedisLink, apps: readonly App[], at: Aske
   }
   const spooled = await readSpooled(link, apps, at)
   if (spooled === 'away') return 'away'
-  return usages.map((usage, index) => (spooled[index] === null ? usage : { ...usage, spooled: spooled[index] }))
+  return usages.map((usage, index) => withSpooled(usage, spooled[index]))
+}
+
+function withSpooled(usage: Usage, spooled: Spooled | null): Usage {
+  return spooled === null ? usage : { ...usage, spooled }
 }
 
 /** null: no spool holds any. */

@@ -6,7 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
 import type { IPodSpec } from 'kubernetes-models/v1/PodSpec'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../src/settings/config.ts'
 import {
   environmentOf,
@@ -22,7 +22,7 @@ import {
 } from '../support/kubernetes-view.ts'
 import { buildKustomization, hasKubectl, type KubernetesObject, schemaMistakes } from '../support/kustomize.ts'
 import { RESTRICTED } from '../support/pod-security.ts'
-import { makeFolder, removeFolder, runCommand } from '../support/service.ts'
+import { makeFolder, runCommand } from '../support/service.ts'
 
 const DEPLOY = resolve(import.meta.dirname, '../../deploy')
 const PAGE = readFileSync(resolve(import.meta.dirname, '../../docs/kubernetes.md'), 'utf8')
@@ -48,7 +48,6 @@ let folder: string
 beforeAll(async () => {
   folder = await makeFolder()
 })
-afterAll(() => removeFolder(folder))
 
 async function overlayOf(name: string): Promise<string> {
   const overlay = join(folder, name)
@@ -229,6 +228,5 @@ describe('docs/kubernetes.md', () => {
     const empty = await makeFolder()
     const { code, output } = await runCommand(['spool', 'drain', empty], {})
     expect([code, output]).toEqual([1, expect.stringContaining('REDIS_URL and NATS_URL')])
-    await removeFolder(empty)
   })
 })

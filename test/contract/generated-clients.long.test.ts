@@ -1,13 +1,15 @@
-// Clients that others generate from openapi.yaml: they are made, type-checked or compiled, and call the service. What they
+// Clients that others generate from openapi.yaml and openapi-portal.yaml: they are made, type-checked or compiled, and call the service. What they
 // print is what their own types let them read of the answers.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { beforeAll, expect, it, type TestContext } from 'vitest'
-import { appRecord, makeFolder, type Service, startService } from '../support/service.ts'
+import { post, single } from '../support/client.ts'
+import { appRecord, eventually, makeFolder, runCommand, type Service, startService } from '../support/service.ts'
 
-const DOCUMENT = resolve(import.meta.dirname, '../../openapi.yaml')
+const ROOT = resolve(import.meta.dirname, '../..')
+const DOCUMENT = join(ROOT, 'openapi.yaml')
 const TYPESCRIPT = 'typescript@5.9.3'
 const TYPES_AND_FETCH = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', TYPESCRIPT]
 const HEY_API = ['@hey-api/openapi-ts@0.95.0', TYPESCRIPT]
@@ -86,6 +88,45 @@ async function call(app_key: string, events: Event[], key?: string): Promise<str
 }
 ${CALLS}`
 
+/** Asks each path of the portal that is no stream, and prints what its types have. */
+const PORTAL_PROGRAM = `
+import createClient from 'openapi-fetch'
+import type { paths } from './schema'
+declare const process: { argv: string[] }
+const [, , baseUrl, key, batch_id] = process.argv
+const client = createClient<paths>({ baseUrl, headers: { Authorization: 'Bearer ' + key } })
+async function main() {
+  const session = (await client.GET('/api/session')).data
+  console.log(session?.app.app_id, session?.key.name, session?.degraded_since)
+  const { data: usage } = await client.GET('/api/usage')
+  if (typeof usage === 'object' && 'month' in usage) console.log(usage.app_id, usage.month.used, usage.month.limit)
+  const { data: byDay } = await client.GET('/api/usage', { params: { query: { days: 2 } } })
+  if (typeof byDay === 'object' && 'apps' in byDay) console.log(byDay.apps[0].app_id, byDay.apps[0].days.map(({ events }) => events).join(' '))
+  const csv = await client.GET('/api/usage', { headers: { Accept: 'text/csv' }, parseAs: 'text' })
+  console.log(String(csv.data).split('\\n')[0])
+  const alerts = (await client.GET('/api/alerts', { params: { query: { limit: 5 } } })).data?.alerts
+  console.log('alerts:' + alerts?.map(({ kind }) => kind).join(' '))
+  const events = (await client.GET('/api/events', { params: { query: { type: 'track' } } })).data?.events
+  console.log(events?.map((one) => one.app_id + ' ' + one.batch_id).join(' '))
+  const refused = (await client.GET('/api/refusals', { params: { query: { limit: 5 } } })).data
+  console.log(refused?.refusals.map(({ code, path }) => code + ' ' + path).join(' '), refused?.groups.length)
+  const { data: batch } = await client.GET('/api/batches/{batch_id}', { params: { path: { batch_id } } })
+  console.log(batch?.found)
+  const { data: byKey } = await client.GET('/api/batches', { params: { query: { key: '${KEY}' } } })
+  console.log(byKey?.found)
+  const { data: explained } = await client.POST('/api/explain', { body: { events: [] } })
+  console.log(explained?.status, explained?.code)
+  const { error, response } = await client.GET('/api/alerts', { params: { query: { since: 'yesterday' } } })
+  console.log(response.status, error?.error)
+  const unknown = await client.GET('/api/session', { headers: { Authorization: 'Bearer no' } })
+  console.log(unknown.response.status, unknown.error?.error)
+  const opened = await client.POST('/api/session', { body: { token: key } })
+  console.log(opened.response.status)
+  console.log((await client.DELETE('/api/session')).response.status)
+}
+void main()
+`
+
 const PYTHON_PROGRAM = `
 import inspect
 import sys
@@ -128,8 +169,8 @@ let service: Service
 let base: string
 
 beforeAll(async () => {
-  const apps = [appRecord('openapi_fetch'), appRecord('hey_api'), appRecord('python')]
-  service = await startService({ apps })
+  const apps = [appRecord('openapi_fetch'), appRecord('hey_api'), appRecord('python'), appRecord('portal')]
+  service = await startService({ apps, env: { SLUICE_PORTAL_PORT: '0' } })
   base = `http://127.0.0.1:${service.port}`
 })
 
@@ -143,9 +184,9 @@ function fetchPackages(context: TestContext, cwd: string, program: string, args:
   context.skip('no network')
 }
 
-async function prepare(context: TestContext, packages: readonly string[]): Promise<string> {
+async function prepare(context: TestContext, packages: readonly string[], document = DOCUMENT): Promise<string> {
   const cwd = await makeFolder()
-  copyFileSync(DOCUMENT, join(cwd, 'openapi.yaml'))
+  copyFileSync(document, join(cwd, 'openapi.yaml'))
   writeFileSync(join(cwd, 'package.json'), '{ "private": true }')
   const install = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--save-exact', ...packages]
   fetchPackages(context, cwd, 'npm', install)
@@ -153,12 +194,14 @@ async function prepare(context: TestContext, packages: readonly string[]): Promi
 }
 
 /** Type-checks the program, runs it and returns its lines. */
-function runTypeScript(cwd: string, program: string, app: string): string[] {
-  writeFileSync(join(cwd, 'main.ts'), program.replaceAll('ak_plain', app))
+function runTypeScript(cwd: string, program: string, args: readonly string[]): string[] {
+  writeFileSync(join(cwd, 'main.ts'), program)
   const options = '--strict --target es2022 --lib es2022,dom,dom.iterable --module commonjs --moduleResolution node10'
-  const args = ['tsc', ...options.split(' '), '--esModuleInterop', '--skipLibCheck', '--outDir', 'out', 'main.ts']
-  execFileSync('npx', args, { cwd, stdio: 'inherit' })
-  return execFileSync(process.execPath, ['out/main.js', base], { cwd, encoding: 'utf8' }).trim().split('\n')
+  const compile = ['tsc', ...options.split(' '), '--esModuleInterop', '--skipLibCheck', '--outDir', 'out', 'main.ts']
+  execFileSync('npx', compile, { cwd, stdio: 'inherit' })
+  return execFileSync(process.execPath, ['out/main.js', ...args], { cwd, encoding: 'utf8' })
+    .trim()
+    .split('\n')
 }
 
 it('openapi-typescript makes types by which openapi-fetch reads every answer', {
@@ -166,13 +209,46 @@ it('openapi-typescript makes types by which openapi-fetch reads every answer', {
 }, async (context) => {
   const cwd = await prepare(context, TYPES_AND_FETCH)
   execFileSync('npx', ['openapi-typescript', 'openapi.yaml', '-o', 'schema.d.ts'], { cwd, stdio: 'pipe' })
-  expect(runTypeScript(cwd, FETCH_PROGRAM, 'ak_openapi_fetch')).toEqual(READ)
+  expect(runTypeScript(cwd, FETCH_PROGRAM.replaceAll('ak_plain', 'ak_openapi_fetch'), [base])).toEqual(READ)
+})
+
+it('openapi-typescript makes types of openapi-portal.yaml, by which openapi-fetch reads every answer', {
+  timeout: INSTALL_TIMEOUT_MS,
+}, async (context) => {
+  const cwd = await prepare(context, TYPES_AND_FETCH, join(ROOT, 'openapi-portal.yaml'))
+  execFileSync('npx', ['openapi-typescript', 'openapi.yaml', '-o', 'schema.d.ts'], { cwd, stdio: 'pipe' })
+  const made = await runCommand(['apps', 'read-key', 'portal', '--name', 'web'], { SLUICE_DATA_DIR: service.dataDir })
+  const [key] = made.stdout.split('\n')
+  const portal = `http://127.0.0.1:${service.portalPort}`
+  await eventually('the read key is known', async () => {
+    const headers = { Authorization: `Bearer ${key}` }
+    return (await fetch(`${portal}/api/session`, { headers })).status === 200
+  })
+  const stored = await post(service, single('ak_portal'), { 'Idempotency-Key': KEY })
+  await post(service, '{"app_key":"ak_portal","events":[{}]}')
+  const id = String(stored.headers['x-batch-id'])
+  expect(runTypeScript(cwd, PORTAL_PROGRAM, [portal, key, id])).toEqual([
+    'portal web null',
+    'portal 1 5500000',
+    'portal 0 1',
+    'app_id,day,events',
+    'alerts:',
+    `portal ${id}`,
+    'validation_failed events[0].type 1',
+    'true',
+    'true',
+    '202 accepted',
+    '400 bad_request',
+    '401 key_wanted',
+    '204',
+    '204',
+  ])
 })
 
 it('@hey-api/openapi-ts makes a client that reads every answer', { timeout: INSTALL_TIMEOUT_MS }, async (context) => {
   const cwd = await prepare(context, HEY_API)
   execFileSync('npx', ['openapi-ts', '-i', 'openapi.yaml', '-o', 'generated'], { cwd, stdio: 'pipe' })
-  expect(runTypeScript(cwd, HEY_PROGRAM, 'ak_hey_api')).toEqual(READ)
+  expect(runTypeScript(cwd, HEY_PROGRAM.replaceAll('ak_plain', 'ak_hey_api'), [base])).toEqual(READ)
 })
 
 it('openapi-python-client makes a client that reads every answer, and drops nothing but the beacon body', {

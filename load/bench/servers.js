@@ -13,7 +13,7 @@ import { on, SERVER_CORE } from './processes.js'
 export const APPS = 64
 const RAW_FRONT_END = fileURLToPath(new URL('raw-front-end.js', import.meta.url))
 
-/** @typedef {{ pid: number, port: number, adminPort: number, stop: () => Promise<void> }} Server */
+/** @typedef {{ pid: number, port: number, adminPort: number, portalPort: number, stop: () => Promise<void> }} Server */
 
 /** Folders that are still to be removed. @type {Set<string>} */
 const folders = new Set()
@@ -41,12 +41,16 @@ export function appKeyOf(app) {
 
 /**
  * Starts the service with an empty journal, or on the Redis and NATS that `env` names. `tree`: another
- * checkout of it, built; its own package.json says with which flags Node runs it.
- * @param {{ nodeArgs?: string[], env?: Record<string, string>, tree?: string }} [options] @returns {Promise<Server>}
+ * checkout of it, built; its own package.json says with which flags Node runs it. `readKeys`: of the first apps, one each.
+ * @param {{ nodeArgs?: string[], env?: Record<string, string>, tree?: string, readKeys?: readonly object[] }} [options]
+ * @returns {Promise<Server>}
  */
-export async function startService(options = {}) {
+export async function startService({ readKeys = [], ...options } = {}) {
   const dataDir = temporaryFolder()
-  const apps = Array.from({ length: APPS }, (_, app) => endlessApp(appKeyOf(app), `bench-${app}`))
+  const apps = Array.from({ length: APPS }, (_, app) => ({
+    ...endlessApp(appKeyOf(app), `bench-${app}`),
+    ...(app < readKeys.length && { read_keys: [readKeys[app]] }),
+  }))
   const service = await startNode({ dataDir, apps, before: on(SERVER_CORE), ...options })
   const stop = async () => {
     await service.stop()
@@ -59,5 +63,5 @@ export async function startService(options = {}) {
 export async function startRaw() {
   const command = [...on(SERVER_CORE), process.execPath, RAW_FRONT_END]
   const raw = await startProgram({ name: 'raw', command: ({ port }) => [...command, String(port)] })
-  return Object.assign(raw, { adminPort: 0 })
+  return Object.assign(raw, { adminPort: 0, portalPort: 0 })
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// What people who watch the console cost the service, at a fixed rate of requests.
+// What people who watch the console or the portal cost the service, at a fixed rate of requests.
 
 import { request } from 'node:http'
 import { nameOf, SEED } from './cases.js'
@@ -11,8 +11,9 @@ import { writeBodies } from './wrk.js'
 
 const PER_SECOND = 10_000
 const CONNECTIONS = 128
+const READ_KEYS = new URL('../../dist/apps/read-keys.js', import.meta.url).href
 /** Ten people: most look at figures, some at events, with filters that differ and so share nothing. */
-const WATCHED = [
+const OF_CONSOLE = [
   ...Array.from({ length: 4 }, () => '/api/now/stream'),
   '/api/events/stream',
   '/api/events/stream?type=revenue',
@@ -20,72 +21,104 @@ const WATCHED = [
   '/api/events/stream?app=bench-0',
   ...Array.from({ length: 2 }, () => '/api/refusals/stream'),
 ]
+/** Ten people of five apps: a read key has two streams. */
+const OF_PORTAL = Array.from({ length: 5 }, () => ['/api/events/stream', '/api/refusals/stream'])
 
-/** @typedef {{ cpuPercent: number, p99Ms: number, residentMb: number, watchedBytes: number }} Run */
+/** @typedef {'none' | 'console' | 'portal'} Watched */
+/** @typedef {{ cpuPercent: number, cpuUsPerRequest: number, p99Ms: number, residentMb: number, watchedBytes: number }} Run */
 
-/** The same load by turns without and with watchers. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+/** The same load by turns without and with watchers; the portal is open in all of them. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
 export async function watchers(options) {
   const rounds = options.quick ? 2 : 6
   const seconds = options.quick ? 3 : 6
   const kind = { events: /** @type {const} */ (1), keyed: false, varied: true }
   const bodies = await writeBodies(options.folder, kind, SEED)
-  const service = await startService()
-  /** @param {boolean} isWatched @returns {Promise<Run>} */
-  const measure = async (isWatched) => {
-    const watching = isWatched ? await Promise.all(WATCHED.map((path) => watch(service.adminPort, path))) : []
+  /** @type {{ freshReadKey: () => string, secretsOf: (key: string) => object }} */
+  const { freshReadKey, secretsOf } = await import(READ_KEYS)
+  const keys = OF_PORTAL.map(() => freshReadKey())
+  const readKeys = keys.map((key) => ({ name: 'bench', ...secretsOf(key) }))
+  const service = await startService({ readKeys, env: { SLUICE_PORTAL_PORT: '0' } })
+  /** @type {Record<Watched, () => Promise<{ close: () => number }>[]>} */
+  const open = {
+    none: () => [],
+    console: () => OF_CONSOLE.map((path) => watch(service.adminPort, path)),
+    portal: () => OF_PORTAL.flatMap((paths, app) => paths.map((path) => watch(service.portalPort, path, keys[app]))),
+  }
+  /** @param {Watched} watched @returns {Promise<Run>} */
+  const measure = async (watched) => {
+    const watching = await Promise.all(open[watched]())
     const before = cpuSeconds(service.pid)
     const startMs = performance.now()
     const phases = [{ perSecond: PER_SECOND, seconds }]
     const paced = await runPaced(service, bodies, { phases, connections: CONNECTIONS })
-    const cpuPercent = (100_000 * (cpuSeconds(service.pid) - before)) / (performance.now() - startMs)
+    const usedSeconds = cpuSeconds(service.pid) - before
+    const cpuPercent = (100_000 * usedSeconds) / (performance.now() - startMs)
     const { accepted, refused } = paced.phases[0]
+    const cpuUsPerRequest = (1_000_000 * usedSeconds) / accepted.count
     if (refused.count > 0) throw new Error(`void: ${refused.count} refused`)
     const watchedBytes = watching.reduce((bytes, one) => bytes + one.close(), 0)
-    if (isWatched && watchedBytes === 0) throw new Error('void: the watchers were sent nothing')
+    if (watched !== 'none' && watchedBytes === 0) throw new Error('void: the watchers were sent nothing')
     const p99Ms = accepted.fromDueMs.p99 ?? Number.NaN
-    return { cpuPercent, p99Ms, residentMb: memoryMb(service.pid).resident, watchedBytes }
+    return { cpuPercent, cpuUsPerRequest, p99Ms, residentMb: memoryMb(service.pid).resident, watchedBytes }
   }
-  await measure(false)
-  const pairs = []
+  await measure('none')
+  /** @type {Record<Watched, Run>[]} */
+  const turns = []
   for (let round = 0; round < rounds; round++) {
     options.progress(`watchers: round ${round + 1} of ${rounds}`)
-    const alone = round % 2 === 0 ? await measure(false) : null
-    const watched = await measure(true)
-    pairs.push({ alone: alone ?? (await measure(false)), watched })
+    /** @type {Partial<Record<Watched, Run>>} */
+    const runs = {}
+    // Each comes first as often as the others.
+    for (let at = 0; at < NAMES.length; at++) {
+      const watched = NAMES[(round + at) % NAMES.length]
+      runs[watched] = await measure(watched)
+    }
+    turns.push(/** @type {Record<Watched, Run>} */ (runs))
   }
   await service.stop()
-  const head = ['watchers', 'CPU, % of a core', 'p99 ms', 'resident MB', 'sent to them KB/s']
-  const row = (/** @type {string} */ name, /** @type {Run[]} */ runs) => [
-    name,
-    number(median(runs.map((one) => one.cpuPercent)), 1),
-    number(median(runs.map((one) => one.p99Ms)), 2),
-    number(median(runs.map((one) => one.residentMb))),
-    number(median(runs.map((one) => one.watchedBytes)) / 1000 / seconds),
-  ]
-  const differences = pairs
-    .map(({ alone, watched }) => watched.cpuPercent - alone.cpuPercent)
-    .sort((one, other) => one - other)
-  const rows = [
-    row(
-      'none',
-      pairs.map(({ alone }) => alone),
-    ),
-    row(
-      String(WATCHED.length),
-      pairs.map(({ watched }) => watched),
-    ),
-  ]
+  const head = ['watchers', 'CPU, % of a core', 'CPU, µs a request', 'p99 ms', 'resident MB', 'sent to them KB/s']
+  const rows = NAMES.map((watched) => {
+    const of = (/** @type {(run: Run) => number} */ read) => median(turns.map((runs) => read(runs[watched])))
+    return [
+      ROW_NAMES[watched],
+      number(
+        of((run) => run.cpuPercent),
+        1,
+      ),
+      number(
+        of((run) => run.cpuUsPerRequest),
+        1,
+      ),
+      number(
+        of((run) => run.p99Ms),
+        2,
+      ),
+      number(of((run) => run.residentMb)),
+      number(of((run) => run.watchedBytes) / 1000 / seconds),
+    ]
+  })
+  const cost = (/** @type {Watched} */ watched) => {
+    const differences = turns
+      .map((runs) => runs[watched].cpuPercent - runs.none.cpuPercent)
+      .sort((one, other) => one - other)
+    return `${number(median(differences), 1)}% of a core (${number(differences[0], 1)} to ${number(differences[differences.length - 1], 1)})`
+  }
   const title =
-    `Watchers of the console: ${number(PER_SECOND)} requests/s, ${nameOf(kind)}; medians of ${rounds}. Ten cost ` +
-    `${number(median(differences), 1)}% of a core (${number(differences[0], 1)} to ${number(differences[differences.length - 1], 1)})`
-  return { numbers: pairs, text: table(title, head, rows, options) }
+    `Watchers: ${number(PER_SECOND)} requests/s, ${nameOf(kind)}; medians of ${rounds}. ` +
+    `Ten of the console cost ${cost('console')}, ten of the portal ${cost('portal')}`
+  return { numbers: turns, text: table(title, head, rows, options) }
 }
 
-/** Reads a stream of the console. `close` gives the bytes that came. @param {number} port @param {string} path @returns {Promise<{ close: () => number }>} */
-function watch(port, path) {
+/** @type {readonly Watched[]} */
+const NAMES = ['none', 'console', 'portal']
+const ROW_NAMES = { none: 'none', console: '10 of the console', portal: '10 of the portal' }
+
+/** Reads a stream. `close` gives the bytes that came. @param {number} port @param {string} path @param {string} [key] @returns {Promise<{ close: () => number }>} */
+function watch(port, path, key) {
   return new Promise((resolve, reject) => {
     let bytes = 0
-    const asked = request({ host: '127.0.0.1', port, path, agent: false }, (response) => {
+    const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` }
+    const asked = request({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
       if (response.statusCode !== 200) return reject(new Error(`${path}: status ${response.statusCode}`))
       response.on('data', (/** @type {Buffer} */ piece) => {
         bytes += piece.length

@@ -27,8 +27,8 @@ export interface Route {
   /** As it is documented: `{made}` is an app of whoever asks. */
   readonly path: string
   readonly query?: string
-  /** `credential`: the body has what is shown, as the route wants it. */
-  readonly body?: 'credential' | string
+  /** `credential`: what is shown is in the body, as the route wants it. */
+  readonly body?: string
   readonly answers: Answers
 }
 

@@ -77,12 +77,12 @@ test('200 streams of 100 apps are open at once, each has the events of its app, 
     expect([...named]).toEqual([app])
   }
   streams[0].stream.close()
-  let late: EventStream | null = null
   await eventually('there is room for another', async () => {
-    late = await openEventStream(portalPort, '/api/events/stream', bearer(KEYS[last])).catch(() => null)
+    const late = await openEventStream(portalPort, '/api/events/stream', bearer(KEYS[last])).catch(() => null)
+    late?.close()
     return late !== null
   })
-  for (const stream of [late, ...streams.map((one) => one.stream)]) (stream as EventStream | null)?.close()
+  for (const { stream } of streams) stream.close()
 })
 
 test('a flood of refusals of one app pushes out none of another’s, in its list and live', async ({ service }) => {
@@ -122,18 +122,18 @@ test.for(['portal', 'console'] as const)(
     const path = '/api/alerts'
     const from = { 'X-Forwarded-For': '203.0.113.9' }
     const statuses = new Map<number, number>()
-    let isOver = false
+    const flooding = { isOver: false }
     const flood = many(WRONG_KEYS, WRONG_AT_ONCE, async () => {
       const { status, headers } = await ask(port, path, freshReadKey(), from)
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
       if (status === 429) expect(headers['retry-after']).toBe('1')
     }).finally(() => {
-      isOver = true
+      flooding.isOver = true
     })
     const right: number[] = []
     const sent: number[] = []
     for (const key of KEYS) {
-      for (let at = 0; at < RIGHT_OF_A_KEY && !isOver; at++) {
+      for (let at = 0; at < RIGHT_OF_A_KEY && !flooding.isOver; at++) {
         right.push((await ask(port, path, face === 'portal' ? key : TOKEN, from)).status)
         sent.push((await post(service, single('ak_app-0'))).status)
       }
@@ -155,9 +155,9 @@ test('searches and streams beyond their bounds take no event and no place of the
   const answers: Answer[] = []
   const ofConsole: number[] = []
   const streams: EventStream[] = []
-  let isOver = false
-  const console_ = (async () => {
-    while (!isOver) ofConsole.push((await ask(adminPort, `/api/search?q=${randomUUID()}`, TOKEN)).status)
+  const searches = { areOver: false }
+  const operators = (async () => {
+    while (!searches.areOver) ofConsole.push((await ask(adminPort, `/api/search?q=${randomUUID()}`, TOKEN)).status)
   })()
   await many(searching.length * 10, 40, async (at) => {
     const key = searching[at % searching.length]
@@ -166,8 +166,8 @@ test('searches and streams beyond their bounds take no event and no place of the
     if (stream instanceof Error) expect(stream.message).toMatch(/answered 429$/)
     else streams.push(stream)
   })
-  isOver = true
-  await console_
+  searches.areOver = true
+  await operators
   const batches = await load.stop()
   expect(Object.keys(statusCounts(batches))).toEqual(['202'])
   expect(new Set(ofConsole)).toEqual(new Set([200]))

@@ -21,7 +21,11 @@ interface Path {
 
 const folder = await makeFolder()
 
-async function withComponent(name: string): Promise<KubernetesObject[]> {
+function withComponent(name: string): Promise<KubernetesObject[]> {
+  return withComponents([name], name)
+}
+
+async function withComponents(names: readonly string[], name: string): Promise<KubernetesObject[]> {
   const overlay = join(folder, name)
   await mkdir(overlay)
   const deploy = relative(overlay, DEPLOY)
@@ -30,7 +34,7 @@ async function withComponent(name: string): Promise<KubernetesObject[]> {
     'kind: Kustomization',
     'namespace: sluice',
     `resources: [${deploy}/overlays/production]`,
-    `components: [${deploy}/components/${name}]`,
+    `components: [${names.map((each) => `${deploy}/components/${each}`).join(', ')}]`,
   ]
   await writeFile(join(overlay, 'kustomization.yaml'), lines.join('\n'))
   return buildKustomization(overlay)
@@ -87,25 +91,47 @@ describe('the Ingress', () => {
   })
 })
 
-describe('the portal', () => {
+/** The name under which the portal is shown, and where that leads to. */
+const EDGES = {
+  portal: (objects: readonly KubernetesObject[]) => {
+    const [{ host, http }] = only(objects, 'Ingress').spec.rules
+    return { host, paths: http.paths.map(({ path, pathType }: Path) => [pathType, path]), backends: ingressPorts(http) }
+  },
+  'portal-gateway': (objects: readonly KubernetesObject[]) => {
+    const { hostnames, rules } = only(objects, 'HTTPRoute').spec
+    expect(objectsOf(objects, 'Ingress'), 'one edge').toEqual([])
+    const [{ matches, backendRefs }] = rules
+    return {
+      host: hostnames[0],
+      paths: matches.map(({ path: { type, value } }: any) => [type === 'PathPrefix' ? 'Prefix' : type, value]),
+      backends: backendRefs.map(({ name, port }: any) => [name, port]),
+    }
+  },
+}
+
+function ingressPorts({ paths }: { paths: readonly Path[] }): (readonly [string, number])[] {
+  const numbers: Readonly<Record<string, number>> = { portal: 9191 }
+  return paths.map(({ backend: { service } }) => [service.name, numbers[service.port.name]])
+}
+
+describe.each(['portal', 'portal-gateway'] as const)('the component %s', (name) => {
   let objects: readonly KubernetesObject[]
   beforeAll(async () => {
-    objects = await withComponent('portal')
+    objects = await withComponent(name)
   })
 
   it('is what the API takes, and answers to the name under which it is shown', async () => {
-    expect((await Promise.all(objects.map(schemaMistakes))).flat()).toEqual([])
+    const known = objects.filter(({ apiVersion }) => !apiVersion.startsWith('gateway.'))
+    expect((await Promise.all(known.map(schemaMistakes))).flat()).toEqual([])
     const map = objectsOf(objects, 'ConfigMap').find(({ metadata }) => metadata.name.startsWith('sluice-settings-'))
     const settings = map?.['data'] as Record<string, string>
-    expect(settings['SLUICE_PORTAL_ORIGIN']).toBe(`https://${only(objects, 'Ingress').spec.rules[0].host}`)
+    expect(settings['SLUICE_PORTAL_ORIGIN']).toBe(`https://${EDGES[name](objects).host}`)
     expect(settings['SLUICE_STREAM_REPLICAS'], 'what the overlay set').toBe('3')
   })
 
   it('shows one port of the pods: the one on which the portal listens', () => {
-    const backends = only(objects, 'Ingress').spec.rules.flatMap(({ http }: any) =>
-      http.paths.map((each: Path) => each.backend),
-    )
-    expect(backends).toEqual([{ service: { name: 'sluice-portal', port: { name: 'portal' } } }])
+    const { paths, backends } = EDGES[name](objects)
+    expect([paths, backends]).toEqual([[['Prefix', '/']], [['sluice-portal', 9191]]])
     const service = servicesOf(objects).find(({ metadata }) => metadata.name === 'sluice-portal')
     expect(service?.spec?.ports).toEqual([{ name: 'portal', port: 9191, targetPort: 'portal' }])
     const deployment = objectsOf<any>(objects, 'Deployment').find(({ metadata }) => metadata.name === 'sluice')
@@ -117,6 +143,33 @@ describe('the portal', () => {
     ])
     const policy = objectsOf<any>(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'sluice-portal')
     expect(policy.spec.ingress.flatMap(({ ports: open }: any) => open)).toEqual([{ port: 'portal', protocol: 'TCP' }])
+  })
+})
+
+describe('events and the portal through one Gateway', () => {
+  let objects: readonly KubernetesObject[]
+  beforeAll(async () => {
+    objects = await withComponents(['gateway', 'portal-gateway'], 'both')
+  })
+
+  it('have a name each', () => {
+    const routes = objectsOf<any>(objects, 'HTTPRoute').map(({ spec: { hostnames, rules } }) => [
+      hostnames[0],
+      rules[0].backendRefs[0].name,
+    ])
+    expect(routes).toEqual([
+      ['events.example.com', 'sluice'],
+      ['usage.example.com', 'sluice-portal'],
+    ])
+  })
+
+  it('the portal’s ends no stream, and closes its connections to the pods before they do', () => {
+    const of = (kind: string) =>
+      objectsOf<any>(objects, kind).find(({ metadata }) => metadata.name === 'sluice-portal').spec
+    expect(of('HTTPRoute').rules.map(({ timeouts }: any) => timeouts)).toEqual([{ request: '0s' }])
+    const { targetRefs, timeout } = of('BackendTrafficPolicy')
+    expect(targetRefs).toEqual([{ group: 'gateway.networking.k8s.io', kind: 'HTTPRoute', name: 'sluice-portal' }])
+    expect(Number.parseInt(timeout.http.connectionIdleTimeout, 10)).toBeLessThan(NODE_IDLE_SECONDS)
   })
 })
 

@@ -9,7 +9,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { CREDENTIALS, type Credential, LISTENERS, type Listener, ROUTES, type Route } from '../cases/credentials.ts'
 import { batch, event, post, send } from '../support/client.ts'
-import { appRecord, eventually, makeFolder, runCommand, type Service, startService } from '../support/service.ts'
+import { appRecord, eventually, runCommand, type Service, startService } from '../support/service.ts'
 
 const UUID = '0199f3a0-7c1e-7d2a-9f5b-3e8c1a2b4c6d'
 const TOKEN = 'a-token-of-twenty-characters'
@@ -33,9 +33,7 @@ let shown: Readonly<Record<Credential, Shown>>
 let asked = 0
 
 beforeAll(async () => {
-  const dataDir = await makeFolder()
   service = await startService({
-    dataDir,
     apps: [appRecord('tulip'), appRecord('walrus')],
     env: {
       SLUICE_CONSOLE_TOKEN: TOKEN,
@@ -45,7 +43,7 @@ beforeAll(async () => {
     },
   })
   const keyOf = async (...args: string[]): Promise<string> => {
-    const { stdout } = await runCommand(['apps', 'read-key', ...args], { SLUICE_DATA_DIR: dataDir })
+    const { stdout } = await runCommand(['apps', 'read-key', ...args], { SLUICE_DATA_DIR: service.dataDir })
     return stdout.split('\n')[0] ?? ''
   }
   const expired = await keyOf('tulip', '--name', 'old', '--expires', '1h')

@@ -1,7 +1,7 @@
 // The portal while Redis or NATS is away: it says since when the service is degraded, and nothing of what is away.
 
 import { hostname } from 'node:os'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { batch, post, send, single } from '../support/client.ts'
 import { type Cluster, startCluster } from '../support/cluster.ts'
 import { openEventStream } from '../support/event-stream.ts'
@@ -37,7 +37,6 @@ beforeAll(async () => {
   }
   await eventually('the read keys are known', async () => (await ask('/api/session', keys[2])).status === 200)
 })
-afterAll(() => cluster?.stop())
 
 function ask(path: string, key: string) {
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': '(none)' }

@@ -112,6 +112,7 @@ export async function openSharedSpool(
     onFound: (appId, charge) => counts?.add(appId, charge, true),
     onSpooled: (appId, charge) => counts?.add(appId, charge),
     onSent: (appId, charge, sequence) => counts?.sent(appId, charge, sequence),
+    onLost: () => counts?.forgetSent(),
     onKey: (batchId, events, takenAtMs) => limits.restoreKey(batchId, events, takenAtMs),
     onDoubt: (doubt) => limits.doubt(doubt),
     ...(onCommit === undefined ? {} : { onCommit }),

@@ -2,6 +2,7 @@
 
 import { AUDIT_SCENARIOS } from './audit-scenarios.ts'
 import { anApp, HOUR_MS, history, NOON_MS, type Scenario, send } from './scenario.ts'
+import { SPOOL_SCENARIOS } from './spool/scenarios.ts'
 
 const CLIENTS = 40
 const MANY_APPS = 12_500
@@ -9,6 +10,7 @@ const MANY_APPS = 12_500
 /** By name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ...AUDIT_SCENARIOS,
+  ...SPOOL_SCENARIOS,
   'segment-without-a-name': {
     claim: 'keeps the records of a segment whose name a killed process had not synced',
     history: history('segment-without-a-name', {

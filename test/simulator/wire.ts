@@ -10,6 +10,8 @@ export type PathState = 'ok' | 'silent' | 'cut'
 /** A packet takes LATENCY_MS plus up to JITTER_MS. */
 const LATENCY_MS = 0.1
 const JITTER_MS = 0.3
+/** A kernel sends what a closed connection has left for some 100 s; the duplicate window of ten minutes goes by that. */
+const LEFT_MS = 300_000
 
 export class Path {
   readonly world: World
@@ -60,6 +62,7 @@ export class Wire {
   readonly #host: Host
   readonly #onCut: () => void
   readonly #lastMs = { toServer: 0, toHost: 0 }
+  #closedAtMs = Number.POSITIVE_INFINITY
   #held: { readonly direction: Direction; readonly task: () => void }[] = []
 
   /** `onCut` is called when the process notices that the connection broke. */
@@ -81,6 +84,7 @@ export class Wire {
 
   /** The process closes the connection, or dies. */
   close(): void {
+    if (this.isOpen) this.#closedAtMs = this.#path.world.nowMs
     this.isOpen = false
     if (this.#held.length === 0) this.#path.remove(this)
   }
@@ -95,7 +99,7 @@ export class Wire {
   }
 
   flush(): void {
-    const held = this.#held
+    const held = this.#path.world.nowMs - this.#closedAtMs > LEFT_MS ? [] : this.#held
     this.#held = []
     for (const { direction, task } of held) this.#send(direction, task)
     if (!this.isOpen) this.#path.remove(this)

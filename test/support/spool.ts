@@ -59,6 +59,7 @@ export async function openTestSpool(
     onFound: (appId, { events }) => count(appId, events),
     onSpooled: (appId, { events }) => count(appId, events),
     onSent: (appId, { events }) => count(appId, -events),
+    onLost: () => {},
     onKey: (batchId) => void keys.push(batchId),
     onDoubt: () => {},
     onNotice: (message) => void notices.push(message),

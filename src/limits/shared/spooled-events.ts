@@ -100,6 +100,12 @@ export class SpooledEvents {
     known.sequence = Math.max(known.sequence, sequence)
   }
 
+  /** NATS has lost messages: none counts as sent any more. What may be missing was added again before. */
+  forgetSent(): void {
+    for (const [appId, sums] of this.#apps)
+      for (const minute of sums.sent.keys()) this.#takeOffMinute(appId, sums, minute)
+  }
+
   /** Redis has lost data of these partitions. */
   lost(partitions: readonly number[]): void {
     this.#writeAgain((partition) => partitions.includes(partition))
@@ -187,15 +193,18 @@ export class SpooledEvents {
   #takeOff(partition: number, readSequence: number, closedMinute: number): void {
     for (const [appId, sums] of this.#apps) {
       if (sums.partition !== partition) continue
-      for (const [minute, { sequence, events, cycles }] of sums.sent) {
-        if (minute > closedMinute || sequence > readSequence) continue
-        sums.sent.delete(minute)
-        if (minute === sums.minute) sums.minuteEvents = Math.max(0, sums.minuteEvents - events)
-        for (const [cycle, sum] of cycles) add(sums.cycles, cycle, -sum)
-        add(sums.days, dayOf(minute), -events)
-        this.#dirty.add(appId)
-      }
+      for (const [minute, { sequence }] of sums.sent)
+        if (minute <= closedMinute && sequence <= readSequence) this.#takeOffMinute(appId, sums, minute)
     }
+  }
+
+  #takeOffMinute(appId: string, sums: Sums, minute: number): void {
+    const { events = 0, cycles = new Map<number, number>() } = sums.sent.get(minute) ?? {}
+    sums.sent.delete(minute)
+    if (minute === sums.minute) sums.minuteEvents = Math.max(0, sums.minuteEvents - events)
+    for (const [cycle, sum] of cycles) add(sums.cycles, cycle, -sum)
+    add(sums.days, dayOf(minute), -events)
+    this.#dirty.add(appId)
   }
 
   async #write(): Promise<void> {

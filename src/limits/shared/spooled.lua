@@ -14,7 +14,7 @@ local spool, node = asked[1], asked[2]
 local at = 2
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
--- In minutes. A node tells of younger ones again what Redis has acknowledged (app-budget.ts).
+-- In minutes. What Redis has acknowledged of younger ones is counted again where it is lost (take.lua).
 local OLD = 5
 
 local function nextNumber()

@@ -39,6 +39,8 @@ local MAX_AHEAD = 2
 local REST_MS = 1500
 -- Added to the beat after a loss, so that what other nodes had seen before it does not show the same loss again.
 local BEATS_AFTER_LOSS = 1000000
+-- In minutes. Of older ones, all of whose events are in spools, the sums are gone while the fence stands still (spooled.lua).
+local OLD = 5
 -- A spool's field that was not written for so long is that of a dead node.
 local SPOOL_DEAD_MS = 120000
 
@@ -319,7 +321,7 @@ for _ = 1, nextNumber() do
 
   for _ = 1, nextNumber() do
     local acknowledged, taken, given = nextNumber(), nextNumber(), nextNumber()
-    local isOpen = acknowledged > closed and acknowledged <= minute
+    local isOpen = acknowledged > closed and acknowledged <= minute and acknowledged >= clock - OLD
     if isOpen and restore(open, own, acknowledged, taken, given) then noticeLoss(fence) end
   end
   for _ = 1, nextNumber() do

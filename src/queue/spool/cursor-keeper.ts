@@ -61,9 +61,9 @@ export class CursorKeeper {
     return this.#cursor.sent
   }
 
-  /** How far `sent` was written down. */
-  get savedSent(): JournalPosition {
-    return this.#saved.sent
+  /** Where what is kept begins. */
+  get released(): JournalPosition {
+    return this.#cursor.released
   }
 
   /** What an earlier or this process may have sent. */
@@ -73,8 +73,12 @@ export class CursorKeeper {
 
   /** Nothing is left to send or to keep. */
   get isEmpty(): boolean {
+    return this.#busy === null && this.#hasNothing()
+  }
+
+  #hasNothing(): boolean {
     const { sent } = this.#cursor
-    return this.#busy === null && comparePositions(this.#saved.released, sent) === 0 && sent.offset === 0
+    return comparePositions(this.#saved.released, sent) === 0 && sent.offset === 0
   }
 
   isAllSent(): boolean {
@@ -107,14 +111,18 @@ export class CursorKeeper {
 
   /** To be called every now and then. */
   look(connection: NatsConnection | null): void {
-    if (this.#busy !== null || this.#parts.timers.monotonicMs() - this.#savedAtMs < SAVE_MS) return
+    if (this.#busy !== null || this.hasLost || this.#parts.timers.monotonicMs() - this.#savedAtMs < SAVE_MS) return
+    void this.#do(this.#look(connection))
+  }
+
+  async #look(connection: NatsConnection | null): Promise<void> {
+    // Where NATS does not answer, it is asked again.
+    if (connection !== null && !this.kept.isEmpty) await this.#release(connection).catch(() => {})
     const isMoved = comparePositions(this.#cursor.sent, this.#saved.sent) > 0
     const isReleased = comparePositions(this.#cursor.released, this.#saved.released) > 0
-    // First, since in a long drain it always has moved. What is reserved is written meanwhile.
-    const due = this.kept.due(keptMs(this.#parts.syncMs()))
-    if (due !== null && connection !== null) void this.#do(this.#release(connection))
     // Where nothing is left, the last segment goes.
-    else if (isMoved || isReleased || (this.isAllSent() && this.kept.isEmpty)) void this.save()
+    const isOver = this.isAllSent() && this.kept.isEmpty && !this.#hasNothing()
+    if (!this.hasLost && (isMoved || isReleased || isOver)) await this.#write()
   }
 
   /** Reserves what was read, and writes the cursor down. Resolves where that fails too. */
@@ -162,8 +170,10 @@ export class CursorKeeper {
     await journal.removeBefore(segment)
   }
 
-  /** Lets go of what is kept for long enough, as far as it is still there. */
+  /** Sees at once whether NATS has lost the end of its stream, and lets go of what is kept for long enough and still there. */
   async #release(connection: NatsConnection): Promise<void> {
+    const { witness } = this.kept
+    if (witness !== null && !(await this.kept.isThere({ witness }, connection))) this.hasLost = true
     const ageMs = keptMs(this.#parts.syncMs())
     for (let due = this.kept.due(ageMs); due !== null && !this.hasLost; due = this.kept.due(ageMs)) {
       if (await this.kept.isThere(due, connection)) {
@@ -174,6 +184,6 @@ export class CursorKeeper {
   }
 }
 
-export function later(one: JournalPosition, other: JournalPosition): JournalPosition {
+function later(one: JournalPosition, other: JournalPosition): JournalPosition {
   return comparePositions(one, other) >= 0 ? one : other
 }

@@ -10,9 +10,9 @@ import { comparePositions, type JournalPosition } from '../journal/segments.ts'
 import type { QueueAck } from '../queue.ts'
 import type { StreamPublisher } from '../stream/publisher.ts'
 import { getFromLeader } from '../stream/read/stream-message.ts'
-import { CursorKeeper, type CursorKeeperParts, later } from './cursor-keeper.ts'
+import { CursorKeeper, type CursorKeeperParts } from './cursor-keeper.ts'
 import type { Kept } from './kept-batches.ts'
-import { holds, Settler } from './settler.ts'
+import { holds, Settler, settledUntilMs } from './settler.ts'
 import { readSpool, type SpooledRecord } from './spool-records.ts'
 
 /** Read at a time, and again when half of it is sent. */
@@ -31,6 +31,8 @@ interface Item {
   readonly record: SpooledRecord
   /** unsure: the stream may have it. */
   state: 'unsure' | 'ready' | 'sent' | 'done'
+  /** In Unix ms. The stream has to be asked again then, since another node may have sent it too. */
+  readyUntilMs: number
   burntIds: number
 }
 
@@ -45,11 +47,13 @@ export interface DrainerParts extends CursorKeeperParts {
   readonly withoutRedisAtMs: () => number
   /** Only one record is sent, to see whether NATS takes it. */
   readonly isTaking: () => boolean
-  /** `isNew`: for the first time, as far as is known. `sequence` 0: not known. */
-  readonly onSent: (record: SpooledRecord, sequence: number, isNew: boolean) => void
+  /** `sequence` 0: not known. */
+  readonly onSent: (record: SpooledRecord, sequence: number) => void
   readonly onTaken: () => void
   readonly onNotTaken: (ack: QueueAck) => void
-  /** These were sent, and NATS has lost them. */
+  /** It was sent, and NATS may have lost it: it counts again. */
+  readonly onKept: (record: SpooledRecord) => void
+  /** These were sent, and NATS may have lost them. */
   readonly onTakenBack: (lost: Pick<Kept, 'batches' | 'bytes'>) => void
   readonly onDamage: (damage: Damage) => void
   readonly onNotice: OnNotice
@@ -63,8 +67,6 @@ export class Drainer {
   #next: JournalPosition
   /** Before it, any record may be in the stream. */
   #unsureEnd: JournalPosition
-  /** Before it, records were told to `onSent` already. */
-  #toldEnd: JournalPosition
   #items: Item[] = []
   /** The first that is not sent. */
   #at = 0
@@ -82,7 +84,6 @@ export class Drainer {
     this.#parts = parts
     this.#next = parts.cursor.sent
     this.#unsureEnd = parts.cursor.reserved
-    this.#toldEnd = parts.cursor.sent
     this.#settler = new Settler(parts.partitions, parts.timers)
     this.#keeper = new CursorKeeper(
       parts,
@@ -135,7 +136,7 @@ export class Drainer {
 
   #pump(): void {
     if (this.#isStopped && this.#underWay === 0) return
-    if (this.#keeper.hasLost) return this.#rewind()
+    if (this.#keeper.hasLost) return void this.#rewind()
     const { stream, timers, isTaking } = this.#parts
     const refusal = stream.refusalNow()
     if (refusal === 'nats_away' || refusal === 'stopping' || timers.monotonicMs() < this.#resumeAtMs) return
@@ -143,6 +144,7 @@ export class Drainer {
     const isTried = refusal !== null || !isTaking()
     while (this.#at < this.#items.length && this.#isOpen(isTried)) {
       const item = this.#items[this.#at]
+      if (item.state === 'ready' && timers.nowMs() > item.readyUntilMs) item.state = 'unsure'
       if (item.state === 'unsure') return void this.#settle()
       if (!this.#keeper.isReserved(item.record.end)) return this.#reserve()
       this.#at += 1
@@ -159,8 +161,7 @@ export class Drainer {
   }
 
   #refill(): void {
-    const { journal, journalDirectory, disk, onDamage } = this.#parts
-    const until = journal.position()
+    const until = this.#parts.journal.position()
     const isEmpty = comparePositions(this.#next, until) >= 0
     if (this.#isReading || this.#isStopped || isEmpty || this.#waitingBytes > READ_BYTES / 2) return
     this.#isReading = true
@@ -168,10 +169,14 @@ export class Drainer {
     const found: Item[] = []
     const visit = (record: SpooledRecord): void => {
       bytes += record.line.length
-      found.push({ record, state: this.#isUnsure(record) ? 'unsure' : 'ready', burntIds: 0 })
+      found.push({
+        record,
+        state: this.#isUnsure(record) ? 'unsure' : 'ready',
+        readyUntilMs: Number.POSITIVE_INFINITY,
+        burntIds: 0,
+      })
     }
-    const range = { directory: journalDirectory, from: this.#next, until, disk, onDamage }
-    readSpool(range, visit, () => bytes >= READ_BYTES)
+    readSpool({ ...this.#range(), from: this.#next, until }, visit, () => bytes >= READ_BYTES)
       .then((next) => this.#hasRead(found, bytes, next))
       .catch((error: unknown) => {
         this.#pause(REFUSED_RETRY_MS)
@@ -181,6 +186,11 @@ export class Drainer {
         this.#isReading = false
         this.#pump()
       })
+  }
+
+  #range() {
+    const { journalDirectory: directory, disk, onDamage } = this.#parts
+    return { directory, disk, onDamage }
   }
 
   #hasRead(found: readonly Item[], bytes: number, next: JournalPosition): void {
@@ -203,6 +213,7 @@ export class Drainer {
     const { connection } = this.#parts.stream
     if (this.#isSettling || connection === null) return
     this.#isSettling = true
+    const nowMs = this.#parts.timers.nowMs()
     const unsure = this.#items.filter(({ state }) => state === 'unsure')
     try {
       const settled = await this.#settler.settle(
@@ -212,6 +223,7 @@ export class Drainer {
       for (const [at, item] of unsure.entries()) {
         const sequence = settled[at]
         item.state = 'ready'
+        item.readyUntilMs = settledUntilMs(item.record, nowMs)
         if (sequence !== null) this.#done(item, sequence)
       }
       this.#shift()
@@ -292,12 +304,11 @@ export class Drainer {
   #done(item: Item, sequence: number): void {
     const { record } = item
     item.state = 'done'
-    const isNew = comparePositions(record.start, this.#toldEnd) >= 0
     this.#keeper.kept.add(
       { sequence, messageId: record.messageId ?? record.head.batchId, batchId: record.head.batchId },
       record,
     )
-    this.#parts.onSent(record, sequence, isNew)
+    this.#parts.onSent(record, sequence)
   }
 
   /** Moves the cursor over what is done. */
@@ -323,11 +334,22 @@ export class Drainer {
   }
 
   /** NATS has lost what it acknowledged: all of it is asked for, and sent again where it is missing. */
-  #rewind(): void {
+  async #rewind(): Promise<void> {
     if (this.#underWay > 0 || this.#isReading || this.#isSettling || this.#keeper.isBusy) return
-    const lost = this.#keeper.kept.takeAll()
-    this.#unsureEnd = this.#keeper.reserved
-    this.#toldEnd = later(this.#toldEnd, this.#keeper.sent)
+    const { sent, reserved, kept } = this.#keeper
+    this.#isReading = true
+    try {
+      const range = { ...this.#range(), from: this.#keeper.released, until: sent }
+      await readSpool(range, (record) => this.#parts.onKept(record))
+      for (const { state, record } of this.#items) if (state === 'done') this.#parts.onKept(record)
+    } catch (error) {
+      this.#isReading = false
+      this.#pause(REFUSED_RETRY_MS)
+      return this.#setProblem(`its journal cannot be read: ${errorMessage(error)}`)
+    }
+    this.#isReading = false
+    const lost = kept.takeAll()
+    this.#unsureEnd = reserved
     this.#next = this.#keeper.rewind()
     this.#items = []
     this.#at = this.#waitingBytes = 0

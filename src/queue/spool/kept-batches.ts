@@ -43,9 +43,9 @@ export class KeptBatches {
       this.#groups.push({ end: sent, witness, atMs: timers.monotonicMs(), batches, bytes })
   }
 
-  /** The newest. */
+  /** The newest in the stream, which need not be the last one of the journal: what is in doubt may be found much later. */
   get witness(): Witness | null {
-    return newestOf(this.#pending) ?? this.#groups.at(-1)?.witness ?? null
+    return newestOf([...this.#groups.map(({ witness }) => witness), ...this.#pending])
   }
 
   /** A message with this batch is in the stream. */
@@ -65,7 +65,8 @@ export class KeptBatches {
     const group = { end, witness: newestOf(closed), atMs: this.#timers.monotonicMs(), batches, bytes }
     if (last === undefined || this.#groups.length < MAX_GROUPS) this.#groups.push(group)
     else {
-      const joined = { ...group, batches: last.batches + batches, bytes: last.bytes + bytes }
+      const witness = newestOf([last.witness, group.witness])
+      const joined = { ...group, witness, batches: last.batches + batches, bytes: last.bytes + bytes }
       this.#groups[this.#groups.length - 1] = joined
     }
   }
@@ -77,7 +78,7 @@ export class KeptBatches {
   }
 
   /** Rejects where NATS does not answer. */
-  async isThere({ witness }: Kept, connection: NatsConnection): Promise<boolean> {
+  async isThere({ witness }: Pick<Kept, 'witness'>, connection: NatsConnection): Promise<boolean> {
     if (witness === null) return false
     const { sequence, messageId } = witness
     const message = await getFromLeader(connection, sequence, API_TIMEOUT_MS)
@@ -115,8 +116,8 @@ function sumOf(pending: readonly Pending[]): Pick<Kept, 'batches' | 'bytes'> {
 }
 
 /** null: the sequence of none is known. */
-function newestOf(pending: readonly Pending[]): Witness | null {
-  let newest: Pending | null = null
-  for (const one of pending) if (one.sequence > (newest?.sequence ?? 0)) newest = one
+function newestOf(all: readonly (Witness | null)[]): Witness | null {
+  let newest: Witness | null = null
+  for (const one of all) if (one !== null && one.sequence > (newest?.sequence ?? 0)) newest = one
   return newest === null ? null : { sequence: newest.sequence, messageId: newest.messageId }
 }

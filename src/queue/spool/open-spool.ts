@@ -32,12 +32,14 @@ const BEGINNING = { segment: 0, offset: 0 } as const
 export interface SpoolCallbacks {
   /** The name of the folder is known, before `onFound`. */
   readonly onNamed: (id: string) => void
-  /** A batch that an earlier process has left. */
+  /** A batch that an earlier process has left, or that NATS may have lost. */
   readonly onFound: (appId: string, charge: Charge) => void
   /** A batch is in the spool, and counts in this node's field. */
   readonly onSpooled: (appId: string, charge: Charge) => void
   /** It is in the stream. `sequence` 0: not known. */
   readonly onSent: (appId: string, charge: Charge, sequence: number) => void
+  /** NATS has lost messages: what was sent before counts by `onFound`, until it is sent again. */
+  readonly onLost: () => void
   /** Of a batch of the last five minutes that an earlier process has left. */
   readonly onKey: (batchId: string, events: number, takenAtMs: number) => void
   readonly onDoubt: (doubt: Doubt) => void
@@ -144,13 +146,17 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     syncMs: options.syncMs,
     withoutRedisAtMs: options.withoutRedisAtMs,
     isTaking: () => spool.isTaking,
-    onSent: (record, sequence, isNew) => {
+    onSent: (record, sequence) => {
       spool.sent(record)
-      if (isNew) options.onSent(record.head.appId, record.charge, sequence)
+      options.onSent(record.head.appId, record.charge, sequence)
     },
     onTaken: () => spool.taken(),
     onNotTaken: (ack) => spool.notTaken(ack),
-    onTakenBack: (lost) => spool.takenBack(lost),
+    onKept: ({ head, charge }) => options.onFound(head.appId, charge),
+    onTakenBack: (lost) => {
+      spool.takenBack(lost)
+      options.onLost()
+    },
     onDamage,
     onNotice,
   })
@@ -158,10 +164,10 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
   return { spool, id: cursor.id, sizeBytes: () => journal.sizeBytes, maxBytes: filling.maxBytes }
 }
 
-/** Counts what is kept, and what is not sent yet, for the limits too, and passes the keys that are remembered. */
+/** Counts what is kept and what is not sent yet, for the limits too, and passes the keys that are remembered. */
 async function readFound(
-  { directory, disk, timers, onFound, onKey }: SpoolOptions,
-  { released, sent }: SpoolCursor,
+  { directory, disk, timers, onFound, onSent, onKey }: SpoolOptions,
+  { released, sent, witness }: SpoolCursor,
   onDamage: (damage: Damage) => void,
 ): Promise<{ readonly found: SpoolContents; readonly kept: Pick<Kept, 'batches' | 'bytes'> }> {
   const kept = { batches: 0, bytes: 0 }
@@ -170,15 +176,17 @@ async function readFound(
   const nowMs = timers.nowMs()
   const range = { directory: journalDirectory(directory), from: released, until: null, disk, onDamage }
   await readSpool(range, ({ start, head, line, charge }) => {
+    onFound(head.appId, charge)
     if (comparePositions(start, sent) < 0) {
       kept.batches += 1
       kept.bytes += line.length
+      // The audit may not have read it yet.
+      onSent(head.appId, charge, witness?.sequence ?? 0)
       return
     }
     batches += 1
     bytes += line.length
     oldestAtMs ??= head.receivedAtMs
-    onFound(head.appId, charge)
     const takenAtMs = Math.min(head.receivedAtMs, nowMs)
     if (head.keyed && nowMs - takenAtMs < KEY_WINDOW_MS) onKey(head.batchId, head.events, takenAtMs)
   })

@@ -12,8 +12,11 @@ import { type FoundMessage, IdIndex } from '../stream/read/id-index.ts'
 import type { SpooledRecord } from './spool-records.ts'
 
 const WINDOW_MS = IDEMPOTENCY_WINDOW_SECONDS * 1000
-/** Half of the duplicate window: what is younger, and has its id still, the window decides when it is sent again. */
-const DECIDED_BY_WINDOW_MS = WINDOW_MS
+/**
+ * Half of the duplicate window: what is younger, and has its id still, the window decides when it is sent again. Less what a message
+ * may take on its way.
+ */
+const DECIDED_BY_WINDOW_MS = WINDOW_MS - 10_000
 /** Asked about at one time. */
 const MAX_AT_ONCE = 32
 
@@ -37,7 +40,7 @@ export class Settler {
     for (const index of this.#indexes) index.forget()
   }
 
-  /** In the order of `records`. Rejects where NATS does not answer, or cannot tell. */
+  /** In the order of `records`; what is not there has to be sent until `settledUntilMs`. Rejects where NATS does not answer, or cannot tell. */
   async settle(records: readonly SpooledRecord[], connection: NatsConnection): Promise<Settled[]> {
     if (this.#connection !== connection) this.forget()
     this.#connection = connection
@@ -92,6 +95,14 @@ export function holds({ data }: Pick<FoundMessage, 'data'>, { head }: SpooledRec
     if (Math.abs(found.receivedAtMs - head.receivedAtMs) <= WINDOW_MS) return true
   }
   return false
+}
+
+/**
+ * Until when a record that is not in the stream can be sent, in Unix ms: so that the duplicate window still has what was stored of it
+ * since the stream was asked, or since it was sent first.
+ */
+export function settledUntilMs(record: SpooledRecord, nowMs: number): number {
+  return (isOld(record, nowMs) ? nowMs : record.head.receivedAtMs) + DECIDED_BY_WINDOW_MS
 }
 
 function idsOf({ head, messageId }: SpooledRecord): string[] {

@@ -61,7 +61,11 @@ async function open(end: number) {
     const read = await readCursor(directory, disk)
     return typeof read === 'string' ? read : read?.released
   }
-  return { keeper, disk, acked, look, released, renewed }
+  const witness = async (): Promise<unknown> => {
+    const read = await readCursor(directory, disk)
+    return typeof read === 'string' ? read : read?.witness
+  }
+  return { keeper, disk, acked, look, released, renewed, witness }
 }
 
 test('what is acknowledged while the cursor is written stays kept', async () => {
@@ -94,4 +98,30 @@ test('what NATS has synced is let go of while more is sent', async () => {
     await look()
   }
   expect(await released()).toMatchObject({ offset: expect.toSatisfy((offset: number) => offset >= 400) as number })
+})
+
+test('the cursor names the newest message of all that is kept, also where an older one was found last', async () => {
+  const { keeper, acked, witness } = await open(300)
+  acked(100)
+  await keeper.save()
+  const record = { line: Buffer.alloc(50), end: { segment: 1, offset: 300 } } as unknown as SpooledRecord
+  keeper.kept.add({ sequence: 7, messageId: 'found', batchId: 'found' }, record)
+  keeper.move(record.end)
+  await keeper.save()
+  expect(await witness()).toEqual({ sequence: 100, messageId: 'id100' })
+})
+
+test('what NATS has lost is seen at the next look, long before it would be let go of', async () => {
+  const { keeper, acked, look } = await open(300)
+  const isThere = vi.spyOn(keeper.kept, 'isThere').mockResolvedValue(true)
+  acked(100)
+  await look()
+  await look()
+  expect(keeper.hasLost).toBe(false)
+  isThere.mockRejectedValueOnce(new Error('timeout'))
+  await look()
+  expect(keeper.hasLost).toBe(false)
+  isThere.mockResolvedValueOnce(false)
+  await look()
+  expect(keeper.hasLost).toBe(true)
 })

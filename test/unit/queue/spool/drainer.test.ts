@@ -10,6 +10,7 @@ import { RealDisk } from '../../../../src/queue/journal/disk.ts'
 import { KeptBatches } from '../../../../src/queue/spool/kept-batches.ts'
 import { openSpool } from '../../../../src/queue/spool/open-spool.ts'
 import { Settler } from '../../../../src/queue/spool/settler.ts'
+import type { Spool } from '../../../../src/queue/spool/spool.ts'
 import type { StreamPublisher } from '../../../../src/queue/stream/publisher.ts'
 import { makeRecord } from '../../../support/journal.ts'
 import { makeFolder } from '../../../support/service.ts'
@@ -32,33 +33,36 @@ class UnreadableDisk extends RealDisk {
 
 afterEach(() => void vi.restoreAllMocks())
 
-/** A folder with three batches, of which an earlier process has sent `sent`. */
-async function makeSpool(sent: number) {
+/** A folder with three batches, of which an earlier process has sent `sent`, and may have sent `reserved`. */
+async function makeSpool(sent: number, reserved = sent) {
   const directory = await makeFolder()
   const lines = Array.from({ length: 3 }, () => {
     const { line, charge } = makeRecord()
     return Buffer.from(spoolLine(line, charge, { state: 'plain', messageId: null }))
   })
-  const offset = lines.slice(0, sent).reduce((sum, line) => sum + line.length, 0)
+  const endOf = (count: number): { segment: number; offset: number } => {
+    return { segment: 1, offset: lines.slice(0, count).reduce((sum, line) => sum + line.length, 0) }
+  }
   await mkdir(join(directory, 'journal'), { recursive: true })
   await writeFile(join(directory, 'journal', '000000000001.ndjson'), Buffer.concat(lines))
-  const position = { segment: 1, offset }
-  const cursor = { version: 1, id: 'abcdef012345', released: POSITION, sent: position, reserved: position }
+  const cursor = { version: 1, id: 'abcdef012345', released: POSITION, sent: endOf(sent), reserved: endOf(reserved) }
   const witness = { sequence: sent, messageId: 'gone' }
   await writeFile(join(directory, 'cursor.json'), JSON.stringify({ ...cursor, witness }))
   return directory
 }
 
-async function openOver(directory: string, disk: RealDisk, timers: ManualTimers) {
+/** `acks`: of the first messages, which go one at a time; durable from then on. */
+async function openOver(directory: string, disk: RealDisk, timers: ManualTimers, acks: string[] = []) {
   let sequence = 0
   let least = 0
+  let opened: Spool | null = null
   const notices: string[] = []
   const stream = {
     resend: (_record: unknown, _burntIds: number, onAck: (ack: string, events?: number, at?: number) => void) => {
       sequence += 1
-      setImmediate(() => onAck('durable', undefined, sequence))
+      setImmediate(() => onAck(acks.shift() ?? 'durable', undefined, sequence))
     },
-    refusalNow: () => null,
+    refusalNow: () => (acks.length > 0 ? 'nats_slow' : null),
     unackedRecords: 0,
     connection: {} as NatsConnection,
     status: { state: 'ok', reason: null },
@@ -78,11 +82,13 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers)
     onNamed: () => {},
     onFound: () => {},
     onSpooled: () => {},
-    onSent: () => void (least = Math.min(least, spool.contents.batches)),
+    onSent: () => void (least = Math.min(least, opened?.contents.batches ?? 0)),
+    onLost: () => {},
     onKey: () => {},
     onDoubt: () => {},
     onNotice: (message) => void notices.push(message),
   })
+  opened = spool
   const until = async (isReached: () => boolean): Promise<void> => {
     for (let turns = 0; !isReached() && turns < 2000; turns += 1) {
       await timers.pass(50)
@@ -117,5 +123,30 @@ test('a spool that cannot be read is tried again after a pause, and sent when it
   expect(disk.reads).toBeLessThan(8)
   disk.isUnreadable = false
   await until(() => sent() === 3 && spool.contents.batches === 0)
+  await spool.stop()
+})
+
+test('what may have been sent is asked for again where it could not be sent while the duplicate window lasts', async () => {
+  const asked: string[][] = []
+  vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => {
+    asked.push(records.map(({ head }) => head.batchId))
+    return Promise.resolve(records.map(() => null))
+  })
+  const timers = new ManualTimers()
+  const { spool, until, sent } = await openOver(
+    await makeSpool(0, 3),
+    new RealDisk(),
+    timers,
+    Array(20).fill('in_doubt'),
+  )
+  // The first is in doubt again and again, and the others, which were settled with it, wait for minutes.
+  await until(() => asked.length > 10)
+  const [first] = asked
+  expect([first.length, new Set(asked.slice(1).flat()).size]).toEqual([3, 1])
+  expect(sent()).toBeLessThan(15)
+  timers.block(300_000)
+  const before = asked.length
+  await until(() => spool.contents.batches === 0)
+  expect(new Set(asked.slice(before).flat())).toEqual(new Set(first))
   await spool.stop()
 })

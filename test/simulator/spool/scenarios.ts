@@ -1,0 +1,53 @@
+// Histories of spools that once showed a bug, kept as regression tests.
+
+import { EVENTS_STREAM } from '../../../src/nats/store-names.ts'
+import { anApp, history, type Scenario, send } from '../scenario.ts'
+
+export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'spool-window-ends': {
+    claim: 'asks the stream again for what a spool could not send before the duplicate window ended',
+    history: history('spool-window-ends', {
+      nodes: 1,
+      hasSpools: true,
+      apps: [anApp(0), anApp(1)],
+      steps: [
+        { atMs: 65_235, kind: 'acks lost', forMs: 1_500_000, share: 1 },
+        send(65_285, { batches: 12, gapMs: 400, keyed: true }),
+        // Of these the stream does not say what became of them.
+        send(125_383, { app: 1, batches: 3, gapMs: 20 }),
+      ],
+      endMs: 1_566_235,
+    }),
+  },
+  'spool-found-late': {
+    claim: 'sends again what NATS lost of a spool, also where the last one found was not the newest message',
+    history: history('spool-found-late', {
+      nodes: 1,
+      hasSpools: true,
+      apps: [anApp(0, { events_per_minute: 182, events_per_day: 274 })],
+      steps: [
+        { atMs: 56_400, kind: 'acks lost', forMs: 400_000, share: 1 },
+        send(57_100, { events: 5, keyed: true, tries: 3, retryAfterMs: 2500 }),
+        send(73_404, { batches: 25, events: 2, keyed: true, retryAfterMs: 50, replays: 1 }),
+        send(87_329, { batches: 40, gapMs: 3000, events: 5, keyed: true, replays: 1 }),
+        { atMs: 456_460, kind: 'stop', node: 0 },
+        { atMs: 457_403, kind: 'nats lost its tail', stream: EVENTS_STREAM, tailMs: 30_000, forMs: 200 },
+      ],
+      endMs: 458_603,
+    }),
+  },
+  'spool-idle-minutes': {
+    claim: 'does not take the emptied counters of an old minute for a loss in Redis',
+    history: history('spool-idle-minutes', {
+      hasSpools: true,
+      apps: [anApp(0), anApp(1, { events_per_minute: 123, events_per_month: 600 })],
+      steps: [
+        { atMs: 40_955, kind: 'nats killed', forMs: 700_000 },
+        send(227_731, { app: 1, batches: 40, gapMs: 20, keyed: true }),
+        send(622_139, { app: 1, node: 1, batches: 25, gapMs: 20, events: 5 }),
+        send(632_066, { app: 1, batches: 25, gapMs: 100 }),
+      ],
+      endMs: 750_955,
+    }),
+  },
+}

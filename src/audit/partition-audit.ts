@@ -119,7 +119,7 @@ export class PartitionAudit {
     const totals = this.#totals
     const wantsMove = bounds.closable > totals.minute || totals.newestMinute > bounds.latest || this.#recount !== null
     const end = wantsMove ? await this.#reader.askEnd() : null
-    if (!(await this.#readAll(bounds.closable))) return
+    if (!(await this.#readAll(bounds))) return
     if (wantsMove) {
       if (!this.#isProven(end)) return
       this.#move(totals, bounds)
@@ -148,6 +148,7 @@ export class PartitionAudit {
       for (const [index, appId] of asked.entries()) {
         const alerts = this.#decideFor(appId, limits[index], { nowMs, running })
         if (alerts.length > 0) await bucket.addAlerts(appId, alerts, nowMs)
+        totals.decided(appId)
         decided.push(...alerts)
       }
     }
@@ -205,22 +206,22 @@ export class PartitionAudit {
   }
 
   /** false: the stream has more. */
-  async #readAll(closableMinute: number): Promise<boolean> {
+  async #readAll(bounds: Bounds): Promise<boolean> {
     for (let batches = 0; batches < MAX_BATCHES_PER_ROUND; batches++) {
       const { messages, isEnd } = await this.#reader.read()
-      for (const message of messages) this.#readMessage(message, closableMinute)
+      for (const message of messages) this.#readMessage(message, bounds)
       if (isEnd) return true
     }
     return false
   }
 
-  #readMessage({ sequence, timeUs, text, isSpooled }: CostMessage, closableMinute: number): void {
+  #readMessage({ sequence, timeUs, text, isSpooled }: CostMessage, { closable, running }: Bounds): void {
     const costs = text === null ? null : parseCosts(text)
     if (costs === null) this.#parts.onBadMessage(sequence)
-    const isLate = this.#totals.read({ sequence, timeUs }, costs ?? [], closableMinute)
+    const isLate = this.#totals.read({ sequence, timeUs }, costs ?? [], closable, running)
     // What was in a spool counted in Redis all the time.
     if (isLate && !isSpooled) this.#parts.onLateMessage()
-    this.#recount?.read({ sequence, timeUs }, costs ?? [], closableMinute)
+    this.#recount?.read({ sequence, timeUs }, costs ?? [], closable)
   }
 
   async #writeToRedis(changed: ReadonlySet<string>, { latest }: Bounds): Promise<'away' | 'done'> {

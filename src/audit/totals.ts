@@ -44,6 +44,8 @@ export interface SavedTotals {
   readonly open?: readonly (readonly [number, number])[]
   /** What stands of alerts, by app. Absent in an entry of 0.3. */
   readonly alerts?: Readonly<Record<string, StandingAlerts>>
+  /** By app: days that were over when their events came, with these events, until alerts are decided. Absent in an entry of 0.3. */
+  readonly late?: Readonly<Record<string, readonly (readonly [number, number])[]>>
 }
 
 /** What `close` and `takeBack` need to know of the clocks. */
@@ -57,6 +59,10 @@ export class PartitionTotals {
   readonly apps = new Map<string, AppTotals>()
   /** What stands of alerts, by app. */
   readonly standing = new Map<string, StandingAlerts>()
+  /** By app and day: events that came when their day was over, until alerts are decided. */
+  readonly #late = new Map<string, Map<number, number>>()
+  /** Nothing was saved yet: then the days of the whole stream are over. */
+  #isFirst: boolean
   /** Since the last `takeChanged`. */
   #changed = new Set<string>()
   readonly #open = new Map<number, OpenMinute>()
@@ -81,6 +87,8 @@ export class PartitionTotals {
     for (const [appId, app] of Object.entries(saved?.apps ?? {})) this.apps.set(appId, readApp(app))
     for (const [appId, alerts] of Object.entries(saved?.alerts ?? {}))
       if (isStanding(alerts)) this.standing.set(appId, alerts)
+    for (const [appId, late] of Object.entries(saved?.late ?? {})) this.#late.set(appId, new Map(late))
+    this.#isFirst = saved === null
   }
 
   get last(): Place {
@@ -94,15 +102,16 @@ export class PartitionTotals {
 
   /**
    * Adds a message's costs. Minutes up to `closableMinute` count at once, later ones when they close. Returns whether it was
-   * stored late: its minute was closed without it.
+   * stored late: its minute was closed without it. `running`: the minute that runs now.
    */
-  read(place: Place, costs: readonly RecordCost[], closableMinute: number): boolean {
+  read(place: Place, costs: readonly RecordCost[], closableMinute: number, running = closableMinute): boolean {
     const { sequence, timeUs } = place
     let isLate = false
     const wasReadBefore = sequence <= this.#loaded.sequence && timeUs <= this.#loaded.timeUs
     for (const cost of costs) {
       if (wasReadBefore && sequence < this.#wasOpenFrom(cost.minute)) continue
       if (cost.minute <= this.minute) isLate = true
+      if (!this.#isFirst) this.#noteLate(cost, Math.floor(running / MINUTES_A_DAY))
       if (cost.minute <= Math.max(closableMinute, this.minute)) this.#count(cost)
       else this.#addToOpenMinute(cost, sequence)
     }
@@ -155,17 +164,23 @@ export class PartitionTotals {
     const app = this.apps.get(appId)
     const days = new Map(app?.days)
     let [used, usedBefore] = [app === undefined ? 0 : usedSince(app, cycle.first), 0]
-    const isKnown = app?.cycles.has(before.first) === true
-    if (isKnown) usedBefore = usedSince(app, before.first) - used
+    let isKnown = app?.cycles.has(before.first) === true
+    if (app !== undefined && isKnown) usedBefore = usedSince(app, before.first) - used
     for (const [minute, { costs }] of this.#open) {
-      const events = costs.get(appId)?.events ?? 0
+      const { events = 0, cycleMinute = null } = costs.get(appId) ?? {}
+      isKnown ||= cycleMinute === before.first
       const day = Math.floor(minute / MINUTES_A_DAY)
       if (events > 0) days.set(day, (days.get(day) ?? 0) + events)
       if (minute >= cycle.first) used += events
       else if (minute >= before.first) usedBefore += events
     }
     const lastMonth = isKnown ? monthSum(before, usedBefore) : null
-    return { nowMs, days, month: monthSum(cycle, used), lastMonth }
+    return { nowMs, days, month: monthSum(cycle, used), lastMonth, late: this.#late.get(appId) ?? new Map() }
+  }
+
+  /** Alerts of this app are decided. */
+  decided(appId: string): void {
+    this.#late.delete(appId)
   }
 
   takeChanged(): ReadonlySet<string> {
@@ -192,7 +207,16 @@ export class PartitionTotals {
     const oldestMs = (today - DAYS_KEPT) * MINUTES_A_DAY * MINUTE_MS
     for (const [appId, { month }] of this.standing) if (month.endMs < oldestMs) this.standing.delete(appId)
     const alerts = Object.fromEntries(this.standing)
-    return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps, open, alerts }
+    const late = Object.fromEntries(Array.from(this.#late, ([appId, days]) => [appId, [...days]] as const))
+    this.#isFirst = false
+    return { v: 1, created: this.created, sequence, timeUs, minute: this.minute, from, apps, open, alerts, late }
+  }
+
+  #noteLate({ minute, appId, events }: RecordCost, today: number): void {
+    const day = Math.floor(minute / MINUTES_A_DAY)
+    if (day >= today || events === 0) return
+    const days = this.#late.get(appId) ?? new Map<number, number>()
+    this.#late.set(appId, days.set(day, (days.get(day) ?? 0) + events))
   }
 
   /** Counts open minutes, a later one than `atMost` as this. Returns the events of such later ones. */

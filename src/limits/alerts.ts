@@ -31,6 +31,8 @@ export interface AlertSums {
   readonly month: MonthSum
   /** The cycle before it; null: not known. */
   readonly lastMonth: MonthSum | null
+  /** Of `days`: events that came when their day was over, since the last decision. */
+  readonly late: ReadonlyMap<number, number>
 }
 
 /** What stands of one window. */
@@ -95,6 +97,7 @@ class Decision {
     const known = Math.floor(knownMs / DAY_MS)
     // The clock was set back: the day that is known goes on when it comes.
     if (standing !== null && known > today) return standing
+    this.#lateDays(limit, sums, known)
     const between = [...sums.days.keys()].filter((day) => day >= known && day < today)
     let now = standing ?? fresh(known * DAY_MS, (known + 1) * DAY_MS)
     for (const day of [...between.toSorted((one, other) => one - other), today]) {
@@ -104,6 +107,24 @@ class Decision {
       now = this.#compare(now, window)
     }
     return now
+  }
+
+  /** Days before `known`, which were decided already. */
+  #lateDays(limit: number | null, { nowMs, days, late }: AlertSums, known: number): void {
+    const today = Math.floor(nowMs / DAY_MS)
+    const windowOf = (day: number): Window => {
+      const startMs = day * DAY_MS
+      return { name: 'day', startMs, endMs: startMs + DAY_MS, used: days.get(day) ?? 0, limit }
+    }
+    for (const [day, events] of late) if (day < known) this.#addLate(events, windowOf(day), windowOf(today))
+  }
+
+  /** So many events of a window came after it was decided: the steps between are raised, and cleared as at its end. */
+  #addLate(events: number, window: Window, running: Window): void {
+    const { startMs, endMs, used } = window
+    const standing = { ...fresh(startMs, endMs), reached: this.#reached({ ...window, used: used - events }) }
+    const now = this.#compare(standing, window)
+    if (now !== standing) this.#turn(now, running)
   }
 
   month(
@@ -117,6 +138,12 @@ class Decision {
     const isNew = lastMonth !== null && lastMonth.endMs > nowMs - NEW_APP_MS
     const first = isNew ? fresh(lastMonth.startMs, lastMonth.endMs) : fresh(startMs, endMs)
     let { isForecast, forecastRound, ...steps } = standing ?? { ...first, isForecast: false, forecastRound: 0 }
+    if (lastMonth !== null && lastMonth.startMs < steps.startMs) {
+      const [from, to] = [Math.floor(lastMonth.startMs / DAY_MS), Math.floor((lastMonth.endMs - 1) / DAY_MS)]
+      let events = 0
+      for (const [day, ofDay] of sums.late) if (day >= from && day <= to) events += ofDay
+      if (events > 0) this.#addLate(Math.min(events, lastMonth.used), { ...window, ...lastMonth }, window)
+    }
     if (nowMs >= steps.endMs) {
       if (lastMonth?.startMs === steps.startMs)
         steps = this.#compare(steps, { ...window, ...steps, used: lastMonth.used })
@@ -144,9 +171,7 @@ class Decision {
 
   /** Raises and clears steps within one window. */
   #compare(standing: StandingSteps, window: Window): StandingSteps {
-    const { used, limit } = window
-    const percent = limit === null ? 0 : (ALL_PERCENT * used) / limit
-    const reached = this.#steps.findLast((step) => step <= percent) ?? 0
+    const reached = this.#reached(window)
     if (reached > standing.reached) {
       for (const step of this.#steps) {
         if (step > standing.reached && step <= reached) this.#step('raised', step, window, standing)
@@ -154,9 +179,15 @@ class Decision {
       return { ...standing, reached }
     }
     // A step that was raised and is no longer in the list stands until the use is below it.
-    if (reached === standing.reached || (this.#steps.length > 0 && standing.reached <= percent)) return standing
+    if (reached === standing.reached || (this.#steps.length > 0 && standing.reached <= percentOf(window)))
+      return standing
     this.#step('cleared', this.#lowestAbove(reached, standing), window, standing)
     return { ...standing, reached, round: standing.round + 1 }
+  }
+
+  /** The highest step that the window has reached; 0: none. */
+  #reached(window: Window): number {
+    return this.#steps.findLast((step) => step <= percentOf(window)) ?? 0
   }
 
   /** A new window begins, in which nothing is raised yet. */
@@ -200,6 +231,10 @@ class Decision {
     }
     this.alerts.push({ id: alertId(alert, round), ...alert })
   }
+}
+
+function percentOf({ used, limit }: Window): number {
+  return limit === null ? 0 : (ALL_PERCENT * used) / limit
 }
 
 function fresh(startMs: number, endMs: number): StandingSteps {

@@ -32,6 +32,9 @@ const CLOCK_RESET_MS = 60_000
 /** For this long after such a step, requests taken before it may still end. */
 const RESET_GRACE_MS = 60_000
 
+/** What is charged is in the journal: nothing comes late. */
+const NO_EVENTS: ReadonlyMap<number, number> = new Map()
+
 export interface MemoryLimiter {
   /**
    * Takes `events` from month, day and minute, all or none; the first without room refuses. An empty batch costs 1 of
@@ -197,6 +200,7 @@ class CountingLimiter implements MemoryLimiter {
       days,
       month: { startMs, endMs, used: used - inFlight },
       lastMonth: counts?.lastCycle ?? null,
+      late: NO_EVENTS,
     }
   }
 

@@ -183,6 +183,23 @@ describe('the totals of a partition', () => {
     expect(baseOf(next)).toBe(`${FIRST_MINUTE} 13 ${minute + 1} ${FIRST_MINUTE / DAY} 13`)
   })
 
+  it('know which events came when their day was over, until alerts are decided, whoever audits', () => {
+    const [day, today] = [Math.floor(FIRST_MINUTE / 1440), FIRST_MINUTE + 2 * 1440]
+    const cycle = { first: today, next: today + 1440 }
+    const totals = new PartitionTotals('', null)
+    const lateOf = (one: PartitionTotals) => [...one.alertSums('one', cycle, cycle, 0).late]
+    totals.read({ sequence: 1, timeUs: 1 }, [cost(FIRST_MINUTE, 3)], today)
+    expect(lateOf(totals), 'of a stream that nobody has audited').toEqual([])
+    totals.save()
+    totals.read({ sequence: 2, timeUs: 2 }, [cost(FIRST_MINUTE, 4), cost(today, 1)], today)
+    totals.read({ sequence: 3, timeUs: 3 }, [cost(FIRST_MINUTE + 1, 5)], FIRST_MINUTE, today)
+    expect(lateOf(totals)).toEqual([[day, 9]])
+    const next = new PartitionTotals('', JSON.parse(JSON.stringify(totals.save())) as SavedTotals)
+    expect(lateOf(next)).toEqual([[day, 9]])
+    next.decided('one')
+    expect(lateOf(next)).toEqual([])
+  })
+
   it('count a message that reuses the sequence of a lost one', () => {
     const totals = new PartitionTotals(CREATED, null)
     totals.read({ sequence: 5, timeUs: 500 }, [cost(FIRST_MINUTE, 1)], FIRST_MINUTE)

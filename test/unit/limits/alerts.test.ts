@@ -18,9 +18,16 @@ class Stage {
   standing: StandingAlerts | null = null
   limits = ALONE
   readonly days = new Map<number, number>()
+  readonly late = new Map<number, number>()
 
   use(events: number, day = TODAY): void {
     this.days.set(day, (this.days.get(day) ?? 0) + events)
+  }
+
+  /** Of a day that is over. */
+  useLate(events: number, day: number): void {
+    this.use(events, day)
+    this.late.set(day, (this.late.get(day) ?? 0) + events)
   }
 
   /** What is decided, in short. `isForgotten`: what stands was not stored. */
@@ -43,7 +50,9 @@ class Stage {
       days: this.days,
       month: { ...cycle, used: sum(cycle.startMs, cycle.endMs) },
       lastMonth: { ...before, used: sum(before.startMs, before.endMs) },
+      late: this.late,
     })
+    this.late.clear()
     // As it is stored.
     if (!isForgotten) this.standing = JSON.parse(JSON.stringify(standing)) as StandingAlerts
     return alerts
@@ -98,6 +107,35 @@ describe('steps', () => {
       'raised day 50',
       'cleared day 50',
     ])
+  })
+
+  it('are raised and cleared for a day or month whose events came when it was long over, each once', () => {
+    const stage = new Stage()
+    stage.limits = { ...ALONE, eventsPerMonth: 100 }
+    const lastDay = Math.floor(Date.UTC(2026, 9, 31, 12) / DAY_MS)
+    expect(stage.look()).toEqual([])
+    stage.useLate(30, lastDay)
+    expect(stage.look()).toEqual([])
+    stage.useLate(30, lastDay)
+    const late = stage.decide()
+    expect(late.map(({ state, window, percent }) => `${state} ${window} ${percent}`)).toEqual([
+      'raised day 50',
+      'cleared day 50',
+      'raised month 50',
+      'cleared month 50',
+    ])
+    expect(late[0]).toMatchObject({ used: 60, window_started_at: new Date(lastDay * DAY_MS).toISOString() })
+    expect(late[2]).toMatchObject({ used: 60, window_started_at: '2026-10-01T00:00:00.000Z' })
+    expect(stage.look()).toEqual([])
+    stage.useLate(25, lastDay)
+    const more = stage.decide()
+    expect(more.filter(({ state }) => state === 'raised').map(({ window, percent }) => [window, percent])).toEqual([
+      ['day', 80],
+      ['month', 80],
+    ])
+    const cleared = (alerts: readonly Alert[]): string[] =>
+      alerts.filter(({ state }) => state === 'cleared').map(({ id }) => id)
+    expect(cleared(more), 'told again, and not twice').toEqual(cleared(late))
   })
 
   it('have the same ids whoever decides them again, having forgotten what stood', () => {

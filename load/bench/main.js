@@ -16,6 +16,7 @@ import { queues } from './queues.js'
 import { decode, latency, memory, throughput } from './sections.js'
 import { removeFolders, temporaryFolder } from './servers.js'
 import { slowQueue } from './slow-queue.js'
+import { spool } from './spool.js'
 import { sync } from './sync.js'
 import { watchers } from './watchers.js'
 
@@ -25,6 +26,7 @@ const SECTIONS = {
   limits,
   overload,
   'slow-queue': slowQueue,
+  spool,
   sync,
   footprint,
   decode,

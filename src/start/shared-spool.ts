@@ -15,7 +15,7 @@ import type { SpoolSample } from '../observe/gauges.ts'
 import { RealDisk } from '../queue/journal/disk.ts'
 import type { DamageKind } from '../queue/journal/segment-cursor.ts'
 import { foldersInUse, holdsOtherJournal, strandedSpools } from '../queue/spool/inspect-spool.ts'
-import { type OpenedSpool, openSpool } from '../queue/spool/open-spool.ts'
+import { contentsText, type OpenedSpool, openSpool } from '../queue/spool/open-spool.ts'
 import type { StreamPublisher } from '../queue/stream/publisher.ts'
 import type { Config } from '../settings/config.ts'
 import type { Started } from './started.ts'
@@ -54,6 +54,15 @@ export async function tellStranded(
   } catch (error) {
     onNotice(`whether other folders in ${spool.directory} hold batches cannot be told: ${errorMessage(error)}`)
   }
+}
+
+/** To be called once the spool is stopped. */
+export function tellLeft({ spool, directory }: Pick<SharedSpool, 'spool' | 'directory'>, onNotice: OnNotice): void {
+  const { contents } = spool
+  if (contents.batches === 0) return
+  onNotice(
+    `${contentsText(contents)}: not sent before the end of this process, and kept in ${directory}; the next one that starts with this folder sends them, or sluice spool drain: keep this disk`,
+  )
 }
 
 async function makeOwnFolder(directory: string): Promise<void> {

@@ -21,7 +21,7 @@ import type { RedisAccess } from '../redis/address.ts'
 import { openRedis, type RedisConnection, untilUp } from '../redis/connection.ts'
 import type { Config } from '../settings/config.ts'
 import { openSharedApps } from './shared-apps.ts'
-import { openSharedSpool, type SharedSpool, takeSpoolFolder, tellStranded } from './shared-spool.ts'
+import { openSharedSpool, type SharedSpool, takeSpoolFolder, tellLeft, tellStranded } from './shared-spool.ts'
 import type { Started } from './started.ts'
 import type { Stores, StoresContext } from './stores.ts'
 
@@ -81,7 +81,10 @@ export async function openSharedStores(config: Config, context: SharedContext, s
     if (spool === null) admission.doubt(doubt)
     else spool.spool.doubt(doubt, record)
   })
-  started.add(() => (spool?.spool ?? queue).stop())
+  started.add(async () => {
+    await (spool?.spool ?? queue).stop()
+    if (spool !== null) tellLeft(spool, noticeTo(context.log, 'spool'))
+  })
   if (spoolFolder !== null) {
     const { log, metrics, clock } = context
     spool = await openSharedSpool(

@@ -7,7 +7,7 @@ import { type Decoded, decodeInThread, decodeNow, type Format, formatOf, type Tr
 /**
  * Up to these sizes a body is first tried in the event loop: that is cheaper than a thread, and ordinary batches do not
  * wait behind others. A bomb takes a sixteenth of a millisecond until it reaches the limit, and what unfolds to next to
- * nothing is given up after a quarter.
+ * nothing is given up after 512 bytes.
  */
 const TRY_INPUT_BYTES = 16 * 1024
 const TRY_OUTPUT_BYTES = 64 * 1024

@@ -1,21 +1,22 @@
 // @ts-check
 // `npm run alerts`: each alert that had no fault of its own is made to happen on real processes, under a Prometheus with the shipped
 // rules and their intervals unchanged, and the time until it fires is written down. Some 17 minutes, most of it waiting.
-// `-- CELL …` takes some of them: cluster (clock, replicas), lost (stream), alone (certificate, app file).
-// Wants redis-server, nats-server, prometheus, openssl and faketime (Debian's packages) in PATH.
+// `-- CELL …` takes some of them: cluster (clock, replicas), lost (stream), files (descriptors), alone (certificate, app file).
+// Wants redis-server, nats-server, prometheus, openssl, prlimit and faketime (Debian's packages) in PATH.
 
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { parse } from 'yaml'
-import { endAll, freePort, startProgram } from '../../test/support/processes.js'
+import { atEnd, endAll, freePort, startProgram } from '../../test/support/processes.js'
 import { startNats, startRedis } from '../../test/support/stores.js'
 import { ROOT } from '../shared/node-flags.js'
 import { endlessApp, startService } from '../shared/service.js'
+import { lineOf, NAMES, WANTED } from './wanted.js'
 
 const LIMIT_MS = 20 * 60_000
 const LOOK_EVERY_MS = 1000
@@ -23,30 +24,29 @@ const LOOK_EVERY_MS = 1000
 const GLOBAL = { scrape_interval: '15s', scrape_timeout: '10s', evaluation_interval: '30s' }
 /** The node's clock is so far ahead. */
 const AHEAD = '+90s'
-/** By alert: the cell that it must fire in, and the log line that goes with it. */
-const WANTED = {
-  SluiceBadAppRecord: { cell: 'alone', says: /apps?\.json|app file/i },
-  SluiceCertificateEnds: { cell: 'alone', says: /certificate/i },
-  SluiceStoreLost: { cell: 'lost', says: /stream.*(lost|gone|created|anew)/i },
-  SluiceClockSkew: { cell: 'cluster', says: /clock/i },
-  SluiceStreamReplicasMissing: { cell: 'cluster', says: /replica|survives/i },
-}
+/** A node has so many files left to open: for scrapes. */
+const FILES_LEFT = 8
 
-/** @typedef {keyof typeof WANTED} Name */
+/** @typedef {import('./wanted.js').Name} Name */
 /** @typedef {{ alerts: { state: string, labels: Record<string, string> }[] }} Alerts */
 
 const apps = [endlessApp('ak_one', 'one')]
-const newFolder = () => mkdtempSync(join(tmpdir(), 'sluice-alerts-'))
+function newFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-alerts-'))
+  atEnd(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
 /** @type {Record<string, string>} */
 const logs = {}
 /** @type {Record<string, number>} */
 const ports = {}
 
-/** @param {string} cell @param {Record<string, string>} env @param {string} [dataDir] @param {readonly string[]} [before] */
-async function startCell(cell, env, dataDir = newFolder(), before = []) {
+/** @param {string} cell @param {Record<string, string>} env @param {string} [dataDir] */
+async function startCell(cell, env, dataDir = newFolder()) {
   logs[cell] = ''
   const onOutput = (/** @type {string} */ text) => void (logs[cell] += text)
-  const node = await startService({ dataDir, apps, env, onOutput, before })
+  const node = await startService({ dataDir, apps, env, onOutput })
   ports[cell] = node.adminPort
   return node
 }
@@ -62,8 +62,16 @@ async function startCluster() {
   const redis = await startRedis()
   const NATS_URL = servers.map(({ url }) => url).join()
   const env = { REDIS_URL: redis.url, NATS_URL, SLUICE_STREAM_REPLICAS: '3' }
-  await startCell('cluster', env, newFolder(), ['env', 'FAKETIME_DONT_FAKE_MONOTONIC=1', 'faketime', '-f', AHEAD])
+  // Not under the program faketime: it starts a second process, which outlives it and would be waited for.
+  const LD_PRELOAD = execFileSync('faketime', ['-f', AHEAD, 'printenv', 'LD_PRELOAD'], { encoding: 'utf8' }).trim()
+  await startCell('cluster', { ...env, LD_PRELOAD, FAKETIME: AHEAD, FAKETIME_DONT_FAKE_MONOTONIC: '1' })
   return servers
+}
+
+/** Lowers the limit of open files to little more than the node has open now, with hardly a connection among them. @param {number} pid */
+function takeFiles(pid) {
+  const most = readdirSync(`/proc/${pid}/fd`).length + FILES_LEFT
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}`])
 }
 
 async function startLost() {
@@ -130,16 +138,15 @@ async function fires(port, name) {
 }
 
 /** @param {Name} name */
-function lineOf(name) {
-  const { cell, says } = WANTED[name]
-  const found = logs[cell].split('\n').find((line) => /"level":"(warn|error)"/.test(line) && says.test(line))
-  return found === undefined ? '(no line)' : found.slice(0, 400)
+function said(name) {
+  return lineOf(name, logs[WANTED[name].cell])?.slice(0, 400) ?? '(no line)'
 }
 
 /** @param {readonly string[]} cells */
 async function main(cells) {
   const servers = cells.includes('cluster') ? await startCluster() : []
   const lost = cells.includes('lost') ? await startLost() : null
+  const files = cells.includes('files') ? await startCell('files', {}) : null
   const alone = cells.includes('alone') ? await startAlone() : null
   const prometheus = await startPrometheus()
   if (lost !== null) await send(lost.node.port)
@@ -147,26 +154,27 @@ async function main(cells) {
   await sleep(35_000)
   if (alone !== null) writeFileSync(join(alone.dataDir, 'apps.json'), '{"apps": [{"app_key": 1}]}')
   await servers[2]?.kill()
+  if (files !== null) takeFiles(files.pid)
   if (lost !== null) await deleteStream(lost.nats.url)
   const sinceMs = performance.now()
-  const left = new Set(/** @type {Name[]} */ (Object.keys(WANTED)).filter((name) => cells.includes(WANTED[name].cell)))
+  const left = new Set(NAMES.filter((name) => cells.includes(WANTED[name].cell)))
   while (left.size > 0 && performance.now() - sinceMs < LIMIT_MS) {
     await sleep(LOOK_EVERY_MS)
     for (const name of left) {
       if (!(await fires(prometheus.port, name))) continue
       left.delete(name)
       // Certificate and clock were wrong from the start, 35 s and a few before.
-      console.log(`${name} fires after ${Math.round((performance.now() - sinceMs) / 1000)} s\n  ${lineOf(name)}`)
+      console.log(`${name} fires after ${Math.round((performance.now() - sinceMs) / 1000)} s\n  ${said(name)}`)
     }
   }
-  for (const name of left) console.log(`${name} never fired\n  ${lineOf(name)}`)
+  for (const name of left) console.log(`${name} never fired\n  ${said(name)}`)
   return left.size === 0
 }
 
 let isWell = false
 try {
   const given = process.argv.slice(2)
-  isWell = await main(given.length > 0 ? given : ['cluster', 'lost', 'alone'])
+  isWell = await main(given.length > 0 ? given : ['cluster', 'lost', 'files', 'alone'])
 } catch (error) {
   console.error(error)
 } finally {

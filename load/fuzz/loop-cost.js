@@ -1,16 +1,18 @@
 // @ts-check
 // What a compressed body that unfolds to nothing costs the thread that reads HTTP, in its CPU time, which other work on the machine does
-// not lengthen as it does wall time: `node load/fuzz/loop-cost.js`, after a build. Linux alone counts it by thread.
+// not lengthen as it does wall time: `node load/fuzz/loop-cost.js`, after a build; `--bodies 20` for a short run. Linux alone counts it by thread.
 
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { endAll } from '../../test/support/processes.js'
 import { endlessApp, startService } from '../shared/service.js'
 import { emptyBrotli, emptyGzip, emptyZlib } from './empty-blocks.js'
 
-const BODIES = 2000
+const { values } = parseArgs({ options: { bodies: { type: 'string', default: '2000' } } })
+const BODIES = Number(values.bodies)
 const LANES = 4
 const SIZES = [16_384, 524_288]
 /** Of the large ones: each takes a decoder a tenth of a second. */

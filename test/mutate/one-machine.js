@@ -354,4 +354,28 @@ export const ONE_MACHINE = [
     replace: "    this.#fault = 'changed'",
     tests: [HISTORIES],
   },
+  {
+    name: 'j41',
+    bug: 'a segment that was cut before a longer commit is taken for one that another program has written to',
+    file: FILES_FILE,
+    find: 'if (size >= this.#end + writtenBytes) leave(this.#end)',
+    replace: 'if (size >= this.#end) leave(this.#end)',
+    tests: [HISTORIES, DAMAGE],
+  },
+  {
+    name: 'j42',
+    bug: 'bytes that do not fit their checksum are told by nobody',
+    file: CURSOR_FILE,
+    find: "this.#onDamage({ kind: 'checksum', path: this.#path, ...placeOf(commit) })",
+    replace: '',
+    tests: [HISTORIES, DAMAGE],
+  },
+  {
+    name: 'j43',
+    bug: 'a segment that ends before its commits do is told by nobody',
+    file: CURSOR_FILE,
+    find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length })",
+    replace: '',
+    tests: [HISTORIES, DAMAGE],
+  },
 ]

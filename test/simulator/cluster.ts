@@ -71,6 +71,7 @@ export class Cluster {
     this.random = new Random(history.seed)
     this.machine = history.isOneMachine ? new Machine(history, this.world, new Random(history.seed + 3)) : null
     this.openParts = this.machine?.openParts ?? openParts
+    if (this.machine !== null) this.machine.notices = () => this.nodes.flatMap(({ notices }) => notices)
     if (this.machine !== null) this.machine.onEnded = () => this.world.after(RESTART_MS, () => this.#startAgain())
     this.redis = new RedisServer(this.world, lua)
     // Of its own, so that no other number of an older history changes.
@@ -196,6 +197,7 @@ export class Cluster {
       case 'disk fails':
       case 'sync lies':
       case 'stray bytes':
+      case 'segment cut':
       case 'bit flips': {
         const heal = this.machine?.apply(step) ?? null
         return heal === null ? undefined : this.#healAfter('forMs' in step ? step.forMs : 0, heal)

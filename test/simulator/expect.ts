@@ -17,7 +17,7 @@ export const CLAIMS: readonly (readonly [HistoryKind, string])[] = [
   ['all', 'holds under all of these at once'],
   [
     'journal',
-    'holds on one machine, through crashes, power cuts, and a disk that is slow, full, fails, lies or flips a bit',
+    'holds on one machine, through crashes, power cuts, a disk that is slow, full, fails, lies or flips a bit, and strangers in the journal, and each damage is named',
   ],
 ]
 

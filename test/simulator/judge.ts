@@ -96,6 +96,7 @@ export class Judge {
     if (cluster.machine !== null) {
       cluster.machine.onStored = (lines) => this.#onStored(lines)
       cluster.machine.onStarted = (found) => this.#onStarted(found)
+      cluster.machine.onCut = (lines) => this.#onLost([lines])
     }
     cluster.losses.onLost = (stream, messages) => {
       if (stream === EVENTS_STREAM) this.#onLost(messages.map(({ data }) => data))
@@ -407,6 +408,13 @@ export class Judge {
     const found = judgeAlerts(this.#cluster, steps, storedOf)
     if (found !== null)
       this.#report(found.isLost ? 'an alert was lost' : 'an alert was raised twice or for nothing', found.detail)
+  }
+
+  /** Each damage to a journal is named, and none that did not happen. `node` runs on its disk. */
+  async judgeDamage(node: SimulatedNode): Promise<void> {
+    const found = (await this.#cluster.machine?.judgeDamage(node.host)) ?? null
+    if (found !== null)
+      this.#report(found.isFalse ? 'damage is told that did not happen' : 'damage is told by nobody', found.detail)
   }
 
   reportNotRecovered(detail: string): void {

@@ -17,6 +17,8 @@ export type Oracle =
   | 'an answer came late'
   | 'a loss is told by nobody'
   | 'a loss is told that did not happen'
+  | 'damage is told by nobody'
+  | 'damage is told that did not happen'
   | 'an alert was lost'
   | 'an alert was raised twice or for nothing'
 
@@ -26,6 +28,7 @@ export const OF_THE_PROCESS: readonly Oracle[] = [
   'requests are lost',
   'a stage threw',
   'an answer came late',
+  'damage is told by nobody',
 ]
 
 /** Oracles that the service does not satisfy yet, and what each waits for. The list is to become empty. */

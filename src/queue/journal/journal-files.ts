@@ -273,10 +273,10 @@ export class JournalFiles {
       this.#end = keptBytes
       this.append(lines, bytes, done)
     }
-    // Whatever lies behind the end was never answered.
-    if (size >= this.#end) leave(this.#end)
+    // Whatever lies behind the end was never answered. A segment that was cut before the commit may be longer than that again.
+    if (size >= this.#end + writtenBytes) leave(this.#end)
     else if (writtenBytes === 0) leave(size)
-    else keptOf(path, size, this.#memory.joined, disk).then(leave, done)
+    else keptOf(path, size, this.#memory.joined, disk).then((kept) => leave(Math.min(kept, this.#end)), done)
   }
 
   /** Its records would be lost when this process ends. */

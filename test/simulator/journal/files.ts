@@ -19,6 +19,8 @@ export class SimulatedFile {
   hasFailed = false
   /** Another program has written to it: what is appended behind that has to be taken out again. */
   isMeddled = false
+  /** What another program has written is truncated away. */
+  onTakenOut: () => void = () => {}
   /** Not durable: written, or said to be. */
   dirty: Range[] = []
   /** What a truncation took that was not synced yet. */
@@ -43,7 +45,16 @@ export class SimulatedFile {
     this.isMeddled = true
   }
 
+  /** Another program does, and at once for good. */
+  cutOff(size: number): void {
+    this.isMeddled = false
+    this.truncate(size)
+    this.sync()
+    this.isMeddled = true
+  }
+
   truncate(size: number): void {
+    if (this.isMeddled) this.onTakenOut()
     if (size < this.size) this.#cut = Buffer.from(this.bytes.subarray(size, this.size))
     this.size = size
     this.isMeddled = false

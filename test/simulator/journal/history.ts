@@ -27,6 +27,16 @@ export function generateJournal(seed: number): History {
       ...aFault(random, mayLose),
     })
   }
+  // Of its own, so that no other number of an older history changes.
+  const strangers = new Random(seed + 7)
+  if (strangers.chance(0.15)) {
+    const atMs = strangers.pick(steps).atMs + strangers.pick([0, 5, 60, 200, 1500])
+    steps.push({
+      atMs: Math.min(atMs, endMs),
+      kind: 'segment cut',
+      share: strangers.pick([0, 0, 0.5, 0.9, strangers.next()]),
+    })
+  }
   steps.sort((one, other) => one.atMs - other.atMs)
   return { name: 'journal', seed, epochMs, nodes: 1, isOneMachine: true, apps, steps, endMs }
 }

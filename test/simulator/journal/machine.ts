@@ -1,6 +1,7 @@
 // The machine of a history without Redis and NATS: its disk, what happens to it, and the parts of the process that runs
 // on it. After each start it looks at what the disk still holds.
 
+import { join } from 'node:path'
 import { readApp } from '../../../src/apps/app-record.ts'
 import { parseRecordHead, type RecordHead } from '../../../src/contract/record/record-head.ts'
 import { recordsOf } from '../../../src/contract/record/record-lines.ts'
@@ -11,14 +12,17 @@ import { OwnAlerts } from '../../../src/limits/own/own-alerts.ts'
 import { recoverLimiter } from '../../../src/limits/own/recovered.ts'
 import { damageText } from '../../../src/queue/journal/damage-text.ts'
 import { openJournal } from '../../../src/queue/journal/journal.ts'
+import { readRecords } from '../../../src/queue/journal/recovery.ts'
+import type { Damage } from '../../../src/queue/journal/segment-cursor.ts'
 import { journalDirectory } from '../../../src/queue/journal/segments.ts'
 import { keepSnapshots } from '../../../src/start/snapshots.ts'
 import type { History } from '../history.ts'
 import type { NodeParts, NodeSeams } from '../parts.ts'
 import type { Random } from '../random.ts'
-import type { World } from '../world.ts'
+import type { Host, World } from '../world.ts'
 import { SimulatedDisk } from './disk.ts'
 import { type SimulatedFile, SimulatedFolder } from './files.ts'
+import { Harms } from './harms.ts'
 import { type DiskStep, isLossy } from './steps.ts'
 
 const DATA_FOLDER = '/data'
@@ -42,6 +46,13 @@ export class Machine {
   readonly disk: SimulatedDisk
   /** Something happened that no journal survives. */
   isLossy = false
+  readonly harms = new Harms()
+  /** All that the log has said. */
+  notices: () => readonly string[] = () => []
+  /** Records that another program has cut off. */
+  onCut: (lines: Buffer) => void = () => {}
+  #hasFailed = false
+  #isCut = false
   /** A process writes the journal. */
   #isOpen = false
   /** Records that are durable, as the disk says. */
@@ -153,6 +164,10 @@ export class Machine {
   apply(step: Exclude<DiskStep, { kind: `p${string}` }>): (() => void) | null {
     const { disk } = this
     if (isLossy(step)) this.isLossy = true
+    this.#hasFailed ||= step.kind === 'disk full' || step.kind === 'disk fails'
+    this.#isCut ||= step.kind === 'segment cut'
+    // Behind a cut nobody knows how much came of a write that failed.
+    this.isLossy ||= this.#hasFailed && this.#isCut
     switch (step.kind) {
       case 'disk slow':
         disk.extraMs = step.extraMs
@@ -167,7 +182,10 @@ export class Machine {
         disk.lies = true
         return () => (disk.lies = false)
       case 'stray bytes':
-        if (this.#isOpen) this.#openSegment()?.meddle(Buffer.from(step.text))
+        if (this.#isOpen) this.#meddle(({ file }) => file.meddle(Buffer.from(step.text)))
+        return null
+      case 'segment cut':
+        if (this.#isOpen) this.#meddle((open) => this.#cut(open.file, step.share))
         return null
       case 'bit flips':
         this.#flip()
@@ -175,21 +193,52 @@ export class Machine {
     }
   }
 
-  /** null: there is none yet. */
-  #openSegment(): SimulatedFile | null {
+  /** Another program does something to the open segment, if there is one. */
+  #meddle(how: (open: { readonly file: SimulatedFile }) => void): void {
     const names = this.disk.folders.get(JOURNAL_FOLDER)?.names ?? new Map<string, SimulatedFile>()
-    const last = [...names.keys()]
-      .filter((name) => name.endsWith('.ndjson'))
-      .toSorted()
-      .at(-1)
-    return names.get(last ?? '') ?? null
+    const last = [...names.keys()].filter(isSegment).toSorted().at(-1) ?? ''
+    const file = names.get(last)
+    if (file === undefined) return
+    this.harms.isHarmed = true
+    file.onTakenOut = () => {
+      // A start cuts what is no whole line, and a disk that fails leaves what is truncated with it.
+      if (this.#isOpen && !this.#hasFailed) this.harms.takenOut(join(JOURNAL_FOLDER, last), this.notices())
+    }
+    how({ file })
+  }
+
+  #cut(file: SimulatedFile, share: number): void {
+    const size = Math.floor(file.size * share)
+    const before = Buffer.from(file.content())
+    if (size === before.length) return
+    file.cutOff(size)
+    this.harms.cut(file, size)
+    // With the record in which it was cut.
+    this.onCut(before.subarray(before.subarray(0, size).lastIndexOf(NEWLINE) + 1))
   }
 
   #flip(): void {
     const files = [...(this.disk.folders.get(JOURNAL_FOLDER)?.names.values() ?? [])].filter(({ size }) => size > 0)
     if (files.length === 0) return
-    const { bytes, size } = this.#random.pick(files)
-    bytes[this.#random.int(0, size - 1)] ^= 1 << this.#random.int(0, 7)
+    const file = this.#random.pick(files)
+    const at = this.#random.int(0, file.size - 1)
+    file.bytes[at] ^= 1 << this.#random.int(0, 7)
+    this.harms.flipped(file, at)
+  }
+
+  /** Reads all of the journal, as `sluice verify` does. null: each damage is named, and none that did not happen. */
+  async judgeDamage(host: Host): Promise<{ readonly isFalse: boolean; readonly detail: string } | null> {
+    const damage: Damage[] = []
+    const onDamage = (one: Damage): void => void damage.push(one)
+    await readRecords(JOURNAL_FOLDER, null, () => {}, onDamage, this.disk.of(host))
+    const notices = this.notices()
+    const untold = this.harms.judge(this.disk.folders.get(JOURNAL_FOLDER), JOURNAL_FOLDER, damage, notices)
+    if (untold !== null) return { isFalse: false, detail: untold }
+    // Of a commit that was under way at a power cut the middle may be gone, and nobody can know that it was not answered.
+    const met = damage.filter(({ kind }) => kind !== 'record').map(damageText)
+    const told = [...met, ...notices.filter((notice) => notice.includes('damaged bytes'))]
+    if (told.length === 0 || this.harms.isHarmed || this.isLossy) return null
+    return { isFalse: true, detail: told[0] }
   }
 
   #look(): OnDisk[] {
@@ -203,4 +252,8 @@ export class Machine {
     }
     return found
   }
+}
+
+function isSegment(name: string): boolean {
+  return name.endsWith('.ndjson')
 }

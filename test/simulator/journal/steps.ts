@@ -13,7 +13,9 @@ export type DiskStep =
   | { readonly kind: 'sync lies'; readonly forMs: number }
   /** Another program appends them to the open segment of a running process. */
   | { readonly kind: 'stray bytes'; readonly text: string }
-  /** One bit of a segment changes. */
+  /** Another program cuts the open segment of a running process off, at this share of it: logrotate's `copytruncate` at 0. */
+  | { readonly kind: 'segment cut'; readonly share: number }
+  /** One bit of a segment, or of what lies beside it, changes. */
   | { readonly kind: 'bit flips' }
 
 /** Those that may lose what was stored. */

@@ -190,11 +190,11 @@ it('a write that failed leaves no checksum behind, so that nothing is called dam
 
 describe('another program that', () => {
   /** Publishes, meddles, publishes again, and says what is stored then. */
-  async function meddled(folder: string, meddle: (path: string) => Promise<unknown>) {
+  async function meddled(folder: string, meddle: (path: string) => Promise<unknown>, fillBytes = 0) {
     const notices: string[] = []
     const kinds: string[] = []
     const journal = await opened(folder, notices, kinds)
-    const [before, after] = [makeRecord({ fillBytes: 500 }), makeRecord()]
+    const [before, after] = [makeRecord({ fillBytes: 500 }), makeRecord({ fillBytes })]
     await publish(journal, before)
     const path = segmentPath(journalDirectory(folder), 1)
     const { length } = await readFile(path)
@@ -226,11 +226,13 @@ describe('another program that', () => {
     }),
   )
 
-  it.each([0, 1, 300])(
-    'cuts the open segment to %i bytes, as copytruncate does, takes what was there, and no more',
-    (kept) =>
+  // The commit after it may make the segment as long as it was, or longer.
+  it.each([0, 500, 900].flatMap((fillBytes) => [0, 1, 300].map((kept) => [kept, fillBytes])))(
+    'cuts the open segment to %i bytes, as copytruncate does, takes what was there, and no more (%i)',
+    (kept, fillBytes) =>
       withFolder(async (folder) => {
-        const { notices, after, ids, damages, path, length } = await meddled(folder, (file) => truncate(file, kept))
+        const cut = (file: string) => truncate(file, kept)
+        const { notices, after, ids, damages, path, length } = await meddled(folder, cut, fillBytes)
         expect(ids).toEqual([after.batchId])
         expect(await readFile(path)).toHaveLength(kept)
         expect(notices).toEqual([

@@ -39,7 +39,8 @@ export class OwnAnswers {
     this.name = node.name
     this.#answers = {
       now: ({ range }) => node.report(range),
-      refusals: (question) => refusalsPiece(refusals, question, { node: node.name, nowMs: nowMs() }),
+      refusals: (question) =>
+        refusalsPiece(refusals, question, { node: node.name, nowMs: nowMs(), startedAtMs: node.startedAtMs }),
       'last hour': ({ app }) => lastHourPiece(app, accepted, refusals.rows(nowMs()), nowMs()),
     }
   }

@@ -18,17 +18,20 @@ export function pieceForApp(piece: RefusalsPiece): RefusalsPiece {
 
 export function refusalForApp(refusal: Refusal) {
   const { node: _, reason: __, ...shown } = refusal
-  const { origin, message } = shown
-  return { ...shown, message: origin === null ? message : `pages of ${origin} may not send` }
+  return { ...shown, message: messageForApp(refusal) }
 }
 
-export function refusalsForApp({ refusals, groups }: Refusals) {
-  return { refusals: refusals.map(refusalForApp), groups: groups.map(groupForApp) }
+export function refusalsForApp({ refusals, groups, ...rest }: Refusals) {
+  return { ...rest, refusals: refusals.map(refusalForApp), groups: groups.map(groupForApp) }
 }
 
 function groupForApp(group: RefusalGroup) {
   const { reason: _, ...shown } = group
-  return shown
+  return { ...shown, message: messageForApp(group) }
+}
+
+function messageForApp({ origin, message }: Pick<Refusal, 'origin' | 'message'>): string {
+  return origin === null ? message : `pages of ${origin} may not send`
 }
 
 /** Of a live event. The first one is a member of its record: inside of a text, quotes are escaped. */

@@ -7,6 +7,7 @@ import axe from 'axe-core'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import {
+  AN_HOUR_AGO,
   appOf,
   BATCH_ID,
   busyNow,
@@ -108,7 +109,7 @@ test('an event, a refusal and a batch with markup in each of their strings are s
   const refusal = refusalOf(0, { ...strings, message: markup('message'), node: markup('node') })
   stage.double.now = busyNow({ state: 'degraded', state_reason: markup('reason') })
   const groups = [groupOf(0, { ...strings, sdk_versions: [markup('sdk')] }), groupOf(1, { origin: markup('origin') })]
-  stage.double.answers.set('/api/refusals', () => ok({ refusals: [refusal], groups }))
+  stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [refusal], groups }))
   stage.double.answers.set(`/api/batches/${BATCH_ID}`, () =>
     ok(foundBatch({ app_id: markup('app'), sdk_version: markup('sdk'), record: { events: [event] } })),
   )
@@ -224,6 +225,7 @@ test.each([360, 768, 2560])(
     const names = { app_id: long, sdk_version: long }
     stage.double.answers.set('/api/refusals', () =>
       ok({
+        since: AN_HOUR_AGO,
         refusals: [refusalOf(0, { ...names, node: long, path: long })],
         groups: [groupOf(0, { ...names, path: long })],
       }),
@@ -290,7 +292,7 @@ test('too many watchers, and an API that fails, are said in the view', async () 
 
 test('a code that the table does not know is shown all the same', async () => {
   const group = groupOf(0, { code: 'of_a_later_version', path: null })
-  stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [group] }))
+  stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups: [group] }))
   await expectShown(await open('/refused'), 'of_a_later_version')
 })
 

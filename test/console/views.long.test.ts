@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import type { Now } from '../../src/console/web/api-types.ts'
 import { OVERLOAD_ADVICE } from '../../src/contract/overload-advice.ts'
 import {
+  AN_HOUR_AGO,
   appOf,
   BATCH_ID,
   busyNow,
@@ -31,12 +32,12 @@ const rowsOf = (page: Page) => page.locator('.rows a.item')
 describe('Now', () => {
   test('says that all is well, and what is rejected, with the figures of each family of answers', async () => {
     const page = await open('/')
-    await expectShown(page, 'Healthy. 37 requests/s rejected, most by limits.')
+    await expectShown(page, 'Healthy. 37 requests/s rejected, most by validation.')
     await page.locator('.plot svg path').first().waitFor({ state: 'attached' })
     expect((await page.locator('.figure').allInnerTexts()).slice(1)).toEqual([
       '1,005 requests/s',
-      '6 /s',
       '31 /s',
+      '6 /s',
       '0 /s',
       '2.1 ms',
       '6.1 ms',
@@ -47,9 +48,9 @@ describe('Now', () => {
         'Queue NATS JetStream, oldest 51 h of 72 h 41 GiB of 90 GiB, full in 9 days',
         'Rate limits in Redis 0.4 ms',
         'App records in NATS ',
+        'Audit audit of the limits 6 s behind',
         'Memory bodies on their way to the queue 1.9 MiB of 64 MiB',
         'Consumers warehouse 1.4 s behind · audit-log has read all 2 of 2 reading',
-        'Audit counts what is stored 6 s behind',
       ].map((text) => text.trimEnd()),
     )
   })
@@ -147,20 +148,34 @@ describe('Now', () => {
       groupOf(0, { ...overloaded, count: 2 }),
       groupOf(1, { ...overloaded, reason: 'nats_away', count: 1 }),
     ]
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups }))
+    stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups }))
     const page = await open('/')
     await expectShown(page, 'Healthy now.')
     await expectShown(page, '3 requests got 503 in the last hour.')
-    const nodes = busyNow()['nodes'] as object[]
-    const started_at = new Date(Date.now() - 1_200_000).toISOString()
-    const since = `since ${started_at.slice(11, 16)} UTC`
-    stage.double.now = { ...busyNow(), nodes: [...nodes.slice(1), { ...nodes[0], started_at }] }
+    const since = new Date(Date.now() - 1_200_000).toISOString()
+    const words = `since ${since.slice(11, 16)} UTC`
+    stage.double.answers.set('/api/refusals', () => ok({ since, refusals: [], groups }))
     await page.reload()
-    await expectShown(page, `3 requests got 503 ${since}.`)
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
+    await expectShown(page, `3 requests got 503 ${words}.`)
+    for (const path of ['/', '/refused', '/app?id=shop']) {
+      const full = await open(path)
+      await full.getByText(words).first().waitFor()
+      expect(await full.locator('main').innerText()).not.toContain('last hour')
+    }
+    stage.double.answers.set('/api/refusals', () => ok({ since, refusals: [], groups: [] }))
     await page.reload()
-    await expectShown(page, `Nothing was rejected ${since}.`)
-    await expectShown(page, `Every request ${since} was taken.`)
+    await expectShown(page, `Nothing was rejected ${words}.`)
+    await expectShown(page, `Every request ${words} was taken.`)
+  })
+
+  test('names a cause as Refused does, and says once of what was refused once', async () => {
+    const page = await open('/')
+    const first = page.getByRole('region', { name: 'Refused most' }).locator('a.item').first()
+    expect(await first.innerText()).toMatch(/^400\s+context\.os is missing/)
+    await expectShown(page.locator('.verdict'), /context\.os is missing from shop, 9,800 times since 13:04 UTC\.$/)
+    const groups = [groupOf(0, { count: 1 })]
+    stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups }))
+    await expectShown(page.locator('.verdict'), /from shop, once, at 13:04 UTC\.$/)
   })
 
   test('names the node that is silent, and since when', async () => {
@@ -178,7 +193,7 @@ describe('Now', () => {
       rates: { requests_per_second: 0, events_accepted_per_second: 0, refused_per_second: {}, replays_per_second: 0 },
       latency_seconds: null,
     })
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
+    stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups: [] }))
     const page = await open('/')
     await expectShown(page, 'Nothing was refused')
     await expectShown(page, 'curl -i https://127.0.0.1:8443/api/v1/events')
@@ -347,14 +362,14 @@ describe('Events', () => {
     expect(await page.getByRole('button', { name: /Pause/ }).getAttribute('aria-pressed')).toBe('false')
   })
 
-  test.each([1400, 1024])('a list that is scrolled stands still, and counts what has come, at %i px', async (width) => {
+  test.each([1400, 800])('a list that is scrolled stands still, and counts what has come, at %i px', async (width) => {
     stage.double.answers.set('/api/events', () => ok({ ...nothing, events: [sampledEvent(0)] }))
     const page = await open('/events', { viewport: { width, height: 800 } })
     await eventually('the page listens', () => stage.double.listeners('/api/events/stream') === 1)
     send(3, 120)
     await rowsOf(page).nth(12).waitFor()
     // Where there is room, the list scrolls in the page.
-    const list = `(${width} > 1100 ? document.querySelector('.scroll') : document.scrollingElement)`
+    const list = `(${width} > 860 ? document.querySelector('.scroll') : document.scrollingElement)`
     await page.evaluate(`${list}.scrollTo(0, 900)`)
     const rows = page.locator('.rows > li')
     await eventually('later rows are shown', async () => Number(await rows.first().getAttribute('aria-posinset')) > 5)
@@ -462,19 +477,26 @@ describe('Refused', () => {
 
   test('a 503 says why, and what to do', async () => {
     const wish = { code: 'service_overloaded', reason: 'journal_full', message: 'cannot take this batch now' } as const
-    const answer = { refusals: [refusalOf(0, { ...wish, path: null })], groups: [groupOf(0, { ...wish, path: null })] }
+    const answer = {
+      since: AN_HOUR_AGO,
+      refusals: [refusalOf(0, { ...wish, path: null })],
+      groups: [groupOf(0, { ...wish, path: null })],
+    }
     stage.double.answers.set('/api/refusals', () => ok(answer))
     const page = await open('/refused')
     await page.getByRole('heading', { name: 'Journal full' }).waitFor()
     const { happened, todo } = OVERLOAD_ADVICE.journal_full
     await expectShown(page, `${happened[0].toUpperCase()}${happened.slice(1)}. To do: ${todo}.`)
     expect(await page.locator('.rows .pill.fail').innerText()).toBe('503')
+    const away = groupOf(0, { ...wish, reason: 'nats_away', path: null })
+    stage.double.answers.set('/api/refusals', () => ok({ ...answer, groups: [away] }))
+    await page.getByRole('heading', { name: 'NATS away' }).waitFor()
   })
 
   test('an origin that may not send is named', async () => {
     const origin = 'https://staging.example.com'
     const group = groupOf(0, { code: 'method_not_allowed', path: null, origin })
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [group] }))
+    stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups: [group] }))
     const page = await open('/refused')
     await page.getByRole('heading', { name: 'Origin may not send' }).waitFor()
     await expectShown(page, `Allow ${origin} (SLUICE_CORS_ORIGINS, or the origins of the app) if its pages may send.`)
@@ -488,7 +510,7 @@ describe('Refused', () => {
 
   test('a replay with another body is not a refusal, and has a list of its own', async () => {
     const groups = [groupOf(0), groupOf(1, { code: 'replayed_other_body', path: null, count: 41 })]
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups }))
+    stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups }))
     const page = await open('/refused')
     await page.getByRole('button', { name: 'Refused 9,800' }).waitFor()
     expect(await rowsOf(page).count()).toBe(1)
@@ -497,7 +519,7 @@ describe('Refused', () => {
   })
 
   test('a filter that nothing fits does not say that every request was taken', async () => {
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
+    stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups: [] }))
     const page = await open('/refused?app=shop')
     await expectShown(page, 'Nothing that fits was refused in the last hour')
     expect(await page.getByText('Every request was taken.').count()).toBe(0)
@@ -505,7 +527,9 @@ describe('Refused', () => {
 
   test('a refusal appears as it happens, once', async () => {
     const group = groupOf(0)
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [refusalOf(0)], groups: [group] }))
+    stage.double.answers.set('/api/refusals', () =>
+      ok({ since: AN_HOUR_AGO, refusals: [refusalOf(0)], groups: [group] }),
+    )
     const page = await open('/refused')
     const own = page.getByRole('region', { name: 'The opened cause' }).locator('.rows .item')
     await own.first().waitFor()
@@ -518,7 +542,7 @@ describe('Refused', () => {
 
   test('the order of the causes does not change under the pointer, but their counts do', async () => {
     const groups = [groupOf(0, { count: 20 }), groupOf(1, { count: 10 })]
-    stage.double.answers.set('/api/refusals', () => ok({ refusals: [], groups }))
+    stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [], groups }))
     const page = await open('/refused')
     await rowsOf(page).nth(1).hover()
     groups[1] = groupOf(1, { count: 700 })
@@ -686,6 +710,7 @@ describe('Find', () => {
     await page.locator('#find').fill('news')
     await page.locator('dialog a.item', { hasText: 'news-reader-for-tablets' }).waitFor()
     await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowUp')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/app?id=news-reader-for-tablets')
   })
@@ -811,13 +836,13 @@ describe('Apps', () => {
     const page = await open('/apps')
     await page.getByRole('link', { name: /^shop/ }).click()
     await page.waitForURL('**/app?id=shop')
-    await expectShown(page, /^shop: (minute|month) full/)
+    await expectShown(page, 'shop: month full until 1 Dec.')
     await page.getByRole('figure', { name: 'Events accepted by day' }).waitFor()
     expect(await page.getByRole('region', { name: 'This month' }).innerText()).toContain('5,000,000 + 10%')
     expect(await page.getByRole('region', { name: 'Keys' }).innerText()).toMatch(
       /ak_shop_…c1d[^]*sending[^]*web-team[^]*reading/,
     )
-    await expectShown(page, '80% of the month is used')
+    await expectShown(page, '60% of the month is used')
     await page.getByRole('region', { name: 'Newest events' }).locator('a.item').first().click()
     await page.waitForURL('**/events?app=shop&event=*')
     await page.locator('.detail').waitFor()

@@ -15,6 +15,7 @@ import { ConsoleDouble, type Json, ok } from './console-double.ts'
 
 /** When all of it is. */
 export const NOW = '2026-11-22T14:02:31.000Z'
+export const AN_HOUR_AGO = '2026-11-22T13:02:31.000Z'
 const STEP_MS = 5000
 const CELLS = 180
 const UP = { state: 'ok', reason: null, up: true, node: null } as const
@@ -51,7 +52,7 @@ export function busyNow(changes: Partial<Now> = {}): Json {
     rates: {
       requests_per_second: 1042,
       events_accepted_per_second: 12_480,
-      refused_per_second: { rate_limit_exceeded: 31, validation_failed: 5.4, invalid_app_key: 0.6 },
+      refused_per_second: { validation_failed: 30.4, rate_limit_exceeded: 6, invalid_app_key: 0.6 },
       replays_per_second: 2.2,
     },
     latency_seconds: { p50: 0.0021, p99: 0.0061 },
@@ -61,6 +62,7 @@ export function busyNow(changes: Partial<Now> = {}): Json {
       { part: 'queue', kind: 'jetstream', ...UP, latency_seconds: 0.0011, text: 'NATS JetStream' },
       { part: 'limits', kind: 'redis', ...UP, latency_seconds: 0.0004, text: 'in Redis' },
       { part: 'apps', kind: 'bucket', ...UP, latency_seconds: null, text: 'in NATS' },
+      { part: 'audit', kind: 'audit', ...UP, latency_seconds: null, text: 'audit of the limits' },
     ],
     queue: {
       kind: 'stream',
@@ -97,8 +99,8 @@ export function busyNow(changes: Partial<Now> = {}): Json {
       accepted_events_per_second: wave(12_000, 1800),
       accepted_requests_per_second: wave(1000, 120),
       refused_ours_per_second: wave(0, 0),
-      refused_client_per_second: wave(6, 3, 5),
-      refused_limits_per_second: refused,
+      refused_client_per_second: refused,
+      refused_limits_per_second: wave(6, 3, 5),
       p50_seconds: wave(0.0021, 0.0003, 6),
       p99_seconds: wave(0.0062, 0.0015, 3),
       slowest_consumer_lag_seconds: wave(1.5, 0.8, 4),
@@ -164,11 +166,11 @@ export function sampledEvent(number: number, changes: Partial<StoredEvent> = {})
   }
 }
 
-const REFUSED = [
+const REFUSED: readonly { code: string; message: string; app?: string | null }[] = [
   { code: 'validation_failed', message: '' },
   { code: 'invalid_json', message: 'body: not valid JSON at byte 55' },
-  { code: 'invalid_app_key', message: 'app_key: not the key of a known application' },
-  { code: 'subscription_inactive', message: 'the subscription is canceled, unpaid or paused' },
+  { code: 'invalid_app_key', message: 'app_key: not the key of a known application', app: null },
+  { code: 'subscription_inactive', message: 'the subscription is canceled, unpaid or paused', app: 'legacy' },
   { code: 'rate_limit_exceeded', message: 'the batch does not fit into what is left of the per-minute event limit' },
 ]
 const WRONG = [
@@ -184,7 +186,7 @@ export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refus
   return {
     time: new Date(Date.parse(NOW) - number * 731).toISOString(),
     request_id: `${(number * 2_654_435).toString(16).padStart(8, '0')}-11d2-4c3b-9a53-${String(number).padStart(12, '0')}`,
-    app_id: of.code === 'invalid_app_key' ? null : APPS[Math.floor(number / REFUSED.length) % APPS.length],
+    app_id: of.app === undefined ? APPS[Math.floor(number / REFUSED.length) % APPS.length] : of.app,
     code: of.code,
     reason: null,
     origin: null,
@@ -197,8 +199,18 @@ export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refus
   }
 }
 
+/** So many, in the shape of a wave. */
+function perMinute(count: number, number: number): number[] {
+  const shape = wave(20, 18, number + 2).slice(0, 60)
+  const whole = shape.reduce((sum, cell) => sum + cell, 0)
+  const cells = shape.map((cell) => Math.floor((cell / whole) * count))
+  cells[59] += count - cells.reduce((sum, cell) => sum + cell, 0)
+  return cells
+}
+
 export function groupOf(number: number, changes: Partial<RefusalGroup> = {}): RefusalGroup {
-  const { app_id, code: name, reason = null, origin, path, sdk_version } = refusalOf(number)
+  const { app_id, code: name, reason = null, origin, path, sdk_version, message } = refusalOf(number)
+  const count = Math.round(9800 / (number + 1) ** 1.2)
   return {
     app_id,
     code: name,
@@ -207,12 +219,11 @@ export function groupOf(number: number, changes: Partial<RefusalGroup> = {}): Re
     path,
     sdk_version,
     sdk_versions: sdk_version === null ? [null] : [sdk_version, 'ios 2.0.3'],
-    count: Math.round(9800 / (number + 1) ** 1.2),
+    message,
+    count,
     first_at: '2026-11-22T13:04:11.000Z',
     last_at: '2026-11-22T14:02:30.000Z',
-    per_minute: wave(20, 18, number + 2)
-      .slice(0, 60)
-      .map(Math.round),
+    per_minute: perMinute(count, number),
     ...changes,
   }
 }
@@ -326,7 +337,7 @@ const DAYS: UsageByDay = {
   apps: [
     {
       app_id: 'shop',
-      days: wave(150_000, 42_000, 7)
+      days: wave(118_000, 42_000, 7)
         .slice(0, 35)
         .map((events, at) => ({
           day: new Date(Date.parse(NOW) - (34 - at) * 86_400_000).toISOString().slice(0, 10),
@@ -336,6 +347,26 @@ const DAYS: UsageByDay = {
   ],
   read_at: NOW,
 }
+
+const MONTH_STARTS = '2026-11-01'
+const SHOP_DAYS = DAYS.apps[0].days
+
+/** What fits its days. */
+export const SHOP: AppUsage = appOf(6, {
+  app_id: 'shop',
+  name: 'Storefront',
+  plan: '5m',
+  minute: { used: 106, limit: 15_000, resets_at: '2026-11-22T14:03:00.000Z' },
+  day: { used: SHOP_DAYS[34].events, limit: null, resets_at: '2026-11-23T00:00:00.000Z' },
+  month: {
+    used: SHOP_DAYS.filter(({ day }) => day >= MONTH_STARTS).reduce((sum, { events }) => sum + events, 0),
+    limit: 5_500_000,
+    resets_at: '2026-12-01T00:00:00.000Z',
+    tolerance_percent: 10,
+  },
+  events_per_second: 1.8,
+  last_hour: { accepted_events: 6402, refused: {} },
+})
 
 const READ_KEYS: ReadKeys = {
   read_keys: [
@@ -348,9 +379,9 @@ const READ_KEYS: ReadKeys = {
 }
 
 const ALERTS: Alerts = {
-  alerts: [50, 80].map((percent) => ({
+  alerts: [50, 60].map((percent) => ({
     id: String(percent),
-    at: percent === 50 ? '2026-11-14T18:02:00.000Z' : '2026-11-21T09:14:00.000Z',
+    at: percent === 50 ? '2026-11-18T18:02:00.000Z' : '2026-11-22T09:14:00.000Z',
     app_id: 'shop',
     kind: 'step',
     state: 'raised',
@@ -376,9 +407,7 @@ export function portalDouble(changes: Partial<AppUsage> = {}): ConsoleDouble {
   const double = busyDouble()
   double.portal = PORTAL
   for (const path of ['/api/now', '/api/search', '/api/example', '/api/apps']) double.answers.delete(path)
-  double.answers.set('/api/usage', ({ query }) =>
-    ok(query['days'] ? DAYS : appOf(6, { app_id: 'shop', events_per_second: 2, ...changes })),
-  )
+  double.answers.set('/api/usage', ({ query }) => ok(query['days'] ? DAYS : { ...SHOP, ...changes }))
   /** Of this app, without what is the operators' alone. */
   const own = (path: string, names: readonly string[]): void => {
     const all = double.answers.get(path)
@@ -402,8 +431,9 @@ export function busyDouble(changes: Partial<Now> = {}): ConsoleDouble {
   const double = new ConsoleDouble(busyNow(changes))
   const apps = Array.from({ length: 1000 }, (_, number) => appOf(number))
   const refusals = Array.from({ length: 1000 }, (_, number) => refusalOf(number))
+  // Each cause once.
   const groups = Array.from({ length: 18 }, (_, number) => groupOf(number)).filter(
-    ({ app_id: app }, at) => app !== null || at < 5,
+    ({ app_id: app }, at) => at < REFUSED.length || (app !== null && app !== 'legacy'),
   )
   const fits = (one: { app_id: string | null; code: string }, query: Readonly<Record<string, string>>): boolean =>
     (!query['app'] || query['app'] === (one.app_id ?? '-')) && (!query['code'] || query['code'] === one.code)
@@ -422,6 +452,7 @@ export function busyDouble(changes: Partial<Now> = {}): ConsoleDouble {
   double.answers.set('/api/example', () => ok({ port: 8443, tls: true, app_key: 'ak_demo_1' }))
   double.answers.set('/api/refusals', ({ query }) =>
     ok({
+      since: AN_HOUR_AGO,
       refusals: refusals
         .filter((one) => fits(one, query) && (query['request_id'] ?? one.request_id) === one.request_id)
         .slice(0, Number(query['limit'] ?? 100)),

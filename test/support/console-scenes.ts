@@ -1,17 +1,19 @@
 // Every page of the console and the portal in each of its states, with what brings it there: for pictures and for axe.
 
 import type { Page } from 'playwright-core'
-import type { Now } from '../../src/console/web/api-types.ts'
+import type { Now, Refusals } from '../../src/console/web/api-types.ts'
 import {
-  appOf,
+  AN_HOUR_AGO,
   BATCH_ID,
   busyDouble,
   busyNow,
+  groupOf,
   missingBatch,
   NOW,
   PORTAL,
   portalDouble,
   refusalOf,
+  SHOP,
 } from './console-data.ts'
 import { type ConsoleDouble, ok } from './console-double.ts'
 
@@ -32,12 +34,12 @@ function still(double: ConsoleDouble): ConsoleDouble {
 }
 
 const busy = (changes: Partial<Now> = {}) => still(busyDouble(changes))
-const portal = () => still(portalDouble({ app_id: 'shop' }))
+const portal = () => still(portalDouble())
 
 function empty(double: ConsoleDouble): ConsoleDouble {
   const nothing = { searched_back_to: null, complete: true, skipped: 0 }
   double.now = busyNow({
-    nodes: (busyNow()['nodes'] as Now['nodes'][number][]).slice(0, 1),
+    nodes: oneNode('serving', JUST_BEFORE),
     rates: { requests_per_second: 0, events_accepted_per_second: 0, refused_per_second: {}, replays_per_second: 0 },
     latency_seconds: null,
     queue: JOURNAL,
@@ -47,7 +49,7 @@ function empty(double: ConsoleDouble): ConsoleDouble {
       { part: 'apps', kind: 'file', ...UP, latency_seconds: null, text: 'in a file' },
     ],
   })
-  double.answers.set('/api/refusals', () => ok({ refusals: [], groups: [] }))
+  double.answers.set('/api/refusals', () => ok({ since: JUST_BEFORE, refusals: [], groups: [] }))
   double.answers.set('/api/events', () => ok({ events: [], ...nothing }))
   double.answers.set('/api/now', () => {
     const { history, ...now } = double.now
@@ -59,6 +61,19 @@ function empty(double: ConsoleDouble): ConsoleDouble {
     })
   })
   return still(double)
+}
+
+const JUST_BEFORE = '2026-11-22T14:01:51.000Z'
+
+function oneNode(state: 'serving' | 'refusing', started_at?: string): Now['nodes'][number][] {
+  const [node] = busyNow()['nodes'] as Now['nodes'][number][]
+  return [{ ...node, state, ...(started_at === undefined ? {} : { started_at }) }]
+}
+
+function oneApp(): ConsoleDouble {
+  const double = busy()
+  double.answers.set('/api/apps', () => ok({ apps: [SHOP], total_apps: 1000, read_at: NOW }))
+  return double
 }
 
 const UP = { state: 'ok', reason: null, up: true, node: null } as const
@@ -78,16 +93,17 @@ function full(): ConsoleDouble {
   const from = 120
   const after = (cells: readonly (number | null)[], value: (cell: number) => number) =>
     cells.map((cell, at) => (at < from ? cell : value(cell ?? 0)))
-  return busy({
+  const double = busy({
     state: 'refusing',
     state_reason: 'journal full for 5 min',
     reasons: [{ reason: 'journal_full', per_second: 1003 }],
     rates: {
-      requests_per_second: 1042,
+      requests_per_second: 1039.4,
       events_accepted_per_second: 0,
       refused_per_second: { service_overloaded: 1003, rate_limit_exceeded: 31, validation_failed: 5.4 },
-      replays_per_second: 2.2,
+      replays_per_second: 0,
     },
+    nodes: oneNode('refusing'),
     parts: [
       {
         part: 'queue',
@@ -110,6 +126,14 @@ function full(): ConsoleDouble {
       p99_seconds: after(history.p99_seconds, (cell) => cell / 8),
     },
   })
+  const others = double.answers.get('/api/refusals')
+  if (others === undefined) throw new Error('there are no refusals')
+  const ours = { app_id: null, code: 'service_overloaded', reason: 'journal_full', path: null, sdk_versions: [null] }
+  double.answers.set('/api/refusals', (asked) => {
+    const { refusals, groups } = others(asked).body as Refusals
+    return ok({ since: AN_HOUR_AGO, refusals, groups: [groupOf(0, { ...ours, count: 300_900 }), ...groups] })
+  })
+  return double
 }
 
 const rows = (page: Page): Promise<void> => page.locator('.rows a.item').first().waitFor()
@@ -228,7 +252,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   apps: { path: '/apps', double: busy, prepare: rows, isInDocs: true },
   app: {
     path: '/app?id=shop',
-    double: busy,
+    double: oneApp,
     prepare: async (page) => page.getByRole('heading', { name: 'Last 35 days', exact: true }).waitFor(),
     isInDocs: true,
   },
@@ -257,7 +281,15 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     double: () => {
       const double = empty(portal())
       const used = { used: 0, limit: 5_500_000, resets_at: '2026-12-01T00:00:00.000Z', tolerance_percent: 10 }
-      double.answers.set('/api/usage', () => ok(appOf(6, { app_id: 'shop', month: used, events_per_second: null })))
+      double.answers.set('/api/usage', () =>
+        ok({
+          ...SHOP,
+          minute: { ...SHOP.minute, used: 0 },
+          day: { ...SHOP.day, used: 0 },
+          month: used,
+          events_per_second: null,
+        }),
+      )
       return double
     },
     prepare: async (page) => page.getByText('Welcome.').waitFor(),

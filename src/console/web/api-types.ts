@@ -17,6 +17,7 @@ type Without<T, Names extends keyof T> = Omit<T, Names> & Partial<Pick<T, Names>
 export type Refusal = Without<refusals.Refusal, 'node' | 'reason'>
 export type RefusalGroup = Without<refusals.RefusalGroup, 'reason'>
 export interface Refusals {
+  readonly since: string
   readonly refusals: readonly Refusal[]
   readonly groups: readonly RefusalGroup[]
 }

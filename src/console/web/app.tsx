@@ -75,7 +75,7 @@ function Page({ app }: { app: AppUsage }): JSX.Element {
           <EventsOf app={id} />
         </div>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <CausesOf app={id} title="Refused, last hour" />
+          <CausesOf app={id} />
           <Keys app={app} />
           <AlertsOf app={id} />
         </div>

@@ -16,7 +16,7 @@ import { nearestOf, type ShownWindow, windowsOf } from './windows.ts'
 const AGAIN_EVERY_MS = 5000
 const MAX_APPS = 10_000
 const ROW_PX = 72
-const PHONE_ROW_PX = 124
+const PHONE_ROW_PX = 116
 const SORTS = [
   ['left', 'Least left'],
   ['month', 'Events of the month'],
@@ -77,7 +77,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
             two
             columns="minmax(110px,1.1fr) repeat(3, minmax(90px,1fr)) 84px 60px"
             phone="minmax(0,1fr)"
-            heads={isPhone ? ['App'] : ['App', 'Minute', 'Day', 'Month', '>Events, 1 h', '>Refused']}
+            heads={isPhone ? ['Minute, day, month'] : ['App', 'Minute', 'Day', 'Month', '>Events, 1 h', '>Refused']}
             stick="var(--top)"
           >
             {shown.length === 0 && <Empty icon="filter" title="No app fits" />}
@@ -237,11 +237,15 @@ function AppRow({ row: { app, windows, refused }, isPhone }: { row: Row; isPhone
         {isPhone && refused > 0 && <span class="number dim">{count(refused)} refused</span>}
       </span>
       {isPhone ? (
-        windows.map((window) => <PhoneWindow key={window.name} window={window} />)
+        <span class="grid fill" style={vars({ phone: 'repeat(3, minmax(0,1fr))' })}>
+          {windows.map((window) => (
+            <Use key={window.name} window={window} numberOf={short} />
+          ))}
+        </span>
       ) : (
         <>
           {windows.map((window) => (
-            <Use key={window.name} window={window} />
+            <Use key={window.name} window={window} numberOf={count} />
           ))}
           <span class="number">{events === null ? 'not known' : count(events)}</span>
           <span class={refused > 0 ? 'number' : 'number dim'}>{count(refused)}</span>
@@ -251,32 +255,15 @@ function AppRow({ row: { app, windows, refused }, isPhone }: { row: Row; isPhone
   )
 }
 
-function Use({ window: { used, limit, share, ahead, tone, note } }: { window: ShownWindow }): JSX.Element {
+function Use({ window, numberOf }: { window: ShownWindow; numberOf: (value: number) => string }): JSX.Element {
+  const { used, limit, share, ahead, tone, note } = window
   return (
     <span class="stack fill t12" style={vars({ gap: '3px' })}>
       <span class="cut">
-        <b>{count(used)}</b> <span class="dim">{limit === null ? 'no limit' : `of ${count(limit)}`}</span>
+        <b>{numberOf(used)}</b> <span class="dim">{limit === null ? 'no limit' : `of ${numberOf(limit)}`}</span>
       </span>
       <Bar share={share} ahead={ahead} tone={tone} />
       <span class={tone === undefined ? 'cut dim' : `cut said ${tone}`}>{note}</span>
-    </span>
-  )
-}
-
-/** A phone has a line for each, with its limit. */
-function PhoneWindow({
-  window: { name, used, limit, share, ahead, tone, note },
-}: {
-  window: ShownWindow
-}): JSX.Element {
-  return (
-    <span class="grid fill t12" style={vars({ phone: '44px minmax(0,1fr) 124px 96px', align: 'center' })}>
-      <span class="dim">{name}</span>
-      <Bar share={share} ahead={ahead} tone={tone} />
-      <span class="number">
-        {short(used)} {limit === null ? '· no limit' : `of ${short(limit)}`}
-      </span>
-      <span class={tone === undefined ? 'cut dim number' : `cut number said ${tone}`}>{note}</span>
     </span>
   )
 }

@@ -10,7 +10,7 @@ import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { go, urlTo } from './route.ts'
 import { Stored } from './stored.tsx'
-import { Age, AppName, AS_TYPED, Card, Copy, Empty, Fact, Note, Pill, Problem, Verdict, vars } from './ui.tsx'
+import { AppName, AS_TYPED, Card, Copy, Empty, Fact, Note, Pill, Problem, Verdict, vars } from './ui.tsx'
 
 type Answer = Found | RefusalFound | NotFound
 
@@ -162,13 +162,7 @@ function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element
   const { app_id: app, code, path, message, sdk_version: sdk, request_id: id, node, time } = refusal
   return (
     <>
-      <Verdict
-        more={
-          <>
-            It is an X-Request-Id, of {utc(time, 'date')} UTC, <Age at={time} ago />.
-          </>
-        }
-      >
+      <Verdict more={<>It is the X-Request-Id of a request of {utc(time, 'date')} UTC.</>}>
         This request was refused, so no batch has this id.
       </Verdict>
       <Card title="The refusal">
@@ -183,7 +177,7 @@ function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element
             <Fact name="Message">
               <code>{message}</code>
             </Fact>
-            <Fact name="What to change">{changeFor(refusal, message, portal !== null)}</Fact>
+            <Fact name="What to change">{changeFor(refusal, portal !== null)}</Fact>
             <Fact name="It means">{meaningOf(code)}</Fact>
             {portal === null && (
               <Fact name="App">

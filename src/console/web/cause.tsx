@@ -1,24 +1,25 @@
 // A cause of refusals: its title, who has it, and opened beside the list what to change.
 
 import type { JSX } from 'preact'
-import type { Refusal, RefusalGroup } from './api-types.ts'
-import { causeKey, changeFor, meaningOf, type Title, titleOf } from './codes.ts'
+import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
+import { capital, causeKey, changeFor, meaningOf, titleOf } from './codes.ts'
 import { count, many, percent, span, utc } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { urlTo } from './route.ts'
 import { Rows } from './rows.tsx'
-import { Age, AppName, Bar, Card, Copy, List, Pill, ShortId, Stat, save, vars } from './ui.tsx'
+import { Age, AppName, Bar, Card, Copy, List, Pill, ShortId, Stat, save, useMedia, vars, WIDE } from './ui.tsx'
 
 const MAX_SDKS = 2
 const SHOWN_SDKS = 5
 const RATE_MINUTES = 2
+const NEARLY_AN_HOUR_MS = 3_540_000
 
 /** Also within a sentence. */
 const INLINE = { display: 'inline-block', maxWidth: '100%', verticalAlign: 'bottom' }
 
-export function CauseTitle({ cause, message }: { cause: RefusalGroup; message?: string }): JSX.Element {
-  const { member, words }: Title = titleOf(cause, message)
+export function CauseTitle({ cause }: { cause: RefusalGroup }): JSX.Element {
+  const { member, words } = titleOf(cause)
   return (
     <span class="cut" style={INLINE} title={cause.path ?? undefined}>
       {member !== null && <code>{member}</code>}
@@ -46,13 +47,15 @@ export interface CauseProps {
   readonly group: RefusalGroup
   /** The newest of this cause that are known. */
   readonly refusals: readonly Refusal[]
+  /** In the last hour, or since then. */
+  readonly since: string
   readonly onClose: () => void
 }
 
-export function CausePanel({ group, refusals, onClose }: CauseProps): JSX.Element {
+export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX.Element {
   const { portal, nowMs } = useLive()
+  const isWide = useMedia(WIDE)
   const { app_id: app, code, path, count: refused, first_at: firstAt, per_minute: minutes } = group
-  const message = refusals[0]?.message
   const perSecond = minutes.slice(-RATE_MINUTES).reduce((sum, minute) => sum + minute, 0) / (RATE_MINUTES * 60)
   const download = (): void =>
     save('refusals.ndjson', 'application/x-ndjson', refusals.map((one) => `${JSON.stringify(one)}\n`).join(''))
@@ -61,13 +64,15 @@ export function CausePanel({ group, refusals, onClose }: CauseProps): JSX.Elemen
       label="The opened cause"
       title={
         <>
-          <button type="button" class="button small bare narrow" aria-label="Back to the causes" onClick={onClose}>
-            <Icon name="back" />
-          </button>
+          {!isWide && (
+            <button type="button" class="button small bare" aria-label="Back to the causes" onClick={onClose}>
+              <Icon name="back" />
+            </button>
+          )}
           <Pill code={code} />
           <div class="stack grow" style={vars({ gap: 0 })}>
             <h2 class="cut">
-              <CauseTitle cause={group} {...(message === undefined ? {} : { message })} />
+              <CauseTitle cause={group} />
             </h2>
             <span class="row t12 dim">
               {portal === null && <AppName id={app} href={app === null ? undefined : urlTo('/app', { id: app })} />}
@@ -84,7 +89,7 @@ export function CausePanel({ group, refusals, onClose }: CauseProps): JSX.Elemen
     >
       <div class="body stack" style={vars({ gap: 'var(--s4)' })}>
         <div class="row wrap" style={vars({ gap: '12px 32px' })}>
-          <Stat name="Last hour" value={count(refused)} />
+          <Stat name={capital(since)} value={count(refused)} />
           <Stat name="Rate now" value={perSecond < 10 ? perSecond.toFixed(1) : count(perSecond)} unit="/s" />
           <Stat
             name="Since"
@@ -94,7 +99,7 @@ export function CausePanel({ group, refusals, onClose }: CauseProps): JSX.Elemen
         </div>
         <div class="stack" style={vars({ gap: 'var(--s2)' })}>
           <h3>What to change</h3>
-          <p class="t14">{changeFor(group, message, portal !== null)}</p>
+          <p class="t14">{changeFor(group, portal !== null)}</p>
           <p class="dim">{meaningOf(code)}</p>
           {path !== null && (
             <span>
@@ -175,6 +180,12 @@ function RefusalRow({ refusal }: { refusal: Refusal }): JSX.Element {
       </span>
     </div>
   )
+}
+
+/** From when on causes are counted, within a sentence: a node keeps them for an hour, and begins when it starts. */
+export function sinceText(counted: Pick<Refusals, 'since'> | null, nowMs: number): string {
+  const isHour = counted === null || nowMs - Date.parse(counted.since) > NEARLY_AN_HOUR_MS
+  return isHour ? 'in the last hour' : `since ${utc(counted.since, 'minute')} UTC`
 }
 
 /** Those of a cause, newest first. */

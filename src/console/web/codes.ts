@@ -52,16 +52,28 @@ const TITLES: Readonly<Record<string, string>> = {
   replayed_other_body: 'Replay with another body',
 }
 
-type Cause = Pick<RefusalGroup, 'code' | 'reason' | 'origin' | 'path'>
+/** `message`: of one of its refusals, which says more than the code; '': none is known. */
+type Cause = Pick<RefusalGroup, 'code' | 'reason' | 'origin' | 'path' | 'message'>
 
-/** `message`: of one of its refusals, which says more than the code. */
-export function titleOf({ code, reason, origin, path }: Cause, message?: string): Title {
+export function titleOf({ code, reason, origin, path, message }: Cause): Title {
   if (origin !== null) return { member: null, words: 'Origin may not send' }
-  if (reason) return { member: null, words: capital(reason.replaceAll('_', ' ')) }
+  if (reason) return { member: null, words: reasonName(reason) }
   if (path === null) return { member: null, words: TITLES[code] ?? code }
-  const wrong = message === undefined ? '' : ruleOf(message)
+  const wrong = ruleOf(message)
   if (wrong.startsWith('required')) return { member: memberOf(path), words: 'is missing' }
   return { member: memberOf(path), words: wrong === '' ? 'does not fit' : wrong }
+}
+
+const ABBREVIATIONS: Readonly<Record<string, string>> = { nats: 'NATS', redis: 'Redis' }
+
+/** `nats_away` is NATS away. */
+function reasonName(reason: string): string {
+  return capital(
+    reason
+      .split('_')
+      .map((word) => ABBREVIATIONS[word] ?? word)
+      .join(' '),
+  )
 }
 
 /** Of the path of a member: `events[*].context.os` is `context.os`. */
@@ -70,7 +82,7 @@ export function memberOf(path: string): string {
 }
 
 /** What is wrong, without the path before it. */
-export function ruleOf(message: string): string {
+function ruleOf(message: string): string {
   return message.slice(message.indexOf(': ') + 1).trim()
 }
 
@@ -92,14 +104,13 @@ const CHANGES: Readonly<Record<string, string>> = {
 }
 
 /** `isPortal`: without the names of settings, which are the operators'. */
-export function changeFor(cause: Cause, message?: string, isPortal = false): string {
-  const { code, reason, origin, path } = cause
+export function changeFor({ code, reason, origin, path, message }: Cause, isPortal = false): string {
   if (origin !== null && isPortal) return `Ask those who run the service to allow ${origin}, if its pages may send.`
   if (origin !== null) return `Allow ${origin} (SLUICE_CORS_ORIGINS, or the origins of the app) if its pages may send.`
   const known = reasonOf(reason)
   if (known !== undefined) return `${capital(known.happened)}. To do: ${known.todo}.`
   if (path === null) return CHANGES[code] ?? meaningOf(code)
-  const wrong = message === undefined ? '' : ruleOf(message)
+  const wrong = ruleOf(message)
   if (wrong === '') return `Correct ${path}: it does not fit the schema.`
   return wrong.startsWith('required')
     ? `Send ${memberOf(path)}: it is required.`
@@ -111,6 +122,12 @@ export function capital(text: string): string {
 }
 
 /** The refusals of a cause are alike in all of these. */
-export function causeKey({ app_id, code, reason, origin, path }: Cause & Pick<Refusal, 'app_id'>): string {
+export function causeKey({
+  app_id,
+  code,
+  reason,
+  origin,
+  path,
+}: Omit<Cause, 'message'> & Pick<Refusal, 'app_id'>): string {
   return JSON.stringify([app_id, code, reason, origin, path?.replace(/\[\d+\]/g, '[*]') ?? null])
 }

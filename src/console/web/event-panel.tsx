@@ -10,7 +10,7 @@ import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { eventUrl, urlTo, urlWith } from './route.ts'
 import { useExample } from './try-it.tsx'
-import { Age, AppName, Card, Copy, Fact, List, vars } from './ui.tsx'
+import { Age, AppName, Card, Copy, Fact, List, useMedia, vars, WIDE } from './ui.tsx'
 
 const SHOWN = 8
 
@@ -24,6 +24,7 @@ export interface EventPanelProps {
 export function EventPanel({ line, lines, onClose }: EventPanelProps): JSX.Element {
   const { event } = line
   const { url } = useExample()
+  const isWide = useMedia(WIDE)
   const heading = useRef<HTMLHeadingElement>(null)
   // At once: a row that keeps the focus holds the list.
   useLayoutEffect(() => heading.current?.focus({ preventScroll: true }), [line.id])
@@ -33,9 +34,11 @@ export function EventPanel({ line, lines, onClose }: EventPanelProps): JSX.Eleme
       label="The opened event"
       title={
         <>
-          <button type="button" class="button small bare narrow" aria-label="Back to the list" onClick={onClose}>
-            <Icon name="back" />
-          </button>
+          {!isWide && (
+            <button type="button" class="button small bare" aria-label="Back to the list" onClick={onClose}>
+              <Icon name="back" />
+            </button>
+          )}
           <TypePill event={event} />
           <h2 class="cut grow" ref={heading} tabIndex={-1}>
             {memberText(event, 'name') || 'Without a name'}
@@ -43,9 +46,11 @@ export function EventPanel({ line, lines, onClose }: EventPanelProps): JSX.Eleme
           <Copy text={location.href} label="Copy link" icon="link" />
           <Copy text={JSON.stringify(event, null, 2)} label="Copy JSON" />
           <Copy text={curlOf(url, null, event)} label="Copy curl" />
-          <button type="button" class="button small bare wide" aria-label="Close" title="Close" onClick={onClose}>
-            <Icon name="close" />
-          </button>
+          {isWide && (
+            <button type="button" class="button small bare" aria-label="Close" title="Close" onClick={onClose}>
+              <Icon name="close" />
+            </button>
+          )}
         </>
       }
     >

@@ -34,7 +34,7 @@ function EventPage({ path, keys, query }: { path: string; keys: readonly string[
   const isPaused = query.get('paused') === '1'
   const events = useEventLines(path, isPaused)
   const opened = useOpened(query.get('event'), events.lines)
-  const isPhone = useMedia(PHONE)
+  const isWide = useMedia(WIDE)
   const close = (): void => go(urlWith({ event: null }))
   const pause = (): void => go(urlWith({ paused: isPaused ? null : '1' }), { replace: true })
   const clear = (): void => go('/events')
@@ -52,8 +52,8 @@ function EventPage({ path, keys, query }: { path: string; keys: readonly string[
     )
   }
   const panel = <Opened opened={opened} lines={lines} onClose={close} />
-  if (isPhone && opened.kind !== 'none') return <div class="page">{panel}</div>
-  const columns = opened.kind === 'none' ? 'minmax(0,1fr)' : 'minmax(0,1fr) 460px'
+  if (!isWide && opened.kind !== 'none') return <div class="page">{panel}</div>
+  const columns = opened.kind === 'none' ? 'minmax(0,1fr)' : 'minmax(0,1fr) clamp(380px, 40%, 460px)'
   return (
     <div class="page fill-window">
       <div class="stack">
@@ -65,7 +65,7 @@ function EventPage({ path, keys, query }: { path: string; keys: readonly string[
           </Note>
         )}
       </div>
-      <div class="grid fold" style={vars({ columns })}>
+      <div class="grid" style={vars({ columns })}>
         <Card class="scroll" label="Events">
           {isEmpty ? <NoEvents stored={stored} /> : <EventList events={events} opened={query.get('event')} />}
         </Card>

@@ -183,7 +183,8 @@ function Outcome({ text, explained }: Result): JSX.Element {
   const { code, reason, message, errors, limits, app, events } = explained
   const isAccepted = code === 'accepted'
   const tone = code === 'service_overloaded' ? 'fail' : undefined
-  const cause = { code, reason, origin: null, path: errors[0]?.path ?? null }
+  const [first] = errors
+  const cause = { code, reason, origin: null, path: first?.path ?? null, message: first?.message ?? '' }
   const sentence = isAccepted
     ? 'Would be accepted.'
     : errors.length > 1
@@ -197,10 +198,7 @@ function Outcome({ text, explained }: Result): JSX.Element {
             {isAccepted ? <span class="pill ok">202</span> : <Pill code={code} />}
             <code>{code}</code>
           </span>
-          <Verdict
-            {...(tone === undefined ? {} : { tone })}
-            more={isAccepted ? message : changeFor(cause, errors[0] && `: ${errors[0].message}`)}
-          >
+          <Verdict {...(tone === undefined ? {} : { tone })} more={isAccepted ? message : changeFor(cause)}>
             {sentence}
           </Verdict>
           {!isAccepted && <p class="dim">{meaningOf(code)}</p>}

@@ -3,7 +3,7 @@
 import type { JSX } from 'preact'
 import { useAsk } from './api.ts'
 import type { Now as NowAnswer, Refusals, Usage } from './api-types.ts'
-import { CauseTitle, CauseWho } from './cause.tsx'
+import { CauseTitle, CauseWho, sinceText } from './cause.tsx'
 import { causeKey, reasonOf, statusOf, toneOf } from './codes.ts'
 import { count, hashOf, many, rate, utc } from './format.ts'
 import { perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, stateText, useLive } from './live.tsx'
@@ -17,8 +17,6 @@ import { nearestOf, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
 const SHOWN = 5
-const HOUR_MS = 3_600_000
-const IN_LAST_HOUR = 'in the last hour'
 
 export function Now(): JSX.Element {
   const live = useLive()
@@ -30,6 +28,7 @@ export function Now(): JSX.Element {
     return <div class="page" aria-busy="true" />
   }
   const groups = refusals.value?.groups ?? []
+  const since = sinceText(refusals.value, live.nowMs)
   const isFresh =
     now.state === 'serving' &&
     groups.length === 0 &&
@@ -37,7 +36,7 @@ export function Now(): JSX.Element {
     now.latency_seconds === null
   return (
     <div class="page">
-      <Sentence now={now} groups={groups} />
+      <Sentence now={now} groups={groups} since={since} />
       <Advice now={now} />
       {isFresh && <TryIt />}
       <Plots now={now} />
@@ -47,7 +46,7 @@ export function Now(): JSX.Element {
           <Nodes nodes={now.nodes} time={now.time} />
         </div>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <RefusedMost groups={groups} since={sinceOf(now)} />
+          <RefusedMost groups={groups} since={since} />
           {usage.value !== null && <Nearest usage={usage.value} />}
         </div>
       </div>
@@ -55,37 +54,37 @@ export function Now(): JSX.Element {
   )
 }
 
-/** Nodes keep refusals of the last hour, and of no time before their start. Also within a sentence. */
-function sinceOf({ nodes, time }: NowAnswer): string {
-  const startedAtMs = Math.max(...nodes.map((node) => Date.parse(node.started_at)))
-  return Date.parse(time) - startedAtMs < HOUR_MS ? `since ${utc(startedAtMs, 'minute')} UTC` : IN_LAST_HOUR
+/** The first question, answered in words. The pill in the header has the same state. */
+interface SentenceProps {
+  readonly now: NowAnswer
+  readonly groups: Refusals['groups']
+  readonly since: string
 }
 
-/** The first question, answered in words. The pill in the header has the same state. */
-function Sentence({ now, groups }: { now: NowAnswer; groups: Refusals['groups'] }): JSX.Element {
+function Sentence({ now, groups, since }: SentenceProps): JSX.Element {
   const live = useLive()
   const { tone } = stateOf(live)
   const rejected = rejectedPerSecond(now)
   const most = groups.find(({ code, reason }) => reason === null && statusOf(code) < 500 && statusOf(code) >= 400)
   const unavailable = groups.filter(({ code }) => statusOf(code) === 503).reduce((sum, one) => sum + one.count, 0)
-  const ours = unavailable === 0 ? '' : `${many(unavailable, 'request')} got 503 ${sinceOf(now)}.`
+  const ours = unavailable === 0 ? '' : `${many(unavailable, 'request')} got 503 ${since}.`
   const known = reasonOf(now.reasons.at(0)?.reason)
   const isLost = live.connection.kind === 'lost'
   const more =
     now.state === 'refusing' && known !== undefined ? (
       `${known.clients[0].toUpperCase()}${known.clients.slice(1)}. What was answered 202 is stored.`
     ) : most === undefined ? (
-      ours || `Nothing was rejected ${sinceOf(now)}.`
+      ours || `Nothing was rejected ${since}.`
     ) : (
       <>
-        {ours} Most in the last hour: <CauseTitle cause={most} />
+        {ours} Most {since}: <CauseTitle cause={most} />
         {most.app_id !== null && (
           <>
             {' '}
             from <AppName id={most.app_id} href={urlTo('/app', { id: most.app_id })} />
           </>
         )}
-        , {count(most.count)} times since {utc(most.first_at, 'minute')} UTC.
+        , {most.count === 1 ? 'once, at' : `${count(most.count)} times since`} {utc(most.first_at, 'minute')} UTC.
       </>
     )
   const well = ours === '' ? 'Healthy' : 'Healthy now'
@@ -100,7 +99,10 @@ function Sentence({ now, groups }: { now: NowAnswer; groups: Refusals['groups'] 
       }
     >
       {state}.
-      {!isLost && rejected >= SOME_PER_SECOND && ` ${rate(rejected)} requests/s rejected, most by ${mostBy(now)}.`}
+      {!isLost &&
+        now.state !== 'refusing' &&
+        rejected >= SOME_PER_SECOND &&
+        ` ${rate(rejected)} requests/s rejected, most by ${mostBy(now)}.`}
     </Verdict>
   )
 }
@@ -136,7 +138,7 @@ function Advice({ now }: { now: NowAnswer }): JSX.Element | null {
 function RefusedMost({ groups, since }: { groups: Refusals['groups']; since: string }): JSX.Element {
   return (
     <Card
-      title="Refused most, last hour"
+      title={`Refused most ${since}`}
       side={
         <a class="t12" href="/refused">
           All refusals

@@ -3,6 +3,7 @@
 import type { JSX } from 'preact'
 import { useAsk } from './api.ts'
 import type { AppUsage, NewestEvents, Refusals } from './api-types.ts'
+import { sinceText } from './cause.tsx'
 import { many, percent } from './format.ts'
 import { stateOf, useLive } from './live.tsx'
 import { Needs, TryIt } from './try-it.tsx'
@@ -37,7 +38,7 @@ function OnTrack({ app }: { app: AppUsage }): JSX.Element {
           <EventsOf app={null} />
         </div>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <CausesOf app={null} title="What to change" />
+          <CausesOf app={null} />
           <AlertsOf app={null} />
           <Plan app={app} />
         </div>
@@ -50,6 +51,7 @@ function Sentence({ app }: { app: AppUsage }): JSX.Element {
   const live = useLive()
   const refusals = useAsk<Refusals>('/api/refusals?limit=1', AGAIN_EVERY_MS)
   const groups = refusals.value?.groups ?? []
+  const since = sinceText(refusals.value, live.nowMs)
   const refused = groups.reduce((sum, group) => sum + group.count, 0)
   const windows = windowsOf(app, live.nowMs)
   const { tone, word, why } = stateOf(live)
@@ -59,11 +61,10 @@ function Sentence({ app }: { app: AppUsage }): JSX.Element {
         <>
           {tone === 'ok' ? 'Ingestion is healthy.' : `Ingestion: ${word} ${why}.`}{' '}
           {refused === 0 ? (
-            'Nothing was refused in the last hour.'
+            `Nothing was refused ${since}.`
           ) : (
             <>
-              <a href="/refused">{many(refused, 'request')}</a> {refused === 1 ? 'was' : 'were'} refused in the last
-              hour.
+              <a href="/refused">{many(refused, 'request')}</a> {refused === 1 ? 'was' : 'were'} refused {since}.
             </>
           )}
         </>

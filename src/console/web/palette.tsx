@@ -38,19 +38,21 @@ function useOptions(text: string, views: readonly View[]): readonly Option[] {
   const wanted = text.toLowerCase()
   // The portal has no search; an id is that of a batch, of a request, or a key.
   const pageOf = (id: string): string => (portal === null ? urlTo('/search', { q: id }) : urlTo('/batch', { id }))
-  const mayAsk = text !== '' && (portal === null || UUID.test(text))
+  const isId = UUID.test(text)
+  const mayAsk = text !== '' && (portal === null || isId)
   const ids = mayAsk ? [{ group: 'Any id', icon: 'find', name: text, url: pageOf(text) } as const] : []
   const fitting = (apps.value?.apps ?? []).filter(
     ({ app_id: id, name }) => wanted !== '' && `${id} ${name ?? ''}`.toLowerCase().includes(wanted),
   )
   return [
-    ...ids,
+    ...(isId ? ids : []),
     ...fitting.slice(0, MAX_APPS).map(({ app_id: id }): Option => {
       return { group: 'Apps', icon: 'apps', name: id, url: urlTo('/app', { id }) }
     }),
     ...views
       .filter(({ name }) => name.toLowerCase().startsWith(wanted))
       .map(({ name, icon, path }): Option => ({ group: 'Pages', icon, name, url: path })),
+    ...(isId ? [] : ids),
     ...(text === '' ? lately() : []).map((id): Option => {
       return { group: 'Looked up lately', icon: 'find', name: id, url: pageOf(id) }
     }),

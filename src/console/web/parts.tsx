@@ -31,9 +31,13 @@ const NAMES: Readonly<Record<ShownPart['part'], string>> = {
 
 export function Parts({ now }: { now: Now }): JSX.Element {
   const { ring, queue, parser_queue: waiting } = now
+  const audit = queue?.audit_lag_seconds ?? null
   const share = ring.size_bytes === 0 ? 0 : ring.used_bytes / ring.size_bytes
   const lines: Line[] = [
-    ...now.parts.map((part) => partLine(part, part.part === 'queue' ? queue : null)),
+    ...now.parts.map((part) => {
+      const line = partLine(part, part.part === 'queue' ? queue : null)
+      return part.part === 'audit' && audit !== null ? withLag(line, audit) : line
+    }),
     {
       name: 'Memory',
       tone: share >= NEAR ? 'near' : 'ok',
@@ -43,7 +47,7 @@ export function Parts({ now }: { now: Now }): JSX.Element {
       share,
     },
   ]
-  if (queue !== null) lines.push(...readerLines(queue))
+  if (queue !== null && queue.consumers.length > 0) lines.push(readersLine(queue))
   return (
     <Card title="What it is made of">
       <List two columns="8px 92px minmax(0,1fr) minmax(132px,max-content)" phone="8px 76px minmax(0,1fr) 112px">
@@ -91,26 +95,24 @@ function fillOf(queue: Queue): Pick<Line, 'tone' | 'words' | 'figure' | 'share'>
   }
 }
 
-/** Who reads the queue, and what counts it. */
-function readerLines({ consumers, keep_seconds: kept, audit_lag_seconds: audit }: Queue): Line[] {
-  const lines: Line[] = []
-  if (consumers.length > 0) {
-    const words = consumers.map(({ name, lag_seconds: lag }) =>
-      lag < 1 ? `${name} has read all` : `${name} ${span(lag)} behind`,
-    )
-    const late = consumers.filter(({ lag_seconds: lag }) => kept !== null && lag > kept / 2)
-    lines.push({
-      name: 'Consumers',
-      tone: late.length > 0 ? 'near' : 'ok',
-      words: words.join(' · '),
-      figure: `${consumers.length - late.length} of ${consumers.length} reading`,
-    })
+/** What counts the queue, with how far it is behind. */
+function withLag(line: Line, seconds: number): Line {
+  const tone = line.tone === 'ok' && seconds > LATE_AUDIT_SECONDS ? 'near' : line.tone
+  return { ...line, tone, figure: `${span(seconds)} behind` }
+}
+
+/** Who reads the queue. */
+function readersLine({ consumers, keep_seconds: kept }: Queue): Line {
+  const words = consumers.map(({ name, lag_seconds: lag }) =>
+    lag < 1 ? `${name} has read all` : `${name} ${span(lag)} behind`,
+  )
+  const late = consumers.filter(({ lag_seconds: lag }) => kept !== null && lag > kept / 2)
+  return {
+    name: 'Consumers',
+    tone: late.length > 0 ? 'near' : 'ok',
+    words: words.join(' · '),
+    figure: `${consumers.length - late.length} of ${consumers.length} reading`,
   }
-  if (audit !== null) {
-    const tone = audit > LATE_AUDIT_SECONDS ? 'near' : 'ok'
-    lines.push({ name: 'Audit', tone, words: 'counts what is stored', figure: `${span(audit)} behind` })
-  }
-  return lines
 }
 
 const NODE_TONES: Readonly<Record<Node['state'], Tone>> = {

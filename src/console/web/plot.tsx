@@ -100,7 +100,7 @@ function Shapes({ kind, series, most }: Drawn): JSX.Element {
         })
         return (
           <g key={name} class={tone}>
-            {kind === 'areas' && <path class={order === 0 ? 'drawn pale' : 'drawn'} d={area.join('')} />}
+            {kind === 'areas' && <path class={order === 0 ? 'drawn ground' : 'drawn'} d={area.join('')} />}
             {(kind === 'lines' || order === 0) && <path class="drawn stroke" d={edge.join('')} />}
           </g>
         )

@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ask, useAsk } from './api.ts'
 import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
-import { CausePanel, CauseTitle, CauseWho, refusalsOf } from './cause.tsx'
+import { CausePanel, CauseTitle, CauseWho, refusalsOf, sinceText } from './cause.tsx'
 import { causeKey, statusOf, type Tone, toneOf } from './codes.ts'
 import { FilterBox, filterOf } from './filter.tsx'
 import { count, hashOf, many, UUID, utc } from './format.ts'
@@ -14,7 +14,7 @@ import { Plot, Spark } from './plot.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { isAimedAt, Rows } from './rows.tsx'
 import { useStream } from './stream.ts'
-import { Age, Card, Empty, List, PHONE, Pill, Problem, Stat, Tabs, useMedia, vars } from './ui.tsx'
+import { Age, Card, Empty, List, PHONE, Pill, Problem, Stat, Tabs, useMedia, vars, WIDE } from './ui.tsx'
 
 const GROUPS_EVERY_MS = 2000
 /** A read key may ask less often. */
@@ -44,17 +44,18 @@ export function Refused({ query }: { query: URLSearchParams }): JSX.Element {
 }
 
 function RefusedPage({ path, keys, query }: { path: string; keys: readonly string[]; query: URLSearchParams }) {
-  const { portal } = useLive()
+  const { portal, nowMs } = useLive()
   const filter = filterOf(query, keys)
   const everyMs = portal === null ? GROUPS_EVERY_MS : PORTAL_EVERY_MS
   const asked = useAsk<Refusals>(urlTo('/api/refusals', { ...filter, limit: '1' }), everyMs)
   const { refusals, why } = useRefusals(path, urlTo('/api/refusals/stream', filter))
   const all = useStillOrder(asked.value?.groups ?? [])
+  const since = sinceText(asked.value, nowMs)
   const isReplays = query.get('kind') === 'replays'
   const groups = all.filter(({ code }) => (code === REPLAYED) === isReplays)
-  const isPhone = useMedia(PHONE)
+  const isWide = useMedia(WIDE)
   const named = groups.find((group) => addressOf(group) === query.get('cause'))
-  const opened = named ?? (isPhone ? undefined : groups[0])
+  const opened = named ?? (isWide ? groups[0] : undefined)
   const close = (): void => go(urlWith({ cause: null }))
   useKeys({ Escape: () => (named === undefined ? go(urlTo('/refused')) : close()) })
   const values = useMemo(
@@ -64,8 +65,10 @@ function RefusedPage({ path, keys, query }: { path: string; keys: readonly strin
     }),
     [all],
   )
-  const panel = opened && <CausePanel group={opened} refusals={refusalsOf(opened, refusals)} onClose={close} />
-  if (isPhone && named !== undefined) return <div class="page">{panel}</div>
+  const panel = opened && (
+    <CausePanel group={opened} refusals={refusalsOf(opened, refusals)} since={since} onClose={close} />
+  )
+  if (!isWide && named !== undefined) return <div class="page">{panel}</div>
   return (
     <div class="page">
       <div class="row wrap">
@@ -73,13 +76,15 @@ function RefusedPage({ path, keys, query }: { path: string; keys: readonly strin
         <FilterBox query={query} keys={keys} example={keys.map((key) => EXAMPLES[key]).join(' ')} values={values} />
       </div>
       <Problem why={asked.why ?? why} />
-      {asked.value !== null && groups.length === 0 && <NothingRefused isFiltered={Object.keys(filter).length > 0} />}
+      {asked.value !== null && groups.length === 0 && (
+        <NothingRefused isFiltered={Object.keys(filter).length > 0} since={since} />
+      )}
       {groups.length > 0 && (
         <>
           <Hour groups={groups} />
-          <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) minmax(0,1.08fr)', align: 'start' })}>
-            <Causes groups={groups} refusals={refusals} opened={opened} />
-            {!isPhone && panel}
+          <div class="grid" style={vars({ columns: isWide ? 'minmax(0,1fr) minmax(0,1.08fr)' : '', align: 'start' })}>
+            <Causes groups={groups} since={since} opened={opened} />
+            {isWide && panel}
           </div>
         </>
       )}
@@ -154,17 +159,17 @@ function Kinds({ groups, isReplays }: { groups: readonly RefusalGroup[]; isRepla
   )
 }
 
-function NothingRefused({ isFiltered }: { isFiltered: boolean }): JSX.Element {
+function NothingRefused({ isFiltered, since }: { isFiltered: boolean; since: string }): JSX.Element {
   return (
     <Card>
       {isFiltered ? (
-        <Empty icon="filter" title="Nothing that fits was refused in the last hour">
+        <Empty icon="filter" title={`Nothing that fits was refused ${since}`}>
           <a class="button" href="/refused">
             Show all causes
           </a>
         </Empty>
       ) : (
-        <Empty icon="check" title="Nothing was refused in the last hour">
+        <Empty icon="check" title={`Nothing was refused ${since}`}>
           <p>Every request was taken. What a client does wrong will be here by cause, with what to change.</p>
         </Empty>
       )}
@@ -183,7 +188,7 @@ function Hour({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
   const series = FAMILIES.map(([name, tone]) => ({ name, tone, cells: cellsOf(tone) }))
   const timeAt = (cell: number): string => utc(nowMs - (59 - cell) * 60_000, 'minute')
   return (
-    <Card label="The last hour">
+    <Card label="All causes by minute">
       <div class="body grid" style={vars({ columns: '200px minmax(0,1fr)', align: 'center' })}>
         <div class="grid" style={vars({ columns: '1fr 1fr', phone: 'repeat(4, auto)' })}>
           {series.map(({ name, tone, cells }) => (
@@ -200,7 +205,7 @@ function Hour({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
           ))}
         </div>
         <Plot
-          label="Refused requests by minute in the last hour"
+          label="Refused requests by minute"
           kind="bars"
           series={series}
           times={[timeAt(0), timeAt(20), timeAt(40), 'now']}
@@ -217,22 +222,21 @@ function Hour({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
 
 interface CausesProps {
   readonly groups: readonly RefusalGroup[]
-  readonly refusals: readonly Refusal[]
+  readonly since: string
   readonly opened: RefusalGroup | undefined
 }
 
-function Causes({ groups, refusals, opened }: CausesProps): JSX.Element {
+function Causes({ groups, since, opened }: CausesProps): JSX.Element {
   const isPhone = useMedia(PHONE)
   const [showsAll, setShowsAll] = useState(false)
   const shown = isPhone && !showsAll ? groups.slice(0, PHONE_CAUSES) : groups
-  const messages = useMemo(() => new Map(refusals.map((one) => [causeKey(one), one.message])), [refusals])
   return (
     <Card label="Causes">
       <List
         two
         columns="40px minmax(0,1fr) 84px 64px"
         phone="40px minmax(0,1fr) 60px"
-        heads={['Code', 'Cause', '-Last hour', '>Count']}
+        heads={['Code', 'Cause', '-By minute', '>Count']}
         stick="var(--top)"
       >
         <Rows
@@ -240,9 +244,7 @@ function Causes({ groups, refusals, opened }: CausesProps): JSX.Element {
           rowHeight={56}
           label="Causes, the most frequent first"
           keyOf={causeKey}
-          render={(group) => (
-            <CauseRow group={group} isOpen={group === opened} message={messages.get(causeKey(group))} />
-          )}
+          render={(group) => <CauseRow group={group} isOpen={group === opened} />}
         />
       </List>
       {shown.length < groups.length && (
@@ -252,7 +254,9 @@ function Causes({ groups, refusals, opened }: CausesProps): JSX.Element {
           </button>
         </footer>
       )}
-      <footer>{many(groups.length, 'cause')} in the last hour. Content of a refused request is never kept.</footer>
+      <footer>
+        {many(groups.length, 'cause')} {since}. Content of a refused request is never kept.
+      </footer>
     </Card>
   )
 }
@@ -260,19 +264,18 @@ function Causes({ groups, refusals, opened }: CausesProps): JSX.Element {
 interface CauseRowProps {
   readonly group: RefusalGroup
   readonly isOpen: boolean
-  readonly message: string | undefined
 }
 
-function CauseRow({ group, isOpen, message }: CauseRowProps): JSX.Element {
+function CauseRow({ group, isOpen }: CauseRowProps): JSX.Element {
   return (
     <a class="item" href={urlWith({ cause: addressOf(group) })} aria-current={isOpen || undefined}>
       <Pill code={group.code} />
       <span class="stack" style={vars({ gap: 0 })}>
-        <CauseTitle cause={group} {...(message === undefined ? {} : { message })} />
+        <CauseTitle cause={group} />
         <CauseWho group={group} />
       </span>
       <span class="wide fill">
-        <Spark cells={group.per_minute} label="By minute, the last hour" tone={toneOf(statusOf(group.code))} />
+        <Spark cells={group.per_minute} label="By minute" tone={toneOf(statusOf(group.code))} />
       </span>
       <span class="number">
         <b>{count(group.count)}</b>

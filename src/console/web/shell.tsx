@@ -154,7 +154,7 @@ function Foot({ live, onLeave }: { live: Live; onLeave: (() => void) | null }): 
           Sign out
         </button>
       )}
-      {portal !== null && <span class="dim">Ingestion by sluice</span>}
+      {portal !== null && <span class="row button small bare">Ingestion by sluice</span>}
     </div>
   )
 }
@@ -174,7 +174,7 @@ function Top({ live, onFind, children }: { live: Live; onFind: () => void; child
   const time = new Date(live.nowMs).toISOString()
   return (
     <header class="top row">
-      <a class="brand narrow" href="/" aria-label="First page">
+      <a class="brand row narrow" href="/" aria-label="First page">
         {live.portal === null ? <Mark /> : <Badge id={live.portal.app.app_id} name="" />}
       </a>
       {children}

@@ -325,7 +325,8 @@ export function useMedia(query: string): boolean {
 }
 
 export const PHONE = '(max-width: 720px)'
-export const WIDE = '(min-width: 1101px)'
+/** There is room for what is opened beside its list. */
+export const WIDE = '(min-width: 861px)'
 
 /** A dialog above the page while it is in the document; Escape closes it, and the focus goes back. */
 export function Dialog({

@@ -4,8 +4,8 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { Alerts, AppUsage, NewestEvents, Refusals, UsageByDay } from './api-types.ts'
-import { CauseTitle } from './cause.tsx'
-import { causeKey } from './codes.ts'
+import { CauseTitle, sinceText } from './cause.tsx'
+import { causeKey, changeFor } from './codes.ts'
 import { EVENT_COLUMNS_PHONE, Preview, TypePill } from './event-row.tsx'
 import { lineOf, memberText } from './event-text.ts'
 import { count, day, percent, rate } from './format.ts'
@@ -14,7 +14,7 @@ import { useLive } from './live.tsx'
 import { Plot } from './plot.tsx'
 import { addressOf } from './refused.tsx'
 import { urlTo } from './route.ts'
-import { Age, Bar, Card, Empty, List, Pill, save, Time, vars } from './ui.tsx'
+import { Age, Bar, Card, Empty, List, Pill, save, vars } from './ui.tsx'
 import { type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
 
 const DAYS_EVERY_MS = 60_000
@@ -29,7 +29,7 @@ const TITLES = { minute: 'This minute', day: 'Today', month: 'This month' } as c
 export function Windows({ usage }: { usage: AppUsage }): JSX.Element {
   const { nowMs } = useLive()
   return (
-    <div class="grid fold" style={vars({ columns: 'repeat(3, minmax(0,1fr))' })}>
+    <div class="grid" style={vars({ columns: 'repeat(3, minmax(0,1fr))' })}>
       {windowsOf(usage, nowMs)
         .toReversed()
         .map((window) => (
@@ -121,12 +121,15 @@ function monthBefore(resetsAt: string): number {
   return start.getTime() - (start.getTime() % DAY_MS)
 }
 
-export function CausesOf({ app, title }: { app: string | null; title: string }): JSX.Element {
+/** In the portal with what to change rather than what is wrong. */
+export function CausesOf({ app }: { app: string | null }): JSX.Element {
+  const { nowMs, portal } = useLive()
   const { value } = useAsk<Refusals>(urlTo('/api/refusals', { app, limit: '1' }), AGAIN_EVERY_MS)
+  const since = sinceText(value, nowMs)
   const groups = value?.groups ?? []
   return (
     <Card
-      title={title}
+      title={portal === null ? `Refused ${since}` : 'What to change'}
       side={
         <a class="t12" href={urlTo('/refused', { app })}>
           All refusals
@@ -134,14 +137,18 @@ export function CausesOf({ app, title }: { app: string | null; title: string }):
       }
     >
       {groups.length === 0 ? (
-        <Empty icon="check" title="Nothing was refused in the last hour" />
+        <Empty icon="check" title={`Nothing was refused ${since}`} />
       ) : (
         <List two columns="40px minmax(0,1fr) 60px">
           {groups.slice(0, SHOWN).map((group) => (
             <a class="item" key={causeKey(group)} href={urlTo('/refused', { app, cause: addressOf(group) })}>
               <Pill code={group.code} />
               <span class="stack" style={vars({ gap: 0 })}>
-                <CauseTitle cause={group} />
+                {portal === null ? (
+                  <CauseTitle cause={group} />
+                ) : (
+                  <span class="cut">{changeFor(group, true).split(/(?<=[.:]) /)[0]}</span>
+                )}
                 <span class="cut t12 dim">
                   {group.sdk_versions[0] ? `SDK ${group.sdk_versions[0]}, ` : ''}
                   <Age at={group.last_at} ago />
@@ -210,7 +217,7 @@ export function AlertsOf({ app }: { app: string | null }): JSX.Element | null {
             <div class="item" key={alert.id}>
               <span class="cut">{alertText(alert)}</span>
               <span class="dim number">
-                <Time at={alert.at} as="date" />
+                <Age at={alert.at} ago />
               </span>
             </div>
           ))}

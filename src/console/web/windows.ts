@@ -68,10 +68,10 @@ export function untilText(at: string, nowMs: number): string {
   return (Date.parse(at) - nowMs) / 1000 <= DAY_SECONDS ? utc(at, 'minute') : day(at)
 }
 
-/** The one of which least is left. */
+/** The one of which least is left; of two that are full, the longer one. */
 export function nearestOf(windows: readonly ShownWindow[]): ShownWindow {
   const rank = ({ tone, share }: ShownWindow): number => (tone === 'fail' ? 2 : tone === 'near' ? 1 : 0) + (share ?? 0)
-  return windows.toSorted((one, other) => rank(other) - rank(one))[0]
+  return windows.toReversed().toSorted((one, other) => rank(other) - rank(one))[0]
 }
 
 /** As it was sold, with what may be gone over it. */

@@ -2,7 +2,7 @@
 
 import { Type } from 'typebox'
 import { AppUsage, Explained } from './apps.ts'
-import { Refusal, RefusalGroup } from './refusals.ts'
+import { Refusal, RefusalGroup, Refusals } from './refusals.ts'
 import { listOf, type Of, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
 import { Found, StoredEvent } from './stored.ts'
 import { PORTAL_PROBLEMS } from './words.ts'
@@ -42,6 +42,7 @@ export const PortalEvents = Type.Object({
 
 export const PortalRefusal = Type.Object(without(Refusal.properties, 'node', 'reason'))
 export const PortalRefusals = Type.Object({
+  since: Refusals.properties.since,
   refusals: listOf(PortalRefusal, { description: 'Newest first.' }),
   groups: listOf(Type.Object(without(RefusalGroup.properties, 'reason')), {
     description: 'Of the last hour, the most frequent first.',

@@ -44,6 +44,7 @@ export const RefusalGroup = Type.Object({
   ...refused,
   sdk_version: said(OptionalText, 'The first of `sdk_versions`.'),
   sdk_versions: listOf(OptionalText, { description: 'All of this cause.' }),
+  message: said(Text, 'Of the newest request of this cause.'),
   count: Type.Integer(),
   first_at: Time,
   last_at: Time,
@@ -51,6 +52,10 @@ export const RefusalGroup = Type.Object({
 })
 
 export const Refusals = Type.Object({
+  since: said(
+    Time,
+    'From when on `groups` count: an hour ago, or the start of the node that started last, where that is later.',
+  ),
   refusals: listOf(Refusal, { description: 'Newest first.' }),
   groups: listOf(RefusalGroup, { description: 'The most frequent first.' }),
 })
@@ -59,14 +64,16 @@ export const Refusals = Type.Object({
 export const OwnGroup = Type.Object({
   ...refused,
   sdk_version: OptionalText,
+  message: Text,
   count: Type.Number(),
   first_ms: TimeMs,
   last_ms: TimeMs,
   per_minute: PerMinute,
 })
 
-/** The answer of one node. `minute`: that ends each list of minutes. */
+/** The answer of one node. `minute`: that ends each list of minutes. `since_ms`: from when on it counts. */
 export const RefusalsPiece = Type.Object({
+  since_ms: TimeMs,
   minute: TimeMs,
   refusals: listOf(Refusal),
   groups: listOf(OwnGroup),

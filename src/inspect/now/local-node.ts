@@ -31,7 +31,7 @@ export interface LocalNodeOptions {
 export class LocalNode {
   readonly #options: LocalNodeOptions
   readonly #history = new History()
-  readonly #startedAtMs: number
+  readonly startedAtMs: number
   /** Since when each part that is not up was seen so. */
   readonly #downSinceMs = new Map<PartName, number>()
   /** Since when it is degraded or refuses. */
@@ -41,7 +41,7 @@ export class LocalNode {
 
   constructor(options: LocalNodeOptions) {
     this.#options = options
-    this.#startedAtMs = options.timers.nowMs()
+    this.startedAtMs = options.timers.nowMs()
     this.#cpu.atMs = options.timers.monotonicMs()
   }
 
@@ -120,7 +120,7 @@ export class LocalNode {
       node,
       version,
       node_js: process.version,
-      started_at: new Date(this.#startedAtMs).toISOString(),
+      started_at: new Date(this.startedAtMs).toISOString(),
       ...state,
       degraded_ms: this.#degradedSinceMs,
       connections: gauges.connections?.() ?? 0,

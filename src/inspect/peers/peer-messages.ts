@@ -7,7 +7,7 @@ import { type Check, isPart } from './peer-checks.ts'
 /** Of one message. NATS takes a megabyte, unless it is configured otherwise. */
 export const MAX_PIECE_BYTES = 262_144
 /** Raised when a message changes: processes of two versions run side by side during an update, and do not read each other. */
-export const FORMAT = 3
+export const FORMAT = 4
 const LINE_FEED = 10
 
 export interface Message<Head> {

@@ -21,6 +21,8 @@ interface Group {
   readonly origin: string | null
   readonly path: string | null
   readonly sdkVersion: string | null
+  /** Of the newest. */
+  message: string
   readonly hour: HourCount
 }
 
@@ -62,8 +64,9 @@ class AppCounts {
     const { time_ms: nowMs, code, reason } = refusal
     this.hour.add(nowMs)
     const isPlain = refusal.path === null && refusal.sdk_version === null && refusal.origin === null
-    const group = isPlain ? null : this.#groupOf(refusal)
-    ;(group ?? this.#plainOf(code, reason)).hour.add(nowMs)
+    const group = (isPlain ? null : this.#groupOf(refusal)) ?? this.#plainOf(code, reason)
+    group.hour.add(nowMs)
+    group.message = refusal.message
   }
 
   *groups(): Generator<Group> {
@@ -75,7 +78,7 @@ class AppCounts {
     const name = reason ?? code
     let group = this.#plain.get(name)
     if (group === undefined) {
-      group = { code, reason, origin: null, path: null, sdkVersion: null, hour: new HourCount() }
+      group = { code, reason, origin: null, path: null, sdkVersion: null, message: '', hour: new HourCount() }
       this.#plain.set(name, group)
     }
     return group
@@ -89,7 +92,7 @@ class AppCounts {
     const found = this.#groups.get(name)
     if (found !== undefined) return found
     if (this.#groups.size >= MAX_GROUPS && !this.#forgetOne(nowMs)) return null
-    const group = { code, reason: null, origin, path, sdkVersion, hour: new HourCount() }
+    const group = { code, reason: null, origin, path, sdkVersion, message: '', hour: new HourCount() }
     this.#groups.set(name, group)
     return group
   }
@@ -167,7 +170,7 @@ export class RefusalCounts {
   groups(nowMs: number): OwnGroup[] {
     const groups: OwnGroup[] = []
     for (const [appId, counts] of this.#all()) {
-      for (const { code, reason, origin, path, sdkVersion, hour } of counts.groups()) {
+      for (const { code, reason, origin, path, sdkVersion, message, hour } of counts.groups()) {
         const count = hour.total(nowMs)
         if (count === 0) continue
         const { firstMs, lastMs } = hour.times
@@ -178,6 +181,7 @@ export class RefusalCounts {
           origin,
           path,
           sdk_version: sdkVersion,
+          message,
           count,
           first_ms: firstMs,
           last_ms: lastMs,

@@ -9,6 +9,7 @@ import { countIn, textsIn } from '../query.ts'
 import type { OwnRefusal } from './refusal.ts'
 
 const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
 const DEFAULT_REFUSALS_SHOWN = 100
 /** Of one node. */
 const MAX_GROUPS = 300
@@ -57,16 +58,18 @@ export function shownRefusal({ time_ms, ...refusal }: OwnRefusal, node: string):
 export function refusalsPiece(
   source: RefusalSource,
   question: Questions['refusals'],
-  at: { node: string; nowMs: number },
+  at: { node: string; nowMs: number; startedAtMs: number },
 ): RefusalsPiece {
   const fits = (one: { app_id: string | null; code: string }): boolean => fitsRefusal(question, one)
   const minute = Math.floor(at.nowMs / MINUTE_MS)
+  const since_ms = Math.max(at.startedAtMs, at.nowMs - HOUR_MS)
   if (question.request_id !== undefined) {
     const refusal = source.withId(question.request_id)
     const isWanted = refusal !== null && fits(refusal)
-    return { minute, refusals: isWanted ? [shownRefusal(refusal, at.node)] : [], groups: [] }
+    return { since_ms, minute, refusals: isWanted ? [shownRefusal(refusal, at.node)] : [], groups: [] }
   }
   return {
+    since_ms,
     minute,
     refusals: (question.app === null ? source.newest() : source.newestOf(appIdOf(question.app)))
       .filter(fits)
@@ -102,6 +105,7 @@ export function mergeRefusals(pieces: readonly RefusalsPiece[], limit: number): 
     }
   }
   return {
+    since: new Date(Math.max(0, ...pieces.map(({ since_ms }) => since_ms))).toISOString(),
     refusals: newestRefusals(pieces, limit),
     groups: [...groups.values()].toSorted((one, other) => other.count - one.count).map(shownGroup),
   }
@@ -118,6 +122,7 @@ export function newestRefusals(pieces: readonly RefusalsPiece[], limit: number):
 function mergeGroups(one: Cause, other: Cause): Cause {
   return {
     ...one,
+    message: one.last_ms < other.last_ms ? other.message : one.message,
     sdk_versions: [...new Set([...one.sdk_versions, ...other.sdk_versions])],
     count: one.count + other.count,
     first_ms: Math.min(one.first_ms, other.first_ms),

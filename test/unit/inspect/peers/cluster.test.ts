@@ -154,7 +154,7 @@ describe('asking all', () => {
     join(
       bus,
       'b',
-      ownNamed('b', () => ({ refusals, groups: [], minute: 1 })),
+      ownNamed('b', () => ({ refusals, groups: [], minute: 1, since_ms: 0 })),
     )
     const asking = one.ask('refusals', { app: null, code: null, limit: 1000 })
     await bus.timers.pass(500)
@@ -175,12 +175,12 @@ describe('asking all', () => {
       { time: '2026-11-22T10:00:00.000Z', request_id: 'r', message: 'm', node: 'b', ...known } as Refusal,
     ]
     const groups = [
-      { ...known, count: 1, first_ms: 1, last_ms: 1, per_minute: Array<number>(60).fill(0) },
+      { ...known, message: 'm', count: 1, first_ms: 1, last_ms: 1, per_minute: Array<number>(60).fill(0) },
     ] as unknown as readonly OwnGroup[]
     join(
       bus,
       'b',
-      ownNamed('b', () => ({ refusals, groups, minute: 1 })),
+      ownNamed('b', () => ({ refusals, groups, minute: 1, since_ms: 0 })),
     )
     const asking = one.ask('refusals', { app: null, code: null, limit: 10 })
     await bus.timers.pass(500)

@@ -28,8 +28,8 @@ describe('refusals of several nodes', () => {
     add(other, 2000, 'a')
     add(one, 3000, 'b')
     const pieces = [
-      refusalsPiece(one, ALL, { node: 'n1', nowMs: 3000 }),
-      refusalsPiece(other, ALL, { node: 'n2', nowMs: 3000 }),
+      refusalsPiece(one, ALL, { node: 'n1', nowMs: 3000, startedAtMs: 0 }),
+      refusalsPiece(other, ALL, { node: 'n2', nowMs: 3000, startedAtMs: 0 }),
     ]
     expect(mergeRefusals(pieces, 2)).toMatchObject({
       refusals: [
@@ -46,19 +46,41 @@ describe('refusals of several nodes', () => {
   it('count in the same minutes, where one node answers a minute later', () => {
     const refusals = new Refusals()
     add(refusals, 5 * MINUTE_MS, 'a')
-    const early = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 5 * MINUTE_MS })
-    const late = refusalsPiece(refusals, ALL, { node: 'n2', nowMs: 6 * MINUTE_MS })
+    const early = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 5 * MINUTE_MS, startedAtMs: 0 })
+    const late = refusalsPiece(refusals, ALL, { node: 'n2', nowMs: 6 * MINUTE_MS, startedAtMs: 0 })
     const { groups } = mergeRefusals([early, late], 1)
     expect(groups[0].per_minute).toHaveLength(60)
     expect(groups[0].per_minute.slice(-3)).toEqual([0, 2, 0])
   })
 })
 
+it('count from the start of the node that started last, at most an hour', () => {
+  const refusals = new Refusals()
+  const nowMs = 90 * MINUTE_MS
+  const since = (...startedAtMs: number[]): string => {
+    const pieces = startedAtMs.map((ms) => refusalsPiece(refusals, ALL, { node: 'n', nowMs, startedAtMs: ms }))
+    return mergeRefusals(pieces, 1).since
+  }
+  expect(since(0, 1000)).toBe('1970-01-01T00:30:00.000Z')
+  expect(since(0, 80 * MINUTE_MS)).toBe('1970-01-01T01:20:00.000Z')
+})
+
+it('a cause has the message of its newest request, on whichever node', () => {
+  const [one, other] = [new Refusals(), new Refusals()]
+  one.add(aRefusal({ time_ms: 1000, message: 'events[0].name: required' }))
+  one.add(aRefusal({ time_ms: 3000, message: 'events[0].name: must be a string' }))
+  other.add(aRefusal({ time_ms: 2000, message: 'events[0].name: length must be 1 to 200' }))
+  const pieces = [one, other].map((of) => refusalsPiece(of, ALL, { node: 'n', nowMs: 3000, startedAtMs: 0 }))
+  for (const inOrder of [pieces, pieces.toReversed()]) {
+    expect(mergeRefusals(inOrder, 1).groups.map(({ message }) => message)).toEqual(['events[0].name: must be a string'])
+  }
+})
+
 it('groups that differ only in the SDK’s version are one, with all versions', () => {
   const refusals = new Refusals()
   for (const sdk_version of ['2.0', '2.1', null, '2.1', '2.0', '2.1']) refusals.add(aRefusal({ sdk_version }))
   refusals.add(aRefusal({ sdk_version: '2.0', path: 'events[0].name' }))
-  const piece = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 0 })
+  const piece = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 0, startedAtMs: 0 })
   const [one, other, ...more] = mergeRefusals([piece, piece], 10).groups
   expect([one.count, one.sdk_version, one.sdk_versions]).toEqual([12, '2.1', ['2.1', '2.0', null]])
   expect(one.per_minute.reduce((sum, count) => sum + count, 0)).toBe(12)
@@ -69,7 +91,7 @@ it('groups of one code are apart by their reason', () => {
   const refusals = new Refusals()
   refusals.add(aRefusal({ code: 'service_overloaded', reason: 'nats_away' }))
   refusals.add(aRefusal({ code: 'service_overloaded', reason: 'in_doubt' }))
-  const piece = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 0 })
+  const piece = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 0, startedAtMs: 0 })
   const { groups } = mergeRefusals([piece, piece], 10)
   expect(groups.map(({ reason, count }) => [reason, count])).toEqual([
     ['nats_away', 2],
@@ -85,7 +107,9 @@ describe('a question', () => {
     const idsOf = (query: string) => {
       const question = readRefusalQuestion(new URLSearchParams(query))
       if (typeof question === 'string') throw new Error(question)
-      return refusalsPiece(refusals, question, { node: 'n', nowMs: 3000 }).refusals.map(({ request_id: id }) => id)
+      return refusalsPiece(refusals, question, { node: 'n', nowMs: 3000, startedAtMs: 0 }).refusals.map(
+        ({ request_id: id }) => id,
+      )
     }
     expect(idsOf('')).toEqual(['2000', '1000'])
     expect(idsOf('app=a')).toEqual(['1000'])
@@ -101,9 +125,9 @@ describe('a question', () => {
     add(refusals, 2000, 'a')
     const question = readRefusalQuestion(new URLSearchParams({ request_id: id.toUpperCase() }))
     if (typeof question === 'string') throw new Error(question)
-    const piece = refusalsPiece(refusals, question, { node: 'n', nowMs: 3000 })
+    const piece = refusalsPiece(refusals, question, { node: 'n', nowMs: 3000, startedAtMs: 0 })
     expect(piece).toMatchObject({ refusals: [{ request_id: id, time: '1970-01-01T00:00:01.000Z' }], groups: [] })
-    expect(refusalsPiece(refusals, ALL, { node: 'n', nowMs: 3000 }).groups).toHaveLength(1)
+    expect(refusalsPiece(refusals, ALL, { node: 'n', nowMs: 3000, startedAtMs: 0 }).groups).toHaveLength(1)
   })
 
   it('is refused with a sentence where it is wrong', () => {
@@ -144,7 +168,7 @@ describe('a stream of refusals', () => {
     const end = feed.add(new SinkWatcher(sink), { app: null, code: null }, { earlier })
     add(refusals, 2000, 'a', 'invalid_json', 'two')
     add(refusals, 3000, 'a', 'invalid_json', 'three')
-    const { refusals: known } = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 3000 })
+    const { refusals: known } = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 3000, startedAtMs: 0 })
     const told = known.filter(({ request_id: id }) => id !== 'three').toReversed()
     tell(told.map((refusal) => JSON.stringify(refusal)))
     await timers.pass(0)
@@ -157,7 +181,7 @@ describe('a stream of refusals', () => {
   it('sends nothing to one that has ended while the earlier ones were looked for', async () => {
     const { timers, refusals, feed, sink } = stage()
     add(refusals, 1000, 'a')
-    const { refusals: known } = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 3000 })
+    const { refusals: known } = refusalsPiece(refusals, ALL, { node: 'n1', nowMs: 3000, startedAtMs: 0 })
     feed.add(
       new SinkWatcher(sink),
       { app: null, code: null },

@@ -1,7 +1,12 @@
 // What is opened beside a list, and the figures of a phone, at the widths between a desk and a phone.
 
 import { expect, test } from 'vitest'
+import { sampledEvent } from '../support/console-data.ts'
+import { type Asked, ok } from '../support/console-double.ts'
 import { consoleStage } from '../support/console-stage.ts'
+import { eventually } from '../support/service.ts'
+
+const ASKED = { method: 'GET', path: '/api/alerts', query: {}, body: '' }
 
 const stage = consoleStage()
 const { open } = stage
@@ -45,4 +50,45 @@ test('on a phone what to do about a 503 is read in whole words, and a range is p
   const range = page.getByRole('button', { name: '15 min' })
   expect((await range.boundingBox())?.height).toBeGreaterThanOrEqual(36)
   expect((await range.boundingBox())?.width).toBeGreaterThan(90)
+})
+
+test.each([
+  ['no-preference', 'come'],
+  ['reduce', 'none'],
+] as const)('with reduced motion %s a row that has just come fades in: %s', async (reducedMotion, animation) => {
+  const page = await open('/events', { reducedMotion })
+  await page.locator('.rows a.item').nth(3).waitFor()
+  const animations = (): Promise<string[]> =>
+    page.evaluate(`[...document.querySelectorAll('.rows a.item')].map((row) => getComputedStyle(row).animationName)`)
+  expect(new Set(await animations())).toEqual(new Set(['none']))
+  await eventually('the page listens', () => stage.double.listeners('/api/events/stream') === 1)
+  stage.double.send('/api/events/stream', 'event', sampledEvent(241))
+  await eventually('it has come', async () => (await page.locator('[data-new]').count()) === 1)
+  expect(new Set(await animations())).toEqual(new Set(['none', animation]))
+})
+
+test('events of one user, by the filter or a click on a user, are asked for and listened to', async () => {
+  const page = await open('/events?user=user-41')
+  await eventually('it listens', () => stage.double.listeners('/api/events/stream?user=user-41') === 1)
+  const isAsked = ({ path, query }: Asked): boolean => path === '/api/events' && query['user'] === 'user-41'
+  await eventually('it is asked for', () => stage.double.asked.some(isAsked))
+  expect(await page.getByLabel('Filter').inputValue()).toBe('user:user-41')
+  await page.locator('.rows a.item').first().click()
+  await page
+    .locator('.detail')
+    .getByRole('link', { name: /^user-/ })
+    .click()
+  await page.waitForURL(/\/events\?user=user-\d+$/)
+})
+
+test('an alert that is raised while the page is open is there at once', async () => {
+  const page = await open('/app?id=shop')
+  const alerts = page.getByRole('region', { name: 'Alerts' })
+  await alerts.getByText('60% of the month is used').waitFor()
+  await eventually('it listens', () => stage.double.listeners('/api/alerts/stream?app=shop') === 1)
+  const { alerts: known } = stage.double.answers.get('/api/alerts')?.(ASKED).body as { alerts: object[] }
+  const raised = { ...known[0], id: '70', percent: 70 }
+  stage.double.answers.set('/api/alerts', () => ok({ alerts: [...known, raised], more: false }))
+  stage.double.send('/api/alerts/stream', 'alert', raised)
+  await alerts.getByText('70% of the month is used').waitFor()
 })

@@ -12,7 +12,7 @@ const { open } = stage
 const PAGES = ['Overview', 'Events', 'Refused', 'Batch', 'Explain']
 /** All that it may ask. */
 const PATHS =
-  /^\/api\/(session|usage|events|events\/stream|refusals|refusals\/stream|batches|batches\/[^/]+|alerts|explain)$/
+  /^\/api\/(session|usage|events|events\/stream|refusals|refusals\/stream|batches|batches\/[^/]+|alerts|alerts\/stream|explain)$/
 
 function pathsAsked(double: ConsoleDouble): string[] {
   return [...new Set(double.asked.map(({ path }) => path))]

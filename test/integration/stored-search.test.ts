@@ -15,7 +15,7 @@ import { type NatsServer, startNats } from '../support/nats.ts'
 import { makeFolder } from '../support/service.ts'
 import { NOBODY } from '../support/spool.ts'
 
-const ALL: EventFilter = { app: null, type: null, name: null }
+const ALL: EventFilter = { app: null, type: null, name: null, user: null }
 const KEY = '0b9e3a52-6f0c-4d7e-9a55-2f8c1d3e4b6a'
 const MINUTE_MS = 60_000
 /** So many that neither queue reads them at once. */

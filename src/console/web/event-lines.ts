@@ -59,7 +59,9 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
   })
   const take = useCallback(() => {
     if (waiting.current.length === 0) return
-    const all = [...waiting.current, ...shown.current].filter((line) => line.received_at >= reachesBackTo.current)
+    const cameAtMs = Date.now()
+    const come = shown.current.length === 0 ? waiting.current : waiting.current.map((line) => ({ ...line, cameAtMs }))
+    const all = [...come, ...shown.current].filter((line) => line.received_at >= reachesBackTo.current)
     shown.current = all.toSorted(byTime).slice(0, MAX_EVENTS)
     ids.current = new Set(shown.current.map(({ id }) => id))
     waiting.current = []

@@ -88,7 +88,7 @@ function Origin({ line, lines }: { line: Line; lines: readonly Line[] }): JSX.El
       <Fact name="User">
         {user !== '' && (
           <>
-            {portal === null ? <a href={urlTo('/search', { q: user })}>{user}</a> : user}{' '}
+            <a href={urlTo('/events', { user })}>{user}</a>{' '}
             {ofUser > 1 && <span class="dim">{count(ofUser)} in this list</span>}
           </>
         )}

@@ -1,6 +1,7 @@
 // Lines of events: one of each batch, with its events below.
 
 import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
 import { type Line, memberText, previewOf, type Shown, systemOf } from './event-text.ts'
 import { many } from './format.ts'
 import { useLive } from './live.tsx'
@@ -11,6 +12,7 @@ export const EVENT_COLUMNS = '78px minmax(96px,170px) minmax(0,1fr) minmax(60px,
 export const EVENT_COLUMNS_PHONE = '72px minmax(0,1fr)'
 export const EVENT_HEADS = ['Type', 'Name', '-Properties', '->User']
 
+const FADE_MS = 600
 const TYPES: ReadonlySet<string> = new Set(['track', 'screen', 'revenue'])
 
 export function TypePill({ event }: { event: unknown }): JSX.Element {
@@ -39,13 +41,25 @@ export interface EventRowProps {
   readonly isFirst?: boolean
 }
 
-/** One stop for the tab key: from there on j and k. */
-export function EventRow({ line: { event }, href, isOpen = false, isFirst = false }: EventRowProps): JSX.Element {
+/** One stop for the tab key: from there on j and k. What has just come fades in, and not again by scrolling. */
+export function EventRow({
+  line: { event, cameAtMs = 0 },
+  href,
+  isOpen = false,
+  isFirst = false,
+}: EventRowProps): JSX.Element {
+  const [isNew] = useState(() => Date.now() - cameAtMs < FADE_MS)
   const values = previewOf(event)
     .map(([, value]) => value)
     .join(' ')
   return (
-    <a class="item event" href={href} tabIndex={isFirst || isOpen ? 0 : -1} aria-current={isOpen || undefined}>
+    <a
+      class="item event"
+      href={href}
+      tabIndex={isFirst || isOpen ? 0 : -1}
+      aria-current={isOpen || undefined}
+      data-new={isNew || undefined}
+    >
       <TypePill event={event} />
       <span class="cut">
         <b>{memberText(event, 'name')}</b>

@@ -5,6 +5,8 @@ import type { StoredEvent } from './api-types.ts'
 /** An event of a list. */
 export interface Line extends StoredEvent {
   readonly id: string
+  /** When it came into a list that was there already. */
+  readonly cameAtMs?: number
 }
 
 /** The id is the same for an event that is read again. */

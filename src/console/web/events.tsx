@@ -24,7 +24,7 @@ const PHONE_ROW_PX = 32
 
 export function Events({ query }: { query: URLSearchParams }): JSX.Element {
   const { portal } = useLive()
-  const keys = portal === null ? ['app', 'type', 'name'] : ['type', 'name']
+  const keys = portal === null ? ['app', 'type', 'user', 'name'] : ['type', 'user', 'name']
   const path = urlTo('/api/events/stream', filterOf(query, keys))
   // Another filter begins another list.
   return <EventPage key={path} path={path} keys={keys} query={query} />
@@ -102,7 +102,7 @@ function Controls({ events: { names, perSecond }, keys, query, isPaused, onPause
       <FilterBox
         query={query}
         keys={keys}
-        example={portal === null ? 'app:shop name:check*' : 'name:check*'}
+        example={portal === null ? 'app:shop name:check* user:user-41' : 'name:check* user:user-41'}
         values={values}
       />
       <Tabs

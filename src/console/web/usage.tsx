@@ -14,6 +14,7 @@ import { useLive } from './live.tsx'
 import { Plot } from './plot.tsx'
 import { addressOf } from './refused.tsx'
 import { urlTo } from './route.ts'
+import { useStream } from './stream.ts'
 import { Age, Bar, Card, Empty, List, Pill, save, vars } from './ui.tsx'
 import { type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
 
@@ -204,7 +205,10 @@ function alertText({ kind, state, window, percent: reached }: Alerts['alerts'][n
 
 /** Nothing where the API has no alerts. */
 export function AlertsOf({ app }: { app: string | null }): JSX.Element | null {
-  const { value } = useAsk<Alerts>('/api/alerts', DAYS_EVERY_MS)
+  const { value, again } = useAsk<Alerts>('/api/alerts', DAYS_EVERY_MS)
+  useStream(value === null ? null : urlTo('/api/alerts/stream', { app }), (name) => {
+    if (name === 'alert') again()
+  })
   if (value === null || value.alerts === undefined) return null
   const own = value.alerts.filter((alert) => app === null || alert.app_id === app).toReversed()
   return (

@@ -15,7 +15,12 @@ const MAX_QUERY_CHARACTERS = 4096
 
 const RefusalFilter = Type.Object({ app: FilterText, code: FilterText })
 const AlertFilter = Type.Object({ app: FilterText })
-const EventFilter = Type.Object({ app: FilterText, type: orNull(oneOf(EVENT_TYPES)), name: FilterText })
+const EventFilter = Type.Object({
+  app: FilterText,
+  type: orNull(oneOf(EVENT_TYPES)),
+  name: FilterText,
+  user: FilterText,
+})
 
 /** What a watcher asks other processes to send it; and its end. */
 export const Watch = Type.Union([

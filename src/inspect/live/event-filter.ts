@@ -1,4 +1,4 @@
-// Which events a watcher wants: by app, by type, by name. An event is looked for by its bytes first, so that only those
+// Which events a watcher wants: by app, type, name and user. An event is looked for by its bytes first, so that only those
 // that may fit are parsed.
 
 import type { EventFilter } from '../../contract/admin/peers.ts'
@@ -9,7 +9,7 @@ const MAX_TEXT = 200
 
 /** A sentence where the query is wrong. */
 export function readEventFilter(query: URLSearchParams): EventFilter | string {
-  const texts = textsIn(query, ['app', 'name'], MAX_TEXT)
+  const texts = textsIn(query, ['app', 'name', 'user'], MAX_TEXT)
   const asked = query.get('type') || null
   const type = EVENT_TYPES.find((name) => name === asked) ?? null
   if (asked !== null && type === null) return `type: must be one of ${EVENT_TYPES.join(', ')}`
@@ -17,31 +17,32 @@ export function readEventFilter(query: URLSearchParams): EventFilter | string {
 }
 
 /** Equal filters have equal texts. */
-export function filterKey({ app, type, name }: EventFilter): string {
-  return JSON.stringify([app, type, name])
+export function filterKey({ app, type, name, user }: EventFilter): string {
+  return JSON.stringify([app, type, name, user])
 }
 
 /** What the bytes of a fitting event hold, or would if nothing in it was written as an escape. */
-export function needlesOf({ type, name }: EventFilter): Buffer[] {
-  const needles = [...(type === null ? [] : [JSON.stringify(type)]), ...(name === null ? [] : [nameText(name)])]
-  return needles.map((needle) => Buffer.from(needle))
+export function needlesOf({ type, name, user }: EventFilter): Buffer[] {
+  const texts = [name, user].flatMap((text) => (text === null ? [] : [writtenText(text)]))
+  return [...(type === null ? [] : [JSON.stringify(type)]), ...texts].map((needle) => Buffer.from(needle))
 }
 
-/** Each byte of the name's text as one character; empty: every name fits. */
-export function nameNeedleOf({ name }: EventFilter): string {
-  return name === null ? '' : Buffer.from(nameText(name)).toString('latin1')
+/** Each byte of the rarer text as one character; empty: every name and user fits. */
+export function textNeedleOf({ name, user }: EventFilter): string {
+  const text = user ?? name
+  return text === null ? '' : Buffer.from(writtenText(text)).toString('latin1')
 }
 
-function nameText(name: string): string {
-  return name.endsWith('*') ? JSON.stringify(name.slice(0, -1)).slice(0, -1) : JSON.stringify(name)
+function writtenText(text: string): string {
+  return text.endsWith('*') ? JSON.stringify(text.slice(0, -1)).slice(0, -1) : JSON.stringify(text)
 }
 
 /**
- * The same of a whole record. The name is looked for without its first quote, which is everywhere and would make the
+ * The same of a whole record. The text is looked for without its first quote, which is everywhere and would make the
  * search five times as slow.
  */
-export function mayHoldName(text: string, nameNeedle: string): boolean {
-  return (text.includes(nameNeedle.slice(1)) && text.includes(nameNeedle)) || text.includes('\\')
+export function mayHoldText(text: string, needle: string): boolean {
+  return (text.includes(needle.slice(1)) && text.includes(needle)) || text.includes('\\')
 }
 
 /** Whether these bytes may hold the needle: as they are, or with characters written as escapes. */
@@ -50,10 +51,13 @@ export function mayHold(bytes: Buffer, needle: Buffer): boolean {
 }
 
 /** Exactly, on an event of an app that fits. */
-export function fits({ type, name }: EventFilter, event: Readonly<Record<string, unknown>>): boolean {
-  if (type !== null && event['type'] !== type) return false
-  if (name === null) return true
-  const found = event['name']
+export function fits({ type, name, user }: EventFilter, event: Readonly<Record<string, unknown>>): boolean {
+  return (type === null || event['type'] === type) && isLike(name, event['name']) && isLike(user, event['user_id'])
+}
+
+/** `wanted`: null: any; with `*` at its end, what begins so. */
+function isLike(wanted: string | null, found: unknown): boolean {
+  if (wanted === null) return true
   if (typeof found !== 'string') return false
-  return name.endsWith('*') ? found.startsWith(name.slice(0, -1)) : found === name
+  return wanted.endsWith('*') ? found.startsWith(wanted.slice(0, -1)) : found === wanted
 }

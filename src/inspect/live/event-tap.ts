@@ -6,7 +6,7 @@ import { eventsOf } from '../../contract/record/record-events.ts'
 import type { Timers } from '../../lib/timers.ts'
 import { WhileAny } from '../../lib/while-any.ts'
 import type { StoredBatch } from '../../request/observer.ts'
-import { filterKey, fits, mayHold, mayHoldName, nameNeedleOf, needlesOf } from './event-filter.ts'
+import { filterKey, fits, mayHold, mayHoldText, needlesOf, textNeedleOf } from './event-filter.ts'
 import type { Listener, LiveKind, LiveSource } from './live-list.ts'
 import { recordJson, shownEvent } from './stored-events.ts'
 
@@ -14,7 +14,7 @@ import { recordJson, shownEvent } from './stored-events.ts'
 const EVENTS_PER_SECOND = 50
 /** Over all filters: what is read byte by byte. Records beyond it are counted. */
 const MAX_READ_BYTES_PER_SECOND = 1_048_576
-/** Over all filters: records that are searched for a name, and their bytes. Either takes some ten milliseconds. */
+/** Over all filters: records that are searched for a text, and their bytes. Either takes some ten milliseconds. */
 const MAX_SEARCHES_PER_SECOND = 12_000
 const MAX_SEARCHED_BYTES_PER_SECOND = 134_217_728
 
@@ -38,8 +38,8 @@ interface Tap {
   readonly filter: EventFilter
   /** What the bytes of each event that fits may hold. */
   readonly needles: readonly Buffer[]
-  /** The bytes of the name as characters, with the quotes that it has. */
-  readonly nameNeedle: string
+  /** The bytes of the name or user as characters, with the quotes that it has; empty: any fits. */
+  readonly textNeedle: string
   readonly listeners: Set<Listener>
   tokens: number
   filledAtMs: number
@@ -92,7 +92,7 @@ export class EventTaps implements LiveSource<EventFilter> {
       key,
       filter,
       needles: needlesOf(filter),
-      nameNeedle: nameNeedleOf(filter),
+      textNeedle: textNeedleOf(filter),
       listeners: new Set(),
       tokens: EVENTS_PER_SECOND,
       filledAtMs: this.#timers.monotonicMs(),
@@ -132,8 +132,8 @@ export class EventTaps implements LiveSource<EventFilter> {
 
   /** `count`: the record's events of the tap's app and type. */
   #offer(tap: Tap, line: Uint8Array, count: number): void {
-    // Without a name the counts by type are the answer.
-    if (tap.filter.name === null) {
+    // Without a text the counts by type are the answer.
+    if (tap.textNeedle === '') {
       tap.seen += count
       if (this.#hasToken(tap) && line.length <= this.#readBytesLeft) this.#show(tap, view(line), false)
       return
@@ -147,7 +147,7 @@ export class EventTaps implements LiveSource<EventFilter> {
     const bytes = view(line)
     const text = this.#text ?? bytes.toString('latin1')
     this.#text = text
-    if (mayHoldName(text, tap.nameNeedle)) this.#show(tap, bytes, true)
+    if (mayHoldText(text, tap.textNeedle)) this.#show(tap, bytes, true)
   }
 
   #hasToken(tap: Tap): boolean {

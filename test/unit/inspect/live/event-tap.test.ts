@@ -9,7 +9,7 @@ import { storedBatch } from '../reports.ts'
 
 type Members = Record<string, unknown>
 
-const ANY: EventFilter = { app: null, type: null, name: null }
+const ANY: EventFilter = { app: null, type: null, name: null, user: null }
 
 /** A record's line, with each event as text. */
 function lineOf(events: readonly string[], appId = 'shop', more = ''): Buffer {
@@ -90,6 +90,17 @@ describe('the tap', () => {
     expect(type.names()).toEqual(['buy'])
     expect(name.names()).toEqual(['buy', 'buy'])
     expect(prefix.names()).toEqual(['buy', 'buyer', 'buy'])
+  })
+
+  it('shows only events of the user, also with a name', () => {
+    const stage = new Stage()
+    const user = stage.watch({ user: 'user-41' })
+    const both = stage.watch({ user: 'user-4*', name: 'buy' })
+    stage.store([event('buy', 'track', { user_id: 'user-41' }), event('see', 'screen', { user_id: 'user-41' })])
+    stage.store([event('buy', 'track', { user_id: 'user-412' }), event('buy', 'track', { name2: 'user-41' })])
+    stage.store([event('user-41'), event('buy', 'track', { user_id: 41 })])
+    expect(user.names()).toEqual(['buy', 'see'])
+    expect(both.names()).toEqual(['buy', 'buy'])
   })
 
   it('finds a name that was sent with escapes', () => {
@@ -176,10 +187,11 @@ describe('the tap', () => {
 
 describe('the filter', () => {
   it('is read from the query, where an empty value is none', () => {
-    expect(readEventFilter(new URLSearchParams('app=a&type=screen&name=n*'))).toEqual({
+    expect(readEventFilter(new URLSearchParams('app=a&type=screen&name=n*&user=u'))).toEqual({
       app: 'a',
       type: 'screen',
       name: 'n*',
+      user: 'u',
     })
     expect(readEventFilter(new URLSearchParams('app=&other=1'))).toEqual(ANY)
   })

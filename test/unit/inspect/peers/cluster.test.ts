@@ -240,7 +240,7 @@ describe('asking one', () => {
 })
 
 describe('live streams of others', () => {
-  const FILTER: EventFilter = { app: null, type: null, name: null }
+  const FILTER: EventFilter = { app: null, type: null, name: null, user: null }
   const line = Buffer.from(
     '{"v":1,"batch_id":"0b9e3a52-6f0c-7d7e-9a55-2f8c1d3e4b6a","app_id":"a","received_at":"2026-11-22T10:00:00.000Z","events":[{"type":"track","name":"n"}]}\n',
   )

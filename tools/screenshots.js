@@ -2,12 +2,10 @@
 // light and dark, to look at them side by side. The data is the tests' double's, and the time stands still: each run makes
 // the same pictures.
 
-import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { build } from 'esbuild'
-import { chromium } from 'playwright-core'
+import { launchChromium, loadScenes } from './console-scenes.js'
 
 const { values: flags } = parseArgs({
   options: {
@@ -18,17 +16,7 @@ const { values: flags } = parseArgs({
 })
 const root = resolve(import.meta.dirname, '..')
 const folder = resolve(root, flags.out)
-// Not every Node runs TypeScript. As deep in the tree as its source, so that it finds dist/.
-const scenes = join(root, '.cache', 'screenshots', 'console-scenes.mjs')
-await build({
-  entryPoints: [join(root, 'test', 'support', 'console-scenes.ts')],
-  outfile: scenes,
-  bundle: true,
-  platform: 'node',
-  format: 'esm',
-})
-/** @type {typeof import('../test/support/console-scenes.ts')} */
-const { NOW, SCENES } = await import(scenes)
+const { NOW, SCENES } = await loadScenes()
 
 const DESK = { width: 1400, height: 900 }
 const SIZES = [DESK, { width: 1024, height: 800 }, { width: 390, height: 844 }]
@@ -54,9 +42,7 @@ function wanted() {
 }
 
 mkdirSync(folder, { recursive: true })
-const browser = await chromium.launch({
-  executablePath: execFileSync('which', ['chromium-headless-shell'], { encoding: 'utf8' }).trim(),
-})
+const browser = await launchChromium()
 try {
   for (const { scene, scheme, size, name } of wanted()) {
     const { double: make, path, prepare, before } = SCENES[scene]

@@ -14,10 +14,11 @@ import {
   portalDouble,
   refusalOf,
   SHOP,
+  sampledEvent,
 } from './console-data.ts'
 import { type ConsoleDouble, ok } from './console-double.ts'
 
-export { NOW }
+export { NOW, sampledEvent }
 
 export interface Scene {
   readonly path: string

@@ -1,0 +1,109 @@
+// @ts-check
+// `npm run pages`: how long the console's pages keep a browser busy when they are first loaded, and how many frames a
+// second they draw while a thousand events a second come in. docs/console.md has the figures.
+
+import { parseArgs } from 'node:util'
+import { launchChromium, loadScenes } from '../../tools/console-scenes.js'
+import { table } from '../bench/report.js'
+
+const { values: flags } = parseArgs({
+  options: { loads: { type: 'string', default: '9' }, seconds: { type: 'string', default: '10' } },
+})
+const SEND_EVERY_MS = 20
+const SENT_AT_ONCE = 20
+const SHOWN = ['now', 'events-list', 'refused', 'apps', 'portal-overview']
+
+const { SCENES, sampledEvent } = await loadScenes()
+const browser = await launchChromium()
+
+/** @param {import('playwright-core').CDPSession} session @returns {Promise<Record<string, number>>} */
+async function metricsOf(session) {
+  const { metrics } = await session.send('Performance.getMetrics')
+  return Object.fromEntries(metrics.map(({ name, value }) => [name, value]))
+}
+
+/** @param {string} name */
+async function opened(name) {
+  const double = await SCENES[name].double().start()
+  const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
+  const session = await page.context().newCDPSession(page)
+  await session.send('Performance.enable')
+  await page.goto(double.url + SCENES[name].path)
+  await SCENES[name].prepare?.(page, double)
+  const end = async () => {
+    await page.close()
+    double.stop()
+  }
+  return { double, page, session, end }
+}
+
+/** @param {number[]} values */
+function median(values) {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]
+}
+
+/** @param {number} seconds */
+function ms(seconds) {
+  return `${Math.round(seconds * 1000)} ms`
+}
+
+/** @param {string} name */
+async function firstLoad(name) {
+  const all = []
+  for (let load = 0; load < Number(flags.loads); load++) {
+    const { session, end } = await opened(name)
+    all.push(await metricsOf(session))
+    await end()
+  }
+  const of = (/** @type {string} */ metric) => ms(median(all.map((one) => one[metric])))
+  return [name, of('ScriptDuration'), of('LayoutDuration'), of('RecalcStyleDuration'), of('TaskDuration')]
+}
+
+/** Frames in each second, the longest time between two, and how busy the page's thread was. */
+async function whileEventsCome() {
+  const { double, page, session, end } = await opened('events-list')
+  let sent = 1000
+  const sending = setInterval(() => {
+    for (let more = 0; more < SENT_AT_ONCE; more++) double.send('/api/events/stream', 'event', sampledEvent(sent++))
+  }, SEND_EVERY_MS)
+  const before = await metricsOf(session)
+  const startedMs = performance.now()
+  const first = sent
+  /** @type {number[]} */
+  const frames = await page.evaluate(`new Promise((done) => {
+    const times = []
+    const until = performance.now() + ${Number(flags.seconds) * 1000}
+    const step = (now) => {
+      times.push(now)
+      if (now < until) requestAnimationFrame(step)
+      else done(times)
+    }
+    requestAnimationFrame(step)
+  })`)
+  const after = await metricsOf(session)
+  const seconds = (performance.now() - startedMs) / 1000
+  clearInterval(sending)
+  const rows = await page.locator('.rows > li').count()
+  await end()
+  const gaps = frames.slice(1).map((at, place) => at - frames[place])
+  const busy = (/** @type {string} */ name) => `${Math.round(((after[name] - before[name]) / seconds) * 100)}%`
+  return [
+    ['events a second that came', String(Math.round((sent - first) / seconds))],
+    ['frames a second', (gaps.length / (gaps.reduce((sum, gap) => sum + gap, 0) / 1000)).toFixed(1)],
+    ['longest time between two frames', `${Math.round(Math.max(...gaps))} ms`],
+    ['of the time in scripts', busy('ScriptDuration')],
+    ['of the time in all work of the page', busy('TaskDuration')],
+    ['rows in the document', String(rows)],
+  ]
+}
+
+try {
+  const loads = []
+  for (const name of SHOWN) loads.push(await firstLoad(name))
+  const head = ['page', 'scripts', 'layout', 'styles', 'all work of its thread']
+  console.log(table(`First load, the median of ${flags.loads}`, head, loads, { markdown: false }))
+  const rows = await whileEventsCome()
+  console.log(table('Events, while 1,000 a second come', ['', ''], rows, { markdown: false }))
+} finally {
+  await browser.close()
+}

@@ -49,6 +49,7 @@ function ms(seconds) {
 
 /** @param {string} name */
 async function firstLoad(name) {
+  /** @type {Record<string, number>[]} */
   const all = []
   for (let load = 0; load < Number(flags.loads); load++) {
     const { session, end } = await opened(name)

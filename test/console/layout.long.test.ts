@@ -1,12 +1,10 @@
 // What is opened beside a list, and the figures of a phone, at the widths between a desk and a phone.
 
 import { expect, test } from 'vitest'
-import { sampledEvent } from '../support/console-data.ts'
+import { ALERTS, sampledEvent } from '../support/console-data.ts'
 import { type Asked, ok } from '../support/console-double.ts'
 import { consoleStage } from '../support/console-stage.ts'
 import { eventually } from '../support/service.ts'
-
-const ASKED = { method: 'GET', path: '/api/alerts', query: {}, body: '' }
 
 const stage = consoleStage()
 const { open } = stage
@@ -86,9 +84,8 @@ test('an alert that is raised while the page is open is there at once', async ()
   const alerts = page.getByRole('region', { name: 'Alerts' })
   await alerts.getByText('60% of the month is used').waitFor()
   await eventually('it listens', () => stage.double.listeners('/api/alerts/stream?app=shop') === 1)
-  const { alerts: known } = stage.double.answers.get('/api/alerts')?.(ASKED).body as { alerts: object[] }
-  const raised = { ...known[0], id: '70', percent: 70 }
-  stage.double.answers.set('/api/alerts', () => ok({ alerts: [...known, raised], more: false }))
+  const raised = { ...ALERTS.alerts[0], id: '70', percent: 70 }
+  stage.double.answers.set('/api/alerts', () => ok({ alerts: [...ALERTS.alerts, raised], more: false }))
   stage.double.send('/api/alerts/stream', 'alert', raised)
   await alerts.getByText('70% of the month is used').waitFor()
 })

@@ -108,7 +108,10 @@ test('an event, a refusal and a batch with markup in each of their strings are s
   const strings = { app_id: markup('app'), path: markup('path'), sdk_version: markup('sdk') }
   const refusal = refusalOf(0, { ...strings, message: markup('message'), node: markup('node') })
   stage.double.now = busyNow({ state: 'degraded', state_reason: markup('reason') })
-  const groups = [groupOf(0, { ...strings, sdk_versions: [markup('sdk')] }), groupOf(1, { origin: markup('origin') })]
+  const groups = [
+    groupOf(0, { ...strings, sdk_versions: [markup('sdk')], message: markup('message') }),
+    groupOf(1, { origin: markup('origin') }),
+  ]
   stage.double.answers.set('/api/refusals', () => ok({ since: AN_HOUR_AGO, refusals: [refusal], groups }))
   stage.double.answers.set(`/api/batches/${BATCH_ID}`, () =>
     ok(foundBatch({ app_id: markup('app'), sdk_version: markup('sdk'), record: { events: [event] } })),

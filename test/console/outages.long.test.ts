@@ -142,7 +142,7 @@ test('a Redis that is away is named in the header and the sentence, and nothing 
   await eventually('the header says the same', () => agree(page))
   expect(await nowOf(service)).toMatchObject({ state: 'degraded', reasons: [], nodes: [{ state: 'degraded' }] })
   const list = await view(service, '/refused?code=service_overloaded')
-  await expectShown(list, 'Nothing that fits was refused in the last hour')
+  await expectShown(list, /^Nothing that fits was refused since \d\d:\d\d UTC$/)
   await cluster.redis.restart()
   await expectHealthy(service, page)
 })

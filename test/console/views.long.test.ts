@@ -342,7 +342,7 @@ describe('Events', () => {
     await page.reload()
     expect(await page.getByLabel('Filter').inputValue()).toBe('app:shop type:revenue name:check*')
     await page.getByLabel('Filter').fill('color:red')
-    await expectShown(page, 'color:red is not a filter: write app:… type:… name:….')
+    await expectShown(page, 'color:red is not a filter: write app:… type:… user:… name:….')
     await page.getByLabel('Filter').fill('signup')
     await expectShown(page, 'Did you mean name:signup?')
   })

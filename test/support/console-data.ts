@@ -378,7 +378,7 @@ const READ_KEYS: ReadKeys = {
   ],
 }
 
-const ALERTS: Alerts = {
+export const ALERTS: Alerts = {
   alerts: [50, 60].map((percent) => ({
     id: String(percent),
     at: percent === 50 ? '2026-11-18T18:02:00.000Z' : '2026-11-22T09:14:00.000Z',

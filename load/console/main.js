@@ -11,9 +11,10 @@ const { values: flags } = parseArgs({
 })
 const SEND_EVERY_MS = 20
 const SENT_AT_ONCE = 20
+const EVENTS_OF_A_BATCH = 4
 const SHOWN = ['now', 'events-list', 'refused', 'apps', 'portal-overview']
 
-const { SCENES, sampledEvent } = await loadScenes()
+const { SCENES } = await loadScenes()
 const browser = await launchChromium()
 
 /** @param {import('playwright-core').CDPSession} session @returns {Promise<Record<string, number>>} */
@@ -63,9 +64,16 @@ async function firstLoad(name) {
 /** Frames in each second, the longest time between two, and how busy the page's thread was. */
 async function whileEventsCome() {
   const { double, page, session, end } = await opened('events-list')
-  let sent = 1000
+  const { events } = /** @type {{ events: object[] }} */ (await (await fetch(`${double.url}/api/events`)).json())
+  let sent = 0
+  const send = () => {
+    const number = sent++
+    const batch_id = `019a9b0f-7c1e-7a2b-9c3e-${String(Math.floor(number / EVENTS_OF_A_BATCH)).padStart(12, '0')}`
+    const at = { batch_id, index: number % EVENTS_OF_A_BATCH, received_at: new Date().toISOString() }
+    double.send('/api/events/stream', 'event', { ...events[number % events.length], ...at })
+  }
   const sending = setInterval(() => {
-    for (let more = 0; more < SENT_AT_ONCE; more++) double.send('/api/events/stream', 'event', sampledEvent(sent++))
+    for (let more = 0; more < SENT_AT_ONCE; more++) send()
   }, SEND_EVERY_MS)
   const before = await metricsOf(session)
   const startedMs = performance.now()

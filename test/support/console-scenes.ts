@@ -14,11 +14,10 @@ import {
   portalDouble,
   refusalOf,
   SHOP,
-  sampledEvent,
 } from './console-data.ts'
 import { type ConsoleDouble, ok } from './console-double.ts'
 
-export { NOW, sampledEvent }
+export { NOW }
 
 export interface Scene {
   readonly path: string

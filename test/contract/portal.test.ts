@@ -431,6 +431,22 @@ describe('its bounds', () => {
     expect((await from('198.51.100.1', wrong)).status).toBe(401)
   })
 
+  test('go by the address of the connection where no proxy is trusted, whatever a header says', async ({ service }) => {
+    let next = 0
+    await eventually('wrong keys are slowed', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, () => {
+          const headers = {
+            Authorization: `Bearer rk_${'2'.repeat(40)}`,
+            'X-Forwarded-For': `203.0.113.${next++ % 250}`,
+          }
+          return ask(service, '/api/session', { headers })
+        }),
+      )
+      return answers.some(({ status }) => status === 429)
+    })
+  })
+
   test('slow wrong signatures too, of which each request has two at most', async ({ published: service }) => {
     published.add(service)
     const key = await readKey(service, 'shop', 'signed')

@@ -1,5 +1,6 @@
 // Alerts of a node over Redis and NATS: decided from the stream, stored in a bucket, told once, and read again.
 
+import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { get, post, send, single } from '../support/client.ts'
 import { startCluster } from '../support/cluster.ts'
@@ -94,4 +95,17 @@ it('are in the log and in the API of all apps once, after a restart too, and com
   await eventually('what came since is sent again', () => alertsIn(again).length > 0)
   expect(alertsIn(again)).toEqual(next)
   expect([toldBy(first, line).length, toldBy(second, line).length]).toEqual([1, 0])
+
+  // The id of another app's alert is as good as one that nobody has.
+  const ofPortal = (id: unknown) => {
+    const path = `/api/alerts?after=${String(id)}`
+    return send({ port: third.portalPort }, { method: 'GET', path, headers: readers[0] })
+  }
+  const [foreign, nobodys] = [await ofPortal(later.alerts[1]['id']), await ofPortal(randomUUID())]
+  expect([foreign.status, foreign.json]).toEqual([200, { alerts, more: false }])
+  expect(foreign.text).toBe(nobodys.text)
+  const cursor = { ...readers[0], 'Last-Event-ID': String(later.alerts[1]['id']) }
+  const stream = await openEventStream(third.portalPort, '/api/alerts/stream', cursor)
+  await eventually('its own are sent', () => alertsIn(stream).length > 0)
+  expect(alertsIn(stream)).toEqual([message])
 })

@@ -4,7 +4,7 @@
 import { writeFile } from 'node:fs/promises'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { post, single } from '../support/client.ts'
+import { batch, post, single } from '../support/client.ts'
 import { ended, readPage } from '../support/hostile.ts'
 import { appRecord, eventually, makeFolder, roomInMinute, type Service, startService } from '../support/service.ts'
 import { inPage, type Profile, type Site, startBrowser, startProfile, startSite } from './support/browser.ts'
@@ -156,9 +156,11 @@ describe('a page', () => {
     await profile.context.clock.install({ time: Date.now() })
     await roomInMinute(15)
     const page = await profile.open(site.origin, optionsFor(limited))
-    const [first, second] = [namesOf('first', 10), namesOf('second', 8)]
+    const [first, second] = [namesOf('first', 5), namesOf('second', 8)]
     await track(page, first)
     expect(await flush(page)).toBe(true)
+    // Another client of the app, so that nothing has told this one that little is left.
+    expect((await post(limited, batch('ak_plain', 5))).status).toBe(202)
     await track(page, second)
     for (let attempt = 0; attempt < 3; attempt++) expect(await flush(page)).toBe(false)
     await page.reload()
@@ -172,6 +174,32 @@ describe('a page', () => {
     await page.clock.fastForward(70_000)
     await eventually('the rest is taken', () => areStored(limited, second))
     expectStoredOnce(limited, [...first, ...second])
+    expect(profile.dropped).toEqual([])
+  })
+
+  it('that has used up its minute is not refused in the rest of it, over a reload too, and then sends', async () => {
+    const limited = await start({
+      apps: [appRecord('plain', { events_per_minute: 10 })],
+      env: { SLUICE_CORS_ORIGINS: '*' },
+    })
+    await profile.context.clock.install({ time: Date.now() })
+    await roomInMinute(15)
+    const page = await profile.open(site.origin, optionsFor(limited))
+    const [first, second] = [namesOf('first', 10), namesOf('second', 8)]
+    await track(page, first)
+    expect(await flush(page)).toBe(true)
+    await track(page, second)
+    expect(await flush(page)).toBe(false)
+    await page.reload()
+    await profile.start(page, optionsFor(limited))
+    expect(await flush(page)).toBe(false)
+    expectStoredOnce(limited, first)
+    await writeFile(limited.appsFile, JSON.stringify({ apps: APPS }))
+    await eventually('the limit is raised', async () => (await post(limited, single('ak_probe'))).status === 202)
+    await page.clock.fastForward(70_000)
+    await eventually('the rest is taken', () => areStored(limited, second))
+    expectStoredOnce(limited, [...first, ...second])
+    expect(ended(await readPage(limited), 'rate_limit_exceeded')).toBe(0)
     expect(profile.dropped).toEqual([])
   })
 

@@ -154,6 +154,23 @@ describe('a page that ends', () => {
     expect(double.requests.every((request) => !request.keepalive)).toBe(true)
   })
 
+  it('asks for no more where nothing is left of the minute, at its end and as the next page of its store', async () => {
+    const store = mapStore()
+    const { client, page, double, timers } = createPageRig({}, { store })
+    double.behave({ status: 202, headers: { RateLimit: '"minute";r=0;t=30' }, body: {} })
+    trackMany(client, 100)
+    await timers.pass(SECOND_MS)
+    client.track('late')
+    page.end()
+    expect([page.beacons, double.requests.length]).toEqual([[], 1])
+    const next = createRig({ store, double, timers })
+    await timers.pass(28 * SECOND_MS)
+    expect(double.requests).toHaveLength(1)
+    await timers.pass(2 * SECOND_MS)
+    expect(double.requests.map(({ body }) => body.events.length)).toEqual([100, 1])
+    expect(next.dropped).toEqual([])
+  })
+
   it('comes back from the cache of pages and goes on', async () => {
     const { client, page, double, timers } = createPageRig()
     page.end()

@@ -25,7 +25,7 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
   let timer: unknown = null
   let running: Promise<void> | null = null
 
-  /** Retry-After, for every client of this store. The clock may have been set back since. */
+  /** Retry-After, or the rest of a minute that is used up, for every client of this store. The clock may have been set back since. */
   function mustWaitMs(): number {
     const waitMs = Number(store.get('wait') ?? 0) - timers.nowMs()
     return waitMs > MAX_RETRY_AFTER_MS ? 0 : Math.max(waitMs, 0)
@@ -48,6 +48,8 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
     if (left === undefined) return
     const share = Math.min(events / Math.max(Number(left), 1), 1)
     pacedUntilMs = timers.nowMs() + share * Math.min(Number(seconds) * 1000, MINUTE_MS)
+    // What is sent in the rest of it would be refused, whoever sends it.
+    if (Number(left) === 0) store.set('wait', String(pacedUntilMs))
   }
 
   /** One try. `keepalive`: the page may be gone before the answer. */

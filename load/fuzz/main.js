@@ -68,7 +68,7 @@ async function run(options, folder) {
   }
   console.log(`${report.clients} hostile clients, ${report.received} requests`)
   console.log(`clients by kind: ${list(report.kinds)}`)
-  console.log(`answers by status: ${list(report.heard)}`)
+  console.log(`answers by status: ${list(report.heard)}; 503 by reason: ${list(report.reasons) || 'none'}`)
   console.log(
     `honest: ${honest.requests} requests, p50 ${honest.p50Ms.toFixed(1)} ms, p99 ${honest.p99Ms.toFixed(1)} ms, at most ${honest.mostMs.toFixed(0)} ms`,
   )

@@ -32,6 +32,7 @@ import { HONEST_KEY, RING_MB, startService } from './service.js'
  * @property {number} clients
  * @property {Readonly<Record<string, number>>} kinds clients of each kind
  * @property {Readonly<Record<string, number>>} heard answers by status
+ * @property {Readonly<Record<string, number>>} reasons of the 503s, as the service counted them
  * @property {{ requests: number, p50Ms: number, p99Ms: number, mostMs: number }} honest
  * @property {{ atStartMb: number, mostMb: number, boundMb: number }} memory
  * @property {number} received requests that the service counted
@@ -80,6 +81,8 @@ class Run {
   #startBytes = 0
   #received = 0
   #overloads = new OverloadTally()
+  /** @type {Record<string, number>} */
+  #reasons = {}
 
   /** @param {FuzzedService} service @param {RunOptions} options */
   constructor(service, options) {
@@ -129,7 +132,7 @@ class Run {
         this.#heard[status] = (this.#heard[status] ?? 0) + 1
         if (status === 202 && json?.events !== 0) this.#accepted.add(headers['x-batch-id'])
       }
-      if (script.expectation.hears === 'judged') this.#overloads.add(answers)
+      if (mayWait(script)) this.#overloads.add(answers)
       // A connection that broke may have done so with the whole process, of which word comes a moment later.
       if (fault !== null) await sleep(EXIT_NEWS_MS)
       if (this.service.exit() !== null) return
@@ -153,6 +156,11 @@ class Run {
   /** @param {Record<string, number>} page */
   #holdSums(page) {
     this.#received = page['sluice_requests_received_total']
+    const counted = Object.entries(page).flatMap(([name, count]) => {
+      const reason = /^sluice_overloaded_total\{reason="(.+)"\}$/.exec(name)?.[1]
+      return reason === undefined || count === 0 ? [] : [/** @type {const} */ ([reason, count])]
+    })
+    this.#reasons = Object.fromEntries(counted)
     const ended = page['sluice_requests_total'] + page['sluice_requests_in_flight']
     if (this.#received !== ended) this.#add(`received ${this.#received}, outcomes and in flight ${ended}`, null)
   }
@@ -180,7 +188,8 @@ class Run {
       page = await this.service.metrics()
     }
     this.#holdSums(page)
-    const overload = this.#overloads.fault(page['sluice_overloaded_total{reason="explain_busy"}'])
+    const waited = ['explain_busy', 'inflate_busy'].map((reason) => page[`sluice_overloaded_total{reason="${reason}"}`])
+    const overload = this.#overloads.fault(waited[0] + waited[1])
     if (overload !== null) this.#add(overload, null)
     for (const name of [
       'sluice_requests_in_flight',
@@ -264,11 +273,17 @@ class Run {
       clients: this.#next,
       kinds: this.#kinds,
       heard: this.#heard,
+      reasons: this.#reasons,
       honest: { requests: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), mostMs: at(1) },
       memory: { atStartMb: mb(this.#startBytes), mostMb, boundMb },
       received: this.#received,
     }
   }
+}
+
+/** Whether its bodies may wait for a thread: harmed ones to be explained, compressed ones to be decoded. @param {import('./script.js').Script} script */
+function mayWait({ kind, expectation }) {
+  return expectation.hears === 'judged' || kind === 'split'
 }
 
 /** @param {number} port */

@@ -17,7 +17,7 @@ import * as requests from './requests.js'
  *   | { hears: 'judged', body: Buffer, encoding: requests.Encoding }
  *   | { hears: 'each', answers: readonly ExpectedAnswer[] }} Expectation
  */
-/** @typedef {{ status: number, error?: string, events?: number, deduplicated?: boolean, orBusy?: boolean }} ExpectedAnswer orBusy: a 503 is right too */
+/** @typedef {{ status: number, error?: string, events?: number, deduplicated?: boolean, orBusy?: boolean }} ExpectedAnswer orBusy: a 503 is right too, and leaves the key to the next one */
 /** @typedef {{ kind: string, steps: Step[], expectation: Expectation, mayHead: boolean }} Script */
 
 /**
@@ -66,7 +66,9 @@ const KINDS = {
       const encoding = requests.pickEncoding(random)
       const bytes = requests.postOf(random, requests.compress(random, encoding, body), { encoding, key })
       steps.push(...inPieces(random, bytes, ground, 15), { do: 'answers', count: answers.length + 1 })
-      answers.push({ status: 202, events, deduplicated: key !== null && answers.length > 0 })
+      const isRepeat = key !== null && answers.length > 0
+      // A compressed one waits for a decoder, up to a tenth of a second.
+      answers.push({ status: 202, events, deduplicated: isRepeat, orBusy: encoding !== 'identity' })
     }
     return { steps, expectation: { hears: 'each', answers } }
   },

@@ -68,6 +68,8 @@ export class PartitionAudit {
   #revision: number
   /** The fence that this auditor set last; before that, the one saved in the bucket. */
   #fence: { readonly timeUs: number; readonly minute: number }
+  /** A fence in Redis that is later than all that this auditor has read, and the minute that was closed when it was seen first. */
+  #ahead: { readonly timeUs: number; readonly minute: number } | null = null
   #roundsBehind = 0
   #alertsAtMs = Number.NEGATIVE_INFINITY
   /** Of the stream alone, until the first closing: the totals were lost, and those of Redis may be older or newer. */
@@ -231,12 +233,13 @@ export class PartitionAudit {
     const known = await redis.call((client) => client.get(fenceKey(partition))).catch(() => null)
     if (known === 'away') return 'away'
     const hasLostFence = isBefore(known, this.#fence, latest)
-    const isNew = last.timeUs !== this.#fence.timeUs || minute !== this.#fence.minute
+    const timeUs = this.#timeOfFence(known)
+    const isNew = timeUs !== this.#fence.timeUs || minute !== this.#fence.minute
     // Redis was emptied, rolled back or replaced, or its fence is a wrong clock's: so may be the bases of all apps.
     const appIds = hasLostFence ? [...apps.keys()] : [...changed]
     if (appIds.length === 0 && !isNew && !hasLostFence) return 'done'
     const fence = [fenceKey(partition), readKey(partition)]
-    const head = [last.timeUs, minute, last.sequence].map(String)
+    const head = [timeUs, minute, last.sequence].map(String)
     for (let at = 0; at < appIds.length; at += APPS_PER_CALL) {
       const some = appIds.slice(at, at + APPS_PER_CALL)
       const texts = some.flatMap((appId) => {
@@ -248,8 +251,20 @@ export class PartitionAudit {
     }
     // After the bases: a fence closes minutes, and without a base their events would be counted nowhere.
     if ((await this.#replace(fence, [...head, '1'])) === 'away') return 'away'
-    this.#fence = { timeUs: last.timeUs, minute }
+    this.#fence = { timeUs, minute }
     return 'done'
+  }
+
+  /**
+   * The time of the last message read. Where a fence stays later for longer than a minute, which closed with all that the stream
+   * has, NATS has lost the messages that its auditor had read: it would stand until others come.
+   */
+  #timeOfFence(known: string | null): number {
+    const { last, minute } = this.#totals
+    const knownUs = Number((known ?? '').split(' ')[0])
+    if (!(knownUs > last.timeUs)) this.#ahead = null
+    else if (this.#ahead?.timeUs !== knownUs) this.#ahead = { timeUs: knownUs, minute }
+    return this.#ahead !== null && minute > this.#ahead.minute ? this.#ahead.timeUs : last.timeUs
   }
 
   async #replace(keys: readonly string[], args: readonly string[]): Promise<'away' | 'done'> {

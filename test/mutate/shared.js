@@ -21,7 +21,7 @@ const SPOOL = 'queue/spool/spool.ts'
 const DRAINER = 'queue/spool/drainer.ts'
 const KEYS = 'limits/shared/request-keys.ts'
 /** More of them show faults of their own, which are not mended yet. */
-const SPOOL_HISTORIES = 'simulate spool 69'
+const SPOOL_HISTORIES = 'simulate spool 1000'
 const INSTALLATION = 'installation/installation.ts'
 
 /** @type {readonly import('./main.js').Mutant[]} */

@@ -6,6 +6,18 @@ import { anApp, history, type Scenario, send } from './scenario.ts'
 const MINUTE_MS = 60_000
 
 export const AUDIT_SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'fence-of-lost-messages': {
+    claim: 'closes minutes again where NATS has lost the last messages that an auditor had read, and none comes',
+    history: history('fence-of-lost-messages', {
+      steps: [
+        send(1000, { batches: 5, events: 10 }),
+        send(61_000, { batches: 300, gapMs: 5, events: 10 }),
+        { atMs: 62_000, kind: 'kill', node: 0 },
+        { atMs: 63_500, kind: 'nats lost its tail', stream: EVENTS_STREAM, tailMs: 5000, forMs: 200 },
+      ],
+      endMs: 64_000,
+    }),
+  },
   'stored-after-its-minute': {
     claim: 'gives no room away for a batch that is stored just after its minute',
     history: history('stored-after-its-minute', {

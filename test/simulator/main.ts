@@ -17,8 +17,6 @@ const HELP = `usage: npm run simulate -- [--runs N] [--seed S] [--scenario NAME]
                    or one that showed a fault once: ${Object.keys(SCENARIOS).join(', ')}
 `
 const REPORT_EVERY_RUNS = 500
-/** Those of the spool have to be asked for: where Redis is emptied while NATS is away, not all of them hold yet. */
-const IN_TURN = HISTORY_KINDS.filter((kind) => kind !== 'spool')
 
 const { values } = parseArgs({
   options: {
@@ -63,7 +61,8 @@ async function simulate(runs: number, firstSeed: number, scenario: string | null
   const named = scenario !== null && !isKind ? SCENARIOS[scenario] : null
   const only = named?.history ?? null
   for (let seed = firstSeed; seed < firstSeed + (only === null ? runs : 1); seed++) {
-    const history = only ?? generate(seed, isKind ? (scenario as HistoryKind) : IN_TURN[seed % IN_TURN.length])
+    const history =
+      only ?? generate(seed, isKind ? (scenario as HistoryKind) : HISTORY_KINDS[seed % HISTORY_KINDS.length])
     for (const kind of new Set(history.steps.map(({ kind }) => kind))) {
       if (kind !== 'send') shares.set(kind, (shares.get(kind) ?? 0) + 1)
     }

@@ -13,4 +13,7 @@ describe('every invariant', () => {
 
   it('holds over minutes, with clocks hours wrong, apps deleted and moved, and stores aged and lost', () =>
     expectSeedsToHold(lua, 'far', { from: 1, to: 25 }))
+
+  it('holds with spools, through outages of NATS of seconds to hours', () =>
+    expectSeedsToHold(lua, 'spool', { from: 11, to: 50 }))
 })

@@ -48,6 +48,8 @@ export async function spool(options) {
       const { cpuUsPerRequest: ofStream } = await runWrk(node, bodies, load)
       await nats.kill()
       await until(node, 'sluice_nats_up', 0)
+      // Once to warm up what only an outage runs.
+      if (round === 0) await runWrk(node, bodies, load)
       const { cpuUsPerRequest: ofSpool } = await runWrk(node, bodies, load)
       await nats.restart()
       runs.push({

@@ -12,6 +12,7 @@ const ENDLESS = 1_000_000_000
 const MEAN_EVENTS = 3
 /** Where NATS goes as a whole, it is what production has. */
 const NATS_SERVERS = 3
+const ELECTION_TRIES = 10
 /** The command tests a body that costs one event. */
 const EXPLAIN_TRIES = 3
 
@@ -84,7 +85,10 @@ export async function prepareGround({ folder, apps, nodes: count, beside = null,
     const sold = plan === 'trial' ? limits.perMonth : soldFor(limits.perMonth)
     figures.push('--events-per-month', String(sold))
     if (limits.perDay !== null) figures.push('--events-per-day', String(limits.perDay))
-    const { code, output } = await sluice('apps', 'add', ...members, ...figures)
+    let { code, output } = await sluice('apps', 'add', ...members, ...figures)
+    // Servers of a cluster answer nothing until they have elected a leader.
+    for (let attempt = 1; code !== 0 && attempt < ELECTION_TRIES; attempt++)
+      ({ code, output } = await sluice('apps', 'add', ...members, ...figures))
     if (code !== 0) throw new Error(`sluice apps add ended with ${code}:\n${output}`)
   }
 

@@ -18,6 +18,7 @@ import { removeFolders, temporaryFolder } from './servers.js'
 import { slowQueue } from './slow-queue.js'
 import { spool } from './spool.js'
 import { sync } from './sync.js'
+import { tls } from './tls.js'
 import { watchers } from './watchers.js'
 
 const SECTIONS = {
@@ -28,6 +29,7 @@ const SECTIONS = {
   'slow-queue': slowQueue,
   spool,
   sync,
+  tls,
   footprint,
   decode,
   latency,

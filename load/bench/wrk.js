@@ -38,11 +38,11 @@ export async function writeBodies(folder, kind, seed) {
 /**
  * One run of wrk. Any answer that is not a success makes it void: a rate of refusals is no rate.
  * @param {{ pid: number, port: number }} server @param {{ folder: string, count: number }} bodies
- * @param {{ keyed: boolean, seconds: number, origin?: string | undefined }} options `origin`: as from a web page there @returns {Promise<Measured>}
+ * @param {{ keyed: boolean, seconds: number, origin?: string | undefined, scheme?: 'http' | 'https' }} options `origin`: as from a web page there @returns {Promise<Measured>}
  */
-export async function runWrk(server, bodies, { keyed, seconds, origin }) {
+export async function runWrk(server, bodies, { keyed, seconds, origin, scheme = 'http' }) {
   const beforeSeconds = { all: cpuSeconds(server.pid), main: mainThreadCpuSeconds(server.pid) }
-  const url = `http://127.0.0.1:${server.port}/api/v1/events`
+  const url = `${scheme}://127.0.0.1:${server.port}/api/v1/events`
   const settings = ['--threads', '1', '--connections', String(CONNECTIONS), '--duration', `${seconds}s`, '--latency']
   const mode = keyed ? 'keyed' : 'unkeyed'
   const script = [

@@ -1,6 +1,7 @@
 // @ts-check
 // What an outage of NATS costs a node with a spool: its CPU a request while it spools, beside the journal's and its own with NATS
-// there; and how fast it sends what it has spooled, beside what NATS takes of a client that does nothing else.
+// there; how fast it sends what it has spooled, beside what NATS takes of a client that does nothing else; and how long live
+// requests take meanwhile.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { jetstream } from '@nats-io/jetstream'
@@ -8,13 +9,17 @@ import { connect } from '@nats-io/transport-node'
 import { metricsOf } from '../../test/support/processes.js'
 import { uuid } from '../payloads.js'
 import { SEED } from './cases.js'
+import { runPaced } from './pacing.js'
 import { ensurePrograms, startNats, startRedis } from './programs.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startService, temporaryFolder } from './servers.js'
 import { bodiesOf, runWrk, writeBodies } from './wrk.js'
 
 /** @typedef {import('./wrk.js').Case} Case */
-/** `drained`, `published`: messages a second. @typedef {{ journal: number, stream: number, spool: number, drained: number, published: number }} Round */
+/**
+ * `drained`, `published`: messages a second; `p99`: of live requests while it drains, and without, in ms; null: all was sent before.
+ * @typedef {{ journal: number, stream: number, spool: number, drained: number, published: number, p99: { draining: number | null, without: number } }} Round
+ */
 
 /** @type {Case[]} */
 const CASES = [1, 10].flatMap((events) =>
@@ -25,6 +30,9 @@ const DRAIN_MS = 180_000
 /** As many as a spool has under way. */
 const WINDOW = 64
 const PUBLISH_MS = 3000
+/** Of live requests while it drains. */
+const LIVE = { perSecond: 500, seconds: 3 }
+const CONNECTIONS = 64
 
 /** @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
 export async function spool(options) {
@@ -52,11 +60,24 @@ export async function spool(options) {
       if (round === 0) await runWrk(node, bodies, load)
       const { cpuUsPerRequest: ofSpool } = await runWrk(node, bodies, load)
       await nats.restart()
+      const live = async () => {
+        const { phases } = await runPaced(node, bodies, {
+          phases: [LIVE],
+          connections: CONNECTIONS,
+          keyed: kind.keyed,
+        })
+        return phases[0].accepted.fromSentMs.p99 ?? Number.NaN
+      }
+      const first = await untilItDrains(node)
+      const beside = await live()
+      const isDraining = (await spooledBy(node)) > 0
+      const drained = await drainRate(node)
       runs.push({
         journal: ofJournal,
         stream: ofStream,
         spool: ofSpool,
-        drained: await drainRate(node),
+        drained,
+        p99: { draining: first > 0 && isDraining ? beside : null, without: await live() },
         published: await publishRate(nats.url, recordBytes(kind)),
       })
     }
@@ -68,22 +89,30 @@ export async function spool(options) {
     'sent again /s',
     'NATS alone /s',
     'share',
+    'live p99 ms, draining',
+    'without',
+    'ratio',
   ])
   const rows = numbers.map(({ kind, runs }) => {
-    const of = (/** @type {keyof Round} */ name) => runs.map((run) => run[name])
+    const of = (/** @type {Exclude<keyof Round, 'p99'>} */ name) => runs.map((run) => run[name])
+    const whole = runs.flatMap(({ p99: { draining, without } }) => (draining === null ? [] : [{ draining, without }]))
+    const [draining, without] = [whole.map((run) => run.draining), whole.map((run) => run.without)]
     return [
       nameOf(kind),
-      ...['journal', 'stream', 'spool'].map((name) => number(median(of(/** @type {keyof Round} */ (name))), 1)),
+      ...['journal', 'stream', 'spool'].map((name) => number(median(of(/** @type {'journal'} */ (name))), 1)),
       number(medianRatio(of('spool'), of('journal')), 2),
       number(medianRatio(of('spool'), of('stream')), 2),
       number(median(of('drained'))),
       number(median(of('published'))),
       number(medianRatio(of('drained'), of('published')), 2),
+      ...(whole.length === 0
+        ? ['sent before', '', '']
+        : [number(median(draining), 1), number(median(without), 1), number(medianRatio(draining, without), 2)]),
     ]
   })
   const title =
     'A spool in an outage of NATS: CPU a request of one node, with its journal, over Redis and NATS, and while it spools; then batches ' +
-    `a second that it sends with no live traffic, and messages a second of a client that keeps ${WINDOW} under way; medians of ${rounds}`
+    `a second that it sends with no live traffic, and messages a second of a client that keeps ${WINDOW} under way; and ${LIVE.perSecond} live requests a second while it drains; medians of ${rounds}`
   return { numbers, text: table(title, head, rows, options) }
 }
 
@@ -101,20 +130,29 @@ async function until(node, name, value) {
   }
 }
 
-/** From the first batch that is sent on. @param {import('./servers.js').Server} node */
-async function drainRate(node) {
-  const spooled = async () => (await metricsOf(node)).get('sluice_spool_batches') ?? 0
-  const all = await spooled()
-  let left = all
-  let beganMs = performance.now()
-  while (left === all) {
+/** @param {import('./servers.js').Server} node */
+async function spooledBy(node) {
+  return (await metricsOf(node)).get('sluice_spool_batches') ?? 0
+}
+
+/** Gives what it then holds. @param {import('./servers.js').Server} node */
+async function untilItDrains(node) {
+  const all = await spooledBy(node)
+  const deadlineMs = Date.now() + DRAIN_MS
+  while (Date.now() < deadlineMs) {
+    const left = await spooledBy(node)
+    if (left < all) return left
     await sleep(POLL_MS)
-    beganMs = performance.now()
-    left = await spooled()
   }
-  const first = left
+  throw new Error('nothing is sent from the spool')
+}
+
+/** Of the rest. @param {import('./servers.js').Server} node */
+async function drainRate(node) {
+  const beganMs = performance.now()
+  const left = await spooledBy(node)
   await until(node, 'sluice_spool_batches', 0)
-  return first / ((performance.now() - beganMs) / 1000)
+  return left / ((performance.now() - beganMs) / 1000)
 }
 
 /** Of a message in the stream, about. @param {Case} kind */

@@ -19,7 +19,7 @@ import {
 } from '../support/service.ts'
 
 const TOKEN = 'a-token-of-twenty-characters'
-const APPS = [appRecord('shop'), appRecord('paused', { subscription: 'paused' })]
+const APPS = [appRecord('shop'), appRecord('paused', { subscription: 'paused' }), appRecord('own')]
 
 let redis: RedisServer
 let nats: NatsServer
@@ -191,9 +191,17 @@ describe('two nodes', () => {
 
 describe('SLUICE_PROCESSES', () => {
   let service: Service
+  let readKey: string
 
   beforeAll(async () => {
-    service = await start({ SLUICE_PROCESSES: '2', SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_ADMIN_HOST: '0.0.0.0' })
+    const made = await runCommand(['apps', 'read-key', 'own'], { SLUICE_APPS_FILE: `${folder}/apps.json` })
+    ;[readKey] = made.stdout.split('\n')
+    service = await start({
+      SLUICE_PROCESSES: '2',
+      SLUICE_CONSOLE_TOKEN: TOKEN,
+      SLUICE_ADMIN_HOST: '0.0.0.0',
+      SLUICE_PORTAL_PORT: '0',
+    })
   })
 
   const bearer = { Authorization: `Bearer ${TOKEN}` }
@@ -214,7 +222,7 @@ describe('SLUICE_PROCESSES', () => {
     expect(newest).toMatchObject({ events: [{ batch_id: id }], complete: true })
     const example = (await ask(service, '/api/example', bearer)).json
     expect(example).toEqual({ port: service.port, tls: false, app_key: null })
-    expect((await ask(service, '/api/apps', bearer)).json).toMatchObject({ total_apps: 2 })
+    expect((await ask(service, '/api/apps', bearer)).json).toMatchObject({ total_apps: 3 })
     const explained = await send(
       { port: service.adminPort },
       { path: '/api/explain', body: single('ak_shop'), headers: bearer },
@@ -229,5 +237,36 @@ describe('SLUICE_PROCESSES', () => {
       return stream.events.some(({ event }) => event === 'event')
     })
     stream.close()
+  })
+
+  it('has the portal on the port of the supervisor, for the events of one app from all processes, by day too', async () => {
+    const headers = { Authorization: `Bearer ${readKey}`, 'Content-Type': '(none)' }
+    const shown = (path: string) => send({ port: service.portalPort }, { method: 'GET', path, headers })
+    const stream = await openEventStream(service.portalPort, '/api/events/stream', headers)
+    const ids: string[] = []
+    for (let sent = 0; sent < 20; sent++) {
+      ids.push(String((await post(service, single('ak_own'))).headers['x-batch-id']))
+      await post(service, single('ak_shop'))
+    }
+    expect((await shown('/api/session')).json).toMatchObject({ app: { app_id: 'own' }, degraded_since: null })
+    expect((await shown('/api/usage')).json).toMatchObject({ app_id: 'own', day: { used: 20 }, month: { used: 20 } })
+    await eventually('the day has them', async () => {
+      const { json } = await shown('/api/usage?days=2')
+      const [app] = json['apps'] as { app_id: string; days: { events: number }[] }[]
+      expect(app.app_id).toBe('own')
+      return app.days[0].events + app.days[1].events === 20
+    })
+    const { events } = (await shown('/api/events')).json as { events: { app_id: string; batch_id: string }[] }
+    expect(new Set(events.map(({ app_id: app }) => app))).toEqual(new Set(['own']))
+    expect(new Set(events.map(({ batch_id: id }) => id))).toEqual(new Set(ids))
+    expect((await shown(`/api/batches/${ids[0]}`)).json).toMatchObject({ found: true, batch_id: ids[0] })
+    await eventually('they came live', () => ids.every((id) => stream.text.includes(id)))
+    expect(stream.text).not.toMatch(/"app_id":"shop"|"node"/)
+    stream.close()
+    const wrong = { ...headers, Authorization: `Bearer ${TOKEN}` }
+    expect(
+      (await send({ port: service.portalPort }, { method: 'GET', path: '/api/usage', headers: wrong })).status,
+    ).toBe(401)
+    expect((await ask(service, '/api/now', { Authorization: `Bearer ${readKey}` })).status).toBe(401)
   })
 })

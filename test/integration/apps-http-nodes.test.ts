@@ -64,6 +64,39 @@ it('two nodes that give one new key to two apps at once: one app has it, and the
   }
 })
 
+it('two nodes that make read keys of one app at once lose none and give a name once; each key opens both portals', async () => {
+  const cluster = await startCluster({
+    nodes: 2,
+    apps: [appRecord('shop')],
+    env: { SLUICE_CONSOLE_TOKEN: TOKEN, SLUICE_PORTAL_PORT: '0', SLUICE_PARSERS: '1' },
+  })
+  const headers = { Authorization: `Bearer ${TOKEN}` }
+  const make = (name: string) =>
+    Promise.all(
+      cluster.nodes.map((node, at) => {
+        const body = JSON.stringify({ name: name.replace('*', String(at)) })
+        return send({ port: node.adminPort }, { path: '/api/apps/shop/read-keys', headers, body })
+      }),
+    )
+  const keys: string[] = []
+  for (const name of ['one-*', 'two-*', 'three-*']) {
+    for (const { status, json } of await make(name)) {
+      expect(status).toBe(201)
+      keys.push(String(json['key']))
+    }
+  }
+  const same = (await make('same')).map(({ status }) => status)
+  expect(same.toSorted((one, other) => one - other)).toEqual([201, 409])
+  for (const node of cluster.nodes) {
+    for (const key of keys) {
+      const asked = { method: 'GET', path: '/api/session', headers: { Authorization: `Bearer ${key}` } }
+      await eventually('the key opens the portal', async () => {
+        return (await send({ port: node.portalPort }, asked)).status === 200
+      })
+    }
+  }
+})
+
 it('in a file beside Redis and NATS, none can be changed by a node: 409 apps_in_file', async (context) => {
   const cluster = await startCluster({ nodes: 0, apps: [] })
   context.onTestFinished(() => cluster.stop())

@@ -1,7 +1,7 @@
 // `sluice spool`, as an operator uses it: on a folder whose node works, was killed, or never was.
 
 import { randomUUID } from 'node:crypto'
-import { appendFile, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readdir, readFile, rename, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
@@ -159,6 +159,14 @@ test('verify names what is damaged, and what is no batch of a spool', async () =
   expect((await spool('list', folder)).stdout).toMatch(/: 1 batches .*\n.*\nSome of it is damaged/)
   await truncate(file, spooled.length)
   expect((await spool('verify', folder, {}, '--json')).stdout).toContain('"records":1')
+  const setAside = join(folder, 'damaged', 'journal')
+  await mkdir(setAside, { recursive: true })
+  await rename(file, join(setAside, '000000000001.ndjson'))
+  await writeFile(join(setAside, '000000000007.ndjson'), `${spooled}hello\n`)
+  const left = await spool('verify', folder)
+  expect(left.stdout).toContain(`damaged/journal/000000000007.ndjson at ${spooled.length}`)
+  expect(left.stdout).not.toContain('missing')
+  expect((await spool('list', folder)).stdout).toMatch(/: empty\n.*\nSome of it is damaged/)
 })
 
 test('a folder is called empty only where nothing is kept until NATS has synced it', async () => {

@@ -1,6 +1,7 @@
 // The spool before a real NATS: what it took while NATS was away is in the stream once, whatever ends meanwhile.
 
-import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
@@ -8,6 +9,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { partitionOf } from '../../src/contract/partition.ts'
 import { journalDirectory, segmentPath } from '../../src/queue/journal/segments.ts'
 import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
+import { damagedDirectory } from '../../src/queue/spool/damaged-segments.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
 import { countBatches, freeze, openReadyQueue, readStreamPlainly, withConnection } from '../support/jetstream.ts'
 import { makeRecord, withFolder } from '../support/journal.ts'
@@ -290,7 +292,14 @@ describe('what an earlier process has left', () => {
       expect(after.notices.join('\n')).toMatch(
         /the spool is damaged \(sluice spool verify\): damaged bytes in .*1\.ndjson at \d+/,
       )
+      await eventually('nothing is left in it', () => after.spool.isEmpty)
       await after.spool.stop()
+      const setAside = damagedDirectory(folder)
+      expect((await readdir(setAside)).toSorted()).toEqual(
+        ['1.commits', '1.ids', '1.ndjson'].map((name) => `00000000000${name}`),
+      )
+      expect(await readFile(join(setAside, '000000000001.ndjson'))).toEqual(bytes)
+      expect(existsSync(path)).toBe(false)
     }))
 
   it('is kept until NATS has synced it, and sent again where NATS has lost it', () =>

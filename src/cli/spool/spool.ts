@@ -113,8 +113,10 @@ async function drain(directory: string, { isDamaged }: SpoolInspection, shell: S
     await print(shell.stdout, `${printable(directory)}: ${why}; nothing is lost\n`)
     return EXIT.failed
   }
-  const all = isDamaged ? 'all that is whole is sent, what was damaged is gone' : 'all is sent'
-  await print(shell.stdout, `${printable(directory)}: ${all}, and nothing is left in it\n`)
+  const all = isDamaged
+    ? 'all that is whole is sent; what is damaged is kept in damaged/ (sluice spool verify): remove it when it is not wanted'
+    : 'all is sent, and nothing is left in it'
+  await print(shell.stdout, `${printable(directory)}: ${all}\n`)
   return isDamaged ? EXIT.failed : EXIT.ok
 }
 

@@ -15,6 +15,7 @@ import { type Damage, PIECE_BYTES, SegmentCursor } from '../../queue/journal/seg
 import { journalDirectory, listSegments, type Segment } from '../../queue/journal/segments.ts'
 import { endOf, idsEnd, readCommits } from '../../queue/journal/side-reader.ts'
 import { readSnapshot } from '../../queue/journal/snapshot.ts'
+import { damagedDirectory } from '../../queue/spool/damaged-segments.ts'
 import { readCursor } from '../../queue/spool/spool-cursor.ts'
 import { addShare, type Problem, type Progress, type Verification } from './verification.ts'
 
@@ -29,7 +30,7 @@ export interface VerifyOptions {
 export async function verifyJournal(
   directory: string,
   found: Verification,
-  { signal, onProgress }: VerifyOptions,
+  options: VerifyOptions,
   isSpool = false,
 ): Promise<void> {
   const checks = new Crc32c(PIECE_BYTES)
@@ -39,6 +40,15 @@ export async function verifyJournal(
   const covered = reading?.kind === 'read' ? reading.snapshot.position : null
   for (const gap of await missingFrom(segments, { covered, checks, disk: realDisk }))
     found.add('gap', directory, null, gap)
+  await verifySegments(segments, found, options, { checks, isSpool })
+}
+
+async function verifySegments(
+  segments: readonly Segment[],
+  found: Verification,
+  { signal, onProgress }: VerifyOptions,
+  { checks, isSpool }: { readonly checks: Crc32c; readonly isSpool: boolean },
+): Promise<void> {
   const total = segments.reduce((sum, { bytes }) => sum + bytes, 0)
   for (const segment of segments) {
     if (signal.aborted) return
@@ -61,6 +71,9 @@ export async function verifySpool(directory: string, found: Verification, option
       'it cannot be read: NATS is asked for each batch before it is sent again',
     )
   await verifyJournal(journalDirectory(directory), found, options, true)
+  // Of these any number may be missing.
+  const setAside = await listSegments(damagedDirectory(directory))
+  await verifySegments(setAside, found, options, { checks: new Crc32c(PIECE_BYTES), isSpool: true })
 }
 
 async function verifySegment(

@@ -332,10 +332,11 @@ export class JournalFiles {
   }
 
   /** Removes closed segments with a lower number, whatever their age. */
-  async removeSegments(before: number): Promise<void> {
+  async removeSegments(before: number, setAside: (path: string) => Promise<boolean>): Promise<void> {
     for (const number of this.#closedBytes.keys()) {
       if (number >= before) break
-      await this.#remove(segmentPath(this.#options.directory, number))
+      const path = segmentPath(this.#options.directory, number)
+      if (!(await setAside(path))) await this.#remove(path)
       this.#closedBytes.delete(number)
     }
   }

@@ -239,8 +239,8 @@ export class Journal implements EventQueue {
   }
 
   /** Removes the segments before this one. */
-  async removeBefore(segment: number): Promise<void> {
-    await this.#files.removeSegments(segment)
+  async removeBefore(segment: number, setAside: (path: string) => Promise<boolean>): Promise<void> {
+    await this.#files.removeSegments(segment, setAside)
     this.#durableBytes = this.#files.bytes
   }
 

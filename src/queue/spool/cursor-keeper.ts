@@ -5,6 +5,7 @@ import type { Timers } from '../../lib/timers.ts'
 import type { Disk } from '../journal/disk.ts'
 import type { Journal } from '../journal/journal.ts'
 import { comparePositions, type JournalPosition } from '../journal/segments.ts'
+import type { DamagedSegments } from './damaged-segments.ts'
 import { type Kept, KeptBatches } from './kept-batches.ts'
 import { type SpoolCursor, writeCursor } from './spool-cursor.ts'
 
@@ -20,6 +21,7 @@ export interface CursorKeeperParts {
   readonly journal: Pick<Journal, 'position' | 'removeBefore' | 'renew'>
   /** Of the spool. */
   readonly directory: string
+  readonly damaged: Pick<DamagedSegments, 'setAside'>
   readonly disk: Disk
   readonly timers: Pick<Timers, 'monotonicMs'>
   readonly cursor: SpoolCursor
@@ -141,7 +143,7 @@ export class CursorKeeper {
   }
 
   async #write(): Promise<void> {
-    const { directory, disk, syncMs, journal } = this.#parts
+    const { directory, disk, syncMs, journal, damaged } = this.#parts
     const { sent } = this.#cursor
     const reserved = later(this.#cursor.reserved, later(this.#readEnd, sent))
     const isSynced = syncMs() === 0 || this.kept.isEmpty
@@ -153,13 +155,13 @@ export class CursorKeeper {
     this.kept.close(sent)
     // What is kept now was acknowledged during the writing, where NATS syncs later.
     if (isSynced && syncMs() === 0) this.kept.releaseUpTo(sent)
-    await journal.removeBefore(released.segment)
+    await journal.removeBefore(released.segment, damaged.setAside)
     if (this.isAllSent() && comparePositions(released, this.#cursor.sent) === 0) await this.#renew()
   }
 
   /** Nothing is left: a new segment, so that nothing of the old one stays on the disk. */
   async #renew(): Promise<void> {
-    const { journal, directory, disk } = this.#parts
+    const { journal, directory, disk, damaged } = this.#parts
     if (journal.position().offset === 0) return
     const segment = await journal.renew()
     if (segment === null) return
@@ -167,7 +169,7 @@ export class CursorKeeper {
     const cursor = { ...this.#cursor, released: start, sent: start, reserved: start, witness: null }
     await writeCursor(directory, cursor, disk)
     this.#cursor = this.#saved = cursor
-    await journal.removeBefore(segment)
+    await journal.removeBefore(segment, damaged.setAside)
   }
 
   /** Sees at once whether NATS has lost the end of its stream, and lets go of what is kept for long enough and still there. */

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { StartError } from '../../lib/errors.ts'
 import { realDisk } from '../journal/disk.ts'
 import { comparePositions, type JournalPosition, journalDirectory, listSegments } from '../journal/segments.ts'
+import { damagedDirectory } from './damaged-segments.ts'
 import { readCursor } from './spool-cursor.ts'
 import type { SpoolContents } from './spool-log.ts'
 import { readSpool } from './spool-records.ts'
@@ -19,7 +20,7 @@ export interface SpoolInspection {
   readonly keptBatches: number
   /** Of what is not sent, by app. */
   readonly apps: ReadonlyMap<string, { batches: number; events: number }>
-  /** Lines in it are no batches, or not those that were written. */
+  /** Lines in it are no batches, or not those that were written; or such segments were set aside. */
   readonly isDamaged: boolean
 }
 
@@ -91,7 +92,7 @@ export async function inspectSpool(directory: string): Promise<SpoolInspection> 
   const apps = new Map<string, { batches: number; events: number }>()
   let [records, keptBatches, batches, bytes] = [0, 0, 0, 0]
   let oldestAtMs: number | null = null
-  let isDamaged = false
+  let isDamaged = (await listSegments(damagedDirectory(directory))).length > 0
   const onDamage = (): void => void (isDamaged = true)
   const range = { directory: journal, from: BEGINNING, until: null, disk: realDisk, onDamage }
   await readSpool(range, ({ start, head, line }) => {

@@ -13,6 +13,7 @@ import type { Damage, DamageKind } from '../journal/segment-cursor.ts'
 import { comparePositions, journalDirectory } from '../journal/segments.ts'
 import type { StreamPublisher } from '../stream/publisher.ts'
 import type { Doubt } from '../stream/publisher-options.ts'
+import { DamagedSegments } from './damaged-segments.ts'
 import { Drainer } from './drainer.ts'
 import type { Kept } from './kept-batches.ts'
 import { Spool } from './spool.ts'
@@ -120,7 +121,8 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     },
   })
   await filling.measure()
-  const onDamage = damageTeller(options)
+  const damaged = new DamagedSegments(directory, disk)
+  const onDamage = damageTeller(options, damaged)
   const { found, kept } = await readFound(options, cursor, onDamage)
   const spool = new Spool({
     stream,
@@ -137,6 +139,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     journal,
     directory,
     journalDirectory: journalDirectory(directory),
+    damaged,
     disk,
     timers,
     partitions: options.partitions,
@@ -174,8 +177,11 @@ async function readFound(
   let [batches, bytes] = [0, 0]
   let oldestAtMs: number | null = null
   const nowMs = timers.nowMs()
-  const range = { directory: journalDirectory(directory), from: released, until: null, disk, onDamage }
+  // From its beginning, since its segment is set aside where any of it is damaged.
+  const from = { segment: released.segment, offset: 0 }
+  const range = { directory: journalDirectory(directory), from, until: null, disk, onDamage }
   await readSpool(range, ({ start, head, line, charge }) => {
+    if (comparePositions(start, released) < 0) return
     onFound(head.appId, charge)
     if (comparePositions(start, sent) < 0) {
       kept.batches += 1
@@ -193,15 +199,19 @@ async function readFound(
   return { found: { batches, bytes, oldestAtMs }, kept }
 }
 
-function damageTeller({ onNotice, onDamage }: SpoolOptions): (damage: Damage) => void {
+function damageTeller({ onNotice, onDamage }: SpoolOptions, damaged: DamagedSegments): (damage: Damage) => void {
   const told = new Set<string>()
   return (damage) => {
+    damaged.add(damage)
     const text = damageText(damage)
     if (told.has(text)) return
     onDamage?.(damage.kind)
     if (told.size >= MAX_DAMAGE_TOLD) return
     told.add(text)
-    onNotice(`the spool is damaged (sluice spool verify): ${text}`, 'error')
+    onNotice(
+      `the spool is damaged (sluice spool verify): ${text}; what is whole is sent, and the segment is kept in damaged/`,
+      'error',
+    )
   }
 }
 

@@ -1,4 +1,4 @@
-// What the log says of the spool: that it began, how it grows, that it is sent, and that nothing is left.
+// What the log says of the spool: that it began, how it grows, that it is sent, and whether anything is left.
 
 import { formatBytes, formatSpan } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
@@ -31,13 +31,21 @@ export class SpoolLog {
   readonly #options: SpoolLogOptions
   readonly #contents: () => SpoolContents
   readonly #filling: Pick<JournalFilling, 'maxBytes'>
+  /** Nothing is kept either. */
+  readonly #isEmpty: () => boolean
   readonly #timer: Timer
   /** null: nothing is spooled. */
   #outage: { readonly sinceMs: number; sent: number; isDraining: boolean; toldAtMs: number; toldBytes: number } | null =
     null
   #emptySinceMs: number | null = null
 
-  constructor(options: SpoolLogOptions, contents: () => SpoolContents, filling: Pick<JournalFilling, 'maxBytes'>) {
+  constructor(
+    options: SpoolLogOptions,
+    contents: () => SpoolContents,
+    filling: Pick<JournalFilling, 'maxBytes'>,
+    isEmpty: () => boolean,
+  ) {
+    this.#isEmpty = isEmpty
     this.#options = options
     this.#contents = contents
     this.#filling = filling
@@ -94,8 +102,11 @@ export class SpoolLog {
       this.#emptySinceMs ??= nowMs
       if (nowMs - this.#emptySinceMs < QUIET_MS) return
       const span = formatSpan(nowMs - outage.sinceMs)
+      const sent = `${outage.sent} batches were sent to NATS, ${span} after it began`
       this.#options.onNotice(
-        `the spool is empty again: ${outage.sent} batches were sent to NATS, ${span} after it began`,
+        this.#isEmpty()
+          ? `the spool is empty again: ${sent}`
+          : `all of the spool is sent: ${sent}; this disk keeps them until NATS has synced them`,
         'info',
       )
       this.#outage = null

@@ -59,7 +59,12 @@ export class Spool implements EventQueue {
     this.#batches = parts.found.batches
     this.#bytes = parts.found.bytes
     this.#oldestAtMs = parts.found.oldestAtMs
-    this.#log = new SpoolLog(parts, () => this.contents, parts.filling)
+    this.#log = new SpoolLog(
+      parts,
+      () => this.contents,
+      parts.filling,
+      () => this.isEmpty,
+    )
   }
 
   /** What sends it on. To be called once, before anything is published. */

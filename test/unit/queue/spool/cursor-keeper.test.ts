@@ -4,6 +4,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, test, vi } from 'vitest'
 import { RealDisk } from '../../../../src/queue/journal/disk.ts'
 import { CursorKeeper } from '../../../../src/queue/spool/cursor-keeper.ts'
+import { DamagedSegments } from '../../../../src/queue/spool/damaged-segments.ts'
 import { readCursor } from '../../../../src/queue/spool/spool-cursor.ts'
 import type { SpooledRecord } from '../../../../src/queue/spool/spool-records.ts'
 import { makeFolder } from '../../../support/service.ts'
@@ -41,7 +42,16 @@ async function open(end: number) {
   const cursor = { id: 'abcdef012345', released: START, sent: START, reserved: START, witness: null }
   const keptBefore = { batches: 0, bytes: 0 }
   const keeper = new CursorKeeper(
-    { journal, directory, disk, timers, cursor, keptBefore, syncMs: () => SYNC_MS },
+    {
+      journal,
+      directory,
+      damaged: new DamagedSegments(directory, disk),
+      disk,
+      timers,
+      cursor,
+      keptBefore,
+      syncMs: () => SYNC_MS,
+    },
     (error) => {
       throw error
     },

@@ -10,6 +10,7 @@ test('each kind of body that unfolds to nothing has its line, of bodies that wer
   })
   expect(code, output).toBe(0)
   const lines = [...stdout.matchAll(/^v\S+ (\d+) bytes, (.+): (\d+\.\d+) ms of the acceptor's CPU each, (\{.+\})$/gm)]
+  expect(stdout.match(/^v\S+ 16384 bytes, (br|gzip|zlib): 0\.\d*[1-9]\d* ms for the try alone$/gm)).toHaveLength(3)
   const kinds = ['no JSON, not compressed', 'br', 'gzip', 'deflate']
   expect(lines.map(([, bytes, kind]) => [bytes, kind])).toEqual(
     ['16384', '524288'].flatMap((bytes) => kinds.map((kind) => [bytes, kind])),

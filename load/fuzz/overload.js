@@ -6,7 +6,7 @@
 /** Of the bodies that may wait. */
 const MAX_SHARE = 0.01
 /** One stall refuses all bodies that wait, and a short run has few in all. */
-const ALWAYS_ALLOWED = 3
+const ALWAYS_ALLOWED = 6
 
 /** @param {import('./answers.js').Answer} answer */
 export function isOverload({ status, json }) {

@@ -1,13 +1,15 @@
 // `node load/fuzz/loop-cost.js` measures what it says: each body is answered, and costs the first thread of the service something.
 
 import { expect, test } from 'vitest'
-import { runToEnd } from '../support/processes.js'
+import { launch } from '../support/processes.js'
 
 test('each kind of body that unfolds to nothing has its line, of bodies that were all answered', async () => {
-  const { code, stdout, output } = await runToEnd({
+  const run = launch({
     command: [process.execPath, 'load/fuzz/loop-cost.js', '--bodies', '20'],
     cwd: process.cwd(),
   })
+  const { code, output } = await run.exited
+  const stdout = run.stdout()
   expect(code, output).toBe(0)
   const lines = [...stdout.matchAll(/^v\S+ (\d+) bytes, (.+): (\d+\.\d+) ms of the acceptor's CPU each, (\{.+\})$/gm)]
   expect(stdout.match(/^v\S+ 16384 bytes, (br|gzip|zlib): 0\.\d*[1-9]\d* ms for the try alone$/gm)).toHaveLength(3)
@@ -27,4 +29,4 @@ test('each kind of body that unfolds to nothing has its line, of bodies that wer
       line,
     ).toBe(bytes === '16384' ? 20 : 2)
   }
-})
+}, 180_000)

@@ -375,7 +375,7 @@ export const ONE_MACHINE = [
     bug: 'a segment that ends before its commits do is told by nobody',
     file: CURSOR_FILE,
     find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length })",
-    replace: '',
+    replace: 'void length',
     tests: [HISTORIES, DAMAGE],
   },
 ]

@@ -16,6 +16,7 @@ import { alertsSince, MAX_ALERTS_SHOWN, type ReadAlerts } from './alerts.ts'
 import { type ExplainStores, type Explanation, explain, toJson } from './explain.ts'
 import type { QueuePlace } from './find/find-in-queue.ts'
 import { readEventFilter } from './live/event-filter.ts'
+import { Places } from './places.ts'
 import { countIn } from './query.ts'
 import { lastHourOf } from './questions.ts'
 import { narrowed, type Scope } from './scope.ts'
@@ -80,11 +81,11 @@ const MAX_WAITING = 20
 export class OwnInquiries implements Inquiries {
   readonly #timers: Timers
   readonly #lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>
-  readonly #searches = new Places(MAX_SEARCHES)
-  readonly #readings = new Places(MAX_READINGS, MAX_WAITING)
-  readonly #explanations = new Places(MAX_EXPLANATIONS, MAX_WAITING)
-  readonly #reports = new Places(MAX_REPORTS, MAX_WAITING)
-  readonly #alertReadings = new Places(MAX_ALERT_READINGS, MAX_WAITING)
+  readonly #searches: Places
+  readonly #readings: Places
+  readonly #explanations: Places
+  readonly #reports: Places
+  readonly #alertReadings: Places
   /** null: they are not open yet. */
   stores: OwnStores | null = null
 
@@ -92,6 +93,11 @@ export class OwnInquiries implements Inquiries {
   constructor(timers: Timers, lastHours: (app: string | null) => Promise<readonly LastHourPiece[]>) {
     this.#timers = timers
     this.#lastHours = lastHours
+    this.#searches = new Places(timers, MAX_SEARCHES, 0)
+    this.#readings = new Places(timers, MAX_READINGS, MAX_WAITING)
+    this.#explanations = new Places(timers, MAX_EXPLANATIONS, MAX_WAITING)
+    this.#reports = new Places(timers, MAX_REPORTS, MAX_WAITING)
+    this.#alertReadings = new Places(timers, MAX_ALERT_READINGS, MAX_WAITING)
   }
 
   async answer({ name, query, body, scope }: Inquiry): Promise<InquiryAnswer> {
@@ -100,19 +106,19 @@ export class OwnInquiries implements Inquiries {
     const asked = new URLSearchParams(query)
     switch (name) {
       case 'explain':
-        return await this.#explanations.within(scope, () => this.#explain(stores, body, asked.get('app_key'), scope))
+        return await within(this.#explanations, scope, () => this.#explain(stores, body, asked.get('app_key'), scope))
       case 'batch':
-        return await this.#searches.within(scope, () => this.#find(stores, asked, scope))
+        return await within(this.#searches, scope, () => this.#find(stores, asked, scope))
       case 'apps':
-        return await this.#reports.within(scope, () => this.#report(stores, asked, scope))
+        return await within(this.#reports, scope, () => this.#report(stores, asked, scope))
       case 'days':
-        return await this.#reports.within(scope, () => this.#byDay(stores, asked, scope))
+        return await within(this.#reports, scope, () => this.#byDay(stores, asked, scope))
       case 'alerts':
-        return await this.#alertReadings.within(scope, () => this.#alerts(stores, asked, scope))
+        return await within(this.#alertReadings, scope, () => this.#alerts(stores, asked, scope))
       case 'events':
-        return await this.#readings.within(scope, () => this.#newestEvents(stores, asked, scope))
+        return await within(this.#readings, scope, () => this.#newestEvents(stores, asked, scope))
       case 'search':
-        return await this.#searches.within(scope, () => this.#search(stores, asked))
+        return await within(this.#searches, scope, () => this.#search(stores, asked))
       case 'example':
         return { status: 200, json: JSON.stringify(stores.example()) }
     }
@@ -245,35 +251,14 @@ function namesNoApp(verdict: Violations): boolean {
   return path === 'app_key' && message === 'required'
 }
 
-/** At most so many pieces of work at a time; further ones are refused, or wait where they are for one app. */
-class Places {
-  readonly #most: number
-  readonly #mostWaiting: number
-  /** Apart, so that whoever has a read key takes no place of the operators. */
-  readonly #taken = { all: 0, app: 0 }
-  readonly #waiting: (() => void)[] = []
-
-  /** `mostWaiting`: of those for one app, which would else be refused for what another app's developers ask. */
-  constructor(most: number, mostWaiting = 0) {
-    this.#most = most
-    this.#mostWaiting = mostWaiting
-  }
-
-  async within(scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
-    const whose = scope === 'all' ? 'all' : 'app'
-    if (this.#taken[whose] < this.#most) this.#taken[whose] += 1
-    else if (whose === 'all' || this.#waiting.length >= this.#mostWaiting)
-      return problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    try {
-      return await work()
-    } catch (error) {
-      return problemOf(503, 'unavailable', errorMessage(error))
-    } finally {
-      const next = whose === 'app' ? this.#waiting.shift() : undefined
-      if (next === undefined) this.#taken[whose] -= 1
-      else next()
-    }
+async function within(places: Places, scope: Scope, work: () => Promise<InquiryAnswer>): Promise<InquiryAnswer> {
+  try {
+    const answer = await places.within(scope, work)
+    return answer === 'busy'
+      ? problemOf(503, 'busy', 'others ask the same of this node: try again in a moment')
+      : answer
+  } catch (error) {
+    return problemOf(503, 'unavailable', errorMessage(error))
   }
 }
 

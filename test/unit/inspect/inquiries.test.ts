@@ -6,8 +6,8 @@ import { anApp } from '../apps/apps.ts'
 /** Arrays in arrays: the explainer takes most of a second for half a megabyte of them. */
 const SLOW = Buffer.from(`{"app_key":"ak_x","x":[${`${'['.repeat(60)}${']'.repeat(60)},`.repeat(4200)}1]}`)
 
-function inquiries(): OwnInquiries {
-  const own = new OwnInquiries(new ManualTimers(), async () => [])
+function inquiries(timers = new ManualTimers()): OwnInquiries {
+  const own = new OwnInquiries(timers, async () => [])
   own.stores = {
     apps: { find: () => 'unknown', findById: () => 'unknown', all: () => [] },
     readUsages: () => [],
@@ -96,6 +96,32 @@ it('lets twenty questions of apps wait that are no searches, answers them in tur
   expect(statuses).toEqual([...Array.from({ length: 24 }, () => 200), 503, 503])
   expect(order).toEqual(Array.from({ length: 24 }, (_, at) => at))
   expect(await ask(30)).toBe(200)
+})
+
+it('lets a question of an app wait four seconds for a place, and refuses it then', async () => {
+  const timers = new ManualTimers()
+  const own = inquiries(timers)
+  const readings: (() => void)[] = []
+  own.stores = {
+    ...(own.stores ?? expect.fail()),
+    readAlerts: () => new Promise((resolve) => readings.push(() => resolve([]))),
+  }
+  const told: string[] = []
+  const ask = async (name: string): Promise<void> => {
+    const scope = { appId: name }
+    const { status } = await own.answer({ name: 'alerts', query: '', body: Buffer.alloc(0), scope })
+    told.push(`${name} ${status}`)
+  }
+  const asked = ['a', 'b', 'c', 'd', 'fifth', 'sixth'].map(ask)
+  await timers.pass(3999)
+  readings[0]()
+  await timers.pass(0)
+  expect(told).toEqual(['a 200'])
+  await timers.pass(1)
+  expect(told).toEqual(['a 200', 'sixth 503'])
+  for (const end of readings.slice(1)) end()
+  await Promise.all(asked)
+  expect(told.toSorted()).toEqual(['a 200', 'b 200', 'c 200', 'd 200', 'fifth 200', 'sixth 503'])
 })
 
 it.each([

@@ -110,6 +110,7 @@ async function live(history: History, { cluster, judge, clients, isOver }: Stage
   void judge.judgeCounters(fresh).then(() => (isJudged = true))
   await world.runUntil(world.nowMs + NEW_NODE_MS, isOver)
   if (!isJudged) judge.reportNotRecovered('a new node does not report its usage')
+  if (cluster.machine === null) return
   let isRead = false
   void judge.judgeDamage(fresh).then(() => (isRead = true))
   await world.runUntil(world.nowMs + NEW_NODE_MS, isOver)

@@ -22,11 +22,9 @@ import type { Timers } from '../lib/timers.ts'
 import { type Pages, PORTAL_VIEWS } from './pages.ts'
 import { type NoReader, PortalAccess, type PortalAccessOptions, type Reader } from './portal-access.ts'
 import { MAX_PORTAL_STREAMS, PortalBounds } from './portal-bounds.ts'
-import { tokenIn } from './session-body.ts'
+import { batchIdIn, MAX_SESSION_BYTES, noContent, tokenIn } from './session-body.ts'
 import { Watchers } from './watchers.ts'
 
-const MAX_SESSION_BYTES = 4096
-const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
 const SESSION_PATH = '/api/session'
 
 /** As if they were the same everywhere: who has no key learns nothing but that one is wanted. */
@@ -154,11 +152,11 @@ export class Portal {
     if (typeof opened === 'string') return await this.#refusal(opened)
     const seconds = this.#bounds.request(opened.hash)
     if (seconds > 0) return beyond('too_many_requests', 'a key has 60 requests a minute', seconds)
-    return answered(204, 'text/plain', '', { 'Set-Cookie': opened.cookie })
+    return noContent({ 'Set-Cookie': opened.cookie })
   }
 
   #signOut({ headers }: AdminRequest): Answer {
-    return answered(204, 'text/plain', '', { 'Set-Cookie': this.#access.signOut(headers) })
+    return noContent({ 'Set-Cookie': this.#access.signOut(headers) })
   }
 
   async #session({ reader: { app, key } }: Asked): Promise<Answer> {
@@ -194,7 +192,7 @@ export class Portal {
   }
 
   #batchMethods(path: string): Methods | undefined {
-    const id = BATCH_PATH.exec(path)?.[1]
+    const id = batchIdIn(path)
     return id === undefined ? undefined : { GET: (asked) => this.#batch(asked, id) }
   }
 

@@ -6,7 +6,6 @@ import {
   type AdminRequest,
   type AdminRoutes,
   type Answer,
-  answered,
   jsonAnswer,
   jsonTextAnswer,
   methodProblem,
@@ -19,13 +18,11 @@ import type { Timers } from '../lib/timers.ts'
 import { Access, type AccessOptions, type Denial } from './access.ts'
 import type { AppsApi } from './apps-api.ts'
 import { type Pages, VIEWS } from './pages.ts'
-import { tokenIn } from './session-body.ts'
+import { batchIdIn, MAX_SESSION_BYTES, noContent, tokenIn } from './session-body.ts'
 import { Watchers } from './watchers.ts'
 
-const MAX_SESSION_BYTES = 4096
 /** Open streams of this process. */
 const MAX_WATCHERS = 50
-const BATCH_PATH = /^\/api\/batches\/([^/]{1,100})$/
 
 const REFUSED: Readonly<Record<Exclude<Denial, null>, Answer>> = {
   off: problem(
@@ -175,7 +172,7 @@ export class Console implements AdminRoutes {
 
   /** `/api/batches/ID`. */
   #batchMethods(path: string): Methods | undefined {
-    const id = BATCH_PATH.exec(path)?.[1]
+    const id = batchIdIn(path)
     return id === undefined ? undefined : { GET: (_, query) => this.#batch(query, id) }
   }
 
@@ -218,8 +215,4 @@ function withBody(
     const body = await request.body(maxBytes)
     return Buffer.isBuffer(body) ? answer(body, request) : body
   }
-}
-
-function noContent(headers: Answer['headers']): Answer {
-  return answered(204, 'text/plain', '', headers)
 }

@@ -203,9 +203,12 @@ export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refus
 function perMinute(count: number, number: number): number[] {
   const shape = wave(20, 18, number + 2).slice(0, 60)
   const whole = shape.reduce((sum, cell) => sum + cell, 0)
-  const cells = shape.map((cell) => Math.floor((cell / whole) * count))
-  cells[59] += count - cells.reduce((sum, cell) => sum + cell, 0)
-  return cells
+  let before = 0
+  return shape.map((cell) => {
+    const from = Math.round((before / whole) * count)
+    before += cell
+    return Math.round((before / whole) * count) - from
+  })
 }
 
 export function groupOf(number: number, changes: Partial<RefusalGroup> = {}): RefusalGroup {
@@ -366,6 +369,7 @@ export const SHOP: AppUsage = appOf(6, {
   },
   events_per_second: 1.8,
   last_hour: { accepted_events: 6402, refused: {} },
+  keys: [{ key: 'ak_shop_…c1d', valid_until: null }],
 })
 
 const READ_KEYS: ReadKeys = {

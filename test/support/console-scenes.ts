@@ -70,6 +70,11 @@ function oneNode(state: 'serving' | 'refusing', started_at?: string): Now['nodes
   return [{ ...node, state, ...(started_at === undefined ? {} : { started_at }) }]
 }
 
+/** Of an hour. */
+function lastFive(count: number): number[] {
+  return Array.from({ length: 60 }, (_, minute) => (minute < 55 ? 0 : count))
+}
+
 function oneApp(): ConsoleDouble {
   const double = busy()
   double.answers.set('/api/apps', () => ok({ apps: [SHOP], total_apps: 1000, read_at: NOW }))
@@ -131,7 +136,14 @@ function full(): ConsoleDouble {
   const ours = { app_id: null, code: 'service_overloaded', reason: 'journal_full', path: null, sdk_versions: [null] }
   double.answers.set('/api/refusals', (asked) => {
     const { refusals, groups } = others(asked).body as Refusals
-    return ok({ since: AN_HOUR_AGO, refusals, groups: [groupOf(0, { ...ours, count: 300_900 }), ...groups] })
+    return ok({
+      since: AN_HOUR_AGO,
+      refusals,
+      groups: [
+        groupOf(0, { ...ours, count: 300_900, first_at: '2026-11-22T13:57:31.000Z', per_minute: lastFive(60_180) }),
+        ...groups,
+      ],
+    })
   })
   return double
 }

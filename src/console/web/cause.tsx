@@ -1,14 +1,15 @@
 // A cause of refusals: its title, who has it, and opened beside the list what to change.
 
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
-import { capital, causeKey, changeFor, meaningOf, titleOf } from './codes.ts'
+import { capital, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from './codes.ts'
 import { count, many, percent, span, utc } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
+import { Spark } from './plot.tsx'
 import { urlTo } from './route.ts'
 import { Rows } from './rows.tsx'
-import { Age, AppName, Bar, Card, Copy, List, Pill, ShortId, Stat, save, useMedia, vars, WIDE } from './ui.tsx'
+import { Age, AppName, Back, Bar, Card, Copy, List, Pill, ShortId, Stat, save, vars } from './ui.tsx'
 
 const MAX_SDKS = 2
 const SHOWN_SDKS = 5
@@ -29,7 +30,7 @@ export function CauseTitle({ cause }: { cause: RefusalGroup }): JSX.Element {
 }
 
 /** The app, and the versions of its SDK. */
-export function CauseWho({ group }: { group: RefusalGroup }): JSX.Element {
+function CauseWho({ group }: { group: RefusalGroup }): JSX.Element {
   const { portal } = useLive()
   const { app_id: app, origin, sdk_versions: versions } = group
   const known = versions.filter((version) => version !== null)
@@ -40,6 +41,30 @@ export function CauseWho({ group }: { group: RefusalGroup }): JSX.Element {
       {portal === null && <AppName id={app} />}
       <span class="cut">{origin ?? sdks}</span>
     </span>
+  )
+}
+
+interface CauseRowProps {
+  readonly group: RefusalGroup
+  readonly href: string
+  readonly isOpen?: boolean
+  /** Its count. */
+  readonly children: ComponentChildren
+}
+
+export function CauseRow({ group, href, isOpen = false, children }: CauseRowProps): JSX.Element {
+  return (
+    <a class="item" href={href} aria-current={isOpen || undefined}>
+      <Pill code={group.code} />
+      <span class="stack" style={vars({ gap: 0 })}>
+        <CauseTitle cause={group} />
+        <CauseWho group={group} />
+      </span>
+      <span class="wide fill">
+        <Spark cells={group.per_minute} label="By minute" tone={toneOf(statusOf(group.code))} />
+      </span>
+      {children}
+    </a>
   )
 }
 
@@ -54,7 +79,6 @@ export interface CauseProps {
 
 export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX.Element {
   const { portal, nowMs } = useLive()
-  const isWide = useMedia(WIDE)
   const { app_id: app, code, path, count: refused, first_at: firstAt, per_minute: minutes } = group
   const perSecond = minutes.slice(-RATE_MINUTES).reduce((sum, minute) => sum + minute, 0) / (RATE_MINUTES * 60)
   const download = (): void =>
@@ -64,11 +88,7 @@ export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX
       label="The opened cause"
       title={
         <>
-          {!isWide && (
-            <button type="button" class="button small bare" aria-label="Back to the causes" onClick={onClose}>
-              <Icon name="back" />
-            </button>
-          )}
+          <Back label="Back to the causes" onClose={onClose} />
           <Pill code={code} />
           <div class="stack grow" style={vars({ gap: 0 })}>
             <h2 class="cut">

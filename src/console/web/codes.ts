@@ -2,6 +2,7 @@
 
 import { CODES, REASONS } from '../../contract/codes.ts'
 import type { Refusal, RefusalGroup } from './api-types.ts'
+import { hashOf } from './format.ts'
 
 export type Tone = 'ok' | 'near' | 'fail' | 'client' | 'plan'
 
@@ -130,4 +131,9 @@ export function causeKey({
   path,
 }: Omit<Cause, 'message'> & Pick<Refusal, 'app_id'>): string {
   return JSON.stringify([app_id, code, reason, origin, path?.replace(/\[\d+\]/g, '[*]') ?? null])
+}
+
+/** In the URL. */
+export function addressOf(cause: Parameters<typeof causeKey>[0]): string {
+  return hashOf(causeKey(cause)).toString(36)
 }

@@ -10,7 +10,7 @@ import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { eventUrl, urlTo, urlWith } from './route.ts'
 import { useExample } from './try-it.tsx'
-import { Age, AppName, Card, Copy, Fact, List, useMedia, vars, WIDE } from './ui.tsx'
+import { Age, AppName, Back, Card, Copy, Fact, List, useMedia, vars, WIDE } from './ui.tsx'
 
 const SHOWN = 8
 
@@ -34,11 +34,7 @@ export function EventPanel({ line, lines, onClose }: EventPanelProps): JSX.Eleme
       label="The opened event"
       title={
         <>
-          {!isWide && (
-            <button type="button" class="button small bare" aria-label="Back to the list" onClick={onClose}>
-              <Icon name="back" />
-            </button>
-          )}
+          <Back label="Back to the list" onClose={onClose} />
           <TypePill event={event} />
           <h2 class="cut grow" ref={heading} tabIndex={-1}>
             {memberText(event, 'name') || 'Without a name'}

@@ -9,7 +9,7 @@ import { rate, spanParts, utc } from './format.ts'
 import { perSecondOf, SOME_PER_SECOND } from './live.tsx'
 import { Plot } from './plot.tsx'
 import { urlTo } from './route.ts'
-import { Card, Problem, Stat, Tabs, vars } from './ui.tsx'
+import { Card, Problem, Stat, Swatch, Tabs, vars } from './ui.tsx'
 
 const RANGES: readonly (readonly [Range, string])[] = [
   ['15m', '15 min'],
@@ -63,7 +63,7 @@ export function Plots({ now }: { now: Now }): JSX.Element {
         <Card
           label="Requests"
           title={
-            <div class="row wrap grow" style={vars({ gap: '8px 24px' })}>
+            <div class="row wrap grow" style={vars({ gap: '8px clamp(10px, 2vw, 24px)' })}>
               {FAMILIES.map(([name, tone], place) => (
                 <Family key={name} name={name} tone={tone} perSecond={familyRate(now, tone)} isFirst={place === 0} />
               ))}
@@ -138,15 +138,6 @@ function familyRate(now: Now, tone: Tone): number {
   if (tone === 'client') return perSecondOf(now, 'client') + (refused['invalid_app_key'] ?? 0)
   if (tone === 'near') return perSecondOf(now, 'near') + perSecondOf(now, 'plan') - (refused['invalid_app_key'] ?? 0)
   return perSecondOf(now, tone)
-}
-
-function Swatch({ name, tone }: { name: string; tone: string }): JSX.Element {
-  return (
-    <span class="row" style={vars({ gap: '6px' })}>
-      <span class={`dot ${tone}`} aria-hidden="true" />
-      {name}
-    </span>
-  )
 }
 
 interface FamilyProps {

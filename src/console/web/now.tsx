@@ -3,16 +3,15 @@
 import type { JSX } from 'preact'
 import { useAsk } from './api.ts'
 import type { Now as NowAnswer, Refusals, Usage } from './api-types.ts'
-import { CauseTitle, CauseWho, sinceText } from './cause.tsx'
-import { causeKey, reasonOf, statusOf, toneOf } from './codes.ts'
-import { count, hashOf, many, rate, utc } from './format.ts'
+import { CauseRow, CauseTitle, sinceText } from './cause.tsx'
+import { addressOf, causeKey, reasonOf, statusOf } from './codes.ts'
+import { count, many, rate, utc } from './format.ts'
 import { perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, stateText, useLive } from './live.tsx'
 import { Plots } from './now-plots.tsx'
 import { Nodes, Parts } from './parts.tsx'
-import { Spark } from './plot.tsx'
 import { urlTo } from './route.ts'
 import { TryIt } from './try-it.tsx'
-import { AppName, Bar, Card, Copy, Empty, List, Note, Pill, Verdict, vars } from './ui.tsx'
+import { AppName, Bar, Card, Copy, Empty, List, More, Note, Verdict, vars } from './ui.tsx'
 import { nearestOf, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
@@ -137,36 +136,18 @@ function Advice({ now }: { now: NowAnswer }): JSX.Element | null {
 
 function RefusedMost({ groups, since }: { groups: Refusals['groups']; since: string }): JSX.Element {
   return (
-    <Card
-      title={`Refused most ${since}`}
-      side={
-        <a class="t12" href="/refused">
-          All refusals
-        </a>
-      }
-    >
+    <Card title={`Refused most ${since}`} side={<More href="/refused">All refusals</More>}>
       {groups.length === 0 ? (
         <Empty icon="check" title="Nothing was refused">
           <p>Every request {since} was taken.</p>
         </Empty>
       ) : (
         <List two columns="40px minmax(0,1fr) 88px 64px" phone="40px minmax(0,1fr) 60px">
-          {groups.slice(0, SHOWN).map((group) => {
-            const key = causeKey(group)
-            return (
-              <a class="item" key={key} href={urlTo('/refused', { cause: hashOf(key).toString(36) })}>
-                <Pill code={group.code} />
-                <span class="stack" style={vars({ gap: 0 })}>
-                  <CauseTitle cause={group} />
-                  <CauseWho group={group} />
-                </span>
-                <span class="wide fill">
-                  <Spark cells={group.per_minute} label="By minute" tone={toneOf(statusOf(group.code))} />
-                </span>
-                <b class="number">{count(group.count)}</b>
-              </a>
-            )
-          })}
+          {groups.slice(0, SHOWN).map((group) => (
+            <CauseRow key={causeKey(group)} group={group} href={urlTo('/refused', { cause: addressOf(group) })}>
+              <b class="number">{count(group.count)}</b>
+            </CauseRow>
+          ))}
         </List>
       )}
     </Card>
@@ -178,15 +159,8 @@ function Nearest({ usage }: { usage: Usage }): JSX.Element | null {
   const nearest = usage.apps.map((app) => ({ app, window: nearestOf(windowsOf(app, nowMs)) }))
   if (nearest.length === 0) return null
   return (
-    <Card
-      title="Nearest to a limit"
-      side={
-        <a class="t12" href="/apps">
-          All {many(usage.total_apps, 'app')}
-        </a>
-      }
-    >
-      <List columns="minmax(0,1fr) 50px minmax(40px,1fr) 124px 112px" phone="minmax(0,1fr) 48px 128px">
+    <Card title="Nearest to a limit" side={<More href="/apps">All {many(usage.total_apps, 'app')}</More>}>
+      <List columns="minmax(0,1fr) 50px minmax(40px,1fr) 150px 96px" phone="minmax(0,1fr) 48px 128px">
         {nearest.map(({ app, window }) => (
           <a class="item" key={app.app_id} href={urlTo('/app', { id: app.app_id })}>
             <AppName id={app.app_id} />

@@ -4,17 +4,17 @@ import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ask, useAsk } from './api.ts'
 import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
-import { CausePanel, CauseTitle, CauseWho, refusalsOf, sinceText } from './cause.tsx'
-import { causeKey, statusOf, type Tone, toneOf } from './codes.ts'
+import { CausePanel, CauseRow, refusalsOf, sinceText } from './cause.tsx'
+import { addressOf, causeKey, statusOf, type Tone, toneOf } from './codes.ts'
 import { FilterBox, filterOf } from './filter.tsx'
-import { count, hashOf, many, UUID, utc } from './format.ts'
+import { count, many, UUID, utc } from './format.ts'
 import { useKeys } from './keys.ts'
 import { useLive } from './live.tsx'
-import { Plot, Spark } from './plot.tsx'
+import { Plot } from './plot.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { isAimedAt, Rows } from './rows.tsx'
 import { useStream } from './stream.ts'
-import { Age, Card, Empty, List, PHONE, Pill, Problem, Stat, Tabs, useMedia, vars, WIDE } from './ui.tsx'
+import { Age, Card, Empty, List, PHONE, Problem, Stat, Swatch, Tabs, useMedia, vars, WIDE } from './ui.tsx'
 
 const GROUPS_EVERY_MS = 2000
 /** A read key may ask less often. */
@@ -93,10 +93,6 @@ function RefusedPage({ path, keys, query }: { path: string; keys: readonly strin
 }
 
 const EXAMPLES: Readonly<Record<string, string>> = { app: 'app:shop', code: 'code:validation_failed' }
-
-export function addressOf(group: RefusalGroup): string {
-  return hashOf(causeKey(group)).toString(36)
-}
 
 /** The order changes only while nobody points at it; counts go on. */
 function useStillOrder(groups: readonly RefusalGroup[]): readonly RefusalGroup[] {
@@ -194,12 +190,7 @@ function Hour({ groups }: { groups: readonly RefusalGroup[] }): JSX.Element {
           {series.map(({ name, tone, cells }) => (
             <Stat
               key={name}
-              name={
-                <span class="row" style={vars({ gap: '6px' })}>
-                  <span class={`dot ${tone}`} aria-hidden="true" />
-                  {name}
-                </span>
-              }
+              name={<Swatch name={name} tone={tone} />}
               value={count(cells.reduce((sum, cell) => sum + cell, 0))}
             />
           ))}
@@ -244,7 +235,17 @@ function Causes({ groups, since, opened }: CausesProps): JSX.Element {
           rowHeight={56}
           label="Causes, the most frequent first"
           keyOf={causeKey}
-          render={(group) => <CauseRow group={group} isOpen={group === opened} />}
+          render={(group) => (
+            <CauseRow group={group} href={urlWith({ cause: addressOf(group) })} isOpen={group === opened}>
+              <span class="number">
+                <b>{count(group.count)}</b>
+                <br />
+                <span class="t12 dim">
+                  <Age at={group.last_at} />
+                </span>
+              </span>
+            </CauseRow>
+          )}
         />
       </List>
       {shown.length < groups.length && (
@@ -258,32 +259,5 @@ function Causes({ groups, since, opened }: CausesProps): JSX.Element {
         {many(groups.length, 'cause')} {since}. Content of a refused request is never kept.
       </footer>
     </Card>
-  )
-}
-
-interface CauseRowProps {
-  readonly group: RefusalGroup
-  readonly isOpen: boolean
-}
-
-function CauseRow({ group, isOpen }: CauseRowProps): JSX.Element {
-  return (
-    <a class="item" href={urlWith({ cause: addressOf(group) })} aria-current={isOpen || undefined}>
-      <Pill code={group.code} />
-      <span class="stack" style={vars({ gap: 0 })}>
-        <CauseTitle cause={group} />
-        <CauseWho group={group} />
-      </span>
-      <span class="wide fill">
-        <Spark cells={group.per_minute} label="By minute" tone={toneOf(statusOf(group.code))} />
-      </span>
-      <span class="number">
-        <b>{count(group.count)}</b>
-        <br />
-        <span class="t12 dim">
-          <Age at={group.last_at} />
-        </span>
-      </span>
-    </a>
   )
 }

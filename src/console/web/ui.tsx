@@ -88,7 +88,7 @@ export function hueOf(id: string): number {
 
 /** A stable dot and the name; with `href` a link. */
 export function AppName({ id, href }: { id: string | null; href?: string | undefined }): JSX.Element {
-  if (id === null) return <span class="dim">no known app</span>
+  if (id === null) return <span class="dim cut">no known app</span>
   const content = (
     <>
       <span class="dot" aria-hidden="true" />
@@ -269,6 +269,34 @@ export function Verdict({
       <p class={tone === 'fail' ? 'figure said fail' : 'figure'}>{children}</p>
       {more && <p class="t14 mid">{more}</p>}
     </div>
+  )
+}
+
+/** What a colour of a plot stands for. */
+export function Swatch({ name, tone }: { name: string; tone: string }): JSX.Element {
+  return (
+    <span class="row" style={vars({ gap: '6px' })}>
+      <span class={`dot ${tone}`} aria-hidden="true" />
+      {name}
+    </span>
+  )
+}
+
+/** At the side of a card: where all of it is. */
+export function More({ href, children }: { href: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <a class="t12" href={href}>
+      {children}
+    </a>
+  )
+}
+
+/** From what is opened, where it stands in the place of its list. */
+export function Back({ label, onClose }: { label: string; onClose: () => void }): JSX.Element | null {
+  return useMedia(WIDE) ? null : (
+    <button type="button" class="button small bare" aria-label={label} onClick={onClose}>
+      <Icon name="back" />
+    </button>
   )
 }
 

@@ -5,17 +5,16 @@ import { useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { Alerts, AppUsage, NewestEvents, Refusals, UsageByDay } from './api-types.ts'
 import { CauseTitle, sinceText } from './cause.tsx'
-import { causeKey, changeFor } from './codes.ts'
+import { addressOf, causeKey, changeFor } from './codes.ts'
 import { EVENT_COLUMNS_PHONE, Preview, TypePill } from './event-row.tsx'
 import { lineOf, memberText } from './event-text.ts'
 import { count, day, percent, rate } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { Plot } from './plot.tsx'
-import { addressOf } from './refused.tsx'
 import { urlTo } from './route.ts'
 import { useStream } from './stream.ts'
-import { Age, Bar, Card, Empty, List, Pill, save, vars } from './ui.tsx'
+import { Age, Bar, Card, Empty, List, More, Pill, save, vars } from './ui.tsx'
 import { type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
 
 const DAYS_EVERY_MS = 60_000
@@ -131,11 +130,7 @@ export function CausesOf({ app }: { app: string | null }): JSX.Element {
   return (
     <Card
       title={portal === null ? `Refused ${since}` : 'What to change'}
-      side={
-        <a class="t12" href={urlTo('/refused', { app })}>
-          All refusals
-        </a>
-      }
+      side={<More href={urlTo('/refused', { app })}>All refusals</More>}
     >
       {groups.length === 0 ? (
         <Empty icon="check" title={`Nothing was refused ${since}`} />
@@ -148,7 +143,7 @@ export function CausesOf({ app }: { app: string | null }): JSX.Element {
                 {portal === null ? (
                   <CauseTitle cause={group} />
                 ) : (
-                  <span class="cut">{changeFor(group, true).split(/(?<=[.:]) /)[0]}</span>
+                  <span class="cut">{changeFor(group, true).split(/[.:] /)[0]}</span>
                 )}
                 <span class="cut t12 dim">
                   {group.sdk_versions[0] ? `SDK ${group.sdk_versions[0]}, ` : ''}
@@ -168,14 +163,7 @@ export function EventsOf({ app }: { app: string | null }): JSX.Element {
   const { value } = useAsk<NewestEvents>(urlTo('/api/events', { app, limit: String(SHOWN_EVENTS) }), AGAIN_EVERY_MS)
   const lines = (value?.events ?? []).map(lineOf)
   return (
-    <Card
-      title="Newest events"
-      side={
-        <a class="t12" href={urlTo('/events', { app })}>
-          All events
-        </a>
-      }
-    >
+    <Card title="Newest events" side={<More href={urlTo('/events', { app })}>All events</More>}>
       {lines.length === 0 ? (
         <Empty icon="events" title={value === null ? 'Reading what is stored…' : 'No event is stored'} />
       ) : (

@@ -7,9 +7,9 @@ import type { Now, Range } from './api-types.ts'
 import type { Tone } from './codes.ts'
 import { rate, spanParts, utc } from './format.ts'
 import { perSecondOf, SOME_PER_SECOND } from './live.tsx'
-import { Plot } from './plot.tsx'
+import { Plot, Swatch } from './plot.tsx'
 import { urlTo } from './route.ts'
-import { Card, Problem, Stat, Swatch, Tabs, vars } from './ui.tsx'
+import { Card, Problem, Stat, Tabs, vars } from './ui.tsx'
 
 const RANGES: readonly (readonly [Range, string])[] = [
   ['15m', '15 min'],

@@ -4,11 +4,12 @@ import type { JSX } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { Usage } from './api-types.ts'
+import { Dialog } from './dialog.tsx'
 import { UUID } from './format.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { go, urlTo, type View } from './route.ts'
-import { AS_TYPED, Dialog, List } from './ui.tsx'
+import { AS_TYPED, List } from './ui.tsx'
 
 const LATELY = 'sluice-found'
 const MAX_LATELY = 5

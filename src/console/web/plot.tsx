@@ -216,3 +216,13 @@ export function Spark({ cells, label, tone }: { cells: readonly number[]; label:
     </svg>
   )
 }
+
+/** What a colour of a plot stands for. */
+export function Swatch({ name, tone }: { name: string; tone: string }): JSX.Element {
+  return (
+    <span class="row" style={vars({ gap: '6px' })}>
+      <span class={`dot ${tone}`} aria-hidden="true" />
+      {name}
+    </span>
+  )
+}

@@ -10,11 +10,11 @@ import { FilterBox, filterOf } from './filter.tsx'
 import { count, many, UUID, utc } from './format.ts'
 import { useKeys } from './keys.ts'
 import { useLive } from './live.tsx'
-import { Plot } from './plot.tsx'
+import { Plot, Swatch } from './plot.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { isAimedAt, Rows } from './rows.tsx'
 import { useStream } from './stream.ts'
-import { Age, Card, Empty, List, PHONE, Problem, Stat, Swatch, Tabs, useMedia, vars, WIDE } from './ui.tsx'
+import { Age, Card, Empty, List, PHONE, Problem, Stat, Tabs, useMedia, vars, WIDE } from './ui.tsx'
 
 const GROUPS_EVERY_MS = 2000
 /** A read key may ask less often. */

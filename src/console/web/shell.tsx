@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { Dialog } from './dialog.tsx'
 import { exactly, many, rate, span, utc } from './format.ts'
 import { Icon, Mark } from './icons.tsx'
 import { useKeys } from './keys.ts'
@@ -10,7 +11,7 @@ import { Palette } from './palette.tsx'
 import { go, urlTo, type View } from './route.ts'
 import { useRowKeys } from './rows.tsx'
 import { tryNow } from './stream.ts'
-import { Dialog, Dot, hueOf, Note, vars } from './ui.tsx'
+import { Dot, hueOf, Note, vars } from './ui.tsx'
 
 const G_MS = 1500
 const THEMES = ['system', 'light', 'dark'] as const

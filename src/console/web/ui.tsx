@@ -1,7 +1,7 @@
 // The primitives as components. Text is always set as text.
 
 import type { ComponentChildren, CSSProperties, JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { meaningOf, statusOf, type Tone, toneOf } from './codes.ts'
 import { age, exactly, hashOf, utc } from './format.ts'
 import { Icon, type IconName } from './icons.tsx'
@@ -272,16 +272,6 @@ export function Verdict({
   )
 }
 
-/** What a colour of a plot stands for. */
-export function Swatch({ name, tone }: { name: string; tone: string }): JSX.Element {
-  return (
-    <span class="row" style={vars({ gap: '6px' })}>
-      <span class={`dot ${tone}`} aria-hidden="true" />
-      {name}
-    </span>
-  )
-}
-
 /** At the side of a card: where all of it is. */
 export function More({ href, children }: { href: string; children: ComponentChildren }): JSX.Element {
   return (
@@ -355,32 +345,6 @@ export function useMedia(query: string): boolean {
 export const PHONE = '(max-width: 720px)'
 /** There is room for what is opened beside its list. */
 export const WIDE = '(min-width: 861px)'
-
-/** A dialog above the page while it is in the document; Escape closes it, and the focus goes back. */
-export function Dialog({
-  label,
-  onClose,
-  children,
-}: {
-  label: string
-  onClose: () => void
-  children: ComponentChildren
-}) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    const element = dialog.current
-    element?.showModal()
-    return () => element?.close()
-  }, [])
-  const close = (event: MouseEvent): void => {
-    if (event.target === dialog.current) onClose()
-  }
-  return (
-    <dialog ref={dialog} class="card" aria-label={label} onClose={onClose} onClick={close}>
-      {children}
-    </dialog>
-  )
-}
 
 /** Saves a text that the page has. */
 export function save(name: string, type: string, text: string): void {

@@ -8,6 +8,8 @@ import { type Commit, commitsPath, type IdsLine, idsPath, linesIn, readCommitLin
 
 /** Its last lines are in so many bytes. */
 const TAIL_BYTES = 4096
+/** Some 1,500 commits at a time, between which others have their turn: a segment has up to 200,000. */
+const COMMITS_BYTES = 64 * 1024
 
 /** Called with the path of a file beside a segment that cannot be read, and why. */
 export type OnUnread = (path: string, reason: string) => void
@@ -29,7 +31,7 @@ export async function readCommits(
     last = commit.offset
     byOffset.set(commit.offset, commit)
   }
-  await readSideFile(commitsPath(path), checks, { disk, onUnread }, look)
+  await readSideFile(commitsPath(path), checks, { disk, onUnread, pieceBytes: COMMITS_BYTES }, look)
   const commits = [...byOffset.values()]
   if (!isSorted) commits.sort((one, other) => one.offset - other.offset)
   let end = 0
@@ -81,12 +83,19 @@ interface SideReadOptions {
   readonly onUnread?: OnUnread
   /** Only the lines in the last of them. */
   readonly tailBytes?: number
+  /** Read at a time; absent: what fits the memory of the checks. */
+  readonly pieceBytes?: number
 }
 
 async function readSideFile(
   path: string,
   { bytes }: Crc32c,
-  { disk = realDisk, onUnread = () => {}, tailBytes = Number.POSITIVE_INFINITY }: SideReadOptions,
+  {
+    disk = realDisk,
+    onUnread = () => {},
+    tailBytes = Number.POSITIVE_INFINITY,
+    pieceBytes = bytes.length,
+  }: SideReadOptions,
   onLine: (start: number, end: number) => void,
 ): Promise<void> {
   let file: DiskFile | null = null
@@ -95,9 +104,9 @@ async function readSideFile(
     const { size } = await file.stat()
     let at = Math.max(0, size - tailBytes)
     for (;;) {
-      const { bytesRead } = await file.read(bytes, 0, bytes.length, at)
+      const { bytesRead } = await file.read(bytes, 0, pieceBytes, at)
       const rest = linesIn(bytes, bytesRead, onLine)
-      if (bytesRead < bytes.length) return
+      if (bytesRead < pieceBytes) return
       // A line without an end is none.
       at += rest === 0 ? bytesRead : rest
     }

@@ -12,7 +12,7 @@ import type { StreamPublisher } from '../stream/publisher.ts'
 import { getFromLeader } from '../stream/read/stream-message.ts'
 import { CursorKeeper, type CursorKeeperParts } from './cursor-keeper.ts'
 import type { Kept } from './kept-batches.ts'
-import { holds, Settler, settledUntilMs } from './settler.ts'
+import { holds, Settler } from './settler.ts'
 import { readSpool, type SpooledRecord } from './spool-records.ts'
 
 /** Read at a time, and again when half of it is sent. */
@@ -213,7 +213,6 @@ export class Drainer {
     const { connection } = this.#parts.stream
     if (this.#isSettling || connection === null) return
     this.#isSettling = true
-    const nowMs = this.#parts.timers.nowMs()
     const unsure = this.#items.filter(({ state }) => state === 'unsure')
     try {
       const settled = await this.#settler.settle(
@@ -221,9 +220,9 @@ export class Drainer {
         connection,
       )
       for (const [at, item] of unsure.entries()) {
-        const sequence = settled[at]
+        const { sequence, untilMs } = settled[at]
         item.state = 'ready'
-        item.readyUntilMs = settledUntilMs(item.record, nowMs)
+        item.readyUntilMs = untilMs
         if (sequence !== null) this.#done(item, sequence)
       }
       this.#shift()

@@ -20,8 +20,15 @@ const DECIDED_BY_WINDOW_MS = WINDOW_MS - 10_000
 /** Asked about at one time. */
 const MAX_AT_ONCE = 32
 
-/** The sequence of the message in which the stream has it; null: it does not, and what was sent before never comes. */
-export type Settled = number | null
+export interface Settled {
+  /** Of the message in which the stream has it; null: it does not, and what was sent before never comes. */
+  readonly sequence: number | null
+  /**
+   * Until when it can be sent, where the stream does not have it; Unix ms: so that the duplicate window still has what was
+   * stored of it since the stream was read, or since it was sent first.
+   */
+  readonly untilMs: number
+}
 
 export class Settler {
   readonly #partitions: number
@@ -40,28 +47,32 @@ export class Settler {
     for (const index of this.#indexes) index.forget()
   }
 
-  /** In the order of `records`; what is not there has to be sent until `settledUntilMs`. Rejects where NATS does not answer, or cannot tell. */
+  /** In the order of `records`. Rejects where NATS does not answer, or cannot tell. */
   async settle(records: readonly SpooledRecord[], connection: NatsConnection): Promise<Settled[]> {
     if (this.#connection !== connection) this.forget()
     this.#connection = connection
-    const settled: Settled[] = []
     const nowMs = this.#timers.nowMs()
+    // First, so that nothing comes in behind the reading.
+    const probed: (number | null)[] = []
     for (let at = 0; at < records.length; at += MAX_AT_ONCE) {
       const some = records.slice(at, at + MAX_AT_ONCE)
-      // First, so that nothing comes in behind the reading.
-      const probed = await Promise.all(some.map((record) => probeOf(record, connection)))
-      await this.#readIds(
-        some.filter((record, place) => probed[place] === null && isOld(record, nowMs)),
-        connection,
-      )
-      for (const [place, record] of some.entries()) {
-        settled.push(probed[place] ?? (isOld(record, nowMs) ? await this.#find(record, connection) : null))
-      }
+      probed.push(...(await Promise.all(some.map((record) => probeOf(record, connection)))))
+    }
+    const isAsked = (record: SpooledRecord, place: number): boolean => probed[place] === null && isOld(record, nowMs)
+    // For all of them at once, since a partition with very many messages is read again for each question.
+    const readAtMs = await this.#readIds(records.filter(isAsked), connection)
+    const settled: Settled[] = []
+    for (const [place, record] of records.entries()) {
+      const sinceMs = isAsked(record, place) ? readAtMs[this.#partitionOf(record)] : record.head.receivedAtMs
+      const sequence = isAsked(record, place) ? await this.#find(record, connection) : probed[place]
+      settled.push({ sequence, untilMs: sinceMs + DECIDED_BY_WINDOW_MS })
     }
     return settled
   }
 
-  async #readIds(records: readonly SpooledRecord[], connection: NatsConnection): Promise<void> {
+  /** Returns when the end of each partition was read. */
+  async #readIds(records: readonly SpooledRecord[], connection: NatsConnection): Promise<number[]> {
+    const readAtMs: number[] = []
     for (const [partition, index] of this.#indexes.entries()) {
       const ours = records.filter((record) => this.#partitionOf(record) === partition)
       if (ours.length === 0) continue
@@ -69,10 +80,12 @@ export class Settler {
       // Another node may have taken the key before this one.
       const fromMs = Math.min(...ours.map(({ head }) => head.receivedAtMs)) - WINDOW_MS
       await index.read(connection, ids, fromMs)
+      readAtMs[partition] = this.#timers.nowMs()
     }
+    return readAtMs
   }
 
-  async #find(record: SpooledRecord, connection: NatsConnection): Promise<Settled> {
+  async #find(record: SpooledRecord, connection: NatsConnection): Promise<number | null> {
     const index = this.#indexes[this.#partitionOf(record)]
     for (const id of idsOf(record)) {
       for (const message of await index.find(connection, id)) {
@@ -97,14 +110,6 @@ export function holds({ data }: Pick<FoundMessage, 'data'>, { head }: SpooledRec
   return false
 }
 
-/**
- * Until when a record that is not in the stream can be sent, in Unix ms: so that the duplicate window still has what was stored of it
- * since the stream was asked, or since it was sent first.
- */
-export function settledUntilMs(record: SpooledRecord, nowMs: number): number {
-  return (isOld(record, nowMs) ? nowMs : record.head.receivedAtMs) + DECIDED_BY_WINDOW_MS
-}
-
 function idsOf({ head, messageId }: SpooledRecord): string[] {
   return messageId === null || messageId.startsWith(head.batchId) ? [head.batchId] : [head.batchId, messageId]
 }
@@ -114,7 +119,7 @@ function isOld({ head }: SpooledRecord, nowMs: number): boolean {
 }
 
 /** Of a record that shared a message with others: its id cannot be used again, so the stream is told to drop it. */
-async function probeOf(record: SpooledRecord, connection: NatsConnection): Promise<Settled> {
+async function probeOf(record: SpooledRecord, connection: NatsConnection): Promise<number | null> {
   const { messageId, head } = record
   if (messageId === null || messageId.startsWith(head.batchId)) return null
   const probed = await probe(connection, messageId)

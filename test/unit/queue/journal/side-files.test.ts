@@ -126,6 +126,28 @@ it('gives no commits that lie over one another, whatever their order', () =>
     }
   }))
 
+it('reads the commits of a large segment in pieces, between which others have their turn', () =>
+  withFolder(async (folder) => {
+    class CountingDisk extends RealDisk {
+      readonly lengths: number[] = []
+
+      override async open(path: string, mode: OpenMode): Promise<DiskFile> {
+        const file = await super.open(path, mode)
+        const read = file.read.bind(file)
+        file.read = (into, at, length, position) => {
+          this.lengths.push(length)
+          return read(into, at, length, position)
+        }
+        return file
+      }
+    }
+    const [disk, path, count] = [new CountingDisk(), segmentPath(folder, 1), 10_000]
+    const lines = Array.from({ length: count }, (_, at) => line(`${at * 100} 100 00000000`))
+    await writeFile(commitsPath(path), lines.join(''))
+    expect(await readCommits(path, checks, disk)).toHaveLength(count)
+    expect(Math.max(...disk.lengths)).toBeLessThan(100_000)
+  }))
+
 it('finds all records where the two files beside a segment were swapped', () =>
   withFolder(async (folder) => {
     const ids = await written(folder)

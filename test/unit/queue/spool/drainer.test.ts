@@ -18,6 +18,9 @@ import { ManualTimers } from '../../../support/timers.ts'
 
 const POSITION = { segment: 0, offset: 0 }
 
+/** What the stream is found to have of a batch. */
+const ABSENT = { sequence: null, untilMs: Number.POSITIVE_INFINITY }
+
 class UnreadableDisk extends RealDisk {
   reads = 0
   isUnreadable = false
@@ -100,7 +103,7 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
 }
 
 test('what an earlier process has sent, and NATS has lost since, is counted when it is sent again', async () => {
-  vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => Promise.resolve(records.map(() => null)))
+  vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => Promise.resolve(records.map(() => ABSENT)))
   vi.spyOn(KeptBatches.prototype, 'isThere').mockResolvedValueOnce(false).mockResolvedValue(true)
   const { spool, notices, until, sent, least } = await openOver(await makeSpool(2), new RealDisk(), new ManualTimers())
   expect(spool.contents.batches).toBe(1)
@@ -128,11 +131,11 @@ test('a spool that cannot be read is tried again after a pause, and sent when it
 
 test('what may have been sent is asked for again where it could not be sent while the duplicate window lasts', async () => {
   const asked: string[][] = []
+  const timers = new ManualTimers()
   vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => {
     asked.push(records.map(({ head }) => head.batchId))
-    return Promise.resolve(records.map(() => null))
+    return Promise.resolve(records.map(() => ({ sequence: null, untilMs: timers.nowMs() + 290_000 })))
   })
-  const timers = new ManualTimers()
   const { spool, until, sent } = await openOver(
     await makeSpool(0, 3),
     new RealDisk(),

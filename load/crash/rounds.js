@@ -112,7 +112,7 @@ export async function judgeQueue({ batches, readQueue, counted, batchIdOf, viola
 export function lostAndTwice(violations) {
   const sumOf = (/** @type {string[]} */ ...kinds) => kinds.reduce((sum, kind) => sum + violations.countOf(kind), 0)
   return {
-    lost: sumOf('202, but not in the stream', 'stored with other events than were sent'),
-    twice: sumOf('in the stream twice', 'accepted twice as new', 'one batch id for two batches'),
+    lost: sumOf('202, but not in the queue', 'stored with other events than were sent'),
+    twice: sumOf('stored twice', 'accepted twice as new', 'one batch id for two batches'),
   }
 }

@@ -2,6 +2,8 @@
 // What must hold at the end: of the stream, the limits, the counters and the answers. Pure: what was seen goes in,
 // what is wrong comes out, in sentences.
 
+import { StoredOnce } from '../../test/support/stored-once.js'
+
 /** @typedef {import('./load.js').Batch} Batch */
 /** @typedef {import('./load.js').LoadedApp} LoadedApp */
 /** @typedef {import('./stream.js').StoredRecord} StoredRecord */
@@ -47,68 +49,57 @@ export class Violations {
   }
 }
 
-/**
- * Takes the records of the stream one by one, and holds them against the batches that were sent.
- */
+/** Holds the records of the stream, one by one, against the batches that were sent. */
 export class StreamCheck {
-  /** @type {Map<string, { batch: Batch, times: number }>} */
-  #expected = new Map()
+  /** @type {StoredOnce<import('../../test/support/stored-once.js').Sent & { batch: Batch }>} */
+  #once
   /** @type {Stored[]} */
   stored = []
   /** Stored under no id that an answer named: only requests without a key may leave such. */
   strays = 0
-  /** @type {Set<string>} */
-  #strayIds = new Set()
 
   /**
    * @param {{ batches: readonly Batch[], apps: readonly LoadedApp[], batchIdOf: (appId: string, key: string) => string,
    *   violations: Violations }} options
    */
   constructor({ batches, apps, batchIdOf, violations }) {
+    this.batches = batches
     this.violations = violations
     this.unkeyedApps = new Set(apps.filter(({ keyed }) => !keyed).map(({ appId }) => appId))
+    /** @type {(import('../../test/support/stored-once.js').Sent & { batch: Batch })[]} */
+    const sent = []
     for (const batch of batches) {
       const id = batch.key === null ? batch.batchId : batchIdOf(batch.app.appId, batch.key)
       if (batch.batchId !== '' && batch.batchId !== id) violations.add('wrong batch id', batch.history)
       if (id === '') continue
-      if (this.#expected.has(id)) violations.add('one batch id for two batches', `${id}: ${batch.history}`)
-      this.#expected.set(id, { batch, times: 0 })
+      sent.push({
+        batch,
+        id,
+        appId: batch.app.appId,
+        accepted: batch.outcome === 'accepted',
+        mayBeStored: batch.isDoubtful,
+        isWhole: (/** @type {readonly unknown[]} */ events) => JSON.stringify(events) === batch.body.eventsText,
+      })
     }
+    this.#once = new StoredOnce(sent, (kind, id, found) => violations.add(kind, `${id}: ${found?.batch.history ?? ''}`))
   }
 
   /** @param {StoredRecord} record */
-  take({ batch_id: id, app_id: appId, received_at: receivedAt, events }) {
-    const found = this.#expected.get(id) ?? null
-    const receivedAtMs = Date.parse(receivedAt)
-    this.stored.push({ appId, batch: found?.batch ?? null, receivedAtMs, events: events.length })
-    if (found === null) {
-      this.strays += 1
-      if (this.#strayIds.has(id)) this.violations.add('in the stream twice', `${id} of ${appId}`)
-      this.#strayIds.add(id)
-      if (!this.unkeyedApps.has(appId)) this.violations.add('in the stream, but never sent', `${id} of ${appId}`)
-      return
-    }
-    found.times += 1
-    const { batch } = found
-    if (found.times === 2) this.violations.add('in the stream twice', `${id}: ${batch.history}`)
-    if (appId !== batch.app.appId) this.violations.add('stored for another app', `${id}: ${appId}`)
-    if (JSON.stringify(events) !== batch.body.eventsText) {
-      this.violations.add('stored with other events than were sent', `${id}: ${batch.history}`)
-    }
+  take(record) {
+    const { batch_id: id, app_id: appId, received_at: receivedAt, events } = record
+    const batch = this.#once.take(record)?.batch ?? null
+    this.stored.push({ appId, batch, receivedAtMs: Date.parse(receivedAt), events: events.length })
+    if (batch !== null) return
+    this.strays += 1
+    if (!this.unkeyedApps.has(appId)) this.violations.add('in the stream, but never sent', `${id} of ${appId}`)
   }
 
   /** After the last record. @returns {{ unacknowledged: Batch[] }} stored, though its client never saw a 202 */
   end() {
-    const unacknowledged = []
-    for (const [id, { batch, times }] of this.#expected) {
-      if (batch.fresh > 1) this.violations.add('accepted twice as new', `${id}: ${batch.history}`)
-      if (batch.outcome === 'accepted' && times === 0)
-        this.violations.add('202, but not in the stream', `${id}: ${batch.history}`)
-      if (batch.outcome === 'accepted' || times === 0) continue
-      if (batch.isDoubtful) unacknowledged.push(batch)
-      else this.violations.add('stored, though every answer refused it', `${id}: ${batch.history}`)
+    for (const { fresh, batchId, history } of this.batches) {
+      if (fresh > 1) this.violations.add('accepted twice as new', `${batchId}: ${history}`)
     }
-    return { unacknowledged }
+    return { unacknowledged: this.#once.end().map(({ batch }) => batch) }
   }
 }
 

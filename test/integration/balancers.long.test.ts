@@ -24,11 +24,12 @@ import {
   single,
 } from '../support/client.ts'
 import { BREAK, type FrontNode, startFrontNode } from '../support/front-node.ts'
-import { countByBatch, readJournal } from '../support/journal-files.ts'
+import { readJournal } from '../support/journal-files.ts'
 import { freePort } from '../support/programs.ts'
 import { startProxy } from '../support/proxy.ts'
 import { head, openRaw, type RawConnection, rawPost } from '../support/raw-http.ts'
 import { appRecord, eventually, makeFolder, type Service, sleep, startService } from '../support/service.ts'
+import { storedFaults } from '../support/stored-once.js'
 
 /** SLUICE_TEST_BALANCER_REQUESTS=20000 is the long run. */
 const REQUESTS = Number(process.env['SLUICE_TEST_BALANCER_REQUESTS'] ?? 300)
@@ -116,10 +117,10 @@ function randomSilences(): number[] {
 }
 
 function expectEachStoredOnce(tally: Tally, nodes: Two<Service>): void {
-  const counts = countByBatch(nodes.flatMap(({ dataDir }) => readJournal(dataDir)))
   expect(tally.other.map(({ whole }) => whole).slice(0, 5), 'answers other than 202').toEqual([])
   expect(tally.lost, 'connections that ended without an answer').toBe(0)
-  expect(tally.accepted.filter((id) => counts.get(id) !== 1).slice(0, 5), 'stored not once').toEqual([])
+  const records = nodes.flatMap(({ dataDir }) => readJournal(dataDir))
+  expect(storedFaults(records, tally.accepted).slice(0, 5)).toEqual([])
 }
 
 /** What a client may keep for later, and send again. */

@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import { readPage, untilRead } from '../support/hostile.ts'
-import { countByBatch, readJournal } from '../support/journal-files.ts'
+import { readJournal } from '../support/journal-files.ts'
 import { metricsOf } from '../support/processes.js'
 import { head, openRaw, rawPost } from '../support/raw-http.ts'
 import { appRecord, eventually, makeFolder, type Service, startService } from '../support/service.ts'
+import { storedFaults } from '../support/stored-once.js'
 
 const APPS = [appRecord('plain', { events_per_minute: 1_000_000_000, plan: 'trial', events_per_month: 1_000_000_000 })]
 const CONNECTIONS = 24
@@ -65,8 +66,7 @@ describe('SIGTERM under load', () => {
       expect(tally.accepted.length).toBeGreaterThan(CONNECTIONS)
       expect(tally.other.filter((answer) => answer.status !== 503).map((answer) => answer.whole)).toEqual([])
       expect(tally.dropped).toBe(0)
-      const counts = countByBatch(readJournal(folder))
-      for (const batchId of tally.accepted) expect(counts.get(batchId)).toBe(1)
+      expect(storedFaults(readJournal(folder), tally.accepted)).toEqual([])
     })
   }
 })
@@ -167,8 +167,7 @@ describe('SIGTERM', () => {
     await Promise.all(loads)
     expect(exit.code, exit.output).toBe(0)
     expect([tally.dropped, tally.other]).toEqual([0, []])
-    const counts = countByBatch(readJournal(folder))
-    for (const batchId of tally.accepted) expect(counts.get(batchId)).toBe(1)
+    expect(storedFaults(readJournal(folder), tally.accepted)).toEqual([])
     // The last snapshot is written after the last answer.
     const snapshot = JSON.parse(readFileSync(join(folder, 'snapshot.json'), 'utf8')) as {
       usage: { apps: { cycles: { used: number }[] }[] }

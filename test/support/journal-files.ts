@@ -41,13 +41,6 @@ export function readJournal(dataDir: string): StoredRecord[] {
   return records
 }
 
-/** How often each batch is stored. */
-export function countByBatch(records: readonly StoredRecord[]): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const record of records) counts.set(record.batch_id, (counts.get(record.batch_id) ?? 0) + 1)
-  return counts
-}
-
 /** Index just past the JSON value that starts at `at`. */
 function valueEnd(text: string, at: number): number {
   let depth = 0

@@ -6,6 +6,7 @@ import { expect } from 'vitest'
 import { batch, expectSound, post } from './client.ts'
 import type { StoredRecord } from './journal-files.ts'
 import { sleep } from './service.ts'
+import { StoredOnce } from './stored-once.js'
 
 /** Pause before a batch is tried again. Retry-After asks for longer; the load is there to try. */
 const RETRY_MS = 200
@@ -129,20 +130,19 @@ export function statusCounts(batches: readonly SentBatch[]): Record<number, numb
 
 /** Every 202 is stored once and whole, and nothing is stored twice or under an id that no client was told. */
 export function expectStoredOnce(records: readonly StoredRecord[], batches: readonly SentBatch[]): void {
-  const stored = new Map<string, StoredRecord>()
-  const twice: string[] = []
-  for (const record of records) {
-    if (stored.has(record.batch_id)) twice.push(record.batch_id)
-    stored.set(record.batch_id, record)
-  }
-  expect(twice, 'stored twice').toEqual([])
-  const accepted = acceptedOf(batches)
-  const wrong = accepted.filter(({ batchId, events }) => stored.get(String(batchId))?.events.length !== events)
-  expect(wrong, 'accepted, and not stored as sent').toEqual([])
-  for (const { batchId } of accepted) stored.delete(String(batchId))
-  // What is left was refused, and only one that was answered 503, or not at all, may be stored all the same.
+  const faults: string[] = []
+  const accepted = acceptedOf(batches).map(({ batchId, events }) => ({
+    id: String(batchId),
+    accepted: true,
+    isWhole: (stored: readonly unknown[]) => stored.length === events,
+  }))
+  const once = new StoredOnce(accepted, (kind, id) => faults.push(`${kind}: ${id}`))
+  for (const record of records) once.take(record)
+  once.end()
+  expect(faults).toEqual([])
+  // The others were refused, and only one that was answered 503, or not at all, may be stored all the same.
   const inDoubt = batches.filter(
     ({ batchId, tries }) => batchId === null && tries.some(({ status }) => status === 503 || status === 0),
   )
-  expect([...stored.keys()].length, 'stored without a 202').toBeLessThanOrEqual(inDoubt.length)
+  expect(once.strays.size, 'stored without a 202').toBeLessThanOrEqual(inDoubt.length)
 }

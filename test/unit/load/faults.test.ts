@@ -58,15 +58,15 @@ describe('the fault run’s check of the stream', () => {
   it.each<[string, Batch[], ReturnType<typeof record>[], string[]]>([
     ['a 202 that is there once', [sent()], [stored], []],
     ['one that clients know by replays alone', [sent({ fresh: 0, replays: 2 })], [stored], []],
-    ['a 202 that is not there', [sent()], [], ['202, but not in the stream: 1']],
+    ['a 202 that is not there', [sent()], [], ['202, but not in the queue: 1']],
     ['one id that two answers named', [sent(), sent()], [stored], ['one batch id for two batches: 1']],
     [
       'a batch of nobody, twice',
       [],
       [record('x', { app_id: 'plain' }), record('x', { app_id: 'plain' })],
-      ['in the stream twice: 1'],
+      ['stored twice: 1'],
     ],
-    ['one that is there twice', [sent()], [stored, stored], ['in the stream twice: 1']],
+    ['one that is there twice', [sent()], [stored, stored], ['stored twice: 1']],
     ['a batch that two nodes took for new', [sent({ fresh: 2 })], [stored], ['accepted twice as new: 1']],
     ['a wrong batch id', [sent({ batchId: 'else' })], [stored], ['wrong batch id: 1']],
     ['another app', [sent()], [record('ample:k1', { app_id: 'other' })], ['stored for another app: 1']],

@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { casesOf } from '../cases/outages.js'
 import { type Answer, batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import {
   AUDITED_MS,
@@ -22,12 +23,11 @@ import { acceptedOf, eventsOf, expectStoredOnce, type RunningLoad, startLoad, st
 import { appRecord, eventually, runCommand, type Service, sleep } from '../support/service.ts'
 import { readRecords, STREAM, withStreams } from '../support/stream.ts'
 
+const CASES = casesOf('NATS')
 /** Faults that keep what was stored. */
-const FAULTS = ['killed', 'frozen', 'frozen-long', 'delayed', 'cut', 'full'] as const
+const FAULTS = CASES.filter(({ isLoss }) => !isLoss).map(({ name }) => name)
 /** Faults that take the stream away, and what was in it. */
-const LOSSES = ['emptied', 'deleted'] as const
-type Fault = (typeof FAULTS)[number]
-type Loss = (typeof LOSSES)[number]
+const LOSSES = CASES.filter(({ isLoss }) => isLoss).map(({ name }) => name)
 /** Of a request. */
 type Headers = Record<string, string>
 
@@ -74,7 +74,7 @@ async function freezeFor(ms: number): Promise<void> {
   await sleep(ms)
 }
 
-const make: Readonly<Record<Fault, { fault: () => unknown; heal: () => unknown }>> = {
+const make: Readonly<Record<string, { fault: () => unknown; heal: () => unknown }>> = {
   killed: { fault: () => cluster.nats.kill(), heal: () => cluster.nats.restart() },
   frozen: { fault: () => cluster.nats.freeze(), heal: () => cluster.nats.resume() },
   'frozen-long': { fault: () => freezeFor(LONG_MS), heal: () => cluster.nats.resume() },
@@ -120,7 +120,7 @@ function expectToldOnce(node: Service, from: number, requests: number): void {
 }
 
 /** What holds while NATS is away. */
-async function holdMeanwhile(fault: Fault, appKey: string, early: Headers, refused: Headers): Promise<void> {
+async function holdMeanwhile(fault: string, appKey: string, early: Headers, refused: Headers): Promise<void> {
   // Two nodes at once, with a key and without.
   const turnedAway = await Promise.all([
     post(first, batch(appKey, 2), refused),
@@ -140,7 +140,7 @@ async function holdMeanwhile(fault: Fault, appKey: string, early: Headers, refus
   }
 }
 
-async function expectOutageHeld(fault: Fault, attempt: number): Promise<void> {
+async function expectOutageHeld(fault: string, attempt: number): Promise<void> {
   const appId = `${fault}-${attempt}`
   const appKey = `ak_${appId}`
   await cluster.addApps([appRecord(appId)])
@@ -180,7 +180,7 @@ async function expectOutageHeld(fault: Fault, attempt: number): Promise<void> {
   for (const [at, node] of [first, second].entries()) expectToldOnce(node, loudness[at], requests)
 }
 
-async function expectLossHeld(loss: Loss, attempt: number): Promise<void> {
+async function expectLossHeld(loss: string, attempt: number): Promise<void> {
   const appId = `${loss}-${attempt}`
   const appKey = `ak_${appId}`
   await cluster.addApps([appRecord(appId)])
@@ -220,6 +220,11 @@ async function expectLossHeld(loss: Loss, attempt: number): Promise<void> {
 }
 
 describe('an outage of NATS', () => {
+  test('is each one of the table', () => {
+    expect(FAULTS.toSorted()).toEqual(Object.keys(make).toSorted())
+    expect(LOSSES.toSorted()).toEqual(['deleted', 'emptied'])
+  })
+
   test.each(FAULTS)('(%s) is answered 503, and then all is stored once and charged once', (fault) =>
     whileRedisAnswers(cluster, (attempt) => expectOutageHeld(fault, attempt).finally(mend)),
   )

@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { casesOf } from '../cases/outages.js'
 import { batch, expectAccepted, expectRefused, get, post, single } from '../support/client.ts'
 import {
   AUDITED_MS,
@@ -21,10 +22,9 @@ import { expectStoredOnce, type RunningLoad, startLoad, statusCounts } from '../
 import { appRecord, eventually, type Service, sleep } from '../support/service.ts'
 import { readRecords } from '../support/stream.ts'
 
-const FAULTS = ['killed', 'frozen', 'delayed', 'cut', 'emptied'] as const
-type Fault = (typeof FAULTS)[number]
+const FAULTS = casesOf('Redis').map(({ name }) => name)
 /** Redis is up until some calls in a row had no answer; requests that wait for these are told 503. */
-const SILENT: ReadonlySet<Fault> = new Set(['frozen', 'delayed'])
+const SILENT: ReadonlySet<string> = new Set(['frozen', 'delayed'])
 
 /** Of the app whose share is tested. */
 const MONTH = 100
@@ -59,7 +59,7 @@ async function mend(): Promise<void> {
 
 afterEach(mend)
 
-const make: Readonly<Record<Fault, { fault: () => unknown; heal: () => unknown }>> = {
+const make: Readonly<Record<string, { fault: () => unknown; heal: () => unknown }>> = {
   killed: { fault: () => cluster.redis.kill(), heal: () => cluster.redis.restart() },
   frozen: { fault: () => cluster.redis.freeze(), heal: () => cluster.redis.resume() },
   delayed: { fault: () => cluster.redisProxy.delay(DELAY_MS), heal: () => cluster.redisProxy.heal() },
@@ -124,7 +124,7 @@ async function holdMeanwhile(appKey: string, earlyKey: string): Promise<void> {
   }
 }
 
-async function expectOutageHeld(fault: Fault, attempt: number): Promise<void> {
+async function expectOutageHeld(fault: string, attempt: number): Promise<void> {
   const [steady, shared] = [`steady-${fault}-${attempt}`, `shared-${fault}-${attempt}`]
   const appKey = `ak_${shared}`
   const stranger = single(`ak_stranger-${fault}-${attempt}`)
@@ -167,6 +167,8 @@ async function expectOutageHeld(fault: Fault, attempt: number): Promise<void> {
 }
 
 describe('an outage of Redis', () => {
+  test('is each one of the table', () => expect(FAULTS.toSorted()).toEqual(Object.keys(make).toSorted()))
+
   test.each(FAULTS)('(%s) is no outage of the service, and everything stored is counted', (fault) =>
     whileRedisAnswers(cluster, (attempt) => expectOutageHeld(fault, attempt).finally(mend), 1),
   )

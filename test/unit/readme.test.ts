@@ -1,9 +1,13 @@
 // The README and the pages that list settings and packages agree with the settings' table and package.json.
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { SETTING_NAMES, SETTINGS, type SettingName } from '../../src/settings/settings.ts'
+import { faultsPage } from '../../tools/faults-page.js'
 import { settingsPage } from '../../tools/settings-page.js'
+import { EFFECTS, OUTAGES } from '../cases/outages.js'
+import { HISTORY_KINDS } from '../simulator/history.ts'
+import { SCENARIOS } from '../simulator/scenarios.ts'
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 
@@ -32,6 +36,37 @@ describe('the page of the settings', () => {
   it.each(SETTING_NAMES)('has one row for %s, with its default', (name) => {
     const rows = rowsUnder('# Settings', `\n${page}`).filter(([first]) => first === `\`${name}\``)
     expect(rows.map(([, fallback]) => fallback)).toEqual([SETTINGS[name].defaultText])
+  })
+})
+
+describe('the page of the faults', () => {
+  it('is what `npm run docs:faults` prints', () => {
+    const page = read('docs/faults.md')
+    expect(faultsPage(page)).toBe(page)
+    expect(page).toContain(OUTAGES[0].answer)
+    expect(page).toContain(EFFECTS[0].may)
+  })
+
+  it.each(OUTAGES)('names tests that there are: $part, $fault', ({ tests }) => {
+    const simulated = [...HISTORY_KINDS, ...Object.keys(SCENARIOS)]
+    for (const test of tests) {
+      const [, scenario] = test.split('simulator: ')
+      if (scenario !== undefined) expect(simulated).toContain(scenario)
+      else {
+        const path = `../../test/${test.includes('/') ? test : `integration/${test}`}`
+        const names = ['', '.long'].map((length) => new URL(`${path}${length}.test.ts`, import.meta.url))
+        expect(
+          names.some((name) => existsSync(name)),
+          test,
+        ).toBe(true)
+      }
+    }
+  })
+
+  it('has of each outage one of the effects that it explains, none, or what is lost in words', () => {
+    const known = new Set(['none', ...EFFECTS.map(({ name }) => name)])
+    const others = OUTAGES.filter(({ effect }) => !effect.split(', ').every((name) => known.has(name)))
+    for (const { effect } of others) expect(effect).toMatch(/^none: |\blost\b/)
   })
 })
 

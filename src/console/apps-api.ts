@@ -1,10 +1,11 @@
 // App records over HTTP: what `sluice apps` does, with the same checks, for scripts and the console.
 
-import { type AppRecord, READ_KEY_NAME } from '../apps/app-record.ts'
+import type { AppRecord } from '../apps/app-record.ts'
+import { READ_KEY_NAME } from '../apps/record-members.ts'
 import { type AdminRequest, type Answer, answered, jsonAnswer, jsonTextAnswer, problem } from '../http/admin-routes.ts'
 import type { Inspection } from '../inspect/inspection.ts'
 import { StartError } from '../lib/errors.ts'
-import { type Draft, describeTaken, mistakeIn, takenIn } from '../records/app-draft.ts'
+import { describeTaken, mistakeIn, takenIn } from '../records/app-draft.ts'
 import { freshKey, readKeysOf, rotated, shownReadKey, withoutReadKey, withReadKey } from '../records/app-keys.ts'
 import type { AppRecords } from '../records/app-records.ts'
 import {
@@ -22,36 +23,17 @@ import {
   withEtag,
   withKeys,
 } from './app-bodies.ts'
+import { AppEdits, type AppEditsOptions, type Caller, type Change, NOT_THERE } from './app-edits.ts'
 import { daysAnswer, wantsCsv } from './portal.ts'
 
 const PATH = /^\/api\/apps\/([A-Za-z0-9_-]{1,64})(?:\/(rotate|usage|read-keys)(?:\/([A-Za-z0-9_-]{1,64}))?)?$/
-/** Edits that wait for the one at hand; each reads all records. */
-const MAX_WAITING = 200
 const DEFAULT_OVERLAP = '30d'
 
-const NOT_THERE = problem(404, 'no_such_app', 'there is no such app')
-
-export interface AppChange {
-  readonly app: string
-  /** In words, such as `made`. */
-  readonly what: string
-  readonly by: string
-}
-
-export interface AppsApiOptions {
-  /** Opens the file or the bucket for one question or edit. Rejects where it cannot be used. */
-  readonly withRecords: <T>(use: (records: AppRecords) => Promise<T>) => Promise<T>
+export interface AppsApiOptions extends AppEditsOptions {
   /** Why records cannot be changed here; null: they can. */
   readonly whyFixed: () => string | null
   readonly inspection: Inspection
-  readonly onChange: (change: AppChange) => void
   readonly nowMs: () => number
-}
-
-/** What a request may do, and who it is for the log. */
-export interface Caller {
-  readonly mayWrite: boolean
-  readonly by: string
 }
 
 interface Asked {
@@ -64,26 +46,14 @@ interface Asked {
 type Handler = (asked: Asked) => Promise<Answer>
 export type AppMethods = Readonly<Record<string, (request: AdminRequest, caller: Caller) => Promise<Answer>>>
 
-/** Returns the app's next record, null to remove it, or what refuses the edit. */
-type Change = (record: AppRecord | undefined) => Draft | null | Refusal
-
-interface EditDetails {
-  /** What is logged of it; absent: made, replaced or removed. */
-  readonly what?: string
-  /** Called when it is this edit's turn. */
-  readonly before?: (stored: AppRecords) => Promise<void>
-  /** What is wrong with the record now that it is stored: it is put back. null: nothing. */
-  readonly after?: (stored: AppRecords, record: AppRecord) => Promise<Refusal | null>
-}
-
 export class AppsApi {
   readonly #options: AppsApiOptions
   readonly #table: Readonly<Record<string, Readonly<Record<string, Handler>>>>
-  #waiting = 0
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #edits: AppEdits
 
   constructor(options: AppsApiOptions) {
     this.#options = options
+    this.#edits = new AppEdits(options)
     this.#table = {
       '': {
         GET: (asked) => this.#get(asked),
@@ -148,13 +118,13 @@ export class AppsApi {
       }
       return null
     }
-    return await this.#edit(asked, change, givesKeys ? { before: readOthers, after } : {})
+    return await this.#edits.edit(asked, change, givesKeys ? { before: readOthers, after } : {})
   }
 
   async #remove(asked: Asked): Promise<Answer> {
     const early = this.#fixed()
     if (early !== null) return early
-    return await this.#edit(asked, (present) => (present === undefined ? new Refusal(NOT_THERE) : null))
+    return await this.#edits.edit(asked, (present) => (present === undefined ? new Refusal(NOT_THERE) : null))
   }
 
   async #rotate(asked: Asked): Promise<Answer> {
@@ -167,7 +137,7 @@ export class AppsApi {
     if (overlapMs === null) return badRequest('overlap: must be such as 30d or 12h, at most 3650d, or 0')
     const key = freshKey(appId)
     let olderValidUntil: string | null = null
-    const answer = await this.#edit(
+    const answer = await this.#edits.edit(
       asked,
       (present) => {
         if (present === undefined) return new Refusal(NOT_THERE)
@@ -208,7 +178,7 @@ export class AppsApi {
     if (isEnding && !lifetimeMs) return badRequest('expires: must be such as 90d or 12h, at most 3650d')
     const endsAtMs = lifetimeMs === null ? null : this.#options.nowMs() + lifetimeMs
     let made: object = {}
-    const answer = await this.#edit(
+    const answer = await this.#edits.edit(
       asked,
       (present) => {
         if (present === undefined) return new Refusal(NOT_THERE)
@@ -229,7 +199,7 @@ export class AppsApi {
     const early = this.#fixed()
     if (early !== null) return early
     const { name } = asked
-    const answer = await this.#edit(
+    const answer = await this.#edits.edit(
       asked,
       (present) => {
         if (present === undefined) return new Refusal(NOT_THERE)
@@ -251,63 +221,6 @@ export class AppsApi {
   async #find(appId: string): Promise<AppRecord | undefined> {
     return await this.#options.withRecords((stored) => stored.one(appId))
   }
-
-  /** One after the other; `change` is called again where another edit came between. */
-  async #edit(asked: Asked, change: Change, details: EditDetails = {}): Promise<Answer> {
-    if (this.#waiting >= MAX_WAITING) return problem(503, 'busy', 'too many edits at once: try again')
-    this.#waiting += 1
-    const edit = this.#last.then(() => this.#editNow(asked, change, details))
-    this.#last = edit.catch(() => {})
-    try {
-      return await edit
-    } finally {
-      this.#waiting -= 1
-    }
-  }
-
-  async #editNow(asked: Asked, change: Change, { what, before, after }: EditDetails): Promise<Answer> {
-    const { appId, request, caller } = asked
-    let edit = refusedBy(NOT_THERE)
-    await this.#options.withRecords(async (stored) => {
-      await before?.(stored)
-      await stored.editOne(appId, (present) => {
-        edit = decide(staleAnswer(request, present), change, present)
-        return edit.next
-      })
-      const { next, over } = edit
-      const refusal = next === null || next === 'same' ? null : ((await after?.(stored, next)) ?? null)
-      if (refusal === null) return
-      const isThere = (record: AppRecord | undefined): boolean => JSON.stringify(record) === JSON.stringify(next)
-      await stored.editOne(appId, (present) => (isThere(present) ? (over ?? null) : 'same'))
-      edit = refusedBy(refusal.answer)
-    })
-    if (edit.done !== null) this.#options.onChange({ app: appId, what: what ?? edit.done, by: caller.by })
-    return edit.answer
-  }
-}
-
-interface Edit {
-  /** What `editOne` takes. */
-  readonly next: AppRecord | null | 'same'
-  /** The record in whose place it stands. */
-  readonly over: AppRecord | undefined
-  readonly answer: Answer
-  /** For the log; null: nothing was changed. */
-  readonly done: string | null
-}
-
-function refusedBy(answer: Answer): Edit {
-  return { next: 'same', over: undefined, answer, done: null }
-}
-
-function decide(stale: Answer | null, change: Change, over: AppRecord | undefined): Edit {
-  const next = stale === null ? change(over) : new Refusal(stale)
-  if (next instanceof Refusal) return refusedBy(next.answer)
-  if (next === null) return { next, over, answer: NO_CONTENT, done: 'removed' }
-  const record = next as AppRecord
-  const isNew = over === undefined
-  const answer = withEtag({ ...jsonAnswer(shown(record, true)), status: isNew ? 201 : 200 }, etagOf(record))
-  return { next: record, over, answer, done: isNew ? 'made' : 'replaced' }
 }
 
 /** The records cannot be read or written. Anything else is a bug. */

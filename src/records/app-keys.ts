@@ -1,8 +1,9 @@
 // The keys of an app: a new one that leaves the older ones valid for a while, and keys that only read.
 
 import { randomBytes } from 'node:crypto'
-import { MAX_PREVIOUS_KEYS, momentMs, type PreviousKeyRecord, type ReadKeyRecord } from '../apps/app-record.ts'
+import type { PreviousKeyRecord, ReadKeyRecord } from '../apps/app-record.ts'
 import { freshReadKey, MAX_READ_KEYS, secretsOf } from '../apps/read-keys.ts'
+import { MAX_PREVIOUS_KEYS, momentMs } from '../apps/record-members.ts'
 import type { Draft } from './app-draft.ts'
 
 const HOUR_MS = 3_600_000

@@ -10,7 +10,7 @@ import type { Charge } from '../../src/contract/charge.ts'
 import { batchIdOf } from '../../src/contract/ids.ts'
 import { createMemoryDeduplicator } from '../../src/keys/memory-deduplicator.ts'
 import type { Admission, Admitted, End } from '../../src/limits/admission.ts'
-import { createMemoryLimiter } from '../../src/limits/own/memory-limiter.ts'
+import { MemoryLimiter } from '../../src/limits/own/memory-limiter.ts'
 import { OwnAdmission } from '../../src/limits/own/own-admission.ts'
 import { connectTo, limitNode } from '../support/limits.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -39,7 +39,7 @@ interface Made {
 
 function inMemory(nowMs: () => number): Made {
   const deduplicator = createMemoryDeduplicator({ maxKeys: 1000 })
-  const own = new OwnAdmission({ limiter: createMemoryLimiter(), deduplicator, clock: nowMs })
+  const own = new OwnAdmission({ limiter: new MemoryLimiter(), deduplicator, clock: nowMs })
   return { nodes: [own], toldRedis: async () => {}, stop: async () => {} }
 }
 

@@ -1,31 +1,23 @@
 // `sluice apps`: lists and edits the app records, in a file or in the bucket in NATS. An edit checks all records and is
 // atomic; running services load it by themselves.
 
-import { type AppRecord, READ_KEY_NAME } from '../../apps/app-record.ts'
+import type { AppRecord } from '../../apps/app-record.ts'
 import { PLANS } from '../../apps/plans.ts'
 import { StartError } from '../../lib/errors.ts'
 import { didYouMean } from '../../lib/near.ts'
-import { changeOne, checked, type Draft, noSuchApp, withMembers } from '../../records/app-draft.ts'
-import { freshKey, readKeysOf, rotated, shownReadKey, withoutReadKey, withReadKey } from '../../records/app-keys.ts'
-import { type AppRecords, withAppRecords } from '../../records/app-records.ts'
+import { changeOne, type Draft, noSuchApp, withMembers } from '../../records/app-draft.ts'
+import { freshKey, rotated, shownReadKey } from '../../records/app-keys.ts'
+import type { AppRecords } from '../../records/app-records.ts'
 import { readConfig } from '../../settings/config.ts'
 import { isConfirmed } from '../ask.ts'
 import { EXIT, print, readFlags, type Shell, say, UsageError } from '../shell.ts'
-import { formatCount, formatTable, jsonFor } from '../table.ts'
+import { formatCount, formatTable } from '../table.ts'
 import { monthText } from '../windows.ts'
-import { lifetimeOf, overlapOf } from './apps-keys.ts'
+import { edit, withRecords } from './apps-edit.ts'
+import { overlapOf } from './apps-keys.ts'
 import { appsJson, exportApps, importApps } from './apps-move.ts'
-import {
-  addedText,
-  adoptedText,
-  changedText,
-  readKeyProblemText,
-  readKeyText,
-  removedText,
-  removeQuestion,
-  revokedText,
-  rotatedText,
-} from './apps-text.ts'
+import { listReadKeys, makeReadKey, revokeReadKey } from './apps-read-keys.ts'
+import { addedText, adoptedText, changedText, removedText, removeQuestion, rotatedText } from './apps-text.ts'
 
 export const help = `Usage: sluice apps list [--json]
        sluice apps add APP_ID --plan PLAN [MEMBERS]  prints the new app's key
@@ -206,58 +198,6 @@ async function rotate(args: readonly string[], shell: Shell): Promise<number> {
   return EXIT.ok
 }
 
-async function makeReadKey(args: readonly string[], shell: Shell): Promise<number> {
-  const { values: flags, positionals } = readFlags(args, { name: { type: 'string' }, expires: { type: 'string' } }, [
-    'APP_ID',
-  ])
-  const { name = null, expires } = flags
-  if (name !== null && !READ_KEY_NAME.test(name))
-    throw new UsageError('--name: must be 1 to 64 letters, digits, _ or -')
-  const endsAtMs = expires === undefined ? null : shell.clock() + lifetimeOf(expires)
-  const appId = positionals[0]
-  let [sentence, key] = ['', '']
-  await edit(shell, (records) =>
-    changeOne(records, appId, (record) => {
-      const result = withReadKey(record, { name, endsAtMs })
-      if (typeof result === 'string') throw new StartError(readKeyProblemText(appId, result, name ?? ''))
-      sentence = readKeyText(appId, result.made)
-      key = result.key
-      return result.record
-    }),
-  )
-  await say(shell, sentence)
-  await print(shell.stdout, `${key}\n`)
-  return EXIT.ok
-}
-
-async function listReadKeys(args: readonly string[], shell: Shell): Promise<number> {
-  const { values: flags, positionals } = readFlags(args, { json: { type: 'boolean', default: false } }, ['APP_ID'])
-  const { records } = await withRecords(shell, (stored) => stored.list())
-  const record = records.find(({ app_id: appId }) => appId === positionals[0])
-  if (record === undefined) throw noSuchApp(positionals[0], records)
-  const keys = readKeysOf(record).map(shownReadKey)
-  const rows = keys.map((one) => [one.name, one.expires_at ?? 'never', one.last_used_at ?? 'never'])
-  const text = flags.json
-    ? jsonFor(shell, `${JSON.stringify({ read_keys: keys }, null, 2)}\n`)
-    : formatTable([['name', 'ends', 'last used'], ...rows])
-  await print(shell.stdout, text)
-  return EXIT.ok
-}
-
-async function revokeReadKey(args: readonly string[], shell: Shell): Promise<number> {
-  const { positionals } = readFlags(args, {}, ['APP_ID', 'NAME'])
-  const [appId, name] = positionals
-  await edit(shell, (records) =>
-    changeOne(records, appId, (record) => {
-      const changed = withoutReadKey(record, name)
-      if (typeof changed === 'string') throw new StartError(readKeyProblemText(appId, changed, name))
-      return changed
-    }),
-  )
-  await say(shell, revokedText(appId, name))
-  return EXIT.ok
-}
-
 /** A list is no backup: it shows of read keys what `read-keys` does. */
 function withoutHashes(record: AppRecord): Draft {
   return record.read_keys === undefined ? record : { ...record, read_keys: record.read_keys.map(shownReadKey) }
@@ -285,14 +225,6 @@ async function adoptEmpty(args: readonly string[], shell: Shell): Promise<number
   const count = await withRecords(shell, (stored) => stored.adopt())
   await say(shell, adoptedText(count))
   return EXIT.ok
-}
-
-async function edit(shell: Shell, change: (records: readonly Draft[]) => readonly Draft[]): Promise<void> {
-  await withRecords(shell, (stored) => stored.edit((records) => checked(change(records), records)))
-}
-
-function withRecords<T>(shell: Shell, use: (stored: AppRecords) => Promise<T>): Promise<T> {
-  return withAppRecords(readConfig(shell.env), shell.clock, use)
 }
 
 export function formatApps(records: readonly AppRecord[]): string {

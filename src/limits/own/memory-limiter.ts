@@ -35,44 +35,6 @@ const RESET_GRACE_MS = 60_000
 /** What is charged is in the journal: nothing comes late. */
 const NO_EVENTS: ReadonlyMap<number, number> = new Map()
 
-export interface MemoryLimiter {
-  /**
-   * Takes `events` from month, day and minute, all or none; the first without room refuses. An empty batch costs 1 of
-   * the minute. Returns the Unix ms of the take, for `commit` and `refund`.
-   */
-  take(app: App, events: number, nowMs: number): number | LimitRefusal
-  /**
-   * The events taken at `takenAtMs` are durable and stay used. Until `commit` or `refund` they are in flight and left
-   * out of snapshots: after a crash the journal says whether they were stored.
-   */
-  commit(app: App, events: number, takenAtMs: number): void
-  /** Returns the events taken at `takenAtMs` to each of their windows that is still open. */
-  refund(app: App, events: number, takenAtMs: number, nowMs: number): void
-  /** The minute's figures for the answer's headers. */
-  view(app: App, nowMs: number): RateLimitView
-  /** Whether less than a fifth of a window is left. */
-  isNearLimit(app: App, nowMs: number): boolean
-  usage(app: App, nowMs: number): Usage
-  /** What is durable. */
-  days(appId: string, nowMs: number): DaysUsed
-  /** The same, with the app's cycle. */
-  sums(app: App, nowMs: number): AlertSums
-  /** The apps that have used something in the last 35 days. */
-  appIds(): Iterable<string>
-  /** The durable usage of windows that are still open, as JSON. Events in flight are left out. */
-  dump(): LimiterDump
-  /**
-   * Replaces all counts by those of a dump, and drops windows that do not hold `nowMs` (default: the time of the dump).
-   * Throws if `dump` is not a dump.
-   */
-  restore(dump: unknown, nowMs?: number): void
-  /**
-   * Counts a durable record that is newer than the dump, without checking limits. If its app no longer exists, it counts
-   * in the cycles that the dump has for the app, or in the calendar month.
-   */
-  addUsage(app: App | undefined, appId: string, cost: number, receivedAtMs: number): void
-}
-
 /**
  * Windows follow the newest time that any call has passed. After a small step back of the clock, takes count in the
  * newest window until the clock has caught up. Set back further, or back and forth, a clock finds again what was used of the
@@ -85,11 +47,7 @@ export interface MemoryLimiter {
  * the first one whole, and so does changing back: no app gets a new month by it. What was in flight then and is given
  * back later stays counted in the new cycle.
  */
-export function createMemoryLimiter(): MemoryLimiter {
-  return new CountingLimiter()
-}
-
-class CountingLimiter implements MemoryLimiter {
+export class MemoryLimiter {
   readonly #countsOfApp = new Map<string, AppCounts>()
   #newestMs = 0
   #minuteStartMs = 0
@@ -97,6 +55,10 @@ class CountingLimiter implements MemoryLimiter {
   /** Until then, a request that ends may have taken from a window that a step back of the clock dropped. */
   #unknownUntilMs = 0
 
+  /**
+   * Takes `events` from month, day and minute, all or none; the first without room refuses. An empty batch costs 1 of
+   * the minute. Returns the Unix ms of the take, for `commit` and `refund`.
+   */
   take(app: App, events: number, nowMs: number): number | LimitRefusal {
     if (!(events >= 0)) throw new Error(`a request cannot hold ${events} events`)
     this.#advanceTo(nowMs)
@@ -116,15 +78,21 @@ class CountingLimiter implements MemoryLimiter {
     return nowMs
   }
 
+  /**
+   * The events taken at `takenAtMs` are durable and stay used. Until `commit` or `refund` they are in flight and left
+   * out of snapshots: after a crash the journal says whether they were stored.
+   */
   commit(app: App, events: number, takenAtMs: number): void {
     if (events > 0) this.#endFlight(app, events, takenAtMs, 0)
   }
 
+  /** Returns the events taken at `takenAtMs` to each of their windows that is still open. */
   refund(app: App, events: number, takenAtMs: number, nowMs: number): void {
     this.#advanceTo(nowMs)
     if (events > 0) this.#endFlight(app, events, takenAtMs, events)
   }
 
+  /** The minute's figures for the answer's headers. */
   view(app: App, nowMs: number): RateLimitView {
     this.#advanceTo(nowMs)
     const counts = this.#countsOfApp.get(app.appId)
@@ -160,7 +128,7 @@ class CountingLimiter implements MemoryLimiter {
     }
   }
 
-  /** Makes nothing for an app whose counts are those of its record: every answer asks this. */
+  /** Whether less than a fifth of a window is left. Makes nothing for an app whose counts are those of its record: every answer asks this. */
   isNearLimit(app: App, nowMs: number): boolean {
     this.#advanceTo(nowMs)
     const counts = this.#countsOfApp.get(app.appId)
@@ -179,6 +147,7 @@ class CountingLimiter implements MemoryLimiter {
     return day.startMs === this.#dayStartMs ? day.used : (pastDays.get(this.#dayStartMs) ?? 0)
   }
 
+  /** What is durable. */
   days(appId: string, nowMs: number): DaysUsed {
     this.#advanceTo(nowMs)
     const counts = this.#countsOfApp.get(appId)
@@ -189,6 +158,7 @@ class CountingLimiter implements MemoryLimiter {
     return new Map(Array.from(days, ([startMs, used]) => [startMs / DAY_MS, Math.max(0, used)]))
   }
 
+  /** The same, with the app's cycle. */
   sums(app: App, nowMs: number): AlertSums {
     const days = this.days(app.appId, nowMs)
     const counts = this.#countsOfApp.get(app.appId)
@@ -204,10 +174,12 @@ class CountingLimiter implements MemoryLimiter {
     }
   }
 
+  /** The apps that have used something in the last 35 days. */
   appIds(): Iterable<string> {
     return this.#countsOfApp.keys()
   }
 
+  /** The durable usage of windows that are still open, as JSON. Events in flight are left out. */
   dump(): LimiterDump {
     const apps: DumpedApp[] = []
     for (const [appId, counts] of this.#countsOfApp) {
@@ -234,6 +206,10 @@ class CountingLimiter implements MemoryLimiter {
     return { version: LIMITER_DUMP_VERSION, newestMs: this.#newestMs, apps }
   }
 
+  /**
+   * Replaces all counts by those of a dump, and drops windows that do not hold `nowMs` (default: the time of the dump).
+   * Throws if `dump` is not a dump.
+   */
   restore(dump: unknown, nowMs?: number): void {
     const { newestMs: dumpedAtMs, apps } = readLimiterDump(dump)
     this.#countsOfApp.clear()
@@ -259,6 +235,10 @@ class CountingLimiter implements MemoryLimiter {
     }
   }
 
+  /**
+   * Counts a durable record that is newer than the dump, without checking limits. If its app no longer exists, it counts
+   * in the cycles that the dump has for the app, or in the calendar month.
+   */
   addUsage(app: App | undefined, appId: string, cost: number, receivedAtMs: number): void {
     // Only forward: a record of yesterday must not replace the dump's count of today.
     if (receivedAtMs > this.#newestMs) this.#turnTo(receivedAtMs)

@@ -4,7 +4,7 @@
 import type { App } from '../../apps/app.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import { type Recovery, type RecoveryOptions, recover } from '../../queue/journal/recovery.ts'
-import { createMemoryLimiter, type MemoryLimiter } from './memory-limiter.ts'
+import { MemoryLimiter } from './memory-limiter.ts'
 
 export interface RecoveredOptions extends Pick<RecoveryOptions, 'dataDirectory' | 'nowMs' | 'onDamage' | 'disk'> {
   readonly apps: Iterable<App>
@@ -15,7 +15,7 @@ export interface RecoveredOptions extends Pick<RecoveryOptions, 'dataDirectory' 
 export async function recoverLimiter(
   options: RecoveredOptions,
 ): Promise<{ limiter: MemoryLimiter; recovery: Recovery }> {
-  const limiter = createMemoryLimiter()
+  const limiter = new MemoryLimiter()
   // Built only when a record needs it, since it holds every app a second time.
   let appsById: Map<string, App> | null = null
   const findApp = (appId: string): App | undefined => {

@@ -5,20 +5,15 @@ import type { Timer, Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import type { RedisTime } from '../../redis/time.ts'
-import type { AppBudget, Take } from './app-budget.ts'
+import type { AppBudget } from './app-budget.ts'
+import { type Call, CallGroup, dropOldestKeys, gather } from './call-group.ts'
 import { SeenPartitions } from './seen-partitions.ts'
-import { ANSWER, type AppQuestion, decodeReply, encodeQuestion, type Question, type Reply, TAKE } from './take.ts'
+import { ANSWER, decodeReply, encodeQuestion, type Reply, TAKE } from './take.ts'
 
 /** Under way at one time, per group. */
 const MAX_CALLS = 4
-/** Per call, for takes, accepted keys and released keys each, so that a call blocks Redis for a few ms at most. */
-const MAX_TAKES = 256
-/** A take that has waited longer for its call is not sent. */
-const MAX_WAIT_MS = 250
 /** For an answer that did not come in time; then its takes are left unanswered. */
 const LATE_WAIT_MS = 500
-/** Accepted keys not yet written to Redis. Beyond, the oldest are dropped: the queue's duplicate window covers them. */
-const MAX_PENDING_KEYS = 100_000
 
 export interface TurnCallsOptions {
   readonly link: RedisLink
@@ -35,43 +30,11 @@ export interface TurnCallsOptions {
   readonly onLost: (partitions: readonly number[]) => void
 }
 
-interface AcceptedKey {
-  /** As `acceptedText` makes it. */
-  readonly accepted: string
-  /** By the monotonic clock. */
-  readonly rememberedUntilMs: number
-}
-
-/** What shares calls: everything, or on a cluster one partition, since a call may use one hash slot only. */
-class Group {
-  readonly budgets = new Set<AppBudget>()
-  /** Those whose counts Redis has lost: told again where a call has room. */
-  readonly lostBudgets = new Set<AppBudget>()
-  releasedKeys: string[] = []
-  readonly acceptedKeys = new Map<string, AcceptedKey>()
-  /** Partitions whose beat the next call raises. */
-  beats: number[] = []
-  callsUnderway = 0
-  isScheduled = false
-
-  get isEmpty(): boolean {
-    const { budgets, lostBudgets, releasedKeys, acceptedKeys, beats } = this
-    return budgets.size + lostBudgets.size + releasedKeys.length + acceptedKeys.size + beats.length === 0
-  }
-}
-
-interface Call {
-  readonly question: Question
-  /** In the order of `question.apps`. */
-  readonly budgets: readonly { readonly budget: AppBudget; readonly takes: readonly Take[]; readonly isLost: boolean }[]
-  readonly acceptedKeys: ReadonlyMap<string, AcceptedKey>
-}
-
 export class TurnCalls {
   readonly #options: TurnCallsOptions
-  readonly #groups = new Map<number, Group>()
+  readonly #groups = new Map<number, CallGroup>()
   /** Calls without an answer in time, while Redis is up. */
-  readonly #late = new Map<Call, { readonly group: Group; readonly timer: Timer }>()
+  readonly #late = new Map<Call, { readonly group: CallGroup; readonly timer: Timer }>()
   readonly #seen: SeenPartitions
   /** Apps whose corrections wait until Redis is back. */
   readonly #deferred = new Set<AppBudget>()
@@ -154,14 +117,14 @@ export class TurnCalls {
     while (isBusy()) await new Promise<void>((resolve) => (this.#onIdle = resolve))
   }
 
-  #groupOf(partition: number): Group {
+  #groupOf(partition: number): CallGroup {
     const name = this.#options.link.isCluster ? partition : -1
     let group = this.#groups.get(name)
-    if (group === undefined) this.#groups.set(name, (group = new Group()))
+    if (group === undefined) this.#groups.set(name, (group = new CallGroup()))
     return group
   }
 
-  #schedule(group: Group): void {
+  #schedule(group: CallGroup): void {
     if (group.isScheduled) return
     group.isScheduled = true
     // After everything that this turn of the event loop reads from its sockets.
@@ -174,7 +137,7 @@ export class TurnCalls {
   }
 
   /** Redis went away before the call: takes go on without it, corrections wait for its return. */
-  #abandon(group: Group): void {
+  #abandon(group: CallGroup): void {
     // Claims expire on their own.
     group.releasedKeys = []
     group.beats = []
@@ -187,9 +150,9 @@ export class TurnCalls {
     group.budgets.clear()
   }
 
-  async #send(group: Group): Promise<void> {
-    const call = this.#gather(group)
-    const { link, timers, time, calls, onFault } = this.#options
+  async #send(group: CallGroup): Promise<void> {
+    const { nodeId, link, timers, time, calls, onFault } = this.#options
+    const call = gather(group, { nodeId, nowMs: timers.monotonicMs(), seen: this.#seen })
     const { keys, args } = encodeQuestion(call.question)
     const sentAtMs = timers.monotonicMs()
     group.callsUnderway++
@@ -216,54 +179,6 @@ export class TurnCalls {
     }
     if (!group.isEmpty) this.#schedule(group)
     this.#onIdle?.()
-  }
-
-  #gather(group: Group): Call {
-    const { nodeId, timers } = this.#options
-    const nowMs = timers.monotonicMs()
-    const acceptedKeys = new Map<string, AcceptedKey>()
-    for (const [key, value] of group.acceptedKeys) {
-      if (acceptedKeys.size === MAX_TAKES) break
-      group.acceptedKeys.delete(key)
-      if (value.rememberedUntilMs > nowMs) acceptedKeys.set(key, value)
-    }
-    const budgets: { budget: AppBudget; takes: Take[]; isLost: boolean }[] = []
-    const apps: AppQuestion[] = []
-    let left = MAX_TAKES
-    for (const budget of group.lostBudgets) {
-      if (group.budgets.size >= left) break
-      group.budgets.add(budget)
-    }
-    for (const budget of group.budgets) {
-      if (left <= 0) break
-      const drained = budget.drain(left)
-      const takes = drained.takes.filter((take) => {
-        const isLate = nowMs - take.askedAtMs > MAX_WAIT_MS
-        if (isLate) take.resolve('unsent')
-        return !isLate
-      })
-      // An app without takes costs Redis about as much as one take.
-      left -= Math.max(1, takes.length)
-      if (budget.takes.length === 0) group.budgets.delete(budget)
-      const { partition, app, cycle } = budget
-      // Corrections alone request no refill: one of them may have just emptied the token budget of an idle app.
-      const wanted = takes.length > 0 || budget.needsRefill ? budget.refillAt(nowMs) : 0
-      budget.needsRefill = false
-      const closedMinute = this.#seen.closedMinuteOf(partition)
-      const acknowledged = budget.acknowledged.filter(({ minute }) => minute > closedMinute)
-      budgets.push({ budget, takes, isLost: group.lostBudgets.delete(budget) })
-      apps.push({ partition, app, cycle, wanted, acknowledged, corrections: drained.corrections, takes })
-    }
-    const question: Question = {
-      nodeId,
-      accepted: Array.from(acceptedKeys, ([key, { accepted, rememberedUntilMs }]) => {
-        return { key, accepted, rememberedMs: Math.ceil(rememberedUntilMs - nowMs) }
-      }),
-      released: group.releasedKeys.splice(0, MAX_TAKES),
-      partitions: this.#seen.questionsOf(apps, new Set(group.beats.splice(0))),
-      apps,
-    }
-    return { question, budgets, acceptedKeys }
   }
 
   #handleReply({ budgets, question }: Call, reply: Reply): void {
@@ -295,7 +210,7 @@ export class TurnCalls {
   }
 
   /** Its takes wait on: asked again, they would be taken twice. */
-  #awaitLateReply(group: Group, call: Call): void {
+  #awaitLateReply(group: CallGroup, call: Call): void {
     const timer = this.#options.timers.setTimeout(() => {
       this.#late.delete(call)
       this.#handleNoReply(group, call, 'unanswered')
@@ -330,7 +245,7 @@ export class TurnCalls {
    * The script may still have run. Keys and events taken without Redis are sent again; refunds are not: a counter
    * that is too high is corrected by the audit, and one that is too low lets an app exceed its limit.
    */
-  #handleNoReply(group: Group, { budgets, acceptedKeys, question }: Call, outcome: 'away' | 'unanswered'): void {
+  #handleNoReply(group: CallGroup, { budgets, acceptedKeys, question }: Call, outcome: 'away' | 'unanswered'): void {
     for (const [key, value] of acceptedKeys) if (!group.acceptedKeys.has(key)) group.acceptedKeys.set(key, value)
     dropOldestKeys(group)
     for (const [at, { budget, takes, isLost }] of budgets.entries()) {
@@ -339,12 +254,5 @@ export class TurnCalls {
       if (budget.corrections.size > 0) this.add(budget)
       for (const { resolve } of takes) resolve(outcome)
     }
-  }
-}
-
-function dropOldestKeys({ acceptedKeys }: Group): void {
-  for (const oldest of acceptedKeys.keys()) {
-    if (acceptedKeys.size <= MAX_PENDING_KEYS) return
-    acceptedKeys.delete(oldest)
   }
 }

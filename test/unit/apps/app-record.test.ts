@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { checkRecords, readApp, SUBSCRIPTIONS, subscriptionRefusal } from '../../../src/apps/app-record.ts'
+import { checkRecords, readApp, subscriptionRefusal } from '../../../src/apps/app-record.ts'
+import { SUBSCRIPTIONS } from '../../../src/apps/record-members.ts'
 import { anApp } from './apps.ts'
 
 const FULL_RECORD = {

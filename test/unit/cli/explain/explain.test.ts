@@ -11,7 +11,7 @@ import {
   toJson,
   violationText,
 } from '../../../../src/inspect/explain.ts'
-import { createMemoryLimiter, type MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+import { MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:15.000Z')
 const app: App = {
@@ -45,7 +45,7 @@ const bodyOf = (events: readonly object[], key: unknown = app.appKey): Buffer =>
 function ask(
   body: Buffer,
   its: Partial<App> = {},
-  limiter: MemoryLimiter = createMemoryLimiter(),
+  limiter: MemoryLimiter = new MemoryLimiter(),
   changes: Partial<ExplainStores> = {},
   origin: string | null = null,
 ): Promise<Explanation> {
@@ -95,7 +95,7 @@ describe('the outcome', () => {
     ['apps_unread', { findApp: async () => 'unavailable' }],
     ['stream_full', { queueRefusal: async () => 'stream_full' }],
   ])('is 503 where the node cannot take it, with the reason (%s)', async (reason, changes) => {
-    const explanation = await ask(bodyOf([event]), {}, createMemoryLimiter(), changes)
+    const explanation = await ask(bodyOf([event]), {}, new MemoryLimiter(), changes)
     expect(explanation).toMatchObject({ status: 503, outcome: 'service_overloaded', reason })
     expect(toJson(explanation)).toMatchObject({ reason })
     const { happened, todo } = OVERLOAD_ADVICE[reason]
@@ -108,7 +108,7 @@ describe('the outcome', () => {
 
   test('is what the client has wrong, or the limit, before the queue is asked; an empty batch is not stored', async () => {
     const full = { queueRefusal: async () => 'journal_full' as const }
-    const askFull = (body: Buffer, its: Partial<App> = {}) => ask(body, its, createMemoryLimiter(), full)
+    const askFull = (body: Buffer, its: Partial<App> = {}) => ask(body, its, new MemoryLimiter(), full)
     expect(await askFull(bodyOf([{}]))).toMatchObject({ outcome: 'validation_failed', reason: null })
     expect(await askFull(bodyOf([event]), { eventsPerMinute: 0 })).toMatchObject({ outcome: 'rate_limit_exceeded' })
     expect(await askFull(bodyOf([]))).toMatchObject({ outcome: 'accepted', reason: null })
@@ -134,7 +134,7 @@ test('every invalid member is named, even where an earlier check decides', async
 
 describe('the limits', () => {
   test('are shown before this body is counted', async () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.addUsage(app, app.appId, 4, NOW_MS)
     const explanation = await ask(bodyOf([event, event]), {}, limiter)
     expect(toJson(explanation)).toMatchObject({

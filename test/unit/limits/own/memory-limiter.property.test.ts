@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import type { App } from '../../../../src/apps/app.ts'
 import { cycleAt } from '../../../../src/apps/plans.ts'
 import type { LimitRefusal } from '../../../../src/limits/limiter.ts'
-import { createMemoryLimiter, type MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+import { MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const START_MS = Date.UTC(2026, 10, 29, 23, 58, 30)
@@ -78,7 +78,7 @@ describe('while the process runs', () => {
   it('every take, view and dump equals the sum over all requests, whatever the clock and the records do', () => {
     fc.assert(
       fc.property(actions, (sequence) => {
-        const limiter = createMemoryLimiter()
+        const limiter = new MemoryLimiter()
         const apps = APP_IDS.map((appId) =>
           anApp({ appId, eventsPerMinute: 40, eventsPerDay: 90, eventsPerMonth: 150 }),
         )
@@ -188,7 +188,7 @@ describe('across crashes', () => {
   it('durable usage is kept and counted once, and usage in flight is dropped', () => {
     fc.assert(
       fc.property(actions, (sequence) => {
-        let limiter = createMemoryLimiter()
+        let limiter = new MemoryLimiter()
         const apps = APP_IDS.map((appId, index) =>
           anApp({ appId, billingAnchorMs: ANCHORS[index], eventsPerDay: 90, eventsPerMonth: 150 }),
         )
@@ -213,7 +213,7 @@ describe('across crashes', () => {
             journal.push(...inFlight.slice(0, action.unnoticed))
             inFlight = []
             nowMs += action.awayMs
-            limiter = createMemoryLimiter()
+            limiter = new MemoryLimiter()
             if (saved !== null) limiter.restore(JSON.parse(saved.usage), action.clockGiven ? nowMs : undefined)
             for (const { app, cost, atMs } of journal.slice(saved?.position ?? 0)) {
               limiter.addUsage(app, app.appId, cost, atMs)

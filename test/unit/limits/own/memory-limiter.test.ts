@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { trialView } from '../../../../src/apps/plans.ts'
 import type { LimiterDump } from '../../../../src/limits/own/limiter-dump.ts'
-import { createMemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+import { MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000
 
 describe('an app can take', () => {
   it('the last event of its minute, and no more', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMinute: 10 })
     expect(limiter.take(app, 7, NOON_MS)).toBeTypeOf('number')
     expect(limiter.take(app, 4, NOON_MS + 1)).toBe('rate_limit_exceeded')
@@ -20,7 +20,7 @@ describe('an app can take', () => {
   })
 
   it('the last event of its day, and more after midnight UTC', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerDay: 600 })
     expect(limiter.take(app, 500, NOON_MS)).toBeTypeOf('number')
     expect(limiter.take(app, 101, NOON_MS + MINUTE_MS)).toBe('daily_limit_exceeded')
@@ -30,7 +30,7 @@ describe('an app can take', () => {
   })
 
   it('the last event of its billing cycle, and more when the next begins', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ billingAnchorMs: NOON_MS - DAY_MS, eventsPerMonth: 400 })
     const cycleEndMs = Date.UTC(2026, 11, 19, 12)
     expect(limiter.take(app, 399, NOON_MS)).toBeTypeOf('number')
@@ -42,13 +42,13 @@ describe('an app can take', () => {
   it('nothing over a limit: the month refuses first, then the day, then the minute', () => {
     const tight = { eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 }
     const refusals = [tight, { ...tight, eventsPerMonth: 11 }, { ...tight, eventsPerMonth: 11, eventsPerDay: 11 }].map(
-      (limits) => createMemoryLimiter().take(anApp(limits), 11, NOON_MS),
+      (limits) => new MemoryLimiter().take(anApp(limits), 11, NOON_MS),
     )
     expect(refusals).toEqual(['monthly_limit_exceeded', 'daily_limit_exceeded', 'rate_limit_exceeded'])
   })
 
   it('as much as before, in every window, after a refusal', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 100 })
     limiter.take(app, 11, NOON_MS)
     const { minute, day, month } = limiter.usage(app, NOON_MS)
@@ -56,14 +56,14 @@ describe('an app can take', () => {
   })
 
   it('its whole limit, whatever another app takes', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     expect(limiter.take(anApp(), 500, NOON_MS)).toBeTypeOf('number')
     expect(limiter.take(anApp({ appId: '__proto__' }), 500, NOON_MS)).toBeTypeOf('number')
     expect(limiter.take(anApp(), 1, NOON_MS)).toBe('rate_limit_exceeded')
   })
 
   it('an empty batch for 1 of the minute; a negative count throws', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     expect(limiter.take(anApp({ eventsPerMonth: 0 }), 0, NOON_MS)).toBe(NOON_MS)
     for (const events of [-1, Number.NaN]) expect(() => limiter.take(anApp(), events, NOON_MS)).toThrow('cannot hold')
     expect(limiter.usage(anApp(), NOON_MS)).toMatchObject({
@@ -76,7 +76,7 @@ describe('an app can take', () => {
 
 describe('giving back', () => {
   it('lets the events be taken again at once', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 })
     limiter.take(app, 10, NOON_MS)
     limiter.refund(app, 10, NOON_MS, NOON_MS + 5)
@@ -84,7 +84,7 @@ describe('giving back', () => {
   })
 
   it('does not add to a window that began after the take', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 15 })
     limiter.take(app, 10, NOON_MS)
     limiter.take(app, 5, NOON_MS + MINUTE_MS)
@@ -94,7 +94,7 @@ describe('giving back', () => {
   })
 
   it('throws for more than is in flight', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.take(anApp(), 10, NOON_MS)
     limiter.commit(anApp(), 10, NOON_MS)
     expect(() => limiter.refund(anApp(), 10, NOON_MS, NOON_MS)).toThrow('in flight')
@@ -103,7 +103,7 @@ describe('giving back', () => {
 
 describe('a clock that steps back', () => {
   it('does not reopen a minute, a day or a cycle that is used up', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const midnightMs = Date.UTC(2026, 11, 1)
     const app = anApp({ eventsPerMinute: 10, eventsPerDay: 10, eventsPerMonth: 10 })
     expect(limiter.take(app, 10, midnightMs - 1)).toBeTypeOf('number')
@@ -114,7 +114,7 @@ describe('a clock that steps back', () => {
   })
 
   it('by a minute or more resets the windows, so that apps do not stay in one until it has caught up', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMinute: 10 })
     expect(limiter.take(app, 10, NOON_MS + DAY_MS)).toBeTypeOf('number')
     expect(limiter.take(app, 10, NOON_MS)).toBeTypeOf('number')
@@ -128,7 +128,7 @@ describe('a clock that steps back', () => {
     ['an hour ahead and right again', 60],
     ['a day back and right again', -1440],
   ])('(%s) gives no minute and no day out twice', (_, minutes) => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMinute: 200, eventsPerDay: 300 })
     const wrongMs = NOON_MS + minutes * MINUTE_MS
     const taken = (events: number, nowMs: number): boolean => {
@@ -152,7 +152,7 @@ describe('a clock that steps back', () => {
   })
 
   it('and forward again, while requests are in flight, ends none of them with an error', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp()
     limiter.take(app, 5, NOON_MS)
     limiter.take(app, 1, NOON_MS - 2 * MINUTE_MS)
@@ -164,14 +164,14 @@ describe('a clock that steps back', () => {
   })
 
   it('by a minute or more keeps the count of the month', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMonth: 10 })
     expect(limiter.take(app, 10, NOON_MS + DAY_MS)).toBeTypeOf('number')
     expect(limiter.take(app, 1, NOON_MS)).toBe('monthly_limit_exceeded')
   })
 
   it('lets requests in flight end, whichever window they were taken from', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp()
     limiter.take(app, 5, NOON_MS)
     limiter.take(app, 3, NOON_MS + DAY_MS)
@@ -183,7 +183,7 @@ describe('a clock that steps back', () => {
   })
 
   it('counts takes in the newest window at once, and keeps the count in flight right', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp()
     limiter.take(app, 1, NOON_MS)
     expect(limiter.take(app, 2, NOON_MS - 1)).toBeTypeOf('number')
@@ -200,11 +200,11 @@ describe('a restart', () => {
 
   it('keeps the usage of today when a record after the snapshot is from yesterday', () => {
     const midnightMs = Date.UTC(2026, 10, 20)
-    const live = createMemoryLimiter()
+    const live = new MemoryLimiter()
     live.take(app, 10, midnightMs - 5)
     live.take(app, 400, midnightMs + 5)
     live.commit(app, 400, midnightMs + 5)
-    const restarted = createMemoryLimiter()
+    const restarted = new MemoryLimiter()
     const nowMs = midnightMs + 120_000
     restarted.restore(live.dump(), nowMs)
     restarted.addUsage(app, app.appId, 10, midnightMs - 5)
@@ -212,10 +212,10 @@ describe('a restart', () => {
   })
 
   it('adds a record that is minutes old to the day and the month', () => {
-    const live = createMemoryLimiter()
+    const live = new MemoryLimiter()
     live.take(app, 400, NOON_MS)
     live.commit(app, 400, NOON_MS)
-    const restarted = createMemoryLimiter()
+    const restarted = new MemoryLimiter()
     const nowMs = NOON_MS + 300_000
     restarted.restore(live.dump(), nowMs)
     restarted.addUsage(app, app.appId, 10, NOON_MS + 1)
@@ -229,7 +229,7 @@ describe('a restart', () => {
 
 describe('a changed record', () => {
   it('holds from the next take', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.take(anApp(), 500, NOON_MS)
     expect(limiter.take(anApp({ eventsPerMinute: 501 }), 1, NOON_MS)).toBeTypeOf('number')
     expect(limiter.take(anApp({ eventsPerMinute: 502, eventsPerDay: 501 }), 1, NOON_MS)).toBe('daily_limit_exceeded')
@@ -237,7 +237,7 @@ describe('a changed record', () => {
   })
 
   it('with a new anchor opens no new month, and neither does changing back', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const old = anApp({ eventsPerMonth: 100 })
     const moved = { ...old, billingAnchorMs: NOON_MS }
     expect(limiter.take(old, 90, NOON_MS)).toBeTypeOf('number')
@@ -249,7 +249,7 @@ describe('a changed record', () => {
   })
 
   it('with a new anchor counts the days of the new cycle, the first one whole, and no earlier ones', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const old = anApp({ eventsPerMonth: 100 })
     for (let day = 0; day < 5; day++) limiter.take(old, 10, NOON_MS + day * DAY_MS)
     const nowMs = NOON_MS + 5 * DAY_MS
@@ -261,7 +261,7 @@ describe('a changed record', () => {
   })
 
   it('opens an empty cycle when its own begins in the middle of a day', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMonth: 100, billingAnchorMs: NOON_MS })
     expect(limiter.take(app, 100, NOON_MS - 1)).toBeTypeOf('number')
     expect(limiter.take(app, 100, NOON_MS)).toBeTypeOf('number')
@@ -277,14 +277,14 @@ describe('a changed record', () => {
       }),
     ],
   ])('with a new anchor after a restart opens no new month either, from a dump %s', (_, dumped) => {
-    const live = createMemoryLimiter()
+    const live = new MemoryLimiter()
     const old = anApp({ eventsPerMonth: 100 })
     for (let day = 0; day < 5; day++) {
       const atMs = NOON_MS + day * DAY_MS
       live.take(old, 10, atMs)
       live.commit(old, 10, atMs)
     }
-    const restarted = createMemoryLimiter()
+    const restarted = new MemoryLimiter()
     const nowMs = NOON_MS + 5 * DAY_MS
     restarted.restore(JSON.parse(JSON.stringify(dumped(live.dump()))), nowMs)
     // A record of yesterday that the dump does not have.
@@ -296,14 +296,14 @@ describe('a changed record', () => {
   })
 
   it('with a new anchor that gives the same cycle changes nothing', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const old = anApp({ eventsPerMonth: 100 })
     limiter.take(old, 90, NOON_MS)
     expect(limiter.take({ ...old, billingAnchorMs: 0 }, 11, NOON_MS)).toBe('monthly_limit_exceeded')
   })
 
   it('keeps a bounded number of cycles, however often the anchor moves', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     for (let day = 1; day <= 20; day++) limiter.take(anApp({ billingAnchorMs: day * DAY_MS }), 1, NOON_MS)
     expect(limiter.dump().apps[0].cycles).toHaveLength(4)
   })
@@ -311,7 +311,7 @@ describe('a changed record', () => {
 
 describe('the view', () => {
   it('shows full limits for an unknown app, and keeps nothing of it', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     expect(limiter.view(anApp(), NOON_MS + 1)).toEqual({
       limit: 500,
       remaining: 500,
@@ -327,7 +327,7 @@ describe('the view', () => {
   })
 
   it('starts again with each minute', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.take(anApp(), 123, NOON_MS)
     expect(limiter.view(anApp(), NOON_MS).remaining).toBe(377)
     expect(limiter.view(anApp(), NOON_MS + MINUTE_MS)).toEqual({
@@ -347,14 +347,14 @@ describe('the view', () => {
 describe('usage by day', () => {
   const TODAY = Math.floor(NOON_MS / DAY_MS)
   const MIDNIGHT_MS = (TODAY + 1) * DAY_MS
-  const again = (limiter: ReturnType<typeof createMemoryLimiter>, nowMs: number) => {
-    const restarted = createMemoryLimiter()
+  const again = (limiter: MemoryLimiter, nowMs: number) => {
+    const restarted = new MemoryLimiter()
     restarted.restore(JSON.parse(JSON.stringify(limiter.dump())), nowMs)
     return restarted
   }
 
   it('goes 35 days back, today included, through restarts', () => {
-    let limiter = createMemoryLimiter()
+    let limiter = new MemoryLimiter()
     const app = anApp()
     for (let day = 0; day < 40; day++) {
       limiter.commit(app, day + 1, limiter.take(app, day + 1, NOON_MS + day * DAY_MS) as number)
@@ -368,7 +368,7 @@ describe('usage by day', () => {
   })
 
   it('has on its day what was taken right before midnight, and not what was given back after it', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp()
     const taken = [3, 5, 7].map((events) => limiter.take(app, events, MIDNIGHT_MS - 1) as number)
     limiter.take(app, 1, MIDNIGHT_MS)
@@ -386,7 +386,7 @@ describe('usage by day', () => {
 
   it('begins with the upgrade from 0.3, which knew a sum and no days', () => {
     const old = { appId: 'demo', minuteUsed: 0, dayUsed: 20, cycles: [{ startMs: 0, endMs: 2 * NOON_MS, used: 500 }] }
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.restore({ version: 1, newestMs: NOON_MS, apps: [old] }, NOON_MS)
     expect(limiter.days('demo', NOON_MS).get(TODAY)).toBe(20)
     const app = anApp()
@@ -403,19 +403,19 @@ describe('usage by day', () => {
 
 describe('a dump', () => {
   it('holds settled events, without those in flight', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
     limiter.take(anApp(), 7, NOON_MS)
     limiter.commit(anApp(), 5, NOON_MS)
     const dump = JSON.parse(JSON.stringify(limiter.dump()))
-    const restored = createMemoryLimiter()
+    const restored = new MemoryLimiter()
     restored.restore(dump, NOON_MS)
     const { minute, day, month } = restored.usage(anApp(), NOON_MS)
     expect([minute.used, day.used, month.used]).toEqual([5, 5, 5])
   })
 
   it('leaves out windows that have ended, and apps with no open window', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
     limiter.commit(anApp(), 5, NOON_MS)
     limiter.take(anApp({ appId: 'other' }), 1, NOON_MS + DAY_MS)
@@ -425,20 +425,20 @@ describe('a dump', () => {
   })
 
   it('restored on a later day brings back only the cycle', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.take(anApp(), 5, NOON_MS)
     limiter.commit(anApp(), 5, NOON_MS)
-    const restored = createMemoryLimiter()
+    const restored = new MemoryLimiter()
     restored.restore(limiter.dump(), NOON_MS + DAY_MS)
     const { minute, day, month } = restored.usage(anApp(), NOON_MS + DAY_MS)
     expect([minute.used, day.used, month.used]).toEqual([0, 0, 5])
   })
 
   it('of a clock that was years ahead does not close the windows of a right clock', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.take(anApp(), 500, NOON_MS + 4000 * DAY_MS)
     limiter.commit(anApp(), 500, NOON_MS + 4000 * DAY_MS)
-    const restored = createMemoryLimiter()
+    const restored = new MemoryLimiter()
     restored.restore(limiter.dump(), NOON_MS)
     expect(restored.dump().apps).toMatchObject([{ minuteUsed: 0, dayUsed: 0, cycles: [] }])
     expect(restored.take(anApp(), 500, NOON_MS)).toBeTypeOf('number')
@@ -446,7 +446,7 @@ describe('a dump', () => {
   })
 
   it('of another form is refused with an error that names the version', () => {
-    const good = createMemoryLimiter().dump()
+    const good = new MemoryLimiter().dump()
     const app = { appId: 'demo', minuteUsed: 0, dayUsed: 0, cycles: [{ startMs: 0, endMs: 1, used: 1 }] }
     const others: unknown[] = [
       null,
@@ -461,15 +461,15 @@ describe('a dump', () => {
     badApps.push({ ...app, cycles: null as never }, { ...app, cycles: [{ startMs: 0, endMs: 1, used: '1' as never }] })
     for (const bad of badApps) others.push({ ...good, apps: [bad] })
     for (const other of others) {
-      expect(() => createMemoryLimiter().restore(other)).toThrow('not a dump of the limits')
+      expect(() => new MemoryLimiter().restore(other)).toThrow('not a dump of the limits')
     }
-    expect(() => createMemoryLimiter().restore({ ...good, apps: [app] })).not.toThrow()
+    expect(() => new MemoryLimiter().restore({ ...good, apps: [app] })).not.toThrow()
   })
 })
 
 describe('usage added from the journal', () => {
   it('counts in the windows that hold its time, also over the limit', () => {
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     const app = anApp({ eventsPerMonth: 100 })
     limiter.addUsage(app, 'demo', 60, NOON_MS - DAY_MS)
     limiter.addUsage(app, 'demo', 60, NOON_MS)
@@ -482,10 +482,10 @@ describe('usage added from the journal', () => {
 
   it('of an app that no longer exists counts in its last cycle, or else in the calendar month', () => {
     const app = anApp({ billingAnchorMs: NOON_MS - DAY_MS })
-    const before = createMemoryLimiter()
+    const before = new MemoryLimiter()
     before.take(app, 5, NOON_MS)
     before.commit(app, 5, NOON_MS)
-    const limiter = createMemoryLimiter()
+    const limiter = new MemoryLimiter()
     limiter.restore(before.dump(), NOON_MS)
     limiter.addUsage(undefined, 'demo', 6, NOON_MS)
     limiter.addUsage(undefined, 'other', 7, NOON_MS)

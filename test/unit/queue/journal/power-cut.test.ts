@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, test, vi } from 'vitest'
-import { createMemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
+import { MemoryLimiter } from '../../../../src/limits/own/memory-limiter.ts'
 import { recoverLimiter } from '../../../../src/limits/own/recovered.ts'
 import { createMetrics } from '../../../../src/observe/metrics.ts'
 import { type Disk, RealDisk } from '../../../../src/queue/journal/disk.ts'
@@ -35,7 +35,7 @@ const app = anApp({ appId: 'demo', eventsPerMinute: 1e6, eventsPerDay: null, eve
 
 /** A service with one app, and what a power cut may not take from it. */
 class Life {
-  readonly limiter = createMemoryLimiter()
+  readonly limiter = new MemoryLimiter()
   readonly journal: Journal
   readonly #folder: string
   /** By the batch id. */

@@ -35,7 +35,7 @@ export interface AppRecord {
   readonly events_per_month?: number
   /** Of the web pages that may send with its keys; absent: this is not checked. */
   readonly origins?: readonly string[]
-  /** Percent of day and month at which its developers are told; absent: DEFAULT_ALERT_STEPS. */
+  /** Percent of day and month at which alerts are raised; absent: DEFAULT_ALERT_STEPS. */
   readonly alerts?: readonly number[]
   /** Oldest first. */
   readonly previous_keys?: readonly PreviousKeyRecord[]

@@ -42,7 +42,7 @@ export interface App {
   /** Of the web pages that may send, as browsers write them; null: all, as far as the service lets them. */
   readonly origins: readonly string[] | null
   readonly readKeys: readonly ReadKey[]
-  /** Percent of day and month at which its developers are told, ascending; empty: they are told of nothing. */
+  /** Percent of day and month at which alerts are raised, ascending; empty: none is raised. */
   readonly alertSteps: readonly number[]
 }
 

@@ -51,8 +51,8 @@ export class AuditorList {
     this.#nodes = nodes.filter((node) => !skewed.includes(node) && !foreign.includes(node))
   }
 
-  /** Tells the others whether this node may audit, so that one of them takes its partitions. */
-  async tell(isSkewed: boolean): Promise<void> {
+  /** Announces to the others whether this node may audit, so that one of them takes its partitions. */
+  async announce(isSkewed: boolean): Promise<void> {
     const { redis, nodeId } = this.#options
     if (!isSkewed && !this.#isListedAsSkewed) return
     await redis

@@ -175,7 +175,7 @@ export class Auditor {
     if (natsMs !== null) this.#clocks.heard('nats', natsMs)
     const clocks = this.#clocks.state()
     this.#clockWatch.look(clocks, this.#clocks.skews())
-    await this.#list.tell(clocks.kind === 'skewed')
+    await this.#list.announce(clocks.kind === 'skewed')
     // Others audit its partitions.
     if (clocks.kind === 'skewed') this.#auditedUntilMs.clear()
     return clocks.kind === 'agree' ? clocks.bounds : null

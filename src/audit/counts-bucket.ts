@@ -12,7 +12,7 @@ import { PartitionTotals, type SavedTotals } from './totals.ts'
 
 /**
  * 6,250 apps with 35 days and alerts take 0.8 MB and 0.1 s. An entry is one message, since 0.3 reads no other: NATS holds 1 MB
- * in it, unless its servers are told to take more.
+ * in it, unless its servers are configured to take more.
  */
 const BROTLI_QUALITY = 5
 /** Of the headers of a message, and more. */

@@ -75,7 +75,7 @@ export class DoubtSettler {
       const text = decision === 'burnt' ? BURNT : acceptedText(decision, 0)
       const keptSeconds = decision === 'burnt' ? DUPLICATE_WINDOW_MINUTES * 60 : IDEMPOTENCY_WINDOW_SECONDS
       const key = idempotencyKey(partition, name)
-      // Not over the claim of a retry under way, which the stream tells the same.
+      // Not over the claim of a retry under way, which gets the same answer from the stream.
       await this.#redis.call((client) => client.set(key, text, 'EX', keptSeconds, 'NX')).catch(() => null)
     }
     return this.#remove(partition, name)

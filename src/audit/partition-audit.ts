@@ -136,7 +136,7 @@ export class PartitionAudit {
     await this.#decideAlerts(bounds)
   }
 
-  /** What is decided is stored with the sums that it was decided by, by one auditor alone; then it is told. */
+  /** What is decided is stored with the sums that it was decided by, by one auditor alone; then it is published. */
   async #decideAlerts({ nowMs, running }: Bounds): Promise<void> {
     const { timers, bucket, partition, onAlert } = this.#parts
     const totals = this.#totals

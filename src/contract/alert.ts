@@ -44,7 +44,7 @@ export function alertId(
 /** The newest ones of both lists, each once, oldest first; without those that are too old. */
 export function joinAlerts(older: readonly Alert[], newer: readonly Alert[], nowMs: number): Alert[] {
   const byId = new Map(newer.map((alert) => [alert.id, alert]))
-  // What was told first stays.
+  // What was raised first stays.
   for (const alert of older) byId.set(alert.id, alert)
   const oldest = new Date(nowMs - ALERTS_KEPT_DAYS * 86_400_000).toISOString()
   return [...byId.values()]

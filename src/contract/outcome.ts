@@ -155,7 +155,7 @@ function windowHeaders(windows: readonly WindowView[]): string {
 }
 
 /**
- * `windows` null: none of them is near its limit, and the answer tells nothing of them.
+ * `windows` null: none of them is near its limit, and the answer has no header of them.
  * `requestId`: shown with a refusal, so that it can be found in the client's logs and in the service's. */
 export function answerTo(
   outcome: Outcome,

@@ -1,5 +1,5 @@
 // Why the service could not take a request: each 503 has one of these reasons. They are for the people who run the
-// service; clients are not told. One table for metrics, log, console and commands; docs/runbooks.md says more of each.
+// service; answers do not name it. One table for metrics, log, console and commands; docs/runbooks.md says more of each.
 
 /** What happened, what clients notice, what to do. */
 export interface OverloadAdvice {

@@ -53,7 +53,7 @@ export class CertificateWatch {
   readonly #options: CertificateWatchOptions
   readonly #timer: Timer
   #inForce: Certificate
-  /** Why the files could not be used at the last look, and whether that was told. */
+  /** Why the files could not be used at the last look, and whether that was logged. */
   #problem: { readonly text: string; isTold: boolean } | null = null
   #warnedAtMs = Number.NEGATIVE_INFINITY
   #looking: Promise<void> | null = null
@@ -71,7 +71,7 @@ export class CertificateWatch {
     return Math.floor(this.#inForce.notAfterMs / 1000)
   }
 
-  /** `isAsked`: what is wrong is told at once. Otherwise at the second look, since one file may be written before the other. */
+  /** `isAsked`: what is wrong is logged at once. Otherwise at the second look, since one file may be written before the other. */
   async look(isAsked = false): Promise<void> {
     // A disk that hangs is asked once.
     if (this.#looking !== null && !isAsked) return

@@ -53,7 +53,7 @@ export class EngineApps {
       return
     }
     if (!isAcceptor(first)) {
-      // That engine binds a port that it was not told so that nobody can bind it again while a connection is open.
+      // That engine binds a port that it chose itself so that nobody can bind it again while a connection is open.
       const port = address.port === 0 ? await findPort(address) : address.port
       this.#listening = await listen(first, { ...address, port })
       this.#apps.push(first)

@@ -128,7 +128,7 @@ function rowJson({ app, usage }: AppUsage, lastHour: LastHour | null, readAtMs: 
     subscription: app.subscription,
     minute: windowJson(usage.minute),
     day: windowJson(usage.day),
-    // Its limit is the enforced one, so the tolerance is told beside it.
+    // Its limit is the enforced one, so the tolerance is shown beside it.
     month: { ...windowJson(usage.month), tolerance_percent: monthTolerancePercent(app.plan) },
     last_hour: lastHour === null ? null : { accepted_events: lastHour.acceptedEvents, refused: lastHour.refused },
     events_per_second: lastHour?.eventsPerSecond ?? null,

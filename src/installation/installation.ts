@@ -50,18 +50,18 @@ export interface InstallationOptions {
 }
 
 export class Installation {
-  /** Losses told by this process, by store. */
+  /** Losses reported by this process, by store. */
   readonly losses: Record<StoreName, number> = { stream: 0, apps: 0, counts: 0 }
   readonly #options: InstallationOptions
   #known: KnownStores = {}
-  /** The generation whose loss was told, and that stays the known one until there is another. */
-  readonly #told = new Map<StoreName, number>()
+  /** The generation whose loss was reported, and that stays the known one until there is another. */
+  readonly #reported = new Map<StoreName, number>()
   readonly #missingSinceMs = new Map<StoreName, number>()
   #timer: Timer | null = null
   #checking: Promise<unknown> = Promise.resolve()
   #isChecking = false
   #ownership: Ownership = 'own'
-  #toldOwnership: Ownership = 'own'
+  #reportedOwnership: Ownership = 'own'
   #checked: { readonly connection: NatsConnection; readonly atMs: number } | null = null
 
   constructor(options: InstallationOptions) {
@@ -172,8 +172,8 @@ export class Installation {
     if (found === 'unknown') return
     this.#ownership = found
     // Without a stream it may also be the owner's, whose NATS has lost all.
-    if (createdAt === undefined || found === this.#toldOwnership) return
-    this.#toldOwnership = found
+    if (createdAt === undefined || found === this.#reportedOwnership) return
+    this.#reportedOwnership = found
     if (found !== 'own') onShared(ownershipText(found))
   }
 
@@ -189,7 +189,7 @@ export class Installation {
     return `SLUICE_PARTITIONS is ${partitions}, but this installation has ${known} partitions, which must never change: an app would be counted in two places; start this node with SLUICE_PARTITIONS=${known}`
   }
 
-  /** Tells a loss once, and remembers what is there now. */
+  /** Reports a loss once, and remembers what is there now. */
   async #compare(
     connection: NatsConnection,
     name: StoreName,
@@ -207,11 +207,11 @@ export class Installation {
       return this.#remember(name, seen, isSame ? (newestOf(known, others)?.generation ?? 0) : nowMs)
     }
     if (mayReturn && !this.#isMissingForLong(name)) return
-    if (this.#told.get(name) !== known.generation) {
+    if (this.#reported.get(name) !== known.generation) {
       this.losses[name]++
       this.#options.onLoss(name, lossText(name, loss, known, seen))
     }
-    this.#told.set(name, known.generation)
+    this.#reported.set(name, known.generation)
     if (others !== undefined && others !== known && lossOf(name, others, seen, nowMs) === null)
       return this.#remember(name, seen, others.generation)
     // App records are used again once somebody has brought them back, or has said that none is meant.

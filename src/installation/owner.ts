@@ -1,4 +1,4 @@
-// Two installations on one Redis, told apart by the time at which each one's stream was made. The first has it while its
+// Two installations on one Redis, distinguished by the time at which each one's stream was made. The first has it while its
 // nodes say so; nodes of another one are put on a list, and do not audit: they would close its minutes by their stream.
 
 import type { RedisLink } from '../redis/link.ts'

@@ -30,7 +30,7 @@ export interface Usage {
 /** Events in spools of nodes, or sent from one and not read by the audit yet. */
 export interface Spooled {
   readonly events: number
-  /** Of these, in spools that no process has told of for two minutes: no window counts them. */
+  /** Of these, in spools that no process has reported for two minutes: no window counts them. */
   readonly ofGoneNodes: number
 }
 
@@ -60,7 +60,7 @@ function secondsBetween(atMs: number, endsAtMs: number): number {
   return Math.max(1, Math.ceil((endsAtMs - atMs) / 1000))
 }
 
-/** Clients are told of a window while less than a fifth of it is left. */
+/** Answers name a window while less than a fifth of it is left. */
 export function isNear(limit: number, used: number): boolean {
   return limit - used < limit / 5
 }

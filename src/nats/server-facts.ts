@@ -8,7 +8,7 @@ const MONITOR_TIMEOUT_MS = 2000
 const SYSTEM_TIMEOUT_MS = 1000
 const ASK_ALL_SERVERS = '$SYS.REQ.SERVER.PING.VARZ'
 const NANOSECONDS = 1_000_000_000
-/** Of servers before 2.10, which cannot be told otherwise. */
+/** Of servers before 2.10, which cannot be detected otherwise. */
 const OLD_SYNC_SECONDS = 60
 
 /** When a server syncs what it has acknowledged: before that, or each so many seconds. */

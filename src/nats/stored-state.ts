@@ -1,4 +1,4 @@
-// What JetStream holds in a stream or bucket, by which one that was deleted, emptied or cut short is told from the one
+// What JetStream holds in a stream or bucket, which distinguishes one that was deleted, emptied or cut short from the one
 // that was there before.
 
 import { JetStreamApiCodes, jetstreamManager } from '@nats-io/jetstream'

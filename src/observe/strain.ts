@@ -27,14 +27,14 @@ export interface StrainOptions {
 /** Returns what stops it. */
 export function watchStrain({ metrics, openFiles, maxOpenFiles, onNotice, timers }: StrainOptions): () => void {
   const stages = (Object.keys(LOOK_AT) as (keyof typeof LOOK_AT)[]).map((stage) => ({ stage, sum: 0, count: 0 }))
-  const isTold = new Set<string>()
+  const reported = new Set<string>()
   /** Once at its beginning and once at its end. */
-  const tell = (what: string, isSo: boolean, begun: () => string, ended: string): void => {
-    if (isSo === isTold.has(what)) return
+  const report = (what: string, isSo: boolean, begun: () => string, ended: string): void => {
+    if (isSo === reported.has(what)) return
     if (isSo) onNotice(begun())
     else onNotice(ended, 'info')
-    if (isSo) isTold.add(what)
-    else isTold.delete(what)
+    if (isSo) reported.add(what)
+    else reported.delete(what)
   }
   const timer = timers.setInterval(() => {
     for (const last of stages) {
@@ -44,7 +44,7 @@ export function watchStrain({ metrics, openFiles, maxOpenFiles, onNotice, timers
       const meanSeconds = requests === 0 ? 0 : (sum - last.sum) / requests
       Object.assign(last, { sum, count })
       const { stage } = last
-      tell(
+      report(
         stage,
         requests >= MIN_REQUESTS && meanSeconds > SLOW_SECONDS,
         () => `slow: ${LOOK_AT[stage]}; requests took ${Math.round(meanSeconds * 1000)} ms there on average`,
@@ -53,7 +53,7 @@ export function watchStrain({ metrics, openFiles, maxOpenFiles, onNotice, timers
     }
     const open = openFiles() ?? 0
     const most = maxOpenFiles()
-    tell(
+    report(
       'files',
       open > MOST_SHARE * most,
       () =>

@@ -216,7 +216,7 @@ export class Finisher {
     return trialView(nowMs)
   }
 
-  /** The key in a web page tells nobody a customer's volume: a page sees the minute alone. */
+  /** The key in a web page must reveal to nobody a customer's volume: a page sees the minute alone. */
   #windowsFor(app: App, outcome: Outcome, isFromPage: boolean): readonly WindowView[] | null {
     try {
       const windows = this.#parts.admission.nearLimits(app, isOverLimit(outcome))

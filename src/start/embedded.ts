@@ -116,7 +116,7 @@ async function lockFolder(directory: string): Promise<() => Promise<void>> {
   return () => lock.release()
 }
 
-/** Tells commands where to ask. They can do without. */
+/** Lets commands know where to ask. They work without it. */
 async function announceAdmin(directory: string, { log, adminAddress }: StoresContext): Promise<() => Promise<void>> {
   try {
     if (adminAddress !== undefined) return await writeAdminAddress(directory, adminAddress)

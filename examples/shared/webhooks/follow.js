@@ -1,4 +1,4 @@
-// Reads the alerts for one endpoint, and tells it each of them until it has taken it.
+// Reads the alerts for one endpoint, and sends it each of them until it has taken it.
 
 /** Pages of one look; a service that has more is asked again at the next one. */
 const MAX_PAGES = 50

@@ -1,4 +1,4 @@
-// What an endpoint was told, and what it is still to be told, in a file of its own. What was read of the alerts and the
+// What an endpoint was sent, and what is still to be sent to it, in a file of its own. What was read of the alerts and the
 // position up to which it was read are written in one step: whatever is killed when, nothing between them is lost.
 
 import { open, readFile, rename } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { dirname } from 'node:path'
 const MAX_PENDING = 100
 /** An alert may be stored behind one that was decided later. */
 const OVERLAP_MS = 300_000
-/** Of more, the oldest are forgotten, and may be told once more, under the same id. */
+/** Of more, the oldest are forgotten, and may be sent once more, under the same id. */
 const MAX_KNOWN = 20_000
 const FIRST_RETRY_MS = 30_000
 const LAST_RETRY_MS = 86_400_000

@@ -142,7 +142,7 @@ export class KeptApps implements AppDirectory {
   }
 }
 
-/** null: there is no such file, or it cannot be used, which `onNotice` is told. */
+/** null: there is no such file, or it cannot be used, which `onNotice` reports. */
 async function readKept({ path, onNotice }: KeptAppsOptions): Promise<Kept | null> {
   try {
     const [head, ...lines] = (await readFile(path, 'utf8')).split('\n')

@@ -47,7 +47,7 @@ ID may also be the X-Request-Id of a refusal: it says when and why, as long as t
   --events             print its events too, one JSON object a line, as sluice tail does
   --json               for machines; with --events the whole record is in it, byte for byte but for spaces at its end
 
-The id of a batch without an Idempotency-Key tells when it was made: ten minutes on both sides of it are read, unless
+The id of a batch without an Idempotency-Key holds the time at which it was made: ten minutes on both sides of it are read, unless
 --since or --before says otherwise. An id that comes from a key does not: all of the journal is read, or of the stream
 as much as ${MAX_SEARCH_MS / 1000} s reach, the newest first. The answer then has the command that goes on from there. With --app
 and the SLUICE_PARTITIONS of the service only the app's partition of the stream is read. Ctrl-C ends a search.

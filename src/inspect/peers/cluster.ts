@@ -49,7 +49,7 @@ export interface SessionEnd {
 
 /** Sessions that were ended before their time. */
 export interface EndedSessions {
-  /** null: nobody else is told. */
+  /** null: no other node is informed. */
   onEnd: ((end: SessionEnd) => void) | null
   note(end: SessionEnd): void
 }

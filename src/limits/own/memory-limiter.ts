@@ -39,7 +39,7 @@ const NO_EVENTS: ReadonlyMap<number, number> = new Map()
  * Windows follow the newest time that any call has passed. After a small step back of the clock, takes count in the
  * newest window until the clock has caught up. Set back further, or back and forth, a clock finds again what was used of the
  * last eight minutes with a use, and of the days. A take whose time lies before its window counts as durable at once and
- * cannot be given back, because it could not be told apart from takes of an earlier window. So a small step back may
+ * cannot be given back, because it cannot be distinguished from takes of an earlier window. So a small step back may
  * cost an app part of one window, but never exceeds a limit. After a large step back the new time is used; otherwise
  * apps would stay in one minute until the clock has caught up.
  *

@@ -87,7 +87,7 @@ export class OwnAlerts {
   #decide(appId: string): void {
     const { limiter, apps, timers, onAlert } = this.#options
     const app = apps.findById(appId)
-    // Nobody is told of an app that was removed; what stands stays, in case it comes back.
+    // No alert is raised for an app that was removed; what stands stays, in case it comes back.
     if (typeof app === 'string') return
     const known = this.#known.get(appId)
     const sums = limiter.sums(app, timers.nowMs())

@@ -21,7 +21,7 @@ export interface AcceptedKey {
 /** What shares calls: everything, or on a cluster one partition, since a call may use one hash slot only. */
 export class CallGroup {
   readonly budgets = new Set<AppBudget>()
-  /** Those whose counts Redis has lost: told again where a call has room. */
+  /** Those whose counts Redis has lost: sent again where a call has room. */
   readonly lostBudgets = new Set<AppBudget>()
   releasedKeys: string[] = []
   readonly acceptedKeys = new Map<string, AcceptedKey>()

@@ -47,7 +47,7 @@ export const ANSWER = { done: 0, month: 1, day: 2, minute: 3, held: 4, early: 5,
 /** Instead of a claim: the key is free, but the stream knows its id. A node of 0.3 takes it for a claim, and sends nothing. */
 export const BURNT = 'burnt'
 
-/** In the answer to a take, what tells the events of an accepted key, of which there are at most 100, from its hash. */
+/** In the answer to a take, what separates the events of an accepted key, of which there are at most 100, from its hash. */
 const HASH_UNIT = 1000
 const ACCEPTED = /^(\d{1,3})(?::(\d{1,10}))?$/
 /**

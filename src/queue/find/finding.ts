@@ -27,7 +27,7 @@ export type Place =
 
 /**
  * acknowledged: the consumer is done with it. delivered: it was sent to the consumer, and is not known to be acknowledged,
- * since something before it, or itself, still waits for that. waiting: not sent yet. skipped: the consumer was told to
+ * since something before it, or itself, still waits for that. waiting: not sent yet. skipped: the consumer was configured to
  * begin behind it. other subject: the consumer does not read this partition.
  */
 export interface ConsumerState {

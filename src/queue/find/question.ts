@@ -1,4 +1,4 @@
-// Which batch is looked for, and the times at which it may have been stored. An id of version 7 tells when it was made;
+// Which batch is looked for, and the times at which it may have been stored. An id of version 7 holds the time at which it was made;
 // one of version 5, which is derived from app and Idempotency-Key, does not.
 
 import { batchIdOf, isAppId, isUuid, timeOfId } from '../../contract/ids.ts'

@@ -59,7 +59,7 @@ function matches(pattern: string, subject: string): boolean {
   return wanted.length === tokens.length
 }
 
-/** Whether the consumer was told to begin with a later message than this one. */
+/** Whether the consumer was configured to begin with a later message than this one. */
 function beganBehind({ config, created, delivered }: Known, sequence: number, storedAtMs: number): boolean {
   switch (config.deliver_policy) {
     case DeliverPolicy.StartSequence:

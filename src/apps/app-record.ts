@@ -3,7 +3,7 @@
 import { toOrigin } from '../lib/origin.ts'
 import type { App, PlanName, PreviousKey, ReadKey, Subscription } from './app.ts'
 import { enforcedEventsPerMonth, PLANS } from './plans.ts'
-import { isObject, MEMBERS, momentMs } from './record-members.ts'
+import { isObject, MEMBERS, type MemberRule, momentMs } from './record-members.ts'
 
 /** A key that was rotated out. */
 export interface PreviousKeyRecord {
@@ -53,7 +53,8 @@ export type CheckedRecords =
 /** Per document; further ones are only counted, so that a file of wrong records does not fill the log. */
 const MAX_NAMED_MISTAKES = 100
 
-const MEMBER_RULES = Object.entries(MEMBERS)
+const RULES: Readonly<Record<keyof AppRecord, MemberRule>> = MEMBERS
+const MEMBER_RULES = Object.entries(RULES)
 
 /** `path` is the record's, for the mistakes: `apps[2]`, or empty for a single record. */
 export function readApp(value: unknown, path: string): ReadApp {

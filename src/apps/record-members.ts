@@ -3,7 +3,6 @@
 import { toOrigin } from '../lib/origin.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
 import type { Subscription } from './app.ts'
-import type { AppRecord, ReadKeyRecord } from './app-record.ts'
 import { PLANS } from './plans.ts'
 import { MAX_READ_KEYS } from './read-keys.ts'
 
@@ -61,7 +60,7 @@ const isReadKeys: Check = (value) =>
   Array.isArray(value) &&
   value.length <= MAX_READ_KEYS &&
   value.every(isReadKey) &&
-  new Set(value.map(({ name }: ReadKeyRecord) => name)).size === value.length
+  new Set(value.map(({ name }: { name: string }) => name)).size === value.length
     ? null
     : `must be an array of at most ${MAX_READ_KEYS} read keys as sluice apps read-key makes them, each with a name of its own`
 
@@ -104,8 +103,13 @@ function isOrigin(value: unknown): boolean {
   return typeof value === 'string' && value.length <= MAX_ORIGIN_CHARACTERS && toOrigin(value) !== null
 }
 
+export interface MemberRule {
+  readonly required: boolean
+  readonly check: Check
+}
+
 /** Every member that a record may have, in the order in which its mistakes are named. */
-export const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: boolean; readonly check: Check }>> = {
+export const MEMBERS = {
   app_key: { required: true, check: isKey },
   app_id: {
     required: true,
@@ -123,7 +127,7 @@ export const MEMBERS: Readonly<Record<keyof AppRecord, { readonly required: bool
   alerts: { required: false, check: isAlerts },
   previous_keys: { required: false, check: isPreviousKeys },
   read_keys: { required: false, check: isReadKeys },
-}
+} satisfies Readonly<Record<string, MemberRule>>
 
 /** Unix ms of an ISO 8601 date and time with zone; null: it is not valid. */
 export function momentMs(text: string): number | null {

@@ -1,7 +1,8 @@
 // Writes when a read key was last used into its app's record, to the hour: at most once an hour for each key, and gathered,
 // since each write is an edit of the file or the bucket. Where it cannot be written, reading goes on, and it is tried again.
 
-import type { AppRecord } from '../apps/app-record.ts'
+import type { AppRecord, ReadKeyRecord } from '../apps/app-record.ts'
+import { momentMs } from '../apps/record-members.ts'
 import { errorMessage } from '../lib/errors.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
 import { readKeysOf } from './app-keys.ts'
@@ -102,13 +103,15 @@ export class LastUses {
   }
 }
 
-/** `hours`: by the hash of the key. */
+/** `hours`: by the hash of the key. Another node may have written the same hour, or a later one. */
 function withUses(record: AppRecord | undefined, hours: ReadonlyMap<string, number>): AppRecord | 'same' {
   const keys = record === undefined ? [] : readKeysOf(record)
-  if (record === undefined || !keys.some(({ hash }) => hours.has(hash))) return 'same'
+  const isNews = ({ hash, last_used_at: usedAt = '' }: ReadKeyRecord): boolean =>
+    (hours.get(hash) ?? -1) > (momentMs(usedAt) ?? -1)
+  if (record === undefined || !keys.some(isNews)) return 'same'
   const used = keys.map((key) => {
     const hourMs = hours.get(key.hash)
-    if (hourMs === undefined) return key
+    if (hourMs === undefined || !isNews(key)) return key
     return Object.assign({}, key, { last_used_at: `${new Date(hourMs).toISOString().slice(0, 19)}Z` })
   })
   return { ...record, read_keys: used }

@@ -22,6 +22,7 @@ function started() {
     }),
   )
   const calls: string[] = []
+  const results: unknown[] = []
   const problems: string[] = []
   let opened = 0
   const state = { bad: '', hold: Promise.resolve() }
@@ -30,6 +31,7 @@ function started() {
     await state.hold
     if (appId === state.bad) throw new Error('away')
     const next = change(records.get(appId))
+    results.push(next)
     if (next !== 'same' && next !== null) records.set(appId, next)
   }
   const uses = new LastUses({
@@ -43,7 +45,7 @@ function started() {
   })
   const use = (appId: string): void => uses.note({ app: { appId }, key: keyOf(appId) })
   const usedAt = (appId: string) => JSON.parse(JSON.stringify(records.get(appId)?.read_keys))[0].last_used_at
-  return { timers, uses, use, usedAt, calls, problems, state, opened: () => opened }
+  return { timers, uses, use, usedAt, records, calls, results, problems, state, opened: () => opened }
 }
 
 it('edits the record of each app once an hour, and opens the records once for what was gathered', async () => {
@@ -91,5 +93,27 @@ it('tries again what could not be written, the bad one last', async () => {
   expect(usedAt('shop')).toBe('1970-01-01T00:00:00Z')
   await timers.pass(600_000)
   expect(calls).toHaveLength(4)
+  uses.stop()
+})
+
+it('writes no hour over the same one or a later one, which another node has written', async () => {
+  const { timers, uses, use, usedAt, records, results, state } = started()
+  const writtenBy = (hour: string): void => {
+    const record = records.get('shop') ?? expect.fail()
+    const read_keys = (record.read_keys ?? []).map((key) => Object.assign({}, key, { last_used_at: hour }))
+    records.set('shop', { ...record, read_keys })
+  }
+  writtenBy('1970-01-01T00:00:00Z')
+  use('shop')
+  await timers.pass(2000)
+  expect(results).toEqual(['same'])
+  state.bad = 'shop'
+  await timers.pass(3_600_000)
+  use('shop')
+  await timers.pass(2000)
+  writtenBy('1970-01-01T02:00:00Z')
+  state.bad = ''
+  await timers.pass(60_000)
+  expect([usedAt('shop'), results]).toEqual(['1970-01-01T02:00:00Z', ['same', 'same']])
   uses.stop()
 })

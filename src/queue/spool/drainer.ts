@@ -67,6 +67,8 @@ export class Drainer {
   #next: JournalPosition
   /** Before it, any record may be in the stream. */
   #unsureEnd: JournalPosition
+  /** Up to where what NATS has lost counts again; null: NATS has lost nothing. */
+  #countedEnd: JournalPosition | null = null
   #items: Item[] = []
   /** The first that is not sent. */
   #at = 0
@@ -136,10 +138,11 @@ export class Drainer {
 
   #pump(): void {
     if (this.#isStopped && this.#underWay === 0) return
-    if (this.#keeper.hasLost) return void this.#rewind()
     const { stream, timers, isTaking } = this.#parts
+    if (timers.monotonicMs() < this.#resumeAtMs) return
+    if (this.#keeper.hasLost) return void this.#rewind()
     const refusal = stream.refusalNow()
-    if (refusal === 'nats_away' || refusal === 'stopping' || timers.monotonicMs() < this.#resumeAtMs) return
+    if (refusal === 'nats_away' || refusal === 'stopping') return
     this.#refill()
     const isTried = refusal !== null || !isTaking()
     while (this.#at < this.#items.length && this.#isOpen(isTried)) {
@@ -259,14 +262,11 @@ export class Drainer {
   }
 
   #acked(item: Item, ack: QueueAck, sequence: number): void {
+    if (ack === 'durable' || ack === 'duplicate') this.#parts.onTaken()
+    if (ack === 'duplicate') return void this.#compare(item, sequence)
     if (ack === 'durable') {
-      this.#parts.onTaken()
       this.#done(item, sequence)
       return this.#shift()
-    }
-    if (ack === 'duplicate') {
-      this.#parts.onTaken()
-      return void this.#compare(item, sequence)
     }
     item.state = ack === 'in_doubt' ? 'unsure' : 'ready'
     this.#at = Math.min(this.#at, this.#items.indexOf(item))
@@ -338,8 +338,12 @@ export class Drainer {
     const { sent, reserved, kept } = this.#keeper
     this.#isReading = true
     try {
-      const range = { ...this.#range(), from: this.#keeper.released, until: sent }
-      await readSpool(range, (record) => this.#parts.onKept(record))
+      // Where an earlier try could not read on, so that nothing counts twice.
+      const range = { ...this.#range(), from: this.#countedEnd ?? this.#keeper.released, until: sent }
+      await readSpool(range, (record) => {
+        this.#countedEnd = record.end
+        this.#parts.onKept(record)
+      })
       for (const { state, record } of this.#items) if (state === 'done') this.#parts.onKept(record)
     } catch (error) {
       this.#isReading = false
@@ -347,6 +351,7 @@ export class Drainer {
       return this.#setProblem(`its journal cannot be read: ${errorMessage(error)}`)
     }
     this.#isReading = false
+    this.#countedEnd = null
     const lost = kept.takeAll()
     this.#unsureEnd = reserved
     this.#next = this.#keeper.rewind()

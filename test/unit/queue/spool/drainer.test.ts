@@ -24,9 +24,11 @@ const ABSENT = { sequence: null, untilMs: Number.POSITIVE_INFINITY }
 class UnreadableDisk extends RealDisk {
   reads = 0
   isUnreadable = false
+  /** Of the files that cannot be read then. */
+  ending = '.ndjson'
 
   override async open(path: string, mode: OpenMode): Promise<DiskFile> {
-    if (mode === 'read' && path.endsWith('.ndjson') && this.isUnreadable) {
+    if (mode === 'read' && path.endsWith(this.ending) && this.isUnreadable) {
       this.reads += 1
       throw Object.assign(new Error('EIO: injected'), { code: 'EIO' })
     }
@@ -37,17 +39,22 @@ class UnreadableDisk extends RealDisk {
 afterEach(() => void vi.restoreAllMocks())
 
 /** A folder with three batches, of which an earlier process has sent `sent`, and may have sent `reserved`. */
-async function makeSpool(sent: number, reserved = sent) {
+async function makeSpool(sent: number, reserved = sent, ofSegment = 3) {
   const directory = await makeFolder()
   const lines = Array.from({ length: 3 }, () => {
     const { line, charge } = makeRecord()
     return Buffer.from(spoolLine(line, charge, { state: 'plain', messageId: null }))
   })
   const endOf = (count: number): { segment: number; offset: number } => {
-    return { segment: 1, offset: lines.slice(0, count).reduce((sum, line) => sum + line.length, 0) }
+    const first = Math.floor(Math.max(0, count - 1) / ofSegment) * ofSegment
+    const offset = lines.slice(first, count).reduce((sum, line) => sum + line.length, 0)
+    return { segment: 1 + first / ofSegment, offset }
   }
   await mkdir(join(directory, 'journal'), { recursive: true })
-  await writeFile(join(directory, 'journal', '000000000001.ndjson'), Buffer.concat(lines))
+  for (let first = 0; first < lines.length; first += ofSegment) {
+    const name = `00000000000${endOf(first + 1).segment}.ndjson`
+    await writeFile(join(directory, 'journal', name), Buffer.concat(lines.slice(first, first + ofSegment)))
+  }
   const cursor = { version: 1, id: 'abcdef012345', released: POSITION, sent: endOf(sent), reserved: endOf(reserved) }
   const witness = { sequence: sent, messageId: 'gone' }
   await writeFile(join(directory, 'cursor.json'), JSON.stringify({ ...cursor, witness }))
@@ -58,6 +65,7 @@ async function makeSpool(sent: number, reserved = sent) {
 async function openOver(directory: string, disk: RealDisk, timers: ManualTimers, acks: string[] = []) {
   let sequence = 0
   let least = 0
+  let found = 0
   let opened: Spool | null = null
   const notices: string[] = []
   const stream = {
@@ -83,7 +91,7 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
     newId: 'abcdef012345',
     space: () => Promise.resolve({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 }),
     onNamed: () => {},
-    onFound: () => {},
+    onFound: () => void (found += 1),
     onSpooled: () => {},
     onSent: () => void (least = Math.min(least, opened?.contents.batches ?? 0)),
     onLost: () => {},
@@ -99,7 +107,7 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
     }
     expect(isReached()).toBe(true)
   }
-  return { spool, notices, until, sent: () => sequence, least: () => least }
+  return { spool, notices, until, sent: () => sequence, least: () => least, found: () => found }
 }
 
 test('what an earlier process has sent, and NATS has lost since, is counted when it is sent again', async () => {
@@ -111,6 +119,26 @@ test('what an earlier process has sent, and NATS has lost since, is counted when
   expect(sent()).toBeGreaterThanOrEqual(3)
   expect([spool.contents.batches, spool.contents.bytes, least()]).toEqual([0, 0, 0])
   expect(notices.join()).toMatch(/NATS has lost .*: [23] batches that this node still has/)
+  await spool.stop()
+})
+
+test('what NATS has lost counts again once, where the spool can be read only at a later try', async () => {
+  vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => Promise.resolve(records.map(() => ABSENT)))
+  vi.spyOn(KeptBatches.prototype, 'isThere').mockResolvedValueOnce(false).mockResolvedValue(true)
+  const [disk, timers] = [new UnreadableDisk(), new ManualTimers()]
+  const { spool, notices, until, found } = await openOver(await makeSpool(2, 2, 1), disk, timers)
+  expect(found()).toBe(3)
+  Object.assign(disk, { ending: '2.ndjson', isUnreadable: true })
+  await until(() => notices.some((notice) => notice.includes('cannot be read: EIO')))
+  const reads = disk.reads
+  for (let turns = 0; turns < 100; turns += 1) await new Promise((resolve) => setTimeout(resolve, 1))
+  await timers.pass(5000)
+  await until(() => disk.reads > reads + 1)
+  expect(disk.reads).toBeLessThan(reads + 10)
+  disk.isUnreadable = false
+  await until(() => spool.isEmpty)
+  const [, lost] = /NATS has lost .*: (\d) batches that this node still has/.exec(notices.join()) ?? []
+  expect(found() - 3).toBe(Number(lost))
   await spool.stop()
 })
 

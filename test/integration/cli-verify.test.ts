@@ -31,6 +31,7 @@ interface Stored {
   readonly text: string
   readonly cost: string | null
   readonly id?: string
+  readonly isSpooled?: boolean
 }
 
 async function verified(stored: readonly Stored[]): Promise<{ code: number | null; answer: Answer }> {
@@ -38,9 +39,10 @@ async function verified(stored: readonly Stored[]): Promise<{ code: number | nul
   onTestFinished(() => nats.stop())
   await addStream(nats.url)
   await withConnection(nats.url, async (connection) => {
-    for (const { text, cost, id } of stored) {
+    for (const { text, cost, id, isSpooled } of stored) {
       const headers = createHeaders()
       if (cost !== null) headers.set('Sluice-Cost', cost)
+      if (isSpooled === true) headers.set('Sluice-Spool', '1')
       // Not as JetStream's own id, which would keep the second one out.
       if (id !== undefined) headers.set('Nats-Msg-Id', id)
       await jetstream(connection).publish(subject, text, { headers })
@@ -60,6 +62,23 @@ test('a stream that holds what it charges is well, with what settled a doubt in 
   ])
   expect(answer).toMatchObject({ complete: true, records: 3, problems: [] })
   expect(code).toBe(0)
+})
+
+test('a batch under the next id of its key is well, and so is a key of hours ago that was used again after five minutes', async () => {
+  const at = (agoS: number) => makeBatch({ appId: 'shop', key: KEY, receivedAtMs: NOW_MS - agoS * 1000 })
+  const costOf = (agoS: number): string => `${Math.floor((NOW_MS - agoS * 1000) / 60_000)} ${MINUTE - 500} shop 1`
+  const [first, second, third] = [7200, 6800, 6700]
+  const { code, answer } = await verified([
+    { text: at(first).line, cost: costOf(first), id: keyed.id, isSpooled: true },
+    { text: at(second).line, cost: costOf(second), id: `${keyed.id}.2`, isSpooled: true },
+  ])
+  expect(answer).toMatchObject({ complete: true, records: 2, problems: [] })
+  expect(code).toBe(0)
+  const { answer: repeated } = await verified([
+    { text: at(second).line, cost: costOf(second), id: keyed.id, isSpooled: true },
+    { text: at(third).line, cost: costOf(third), id: `${keyed.id}.2`, isSpooled: true },
+  ])
+  expect(repeated.problems.map(({ kind, at: sequence }) => [kind, sequence])).toEqual([['repeated', 2]])
 })
 
 test('each kind of damage to a stream is named by its message, with the app', async () => {

@@ -44,6 +44,13 @@ export interface Problem {
   readonly apps: AppShare[]
 }
 
+interface RecordPlace {
+  readonly where: string
+  readonly at: number
+  readonly storedAtMs: number | null
+  readonly windowMs?: number
+}
+
 export interface Progress {
   /** Of `total`: bytes, or messages. */
   readonly done: number
@@ -72,18 +79,18 @@ export class Verification {
     return problem
   }
 
-  /** null: the line is no record, which is a problem. `storedAtMs`: null, where the record alone tells. */
-  addRecord(
-    line: Buffer,
-    { where, at, storedAtMs }: { readonly where: string; readonly at: number; readonly storedAtMs: number | null },
-  ): StoredRecord | null {
+  /**
+   * null: the line is no record, which is a problem. `storedAtMs`: null, where the record alone tells. `windowMs`: in which its key
+   * may not be there again.
+   */
+  addRecord(line: Buffer, { where, at, storedAtMs, windowMs = REPEAT_WINDOW_MS }: RecordPlace): StoredRecord | null {
     const record = readRecord(line)
     if (record === null) return null
     this.records += 1
     this.events += record.events
     const { batchId, appId, receivedAt, events } = record
     const timeMs = storedAtMs ?? Date.parse(receivedAt)
-    const beforeMs = batchId[14] === '5' ? this.#remember(batchId, timeMs) : null
+    const beforeMs = batchId[14] === '5' ? this.#remember(batchId, timeMs, windowMs) : null
     if (beforeMs !== null) {
       const spanS = Math.round((timeMs - beforeMs) / 1000)
       const problem = this.add(
@@ -98,7 +105,7 @@ export class Verification {
   }
 
   /** When the same id was stored within the window; null: it was not. */
-  #remember(batchId: string, timeMs: number): number | null {
+  #remember(batchId: string, timeMs: number, windowMs: number): number | null {
     if (this.#ids.size >= MAX_IDS || timeMs - this.#sinceMs > REPEAT_WINDOW_MS) {
       this.hasForgottenIds ||= timeMs - this.#sinceMs <= REPEAT_WINDOW_MS && this.#olderIds.size > 0
       this.#olderIds = this.#ids
@@ -112,7 +119,7 @@ export class Verification {
     this.#ids.set(id, timeMs * 1024 + more)
     if (before === undefined || before % 1024 !== more) return null
     const beforeMs = Math.floor(before / 1024)
-    return Math.abs(timeMs - beforeMs) <= REPEAT_WINDOW_MS ? beforeMs : null
+    return Math.abs(timeMs - beforeMs) <= windowMs ? beforeMs : null
   }
 }
 

@@ -141,7 +141,10 @@ export class ConsoleDouble {
       if (asked.method === 'GET') return ok({ token_wanted: this.token !== null, open: isOpen })
       if (asked.method === 'DELETE') return { status: 204, body: null }
       const { token } = JSON.parse(asked.body) as { token: string }
-      return token === this.token ? { status: 204, body: null } : refusal(401, 'wrong_token', 'this is not the token')
+      if (token === this.token) return { status: 204, body: null }
+      return this.portal === null
+        ? refusal(401, 'wrong_token', 'this is not the token')
+        : refusal(401, 'key_wanted', 'this read key is not known, or not yet: a new one holds within a second or so')
     }
     if (!isOpen) return refusal(401, 'token_wanted', 'the console wants its token')
     const own = this.answers.get(asked.path)

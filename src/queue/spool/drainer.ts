@@ -223,10 +223,10 @@ export class Drainer {
         connection,
       )
       for (const [at, item] of unsure.entries()) {
-        const { sequence, untilMs } = settled[at]
+        const { sequence, messageId, untilMs } = settled[at]
         item.state = 'ready'
         item.readyUntilMs = untilMs
-        if (sequence !== null) this.#done(item, sequence)
+        if (sequence !== null) this.#done(item, sequence, messageId)
       }
       this.#shift()
       this.#setProblem(null)
@@ -300,13 +300,11 @@ export class Drainer {
     this.#pump()
   }
 
-  #done(item: Item, sequence: number): void {
+  /** `messageId`: its own id, but for one that was sent before in a message with others. */
+  #done(item: Item, sequence: number, messageId = item.record.head.batchId): void {
     const { record } = item
     item.state = 'done'
-    this.#keeper.kept.add(
-      { sequence, messageId: record.messageId ?? record.head.batchId, batchId: record.head.batchId },
-      record,
-    )
+    this.#keeper.kept.add({ sequence, messageId }, record)
     this.#parts.onSent(record, sequence)
   }
 

@@ -48,10 +48,9 @@ export class KeptBatches {
     return newestOf([...this.#groups.map(({ witness }) => witness), ...this.#pending])
   }
 
-  /** A message with this batch is in the stream. */
-  add({ sequence, messageId, batchId }: Witness & { readonly batchId: string }, { line, end }: SpooledRecord): void {
-    const isOwn = messageId.startsWith(batchId)
-    this.#pending.push({ sequence, messageId: isOwn ? batchId : messageId, end, bytes: line.length })
+  /** A message with this batch is in the stream, whose id begins so. */
+  add({ sequence, messageId }: Witness, { line, end }: SpooledRecord): void {
+    this.#pending.push({ sequence, messageId, end, bytes: line.length })
   }
 
   /** All up to `end` was sent, and the cursor says so. */

@@ -23,6 +23,8 @@ const MAX_AT_ONCE = 32
 export interface Settled {
   /** Of the message in which the stream has it; null: it does not, and what was sent before never comes. */
   readonly sequence: number | null
+  /** With which the id of that message begins. */
+  readonly messageId: string
   /**
    * Until when it can be sent, where the stream does not have it; Unix ms: so that the duplicate window still has what was
    * stored of it since the stream was read, or since it was sent first.
@@ -64,8 +66,11 @@ export class Settler {
     const settled: Settled[] = []
     for (const [place, record] of records.entries()) {
       const sinceMs = isAsked(record, place) ? readAtMs[this.#partitionOf(record)] : record.head.receivedAtMs
-      const sequence = isAsked(record, place) ? await this.#find(record, connection) : probed[place]
-      settled.push({ sequence, untilMs: sinceMs + DECIDED_BY_WINDOW_MS })
+      const messageId = record.messageId ?? record.head.batchId
+      const found = isAsked(record, place)
+        ? await this.#find(record, connection)
+        : { sequence: probed[place], messageId }
+      settled.push({ ...found, untilMs: sinceMs + DECIDED_BY_WINDOW_MS })
     }
     return settled
   }
@@ -85,14 +90,14 @@ export class Settler {
     return readAtMs
   }
 
-  async #find(record: SpooledRecord, connection: NatsConnection): Promise<number | null> {
+  async #find(record: SpooledRecord, connection: NatsConnection): Promise<Omit<Settled, 'untilMs'>> {
     const index = this.#indexes[this.#partitionOf(record)]
     for (const id of idsOf(record)) {
       for (const message of await index.find(connection, id)) {
-        if (holds(message, record)) return message.sequence
+        if (holds(message, record)) return { sequence: message.sequence, messageId: id }
       }
     }
-    return null
+    return { sequence: null, messageId: record.head.batchId }
   }
 
   #partitionOf({ head }: SpooledRecord): number {

@@ -59,7 +59,7 @@ async function open(end: number) {
   )
   const acked = (offset: number): void => {
     const record = { line: Buffer.alloc(100), end: { segment: 1, offset } } as unknown as SpooledRecord
-    keeper.kept.add({ sequence: offset, messageId: `id${offset}`, batchId: `id${offset}` }, record)
+    keeper.kept.add({ sequence: offset, messageId: `id${offset}` }, record)
     keeper.move({ segment: 1, offset })
   }
   const look = async (): Promise<void> => {
@@ -94,7 +94,7 @@ test('a group holds what is before its end, and nothing that was acknowledged be
   const { keeper, acked } = await open(300)
   acked(100)
   const record = { line: Buffer.alloc(50), end: { segment: 1, offset: 300 } } as unknown as SpooledRecord
-  keeper.kept.add({ sequence: 7, messageId: 'late', batchId: 'late' }, record)
+  keeper.kept.add({ sequence: 7, messageId: 'late' }, record)
   await keeper.save()
   keeper.kept.releaseUpTo({ segment: 1, offset: 100 })
   expect(keeper.kept.takeAll()).toEqual({ batches: 1, bytes: 50 })
@@ -115,7 +115,7 @@ test('the cursor names the newest message of all that is kept, also where an old
   acked(100)
   await keeper.save()
   const record = { line: Buffer.alloc(50), end: { segment: 1, offset: 300 } } as unknown as SpooledRecord
-  keeper.kept.add({ sequence: 7, messageId: 'found', batchId: 'found' }, record)
+  keeper.kept.add({ sequence: 7, messageId: 'found' }, record)
   keeper.move(record.end)
   await keeper.save()
   expect(await witness()).toEqual({ sequence: 100, messageId: 'id100' })

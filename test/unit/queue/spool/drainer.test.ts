@@ -7,6 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { spoolLine } from '../../../../src/contract/record/spool-line.ts'
 import type { DiskFile, OpenMode } from '../../../../src/queue/journal/disk.ts'
 import { RealDisk } from '../../../../src/queue/journal/disk.ts'
+import type { QueueRecord } from '../../../../src/queue/queue.ts'
 import { KeptBatches } from '../../../../src/queue/spool/kept-batches.ts'
 import { openSpool } from '../../../../src/queue/spool/open-spool.ts'
 import { Settler } from '../../../../src/queue/spool/settler.ts'
@@ -19,7 +20,7 @@ import { ManualTimers } from '../../../support/timers.ts'
 const POSITION = { segment: 0, offset: 0 }
 
 /** What the stream is found to have of a batch. */
-const ABSENT = { sequence: null, untilMs: Number.POSITIVE_INFINITY }
+const ABSENT = { sequence: null, messageId: '', untilMs: Number.POSITIVE_INFINITY }
 
 class UnreadableDisk extends RealDisk {
   reads = 0
@@ -39,11 +40,11 @@ class UnreadableDisk extends RealDisk {
 afterEach(() => void vi.restoreAllMocks())
 
 /** A folder with three batches, of which an earlier process has sent `sent`, and may have sent `reserved`. */
-async function makeSpool(sent: number, reserved = sent, ofSegment = 3) {
+async function makeSpool(sent: number, reserved = sent, ofSegment = 3, messageId: string | null = null) {
   const directory = await makeFolder()
   const lines = Array.from({ length: 3 }, () => {
     const { line, charge } = makeRecord()
-    return Buffer.from(spoolLine(line, charge, { state: 'plain', messageId: null }))
+    return Buffer.from(spoolLine(line, charge, { state: messageId === null ? 'plain' : 'doubt', messageId }))
   })
   const endOf = (count: number): { segment: number; offset: number } => {
     const first = Math.floor(Math.max(0, count - 1) / ofSegment) * ofSegment
@@ -64,14 +65,17 @@ async function makeSpool(sent: number, reserved = sent, ofSegment = 3) {
 /** `acks`: of the first messages, which go one at a time; durable from then on. */
 async function openOver(directory: string, disk: RealDisk, timers: ManualTimers, acks: string[] = []) {
   let sequence = 0
+  const ids: (string | undefined)[] = []
   let least = 0
   let found = 0
   let opened: Spool | null = null
   const notices: string[] = []
   const stream = {
-    resend: (_record: unknown, _burntIds: number, onAck: (ack: string, events?: number, at?: number) => void) => {
+    resend: (record: QueueRecord, _burntIds: number, onAck: (ack: string, events?: number, place?: number) => void) => {
       sequence += 1
-      setImmediate(() => onAck(acks.shift() ?? 'durable', undefined, sequence))
+      const at = sequence
+      ids[at] = record.batchId
+      setImmediate(() => onAck(acks.shift() ?? 'durable', undefined, at))
     },
     refusalNow: () => (acks.length > 0 ? 'nats_slow' : null),
     unackedRecords: 0,
@@ -107,7 +111,7 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
     }
     expect(isReached()).toBe(true)
   }
-  return { spool, notices, until, sent: () => sequence, least: () => least, found: () => found }
+  return { spool, notices, until, sent: () => sequence, least: () => least, found: () => found, ids }
 }
 
 test('what an earlier process has sent, and NATS has lost since, is counted when it is sent again', async () => {
@@ -119,6 +123,19 @@ test('what an earlier process has sent, and NATS has lost since, is counted when
   expect(sent()).toBeGreaterThanOrEqual(3)
   expect([spool.contents.batches, spool.contents.bytes, least()]).toEqual([0, 0, 0])
   expect(notices.join()).toMatch(/NATS has lost .*: [23] batches that this node still has/)
+  await spool.stop()
+})
+
+test('what was in doubt in a message with others, and is sent again by itself, is not taken for lost', async () => {
+  vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => Promise.resolve(records.map(() => ABSENT)))
+  const folder = await makeSpool(0, 0, 3, 'f00dbabe0001-17')
+  const { spool, notices, until, ids } = await openOver(folder, new RealDisk(), new ManualTimers())
+  const asked = vi.spyOn(KeptBatches.prototype, 'isThere').mockImplementation(({ witness }) => {
+    return Promise.resolve(witness !== null && (ids[witness.sequence] ?? 'gone').startsWith(witness.messageId))
+  })
+  await until(() => spool.isEmpty)
+  expect(asked).toHaveBeenCalled()
+  expect([ids.filter(Boolean).length, notices.filter((notice) => notice.includes('has lost'))]).toEqual([3, []])
   await spool.stop()
 })
 
@@ -162,7 +179,7 @@ test('what may have been sent is asked for again where it could not be sent whil
   const timers = new ManualTimers()
   vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) => {
     asked.push(records.map(({ head }) => head.batchId))
-    return Promise.resolve(records.map(() => ({ sequence: null, untilMs: timers.nowMs() + 290_000 })))
+    return Promise.resolve(records.map(() => ({ sequence: null, messageId: '', untilMs: timers.nowMs() + 290_000 })))
   })
   const { spool, until, sent } = await openOver(
     await makeSpool(0, 3),

@@ -152,11 +152,12 @@ export class AppsApi {
 
   async #usage({ appId, request }: Asked): Promise<Answer> {
     const { inspection } = this.#options
+    const scope = { appId, isOperator: true }
     const days = new URLSearchParams(request.query).get('days')
     const isCsv = wantsCsv(request)
-    if (days === null && !isCsv) return jsonTextAnswer(await inspection.answer({ appId }, { name: 'apps', query: '' }))
+    if (days === null && !isCsv) return jsonTextAnswer(await inspection.answer(scope, { name: 'apps', query: '' }))
     const query = days === null ? '' : `days=${encodeURIComponent(days)}`
-    const answer = await inspection.answer({ appId }, { name: 'days', query })
+    const answer = await inspection.answer(scope, { name: 'days', query })
     return answer.status === 200 ? daysAnswer(answer.json, isCsv) : jsonTextAnswer(answer)
   }
 

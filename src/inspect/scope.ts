@@ -3,8 +3,8 @@
 
 import type { OwnGroup, Refusal, RefusalGroup, Refusals, RefusalsPiece } from '../contract/admin/refusals.ts'
 
-/** All, or those of one app. */
-export type Scope = 'all' | { readonly appId: string }
+/** All, or those of one app: for its own developers, or for an operator, who waits for none of them. */
+export type Scope = 'all' | { readonly appId: string; readonly isOperator?: boolean }
 
 /** With the scope's app in place of any that was asked for. */
 export function narrowed<Filter extends { readonly app: string | null }>(filter: Filter, scope: Scope): Filter {

@@ -80,6 +80,9 @@ async function openAlone(
   let counts: SpooledEvents | null = null
   started.add(() => counts?.stop())
   const stream = openPublisher({ nats, nodeId, partitions, newStream, isSpooled: true, onNotice })
+  let spool: SharedSpool['spool'] | null = null
+  // The spool stops its stream, where it was opened.
+  started.add(() => spool?.stop() ?? stream.stop())
   const shared = await openSharedSpool(
     directory,
     Number.MAX_SAFE_INTEGER,
@@ -104,6 +107,6 @@ async function openAlone(
       },
     },
   )
-  started.add(() => shared.spool.stop())
+  spool = shared.spool
   return { ...shared, keepMs: () => keptMs(durability.syncMs) }
 }

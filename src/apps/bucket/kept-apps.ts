@@ -115,16 +115,16 @@ export class KeptApps implements AppDirectory {
     const changes = bucket.changes
     try {
       const file = await open(`${path}.new`, 'w', 0o600)
+      // Those of one moment, so that the head has their number. writeFile, since one write may take a part and no error.
+      const apps = [...bucket.all()]
       try {
-        await file.write(`${JSON.stringify({ version: VERSION, read_at: new Date(timers.nowMs()).toISOString() })}\n`)
-        let lines: string[] = []
-        for (const app of bucket.all()) {
-          if (lines.push(JSON.stringify(app)) < APPS_A_TURN) continue
-          await file.write(`${lines.join('\n')}\n`)
-          lines = []
+        const head = { version: VERSION, read_at: new Date(timers.nowMs()).toISOString(), apps: apps.length }
+        await file.writeFile(`${JSON.stringify(head)}\n`)
+        for (let at = 0; at < apps.length; at += APPS_A_TURN) {
+          const lines = apps.slice(at, at + APPS_A_TURN).map((app) => `${JSON.stringify(app)}\n`)
+          await file.writeFile(lines.join(''))
           await nextTurn()
         }
-        await file.write(`${[...lines, ''].join('\n')}\n`)
         await file.sync()
       } finally {
         await file.close()
@@ -146,11 +146,12 @@ export class KeptApps implements AppDirectory {
 async function readKept({ path, onNotice }: KeptAppsOptions): Promise<Kept | null> {
   try {
     const [head, ...lines] = (await readFile(path, 'utf8')).split('\n')
-    const { version, read_at: readAt } = JSON.parse(head) as { version?: unknown; read_at?: unknown }
+    const { version, read_at: readAt, apps: count } = JSON.parse(head) as Record<string, unknown>
     const readAtMs = Date.parse(String(readAt))
-    // The last line is empty, so that a file that was cut short is not taken for a whole one.
-    if (version !== VERSION || Number.isNaN(readAtMs) || lines.at(-1) !== '') throw new Error('it is not whole')
-    const apps = lines.filter((line) => line !== '').map(appOf)
+    // An app that is missing would be answered 401, upon which SDKs throw their events away.
+    if (version !== VERSION || Number.isNaN(readAtMs) || lines.pop() !== '' || lines.length !== count)
+      throw new Error('it is not whole')
+    const apps = lines.map(appOf)
     return {
       readAtMs,
       apps,

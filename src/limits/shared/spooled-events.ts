@@ -246,11 +246,17 @@ export class SpooledEvents {
       if (sums.cycles.size === 0 && sums.sent.size === 0) this.#apps.delete(appId)
     }
     const keys = appIds.map((appId) => countsKey(partitionOf(appId, this.#options.partitions), appId))
-    const reply = await runScript(link, SPOOLED, keys, [JSON.stringify(args)])
-    if (reply !== 'away') return
-    for (const appId of appIds) {
-      this.#sumsOf(appId)
-      this.#dirty.add(appId)
+    let isWritten = false
+    try {
+      isWritten = (await runScript(link, SPOOLED, keys, [JSON.stringify(args)])) !== 'away'
+    } finally {
+      // Redis is away, or refuses the script.
+      if (!isWritten) {
+        for (const appId of appIds) {
+          this.#sumsOf(appId)
+          this.#dirty.add(appId)
+        }
+      }
     }
   }
 }

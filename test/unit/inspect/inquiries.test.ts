@@ -98,6 +98,37 @@ it('lets twenty questions of apps wait that are no searches, answers them in tur
   expect(await ask(30)).toBe(200)
 })
 
+it('takes apps in turn, so that one that asks a lot holds up no other, and no operator', async () => {
+  const own = inquiries()
+  const readings: (() => void)[] = []
+  own.stores = {
+    ...(own.stores ?? expect.fail()),
+    readAlerts: () => new Promise((resolve) => readings.push(() => resolve([]))),
+  }
+  const answered: string[] = []
+  const ask = async (name: string, isOperator: boolean): Promise<void> => {
+    const scope = isOperator ? { appId: name, isOperator } : { appId: name }
+    const { status } = await own.answer({ name: 'alerts', query: '', body: Buffer.alloc(0), scope })
+    answered.push(`${name} ${status}`)
+  }
+  const many = Array.from({ length: 30 }, () => ask('greedy', false))
+  const others = [ask('other', false), ask('other', false), ask('greedy', true)]
+  await Promise.all(many.slice(9))
+  // Four are answered and five wait.
+  expect(answered).toEqual(Array.from({ length: 21 }, () => 'greedy 503'))
+  expect(readings).toHaveLength(5)
+  while (answered.length < 33) {
+    readings.shift()?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await Promise.all([...many, ...others])
+  const greedy = (count: number): string[] => Array.from({ length: count }, () => 'greedy 200')
+  // One after the other, as places come free: by turns, and the operator's at once.
+  expect(answered.slice(21).filter((line) => line.startsWith('other'))).toEqual(['other 200', 'other 200'])
+  expect(answered.slice(21).indexOf('other 200')).toBeLessThan(8)
+  expect(answered.slice(21).filter((line) => line === 'greedy 200')).toEqual(greedy(10))
+})
+
 it('lets a question of an app wait four seconds for a place, and refuses it then', async () => {
   const timers = new ManualTimers()
   const own = inquiries(timers)

@@ -1,0 +1,42 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { BucketApps } from '../../../../src/apps/bucket/bucket-apps.ts'
+import { KeptApps } from '../../../../src/apps/bucket/kept-apps.ts'
+import { makeFolder } from '../../../support/service.ts'
+import { ManualTimers } from '../../../support/timers.ts'
+import { anApp } from '../apps.ts'
+
+const APPS = Array.from({ length: 1201 }, (_, at) => anApp({ appId: `app-${at}`, appKey: `ak_${at}` }))
+
+async function openKept(path: string, isLoaded: boolean, notices: string[] = []) {
+  const timers = new ManualTimers()
+  const bucket = {
+    isLoaded,
+    changes: 1,
+    all: () => APPS,
+    findById: () => 'unavailable',
+    stop: async () => {},
+  } as unknown as BucketApps
+  const kept = await KeptApps.open({ bucket, path, timers, onNotice: (notice) => notices.push(notice) })
+  return { kept, timers, notices }
+}
+
+test('records are kept whole, and a file that lacks some is not used', async () => {
+  const path = join(await makeFolder(), 'apps.ndjson')
+  const { kept, timers } = await openKept(path, true)
+  await timers.pass(5000)
+  await kept.stop()
+  const text = readFileSync(path, 'utf8')
+
+  const whole = await openKept(path, false)
+  expect([...whole.kept.all()]).toEqual(APPS)
+  await whole.kept.stop()
+
+  for (const cut of [text.slice(0, text.lastIndexOf('\n', text.length - 2) + 1), text.slice(0, -1), `${text}\n`]) {
+    writeFileSync(path, cut)
+    const { kept: none, notices } = await openKept(path, false)
+    expect(notices).toEqual([expect.stringMatching(/cannot be used: it is not whole; those of NATS are waited for/)])
+    await none.stop()
+  }
+})

@@ -47,6 +47,8 @@ export interface CursorOptions {
   /** null: nothing is compared with its checksum. */
   readonly onDamage: ((damage: Damage) => void) | null
   readonly disk?: Disk
+  /** So much is read at a time where a commit is not longer, and others have their turn in between. Otherwise a piece. */
+  readonly turnBytes?: number
 }
 
 export class SegmentCursor {
@@ -54,6 +56,7 @@ export class SegmentCursor {
   readonly #path: string
   readonly #checks: Crc32c
   readonly #onDamage: (damage: Damage) => void
+  readonly #turnBytes: number
   /** Those that fit its records. */
   #commits: readonly Commit[]
   /** The first commit at or behind `#end`. */
@@ -67,13 +70,14 @@ export class SegmentCursor {
   private constructor(
     file: DiskFile,
     path: string,
-    { checks, onDamage }: CursorOptions,
+    { checks, onDamage, turnBytes = PIECE_BYTES }: CursorOptions,
     { from, commits }: { readonly from: number; readonly commits: readonly Commit[] },
   ) {
     this.#file = file
     this.#path = path
     this.#checks = checks
     this.#onDamage = onDamage ?? (() => {})
+    this.#turnBytes = turnBytes
     this.#commits = commits
     this.#from = from
     // A checksum is that of a whole commit.
@@ -125,7 +129,8 @@ export class SegmentCursor {
 
   async #readCommits(onLine: OnLine): Promise<boolean> {
     const { bytes } = this.#checks
-    const { bytesRead } = await this.#file.read(bytes, 0, bytes.length, this.#end)
+    const length = Math.min(bytes.length, Math.max(this.#turnBytes, this.#commits[this.#next].length))
+    const { bytesRead } = await this.#file.read(bytes, 0, length, this.#end)
     const from = this.#end
     for (;;) {
       const commit = this.#commits[this.#next] as Commit | undefined
@@ -149,8 +154,8 @@ export class SegmentCursor {
     if (this.#end > from) return true
     // It is all that there is of a commit that was longer.
     const end = from + bytesRead
-    const length = endOf(this.#commits[this.#commits.length - 1]) - end
-    this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length })
+    const missing = endOf(this.#commits[this.#commits.length - 1]) - end
+    this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length: missing })
     this.#leaveCommits()
     return await this.#readLines(onLine, Number.POSITIVE_INFINITY)
   }

@@ -3,7 +3,6 @@
 import { readSpoolLine, type SpooledLine } from '../../contract/record/spool-line.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
 import type { Disk } from '../journal/disk.ts'
-
 import { type Damage, PIECE_BYTES, readSegment } from '../journal/segment-cursor.ts'
 import { comparePositions, type JournalPosition, listSegments } from '../journal/segments.ts'
 
@@ -23,6 +22,9 @@ export interface SpoolRange {
   readonly onDamage: (damage: Damage) => void
 }
 
+/** Some 100 batches of ten events: they take the event loop a millisecond or two. */
+const TURN_BYTES = 128 * 1024
+
 /** Passes each batch of the range, until `isEnough` says so. Returns where the next reading begins. */
 export async function readSpool(
   { directory, from, until, disk, onDamage }: SpoolRange,
@@ -39,7 +41,7 @@ export async function readSpool(
     let isOver = false
     await readSegment(
       path,
-      { from: at.offset, checks, disk, onDamage },
+      { from: at.offset, checks, disk, onDamage, turnBytes: TURN_BYTES },
       (start, end, offset, isWhole) => {
         isOver ||= until !== null && comparePositions({ segment: number, offset }, until) >= 0
         isOver ||= isEnough()

@@ -13,7 +13,7 @@ import { type Journal, openJournal } from '../../../../src/queue/journal/journal
 import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
 import { findInJournal } from '../../../../src/queue/journal/journal-search.ts'
 import { readRecords } from '../../../../src/queue/journal/recovery.ts'
-import { type Damage, PIECE_BYTES } from '../../../../src/queue/journal/segment-cursor.ts'
+import { type Damage, type OnLine, PIECE_BYTES, readSegment } from '../../../../src/queue/journal/segment-cursor.ts'
 import { journalDirectory, segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { commitsPath, idsLine, idsPath, readCommitLine, readIdsLine } from '../../../../src/queue/journal/side-files.ts'
 import { readCommits } from '../../../../src/queue/journal/side-reader.ts'
@@ -126,26 +126,47 @@ it('gives no commits that lie over one another, whatever their order', () =>
     }
   }))
 
+class CountingDisk extends RealDisk {
+  readonly lengths: number[] = []
+
+  override async open(path: string, mode: OpenMode): Promise<DiskFile> {
+    const file = await super.open(path, mode)
+    const read = file.read.bind(file)
+    file.read = (into, at, length, position) => {
+      this.lengths.push(length)
+      return read(into, at, length, position)
+    }
+    return file
+  }
+}
+
 it('reads the commits of a large segment in pieces, between which others have their turn', () =>
   withFolder(async (folder) => {
-    class CountingDisk extends RealDisk {
-      readonly lengths: number[] = []
-
-      override async open(path: string, mode: OpenMode): Promise<DiskFile> {
-        const file = await super.open(path, mode)
-        const read = file.read.bind(file)
-        file.read = (into, at, length, position) => {
-          this.lengths.push(length)
-          return read(into, at, length, position)
-        }
-        return file
-      }
-    }
     const [disk, path, count] = [new CountingDisk(), segmentPath(folder, 1), 10_000]
     const lines = Array.from({ length: count }, (_, at) => line(`${at * 100} 100 00000000`))
     await writeFile(commitsPath(path), lines.join(''))
     expect(await readCommits(path, checks, disk)).toHaveLength(count)
     expect(Math.max(...disk.lengths)).toBeLessThan(100_000)
+  }))
+
+it('is read so much at a time as its reader wants, but for a longer commit, and whole', () =>
+  withFolder(async (folder) => {
+    const ids = await written(folder)
+    const disk = new CountingDisk()
+    const path = segmentPath(journalDirectory(folder), 1)
+    const read = async (turnBytes: number): Promise<string[]> => {
+      const found: string[] = []
+      const onLine: OnLine = (start, end) => void found.push(checks.bytes.toString('utf8', start, end))
+      disk.lengths.length = 0
+      await readSegment(path, { from: 0, checks, disk, onDamage: () => expect.fail(), turnBytes }, onLine)
+      return found.map((text) => (JSON.parse(text) as { batch_id: string }).batch_id)
+    }
+    const { length } = (await readCommits(path, checks, disk)).reduce((a, b) => (a.length > b.length ? a : b))
+    expect(await read(1)).toEqual(ids)
+    const bytes = disk.lengths.filter((one) => one <= length)
+    expect(bytes.length).toBeGreaterThanOrEqual(ids.length)
+    expect(await read(PIECE_BYTES)).toEqual(ids)
+    expect(disk.lengths.filter((one) => one <= length).length).toBeLessThan(bytes.length)
   }))
 
 it('finds all records where the two files beside a segment were swapped', () =>

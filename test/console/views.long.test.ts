@@ -427,6 +427,7 @@ describe('Events', () => {
 
   test('a thousand events a second are drawn at most four times a second, few of them in the document', async () => {
     const page = await openEvents()
+    await page.locator('.rows > li').first().waitFor()
     await page.evaluate(`{
       window.drawn = 0
       const counted = { childList: true, subtree: true, characterData: true }

@@ -37,8 +37,8 @@ export interface SpoolCallbacks {
   readonly onFound: (appId: string, charge: Charge) => void
   /** A batch is in the spool, and counts in this node's field. */
   readonly onSpooled: (appId: string, charge: Charge) => void
-  /** It is in the stream. `sequence` 0: not known. */
-  readonly onSent: (appId: string, charge: Charge, sequence: number) => void
+  /** It is in the stream. `sequence` 0: not known. `isFound`: sent by an earlier process, and this is the newest message then. */
+  readonly onSent: (appId: string, charge: Charge, sequence: number, isFound: boolean) => void
   /** NATS has lost messages: what was sent before counts by `onFound`, until it is sent again. */
   readonly onLost: () => void
   /** Of a batch of the last five minutes that an earlier process has left. */
@@ -151,7 +151,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     isTaking: () => spool.isTaking,
     onSent: (record, sequence) => {
       spool.sent(record)
-      options.onSent(record.head.appId, record.charge, sequence)
+      options.onSent(record.head.appId, record.charge, sequence, false)
     },
     onTaken: () => spool.taken(),
     onNotTaken: (ack) => spool.notTaken(ack),
@@ -187,7 +187,7 @@ async function readFound(
       kept.batches += 1
       kept.bytes += line.length
       // The audit may not have read it yet.
-      onSent(head.appId, charge, witness?.sequence ?? 0)
+      onSent(head.appId, charge, witness?.sequence ?? 0, true)
       return
     }
     batches += 1

@@ -36,6 +36,31 @@ export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
       endMs: 458_603,
     }),
   },
+  'spool-quiet-partition': {
+    claim: 'counts once what an earlier process sent, also where the newest message was one of another partition',
+    history: history('spool-quiet-partition', {
+      hasSpools: true,
+      apps: [anApp(0), anApp(1), anApp(2)],
+      steps: [
+        { atMs: 4_341_356, kind: 'nats killed', forMs: 1_296_000 },
+        { atMs: 5_781_356, kind: 'nats frozen', forMs: 1_296_000 },
+        send(5_824_477, { app: 2, batches: 40, gapMs: 1, tries: 3, retryAfterMs: 500, retryOn: 1 }),
+        send(6_430_379, { app: 1, node: 1, gapMs: 20, events: 10, keyed: true, retryAfterMs: 50, replays: 1 }),
+        send(6_521_842, {
+          app: 1,
+          batches: 3,
+          gapMs: 3000,
+          events: 10,
+          keyed: true,
+          tries: 2,
+          retryAfterMs: 50,
+          retryOn: 1,
+        }),
+        { atMs: 7_221_386, kind: 'stop', node: 0 },
+      ],
+      endMs: 7_279_356,
+    }),
+  },
   'spool-idle-minutes': {
     claim: 'does not take the emptied counters of an old minute for a loss in Redis',
     history: history('spool-idle-minutes', {

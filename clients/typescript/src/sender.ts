@@ -66,7 +66,8 @@ export function createSender(parts: Parts, { timers, random }: Pick<Platform, 't
       return fail(name, batch, verdict.retryAfterMs)
     }
     failures = 0
-    pace(answer.headers.get('RateLimit'), contents.events.length)
+    // What a refusal makes of its batch is sent at once: smaller, it may fit into what is left.
+    if (answer.status === 202) pace(answer.headers.get('RateLimit'), contents.events.length)
     queue.amend(name, batch, contents, verdict)
   }
 

@@ -26,11 +26,11 @@ const CONTEXT_NUMBERS = ['screen_width', 'screen_height']
 const keys = (count: number): string =>
   `{${Array.from({ length: count }, (_, index) => `"k${index}":${index}`).join(',')}}`
 
-/** All rows, of a service whose clock says `nowMs`. */
-export function schemaCases(nowMs: number): Case[] {
+/** All rows, of a service whose clock says `nowMs`, and that gets them `spareMs` later at most. */
+export function schemaCases(nowMs: number, spareMs = 10_000): Case[] {
   const bodies = bodiesAt(nowMs)
-  const groups = [grammar, depth, kinds, types, context, lengths, values, repeats, order, timestamps]
-  return groups.flatMap((group) => group(bodies))
+  const groups = [grammar, depth, kinds, types, context, lengths, values, repeats, order]
+  return [...groups.flatMap((group) => group(bodies)), ...timestamps(bodies, spareMs)]
 }
 
 function kinds({ event, one }: Bodies): Case[] {

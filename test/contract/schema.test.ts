@@ -16,7 +16,7 @@ const test = base.extend(
   }),
 )
 
-for (const [claim, body, says] of schemaCases(Date.now())) {
+for (const [claim, body, says] of schemaCases(Date.now(), 180_000)) {
   test(claim, async ({ service }) => {
     const answer = await post(service, body)
     if (says.startsWith('accepted')) {

@@ -1,6 +1,7 @@
 // Real Redis servers for tests, and clusters of them.
 
 import { Redis } from 'ioredis'
+import { freePort } from './processes.js'
 import { type Store as RedisServer, startRedis } from './stores.js'
 
 export { type RedisServer, startRedis }
@@ -24,7 +25,9 @@ const POLL_MS = 50
 export async function startRedisCluster({ replicas = false } = {}): Promise<RedisCluster> {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)]
   const count = replicas ? 2 * MASTERS : MASTERS
-  const servers = await Promise.all(Array.from({ length: count }, () => startRedis(settings)))
+  // Their own choice, 10,000 above, is one of the ports that the system gives to outgoing connections.
+  const buses = await Promise.all(Array.from({ length: count }, freePort))
+  const servers = await Promise.all(buses.map((bus) => startRedis([...settings, '--cluster-port', String(bus)])))
   const clients = servers.map(({ port }) => new Redis(port, '127.0.0.1'))
   const masters = clients.slice(0, MASTERS)
   const share = Math.ceil(HASH_SLOTS / MASTERS)
@@ -34,7 +37,8 @@ export async function startRedisCluster({ replicas = false } = {}): Promise<Redi
       return client.call('CLUSTER', 'ADDSLOTSRANGE', String(at * share), String(last))
     }),
   )
-  for (const { port } of servers.slice(1)) await clients[0].call('CLUSTER', 'MEET', '127.0.0.1', String(port))
+  for (const [at, { port }] of servers.entries())
+    if (at > 0) await clients[0].call('CLUSTER', 'MEET', '127.0.0.1', String(port), String(buses[at]))
   const known = `cluster_known_nodes:${count}`
   for (const client of clients) await untilSaid(client, ['CLUSTER', 'INFO'], ['cluster_state:ok', known])
   for (const [at, client] of clients.slice(MASTERS).entries()) {

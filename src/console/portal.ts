@@ -29,7 +29,7 @@ const SESSION_PATH = '/api/session'
 
 /** As if they were the same everywhere: who has no key learns nothing but that one is wanted. */
 const KEY_WANTED = keyProblem('a read key is wanted: sluice apps read-key makes one')
-/** One that was revoked or has ended is told the same. */
+/** One that was revoked or has ended gets the same answer. */
 const KEY_UNKNOWN = keyProblem('this read key is not known, or not yet: a new one holds within a second or so')
 const NOT_FOUND = problem(404, 'not_found', 'there is no such page')
 const FOREIGN_HOST = problem(421, 'foreign_host', 'this is not the address of the portal')

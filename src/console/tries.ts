@@ -1,4 +1,4 @@
-// Wrong tokens and keys, by the address that they come from: beyond ten a second it is told to wait. Right ones are never
+// Wrong tokens and keys, by the address that they come from: beyond ten a second they get 429. Right ones are never
 // counted, so that nobody is kept out by others behind the same address.
 
 import { networkOf } from '../lib/address-ranges.ts'

@@ -52,7 +52,7 @@ export async function tellStranded(
   try {
     for (const text of await strandedSpools(spool.directory, processes)) onNotice(text)
   } catch (error) {
-    onNotice(`whether other folders in ${spool.directory} hold batches cannot be told: ${errorMessage(error)}`)
+    onNotice(`whether other folders in ${spool.directory} hold batches is not known: ${errorMessage(error)}`)
   }
 }
 

@@ -1,6 +1,5 @@
 // A spool over a stream of a real server, or of none.
 
-import { statfs } from 'node:fs/promises'
 import { systemTimers } from '../../src/lib/timers.ts'
 import { damageText } from '../../src/queue/journal/damage-text.ts'
 import { RealDisk } from '../../src/queue/journal/disk.ts'
@@ -25,6 +24,27 @@ export interface TestSpool extends OpenedSpool {
 /** With an address at which nobody answers, NATS is away. */
 export const NOBODY = 'nats://127.0.0.1:1'
 
+/** Of a spool with room, beside a Redis that was never away, whose callers learn nothing. */
+export function spoolOptions(place: Pick<SpoolOptions, 'directory' | 'stream' | 'disk' | 'timers'>): SpoolOptions {
+  return {
+    ...place,
+    maxBytes: 1024 ** 3,
+    partitions: 16,
+    syncMs: () => 0,
+    withoutRedisAtMs: () => Number.NEGATIVE_INFINITY,
+    newId: 'abcdef012345',
+    space: () => Promise.resolve({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 }),
+    onNamed: () => {},
+    onFound: () => {},
+    onSpooled: () => {},
+    onSent: () => {},
+    onLost: () => {},
+    onKey: () => {},
+    onDoubt: () => {},
+    onNotice: () => {},
+  }
+}
+
 export async function openTestSpool(
   directory: string,
   url: string,
@@ -42,26 +62,11 @@ export async function openTestSpool(
   })
   const count = (appId: string, events: number): void => void counted.set(appId, (counted.get(appId) ?? 0) + events)
   opened = await openSpool({
-    directory,
-    maxBytes: 1024 ** 3,
-    stream,
-    partitions: 16,
-    disk: new RealDisk(0o600),
-    timers: systemTimers,
-    syncMs: () => 0,
-    withoutRedisAtMs: () => Number.NEGATIVE_INFINITY,
-    newId: 'abcdef012345',
-    space: async (path) => {
-      const { bavail, bsize } = await statfs(path)
-      return { freeBytes: bavail * bsize + 1024 ** 4, totalBytes: 1024 ** 4 }
-    },
-    onNamed: () => {},
+    ...spoolOptions({ directory, stream, disk: new RealDisk(0o600), timers: systemTimers }),
     onFound: (appId, { events }) => count(appId, events),
     onSpooled: (appId, { events }) => count(appId, events),
     onSent: (appId, { events }) => count(appId, -events),
-    onLost: () => {},
     onKey: (batchId) => void keys.push(batchId),
-    onDoubt: () => {},
     onNotice: (message) => void notices.push(message),
     ...changes,
   })

@@ -122,7 +122,7 @@ export function useLiveSource(): Live {
   return useMemo(() => ({ now, connection, nowMs, portal: null }), [now, connection, nowMs])
 }
 
-/** Of the portal, which is told the state with its session. */
+/** Of the portal, which gets the state with its session. */
 export function usePortalSource(portal: PortalSession, connection: Connection): Live {
   const nowMs = useClock(null)
   return useMemo(() => ({ now: null, connection, nowMs, portal }), [portal, connection, nowMs])

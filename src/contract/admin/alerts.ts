@@ -6,7 +6,7 @@ import { listOf, type Of, oneOf, orNull, Time } from './schema.ts'
 const MAX_PERCENT = 100
 
 export const AppAlert = Type.Object({
-  id: Type.String({ description: 'The same wherever and however often the alert is told.' }),
+  id: Type.String({ description: 'The same wherever and however often the alert is sent or read.' }),
   at: Time,
   app_id: Type.String(),
   kind: oneOf(

@@ -1,4 +1,4 @@
-// A line of the spool: a queue record with one more member behind all others, which says what the stream has to be told with
+// A line of the spool: a queue record with one more member behind all others, which says what the stream has to be sent with
 // it. So a spool can be read as a journal can; on its way to the stream the member is cut off again, and each byte is as the
 // client sent it.
 //

@@ -15,7 +15,7 @@ type Lists = AsyncGenerator<readonly Buffer[]>
 export async function* newestInSpool(directory: string): Lists {
   for (const folder of await spoolFolders(directory)) {
     for await (const lines of newestInJournal(folder)) {
-      // A line that is none of a spool is told by who reads it.
+      // Whoever reads the journal reports a line that is none of a spool.
       yield lines.map((line) => readSpoolLine(line)?.line.subarray(0, -1) ?? line)
     }
   }

@@ -232,7 +232,7 @@ export class Drainer {
       this.#setProblem(null)
     } catch (error) {
       this.#pause(REFUSED_RETRY_MS)
-      this.#setProblem(`what NATS has of it cannot be told yet: ${errorMessage(error)}`)
+      this.#setProblem(`what NATS has of it is not known yet: ${errorMessage(error)}`)
     }
     this.#isSettling = false
     this.#pump()
@@ -292,7 +292,7 @@ export class Drainer {
     } catch (error) {
       item.state = 'unsure'
       this.#pause(RETRY_MS)
-      this.#setProblem(`what NATS has of it cannot be told yet: ${errorMessage(error)}`)
+      this.#setProblem(`what NATS has of it is not known yet: ${errorMessage(error)}`)
     }
     this.#underWay -= 1
     if (item.state !== 'done') this.#at = Math.min(this.#at, this.#items.indexOf(item))

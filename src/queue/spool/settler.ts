@@ -123,7 +123,7 @@ function isOld({ head }: SpooledRecord, nowMs: number): boolean {
   return Math.abs(nowMs - head.receivedAtMs) > DECIDED_BY_WINDOW_MS
 }
 
-/** Of a record that shared a message with others: its id cannot be used again, so the stream is told to drop it. */
+/** Of a record that shared a message with others: its id cannot be used again, so the stream has to drop it. */
 async function probeOf(record: SpooledRecord, connection: NatsConnection): Promise<number | null> {
   const { messageId, head } = record
   if (messageId === null || messageId.startsWith(head.batchId)) return null

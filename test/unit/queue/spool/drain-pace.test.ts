@@ -10,6 +10,7 @@ import { openSpool } from '../../../../src/queue/spool/open-spool.ts'
 import type { StreamPublisher } from '../../../../src/queue/stream/publisher.ts'
 import { makeRecord } from '../../../support/journal.ts'
 import { makeFolder } from '../../../support/service.ts'
+import { spoolOptions } from '../../../support/spool.ts'
 import { ManualTimers } from '../../../support/timers.ts'
 
 const BATCHES = 400
@@ -43,24 +44,8 @@ async function drain(beside: { live: number }) {
     stop: () => Promise.resolve(),
   }
   const { spool } = await openSpool({
-    directory,
-    maxBytes: 1024 ** 3,
-    stream: stream as unknown as StreamPublisher,
+    ...spoolOptions({ directory, stream: stream as unknown as StreamPublisher, disk: new RealDisk(), timers }),
     partitions: 1,
-    disk: new RealDisk(),
-    timers,
-    syncMs: () => 0,
-    withoutRedisAtMs: () => Number.NEGATIVE_INFINITY,
-    newId: 'abcdef012345',
-    space: () => Promise.resolve({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 }),
-    onNamed: () => {},
-    onFound: () => {},
-    onSpooled: () => {},
-    onSent: () => {},
-    onLost: () => {},
-    onKey: () => {},
-    onDoubt: () => {},
-    onNotice: () => {},
   })
   const acknowledge = (): void => {
     for (const onAck of underWay.splice(0)) onAck('durable', undefined, sent.length)

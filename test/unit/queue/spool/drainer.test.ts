@@ -15,6 +15,7 @@ import type { Spool } from '../../../../src/queue/spool/spool.ts'
 import type { StreamPublisher } from '../../../../src/queue/stream/publisher.ts'
 import { makeRecord } from '../../../support/journal.ts'
 import { makeFolder } from '../../../support/service.ts'
+import { spoolOptions } from '../../../support/spool.ts'
 import { ManualTimers } from '../../../support/timers.ts'
 
 const POSITION = { segment: 0, offset: 0 }
@@ -84,23 +85,11 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
     stop: () => Promise.resolve(),
   }
   const { spool } = await openSpool({
-    directory,
-    maxBytes: 1024 ** 3,
-    stream: stream as unknown as StreamPublisher,
+    ...spoolOptions({ directory, stream: stream as unknown as StreamPublisher, disk, timers }),
     partitions: 1,
-    disk,
-    timers,
     syncMs: () => 100,
-    withoutRedisAtMs: () => Number.NEGATIVE_INFINITY,
-    newId: 'abcdef012345',
-    space: () => Promise.resolve({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 }),
-    onNamed: () => {},
     onFound: () => void (found += 1),
-    onSpooled: () => {},
     onSent: () => void (least = Math.min(least, opened?.contents.batches ?? 0)),
-    onLost: () => {},
-    onKey: () => {},
-    onDoubt: () => {},
     onNotice: (message) => void notices.push(message),
   })
   opened = spool

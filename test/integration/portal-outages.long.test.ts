@@ -49,7 +49,7 @@ async function degradedSince(key: string): Promise<unknown> {
 
 function expectPlain(text: string): void {
   expect(text.match(OPERATORS_WORDS)?.[0]).toBeUndefined()
-  expect(text).not.toContain(hostname())
+  expect(text).not.toContain(`${hostname()}-${node.pid}`)
 }
 
 /** Asks everything while a part is away. Returns the status of each path. */

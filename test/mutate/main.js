@@ -4,7 +4,7 @@
 import { parseArgs } from 'node:util'
 import { ONE_MACHINE } from './one-machine.js'
 import { SHARED_MODE } from './shared.js'
-import { Workspace } from './workspace.js'
+import { problemOf, Workspace } from './workspace.js'
 
 /**
  * @typedef {object} Mutant
@@ -50,7 +50,7 @@ async function mutate(mutants, onlyChecks) {
   const workspace = await Workspace.open()
   let survivors = 0
   try {
-    const problems = mutants.map((mutant) => workspace.problemOf(mutant)).filter((problem) => problem !== null)
+    const problems = mutants.map((mutant) => problemOf(mutant)).filter((problem) => problem !== null)
     if (problems.length > 0) {
       process.stdout.write(`${problems.join('\n')}\n`)
       return 1

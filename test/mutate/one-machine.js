@@ -374,8 +374,8 @@ export const ONE_MACHINE = [
     name: 'j43',
     bug: 'a segment that ends before its commits do is told by nobody',
     file: CURSOR_FILE,
-    find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length })",
-    replace: 'void length',
+    find: "this.#onDamage({ kind: 'missing', path: this.#path, offset: end, length: missing })",
+    replace: 'void missing',
     tests: [HISTORIES, DAMAGE],
   },
 ]

@@ -17,6 +17,15 @@ const TEST_FAILED = /Tests .*\d+ failed/
 const HISTORY_FAILED = /^FAILED: /m
 const TIMED_OUT = 'it did not end'
 
+/** Why the bug cannot be planted, since the code has changed; null: it can. @param {Mutant} mutant */
+export function problemOf({ name, file, find, replace }) {
+  const path = join(root, 'src', file)
+  if (!existsSync(path)) return `${name}: there is no src/${file}`
+  const found = readFileSync(path, 'utf8').split(find).length - 1
+  if (found !== 1) return `${name}: its text is ${found} times in src/${file}: ${find}`
+  return find === replace ? `${name} changes nothing` : null
+}
+
 export class Workspace {
   #folder
   /** Tests that were seen to pass without a bug. */
@@ -42,15 +51,6 @@ export class Workspace {
 
   remove() {
     rmSync(this.#folder, { recursive: true, force: true })
-  }
-
-  /** Why the bug cannot be planted, since the code has changed; null: it can. @param {Mutant} mutant */
-  problemOf({ name, file, find, replace }) {
-    const path = join(root, 'src', file)
-    if (!existsSync(path)) return `${name}: there is no src/${file}`
-    const found = readFileSync(path, 'utf8').split(find).length - 1
-    if (found !== 1) return `${name}: its text is ${found} times in src/${file}: ${find}`
-    return find === replace ? `${name} changes nothing` : null
   }
 
   /** The first test that fails with the bug; null: none does. @param {Mutant} mutant */

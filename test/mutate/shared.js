@@ -72,7 +72,7 @@ export const SHARED_MODE = [
     bug: 'any acknowledgement counts as stored',
     file: PUBLISHER,
     find: "        return this.#ended(message, ack.isFull ? 'stream_full' : 'stream_refused')",
-    replace: '        return this.#stored(message)',
+    replace: '        return this.#stored(message, 0)',
     tests: ['simulate refused-elsewhere'],
   },
   {

@@ -7,8 +7,11 @@ import type { OwnGroup, Refusal, RefusalGroup, Refusals, RefusalsPiece } from '.
 export type Scope = 'all' | { readonly appId: string; readonly isOperator?: boolean }
 
 /** With the scope's app in place of any that was asked for. */
-export function narrowed<Filter extends { readonly app: string | null }>(filter: Filter, scope: Scope): Filter {
-  return scope === 'all' ? filter : { ...filter, app: scope.appId }
+export function narrowed<Filter extends { readonly app: string | null; readonly portal?: true }>(
+  filter: Filter,
+  scope: Scope,
+): Filter {
+  return scope === 'all' ? filter : { ...filter, app: scope.appId, portal: true }
 }
 
 /** A 503 is one cause, whatever its reason. */

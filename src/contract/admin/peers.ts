@@ -13,9 +13,12 @@ const FilterText = orNull(Type.String({ maxLength: 200 }))
 const WatchId = Type.String({ pattern: '^[0-9a-f]{1,32}-[0-9]{1,10}$' })
 const MAX_QUERY_CHARACTERS = 4096
 
-const RefusalFilter = Type.Object({ app: FilterText, code: FilterText })
-const AlertFilter = Type.Object({ app: FilterText })
+/** Asked by an app's developers, whose watches have bounds of their own. */
+const ofPortal = { portal: Type.Optional(Type.Literal(true)) }
+const RefusalFilter = Type.Object({ app: FilterText, code: FilterText, ...ofPortal })
+const AlertFilter = Type.Object({ app: FilterText, ...ofPortal })
 const EventFilter = Type.Object({
+  ...ofPortal,
   app: FilterText,
   type: orNull(oneOf(EVENT_TYPES)),
   name: FilterText,

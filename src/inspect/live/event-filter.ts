@@ -17,8 +17,8 @@ export function readEventFilter(query: URLSearchParams): EventFilter | string {
 }
 
 /** Equal filters have equal texts. */
-export function filterKey({ app, type, name, user }: EventFilter): string {
-  return JSON.stringify([app, type, name, user])
+export function filterKey({ app, type, name, user, portal }: EventFilter): string {
+  return JSON.stringify([app, type, name, user, portal])
 }
 
 /** What the bytes of a fitting event hold, or would if nothing in it was written as an escape. */

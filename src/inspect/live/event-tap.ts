@@ -17,6 +17,23 @@ const MAX_READ_BYTES_PER_SECOND = 1_048_576
 /** Over all filters: records that are searched for a text, and their bytes. Either takes some ten milliseconds. */
 const MAX_SEARCHES_PER_SECOND = 12_000
 const MAX_SEARCHED_BYTES_PER_SECOND = 134_217_728
+/** Of each of these, what those who watch on the portal have, apart from the operators' own. */
+const SHARE_OF_PORTAL = 1 / 2
+
+/** What may still be read and searched in this second. */
+interface Left {
+  readBytes: number
+  searches: number
+  searchedBytes: number
+}
+
+function leftOf(share: number): Left {
+  return {
+    readBytes: MAX_READ_BYTES_PER_SECOND * share,
+    searches: MAX_SEARCHES_PER_SECOND * share,
+    searchedBytes: MAX_SEARCHED_BYTES_PER_SECOND * share,
+  }
+}
 
 /** A batch was stored. */
 export type OnStored = (batch: StoredBatch) => void
@@ -41,6 +58,7 @@ interface Tap {
   /** The bytes of the name or user as characters, with the quotes that it has; empty: any fits. */
   readonly textNeedle: string
   readonly listeners: Set<Listener>
+  readonly left: Left
   tokens: number
   filledAtMs: number
   seen: number
@@ -55,9 +73,8 @@ export class EventTaps implements LiveSource<EventFilter> {
   readonly #timers: Timers
   readonly #onFault: (error: unknown) => void
   readonly #taps: WhileAny<Tap>
-  #readBytesLeft = MAX_READ_BYTES_PER_SECOND
-  #searchesLeft = MAX_SEARCHES_PER_SECOND
-  #searchedBytesLeft = MAX_SEARCHED_BYTES_PER_SECOND
+  readonly #console = leftOf(1)
+  readonly #portal = leftOf(SHARE_OF_PORTAL)
   /** The bytes of the record at hand as characters: a string is searched several times as fast as a buffer. */
   #text: string | null = null
 
@@ -94,6 +111,7 @@ export class EventTaps implements LiveSource<EventFilter> {
       needles: needlesOf(filter),
       textNeedle: textNeedleOf(filter),
       listeners: new Set(),
+      left: filter.portal === true ? this.#portal : this.#console,
       tokens: EVENTS_PER_SECOND,
       filledAtMs: this.#timers.monotonicMs(),
       seen: 0,
@@ -103,9 +121,8 @@ export class EventTaps implements LiveSource<EventFilter> {
   }
 
   #tick(): void {
-    this.#readBytesLeft = MAX_READ_BYTES_PER_SECOND
-    this.#searchesLeft = MAX_SEARCHES_PER_SECOND
-    this.#searchedBytesLeft = MAX_SEARCHED_BYTES_PER_SECOND
+    Object.assign(this.#console, leftOf(1))
+    Object.assign(this.#portal, leftOf(SHARE_OF_PORTAL))
     for (const tap of this.#taps.all) {
       const { seen, shown, unsearched, listeners } = tap
       tap.seen = 0
@@ -132,18 +149,19 @@ export class EventTaps implements LiveSource<EventFilter> {
 
   /** `count`: the record's events of the tap's app and type. */
   #offer(tap: Tap, line: Uint8Array, count: number): void {
+    const { left } = tap
     // Without a text the counts by type are the answer.
     if (tap.textNeedle === '') {
       tap.seen += count
-      if (this.#hasToken(tap) && line.length <= this.#readBytesLeft) this.#show(tap, view(line), false)
+      if (this.#hasToken(tap) && line.length <= left.readBytes) this.#show(tap, view(line), false)
       return
     }
-    if (this.#searchesLeft <= 0 || line.length > Math.min(this.#searchedBytesLeft, this.#readBytesLeft)) {
+    if (left.searches <= 0 || line.length > Math.min(left.searchedBytes, left.readBytes)) {
       tap.unsearched += count
       return
     }
-    this.#searchesLeft -= 1
-    this.#searchedBytesLeft -= line.length
+    left.searches -= 1
+    left.searchedBytes -= line.length
     const bytes = view(line)
     const text = this.#text ?? bytes.toString('latin1')
     this.#text = text
@@ -162,7 +180,7 @@ export class EventTaps implements LiveSource<EventFilter> {
   #show(tap: Tap, line: Buffer, isCounting: boolean): void {
     let head: string | null = null
     for (const { index, bytes } of eventsOf(line)) {
-      this.#readBytesLeft -= bytes.length
+      tap.left.readBytes -= bytes.length
       if (!tap.needles.every((needle) => mayHold(bytes, needle))) continue
       const isShown = this.#hasToken(tap)
       if (!isShown && !isCounting) return

@@ -13,7 +13,7 @@ const WATCH = 'sluice.console.watch'
 const FEED = 'sluice.console.feed.'
 const RENEW_INTERVAL_MS = 5000
 const LEASE_MS = 15_000
-/** Of all processes together, by filter. */
+/** Of all processes together, by filter: so many for consoles, and as many for portals. */
 const MAX_LEASES = 200
 
 /** What is watched. */
@@ -110,6 +110,7 @@ export class RemoteWatches implements LiveSources {
 
 interface Lease {
   readonly id: string
+  readonly isOfPortal: boolean
   expiresAtMs: number
   readonly end: () => void
 }
@@ -140,8 +141,11 @@ export class Leases {
     const expiresAtMs = this.#options.timers.monotonicMs() + LEASE_MS
     const lease = [...this.#leases.all].find(({ id }) => id === message.id)
     if (message.kind !== 'end') {
+      const isOfPortal = message.filter.portal === true
+      const taken = [...this.#leases.all].filter((one) => one.isOfPortal === isOfPortal).length
       if (lease !== undefined) lease.expiresAtMs = expiresAtMs
-      else if (this.count < MAX_LEASES) this.#leases.add({ id: message.id, expiresAtMs, end: this.#begin(message) })
+      else if (taken < MAX_LEASES)
+        this.#leases.add({ id: message.id, isOfPortal, expiresAtMs, end: this.#begin(message) })
     } else if (lease !== undefined) this.#drop(lease)
   }
 

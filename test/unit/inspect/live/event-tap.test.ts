@@ -142,6 +142,21 @@ describe('the tap', () => {
     expect(watches[0].names()).toEqual(['a'])
   })
 
+  it('leaves the operators what they may search and read, whatever is watched on the portal', async () => {
+    const stage = new Stage()
+    const portal = Array.from({ length: 20 }, (_, at) => stage.watch({ app: 'shop', name: `n${at}`, portal: true }))
+    const whole = stage.watch({ app: 'shop', type: 'track', portal: true })
+    const own = stage.watch({ app: 'shop', name: 'mine' })
+    for (let batch = 0; batch < 9000; batch++) stage.store([event(batch === 8999 ? 'mine' : 'other')])
+    expect(own.names()).toEqual(['mine'])
+    const large = event('large', 'track', { text: 'x'.repeat(400_000) })
+    for (let batch = 0; batch < 10; batch++) stage.store([large])
+    await stage.timers.pass(1000)
+    expect(own.rates[0].unsearched).toBe(0)
+    expect(portal.some(({ rates }) => rates[0].unsearched > 0)).toBe(true)
+    expect(whole.rates[0].seen).toBe(9010)
+  })
+
   it('searches at most 128 MB a second for a name, and says how many events it left out', async () => {
     const stage = new Stage()
     const watch = stage.watch({ name: 'mine' })

@@ -279,6 +279,16 @@ describe('live streams of others', () => {
     expect([leases.count, taps.onStored]).toEqual([0, null])
   })
 
+  it('of portals take none of the places of consoles', () => {
+    const { taps, leases, watches, listener } = stage()
+    for (let at = 0; at < 250; at++) watches.events.subscribe({ ...FILTER, app: `app-${at}`, portal: true }, listener)
+    expect(leases.count).toBe(200)
+    const shown: string[] = []
+    watches.events.subscribe(FILTER, { ...listener, onItem: (json) => shown.push(json) })
+    taps.onStored?.(storedBatch(line, 'a'))
+    expect(shown).toHaveLength(1)
+  })
+
   it('show the refusals of others that fit, and nothing that is none', () => {
     const { bus, refused, watches, shown, listener } = stage()
     watches.refusals.subscribe({ app: 'shop', code: null }, listener)

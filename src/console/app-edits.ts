@@ -80,9 +80,12 @@ export class AppEdits {
         return edit.next
       })
       const { next, over } = edit
-      const refusal = next === null || next === 'same' ? null : ((await after?.(stored, next)) ?? null)
+      if (next === null || next === 'same') return
+      const refusal = (await after?.(stored, next)) ?? null
       if (refusal === null) return
-      const isThere = (record: AppRecord | undefined): boolean => JSON.stringify(record) === JSON.stringify(next)
+      // But for the last use of a read key, which may come between.
+      const isThere = (record: AppRecord | undefined): boolean =>
+        record !== undefined && etagOf(record) === etagOf(next)
       await stored.editOne(appId, (present) => (isThere(present) ? (over ?? null) : 'same'))
       edit = refusedBy(refusal.answer)
     })

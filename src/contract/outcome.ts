@@ -62,6 +62,15 @@ export interface WindowView {
  */
 export type ReplayedBody = 'same' | 'other' | 'unknown'
 
+/** Of a body that does not fit the schema. */
+export interface Errors {
+  /** The first offending members. */
+  readonly json: string
+  readonly total: number
+  /** Type and length of the first one, and nothing of its content. Not in the answer. */
+  readonly shape: string
+}
+
 export type Outcome =
   | { readonly kind: 'accepted'; readonly events: number; readonly batchId: string }
   | {
@@ -80,8 +89,8 @@ export type Outcome =
       readonly retryAfterSeconds: number | null
       /** The origin of a web page that is refused because it may not send; null: that is not why. */
       readonly origin: string | null
-      /** For `validation_failed` about the body: the first offending members as JSON, and how many there are. */
-      readonly errors: { readonly json: string; readonly total: number } | null
+      /** For `validation_failed` about the body. */
+      readonly errors: Errors | null
     } & (
       | { readonly code: OtherRefusalCode; readonly reason: null }
       | { readonly code: 'service_overloaded'; readonly reason: OverloadReason }

@@ -15,6 +15,7 @@ import { parseTimestamp } from '../lib/timestamp.ts'
 import { FIELD } from '../ring/layout.ts'
 import { Findings, namedPathOf, textOf } from './findings.ts'
 import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJson, type Span } from './json.ts'
+import { countCodePoints, shapeOf } from './shape.ts'
 import type { Refused, Validation } from './verdict.ts'
 
 const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
@@ -46,11 +47,11 @@ export type Violations =
 export function validate(body: Uint8Array, nowMs: number, words: Int32Array, at: number): Validation {
   const result = examine(body, nowMs, MAX_ERRORS_LISTED)
   if (result.kind === 'refused') {
-    const { code, appKey, sdkVersion, events, findings } = result
+    const { code, appKey, sdkVersion, root, events, findings } = result
     words[at + FIELD.eventsStart] = events?.start ?? 0
     words[at + FIELD.eventsEnd] = events?.end ?? 0
     const json = JSON.stringify(findings.listed.map(({ path, message }) => ({ path, message })))
-    const errors = code === 'invalid_json' ? null : { json, total: findings.total }
+    const errors = root === null ? null : { json, total: findings.total, shape: shapeOf(findings.listed[0], root) }
     return { kind: 'refused', code, appKey, sdkVersion, message: textOf(findings.listed[0]), errors }
   }
   const { envelope } = result
@@ -94,6 +95,8 @@ type Examination =
       readonly code: Refused['code']
       readonly appKey: string | null
       readonly sdkVersion: string | null
+      /** null: the body is not JSON. */
+      readonly root: JsonValue | null
       /** null: the body has none. */
       readonly events: JsonValue | null
       readonly findings: Findings
@@ -105,11 +108,12 @@ function examine(body: Uint8Array, nowMs: number, maxListed: number, givenKey: s
   const reading = readJson(body)
   if (reading.kind === 'broken') {
     findings.add('body', reading.problem, { start: 0, end: 0 })
-    return { kind: 'refused', code: 'invalid_json', appKey: null, sdkVersion: null, events: null, findings }
+    return { kind: 'refused', code: 'invalid_json', appKey: null, sdkVersion: null, root: null, events: null, findings }
   }
   const appKey = findAppKey(reading.value, givenKey, findings)
   const shownVersion = shownVersionOf(reading.value)
-  const refused = { kind: 'refused', code: 'validation_failed', sdkVersion: shownVersion, findings } as const
+  const common = { sdkVersion: shownVersion, root: reading.value, findings }
+  const refused = { kind: 'refused', code: 'validation_failed', ...common } as const
   // A request without an app key is no repeat of another.
   if (appKey === null) return { ...refused, appKey: null, events: null }
   const root = reading.value as JsonObject
@@ -306,13 +310,6 @@ function isLong(value: JsonValue, body: Uint8Array): boolean {
     if ((body[position] & 0xc0) !== 0x80) characters += 1
   }
   return characters > MAX_VALUE_CHARACTERS
-}
-
-/** A surrogate pair counts as one, and so does a lone surrogate. */
-function countCodePoints(decoded: string): number {
-  let characters = 0
-  for (const _ of decoded) characters += 1
-  return characters
 }
 
 /** The members that the schema does not name, as sent but on one line; null: none. */

@@ -1,5 +1,7 @@
 // The result of validating a body. Positions and counts are not part of it, but in the slot's words (ring/layout.ts).
 
+import type { Errors } from '../contract/outcome.ts'
+
 export type Validation =
   /** `appKey` is decoded. `extras`: the members that the schema does not name, as sent, joined by commas. */
   { readonly kind: 'accepted'; readonly appKey: string; readonly extras: string | null } | Refused
@@ -13,8 +15,8 @@ export interface Refused {
   readonly sdkVersion: string | null
   readonly message: string
   /**
-   * The first offending members, in document order, and how many there are. null: the body is not JSON. A text, since
-   * twenty objects would cost the acceptor five times as much to receive and to write.
+   * The first offending members, in document order, how many there are, and what the first one is. null: the body is not
+   * JSON. A text, since twenty objects would cost the acceptor five times as much to receive and to write.
    */
-  readonly errors: { readonly json: string; readonly total: number } | null
+  readonly errors: Errors | null
 }

@@ -216,6 +216,7 @@ describe('paths', () => {
       reason: null,
       origin: null,
       path: 'events[0].name',
+      shape: 'string of 0 characters',
       message: expect.any(String),
       sdk_version: null,
       node: expect.any(String),

@@ -179,6 +179,8 @@ const WRONG = [
   'events[12].timestamp: must be an ISO 8601 date and time',
 ]
 
+const SHAPES = ['absent', 'string of 0 characters', 'string of 10 characters']
+
 export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refusal {
   const of = REFUSED[number % REFUSED.length]
   const message =
@@ -191,6 +193,7 @@ export function refusalOf(number: number, changes: Partial<Refusal> = {}): Refus
     reason: null,
     origin: null,
     path: of.code === 'validation_failed' ? message.slice(0, message.indexOf(':')) : null,
+    shape: of.code === 'validation_failed' ? SHAPES[Math.floor(number / REFUSED.length) % WRONG.length] : null,
     message,
     sdk_version:
       of.code === 'invalid_app_key' ? null : ['ios 2.0.4', 'ios 2.0.4', 'ios 2.0.3', 'web 1.9.2'][(number * 7) % 4],

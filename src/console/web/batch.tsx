@@ -159,7 +159,7 @@ function Damaged({ damage }: { damage: NonNullable<Found['damage']> }): JSX.Elem
 
 function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element {
   const { portal } = useLive()
-  const { app_id: app, code, path, message, sdk_version: sdk, request_id: id, node, time } = refusal
+  const { app_id: app, code, path, shape, message, sdk_version: sdk, request_id: id, node, time } = refusal
   return (
     <>
       <Verdict more={<>It is the X-Request-Id of a request of {utc(time, 'date')} UTC.</>}>
@@ -177,6 +177,7 @@ function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element
             <Fact name="Message">
               <code>{message}</code>
             </Fact>
+            <Fact name="What was sent">{shape && `${shape}: type and length, without its content`}</Fact>
             <Fact name="What to change">{changeFor(refusal, portal !== null)}</Fact>
             <Fact name="It means">{meaningOf(code)}</Fact>
             {portal === null && (

@@ -12,7 +12,7 @@ import { Rows } from './rows.tsx'
 import { Age, AppName, Back, Bar, Card, Copy, List, Pill, ShortId, Stat, save, vars } from './ui.tsx'
 
 const MAX_SDKS = 2
-const SHOWN_SDKS = 5
+const SHOWN_SHARES = 5
 const RATE_MINUTES = 2
 const NEARLY_AN_HOUR_MS = 3_540_000
 
@@ -129,35 +129,58 @@ export function CausePanel({ group, refusals, since, onClose }: CauseProps): JSX
             </span>
           )}
         </div>
-        <Versions group={group} refusals={refusals} />
+        <div class="grid fold" style={vars({ columns: '1fr 1fr' })}>
+          <Shares title="SDK versions" of={refusals.map(versionOf)} known={group.sdk_versions.map(versionText)} />
+          {path !== null && <Shares title="What was sent, type and length only" of={refusals.map(shapeOf)} />}
+        </div>
         {refusals.length > 0 && <Newest refusals={refusals} />}
       </div>
     </Card>
   )
 }
 
-/** Which versions of the SDK are among the newest refusals. */
-function Versions({ group, refusals }: { group: RefusalGroup; refusals: readonly Refusal[] }): JSX.Element {
-  const counts = new Map<string, number>(group.sdk_versions.map((version) => [version ?? 'not named', 0]))
-  for (const { sdk_version: version } of refusals) {
-    counts.set(version ?? 'not named', (counts.get(version ?? 'not named') ?? 0) + 1)
-  }
+function versionText(version: string | null): string {
+  return version ?? 'not named'
+}
+
+function versionOf({ sdk_version: version }: Refusal): string {
+  return versionText(version)
+}
+
+function shapeOf({ shape }: Refusal): string {
+  return shape ?? 'not known'
+}
+
+interface SharesProps {
+  readonly title: string
+  /** Of each of the newest refusals. */
+  readonly of: readonly string[]
+  /** Of others too. */
+  readonly known?: readonly string[]
+}
+
+/** Which texts the newest refusals have, the most frequent first. */
+function Shares({ title, of, known = [] }: SharesProps): JSX.Element {
+  const counts = new Map(known.map((text) => [text, 0]))
+  for (const text of of) counts.set(text, (counts.get(text) ?? 0) + 1)
   const all = [...counts].toSorted(([, one], [, other]) => other - one)
   return (
     <div class="stack" style={vars({ gap: 'var(--s2)' })}>
-      <h3>SDK versions{refusals.length > 0 && `, of the newest ${count(refusals.length)}`}</h3>
-      {all.slice(0, SHOWN_SDKS).map(([version, refused]) => (
+      <h3>{title}</h3>
+      {all.slice(0, SHOWN_SHARES).map(([text, times]) => (
         <div
-          key={version}
+          key={text}
           class="grid"
-          style={vars({ columns: '120px minmax(0,1fr) 48px', phone: '96px 1fr 48px', align: 'center' })}
+          style={vars({ columns: 'minmax(0,1fr) 64px 40px', phone: 'minmax(0,1fr) 96px 40px', align: 'center' })}
         >
-          <span class="cut">{version}</span>
-          <Bar share={refusals.length === 0 ? 0 : refused / refusals.length} />
-          <span class="number">{refusals.length === 0 ? '' : percent(refused / refusals.length)}</span>
+          <span class="cut" title={text}>
+            {text}
+          </span>
+          <Bar share={of.length === 0 ? 0 : times / of.length} />
+          <span class="number">{of.length === 0 ? '' : percent(times / of.length)}</span>
         </div>
       ))}
-      {all.length > SHOWN_SDKS && <span class="dim">and {many(all.length - SHOWN_SDKS, 'more version')}</span>}
+      {all.length > SHOWN_SHARES && <span class="dim">and {many(all.length - SHOWN_SHARES, 'other')}</span>}
     </div>
   )
 }
@@ -165,7 +188,7 @@ function Versions({ group, refusals }: { group: RefusalGroup; refusals: readonly
 function Newest({ refusals }: { refusals: readonly Refusal[] }): JSX.Element {
   return (
     <div class="stack" style={vars({ gap: 'var(--s1)' })}>
-      <h3>Newest requests</h3>
+      <h3>Newest {count(refusals.length)} requests</h3>
       <List
         flush
         columns="48px minmax(0,1fr) 76px 96px"

@@ -33,6 +33,12 @@ export const Refusal = Type.Object({
   time: Time,
   request_id: Type.String({ maxLength: 1000, description: 'As in X-Request-Id; of a replay, its X-Batch-Id.' }),
   ...refused,
+  shape: Type.Optional(
+    said(
+      OptionalText,
+      'Type and length of that member, and nothing of its content: `string of 212 characters`, or `absent`. Null: no member offends. Absent: an earlier version refused it.',
+    ),
+  ),
   message: Text,
   sdk_version: OptionalText,
   node: Text,

@@ -34,6 +34,7 @@ export class Activity implements RequestObserver {
     refusal.reason = null
     refusal.origin = null
     refusal.path = null
+    refusal.shape = null
     if (outcome.kind === 'replayed') {
       refusal.code = 'replayed_other_body'
       refusal.message = OTHER_BODY
@@ -45,7 +46,10 @@ export class Activity implements RequestObserver {
         refusal.origin === null
           ? messageOf(outcome.code, outcome.message)
           : foreignPageText(refusal.origin, outcome.code)
-      if (outcome.errors !== null) refusal.path = refusal.message.slice(0, refusal.message.indexOf(': '))
+      if (outcome.errors !== null) {
+        refusal.path = refusal.message.slice(0, refusal.message.indexOf(': '))
+        refusal.shape = outcome.errors.shape
+      }
     }
     this.refusals.add(refusal)
   }

@@ -17,6 +17,8 @@ export interface OwnRefusal {
   readonly origin: string | null
   /** Of the first offending member; null: no member offends. */
   readonly path: string | null
+  /** Type and length of that member; null: no member offends. */
+  readonly shape: string | null
   readonly message: string
   /** null: none, or it was not read. */
   readonly sdk_version: string | null

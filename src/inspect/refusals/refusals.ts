@@ -1,5 +1,6 @@
 // What this process refused: the newest requests one by one, of all and of each app, so that one app does not push out
-// those of another; and the counts of the last hour. Bounded, and nothing of what a client sent but its SDK version.
+// those of another; and the counts of the last hour. Bounded, and nothing of what a client sent but its SDK version,
+// and type and length of what does not fit.
 // Nothing here is on a metric, whose labels hold no app.
 
 import type { OwnGroup } from '../../contract/admin/refusals.ts'
@@ -136,6 +137,7 @@ function copy(from: OwnRefusal, to: Writable<OwnRefusal>): void {
   to.reason = from.reason
   to.origin = from.origin
   to.path = from.path
+  to.shape = from.shape
   to.message = from.message
   to.sdk_version = from.sdk_version
 }

@@ -28,7 +28,7 @@ describe('the app key is checked next', () => {
     ['{"app_key":"ak_demo","events":7,"app_key":"ak_demo"}', 'app_key: must appear once'],
     ['{"app_key":"ak_demo","events":[],"app\\u005fkey":"ak_demo"}', 'app_key: must appear once'],
   ])('%s: %s, and no app is named', (body, message) => {
-    expect(judge(Buffer.from(body)).validation).toEqual({
+    expect(judge(Buffer.from(body)).validation).toMatchObject({
       kind: 'refused',
       sdkVersion: null,
       code: 'validation_failed',
@@ -65,7 +65,7 @@ describe('the app key is checked next', () => {
       code: 'validation_failed',
       appKey: 'ak_demo',
       message: 'events: required',
-      errors: { json: '[{"path":"events","message":"required"}]', total: 1 },
+      errors: { json: '[{"path":"events","message":"required"}]', total: 1, shape: 'absent' },
     })
   })
 })
@@ -315,4 +315,31 @@ test.each([
   const words = new Int32Array(9).fill(3)
   validate(Buffer.from(body), NOW_MS, words, 0)
   expect([...words]).toEqual([3, 3, 3, 3, start, end, 3, 3, 3])
+})
+
+describe('the shape of the first offending member', () => {
+  test.each<[string, Record<string, string | null>, string]>([
+    ['events[0].name', { name: null }, 'absent'],
+    ['events[0].name', { name: '""' }, 'string of 0 characters'],
+    ['events[0].user_id', { user_id: '7' }, 'number of 1 character'],
+    ['events[0].hashed_daily_id', { hashed_daily_id: '"é😀"' }, 'string of 2 characters'],
+    ['events[0].session_id', { session_id: 'null' }, 'null'],
+    ['events[0].session_id', { session_id: 'true' }, 'boolean'],
+    ['events[0].context', { context: '[1, 2]' }, 'array of 2 items'],
+    ['events[0].context.os', { context: '{"os":{"a":1}}' }, 'object of 1 member'],
+    ['events[0].properties[1]', { properties: `{"a":1,"b":"${'x'.repeat(501)}"}` }, 'string of 501 characters'],
+  ])('%s of %j: %s', (path, changes, shape) => {
+    const { validation } = judge(Buffer.from(bodyOf(event(changes))))
+    expect(validation).toMatchObject({ message: expect.stringContaining(`${path}: `), errors: { shape } })
+  })
+
+  test('is that of the body, of an item, and of a list that is too long', () => {
+    const shapeOf = (body: string) => judge(Buffer.from(body)).validation
+    expect(shapeOf('[]')).toMatchObject({ errors: { shape: 'array of 0 items' } })
+    expect(shapeOf('{"app_key":"ak_demo","events":[7]}')).toMatchObject({ errors: { shape: 'number of 1 character' } })
+    expect(shapeOf(bodyOf(...Array<string>(101).fill(event())))).toMatchObject({
+      errors: { shape: 'array of 101 items' },
+    })
+    expect(shapeOf('{')).toMatchObject({ errors: null })
+  })
 })

@@ -63,6 +63,7 @@ export function aRefusal(changes: Partial<OwnRefusal> = {}): OwnRefusal {
     reason: null,
     origin: null,
     path: null,
+    shape: null,
     message: 'a message',
     sdk_version: null,
     ...changes,

@@ -720,6 +720,7 @@ describe('the list of refusals', () => {
         reason: null,
         origin: null,
         path: 'events[0].type',
+        shape: 'absent',
         message,
         sdk_version: '1.2',
       },
@@ -742,7 +743,12 @@ describe('the list of refusals', () => {
       {},
       { app_id: null, path: 'app_key', sdk_version: '2' },
     ],
-    ['what is no JSON', { body: '{' }, {}, { app_id: null, code: 'invalid_json', path: null, sdk_version: null }],
+    [
+      'what is no JSON',
+      { body: '{' },
+      {},
+      { app_id: null, code: 'invalid_json', path: null, shape: null, sdk_version: null },
+    ],
     ['a head', {}, { path: '/x' }, { app_id: null, code: 'not_found', path: null, sdk_version: null }],
     ['a bad Idempotency-Key', {}, { idempotencyKey: '5' }, { code: 'validation_failed', path: null }],
     [
@@ -792,6 +798,7 @@ describe('the list of refusals', () => {
     reason: null,
     origin: null,
     path: null,
+    shape: null,
     message: 'this Idempotency-Key was accepted with another body: these events are not stored',
     sdk_version: '2',
   }

@@ -32,16 +32,18 @@ const subjectFor = (appId: string): string => subjectOf(partitionOf(appId, PARTI
 interface Sent {
   readonly appId?: string
   readonly batches: readonly Batch[]
+  readonly isSpooled?: boolean
 }
 
 /** One message for each, under its batch's id where it has a key. Returns the last sequence. */
 async function store(connection: NatsConnection, messages: readonly Sent[]): Promise<number> {
   const js = jetstream(connection)
   let last = 0
-  for (const { appId = 'demo', batches } of messages) {
+  for (const { appId = 'demo', batches, isSpooled = false } of messages) {
     const isKeyed = batches.length === 1 && batches[0].id[14] === '5'
     const all = headers()
     if (isKeyed) all.set('Nats-Msg-Id', batches[0].id)
+    if (isSpooled) all.set('Sluice-Spool', '1')
     const text = batches.map(({ line }) => line).join('')
     last = (await js.publish(subjectFor(appId), text, { headers: all })).seq
   }
@@ -89,7 +91,7 @@ describe('a batch in the stream', () => {
       expect(finding).toMatchObject({
         kind: 'found',
         record: { batchId: wanted.id, appId: 'shop', sdkVersion: '3.0', events: 2 },
-        place: { kind: 'stream', stream: 'SLUICE_EVENTS', subject: subjectFor('shop'), sequence },
+        place: { kind: 'stream', stream: 'SLUICE_EVENTS', subject: subjectFor('shop'), sequence, isSpooled: false },
         consumers: [],
       })
       const json = findingJson(finding, questionOf({ id: wanted.id }), { withRecord: true })
@@ -109,9 +111,9 @@ describe('a batch in the stream', () => {
       const wanted = batch({ key: KEY, appId: 'shop' })
       const others = Array.from({ length: 30 }, (_, at) => ({ appId: `a${at}`, batches: [batch({ appId: `a${at}` })] }))
       await store(connection, [...others, { batches: [batch({ key: KEY })] }])
-      const sequence = await store(connection, [{ appId: 'shop', batches: [wanted] }])
+      const sequence = await store(connection, [{ appId: 'shop', batches: [wanted], isSpooled: true }])
       await store(connection, others)
-      const place = { sequence, subject: subjectFor('shop') }
+      const place = { sequence, subject: subjectFor('shop'), isSpooled: true }
       expect(await find(connection, { app: 'shop', key: KEY })).toMatchObject({ kind: 'found', place })
       expect(await find(connection, { id: wanted.id })).toMatchObject({ kind: 'found', place })
       const missed = { app: 'shop', key: OTHER_KEY }

@@ -6,7 +6,7 @@ import { Json } from './code.tsx'
 import type { Tone } from './codes.ts'
 import { EVENT_COLUMNS, EVENT_COLUMNS_PHONE, EVENT_HEADS, EventRow } from './event-row.tsx'
 import { lineOf } from './event-text.ts'
-import { count, many, utc } from './format.ts'
+import { count, many, span, utc } from './format.ts'
 import { useLive } from './live.tsx'
 import { urlTo, urlWith } from './route.ts'
 import { AppName, Card, Copy, Fact, List, Time, Verdict, vars } from './ui.tsx'
@@ -83,16 +83,20 @@ const READ_WORDS: Readonly<Record<Reader['state'], readonly [string, Tone]>> = {
 
 function WayOf({ found }: { found: Found }): JSX.Element {
   const { place, received_at: receivedAt } = found
-  const storedAt = place?.kind === 'stream' ? place.stored_at : null
+  const isSpooled = place?.kind === 'spool' || (place?.kind === 'stream' && place.spooled)
+  const isWaiting = place?.kind === 'spool'
   return (
     <ol class="way">
       <Stop tone="ok" title="Received" at={receivedAt} more={found.trace ? `trace ${found.trace.slice(3, 11)}` : ''} />
+      {isSpooled && (
+        <Stop tone="ok" title="Spooled" more={isWaiting ? placeWords(place) : 'on the disk of a node, as NATS took nothing'} />
+      )}
       <Stop
-        tone="ok"
-        title={place?.kind === 'spool' ? 'Spooled' : 'Stored'}
-        at={storedAt}
+        tone={isWaiting ? 'near' : 'ok'}
+        title={isWaiting ? 'Not yet in the stream' : 'Stored'}
+        at={place?.kind === 'stream' ? place.stored_at : null}
         sinceAt={receivedAt}
-        more={place ? placeWords(place) : undefined}
+        more={isWaiting ? 'sent on when NATS takes it' : place && placeWords(place)}
       />
       {found.consumers?.map(({ name, state, read_at: readAt }) => {
         const [words, tone] = READ_WORDS[state]
@@ -105,21 +109,21 @@ function WayOf({ found }: { found: Found }): JSX.Element {
 interface StopProps {
   readonly tone: Tone
   readonly title: string
-  readonly at: string | null
+  readonly at?: string | null
   /** How much later than this. */
   readonly sinceAt?: string
   readonly more: string | undefined
 }
 
-function Stop({ tone, title, at, sinceAt, more }: StopProps): JSX.Element {
-  const laterMs = at === null || sinceAt === undefined ? null : Date.parse(at) - Date.parse(sinceAt)
+function Stop({ tone, title, at = null, sinceAt, more }: StopProps): JSX.Element {
+  const later = at === null || sinceAt === undefined ? null : (Date.parse(at) - Date.parse(sinceAt)) / 1000
   return (
     <li class={tone}>
       <b>{title}</b>
       {at !== null && (
         <div class="t12 mid">
           <Time at={at} as="ms" />
-          {laterMs !== null && `, +${count(Math.max(0, laterMs))} ms`}
+          {later !== null && `, +${span(Math.max(0, later))}`}
         </div>
       )}
       <div class="t12 dim">{more}</div>

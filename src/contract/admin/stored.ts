@@ -69,6 +69,7 @@ export const Place = Type.Union([
     subject: Type.String(),
     sequence: Type.Integer(),
     stored_at: Time,
+    spooled: Type.Boolean({ description: 'It lay in the spool of a node from when it was received.' }),
   }),
   Type.Object({
     kind: Type.Literal('journal'),

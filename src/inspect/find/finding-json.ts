@@ -80,8 +80,8 @@ function placeJson(place: Place, receivedAt: string): unknown {
     const { kind, folder, segment, offsetBytes, lengthBytes } = place
     return { kind, since: receivedAt, folder, segment, offset_bytes: offsetBytes, length_bytes: lengthBytes }
   }
-  const { kind, stream, subject, sequence, storedAtMs } = place
-  return { kind, stream, subject, sequence, stored_at: timeText(storedAtMs) }
+  const { kind, stream, subject, sequence, storedAtMs, isSpooled } = place
+  return { kind, stream, subject, sequence, stored_at: timeText(storedAtMs), spooled: isSpooled }
 }
 
 export function timeText(timeMs: number): string {

@@ -11,6 +11,8 @@ export interface StreamPlace {
   readonly subject: string
   readonly sequence: number
   readonly storedAtMs: number
+  /** It came from the spool of a node. */
+  readonly isSpooled: boolean
 }
 
 interface FilePlace {

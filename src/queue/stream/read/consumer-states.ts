@@ -12,7 +12,7 @@ const MAX_CONSUMERS = 100
 /** Consumers that are searched for durable ones: pages of 256. */
 const MAX_PAGES = 4
 
-type StoredMessage = Omit<StreamPlace, 'kind' | 'stream'>
+type StoredMessage = Pick<StreamPlace, 'subject' | 'sequence' | 'storedAtMs'>
 
 /** Rejects where JetStream does not answer. */
 export async function consumerStates(connection: NatsConnection, message: StoredMessage): Promise<ConsumerState[]> {

@@ -9,7 +9,7 @@ import { readRecord } from '../../../contract/record/record-members.ts'
 import { EVENTS_STREAM } from '../../../nats/store-names.ts'
 import { type Finding, type Found, notFound, type SearchOptions, type StreamPlace } from '../../find/finding.ts'
 import { MAX_LEAD_MS, type Question, type Span } from '../../find/question.ts'
-import { describeStream, ID_HEADER, type StreamFacts } from '../stream.ts'
+import { describeStream, ID_HEADER, SPOOL_HEADER, type StreamFacts } from '../stream.ts'
 import { subjectOfApp } from '../stream-subject.ts'
 import { consumerStates } from './consumer-states.ts'
 import { getFromLeader } from './stream-message.ts'
@@ -142,7 +142,9 @@ function recordIn(message: JsMsg, data: Uint8Array, { batchId, appId }: Question
     const record = readRecord(line)
     if (record?.batchId !== batchId || (appId !== null && record.appId !== appId)) continue
     const { subject, seq: sequence } = message
-    const place = { kind: 'stream', stream: EVENTS_STREAM, subject, sequence, storedAtMs: storedAtMs(message) } as const
+    const isSpooled = message.headers?.has(SPOOL_HEADER) === true
+    const stored = { subject, sequence, storedAtMs: storedAtMs(message), isSpooled }
+    const place = { kind: 'stream', stream: EVENTS_STREAM, ...stored } as const
     return { kind: 'found', record, place, consumers: [] }
   }
   return null

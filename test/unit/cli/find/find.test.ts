@@ -29,7 +29,7 @@ test('a batch of the stream is a sentence, a line of time, and what each consume
   const finding: Finding = {
     kind: 'found',
     record,
-    place: { ...stream, sequence: 8_120_441, storedAtMs: NOW - 89_000 },
+    place: { ...stream, sequence: 8_120_441, storedAtMs: NOW - 89_000, isSpooled: false },
     consumers: [
       { name: 'a', state: 'acknowledged' },
       { name: 'b', state: 'delivered' },

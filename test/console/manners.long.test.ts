@@ -276,6 +276,20 @@ test('a lost connection is said on top and what is shown is marked as old, until
   expect(await page.evaluate<string>(filter)).toBe('none')
 })
 
+test('a connection that is back after a moment is not said to be lost', async () => {
+  const page = await openFull('/')
+  await page.evaluate(`new MutationObserver(() => {
+    if (document.body.innerText.includes('No connection')) document.title = 'lost'
+  }).observe(document.body, { subtree: true, childList: true, characterData: true })`)
+  const asked = () => stage.double.asked.filter(({ path }) => path === '/api/now/stream').length
+  const before = asked()
+  stage.double.goAway()
+  stage.double.goAway(false)
+  await eventually('it is back', () => asked() > before)
+  await eventually('it shows', () => stage.double.listeners('/api/now/stream') === 1)
+  expect(await page.title()).toBe('Now · sluice')
+})
+
 test('a node that falls silent without ending the connection is said, too', async () => {
   const page = await openFull('/')
   stage.double.fallSilent()

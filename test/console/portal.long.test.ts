@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { BATCH_ID, missingBatch, portalDouble } from '../support/console-data.ts'
-import { type ConsoleDouble, ok } from '../support/console-double.ts'
+import { type ConsoleDouble, type Given, ok, refusal } from '../support/console-double.ts'
 import { expectShown } from '../support/console-page.ts'
 import { consoleStage } from '../support/console-stage.ts'
 
@@ -66,6 +66,27 @@ test('during an outage it says since when it is degraded, and no more', async ()
   const page = await open('/')
   await expectShown(page, 'Ingestion: Degraded since 13:58 UTC.')
   expect(await page.locator('.pill.state').innerText()).toBe('Degraded')
+})
+
+test('a lost connection is counted from its beginning, whatever the reason is now, and tried at once when asked', async () => {
+  const page = await open('/')
+  await expectShown(page, 'On track.')
+  await page.clock.install()
+  await page.reload()
+  await page.clock.runFor(1000)
+  await expectShown(page, 'On track.')
+  const { double } = stage
+  double.goAway()
+  await page.clock.runFor(20_000)
+  await expectShown(page, 'The node does not answer.')
+  double.goAway(false)
+  const session = (answer: () => Given) => double.answers.set('/api/session', answer)
+  session(() => refusal(503, 'unavailable', 'try again'))
+  await page.clock.runFor(40_000)
+  await expectShown(page, /^No connection to this service for [4-6]\d s\./)
+  session(() => ok(double.portal))
+  await page.getByRole('button', { name: 'Try now' }).click()
+  await page.getByText(/^No connection/).waitFor({ state: 'detached' })
 })
 
 test('an id is found by batch, by request and by key', async () => {

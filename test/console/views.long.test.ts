@@ -78,6 +78,9 @@ describe('Now', () => {
     await page.getByRole('button', { name: '24 h' }).click()
     await page.getByRole('figure', { name: 'Requests a second in the last 24 h' }).waitFor()
     expect(stage.double.asked.findLast(({ path }) => path === '/api/now')).toMatchObject({ query: { range: '24h' } })
+    expect(new URL(page.url()).search).toBe('?range=24h')
+    await page.reload()
+    await page.getByRole('figure', { name: 'Requests a second in the last 24 h' }).waitFor()
   })
 
   test('leaves out who reads where there are no consumers', async () => {
@@ -116,10 +119,20 @@ describe('Now', () => {
     expect(text.startsWith(await textOf(page, '.pill.state'))).toBe(true)
     expect(await textOf(page, '.verdict')).toMatch(new RegExp(`^${text}\\.`))
     const todo = OVERLOAD_ADVICE[reasons[0]?.reason as keyof typeof OVERLOAD_ADVICE]?.todo
-    expect((await page.locator('.note.fail').allInnerTexts()).join().replaceAll('\n', '')).toBe(
+    expect((await page.locator('.note.fail').allInnerTexts()).join().replaceAll(/\n|=\d+/g, '')).toBe(
       state === 'refusing' ? `To do: ${todo}.${(todo.match(/SLUICE_[A-Z_]+/g) ?? []).join('')}` : '',
     )
     expect(await page.locator('.verdict .fail').count()).toBe(state === 'refusing' ? 1 : 0)
+  })
+
+  test('a setting that helps has a value to copy: twice the room, or half of the time', async () => {
+    const reasons = [{ reason: 'journal_full', per_second: 9 }]
+    const { queue } = busyNow() as unknown as { queue: object }
+    const kept = { ...queue, kind: 'journal', max_bytes: 10_737_418_240, oldest_seconds: 90_000 } as Now['queue']
+    stage.double.now = busyNow({ state: 'refusing', state_reason: 'journal full', reasons, queue: kept })
+    const page = await open('/')
+    await expectShown(page, 'SLUICE_JOURNAL_MAX_MB=20480')
+    await expectShown(page, 'SLUICE_JOURNAL_KEEP_HOURS=12')
   })
 
   test('without a connection it does not say that all is well', async () => {
@@ -341,10 +354,19 @@ describe('Events', () => {
     await page.waitForURL('**/events?app=shop&name=check*&type=revenue')
     await page.reload()
     expect(await page.getByLabel('Filter').inputValue()).toBe('app:shop type:revenue name:check*')
+    const listTop = async () => (await page.locator('.rows').boundingBox())?.y
+    const before = await listTop()
     await page.getByLabel('Filter').fill('color:red')
     await expectShown(page, 'color:red is not a filter: write app:… type:… user:… name:….')
+    expect(await listTop()).toBe(before)
     await page.getByLabel('Filter').fill('signup')
     await expectShown(page, 'Did you mean name:signup?')
+  })
+
+  test('what comes is read out to a screen reader as a count, each ten seconds at most', async () => {
+    const page = await openEvents()
+    for (let number = 300; number < 303; number++) stage.double.send('/api/events/stream', 'event', sampledEvent(number))
+    await page.locator('[role=status]', { hasText: '3 new events' }).waitFor({ state: 'attached' })
   })
 
   test('the space bar pauses, which is in the URL, and what came meanwhile is counted', async () => {
@@ -481,6 +503,8 @@ describe('Refused', () => {
       expect.stringMatching(/ios 2\.0\.4[^]*%/),
     )
     expect(await panel.locator('.rows .item').first().innerText()).toContain('events[3].context.os')
+    await expectShown(panel, 'What was sent, type and length only')
+    await expectShown(panel, /^absent$/)
   })
 
   test('a 503 says why, and what to do', async () => {
@@ -665,6 +689,22 @@ describe('Batch', () => {
     await expectShown(page, 'Who has read it is not known: a journal has no consumers.')
   })
 
+  test('a spool is a stop on the line of time, while a batch waits there and after it was sent on', async () => {
+    const stops = async (page: Page): Promise<string> => (await page.locator('.way > li').allInnerTexts()).join(' | ')
+    const file = { folder: '/spool/a', segment: '000000000001.ndjson', offset_bytes: 512, length_bytes: 300 }
+    const waiting = { kind: 'spool', since: '2026-11-22T14:01:22.120Z', ...file }
+    stage.double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ place: waiting, consumers: [] })))
+    const page = await open(`/batch?id=${BATCH_ID}`)
+    await expectShown(page, 'On the disk of this node, not in the stream yet.')
+    expect(await stops(page)).toMatch(/^Received[^|]*\| Spooled[^|]*in the spool \/spool\/a \| Not yet in the stream/)
+    const { place } = foundBatch() as { place: object }
+    const sent = { ...place, spooled: true, stored_at: '2026-11-22T16:01:22.120Z' }
+    stage.double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ place: sent })))
+    const later = await open(`/batch?id=${BATCH_ID}`)
+    await expectShown(later, 'Stored, read by warehouse')
+    expect(await stops(later)).toMatch(/^Received[^|]*\| Spooled[^|]*\| Stored[^|]*, \+2 h/)
+  })
+
   test('damage that the search met is named', async () => {
     const damage = [{ kind: 'checksum', file: '000000000012.ndjson', offset_bytes: 2048, length_bytes: 512 }]
     stage.double.answers.set(`/api/batches/${BATCH_ID}`, () => ok(foundBatch({ damage })))
@@ -791,6 +831,12 @@ describe('Apps', () => {
       /news-reader-for-tablets[^]*19,200 of 20,000[^]*full in 69 s/,
     )
     expect(await rowsOf(page).count()).toBeLessThan(60)
+    expect(await textOf(page, '.head')).toContain('Events, 1 h')
+    const nodes = (busyNow() as unknown as Now).nodes.map((node) => {
+      return { ...node, started_at: new Date(Date.now() - 720_500).toISOString() }
+    })
+    stage.double.now = busyNow({ nodes })
+    await expectShown(page, 'Events, 12 min')
     await page.evaluate('scrollTo(0, document.body.scrollHeight)')
     await expectShown(page, 'app-0999')
     expect(await rowsOf(page).count()).toBeLessThan(60)

@@ -134,6 +134,8 @@ export class ConsoleDouble {
   /** null: a stream. */
   private answer(asked: Asked, cookie: string): Given | null {
     const isOpen = this.token === null || cookie.includes('session=open')
+    const session = this.answers.get('/api/session')
+    if (session !== undefined && asked.path === '/api/session') return session(asked)
     if (asked.path === '/api/session') {
       if (asked.method === 'GET' && this.portal !== null) {
         return isOpen ? ok(this.portal) : refusal(401, 'key_wanted', 'a read key is wanted')

@@ -9,6 +9,8 @@ export type Answer<T> =
 
 const ANSWER_TIMEOUT_MS = 70_000
 const LOCKED = 'sluice-locked'
+/** Everything that waits to ask again does so at once. */
+export const TRY_NOW = 'sluice-try-now'
 
 /** Called when the API wants a token that this browser has not shown. */
 export function onLocked(listener: () => void): () => void {
@@ -103,6 +105,10 @@ export function useAsk<T>(path: string | null, everyMs: number | null = null): A
     }
   }, [path, everyMs, turn])
   const again = useCallback(() => setTurn((last) => last + 1), [])
+  useEffect(() => {
+    addEventListener(TRY_NOW, again)
+    return () => removeEventListener(TRY_NOW, again)
+  }, [])
   const isOfPath = state.path === path
   return {
     value: isOfPath ? state.value : null,

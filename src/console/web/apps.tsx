@@ -4,9 +4,10 @@ import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { AppUsage, Usage } from './api-types.ts'
-import { count, many, short } from './format.ts'
+import { count, many, short, span } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useKeys } from './keys.ts'
+import { useLive } from './live.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { Rows } from './rows.tsx'
 import { TryIt } from './try-it.tsx'
@@ -14,6 +15,7 @@ import { AppName, AS_TYPED, Bar, Card, Empty, List, PHONE, Problem, save, Tabs, 
 import { nearestOf, type ShownWindow, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
+const HOUR_SECONDS = 3600
 const MAX_APPS = 10_000
 const ROW_PX = 72
 const PHONE_ROW_PX = 116
@@ -52,6 +54,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
   const kind = (Object.keys(KINDS) as Kind[]).find((name) => name === query.get('kind')) ?? 'all'
   const sort = query.get('sort') ?? 'left'
   const isPhone = useMedia(PHONE)
+  const events = `>Events, ${useCountedSpan()}`
   const rows = useMemo(() => rowsOf(usage), [usage])
   const found = useMemo(
     () =>
@@ -77,7 +80,7 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
             two
             columns="minmax(110px,1.1fr) repeat(3, minmax(90px,1fr)) 84px 60px"
             phone="minmax(0,1fr)"
-            heads={isPhone ? ['Minute, day, month'] : ['App', 'Minute', 'Day', 'Month', '>Events, 1 h', '>Refused']}
+            heads={isPhone ? ['Minute, day, month'] : ['App', 'Minute', 'Day', 'Month', events, '>Refused']}
             stick="var(--top)"
           >
             {shown.length === 0 && <Empty icon="filter" title="No app fits" />}
@@ -99,6 +102,14 @@ export function Apps({ query }: { query: URLSearchParams }): JSX.Element {
       )}
     </div>
   )
+}
+
+/** Nodes count for an hour, and begin when they start. */
+function useCountedSpan(): string {
+  const { now, nowMs } = useLive()
+  const startedAtMs = (now?.nodes ?? []).map(({ started_at: at }) => Date.parse(at))
+  const seconds = (nowMs - Math.max(0, ...startedAtMs)) / 1000
+  return seconds < HOUR_SECONDS ? span(Math.max(1, Math.floor(seconds))) : '1 h'
 }
 
 function rowsOf(usage: Usage | null): readonly Row[] {

@@ -5,11 +5,12 @@ import { ask } from './api.ts'
 import type { EventRate, NewestEvents, StoredEvent } from './api-types.ts'
 import { byTime, type Line, lineOf, memberText } from './event-text.ts'
 import { isAimedAt, isScrolled, scroller } from './rows.tsx'
-import { useStream } from './stream.ts'
+import { said, useStream } from './stream.ts'
 
 /** Older ones leave the list. */
 const MAX_EVENTS = 500
 const SHOW_EVERY_MS = 250
+const ANNOUNCE_EVERY_MS = 10_000
 const MAX_NAMES = 200
 const RETRY_MS = 1000
 
@@ -18,6 +19,8 @@ export interface EventLines {
   readonly stored: NewestEvents | null
   /** How many wait. */
   readonly fresh: number
+  /** In the last ten seconds or so, for a screen reader. */
+  readonly came: number
   readonly perSecond: EventRate | null
   readonly why: string | null
   /** That were seen, for the filter. */
@@ -41,6 +44,8 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
   const [perSecond, setPerSecond] = useState<EventRate | null>(null)
   const isPausedNow = useRef(isPaused)
   isPausedNow.current = isPaused
+  const cameSince = useRef(0)
+  const [came, setCame] = useState(0)
   const [names, setNames] = useState<readonly string[]>([])
 
   const add = (event: StoredEvent): void => {
@@ -55,7 +60,9 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
   }
   const connection = useStream(path, (name, data) => {
     if (name === 'rate') setPerSecond(data as EventRate)
-    if (name === 'event') add(data as StoredEvent)
+    if (name !== 'event') return
+    cameSince.current += 1
+    add(data as StoredEvent)
   })
   const take = useCallback(() => {
     if (waiting.current.length === 0) return
@@ -78,6 +85,13 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
     }, SHOW_EVERY_MS)
     return () => clearInterval(timer)
   }, [take])
+  useEffect(() => {
+    const timer = setInterval(() => {
+      setCame(cameSince.current)
+      cameSince.current = 0
+    }, ANNOUNCE_EVERY_MS)
+    return () => clearInterval(timer)
+  }, [])
   // Once the stream is open, so that nothing comes between the two; again after a lost connection.
   useEffect(() => {
     if (connection.kind !== 'open') return
@@ -106,6 +120,7 @@ export function useEventLines(path: string, isPaused: boolean): EventLines {
     scroller()?.scrollTo(0, 0)
     take()
   }
-  const problem = connection.kind === 'lost' ? connection.why : why
-  return { lines, stored, fresh, perSecond, why: problem, names, showFresh }
+  const shownConnection = said(connection)
+  const problem = shownConnection.kind === 'lost' ? shownConnection.why : why
+  return { lines, stored, fresh, came, perSecond, why: problem, names, showFresh }
 }

@@ -9,7 +9,7 @@ import { EventPanel } from './event-panel.tsx'
 import { BatchLine, EVENT_COLUMNS, EVENT_COLUMNS_PHONE, EVENT_HEADS, EventRow } from './event-row.tsx'
 import { type Line, lineOf, memberText, underBatches } from './event-text.ts'
 import { FilterBox, filterOf } from './filter.tsx'
-import { count, rate, utc } from './format.ts'
+import { count, many, rate, utc } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useKeys } from './keys.ts'
 import { useLive } from './live.tsx'
@@ -61,7 +61,8 @@ function EventPage({ path, keys, query }: { path: string; keys: readonly string[
         <Problem why={why} />
         {first !== null && (
           <Note tone="ok">
-            Got it: {memberText(first.event, 'type')} {memberText(first.event, 'name')} is stored.
+            Got it: {memberText(first.event, 'type')} {memberText(first.event, 'name')} is stored.{' '}
+            <a href={urlWith({ event: first.id })}>Open it</a>
           </Note>
         )}
       </div>
@@ -136,10 +137,13 @@ function rateWords({ shown_per_second: shown, seen_per_second: seen, unsearched_
 function EventList({ events, opened }: { events: EventLines; opened: string | null }): JSX.Element {
   const isPhone = useMedia(PHONE)
   const isWide = useMedia(WIDE)
-  const { fresh, lines, showFresh } = events
+  const { came, fresh, lines, showFresh } = events
   const shown = useMemo(() => underBatches(lines), [lines])
   return (
     <>
+      <span class="reader" role="status">
+        {came > 0 && many(came, 'new event')}
+      </span>
       {fresh > 0 && (
         <div class="floating" style={isWide ? {} : { top: '56px' }}>
           <button type="button" class="button small solid" onClick={showFresh}>

@@ -5,7 +5,7 @@ import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Now, PortalSession } from './api-types.ts'
 import { statusOf, type Tone, toneOf } from './codes.ts'
 import { rate } from './format.ts'
-import { type Connection, useStream } from './stream.ts'
+import { type Connection, said, useStream } from './stream.ts'
 
 /** The node speaks each second. */
 const SILENT_AFTER_MS = 5000
@@ -106,7 +106,7 @@ function useClock(newest: Now | null): number {
 export function useLiveSource(): Live {
   const [now, setNow] = useState<Now | null>(null)
   const recent = useRef<readonly Now[]>([])
-  const connection = useStream(
+  const known = useStream(
     '/api/now/stream',
     (name, data) => {
       if (name !== 'now') return
@@ -119,12 +119,14 @@ export function useLiveSource(): Live {
     SILENT_AFTER_MS,
   )
   const nowMs = useClock(now)
+  const connection = said(known)
   return useMemo(() => ({ now, connection, nowMs, portal: null }), [now, connection, nowMs])
 }
 
 /** Of the portal, which gets the state with its session. */
-export function usePortalSource(portal: PortalSession, connection: Connection): Live {
+export function usePortalSource(portal: PortalSession, known: Connection): Live {
   const nowMs = useClock(null)
+  const connection = said(known)
   return useMemo(() => ({ now: null, connection, nowMs, portal }), [portal, connection, nowMs])
 }
 

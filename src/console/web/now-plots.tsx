@@ -8,7 +8,7 @@ import type { Tone } from './codes.ts'
 import { rate, spanParts, utc } from './format.ts'
 import { perSecondOf, SOME_PER_SECOND } from './live.tsx'
 import { Plot, Swatch } from './plot.tsx'
-import { urlTo } from './route.ts'
+import { go, urlTo, urlWith } from './route.ts'
 import { Card, Problem, Stat, Tabs, vars } from './ui.tsx'
 
 const RANGES: readonly (readonly [Range, string])[] = [
@@ -34,8 +34,9 @@ function latencyText(seconds: number): string {
   return spanParts(seconds).join(' ')
 }
 
-export function Plots({ now }: { now: Now }): JSX.Element {
-  const [range, setRange] = useState<Range>('15m')
+export function Plots({ now, query }: { now: Now; query: URLSearchParams }): JSX.Element {
+  const range = RANGES.find(([name]) => name === query.get('range'))?.[0] ?? '15m'
+  const setRange = (wanted: Range): void => go(urlWith({ range: wanted === '15m' ? null : wanted }), { replace: true })
   const [at, setAt] = useState<number | null>(null)
   const asked = useAsk<Now>(urlTo('/api/now', { range }), AGAIN_EVERY_MS)
   const history = asked.value?.history ?? null

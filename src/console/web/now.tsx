@@ -16,8 +16,9 @@ import { nearestOf, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
 const SHOWN = 5
+const MIB = 1_048_576
 
-export function Now(): JSX.Element {
+export function Now({ query }: { query: URLSearchParams }): JSX.Element {
   const live = useLive()
   const { now } = live
   const refusals = useAsk<Refusals>('/api/refusals?limit=1', AGAIN_EVERY_MS)
@@ -38,7 +39,7 @@ export function Now(): JSX.Element {
       <Sentence now={now} groups={groups} since={since} />
       <Advice now={now} />
       {isFresh && <TryIt />}
-      <Plots now={now} />
+      <Plots now={now} query={query} />
       <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) minmax(0,1fr)', align: 'start' })}>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
           <Parts now={now} />
@@ -118,6 +119,20 @@ function mostBy(now: NowAnswer): string {
 
 const SETTING = /SLUICE_[A-Z_]+/g
 
+/** Twice the room, or half of the time that is kept. Without a value where today's is not known. */
+function withValue(setting: string, { nodes, queue, ring }: NowAnswer): string {
+  const answering = nodes.filter(({ state }) => state !== 'silent').length
+  const most = queue?.max_bytes ?? null
+  const oldest = queue?.oldest_seconds ?? null
+  const values: Readonly<Record<string, number | null>> = {
+    SLUICE_RING_MB: answering === 0 ? null : Math.ceil((2 * ring.size_bytes) / answering / MIB),
+    SLUICE_JOURNAL_MAX_MB: most === null ? null : Math.ceil((2 * most) / MIB),
+    SLUICE_JOURNAL_KEEP_HOURS: oldest === null ? null : Math.max(1, Math.floor(oldest / 2 / 3600)),
+  }
+  const value = values[setting] ?? null
+  return value === null ? setting : `${setting}=${value}`
+}
+
 /** What to do while the service refuses, with each setting to copy. */
 function Advice({ now }: { now: NowAnswer }): JSX.Element | null {
   const known = now.state === 'refusing' ? reasonOf(now.reasons.at(0)?.reason ?? null) : undefined
@@ -128,7 +143,7 @@ function Advice({ now }: { now: NowAnswer }): JSX.Element | null {
         <b>To do:</b> {known.todo}.
       </span>
       {[...new Set(known.todo.match(SETTING))].map((setting) => (
-        <Copy key={setting} text={setting} />
+        <Copy key={setting} text={withValue(setting, now)} />
       ))}
     </Note>
   )

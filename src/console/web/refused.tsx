@@ -13,7 +13,7 @@ import { useLive } from './live.tsx'
 import { Plot, Swatch } from './plot.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { isAimedAt, Rows } from './rows.tsx'
-import { useStream } from './stream.ts'
+import { said, useStream } from './stream.ts'
 import { Age, Card, Empty, List, PHONE, Problem, Stat, Tabs, useMedia, vars, WIDE } from './ui.tsx'
 
 const GROUPS_EVERY_MS = 2000
@@ -136,7 +136,8 @@ function useRefusals(path: string, streamPath: string): { refusals: readonly Ref
     }
     void load()
   }, [path, connection.kind])
-  return { refusals, why: connection.kind === 'lost' ? connection.why : why }
+  const shown = said(connection)
+  return { refusals, why: shown.kind === 'lost' ? shown.why : why }
 }
 
 function Kinds({ groups, isReplays }: { groups: readonly RefusalGroup[]; isReplays: boolean }): JSX.Element {

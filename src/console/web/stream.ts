@@ -2,7 +2,10 @@
 // opened again, later each time; while the page is hidden there is none.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { problemOf, readJson } from './api.ts'
+import { problemOf, readJson, TRY_NOW } from './api.ts'
+
+/** A break that is over before is not said. */
+const SAID_AFTER_MS = 3000
 
 export type Connection =
   | { readonly kind: 'connecting' }
@@ -21,10 +24,15 @@ export interface StreamOptions {
 
 /** After the first failure, the second and so on; then always the last. */
 const RETRY_MS = [1000, 2000, 5000, 10_000] as const
-/** Asked for: every stream that waits tries at once. */
-const TRY_NOW = 'sluice-try-now'
+const OPEN: Connection = { kind: 'open' }
 /** A message longer than this is not one of ours. */
 const MAX_MESSAGE_LENGTH = 4_194_304
+
+/** What is to be said of it. */
+export function said(connection: Connection): Connection {
+  const isShort = connection.kind === 'lost' && Date.now() - connection.sinceMs < SAID_AFTER_MS
+  return isShort ? OPEN : connection
+}
 
 export function tryNow(): void {
   dispatchEvent(new Event(TRY_NOW))
@@ -34,21 +42,24 @@ export function tryNow(): void {
 export function openStream(options: StreamOptions): () => void {
   const ended = new AbortController()
   let failures = 0
-  let lostSinceMs = 0
+  let heardAtMs = Date.now()
   let timer: ReturnType<typeof setTimeout> | undefined
   let isWaiting = false
   const attempt = async (): Promise<void> => {
     isWaiting = false
-    const why = await readOnce(options, ended.signal, () => {
+    const onOpen = (): void => {
       failures = 0
-      options.onConnection({ kind: 'open' })
-    })
+      options.onConnection(OPEN)
+    }
+    const onHeard = (): void => {
+      heardAtMs = Date.now()
+    }
+    const why = await readOnce(options, ended.signal, { onOpen, onHeard })
     if (ended.signal.aborted) return
-    if (failures === 0) lostSinceMs = Date.now()
     const waitMs = RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]
     failures += 1
     isWaiting = true
-    options.onConnection({ kind: 'lost', sinceMs: lostSinceMs, retryAtMs: Date.now() + waitMs, why })
+    options.onConnection({ kind: 'lost', sinceMs: heardAtMs, retryAtMs: Date.now() + waitMs, why })
     timer = setTimeout(() => void attempt(), waitMs)
   }
   const tryNow = (): void => {
@@ -70,7 +81,7 @@ export function openStream(options: StreamOptions): () => void {
 async function readOnce(
   { path, onMessage, silentAfterMs }: StreamOptions,
   ended: AbortSignal,
-  onOpen: () => void,
+  { onOpen, onHeard }: { onOpen: () => void; onHeard: () => void },
 ): Promise<string> {
   const silent = new AbortController()
   let watch: ReturnType<typeof setTimeout> | undefined
@@ -84,12 +95,14 @@ async function readOnce(
     const response = await fetch(path, { signal, headers: { Accept: 'text/event-stream' } })
     if (!response.ok || response.body === null) return (await problemOf(response)).why
     onOpen()
+    onHeard()
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return 'The node ended the connection.'
       restartWatch()
+      onHeard()
       const messages = (text + value).replaceAll('\r\n', '\n').split('\n\n')
       text = messages.pop() ?? ''
       if (text.length > MAX_MESSAGE_LENGTH) return 'The node sent something that is not a message.'

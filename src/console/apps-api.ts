@@ -74,8 +74,11 @@ export class AppsApi {
     if (appId === undefined || handlers === undefined) return undefined
     const bound = Object.entries(handlers).map(([method, handler]) => [
       method,
-      (request: AdminRequest, caller: Caller) =>
-        handler({ request, appId, name: name ?? '', caller }).catch(unavailableOr),
+      async (request: AdminRequest, caller: Caller) => {
+        const fixed = method === 'GET' ? null : this.#options.whyFixed()
+        if (fixed !== null) return problem(409, 'apps_in_file', fixed)
+        return await handler({ request, appId, name: name ?? '', caller }).catch(unavailableOr)
+      },
     ])
     return Object.fromEntries(bound) as AppMethods
   }
@@ -91,7 +94,7 @@ export class AppsApi {
   async #put(asked: Asked): Promise<Answer> {
     const { appId, request } = asked
     // Before the body is looked at.
-    const early = this.#fixed() ?? staleAnswer(request, await this.#find(appId))
+    const early = staleAnswer(request, await this.#find(appId))
     if (early !== null) return early
     const given = await jsonIn(request, true)
     if (given instanceof Refusal) return given.answer
@@ -122,15 +125,11 @@ export class AppsApi {
   }
 
   async #remove(asked: Asked): Promise<Answer> {
-    const early = this.#fixed()
-    if (early !== null) return early
     return await this.#edits.edit(asked, (present) => (present === undefined ? new Refusal(NOT_THERE) : null))
   }
 
   async #rotate(asked: Asked): Promise<Answer> {
     const { appId, request } = asked
-    const early = this.#fixed()
-    if (early !== null) return early
     const given = await jsonIn(request, false)
     if (given instanceof Refusal) return given.answer
     const overlapMs = spanIn(given, 'overlap', DEFAULT_OVERLAP)
@@ -167,8 +166,6 @@ export class AppsApi {
   }
 
   async #makeReadKey(asked: Asked): Promise<Answer> {
-    const early = this.#fixed()
-    if (early !== null) return early
     const given = await jsonIn(asked.request, false)
     if (given instanceof Refusal) return given.answer
     const { name = null } = given
@@ -197,8 +194,6 @@ export class AppsApi {
   }
 
   async #revoke(asked: Asked): Promise<Answer> {
-    const early = this.#fixed()
-    if (early !== null) return early
     const { name } = asked
     const answer = await this.#edits.edit(
       asked,
@@ -212,11 +207,6 @@ export class AppsApi {
       { what: `freed of its read key ${name}` },
     )
     return answer.status === 200 ? NO_CONTENT : answer
-  }
-
-  #fixed(): Answer | null {
-    const why = this.#options.whyFixed()
-    return why === null ? null : problem(409, 'apps_in_file', why)
   }
 
   async #find(appId: string): Promise<AppRecord | undefined> {

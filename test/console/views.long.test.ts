@@ -365,7 +365,8 @@ describe('Events', () => {
 
   test('what comes is read out to a screen reader as a count, each ten seconds at most', async () => {
     const page = await openEvents()
-    for (let number = 300; number < 303; number++) stage.double.send('/api/events/stream', 'event', sampledEvent(number))
+    for (let number = 300; number < 303; number++)
+      stage.double.send('/api/events/stream', 'event', sampledEvent(number))
     await page.locator('[role=status]', { hasText: '3 new events' }).waitFor({ state: 'attached' })
   })
 
@@ -484,7 +485,7 @@ describe('Refused', () => {
       /^400 context.os is missing shop SDK ios 2\.0\.4, ios 2\.0\.3 9,800/,
     )
     await expectShown(page, 'Send context.os: it is required.')
-    await expectShown(page, 'Correct the request; sent again as it is, it is refused again.')
+    await expectShown(page, 'The batch does not fit the schema. Sent again as it is, it is refused again.')
     expect(await page.getByText('the client still has').count()).toBe(0)
     await rowsOf(page).nth(3).click()
     await page.waitForURL('**/refused?cause=*')
@@ -498,7 +499,7 @@ describe('Refused', () => {
   test('a cause has its versions of the SDK, and its newest requests', async () => {
     const page = await open('/refused')
     const panel = page.getByRole('region', { name: 'The opened cause' })
-    await expectShown(panel, /SDK versions, of the newest \d+/)
+    await expectShown(panel, /Newest \d+ requests/)
     expect(await panel.locator('.facts, .grid').allInnerTexts()).toContainEqual(
       expect.stringMatching(/ios 2\.0\.4[^]*%/),
     )

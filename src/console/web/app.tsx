@@ -7,8 +7,8 @@ import { SERVED } from './apps.tsx'
 import { count, day, many } from './format.ts'
 import { useLive } from './live.tsx'
 import { urlTo } from './route.ts'
-import { Age, AppName, Card, Empty, List, Problem, Verdict, vars } from './ui.tsx'
-import { AlertsOf, CausesOf, EventsOf, LastDays, Windows } from './usage.tsx'
+import { Age, AppName, Card, Empty, List, Problem, Verdict } from './ui.tsx'
+import { Figures } from './usage.tsx'
 import { nearestOf, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
@@ -67,19 +67,10 @@ function Page({ app }: { app: AppUsage }): JSX.Element {
           </a>
         </span>
       </div>
-      <Windows usage={app} />
       {app.spooled !== undefined && <SpooledOf spooled={app.spooled} />}
-      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
-        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <LastDays path={`/api/apps/${encodeURIComponent(id)}/usage`} resetsAt={app.month.resets_at} />
-          <EventsOf app={id} />
-        </div>
-        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <CausesOf app={id} />
-          <Keys app={app} />
-          <AlertsOf app={id} />
-        </div>
-      </div>
+      <Figures usage={app} app={id}>
+        <Keys app={app} />
+      </Figures>
     </>
   )
 }

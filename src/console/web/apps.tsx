@@ -11,7 +11,7 @@ import { useLive } from './live.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { Rows } from './rows.tsx'
 import { TryIt } from './try-it.tsx'
-import { AppName, AS_TYPED, Bar, Card, Empty, List, PHONE, Problem, save, Tabs, useMedia, vars } from './ui.tsx'
+import { AppName, Bar, Card, Empty, Field, List, PHONE, Problem, save, Tabs, useMedia, vars } from './ui.tsx'
 import { nearestOf, type ShownWindow, windowsOf } from './windows.ts'
 
 const AGAIN_EVERY_MS = 5000
@@ -149,20 +149,15 @@ function Controls({ found, kind, sort, text }: ControlsProps): JSX.Element {
   ]
   return (
     <div class="row wrap" role="search">
-      <label for="search" class="reader">
-        Search apps
-      </label>
-      <span class="field filter" style={{ minWidth: '300px' }}>
-        <Icon name="find" />
-        <input
-          id="search"
-          value={text}
-          placeholder="Name, id or plan"
-          {...AS_TYPED}
-          onInput={(event) => set({ app: event.currentTarget.value })}
-        />
-        <kbd>f</kbd>
-      </span>
+      <Field
+        id="search"
+        name="Search apps"
+        icon="find"
+        letter="f"
+        value={text}
+        placeholder="Name, id or plan"
+        onText={(app) => set({ app })}
+      />
       <Tabs
         label="Which apps"
         value={kind}

@@ -6,11 +6,10 @@ import { useAsk } from './api.ts'
 import type { Found, NotFound, RefusalFound } from './api-types.ts'
 import { capital, changeFor, meaningOf } from './codes.ts'
 import { UUID, utc } from './format.ts'
-import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { go, urlTo } from './route.ts'
 import { Stored } from './stored.tsx'
-import { AppName, AS_TYPED, Card, Copy, Empty, Fact, Note, Pill, Problem, Verdict, vars } from './ui.tsx'
+import { AppName, Card, Copy, Empty, Fact, Field, Note, Pill, Problem, Verdict, vars } from './ui.tsx'
 
 type Answer = Found | RefusalFound | NotFound
 
@@ -88,32 +87,20 @@ function Question({ inUrl, onAgain, problem, onProblem }: QuestionProps): JSX.El
     else go(url)
   }
   return (
-    <form class="stack" style={vars({ gap: 'var(--s1)' })} role="search" onSubmit={submit}>
-      <label for="batch" class="reader">
-        Batch id, or app and Idempotency-Key
-      </label>
-      <div class="row">
-        <span class={problem === null ? 'field grow' : 'field grow fail'} style={{ maxWidth: '720px' }}>
-          <Icon name="find" />
-          <input
-            id="batch"
-            class="mono"
-            value={text}
-            placeholder={
-              portal === null ? 'batch id, or: app Idempotency-Key' : 'batch id, request id or Idempotency-Key'
-            }
-            {...AS_TYPED}
-            aria-describedby="batch-problem"
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </span>
-        <button type="submit" class="button solid">
-          Find
-        </button>
-      </div>
-      <span id="batch-problem" class={problem === null ? 'reader' : 'said fail t12'} role="status">
-        {problem}
-      </span>
+    <form class="row" style={{ maxWidth: '780px' }} role="search" onSubmit={submit}>
+      <Field
+        id="batch"
+        name="Batch id, or app and Idempotency-Key"
+        icon="find"
+        class="mono"
+        value={text}
+        placeholder={portal === null ? 'batch id, or: app Idempotency-Key' : 'batch id, request id or Idempotency-Key'}
+        problem={problem}
+        onText={setText}
+      />
+      <button type="submit" class="button solid">
+        Find
+      </button>
     </form>
   )
 }

@@ -26,8 +26,7 @@ export function toneOf(status: number): Tone {
 }
 
 export function meaningOf(code: string): string {
-  const known = BY_CODE.get(code)
-  return known === undefined ? code : `${known.meaning} ${known.client_should}`
+  return BY_CODE.get(code)?.meaning ?? code
 }
 
 /** A member and what is wrong with it, or a sentence alone. */
@@ -87,30 +86,13 @@ function ruleOf(message: string): string {
   return message.slice(message.indexOf(': ') + 1).trim()
 }
 
-const CHANGES: Readonly<Record<string, string>> = {
-  not_found: 'Send to /api/v1/events.',
-  method_not_allowed: 'Send with POST.',
-  unsupported_media_type: 'Send Content-Type: application/json, in UTF-8, and as encoding none, gzip, deflate or br.',
-  payload_too_large: 'Send fewer events in a batch: a body has at most 512 KiB, also when it is unpacked.',
-  invalid_json: 'Make the body with a JSON library. Explain shows where it breaks.',
-  invalid_app_key: 'Use the key of an app that exists. A key that was rotated is valid until its end.',
-  subscription_inactive: 'Make the subscription active again. Until then keep the events, or stop sending.',
-  trial_expired: 'Choose a plan for the app. Until then keep the events, or stop sending.',
-  monthly_limit_exceeded:
-    'Choose a larger plan, or send fewer events. A batch that is kept fits when the month begins anew.',
-  daily_limit_exceeded: 'Raise the limit of the day, or send fewer events. A batch that is kept fits on the next day.',
-  rate_limit_exceeded:
-    'Spread the events over the minute, or raise its limit. A batch fits when it is sent after Retry-After.',
-  replayed_other_body: 'Give each batch an Idempotency-Key of its own: the events of the second body are not stored.',
-}
-
 /** `isPortal`: without the names of settings, which are the operators'. */
 export function changeFor({ code, reason, origin, path, message }: Cause, isPortal = false): string {
   if (origin !== null && isPortal) return `Ask those who run the service to allow ${origin}, if its pages may send.`
   if (origin !== null) return `Allow ${origin} (SLUICE_CORS_ORIGINS, or the origins of the app) if its pages may send.`
   const known = reasonOf(reason)
   if (known !== undefined) return `${capital(known.happened)}. To do: ${known.todo}.`
-  if (path === null) return CHANGES[code] ?? meaningOf(code)
+  if (path === null) return BY_CODE.get(code)?.client_should ?? code
   const wrong = ruleOf(message)
   if (wrong === '') return `Correct ${path}: it does not fit the schema.`
   return wrong.startsWith('required')

@@ -1,17 +1,20 @@
 // Lines of events: one of each batch, with its events below.
 
-import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
-import { type Line, memberText, previewOf, type Shown, systemOf } from './event-text.ts'
+import type { ComponentChildren, JSX } from 'preact'
+import { useMemo, useState } from 'preact/hooks'
+import { type Line, memberText, previewOf, type Shown, systemOf, underBatches } from './event-text.ts'
 import { many } from './format.ts'
 import { useLive } from './live.tsx'
 import { urlTo } from './route.ts'
-import { Age, AppName, vars } from './ui.tsx'
+import { Rows } from './rows.tsx'
+import { Age, AppName, List, PHONE, useMedia, vars } from './ui.tsx'
 
-export const EVENT_COLUMNS = '78px minmax(96px,170px) minmax(0,1fr) minmax(60px,110px)'
+const COLUMNS = '78px minmax(96px,170px) minmax(0,1fr) minmax(60px,110px)'
 export const EVENT_COLUMNS_PHONE = '72px minmax(0,1fr)'
-export const EVENT_HEADS = ['Type', 'Name', '-Properties', '->User']
+const HEADS = ['Type', 'Name', '-Properties', '->User']
 
+const ROW_PX = 28
+const PHONE_ROW_PX = 32
 const FADE_MS = 600
 const TYPES: ReadonlySet<string> = new Set(['track', 'screen', 'revenue'])
 
@@ -71,7 +74,7 @@ export function EventRow({
   )
 }
 
-export function BatchLine({ shown: { of: line, events } }: { shown: Shown & { kind: 'batch' } }): JSX.Element {
+function BatchLine({ shown: { of: line, events } }: { shown: Shown & { kind: 'batch' } }): JSX.Element {
   const { portal } = useLive()
   const sdk = line.sdk_version === null ? '' : `SDK ${line.sdk_version}`
   return (
@@ -99,5 +102,45 @@ export function BatchLine({ shown: { of: line, events } }: { shown: Shown & { ki
         </a>
       </span>
     </div>
+  )
+}
+
+/** `stick`: where its head stays; absent: it does not. */
+export function EventList({ stick, children }: { stick?: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <List columns={COLUMNS} phone={EVENT_COLUMNS_PHONE} heads={HEADS} {...(stick && { stick })}>
+      {children}
+    </List>
+  )
+}
+
+interface UnderBatchesProps {
+  readonly lines: readonly Line[]
+  readonly hrefOf: (line: Line) => string
+  /** The id of the one that is opened. */
+  readonly opened?: string | null
+  readonly stick?: string
+}
+
+/** A line of each batch, with its events below. */
+export function UnderBatches({ lines, hrefOf, opened, stick = 'var(--top)' }: UnderBatchesProps): JSX.Element {
+  const isPhone = useMedia(PHONE)
+  const shown = useMemo(() => underBatches(lines), [lines])
+  return (
+    <EventList stick={stick}>
+      <Rows
+        items={shown}
+        rowHeight={isPhone ? PHONE_ROW_PX : ROW_PX}
+        label="Events, newest first"
+        keyOf={({ id }) => id}
+        render={(one, place) =>
+          one.kind === 'batch' ? (
+            <BatchLine shown={one} />
+          ) : (
+            <EventRow line={one.of} href={hrefOf(one.of)} isFirst={place === 1} isOpen={one.id === opened} />
+          )
+        }
+      />
+    </EventList>
   )
 }

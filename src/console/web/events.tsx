@@ -6,21 +6,18 @@ import { useAsk } from './api.ts'
 import type { EventRate, Found, NewestEvents, NotFound, StoredEvent, Usage } from './api-types.ts'
 import { type EventLines, useEventLines } from './event-lines.ts'
 import { EventPanel } from './event-panel.tsx'
-import { BatchLine, EVENT_COLUMNS, EVENT_COLUMNS_PHONE, EVENT_HEADS, EventRow } from './event-row.tsx'
-import { type Line, lineOf, memberText, underBatches } from './event-text.ts'
+import { UnderBatches } from './event-row.tsx'
+import { type Line, lineOf, memberText } from './event-text.ts'
 import { FilterBox, filterOf } from './filter.tsx'
 import { count, many, rate, utc } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useKeys } from './keys.ts'
 import { useLive } from './live.tsx'
 import { go, urlTo, urlWith } from './route.ts'
-import { Rows } from './rows.tsx'
 import { FirstEvent } from './try-it.tsx'
-import { Card, Dot, Empty, List, Note, PHONE, Problem, Tabs, useMedia, vars, WIDE } from './ui.tsx'
+import { Card, Dot, Empty, Note, Problem, Tabs, useMedia, vars, WIDE } from './ui.tsx'
 
 const TYPES = ['track', 'screen', 'revenue'] as const
-const ROW_PX = 28
-const PHONE_ROW_PX = 32
 
 export function Events({ query }: { query: URLSearchParams }): JSX.Element {
   const { portal } = useLive()
@@ -68,7 +65,7 @@ function EventPage({ path, keys, query }: { path: string; keys: readonly string[
       </div>
       <div class="grid" style={vars({ columns })}>
         <Card class="scroll" label="Events">
-          {isEmpty ? <NoEvents stored={stored} /> : <EventList events={events} opened={query.get('event')} />}
+          {isEmpty ? <NoEvents stored={stored} /> : <Come events={events} opened={query.get('event')} />}
         </Card>
         {panel}
       </div>
@@ -134,11 +131,9 @@ function rateWords({ shown_per_second: shown, seen_per_second: seen, unsearched_
   return `${rate(shown)} of ${rate(seen)} events/s${more}`
 }
 
-function EventList({ events, opened }: { events: EventLines; opened: string | null }): JSX.Element {
-  const isPhone = useMedia(PHONE)
+function Come({ events, opened }: { events: EventLines; opened: string | null }): JSX.Element {
   const isWide = useMedia(WIDE)
   const { came, fresh, lines, showFresh } = events
-  const shown = useMemo(() => underBatches(lines), [lines])
   return (
     <>
       <span class="reader" role="status">
@@ -152,31 +147,12 @@ function EventList({ events, opened }: { events: EventLines; opened: string | nu
           </button>
         </div>
       )}
-      <List
-        columns={EVENT_COLUMNS}
-        phone={EVENT_COLUMNS_PHONE}
-        heads={EVENT_HEADS}
+      <UnderBatches
+        lines={lines}
+        hrefOf={({ id }) => urlWith({ event: id })}
+        opened={opened}
         stick={isWide ? '0px' : 'var(--top)'}
-      >
-        <Rows
-          items={shown}
-          rowHeight={isPhone ? PHONE_ROW_PX : ROW_PX}
-          label="Events, newest first"
-          keyOf={({ id }) => id}
-          render={(one, place) =>
-            one.kind === 'batch' ? (
-              <BatchLine shown={one} />
-            ) : (
-              <EventRow
-                line={one.of}
-                href={urlWith({ event: one.id })}
-                isFirst={place === 1}
-                isOpen={one.id === opened}
-              />
-            )
-          }
-        />
-      </List>
+      />
     </>
   )
 }

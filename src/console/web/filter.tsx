@@ -3,9 +3,8 @@
 import type { JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { UUID } from './format.ts'
-import { Icon } from './icons.tsx'
 import { go, urlWith } from './route.ts'
-import { AS_TYPED, vars } from './ui.tsx'
+import { Field } from './ui.tsx'
 
 export type Filter = Readonly<Record<string, string>>
 
@@ -73,32 +72,23 @@ export function FilterBox({ query, keys, example, values }: FilterBoxProps): JSX
     return () => clearTimeout(timer)
   }, [text])
   return (
-    <div class="filter grow stack" role="search" style={vars({ gap: '2px' })}>
-      <label for={id} class="reader">
-        Filter
-      </label>
-      <span class={problem === null ? 'field' : 'field fail'}>
-        <Icon name="filter" />
-        <input
-          id={id}
-          list={`${id}-list`}
-          value={text}
-          placeholder={example}
-          {...AS_TYPED}
-          aria-invalid={problem !== null}
-          aria-describedby={`${id}-problem`}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-        <kbd>f</kbd>
-      </span>
+    <div class="grow" role="search">
+      <Field
+        id={id}
+        name="Filter"
+        icon="filter"
+        letter="f"
+        list={`${id}-list`}
+        value={text}
+        placeholder={example}
+        problem={problem}
+        onText={setText}
+      />
       <datalist id={`${id}-list`}>
         {suggestionsFor(text, keys, values).map((suggestion) => (
           <option key={suggestion} value={suggestion} />
         ))}
       </datalist>
-      <span id={`${id}-problem`} class={problem === null ? 'reader' : 'said fail t12'} role="status">
-        {problem}
-      </span>
     </div>
   )
 }

@@ -8,7 +8,7 @@ import { many, percent } from './format.ts'
 import { stateOf, useLive } from './live.tsx'
 import { Needs, TryIt } from './try-it.tsx'
 import { Card, Fact, Problem, Verdict, vars } from './ui.tsx'
-import { AlertsOf, CausesOf, EventsOf, LastDays, Windows } from './usage.tsx'
+import { Figures } from './usage.tsx'
 import { nearestOf, type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
 
 /** A read key has 60 requests a minute. */
@@ -31,18 +31,9 @@ function OnTrack({ app }: { app: AppUsage }): JSX.Element {
   return (
     <>
       <Sentence app={app} />
-      <Windows usage={app} />
-      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
-        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <LastDays path="/api/usage" resetsAt={app.month.resets_at} />
-          <EventsOf app={null} />
-        </div>
-        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <CausesOf app={null} />
-          <AlertsOf app={null} />
-          <Plan app={app} />
-        </div>
-      </div>
+      <Figures usage={app} app={null}>
+        <Plan app={app} />
+      </Figures>
     </>
   )
 }

@@ -4,12 +4,11 @@ import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { SearchHit, SearchResult } from './api-types.ts'
-import { BatchLine, EVENT_COLUMNS, EVENT_COLUMNS_PHONE, EVENT_HEADS, EventRow } from './event-row.tsx'
-import { byTime, lineOf, underBatches } from './event-text.ts'
+import { UnderBatches } from './event-row.tsx'
+import { byTime, lineOf } from './event-text.ts'
 import { many, UUID, utc } from './format.ts'
 import { CHANGED, eventUrl, go, urlTo } from './route.ts'
-import { Rows } from './rows.tsx'
-import { Card, Empty, List, PHONE, Problem, useMedia, Verdict } from './ui.tsx'
+import { Card, Empty, Problem, Verdict } from './ui.tsx'
 
 function pageOf(hit: Exclude<SearchHit, { kind: 'user' }>): string {
   switch (hit.kind) {
@@ -31,14 +30,12 @@ export function Search({ query }: { query: URLSearchParams }): JSX.Element {
     addEventListener(CHANGED, again)
     return () => removeEventListener(CHANGED, again)
   }, [])
-  const isPhone = useMedia(PHONE)
   // A user has many events; all else has one page.
   const hit = value?.found.find((one) => one.kind !== 'user')
   useEffect(() => {
     if (hit !== undefined) go(pageOf(hit), { replace: true })
   }, [hit])
   const lines = (value?.found ?? []).flatMap((one) => (one.kind === 'user' ? lineOf(one) : [])).toSorted(byTime)
-  const shown = underBatches(lines)
   return (
     <div class="page">
       <div aria-live="polite" aria-busy={asking}>
@@ -62,21 +59,7 @@ export function Search({ query }: { query: URLSearchParams }): JSX.Element {
       </div>
       {lines.length > 0 && (
         <Card label="Events">
-          <List columns={EVENT_COLUMNS} phone={EVENT_COLUMNS_PHONE} heads={EVENT_HEADS} stick="var(--top)">
-            <Rows
-              items={shown}
-              rowHeight={isPhone ? 32 : 28}
-              label="Events, newest first"
-              keyOf={({ id }) => id}
-              render={(one, place) =>
-                one.kind === 'batch' ? (
-                  <BatchLine shown={one} />
-                ) : (
-                  <EventRow line={one.of} href={eventUrl(one.of)} isFirst={place === 1} />
-                )
-              }
-            />
-          </List>
+          <UnderBatches lines={lines} hrefOf={eventUrl} />
         </Card>
       )}
     </div>

@@ -4,12 +4,12 @@ import type { JSX } from 'preact'
 import type { Found, Place, Reader, StoredEvent } from './api-types.ts'
 import { Json } from './code.tsx'
 import type { Tone } from './codes.ts'
-import { EVENT_COLUMNS, EVENT_COLUMNS_PHONE, EVENT_HEADS, EventRow } from './event-row.tsx'
+import { EventList, EventRow } from './event-row.tsx'
 import { lineOf } from './event-text.ts'
 import { count, many, span, utc } from './format.ts'
 import { useLive } from './live.tsx'
 import { urlTo, urlWith } from './route.ts'
-import { AppName, Card, Copy, Fact, List, Time, Verdict, vars } from './ui.tsx'
+import { AppName, Card, Copy, Fact, Time, Verdict, vars } from './ui.tsx'
 
 /** The sentence above the line of time. */
 function summary(found: Found): string {
@@ -89,7 +89,11 @@ function WayOf({ found }: { found: Found }): JSX.Element {
     <ol class="way">
       <Stop tone="ok" title="Received" at={receivedAt} more={found.trace ? `trace ${found.trace.slice(3, 11)}` : ''} />
       {isSpooled && (
-        <Stop tone="ok" title="Spooled" more={isWaiting ? placeWords(place) : 'on the disk of a node, as NATS took nothing'} />
+        <Stop
+          tone="ok"
+          title="Spooled"
+          more={isWaiting ? placeWords(place) : 'on the disk of a node, as NATS took nothing'}
+        />
       )}
       <Stop
         tone={isWaiting ? 'near' : 'ok'}
@@ -139,7 +143,7 @@ function Events({ found, events, opened }: { found: Found; events: readonly unkn
   })
   return (
     <Card title="Events" side={record && <Copy text={JSON.stringify(record)} label="Copy record" />}>
-      <List columns={EVENT_COLUMNS} phone={EVENT_COLUMNS_PHONE} heads={EVENT_HEADS}>
+      <EventList>
         {lines.map((line) => {
           const isOpen = opened === String(line.index)
           return (
@@ -158,7 +162,7 @@ function Events({ found, events, opened }: { found: Found; events: readonly unkn
             </div>
           )
         })}
-      </List>
+      </EventList>
     </Card>
   )
 }

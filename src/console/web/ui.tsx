@@ -329,6 +329,48 @@ export const AS_TYPED = {
   autocomplete: 'off',
 } as const
 
+interface FieldProps {
+  readonly id: string
+  /** For a reader. */
+  readonly name: string
+  readonly icon: IconName
+  readonly value: string
+  readonly placeholder: string
+  /** The id of what completes it. */
+  readonly list?: string
+  readonly class?: string
+  /** With what is written; said below. */
+  readonly problem?: string | null
+  /** The key that leads to it. */
+  readonly letter?: string
+  readonly onText: (text: string) => void
+}
+
+export function Field({ id, name, icon, problem = null, letter, onText, ...input }: FieldProps): JSX.Element {
+  return (
+    <div class="filter grow stack" style={vars({ gap: '2px' })}>
+      <label for={id} class="reader">
+        {name}
+      </label>
+      <span class={problem === null ? 'field' : 'field fail'}>
+        <Icon name={icon} />
+        <input
+          id={id}
+          {...AS_TYPED}
+          {...input}
+          aria-invalid={problem !== null}
+          aria-describedby={`${id}-problem`}
+          onInput={(event) => onText(event.currentTarget.value)}
+        />
+        {letter !== undefined && <kbd>{letter}</kbd>}
+      </span>
+      <span id={`${id}-problem`} class={problem === null ? 'reader' : 'said fail t12'} role="status">
+        {problem}
+      </span>
+    </div>
+  )
+}
+
 /** Whether a media query holds. */
 export function useMedia(query: string): boolean {
   const [holds, setHolds] = useState(() => matchMedia(query).matches)

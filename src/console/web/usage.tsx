@@ -1,6 +1,6 @@
 // What the page of one app and the portal's first page share: three windows, 35 days, causes, alerts and the newest events.
 
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { Alerts, AppUsage, NewestEvents, Refusals, UsageByDay } from './api-types.ts'
@@ -26,7 +26,35 @@ const DAY_MS = 86_400_000
 
 const TITLES = { minute: 'This minute', day: 'Today', month: 'This month' } as const
 
-export function Windows({ usage }: { usage: AppUsage }): JSX.Element {
+interface FiguresProps {
+  readonly usage: AppUsage
+  /** null: the one of the portal. */
+  readonly app: string | null
+  /** At the side, below what all have. */
+  readonly children: ComponentChildren
+}
+
+export function Figures({ usage, app, children }: FiguresProps): JSX.Element {
+  const path = app === null ? '/api/usage' : `/api/apps/${encodeURIComponent(app)}/usage`
+  return (
+    <>
+      <Windows usage={usage} />
+      <div class="grid fold" style={vars({ columns: 'minmax(0,1fr) 380px', align: 'start' })}>
+        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
+          <LastDays path={path} resetsAt={usage.month.resets_at} />
+          <EventsOf app={app} />
+        </div>
+        <div class="stack" style={vars({ gap: 'var(--s4)' })}>
+          <CausesOf app={app} />
+          <AlertsOf app={app} />
+          {children}
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Windows({ usage }: { usage: AppUsage }): JSX.Element {
   const { nowMs } = useLive()
   return (
     <div class="grid" style={vars({ columns: 'repeat(3, minmax(0,1fr))' })}>
@@ -67,7 +95,7 @@ function WindowCard({ window, perSecond }: { window: ShownWindow; perSecond: num
 }
 
 /** Nothing where the API has no days. `path` answers them as JSON, and as CSV where that is asked for. */
-export function LastDays({ path, resetsAt }: { path: string; resetsAt: string }): JSX.Element | null {
+function LastDays({ path, resetsAt }: { path: string; resetsAt: string }): JSX.Element | null {
   const { value } = useAsk<UsageByDay>(urlTo(path, { days: '35' }), DAYS_EVERY_MS)
   const [at, setAt] = useState<number | null>(null)
   const days = value?.apps?.at(0)?.days
@@ -122,7 +150,7 @@ function monthBefore(resetsAt: string): number {
 }
 
 /** In the portal with what to change rather than what is wrong. */
-export function CausesOf({ app }: { app: string | null }): JSX.Element {
+function CausesOf({ app }: { app: string | null }): JSX.Element {
   const { nowMs, portal } = useLive()
   const { value } = useAsk<Refusals>(urlTo('/api/refusals', { app, limit: '1' }), AGAIN_EVERY_MS)
   const since = sinceText(value, nowMs)
@@ -159,7 +187,7 @@ export function CausesOf({ app }: { app: string | null }): JSX.Element {
   )
 }
 
-export function EventsOf({ app }: { app: string | null }): JSX.Element {
+function EventsOf({ app }: { app: string | null }): JSX.Element {
   const { value } = useAsk<NewestEvents>(urlTo('/api/events', { app, limit: String(SHOWN_EVENTS) }), AGAIN_EVERY_MS)
   const lines = (value?.events ?? []).map(lineOf)
   return (
@@ -192,7 +220,7 @@ function alertText({ kind, state, window, percent: reached }: Alerts['alerts'][n
 }
 
 /** Nothing where the API has no alerts. */
-export function AlertsOf({ app }: { app: string | null }): JSX.Element | null {
+function AlertsOf({ app }: { app: string | null }): JSX.Element | null {
   const { value, again } = useAsk<Alerts>('/api/alerts', DAYS_EVERY_MS)
   useStream(value === null ? null : urlTo('/api/alerts/stream', { app }), (name) => {
     if (name === 'alert') again()

@@ -16,7 +16,8 @@ export function shapeOf({ message, span }: Finding, root: JsonValue): string {
       return `array of ${many(value.items.length, 'item')}`
     case 'object':
       return `object of ${many(value.members.length, 'member')}`
-    default:
+    case 'boolean':
+    case 'null':
       return value.kind
   }
 }

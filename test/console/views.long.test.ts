@@ -367,7 +367,9 @@ describe('Events', () => {
     const page = await openEvents()
     for (let number = 300; number < 303; number++)
       stage.double.send('/api/events/stream', 'event', sampledEvent(number))
-    await page.locator('[role=status]', { hasText: '3 new events' }).waitFor({ state: 'attached' })
+    const status = page.locator('main [role=status]', { hasText: 'new' })
+    await eventually('they are counted', async () => (await status.count()) === 1, 15_000)
+    expect(await status.innerText()).toBe('3 new events')
   })
 
   test('the space bar pauses, which is in the URL, and what came meanwhile is counted', async () => {
@@ -833,10 +835,9 @@ describe('Apps', () => {
     )
     expect(await rowsOf(page).count()).toBeLessThan(60)
     expect(await textOf(page, '.head')).toContain('Events, 1 h')
-    const nodes = (busyNow() as unknown as Now).nodes.map((node) => {
-      return { ...node, started_at: new Date(Date.now() - 720_500).toISOString() }
-    })
-    stage.double.now = busyNow({ nodes })
+    const [node] = (busyNow() as unknown as Now).nodes
+    const started_at = new Date(Date.now() - 720_500).toISOString()
+    stage.double.now = busyNow({ nodes: [{ ...node, started_at }] })
     await expectShown(page, 'Events, 12 min')
     await page.evaluate('scrollTo(0, document.body.scrollHeight)')
     await expectShown(page, 'app-0999')

@@ -3,13 +3,14 @@
 import type { ComponentChildren, JSX } from 'preact'
 import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
 import { capital, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from './codes.ts'
+import { Copy, ShortId, save } from './controls.tsx'
 import { count, many, percent, span, utc } from './format.ts'
 import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { Spark } from './plot.tsx'
 import { urlTo } from './route.ts'
 import { Rows } from './rows.tsx'
-import { Age, AppName, Back, Bar, Card, Copy, List, Pill, ShortId, Stat, save, vars } from './ui.tsx'
+import { Age, AppName, Back, Bar, Card, List, Pill, Stat, vars } from './ui.tsx'
 
 const MAX_SDKS = 2
 const SHOWN_SHARES = 5

@@ -3,6 +3,7 @@
 import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { Json } from './code.tsx'
+import { Copy } from './controls.tsx'
 import { TypePill } from './event-row.tsx'
 import { curlOf, type Line, memberText } from './event-text.ts'
 import { count, utc } from './format.ts'
@@ -10,7 +11,7 @@ import { Icon } from './icons.tsx'
 import { useLive } from './live.tsx'
 import { eventUrl, urlTo, urlWith } from './route.ts'
 import { useExample } from './try-it.tsx'
-import { Age, AppName, Back, Card, Copy, Fact, List, useMedia, vars, WIDE } from './ui.tsx'
+import { Age, AppName, Back, Card, Fact, List, useMedia, vars, WIDE } from './ui.tsx'
 
 const SHOWN = 8
 

@@ -4,6 +4,7 @@ import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { EventRate, Found, NewestEvents, NotFound, StoredEvent, Usage } from './api-types.ts'
+import { Tabs } from './controls.tsx'
 import { type EventLines, useEventLines } from './event-lines.ts'
 import { EventPanel } from './event-panel.tsx'
 import { UnderBatches } from './event-row.tsx'
@@ -15,7 +16,7 @@ import { useKeys } from './keys.ts'
 import { useLive } from './live.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { FirstEvent } from './try-it.tsx'
-import { Card, Dot, Empty, Note, Problem, Tabs, useMedia, vars, WIDE } from './ui.tsx'
+import { Card, Dot, Empty, Note, Problem, useMedia, vars, WIDE } from './ui.tsx'
 
 const TYPES = ['track', 'screen', 'revenue'] as const
 

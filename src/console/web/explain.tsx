@@ -6,10 +6,11 @@ import { ask, readJson } from './api.ts'
 import type { Explained } from './api-types.ts'
 import { coloured } from './code.tsx'
 import { changeFor, meaningOf } from './codes.ts'
+import { AS_TYPED, Tabs } from './controls.tsx'
 import { count, limitText, many } from './format.ts'
 import { useLive } from './live.tsx'
 import { urlTo } from './route.ts'
-import { AppName, AS_TYPED, Bar, Card, Empty, List, Pill, Problem, Tabs, Verdict, vars } from './ui.tsx'
+import { AppName, Bar, Card, Empty, List, Pill, Problem, Verdict, vars } from './ui.tsx'
 
 const MAX_BODY_BYTES = 524_288
 /** More are counted, not listed. */

@@ -3,8 +3,9 @@
 import type { JSX } from 'preact'
 import type { Node, Now, Queue, ShownPart } from './api-types.ts'
 import type { Tone } from './codes.ts'
+import { Copy } from './controls.tsx'
 import { bytes, count, percent, span } from './format.ts'
-import { Bar, Card, Copy, Dot, List } from './ui.tsx'
+import { Bar, Card, Dot, List } from './ui.tsx'
 
 /** From here on something is near its limit. */
 const NEAR = 0.8

@@ -6,7 +6,8 @@ import { coloured, Json } from './code.tsx'
 import { Icon } from './icons.tsx'
 import { Plot, Spark } from './plot.tsx'
 import './style.css'
-import { AppName, Bar, Card, Copy, Dot, Empty, Fact, List, Note, Pill, Stat, Tabs, Verdict, vars } from './ui.tsx'
+import { Copy, Tabs } from './controls.tsx'
+import { AppName, Bar, Card, Dot, Empty, Fact, List, Note, Pill, Stat, Verdict, vars } from './ui.tsx'
 
 const TONES = ['ok', 'client', 'plan', 'near', 'fail'] as const
 const CODES = [

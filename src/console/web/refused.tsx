@@ -6,6 +6,7 @@ import { ask, useAsk } from './api.ts'
 import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
 import { CausePanel, CauseRow, refusalsOf, sinceText } from './cause.tsx'
 import { addressOf, causeKey, statusOf, type Tone, toneOf } from './codes.ts'
+import { Tabs } from './controls.tsx'
 import { FilterBox, filterOf } from './filter.tsx'
 import { count, many, UUID, utc } from './format.ts'
 import { useKeys } from './keys.ts'
@@ -14,7 +15,7 @@ import { Plot, Swatch } from './plot.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { isAimedAt, Rows } from './rows.tsx'
 import { said, useStream } from './stream.ts'
-import { Age, Card, Empty, List, PHONE, Problem, Stat, Tabs, useMedia, vars, WIDE } from './ui.tsx'
+import { Age, Card, Empty, List, PHONE, Problem, Stat, useMedia, vars, WIDE } from './ui.tsx'
 
 const GROUPS_EVERY_MS = 2000
 /** A read key may ask less often. */

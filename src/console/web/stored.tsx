@@ -4,12 +4,13 @@ import type { JSX } from 'preact'
 import type { Found, Place, Reader, StoredEvent } from './api-types.ts'
 import { Json } from './code.tsx'
 import type { Tone } from './codes.ts'
+import { Copy } from './controls.tsx'
 import { EventList, EventRow } from './event-row.tsx'
 import { lineOf } from './event-text.ts'
 import { count, many, span, utc } from './format.ts'
 import { useLive } from './live.tsx'
 import { urlTo, urlWith } from './route.ts'
-import { AppName, Card, Copy, Fact, Time, Verdict, vars } from './ui.tsx'
+import { AppName, Card, Fact, Time, Verdict, vars } from './ui.tsx'
 
 /** The sentence above the line of time. */
 function summary(found: Found): string {

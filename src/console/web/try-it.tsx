@@ -5,9 +5,10 @@ import { useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { Example } from './api-types.ts'
 import { coloured } from './code.tsx'
+import { Copy, Tabs } from './controls.tsx'
 import { curlOf } from './event-text.ts'
 import { useLive } from './live.tsx'
-import { Card, Copy, Dot, Empty, Fact, Tabs, vars } from './ui.tsx'
+import { Card, Dot, Empty, Fact, vars } from './ui.tsx'
 
 const LANGUAGES = ['curl', 'TypeScript', 'Python'] as const
 type Language = (typeof LANGUAGES)[number]

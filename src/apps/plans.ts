@@ -1,6 +1,7 @@
 // The limits of each plan, and when an app's billing cycle begins and ends.
 
 import type { RateLimitView } from '../contract/outcome.ts'
+import { DAY_MS, MINUTE_MS } from '../lib/spans.ts'
 import type { PlanName } from './app.ts'
 
 export interface Plan {
@@ -41,9 +42,6 @@ export interface Cycle {
   readonly endMs: number
 }
 
-export const MINUTE_MS = 60_000
-export const DAY_MS = 86_400_000
-export const MINUTES_A_DAY = DAY_MS / MINUTE_MS
 /** The first of some month at 00:00 UTC: without an anchor, cycles are calendar months. */
 const CALENDAR_ANCHOR_MS = 0
 

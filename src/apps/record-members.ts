@@ -1,5 +1,6 @@
 // What each member of an app record may hold, and the sentence that says so.
 
+import { isAppId } from '../contract/ids.ts'
 import { toOrigin } from '../lib/origin.ts'
 import { parseTimestamp } from '../lib/timestamp.ts'
 import type { Subscription } from './app.ts'
@@ -113,7 +114,7 @@ export const MEMBERS = {
   app_key: { required: true, check: isKey },
   app_id: {
     required: true,
-    check: isText(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -'),
+    check: (value) => (typeof value === 'string' && isAppId(value) ? null : 'must be 1 to 64 letters, digits, _ or -'),
   },
   name: { required: false, check: isName },
   plan: { required: true, check: isOneOf(PLAN_NAMES) },

@@ -1,7 +1,7 @@
 // The clocks of this node, of Redis and of NATS, side by side. Redis's clock opens minutes. What each last said goes on by
 // this process's monotonic clock, so that no step of a clock and no outage moves it.
 
-import { MINUTE_MS } from '../apps/plans.ts'
+import { MINUTE_MS } from '../lib/spans.ts'
 import type { Timers } from '../lib/timers.ts'
 
 /** Two clocks agree where they differ by less. A node that is this far from the median does not audit. */

@@ -3,13 +3,13 @@
 
 import { readFileSync } from 'node:fs'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { MINUTE_MS } from '../apps/plans.ts'
 import type { Alert } from '../contract/alert.ts'
 import { parseCosts } from '../contract/record/cost-header.ts'
+import { MINUTE_MS } from '../lib/spans.ts'
 import type { Timers } from '../lib/timers.ts'
 import { type AlertLimits, decideAlerts, hasJustTurned, isWorthKeeping } from '../limits/alerts.ts'
 import { cycleMinutesAt } from '../limits/cycle-minutes.ts'
-import { countsKey, fenceKey, readKey } from '../limits/shared/take.ts'
+import { countsKey, type Fence, fenceIn, fenceKey, readKey } from '../limits/shared/take.ts'
 import { API_TIMEOUT_MS } from '../nats/api.ts'
 import { type CostMessage, CostReader, type From, type StreamEnd } from '../queue/stream/read/cost-reader.ts'
 import { getFromLeader } from '../queue/stream/read/stream-message.ts'
@@ -67,9 +67,9 @@ export class PartitionAudit {
   readonly #reader: CostReader
   #revision: number
   /** The fence that this auditor set last; before that, the one saved in the bucket. */
-  #fence: { readonly timeUs: number; readonly minute: number }
+  #fence: Fence
   /** A fence in Redis that is later than all that this auditor has read, and the minute that was closed when it was seen first. */
-  #ahead: { readonly timeUs: number; readonly minute: number } | null = null
+  #ahead: Fence | null = null
   #roundsBehind = 0
   #alertsAtMs = Number.NEGATIVE_INFINITY
   /** Of the stream alone, until the first closing: the totals were lost, and those of Redis may be older or newer. */
@@ -230,8 +230,9 @@ export class PartitionAudit {
     const { redis, partition } = this.#parts
     const { apps, minute, last } = this.#totals
     // A value of the wrong type counts as no fence, and is replaced.
-    const known = await redis.call((client) => client.get(fenceKey(partition))).catch(() => null)
-    if (known === 'away') return 'away'
+    const text = await redis.call((client) => client.get(fenceKey(partition))).catch(() => null)
+    if (text === 'away') return 'away'
+    const known = fenceIn(text)
     const hasLostFence = isBefore(known, this.#fence, latest)
     const timeUs = this.#timeOfFence(known)
     const isNew = timeUs !== this.#fence.timeUs || minute !== this.#fence.minute
@@ -259,9 +260,9 @@ export class PartitionAudit {
    * The time of the last message read. Where a fence stays later for longer than a minute, which closed with all that the stream
    * has, NATS has lost the messages that its auditor had read: it would stand until others come.
    */
-  #timeOfFence(known: string | null): number {
+  #timeOfFence(known: Fence | null): number {
     const { last, minute } = this.#totals
-    const knownUs = Number((known ?? '').split(' ')[0])
+    const knownUs = known?.timeUs ?? 0
     if (!(knownUs > last.timeUs)) this.#ahead = null
     else if (this.#ahead?.timeUs !== knownUs) this.#ahead = { timeUs: knownUs, minute }
     return this.#ahead !== null && minute > this.#ahead.minute ? this.#ahead.timeUs : last.timeUs
@@ -293,13 +294,8 @@ async function readStart(connection: NatsConnection, stream: StreamFacts, saved:
   return { timeMs: minute * MINUTE_MS }
 }
 
-/** Also true for a fence that is not valid, or of a minute that cannot have been closed. */
-function isBefore(
-  fence: string | null,
-  { timeUs, minute }: { readonly timeUs: number; readonly minute: number },
-  latest: number,
-): boolean {
-  const [knownUs, knownMinute] = (fence ?? '').split(' ').map(Number)
-  if (fence === null || !(knownUs >= 0) || !(knownMinute >= 0) || knownMinute > latest) return true
-  return knownUs < timeUs || (knownUs === timeUs && knownMinute < minute)
+/** Also true where there is no valid fence, or that of a minute that cannot have been closed. */
+function isBefore(known: Fence | null, { timeUs, minute }: Fence, latest: number): boolean {
+  if (known === null || known.minute > latest) return true
+  return known.timeUs < timeUs || (known.timeUs === timeUs && known.minute < minute)
 }

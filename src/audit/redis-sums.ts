@@ -1,13 +1,12 @@
 // The sums of one partition as Redis has them, for an auditor that finds none in SLUICE_COUNTS while the stream no longer
 // reaches back to its first message.
 
-import { countsKey, fenceKey } from '../limits/shared/take.ts'
+import { countsKey, fenceIn, fenceKey } from '../limits/shared/take.ts'
 import { parseDays } from '../limits/shared/usage.ts'
 import type { Away, RedisClient, RedisLink } from '../redis/link.ts'
 import type { SavedApp, SavedTotals } from './totals.ts'
 
 const SCAN_COUNT = '1000'
-const FENCE = /^(\d+) (\d+)$/
 const BASE = /^(\d+) (\d+) (\d+) (\d+) (\d+) \d+ \d+$/
 
 /** What an auditor had read and closed when it wrote these sums, and the sums. null: Redis has none. */
@@ -20,8 +19,8 @@ export async function readRedisSums(redis: RedisLink, partition: number): Promis
   if (keys === 'away') return 'away'
   const fence = await redis.call((client) => client.get(fenceKey(partition)))
   if (fence === 'away') return 'away'
-  const [, fenceUs, fenceMinute] = FENCE.exec(fence ?? '') ?? []
-  let [timeUs, minute] = [Number(fenceUs ?? 0), Number(fenceMinute ?? 0)]
+  const known = fenceIn(fence)
+  let { timeUs, minute } = known ?? { timeUs: 0, minute: 0 }
   const apps: [string, SavedApp][] = []
   for (const key of keys) {
     const fields = await redis.call((client) => client.hmget(key, 'base', 'days'))
@@ -30,7 +29,7 @@ export async function readRedisSums(redis: RedisLink, partition: number): Promis
     if (found === null) continue
     const [baseUs, baseMinute, cycle, used, newest] = found.slice(1).map(Number)
     apps.push([key.slice(prefix.length), [newest, cycle, [[cycle, used]], ...daysOf(fields[1] ?? '')]])
-    if (fenceUs === undefined && baseMinute >= minute) [timeUs, minute] = [Math.max(timeUs, baseUs), baseMinute]
+    if (known === null && baseMinute >= minute) [timeUs, minute] = [Math.max(timeUs, baseUs), baseMinute]
   }
   // Object.fromEntries also accepts an app with the id `__proto__`.
   return apps.length === 0 ? null : { timeUs, minute, apps: Object.fromEntries(apps) }

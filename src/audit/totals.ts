@@ -1,15 +1,16 @@
 // The stored events of one partition's apps, by day and by billing cycle: exact for the closed minutes, up to a position
 // in the stream. Pure computation, without I/O.
 
-import { MINUTE_MS, MINUTES_A_DAY } from '../apps/plans.ts'
+import { MAX_USAGE_DAYS } from '../contract/bounds.ts'
 import type { RecordCost } from '../contract/record/cost-header.ts'
+import { MINUTE_MS, MINUTES_A_DAY } from '../lib/spans.ts'
 import { type AlertSums, isStanding, type MonthSum, type StandingAlerts } from '../limits/alerts.ts'
 import type { CycleMinutes } from '../limits/cycle-minutes.ts'
 import type { Place } from '../queue/stream/read/cost-reader.ts'
 import type { Bounds } from './clocks.ts'
 
-/** Before an app's newest day: 35 in all, which usage by day shows. A cycle touches 32 at most. */
-const DAYS_KEPT = 34
+/** Before an app's newest day. A cycle touches 32 at most. */
+const DAYS_KEPT = MAX_USAGE_DAYS - 1
 /** Per app. An app has more than one only while its anchor changes; the newest are kept. */
 const MAX_CYCLES = 3
 

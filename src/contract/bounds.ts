@@ -9,6 +9,8 @@ export const MAX_BODY_BYTES = 524_288
 export const MAX_DEPTH = 64
 /** Most events in one request. */
 export const MAX_EVENTS = 100
+/** What the `type` of an event may be. */
+export const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 /** Most keys in `properties` and in `revenue`. */
 export const MAX_KEYS = 50
 /** Most characters of each value in them. */
@@ -46,5 +48,9 @@ export const MAX_APPS_WITH_REFUSALS = 200
 /** Most characters of an SDK version in them. */
 export const MAX_SDK_VERSION_CHARACTERS = 64
 
+/** Days that usage by day shows, today last. */
+export const MAX_USAGE_DAYS = 35
+/** Most apps in a report of usage. */
+export const MAX_REPORTED_APPS = 10_000
 /** How long a search for one batch reads of the stream, or beside a service. It then says how far it came. */
 export const MAX_SEARCH_MS = 2000

@@ -6,12 +6,12 @@
 // oxlint-disable-next-line no-restricted-imports
 import { readFileSync } from 'node:fs'
 import { MAX_EVENT_AGE_MS, MAX_EVENT_LEAD_MS } from '../contract/bounds.ts'
+import { MINUTE_MS } from '../lib/spans.ts'
 import { FIELD } from '../ring/layout.ts'
 import { takeArea } from '../ring/memory.ts'
 
 /** src/ and dist/ have the same depth, so that this path is right in both. */
 const MODULE = new URL('../../dist/decode/scanner.wasm', import.meta.url)
-const MINUTE_MS = 60_000
 
 /** With more extra members the scanner is not sure. */
 const MAX_EXTRAS = 64

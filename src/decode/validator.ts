@@ -2,6 +2,7 @@
 // accept, decides on them, and names the wrong member.
 
 import {
+  EVENT_TYPES,
   MAX_ERRORS_COUNTED,
   MAX_ERRORS_LISTED,
   MAX_EVENT_AGE_MS,
@@ -18,7 +19,6 @@ import { type JsonArray, type JsonObject, type JsonString, type JsonValue, readJ
 import { countCodePoints, shapeOf } from './shape.ts'
 import type { Refused, Validation } from './verdict.ts'
 
-const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 type EventType = (typeof EVENT_TYPES)[number]
 
 /** Members of `properties` and `revenue` are named by their names here, since the body is the reader's own. */

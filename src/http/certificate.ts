@@ -6,11 +6,11 @@ import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { errorMessage } from '../lib/errors.ts'
 import type { OnNotice } from '../lib/notice.ts'
+import { DAY_MS } from '../lib/spans.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
 
 /** A change holds within 10 s, also where the first look finds only one of the two files changed. */
 const LOOK_INTERVAL_MS = 3000
-const DAY_MS = 86_400_000
 /** From then on its end is warned of, once a day. */
 export const EXPIRY_WARNING_DAYS = 14
 

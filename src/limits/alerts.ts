@@ -2,10 +2,9 @@
 // partition's auditor or on one machine by the node. What stands is remembered; whoever forgets it decides the same ids.
 
 import type { App } from '../apps/app.ts'
-import { DAY_MS } from '../apps/plans.ts'
 import { type Alert, type AlertWindow, alertId } from '../contract/alert.ts'
+import { DAY_MS, HOUR_MS } from '../lib/spans.ts'
 
-const HOUR_MS = 3_600_000
 const SOON_MS = 48 * HOUR_MS
 /** A forecast that stands is cleared only from here on, since the rate goes up and down. */
 const LASTS_MS = 72 * HOUR_MS

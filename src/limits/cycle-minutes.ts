@@ -1,7 +1,8 @@
 // Billing cycles in whole minutes, for the shared limits: a minute belongs to the cycle in which it begins.
 
 import type { App } from '../apps/app.ts'
-import { cycleAt, MINUTE_MS } from '../apps/plans.ts'
+import { cycleAt } from '../apps/plans.ts'
+import { MINUTE_MS } from '../lib/spans.ts'
 
 export interface CycleMinutes {
   readonly first: number

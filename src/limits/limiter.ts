@@ -1,8 +1,9 @@
 // An app's usage of its limits, and which limit refuses a batch.
 
 import type { App } from '../apps/app.ts'
-import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../apps/plans.ts'
+import { cycleAt, windowStartMs } from '../apps/plans.ts'
 import type { WindowView } from '../contract/outcome.ts'
+import { DAY_MS, MINUTE_MS } from '../lib/spans.ts'
 
 type Limits = Pick<App, 'eventsPerMinute' | 'eventsPerDay' | 'eventsPerMonth'>
 

@@ -3,6 +3,7 @@
 
 import { formatBytes, formatSpan } from '../lib/format.ts'
 import type { OnNotice } from '../lib/notice.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/spans.ts'
 import type { Timers } from '../lib/timers.ts'
 
 /** Percent of the maximum. */
@@ -15,10 +16,9 @@ const FULL_SHARE = 0.01
 const ROOM_SHARE = 0.02
 /** And only so long after the last batch that found none: large ones may find none where small ones do. */
 const QUIET_MS = 5000
-const RATE_MS = 3_600_000
-const MINUTE_MS = 60_000
+const RATE_MS = HOUR_MS
 /** A later date is not worth a mention. */
-const MAX_FORECAST_MS = 10 * 365 * 86_400_000
+const MAX_FORECAST_MS = 10 * 365 * DAY_MS
 
 interface FillingOptions {
   /** The subject of the sentences: `the journal`. */

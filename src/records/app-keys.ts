@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto'
 import type { PreviousKeyRecord, ReadKeyRecord } from '../apps/app-record.ts'
 import { freshReadKey, MAX_READ_KEYS, secretsOf } from '../apps/read-keys.ts'
 import { MAX_PREVIOUS_KEYS, momentMs } from '../apps/record-members.ts'
+import { DAY_MS, HOUR_MS } from '../lib/spans.ts'
 import type { Draft } from './app-draft.ts'
 
-const HOUR_MS = 3_600_000
-const UNIT_MS = { d: 24 * HOUR_MS, h: HOUR_MS } as const
+const UNIT_MS = { d: DAY_MS, h: HOUR_MS } as const
 const MAX_SPAN_MS = 3650 * UNIT_MS.d
 
 /** Parses `30d`, `12h` or `0` to ms. null: it is none of these, or longer than ten years. */

@@ -4,11 +4,11 @@
 import type { AppRecord, ReadKeyRecord } from '../apps/app-record.ts'
 import { momentMs } from '../apps/record-members.ts'
 import { errorMessage } from '../lib/errors.ts'
+import { HOUR_MS } from '../lib/spans.ts'
 import type { Timer, Timers } from '../lib/timers.ts'
 import { readKeysOf } from './app-keys.ts'
 import type { AppRecords } from './app-records.ts'
 
-const HOUR_MS = 3_600_000
 const GATHER_MS = 1000
 const RETRY_MS = 60_000
 /** Keys of an hour beyond it are not noted. */

@@ -10,13 +10,13 @@ import { ConfigError, errorMessage } from '../lib/errors.ts'
 import { isLoopback } from '../lib/loopback.ts'
 import { nearest } from '../lib/near.ts'
 import { maxOpenFiles } from '../lib/open-files.ts'
+import { HOUR_MS } from '../lib/spans.ts'
 import { readValueFile } from '../lib/value-file.ts'
 import { SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
 const MIB = 1024 * 1024
 const GIB = 1024 * MIB
 const SECOND_MS = 1000
-const HOUR_MS = 3600 * SECOND_MS
 /** For the journal's segments and snapshots, the connections to Redis and NATS, and Node's own files, with a margin. */
 const RESERVED_OPEN_FILES = 64
 const OPEN_FILES_PER_THREAD = 8

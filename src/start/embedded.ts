@@ -10,6 +10,7 @@ import { errorMessage, StartError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/folder.ts'
 import { formatBytes, formatSpan } from '../lib/format.ts'
 import { acquireLock } from '../lib/lock.ts'
+import { HOUR_MS } from '../lib/spans.ts'
 import { systemTimers } from '../lib/timers.ts'
 import { OwnAdmission } from '../limits/own/own-admission.ts'
 import { OwnAlerts } from '../limits/own/own-alerts.ts'
@@ -30,7 +31,6 @@ import type { Stores, StoresContext } from './stores.ts'
 
 /** There may be any number of them. */
 const MAX_DAMAGES_LOGGED = 10
-const HOUR_MS = 3_600_000
 
 export async function openEmbeddedStores(config: Config, context: StoresContext, started: Started): Promise<Stores> {
   const { clock, log } = context

@@ -1,8 +1,9 @@
 // Whether each alert that what is stored gives rise to was raised, once, and none else.
 
 import type { App } from '../../src/apps/app.ts'
-import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/apps/plans.ts'
+import { cycleAt, windowStartMs } from '../../src/apps/plans.ts'
 import { type Alert, parseAlerts } from '../../src/contract/alert.ts'
+import { DAY_MS, MINUTE_MS } from '../../src/lib/spans.ts'
 import { streamOfBucket } from '../../src/nats/store-names.ts'
 import type { Cluster } from './cluster.ts'
 import type { Step } from './history.ts'

@@ -2,9 +2,10 @@
 // ended and nothing is in flight, the usage by the limits. The first violation ends the run.
 
 import type { App } from '../../src/apps/app.ts'
-import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../src/apps/plans.ts'
+import { cycleAt, windowStartMs } from '../../src/apps/plans.ts'
 import { parseRecordHead, type RecordHead } from '../../src/contract/record/record-head.ts'
 import { recordsOf } from '../../src/contract/record/record-lines.ts'
+import { DAY_MS, MINUTE_MS } from '../../src/lib/spans.ts'
 import { EVENTS_STREAM } from '../../src/nats/store-names.ts'
 import { judgeAlerts } from './alerts-judge.ts'
 import type { Cluster } from './cluster.ts'

@@ -1,13 +1,12 @@
 // `sluice tail --refused`: what the running service refuses, one JSON object a line.
 
+import { MAX_REFUSALS_SHOWN } from '../../contract/admin/words.ts'
 import { sleep, systemTimers } from '../../lib/timers.ts'
 import type { Config } from '../../settings/config.ts'
 import { askAdmin, askForList, eventsIn, objectIn, ServiceAway } from '../admin-api.ts'
 import { print, type Shell, say } from '../shell.ts'
 import { formatCount, jsonFor } from '../table.ts'
 
-/** The most that the API gives, and that the service knows. */
-const MAX_REFUSALS = 1000
 const FIRST_PAUSE_MS = 250
 const MAX_PAUSE_MS = 5000
 const MEMBERS = [
@@ -38,7 +37,7 @@ export function printRefusals(config: Config, shell: Shell, wanted: RefusalsWant
 
 /** The oldest first, as they come when one follows. */
 async function printKnown(config: Config, shell: Shell, { appId, signal }: RefusalsWanted): Promise<number> {
-  const query = queryOf({ app: appId, limit: `${MAX_REFUSALS}` })
+  const query = queryOf({ app: appId, limit: `${MAX_REFUSALS_SHOWN}` })
   const refusals = await askForList(config, `/api/refusals?${query}`, 'refusals', signal)
   for (const refusal of refusals.toReversed()) await print(shell.stdout, lineOf(shell, refusal))
   return refusals.length

@@ -1,11 +1,10 @@
 // Apps and their limits, what would happen to a body, and what codes mean.
 
 import { Type } from 'typebox'
+import { MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../bounds.ts'
 import { Reason } from './refusals.ts'
 import { Counts, listOf, type Of, OptionalNumber, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
 import { WHOSE } from './words.ts'
-
-const MAX_APPS = 10_000
 
 export const Window = Type.Object({ used: Type.Number(), limit: OptionalNumber, resets_at: Time })
 
@@ -52,12 +51,10 @@ export const AppUsage = Type.Object({
 })
 
 export const Usage = Type.Object({
-  apps: listOf(AppUsage, { maxItems: MAX_APPS }),
+  apps: listOf(AppUsage, { maxItems: MAX_REPORTED_APPS }),
   total_apps: Type.Integer(),
   read_at: Time,
 })
-
-const MAX_DAYS = 35
 
 export const UsageByDay = Type.Object({
   apps: listOf(
@@ -65,10 +62,10 @@ export const UsageByDay = Type.Object({
       app_id: Type.String(),
       days: listOf(
         Type.Object({ day: Type.String({ description: 'A UTC day, such as 2026-11-20.' }), events: Type.Integer() }),
-        { maxItems: MAX_DAYS },
+        { maxItems: MAX_USAGE_DAYS },
       ),
     }),
-    { maxItems: MAX_APPS },
+    { maxItems: MAX_REPORTED_APPS },
   ),
   read_at: Time,
 })

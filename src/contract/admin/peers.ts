@@ -2,10 +2,11 @@
 // not have its form is dropped. Further members are allowed: a later version may have them.
 
 import { Type } from 'typebox'
+import { EVENT_TYPES } from '../bounds.ts'
 import { NodeReport } from './now.ts'
 import { RefusalsPiece } from './refusals.ts'
 import { Counts, listOf, type Of, oneOf, orNull, Text } from './schema.ts'
-import { EVENT_TYPES, INQUIRY_NAMES, MAX_REFUSALS_SHOWN, RANGE_NAMES } from './words.ts'
+import { INQUIRY_NAMES, MAX_REFUSALS_SHOWN, RANGE_NAMES } from './words.ts'
 
 /** Of a filter, whose text is looked for in each event. */
 const FilterText = orNull(Type.String({ maxLength: 200 }))

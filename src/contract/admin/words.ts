@@ -6,7 +6,6 @@ export const STATES = ['starting', 'serving', 'degraded', 'refusing', 'stopping'
 export const RANGE_NAMES = ['15m', '1h', '24h'] as const
 export const MAX_CELLS = 180
 export const MAX_REFUSALS_SHOWN = 1000
-export const EVENT_TYPES = ['track', 'screen', 'revenue'] as const
 export const CONSUMER_STATES = ['acknowledged', 'delivered', 'waiting', 'skipped', 'other subject'] as const
 export const NOT_FOUND_REASONS = ['stopped', 'empty', 'future', 'expired', 'narrowed', 'absent'] as const
 /** What a search may meet in the files of a journal or a spool. */

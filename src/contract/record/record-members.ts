@@ -1,5 +1,6 @@
 // Reads a whole stored record as JSON, checks it, and says what each of its events is shown with.
 
+import { isAppId } from '../ids.ts'
 import { eventsAt } from './record-events.ts'
 import { parseRecordStart } from './record-head.ts'
 
@@ -20,7 +21,6 @@ export interface StoredRecord extends RecordMembers {
 }
 
 const BATCH_ID = /^[-0-9a-f]{36}$/
-const APP_ID = /^[A-Za-z0-9_-]{1,64}$/
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 /** Of the events; or of what the request had beside the members of the schema. */
 const END_OF_RECORD = /[\]}]\}$/
@@ -74,7 +74,7 @@ function membersOf(value: Readonly<Record<string, unknown>> | null): RecordMembe
 
 /** Anybody may have written the line, and these are shown on a terminal as they are. */
 function areValid({ appId, receivedAt }: Pick<RecordMembers, 'appId' | 'receivedAt'>): boolean {
-  return APP_ID.test(appId) && TIME.test(receivedAt)
+  return isAppId(appId) && TIME.test(receivedAt)
 }
 
 function textOrNull(value: unknown): string | null {

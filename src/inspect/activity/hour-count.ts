@@ -1,8 +1,9 @@
 // Counts of the last hour, in one cell a minute. A step back of the clock by less than an hour counts in the newest cell;
 // after a larger one, the hour begins anew.
 
+import { MINUTE_MS } from '../../lib/spans.ts'
+
 const MINUTES = 60
-const MINUTE_MS = 60_000
 /** Those of which a rate is taken: four whole ones and the running one. */
 const RECENT_MINUTES = 5
 

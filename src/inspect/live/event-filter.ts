@@ -2,7 +2,7 @@
 // that may fit are parsed.
 
 import type { EventFilter } from '../../contract/admin/peers.ts'
-import { EVENT_TYPES } from '../../contract/admin/words.ts'
+import { EVENT_TYPES } from '../../contract/bounds.ts'
 import { textsIn } from '../query.ts'
 
 const MAX_TEXT = 200

@@ -5,11 +5,10 @@ import type { Questions, RefusalFilter } from '../../contract/admin/peers.ts'
 import type { OwnGroup, Refusal, RefusalGroup, Refusals, RefusalsPiece } from '../../contract/admin/refusals.ts'
 import { MAX_REFUSALS_SHOWN } from '../../contract/admin/words.ts'
 import { isUuid } from '../../contract/ids.ts'
+import { HOUR_MS, MINUTE_MS } from '../../lib/spans.ts'
 import { countIn, textsIn } from '../query.ts'
 import type { OwnRefusal } from './refusal.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 3_600_000
 const DEFAULT_REFUSALS_SHOWN = 100
 /** Of one node. */
 const MAX_GROUPS = 300

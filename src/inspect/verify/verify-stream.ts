@@ -4,6 +4,7 @@ import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import { COST_HEADER, parseCosts } from '../../contract/record/cost-header.ts'
 import { recordsOf } from '../../contract/record/record-lines.ts'
 import type { StoredRecord } from '../../contract/record/record-members.ts'
+import { MINUTE_MS } from '../../lib/spans.ts'
 import type { NatsAccess } from '../../nats/address.ts'
 import { connectNats } from '../../nats/connection.ts'
 import { EVENTS_STREAM } from '../../nats/store-names.ts'
@@ -12,7 +13,6 @@ import { describeStream, ID_HEADER, SPOOL_HEADER } from '../../queue/stream/stre
 import { addShare, type Verification } from './verification.ts'
 import type { VerifyOptions } from './verify-journal.ts'
 
-const MINUTE_MS = 60_000
 const MESSAGES_AHEAD = 1000
 /** Where others were used up, a batch id is followed by a number (Entry.burntIds). */
 const NUMBER = /\.\d+$/

@@ -2,8 +2,9 @@
 // them from a snapshot and from the journal's records after it.
 
 import type { App } from '../../apps/app.ts'
-import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../apps/plans.ts'
+import { cycleAt, windowStartMs } from '../../apps/plans.ts'
 import type { RateLimitView } from '../../contract/outcome.ts'
+import { DAY_MS, MINUTE_MS } from '../../lib/spans.ts'
 import type { AlertSums } from '../alerts.ts'
 import { type DaysUsed, isNear, type LimitRefusal, limitRefusal, type Usage } from '../limiter.ts'
 import { type DumpedApp, LIMITER_DUMP_VERSION, type LimiterDump, readLimiterDump } from './limiter-dump.ts'

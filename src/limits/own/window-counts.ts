@@ -1,14 +1,16 @@
 // What the memory limiter counts per app: the events of its current minute, its current day and its billing cycles.
 
 import type { App } from '../../apps/app.ts'
-import { cycleAt, DAY_MS, MINUTE_MS, windowStartMs } from '../../apps/plans.ts'
+import { cycleAt, windowStartMs } from '../../apps/plans.ts'
+import { MAX_USAGE_DAYS } from '../../contract/bounds.ts'
+import { DAY_MS, MINUTE_MS } from '../../lib/spans.ts'
 
 /** Cycles counted side by side for an app whose anchor keeps changing; one more drops the oldest. */
 export const MAX_CYCLES_PER_APP = 4
 /** A clock that was set back, or back and forth, gives none of them out again. */
 const MINUTES_KEPT = 8
-/** Before today: 35 in all, which usage by day shows. A cycle touches 32 at most. */
-export const DAYS_KEPT = 34
+/** Before today. A cycle touches 32 at most. */
+export const DAYS_KEPT = MAX_USAGE_DAYS - 1
 
 /** One window of one app. `pending` is the part of `used` that is in flight: neither committed nor given back. */
 export interface WindowCount {

@@ -2,7 +2,7 @@
 // counted, and the share to spend while Redis is away.
 
 import type { App } from '../../apps/app.ts'
-import { MINUTES_A_DAY } from '../../apps/plans.ts'
+import { MINUTES_A_DAY } from '../../lib/spans.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
 import { isNear, type LimitRefusal } from '../limiter.ts'
 import type { Acknowledged, AppReply } from './take.ts'

@@ -2,12 +2,12 @@
 // turn's one call to Redis. While Redis is away, each node enforces its share of what was left.
 
 import type { App } from '../../apps/app.ts'
-import { MINUTE_MS } from '../../apps/plans.ts'
 import type { Charge } from '../../contract/charge.ts'
 import type { RateLimitView, WindowView } from '../../contract/outcome.ts'
 import { partitionOf } from '../../contract/partition.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import { MINUTE_MS } from '../../lib/spans.ts'
 import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
 import type { RedisLink } from '../../redis/link.ts'

@@ -2,13 +2,13 @@
 // the message and closed its minute, so that at every moment an event counts at least once.
 
 import { readFileSync } from 'node:fs'
-import { MINUTES_A_DAY } from '../../apps/plans.ts'
 import type { Charge } from '../../contract/charge.ts'
 import { partitionOf } from '../../contract/partition.ts'
+import { MINUTE_MS, MINUTES_A_DAY } from '../../lib/spans.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { redisScript, runScript } from '../../redis/script.ts'
-import { countsKey, fenceKey, readKey } from './take.ts'
+import { countsKey, fenceIn, fenceKey, readKey } from './take.ts'
 
 const SPOOLED = redisScript(readFileSync(new URL('./spooled.lua', import.meta.url), 'utf8'))
 
@@ -18,7 +18,6 @@ const REFRESH_MS = 30_000
 const LOOK_MS = 1000
 /** Per call, so that it holds Redis up for about a ms. */
 const APPS_PER_CALL = 100
-const FENCE = /^(\d+) (\d+)$/
 const READ = /^(\d+) (\d+) (\d+)$/
 
 /** Of one app. */
@@ -194,10 +193,10 @@ export class SpooledEvents {
       const texts = await this.#options.link.call((client) => client.mget(readKey(partition), fenceKey(partition)))
       if (texts === 'away') return
       const [, readUs, readMinute, sequence] = READ.exec(texts[0] ?? '') ?? []
-      const [, fenceUs, fenceMinute] = FENCE.exec(texts[1] ?? '') ?? []
+      const fence = fenceIn(texts[1])
       // The fence comes last: before it, not each app has its new sum.
-      if (readUs === undefined || readUs !== fenceUs || readMinute !== fenceMinute) continue
-      this.#takeOff(partition, Number(sequence), Number(fenceMinute))
+      if (fence === null || fence.timeUs !== Number(readUs) || fence.minute !== Number(readMinute)) continue
+      this.#takeOff(partition, Number(sequence), fence.minute)
     }
   }
 
@@ -249,7 +248,7 @@ export class SpooledEvents {
   async #writeSome(appIds: readonly string[]): Promise<void> {
     const { link, spoolId, nodeId, timers } = this.#options
     const nowMs = timers.monotonicMs()
-    const minute = Math.floor(timers.nowMs() / 60_000)
+    const minute = Math.floor(timers.nowMs() / MINUTE_MS)
     const args: (string | number)[] = [spoolId, nodeId]
     for (const appId of appIds) {
       const sums = this.#sumsOf(appId)

@@ -15,6 +15,18 @@ export function fenceKey(partition: number): string {
   return `sluice:{p${partition}}:fence`
 }
 
+/** How far the audit has closed: the time of the last message that it had read, and the minute. */
+export interface Fence {
+  readonly timeUs: number
+  readonly minute: number
+}
+
+/** null: there is none, or it is not valid. */
+export function fenceIn(text: string | null | undefined): Fence | null {
+  const found = /^(\d+) (\d+)$/.exec(text ?? '')
+  return found === null ? null : { timeUs: Number(found[1]), minute: Number(found[2]) }
+}
+
 export function countsKey(partition: number, appId: string): string {
   return `sluice:{p${partition}}:app:${appId}`
 }

@@ -1,13 +1,22 @@
 // Reads the usage of apps from Redis, for `sluice explain` and `sluice usage`. It takes nothing.
 
 import type { App } from '../../apps/app.ts'
-import { DAY_MS, MINUTE_MS, MINUTES_A_DAY } from '../../apps/plans.ts'
 import { partitionOf } from '../../contract/partition.ts'
+import { DAY_MS, MINUTE_MS, MINUTES_A_DAY } from '../../lib/spans.ts'
 import type { Away, RedisLink } from '../../redis/link.ts'
 import { runScript } from '../../redis/script.ts'
 import { type CycleMinutes, cycleMinutesAt } from '../cycle-minutes.ts'
 import type { DaysUsed, Spooled, Usage } from '../limiter.ts'
-import { type AppQuestion, countsKey, decodeReply, encodeQuestion, fenceKey, type Question, TAKE } from './take.ts'
+import {
+  type AppQuestion,
+  countsKey,
+  decodeReply,
+  encodeQuestion,
+  fenceIn,
+  fenceKey,
+  type Question,
+  TAKE,
+} from './take.ts'
 
 /** A spool's field that was not written for so long is that of a dead node, as take.lua has it. */
 const SPOOL_DEAD_MS = 120_000
@@ -99,7 +108,7 @@ export async function readDays(link: RedisLink, apps: readonly App[], partitions
           client.get(fenceKey(partition)),
           client.hgetall(countsKey(partition, appId)),
         ])
-        return daysOf(counts, Number(/^\d+ (\d+)$/.exec(fence ?? '')?.[1] ?? 0))
+        return daysOf(counts, fenceIn(fence)?.minute ?? 0)
       }),
     ),
   )

@@ -2,10 +2,10 @@
 // one of version 5, which is derived from app and Idempotency-Key, does not.
 
 import { batchIdOf, isAppId, isUuid, timeOfId } from '../../contract/ids.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/spans.ts'
 import { parseTimestamp } from '../../lib/timestamp.ts'
 
-const MINUTE_MS = 60_000
-const UNIT_MS = { m: MINUTE_MS, h: 60 * MINUTE_MS, d: 1440 * MINUTE_MS } as const
+const UNIT_MS = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const
 /** Read first: nearly every record is stored within a moment of its id, and a busy queue holds a million a minute. */
 const AT_ONCE = { beforeMs: 200, afterMs: 2000 } as const
 /** Read next: the record waited, or a clock was wrong. */

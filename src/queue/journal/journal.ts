@@ -4,6 +4,7 @@
 import type { Status } from '../../contract/health.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import { HOUR_MS } from '../../lib/spans.ts'
 import { systemTimers, type Timer } from '../../lib/timers.ts'
 import type { EventQueue, OnAck, QueueAck, QueueRecord, QueueRefusal } from '../queue.ts'
 import { RefusedRecords } from '../refused-records.ts'
@@ -27,7 +28,6 @@ const MIN_SEGMENTS = 8
 const RETRY_MS = 1000
 /** A folder that was removed while the service runs is noticed within this time. */
 const SWEEP_MS = 5_000
-const HOUR_MS = 3_600_000
 /** The minimum, since recovery reads the keys of the last 300 s from the segments. Twice that, as a margin. */
 const MIN_KEEP_MS = 600_000
 

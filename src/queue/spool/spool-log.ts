@@ -2,6 +2,7 @@
 
 import { formatBytes, formatSpan } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import { DAY_MS } from '../../lib/spans.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import type { JournalFilling } from '../journal/journal-filling.ts'
 import type { QueueAck } from '../queue.ts'
@@ -11,7 +12,6 @@ const LOOK_MS = 1000
 const QUIET_MS = 5000
 const GROWTH_MS = 900_000
 const FIRST_GROWTH_MS = 60_000
-const DAY_MS = 86_400_000
 const MAX_FORECAST_MS = 365 * DAY_MS
 
 /** What is not sent yet. */

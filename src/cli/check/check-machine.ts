@@ -9,6 +9,7 @@ import { EXPIRY_WARNING_DAYS, readCertificate } from '../../http/certificate.ts'
 import { hostToReach } from '../../lib/admin-address.ts'
 import { errorCode, errorMessage } from '../../lib/errors.ts'
 import { nearestFolder } from '../../lib/folder.ts'
+import { DAY_MS } from '../../lib/spans.ts'
 import { LARGEST_COMMIT_BYTES, measureJournal, ROOM_ADVICE } from '../../queue/journal/journal-filling.ts'
 import { isOfEarlierVersion } from '../../queue/journal/journal-keep.ts'
 import { journalDirectory } from '../../queue/journal/segments.ts'
@@ -19,7 +20,6 @@ import { type Finding, finding, NEARLY_FULL_SHARE } from './finding.ts'
 
 const PROBE_TIMEOUT_MS = 2000
 const DAMAGED = headlineOf({ kind: 'journal', state: 'warn', reason: null })
-const DAY_MS = 86_400_000
 
 /** For a single node: its folder, and the journal in it. */
 export async function folderFindings(config: Config, running: boolean): Promise<Finding[]> {
@@ -86,6 +86,8 @@ interface Place {
 /** The engine refuses the version by itself. */
 export const PUBLIC_PROBE = { path: '/', answer: /^HTTP\/1\.1 505 / }
 export const ADMIN_PROBE = { path: '/livez', answer: /^HTTP\/1\.1 200 [^]*\r\n\r\nok\n$/ }
+/** It answers to its own name alone. */
+export const PORTAL_PROBE = { path: '/', answer: /^HTTP\/1\.1 421 / }
 
 export async function portFinding(part: string, place: Place, running: boolean): Promise<Finding> {
   if (place.port === 0) return finding(part, 'ok', 'the system chooses one')

@@ -13,6 +13,7 @@ import {
   ADMIN_PROBE,
   folderFindings,
   openFilesFinding,
+  PORTAL_PROBE,
   PUBLIC_PROBE,
   portFinding,
   tlsFindings,
@@ -89,7 +90,7 @@ function appsFileFindings({ appsFile, appsFileNamed }: Config): Finding[] {
 
 /** A node of a cluster has no folder to lock, so only its ports show whether it runs. */
 async function localFindings(config: Config): Promise<Finding[]> {
-  const { adminHost, adminPort, dataDirectory, embedded, publicHost, publicPort, tls } = config
+  const { adminHost, adminPort, dataDirectory, embedded, portal, publicHost, publicPort, tls } = config
   const mayRun = !embedded || (await isLocked(dataDirectory))
   return [
     ...appsFileFindings(config),
@@ -98,6 +99,9 @@ async function localFindings(config: Config): Promise<Finding[]> {
     openFilesFinding(config),
     await portFinding('port', { host: publicHost, port: publicPort, tls: tls !== null, probe: PUBLIC_PROBE }, mayRun),
     await portFinding('admin port', { host: adminHost, port: adminPort, tls: false, probe: ADMIN_PROBE }, mayRun),
+    ...(portal === null
+      ? []
+      : [await portFinding('portal port', { ...portal, tls: false, probe: PORTAL_PROBE }, mayRun)]),
   ]
 }
 

@@ -285,6 +285,6 @@ function url(schemes: readonly string[], { several }: { several: boolean }, abou
   const begins = schemes.map((scheme) => `${scheme}://`)
   const isUrl = (given: string) =>
     begins.some((begin) => given.startsWith(begin)) && URL.canParse(given) && new URL(given).hostname !== ''
-  const fits = (given: string) => (several ? given.split(',') : [given]).every(isUrl)
+  const fits = (given: string) => (several ? given.split(',').map((one) => one.trim()) : [given]).every(isUrl)
   return text(null, 'none', about, fits, `must be a URL that begins with ${begins.join(' or ')}`)
 }

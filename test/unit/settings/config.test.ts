@@ -199,12 +199,12 @@ describe('shared parts', () => {
   const both = { REDIS_URL: 'redis://r', NATS_URL: 'nats://n' }
 
   test('make the admin port listen on every address', () => {
-    const urls = { NATS_URL: 'nats://a:4222,tls://b:4222', REDIS_URL: 'rediss://:secret@redis:6379/1' }
+    const urls = { NATS_URL: 'nats://a:4222, tls://b:4222', REDIS_URL: 'rediss://:secret@redis:6379/1' }
     expect(readConfig(urls, machine)).toMatchObject({
       adminHost: '0.0.0.0',
       embedded: false,
       nats: {
-        url: 'nats://a:4222,tls://b:4222',
+        url: 'nats://a:4222, tls://b:4222',
         urlFile: null,
         credsFile: null,
         caFile: null,

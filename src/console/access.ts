@@ -2,14 +2,13 @@
 // bearer; a second one opens it for reading alone. Without one it is there only on a loopback address, and only reads. Pages
 // of the web are kept out by the headers Host and Origin.
 
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { isLoopback } from '../lib/loopback.ts'
 import { bearerIn, cookiesIn, hostNameOf, isCrossSite, isOriginOf, isOwnOrigin, isSame } from './headers.ts'
-import type { EndedSessions } from './sessions.ts'
+import { type EndedSessions, newSession, sessionCookie } from './sessions.ts'
 import { Tries } from './tries.ts'
 
-export const SESSION_SECONDS = 43_200
 const COOKIE = 'sluice_console'
 const SESSION = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})$/
 /** A file of the token is read at most once in this time. */
@@ -117,9 +116,8 @@ export class Access {
   open(token: string, address = ''): { readonly cookie: string } | 'token' | 'too many wrong tokens' {
     const authority = this.#compare(token, address)
     if (authority !== 'all' && authority !== 'read') return authority
-    const expiresAt = Math.floor(this.#nowMs() / 1000) + SESSION_SECONDS
-    const session = `${expiresAt}.${randomBytes(16).toString('base64url')}`
-    return { cookie: this.#cookie(`${session}.${sign(session, token)}`, SESSION_SECONDS) }
+    const session = newSession(this.#nowMs())
+    return { cookie: this.#cookie(`${session}.${sign(session, token)}`) }
   }
 
   /** Ends the session: a copy of its cookie opens nothing. Returns the cookie that removes it. */
@@ -128,7 +126,7 @@ export class Access {
       const [, endsAt, session] = this.#bySession(value) === null ? [] : (SESSION.exec(value) ?? [])
       if (session !== undefined) this.#ended.end({ session, endsAt: Number(endsAt) })
     }
-    return this.#cookie('', 0)
+    return this.#cookie('')
   }
 
   /** Whether the request shows a token, or none is wanted. */
@@ -180,9 +178,8 @@ export class Access {
     return name !== null && (isLoopback(name) || this.#ownHosts.includes(name))
   }
 
-  #cookie(value: string, maxAgeSeconds: number): string {
-    const secure = this.#consoleOrigin?.startsWith('https:') ? '; Secure' : ''
-    return `${COOKIE}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}${secure}`
+  #cookie(value: string): string {
+    return sessionCookie(COOKIE, value, this.#consoleOrigin?.startsWith('https:') === true)
   }
 }
 

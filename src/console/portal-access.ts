@@ -1,16 +1,14 @@
 // Who may see the portal: whoever shows a read key, as a bearer or by a session that was opened with it. What it opens is
 // the figures of the key's one app.
 
-import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { App, AppDirectory, ReadKey } from '../apps/app.ts'
 import { hashOfReadKey, isSignedWith, signWith } from '../apps/read-keys.ts'
 import { isLoopback } from '../lib/loopback.ts'
 import { bearerIn, cookiesIn, hostNameOf, isCrossSite, isOwnOrigin } from './headers.ts'
-import type { EndedSessions } from './sessions.ts'
+import { type EndedSessions, newSession, sessionCookie } from './sessions.ts'
 import { Tries } from './tries.ts'
 
-const SESSION_SECONDS = 43_200
 const SESSION = /^(\d{1,12})\.([\w-]{22})\.([\w-]{43})\.([\w-]{86})$/
 
 export interface PortalAccessOptions {
@@ -74,10 +72,9 @@ export class PortalAccess {
   open(key: string, address: string): { readonly cookie: string; readonly hash: string } | NoReader {
     const found = this.#byKey(key, address)
     if (typeof found === 'string') return found
-    const endsAt = Math.floor(this.#options.nowMs() / 1000) + SESSION_SECONDS
-    const session = randomBytes(16).toString('base64url')
-    const value = `${endsAt}.${session}.${found.key.hash}.${signWith(key, `${endsAt}.${session}`)}`
-    return { cookie: this.#cookie(value, SESSION_SECONDS), hash: found.key.hash }
+    const session = newSession(this.#options.nowMs())
+    const value = `${session}.${found.key.hash}.${signWith(key, session)}`
+    return { cookie: this.#cookie(value), hash: found.key.hash }
   }
 
   /** Ends the session: a copy of its cookie opens nothing. Returns the cookie that removes it. */
@@ -86,7 +83,7 @@ export class PortalAccess {
       const [, endsAt, session] = typeof this.#bySession(value) === 'object' ? (SESSION.exec(value) ?? []) : []
       if (session !== undefined) this.#options.ended.end({ session, endsAt: Number(endsAt) })
     }
-    return this.#cookie('', 0)
+    return this.#cookie('')
   }
 
   /** Whether the key of an open stream still is one of this app. */
@@ -126,9 +123,8 @@ export class PortalAccess {
     return key.endsAtMs !== null && key.endsAtMs <= this.#options.nowMs() ? 'unknown key' : { app, key }
   }
 
-  #cookie(value: string, maxAgeSeconds: number): string {
-    const secure = this.#isSecure ? '; Secure' : ''
-    return `${this.#cookieName}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${maxAgeSeconds}${secure}`
+  #cookie(value: string): string {
+    return sessionCookie(this.#cookieName, value, this.#isSecure)
   }
 }
 

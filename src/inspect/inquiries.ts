@@ -4,7 +4,7 @@
 import type { App, AppDirectory } from '../apps/app.ts'
 import type { LastHourPiece } from '../contract/admin/peers.ts'
 import type { InquiryName } from '../contract/admin/words.ts'
-import { MAX_BODY_BYTES } from '../contract/bounds.ts'
+import { MAX_BODY_BYTES, MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../contract/bounds.ts'
 import { isUuid } from '../contract/ids.ts'
 import type { Violations } from '../decode/validator.ts'
 import { errorMessage } from '../lib/errors.ts'
@@ -21,8 +21,8 @@ import { countIn } from './query.ts'
 import { lastHourOf } from './questions.ts'
 import { narrowed, type Scope } from './scope.ts'
 import { answerInThread } from './start-thread.ts'
-import { MAX_DAYS, type ReadDays, usageByDay } from './usage-days.ts'
-import { MAX_REPORTED_APPS, type ReadUsages, usageForApp, usageReport, usageReportText } from './usage-report.ts'
+import { type ReadDays, usageByDay } from './usage-days.ts'
+import { type ReadUsages, usageForApp, usageReport, usageReportText } from './usage-report.ts'
 
 export interface Inquiry {
   readonly name: InquiryName
@@ -169,7 +169,7 @@ export class OwnInquiries implements Inquiries {
 
   async #byDay({ apps, readDays }: OwnStores, asked: URLSearchParams, scope: Scope): Promise<InquiryAnswer> {
     const appId = scope === 'all' ? asked.get('app') || null : scope.appId
-    const days = countIn(asked, 'days', { most: MAX_DAYS, standard: MAX_DAYS })
+    const days = countIn(asked, 'days', { most: MAX_USAGE_DAYS, standard: MAX_USAGE_DAYS })
     if (typeof days === 'string') return problemOf(400, 'bad_request', days)
     const app = appId === null ? null : apps.findById(appId)
     if (app === 'unavailable') return problemOf(503, 'unavailable', 'the app records cannot be read')

@@ -1,16 +1,15 @@
 // The events that were stored for apps, by UTC day, as the counters have them: of one app, or of all.
 
 import type { App } from '../apps/app.ts'
-import { DAY_MS } from '../apps/plans.ts'
 import type { UsageByDay } from '../contract/admin/apps.ts'
+import { MAX_REPORTED_APPS } from '../contract/bounds.ts'
+import { slices } from '../lib/slices.ts'
+import { DAY_MS } from '../lib/spans.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { DaysUsed } from '../limits/limiter.ts'
 
-/** History is kept for so long. */
-export const MAX_DAYS = 35
 /** Read at once. Between two such reads, Redis and the event loop serve requests. */
 const SLICE_APPS = 200
-const MAX_REPORTED_APPS = 10_000
 
 /** By day, of some hundred apps, in their order. */
 export type ReadDays = (apps: readonly App[]) => readonly DaysUsed[] | Promise<readonly DaysUsed[] | 'away'>
@@ -28,27 +27,18 @@ export async function usageByDay(
   const nowMs = timers.nowMs()
   const today = Math.floor(nowMs / DAY_MS)
   const found: UsageByDay['apps'][number][] = []
-  let slice: App[] = []
-  const readSlice = async (): Promise<boolean> => {
-    const read = slice
-    slice = []
-    const used = read.length === 0 ? [] : await readDays(read)
-    if (used === 'away') return false
-    for (const [at, { appId }] of read.entries()) {
+  for await (const slice of slices(apps, SLICE_APPS, timers)) {
+    const used = await readDays(slice)
+    if (used === 'away') return 'away'
+    for (const [at, { appId }] of slice.entries()) {
       const byDay = Array.from({ length: days }, (_, ago) => today - days + 1 + ago).map((day) => {
         return { day: new Date(day * DAY_MS).toISOString().slice(0, 10), events: used[at].get(day) ?? 0 }
       })
       const isShown = isOfOne || byDay.some(({ events }) => events > 0)
       if (isShown && found.length < MAX_REPORTED_APPS) found.push({ app_id: appId, days: byDay })
     }
-    await new Promise<void>((resolve) => timers.setImmediate(resolve))
-    return true
   }
-  for (const app of apps) {
-    slice.push(app)
-    if (slice.length === SLICE_APPS && !(await readSlice())) return 'away'
-  }
-  return (await readSlice()) ? { apps: found, read_at: new Date(nowMs).toISOString() } : 'away'
+  return { apps: found, read_at: new Date(nowMs).toISOString() }
 }
 
 /** One line for each app and day. An `app_id` holds nothing that would have to be quoted. */

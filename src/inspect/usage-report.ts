@@ -2,13 +2,13 @@
 
 import { type App, isValidKey } from '../apps/app.ts'
 import { monthTolerancePercent } from '../apps/plans.ts'
+import { MAX_REPORTED_APPS } from '../contract/bounds.ts'
+import { slices } from '../lib/slices.ts'
 import type { Timers } from '../lib/timers.ts'
 import type { Usage } from '../limits/limiter.ts'
 
 /** Read at once. Between two such reads, Redis and the event loop serve requests. */
 const SLICE_APPS = 500
-/** Most apps in a report. */
-export const MAX_REPORTED_APPS = 10_000
 /** At most this part of what a key has beyond `ak_` and its app is shown, and at most so many characters. */
 const SHOWN_SHARE = 4
 const MAX_SHOWN_CHARACTERS = 3
@@ -49,28 +49,15 @@ export async function usageReport(
   const most = 'top' in wanted ? Math.min(wanted.top, MAX_REPORTED_APPS) : 1
   let ranked: AppUsage[] = []
   let totalApps = 0
-  let slice: App[] = []
-  /** false: away. */
-  const readSlice = async (): Promise<boolean> => {
-    const read = slice
-    slice = []
-    if (read.length > 0) {
-      const usages = await readUsages(read)
-      if (usages === 'away') return false
-      // Only the first ones are kept, so that 100,000 apps take no memory.
-      ranked = ranked.concat(read.map((app, index) => ({ app, usage: usages[index] })))
-      ranked = ranked.toSorted(byUse).slice(0, most)
-    }
-    await new Promise<void>((resolve) => timers.setImmediate(resolve))
-    return true
+  for await (const slice of slices(apps, SLICE_APPS, timers)) {
+    totalApps += slice.length
+    const read = 'top' in wanted ? slice : slice.filter(({ appId }) => appId === wanted.appId)
+    const usages = read.length === 0 ? [] : await readUsages(read)
+    if (usages === 'away') return 'away'
+    // Only the first ones are kept, so that 100,000 apps take no memory.
+    ranked = ranked.concat(read.map((app, index) => ({ app, usage: usages[index] })))
+    ranked = ranked.toSorted(byUse).slice(0, most)
   }
-  for (const app of apps) {
-    totalApps++
-    if ('top' in wanted || app.appId === wanted.appId) slice.push(app)
-    // By what was looked at: to find one of 100,000 apps takes as long as to read them all.
-    if (totalApps % SLICE_APPS === 0 && !(await readSlice())) return 'away'
-  }
-  if (!(await readSlice())) return 'away'
   return { apps: ranked, totalApps, readAtMs: timers.nowMs() }
 }
 
@@ -112,9 +99,8 @@ export async function usageReportText(
   timers: Pick<Timers, 'setImmediate'>,
 ): Promise<string> {
   const rows: string[] = []
-  for (const one of report.apps) {
-    rows.push(JSON.stringify(rowJson(one, lastHourOf(one.app.appId), report.readAtMs)))
-    if (rows.length % SLICE_APPS === 0) await new Promise<void>((resolve) => timers.setImmediate(resolve))
+  for await (const slice of slices(report.apps, SLICE_APPS, timers)) {
+    for (const one of slice) rows.push(JSON.stringify(rowJson(one, lastHourOf(one.app.appId), report.readAtMs)))
   }
   const withoutRows = JSON.stringify(usageReportJson({ ...report, apps: [] }, lastHourOf))
   return withoutRows.replace('[]', () => `[${rows.join(',')}]`)

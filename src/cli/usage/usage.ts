@@ -3,11 +3,11 @@
 
 import type { App } from '../../apps/app.ts'
 import type { UsageByDay } from '../../contract/admin/apps.ts'
-import { MAX_DAYS, usageByDay, usageByDayCsv } from '../../inspect/usage-days.ts'
+import { MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../../contract/bounds.ts'
+import { usageByDay, usageByDayCsv } from '../../inspect/usage-days.ts'
 import {
   type AppUsage,
   type LastHour,
-  MAX_REPORTED_APPS,
   shareUsed,
   type UsageReport,
   usageReport,
@@ -109,8 +109,8 @@ function wantedOf({ app, top }: { readonly app?: string; readonly top?: string }
 }
 
 function daysOf(text: string): number {
-  if (/^[1-9]\d?$/.test(text) && Number(text) <= MAX_DAYS) return Number(text)
-  throw new UsageError(`--days: must be a whole number from 1 to ${MAX_DAYS}`)
+  if (/^[1-9]\d?$/.test(text) && Number(text) <= MAX_USAGE_DAYS) return Number(text)
+  throw new UsageError(`--days: must be a whole number from 1 to ${MAX_USAGE_DAYS}`)
 }
 
 function jsonText(value: object): string {

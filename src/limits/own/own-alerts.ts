@@ -5,6 +5,7 @@ import type { AppDirectory } from '../../apps/app.ts'
 import { type Alert, joinAlerts, parseAlerts } from '../../contract/alert.ts'
 import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
+import { slices } from '../../lib/slices.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import { decideAlerts, isStanding, isWorthKeeping, type StandingAlerts } from '../alerts.ts'
 import type { MemoryLimiter } from './memory-limiter.ts'
@@ -74,10 +75,8 @@ export class OwnAlerts {
     const { limiter, timers } = this.#options
     this.#isDeciding = true
     try {
-      let looked = 0
-      for (const appId of limiter.appIds()) {
-        this.#decide(appId)
-        if (++looked % SLICE_APPS === 0) await new Promise<void>((resolve) => timers.setImmediate(resolve))
+      for await (const appIds of slices(limiter.appIds(), SLICE_APPS, timers)) {
+        for (const appId of appIds) this.#decide(appId)
       }
     } finally {
       this.#isDeciding = false

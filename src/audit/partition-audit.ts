@@ -16,10 +16,11 @@ import { getFromLeader } from '../queue/stream/read/stream-message.ts'
 import { type StreamFacts } from '../queue/stream/stream.ts'
 import type { RedisLink } from '../redis/link.ts'
 import { redisScript, runScript } from '../redis/script.ts'
+import { encodeTotals } from './app-totals.ts'
 import type { Bounds } from './clocks.ts'
 import type { CountsBucket } from './counts-bucket.ts'
 import { readRedisSums } from './redis-sums.ts'
-import { encodeTotals, PartitionTotals, type SavedTotals } from './totals.ts'
+import { PartitionTotals, type SavedTotals } from './totals.ts'
 
 const REPLACE = redisScript(readFileSync(new URL('./replace.lua', import.meta.url), 'utf8'))
 /** Per call of replace.lua, so that it blocks Redis for about 2 ms. */

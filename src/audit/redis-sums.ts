@@ -4,7 +4,8 @@
 import { countsKey, fenceIn, fenceKey } from '../limits/shared/take.ts'
 import { parseDays } from '../limits/shared/usage.ts'
 import type { Away, RedisClient, RedisLink } from '../redis/link.ts'
-import type { SavedApp, SavedTotals } from './totals.ts'
+import type { SavedApp } from './app-totals.ts'
+import type { SavedTotals } from './totals.ts'
 
 const SCAN_COUNT = '1000'
 const BASE = /^(\d+) (\d+) (\d+) (\d+) (\d+) \d+ \d+$/

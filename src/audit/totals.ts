@@ -7,23 +7,13 @@ import { MINUTE_MS, MINUTES_A_DAY } from '../lib/spans.ts'
 import { type AlertSums, isStanding, type MonthSum, type StandingAlerts } from '../limits/alerts.ts'
 import type { CycleMinutes } from '../limits/cycle-minutes.ts'
 import type { Place } from '../queue/stream/read/cost-reader.ts'
+import { type AppTotals, readApp, type SavedApp, sumFrom, usedSince, writeApp } from './app-totals.ts'
 import type { Bounds } from './clocks.ts'
 
 /** Before an app's newest day. A cycle touches 32 at most. */
 const DAYS_KEPT = MAX_USAGE_DAYS - 1
 /** Per app. An app has more than one only while its anchor changes; the newest are kept. */
 const MAX_CYCLES = 3
-
-/** Minutes and days are numbered from 1970, UTC. */
-export interface AppTotals {
-  /** The newest minute with events. */
-  newest: number
-  /** First minute of the newest record's cycle. */
-  cycle: number
-  /** By a cycle's first minute: the events of that minute and all later ones. */
-  readonly cycles: Map<number, number>
-  readonly days: Map<number, number>
-}
 
 interface OpenMinute {
   readonly firstSequence: number
@@ -51,9 +41,6 @@ export interface SavedTotals {
 
 /** What `close` and `takeBack` need to know of the clocks. */
 type ClosingBounds = Pick<Bounds, 'closable' | 'latest' | 'running'>
-
-/** newest, cycle, cycles with their events, first day, events of each day from then on. */
-export type SavedApp = readonly [number, number, readonly (readonly [number, number])[], number, readonly number[]]
 
 export class PartitionTotals {
   readonly created: string
@@ -273,40 +260,10 @@ export class PartitionTotals {
   }
 }
 
-/** The fields `base` (without its first two numbers) and `days` that take.lua reads. */
-export function encodeTotals({ newest, cycle, cycles, days }: AppTotals): { base: string; days: string } {
-  const day = Math.floor(newest / MINUTES_A_DAY)
-  const base = `${cycle} ${cycles.get(cycle) ?? 0} ${newest} ${day} ${days.get(day) ?? 0}`
-  return { base, days: Array.from(days, ([at, events]) => `${at}:${events}`).join(' ') }
-}
-
 function monthSum({ first, next }: CycleMinutes, used: number): MonthSum {
   return { startMs: first * MINUTE_MS, endMs: next * MINUTE_MS, used }
 }
 
-/** The events of that minute and all later ones, as take.lua counts them where no cycle began then. */
-function usedSince({ newest, cycles, days }: AppTotals, first: number): number {
-  return cycles.get(first) ?? (newest < first ? 0 : sumFrom(days, Math.floor(first / MINUTES_A_DAY)))
-}
-
 function keepLargest(ours: Map<number, number>, theirs: ReadonlyMap<number, number>): void {
   for (const [first, events] of theirs) ours.set(first, Math.max(events, ours.get(first) ?? 0))
-}
-
-function sumFrom(days: ReadonlyMap<number, number>, first: number): number {
-  let sum = 0
-  for (const [day, events] of days) if (day >= first) sum += events
-  return sum
-}
-
-function writeApp({ newest, cycle, cycles, days }: AppTotals): SavedApp {
-  const first = Math.min(...days.keys())
-  const last = Math.max(...days.keys())
-  const byDay = Array.from({ length: last - first + 1 }, (_, at) => days.get(first + at) ?? 0)
-  return [newest, cycle, [...cycles], first, byDay]
-}
-
-function readApp([newest, cycle, cycles, first, byDay]: SavedApp): AppTotals {
-  const days = new Map(byDay.map((events, at) => [first + at, events] as const).filter(([, events]) => events > 0))
-  return { newest, cycle, cycles: new Map(cycles), days }
 }

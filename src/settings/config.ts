@@ -1,17 +1,14 @@
-// Turns environment variables into one frozen Config. It reports all mistakes together, and checks settings against
-// each other and the machine, so that the rest of the service can trust them.
+// Turns environment variables into one frozen Config. It reports all mistakes together, so that the rest of the service can
+// trust them.
 
-import { accessSync, constants, statSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { ADMIN_MAX_CONNECTIONS, PORTAL_MAX_CONNECTIONS } from '../contract/bounds.ts'
-import { simdjsonAvailable } from '../decode/decoder.ts'
 import { ConfigError, errorMessage } from '../lib/errors.ts'
-import { isLoopback } from '../lib/loopback.ts'
 import { nearest } from '../lib/near.ts'
 import { maxOpenFiles } from '../lib/open-files.ts'
 import { HOUR_MS } from '../lib/spans.ts'
-import { readValueFile } from '../lib/value-file.ts'
+import { type Machine, thisMachine } from './machine.ts'
+import { relationMistakes, type Values } from './relations.ts'
 import { SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
 const MIB = 1024 * 1024
@@ -28,19 +25,6 @@ export type Config = ReturnType<typeof toConfig>
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The facts that settings are checked against. */
-const thisMachine = {
-  parallelism: availableParallelism(),
-  simdjsonAvailable,
-  /** Files and sockets that this process may have open. */
-  maxOpenFiles,
-  /** Why a file cannot be read, or null. */
-  unreadable,
-  /** The value in a file. Throws an Error that names the file. */
-  readValueFile,
-}
-export type Machine = typeof thisMachine
-
 /** Throws a ConfigError that lists every mistake. */
 export function readConfig(given: Environment, machine: Machine = thisMachine): Config {
   const mistakes = unknownNames(given)
@@ -50,8 +34,6 @@ export function readConfig(given: Environment, machine: Machine = thisMachine): 
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return toConfig(values, env, machine)
 }
-
-type Values = { -readonly [Name in SettingName]: (typeof SETTINGS)[Name]['fallback'] }
 
 function readValues(env: Environment, mistakes: string[]): Values {
   const values: Record<string, unknown> = {}
@@ -134,36 +116,6 @@ function sharingMistakes(env: Environment): string[] {
   return [`${missing}: must be given with ${given}: both for many nodes, neither for this machine alone`]
 }
 
-function relationMistakes(values: Values, machine: Machine): string[] {
-  const mistakes: string[] = []
-  if (values.SLUICE_ADMIN_PORT === values.PORT && values.PORT !== 0) {
-    mistakes.push('SLUICE_ADMIN_PORT: must differ from PORT')
-  }
-  const { SLUICE_PORTAL_PORT: portalPort, SLUICE_PORTAL_ORIGIN: portalOrigin } = values
-  if (portalPort !== null && portalPort !== 0 && [values.PORT, values.SLUICE_ADMIN_PORT].includes(portalPort)) {
-    mistakes.push('SLUICE_PORTAL_PORT: must differ from PORT and SLUICE_ADMIN_PORT')
-  }
-  if (portalPort !== null && !isLoopback(values.SLUICE_PORTAL_HOST) && !portalOrigin?.startsWith('https:')) {
-    mistakes.push(
-      'SLUICE_PORTAL_ORIGIN: must be given, as https://…, where SLUICE_PORTAL_HOST is not a loopback address',
-    )
-  }
-  if (values.SLUICE_CONSOLE_READ_TOKEN !== null && values.SLUICE_CONSOLE_READ_TOKEN === values.SLUICE_CONSOLE_TOKEN) {
-    mistakes.push('SLUICE_CONSOLE_READ_TOKEN: must differ from SLUICE_CONSOLE_TOKEN')
-  }
-  if (values.SLUICE_PROCESSES > 1 && values.REDIS_URL === null && values.NATS_URL === null) {
-    mistakes.push('SLUICE_PROCESSES: more than 1 wants REDIS_URL and NATS_URL, which processes share')
-  }
-  if (values.SLUICE_DRAIN_DELAY_SECONDS >= values.SLUICE_SHUTDOWN_SECONDS) {
-    mistakes.push('SLUICE_DRAIN_DELAY_SECONDS: must be less than SLUICE_SHUTDOWN_SECONDS, which it is part of')
-  }
-  if (values.SLUICE_DECODER === 'simdjson' && !machine.simdjsonAvailable()) {
-    mistakes.push('SLUICE_DECODER: simdjson is not installed; run npm install with python3, make and g++ at hand')
-  }
-  const publicTls = pairMistakes('SLUICE_TLS_CERT', 'SLUICE_TLS_KEY', values, machine)
-  return [...mistakes, ...publicTls, ...redisMistakes(values, machine), ...natsMistakes(values, machine)]
-}
-
 /** Each process gets an equal share of the cores, one of them for its event loop. */
 function parsersOf(values: Values, machine: Machine): number {
   return values.SLUICE_PARSERS ?? Math.max(1, Math.floor(machine.parallelism / values.SLUICE_PROCESSES) - 1)
@@ -192,60 +144,6 @@ export function openFilesProblem(config: Config, openFiles = maxOpenFiles()): st
     `a process with ${maxConnections} connections and ${parsers + 1} threads wants ${wanted} open files, and may have ` +
     `${openFiles}; raise the limit of open files (ulimit -n), or lower SLUICE_MAX_CONNECTIONS`
   )
-}
-
-type FileName =
-  | 'SLUICE_TLS_CERT'
-  | 'SLUICE_TLS_KEY'
-  | `NATS_${'CREDS' | 'CA' | 'CERT' | 'KEY'}`
-  | `REDIS_${'CA' | 'CERT' | 'KEY'}`
-
-/** A certificate and its key are given together. */
-function pairMistakes(cert: FileName, key: FileName, values: Values, machine: Machine): string[] {
-  return [[cert, key] as const, [key, cert] as const].flatMap(([name, other]) =>
-    values[name] === null && values[other] !== null
-      ? [`${name}: must be given with ${other}`]
-      : fileMistakes(name, values, machine),
-  )
-}
-
-function fileMistakes(name: FileName, values: Values, machine: Machine): string[] {
-  const path = values[name]
-  const reason = path === null ? null : machine.unreadable(path)
-  return reason === null ? [] : [`${name}: ${reason}`]
-}
-
-function redisMistakes(values: Values, machine: Machine): string[] {
-  const given = (['REDIS_CA', 'REDIS_CERT', 'REDIS_KEY'] as const).filter((name) => values[name] !== null)
-  if (values.REDIS_URL === null) return given.map((name) => `${name}: must be given with REDIS_URL`)
-  return [...fileMistakes('REDIS_CA', values, machine), ...pairMistakes('REDIS_CERT', 'REDIS_KEY', values, machine)]
-}
-
-function natsMistakes(values: Values, machine: Machine): string[] {
-  const url = values.NATS_URL
-  const given = (['NATS_CREDS', 'NATS_CA', 'NATS_CERT', 'NATS_KEY'] as const).filter((name) => values[name] !== null)
-  const wantsSync = values.SLUICE_REQUIRE_SYNC === 'true'
-  if (url === null && wantsSync) return ['SLUICE_REQUIRE_SYNC: must be given with NATS_URL']
-  if (url === null && values.SLUICE_SPOOL_DIR !== null) return ['SLUICE_SPOOL_DIR: must be given with NATS_URL']
-  if (url === null) return given.map((name) => `${name}: must be given with NATS_URL`)
-  const hasUser = url.split(',').some((one) => new URL(one).username !== '')
-  const twice = hasUser && values.NATS_CREDS !== null ? ['NATS_CREDS: NATS_URL names a user: give one of the two'] : []
-  return [
-    ...twice,
-    ...fileMistakes('NATS_CREDS', values, machine),
-    ...fileMistakes('NATS_CA', values, machine),
-    ...pairMistakes('NATS_CERT', 'NATS_KEY', values, machine),
-  ]
-}
-
-function unreadable(path: string): string | null {
-  try {
-    if (!statSync(path).isFile()) return `${path} is not a file`
-    accessSync(path, constants.R_OK)
-    return null
-  } catch (error) {
-    return `cannot read the file: ${errorMessage(error)}`
-  }
 }
 
 function toConfig(values: Values, env: Environment, machine: Machine) {

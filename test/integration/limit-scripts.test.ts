@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { App } from '../../src/apps/app.ts'
-import { type AppTotals, encodeTotals } from '../../src/audit/totals.ts'
+import { type AppTotals, encodeTotals } from '../../src/audit/app-totals.ts'
 import { MINUTE_MS } from '../../src/lib/spans.ts'
 import { cycleMinutesAt } from '../../src/limits/cycle-minutes.ts'
 import {

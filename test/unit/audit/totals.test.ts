@@ -2,7 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encodeTotals, PartitionTotals, type SavedTotals } from '../../../src/audit/totals.ts'
+import { encodeTotals } from '../../../src/audit/app-totals.ts'
+import { PartitionTotals, type SavedTotals } from '../../../src/audit/totals.ts'
 import type { RecordCost } from '../../../src/contract/record/cost-header.ts'
 
 const DAY = 1440

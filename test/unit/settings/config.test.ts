@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../src/lib/errors.ts'
-import { type Machine, openFilesProblem, readConfig } from '../../../src/settings/config.ts'
+import { openFilesProblem, readConfig } from '../../../src/settings/config.ts'
+import type { Machine } from '../../../src/settings/machine.ts'
 import { SETTING_NAMES, SETTINGS } from '../../../src/settings/settings.ts'
 
 const MIB = 1024 * 1024

@@ -1,7 +1,7 @@
 // What is opened beside a list, and the figures of a phone, at the widths between a desk and a phone.
 
 import { expect, test } from 'vitest'
-import { ALERTS, sampledEvent } from '../support/console-data.ts'
+import { ALERTS, BATCH_ID, sampledEvent } from '../support/console-data.ts'
 import { type Asked, ok } from '../support/console-double.ts'
 import { consoleStage } from '../support/console-stage.ts'
 import { eventually } from '../support/service.ts'
@@ -49,6 +49,17 @@ test('on a phone what to do about a 503 is read in whole words, and a range is p
   expect((await range.boundingBox())?.height).toBeGreaterThanOrEqual(36)
   expect((await range.boundingBox())?.width).toBeGreaterThan(90)
 })
+
+test.each(['/events', '/refused', '/apps', `/batch?id=${BATCH_ID}`])(
+  'on a phone what is typed into %s has room, and its button is in sight',
+  async (path) => {
+    const page = await open(path, { viewport: { width: 390, height: 844 } })
+    const input = page.locator('main .field input')
+    await input.waitFor()
+    expect((await input.boundingBox())?.width).toBeGreaterThan(230)
+    expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+  },
+)
 
 test.each([
   ['no-preference', 'come'],

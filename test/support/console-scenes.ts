@@ -216,6 +216,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     prepare: async (page, double) => {
       await plotted(page)
       double.goAway()
+      await page.clock.setFixedTime((await page.evaluate<number>('Date.now()')) + 12_000)
       await page.getByText('No connection to').waitFor()
     },
   },

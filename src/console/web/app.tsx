@@ -104,7 +104,7 @@ function Keys({ app }: { app: AppUsage }): JSX.Element {
   const readKeys = read.value?.read_keys ?? []
   return (
     <Card title="Keys">
-      <List columns="minmax(0,1fr) 72px minmax(0,96px)" heads={['Key', 'For', 'Until, used']}>
+      <List columns="minmax(0,1fr) 64px minmax(0,116px)" heads={['Key', 'For', 'Until, used']}>
         {app.keys.map(({ key, valid_until: until }) => (
           <div class="item" key={key}>
             <code class="cut">{key}</code>
@@ -119,7 +119,15 @@ function Keys({ app }: { app: AppUsage }): JSX.Element {
             <span class="cut">{name}</span>
             <span class="pill plain">reading</span>
             <span class="dim cut">
-              {until !== null ? `until ${day(until)}` : used === null ? 'not used' : <Age at={used} />}
+              {until !== null ? (
+                `until ${day(until)}`
+              ) : used === null ? (
+                'not used'
+              ) : (
+                <>
+                  used <Age at={used} ago />
+                </>
+              )}
             </span>
           </div>
         ))}

@@ -149,7 +149,7 @@ function Controls({ found, kind, sort, text }: ControlsProps): JSX.Element {
     `${words} ${count(found.filter(KINDS[name]).length)}`,
   ]
   return (
-    <div class="row wrap" role="search">
+    <div class="row wrap">
       <Field
         id="search"
         name="Search apps"

@@ -88,7 +88,7 @@ function Question({ inUrl, onAgain, problem, onProblem }: QuestionProps): JSX.El
     else go(url)
   }
   return (
-    <form class="row" style={{ maxWidth: '780px' }} role="search" onSubmit={submit}>
+    <form class="row" style={{ maxWidth: '780px' }} onSubmit={submit}>
       <Field
         id="batch"
         name="Batch id, or app and Idempotency-Key"
@@ -165,7 +165,13 @@ function Refused({ refusal }: { refusal: RefusalFound['refusal'] }): JSX.Element
             <Fact name="Message">
               <code>{message}</code>
             </Fact>
-            <Fact name="What was sent">{shape && `${shape}: type and length, without its content`}</Fact>
+            <Fact name="What was sent">
+              {shape && (
+                <>
+                  {shape} <span class="dim">type and length only</span>
+                </>
+              )}
+            </Fact>
             <Fact name="What to change">{changeFor(refusal, portal !== null)}</Fact>
             <Fact name="It means">{meaningOf(code)}</Fact>
             {portal === null && (

@@ -172,7 +172,11 @@ function Shares({ title, of, known = [] }: SharesProps): JSX.Element {
         <div
           key={text}
           class="grid"
-          style={vars({ columns: 'minmax(0,1fr) 64px 40px', phone: 'minmax(0,1fr) 96px 40px', align: 'center' })}
+          style={vars({
+            columns: 'minmax(0,1fr) minmax(0,1fr) 40px',
+            phone: 'minmax(0,1fr) 96px 40px',
+            align: 'center',
+          })}
         >
           <span class="cut" title={text}>
             {text}

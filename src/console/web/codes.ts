@@ -83,7 +83,9 @@ export function memberOf(path: string): string {
 
 /** What is wrong, without the path before it. */
 function ruleOf(message: string): string {
-  return message.slice(message.indexOf(': ') + 1).trim()
+  const rule = message.slice(message.indexOf(': ') + 1).trim()
+  if (rule === 'length must be at least 1') return 'must not be empty'
+  return rule.replace(/^length must be (.*)$/, 'must be $1 characters long')
 }
 
 /** `isPortal`: without the names of settings, which are the operators'. */

@@ -53,7 +53,7 @@ export function Copy({ text, label, icon = 'copy', children }: CopyProps): JSX.E
   ) : (
     <button type="button" class="button small bare" aria-label={label} title={label} onClick={run}>
       <Icon name={said === '' ? icon : 'check'} />
-      {icon === 'copy' && (said === '' ? label.replace(/^Copy (?=JSON|curl)/, '') : said)}
+      {icon === 'copy' && (said === '' ? label.replace(/^Copy (?=JSON|curl|SLUICE)/, '') : said)}
       {status}
     </button>
   )
@@ -113,11 +113,12 @@ interface FieldProps {
   /** The key that leads to it. */
   readonly letter?: string
   readonly onText: (text: string) => void
+  readonly children?: ComponentChildren
 }
 
-export function Field({ id, name, icon, problem = null, letter, onText, ...input }: FieldProps): JSX.Element {
+export function Field({ id, name, icon, problem = null, letter, onText, children, ...input }: FieldProps): JSX.Element {
   return (
-    <div class="filter grow stack" style={vars({ gap: '2px' })}>
+    <div class="filter grow stack" role="search" style={vars({ gap: '2px' })}>
       <label for={id} class="reader">
         {name}
       </label>
@@ -136,6 +137,7 @@ export function Field({ id, name, icon, problem = null, letter, onText, ...input
       <span id={`${id}-problem`} class={problem === null ? 'reader' : 'said fail t12'} role="status">
         {problem}
       </span>
+      {children}
     </div>
   )
 }

@@ -137,7 +137,7 @@ export function Explain({ query }: { query: URLSearchParams }): JSX.Element {
                 Explain
               </button>
               {portal === null && (
-                <span class="field">
+                <span class="field" style={{ flex: '0 1 200px' }}>
                   <label for="app-key" class="dim">
                     as app key
                   </label>

@@ -72,24 +72,23 @@ export function FilterBox({ query, keys, example, values }: FilterBoxProps): JSX
     return () => clearTimeout(timer)
   }, [text])
   return (
-    <div class="grow" role="search">
-      <Field
-        id={id}
-        name="Filter"
-        icon="filter"
-        letter="f"
-        list={`${id}-list`}
-        value={text}
-        placeholder={example}
-        problem={problem}
-        onText={setText}
-      />
+    <Field
+      id={id}
+      name="Filter"
+      icon="filter"
+      letter="f"
+      list={`${id}-list`}
+      value={text}
+      placeholder={example}
+      problem={problem}
+      onText={setText}
+    >
       <datalist id={`${id}-list`}>
         {suggestionsFor(text, keys, values).map((suggestion) => (
           <option key={suggestion} value={suggestion} />
         ))}
       </datalist>
-    </div>
+    </Field>
   )
 }
 

@@ -143,9 +143,12 @@ function Advice({ now }: { now: NowAnswer }): JSX.Element | null {
       <span class="grow">
         <b>To do:</b> {known.todo}.
       </span>
-      {[...new Set(known.todo.match(SETTING))].map((setting) => (
-        <Copy key={setting} text={withValue(setting, now)} />
-      ))}
+      <span class="row wrap">
+        {[...new Set(known.todo.match(SETTING))].map((setting) => {
+          const text = withValue(setting, now)
+          return <Copy key={setting} text={text} label={`Copy ${text}`} />
+        })}
+      </span>
     </Note>
   )
 }
@@ -176,7 +179,7 @@ function Nearest({ usage }: { usage: Usage }): JSX.Element | null {
   if (nearest.length === 0) return null
   return (
     <Card title="Nearest to a limit" side={<More href="/apps">All {many(usage.total_apps, 'app')}</More>}>
-      <List columns="minmax(0,1fr) 50px minmax(40px,1fr) 150px 96px" phone="minmax(0,1fr) 48px 128px">
+      <List columns="minmax(0,1fr) 50px minmax(40px,0.6fr) 146px 96px" phone="minmax(0,1fr) 48px 128px">
         {nearest.map(({ app, window }) => (
           <a class="item" key={app.app_id} href={urlTo('/app', { id: app.app_id })}>
             <AppName id={app.app_id} />

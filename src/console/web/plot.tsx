@@ -35,11 +35,13 @@ const HEIGHT = 100
 const TIP_FITS = 0.6
 const TABLE_ROWS = 12
 
-/** A round number that is at least this: 1, 2 or 5 of a power of ten. */
+/** A round number that is at least this, and not much more, so that the plot fills its place. Half of it is round too. */
 export function roundUp(value: number): number {
   if (value <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(value))
-  return [1, 2, 4, 5, 10].map((step) => step * power).find((step) => step >= value) ?? 10 * power
+  return (
+    [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? 10 * power
+  )
 }
 
 export function Plot(props: PlotProps): JSX.Element {

@@ -6,7 +6,7 @@ import { Dialog } from './dialog.tsx'
 import { exactly, many, rate, span, utc } from './format.ts'
 import { Icon, Mark } from './icons.tsx'
 import { useKeys } from './keys.ts'
-import { type Live, rejectedPerSecond, SOME_PER_SECOND, stateOf, useLive } from './live.tsx'
+import { type Live, perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, useLive } from './live.tsx'
 import { Palette } from './palette.tsx'
 import { go, urlTo, type View } from './route.ts'
 import { useRowKeys } from './rows.tsx'
@@ -121,8 +121,11 @@ function Badge({ id, name }: { id: string; name: string }): JSX.Element {
 }
 
 function RefusedRate({ live: { now } }: { live: Live }): JSX.Element | null {
-  const perSecond = now === null ? 0 : rejectedPerSecond(now)
-  return perSecond < SOME_PER_SECOND ? null : <span class="word wide push t12 dim">{rate(perSecond)}/s</span>
+  const ours = now === null ? 0 : perSecondOf(now, 'fail')
+  const perSecond = now === null ? 0 : rejectedPerSecond(now) + ours
+  if (perSecond < SOME_PER_SECOND) return null
+  const tone = ours < SOME_PER_SECOND ? 'dim' : 'said fail'
+  return <span class={`word wide push t12 ${tone}`}>{rate(perSecond)}/s</span>
 }
 
 function Foot({ live, onLeave }: { live: Live; onLeave: (() => void) | null }): JSX.Element {

@@ -120,7 +120,7 @@ export async function openSharedSpool(
     onNamed: (id) => (counts = limits.countSpool(id)),
     onFound: (appId, charge) => counts?.add(appId, charge, true),
     onSpooled: (appId, charge) => counts?.add(appId, charge),
-    onSent: (appId, charge, sequence, isFound) => counts?.sent(appId, charge, sequence, isFound),
+    onSent: (appId, charge, sequence) => counts?.sent(appId, charge, sequence),
     onLost: () => counts?.forgetSent(),
     onKey: (batchId, events, takenAtMs) => limits.restoreKey(batchId, events, takenAtMs),
     onDoubt: (doubt) => limits.doubt(doubt),

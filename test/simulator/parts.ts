@@ -94,7 +94,7 @@ async function openSpoolOn(
     onNamed: (id) => (counts = admission.countSpool(id)),
     onFound: (appId, charge) => counts?.add(appId, charge, true),
     onSpooled: (appId, charge) => counts?.add(appId, charge),
-    onSent: (appId, charge, sequence, isFound) => counts?.sent(appId, charge, sequence, isFound),
+    onSent: (appId, charge, sequence) => counts?.sent(appId, charge, sequence),
     onLost: () => counts?.forgetSent(),
     onKey: (batchId, events, takenAtMs) => admission.restoreKey(batchId, events, takenAtMs),
     onDoubt: (doubt) => admission.doubt(doubt),

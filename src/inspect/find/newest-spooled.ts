@@ -40,16 +40,16 @@ export async function* joined(spooled: Lists, stored: Lists): Lists {
     let second = isLate ? null : await asked.catch(() => null)
     while (first.done !== true) {
       if (second !== null && second.done !== true && isNewer(second.value, first.value)) {
-        if (!seen.has(second.value.batchId)) yield [second.value.line]
+        if (!seen.has(second.value.batch)) yield [second.value.line]
         second = await there.next()
         continue
       }
-      seen.add(first.value.batchId)
+      seen.add(first.value.batch)
       yield [first.value.line]
       first = await here.next()
     }
     for (second ??= await asked; second.done !== true; second = await there.next())
-      if (!seen.has(second.value.batchId)) yield [second.value.line]
+      if (!seen.has(second.value.batch)) yield [second.value.line]
   } finally {
     // What was begun is closed, also where the reader has had enough. He does not wait for a NATS that does not answer.
     const closed = Promise.all([here.return(undefined), there.return(undefined), stored.return(undefined)])
@@ -60,7 +60,8 @@ export async function* joined(spooled: Lists, stored: Lists): Lists {
 
 interface Line {
   readonly line: Buffer
-  readonly batchId: string
+  /** A key that is used again later gives another batch the same id. */
+  readonly batch: string
   /** '': it is damaged. */
   readonly receivedAt: string
 }
@@ -69,7 +70,7 @@ async function* linesOf(lists: Lists): AsyncGenerator<Line> {
   for await (const lines of lists)
     for (const line of lines) {
       const { batchId = '', receivedAt = '' } = readIds(line) ?? {}
-      yield { line, batchId, receivedAt }
+      yield { line, batch: `${batchId} ${receivedAt}`, receivedAt }
     }
 }
 

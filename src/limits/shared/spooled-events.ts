@@ -33,8 +33,6 @@ interface Sums {
   moves: Map<number, number>
   /** In the stream, until the audit has read them: by minute. */
   readonly sent: Map<number, Sent>
-  /** The same, of what an earlier process sent. */
-  readonly found: Map<number, Sent>
   writtenAtMs: number
   tidiedMinute: number
 }
@@ -60,8 +58,6 @@ export class SpooledEvents {
   readonly #options: SpooledEventsOptions
   readonly #apps = new Map<string, Sums>()
   readonly #dirty = new Set<string>()
-  /** By partition: the lowest minute that was the last closed one, as this process saw it. */
-  readonly #closed = new Map<number, number>()
   #timer: Timer | null = null
   #isWriting = false
   #lookedAtMs = Number.NEGATIVE_INFINITY
@@ -92,14 +88,10 @@ export class SpooledEvents {
     this.#dirty.add(appId)
   }
 
-  /**
-   * It is in the stream, and comes off once the audit has read it. `sequence` 0: not known. `isFound`: an earlier process sent it,
-   * and `sequence` is that of a later message, perhaps of another partition.
-   */
-  sent(appId: string, { minute, cycleMinute, events }: Charge, sequence: number, isFound = false): void {
+  /** It is in the stream, and comes off once the audit has read its partition up to `sequence`. */
+  sent(appId: string, { minute, cycleMinute, events }: Charge, sequence: number): void {
     if (events === 0) return
-    const sums = this.#sumsOf(appId)
-    const sent = isFound ? sums.found : sums.sent
+    const { sent } = this.#sumsOf(appId)
     const known = sent.get(minute) ?? { cycles: new Map<number, number>(), events: 0, sequence: 0 }
     sent.set(minute, known)
     known.events += events
@@ -109,10 +101,8 @@ export class SpooledEvents {
 
   /** NATS has lost messages: none counts as sent any more. What may be missing was added again before. */
   forgetSent(): void {
-    for (const [appId, sums] of this.#apps) {
-      for (const sent of [sums.sent, sums.found])
-        for (const minute of sent.keys()) this.#takeOffMinute(appId, sums, sent, minute)
-    }
+    for (const [appId, sums] of this.#apps)
+      for (const minute of sums.sent.keys()) this.#takeOffMinute(appId, sums, minute)
   }
 
   /** Redis has lost data of these partitions. */
@@ -138,7 +128,6 @@ export class SpooledEvents {
         days: new Map(),
         moves: new Map(),
         sent: new Map(),
-        found: new Map(),
         writtenAtMs: Number.NEGATIVE_INFINITY,
         tidiedMinute: 0,
       }
@@ -188,7 +177,7 @@ export class SpooledEvents {
   /** How far the audit has read, and takes that off. */
   async #look(): Promise<void> {
     const wanted = new Set<number>()
-    for (const { partition, sent, found } of this.#apps.values()) if (sent.size + found.size > 0) wanted.add(partition)
+    for (const { partition, sent } of this.#apps.values()) if (sent.size > 0) wanted.add(partition)
     for (const partition of wanted) {
       const texts = await this.#options.link.call((client) => client.mget(readKey(partition), fenceKey(partition)))
       if (texts === 'away') return
@@ -201,23 +190,16 @@ export class SpooledEvents {
   }
 
   #takeOff(partition: number, readSequence: number, closedMinute: number): void {
-    const firstClosed = Math.min(closedMinute, this.#closed.get(partition) ?? closedMinute)
-    this.#closed.set(partition, firstClosed)
-    // A minute was begun and closed since this process looked: all that was in the stream before is read.
-    const isAllFoundRead = closedMinute >= firstClosed + 2
     for (const [appId, sums] of this.#apps) {
       if (sums.partition !== partition) continue
       for (const [minute, { sequence }] of sums.sent)
-        if (minute <= closedMinute && sequence <= readSequence) this.#takeOffMinute(appId, sums, sums.sent, minute)
-      for (const [minute, { sequence }] of sums.found)
-        if (minute <= closedMinute && (isAllFoundRead || (sequence > 0 && sequence <= readSequence)))
-          this.#takeOffMinute(appId, sums, sums.found, minute)
+        if (minute <= closedMinute && sequence <= readSequence) this.#takeOffMinute(appId, sums, minute)
     }
   }
 
-  #takeOffMinute(appId: string, sums: Sums, sent: Map<number, Sent>, minute: number): void {
-    const { events = 0, cycles = new Map<number, number>() } = sent.get(minute) ?? {}
-    sent.delete(minute)
+  #takeOffMinute(appId: string, sums: Sums, minute: number): void {
+    const { events = 0, cycles = new Map<number, number>() } = sums.sent.get(minute) ?? {}
+    sums.sent.delete(minute)
     if (minute === sums.minute) sums.minuteEvents = Math.max(0, sums.minuteEvents - events)
     for (const [cycle, sum] of cycles) add(sums.cycles, cycle, -sum)
     add(sums.days, dayOf(minute), -events)
@@ -260,7 +242,7 @@ export class SpooledEvents {
       sums.moves = new Map()
       sums.writtenAtMs = nowMs
       this.#dirty.delete(appId)
-      if (sums.cycles.size + sums.sent.size + sums.found.size === 0) this.#apps.delete(appId)
+      if (sums.cycles.size + sums.sent.size === 0) this.#apps.delete(appId)
     }
     const keys = appIds.map((appId) => countsKey(partitionOf(appId, this.#options.partitions), appId))
     let isWritten = false

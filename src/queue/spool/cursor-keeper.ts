@@ -148,7 +148,8 @@ export class CursorKeeper {
     const reserved = later(this.#cursor.reserved, later(this.#readEnd, sent))
     const isSynced = syncMs() === 0 || this.kept.isEmpty
     const released = isSynced ? sent : this.#cursor.released
-    const cursor = { ...this.#cursor, released, reserved, witness: this.kept.witness }
+    const { witness, sequences } = this.kept
+    const cursor = { ...this.#cursor, released, reserved, witness, sequences }
     await writeCursor(directory, cursor, disk)
     this.#saved = cursor
     this.#cursor = { ...this.#cursor, released, reserved }

@@ -47,7 +47,6 @@ export interface DrainerParts extends CursorKeeperParts {
   readonly withoutRedisAtMs: () => number
   /** Only one record is sent, to see whether NATS takes it. */
   readonly isTaking: () => boolean
-  /** `sequence` 0: not known. */
   readonly onSent: (record: SpooledRecord, sequence: number) => void
   readonly onTaken: () => void
   readonly onNotTaken: (ack: QueueAck) => void

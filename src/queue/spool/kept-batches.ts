@@ -2,6 +2,7 @@
 // which is gone where NATS has lost the end of its stream.
 
 import type { NatsConnection } from '@nats-io/transport-node'
+import { partitionOf } from '../../contract/partition.ts'
 import type { Timers } from '../../lib/timers.ts'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
 import { comparePositions, type JournalPosition } from '../journal/segments.ts'
@@ -31,14 +32,17 @@ export class KeptBatches {
   #groups: Kept[] = []
   /** In no group yet. What one reading passes, and what is under way. */
   #pending: Pending[] = []
+  /** By partition: of the newest message of what is kept; 0: there is none. */
+  readonly #sequences: number[]
 
   /** `left`: what an earlier process has sent and kept. */
   constructor(
     timers: Pick<Timers, 'monotonicMs'>,
-    { released, sent, witness }: SpoolCursor,
+    { released, sent, witness, sequences }: SpoolCursor,
     { batches, bytes }: Pick<Kept, 'batches' | 'bytes'>,
   ) {
     this.#timers = timers
+    this.#sequences = [...sequences]
     if (comparePositions(released, sent) < 0)
       this.#groups.push({ end: sent, witness, atMs: timers.monotonicMs(), batches, bytes })
   }
@@ -48,8 +52,14 @@ export class KeptBatches {
     return newestOf([...this.#groups.map(({ witness }) => witness), ...this.#pending])
   }
 
+  get sequences(): readonly number[] {
+    return [...this.#sequences]
+  }
+
   /** A message with this batch is in the stream, whose id begins so. */
-  add({ sequence, messageId }: Witness, { line, end }: SpooledRecord): void {
+  add({ sequence, messageId }: Witness, { head, line, end }: SpooledRecord): void {
+    const partition = partitionOf(head.appId, this.#sequences.length)
+    this.#sequences[partition] = Math.max(this.#sequences[partition], sequence)
     this.#pending.push({ sequence, messageId, end, bytes: line.length })
   }
 
@@ -91,6 +101,7 @@ export class KeptBatches {
   /** The groups that end there, or before. */
   releaseUpTo(end: JournalPosition): void {
     this.#groups = this.#groups.filter((group) => comparePositions(group.end, end) > 0)
+    if (this.isEmpty) this.#sequences.fill(0)
   }
 
   get isEmpty(): boolean {
@@ -106,6 +117,7 @@ export class KeptBatches {
     }
     this.#groups = []
     this.#pending = []
+    this.#sequences.fill(0)
     return lost
   }
 }

@@ -2,6 +2,7 @@
 
 import { IDEMPOTENCY_WINDOW_SECONDS } from '../../contract/bounds.ts'
 import type { Charge } from '../../contract/charge.ts'
+import { partitionOf } from '../../contract/partition.ts'
 import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
@@ -37,8 +38,8 @@ export interface SpoolCallbacks {
   readonly onFound: (appId: string, charge: Charge) => void
   /** A batch is in the spool, and counts in this node's field. */
   readonly onSpooled: (appId: string, charge: Charge) => void
-  /** It is in the stream. `sequence` 0: not known. `isFound`: sent by an earlier process, and this is the newest message then. */
-  readonly onSent: (appId: string, charge: Charge, sequence: number, isFound: boolean) => void
+  /** It is in the stream: in its partition, at `sequence` or before. */
+  readonly onSent: (appId: string, charge: Charge, sequence: number) => void
   /** NATS has lost messages: what was sent before counts by `onFound`, until it is sent again. */
   readonly onLost: () => void
   /** Of a batch of the last five minutes that an earlier process has left. */
@@ -85,13 +86,13 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
   const known = await readCursor(directory, disk)
   if (known === 'damaged')
     onNotice('cursor.json of the spool is damaged: NATS is asked for each batch before it is sent again', 'error')
-  const saved = known === 'damaged' ? null : known
+  const saved = known === 'damaged' || known === null ? null : withSequences(known, options.partitions)
   const journal: Journal = await openJournal({
     directory: journalDirectory(directory),
     maxBytes: Number.MAX_SAFE_INTEGER,
     segmentBytes: Math.min(64 * 1024 * 1024, Math.max(1024, Math.floor(maxBytes / 8))),
     keepHours: null,
-    resumeAfter: saved?.sent ?? null,
+    resumeAfter: known === 'damaged' ? null : (known?.sent ?? null),
     clock: () => timers.nowMs(),
     timers,
     disk,
@@ -105,7 +106,9 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
   })
   const end = journal.position()
   // Without a cursor any of it may have been sent.
-  const cursor = saved ?? { id: options.newId, released: BEGINNING, sent: BEGINNING, reserved: end, witness: null }
+  const positions = { released: BEGINNING, sent: BEGINNING, reserved: end }
+  const sequences = noneOf(options.partitions)
+  const cursor = saved ?? { id: options.newId, ...positions, witness: null, sequences }
   if (saved === null) await writeCursor(directory, cursor, disk)
   options.onNamed(cursor.id)
   const filling = watchFilling(journal, {
@@ -151,7 +154,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     isTaking: () => spool.isTaking,
     onSent: (record, sequence) => {
       spool.sent(record)
-      options.onSent(record.head.appId, record.charge, sequence, false)
+      options.onSent(record.head.appId, record.charge, sequence)
     },
     onTaken: () => spool.taken(),
     onNotTaken: (ack) => spool.notTaken(ack),
@@ -167,10 +170,20 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
   return { spool, id: cursor.id, sizeBytes: () => journal.sizeBytes, maxBytes: filling.maxBytes }
 }
 
+/** One that does not say where the stream has what is kept, or of other partitions: all that is kept is looked up again. */
+function withSequences(cursor: SpoolCursor, partitions: number): SpoolCursor {
+  if (cursor.sequences.length === partitions) return cursor
+  return { ...cursor, sent: cursor.released, witness: null, sequences: noneOf(partitions) }
+}
+
+function noneOf(partitions: number): number[] {
+  return Array.from({ length: partitions }, () => 0)
+}
+
 /** Counts what is kept and what is not sent yet, for the limits too, and passes the keys that are remembered. */
 async function readFound(
-  { directory, disk, timers, onFound, onSent, onKey }: SpoolOptions,
-  { released, sent, witness }: SpoolCursor,
+  { directory, disk, timers, partitions, onFound, onSent, onKey }: SpoolOptions,
+  { released, sent, sequences }: SpoolCursor,
   onDamage: (damage: Damage) => void,
 ): Promise<{ readonly found: SpoolContents; readonly kept: Pick<Kept, 'batches' | 'bytes'> }> {
   const kept = { batches: 0, bytes: 0 }
@@ -187,7 +200,7 @@ async function readFound(
       kept.batches += 1
       kept.bytes += line.length
       // The audit may not have read it yet.
-      onSent(head.appId, charge, witness?.sequence ?? 0, true)
+      onSent(head.appId, charge, sequences[partitionOf(head.appId, partitions)])
       return
     }
     batches += 1

@@ -25,6 +25,8 @@ export interface SpoolCursor {
   readonly reserved: JournalPosition
   /** The last message before `sent`; null: none is known. */
   readonly witness: Witness | null
+  /** By partition: where the stream has what is kept of it, at the latest. Empty: not known. */
+  readonly sequences: readonly number[]
 }
 
 /** To be called once at a time. Rejects where the disk fails. */
@@ -64,15 +66,27 @@ export async function readCursor(directory: string, disk: Disk): Promise<SpoolCu
   }
 }
 
-function asCursor({ version, id, released, sent, reserved, witness }: Record<string, unknown>): SpoolCursor | null {
+function asCursor(cursor: Record<string, unknown>): SpoolCursor | null {
+  const { version, id, released, sent, reserved, witness, sequences } = cursor
   if (version !== VERSION || typeof id !== 'string' || !/^[0-9a-f]{8,32}$/.test(id)) return null
   if (!isPosition(released) || !isPosition(sent) || !isPosition(reserved)) return null
-  return { id, released, sent, reserved, witness: isWitness(witness) ? witness : null }
+  return {
+    id,
+    released,
+    sent,
+    reserved,
+    witness: isWitness(witness) ? witness : null,
+    sequences: isSequences(sequences) ? sequences : [],
+  }
 }
 
 function isPosition(value: unknown): value is JournalPosition {
   const { segment, offset } = (value ?? {}) as Record<string, unknown>
   return Number.isSafeInteger(segment) && Number.isSafeInteger(offset) && Number(segment) >= 0 && Number(offset) >= 0
+}
+
+function isSequences(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((sequence) => Number.isSafeInteger(sequence))
 }
 
 function isWitness(value: unknown): value is Witness {

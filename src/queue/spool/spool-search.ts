@@ -8,12 +8,13 @@ import { findInJournal } from '../journal/journal-search.ts'
 import { comparePositions } from '../journal/segments.ts'
 import { readProgress, spoolFolders } from './inspect-spool.ts'
 
-/** null: it is not there, or was sent. Rejects where a folder cannot be read. */
+/** The newest of that id. null: it is not there, or was sent. Rejects where a folder cannot be read. */
 export async function findInSpool(
   directory: string,
   question: Question,
   options: SearchOptions,
 ): Promise<Found | null> {
+  let newest: Found | null = null
   for (const folder of await spoolFolders(directory)) {
     const finding = await findInJournal(folder, question, options)
     if (finding.kind === 'not found' || finding.place.kind !== 'journal') continue
@@ -23,7 +24,8 @@ export async function findInSpool(
     if (comparePositions({ segment: Number.parseInt(segment, 10), offset }, sent) < 0) continue
     const line = readSpoolLine(finding.record.line)?.line.subarray(0, -1)
     const record = line === undefined ? null : readRecord(line)
-    if (record !== null) return { ...finding, record, place: { ...finding.place, kind: 'spool', folder } }
+    if (record === null || record.receivedAt <= (newest?.record.receivedAt ?? '')) continue
+    newest = { ...finding, record, place: { ...finding.place, kind: 'spool', folder } }
   }
-  return null
+  return newest
 }

@@ -2,10 +2,11 @@
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import { expect, test, vi } from 'vitest'
+import { partitionOf } from '../../../../src/contract/partition.ts'
 import { RealDisk } from '../../../../src/queue/journal/disk.ts'
 import { CursorKeeper } from '../../../../src/queue/spool/cursor-keeper.ts'
 import { DamagedSegments } from '../../../../src/queue/spool/damaged-segments.ts'
-import { readCursor } from '../../../../src/queue/spool/spool-cursor.ts'
+import { readCursor, type SpoolCursor } from '../../../../src/queue/spool/spool-cursor.ts'
 import type { SpooledRecord } from '../../../../src/queue/spool/spool-records.ts'
 import { makeFolder } from '../../../support/service.ts'
 import { ManualTimers } from '../../../support/timers.ts'
@@ -24,6 +25,10 @@ class SlowDisk extends RealDisk {
   }
 }
 
+function recordOf(offset: number, bytes: number, appId = 'demo'): SpooledRecord {
+  return { head: { appId }, line: Buffer.alloc(bytes), end: { segment: 1, offset } } as unknown as SpooledRecord
+}
+
 async function open(end: number) {
   const [directory, timers, disk, renewed] = [
     await makeFolder(),
@@ -39,7 +44,7 @@ async function open(end: number) {
       return Promise.resolve(null)
     },
   }
-  const cursor = { id: 'abcdef012345', released: START, sent: START, reserved: START, witness: null }
+  const cursor = { id: 'abcdef012345', released: START, sent: START, reserved: START, witness: null, sequences: [0, 0] }
   const keptBefore = { batches: 0, bytes: 0 }
   const keeper = new CursorKeeper(
     {
@@ -58,8 +63,7 @@ async function open(end: number) {
     () => {},
   )
   const acked = (offset: number): void => {
-    const record = { line: Buffer.alloc(100), end: { segment: 1, offset } } as unknown as SpooledRecord
-    keeper.kept.add({ sequence: offset, messageId: `id${offset}` }, record)
+    keeper.kept.add({ sequence: offset, messageId: `id${offset}` }, recordOf(offset, 100))
     keeper.move({ segment: 1, offset })
   }
   const look = async (): Promise<void> => {
@@ -67,15 +71,13 @@ async function open(end: number) {
     keeper.look(connection)
     await vi.waitFor(() => expect(keeper.isBusy).toBe(false))
   }
-  const released = async (): Promise<unknown> => {
+  const saved = async (): Promise<SpoolCursor> => {
     const read = await readCursor(directory, disk)
-    return typeof read === 'string' ? read : read?.released
+    if (read === null || read === 'damaged') throw new Error('there is no whole cursor')
+    return read
   }
-  const witness = async (): Promise<unknown> => {
-    const read = await readCursor(directory, disk)
-    return typeof read === 'string' ? read : read?.witness
-  }
-  return { keeper, disk, acked, look, released, renewed, witness }
+  const released = async (): Promise<unknown> => (await saved()).released
+  return { keeper, disk, acked, look, saved, released, renewed }
 }
 
 test('what is acknowledged while the cursor is written stays kept', async () => {
@@ -93,8 +95,7 @@ test('what is acknowledged while the cursor is written stays kept', async () => 
 test('a group holds what is before its end, and nothing that was acknowledged behind it', async () => {
   const { keeper, acked } = await open(300)
   acked(100)
-  const record = { line: Buffer.alloc(50), end: { segment: 1, offset: 300 } } as unknown as SpooledRecord
-  keeper.kept.add({ sequence: 7, messageId: 'late' }, record)
+  keeper.kept.add({ sequence: 7, messageId: 'late' }, recordOf(300, 50))
   await keeper.save()
   keeper.kept.releaseUpTo({ segment: 1, offset: 100 })
   expect(keeper.kept.takeAll()).toEqual({ batches: 1, bytes: 50 })
@@ -110,15 +111,21 @@ test('what NATS has synced is let go of while more is sent', async () => {
   expect(await released()).toMatchObject({ offset: expect.toSatisfy((offset: number) => offset >= 400) as number })
 })
 
-test('the cursor names the newest message of all that is kept, also where an older one was found last', async () => {
-  const { keeper, acked, witness } = await open(300)
+test('the cursor names the newest message of all that is kept, and of each partition, also where an older one was found last', async () => {
+  const { keeper, acked, saved } = await open(300)
+  const ofDemo = partitionOf('demo', 2)
+  const other = ['shop', 'game', 'blog', 'maps'].find((appId) => partitionOf(appId, 2) !== ofDemo)
+  const bySequence = (...sequences: number[]): number[] => (ofDemo === 0 ? sequences : sequences.toReversed())
   acked(100)
   await keeper.save()
-  const record = { line: Buffer.alloc(50), end: { segment: 1, offset: 300 } } as unknown as SpooledRecord
-  keeper.kept.add({ sequence: 7, messageId: 'found' }, record)
-  keeper.move(record.end)
+  keeper.kept.add({ sequence: 7, messageId: 'found' }, recordOf(200, 50))
+  keeper.kept.add({ sequence: 9, messageId: 'other' }, recordOf(300, 50, other))
+  keeper.move({ segment: 1, offset: 300 })
   await keeper.save()
-  expect(await witness()).toEqual({ sequence: 100, messageId: 'id100' })
+  expect(await saved()).toMatchObject({ witness: { sequence: 100, messageId: 'id100' }, sequences: bySequence(100, 9) })
+  keeper.kept.releaseUpTo({ segment: 1, offset: 300 })
+  await keeper.save()
+  expect(await saved()).toMatchObject({ witness: null, sequences: [0, 0] })
 })
 
 test('what NATS has lost is seen at the next look, long before it would be let go of', async () => {

@@ -41,7 +41,7 @@ class UnreadableDisk extends RealDisk {
 afterEach(() => void vi.restoreAllMocks())
 
 /** A folder with three batches, of which an earlier process has sent `sent`, and may have sent `reserved`. */
-async function makeSpool(sent: number, reserved = sent, ofSegment = 3, messageId: string | null = null) {
+async function makeSpool(sent: number, reserved = sent, ofSegment = 3, messageId: string | null = null, more = {}) {
   const directory = await makeFolder()
   const lines = Array.from({ length: 3 }, () => {
     const { line, charge } = makeRecord()
@@ -59,7 +59,7 @@ async function makeSpool(sent: number, reserved = sent, ofSegment = 3, messageId
   }
   const cursor = { version: 1, id: 'abcdef012345', released: POSITION, sent: endOf(sent), reserved: endOf(reserved) }
   const witness = { sequence: sent, messageId: 'gone' }
-  await writeFile(join(directory, 'cursor.json'), JSON.stringify({ ...cursor, witness }))
+  await writeFile(join(directory, 'cursor.json'), JSON.stringify({ ...cursor, witness, sequences: [sent], ...more }))
   return directory
 }
 
@@ -69,6 +69,7 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
   const ids: (string | undefined)[] = []
   let least = 0
   let found = 0
+  const inStream: number[] = []
   let opened: Spool | null = null
   const notices: string[] = []
   const stream = {
@@ -89,7 +90,10 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
     partitions: 1,
     syncMs: () => 100,
     onFound: () => void (found += 1),
-    onSent: () => void (least = Math.min(least, opened?.contents.batches ?? 0)),
+    onSent: (_appId, _charge, place) => {
+      inStream.push(place)
+      least = Math.min(least, opened?.contents.batches ?? 0)
+    },
     onNotice: (message) => void notices.push(message),
   })
   opened = spool
@@ -100,7 +104,7 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
     }
     expect(isReached()).toBe(true)
   }
-  return { spool, notices, until, sent: () => sequence, least: () => least, found: () => found, ids }
+  return { spool, notices, until, sent: () => sequence, least: () => least, found: () => found, ids, inStream }
 }
 
 test('what an earlier process has sent, and NATS has lost since, is counted when it is sent again', async () => {
@@ -185,5 +189,29 @@ test('what may have been sent is asked for again where it could not be sent whil
   const before = asked.length
   await until(() => spool.contents.batches === 0)
   expect(new Set(asked.slice(before).flat())).toEqual(new Set(first))
+  await spool.stop()
+})
+
+test('what an earlier process has sent comes off by the newest message of its partition', async () => {
+  vi.spyOn(KeptBatches.prototype, 'isThere').mockResolvedValue(true)
+  const { spool, until, inStream } = await openOver(await makeSpool(2), new RealDisk(), new ManualTimers())
+  expect(inStream).toEqual([2, 2])
+  await until(() => spool.isEmpty)
+  await spool.stop()
+})
+
+test.each([
+  ['of an earlier version', { sequences: undefined }],
+  ['of another number of partitions', { sequences: [2, 0] }],
+])('what a cursor %s says is sent and kept is looked up, and not sent again', async (_which, more) => {
+  vi.spyOn(Settler.prototype, 'settle').mockImplementation((records) =>
+    Promise.resolve(records.map((_, at) => ({ sequence: 11 + at, messageId: '', untilMs: 0 }))),
+  )
+  vi.spyOn(KeptBatches.prototype, 'isThere').mockResolvedValue(true)
+  const folder = await makeSpool(2, 2, 3, null, more)
+  const { spool, until, inStream, sent } = await openOver(folder, new RealDisk(), new ManualTimers())
+  expect(spool.contents.batches).toBe(3)
+  await until(() => spool.isEmpty)
+  expect([inStream, sent()]).toEqual([[11, 12, 1], 1])
   await spool.stop()
 })

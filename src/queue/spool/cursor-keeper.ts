@@ -127,6 +127,10 @@ export class CursorKeeper {
     if (!this.hasLost && (isMoved || isReleased || isOver)) await this.#write()
   }
 
+  reserve(): void {
+    if (this.#busy === null) void this.save()
+  }
+
   /** Reserves what was read, and writes the cursor down. Resolves where that fails too. */
   async save(): Promise<void> {
     while (this.#busy !== null) await this.#busy

@@ -1,50 +1,29 @@
-// Sends what the spool holds to the stream, oldest first, beside live traffic: it keeps what a window of the stream may have under
-// way filled up behind live requests, and at least a tenth of what is under way. Its cursor is synced after acknowledgements.
+// Sends what the spool holds to the stream, oldest first, beside live traffic. Its cursor is synced after acknowledgements.
 
 import { errorMessage } from '../../lib/errors.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timer, Timers } from '../../lib/timers.ts'
 import { API_TIMEOUT_MS } from '../../nats/api.ts'
-import type { Damage } from '../journal/segment-cursor.ts'
-import { comparePositions, type JournalPosition } from '../journal/segments.ts'
+import type { JournalPosition } from '../journal/segments.ts'
 import type { QueueAck } from '../queue.ts'
 import type { StreamPublisher } from '../stream/publisher.ts'
 import { getFromLeader } from '../stream/read/stream-message.ts'
 import { CursorKeeper, type CursorKeeperParts } from './cursor-keeper.ts'
+import { DrainWindow } from './drain-window.ts'
 import type { Kept } from './kept-batches.ts'
+import { type Item, ReadAhead, type ReadAheadParts } from './read-ahead.ts'
 import { holds, Settler } from './settler.ts'
 import { readSpool, type SpooledRecord } from './spool-records.ts'
 
-/** Read at a time, and again when half of it is sent. */
-const READ_BYTES = 2 * 1024 * 1024
-/** Under way, live ones included: what a window always lets out. */
-const WINDOW_MESSAGES = 64
-const WINDOW_BYTES = 1024 * 1024
-/** Of live ones: a tenth of all. */
-const LIVE_SHARE = 9
 const TICK_MS = 50
 /** After a record that was not taken. */
 const RETRY_MS = 250
 const REFUSED_RETRY_MS = 1000
 
-interface Item {
-  readonly record: SpooledRecord
-  /** unsure: the stream may have it. */
-  state: 'unsure' | 'ready' | 'sent' | 'done'
-  /** In Unix ms. The stream has to be asked again then, since another node may have sent it too. */
-  readyUntilMs: number
-  burntIds: number
-}
-
-export interface DrainerParts extends CursorKeeperParts {
+export interface DrainerParts extends CursorKeeperParts, ReadAheadParts {
   readonly stream: Pick<StreamPublisher, 'resend' | 'refusalNow' | 'unackedRecords' | 'connection'>
-  readonly journalDirectory: string
   readonly timers: Timers
   readonly partitions: number
-  /** The end of what an earlier process has left. */
-  readonly recoveredEnd: JournalPosition
-  /** When Redis last did not answer this node; a key taken before may have been taken by another node as well. */
-  readonly withoutRedisAtMs: () => number
   /** Only one record is sent, to see whether NATS takes it. */
   readonly isTaking: () => boolean
   readonly onSent: (record: SpooledRecord, sequence: number) => void
@@ -54,7 +33,6 @@ export interface DrainerParts extends CursorKeeperParts {
   readonly onKept: (record: SpooledRecord) => void
   /** These were sent, and NATS may have lost them. */
   readonly onTakenBack: (lost: Pick<Kept, 'batches' | 'bytes'>) => void
-  readonly onDamage: (damage: Damage) => void
   readonly onNotice: OnNotice
 }
 
@@ -62,20 +40,12 @@ export class Drainer {
   readonly #parts: DrainerParts
   readonly #settler: Settler
   readonly #keeper: CursorKeeper
-  /** Where the next reading begins. */
-  #next: JournalPosition
-  /** Before it, any record may be in the stream. */
-  #unsureEnd: JournalPosition
+  readonly #ahead: ReadAhead
+  readonly #window: DrainWindow
   /** Up to where what NATS has lost counts again; null: NATS has lost nothing. */
   #countedEnd: JournalPosition | null = null
-  #items: Item[] = []
-  /** The first that is not sent. */
-  #at = 0
-  #waitingBytes = 0
-  #underWay = 0
-  #bytesUnderWay = 0
-  #isReading = false
   #isSettling = false
+  #isRewinding = false
   #resumeAtMs = Number.NEGATIVE_INFINITY
   #problem: string | null = null
   #timer: Timer | null = null
@@ -83,8 +53,8 @@ export class Drainer {
 
   constructor(parts: DrainerParts) {
     this.#parts = parts
-    this.#next = parts.cursor.sent
-    this.#unsureEnd = parts.cursor.reserved
+    this.#window = new DrainWindow(parts.timers)
+    this.#ahead = new ReadAhead(parts, parts.cursor.sent, parts.cursor.reserved)
     this.#settler = new Settler(parts.partitions, parts.timers)
     this.#keeper = new CursorKeeper(
       parts,
@@ -104,11 +74,20 @@ export class Drainer {
 
   /** When the oldest record was taken that is known; null: none is. */
   get oldestAtMs(): number | null {
-    return this.#items[0]?.record.head.receivedAtMs ?? null
+    return this.#ahead.oldestAtMs
   }
 
   get isEmpty(): boolean {
     return this.#keeper.isEmpty && this.#keeper.isAllSent() && !this.#isReading
+  }
+
+  get #isReading(): boolean {
+    return this.#ahead.isReading || this.#isRewinding
+  }
+
+  /** A live record is published. Returns what wants to know when it is stored; null: nothing waits to be sent beside it. */
+  livePublished(): (() => void) | null {
+    return this.#keeper.isAllSent() ? null : this.#window.livePublished()
   }
 
   /** Sends for so long at most, then saves how far it came. */
@@ -121,7 +100,8 @@ export class Drainer {
     this.#isStopped = true
     if (this.#timer !== null) timers.clear(this.#timer)
     this.#timer = null
-    while (this.#underWay > 0 || this.#isReading) await pause()
+    while (this.#window.underWay > 0 || this.#isReading) await pause()
+    await this.#ahead.stop()
     await this.#keeper.save()
   }
 
@@ -131,91 +111,55 @@ export class Drainer {
       this.#timer = null
       return
     }
+    this.#window.tick()
     this.#pump()
     this.#keeper.look(this.#parts.stream.connection)
   }
 
   #pump(): void {
-    if (this.#isStopped && this.#underWay === 0) return
+    if (this.#isStopped && this.#window.underWay === 0) return
     const { stream, timers, isTaking } = this.#parts
     if (timers.monotonicMs() < this.#resumeAtMs) return
-    if (this.#keeper.hasLost) return void this.#rewind()
+    if (this.#keeper.hasLost || this.#isRewinding) return void this.#rewind()
     const refusal = stream.refusalNow()
     if (refusal === 'nats_away' || refusal === 'stopping') return
-    this.#refill()
+    void this.#refill()
     const isTried = refusal !== null || !isTaking()
-    while (this.#at < this.#items.length && this.#isOpen(isTried)) {
-      const item = this.#items[this.#at]
+    for (let item = this.#ahead.first; item !== undefined && this.#isOpen(isTried); item = this.#ahead.first) {
       if (item.state === 'ready' && timers.nowMs() > item.readyUntilMs) item.state = 'unsure'
       if (item.state === 'unsure') return void this.#settle()
-      if (!this.#keeper.isReserved(item.record.end)) return this.#reserve()
-      this.#at += 1
+      if (!this.#keeper.isReserved(item.record.end)) return this.#keeper.reserve()
+      this.#ahead.pass()
       if (item.state === 'ready') this.#send(item)
     }
   }
 
   #isOpen(isTried: boolean): boolean {
+    const { underWay } = this.#window
     if (this.#isStopped) return false
-    if (isTried) return this.#underWay === 0
-    const live = this.#parts.stream.unackedRecords - this.#underWay
-    const most = Math.max(1, Math.ceil(live / LIVE_SHARE), WINDOW_MESSAGES - live)
-    return this.#underWay < most && (this.#underWay === 0 || this.#bytesUnderWay < WINDOW_BYTES)
+    return isTried ? underWay === 0 : this.#window.isOpen(this.#parts.stream.unackedRecords - underWay)
   }
 
-  #refill(): void {
+  async #refill(): Promise<void> {
     const until = this.#parts.journal.position()
-    const isEmpty = comparePositions(this.#next, until) >= 0
-    if (this.#isReading || this.#isStopped || isEmpty || this.#waitingBytes > READ_BYTES / 2) return
-    this.#isReading = true
-    let bytes = 0
-    const found: Item[] = []
-    const visit = (record: SpooledRecord): void => {
-      bytes += record.line.length
-      found.push({
-        record,
-        state: this.#isUnsure(record) ? 'unsure' : 'ready',
-        readyUntilMs: Number.POSITIVE_INFINITY,
-        burntIds: 0,
-      })
+    if (this.#isStopped || !this.#ahead.isDue(until)) return
+    try {
+      this.#keeper.hasRead(await this.#ahead.read(until))
+      // Where there were damaged lines alone.
+      this.#shift()
+    } catch (error) {
+      this.#pause(REFUSED_RETRY_MS)
+      this.#setProblem(`its journal cannot be read: ${errorMessage(error)}`)
     }
-    readSpool({ ...this.#range(), from: this.#next, until }, visit, () => bytes >= READ_BYTES)
-      .then((next) => this.#hasRead(found, bytes, next))
-      .catch((error: unknown) => {
-        this.#pause(REFUSED_RETRY_MS)
-        this.#setProblem(`its journal cannot be read: ${errorMessage(error)}`)
-      })
-      .finally(() => {
-        this.#isReading = false
-        this.#pump()
-      })
-  }
-
-  #range() {
-    const { journalDirectory: directory, disk, onDamage } = this.#parts
-    return { directory, disk, onDamage }
-  }
-
-  #hasRead(found: readonly Item[], bytes: number, next: JournalPosition): void {
-    this.#items.push(...found)
-    this.#waitingBytes += bytes
-    this.#next = next
-    // Damaged lines alone.
-    if (this.#items.length === 0) this.#keeper.move(next)
-    else this.#keeper.hasRead(next)
-  }
-
-  #isUnsure({ state, start, head, charge }: SpooledRecord): boolean {
-    const { recoveredEnd, withoutRedisAtMs } = this.#parts
-    if (state !== 'plain' || comparePositions(start, this.#unsureEnd) < 0) return true
-    // An earlier process did not leave word of when it was without Redis.
-    return head.keyed && (comparePositions(start, recoveredEnd) < 0 || withoutRedisAtMs() >= charge.takenAtMs)
+    this.#pump()
   }
 
   async #settle(): Promise<void> {
     const { connection } = this.#parts.stream
-    if (this.#isSettling || connection === null) return
+    // All that is read ahead is asked for at once.
+    if (this.#isSettling || this.#ahead.isReading || connection === null) return
     this.#isSettling = true
-    const unsure = this.#items.filter(({ state }) => state === 'unsure')
+    const unsure = this.#ahead.in('unsure')
     try {
       const settled = await this.#settler.settle(
         unsure.map(({ record }) => record),
@@ -241,8 +185,7 @@ export class Drainer {
     const { record } = item
     const { batchId, appId } = record.head
     item.state = 'sent'
-    this.#underWay += 1
-    this.#bytesUnderWay += record.line.length
+    this.#window.add(record.line.length)
     // As one with a key, so that it is a message of its own under an id that it keeps.
     const published = {
       line: record.line,
@@ -253,8 +196,7 @@ export class Drainer {
       isSpooled: true,
     } as const
     this.#parts.stream.resend(published, item.burntIds, (ack, _events, sequence = 0) => {
-      this.#underWay -= 1
-      this.#bytesUnderWay -= record.line.length
+      this.#window.remove(record.line.length)
       this.#acked(item, ack, sequence)
       this.#pump()
     })
@@ -268,7 +210,7 @@ export class Drainer {
       return this.#shift()
     }
     item.state = ack === 'in_doubt' ? 'unsure' : 'ready'
-    this.#at = Math.min(this.#at, this.#items.indexOf(item))
+    this.#ahead.putBack(item)
     if (ack === 'stopping') return
     this.#parts.onNotTaken(ack)
     this.#pause(ack === 'nats_away' || ack === 'nats_slow' || ack === 'in_doubt' ? RETRY_MS : REFUSED_RETRY_MS)
@@ -279,7 +221,7 @@ export class Drainer {
   /** The stream has a message under its id: this batch, or one that used its key long before or after. */
   async #compare(item: Item, sequence: number): Promise<void> {
     const { connection } = this.#parts.stream
-    this.#underWay += 1
+    this.#window.add(0)
     try {
       const message = connection === null ? null : await getFromLeader(connection, sequence, API_TIMEOUT_MS)
       if (message === null) throw new Error('the message before it is gone')
@@ -293,8 +235,8 @@ export class Drainer {
       this.#pause(RETRY_MS)
       this.#setProblem(`what NATS has of it is not known yet: ${errorMessage(error)}`)
     }
-    this.#underWay -= 1
-    if (item.state !== 'done') this.#at = Math.min(this.#at, this.#items.indexOf(item))
+    this.#window.remove(0)
+    if (item.state !== 'done') this.#ahead.putBack(item)
     this.#shift()
     this.#pump()
   }
@@ -309,15 +251,9 @@ export class Drainer {
 
   /** Moves the cursor over what is done. */
   #shift(): void {
-    let count = 0
-    while (count < this.#items.length && this.#items[count].state === 'done') {
-      this.#waitingBytes -= this.#items[count].record.line.length
-      count += 1
-    }
-    if (count === 0) return
-    this.#keeper.move(this.#items[count - 1].record.end)
-    this.#items.splice(0, count)
-    this.#at = Math.max(0, this.#at - count)
+    const end = this.#ahead.takeDone()
+    if (end === null) return
+    this.#keeper.move(end)
     this.wake()
   }
 
@@ -325,35 +261,28 @@ export class Drainer {
     this.#resumeAtMs = this.#parts.timers.monotonicMs() + ms
   }
 
-  #reserve(): void {
-    if (!this.#keeper.isBusy) void this.#keeper.save()
-  }
-
   /** NATS has lost what it acknowledged: all of it is asked for, and sent again where it is missing. */
   async #rewind(): Promise<void> {
-    if (this.#underWay > 0 || this.#isReading || this.#isSettling || this.#keeper.isBusy) return
-    const { sent, reserved, kept } = this.#keeper
-    this.#isReading = true
+    if (this.#window.underWay > 0 || this.#isReading || this.#isSettling || this.#keeper.isBusy) return
+    const { journalDirectory: directory, disk, onDamage, onKept } = this.#parts
+    const { sent: until, reserved, released, kept } = this.#keeper
+    this.#isRewinding = true
     try {
       // Where an earlier try could not read on, so that nothing counts twice.
-      const range = { ...this.#range(), from: this.#countedEnd ?? this.#keeper.released, until: sent }
-      await readSpool(range, (record) => {
+      await readSpool({ directory, disk, onDamage, from: this.#countedEnd ?? released, until }, (record) => {
         this.#countedEnd = record.end
-        this.#parts.onKept(record)
+        onKept(record)
       })
-      for (const { state, record } of this.#items) if (state === 'done') this.#parts.onKept(record)
     } catch (error) {
-      this.#isReading = false
+      this.#isRewinding = false
       this.#pause(REFUSED_RETRY_MS)
       return this.#setProblem(`its journal cannot be read: ${errorMessage(error)}`)
     }
-    this.#isReading = false
+    for (const { record } of this.#ahead.in('done')) onKept(record)
     this.#countedEnd = null
     const lost = kept.takeAll()
-    this.#unsureEnd = reserved
-    this.#next = this.#keeper.rewind()
-    this.#items = []
-    this.#at = this.#waitingBytes = 0
+    await this.#ahead.restart(this.#keeper.rewind(), reserved)
+    this.#isRewinding = false
     this.#settler.forget()
     this.#parts.onTakenBack(lost)
     this.#parts.onNotice(

@@ -9,7 +9,7 @@ import { comparePositions, type JournalPosition, journalDirectory, listSegments 
 import { damagedDirectory } from './damaged-segments.ts'
 import { readCursor } from './spool-cursor.ts'
 import type { SpoolContents } from './spool-log.ts'
-import { readSpool } from './spool-records.ts'
+import { readPieces, readSpool } from './spool-records.ts'
 
 const BEGINNING: JournalPosition = { segment: 0, offset: 0 }
 const OF_A_WORKER = /^worker-\d+$/
@@ -69,11 +69,9 @@ export async function holdsOtherJournal(directory: string): Promise<boolean> {
   if ((await readCursor(directory, realDisk)) !== null) return false
   const journal = journalDirectory(directory)
   if ((await listSegments(journal)).every(({ bytes }) => bytes === 0)) return false
-  let isSpool = false
   const range = { directory: journal, from: BEGINNING, until: null, disk: realDisk, onDamage: () => {} }
-  const visit = (): void => void (isSpool = true)
-  await readSpool(range, visit, () => isSpool)
-  return !isSpool
+  for await (const { records } of readPieces(range)) if (records.length > 0) return false
+  return true
 }
 
 /** Rejects where it cannot be read, with a StartError where it holds files and none of a spool. */

@@ -3,8 +3,8 @@
 import { readSpoolLine, type SpooledLine } from '../../contract/record/spool-line.ts'
 import { Crc32c } from '../../lib/crc32c.ts'
 import type { Disk } from '../journal/disk.ts'
-import { type Damage, PIECE_BYTES, readSegment } from '../journal/segment-cursor.ts'
-import { comparePositions, type JournalPosition, listSegments } from '../journal/segments.ts'
+import { type Damage, type OnLine, PIECE_BYTES, SegmentCursor } from '../journal/segment-cursor.ts'
+import { type JournalPosition, listSegments } from '../journal/segments.ts'
 
 export interface SpooledRecord extends SpooledLine {
   readonly start: JournalPosition
@@ -22,40 +22,58 @@ export interface SpoolRange {
   readonly onDamage: (damage: Damage) => void
 }
 
-/** Some 100 batches of ten events: they take the event loop a millisecond or two. */
-const TURN_BYTES = 128 * 1024
+/** Some 100 small batches: they take the event loop half a millisecond. A commit is read whole, which is rarely longer. */
+const TURN_BYTES = 32 * 1024
 
-/** Passes each batch of the range, until `isEnough` says so. Returns where the next reading begins. */
-export async function readSpool(
-  { directory, from, until, disk, onDamage }: SpoolRange,
-  visit: (record: SpooledRecord) => void,
-  isEnough: () => boolean = () => false,
-): Promise<JournalPosition> {
+export interface SpoolPiece {
+  readonly records: readonly SpooledRecord[]
+  /** Where the next one begins. */
+  readonly next: JournalPosition
+}
+
+/** The last piece ends where the range does, or the last segment. */
+export async function* readPieces({
+  directory,
+  from,
+  until,
+  disk,
+  onDamage,
+}: SpoolRange): AsyncGenerator<SpoolPiece, void> {
   const checks = new Crc32c(PIECE_BYTES)
-  const { bytes: buffer } = checks
-  let at = from
+  let next = from
   for (const { number, path } of await listSegments(directory, disk)) {
-    if (number < at.segment) continue
+    if (number < from.segment) continue
     if (until !== null && number > until.segment) break
-    if (number > at.segment) at = { segment: number, offset: 0 }
+    if (number > next.segment) next = { segment: number, offset: 0 }
+    const stop = until?.segment === number ? until.offset : Number.POSITIVE_INFINITY
+    if (next.offset >= stop) continue
+    const options = { from: next.offset, checks, disk, onDamage, turnBytes: TURN_BYTES }
+    const cursor = await SegmentCursor.open(path, options)
+    if (cursor === null) continue
+    let records: SpooledRecord[] = []
     let isOver = false
-    await readSegment(
-      path,
-      { from: at.offset, checks, disk, onDamage, turnBytes: TURN_BYTES },
-      (start, end, offset, isWhole) => {
-        isOver ||= until !== null && comparePositions({ segment: number, offset }, until) >= 0
-        isOver ||= isEnough()
-        if (isOver) return
-        const next = { segment: number, offset: offset + end - start + 1 }
-        // A copy, since the buffer is read into again.
-        const line = isWhole ? readSpoolLine(Buffer.from(buffer.subarray(start, end))) : null
-        if (line === null) onDamage({ kind: 'record', path, offset, length: end - start })
-        else visit({ ...line, start: { segment: number, offset }, end: next })
-        at = next
-      },
-      () => isOver,
-    )
-    if (isOver) break
+    const onLine: OnLine = (start, end, offset, isWhole) => {
+      isOver ||= offset >= stop
+      if (isOver) return
+      next = { segment: number, offset: offset + end - start + 1 }
+      const line = isWhole ? readSpoolLine(checks.bytes.subarray(start, end)) : null
+      if (line === null) onDamage({ kind: 'record', path, offset, length: end - start })
+      else records.push({ ...line, start: { segment: number, offset }, end: next })
+    }
+    try {
+      while (!isOver && (await cursor.read(onLine))) {
+        isOver ||= next.offset >= stop
+        yield { records, next }
+        records = []
+      }
+    } finally {
+      await cursor.close()
+    }
   }
-  return at
+  yield { records: [], next }
+}
+
+/** Passes each batch of the range. */
+export async function readSpool(range: SpoolRange, visit: (record: SpooledRecord) => void): Promise<void> {
+  for await (const { records } of readPieces(range)) for (const record of records) visit(record)
 }

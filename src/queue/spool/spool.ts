@@ -103,8 +103,12 @@ export class Spool implements EventQueue {
 
   publish(record: QueueRecord, onAck: OnAck): void {
     if (this.#isStopping) return this.#refused.add(onAck, 'stopping')
+    const onStored = this.#drainer?.livePublished() ?? null
     if (!this.#mayTry()) return this.#append(record, onAck, null, 'nats_away')
-    this.#parts.stream.publish(record, (ack, storedEvents) => this.#answered(record, onAck, ack, storedEvents))
+    this.#parts.stream.publish(record, (ack, storedEvents) => {
+      if (ack === 'durable') onStored?.()
+      this.#answered(record, onAck, ack, storedEvents)
+    })
   }
 
   refusalNow(lineBytes: number): QueueRefusal | null {

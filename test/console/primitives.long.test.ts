@@ -12,7 +12,7 @@ const WEB = resolve(import.meta.dirname, '../../src/console/web')
 const OUT = resolve(import.meta.dirname, '../../.cache/primitives')
 /** Of pages, dialogs and of the frame, which the other pages show. */
 const ELSEWHERE =
-  /^(shell|side|foot|brand|word|top|alone|fill-window|scroll|wide|narrow|reader|rows|floating|track|left|woff2|css)$/
+  /^(shell|side|foot|brand|word|top|alone|fill-window|scroll|wide|narrow|reader|rows|floating|track|left|last|woff2|css)$/
 
 let browser: Browser
 

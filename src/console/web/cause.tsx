@@ -33,7 +33,9 @@ export function CauseTitle({ cause }: { cause: RefusalGroup }): JSX.Element {
 /** The app, and the versions of its SDK. */
 function CauseWho({ group }: { group: RefusalGroup }): JSX.Element {
   const { portal } = useLive()
-  const { app_id: app, origin, sdk_versions: versions } = group
+  const { app_id: app, origin, reason, sdk_versions: versions } = group
+  // A 503 is most often answered before the app is looked up.
+  if (reason && app === null) return <span class="t12 dim">any app</span>
   const known = versions.filter((version) => version !== null)
   const more = known.length > MAX_SDKS ? ` and ${known.length - MAX_SDKS} more` : ''
   const sdks = known.length === 0 ? 'SDK not named' : `SDK ${known.slice(0, MAX_SDKS).join(', ')}${more}`

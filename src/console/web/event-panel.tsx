@@ -40,14 +40,14 @@ export function EventPanel({ line, lines, onClose }: EventPanelProps): JSX.Eleme
           <h2 class="cut grow" ref={heading} tabIndex={-1}>
             {memberText(event, 'name') || 'Without a name'}
           </h2>
-          <Copy text={location.href} label="Copy link" icon="link" />
-          <Copy text={JSON.stringify(event, null, 2)} label="Copy JSON" />
-          <Copy text={curlOf(url, null, event)} label="Copy curl" />
           {isWide && (
-            <button type="button" class="button small bare" aria-label="Close" title="Close" onClick={onClose}>
+            <button type="button" class="button small bare last" aria-label="Close" title="Close" onClick={onClose}>
               <Icon name="close" />
             </button>
           )}
+          <Copy text={location.href} label="Copy link" icon="link" />
+          <Copy text={JSON.stringify(event, null, 2)} label="Copy JSON" />
+          <Copy text={curlOf(url, null, event)} label="Copy curl" />
         </>
       }
     >

@@ -227,7 +227,7 @@ function Causes({ groups, since, opened }: CausesProps): JSX.Element {
     <Card label="Causes">
       <List
         two
-        columns="40px minmax(0,1fr) 84px 64px"
+        columns="40px minmax(0,1fr) minmax(28px,0.3fr) 64px"
         phone="40px minmax(0,1fr) 60px"
         heads={['Code', 'Cause', '-By minute', '>Count']}
         stick="var(--top)"

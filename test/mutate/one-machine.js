@@ -245,8 +245,8 @@ export const ONE_MACHINE = [
     name: 'j27',
     bug: 'a commit that was put off is never written',
     file: 'queue/journal/commit-pace.ts',
-    find: '    if (this.#isDeferred) this.#timers.setTimeout(commit, waitMs)',
-    replace: '    if (this.#isDeferred && bytes > ENOUGH_BYTES) this.#timers.setTimeout(commit, waitMs)',
+    find: '    if (waitMs <= 0) return false',
+    replace: '    if (waitMs <= 0) return false\n    if (bytes < ENOUGH_BYTES) return true',
     tests: [PACE],
   },
   {

@@ -199,9 +199,11 @@ export class Journal implements EventQueue {
     batch.bytes += line.length
     this.#unackedRecords += 1
     this.#unackedBytes += line.length
-    if (this.#isBusy) return
+    this.#pace.note(this.#unackedRecords)
+    const waiting = this.#unackedRecords - (this.#inFlight?.lines.length ?? 0)
+    const wasBusy = this.#isBusy
     this.#isBusy = true
-    if (this.#pace.defer(batch.bytes, this.#commitNext)) return
+    if (wasBusy ? !this.#pace.isDue(waiting) : this.#pace.defer(waiting, batch.bytes, this.#commitNext)) return
     // After all sockets of this turn of the event loop were read: otherwise the first record would be written alone,
     // and the others would wait for its sync.
     this.#options.timers.setImmediate(this.#commitNext)
@@ -290,7 +292,7 @@ export class Journal implements EventQueue {
       return
     }
     this.#inFlight = batch
-    this.#pace.begin(batch.lines.length)
+    this.#pace.begin()
     this.#files.append(batch.lines, batch.bytes, this.#onWritten)
   }
 
@@ -308,7 +310,9 @@ export class Journal implements EventQueue {
     const end = this.#files.end
     // The next write starts before the answers of this one are sent, so that the disk does not idle.
     const [next] = this.#waiting
-    if (next === undefined || !this.#pace.defer(next.bytes, this.#commitNext)) this.#commitNext()
+    const waiting = this.#unackedRecords - batch.lines.length
+    this.#inFlight = null
+    if (next === undefined || !this.#pace.defer(waiting, next.bytes, this.#commitNext)) this.#commitNext()
     this.#durableBytes += fileBytes
     this.#options.onCommit(batch.lines.length)
     this.#ack(batch, 'durable', end)

@@ -37,11 +37,13 @@ const SECTIONS = {
   watchers,
   cors,
 }
+const QUICK = ['throughput', 'latency']
 const HELP = `Usage: npm run bench -- [OPTIONS]
 
-  --quick           shorter runs and fewer of them, to try it: its figures say little
+  --quick           shorter runs and fewer of them; without --only in two minutes throughput, with a verdict beside docs/performance.md, and latency
   --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
   --compare COMMIT  measures only this: the throughput of what is built here beside that commit, by turns
+  --rows TEXT       with --compare: only rows with this text in their names, such as "64 connections"
   --json FILE       writes every number to a file
   --markdown        tables as Markdown
 SECONDS=N           length of the memory run (20, quick 8); it writes about 50 MB a second to disk
@@ -53,6 +55,7 @@ async function main() {
       quick: { type: 'boolean', default: false },
       only: { type: 'string', multiple: true },
       compare: { type: 'string' },
+      rows: { type: 'string', default: '' },
       json: { type: 'string' },
       markdown: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -65,7 +68,7 @@ async function main() {
   if (values.compare !== undefined && values.only !== undefined) {
     throw new Error(`--compare measures throughput alone, and takes no --only\n${HELP}`)
   }
-  const chosen = values.only ?? Object.keys(SECTIONS)
+  const chosen = values.only ?? (values.quick ? QUICK : Object.keys(SECTIONS))
   const unknown = chosen.filter((name) => !Object.hasOwn(SECTIONS, name))
   if (unknown.length > 0) throw new Error(`no such section: ${unknown.join(', ')}\n${HELP}`)
   const seconds = Number(process.env.SECONDS ?? (values.quick ? 8 : 20))
@@ -79,6 +82,7 @@ async function main() {
   const options = {
     quick: values.quick,
     markdown: values.markdown,
+    rows: values.rows,
     seconds,
     folder: temporaryFolder(),
     progress: (/** @type {string} */ line) => process.stderr.write(`… ${line}\n`),

@@ -8,19 +8,25 @@ import { expectRate, PACED_CONNECTIONS, runPaced } from './pacing.js'
 import { LOAD_CORE, memoryMb, run } from './processes.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startRaw, startService } from './servers.js'
+import { verdict } from './verdict.js'
 import { unlessVoid } from './void-runs.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
 const DECODE = fileURLToPath(new URL('decode.js', import.meta.url))
 const SCRAPE_EVERY_MS = 100
 
-/** @typedef {{ quick: boolean, seconds: number, markdown: boolean, folder: string, progress: (line: string) => void }} Options */
+/** `rows`: --compare leaves out those without it in their names. @typedef {{ quick: boolean, seconds: number, markdown: boolean, rows: string, folder: string, progress: (line: string) => void }} Options */
 /** @typedef {{ numbers: unknown, text: string }} Section */
 
 /** @type {import('./wrk.js').Case[]} */
-export const CASES = [false, true].flatMap((varied) =>
+export const BODIES = [false, true].flatMap((varied) =>
   [false, true].flatMap((keyed) => /** @type {const} */ ([1, 10, 100]).map((events) => ({ events, keyed, varied }))),
 )
+/** @type {import('./wrk.js').Case[]} */
+const CLIENTS = [false, true].flatMap((varied) =>
+  [1, 8, 64, 2000].map((connections) => ({ events: 1, keyed: false, varied, connections })),
+)
+export const CASES = [...BODIES, ...CLIENTS]
 
 /** The service beside the raw front end, by turns, under as much load as it takes. @param {Options} options @returns {Promise<Section>} */
 export async function throughput(options) {
@@ -32,11 +38,11 @@ export async function throughput(options) {
     options.progress(nameOf(kind))
     const bodies = await writeBodies(options.folder, kind, SEED)
     const service = await startService()
-    await runWrk(service, bodies, { keyed: kind.keyed, seconds: 1 })
+    await runWrk(service, bodies, { ...kind, seconds: 1 })
     const pairs = []
     for (let round = 0; round < rounds; round++) {
-      const ceiling = await runWrk(raw, bodies, { keyed: kind.keyed, seconds })
-      pairs.push({ ceiling, service: await runWrk(service, bodies, { keyed: kind.keyed, seconds }) })
+      const ceiling = await runWrk(raw, bodies, { ...kind, seconds })
+      pairs.push({ ceiling, service: await runWrk(service, bodies, { ...kind, seconds }) })
     }
     await service.stop()
     results.push({ kind, pairs })
@@ -74,8 +80,8 @@ export async function throughput(options) {
       ),
     ]
   })
-  const title = `Throughput: one core, embedded queue, ${CONNECTIONS} connections, compared with "raw", uWebSockets.js that only reads the body and answers; medians of ${rounds}`
-  return { numbers: results, text: table(title, head, rows, options) }
+  const title = `Throughput: one core, embedded queue, ${CONNECTIONS} connections where no others are named, compared with "raw", uWebSockets.js that only reads the body and answers; medians of ${rounds}`
+  return { numbers: results, text: `${table(title, head, rows, options)}\n${verdict(rows)}` }
 }
 
 /** Decoding alone. @param {Options} options @returns {Promise<Section>} */

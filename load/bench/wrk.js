@@ -14,7 +14,10 @@ const SCRIPT = fileURLToPath(new URL('requests.lua', import.meta.url))
 /** Enough bodies that no cache of the processor holds all of them, little enough that wrk does. */
 const BODIES = { 1: 400, 10: 300, 100: 200 }
 
-/** `apps`: over how many the bodies are spread; one where it is left out. @typedef {{ events: 1 | 10 | 100, keyed: boolean, varied: boolean, apps?: number }} Case */
+/**
+ * `apps`: over how many the bodies are spread; one where it is left out. `connections`: that wait for their answers, if not CONNECTIONS.
+ * @typedef {{ events: 1 | 10 | 100, keyed: boolean, varied: boolean, apps?: number, connections?: number }} Case
+ */
 /** @typedef {{ requests: number, durationUs: number, refused: number, broken: number, p50Us: number, p99Us: number, maxUs: number }} WrkResult */
 /** @typedef {WrkResult & { perSecond: number, cpuUsPerRequest: number, mainThreadUsPerRequest: number }} Measured */
 
@@ -38,12 +41,12 @@ export async function writeBodies(folder, kind, seed) {
 /**
  * One run of wrk. Any answer that is not a success makes it void: a rate of refusals is no rate.
  * @param {{ pid: number, port: number }} server @param {{ folder: string, count: number }} bodies
- * @param {{ keyed: boolean, seconds: number, origin?: string | undefined, scheme?: 'http' | 'https' }} options `origin`: as from a web page there @returns {Promise<Measured>}
+ * @param {{ keyed: boolean, seconds: number, connections?: number | undefined, origin?: string | undefined, scheme?: 'http' | 'https' }} options `origin`: as from a web page there @returns {Promise<Measured>}
  */
-export async function runWrk(server, bodies, { keyed, seconds, origin, scheme = 'http' }) {
+export async function runWrk(server, bodies, { keyed, seconds, connections = CONNECTIONS, origin, scheme = 'http' }) {
   const beforeSeconds = { all: cpuSeconds(server.pid), main: mainThreadCpuSeconds(server.pid) }
   const url = `${scheme}://127.0.0.1:${server.port}/api/v1/events`
-  const settings = ['--threads', '1', '--connections', String(CONNECTIONS), '--duration', `${seconds}s`, '--latency']
+  const settings = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--latency']
   const mode = keyed ? 'keyed' : 'unkeyed'
   const script = [
     '--script',

@@ -8,20 +8,20 @@ import { partitionOf } from '../../contract/partition.ts'
 import type { Claim, Replay } from '../../keys/deduplicator.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import { MINUTE_MS } from '../../lib/spans.ts'
-import { sleep, type Timer, type Timers } from '../../lib/timers.ts'
+import type { Timer, Timers } from '../../lib/timers.ts'
 import type { Doubt } from '../../queue/stream/publisher-options.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { RedisTime } from '../../redis/time.ts'
 import { type Admission, type Admitted, type End, KEYS_FULL } from '../admission.ts'
-import { cycleMinutesAt } from '../cycle-minutes.ts'
-import { type DaysUsed, type LimitRefusal, secondsUntilRoom, type Usage, windowViews } from '../limiter.ts'
-import type { AppBudget, TakeOutcome } from './app-budget.ts'
+import { type DaysUsed, type Usage, windowViews } from '../limiter.ts'
+import type { AppBudget } from './app-budget.ts'
 import { AppBudgets } from './app-budgets.ts'
 import { Doubts } from './doubts.ts'
 import { Heartbeat } from './nodes.ts'
-import { MAX_KEY_WAIT_MS, POLL_MS, RequestKeys } from './request-keys.ts'
+import { RequestKeys } from './request-keys.ts'
 import { SpooledEvents } from './spooled-events.ts'
-import { ANSWER, doubtOfAnswer, idempotencyKey, replayOfAnswer } from './take.ts'
+import { idempotencyKey } from './take.ts'
+import { Takes, taken } from './takes.ts'
 import { TurnCalls } from './turn-calls.ts'
 import { readDays, readUsages, usageOf } from './usage.ts'
 
@@ -30,16 +30,6 @@ const TICK_MS = 1000
 const IDLE_AFTER_MS = 1000
 /** A loss is logged again where none was noticed for so long. */
 const LOSS_NOTICE_MS = 10_000
-/** How often in all a take may wait too long for its call; then its request is answered 503. */
-const MAX_UNSENT = 3
-
-const REDIS_SLOW: Admitted = { kind: 'overloaded', reason: 'redis_slow' }
-const KEY_BUSY: Admitted = { kind: 'overloaded', reason: 'key_busy' }
-const REFUSALS: Readonly<Record<number, LimitRefusal>> = {
-  [ANSWER.month]: 'monthly_limit_exceeded',
-  [ANSWER.day]: 'daily_limit_exceeded',
-  [ANSWER.minute]: 'rate_limit_exceeded',
-}
 
 /** Calls to Redis by result, and requests that were decided without it. */
 export interface LimitCalls {
@@ -69,6 +59,7 @@ export class SharedAdmission implements Admission {
   readonly #options: SharedAdmissionOptions
   readonly #time: RedisTime
   readonly #turnCalls: TurnCalls
+  readonly #takes: Takes
   readonly #keys: RequestKeys
   readonly #doubts: Doubts
   readonly #budgets: AppBudgets
@@ -76,7 +67,6 @@ export class SharedAdmission implements Admission {
   readonly #timer: Timer
   #lossNoticedAtMs = Number.NEGATIVE_INFINITY
   #spooled: SpooledEvents | null = null
-  #withoutRedisAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: SharedAdmissionOptions) {
     this.#options = options
@@ -89,6 +79,12 @@ export class SharedAdmission implements Admission {
       time: this.#time,
       onGranted: (budget) => this.#budgets.withTokens.add(budget),
       onLost: (partitions) => this.#handleLoss(partitions),
+    })
+    this.#takes = new Takes({
+      ...options,
+      turnCalls: this.#turnCalls,
+      nowMs: () => this.#nowMs(),
+      nodes: () => this.#heartbeat.nodes,
     })
     this.#keys = new RequestKeys({ ...options, turnCalls: this.#turnCalls })
     this.#doubts = new Doubts(options)
@@ -114,7 +110,7 @@ export class SharedAdmission implements Admission {
 
   /** When a batch was last taken from this node's share, in Unix ms. */
   get withoutRedisAtMs(): number {
-    return this.#withoutRedisAtMs
+    return this.#takes.withoutRedisAtMs
   }
 
   /** With a spool, whose batches Redis counts apart. */
@@ -136,7 +132,7 @@ export class SharedAdmission implements Admission {
       if (this.#spend(budget, events)) {
         return taken(events, budget.tokensMinute, budget.tokensCycle, this.#time.nowMs(nowMs))
       }
-      return this.#take(budget, events, null)
+      return this.#takes.take(budget, events, null)
     }
     const claim = this.#keys.claim(batchId)
     if (claim instanceof Promise) return claim.then((result) => this.#admitKeyed(budget, events, batchId, result))
@@ -148,53 +144,11 @@ export class SharedAdmission implements Admission {
     if (claim.kind === 'full' && !this.#keys.claimBeyondMemory(batchId)) return KEYS_FULL
     let admitted: Admitted | null = null
     try {
-      admitted = await this.#take(budget, events, idempotencyKey(budget.partition, batchId))
+      admitted = await this.#takes.take(budget, events, idempotencyKey(budget.partition, batchId))
     } finally {
       if (admitted?.kind !== 'taken') this.#keys.releaseLocal(batchId)
     }
     return admitted
-  }
-
-  /** Joins this turn's call, and polls while another node holds the key. Without Redis: takes from this node's share. */
-  async #take(budget: AppBudget, events: number, key: string | null): Promise<Admitted> {
-    const { timers, link } = this.#options
-    const startedAtMs = timers.monotonicMs()
-    let unsent = 0
-    let hasReturnedTokens = false
-    for (let pauseMs: number = POLL_MS.first; ; ) {
-      const outcome = link.isUp ? await this.#ask(budget, events, key) : 'away'
-      if (outcome === 'away') return this.#takeWithoutRedis(budget, events)
-      if (outcome === 'unsent' && ++unsent === MAX_UNSENT) return REDIS_SLOW
-      if (outcome === 'unanswered') {
-        // The call may have claimed the key in Redis, where another node would wait for it.
-        if (key !== null) this.#turnCalls.release(budget.partition, key)
-        return REDIS_SLOW
-      }
-      if (outcome === 'retry' || outcome === 'unsent') continue
-      const { answer, minute, cycleMinute, nowMs } = outcome
-      if (answer < 0) return takenBefore(budget.app, answer, nowMs)
-      if (answer === ANSWER.done) return taken(events, minute, cycleMinute, nowMs)
-      if (answer >= ANSWER.replay) return replayOfAnswer(answer)
-      if (Object.hasOwn(REFUSALS, answer)) {
-        // The token budget's events and what Redis has left may be enough together.
-        if (budget.tokens > 0 && !hasReturnedTokens) {
-          hasReturnedTokens = true
-          budget.returnTokens()
-          continue
-        }
-        return this.#overLimit(budget, REFUSALS[answer])
-      }
-      if (timers.monotonicMs() - startedAtMs >= MAX_KEY_WAIT_MS) return KEY_BUSY
-      await sleep(timers, pauseMs)
-      pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)
-    }
-  }
-
-  #ask(budget: AppBudget, events: number, key: string | null): Promise<TakeOutcome> {
-    return new Promise((resolve) => {
-      budget.takes.push({ events, key, resolve, askedAtMs: this.#options.timers.monotonicMs() })
-      this.#turnCalls.add(budget)
-    })
   }
 
   replayOf(app: App, batchId: string): Promise<Replay | null> {
@@ -286,34 +240,11 @@ export class SharedAdmission implements Admission {
     return true
   }
 
-  #takeWithoutRedis(budget: AppBudget, events: number): Admitted {
-    const minute = this.#minute()
-    budget.turnTo(minute)
-    this.#options.calls.without++
-    const refusal = budget.takeWithoutRedis(events, minute, this.#heartbeat.nodes)
-    if (refusal !== null) return this.#overLimit(budget, refusal)
-    this.#turnCalls.add(budget)
-    this.#withoutRedisAtMs = this.#options.timers.nowMs()
-    const charge = chargeIn(minute, events, budget.cycle.first, this.#nowMs())
-    return { kind: 'taken', charge: { ...charge, isShare: true } }
-  }
-
   #refund(appId: string, { minute, events }: Charge): void {
     const budget = this.#budgets.find(appId)
     if (budget === undefined || events === 0) return
     budget.correct(minute, events)
     this.#turnCalls.add(budget)
-  }
-
-  #overLimit(budget: AppBudget, refusal: LimitRefusal): Admitted {
-    return { kind: 'over limit', refusal, retryAfterSeconds: secondsUntilRoom(this.#knownUsage(budget), refusal) }
-  }
-
-  /** As far as this node knows, without asking Redis. */
-  #knownUsage(budget: AppBudget): Usage {
-    const minute = this.#minute()
-    budget.turnTo(minute)
-    return usageOf(budget.app, budget.usedAt(minute), { atMs: this.#nowMs(), minute, cycle: budget.cycle })
   }
 
   #returnTokens(budget: AppBudget): void {
@@ -351,22 +282,4 @@ export class SharedAdmission implements Admission {
     if (this.#options.link.isUp && !this.hasForgotten) this.#budgets.forgetIdle(nowMs)
     void this.#beat()
   }
-}
-
-function taken(events: number, minute: number, cycleMinute: number, nowMs: number): Admitted {
-  return { kind: 'taken', charge: chargeIn(minute, events, cycleMinute, nowMs) }
-}
-
-/** `nowMs`: Redis's clock, moved into the minute where it lies outside, so that the record's time agrees with it. */
-function chargeIn(minute: number, events: number, cycleMinute: number, nowMs: number): Charge {
-  const startMs = minute * MINUTE_MS
-  const takenAtMs = Math.min(Math.max(nowMs, startMs), startMs + MINUTE_MS - 1)
-  return { events, takenAtMs, minute, cycleMinute }
-}
-
-/** The retry of a batch in doubt has its charge, so that it is counted once, whichever of them is stored. */
-function takenBefore(app: App, answer: number, nowMs: number): Admitted {
-  const { minute, events } = doubtOfAnswer(answer)
-  const { first } = cycleMinutesAt(app, minute)
-  return { kind: 'taken', charge: { ...chargeIn(minute, events, first, nowMs), isOfDoubt: true } }
 }

@@ -2,17 +2,16 @@
 // write left, rotates to a new segment, and removes old ones.
 
 import { errorCode, errorMessage } from '../../lib/errors.ts'
-import { formatBytes } from '../../lib/format.ts'
 import type { OnNotice } from '../../lib/notice.ts'
 import type { Timers } from '../../lib/timers.ts'
+import { ClosedSegments } from './closed-segments.ts'
 import { CommitMemory } from './commit-memory.ts'
 import { BLOCK_BYTES, DirectWrites, paddingOf } from './direct-writes.ts'
 import { DISK_FULL, type Disk, NO_ROOM } from './disk.ts'
 import { missingFrom } from './journal-gaps.ts'
 import { newSegment, type OpenSegment, openLast, type SegmentContext } from './open-segment.ts'
 import type { DamageKind } from './segment-cursor.ts'
-import { type JournalPosition, lastRecordTimeMs, listSegments, segmentNumbers, segmentPath } from './segments.ts'
-import { commitsPath, idsPath } from './side-files.ts'
+import { type JournalPosition, listSegments, segmentNumbers } from './segments.ts'
 
 /** Where the next segment cannot be created, the next try comes after a sixteenth of a segment. */
 const RETRY_SHARE = 16
@@ -52,8 +51,7 @@ export class JournalFiles {
   #open: OpenSegment
   /** Durable bytes of the open segment. After a failed write the segment is truncated to this length. */
   #end: number
-  /** By the number of the segment, in order. */
-  readonly #closedBytes: Map<number, number>
+  readonly #closed: ClosedSegments
   #mustTruncate = false
   #fault: Fault | null = null
   /** The last commit was large enough for a direct write. */
@@ -83,7 +81,7 @@ export class JournalFiles {
     this.#direct = new DirectWrites({ open: (path, direct) => disk.openDirectly(path, direct), onNotice })
     this.#open = found.open
     this.#end = found.end
-    this.#closedBytes = found.closedBytes
+    this.#closed = new ClosedSegments(options, found.closedBytes)
     this.cutBytes = found.cutBytes
   }
 
@@ -112,14 +110,11 @@ export class JournalFiles {
 
   /** Durable bytes of all segments. */
   get bytes(): number {
-    let bytes = this.#end
-    for (const closed of this.#closedBytes.values()) bytes += closed
-    return bytes
+    return this.#end + this.#closed.bytes
   }
 
   get firstSegment(): number {
-    const [first = this.#open.number] = this.#closedBytes.keys()
-    return first
+    return this.#closed.first ?? this.#open.number
   }
 
   /**
@@ -151,7 +146,7 @@ export class JournalFiles {
       return
     }
     this.#reportRotation(null)
-    if (this.#fault !== 'removed') this.#closedBytes.set(closing.number, this.#end)
+    if (this.#fault !== 'removed') this.#closed.add(closing.number, this.#end)
     this.#direct.close()
     this.#end = 0
     this.#rotateAtBytes = segmentBytes
@@ -299,31 +294,7 @@ export class JournalFiles {
     const open = this.#open.number
     const present = new Set(await segmentNumbers(directory, disk))
     if (open === this.#open.number && !present.has(open)) this.#reportUnlinked()
-    const removed: { lastMs: number; bytes: number }[] = []
-    let mayRemove = timeMs > Number.NEGATIVE_INFINITY
-    try {
-      for (const [number, bytes] of this.#closedBytes) {
-        const path = segmentPath(directory, number)
-        // It was closed after the listing.
-        if (number >= open) break
-        if (present.has(number)) {
-          const lastMs = mayRemove ? await lastRecordTimeMs(path, disk) : Infinity
-          if (lastMs >= timeMs) {
-            // Removed in order only, so that no gaps arise.
-            mayRemove = false
-            continue
-          }
-          await this.#remove(path)
-          removed.push({ lastMs, bytes })
-        } else {
-          this.#options.onDamage('removed')
-          this.#options.onNotice(`${path} was removed by another program, with its ${bytes} bytes of accepted records`)
-        }
-        this.#closedBytes.delete(number)
-      }
-    } finally {
-      if (removed.length > 0) this.#options.onNotice(removedText(removed), 'info')
-    }
+    await this.#closed.removeOlderThan(timeMs, open, present)
   }
 
   /** Makes durable what lies beside the open segment. */
@@ -333,12 +304,7 @@ export class JournalFiles {
 
   /** Removes closed segments with a lower number, whatever their age. */
   async removeSegments(before: number, setAside: (path: string) => Promise<boolean>): Promise<void> {
-    for (const number of this.#closedBytes.keys()) {
-      if (number >= before) break
-      const path = segmentPath(this.#options.directory, number)
-      if (!(await setAside(path))) await this.#remove(path)
-      this.#closedBytes.delete(number)
-    }
+    await this.#closed.removeBefore(before, setAside)
   }
 
   /** Closes the open segment, whatever its size. Rejects where the next one cannot be created. */
@@ -347,13 +313,6 @@ export class JournalFiles {
     const before = this.#open.number
     await this.#rotate(0)
     if (this.#open.number === before) throw new Error('the next segment cannot be created')
-  }
-
-  async #remove(path: string): Promise<void> {
-    const { disk } = this.#options
-    // The segment last, so that no file is left without it.
-    for (const one of [commitsPath(path), idsPath(path), path])
-      if ((await disk.size(one)) !== null) await disk.unlink(one)
   }
 
   async close(): Promise<void> {
@@ -381,13 +340,6 @@ async function keptOf(path: string, size: number, commit: Buffer, disk: Disk): P
   } finally {
     await file.close()
   }
-}
-
-function removedText(removed: readonly { readonly lastMs: number; readonly bytes: number }[]): string {
-  const size = formatBytes(removed.reduce((sum, { bytes }) => sum + bytes, 0))
-  const [from, to] = [removed[0], removed[removed.length - 1]].map(({ lastMs }) => new Date(lastMs).toISOString())
-  const segments = `${removed.length} old segment${removed.length === 1 ? '' : 's'} of the journal`
-  return `removed ${segments} (${size}), whose last records were received from ${from} to ${to}`
 }
 
 function shortWrite(durableBytes: number, wantedBytes: number): Error {

@@ -178,7 +178,7 @@ describe('Now', () => {
     stage.double.answers.set('/api/refusals', () => ok({ since, refusals: [], groups: [] }))
     await page.reload()
     await expectShown(page, `Nothing was rejected ${words}.`)
-    await expectShown(page, `Every request ${words} was taken.`)
+    await expectShown(page, `Nothing was refused ${words}`)
   })
 
   test('names a cause as Refused does, and says once of what was refused once', async () => {

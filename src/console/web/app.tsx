@@ -49,7 +49,7 @@ function Page({ app }: { app: AppUsage }): JSX.Element {
                 <span class="cut">{app.plan} plan</span>
               </span>
               <span class={`pill ${isActive ? 'ok' : 'plan'}`}>{app.subscription}</span>
-              <span>month begins anew on {day(app.month.resets_at)}</span>
+              <span>month resets on {day(app.month.resets_at)}</span>
             </span>
           }
         >

@@ -1,8 +1,8 @@
 // A cause of refusals: its title, who has it, and opened beside the list what to change.
 
-import type { ComponentChildren, JSX } from 'preact'
+import type { JSX } from 'preact'
 import type { Refusal, RefusalGroup, Refusals } from './api-types.ts'
-import { capital, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from './codes.ts'
+import { addressOf, capital, causeKey, changeFor, meaningOf, statusOf, titleOf, toneOf } from './codes.ts'
 import { Copy, ShortId, save } from './controls.tsx'
 import { count, many, percent, span, utc } from './format.ts'
 import { Icon } from './icons.tsx'
@@ -10,9 +10,10 @@ import { useLive } from './live.tsx'
 import { Spark } from './plot.tsx'
 import { urlTo } from './route.ts'
 import { Rows } from './rows.tsx'
-import { Age, AppName, Back, Bar, Card, List, Pill, Stat, vars } from './ui.tsx'
+import { Age, AppName, Back, Bar, Card, Empty, List, More, Pill, Stat, vars } from './ui.tsx'
 
 const MAX_SDKS = 2
+const SHOWN_CAUSES = 5
 const SHOWN_SHARES = 5
 const RATE_MINUTES = 2
 const NEARLY_AN_HOUR_MS = 3_540_000
@@ -51,23 +52,65 @@ interface CauseRowProps {
   readonly group: RefusalGroup
   readonly href: string
   readonly isOpen?: boolean
-  /** Its count. */
-  readonly children: ComponentChildren
+  /** There is no room for its minutes. */
+  readonly isNarrow?: boolean
+  /** In place of what is wrong. */
+  readonly title?: string | undefined
 }
 
-export function CauseRow({ group, href, isOpen = false, children }: CauseRowProps): JSX.Element {
+export function CauseRow({ group, href, isOpen = false, isNarrow = false, title }: CauseRowProps): JSX.Element {
   return (
     <a class="item" href={href} aria-current={isOpen || undefined}>
       <Pill code={group.code} />
       <span class="stack" style={vars({ gap: 0 })}>
-        <CauseTitle cause={group} />
+        {title === undefined ? <CauseTitle cause={group} /> : <span class="cut">{title}</span>}
         <CauseWho group={group} />
       </span>
-      <span class="wide fill">
-        <Spark cells={group.per_minute} label="By minute" tone={toneOf(statusOf(group.code))} />
+      {!isNarrow && (
+        <span class="wide fill">
+          <Spark cells={group.per_minute} label="By minute" tone={toneOf(statusOf(group.code))} />
+        </span>
+      )}
+      <span class="number">
+        <b>{count(group.count)}</b>
+        <br />
+        <span class="t12 dim">
+          <Age at={group.last_at} />
+        </span>
       </span>
-      {children}
     </a>
+  )
+}
+
+interface MostFrequentProps {
+  readonly title: string
+  readonly groups: readonly RefusalGroup[]
+  readonly since: string
+  /** Of whom alone they are. */
+  readonly app?: string | null
+  readonly isNarrow?: boolean
+}
+
+/** The first causes, on a page that is not theirs; in the portal with what to change rather than what is wrong. */
+export function MostFrequent({ title, groups, since, app = null, isNarrow = false }: MostFrequentProps): JSX.Element {
+  const { portal } = useLive()
+  const changeOf = (group: RefusalGroup): string | undefined =>
+    portal === null ? undefined : changeFor(group, true).split(/[.:] /)[0]
+  return (
+    <Card title={title} side={<More href={urlTo('/refused', { app })}>All refusals</More>}>
+      {groups.length === 0 && <Empty icon="check" title={`Nothing was refused ${since}`} />}
+      <List two columns={`40px minmax(0,1fr) ${isNarrow ? '' : '88px'} 64px`} phone="40px minmax(0,1fr) 60px">
+        {groups.slice(0, SHOWN_CAUSES).map((group) => (
+          <CauseRow
+            key={causeKey(group)}
+            group={group}
+            href={urlTo('/refused', { app, cause: addressOf(group) })}
+            isNarrow={isNarrow}
+            title={changeOf(group)}
+          />
+        ))}
+      </List>
+    </Card>
   )
 }
 

@@ -2,6 +2,7 @@
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useAsk } from './api.ts'
 import type { Now, PortalSession } from './api-types.ts'
 import { statusOf, type Tone, toneOf } from './codes.ts'
 import { rate } from './format.ts'
@@ -11,6 +12,7 @@ import { type Connection, said, useStream } from './stream.ts'
 const SILENT_AFTER_MS = 5000
 const SMOOTHED_MS = 2000
 const TICK_MS = 1000
+const SESSION_EVERY_MS = 15_000
 /** Less than this is nothing: a rate of a single request, smoothed. */
 export const SOME_PER_SECOND = 0.05
 
@@ -123,9 +125,24 @@ export function useLiveSource(): Live {
   return useMemo(() => ({ now, connection, nowMs, portal: null }), [now, connection, nowMs])
 }
 
-/** Of the portal, which gets the state with its session. */
-export function usePortalSource(portal: PortalSession, known: Connection): Live {
+/**
+ * Of the portal, which gets the state with its session, asked again now and then: a read key has few requests a minute, so this
+ * is not a stream.
+ */
+export function usePortalSource(first: PortalSession): Live {
+  const { value, why, asking } = useAsk<PortalSession>('/api/session', SESSION_EVERY_MS)
+  const portal = value ?? first
   const nowMs = useClock(null)
+  const [known, setKnown] = useState<Connection>({ kind: 'open' })
+  useEffect(() => {
+    if (asking) return
+    setKnown((last) => {
+      if (why === null) return { kind: 'open' }
+      // Another reason is the same outage.
+      const sinceMs = last.kind === 'lost' ? last.sinceMs : Date.now()
+      return { kind: 'lost', sinceMs, retryAtMs: Date.now() + SESSION_EVERY_MS, why }
+    })
+  }, [why, asking])
   const connection = said(known)
   return useMemo(() => ({ now: null, connection, nowMs, portal }), [portal, connection, nowMs])
 }

@@ -12,7 +12,6 @@ import { Explain } from './explain.tsx'
 import { type Live, LiveContext, useLiveSource, usePortalSource } from './live.tsx'
 import { Now } from './now.tsx'
 import { Overview } from './overview.tsx'
-import { usePortal } from './portal.ts'
 import { Refused } from './refused.tsx'
 import { followLinks, PORTAL_VIEWS, useRoute, VIEWS } from './route.ts'
 import { Search } from './search.tsx'
@@ -69,8 +68,7 @@ function Console({ onLeave }: { onLeave: Leave }): JSX.Element {
 }
 
 function Portal({ portal, onLeave }: { portal: PortalSession; onLeave: Leave }): JSX.Element {
-  const { newest, connection } = usePortal(portal)
-  return <Opened live={usePortalSource(newest, connection)} onLeave={onLeave} />
+  return <Opened live={usePortalSource(portal)} onLeave={onLeave} />
 }
 
 function Opened({ live, onLeave }: { live: Live; onLeave: Leave }): JSX.Element {

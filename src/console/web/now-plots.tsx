@@ -27,6 +27,12 @@ const FAMILIES: readonly (readonly [name: string, tone: Tone])[] = [
   ['503', 'fail'],
 ]
 
+const REQUESTS_A_SECOND = (
+  <>
+    <span class="wide">requests</span>/s
+  </>
+)
+
 function rateText(value: number): string {
   return `${rate(value)}/s`
 }
@@ -66,8 +72,14 @@ export function Plots({ now, query }: { now: Now; query: URLSearchParams }): JSX
           label="Requests"
           title={
             <div class="row wrap grow" style={vars({ gap: '8px clamp(10px, 2vw, 24px)' })}>
-              {FAMILIES.map(([name, tone], place) => (
-                <Family key={name} name={name} tone={tone} perSecond={familyRate(now, tone)} isFirst={place === 0} />
+              {FAMILIES.map(([name, tone]) => (
+                <Stat
+                  key={name}
+                  name={<Swatch name={name} tone={tone} />}
+                  value={rate(familyRate(now, tone))}
+                  unit={tone === 'ok' ? REQUESTS_A_SECOND : '/s'}
+                  tone={tone === 'fail' && familyRate(now, tone) >= SOME_PER_SECOND ? tone : undefined}
+                />
               ))}
               <span class="push">
                 <Tabs label="Range of the plots" value={range} options={RANGES} onPick={setRange} />
@@ -140,31 +152,4 @@ function familyRate(now: Now, tone: Tone): number {
   if (tone === 'client') return perSecondOf(now, 'client') + (refused['invalid_app_key'] ?? 0)
   if (tone === 'near') return perSecondOf(now, 'near') + perSecondOf(now, 'plan') - (refused['invalid_app_key'] ?? 0)
   return perSecondOf(now, tone)
-}
-
-interface FamilyProps {
-  readonly name: string
-  readonly tone: Tone
-  readonly perSecond: number
-  readonly isFirst: boolean
-}
-
-function Family({ name, tone, perSecond, isFirst }: FamilyProps): JSX.Element {
-  const isFailing = tone === 'fail' && perSecond >= SOME_PER_SECOND
-  return (
-    <Stat
-      name={<Swatch name={name} tone={tone} />}
-      value={rate(perSecond)}
-      unit={
-        isFirst ? (
-          <>
-            <span class="wide">requests</span>/s
-          </>
-        ) : (
-          '/s'
-        )
-      }
-      {...(isFailing ? { tone } : {})}
-    />
-  )
 }

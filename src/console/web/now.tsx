@@ -3,8 +3,8 @@
 import type { JSX } from 'preact'
 import { useAsk } from './api.ts'
 import type { Now as NowAnswer, Refusals, Usage } from './api-types.ts'
-import { CauseRow, CauseTitle, sinceText } from './cause.tsx'
-import { addressOf, causeKey, reasonOf, statusOf } from './codes.ts'
+import { CauseTitle, MostFrequent, sinceText } from './cause.tsx'
+import { reasonOf, statusOf } from './codes.ts'
 import { Copy } from './controls.tsx'
 import { count, many, rate, utc } from './format.ts'
 import { perSecondOf, rejectedPerSecond, SOME_PER_SECOND, stateOf, stateText, useLive } from './live.tsx'
@@ -47,7 +47,7 @@ export function Now({ query }: { query: URLSearchParams }): JSX.Element {
           <Nodes nodes={now.nodes} time={now.time} />
         </div>
         <div class="stack" style={vars({ gap: 'var(--s4)' })}>
-          <RefusedMost groups={groups} since={since} />
+          <MostFrequent title={`Refused most ${since}`} groups={groups} since={since} />
           {usage.value !== null && <Nearest usage={usage.value} />}
         </div>
       </div>
@@ -150,26 +150,6 @@ function Advice({ now }: { now: NowAnswer }): JSX.Element | null {
         })}
       </span>
     </Note>
-  )
-}
-
-function RefusedMost({ groups, since }: { groups: Refusals['groups']; since: string }): JSX.Element {
-  return (
-    <Card title={`Refused most ${since}`} side={<More href="/refused">All refusals</More>}>
-      {groups.length === 0 ? (
-        <Empty icon="check" title="Nothing was refused">
-          <p>Every request {since} was taken.</p>
-        </Empty>
-      ) : (
-        <List two columns="40px minmax(0,1fr) 88px 64px" phone="40px minmax(0,1fr) 60px">
-          {groups.slice(0, SHOWN).map((group) => (
-            <CauseRow key={causeKey(group)} group={group} href={urlTo('/refused', { cause: addressOf(group) })}>
-              <b class="number">{count(group.count)}</b>
-            </CauseRow>
-          ))}
-        </List>
-      )}
-    </Card>
   )
 }
 

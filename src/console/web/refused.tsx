@@ -15,7 +15,7 @@ import { Plot, Swatch } from './plot.tsx'
 import { go, urlTo, urlWith } from './route.ts'
 import { isAimedAt, Rows } from './rows.tsx'
 import { said, useStream } from './stream.ts'
-import { Age, Card, Empty, List, PHONE, Problem, Stat, useMedia, vars, WIDE } from './ui.tsx'
+import { Card, Empty, List, PHONE, Problem, Stat, useMedia, vars, WIDE } from './ui.tsx'
 
 const GROUPS_EVERY_MS = 2000
 /** A read key may ask less often. */
@@ -238,15 +238,7 @@ function Causes({ groups, since, opened }: CausesProps): JSX.Element {
           label="Causes, the most frequent first"
           keyOf={causeKey}
           render={(group) => (
-            <CauseRow group={group} href={urlWith({ cause: addressOf(group) })} isOpen={group === opened}>
-              <span class="number">
-                <b>{count(group.count)}</b>
-                <br />
-                <span class="t12 dim">
-                  <Age at={group.last_at} />
-                </span>
-              </span>
-            </CauseRow>
+            <CauseRow group={group} href={urlWith({ cause: addressOf(group) })} isOpen={group === opened} />
           )}
         />
       </List>

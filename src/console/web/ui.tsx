@@ -157,7 +157,7 @@ export function Stat({
   name: ComponentChildren
   value: string
   unit?: ComponentChildren
-  tone?: Tone
+  tone?: Tone | undefined
 }) {
   return (
     <div class="stack" style={vars({ gap: '2px' })}>

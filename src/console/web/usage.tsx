@@ -4,8 +4,7 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAsk } from './api.ts'
 import type { Alerts, AppUsage, NewestEvents, Refusals, UsageByDay } from './api-types.ts'
-import { CauseTitle, sinceText } from './cause.tsx'
-import { addressOf, causeKey, changeFor } from './codes.ts'
+import { MostFrequent, sinceText } from './cause.tsx'
 import { save } from './controls.tsx'
 import { EVENT_COLUMNS_PHONE, Preview, TypePill } from './event-row.tsx'
 import { lineOf, memberText } from './event-text.ts'
@@ -15,7 +14,7 @@ import { useLive } from './live.tsx'
 import { Plot } from './plot.tsx'
 import { urlTo } from './route.ts'
 import { useStream } from './stream.ts'
-import { Age, Bar, Card, Empty, List, More, Pill, vars } from './ui.tsx'
+import { Age, Bar, Card, Empty, List, More, vars } from './ui.tsx'
 import { type ShownWindow, soldText, untilText, windowsOf } from './windows.ts'
 
 const DAYS_EVERY_MS = 60_000
@@ -150,42 +149,12 @@ function monthBefore(resetsAt: string): number {
   return start.getTime() - (start.getTime() % DAY_MS)
 }
 
-/** In the portal with what to change rather than what is wrong. */
 function CausesOf({ app }: { app: string | null }): JSX.Element {
   const { nowMs, portal } = useLive()
   const { value } = useAsk<Refusals>(urlTo('/api/refusals', { app, limit: '1' }), AGAIN_EVERY_MS)
   const since = sinceText(value, nowMs)
-  const groups = value?.groups ?? []
-  return (
-    <Card
-      title={portal === null ? `Refused ${since}` : 'What to change'}
-      side={<More href={urlTo('/refused', { app })}>All refusals</More>}
-    >
-      {groups.length === 0 ? (
-        <Empty icon="check" title={`Nothing was refused ${since}`} />
-      ) : (
-        <List two columns="40px minmax(0,1fr) 60px">
-          {groups.slice(0, SHOWN).map((group) => (
-            <a class="item" key={causeKey(group)} href={urlTo('/refused', { app, cause: addressOf(group) })}>
-              <Pill code={group.code} />
-              <span class="stack" style={vars({ gap: 0 })}>
-                {portal === null ? (
-                  <CauseTitle cause={group} />
-                ) : (
-                  <span class="cut">{changeFor(group, true).split(/[.:] /)[0]}</span>
-                )}
-                <span class="cut t12 dim">
-                  {group.sdk_versions[0] ? `SDK ${group.sdk_versions[0]}, ` : ''}
-                  <Age at={group.last_at} ago />
-                </span>
-              </span>
-              <b class="number">{count(group.count)}</b>
-            </a>
-          ))}
-        </List>
-      )}
-    </Card>
-  )
+  const title = portal === null ? `Refused ${since}` : 'What to change'
+  return <MostFrequent title={title} groups={value?.groups ?? []} since={since} app={app} isNarrow />
 }
 
 function EventsOf({ app }: { app: string | null }): JSX.Element {

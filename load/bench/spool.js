@@ -18,7 +18,7 @@ import { bodiesOf, runWrk, writeBodies } from './wrk.js'
 /** @typedef {import('./wrk.js').Case} Case */
 /**
  * `drained`, `published`: messages a second; `p99`: of live requests while it drains, and without, in ms; null: all was sent before.
- * @typedef {{ journal: number, stream: number, spool: number, drained: number, published: number, p99: { draining: number | null, without: number } }} Round
+ * @typedef {{ journal: number, stream: number, spool: number, drained: number | null, published: number, p99: { draining: number | null, without: number } }} Round
  */
 
 /** @type {Case[]} */
@@ -31,7 +31,9 @@ const DRAIN_MS = 180_000
 const WINDOW = 64
 const PUBLISH_MS = 3000
 /** Of live requests while it drains. */
-const LIVE = { perSecond: 500, seconds: 3 }
+const LIVE = { perSecond: 500, seconds: 5 }
+/** The audit reads what was sent. */
+const CALM_MS = 3000
 const CONNECTIONS = 64
 
 /** @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
@@ -71,7 +73,8 @@ export async function spool(options) {
       const first = await untilItDrains(node)
       const beside = await live()
       const isDraining = (await spooledBy(node)) > 0
-      const drained = await drainRate(node)
+      const drained = isDraining ? await drainRate(node) : null
+      await sleep(CALM_MS)
       runs.push({
         journal: ofJournal,
         stream: ofStream,
@@ -94,7 +97,9 @@ export async function spool(options) {
     'ratio',
   ])
   const rows = numbers.map(({ kind, runs }) => {
-    const of = (/** @type {Exclude<keyof Round, 'p99'>} */ name) => runs.map((run) => run[name])
+    const of = (/** @type {'journal' | 'stream' | 'spool' | 'published'} */ name) => runs.map((run) => run[name])
+    const sent = runs.flatMap(({ drained, published }) => (drained === null ? [] : [{ drained, published }]))
+    const drained = sent.map((run) => run.drained)
     const whole = runs.flatMap(({ p99: { draining, without } }) => (draining === null ? [] : [{ draining, without }]))
     const [draining, without] = [whole.map((run) => run.draining), whole.map((run) => run.without)]
     return [
@@ -102,9 +107,17 @@ export async function spool(options) {
       ...['journal', 'stream', 'spool'].map((name) => number(median(of(/** @type {'journal'} */ (name))), 1)),
       number(medianRatio(of('spool'), of('journal')), 2),
       number(medianRatio(of('spool'), of('stream')), 2),
-      number(median(of('drained'))),
+      sent.length === 0 ? '' : number(median(drained)),
       number(median(of('published'))),
-      number(medianRatio(of('drained'), of('published')), 2),
+      sent.length === 0
+        ? ''
+        : number(
+            medianRatio(
+              drained,
+              sent.map((run) => run.published),
+            ),
+            2,
+          ),
       ...(whole.length === 0
         ? ['sent before', '', '']
         : [number(median(draining), 1), number(median(without), 1), number(medianRatio(draining, without), 2)]),

@@ -5,7 +5,8 @@ import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { readNaively, withFolder } from '../support/journal.ts'
+import { readNaively } from '../support/journal.ts'
+import { makeFolder } from '../support/service.ts'
 
 const DIST = resolve(import.meta.dirname, '../../dist/queue/journal/journal.js')
 const DESCRIPTORS = 64
@@ -45,23 +46,23 @@ await journal.stop()
 console.log(JSON.stringify({ full, without, again, notices }))
 `
 
-it('takes records without a free descriptor, and creates segments again when it has one', () =>
-  withFolder(async (folder) => {
-    const program = join(folder, 'program.mjs')
-    await writeFile(program, PROGRAM)
-    const directory = join(folder, 'journal')
-    const command = `ulimit -n ${DESCRIPTORS} && exec "$0" "$1" "$2"`
-    const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, program, directory])
-    const { full, without, again, notices } = JSON.parse(stdout)
-    expect(full).toBe('EMFILE')
-    expect(without).toEqual({ settlements: ['durable'], segment: 1 })
-    expect(again.settlements).toEqual(['durable'])
-    expect(again.segment).toBeGreaterThan(2)
-    expect(await readNaively(directory)).toHaveLength(40)
-    expect(notices).toHaveLength(3)
-    expect(notices[0]).toMatch(/^the next segment of the journal cannot be created \(EMFILE/)
-    expect(notices[1]).toMatch(
-      /^old segments of the journal were not removed, and take their room until the next try: EMFILE/,
-    )
-    expect(notices[2]).toBe('the journal creates new segments again')
-  }))
+it('takes records without a free descriptor, and creates segments again when it has one', async () => {
+  const folder = await makeFolder()
+  const program = join(folder, 'program.mjs')
+  await writeFile(program, PROGRAM)
+  const directory = join(folder, 'journal')
+  const command = `ulimit -n ${DESCRIPTORS} && exec "$0" "$1" "$2"`
+  const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, program, directory])
+  const { full, without, again, notices } = JSON.parse(stdout)
+  expect(full).toBe('EMFILE')
+  expect(without).toEqual({ settlements: ['durable'], segment: 1 })
+  expect(again.settlements).toEqual(['durable'])
+  expect(again.segment).toBeGreaterThan(2)
+  expect(await readNaively(directory)).toHaveLength(40)
+  expect(notices).toHaveLength(3)
+  expect(notices[0]).toMatch(/^the next segment of the journal cannot be created \(EMFILE/)
+  expect(notices[1]).toMatch(
+    /^old segments of the journal were not removed, and take their room until the next try: EMFILE/,
+  )
+  expect(notices[2]).toBe('the journal creates new segments again')
+})

@@ -3,7 +3,8 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openJournal } from '../../src/queue/journal/journal.ts'
-import { FailingDisk, makeRecord, publish, readNaively, withFolder } from '../support/journal.ts'
+import { FailingDisk, makeRecord, publish, readNaively } from '../support/journal.ts'
+import { makeFolder } from '../support/service.ts'
 
 /** Mounts a small file system at `folder`. false, and printed: this user may not mount. */
 function mountSmall(folder: string): boolean {
@@ -17,14 +18,13 @@ function mountSmall(folder: string): boolean {
 }
 
 async function withSmallDisk(use: (folder: string, disk: FailingDisk | null) => Promise<void>): Promise<void> {
-  await withFolder(async (folder) => {
-    const isMounted = mountSmall(folder)
-    try {
-      await use(folder, isMounted ? null : new FailingDisk())
-    } finally {
-      if (isMounted) execFileSync('umount', ['-l', folder])
-    }
-  })
+  const folder = await makeFolder()
+  const isMounted = mountSmall(folder)
+  try {
+    await use(folder, isMounted ? null : new FailingDisk())
+  } finally {
+    if (isMounted) execFileSync('umount', ['-l', folder])
+  }
 }
 
 describe('a full disk', () => {

@@ -5,9 +5,9 @@ import { openJournal } from '../../src/queue/journal/journal.ts'
 import { segmentPath } from '../../src/queue/journal/segments.ts'
 import type { EventQueue, QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import { openReadyQueue, readStreamPlainly } from '../support/jetstream.ts'
-import { makeRecord, recordText, withFolder } from '../support/journal.ts'
+import { makeRecord, recordText } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { eventually } from '../support/service.ts'
+import { eventually, makeFolder } from '../support/service.ts'
 import { NOBODY, openTestSpool, readSpoolPlainly } from '../support/spool.ts'
 
 /** What these tests publish is stored, however long a busy machine takes. */
@@ -26,13 +26,13 @@ beforeAll(async () => {
   nats = await startNats()
 })
 
-const withJournal: WithStore = (use) =>
-  withFolder((folder) =>
-    use({
-      open: () => openJournal({ directory: join(folder, 'journal'), maxBytes: 512 * 1024 * 1024, keepHours: null }),
-      lines: async () => linesOf(await readFile(segmentPath(join(folder, 'journal'), 1), 'utf8')).map(recordText),
-    }),
-  )
+const withJournal: WithStore = async (use) => {
+  const directory = join(await makeFolder(), 'journal')
+  await use({
+    open: () => openJournal({ directory, maxBytes: 512 * 1024 * 1024, keepHours: null }),
+    lines: async () => linesOf(await readFile(segmentPath(directory, 1), 'utf8')).map(recordText),
+  })
+}
 
 const withStream: WithStore = async (use) => {
   await nats.restart({ empty: true })
@@ -43,27 +43,27 @@ const withStream: WithStore = async (use) => {
 }
 
 /** While NATS takes records they are in its stream. */
-const withSpool: WithStore = (use) =>
-  withFolder(async (folder) => {
-    await nats.restart({ empty: true })
-    await use({
-      open: async () => {
-        const { spool, stream } = await openTestSpool(folder, nats.url, {}, { ackTimeoutMs: ACK_TIMEOUT_MS })
-        await eventually('the stream is up', () => stream.isUp)
-        return spool
-      },
-      lines: async () => linesOf((await readStreamPlainly(nats.url)).map(({ text }) => text).join('')),
-    })
+const withSpool: WithStore = async (use) => {
+  const folder = await makeFolder()
+  await nats.restart({ empty: true })
+  await use({
+    open: async () => {
+      const { spool, stream } = await openTestSpool(folder, nats.url, {}, { ackTimeoutMs: ACK_TIMEOUT_MS })
+      await eventually('the stream is up', () => stream.isUp)
+      return spool
+    },
+    lines: async () => linesOf((await readStreamPlainly(nats.url)).map(({ text }) => text).join('')),
   })
+}
 
 /** While it takes none they are on the disk. */
-const withSpoolAlone: WithStore = (use) =>
-  withFolder((folder) =>
-    use({
-      open: async () => (await openTestSpool(folder, NOBODY)).spool,
-      lines: async () => (await readSpoolPlainly(folder)).map(({ line }) => line.toString().trimEnd()),
-    }),
-  )
+const withSpoolAlone: WithStore = async (use) => {
+  const folder = await makeFolder()
+  await use({
+    open: async () => (await openTestSpool(folder, NOBODY)).spool,
+    lines: async () => (await readSpoolPlainly(folder)).map(({ line }) => line.toString().trimEnd()),
+  })
+}
 
 function linesOf(text: string): string[] {
   expect(text === '' || text.endsWith('\n')).toBe(true)

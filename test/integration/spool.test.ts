@@ -12,9 +12,9 @@ import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import { damagedDirectory } from '../../src/queue/spool/damaged-segments.ts'
 import { subjectOf } from '../../src/queue/stream/stream.ts'
 import { countBatches, freeze, openReadyQueue, readStreamPlainly, withConnection } from '../support/jetstream.ts'
-import { makeRecord, withFolder } from '../support/journal.ts'
+import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
-import { eventually } from '../support/service.ts'
+import { eventually, makeFolder } from '../support/service.ts'
 import { NOBODY, openTestSpool, readSpoolPlainly, type TestSpool, untilSpoolIsEmpty } from '../support/spool.ts'
 import { STREAM } from '../support/stream.ts'
 
@@ -83,242 +83,242 @@ async function storeInStream(record: QueueRecord, id: string): Promise<void> {
 }
 
 describe('while NATS is away', () => {
-  it('takes batches at once, sends them when it is back, and leaves nothing on the disk', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const opened = await openTestSpool(folder, nats.url)
-      await eventually('up', () => opened.stream.isUp)
-      await nats.kill()
-      await eventually('away', () => opened.spool.refusalNow(0) === null && !opened.spool.isTaking)
-      const records = recordsOf(300)
-      await publishAll(opened, records)
-      expect(opened.spool.contents.batches).toBe(300)
-      expect(opened.spool.status.state).toBe('spooling')
-      expect([...opened.counted.values()].reduce((sum, events) => sum + events, 0)).toBe(300)
-      await nats.restart()
-      await untilSpoolIsEmpty(opened)
-      await expectOnce(records)
-      expect([...opened.counted.values()].every((events) => events === 0)).toBe(true)
-      await eventually('the disk is empty', async () => (await readSpoolPlainly(folder)).length === 0)
-      expect(opened.notices.some((text) => text.includes('they are spooled'))).toBe(true)
-      expect(opened.notices.some((text) => text.includes('sending 300 from the spool'))).toBe(true)
-      await opened.spool.stop()
-    }))
+  it('takes batches at once, sends them when it is back, and leaves nothing on the disk', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const opened = await openTestSpool(folder, nats.url)
+    await eventually('up', () => opened.stream.isUp)
+    await nats.kill()
+    await eventually('away', () => opened.spool.refusalNow(0) === null && !opened.spool.isTaking)
+    const records = recordsOf(300)
+    await publishAll(opened, records)
+    expect(opened.spool.contents.batches).toBe(300)
+    expect(opened.spool.status.state).toBe('spooling')
+    expect([...opened.counted.values()].reduce((sum, events) => sum + events, 0)).toBe(300)
+    await nats.restart()
+    await untilSpoolIsEmpty(opened)
+    await expectOnce(records)
+    expect([...opened.counted.values()].every((events) => events === 0)).toBe(true)
+    await eventually('the disk is empty', async () => (await readSpoolPlainly(folder)).length === 0)
+    expect(opened.notices.some((text) => text.includes('they are spooled'))).toBe(true)
+    expect(opened.notices.some((text) => text.includes('sending 300 from the spool'))).toBe(true)
+    await opened.spool.stop()
+  })
 
-  it('keeps each byte of a record', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const alone = await openTestSpool(folder, NOBODY)
-      const records = [0, 1, 65_000, 520_000].map((fillBytes) => makeRecord({ fillBytes, keyed: true }))
-      await publishAll(alone, records)
-      await die(alone)
-      const opened = await openTestSpool(folder, nats.url)
-      await untilSpoolIsEmpty(opened)
-      const texts = (await readStreamPlainly(nats.url)).map(({ text }) => text)
-      expect(texts).toEqual(records.map(({ line }) => Buffer.from(line).toString()))
-      await opened.spool.stop()
-    }))
+  it('keeps each byte of a record', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const alone = await openTestSpool(folder, NOBODY)
+    const records = [0, 1, 65_000, 520_000].map((fillBytes) => makeRecord({ fillBytes, keyed: true }))
+    await publishAll(alone, records)
+    await die(alone)
+    const opened = await openTestSpool(folder, nats.url)
+    await untilSpoolIsEmpty(opened)
+    const texts = (await readStreamPlainly(nats.url)).map(({ text }) => text)
+    expect(texts).toEqual(records.map(({ line }) => Buffer.from(line).toString()))
+    await opened.spool.stop()
+  })
 
-  it('writes files that this user alone can read', () =>
-    withFolder(async (folder) => {
-      const opened = await openTestSpool(folder, NOBODY)
-      await publishAll(opened, recordsOf(1))
-      for (const name of ['cursor.json', 'journal/000000000001.ndjson']) {
-        expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600)
-      }
-      await die(opened)
-    }))
+  it('writes files that this user alone can read', async () => {
+    const folder = await makeFolder()
+    const opened = await openTestSpool(folder, NOBODY)
+    await publishAll(opened, recordsOf(1))
+    for (const name of ['cursor.json', 'journal/000000000001.ndjson']) {
+      expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600)
+    }
+    await die(opened)
+  })
 
-  it('refuses with spool_full where its floor of free space is reached', () =>
-    withFolder(async (folder) => {
-      const space = async () => ({ freeBytes: 2 * 1024 ** 3 + 10_000, totalBytes: 1024 ** 3 })
-      const opened = await openTestSpool(folder, NOBODY, { space })
-      const [first, second] = [makeRecord({ fillBytes: 5000 }), makeRecord({ fillBytes: 6000 })]
-      expect(await publish(opened, first)).toBe('durable')
-      expect(await publish(opened, second)).toBe('spool_full')
-      expect(opened.spool.status.state).toBe('spooling')
-      expect(opened.spool.refusalNow(6000)).toBe('spool_full')
-      await die(opened)
-    }))
+  it('refuses with spool_full where its floor of free space is reached', async () => {
+    const folder = await makeFolder()
+    const space = async () => ({ freeBytes: 2 * 1024 ** 3 + 10_000, totalBytes: 1024 ** 3 })
+    const opened = await openTestSpool(folder, NOBODY, { space })
+    const [first, second] = [makeRecord({ fillBytes: 5000 }), makeRecord({ fillBytes: 6000 })]
+    expect(await publish(opened, first)).toBe('durable')
+    expect(await publish(opened, second)).toBe('spool_full')
+    expect(opened.spool.status.state).toBe('spooling')
+    expect(opened.spool.refusalNow(6000)).toBe('spool_full')
+    await die(opened)
+  })
 
-  it('passes the keys of the last five minutes to the next process', () =>
-    withFolder(async (folder) => {
-      const before = await openTestSpool(folder, NOBODY)
-      const young = makeRecord({ keyed: true, receivedAtMs: Date.now() })
-      const old = makeRecord({ keyed: true, receivedAtMs: Date.now() - 301_000 })
-      await publishAll(before, [young, old])
-      await die(before)
-      const after = await openTestSpool(folder, NOBODY)
-      expect(after.keys).toEqual([young.batchId])
-      expect(after.counted.get('demo')).toBe(2)
-      expect(after.spool.contents.batches).toBe(2)
-      await die(after)
-    }))
+  it('passes the keys of the last five minutes to the next process', async () => {
+    const folder = await makeFolder()
+    const before = await openTestSpool(folder, NOBODY)
+    const young = makeRecord({ keyed: true, receivedAtMs: Date.now() })
+    const old = makeRecord({ keyed: true, receivedAtMs: Date.now() - 301_000 })
+    await publishAll(before, [young, old])
+    await die(before)
+    const after = await openTestSpool(folder, NOBODY)
+    expect(after.keys).toEqual([young.batchId])
+    expect(after.counted.get('demo')).toBe(2)
+    expect(after.spool.contents.batches).toBe(2)
+    await die(after)
+  })
 })
 
 describe('while NATS does not answer', () => {
-  it('takes what was not acknowledged in half a second, and stores it once', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const opened = await openTestSpool(folder, nats.url)
-      await eventually('up', () => opened.stream.isUp)
-      await freeze(nats)
-      const startedMs = performance.now()
-      const first = recordsOf(50)
-      await publishAll(opened, first)
-      expect(performance.now() - startedMs).toBeGreaterThan(490)
-      expect((await readSpoolPlainly(folder)).some(({ state }) => state === 'doubt')).toBe(true)
-      const later = recordsOf(50)
-      await publishAll(opened, later)
-      nats.resume()
-      await untilSpoolIsEmpty(opened)
-      await expectOnce([...first, ...later])
-      await opened.spool.stop()
-    }))
+  it('takes what was not acknowledged in half a second, and stores it once', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const opened = await openTestSpool(folder, nats.url)
+    await eventually('up', () => opened.stream.isUp)
+    await freeze(nats)
+    const startedMs = performance.now()
+    const first = recordsOf(50)
+    await publishAll(opened, first)
+    expect(performance.now() - startedMs).toBeGreaterThan(490)
+    expect((await readSpoolPlainly(folder)).some(({ state }) => state === 'doubt')).toBe(true)
+    const later = recordsOf(50)
+    await publishAll(opened, later)
+    nats.resume()
+    await untilSpoolIsEmpty(opened)
+    await expectOnce([...first, ...later])
+    await opened.spool.stop()
+  })
 
-  it('stores what was in doubt once though the outage outlasts the duplicate window', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const takenAtMs = Date.now() - HOUR_MS
-      const [stored, gathered, lost] = [
-        makeRecord({ keyed: true, receivedAtMs: takenAtMs }),
-        makeRecord({ receivedAtMs: takenAtMs }),
-        makeRecord({ keyed: true, receivedAtMs: takenAtMs }),
-      ]
-      // They were stored, though no acknowledgement came; the window that knew their ids is over.
-      const ready = await openReadyQueue(nats.url)
-      await storeInStream(stored, stored.batchId)
-      await storeInStream(gathered, 'aaaaaaaaaaaa-7')
-      await ready.queue.stop()
-      await forgetIds()
-      const doubts = new Map([
-        [stored.batchId, stored.batchId],
-        [gathered.batchId, 'aaaaaaaaaaaa-7'],
-        [lost.batchId, lost.batchId],
-      ])
-      const before = await openTestSpool(folder, NOBODY)
-      await publishAll(before, [stored, gathered, lost])
-      await die(before)
-      // As the process wrote them that had sent them.
-      const path = join(folder, 'journal/000000000001.ndjson')
-      const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '')
-      const marked = lines.map((line) =>
-        line.replace(/ plain"\}$/, () => ` doubt ${doubts.get(JSON.parse(line).batch_id as string)}"}`),
-      )
-      await writeFile(path, `${marked.join('\n')}\n`)
-      for (const name of ['000000000001.commits', '000000000001.ids']) await rm(join(folder, 'journal', name))
-      const after = await openTestSpool(folder, nats.url)
-      await untilSpoolIsEmpty(after)
-      const counts = countBatches(await readMessages())
-      expect(counts.get(stored.batchId)).toBe(1)
-      expect(counts.get(gathered.batchId)).toBe(1)
-      expect(counts.get(lost.batchId)).toBe(1)
-      await after.spool.stop()
-    }))
+  it('stores what was in doubt once though the outage outlasts the duplicate window', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const takenAtMs = Date.now() - HOUR_MS
+    const [stored, gathered, lost] = [
+      makeRecord({ keyed: true, receivedAtMs: takenAtMs }),
+      makeRecord({ receivedAtMs: takenAtMs }),
+      makeRecord({ keyed: true, receivedAtMs: takenAtMs }),
+    ]
+    // They were stored, though no acknowledgement came; the window that knew their ids is over.
+    const ready = await openReadyQueue(nats.url)
+    await storeInStream(stored, stored.batchId)
+    await storeInStream(gathered, 'aaaaaaaaaaaa-7')
+    await ready.queue.stop()
+    await forgetIds()
+    const doubts = new Map([
+      [stored.batchId, stored.batchId],
+      [gathered.batchId, 'aaaaaaaaaaaa-7'],
+      [lost.batchId, lost.batchId],
+    ])
+    const before = await openTestSpool(folder, NOBODY)
+    await publishAll(before, [stored, gathered, lost])
+    await die(before)
+    // As the process wrote them that had sent them.
+    const path = join(folder, 'journal/000000000001.ndjson')
+    const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '')
+    const marked = lines.map((line) =>
+      line.replace(/ plain"\}$/, () => ` doubt ${doubts.get(JSON.parse(line).batch_id as string)}"}`),
+    )
+    await writeFile(path, `${marked.join('\n')}\n`)
+    for (const name of ['000000000001.commits', '000000000001.ids']) await rm(join(folder, 'journal', name))
+    const after = await openTestSpool(folder, nats.url)
+    await untilSpoolIsEmpty(after)
+    const counts = countBatches(await readMessages())
+    expect(counts.get(stored.batchId)).toBe(1)
+    expect(counts.get(gathered.batchId)).toBe(1)
+    expect(counts.get(lost.batchId)).toBe(1)
+    await after.spool.stop()
+  })
 
-  it('sends a key that is used again after five minutes as a batch of its own', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const before = await openTestSpool(folder, NOBODY)
-      const first = makeRecord({ keyed: true, receivedAtMs: Date.now() - HOUR_MS })
-      const again = { ...makeRecord({ receivedAtMs: Date.now() - HOUR_MS / 2, events: 2 }), batchId: first.batchId }
-      const text = Buffer.from(again.line)
-        .toString()
-        .replace(/"batch_id":"[^"]*"/, `"batch_id":"${first.batchId}"`)
-      await publishAll(before, [first, { ...again, line: Buffer.from(text), keyed: true }])
-      await die(before)
-      const after = await openTestSpool(folder, nats.url)
-      await untilSpoolIsEmpty(after)
-      const ids = (await readStreamPlainly(nats.url)).map(({ id }) => id)
-      expect(ids).toEqual([first.batchId, `${first.batchId}.2`])
-      await after.spool.stop()
-    }))
+  it('sends a key that is used again after five minutes as a batch of its own', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const before = await openTestSpool(folder, NOBODY)
+    const first = makeRecord({ keyed: true, receivedAtMs: Date.now() - HOUR_MS })
+    const again = { ...makeRecord({ receivedAtMs: Date.now() - HOUR_MS / 2, events: 2 }), batchId: first.batchId }
+    const text = Buffer.from(again.line)
+      .toString()
+      .replace(/"batch_id":"[^"]*"/, `"batch_id":"${first.batchId}"`)
+    await publishAll(before, [first, { ...again, line: Buffer.from(text), keyed: true }])
+    await die(before)
+    const after = await openTestSpool(folder, nats.url)
+    await untilSpoolIsEmpty(after)
+    const ids = (await readStreamPlainly(nats.url)).map(({ id }) => id)
+    expect(ids).toEqual([first.batchId, `${first.batchId}.2`])
+    await after.spool.stop()
+  })
 })
 
 describe('what an earlier process has left', () => {
-  it('is sent once, though its cursor is older than what it had sent', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const before = await openTestSpool(folder, NOBODY)
-      const records = recordsOf(100, Date.now() - HOUR_MS)
-      await publishAll(before, records)
-      await die(before)
-      const cursor = await readFile(join(folder, 'cursor.json'), 'utf8')
-      // Sent without a word of it in the cursor, as by a process that was killed between the two.
-      const sender = await openTestSpool(folder, nats.url, { syncMs: () => 60_000 })
-      await untilSpoolIsEmpty(sender)
-      await die(sender)
-      const reserved = JSON.parse(await readFile(join(folder, 'cursor.json'), 'utf8')) as { reserved: unknown }
-      const torn = { ...(JSON.parse(cursor) as object), reserved: reserved.reserved }
-      await writeFile(join(folder, 'cursor.json'), JSON.stringify(torn))
-      await forgetIds()
-      const after = await openTestSpool(folder, nats.url)
-      await untilSpoolIsEmpty(after)
-      await expectOnce(records)
-      await after.spool.stop()
-    }))
+  it('is sent once, though its cursor is older than what it had sent', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const before = await openTestSpool(folder, NOBODY)
+    const records = recordsOf(100, Date.now() - HOUR_MS)
+    await publishAll(before, records)
+    await die(before)
+    const cursor = await readFile(join(folder, 'cursor.json'), 'utf8')
+    // Sent without a word of it in the cursor, as by a process that was killed between the two.
+    const sender = await openTestSpool(folder, nats.url, { syncMs: () => 60_000 })
+    await untilSpoolIsEmpty(sender)
+    await die(sender)
+    const reserved = JSON.parse(await readFile(join(folder, 'cursor.json'), 'utf8')) as { reserved: unknown }
+    const torn = { ...(JSON.parse(cursor) as object), reserved: reserved.reserved }
+    await writeFile(join(folder, 'cursor.json'), JSON.stringify(torn))
+    await forgetIds()
+    const after = await openTestSpool(folder, nats.url)
+    await untilSpoolIsEmpty(after)
+    await expectOnce(records)
+    await after.spool.stop()
+  })
 
-  it('is asked for in NATS where its cursor is damaged', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const before = await openTestSpool(folder, NOBODY)
-      const records = recordsOf(20)
-      await publishAll(before, records)
-      await die(before)
-      await writeFile(join(folder, 'cursor.json'), '{"version":1,')
-      const after = await openTestSpool(folder, nats.url)
-      expect(after.notices[0]).toContain('cursor.json of the spool is damaged')
-      await untilSpoolIsEmpty(after)
-      await expectOnce(records)
-      await after.spool.stop()
-    }))
+  it('is asked for in NATS where its cursor is damaged', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const before = await openTestSpool(folder, NOBODY)
+    const records = recordsOf(20)
+    await publishAll(before, records)
+    await die(before)
+    await writeFile(join(folder, 'cursor.json'), '{"version":1,')
+    const after = await openTestSpool(folder, nats.url)
+    expect(after.notices[0]).toContain('cursor.json of the spool is damaged')
+    await untilSpoolIsEmpty(after)
+    await expectOnce(records)
+    await after.spool.stop()
+  })
 
-  it('is counted and named where its journal is damaged, and all else is sent', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const before = await openTestSpool(folder, NOBODY)
-      const records = recordsOf(20)
-      for (const record of records) await publishAll(before, [record])
-      await before.spool.stop()
-      const path = segmentPath(journalDirectory(folder), 1)
-      const bytes = await readFile(path)
-      // In the middle of a batch id.
-      bytes[bytes.indexOf(records[7].batchId) + 20] ^= 1
-      await writeFile(path, bytes)
-      const kinds: string[] = []
-      const after = await openTestSpool(folder, nats.url, { onDamage: (kind) => kinds.push(kind) })
-      await untilSpoolIsEmpty(after)
-      expect(kinds).toEqual(['checksum'])
-      expect(after.notices.join('\n')).toMatch(
-        /the spool is damaged \(sluice spool verify\): damaged bytes in .*1\.ndjson at \d+/,
-      )
-      await eventually('nothing is left in it', () => after.spool.isEmpty)
-      await after.spool.stop()
-      const setAside = damagedDirectory(folder)
-      expect((await readdir(setAside)).toSorted()).toEqual(
-        ['1.commits', '1.ids', '1.ndjson'].map((name) => `00000000000${name}`),
-      )
-      expect(await readFile(join(setAside, '000000000001.ndjson'))).toEqual(bytes)
-      expect(existsSync(path)).toBe(false)
-    }))
+  it('is counted and named where its journal is damaged, and all else is sent', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const before = await openTestSpool(folder, NOBODY)
+    const records = recordsOf(20)
+    for (const record of records) await publishAll(before, [record])
+    await before.spool.stop()
+    const path = segmentPath(journalDirectory(folder), 1)
+    const bytes = await readFile(path)
+    // In the middle of a batch id.
+    bytes[bytes.indexOf(records[7].batchId) + 20] ^= 1
+    await writeFile(path, bytes)
+    const kinds: string[] = []
+    const after = await openTestSpool(folder, nats.url, { onDamage: (kind) => kinds.push(kind) })
+    await untilSpoolIsEmpty(after)
+    expect(kinds).toEqual(['checksum'])
+    expect(after.notices.join('\n')).toMatch(
+      /the spool is damaged \(sluice spool verify\): damaged bytes in .*1\.ndjson at \d+/,
+    )
+    await eventually('nothing is left in it', () => after.spool.isEmpty)
+    await after.spool.stop()
+    const setAside = damagedDirectory(folder)
+    expect((await readdir(setAside)).toSorted()).toEqual(
+      ['1.commits', '1.ids', '1.ndjson'].map((name) => `00000000000${name}`),
+    )
+    expect(await readFile(join(setAside, '000000000001.ndjson'))).toEqual(bytes)
+    expect(existsSync(path)).toBe(false)
+  })
 
-  it('is kept until NATS has synced it, and sent again where NATS has lost it', () =>
-    withFolder(async (folder) => {
-      await nats.restart({ empty: true })
-      const before = await openTestSpool(folder, NOBODY)
-      const records = recordsOf(40, Date.now() - HOUR_MS)
-      await publishAll(before, records)
-      await die(before)
-      const syncMs = () => 2000
-      const after = await openTestSpool(folder, nats.url, { syncMs })
-      await untilSpoolIsEmpty(after)
-      expect(await readSpoolPlainly(folder)).toHaveLength(40)
-      // A power cut takes what was not synced.
-      await nats.restart({ empty: true })
-      await eventually('it is sent again', () => after.notices.some((text) => text.includes('NATS has lost messages')))
-      await untilSpoolIsEmpty(after)
-      await expectOnce(records)
-      await eventually('the disk is empty', async () => (await readSpoolPlainly(folder)).length === 0)
-      await after.spool.stop()
-    }))
+  it('is kept until NATS has synced it, and sent again where NATS has lost it', async () => {
+    const folder = await makeFolder()
+    await nats.restart({ empty: true })
+    const before = await openTestSpool(folder, NOBODY)
+    const records = recordsOf(40, Date.now() - HOUR_MS)
+    await publishAll(before, records)
+    await die(before)
+    const syncMs = () => 2000
+    const after = await openTestSpool(folder, nats.url, { syncMs })
+    await untilSpoolIsEmpty(after)
+    expect(await readSpoolPlainly(folder)).toHaveLength(40)
+    // A power cut takes what was not synced.
+    await nats.restart({ empty: true })
+    await eventually('it is sent again', () => after.notices.some((text) => text.includes('NATS has lost messages')))
+    await untilSpoolIsEmpty(after)
+    await expectOnce(records)
+    await eventually('the disk is empty', async () => (await readSpoolPlainly(folder)).length === 0)
+    await after.spool.stop()
+  })
 })

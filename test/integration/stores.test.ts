@@ -13,9 +13,9 @@ import { readConfig } from '../../src/settings/config.ts'
 import { openStores } from '../../src/start/open-stores.ts'
 import { Started } from '../../src/start/started.ts'
 import { type Stores } from '../../src/start/stores.ts'
-import { makeRecord, publish, type RecordWish, withFolder } from '../support/journal.ts'
+import { makeRecord, publish, type RecordWish } from '../support/journal.ts'
 import { journalFiles } from '../support/journal-files.ts'
-import { type AppRecord, appRecord, eventually, writeApps } from '../support/service.ts'
+import { type AppRecord, appRecord, eventually, makeFolder, writeApps } from '../support/service.ts'
 import { usageOf } from '../support/usage.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
@@ -62,11 +62,11 @@ async function sweepAfterAnHour({ queue }: Stores): Promise<void> {
   time.mockRestore()
 }
 
-const withApps = (apps: readonly AppRecord[], use: (folder: string) => Promise<void>): Promise<void> =>
-  withFolder(async (folder) => {
-    await writeApps(join(folder, 'apps.json'), apps)
-    await use(folder)
-  })
+async function folderWith(apps: readonly AppRecord[]): Promise<string> {
+  const folder = await makeFolder()
+  await writeApps(join(folder, 'apps.json'), apps)
+  return folder
+}
 
 function appOf(stores: Stores, id: string): App {
   const found = stores.apps.find(`ak_${id}`)
@@ -98,146 +98,149 @@ const readSnapshot = async (
   JSON.parse(await readFile(join(folder, 'snapshot.json'), 'utf8').catch(() => 'null'))
 
 describe('snapshots', () => {
-  test('are written while the service runs, each with the usage so far', () =>
-    withApps([appRecord('a')], async (folder) => {
-      const { stores } = await open(folder, { snapshotIntervalMs: 20 })
-      for (const dayUsed of [3, 6]) {
-        await accept(stores, 'a', { events: 3 })
-        await eventually(`a snapshot has ${dayUsed}`, async () => {
-          return (await readSnapshot(folder))?.usage.apps[0]?.dayUsed === dayUsed
-        })
-      }
-      await stores.stop()
-    }))
-
-  test('the last one is written at the stop, so that the next start counts no record again', () =>
-    withApps([appRecord('a')], async (folder) => {
-      const { stores } = await open(folder)
+  test('are written while the service runs, each with the usage so far', async () => {
+    const folder = await folderWith([appRecord('a')])
+    const { stores } = await open(folder, { snapshotIntervalMs: 20 })
+    for (const dayUsed of [3, 6]) {
       await accept(stores, 'a', { events: 3 })
-      expect(await readSnapshot(folder)).toBeNull()
-      await stores.stop()
-      expect((await readSnapshot(folder))?.usage.apps).toMatchObject([{ appId: 'a', dayUsed: 3 }])
-      const again = await open(folder)
-      expect(again.lines.find((line) => line.includes('journal read'))).toContain('"records":0')
-      expect(await used(again.stores, 'a')).toEqual({ minute: 3, day: 3, month: 3 })
-      await again.stores.stop()
-    }))
+      await eventually(`a snapshot has ${dayUsed}`, async () => {
+        return (await readSnapshot(folder))?.usage.apps[0]?.dayUsed === dayUsed
+      })
+    }
+    await stores.stop()
+  })
+
+  test('the last one is written at the stop, so that the next start counts no record again', async () => {
+    const folder = await folderWith([appRecord('a')])
+    const { stores } = await open(folder)
+    await accept(stores, 'a', { events: 3 })
+    expect(await readSnapshot(folder)).toBeNull()
+    await stores.stop()
+    expect((await readSnapshot(folder))?.usage.apps).toMatchObject([{ appId: 'a', dayUsed: 3 }])
+    const again = await open(folder)
+    expect(again.lines.find((line) => line.includes('journal read'))).toContain('"records":0')
+    expect(await used(again.stores, 'a')).toEqual({ minute: 3, day: 3, month: 3 })
+    await again.stores.stop()
+  })
 
   const misfits = {
     'of another version of the limits': { version: 99 },
     'without sense for the limits': { version: 1, newestMs: 'x' },
   }
   for (const [claim, usage] of Object.entries(misfits)) {
-    test(`one ${claim} is ignored with a warning, and the counters come from the whole journal`, () =>
-      withApps([appRecord('a')], async (folder) => {
-        const { stores } = await open(folder)
-        for (const events of [2, 3]) await accept(stores, 'a', { events })
-        await stores.stop()
-        const path = join(folder, 'snapshot.json')
-        const snapshot = JSON.parse(await readFile(path, 'utf8')) as object
-        await writeFile(path, JSON.stringify({ ...snapshot, usage }))
-        const again = await open(folder)
-        expect(again.lines.filter((line) => line.startsWith('warn'))).toEqual([
-          expect.stringContaining('snapshot.json was not used'),
-        ])
-        expect(await used(again.stores, 'a')).toEqual({ minute: 5, day: 5, month: 5 })
-        await accept(again.stores, 'a', { events: 1 })
-        await again.stores.stop()
-        expect((await readSnapshot(folder))?.usage.apps).toMatchObject([{ dayUsed: 6 }])
-      }))
+    test(`one ${claim} is ignored with a warning, and the counters come from the whole journal`, async () => {
+      const folder = await folderWith([appRecord('a')])
+      const { stores } = await open(folder)
+      for (const events of [2, 3]) await accept(stores, 'a', { events })
+      await stores.stop()
+      const path = join(folder, 'snapshot.json')
+      const snapshot = JSON.parse(await readFile(path, 'utf8')) as object
+      await writeFile(path, JSON.stringify({ ...snapshot, usage }))
+      const again = await open(folder)
+      expect(again.lines.filter((line) => line.startsWith('warn'))).toEqual([
+        expect.stringContaining('snapshot.json was not used'),
+      ])
+      expect(await used(again.stores, 'a')).toEqual({ minute: 5, day: 5, month: 5 })
+      await accept(again.stores, 'a', { events: 1 })
+      await again.stores.stop()
+      expect((await readSnapshot(folder))?.usage.apps).toMatchObject([{ dayUsed: 6 }])
+    })
   }
 })
 
 describe('a start', () => {
   for (const source of ['journal', 'snapshot']) {
-    test(`restores the usage of the app's own billing cycle (from the ${source})`, () =>
-      withApps([appRecord('a', { billing_cycle_anchor: '2026-10-19T00:00:00Z' }), appRecord('b')], async (folder) => {
-        // The calendar month has both; the cycle that began on the 19th has only the second.
-        const lines = [
-          makeRecord({ appId: 'a', events: 40, receivedAtMs: Date.parse('2026-11-18T23:59:59Z') }).line,
-          makeRecord({ appId: 'a', events: 2, receivedAtMs: Date.parse('2026-11-19T00:00:01Z') }).line,
-          makeRecord({ appId: 'b', events: 7, receivedAtMs: Date.parse('2026-11-02T00:00:00Z') }).line,
-        ]
-        await mkdir(journalDirectory(folder))
-        await writeFile(segmentPath(journalDirectory(folder), 1), Buffer.concat(lines))
-        let { stores } = await open(folder)
-        if (source === 'snapshot') {
-          await stores.stop()
-          ;({ stores } = await open(folder))
-        }
-        expect((await used(stores, 'a')).month).toBe(2)
-        expect((await used(stores, 'b')).month).toBe(7)
+    test(`restores the usage of the app's own billing cycle (from the ${source})`, async () => {
+      const folder = await folderWith([
+        appRecord('a', { billing_cycle_anchor: '2026-10-19T00:00:00Z' }),
+        appRecord('b'),
+      ])
+      // The calendar month has both; the cycle that began on the 19th has only the second.
+      const lines = [
+        makeRecord({ appId: 'a', events: 40, receivedAtMs: Date.parse('2026-11-18T23:59:59Z') }).line,
+        makeRecord({ appId: 'a', events: 2, receivedAtMs: Date.parse('2026-11-19T00:00:01Z') }).line,
+        makeRecord({ appId: 'b', events: 7, receivedAtMs: Date.parse('2026-11-02T00:00:00Z') }).line,
+      ]
+      await mkdir(journalDirectory(folder))
+      await writeFile(segmentPath(journalDirectory(folder), 1), Buffer.concat(lines))
+      let { stores } = await open(folder)
+      if (source === 'snapshot') {
         await stores.stop()
-      }))
+        ;({ stores } = await open(folder))
+      }
+      expect((await used(stores, 'a')).month).toBe(2)
+      expect((await used(stores, 'b')).month).toBe(7)
+      await stores.stop()
+    })
   }
 
-  test('restores the keys of the last 300 s, and no older ones', () =>
-    withApps([appRecord('a')], async (folder) => {
-      let nowMs = NOW_MS - 301_000
-      const { stores } = await open(folder, { clock: () => nowMs })
-      const old = await accept(stores, 'a', { keyed: true, receivedAtMs: nowMs })
-      nowMs = NOW_MS - 299_000
-      const young = await accept(stores, 'a', { keyed: true, events: 4, receivedAtMs: nowMs })
-      await stores.stop()
-      const again = await open(folder)
-      const app = appOf(again.stores, 'a')
-      expect(await again.stores.admission.replayOf(app, young)).toEqual({ kind: 'replay', events: 4 })
-      expect(await again.stores.admission.replayOf(app, old)).toBe(null)
-      await again.stores.stop()
-    }))
+  test('restores the keys of the last 300 s, and no older ones', async () => {
+    const folder = await folderWith([appRecord('a')])
+    let nowMs = NOW_MS - 301_000
+    const { stores } = await open(folder, { clock: () => nowMs })
+    const old = await accept(stores, 'a', { keyed: true, receivedAtMs: nowMs })
+    nowMs = NOW_MS - 299_000
+    const young = await accept(stores, 'a', { keyed: true, events: 4, receivedAtMs: nowMs })
+    await stores.stop()
+    const again = await open(folder)
+    const app = appOf(again.stores, 'a')
+    expect(await again.stores.admission.replayOf(app, young)).toEqual({ kind: 'replay', events: 4 })
+    expect(await again.stores.admission.replayOf(app, old)).toBe(null)
+    await again.stores.stop()
+  })
 
-  test('that fails because of a bad app file releases the folder for the next one', () =>
-    withFolder(async (folder) => {
-      const path = join(folder, 'apps.json')
-      await writeFile(path, '{"apps": [')
-      for (let n = 0; n < 2; n++) await expect(open(folder)).rejects.toThrow(`${path} cannot be used`)
-      await writeApps(path, [appRecord('a')])
-      const { stores } = await open(folder)
-      await accept(stores, 'a')
-      await stores.stop()
-    }))
+  test('that fails because of a bad app file releases the folder for the next one', async () => {
+    const folder = await makeFolder()
+    const path = join(folder, 'apps.json')
+    await writeFile(path, '{"apps": [')
+    for (let n = 0; n < 2; n++) await expect(open(folder)).rejects.toThrow(`${path} cannot be used`)
+    await writeApps(path, [appRecord('a')])
+    const { stores } = await open(folder)
+    await accept(stores, 'a')
+    await stores.stop()
+  })
 
-  test('that fails because it cannot open the journal releases the folder too', () =>
-    withApps([appRecord('a')], async (folder) => {
-      const env = { SLUICE_DATA_DIR: folder }
-      const path = journalDirectory(folder)
-      await writeFile(path, 'a file where a folder belongs')
-      for (let n = 0; n < 2; n++) await expect(open(folder, { env })).rejects.not.toThrow('is in use')
-    }))
+  test('that fails because it cannot open the journal releases the folder too', async () => {
+    const folder = await folderWith([appRecord('a')])
+    const env = { SLUICE_DATA_DIR: folder }
+    const path = journalDirectory(folder)
+    await writeFile(path, 'a file where a folder belongs')
+    for (let n = 0; n < 2; n++) await expect(open(folder, { env })).rejects.not.toThrow('is in use')
+  })
 
-  test('of a second process in the same folder is refused until the first one has ended', () =>
-    withApps([appRecord('a')], async (folder) => {
-      const { stores } = await open(folder)
-      await expect(open(folder)).rejects.toThrow('is in use')
-      await accept(stores, 'a')
-      await stores.stop()
-      await (await open(folder)).stores.stop()
-    }))
+  test('of a second process in the same folder is refused until the first one has ended', async () => {
+    const folder = await folderWith([appRecord('a')])
+    const { stores } = await open(folder)
+    await expect(open(folder)).rejects.toThrow('is in use')
+    await accept(stores, 'a')
+    await stores.stop()
+    await (await open(folder)).stores.stop()
+  })
 })
 
 describe('settings of the stores', () => {
-  test('expired keys are forgotten even if nobody asks for them', () =>
-    withApps([appRecord('a')], async (folder) => {
-      let nowMs = NOW_MS
-      const { stores } = await open(folder, { clock: () => nowMs })
-      for (let n = 0; n < 5; n++) await accept(stores, 'a', { keyed: true })
-      expect(stores.gauges.keysRemembered?.()).toBe(5)
-      nowMs += 300_001
-      await eventually('the keys are forgotten', () => stores.gauges.keysRemembered?.() === 0, 10_000)
-      await stores.stop()
-    }))
+  test('expired keys are forgotten even if nobody asks for them', async () => {
+    const folder = await folderWith([appRecord('a')])
+    let nowMs = NOW_MS
+    const { stores } = await open(folder, { clock: () => nowMs })
+    for (let n = 0; n < 5; n++) await accept(stores, 'a', { keyed: true })
+    expect(stores.gauges.keysRemembered?.()).toBe(5)
+    nowMs += 300_001
+    await eventually('the keys are forgotten', () => stores.gauges.keysRemembered?.() === 0, 10_000)
+    await stores.stop()
+  })
 
-  test('SLUICE_MAX_KEYS bounds the remembered keys', () =>
-    withApps([appRecord('a')], async (folder) => {
-      const { stores } = await open(folder, { env: { SLUICE_MAX_KEYS: '2' } })
-      for (let n = 0; n < 2; n++) await accept(stores, 'a', { keyed: true })
-      const more = makeRecord({ keyed: true }).batchId
-      expect(await stores.admission.admit(appOf(stores, 'a'), 1, more)).toEqual({
-        kind: 'overloaded',
-        reason: 'keys_full',
-      })
-      await stores.stop()
-    }))
+  test('SLUICE_MAX_KEYS bounds the remembered keys', async () => {
+    const folder = await folderWith([appRecord('a')])
+    const { stores } = await open(folder, { env: { SLUICE_MAX_KEYS: '2' } })
+    for (let n = 0; n < 2; n++) await accept(stores, 'a', { keyed: true })
+    const more = makeRecord({ keyed: true }).batchId
+    expect(await stores.admission.admit(appOf(stores, 'a'), 1, more)).toEqual({
+      kind: 'overloaded',
+      reason: 'keys_full',
+    })
+    await stores.stop()
+  })
 
   /** Three segments, two of which are older than some hours, and no sign of the version that wrote them. */
   async function writeSegments(folder: string, agesHours: readonly number[]): Promise<void> {
@@ -256,87 +259,85 @@ describe('settings of the stores', () => {
     ['all', [1, 2, 3], null],
   ] as const)(
     'SLUICE_JOURNAL_KEEP_HOURS of %s holds for a journal of an earlier version too, without a word',
-    (hours, left, keep) =>
-      withApps([appRecord('a')], async (folder) => {
-        await writeSegments(folder, [2.1, 1.9, 0])
-        const { stores, lines } = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: hours } })
-        expect(journalFiles(folder)).toEqual(segments(folder, left))
-        expect((await used(stores, 'a')).day).toBe(3)
-        expect(stores.gauges.journalKeepSeconds?.()).toBe(keep)
-        expect(lines.filter((line) => line.includes('SLUICE_JOURNAL_KEEP_HOURS'))).toEqual([])
-        await stores.stop()
-      }),
+    async (hours, left, keep) => {
+      const folder = await folderWith([appRecord('a')])
+      await writeSegments(folder, [2.1, 1.9, 0])
+      const { stores, lines } = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: hours } })
+      expect(journalFiles(folder)).toEqual(segments(folder, left))
+      expect((await used(stores, 'a')).day).toBe(3)
+      expect(stores.gauges.journalKeepSeconds?.()).toBe(keep)
+      expect(lines.filter((line) => line.includes('SLUICE_JOURNAL_KEEP_HOURS'))).toEqual([])
+      await stores.stop()
+    },
   )
 
-  test('a journal of an earlier version keeps all until the setting is named, and each start says what 72 hours would remove', () =>
-    withApps([appRecord('a')], async (folder) => {
-      await writeSegments(folder, [240, 100, 1, 0])
-      for (let start = 0; start < 2; start++) {
-        const { stores, lines } = await open(folder)
-        await sweepAfterAnHour(stores)
-        expect(lines.filter((line) => line.includes('SLUICE_JOURNAL_KEEP_HOURS'))).toEqual([
-          expect.stringMatching(
-            /^warn an earlier version made this journal, so all of it is kept: 72 hours, the default of new folders, would remove 2 segments \(\d+ B, up to 10 days old\)\. Choose with SLUICE_JOURNAL_KEEP_HOURS=72 or SLUICE_JOURNAL_KEEP_HOURS=all /,
-          ),
-        ])
-        expect(stores.gauges.journalKeepSeconds?.()).toBeNull()
-        await stores.stop()
-        expect(journalFiles(folder)).toEqual(segments(folder, [1, 2, 3, 4]))
-      }
-    }))
-
-  test('a new journal removes what is older than 72 hours, at a later start too', () =>
-    withApps([appRecord('a')], async (folder) => {
-      const first = await open(folder)
-      await accept(first.stores, 'a')
-      expect(first.stores.gauges.journalKeepSeconds?.()).toBe(72 * 3600)
-      await first.stores.stop()
-      // As if it had been written by then.
-      const { line } = makeRecord({ appId: 'a', receivedAtMs: NOW_MS })
-      await writeFile(segmentPath(journalDirectory(folder), 2), line)
-      const second = await open(folder, { clock: () => NOW_MS + 73 * HOUR_MS })
-      expect(journalFiles(folder)).toEqual(segments(folder, [1, 2]))
-      await sweepAfterAnHour(second.stores)
-      expect(journalFiles(folder)).toEqual(segments(folder, [2]))
-      expect(second.lines.join('\n')).toMatch(
-        /^info removed 1 old segment of the journal \(\d+ B\), whose last records /m,
-      )
-      expect(second.lines.join()).not.toContain('SLUICE_JOURNAL_KEEP_HOURS')
-      await second.stores.stop()
-    }))
-
-  test('a new journal that cannot be marked keeps all, and each start says so', () =>
-    withApps([appRecord('a')], async (folder) => {
-      await mkdir(journalDirectory(folder))
-      // A link to a place that is not there: no file can be made under its name.
-      await symlink(join(folder, 'none', 'mark'), join(journalDirectory(folder), 'removes-old-segments'))
+  test('a journal of an earlier version keeps all until the setting is named, and each start says what 72 hours would remove', async () => {
+    const folder = await folderWith([appRecord('a')])
+    await writeSegments(folder, [240, 100, 1, 0])
+    for (let start = 0; start < 2; start++) {
       const { stores, lines } = await open(folder)
-      expect(lines.filter((line) => line.includes('removes-old-segments'))).toEqual([
+      await sweepAfterAnHour(stores)
+      expect(lines.filter((line) => line.includes('SLUICE_JOURNAL_KEEP_HOURS'))).toEqual([
         expect.stringMatching(
-          /^warn all of this journal is kept until SLUICE_JOURNAL_KEEP_HOURS is set: journal\/removes-old-segments cannot be made .*ENOENT/,
+          /^warn an earlier version made this journal, so all of it is kept: 72 hours, the default of new folders, would remove 2 segments \(\d+ B, up to 10 days old\)\. Choose with SLUICE_JOURNAL_KEEP_HOURS=72 or SLUICE_JOURNAL_KEEP_HOURS=all /,
         ),
       ])
       expect(stores.gauges.journalKeepSeconds?.()).toBeNull()
-      await accept(stores, 'a')
       await stores.stop()
-      const next = await open(folder, { clock: () => NOW_MS + 1000 * HOUR_MS })
-      await sweepAfterAnHour(next.stores)
-      expect(journalFiles(folder)).toHaveLength(1)
-      expect(next.lines.join()).toContain('all of it is kept')
-      await next.stores.stop()
-      const named = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: '5' } })
-      expect(named.stores.gauges.journalKeepSeconds?.()).toBe(5 * 3600)
-      await named.stores.stop()
-    }))
+      expect(journalFiles(folder)).toEqual(segments(folder, [1, 2, 3, 4]))
+    }
+  })
 
-  test('a start does not fail where the address of the admin port cannot be written for commands', () =>
-    withApps([appRecord('a')], async (folder) => {
-      await mkdir(join(folder, 'admin.json.new'))
-      const { stores, lines } = await open(folder, { adminAddress: { host: '127.0.0.1', port: 9091 } })
-      expect(lines.join('\n')).toMatch(
-        /^warn commands such as sluice usage need SLUICE_ADMIN_PORT: .*admin\.json\.new/m,
-      )
-      await accept(stores, 'a')
-      await stores.stop()
-    }))
+  test('a new journal removes what is older than 72 hours, at a later start too', async () => {
+    const folder = await folderWith([appRecord('a')])
+    const first = await open(folder)
+    await accept(first.stores, 'a')
+    expect(first.stores.gauges.journalKeepSeconds?.()).toBe(72 * 3600)
+    await first.stores.stop()
+    // As if it had been written by then.
+    const { line } = makeRecord({ appId: 'a', receivedAtMs: NOW_MS })
+    await writeFile(segmentPath(journalDirectory(folder), 2), line)
+    const second = await open(folder, { clock: () => NOW_MS + 73 * HOUR_MS })
+    expect(journalFiles(folder)).toEqual(segments(folder, [1, 2]))
+    await sweepAfterAnHour(second.stores)
+    expect(journalFiles(folder)).toEqual(segments(folder, [2]))
+    expect(second.lines.join('\n')).toMatch(
+      /^info removed 1 old segment of the journal \(\d+ B\), whose last records /m,
+    )
+    expect(second.lines.join()).not.toContain('SLUICE_JOURNAL_KEEP_HOURS')
+    await second.stores.stop()
+  })
+
+  test('a new journal that cannot be marked keeps all, and each start says so', async () => {
+    const folder = await folderWith([appRecord('a')])
+    await mkdir(journalDirectory(folder))
+    // A link to a place that is not there: no file can be made under its name.
+    await symlink(join(folder, 'none', 'mark'), join(journalDirectory(folder), 'removes-old-segments'))
+    const { stores, lines } = await open(folder)
+    expect(lines.filter((line) => line.includes('removes-old-segments'))).toEqual([
+      expect.stringMatching(
+        /^warn all of this journal is kept until SLUICE_JOURNAL_KEEP_HOURS is set: journal\/removes-old-segments cannot be made .*ENOENT/,
+      ),
+    ])
+    expect(stores.gauges.journalKeepSeconds?.()).toBeNull()
+    await accept(stores, 'a')
+    await stores.stop()
+    const next = await open(folder, { clock: () => NOW_MS + 1000 * HOUR_MS })
+    await sweepAfterAnHour(next.stores)
+    expect(journalFiles(folder)).toHaveLength(1)
+    expect(next.lines.join()).toContain('all of it is kept')
+    await next.stores.stop()
+    const named = await open(folder, { env: { SLUICE_JOURNAL_KEEP_HOURS: '5' } })
+    expect(named.stores.gauges.journalKeepSeconds?.()).toBe(5 * 3600)
+    await named.stores.stop()
+  })
+
+  test('a start does not fail where the address of the admin port cannot be written for commands', async () => {
+    const folder = await folderWith([appRecord('a')])
+    await mkdir(join(folder, 'admin.json.new'))
+    const { stores, lines } = await open(folder, { adminAddress: { host: '127.0.0.1', port: 9091 } })
+    expect(lines.join('\n')).toMatch(/^warn commands such as sluice usage need SLUICE_ADMIN_PORT: .*admin\.json\.new/m)
+    await accept(stores, 'a')
+    await stores.stop()
+  })
 })

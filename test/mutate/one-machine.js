@@ -4,6 +4,9 @@
 const HISTORIES = 'simulate journal 1000'
 const POWER_CUT = 'test/unit/queue/journal/power-cut.test.ts'
 const JOURNAL = 'test/unit/queue/journal/journal.test.ts'
+const FAILING_DISK = 'test/unit/queue/journal/failing-disk.test.ts'
+const OPENING = 'test/unit/queue/journal/opening.test.ts'
+const OLD_SEGMENTS = 'test/unit/queue/journal/old-segments.test.ts'
 const RECOVERY = 'test/unit/queue/journal/recovery.test.ts'
 const KEEP = 'test/unit/queue/journal/journal-keep.test.ts'
 const PACE = 'test/unit/queue/journal/commit-pace.test.ts'
@@ -63,7 +66,7 @@ export const ONE_MACHINE = [
     find: `    this.#mustTruncate = true
     const { disk } = this.#options`,
     replace: '    const { disk } = this.#options',
-    tests: [HISTORIES, JOURNAL],
+    tests: [HISTORIES, FAILING_DISK],
   },
   {
     name: 'j6',
@@ -123,7 +126,7 @@ export const ONE_MACHINE = [
     file: SEGMENTS_FILE,
     find: '    if (bytes < size) {',
     replace: '    if (bytes > size) {',
-    tests: [HISTORIES, JOURNAL],
+    tests: [HISTORIES, OPENING],
   },
   {
     name: 'j13',
@@ -142,7 +145,7 @@ export const ONE_MACHINE = [
     file: OPEN_FILE,
     find: 'resumeAfter !== null && comparePositions({ segment: number, offset: bytes }, resumeAfter) < 0',
     replace: 'resumeAfter !== null && comparePositions({ segment: number, offset: bytes }, resumeAfter) > 1e15',
-    tests: [JOURNAL],
+    tests: [OPENING],
   },
   {
     name: 'j15',
@@ -150,7 +153,7 @@ export const ONE_MACHINE = [
     file: JOURNAL_FILE,
     find: 'const MIN_KEEP_MS = 600_000',
     replace: 'const MIN_KEEP_MS = 60_000',
-    tests: [HISTORIES, JOURNAL],
+    tests: [HISTORIES, OLD_SEGMENTS],
   },
   {
     name: 'j16',
@@ -223,7 +226,7 @@ export const ONE_MACHINE = [
     file: JOURNAL_FILE,
     find: '    this.#unackedBytes -= batch.bytes',
     replace: "    if (ack === 'durable') this.#unackedBytes -= batch.bytes",
-    tests: [JOURNAL],
+    tests: [FAILING_DISK],
   },
   {
     name: 'j25',
@@ -239,7 +242,7 @@ export const ONE_MACHINE = [
     file: 'queue/journal/journal-keep.ts',
     find: '      heldUntilMs = nowMs + keepMs',
     replace: '      heldUntilMs = nowMs',
-    tests: [JOURNAL, KEEP],
+    tests: [OLD_SEGMENTS, KEEP],
   },
   {
     name: 'j27',

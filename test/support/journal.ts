@@ -1,9 +1,8 @@
-// What the journal's tests share: records, a fresh folder, a naive reading of the files, and a disk that fails on demand.
+// What the journal's tests share: records, a naive reading of the files, and a disk that fails on demand.
 
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemTimers, type Timers } from '../../src/lib/timers.ts'
 import { type DirectFile, type Disk, type DiskFile, type OpenMode, RealDisk } from '../../src/queue/journal/disk.ts'
@@ -35,15 +34,6 @@ export const timersWithoutIntervals: Timers = { ...systemTimers, setInterval: ()
 
 export function publish(journal: Journal, record: QueueRecord): Promise<QueueAck> {
   return new Promise((resolve) => journal.publish(record, resolve))
-}
-
-export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-journal-'))
-  try {
-    return await use(folder)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
 }
 
 export interface StoredRecord {

@@ -1,17 +1,15 @@
 // What becomes of a journal that a disk, or another program, has changed.
 
-import { appendFile, copyFile, mkdir, open, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, mkdir, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { readQuestion } from '../../../../src/queue/find/question.ts'
 import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
-import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
-import { findInJournal } from '../../../../src/queue/journal/journal-search.ts'
-import { readRecords } from '../../../../src/queue/journal/recovery.ts'
 import type { Damage } from '../../../../src/queue/journal/segment-cursor.ts'
 import { journalDirectory, segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { commitsPath, idsPath } from '../../../../src/queue/journal/side-files.ts'
-import { FailingDisk, makeRecord, publish, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
+import { FailingDisk, makeRecord, publish, timersWithoutIntervals } from '../../../support/journal.ts'
+import { flip, recovered, searched, tailed } from '../../../support/journal-readings.ts'
+import { makeFolder } from '../../../support/service.ts'
 
 type Written = ReturnType<typeof makeRecord>
 
@@ -39,47 +37,6 @@ async function written(folder: string): Promise<Written[]> {
   return records
 }
 
-async function recovered(folder: string): Promise<{ ids: string[]; damages: Damage[] }> {
-  const ids: string[] = []
-  const damages: Damage[] = []
-  await readRecords(
-    journalDirectory(folder),
-    null,
-    ({ batchId }) => ids.push(batchId),
-    (damage) => damages.push(damage),
-  )
-  return { ids, damages }
-}
-
-async function tailed(folder: string): Promise<{ lines: string[]; damages: Damage[] }> {
-  const lines: string[] = []
-  const damages: Damage[] = []
-  const { signal } = new AbortController()
-  const onDamage = (damage: Damage): void => void damages.push(damage)
-  for await (const line of readLines(journalDirectory(folder), { fromStart: true, follow: false, signal, onDamage }))
-    lines.push(line.toString())
-  return { lines, damages }
-}
-
-async function searched(folder: string, id: string): Promise<{ isFound: boolean; damages: Damage[] }> {
-  const reading = readQuestion({ id }, Date.parse('2027-02-01T00:00:00Z'))
-  if (reading.kind !== 'question') throw new Error(reading.mistake)
-  const damages: Damage[] = []
-  // The ids of version 7 in these tests tell no time.
-  const question = { ...reading.question, madeAtMs: null, spans: [{ fromMs: -Infinity, beforeMs: Infinity }] }
-  const finding = await findInJournal(folder, question, { onDamage: (damage) => damages.push(damage) })
-  return { isFound: finding.kind === 'found', damages }
-}
-
-async function flip(path: string, at: number, bit: number): Promise<void> {
-  const file = await open(path, 'r+')
-  const byte = Buffer.alloc(1)
-  await file.read(byte, 0, 1, at)
-  byte[0] ^= 1 << bit
-  await file.write(byte, 0, 1, at)
-  await file.close()
-}
-
 /** Which record a byte of the segment belongs to. */
 function recordAt(records: readonly Written[], at: number): Written {
   let end = 0
@@ -92,101 +49,100 @@ function recordAt(records: readonly Written[], at: number): Written {
 }
 
 describe('a flipped bit', () => {
-  it('anywhere is named by recovery, tail and find, costs at most its own record, and what comes later is whole', () =>
-    withFolder(async (folder) => {
-      const whole = join(folder, 'whole')
-      const records = await written(whole)
-      const names = await readdir(journalDirectory(whole))
-      const segment = await readFile(segmentPath(journalDirectory(whole), 1))
-      const newlines = records.map((_, index) => segment.indexOf(10, index === 0 ? 0 : undefined))
-      let end = 0
-      for (const [index, { line }] of records.entries()) newlines[index] = (end += line.length) - 1
-      const places = Array.from({ length: 40 }, (_, index) => (index * 7919) % segment.length)
-      for (const at of [...newlines, ...newlines.map((newline) => newline - 1), ...places]) {
-        const hit = recordAt(records, at)
-        const data = join(folder, 'hit')
-        const directory = journalDirectory(data)
-        await rm(data, { recursive: true, force: true })
-        await mkdir(directory, { recursive: true })
-        for (const name of names) await copyFile(join(journalDirectory(whole), name), join(directory, name))
-        await flip(segmentPath(directory, 1), at, at % 8)
-        const isNamed = ({ kind, path, offset, length }: Damage): boolean =>
-          kind === 'checksum' && path === segmentPath(directory, 1) && offset <= at && at < offset + length
-        const others = records.filter((record) => record !== hit).map(({ batchId }) => batchId)
-        const { ids, damages } = await recovered(data)
-        expect(damages.filter(isNamed), `byte ${at}`).toHaveLength(1)
-        expect(ids.filter((id) => others.includes(id))).toEqual(others)
-        const { lines, damages: tailDamages } = await tailed(data)
-        expect(tailDamages.filter(isNamed)).toHaveLength(1)
-        for (const id of others) expect(lines.filter((line) => line.includes(id))).toHaveLength(1)
-        const search = await searched(data, hit.batchId)
-        expect(search.damages.some(isNamed)).toBe(true)
-        for (const id of others) expect((await searched(data, id)).isFound, `byte ${at}, ${id}`).toBe(true)
+  it('anywhere is named by recovery, tail and find, costs at most its own record, and what comes later is whole', async () => {
+    const folder = await makeFolder()
+    const whole = join(folder, 'whole')
+    const records = await written(whole)
+    const names = await readdir(journalDirectory(whole))
+    const segment = await readFile(segmentPath(journalDirectory(whole), 1))
+    const newlines = records.map((_, index) => segment.indexOf(10, index === 0 ? 0 : undefined))
+    let end = 0
+    for (const [index, { line }] of records.entries()) newlines[index] = (end += line.length) - 1
+    const places = Array.from({ length: 40 }, (_, index) => (index * 7919) % segment.length)
+    for (const at of [...newlines, ...newlines.map((newline) => newline - 1), ...places]) {
+      const hit = recordAt(records, at)
+      const data = join(folder, 'hit')
+      const directory = journalDirectory(data)
+      await rm(data, { recursive: true, force: true })
+      await mkdir(directory, { recursive: true })
+      for (const name of names) await copyFile(join(journalDirectory(whole), name), join(directory, name))
+      await flip(segmentPath(directory, 1), at, at % 8)
+      const isNamed = ({ kind, path, offset, length }: Damage): boolean =>
+        kind === 'checksum' && path === segmentPath(directory, 1) && offset <= at && at < offset + length
+      const others = records.filter((record) => record !== hit).map(({ batchId }) => batchId)
+      const { ids, damages } = await recovered(data)
+      expect(damages.filter(isNamed), `byte ${at}`).toHaveLength(1)
+      expect(ids.filter((id) => others.includes(id))).toEqual(others)
+      const { lines, damages: tailDamages } = await tailed(data)
+      expect(tailDamages.filter(isNamed)).toHaveLength(1)
+      for (const id of others) expect(lines.filter((line) => line.includes(id))).toHaveLength(1)
+      const search = await searched(data, hit.batchId)
+      expect(search.damages.some(isNamed)).toBe(true)
+      for (const id of others) expect((await searched(data, id)).isFound, `byte ${at}, ${id}`).toBe(true)
 
-        const journal = await opened(data)
-        expect(journal.cutBytes).toBe(0)
-        const more = makeRecord({ keyed: true })
-        expect(await publish(journal, more)).toBe('durable')
-        await journal.stop()
-        const again = await recovered(data)
-        expect(again.ids.filter((id) => id === more.batchId || others.includes(id))).toEqual([...others, more.batchId])
-        expect(again.damages.filter(isNamed)).toHaveLength(1)
-      }
-    }))
-
-  it('of the last newline cuts nothing: new records go into a new segment, which the log says', () =>
-    withFolder(async (folder) => {
-      const records = await written(folder)
-      const path = segmentPath(journalDirectory(folder), 1)
-      const { length } = await readFile(path)
-      await flip(path, length - 1, 0)
-      const notices: string[] = []
-      const journal = await opened(folder, notices)
-      expect(notices).toEqual([`${path} is damaged at its end, at ${length}: new records go into a new segment`])
-      const more = makeRecord()
-      await publish(journal, more)
+      const journal = await opened(data)
+      expect(journal.cutBytes).toBe(0)
+      const more = makeRecord({ keyed: true })
+      expect(await publish(journal, more)).toBe('durable')
       await journal.stop()
-      expect(await readFile(path)).toHaveLength(length)
-      expect((await recovered(folder)).ids).toEqual([...records, more].map(({ batchId }) => batchId))
-    }))
+      const again = await recovered(data)
+      expect(again.ids.filter((id) => id === more.batchId || others.includes(id))).toEqual([...others, more.batchId])
+      expect(again.damages.filter(isNamed)).toHaveLength(1)
+    }
+  })
 
-  it.each(['commits', 'ids'] as const)('in a line of the %s loses no record, and finds each', (which) =>
-    withFolder(async (folder) => {
-      const records = await written(folder)
-      const ids = records.map(({ batchId }) => batchId)
-      const segment = segmentPath(journalDirectory(folder), 1)
-      const path = which === 'commits' ? commitsPath(segment) : idsPath(segment)
-      const { length } = await readFile(path)
-      for (let at = 0; at < length; at += 7) {
-        await flip(path, at, at % 7)
-        expect((await recovered(folder)).ids).toEqual(ids)
-        for (const id of [ids[0], ids[7]]) expect((await searched(folder, id)).isFound).toBe(true)
-        await flip(path, at, at % 7)
-      }
-      expect((await recovered(folder)).damages).toEqual([])
-    }),
-  )
+  it('of the last newline cuts nothing: new records go into a new segment, which the log says', async () => {
+    const folder = await makeFolder()
+    const records = await written(folder)
+    const path = segmentPath(journalDirectory(folder), 1)
+    const { length } = await readFile(path)
+    await flip(path, length - 1, 0)
+    const notices: string[] = []
+    const journal = await opened(folder, notices)
+    expect(notices).toEqual([`${path} is damaged at its end, at ${length}: new records go into a new segment`])
+    const more = makeRecord()
+    await publish(journal, more)
+    await journal.stop()
+    expect(await readFile(path)).toHaveLength(length)
+    expect((await recovered(folder)).ids).toEqual([...records, more].map(({ batchId }) => batchId))
+  })
+
+  it.each(['commits', 'ids'] as const)('in a line of the %s loses no record, and finds each', async (which) => {
+    const folder = await makeFolder()
+    const records = await written(folder)
+    const ids = records.map(({ batchId }) => batchId)
+    const segment = segmentPath(journalDirectory(folder), 1)
+    const path = which === 'commits' ? commitsPath(segment) : idsPath(segment)
+    const { length } = await readFile(path)
+    for (let at = 0; at < length; at += 7) {
+      await flip(path, at, at % 7)
+      expect((await recovered(folder)).ids).toEqual(ids)
+      for (const id of [ids[0], ids[7]]) expect((await searched(folder, id)).isFound).toBe(true)
+      await flip(path, at, at % 7)
+    }
+    expect((await recovered(folder)).damages).toEqual([])
+  })
 })
 
-it('a write that failed leaves no checksum behind, so that nothing is called damaged for it', () =>
-  withFolder(async (folder) => {
-    for (const nextAppend of ['short', 'torn', 'unsynced', 'none'] as const) {
-      const directory = journalDirectory(join(folder, nextAppend))
-      const disk = new FailingDisk()
-      const options = { maxBytes: 1e9, keepHours: null, timers: timersWithoutIntervals, onNotice: () => {}, disk }
-      const journal = await openJournal({ directory, ...options })
-      const [before, after] = [makeRecord({ fillBytes: 200 }), makeRecord()]
-      expect(await publish(journal, before)).toBe('durable')
-      disk.nextAppend = nextAppend
-      expect(await publish(journal, makeRecord({ fillBytes: 900 }))).not.toBe('durable')
-      await expect.poll(() => publish(journal, after)).toBe('durable')
-      await journal.stop()
-      expect(await recovered(join(folder, nextAppend)), nextAppend).toEqual({
-        ids: [before.batchId, after.batchId],
-        damages: [],
-      })
-    }
-  }))
+it('a write that failed leaves no checksum behind, so that nothing is called damaged for it', async () => {
+  const folder = await makeFolder()
+  for (const nextAppend of ['short', 'torn', 'unsynced', 'none'] as const) {
+    const directory = journalDirectory(join(folder, nextAppend))
+    const disk = new FailingDisk()
+    const options = { maxBytes: 1e9, keepHours: null, timers: timersWithoutIntervals, onNotice: () => {}, disk }
+    const journal = await openJournal({ directory, ...options })
+    const [before, after] = [makeRecord({ fillBytes: 200 }), makeRecord()]
+    expect(await publish(journal, before)).toBe('durable')
+    disk.nextAppend = nextAppend
+    expect(await publish(journal, makeRecord({ fillBytes: 900 }))).not.toBe('durable')
+    await expect.poll(() => publish(journal, after)).toBe('durable')
+    await journal.stop()
+    expect(await recovered(join(folder, nextAppend)), nextAppend).toEqual({
+      ids: [before.batchId, after.batchId],
+      damages: [],
+    })
+  }
+})
 
 describe('another program that', () => {
   /** Publishes, meddles, publishes again, and says what is stored then. */
@@ -212,114 +168,113 @@ describe('another program that', () => {
     ['appends one byte', (path) => appendFile(path, 'x'), 1],
     ['appends a line', (path) => appendFile(path, 'hello\n'), 6],
     ['makes the segment longer', async (path) => truncate(path, (await readFile(path)).length + 4096), 4096],
-  ])('%s to the open segment does no harm', (_, meddle, bytes) =>
-    withFolder(async (folder) => {
-      const { notices, before, after, ids, damages, path, length } = await meddled(folder, meddle)
-      expect(ids).toEqual([before.batchId, after.batchId])
-      expect(damages).toEqual([])
-      const grown = length + bytes + after.line.length
-      expect(notices).toEqual([
-        expect.stringMatching(
-          `${path}: it has ${grown} bytes, and should have ${length + after.line.length}; new records`,
-        ),
-      ])
-    }),
-  )
+  ])('%s to the open segment does no harm', async (_, meddle, bytes) => {
+    const folder = await makeFolder()
+    const { notices, before, after, ids, damages, path, length } = await meddled(folder, meddle)
+    expect(ids).toEqual([before.batchId, after.batchId])
+    expect(damages).toEqual([])
+    const grown = length + bytes + after.line.length
+    expect(notices).toEqual([
+      expect.stringMatching(
+        `${path}: it has ${grown} bytes, and should have ${length + after.line.length}; new records`,
+      ),
+    ])
+  })
 
   // The commit after it may make the segment as long as it was, or longer.
   it.each([0, 500, 900].flatMap((fillBytes) => [0, 1, 300].map((kept) => [kept, fillBytes])))(
     'cuts the open segment to %i bytes, as copytruncate does, takes what was there, and no more (%i)',
-    (kept, fillBytes) =>
-      withFolder(async (folder) => {
-        const cut = (file: string) => truncate(file, kept)
-        const { notices, after, ids, damages, path, length } = await meddled(folder, cut, fillBytes)
-        expect(ids).toEqual([after.batchId])
-        expect(await readFile(path)).toHaveLength(kept)
-        expect(notices).toEqual([
-          expect.stringMatching(`: ${length - kept} bytes of accepted records are lost; new records`),
-        ])
-        expect(damages).toEqual([{ kind: 'missing', path, offset: kept, length: length - kept }])
-      }),
+    async (kept, fillBytes) => {
+      const folder = await makeFolder()
+      const cut = (file: string) => truncate(file, kept)
+      const { notices, after, ids, damages, path, length } = await meddled(folder, cut, fillBytes)
+      expect(ids).toEqual([after.batchId])
+      expect(await readFile(path)).toHaveLength(kept)
+      expect(notices).toEqual([
+        expect.stringMatching(`: ${length - kept} bytes of accepted records are lost; new records`),
+      ])
+      expect(damages).toEqual([{ kind: 'missing', path, offset: kept, length: length - kept }])
+    },
   )
 
-  it('cuts the open segment after a commit, before its answer, does not take a record of an earlier one', () =>
-    withFolder(async (folder) => {
-      const journal = await opened(folder)
-      const [before, after] = [makeRecord(), makeRecord({ fillBytes: 700 })]
-      await publish(journal, before)
-      const path = segmentPath(journalDirectory(folder), 1)
-      const published = publish(journal, after)
-      while ((await readFile(path)).length === before.line.length);
-      await truncate(path, before.line.length + 10)
-      expect(await published).toBe('durable')
-      await journal.stop()
-      const { ids } = await recovered(folder)
-      expect(ids.slice(0, 1)).toEqual([before.batchId])
-      // Where the answer was quicker, the record is one that was accepted, and is lost.
-      if (ids.length > 1) expect(ids).toEqual([before.batchId, after.batchId])
-    }))
+  it('cuts the open segment after a commit, before its answer, does not take a record of an earlier one', async () => {
+    const folder = await makeFolder()
+    const journal = await opened(folder)
+    const [before, after] = [makeRecord(), makeRecord({ fillBytes: 700 })]
+    await publish(journal, before)
+    const path = segmentPath(journalDirectory(folder), 1)
+    const published = publish(journal, after)
+    while ((await readFile(path)).length === before.line.length);
+    await truncate(path, before.line.length + 10)
+    expect(await published).toBe('durable')
+    await journal.stop()
+    const { ids } = await recovered(folder)
+    expect(ids.slice(0, 1)).toEqual([before.batchId])
+    // Where the answer was quicker, the record is one that was accepted, and is lost.
+    if (ids.length > 1) expect(ids).toEqual([before.batchId, after.batchId])
+  })
 
-  it('removes a segment, or puts another in its place, harms no later one: no number is used twice', () =>
-    withFolder(async (folder) => {
-      await written(folder)
-      const directory = journalDirectory(folder)
-      await rename(segmentPath(directory, 1), join(folder, 'elsewhere'))
-      const journal = await opened(folder)
-      const record = makeRecord()
-      await publish(journal, record)
-      expect(journal.position().segment).toBe(2)
-      await journal.stop()
-      expect(await recovered(folder)).toEqual({ ids: [record.batchId], damages: [] })
-    }))
+  it('removes a segment, or puts another in its place, harms no later one: no number is used twice', async () => {
+    const folder = await makeFolder()
+    await written(folder)
+    const directory = journalDirectory(folder)
+    await rename(segmentPath(directory, 1), join(folder, 'elsewhere'))
+    const journal = await opened(folder)
+    const record = makeRecord()
+    await publish(journal, record)
+    expect(journal.position().segment).toBe(2)
+    await journal.stop()
+    expect(await recovered(folder)).toEqual({ ids: [record.batchId], damages: [] })
+  })
 })
 
 describe('a segment without checksums', () => {
-  it('of an earlier version is read, goes on, and has them from the next start on', () =>
-    withFolder(async (folder) => {
-      const records = await written(folder)
-      const directory = journalDirectory(folder)
-      const path = segmentPath(directory, 1)
-      await rm(commitsPath(path))
-      await rm(idsPath(path))
-      expect((await recovered(folder)).ids).toHaveLength(8)
-      for (const { batchId } of records) expect((await searched(folder, batchId)).isFound).toBe(true)
-      const journal = await opened(folder)
-      const more = makeRecord()
-      await publish(journal, more)
-      expect(journal.position().segment).toBe(1)
-      await journal.stop()
-      await flip(path, 100, 3)
-      const { ids, damages } = await recovered(folder)
-      expect(ids.slice(1)).toEqual([...records.slice(1), more].map(({ batchId }) => batchId))
-      expect(damages.map(({ kind }) => kind)).toContain('checksum')
-    }))
+  it('of an earlier version is read, goes on, and has them from the next start on', async () => {
+    const folder = await makeFolder()
+    const records = await written(folder)
+    const directory = journalDirectory(folder)
+    const path = segmentPath(directory, 1)
+    await rm(commitsPath(path))
+    await rm(idsPath(path))
+    expect((await recovered(folder)).ids).toHaveLength(8)
+    for (const { batchId } of records) expect((await searched(folder, batchId)).isFound).toBe(true)
+    const journal = await opened(folder)
+    const more = makeRecord()
+    await publish(journal, more)
+    expect(journal.position().segment).toBe(1)
+    await journal.stop()
+    await flip(path, 100, 3)
+    const { ids, damages } = await recovered(folder)
+    expect(ids.slice(1)).toEqual([...records.slice(1), more].map(({ batchId }) => batchId))
+    expect(damages.map(({ kind }) => kind)).toContain('checksum')
+  })
 
-  it('at its end, after a crash, keeps its whole lines, and a torn one is cut', () =>
-    withFolder(async (folder) => {
-      const records = await written(folder)
-      const path = segmentPath(journalDirectory(folder), 1)
-      const late = makeRecord()
-      await appendFile(path, late.line)
-      await appendFile(path, makeRecord().line.subarray(0, 50))
-      await writeFile(commitsPath(path), '123 45', { flag: 'a' })
-      const journal = await opened(folder)
-      expect(journal.cutBytes).toBe(50)
-      await publish(journal, makeRecord())
-      expect(journal.position().segment).toBe(1)
-      await journal.stop()
-      const { ids, damages } = await recovered(folder)
-      expect(ids.slice(0, 9)).toEqual([...records, late].map(({ batchId }) => batchId))
-      expect([ids.length, damages]).toEqual([10, []])
-      await flip(path, (await readFile(path)).indexOf(late.batchId), 0)
-      expect((await recovered(folder)).damages).toHaveLength(1)
-    }))
+  it('at its end, after a crash, keeps its whole lines, and a torn one is cut', async () => {
+    const folder = await makeFolder()
+    const records = await written(folder)
+    const path = segmentPath(journalDirectory(folder), 1)
+    const late = makeRecord()
+    await appendFile(path, late.line)
+    await appendFile(path, makeRecord().line.subarray(0, 50))
+    await writeFile(commitsPath(path), '123 45', { flag: 'a' })
+    const journal = await opened(folder)
+    expect(journal.cutBytes).toBe(50)
+    await publish(journal, makeRecord())
+    expect(journal.position().segment).toBe(1)
+    await journal.stop()
+    const { ids, damages } = await recovered(folder)
+    expect(ids.slice(0, 9)).toEqual([...records, late].map(({ batchId }) => batchId))
+    expect([ids.length, damages]).toEqual([10, []])
+    await flip(path, (await readFile(path)).indexOf(late.batchId), 0)
+    expect((await recovered(folder)).damages).toHaveLength(1)
+  })
 
-  it('may have newlines behind its last record: room that was written ahead', () =>
-    withFolder(async (folder) => {
-      const records = await written(folder)
-      const path = segmentPath(journalDirectory(folder), 1)
-      await appendFile(path, '\n'.repeat(10_000))
-      expect(await recovered(folder)).toEqual({ ids: records.map(({ batchId }) => batchId), damages: [] })
-      expect((await tailed(folder)).lines).toHaveLength(8)
-    }))
+  it('may have newlines behind its last record: room that was written ahead', async () => {
+    const folder = await makeFolder()
+    const records = await written(folder)
+    const path = segmentPath(journalDirectory(folder), 1)
+    await appendFile(path, '\n'.repeat(10_000))
+    expect(await recovered(folder)).toEqual({ ids: records.map(({ batchId }) => batchId), damages: [] })
+    expect((await tailed(folder)).lines).toHaveLength(8)
+  })
 })

@@ -5,7 +5,8 @@ import { openJournal } from '../../../../src/queue/journal/journal.ts'
 import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
 import type { Damage } from '../../../../src/queue/journal/segment-cursor.ts'
 import { segmentPath } from '../../../../src/queue/journal/segments.ts'
-import { makeRecord, publish, withFolder } from '../../../support/journal.ts'
+import { makeRecord, publish } from '../../../support/journal.ts'
+import { makeFolder } from '../../../support/service.ts'
 
 const onDamage = ({ kind, offset }: Damage) => expect.fail(`${kind} at ${offset}`)
 
@@ -52,91 +53,91 @@ async function appendUntilSeen(path: string, line: string, lines: readonly strin
 }
 
 describe('reading the journal as it grows', () => {
-  it('yields every line of every segment, and ends without follow', () =>
-    withFolder(async (folder) => {
-      await writeFile(segmentPath(folder, 2), 'a\nb\n')
-      await writeFile(segmentPath(folder, 3), '')
-      await writeFile(segmentPath(folder, 5), `c\n${'long'.repeat(200_000)}\nd\ntorn`)
-      expect(await readAll(folder)).toEqual(['a', 'b', 'c', 'long'.repeat(200_000), 'd'])
-      expect(await readAll(join(folder, 'none'))).toEqual([])
-    }))
+  it('yields every line of every segment, and ends without follow', async () => {
+    const folder = await makeFolder()
+    await writeFile(segmentPath(folder, 2), 'a\nb\n')
+    await writeFile(segmentPath(folder, 3), '')
+    await writeFile(segmentPath(folder, 5), `c\n${'long'.repeat(200_000)}\nd\ntorn`)
+    expect(await readAll(folder)).toEqual(['a', 'b', 'c', 'long'.repeat(200_000), 'd'])
+    expect(await readAll(join(folder, 'none'))).toEqual([])
+  })
 
-  it('skips a line that is too long to be a record', () =>
-    withFolder(async (folder) => {
-      await writeFile(segmentPath(folder, 1), `a\n${'x'.repeat(5_000_000)}\nb\n`)
-      expect(await readAll(folder)).toEqual(['a', 'b'])
-    }))
+  it('skips a line that is too long to be a record', async () => {
+    const folder = await makeFolder()
+    await writeFile(segmentPath(folder, 1), `a\n${'x'.repeat(5_000_000)}\nb\n`)
+    expect(await readAll(folder)).toEqual(['a', 'b'])
+  })
 
-  it('yields no earlier lines, unless asked to', () =>
-    withFolder(async (folder) => {
-      await writeFile(segmentPath(folder, 1), 'a\n')
-      await writeFile(segmentPath(folder, 2), 'b\nto')
-      const reader = follow(folder, false)
-      await appendUntilSeen(segmentPath(folder, 2), 'rn\n', reader.lines)
-      await reader.stop()
-      expect(['torn', 'rn']).toContain(reader.lines[0])
-      expect(new Set(reader.lines.slice(1))).not.toContain('b')
-    }))
+  it('yields no earlier lines, unless asked to', async () => {
+    const folder = await makeFolder()
+    await writeFile(segmentPath(folder, 1), 'a\n')
+    await writeFile(segmentPath(folder, 2), 'b\nto')
+    const reader = follow(folder, false)
+    await appendUntilSeen(segmentPath(folder, 2), 'rn\n', reader.lines)
+    await reader.stop()
+    expect(['torn', 'rn']).toContain(reader.lines[0])
+    expect(new Set(reader.lines.slice(1))).not.toContain('b')
+  })
 
-  it('waits for a folder that does not exist yet', () =>
-    withFolder(async (folder) => {
-      const directory = join(folder, 'journal')
-      const reader = follow(directory, false)
-      await mkdir(directory)
-      await appendUntilSeen(segmentPath(directory, 1), 'a\n', reader.lines)
-      await reader.stop()
-      expect(reader.lines[0]).toBe('a')
-    }))
+  it('waits for a folder that does not exist yet', async () => {
+    const folder = await makeFolder()
+    const directory = join(folder, 'journal')
+    const reader = follow(directory, false)
+    await mkdir(directory)
+    await appendUntilSeen(segmentPath(directory, 1), 'a\n', reader.lines)
+    await reader.stop()
+    expect(reader.lines[0]).toBe('a')
+  })
 
-  it('follows a writer through its segments, in order, each line once', () =>
-    withFolder(async (folder) => {
-      const journal = await openJournal({
-        directory: folder,
-        maxBytes: 64_000_000,
-        keepHours: null,
-        segmentBytes: 20_000,
-      })
-      const reader = follow(folder, true)
-      const records = Array.from({ length: 2000 }, () => makeRecord({ fillBytes: 20 }))
-      for (let index = 0; index < records.length; index += 20) {
-        await Promise.all(records.slice(index, index + 20).map((record) => publish(journal, record)))
-      }
-      await reader.reach(records.length)
-      await reader.stop()
-      await journal.stop()
-      expect(journal.position().segment).toBeGreaterThan(10)
-      expect(reader.lines.join('\n')).toBe(records.map(({ line }) => line.toString().trim()).join('\n'))
-    }))
+  it('follows a writer through its segments, in order, each line once', async () => {
+    const folder = await makeFolder()
+    const journal = await openJournal({
+      directory: folder,
+      maxBytes: 64_000_000,
+      keepHours: null,
+      segmentBytes: 20_000,
+    })
+    const reader = follow(folder, true)
+    const records = Array.from({ length: 2000 }, () => makeRecord({ fillBytes: 20 }))
+    for (let index = 0; index < records.length; index += 20) {
+      await Promise.all(records.slice(index, index + 20).map((record) => publish(journal, record)))
+    }
+    await reader.reach(records.length)
+    await reader.stop()
+    await journal.stop()
+    expect(journal.position().segment).toBeGreaterThan(10)
+    expect(reader.lines.join('\n')).toBe(records.map(({ line }) => line.toString().trim()).join('\n'))
+  })
 
-  it('continues with the next segment when unread ones are removed', () =>
-    withFolder(async (folder) => {
-      await writeFile(segmentPath(folder, 1), 'a\n')
-      const reader = follow(folder, true)
-      await reader.reach(1)
-      await writeFile(segmentPath(folder, 3), 'c\n')
-      await rm(segmentPath(folder, 1))
-      await reader.reach(2)
-      await rm(segmentPath(folder, 3))
-      await writeFile(segmentPath(folder, 4), 'd\n')
-      await reader.reach(3)
-      await reader.stop()
-      expect(reader.lines).toEqual(['a', 'c', 'd'])
-    }))
+  it('continues with the next segment when unread ones are removed', async () => {
+    const folder = await makeFolder()
+    await writeFile(segmentPath(folder, 1), 'a\n')
+    const reader = follow(folder, true)
+    await reader.reach(1)
+    await writeFile(segmentPath(folder, 3), 'c\n')
+    await rm(segmentPath(folder, 1))
+    await reader.reach(2)
+    await rm(segmentPath(folder, 3))
+    await writeFile(segmentPath(folder, 4), 'd\n')
+    await reader.reach(3)
+    await reader.stop()
+    expect(reader.lines).toEqual(['a', 'c', 'd'])
+  })
 
-  it('never yields half a line when the tail is truncated before its offset and written again', () =>
-    withFolder(async (folder) => {
-      const path = segmentPath(folder, 1)
-      await writeFile(path, 'aaaa\nbbbbbbbb\n')
-      const reader = follow(folder, true)
-      await reader.reach(2)
-      await truncate(path, 5)
-      await appendFile(path, 'ccccccccccccccc\ndd\n')
-      await reader.reach(4)
-      await truncate(path, 5)
-      await oneSecond()
-      await appendFile(path, 'ee\n')
-      await reader.reach(5)
-      await reader.stop()
-      expect(reader.lines).toEqual(['aaaa', 'bbbbbbbb', 'ccccccccccccccc', 'dd', 'ee'])
-    }))
+  it('never yields half a line when the tail is truncated before its offset and written again', async () => {
+    const folder = await makeFolder()
+    const path = segmentPath(folder, 1)
+    await writeFile(path, 'aaaa\nbbbbbbbb\n')
+    const reader = follow(folder, true)
+    await reader.reach(2)
+    await truncate(path, 5)
+    await appendFile(path, 'ccccccccccccccc\ndd\n')
+    await reader.reach(4)
+    await truncate(path, 5)
+    await oneSecond()
+    await appendFile(path, 'ee\n')
+    await reader.reach(5)
+    await reader.stop()
+    expect(reader.lines).toEqual(['aaaa', 'bbbbbbbb', 'ccccccccccccccc', 'dd', 'ee'])
+  })
 })

@@ -9,7 +9,8 @@ import { recover } from '../../../../src/queue/journal/recovery.ts'
 import { journalDirectory } from '../../../../src/queue/journal/segments.ts'
 import { writeSnapshot } from '../../../../src/queue/journal/snapshot.ts'
 import type { QueueAck } from '../../../../src/queue/queue.ts'
-import { FailingDisk, makeRecord, readNaively, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
+import { FailingDisk, makeRecord, readNaively, timersWithoutIntervals } from '../../../support/journal.ts'
+import { makeFolder } from '../../../support/service.ts'
 
 type Usage = Record<string, number>
 
@@ -183,8 +184,8 @@ function add(usage: Usage, appId: string, cost: number): void {
 }
 
 it('loses nothing durable, stores nothing twice, and counts exactly, whatever happens', async () => {
-  const life = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), (steps) =>
-    withFolder((folder) => live(join(folder, 'data'), steps)),
+  const life = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) =>
+    live(join(await makeFolder(), 'data'), steps),
   )
   // A failure prints its seed, and the shortest history that fails.
   await expect(fc.assert(life, { numRuns: 120, interruptAfterTimeLimit: 15_000 })).resolves.toBeUndefined()
@@ -206,5 +207,5 @@ it('leaves a torn line, which the next start cuts, where a short write cannot be
     { kind: 'write', count: 1, events: 0, app: 'a', keyed: false },
     { kind: 'stuck', isStuck: false },
   ]
-  await expect(withFolder((folder) => live(join(folder, 'data'), steps))).resolves.toBeUndefined()
+  await expect(live(join(await makeFolder(), 'data'), steps)).resolves.toBeUndefined()
 })

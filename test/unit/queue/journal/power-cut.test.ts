@@ -15,8 +15,9 @@ import { writeSnapshot } from '../../../../src/queue/journal/snapshot.ts'
 import { readConfig } from '../../../../src/settings/config.ts'
 import { openEmbeddedStores } from '../../../../src/start/embedded.ts'
 import { Started } from '../../../../src/start/started.ts'
-import { makeRecord, publish, readNaively, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
+import { makeRecord, publish, readNaively, timersWithoutIntervals } from '../../../support/journal.ts'
 import type { PowerCutDisk } from '../../../support/power-cut.ts'
+import { makeFolder } from '../../../support/service.ts'
 import { anApp } from '../../apps/apps.ts'
 
 const { disk } = await vi.hoisted(async (): Promise<{ disk: PowerCutDisk }> => {
@@ -97,8 +98,10 @@ class Life {
   }
 }
 
-test.runIf(process.platform === 'linux')('a power cut takes nothing that was answered, and miscounts nothing', () =>
-  withFolder(async (outer) => {
+test.runIf(process.platform === 'linux')(
+  'a power cut takes nothing that was answered, and miscounts nothing',
+  async () => {
+    const outer = await makeFolder()
     const folder = join(outer, 'data')
     await mkdir(folder)
     const life = await Life.start(folder)
@@ -115,11 +118,13 @@ test.runIf(process.platform === 'linux')('a power cut takes nothing that was ans
     }
     expect(life.journal.position().segment).toBeGreaterThan(3)
     await life.journal.stop()
-  }),
+  },
 )
 
-test.runIf(process.platform === 'linux')('a power cut takes nothing of a first start, which made the folder', () =>
-  withFolder(async (outer) => {
+test.runIf(process.platform === 'linux')(
+  'a power cut takes nothing of a first start, which made the folder',
+  async () => {
+    const outer = await makeFolder()
     disk.keep(outer)
     const folder = join(outer, 'of', 'the', 'first', 'start')
     const started = new Started()
@@ -145,42 +150,42 @@ test.runIf(process.platform === 'linux')('a power cut takes nothing of a first s
     } finally {
       await started.stop()
     }
-  }),
+  },
 )
 
-test('the journal moves its position in the turn in which it settles the records before it', () =>
-  withFolder(async (folder) => {
-    let settledBytes = 0
-    const seen: number[] = []
-    const positions: number[] = []
-    const look = (): void => {
-      seen.push(settledBytes)
-      positions.push(journal.position().offset)
+test('the journal moves its position in the turn in which it settles the records before it', async () => {
+  const folder = await makeFolder()
+  let settledBytes = 0
+  const seen: number[] = []
+  const positions: number[] = []
+  const look = (): void => {
+    seen.push(settledBytes)
+    positions.push(journal.position().offset)
+  }
+  class LookingDisk extends RealDisk {
+    override append(...[file, lines, done]: Parameters<Disk['append']>): void {
+      super.append(file, lines, (error, bytes) => {
+        done(error, bytes)
+        look()
+        setImmediate(look)
+      })
     }
-    class LookingDisk extends RealDisk {
-      override append(...[file, lines, done]: Parameters<Disk['append']>): void {
-        super.append(file, lines, (error, bytes) => {
-          done(error, bytes)
-          look()
-          setImmediate(look)
-        })
-      }
-    }
-    const journal = await openJournal({
-      directory: folder,
-      maxBytes: 1e8,
-      keepHours: null,
-      disk: new LookingDisk(),
-      timers: timersWithoutIntervals,
-    })
-    for (let round = 0; round < 5; round++) {
-      const record = makeRecord({ fillBytes: round })
-      const settled = publish(journal, record).then(look)
-      const other = makeRecord({ fillBytes: 100 })
-      journal.publish(other, () => (settledBytes += record.line.length + other.line.length))
-      await settled
-    }
-    await journal.stop()
-    expect(positions).toEqual(seen)
-    expect(settledBytes).toBeGreaterThan(0)
-  }))
+  }
+  const journal = await openJournal({
+    directory: folder,
+    maxBytes: 1e8,
+    keepHours: null,
+    disk: new LookingDisk(),
+    timers: timersWithoutIntervals,
+  })
+  for (let round = 0; round < 5; round++) {
+    const record = makeRecord({ fillBytes: round })
+    const settled = publish(journal, record).then(look)
+    const other = makeRecord({ fillBytes: 100 })
+    journal.publish(other, () => (settledBytes += record.line.length + other.line.length))
+    await settled
+  }
+  await journal.stop()
+  expect(positions).toEqual(seen)
+  expect(settledBytes).toBeGreaterThan(0)
+})

@@ -6,18 +6,17 @@ import { describe, expect, it } from 'vitest'
 import { Verification } from '../../../../src/inspect/verify/verification.ts'
 import { verifyJournal } from '../../../../src/inspect/verify/verify-journal.ts'
 import { Crc32c } from '../../../../src/lib/crc32c.ts'
-import { readQuestion } from '../../../../src/queue/find/question.ts'
 import { damageText } from '../../../../src/queue/journal/damage-text.ts'
 import { type DiskFile, type OpenMode, RealDisk } from '../../../../src/queue/journal/disk.ts'
 import { type Journal, openJournal } from '../../../../src/queue/journal/journal.ts'
-import { readLines } from '../../../../src/queue/journal/journal-reader.ts'
-import { findInJournal } from '../../../../src/queue/journal/journal-search.ts'
 import { readRecords } from '../../../../src/queue/journal/recovery.ts'
 import { type Damage, type OnLine, PIECE_BYTES, readSegment } from '../../../../src/queue/journal/segment-cursor.ts'
 import { journalDirectory, segmentPath } from '../../../../src/queue/journal/segments.ts'
 import { commitsPath, idsLine, idsPath, readCommitLine, readIdsLine } from '../../../../src/queue/journal/side-files.ts'
 import { readCommits } from '../../../../src/queue/journal/side-reader.ts'
-import { makeRecord, publish, timersWithoutIntervals, withFolder } from '../../../support/journal.ts'
+import { makeRecord, publish, timersWithoutIntervals } from '../../../support/journal.ts'
+import { recovered, searched, tailed } from '../../../support/journal-readings.ts'
+import { makeFolder } from '../../../support/service.ts'
 
 const checks = new Crc32c(PIECE_BYTES)
 const OPTIONS = { maxBytes: 1e9, keepHours: null, timers: timersWithoutIntervals }
@@ -35,31 +34,6 @@ async function written(folder: string): Promise<string[]> {
   for (const record of records) expect(await publish(journal, record)).toBe('durable')
   await journal.stop()
   return records.map(({ batchId }) => batchId)
-}
-
-async function recovered(folder: string): Promise<{ ids: string[]; damages: Damage[] }> {
-  const ids: string[] = []
-  const damages: Damage[] = []
-  const onDamage = (damage: Damage): void => void damages.push(damage)
-  await readRecords(journalDirectory(folder), null, ({ batchId }) => ids.push(batchId), onDamage)
-  return { ids, damages }
-}
-
-async function tailed(folder: string): Promise<Buffer[]> {
-  const lines: Buffer[] = []
-  const { signal } = new AbortController()
-  const options = { fromStart: true, follow: false, signal, onDamage: () => {} }
-  for await (const one of readLines(journalDirectory(folder), options)) lines.push(one)
-  return lines
-}
-
-async function searched(folder: string, id: string): Promise<{ isFound: boolean; damages: Damage[] }> {
-  const reading = readQuestion({ id }, Date.parse('2027-02-01T00:00:00Z'))
-  if (reading.kind !== 'question') throw new Error(reading.mistake)
-  const damages: Damage[] = []
-  const question = { ...reading.question, madeAtMs: null, spans: [{ fromMs: -Infinity, beforeMs: Infinity }] }
-  const { kind } = await findInJournal(folder, question, { onDamage: (damage) => damages.push(damage) })
-  return { isFound: kind === 'found', damages }
 }
 
 async function verified(folder: string): Promise<Verification> {
@@ -110,21 +84,21 @@ describe('a line', () => {
   })
 })
 
-it('gives no commits that lie over one another, whatever their order', () =>
-  withFolder(async (folder) => {
-    const path = segmentPath(folder, 1)
-    for (const lines of [
-      ['0 100 00000000', '50 10 00000000', '70 60 00000000', '100 50 00000000'],
-      ['100 50 00000000', '0 100 00000000', '70 60 00000000'],
-      ['0 20 00000000', '100 50 00000000', '0 100 00000000'],
-    ]) {
-      await writeFile(commitsPath(path), lines.map(line).join(''))
-      expect(await readCommits(path, checks)).toEqual([
-        { offset: 0, length: 100, crc: 0 },
-        { offset: 100, length: 50, crc: 0 },
-      ])
-    }
-  }))
+it('gives no commits that lie over one another, whatever their order', async () => {
+  const folder = await makeFolder()
+  const path = segmentPath(folder, 1)
+  for (const lines of [
+    ['0 100 00000000', '50 10 00000000', '70 60 00000000', '100 50 00000000'],
+    ['100 50 00000000', '0 100 00000000', '70 60 00000000'],
+    ['0 20 00000000', '100 50 00000000', '0 100 00000000'],
+  ]) {
+    await writeFile(commitsPath(path), lines.map(line).join(''))
+    expect(await readCommits(path, checks)).toEqual([
+      { offset: 0, length: 100, crc: 0 },
+      { offset: 100, length: 50, crc: 0 },
+    ])
+  }
+})
 
 class CountingDisk extends RealDisk {
   readonly lengths: number[] = []
@@ -140,63 +114,63 @@ class CountingDisk extends RealDisk {
   }
 }
 
-it('reads the commits of a large segment in pieces, between which others have their turn', () =>
-  withFolder(async (folder) => {
-    const [disk, path, count] = [new CountingDisk(), segmentPath(folder, 1), 10_000]
-    const lines = Array.from({ length: count }, (_, at) => line(`${at * 100} 100 00000000`))
-    await writeFile(commitsPath(path), lines.join(''))
-    expect(await readCommits(path, checks, disk)).toHaveLength(count)
-    expect(Math.max(...disk.lengths)).toBeLessThan(100_000)
-  }))
+it('reads the commits of a large segment in pieces, between which others have their turn', async () => {
+  const folder = await makeFolder()
+  const [disk, path, count] = [new CountingDisk(), segmentPath(folder, 1), 10_000]
+  const lines = Array.from({ length: count }, (_, at) => line(`${at * 100} 100 00000000`))
+  await writeFile(commitsPath(path), lines.join(''))
+  expect(await readCommits(path, checks, disk)).toHaveLength(count)
+  expect(Math.max(...disk.lengths)).toBeLessThan(100_000)
+})
 
-it('is read so much at a time as its reader wants, but for a longer commit, and whole', () =>
-  withFolder(async (folder) => {
-    const ids = await written(folder)
-    const disk = new CountingDisk()
-    const path = segmentPath(journalDirectory(folder), 1)
-    const read = async (turnBytes: number): Promise<string[]> => {
-      const found: string[] = []
-      const onLine: OnLine = (start, end) => void found.push(checks.bytes.toString('utf8', start, end))
-      disk.lengths.length = 0
-      await readSegment(path, { from: 0, checks, disk, onDamage: () => expect.fail(), turnBytes }, onLine)
-      return found.map((text) => (JSON.parse(text) as { batch_id: string }).batch_id)
-    }
-    const { length } = (await readCommits(path, checks, disk)).reduce((a, b) => (a.length > b.length ? a : b))
-    expect(await read(1)).toEqual(ids)
-    const bytes = disk.lengths.filter((one) => one <= length)
-    expect(bytes.length).toBeGreaterThanOrEqual(ids.length)
-    expect(await read(PIECE_BYTES)).toEqual(ids)
-    expect(disk.lengths.filter((one) => one <= length).length).toBeLessThan(bytes.length)
-  }))
+it('is read so much at a time as its reader wants, but for a longer commit, and whole', async () => {
+  const folder = await makeFolder()
+  const ids = await written(folder)
+  const disk = new CountingDisk()
+  const path = segmentPath(journalDirectory(folder), 1)
+  const read = async (turnBytes: number): Promise<string[]> => {
+    const found: string[] = []
+    const onLine: OnLine = (start, end) => void found.push(checks.bytes.toString('utf8', start, end))
+    disk.lengths.length = 0
+    await readSegment(path, { from: 0, checks, disk, onDamage: () => expect.fail(), turnBytes }, onLine)
+    return found.map((text) => (JSON.parse(text) as { batch_id: string }).batch_id)
+  }
+  const { length } = (await readCommits(path, checks, disk)).reduce((a, b) => (a.length > b.length ? a : b))
+  expect(await read(1)).toEqual(ids)
+  const bytes = disk.lengths.filter((one) => one <= length)
+  expect(bytes.length).toBeGreaterThanOrEqual(ids.length)
+  expect(await read(PIECE_BYTES)).toEqual(ids)
+  expect(disk.lengths.filter((one) => one <= length).length).toBeLessThan(bytes.length)
+})
 
-it('finds all records where the two files beside a segment were swapped', () =>
-  withFolder(async (folder) => {
-    const ids = await written(folder)
-    const path = segmentPath(journalDirectory(folder), 1)
-    await rename(commitsPath(path), `${path}.swap`)
-    await rename(idsPath(path), commitsPath(path))
-    await rename(`${path}.swap`, idsPath(path))
-    expect(await recovered(folder)).toEqual({ ids, damages: [] })
-    expect(await verified(folder)).toMatchObject({ records: 6, problems: [] })
-    const journal = await opened(folder)
-    const more = makeRecord()
-    expect(await publish(journal, more)).toBe('durable')
-    await journal.stop()
-    expect(await recovered(folder)).toEqual({ ids: [...ids, more.batchId], damages: [] })
-    expect((await verified(folder)).problems).toEqual([])
-  }))
+it('finds all records where the two files beside a segment were swapped', async () => {
+  const folder = await makeFolder()
+  const ids = await written(folder)
+  const path = segmentPath(journalDirectory(folder), 1)
+  await rename(commitsPath(path), `${path}.swap`)
+  await rename(idsPath(path), commitsPath(path))
+  await rename(`${path}.swap`, idsPath(path))
+  expect(await recovered(folder)).toEqual({ ids, damages: [] })
+  expect(await verified(folder)).toMatchObject({ records: 6, problems: [] })
+  const journal = await opened(folder)
+  const more = makeRecord()
+  expect(await publish(journal, more)).toBe('durable')
+  await journal.stop()
+  expect(await recovered(folder)).toEqual({ ids: [...ids, more.batchId], damages: [] })
+  expect((await verified(folder)).problems).toEqual([])
+})
 
-it('finds all records where lines of commits lie over one another', () =>
-  withFolder(async (folder) => {
-    const ids = await written(folder)
-    const path = segmentPath(journalDirectory(folder), 1)
-    const lines = (await readFile(commitsPath(path), 'utf8')).trim().split('\n')
-    const [first] = lines[0].split(' ').slice(1)
-    const over = line(`${Number(first) - 10} 4000 00000000`)
-    await writeFile(commitsPath(path), [lines[0], over.trimEnd(), ...lines.slice(1), ''].join('\n'))
-    expect((await recovered(folder)).ids).toEqual(ids)
-    expect((await verified(folder)).records).toBe(6)
-  }))
+it('finds all records where lines of commits lie over one another', async () => {
+  const folder = await makeFolder()
+  const ids = await written(folder)
+  const path = segmentPath(journalDirectory(folder), 1)
+  const lines = (await readFile(commitsPath(path), 'utf8')).trim().split('\n')
+  const [first] = lines[0].split(' ').slice(1)
+  const over = line(`${Number(first) - 10} 4000 00000000`)
+  await writeFile(commitsPath(path), [lines[0], over.trimEnd(), ...lines.slice(1), ''].join('\n'))
+  expect((await recovered(folder)).ids).toEqual(ids)
+  expect((await verified(folder)).records).toBe(6)
+})
 
 describe('commits whose lines end within records, as those of another segment,', () => {
   /** Recovery, tail, find and verify miss none of them, and the first damage is named. */
@@ -205,13 +179,15 @@ describe('commits whose lines end within records, as those of another segment,',
     expect(found.ids).toEqual(ids)
     expect(found.damages.filter(({ kind }) => kind !== 'checksum')).toEqual([])
     expect(found.damages.length).toBeLessThanOrEqual(1)
-    expect(await tailed(folder)).toHaveLength(ids.length)
+    expect((await tailed(folder)).lines).toHaveLength(ids.length)
     for (const id of ids) expect((await searched(folder, id)).isFound).toBe(true)
     expect((await verified(folder)).records).toBe(ids.length)
   }
 
-  it.each([[[0, 400, 900, 1700]], [[0, 10]], [[7, 300, 301]], [[650, 3000]], [[3, 3600]]])('at %j, lose none', (ends) =>
-    withFolder(async (folder) => {
+  it.each([[[0, 400, 900, 1700]], [[0, 10]], [[7, 300, 301]], [[650, 3000]], [[3, 3600]]])(
+    'at %j, lose none',
+    async (ends) => {
+      const folder = await makeFolder()
       const ids = await written(folder)
       const path = segmentPath(journalDirectory(folder), 1)
       const { size } = await stat(path)
@@ -223,18 +199,18 @@ describe('commits whose lines end within records, as those of another segment,',
       expect(await publish(journal, more)).toBe('durable')
       await journal.stop()
       await expectAll(folder, [...ids, more.batchId])
-    }),
+    },
   )
 
-  it('do not merge two records between which the newline is damaged', () =>
-    withFolder(async (folder) => {
-      const ids = await written(folder)
-      const path = segmentPath(journalDirectory(folder), 1)
-      const bytes = await readFile(path)
-      bytes[bytes.indexOf(10)] ^= 1
-      await writeFile(path, bytes)
-      expect((await recovered(folder)).ids).toEqual(ids)
-    }))
+  it('do not merge two records between which the newline is damaged', async () => {
+    const folder = await makeFolder()
+    const ids = await written(folder)
+    const path = segmentPath(journalDirectory(folder), 1)
+    const bytes = await readFile(path)
+    bytes[bytes.indexOf(10)] ^= 1
+    await writeFile(path, bytes)
+    expect((await recovered(folder)).ids).toEqual(ids)
+  })
 })
 
 describe.each<[string, (path: string) => unknown]>([
@@ -244,37 +220,36 @@ describe.each<[string, (path: string) => unknown]>([
   it.each([
     ['the commits', commitsPath],
     ['the ids', idsPath],
-  ] as const)('%s is named once, and all goes on as if there were no file', (which, pathOf) =>
-    withFolder(async (folder) => {
-      const ids = await written(folder)
-      const directory = journalDirectory(folder)
-      const path = pathOf(segmentPath(directory, 1))
-      await rm(path)
-      await make(path)
-      const beside = { kind: 'beside', path, offset: 0, length: 0, reason: 'it is no regular file' }
+  ] as const)('%s is named once, and all goes on as if there were no file', async (which, pathOf) => {
+    const folder = await makeFolder()
+    const ids = await written(folder)
+    const directory = journalDirectory(folder)
+    const path = pathOf(segmentPath(directory, 1))
+    await rm(path)
+    await make(path)
+    const beside = { kind: 'beside', path, offset: 0, length: 0, reason: 'it is no regular file' }
 
-      const { ids: found, damages } = await recovered(folder)
-      expect([found, damages]).toEqual([ids, which === 'the ids' ? [] : [beside]])
-      expect(await tailed(folder)).toHaveLength(6)
-      const finding = await searched(folder, ids[4])
-      expect([finding.isFound, finding.damages.length > 0]).toEqual([true, true])
-      expect(finding.damages.filter(({ kind }) => kind !== 'beside')).toEqual([])
-      const { records, problems } = await verified(folder)
-      expect([records, problems.filter(({ where }) => where === path)]).toMatchObject([
-        6,
-        [{ kind: 'unchecked', at: null, detail: 'it cannot be read (it is no regular file), and is taken as missing' }],
-      ])
+    const { ids: found, damages } = await recovered(folder)
+    expect([found, damages]).toEqual([ids, which === 'the ids' ? [] : [beside]])
+    expect((await tailed(folder)).lines).toHaveLength(6)
+    const finding = await searched(folder, ids[4])
+    expect([finding.isFound, finding.damages.length > 0]).toEqual([true, true])
+    expect(finding.damages.filter(({ kind }) => kind !== 'beside')).toEqual([])
+    const { records, problems } = await verified(folder)
+    expect([records, problems.filter(({ where }) => where === path)]).toMatchObject([
+      6,
+      [{ kind: 'unchecked', at: null, detail: 'it cannot be read (it is no regular file), and is taken as missing' }],
+    ])
 
-      const notices: string[] = []
-      const journal = await opened(folder, notices)
-      const more = [makeRecord(), makeRecord()]
-      for (const record of more) expect(await publish(journal, record)).toBe('durable')
-      await journal.stop()
-      expect(notices.filter((text) => text.includes(`${path} is no regular file`))).toHaveLength(1)
-      expect((await recovered(folder)).ids).toEqual([...ids, ...more.map(({ batchId }) => batchId)])
-      expect(await readdir(directory)).toHaveLength(3)
-    }),
-  )
+    const notices: string[] = []
+    const journal = await opened(folder, notices)
+    const more = [makeRecord(), makeRecord()]
+    for (const record of more) expect(await publish(journal, record)).toBe('durable')
+    await journal.stop()
+    expect(notices.filter((text) => text.includes(`${path} is no regular file`))).toHaveLength(1)
+    expect((await recovered(folder)).ids).toEqual([...ids, ...more.map(({ batchId }) => batchId)])
+    expect(await readdir(directory)).toHaveLength(3)
+  })
 })
 
 describe('a segment whose commits are gone, and whose ids are there,', () => {
@@ -284,65 +259,62 @@ describe('a segment whose commits are gone, and whose ids are there,', () => {
     detail: expect.stringMatching(`^${commitsPath(path)} has no line, and the ids beside it have: `) as string,
   })
 
-  it('is a problem, and a warning at a start, which gives it its checksums again', () =>
-    withFolder(async (folder) => {
-      const ids = await written(folder)
-      const path = segmentPath(journalDirectory(folder), 1)
-      await rm(commitsPath(path))
-      expect((await verified(folder)).problems).toMatchObject([noCommits(path)])
-      const notices: string[] = []
-      const journal = await opened(folder, notices)
-      await journal.stop()
-      expect(notices).toEqual([
-        expect.stringMatching(`^${commitsPath(path)} has no line, and the ids beside it have: `),
-      ])
-      expect(await recovered(folder)).toEqual({ ids, damages: [] })
-      expect(await verified(folder)).toMatchObject({ problems: [], uncheckedBytes: 0 })
-    }))
+  it('is a problem, and a warning at a start, which gives it its checksums again', async () => {
+    const folder = await makeFolder()
+    const ids = await written(folder)
+    const path = segmentPath(journalDirectory(folder), 1)
+    await rm(commitsPath(path))
+    expect((await verified(folder)).problems).toMatchObject([noCommits(path)])
+    const notices: string[] = []
+    const journal = await opened(folder, notices)
+    await journal.stop()
+    expect(notices).toEqual([expect.stringMatching(`^${commitsPath(path)} has no line, and the ids beside it have: `)])
+    expect(await recovered(folder)).toEqual({ ids, damages: [] })
+    expect(await verified(folder)).toMatchObject({ problems: [], uncheckedBytes: 0 })
+  })
 
-  it.each([340, 1])('and that lost %i bytes, is cut no further, and is named as shorter than it was', (lost) =>
-    withFolder(async (folder) => {
-      const ids = await written(folder)
-      const path = segmentPath(journalDirectory(folder), 1)
-      const { size } = await stat(path)
-      await rm(commitsPath(path))
-      await truncate(path, size - lost)
-      const missing = {
-        kind: 'missing',
-        where: path,
-        at: size - lost,
-        detail: `${lost} bytes of accepted records that were written here are gone`,
-      }
-      expect((await verified(folder)).problems).toMatchObject([noCommits(path), missing])
-      const notices: string[] = []
-      const journal = await opened(folder, notices)
-      expect(journal.cutBytes).toBe(0)
-      expect(journal.position().segment).toBe(2)
-      expect(notices).toContain(`${path} is damaged at its end, at ${size - lost}: new records go into a new segment`)
-      const more = makeRecord()
-      expect(await publish(journal, more)).toBe('durable')
-      await journal.stop()
-      expect((await stat(path)).size).toBe(size - lost)
-      expect((await recovered(folder)).ids).toEqual([...ids.slice(0, 5), more.batchId])
-      // Its whole lines have checksums again.
-      expect((await verified(folder)).problems).toMatchObject([missing])
-    }),
-  )
+  it.each([340, 1])('and that lost %i bytes, is cut no further, and is named as shorter than it was', async (lost) => {
+    const folder = await makeFolder()
+    const ids = await written(folder)
+    const path = segmentPath(journalDirectory(folder), 1)
+    const { size } = await stat(path)
+    await rm(commitsPath(path))
+    await truncate(path, size - lost)
+    const missing = {
+      kind: 'missing',
+      where: path,
+      at: size - lost,
+      detail: `${lost} bytes of accepted records that were written here are gone`,
+    }
+    expect((await verified(folder)).problems).toMatchObject([noCommits(path), missing])
+    const notices: string[] = []
+    const journal = await opened(folder, notices)
+    expect(journal.cutBytes).toBe(0)
+    expect(journal.position().segment).toBe(2)
+    expect(notices).toContain(`${path} is damaged at its end, at ${size - lost}: new records go into a new segment`)
+    const more = makeRecord()
+    expect(await publish(journal, more)).toBe('durable')
+    await journal.stop()
+    expect((await stat(path)).size).toBe(size - lost)
+    expect((await recovered(folder)).ids).toEqual([...ids.slice(0, 5), more.batchId])
+    // Its whole lines have checksums again.
+    expect((await verified(folder)).problems).toMatchObject([missing])
+  })
 })
 
-it('keeps a record of which the commits have no line yet, and the ids have', () =>
-  withFolder(async (folder) => {
-    await written(folder)
-    const path = segmentPath(journalDirectory(folder), 1)
-    const lines = (await readFile(commitsPath(path), 'utf8')).trim().split('\n')
-    await writeFile(commitsPath(path), `${lines.slice(0, 3).join('\n')}\n`)
-    const { size } = await stat(path)
-    await truncate(path, size - 5)
-    const journal = await opened(folder)
-    expect([journal.cutBytes, journal.position().segment]).toEqual([0, 2])
-    await journal.stop()
-    expect((await verified(folder)).problems).toMatchObject([{ kind: 'missing', at: size - 5 }])
-  }))
+it('keeps a record of which the commits have no line yet, and the ids have', async () => {
+  const folder = await makeFolder()
+  await written(folder)
+  const path = segmentPath(journalDirectory(folder), 1)
+  const lines = (await readFile(commitsPath(path), 'utf8')).trim().split('\n')
+  await writeFile(commitsPath(path), `${lines.slice(0, 3).join('\n')}\n`)
+  const { size } = await stat(path)
+  await truncate(path, size - 5)
+  const journal = await opened(folder)
+  expect([journal.cutBytes, journal.position().segment]).toEqual([0, 2])
+  await journal.stop()
+  expect((await verified(folder)).problems).toMatchObject([{ kind: 'missing', at: size - 5 }])
+})
 
 describe.each(['EACCES', 'EIO', 'EMFILE'])('where the disk answers %s for', (code) => {
   const failing = (): Promise<never> => Promise.reject(Object.assign(new Error(`${code}: it fails`), { code }))
@@ -359,52 +331,52 @@ describe.each(['EACCES', 'EIO', 'EMFILE'])('where the disk answers %s for', (cod
     }
   }
 
-  it('files beside a segment, a start goes on as if there were none, and names them', () =>
-    withFolder(async (folder) => {
-      const ids = await written(folder)
-      const directory = journalDirectory(folder)
-      const path = segmentPath(directory, 1)
-      const disk = new FailingDisk(['beside'])
-      const damages: Damage[] = []
-      const found: string[] = []
-      await readRecords(
-        directory,
-        null,
-        ({ batchId }) => found.push(batchId),
-        (damage) => damages.push(damage),
-        disk,
-      )
-      expect(found).toEqual(ids)
-      const beside = { kind: 'beside', path: commitsPath(path), offset: 0, length: 0, reason: `${code}: it fails` }
-      expect(damages).toEqual([beside])
-      expect(damageText(damages[0])).toContain(`${commitsPath(path)} cannot be read (${code}: it fails)`)
-      const journal = await openJournal({ ...OPTIONS, directory, disk })
-      const more = makeRecord({ keyed: true })
-      expect(await publish(journal, more)).toBe('durable')
-      await journal.stop()
-      expect(await recovered(folder)).toEqual({ ids: [...ids, more.batchId], damages: [] })
-      expect((await verified(folder)).problems).toEqual([])
-    }))
+  it('files beside a segment, a start goes on as if there were none, and names them', async () => {
+    const folder = await makeFolder()
+    const ids = await written(folder)
+    const directory = journalDirectory(folder)
+    const path = segmentPath(directory, 1)
+    const disk = new FailingDisk(['beside'])
+    const damages: Damage[] = []
+    const found: string[] = []
+    await readRecords(
+      directory,
+      null,
+      ({ batchId }) => found.push(batchId),
+      (damage) => damages.push(damage),
+      disk,
+    )
+    expect(found).toEqual(ids)
+    const beside = { kind: 'beside', path: commitsPath(path), offset: 0, length: 0, reason: `${code}: it fails` }
+    expect(damages).toEqual([beside])
+    expect(damageText(damages[0])).toContain(`${commitsPath(path)} cannot be read (${code}: it fails)`)
+    const journal = await openJournal({ ...OPTIONS, directory, disk })
+    const more = makeRecord({ keyed: true })
+    expect(await publish(journal, more)).toBe('durable')
+    await journal.stop()
+    expect(await recovered(folder)).toEqual({ ids: [...ids, more.batchId], damages: [] })
+    expect((await verified(folder)).problems).toEqual([])
+  })
 
-  it('files that are written beside a segment, it goes on without checksums, which is said and counted', () =>
-    withFolder(async (folder) => {
-      const directory = journalDirectory(folder)
-      const notices: unknown[] = []
-      const counted: string[] = []
-      const journal = await openJournal({
-        ...OPTIONS,
-        directory,
-        disk: new FailingDisk(['note']),
-        onNotice: (text, level) => void notices.push([text, level]),
-        onDamage: (kind) => void counted.push(kind),
-      })
-      const records = [makeRecord({ keyed: true }), makeRecord()]
-      for (const record of records) expect(await publish(journal, record)).toBe('durable')
-      await journal.stop()
-      const said = `the checksums of ${segmentPath(directory, 1)} cannot be written (${code}: it fails): `
-      expect(notices).toEqual([[expect.stringContaining(said), 'error']])
-      expect(counted).toEqual(['unwritten'])
-      expect(await recovered(folder)).toEqual({ ids: records.map(({ batchId }) => batchId), damages: [] })
-      expect(await readdir(directory)).toEqual(['000000000001.ndjson'])
-    }))
+  it('files that are written beside a segment, it goes on without checksums, which is said and counted', async () => {
+    const folder = await makeFolder()
+    const directory = journalDirectory(folder)
+    const notices: unknown[] = []
+    const counted: string[] = []
+    const journal = await openJournal({
+      ...OPTIONS,
+      directory,
+      disk: new FailingDisk(['note']),
+      onNotice: (text, level) => void notices.push([text, level]),
+      onDamage: (kind) => void counted.push(kind),
+    })
+    const records = [makeRecord({ keyed: true }), makeRecord()]
+    for (const record of records) expect(await publish(journal, record)).toBe('durable')
+    await journal.stop()
+    const said = `the checksums of ${segmentPath(directory, 1)} cannot be written (${code}: it fails): `
+    expect(notices).toEqual([[expect.stringContaining(said), 'error']])
+    expect(counted).toEqual(['unwritten'])
+    expect(await recovered(folder)).toEqual({ ids: records.map(({ batchId }) => batchId), damages: [] })
+    expect(await readdir(directory)).toEqual(['000000000001.ndjson'])
+  })
 })

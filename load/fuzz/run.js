@@ -7,8 +7,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { StoredOnce } from '../../test/support/stored-once.js'
 import { play } from './client.js'
+import { journalFaults } from './journal.js'
 import { OverloadTally } from './overload.js'
 import { scriptOf } from './script.js'
 import { HONEST_KEY, RING_MB, startService } from './service.js'
@@ -203,30 +203,7 @@ class Run {
     const code = await this.service.stop()
     if (code !== 0) this.#add(`exit code ${code} after SIGTERM`, null)
     for (const line of this.service.errors()) this.#add(`in the log: ${line.slice(0, 500)}`, null)
-    await this.#holdJournal(honest)
-  }
-
-  /** @param {HonestReport} honest */
-  async #holdJournal({ accepted, faults }) {
-    const honestNames = new Set()
-    const sent = [...this.#accepted].map((id) => ({ id, accepted: true }))
-    const once = new StoredOnce(sent, (kind, id) => this.#add(`batch ${id}: ${kind}`, null))
-    for await (const record of this.service.records()) {
-      once.take(record)
-      if (record.app_id !== 'honest') continue
-      for (const { name } of record.events) {
-        if (honestNames.has(name)) this.#add(`the honest event ${name} is stored twice`, null)
-        honestNames.add(name)
-      }
-    }
-    once.end()
-    if (faults.length > 0) return
-    for (const [lane, batches] of accepted.entries()) {
-      for (let batch = 0; batch < batches; batch++) {
-        if (!honestNames.has(`${lane}-${batch}`))
-          this.#add(`the honest event ${lane}-${batch} was accepted, and is not stored`, null)
-      }
-    }
+    for (const fault of await journalFaults(this.service.records(), this.#accepted, honest)) this.#add(fault, null)
   }
 
   /** @param {string} what @param {number | null} client */

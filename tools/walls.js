@@ -1,5 +1,5 @@
-// Holds every import of src/ to the table of rooms in ARCHITECTURE.md, and prints the lines of each room. What the table
-// does not allow is refused: a new folder is imported by nobody until it has a row.
+// Holds every import of src/ to the table of rooms in ARCHITECTURE.md, and prints the lines of each room, and of each folder
+// of test/ and load/. What the table does not allow is refused: a new folder is imported by nobody until it has a row.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -104,34 +104,38 @@ function importsOf(text) {
   }))
 }
 
-/** Text of each file of src/ that has imports. */
-function readSource() {
-  const all = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
+/** Text of each file below that folder. @param {string} folder */
+function readAll(folder) {
+  const all = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
   const paths = all
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length))
   return new Map(paths.sort().map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]))
 }
 
-function printSizes(files, table) {
+/** @param {string} folder @param {Map<string, string>} files @param {(path: string) => string} roomIn */
+function printSizes(folder, files, roomIn) {
   const sizes = new Map()
   for (const [path, text] of files) {
-    const room = roomOf(path, table)
-    sizes.set(room, (sizes.get(room) ?? 0) + text.split('\n').length - 1)
+    for (const name of [roomIn(path), `all of ${folder}`]) {
+      sizes.set(name, (sizes.get(name) ?? 0) + text.split('\n').length - 1)
+    }
   }
   const width = Math.max(...[...sizes.keys()].map((name) => name.length))
-  for (const [room, lines] of sizes) console.log(`${room.padEnd(width)} ${String(lines).padStart(6)}`)
-  console.log(
-    `${'src'.padEnd(width)} ${String([...sizes.values()].reduce((sum, lines) => sum + lines)).padStart(6)} lines`,
-  )
+  const rows = [...sizes].sort(([, one], [, other]) => one - other)
+  for (const [room, lines] of rows) console.log(`${room.padEnd(width)} ${String(lines).padStart(6)} lines`)
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const table = tableOf(readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8'))
-  const files = readSource()
+  const files = readAll('src')
   const code = new Map([...files].filter(([path]) => /\.tsx?$/.test(path) && !path.includes('/assembly/')))
   const problems = wallProblems(code, table)
-  printSizes(files, table)
+  printSizes('src', files, (path) => roomOf(path, table))
+  for (const folder of ['test', 'load']) {
+    const code = [...readAll(folder)].filter(([path]) => /\.[jt]sx?$/.test(path))
+    printSizes(folder, new Map(code), (path) => path.split('/').slice(0, 2).join('/'))
+  }
   for (const problem of problems) console.error(problem)
   if (problems.length > 0) process.exit(1)
 }

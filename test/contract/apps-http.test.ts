@@ -255,8 +255,8 @@ test('that cannot be read is 503 with the reason, whatever is asked of it', asyn
   expect((await ask(damaged, 'GET', '/api/apps/shop', undefined, full)).status).toBe(200)
 })
 
-test('a thousand apps are made by a script, many at a time', { timeout: 240_000 }, async ({ service }) => {
-  const wanted = Array.from({ length: 1000 }, (_, at) => `many-${at}`)
+test('hundreds of apps are made by a script, many at a time', { timeout: 240_000 }, async ({ service }) => {
+  const wanted = Array.from({ length: 300 }, (_, at) => `many-${at}`)
   const statuses = new Set<number>()
   await Promise.all(
     Array.from({ length: 20 }, async () => {
@@ -269,5 +269,5 @@ test('a thousand apps are made by a script, many at a time', { timeout: 240_000 
   )
   expect([...statuses]).toEqual([201])
   const { apps: stored } = JSON.parse(readFileSync(service.appsFile, 'utf8')) as { apps: { app_id: string }[] }
-  expect(stored.filter(({ app_id: id }) => id.startsWith('many-'))).toHaveLength(1000)
+  expect(stored.filter(({ app_id: id }) => id.startsWith('many-'))).toHaveLength(300)
 })

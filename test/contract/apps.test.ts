@@ -177,40 +177,45 @@ describe('the app file is read again when it changes', () => {
 })
 
 describe('a bad app file at start is a clear error', () => {
-  const good = appRecord('good')
-  const bad: Record<string, unknown> = {
-    'torn JSON': '{"apps": [',
-    'no apps': {},
-    'apps that are no array': { apps: {} },
-    'an app that is no object': { apps: [5] },
-    'no app_key': { apps: [{ ...good, app_key: undefined }] },
-    'an app_key without its prefix': { apps: [{ ...good, app_key: 'key' }] },
-    'no app_id': { apps: [{ ...good, app_id: undefined }] },
-    'an app_id with a dot': { apps: [{ ...good, app_id: 'a.b' }] },
-    'an app_id of 65': { apps: [{ ...good, app_id: 'a'.repeat(65) }] },
-    'an empty app_id': { apps: [{ ...good, app_id: '' }] },
-    'an unknown plan': { apps: [{ ...good, plan: '7m' }] },
-    'no plan': { apps: [{ ...good, plan: undefined }] },
-    'an unknown subscription': { apps: [{ ...good, subscription: 'gone' }] },
-    'no subscription': { apps: [{ ...good, subscription: undefined }] },
-    'a bad trial_ends_at': { apps: [{ ...good, trial_ends_at: 'soon' }] },
-    'a bad billing_cycle_anchor': { apps: [{ ...good, billing_cycle_anchor: '2026-02-30T00:00:00Z' }] },
-    'a bad events_per_day': { apps: [{ ...good, events_per_day: -1 }] },
-    'a bad events_per_minute': { apps: [{ ...good, events_per_minute: '100' }] },
-    'a bad events_per_month': { apps: [{ ...good, events_per_month: 1.5 }] },
-  }
-  for (const [claim, content] of Object.entries(bad)) {
-    test.concurrent(claim, async ({ expect }) => {
-      const other = await makeFolder()
-      const file = join(other, 'my-apps.json')
-      await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
-      const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: other, SLUICE_APPS_FILE: file }
-      const result = await runCommand(['serve'], env, other)
-      expect(result.code, result.output).toBe(1)
-      expect(result.output).toContain('my-apps.json')
-      expect(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
-    })
-  }
+  /** Each with one mistake, and where it is. */
+  const mistakes: readonly (readonly [unknown, string])[] = [
+    [5, ''],
+    [{ app_key: undefined }, '.app_key'],
+    [{ app_key: 'key' }, '.app_key'],
+    [{ app_id: undefined }, '.app_id'],
+    [{ app_id: 'a.b' }, '.app_id'],
+    [{ app_id: 'a'.repeat(65) }, '.app_id'],
+    [{ app_id: '' }, '.app_id'],
+    [{ plan: '7m' }, '.plan'],
+    [{ plan: undefined }, '.plan'],
+    [{ subscription: 'gone' }, '.subscription'],
+    [{ subscription: undefined }, '.subscription'],
+    [{ trial_ends_at: 'soon' }, '.trial_ends_at'],
+    [{ billing_cycle_anchor: '2026-02-30T00:00:00Z' }, '.billing_cycle_anchor'],
+    [{ events_per_day: -1 }, '.events_per_day'],
+    [{ events_per_minute: '100' }, '.events_per_minute'],
+    [{ events_per_month: 1.5 }, '.events_per_month'],
+  ]
+  const apps = mistakes.map(([change], at) =>
+    typeof change === 'object' ? { ...appRecord(`good-${at}`), ...change } : change,
+  )
+
+  // One start for many mistakes: each must be told, so one that is taken shows.
+  test.each([
+    ['torn JSON', '{"apps": [', ['not JSON']],
+    ['no apps', '{}', ['apps: required']],
+    ['apps that are no array', '{"apps":{}}', ['apps: ']],
+    ['records', JSON.stringify({ apps }), mistakes.map(([, member], at) => `apps[${at}]${member}: `)],
+  ])('%s', async (_, content, told) => {
+    const other = await makeFolder()
+    const file = join(other, 'my-apps.json')
+    await writeFile(file, content)
+    const env = { PORT: '0', SLUICE_ADMIN_PORT: '0', SLUICE_DATA_DIR: other, SLUICE_APPS_FILE: file }
+    const result = await runCommand(['serve'], env, other)
+    expect(result.code, result.output).toBe(1)
+    for (const words of ['my-apps.json', ...told]) expect(result.output).toContain(words)
+    expect(result.output, 'a message, not a stack').not.toMatch(/\n\s+at .*\.[jt]s:\d+/)
+  })
 
   test('app_id may hold letters, digits, _ and -, 64 of them', async () => {
     const other = await makeFolder()

@@ -58,14 +58,6 @@ describe('a bad value is a clear error', () => {
       'PORT',
     ]))
 
-  test('more than one process without Redis and NATS is refused', () =>
-    expectStartRefused({ SLUICE_PROCESSES: '2' }, ['SLUICE_PROCESSES']))
-
-  test('a certificate without its key, or a key without its certificate, is refused', async () => {
-    await expectStartRefused({ SLUICE_TLS_CERT: '/tmp/none.pem' }, ['SLUICE_TLS_KEY'])
-    await expectStartRefused({ SLUICE_TLS_KEY: '/tmp/none.pem' }, ['SLUICE_TLS_CERT'])
-  })
-
   test('a certificate that is not there is refused', () =>
     expectStartRefused({ SLUICE_TLS_CERT: '/tmp/none-c.pem', SLUICE_TLS_KEY: '/tmp/none-k.pem' }, ['none-c.pem']))
 

@@ -15,7 +15,7 @@ const ROUNDS = 20
 const PROBED = ['/livez', '/readyz', '/metrics']
 const LEAST_ANSWERED = 0.9
 
-const test = base.extend('service', { scope: 'test' }, aService({ apps: [appRecord('shop')] }))
+const test = base.extend('service', { scope: 'file' }, aService({ apps: [appRecord('shop')] }))
 
 const HALF_A_HEAD = 'GET /livez HTTP/1.1\r\nHost: local'
 const HALF_A_BODY = 'POST /api/explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{'

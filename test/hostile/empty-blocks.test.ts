@@ -10,7 +10,7 @@ import { expectUnharmed, hostileService } from '../support/hostile.ts'
 import { sleep } from '../support/service.ts'
 
 const hostile = hostileService()
-const HONEST = 100
+const HONEST = 40
 const LEAST_ACCEPTED = 0.95
 /** 200 a second of 16 KB, and 25 of 512 KB, whether or not the ones before are answered. */
 const INTERVALS_MS = { 16_384: 5, 524_288: 40 }

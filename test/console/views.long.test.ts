@@ -129,10 +129,18 @@ describe('Now', () => {
     const reasons = [{ reason: 'journal_full', per_second: 9 }]
     const { queue } = busyNow() as unknown as { queue: object }
     const kept = { ...queue, kind: 'journal', max_bytes: 10_737_418_240, oldest_seconds: 90_000 } as Now['queue']
-    stage.double.now = busyNow({ state: 'refusing', state_reason: 'journal full', reasons, queue: kept })
+    const refusing = (state: 'full' | 'disk_full') => {
+      const journal = { part: 'queue', kind: 'journal', state, reason: null, up: false, node: null, text: '' } as const
+      const parts = [{ ...journal, latency_seconds: null }]
+      return busyNow({ state: 'refusing', state_reason: 'journal full', reasons, queue: kept, parts })
+    }
+    stage.double.now = refusing('full')
     const page = await open('/')
     await expectShown(page, 'SLUICE_JOURNAL_MAX_MB=20480')
     await expectShown(page, 'SLUICE_JOURNAL_KEEP_HOURS=12')
+    // What bounds it then is not the setting.
+    stage.double.now = refusing('disk_full')
+    await expectShown(page, /^SLUICE_JOURNAL_MAX_MB$/)
   })
 
   test('without a connection it does not say that all is well', async () => {

@@ -121,9 +121,11 @@ function mostBy(now: NowAnswer): string {
 const SETTING = /SLUICE_[A-Z_]+/g
 
 /** Twice the room, or half of the time that is kept. Without a value where today's is not known. */
-function withValue(setting: string, { nodes, queue, ring }: NowAnswer): string {
+function withValue(setting: string, { nodes, parts, queue, ring }: NowAnswer): string {
   const answering = nodes.filter(({ state }) => state !== 'silent').length
-  const most = queue?.max_bytes ?? null
+  // A full disk bounds it too, and then another value of the setting does not help.
+  const isFull = parts.some(({ part, state }) => part === 'queue' && state === 'full')
+  const most = isFull ? (queue?.max_bytes ?? null) : null
   const oldest = queue?.oldest_seconds ?? null
   const values: Readonly<Record<string, number | null>> = {
     SLUICE_RING_MB: answering === 0 ? null : Math.ceil((2 * ring.size_bytes) / answering / MIB),

@@ -1,47 +1,61 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 
-// These start services, stores and clients. One group order and one maxWorkers: three files run at a time across
-// projects, as many wait, for the turn of a minute or for a store that is away, as use a core.
+// Three files run at a time across all projects: as many wait, for the turn of a minute or for a store that is away, as use
+// a core. By default vitest takes the cores but one, and so one file at a time where there are two.
+const MAX_WORKERS = 3
+// These start services, stores and clients.
 const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client']
 /** What a file's tests have started, and the folders that they have made, go with its last test. */
 const SET_UP = './test/support/set-up.ts'
 const LONG = '**/*.long.test.ts'
+/** They put something in the place of a module. */
+const MOCKING = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.test.ts'))
+  .map((name) => join('test', name))
+  .filter((path) => readFileSync(path, 'utf8').includes('vi.mock('))
 
+// Most files share a process with those before them, which saves a third of a second of CPU each. A process of their own have
+// those, the simulator, which puts its time in the place of the system's, and whatever opens the stores' clients itself.
+const ALONE = [...MOCKING, 'test/simulator/*.test.ts']
+const exclude = [...configDefaults.exclude, LONG, ...ALONE]
+const common = { setupFiles: SET_UP, isolate: false, unstubGlobals: true, unstubEnvs: true }
+const unit = { ...common, testTimeout: 60_000 }
 const withServices = {
+  ...common,
   globalSetup: './test/support/prerequisites.ts',
-  setupFiles: SET_UP,
   testTimeout: 120_000,
   hookTimeout: 60_000,
   // As long as `eventually` waits (test/support/service.ts): by default a busy machine has one second.
   expect: { poll: { timeout: 30_000 } },
-  maxWorkers: 3,
-  sequence: { groupOrder: 1 },
 }
 
 export default defineConfig({
   test: {
+    maxWorkers: MAX_WORKERS,
     reporters: ['default', './test/support/summary-reporter.ts'],
     projects: [
       {
         test: {
+          ...unit,
           name: 'unit',
-          include: ['test/unit/**/*.test.ts', 'test/{simulator,differential}/*.test.ts'],
-          exclude: [...configDefaults.exclude, LONG],
-          setupFiles: SET_UP,
-          testTimeout: 60_000,
-          sequence: { groupOrder: 0 },
+          include: ['test/unit/**/*.test.ts', 'test/differential/*.test.ts'],
+          exclude,
         },
       },
+      { test: { ...unit, name: 'alone', isolate: true, include: ALONE, exclude: [LONG] } },
       ...SERVICE_PROJECTS.map((name) => ({
         test: {
           ...withServices,
           name,
+          isolate: name === 'integration',
           include: [`test/${name}/**/*.test.ts`],
-          exclude: [...configDefaults.exclude, LONG],
+          exclude,
         },
       })),
       // `npm run test:long`: outages, k6, clusters of stores.
-      { test: { ...withServices, name: 'long', include: [`test/${LONG}`] } },
+      { test: { ...withServices, name: 'long', isolate: true, include: [`test/${LONG}`] } },
     ],
   },
 })

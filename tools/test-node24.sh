@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs on Node 24 too, and so on the newer HTTP engine, what can differ there: what clients see (contract, hostile), and the
 # unit tests of the parts that are written against the engine, V8 or Node: WebAssembly, shared memory, threads, zlib, files
-# and processes. The other unit tests hold plain rules, which no engine changes, or the papers of this project; the simulator
-# and the differential runs open no port; and the CI runs `npm run check` whole on each Node.
+# and processes. The other tests hold plain rules (limits, keys, apps, settings, the API's pages), which no engine changes, or
+# the papers of this project; the simulator and the differential runs open no port; and the CI runs `npm run check` whole on
+# each Node.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +21,7 @@ if ! folder=$(tools/node24.sh); then
 fi
 export PATH="$folder:$PATH"
 echo "tests on Node $(node --version)"
-npx vitest run --project=unit --project=contract --project=hostile test/contract/ test/hostile/ \
+npx vitest run --project=unit --project=alone --project=contract --project=hostile test/contract/ test/hostile/ \
+  --exclude='test/contract/{apps,apps-http,idempotency,limits,openapi,openapi-admin,schema,settings}.test.ts' \
   test/unit/{apps/file,decode,http,lib,queue/journal,request,ring,start,supervisor}/
 npx vitest run --project=long test/hostile

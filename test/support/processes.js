@@ -80,14 +80,15 @@ export function atEnd(cleanUp) {
   cleanUps.push(cleanUp)
 }
 
-/** Nothing that was started here stays, and nothing starts any more. Each test file ends so (set-up.ts), and each run of a load tool. */
-export async function endAll() {
+/** Nothing that was started here stays, and nothing starts meanwhile. Each run of a load tool ends so, for good, and each test file. @param {{ goesOn?: boolean }} [options] */
+export async function endAll({ goesOn = false } = {}) {
   isEnding = true
   const left = [...running]
   const gone = left.map((child) => new Promise((done) => child.once('close', done)))
   for (const child of left) child.kill('SIGKILL')
   await Promise.all(gone)
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp()
+  isEnding = !goesOn
 }
 
 /** kill -9; a frozen process takes it too. @param {Pick<Running, 'signal' | 'exited'>} process */

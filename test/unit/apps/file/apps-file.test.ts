@@ -94,7 +94,7 @@ async function open(options: Partial<AppsFileOptions> = {}): Promise<AppsFile> {
   return store
 }
 
-const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 5 })
+const eventually = (check: () => void) => vi.waitFor(check, { timeout: 50_000, interval: 5 })
 /** Polls never overlap, however long a read takes. */
 async function aFewLooks(): Promise<void> {
   const after = looks.count + 10

@@ -110,7 +110,7 @@ test('what a node that was killed has left is listed, whole, and sent once', asy
   expect(byKey.code).toBe(0)
   expect(await listed(folder)).toMatchObject({ ...held, in_use: false })
   const { stdout: table } = await spool('list', folder)
-  expect(table).toMatch(/7 batches \(.*\), the oldest from \S+Z\nNo node works in it: .*\nAPP +BATCHES +EVENTS\ntwo /)
+  expect(table).toMatch(/7 batches \(.*\), the oldest from \S+Z\nNo node works in it: .*\napp +batches +events\ntwo /)
   const { code: verified, stdout: verdict } = await spool('verify', folder)
   expect([verdict, verified]).toEqual([expect.stringMatching(/: 7 records, 23 events, .*\nAll is well\.\n$/), 0])
 

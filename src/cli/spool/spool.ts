@@ -85,7 +85,7 @@ async function list(directory: string, inspection: SpoolInspection, json: boolea
   ]
   await print(
     shell.stdout,
-    `${lines.join('\n')}\n${table.length === 0 ? '' : formatTable([['APP', 'BATCHES', 'EVENTS'], ...table])}`,
+    `${lines.join('\n')}\n${table.length === 0 ? '' : formatTable([['app', 'batches', 'events'], ...table])}`,
   )
   return EXIT.ok
 }

@@ -24,7 +24,7 @@ export const SpooledEvents = Type.Object(
     events: Type.Integer(),
     of_gone_nodes: Type.Integer({
       description:
-        'Of these, in spools that no node has told of for two minutes: no window counts them until they are sent.',
+        'Of these, in spools that no node has reported for two minutes: no window counts them until they are sent.',
     }),
   },
   {

@@ -62,9 +62,10 @@ export async function compare(options, commit) {
     const how = `medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
     const title = `This tree beside ${other.commit}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections where no others are named; ${how}`
     const partTitle = `The same at a fixed rate, embedded queue, ${PACED_CONNECTIONS} connections; latency from the moment at which each request was due; ${how}`
-    const full = ratioTable(title, other.commit, 'here', results, options)
-    const part = partLoadTable(partTitle, other.commit, 'here', partLoads, options)
-    return { numbers: { commit: other.commit, results, partLoads }, text: `${full}\n${part}` }
+    const tables = []
+    if (results.length > 0) tables.push(ratioTable(title, other.commit, 'here', results, options))
+    if (partLoads.length > 0) tables.push(partLoadTable(partTitle, other.commit, 'here', partLoads, options))
+    return { numbers: { commit: other.commit, results, partLoads }, text: tables.join('\n') }
   } finally {
     await other.remove()
   }

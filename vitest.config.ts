@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 
-// Three files run at a time across all projects: as many wait, for the turn of a minute or for a store that is away, as use
+// Four files run at a time across all projects: as many wait, for the turn of a minute or for a store that is away, as use
 // a core. By default vitest takes the cores but one, and so one file at a time where there are two.
-const MAX_WORKERS = 3
+const MAX_WORKERS = 4
 // These start services, stores and clients.
 const SERVICE_PROJECTS = ['contract', 'hostile', 'integration', 'deploy', 'examples', 'client']
 /** What a file's tests have started, and the folders that they have made, go with its last test. */

@@ -5,8 +5,11 @@ import type { Damage } from '../journal/segment-cursor.ts'
 import { comparePositions, type JournalPosition } from '../journal/segments.ts'
 import { readPieces, type SpooledRecord, type SpoolPiece } from './spool-records.ts'
 
-/** While fewer wait, a piece more is read. */
-const AHEAD_BYTES = 1024 * 1024
+/**
+ * While fewer wait, a piece more is read. Some 170 small batches: more of them would outlive the young generation of the heap, and
+ * live requests would wait for the collection of the old one.
+ */
+const AHEAD_BYTES = 128 * 1024
 
 export interface Item {
   readonly record: SpooledRecord

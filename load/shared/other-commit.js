@@ -23,8 +23,9 @@ export async function buildCommit(commit, progress) {
   const tree = join(folder, 'tree')
   git('worktree', 'add', '--detach', tree, hash)
   const remove = async () => {
-    git('worktree', 'remove', '--force', tree)
+    // Whatever is left of it: what was measured is not lost because somebody else removed it first.
     await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+    git('worktree', 'prune')
   }
   try {
     const lock = (/** @type {string} */ checkout) => readFileSync(join(checkout, 'package-lock.json'), 'utf8')

@@ -194,7 +194,7 @@ test('a service that does not run, or an unknown port, is one plain sentence and
 })
 
 test('what is no list, no JSON or no stream is an error, and not kept in memory', async () => {
-  for (const body of ['{}', 'hello']) {
+  for (const body of ['{}', 'null', 'hello']) {
     answer = (_, response) => response.end(body)
     expect(await refused(['--no-follow'])).toMatchObject({ code: 1, stdout: '' })
   }

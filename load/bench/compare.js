@@ -1,7 +1,9 @@
 // @ts-check
 // Two services by turns in one run, since two runs on a shared machine differ by more than what is compared: what is built
-// here beside another commit (`npm run bench -- --compare COMMIT`), or with a setting beside without it.
+// here beside another commit (`npm run bench -- --compare COMMIT`) or on another Node (`--compare-node PROGRAM`), or with a
+// setting beside without it.
 
+import { execFileSync } from 'node:child_process'
 import { buildCommit } from '../shared/other-commit.js'
 import { nameOf, SEED } from './cases.js'
 import { PACED_CONNECTIONS } from './pacing.js'
@@ -29,11 +31,24 @@ const CLUSTER_CASES = [
   { events: 100, keyed: true, varied: true },
 ]
 
-/** @param {import('./sections.js').Options} options @param {string} commit anything that git knows @returns {Promise<import('./sections.js').Section>} */
-export async function compare(options, commit) {
-  ensurePrograms(['redis-server', 'nats-server'])
-  const other = await buildCommit(commit, options.progress)
+/** What is measured beside what is built here. @typedef {{ name: string, there: ServiceOptions, remove: () => Promise<void> }} Other */
+
+/** @param {string} commit anything that git knows @param {(line: string) => void} progress @returns {Promise<Other>} */
+export async function otherCommit(commit, progress) {
+  const { commit: name, tree, remove } = await buildCommit(commit, progress)
+  return { name, there: { tree }, remove }
+}
+
+/** The same service on it. @param {string} node a program @returns {Other} */
+export function otherNode(node) {
+  const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
+  return { name: `Node ${version}`, there: { node }, remove: async () => {} }
+}
+
+/** @param {import('./sections.js').Options} options @param {Other} other @returns {Promise<import('./sections.js').Section>} */
+export async function compare(options, { name: otherName, there, remove }) {
   try {
+    ensurePrograms(['redis-server', 'nats-server'])
     const rounds = options.quick ? 3 : 9
     /** @type {{ kind: import('./wrk.js').Case, name: string, pairs: Pair[] }[]} */
     const results = []
@@ -41,7 +56,7 @@ export async function compare(options, commit) {
       const name = `${nameOf(kind)}${mode === 'cluster' ? ', JetStream and Redis' : ''}`
       if (!name.includes(options.rows)) continue
       options.progress(name)
-      const starts = mode === 'cluster' ? clusterStarts(other.tree) : serviceStarts({}, { tree: other.tree })
+      const starts = mode === 'cluster' ? clusterStarts(there) : serviceStarts({}, there)
       results.push({ kind, name, pairs: await fullLoads(kind, starts, { ...options, rounds }) })
     }
     const partLoads = []
@@ -50,7 +65,7 @@ export async function compare(options, commit) {
       if (!name.includes(options.rows)) continue
       options.progress(name)
       const bodies = await writeBodies(options.folder, kind, SEED)
-      const starts = serviceStarts({}, { tree: other.tree })
+      const starts = serviceStarts({}, there)
       const pairs = await takeTurns(name, starts, { ...options, rounds }, (server, seconds) =>
         runAtRate(server, bodies, { perSecond, seconds }),
       ).catch((error) => {
@@ -59,15 +74,15 @@ export async function compare(options, commit) {
       })
       if (pairs !== undefined) partLoads.push({ kind, perSecond, name, pairs })
     }
-    const how = `medians of ${rounds} rounds, ratio this / ${other.commit}, and the least and the largest ratio of a round`
-    const title = `This tree beside ${other.commit}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections where no others are named; ${how}`
+    const how = `medians of ${rounds} rounds, ratio this / ${otherName}, and the least and the largest ratio of a round`
+    const title = `This tree beside ${otherName}, by turns: one core, embedded queue where no other is named, ${CONNECTIONS} connections where no others are named; ${how}`
     const partTitle = `The same at a fixed rate, embedded queue, ${PACED_CONNECTIONS} connections; latency from the moment at which each request was due; ${how}`
     const tables = []
-    if (results.length > 0) tables.push(ratioTable(title, other.commit, 'here', results, options))
-    if (partLoads.length > 0) tables.push(partLoadTable(partTitle, other.commit, 'here', partLoads, options))
-    return { numbers: { commit: other.commit, results, partLoads }, text: tables.join('\n') }
+    if (results.length > 0) tables.push(ratioTable(title, otherName, 'here', results, options))
+    if (partLoads.length > 0) tables.push(partLoadTable(partTitle, otherName, 'here', partLoads, options))
+    return { numbers: { other: otherName, results, partLoads }, text: tables.join('\n') }
   } finally {
-    await other.remove()
+    await remove()
   }
 }
 
@@ -108,13 +123,13 @@ function serviceStarts(here, there) {
   return { here: starting(here), there: starting(there) }
 }
 
-/** Each on a Redis and a NATS of its own. @param {string} tree of the other one @returns {Starts} */
-function clusterStarts(tree) {
-  const starting = (/** @type {{ tree?: string }} */ options) => async () => {
+/** Each on a Redis and a NATS of its own. @param {ServiceOptions} there @returns {Starts} */
+function clusterStarts(there) {
+  const starting = (/** @type {ServiceOptions} */ options) => async () => {
     const { cluster, stop } = await startCluster(options)
     return { server: cluster, stop }
   }
-  return { here: starting({}), there: starting({ tree }) }
+  return { here: starting({}), there: starting(there) }
 }
 
 /** As much as wrk can send. @param {import('./wrk.js').Case} kind @param {Starts} starts @param {Rounds & { folder: string, origin?: string }} options */

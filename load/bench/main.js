@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { endAll, MAIN } from '../../test/support/processes.js'
-import { compare, cors } from './compare.js'
+import { compare, cors, otherCommit, otherNode } from './compare.js'
 import { footprint } from './footprint.js'
 import { limits } from './limits.js'
 import { overload } from './overload.js'
@@ -43,7 +43,9 @@ const HELP = `Usage: npm run bench -- [OPTIONS]
   --quick           shorter runs and fewer of them; without --only in two minutes throughput, with a verdict beside docs/performance.md, and latency
   --only SECTION    one of ${Object.keys(SECTIONS).join(', ')}; may be given again
   --compare COMMIT  measures only this: the throughput of what is built here beside that commit, by turns
-  --rows TEXT       with --compare: only rows with this text in their names, such as "64 connections"
+  --compare-node PROGRAM
+                    the same on this Node beside another one, such as "$(tools/node24.sh)/node"
+  --rows TEXT       when it compares: only rows with this text in their names, such as "64 connections"
   --json FILE       writes every number to a file
   --markdown        tables as Markdown
 SECONDS=N           length of the memory run (20, quick 8); it writes about 50 MB a second to disk
@@ -55,6 +57,7 @@ async function main() {
       quick: { type: 'boolean', default: false },
       only: { type: 'string', multiple: true },
       compare: { type: 'string' },
+      'compare-node': { type: 'string' },
       rows: { type: 'string', default: '' },
       json: { type: 'string' },
       markdown: { type: 'boolean', default: false },
@@ -65,8 +68,9 @@ async function main() {
     console.log(HELP)
     return
   }
-  if (values.compare !== undefined && values.only !== undefined) {
-    throw new Error(`--compare measures throughput alone, and takes no --only\n${HELP}`)
+  const { compare: commit, 'compare-node': node } = values
+  if ([commit, node, values.only].filter((value) => value !== undefined).length > 1) {
+    throw new Error(`--compare, --compare-node and --only: one of them alone\n${HELP}`)
   }
   const chosen = values.only ?? (values.quick ? QUICK : Object.keys(SECTIONS))
   const unknown = chosen.filter((name) => !Object.hasOwn(SECTIONS, name))
@@ -89,11 +93,12 @@ async function main() {
   }
   /** @type {Record<string, unknown>} */
   const numbers = { machine }
-  const { compare: commit } = values
+  const other =
+    commit !== undefined ? await otherCommit(commit, options.progress) : node !== undefined ? otherNode(node) : undefined
   const sections =
-    commit === undefined
+    other === undefined
       ? /** @type {(keyof typeof SECTIONS)[]} */ (chosen).map((name) => ({ name, measure: SECTIONS[name] }))
-      : [{ name: 'compare', measure: (/** @type {typeof options} */ given) => compare(given, commit) }]
+      : [{ name: 'compare', measure: (/** @type {typeof options} */ given) => compare(given, other) }]
   for (const { name, measure } of sections) {
     const section = await measure(options)
     numbers[name] = section.numbers

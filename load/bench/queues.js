@@ -65,11 +65,11 @@ export async function queues(options) {
   return { numbers: results, text: `${sideBySide(results, rounds, options)}\n${costOfKeys(results, options)}` }
 }
 
-/** One node on a Redis and a NATS of its own. @param {{ tree?: string }} [options] `tree`: another checkout of it, built */
+/** One node on a Redis and a NATS of its own. @param {Parameters<typeof startService>[0]} [options] */
 export async function startCluster(options = {}) {
   const redis = await startRedis()
   const nats = await startNats()
-  const cluster = await startService({ ...options, env: { REDIS_URL: redis.url, NATS_URL: nats.url } })
+  const cluster = await startService({ ...options, env: { ...options.env, REDIS_URL: redis.url, NATS_URL: nats.url } })
   // Messages published so far, and the records in them.
   const messageCounts = async () => {
     const metrics = await metricsOf(cluster)

@@ -1,5 +1,5 @@
-// Builds the pages of the console: dist/console/index.html, and under assets/ one script, one style sheet and two fonts, named
-// by their content so that a browser may keep them for ever.
+// What esbuild makes. The pages of the console: dist/console/index.html, and under assets/ one script, one style sheet and two
+// fonts, named by their content so that a browser may keep them for ever. And typebox in one file.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -11,6 +11,9 @@ const PAGES = join('console', 'index.html')
 export const CONSOLE_ASSETS = join('console', 'assets')
 
 export const CONSOLE_SOURCE = join('console', 'web')
+
+/** A module of src/ that is built with what it imports in it. */
+export const TYPEBOX = join('contract', 'admin', 'typebox.ts')
 
 /** The files that the last build left, as paths from dist/. @param {string} dist */
 export function consoleOutputs(dist) {
@@ -55,6 +58,26 @@ export async function buildConsole(dist) {
   writeFileSync(join(dist, PAGES), page)
 }
 
+/** In the place of what tsc has made. @param {string} dist */
+export async function bundleTypebox(dist) {
+  const { build } = await import('esbuild')
+  const outfile = join(dist, TYPEBOX.replace(/\.ts$/, '.js'))
+  // So that a failed build is repeated.
+  rmSync(outfile)
+  await build({
+    absWorkingDir: root,
+    entryPoints: [join(root, 'src', TYPEBOX)],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    sourcemap: true,
+    sourcesContent: false,
+    banner: { js: licences(['typebox']) },
+    logLevel: 'warning',
+  })
+}
+
 /** @param {string} source */
 function fontLicences(source) {
   const fonts = join(source, 'fonts')
@@ -66,8 +89,11 @@ function fontLicences(source) {
 
 /** They want their licences to come with every copy. @param {string[]} packages */
 function licences(packages) {
-  const texts = packages.map(
-    (name) => `${name}\n\n${readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8')}`,
-  )
+  const texts = packages.map((name) => {
+    const folder = join(root, 'node_modules', name)
+    const file = readdirSync(folder).find((one) => one.toUpperCase() === 'LICENSE')
+    if (file === undefined) throw new Error(`${folder} has no licence`)
+    return `${name}\n\n${readFileSync(join(folder, file), 'utf8')}`
+  })
   return `/*!\n${texts.join('\n').trim()}\n*/`
 }

@@ -1,11 +1,18 @@
-// Builds dist/ from src/ (tsc for TypeScript, asc for the scanner, esbuild for the console's pages, a copy of each Lua
-// script), and removes outputs that have no source any more.
+// Builds dist/ from src/ (tsc for TypeScript, asc for the scanner, esbuild for the console's pages and typebox, a copy of
+// each Lua script), and removes outputs that have no source any more.
 
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { buildConsole, CONSOLE_ASSETS, CONSOLE_SOURCE, consoleOutputs } from './build-console.js'
+import {
+  buildConsole,
+  bundleTypebox,
+  CONSOLE_ASSETS,
+  CONSOLE_SOURCE,
+  consoleOutputs,
+  TYPEBOX,
+} from './build-console.js'
 import { refuseOldNode } from './node-version.js'
 
 refuseOldNode()
@@ -39,9 +46,11 @@ const builders = ['build.js', 'build-console.js'].map((name) => join(root, 'bin'
 const bundle = isOld(consoleFiles, [...pages, ...builders, ...settings])
 
 if (compile || assemble.length > 0 || bundle || copies.length > 0) console.error('building…')
+if (compile || bundle) findPackage('esbuild', 'esbuild')
 if (compile) {
   run('typescript', 'tsc', '-p', 'tsconfig.build.json')
   chmodSync(join(dist, 'main.js'), 0o755)
+  if (sources.includes(TYPEBOX)) await bundleTypebox(dist)
 }
 for (const name of copies) {
   mkdirSync(dirname(join(dist, name)), { recursive: true })
@@ -55,10 +64,7 @@ for (const [source, output] of assemble) {
   const options = `--runtime stub --enable simd,threads,bulk-memory -O3 --noAssert ${memory}`
   run('assemblyscript', 'asc', join('src', source), '--outFile', join(dist, output), ...options.split(' '))
 }
-if (bundle) {
-  findPackage('esbuild', 'esbuild')
-  await buildConsole(dist)
-}
+if (bundle) await buildConsole(dist)
 // Done last, so that a failed build is repeated.
 for (const name of stale) rmSync(join(dist, name), { recursive: true, force: true })
 

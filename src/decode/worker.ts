@@ -1,6 +1,6 @@
 // A thread of the pool: scans a run of slots in order, or explains bodies that the scanner was not sure of.
 
-import { workerData } from 'piscina'
+import { workerData } from 'node:worker_threads'
 import type { SharedMemory } from '../ring/layout.ts'
 import { createDecoder, type DecoderName } from './decoder.ts'
 import { type Note, type Run, RunScanner } from './run-scanner.ts'

@@ -1,6 +1,6 @@
 // Redis's version and eviction policy, for the commands.
 
-import { Cluster, type Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { isErrorReply } from './fault.ts'
 import type { Away, RedisClient, RedisLink } from './link.ts'
 
@@ -20,8 +20,10 @@ export function describeRedis(link: RedisLink): Promise<RedisFacts | Away> {
 }
 
 async function describe(client: RedisClient): Promise<RedisFacts> {
-  const isCluster = client instanceof Cluster
-  const nodes = await Promise.all((isCluster ? client.nodes('master') : [client]).map(describeNode))
+  const { isCluster } = client
+  const nodes = await Promise.all(
+    (isCluster ? (client as Cluster).nodes('master') : [client as Redis]).map(describeNode),
+  )
   return { isCluster, nodes: nodes.every((node) => node !== null) ? nodes : null }
 }
 

@@ -2,7 +2,7 @@
 // instead, so that no call of the old one is left in a client's queue.
 
 import { readFile } from 'node:fs/promises'
-import { Cluster, type ClusterNode, Redis, type RedisOptions } from 'ioredis'
+import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis'
 import type { Timers } from '../lib/timers.ts'
 import type { RedisAddress } from './address.ts'
 import { isErrorReply } from './fault.ts'
@@ -46,7 +46,9 @@ export type OpenSession = (options: SessionOptions) => Promise<RedisSession>
 export async function openSession(options: SessionOptions): Promise<RedisSession> {
   const { address, knownNodes, signal, timers } = options
   if (knownNodes.length > 0) return openCluster(options)
-  const client = new Redis({
+  // Loaded here, since many commands that could ask Redis do not.
+  const ioredis = await import('ioredis')
+  const client = new ioredis.Redis({
     ...(await connectionOptions(address)),
     host: address.host,
     port: address.port,
@@ -76,9 +78,10 @@ export async function openSession(options: SessionOptions): Promise<RedisSession
 }
 
 async function openCluster({ address, knownNodes, onEnd, signal, timers }: SessionOptions): Promise<RedisSession> {
+  const ioredis = await import('ioredis')
   const redisOptions = await connectionOptions(address)
   const named: ClusterNode = { host: address.host, port: address.port }
-  const cluster = new Cluster([named, ...knownNodes], {
+  const cluster = new ioredis.Cluster([named, ...knownNodes], {
     redisOptions,
     lazyConnect: true,
     enableOfflineQueue: false,

@@ -17,7 +17,6 @@ import { EventTaps } from '../inspect/live/event-tap.ts'
 import { LiveAlerts } from '../inspect/live/live-alerts.ts'
 import { LocalNode } from '../inspect/now/local-node.ts'
 import type { joinOthers } from '../inspect/peers/join-others.ts'
-import { Leases } from '../inspect/peers/remote-watch.ts'
 import { type Ask, OwnAnswers } from '../inspect/questions.ts'
 import { LiveRefusals } from '../inspect/refusals/live-refusals.ts'
 import { refusedCounts } from '../inspect/refusals/refusal-view.ts'
@@ -86,7 +85,7 @@ export async function openConsole(config: Config, context: ConsoleContext): Prom
   const ask: Ask =
     others?.cluster.ask ??
     (async (name, question) => ({ pieces: [await own.answer(name, question)], silent: [], problem: null }))
-  const leases = others === null ? null : new Leases({ ...others, ...live, timers })
+  const leases = others?.lease(live) ?? null
   const sources = others === null ? [live] : [live, others.watches]
   let directory: AppDirectory | null = null
   const faces = supervised

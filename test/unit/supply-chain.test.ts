@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const ENGINE_FOLDER = 'node_modules/uWebSockets.js'
 /** Packages that an installation without tools and tests has, and those of them that come only where they fit. */
-const MOST_NEEDED = 50
+const MOST_NEEDED = 49
 const MOST_OPTIONAL = 20
 
 interface LockedPackage {
@@ -61,6 +61,13 @@ it('a production installation stays small', () => {
   const optional = production.filter(([, entry]) => entry.optional)
   expect(production.length - optional.length).toBeLessThanOrEqual(MOST_NEEDED)
   expect(optional.length).toBeLessThanOrEqual(MOST_OPTIONAL)
+})
+
+it('typebox is in the build, whole and with its licence, and is not installed', () => {
+  const built = readFileSync(join(ROOT, 'dist/contract/admin/typebox.js'), 'utf8')
+  expect(built).toMatch(/^\/\*!\ntypebox\n[^]*MIT License/)
+  expect(built).not.toMatch(/^(?:import|export)\b.*['"]/m)
+  expect(production.map(([path]) => path)).not.toContain('node_modules/typebox')
 })
 
 describe("the change to the author's own release", () => {

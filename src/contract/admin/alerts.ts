@@ -1,7 +1,7 @@
 // The alerts of apps, as the API gives them.
 
-import { Type } from 'typebox'
 import { listOf, type Of, oneOf, orNull, Time } from './schema.ts'
+import { Type } from './typebox.ts'
 
 const MAX_PERCENT = 100
 

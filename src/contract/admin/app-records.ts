@@ -1,8 +1,8 @@
 // App records as the admin API shows and takes them, and what a change of one answers.
 
-import { Type } from 'typebox'
 import { AppUsage } from './apps.ts'
 import { listOf, OptionalText, Time } from './schema.ts'
+import { Type } from './typebox.ts'
 
 export const ShownReadKey = Type.Object({
   name: Type.String(),

@@ -1,9 +1,9 @@
 // Apps and their limits, what would happen to a body, and what codes mean.
 
-import { Type } from 'typebox'
 import { MAX_REPORTED_APPS, MAX_USAGE_DAYS } from '../bounds.ts'
 import { Reason } from './refusals.ts'
 import { Counts, listOf, type Of, OptionalNumber, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
+import { Type } from './typebox.ts'
 import { WHOSE } from './words.ts'
 
 export const Window = Type.Object({ used: Type.Number(), limit: OptionalNumber, resets_at: Time })

@@ -1,6 +1,5 @@
 // The schemas that openapi-admin.yaml and openapi-portal.yaml name. `npm run docs:api` writes them there.
 
-import { Type } from 'typebox'
 import { Alerts, AppAlert } from './alerts.ts'
 import { AppRecord, MadeReadKey, OneUsage, ReadKeys, Rotated, ShownReadKey } from './app-records.ts'
 import { Codes, Example, Explained, Limit, MonthWindow, Session, Usage, UsageByDay, Window } from './apps.ts'
@@ -21,6 +20,7 @@ import {
 import { Origin, Reason, Refusal, Refusals } from './refusals.ts'
 import { Counts, OptionalNumber, OptionalText, oneOf, Time } from './schema.ts'
 import { EventRate, Found, NewestEvents, NotFound, RefusalFound, SearchResult, StoredEvent } from './stored.ts'
+import { Type } from './typebox.ts'
 import { PROBLEMS } from './words.ts'
 
 const Error = Type.Object({ error: oneOf(PROBLEMS), message: Type.String() })

@@ -1,8 +1,8 @@
 // What `GET /api/now` answers, and what a node says of itself for it.
 
-import { Type } from 'typebox'
 import { PART_KINDS, PART_NAMES, PART_STATES, type PartKind, type PartName, type PartState } from '../health.ts'
 import { Counts, listOf, type Of, OptionalNumber, oneOf, orNull, said, Text, Time, TimeMs } from './schema.ts'
+import { Type } from './typebox.ts'
 import { MAX_CELLS, STATES } from './words.ts'
 
 const MIN_CELLS = 60

@@ -1,11 +1,11 @@
 // The messages between the nodes of a cluster. Whoever may publish on NATS may send them, so each is bounded, and what does
 // not have its form is dropped. Further members are allowed: a later version may have them.
 
-import { Type } from 'typebox'
 import { EVENT_TYPES } from '../bounds.ts'
 import { NodeReport } from './now.ts'
 import { RefusalsPiece } from './refusals.ts'
 import { Counts, listOf, type Of, oneOf, orNull, Text } from './schema.ts'
+import { Type } from './typebox.ts'
 import { INQUIRY_NAMES, MAX_REFUSALS_SHOWN, RANGE_NAMES } from './words.ts'
 
 /** Of a filter, whose text is looked for in each event. */

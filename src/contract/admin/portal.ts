@@ -1,10 +1,10 @@
 // What the portal answers an app's own developers: the same as the console, without what is the operators' alone.
 
-import { Type } from 'typebox'
 import { AppUsage, Explained } from './apps.ts'
 import { Refusal, RefusalGroup, Refusals } from './refusals.ts'
 import { listOf, type Of, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
 import { Found, StoredEvent } from './stored.ts'
+import { Type } from './typebox.ts'
 import { PORTAL_PROBLEMS } from './words.ts'
 
 function without<Members extends Record<string, unknown>, Name extends keyof Members>(

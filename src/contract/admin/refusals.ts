@@ -1,7 +1,7 @@
 // Refused requests, as the admin API and `sluice tail --refused` show them.
 
-import { Type } from 'typebox'
 import { listOf, type Of, OptionalText, orNull, said, Text, Time, TimeMs } from './schema.ts'
+import { Type } from './typebox.ts'
 
 const MINUTES = 60
 

@@ -1,7 +1,7 @@
 // The words that the schemas of the admin API and of the messages between nodes are written in. From a schema come its
 // type, its check, and its part of openapi-admin.yaml.
 
-import { type Static, type TSchema, Type } from 'typebox'
+import { type Static, type TSchema, Type } from './typebox.ts'
 
 /** The type of what a schema describes. */
 export type Of<Schema extends TSchema> = DeepReadonly<Static<Schema>>

@@ -1,8 +1,8 @@
 // What is stored: events, and where a batch is.
 
-import { Type } from 'typebox'
 import { Refusal } from './refusals.ts'
 import { listOf, type Of, OptionalText, oneOf, orNull, said, Time } from './schema.ts'
+import { Type } from './typebox.ts'
 import { CONSUMER_STATES, DAMAGE_KINDS, MAX_DAMAGE_SHOWN, NOT_FOUND_REASONS } from './words.ts'
 
 export const StoredEvent = Type.Object({

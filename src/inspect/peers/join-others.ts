@@ -7,7 +7,7 @@ import { Peers } from '../../nats/peers.ts'
 import type { OwnInquiries } from '../inquiries.ts'
 import type { OwnAnswers } from '../questions.ts'
 import { Cluster } from './cluster.ts'
-import { RemoteWatches } from './remote-watch.ts'
+import { Leases, type LiveSources, RemoteWatches } from './remote-watch.ts'
 
 const ID_BYTES = 6
 
@@ -30,5 +30,6 @@ export function joinOthers(nats: NatsAccess, { own, inquiries, onFault }: Asked)
     cluster.stop()
     await peers.stop()
   }
-  return { id, peers, cluster, watches, stop }
+  const lease = (live: LiveSources): Leases => new Leases({ peers, id, timers, ...live })
+  return { cluster, watches, lease, stop }
 }

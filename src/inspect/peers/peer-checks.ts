@@ -1,12 +1,11 @@
 // Which messages of other processes are taken. Whoever may publish on NATS may send them: what does not have the form that
 // the code relies on is dropped.
 
-import type { TSchema } from 'typebox'
-import { Value } from 'typebox/value'
 import { AppAlert } from '../../contract/admin/alerts.ts'
 import { Ask, Feed, Here, Inquiry, Part, PIECES, type Pieces, SessionEnded, Watch } from '../../contract/admin/peers.ts'
 import { Refusal } from '../../contract/admin/refusals.ts'
 import type { Of } from '../../contract/admin/schema.ts'
+import { Check as fits, type TSchema } from '../../contract/admin/typebox.ts'
 import { isUuid } from '../../contract/ids.ts'
 
 /** Whether a value has the form that is wanted. */
@@ -20,7 +19,7 @@ export function isInbox(subject: string): boolean {
 }
 
 function checkOf<Schema extends TSchema>(schema: Schema): Check<Of<Schema>> {
-  return (value): value is Of<Schema> => Value.Check(schema, value)
+  return (value): value is Of<Schema> => fits(schema, value)
 }
 
 export const isWatch = checkOf(Watch)

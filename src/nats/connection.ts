@@ -268,7 +268,10 @@ function untilAborted(connecting: Promise<NatsConnection>, signal: AbortSignal):
   })
 }
 
-/** Resolves with true once the server has sent its first bytes. Where it only may, with false if it is silent. */
+/**
+ * Resolves with true once the server has sent its first bytes. Where it only may, with false if it is silent, or has cut off
+ * a client that is: by default one that waits for a TLS handshake does so after two seconds.
+ */
 function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal, greeting: 'must' | 'may'): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connectSocket({ host, port })
@@ -282,14 +285,15 @@ function awaitGreeting({ host, port }: NatsServer, signal: AbortSignal, greeting
       else reject(error)
     }
     const onAbort = (): void => end(new Error('stopping'))
-    const timer = setTimeout(() => {
+    const silent = (reason: string): void => {
       if (greeting === 'may') resolve(false)
-      end(new Error(NO_ANSWER))
-    }, GREETING_TIMEOUT_MS)
+      end(new Error(reason))
+    }
+    const timer = setTimeout(() => silent(NO_ANSWER), GREETING_TIMEOUT_MS)
     signal.addEventListener('abort', onAbort)
     socket.once('data', () => end(null))
     socket.once('error', end)
-    socket.once('close', () => end(new Error('the connection was cut')))
+    socket.once('close', () => silent('the connection was cut'))
     if (signal.aborted) onAbort()
   })
 }

@@ -30,7 +30,7 @@ export function readConfig(given: Environment, machine: Machine = thisMachine): 
   const mistakes = unknownNames(given)
   const env = withFileValues(given, machine, mistakes)
   const values = readValues(env, mistakes)
-  mistakes.push(...sharingMistakes(env), ...relationMistakes(values, machine))
+  mistakes.push(...sharingMistakes(env), ...portalMistakes(env), ...relationMistakes(values, machine))
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return toConfig(values, env, machine)
 }
@@ -114,6 +114,14 @@ function sharingMistakes(env: Environment): string[] {
   if (isNamed('REDIS_URL') === isNamed('NATS_URL')) return []
   const [missing, given] = isNamed('NATS_URL') ? ['REDIS_URL', 'NATS_URL'] : ['NATS_URL', 'REDIS_URL']
   return [`${missing}: must be given with ${given}: both for many nodes, neither for this machine alone`]
+}
+
+/** They do nothing without the port, and nobody is to believe that they do. */
+function portalMistakes(env: Environment): string[] {
+  if (isSet(env, 'SLUICE_PORTAL_PORT')) return []
+  return ['SLUICE_PORTAL_HOST', 'SLUICE_PORTAL_ORIGIN']
+    .filter((name) => isSet(env, name))
+    .map((name) => `${name}: must be given with SLUICE_PORTAL_PORT`)
 }
 
 /** Each process gets an equal share of the cores, one of them for its event loop. */

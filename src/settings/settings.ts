@@ -75,12 +75,12 @@ export const SETTINGS = {
   ),
   REDIS_URL: url(
     ['redis', 'rediss'],
-    { several: false },
+    { several: false, hasDatabase: true },
     'limits and idempotency keys, shared between nodes; set it together with NATS_URL, or set neither',
   ),
   NATS_URL: url(
     ['nats', 'tls'],
-    { several: true },
+    { several: true, hasDatabase: false },
     'the queue and the app records; several servers of a cluster with commas between; set it together with REDIS_URL, or set neither',
   ),
   REDIS_URL_FILE: file('file that holds REDIS_URL, in place of it; read again at each connection'),
@@ -281,10 +281,29 @@ function urls(about: string): Setting<readonly string[]> {
   return { fallback: [], defaultText: 'none', about, mistake, read }
 }
 
-function url(schemes: readonly string[], { several }: { several: boolean }, about: string): Setting<string | null> {
+function url(
+  schemes: readonly string[],
+  { several, hasDatabase }: { several: boolean; hasDatabase: boolean },
+  about: string,
+): Setting<string | null> {
   const begins = schemes.map((scheme) => `${scheme}://`)
-  const isUrl = (given: string) =>
-    begins.some((begin) => given.startsWith(begin)) && URL.canParse(given) && new URL(given).hostname !== ''
+  const isUrl = (given: string) => {
+    if (!begins.some((begin) => given.startsWith(begin)) || !URL.canParse(given) || !isDecodable(given)) return false
+    const { hostname, pathname } = new URL(given)
+    return hostname !== '' && (!hasDatabase || /^\/?\d{0,5}$/.test(pathname))
+  }
   const fits = (given: string) => (several ? given.split(',').map((one) => one.trim()) : [given]).every(isUrl)
-  return text(null, 'none', about, fits, `must be a URL that begins with ${begins.join(' or ')}`)
+  const database = hasDatabase ? ' and nothing but a number as its database' : ''
+  const mistake = `must be a URL that begins with ${begins.join(' or ')}, with two hexadecimal digits after each %${database}`
+  return text(null, 'none', about, fits, mistake)
+}
+
+/** A password may have any character, as %40 for @. */
+function isDecodable(given: string): boolean {
+  try {
+    decodeURIComponent(given)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -75,12 +75,13 @@ const refusal = (number: number) => ({
   reason: null,
   origin: null,
   path: 'events[0].name',
+  shape: 'absent',
   sdk_version: null,
   later_member: 1,
 })
 const lineOf = (number: number): string =>
   `{"time":"2026-11-20T12:00:0${number}.000Z","app_id":"shop","code":"validation_failed","reason":null,"origin":null,` +
-  `"path":"events[0].name","sdk_version":null,"request_id":"r${number}","message":"events[0].name: required","node":"a"}\n`
+  `"path":"events[0].name","shape":"absent","sdk_version":null,"request_id":"r${number}","message":"events[0].name: required","node":"a"}\n`
 
 function streamed(response: ServerResponse): ServerResponse {
   response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' }).write('retry: 2000\n\n')

@@ -183,8 +183,9 @@ function formatFound({ record, place, consumers }: Found, { config, shell }: For
 
 function placeText(place: Place, dataDirectory: string): string {
   if (place.kind === 'stream') {
-    const { stream, subject, sequence, storedAtMs } = place
-    return `stored ${timeText(storedAtMs)} as message ${sequence} of ${stream} (${subject})`
+    const { stream, subject, sequence, storedAtMs, isSpooled } = place
+    const before = isSpooled ? ', and in the spool of a node until then' : ''
+    return `stored ${timeText(storedAtMs)} as message ${sequence} of ${stream} (${subject})${before}`
   }
   const isSpooled = place.kind === 'spool'
   const path = printable(join(journalDirectory(isSpooled ? place.folder : dataDirectory), place.segment))

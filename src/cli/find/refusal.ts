@@ -10,7 +10,7 @@ import { formatTable, printable } from '../table.ts'
 /** Its nodes wait half a second for each other. */
 const TIMEOUT_MS = 3000
 /** In this order, those that it has. The time and the code stand in the sentence above. */
-const SHOWN = ['reason', 'path', 'origin', 'message', 'sdk_version', 'node'] as const
+const SHOWN = ['reason', 'path', 'shape', 'origin', 'message', 'sdk_version', 'node'] as const
 
 type Refusal = Readonly<Record<string, unknown>>
 

@@ -16,6 +16,7 @@ const MEMBERS = [
   'reason',
   'origin',
   'path',
+  'shape',
   'sdk_version',
   'request_id',
   'message',

@@ -46,6 +46,13 @@ describe('the portal', () => {
     expect(mistakesOf({ ...portal, SLUICE_PORTAL_HOST: '127.0.0.2' })).toEqual([])
   })
 
+  test('is not believed to be there by its address or origin alone', () => {
+    const without = { SLUICE_PORTAL_HOST: '127.0.0.1', SLUICE_PORTAL_ORIGIN: 'https://usage.example.com' }
+    const mistakes = Object.keys(without).map((name) => `${name}: must be given with SLUICE_PORTAL_PORT`)
+    expect(mistakesOf(without)).toEqual(mistakes)
+    expect(mistakesOf({ ...without, ...portal })).toEqual([])
+  })
+
   test('has a port of its own', () => {
     expect(mistakesOf({ SLUICE_PORTAL_PORT: '9090' })).toEqual([
       'SLUICE_PORTAL_PORT: must differ from PORT and SLUICE_ADMIN_PORT',
@@ -283,7 +290,7 @@ describe('shared parts', () => {
     })
     expect(mistakesOf({ ...inFiles, REDIS_URL_FILE: 'x', SLUICE_CONSOLE_TOKEN_FILE: 'x' }, on)).toEqual([
       'SLUICE_CONSOLE_TOKEN_FILE: must have 16 to 256 characters of ASCII, without spaces',
-      'REDIS_URL_FILE: must be a URL that begins with redis:// or rediss://',
+      expect.stringMatching(/^REDIS_URL_FILE: must be a URL that begins with redis:\/\/ or rediss:\/\/, with /),
     ])
     expect(mistakesOf({ ...inFiles, REDIS_URL: 'redis://r' }, on)).toEqual([
       'REDIS_URL_FILE: give it or REDIS_URL, not both',
@@ -328,9 +335,13 @@ describe('shared parts', () => {
     ['REDIS_URL', 'redis://a:1,redis://b:2'],
     ['REDIS_URL', 'redis:secret'],
     ['REDIS_URL', 'redis://secret@:6379'],
+    ['REDIS_URL', 'redis://:secret%@host'],
+    ['REDIS_URL', 'redis://:secret@host/name'],
+    ['REDIS_URL', 'redis://:secret@host/1/2'],
     ['NATS_URL', 'secret:4222'],
     ['NATS_URL', 'nats://secret:4222,'],
     ['NATS_URL', 'nats://secret:99999'],
+    ['NATS_URL', 'nats://a,nats://user:secret%zz@b'],
   ])('%s refuses %s, and does not show it: it may hold a password', (name, value) => {
     const mistakes = mistakesOf({ ...both, [name]: value })
     expect(mistakes).toHaveLength(1)

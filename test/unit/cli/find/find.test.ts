@@ -5,7 +5,7 @@ import { formatFinding, progressText } from '../../../../src/cli/find/find.ts'
 import { refusalText } from '../../../../src/cli/find/refusal.ts'
 import type { NotFoundReason } from '../../../../src/contract/admin/words.ts'
 import { readRecord } from '../../../../src/contract/record/record-members.ts'
-import type { Finding } from '../../../../src/queue/find/finding.ts'
+import type { Finding, StreamPlace } from '../../../../src/queue/find/finding.ts'
 import { type Asked, readQuestion } from '../../../../src/queue/find/question.ts'
 import { makeBatch } from '../../../support/batches.ts'
 
@@ -26,10 +26,11 @@ test('a batch of the stream is a sentence, a line of time, and what each consume
   const record = readRecord(Buffer.from(line.trimEnd()))
   if (record === null) throw new Error('not a record')
   const stream = { kind: 'stream', stream: 'SLUICE_EVENTS', subject: 'sluice.events.3' } as const
+  const place: StreamPlace = { ...stream, sequence: 8_120_441, storedAtMs: NOW - 89_000, isSpooled: false }
   const finding: Finding = {
     kind: 'found',
     record,
-    place: { ...stream, sequence: 8_120_441, storedAtMs: NOW - 89_000, isSpooled: false },
+    place,
     consumers: [
       { name: 'a', state: 'acknowledged' },
       { name: 'b', state: 'delivered' },
@@ -52,6 +53,8 @@ e         reads other subjects
   const head = `{"batch_id":"${id}","app_id":"demo","received_at":"2026-11-20T11:58:30.000Z"`
   expect(shown(finding, { id }, true)).toBe(`${text}\n${head},"sdk_version":"2.1\\u001b[31m","event":{"n":1}}\n`)
   expect(shown({ ...finding, consumers: [] }, { id })).toContain('The stream has no durable consumer.')
+  const spooled: Finding = { ...finding, place: { ...place, isSpooled: true } }
+  expect(shown(spooled, { id })).toContain(' (sluice.events.3), and in the spool of a node until then\n')
 })
 
 test('a line that holds what no record of the service has is none, so that it reaches no terminal', () => {
@@ -116,6 +119,7 @@ test('a refusal is a sentence and what is known of it, and steers no terminal', 
     app_id: 'shop',
     code: 'validation_failed',
     path: 'events[0].name',
+    shape: 'absent',
     message: 'events[0].name: required',
     sdk_version: '2.1\u009b31m\u202e',
     later_member: 'x',
@@ -124,6 +128,7 @@ test('a refusal is a sentence and what is known of it, and steers no terminal', 
     refusalText(refusal, SHELL),
   ).toBe(`Request ${ID} of app shop was refused at 2026-11-20T11:58:30.000Z, 1.5 min ago: validation_failed.
 path         events[0].name
+shape        absent
 message      events[0].name: required
 sdk_version  2.1?31m?
 node         one-7
@@ -134,6 +139,7 @@ node         one-7
     code: 'service_overloaded',
     reason: 'ring_full',
     path: null,
+    shape: null,
     sdk_version: null,
   }
   const text = refusalText(ours, SHELL)

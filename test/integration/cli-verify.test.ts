@@ -130,3 +130,30 @@ test('with a spool, its folder is read too', async () => {
     kinds: ['record', 'record'],
   })
 })
+
+test('a batch that was sent on, and still lies in the spool, is there once; in the spool itself a key may be there again after five minutes', async () => {
+  const nats = await startNats()
+  onTestFinished(() => nats.stop())
+  await addStream(nats.url)
+  const headers = createHeaders()
+  headers.set('Sluice-Cost', cost(3))
+  headers.set('Nats-Msg-Id', keyed.id)
+  await withConnection(nats.url, (connection) => jetstream(connection).publish(subject, keyed.line, { headers }))
+  const spooled = (line: string): string => line.replace(/}\n$/, `,"spool":"${MINUTE} ${MINUTE - 5} plain"}\n`)
+  const after = (seconds: number): string =>
+    spooled(makeBatch({ appId: 'shop', key: KEY, receivedAtMs: NOW_MS + seconds * 1000 }).line)
+  const folder = await makeFolder()
+  await mkdir(join(folder, 'journal'))
+  const verify = async (lines: string): Promise<Answer> => {
+    await writeFile(join(folder, 'journal', '000000000001.ndjson'), lines)
+    const { stdout } = await runCommand(['verify', '--json'], {
+      REDIS_URL,
+      NATS_URL: nats.url,
+      SLUICE_SPOOL_DIR: folder,
+    })
+    return JSON.parse(stdout) as Answer
+  }
+  expect(await verify(spooled(keyed.line) + after(310))).toMatchObject({ records: 3, problems: [] })
+  const { problems } = await verify(spooled(keyed.line) + after(290))
+  expect(problems.map(({ kind, at }) => [kind, at])).toEqual([['repeated', spooled(keyed.line).length]])
+})

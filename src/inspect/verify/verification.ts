@@ -104,6 +104,13 @@ export class Verification {
     return record
   }
 
+  /** What is read from here on is another copy: a batch that it shares with what was read before is not stored twice. */
+  beginCopy(): void {
+    this.#ids = new Map()
+    this.#olderIds = new Map()
+    this.#sinceMs = Number.NEGATIVE_INFINITY
+  }
+
   /** When the same id was stored within the window; null: it was not. */
   #remember(batchId: string, timeMs: number, windowMs: number): number | null {
     if (this.#ids.size >= MAX_IDS || timeMs - this.#sinceMs > REPEAT_WINDOW_MS) {

@@ -94,7 +94,11 @@ async function main() {
   /** @type {Record<string, unknown>} */
   const numbers = { machine }
   const other =
-    commit !== undefined ? await otherCommit(commit, options.progress) : node !== undefined ? otherNode(node) : undefined
+    commit !== undefined
+      ? await otherCommit(commit, options.progress)
+      : node !== undefined
+        ? otherNode(node)
+        : undefined
   const sections =
     other === undefined
       ? /** @type {(keyof typeof SECTIONS)[]} */ (chosen).map((name) => ({ name, measure: SECTIONS[name] }))

@@ -39,6 +39,12 @@ let area: i32 = 0
 let last: i32 = 0
 let savings: i32 = MAX_SAVINGS
 let luck: i32 = FIRST_LUCK
+/** Bytes that tell the body's app from others; 0 while its key is not known. */
+let app: u64 = 0
+
+export function setApp(bytes: u64): void {
+  app = bytes
+}
 
 /** Gives the module memory of its own, all of it zero, and as large as src/ring/memory.ts says. */
 export function useArea(address: i32): void {
@@ -76,20 +82,30 @@ function layoutAt(place: i32): i32 {
   return area + DIRECTORY_BYTES + ((place - area) >> 2) * LAYOUT_BYTES
 }
 
+/** All apps share the layout of a key until too many events do not follow it. Then each has its own, and spoils it for none. */
+@inline
+function ofApp(hash: u64): u64 {
+  return (hash ^ app) * FACTOR
+}
+
 /** The position after the event at `p` if it follows a layout that is known, otherwise `nowhere`. */
 export function followAny(p: i32): i32 {
   if (area == 0) return nowhere
   const hash = hashOf(p)
   const place = find(setOf(hash), keyOf(hash))
-  const end = place < 0 ? followLast(p) : followAt(place, p)
+  const end = place < 0 ? followLast(p) : followAt(place, hash, p)
   savings = min(savings + (end == nowhere ? 1 : SAVED_BY_FOLLOWING), MAX_SAVINGS)
   return end
 }
 
 @inline
-function followAt(place: i32, p: i32): i32 {
-  const score = load<i32>(place, SCORES)
-  if (score <= 0) return nowhere
+function followAt(place: i32, hash: u64, p: i32): i32 {
+  let score = load<i32>(place, SCORES)
+  if (score <= 0) {
+    place = find(setOf(ofApp(hash)), keyOf(ofApp(hash)))
+    score = place < 0 ? 0 : load<i32>(place, SCORES)
+    if (score <= 0) return nowhere
+  }
   const layout = layoutAt(place)
   const end = follow(p, layout)
   if (end == nowhere) {
@@ -120,16 +136,13 @@ export function mayLearn(): bool {
 /** An empty layout for the event at `p`: that of its key, or in its set the one of the lowest score. */
 export function emptyLayout(p: i32): i32 {
   savings -= PRICE
-  const hash = hashOf(p)
-  const set = setOf(hash)
-  let place = find(set, keyOf(hash))
-  if (place < 0) {
-    place = set
-    for (let other = set + 4; other < set + SET_BYTES; other += 4) {
-      if (load<i32>(other, SCORES) < load<i32>(place, SCORES)) place = other
-    }
-    age(set)
+  let hash = hashOf(p)
+  let place = find(setOf(hash), keyOf(hash))
+  if (place >= 0 && load<i32>(place, SCORES) <= 0) {
+    hash = ofApp(hash)
+    place = find(setOf(hash), keyOf(hash))
   }
+  if (place < 0) place = lowest(setOf(hash))
   store<i32>(place, keyOf(hash))
   store<i32>(place, FIRST_SCORE, SCORES)
   last = layoutAt(place)
@@ -137,10 +150,17 @@ export function emptyLayout(p: i32): i32 {
   return last
 }
 
-/** Lowers scores, so that layouts which are no longer followed are replaced first. None falls below 1, which is still followed. */
-function age(set: i32): void {
-  for (let place = set; place < set + SET_BYTES; place += 4) {
-    const score = load<i32>(place, SCORES)
-    if (score > 1) store<i32>(place, score - 1, SCORES)
+/**
+ * The place of the lowest score. Where even that was followed since it was learnt, all scores fall, so that layouts which are
+ * no longer followed are replaced first. Ever-new layouts, which never are followed, replace one another.
+ */
+function lowest(set: i32): i32 {
+  let place = set
+  for (let other = set + 4; other < set + SET_BYTES; other += 4) {
+    if (load<i32>(other, SCORES) < load<i32>(place, SCORES)) place = other
   }
+  if (load<i32>(place, SCORES) > FIRST_SCORE) {
+    for (let other = set; other < set + SET_BYTES; other += 4) store<i32>(other, load<i32>(other, SCORES) - 1, SCORES)
+  }
+  return place
 }

@@ -21,11 +21,11 @@ const DIRECTORY_BYTES: i32 = 8192
 const FIRST_SCORE: i32 = 2
 const MAX_SCORE: i32 = 8
 
-// Learning is paid from savings: it takes as long as following saves on a few events. An event without a layout adds a
+// Learning is paid from savings: it takes as long as following saves on some sixteen events. An event without a layout adds a
 // little, so that new layouts are learnt in the end, whatever came before.
 const PRICE: i32 = 64
 const MAX_SAVINGS: i32 = 32 * PRICE
-const SAVED_BY_FOLLOWING: i32 = 16
+const SAVED_BY_FOLLOWING: i32 = 4
 
 // Where the key is unknown, the last layout is tried: the bytes of the key may be those of an id, which never repeat.
 // Each success adds to its luck, and each failure takes some; without luck it is not tried for a while.

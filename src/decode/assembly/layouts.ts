@@ -9,7 +9,7 @@
 //   layout  header, steps, template: the copy of the event
 //   step    start and end of a value in the template, its kind, and how long a string may be
 
-import { plainEndBy } from './text'
+import { plainEnd } from './text'
 import { timestamp } from './timestamps'
 import {
   CONTEXT_DEPTH,
@@ -37,11 +37,7 @@ export const TIMESTAMP_STEP: i32 = 4
 export const TEMPLATE_END: i32 = 8
 export const TYPE_OF_TEMPLATE: i32 = 12
 export const HAS_REVENUE: i32 = 16
-/** The constants of `plainEndBy`. */
-export const FLIPPED_AT: i32 = 32
-export const FIRST_PLAIN_AT: i32 = 48
-export const BACKSLASH_AT: i32 = 64
-export const STEPS: i32 = 80
+export const STEPS: i32 = 32
 export const MAX_STEPS: i32 = 94
 export const TEMPLATE: i32 = STEPS + 16 * (MAX_STEPS + 1)
 /** The template is read 32 bytes at a time, beyond its end. */
@@ -74,9 +70,6 @@ export function follow(p: i32, layout: i32): i32 {
   if (timestampStart == 0) return nowhere
   setEventType(load<i32>(layout, TYPE_OF_TEMPLATE))
   const end = load<i32>(layout, TEMPLATE_END)
-  const flipped = v128.load(layout, FLIPPED_AT)
-  const firstPlain = v128.load(layout, FIRST_PLAIN_AT)
-  const backslash = v128.load(layout, BACKSLASH_AT)
   let at = layout + TEMPLATE
   let shift = p - at
   let step = layout + STEPS
@@ -98,7 +91,7 @@ export function follow(p: i32, layout: i32): i32 {
       const from = start + shift
       const kind: i32 = load<u16>(step, KIND)
       if (load<u8>(from) == QUOTE && kind <= KEY_VALUE) {
-        const plain = plainEndBy(from + 1, flipped, firstPlain, backslash)
+        const plain = plainEnd(from + 1)
         const least: i32 = load<u16>(step, LEAST)
         if (load<u8>(plain) == QUOTE && <u32>(plain - from - 1 - least) <= load<u32>(step, RANGE)) next = plain + 1
         else next = slowBoundedString(from, plain, least, least + load<i32>(step, RANGE))

@@ -4,7 +4,6 @@ import { emptyLayout } from './choice'
 import { sawRevenue } from './event'
 import * as layouts from './layouts'
 import * as names from './names'
-import { BACKSLASH, FIRST_PLAIN, FLIPPED } from './text'
 import { CONTEXT_DEPTH, EVENT_DEPTH, eventType, MAX_VALUE_CHARACTERS } from './values'
 import { afterMember, colon, space, string, value } from './walker'
 
@@ -28,9 +27,6 @@ export function learn(p: i32, end: i32): void {
   store<i32>(layout, end + shift, layouts.TEMPLATE_END)
   store<i32>(layout, eventType, layouts.TYPE_OF_TEMPLATE)
   store<i32>(layout, sawRevenue ? 1 : 0, layouts.HAS_REVENUE)
-  v128.store(layout, i8x16.splat(FLIPPED), layouts.FLIPPED_AT)
-  v128.store(layout, i8x16.splat(FIRST_PLAIN), layouts.FIRST_PLAIN_AT)
-  v128.store(layout, i8x16.splat(BACKSLASH), layouts.BACKSLASH_AT)
   members(p)
   if (isFull()) {
     store<i32>(layout, 0, layouts.TIMESTAMP_START)

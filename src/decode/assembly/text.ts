@@ -8,13 +8,21 @@ const PLUS: i32 = 0x2b
 const MINUS: i32 = 0x2d
 const DOT: i32 = 0x2e
 const ZERO: i32 = 0x30
-export const BACKSLASH: i8 = 0x5c
+const BACKSLASH: i8 = 0x5c
 const LOWER_E: i32 = 0x65
 const LOWER_U: i32 = 0x75
 
+// The constants of `plainEnd`. V8 makes a constant of sixteen bytes anew at every use, but loads what a global has.
 /** The bit that turns a quote into a space, and the first character that may then stand in a string. */
-export const FLIPPED: i8 = 2
-export const FIRST_PLAIN: i8 = 0x21
+let flipped: v128 = i64x2(0, 0)
+let firstPlain: v128 = i64x2(0, 0)
+let backslashes: v128 = i64x2(0, 0)
+
+export function setConstants(): void {
+  flipped = i8x16.splat(2)
+  firstPlain = i8x16.splat(0x21)
+  backslashes = i8x16.splat(BACKSLASH)
+}
 
 /** The number of escapes in the strings of the body so far. */
 export let escapes: i32 = 0
@@ -26,15 +34,9 @@ export let escapes: i32 = 0
  */
 @inline
 export function plainEnd(p: i32): i32 {
-  return plainEndBy(p, i8x16.splat(FLIPPED), i8x16.splat(FIRST_PLAIN), i8x16.splat(BACKSLASH))
-}
-
-/** The same, by constants that the caller keeps: V8 makes each constant anew in every turn of a loop. */
-@inline
-export function plainEndBy(p: i32, flipped: v128, firstPlain: v128, backslash: v128): i32 {
   while (true) {
     const chunk = v128.load(p)
-    const special = v128.or(i8x16.lt_s(v128.xor(chunk, flipped), firstPlain), i8x16.eq(chunk, backslash))
+    const special = v128.or(i8x16.lt_s(v128.xor(chunk, flipped), firstPlain), i8x16.eq(chunk, backslashes))
     const mask = i8x16.bitmask(special)
     if (mask != 0) return p + ctz(mask)
     p += 16
@@ -62,21 +64,12 @@ export function restOfString(p: i32): i32 {
 
 /** The length of the escape at `p`; 0 where it is invalid. */
 function escapeBytes(p: i32): i32 {
-  switch (<i32>load<u8>(p, 1)) {
-    case 0x22: // "
-    case 0x2f: // /
-    case 0x5c: // \
-    case 0x62: // b
-    case 0x66: // f
-    case 0x6e: // n
-    case 0x72: // r
-    case 0x74: // t
-      return 2
-    case 0x75: // u
-      return isHex(load<u8>(p, 2)) && isHex(load<u8>(p, 3)) && isHex(load<u8>(p, 4)) && isHex(load<u8>(p, 5)) ? 6 : 0
-    default:
-      return 0
-  }
+  const byte: u32 = load<u8>(p, 1)
+  // " / \ b f n r t, by bits from 0x20 and from 0x40 on.
+  const known: u64 = byte < 0x60 ? 0x800410000000 : 0x14404400000000
+  if (byte - 0x20 < 0x60 && ((known >> byte) & 1) != 0) return 2
+  if (byte != LOWER_U) return 0
+  return isHex(load<u8>(p, 2)) && isHex(load<u8>(p, 3)) && isHex(load<u8>(p, 4)) && isHex(load<u8>(p, 5)) ? 6 : 0
 }
 
 function isHex(byte: u32): bool {

@@ -5,7 +5,7 @@
 // body's end: NUL bytes follow the body, and NUL is not valid anywhere. On failure a function returns `nowhere`, the
 // second NUL, at which every further step fails too, so that only the outermost caller has to check the result.
 
-import { numberEnd, plainEnd, restOfString } from './text'
+import { numberEnd, plainEnd, restOfString, setConstants } from './text'
 
 /** The maximum nesting depth of a body. */
 const MAX_DEPTH: i32 = 64
@@ -30,6 +30,7 @@ export let sawLineBreak: bool = false
 export function begin(end: i32): void {
   nowhere = end + 1
   sawLineBreak = false
+  setConstants()
 }
 
 /** Any value. `depth`: the number of containers around it. */
@@ -106,7 +107,8 @@ function spacedColon(p: i32): i32 {
 /** From the end of a member to the next member. Where the object ends: the complement of the position after it. */
 @inline
 export function afterMember(p: i32): i32 {
-  return load<u16>(p) == COMMA_QUOTE ? p + 1 : spacedAfterMember(p)
+  if (load<u16>(p) == COMMA_QUOTE) return p + 1
+  return load<u8>(p) == CLOSE_BRACE ? ~(p + 1) : spacedAfterMember(p)
 }
 
 function spacedAfterMember(p: i32): i32 {

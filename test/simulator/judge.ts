@@ -193,7 +193,7 @@ export class Judge {
   /** Whatever was answered: what is in doubt has its place in the limits too. */
   #checkStored(stored: Stored): void {
     const { faultPeriod, versions } = this.#cluster
-    const app = versions.find(([first]) => first.app.appId === stored.appId) ?? []
+    const app = versions[numberOf(stored.appId)] ?? []
     for (const { kind, name } of this.#windowsOf(stored)) {
       const sum = (this.#storedEvents.get(name) ?? 0) + stored.events
       this.#storedEvents.set(name, sum)
@@ -318,7 +318,7 @@ export class Judge {
   }
 
   #newest(appId: string): App {
-    const found = this.#cluster.versions.find((versions) => versions[0].app.appId === appId)
+    const found = this.#cluster.versions[numberOf(appId)]
     if (found === undefined) throw new Error(`${appId} is not an app of this history`)
     return found[found.length - 1].app
   }
@@ -475,4 +475,9 @@ export class Judge {
 /** Its new cycle counts days that the old one has counted too. */
 function hasMovedAnchor(versions: readonly { readonly app: App }[]): boolean {
   return versions.some(({ app }) => app.billingAnchorMs !== versions[0].app.billingAnchorMs)
+}
+
+/** Apps are named by their place in the history (anApp). */
+function numberOf(appId: string): number {
+  return Number(appId.slice('app'.length))
 }

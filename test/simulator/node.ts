@@ -102,7 +102,7 @@ export class SimulatedNode {
       spoolDisk: this.spoolDisk?.of(host) ?? null,
       onFault: (error) => this.faults.push(error),
       onLoss: (store, text) => this.toldLosses.push({ atMs: this.#world.nowMs, store, text }),
-      findApp: (appId) => this.#apps().find((app) => app.appId === appId),
+      findApp: (appId) => this.#appOf(appId),
       onAlert: (alert) => this.alerts.push({ atMs: this.#world.nowMs, alert }),
       onNotice: (message) => this.notices.push(`${this.#world.nowMs.toFixed(0)} ${message}`),
     })
@@ -126,8 +126,9 @@ export class SimulatedNode {
     this.parts = parts
   }
 
-  #apps(): App[] {
-    return [...this.apps.values()]
+  /** Id and key of an app have the same number (anApp). */
+  #appOf(appId: string): App | undefined {
+    return this.apps.get(appId.replace('app', 'ak_'))
   }
 
   #appStore() {

@@ -9,11 +9,11 @@ beforeAll(async () => {
 })
 
 describe('every invariant', () => {
-  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 21, to: 120 }))
+  for (const [kind, claim] of CLAIMS) it(claim, () => expectSeedsToHold(lua, kind, { from: 9, to: 120 }))
 
   it('holds over minutes, with clocks hours wrong, apps deleted and moved, and stores aged and lost', () =>
     expectSeedsToHold(lua, 'far', { from: 1, to: 25 }))
 
   it('holds with spools, through outages of NATS of seconds to hours', () =>
-    expectSeedsToHold(lua, 'spool', { from: 11, to: 50 }))
+    expectSeedsToHold(lua, 'spool', { from: 6, to: 50 }))
 })

@@ -46,6 +46,11 @@ export class Stream {
   lastSequence = 0
   readonly #windowMs: number
   readonly #ids = new Map<string, StoredMessage>()
+  #bytes = 0
+  /** Messages by subject. */
+  readonly #subjects = new Map<string, number>()
+  /** What the last server had that was behind; null: it may have changed. */
+  #part: Stream | null = null
 
   constructor(config: StreamConfig, createdAtMs: number) {
     this.config = config
@@ -75,15 +80,18 @@ export class Stream {
     this.lastSequence++
     const stored: StoredMessage = { ...message, sequence: this.lastSequence, id, atMs: nowMs }
     this.messages.push(stored)
+    this.#count(stored, 1)
     if (id !== null) this.#ids.set(id, stored)
     return { kind: 'stored', sequence: stored.sequence }
   }
 
   /** The server's machine fails before it has synced the messages after `sinceMs`. Their sequences are used again. */
   loseTail(sinceMs: number): StoredMessage[] {
+    this.#part = null
     const lost: StoredMessage[] = []
     for (let last = this.messages.at(-1); last !== undefined && last.atMs > sinceMs; last = this.messages.at(-1)) {
       this.messages.pop()
+      this.#count(last, -1)
       lost.push(last)
       this.lastSequence = last.sequence - 1
       if (last.id !== null) this.#ids.delete(last.id)
@@ -93,8 +101,16 @@ export class Stream {
 
   /** Removes the messages of before this time. */
   age(beforeMs: number): void {
+    this.#part = null
     const kept = this.messages.findIndex(({ atMs }) => atMs >= beforeMs)
-    this.messages.splice(0, kept < 0 ? this.messages.length : kept)
+    for (const gone of this.messages.splice(0, kept < 0 ? this.messages.length : kept)) this.#count(gone, -1)
+  }
+
+  #count({ subject, data, head }: Message, by: 1 | -1): void {
+    this.#bytes += by * (data.length + head.length)
+    const left = (this.#subjects.get(subject) ?? 0) + by
+    if (left === 0) this.#subjects.delete(subject)
+    else this.#subjects.set(subject, left)
   }
 
   /** The first message on the subject from this sequence on, for a server that has all up to `end`. */
@@ -115,20 +131,33 @@ export class Stream {
   /** JetStream's answer to STREAM.INFO. */
   info(epochMs: number, end = Number.POSITIVE_INFINITY): StreamInfo {
     const { config } = this
-    const messages = end >= this.lastSequence ? this.messages : this.messages.filter(({ sequence }) => sequence <= end)
-    const bytes = messages.reduce((sum, { data, head }) => sum + data.length + head.length, 0)
+    if (end < this.lastSequence) return this.#upTo(end).info(epochMs)
     const timeOf = (atMs: number): string => new Date(epochMs + atMs).toISOString()
     const state = {
-      messages: messages.length,
-      bytes,
+      messages: this.messages.length,
+      bytes: this.#bytes,
       first_seq: this.firstSequence,
-      last_seq: Math.min(this.lastSequence, end),
-      first_ts: timeOf(messages[0]?.atMs ?? 0),
-      last_ts: timeOf(messages.at(-1)?.atMs ?? 0),
+      last_seq: this.lastSequence,
+      first_ts: timeOf(this.messages[0]?.atMs ?? 0),
+      last_ts: timeOf(this.messages.at(-1)?.atMs ?? 0),
       consumer_count: 0,
-      num_subjects: new Set(messages.map(({ subject }) => subject)).size,
+      num_subjects: this.#subjects.size,
     }
     return { config, created: timeOf(this.createdAtMs), state } as unknown as StreamInfo
+  }
+
+  /** What a server has that is behind. */
+  #upTo(end: number): Stream {
+    if (this.#part?.lastSequence === end) return this.#part
+    const part = new Stream(this.config, this.createdAtMs)
+    for (const message of this.messages) {
+      if (message.sequence > end) break
+      part.messages.push(message)
+      part.#count(message, 1)
+    }
+    part.lastSequence = end
+    this.#part = part
+    return part
   }
 }
 

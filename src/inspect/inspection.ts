@@ -195,7 +195,7 @@ export class Inspection {
   /** null: none is known. A client has an id of version 7 from a 202, or from a refusal. */
   async #refusalWith(scope: Scope, id: string): Promise<Refusal | ReturnType<typeof refusalForApp> | null> {
     if (timeOfId(id) === null) return null
-    const refusal = await findRefusal(this.#options.ask, id.toLowerCase(), scope === 'all' ? null : scope.appId)
+    const refusal = await findRefusal(this.#options.ask, id.toLowerCase(), scope)
     return refusal === null || scope === 'all' ? refusal : refusalForApp(refusal)
   }
 }

@@ -6,6 +6,7 @@ import type { AcceptedCounts } from './activity/accepted-counts.ts'
 import type { LocalNode } from './now/local-node.ts'
 import type { SilentNode } from './now/now.ts'
 import { type RefusalSource, refusalsPiece } from './refusals/refusal-view.ts'
+import { narrowed, type Scope } from './scope.ts'
 import type { LastHour } from './usage-report.ts'
 
 /** A shorter time says too little. */
@@ -99,8 +100,9 @@ function recentRate(appId: string, pieces: readonly LastHourPiece[]): number | n
   return counted.reduce((sum, [count, seconds]) => sum + count / Math.max(seconds, MIN_RATE_SECONDS), 0)
 }
 
-/** The refusal with this id, of those that any process still knows; null: none does. `app`: that it must be of; null: any. */
-export async function findRefusal(ask: Ask, requestId: string, app: string | null = null): Promise<Refusal | null> {
-  const { pieces } = await ask('refusals', { app, code: null, limit: 1, request_id: requestId })
+/** The refusal with this id, of those that any process still knows; null: none does. */
+export async function findRefusal(ask: Ask, requestId: string, scope: Scope = 'all'): Promise<Refusal | null> {
+  const question = { app: null, code: null, limit: 1, request_id: requestId }
+  const { pieces } = await ask('refusals', narrowed(question, scope))
   return pieces.flatMap(({ refusals }) => refusals).at(0) ?? null
 }

@@ -39,15 +39,16 @@ export function readRefusalQuestion(query: URLSearchParams): Questions['refusals
 }
 
 export function fitsRefusal(
-  { app, code }: RefusalFilter,
+  filter: RefusalFilter,
   refusal: { readonly app_id: string | null; readonly code: string },
 ): boolean {
-  if (code !== null && refusal.code !== code) return false
-  return app === null || refusal.app_id === appIdOf(app)
+  if (filter.code !== null && refusal.code !== filter.code) return false
+  return filter.app === null || refusal.app_id === appIdOf(filter)
 }
 
-function appIdOf(app: string): string | null {
-  return app === NO_APP ? null : app
+/** Its own developers may have an app of that name. */
+function appIdOf({ app, portal }: RefusalFilter): string | null {
+  return app === NO_APP && portal !== true ? null : app
 }
 
 export function shownRefusal({ time_ms, ...refusal }: OwnRefusal, node: string): Refusal {
@@ -70,7 +71,7 @@ export function refusalsPiece(
   return {
     since_ms,
     minute,
-    refusals: (question.app === null ? source.newest() : source.newestOf(appIdOf(question.app)))
+    refusals: (question.app === null ? source.newest() : source.newestOf(appIdOf(question)))
       .filter(fits)
       .slice(0, question.limit)
       .map((refusal) => shownRefusal(refusal, at.node)),

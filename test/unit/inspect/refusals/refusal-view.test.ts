@@ -10,6 +10,7 @@ import {
   refusedCounts,
 } from '../../../../src/inspect/refusals/refusal-view.ts'
 import { Refusals } from '../../../../src/inspect/refusals/refusals.ts'
+import { narrowed } from '../../../../src/inspect/scope.ts'
 import { Sink } from '../../../support/sink.ts'
 import { ManualTimers } from '../../../support/timers.ts'
 import { aRefusal } from '../reports.ts'
@@ -100,6 +101,20 @@ it('groups of one code are apart by their reason', () => {
 })
 
 describe('a question', () => {
+  it('of the developers of an app that is called as no app is shows what is of their app alone', () => {
+    const refusals = new Refusals()
+    add(refusals, 1000, '-', 'invalid_json', 'own')
+    add(refusals, 2000, null, 'invalid_json', 'of none')
+    const idsOf = (question: Questions['refusals']) => {
+      const piece = refusalsPiece(refusals, question, { node: 'n', nowMs: 3000, startedAtMs: 0 })
+      return { ids: piece.refusals.map(({ request_id: id }) => id), groups: piece.groups.map(({ app_id: app }) => app) }
+    }
+    const asked = { ...ALL, app: '-' }
+    expect(idsOf(narrowed(asked, { appId: '-' }))).toEqual({ ids: ['own'], groups: ['-'] })
+    expect(idsOf(narrowed({ ...asked, request_id: 'of none' }, { appId: '-' }))).toEqual({ ids: [], groups: [] })
+    expect(idsOf(asked)).toEqual({ ids: ['of none'], groups: [null] })
+  })
+
   it('asks for an app, for none, or for a code', () => {
     const refusals = new Refusals()
     add(refusals, 1000, 'a', 'invalid_json')

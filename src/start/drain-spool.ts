@@ -10,6 +10,7 @@ import { SpooledEvents } from '../limits/shared/spooled-events.ts'
 import { DurabilityWatch } from '../nats/durability-watch.ts'
 import { keptMs } from '../queue/spool/cursor-keeper.ts'
 import type { SpoolContents } from '../queue/spool/spool-log.ts'
+import { keyedAlone } from '../queue/stream/keyed-group.ts'
 import { openPublisher } from '../queue/stream/publisher.ts'
 import { openRedis, untilUp } from '../redis/connection.ts'
 import type { Config } from '../settings/config.ts'
@@ -79,7 +80,15 @@ async function openAlone(
   started.add(() => durability.stop())
   let counts: SpooledEvents | null = null
   started.add(() => counts?.stop())
-  const stream = openPublisher({ nats, nodeId, partitions, newStream, isSpooled: true, onNotice })
+  const stream = openPublisher({
+    nats,
+    nodeId,
+    partitions,
+    newStream,
+    keyedAlone: () => keyedAlone(durability.syncMs),
+    isSpooled: true,
+    onNotice,
+  })
   let spool: SharedSpool['spool'] | null = null
   // The spool stops its stream, where it was opened.
   started.add(() => spool?.stop() ?? stream.stop())

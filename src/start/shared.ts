@@ -15,6 +15,7 @@ import type { NatsAccess } from '../nats/address.ts'
 import { DurabilityWatch } from '../nats/durability-watch.ts'
 import type { AuditSample, StreamSample } from '../observe/gauges.ts'
 import { noticeTo } from '../observe/log.ts'
+import { keyedAlone } from '../queue/stream/keyed-group.ts'
 import { openPublisher, type StreamPublisher } from '../queue/stream/publisher.ts'
 import type { PublisherOptions } from '../queue/stream/publisher-options.ts'
 import type { RedisAccess } from '../redis/address.ts'
@@ -77,7 +78,8 @@ export async function openSharedStores(config: Config, context: SharedContext, s
   started.add(() => durability.stop())
   // Opened last and so stopped first: its flush finishes requests, which commit their charges in the parts above.
   let spool: SharedSpool | null = null
-  const queue = connectStream(nats, nodeId, config, context, (doubt, record) => {
+  const facts = { nats, nodeId, keyedAlone: () => keyedAlone(durability.syncMs) }
+  const queue = connectStream(facts, config, context, (doubt, record) => {
     if (spool === null) admission.doubt(doubt)
     else spool.spool.doubt(doubt, record)
   })
@@ -198,15 +200,13 @@ function createAdmission(
 }
 
 function connectStream(
-  nats: NatsAccess,
-  nodeId: string,
+  facts: Required<Pick<PublisherOptions, 'nats' | 'nodeId' | 'keyedAlone'>>,
   { partitions, stream, spool }: Config,
   { log, metrics }: StoresContext,
   onDoubt: PublisherOptions['onDoubt'] & {},
 ): StreamPublisher {
   return openPublisher({
-    nats,
-    nodeId,
+    ...facts,
     partitions,
     newStream: stream,
     onCommit: (records) => metrics.publishRecords.observe(records),

@@ -125,6 +125,7 @@ export class NatsServer {
     this.#unreplicated = []
     this.#asked = []
     this.#interest.clear()
+    for (const stream of this.streams.values()) stream.forgetBatches()
   }
 
   start(): void {
@@ -175,8 +176,13 @@ export class NatsServer {
       return
     }
     const [name, stream] = found
-    const storing = stream.store(message, this.world.nowMs)
-    if (storing.kind === 'stored') this.onStored(name, stream.messages.at(-1) as StoredMessage)
+    const before = stream.lastSequence
+    const gathered = stream.gather(message, this.world.nowMs)
+    if (gathered === null) return
+    const storing = gathered ?? stream.store(message, this.world.nowMs)
+    for (let sequence = before + 1; sequence <= stream.lastSequence; sequence += 1) {
+      this.onStored(name, stream.at(sequence) as StoredMessage)
+    }
     if (this.ackLossShare > 0 && this.#random.chance(this.ackLossShare)) return
     const { kind } = storing
     const text =

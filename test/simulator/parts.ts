@@ -124,6 +124,8 @@ export async function openParts(seams: NodeSeams): Promise<NodeParts> {
     newStream: { replicas: SERVERS, keepMs: 72 * 3_600_000, maxBytes: null },
     timers,
     random,
+    // Every second node sends keyed records together.
+    keyedAlone: () => (Number.parseInt(nodeId.slice(-1), 16) % 2 === 0 ? 1 : Number.POSITIVE_INFINITY),
     dial: seams.dial,
     onDoubt: (doubt, record) => (spool === null ? admission.doubt(doubt) : spool.doubt(doubt, record)),
     ...(spoolDisk === null ? {} : { ackTimeoutMs: SPOOL_ACK_TIMEOUT_MS }),

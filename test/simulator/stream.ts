@@ -24,6 +24,7 @@ export type StoreResult =
 const NANOSECONDS_IN_MS = 1_000_000
 const DEFAULT_WINDOW_MS = 120_000
 const ID = /\r\nNats-Msg-Id: ?([^\r]*)\r\n/i
+const OF_BATCH = /\r\nNats-Batch-Id: ?([^\r]*)\r\nNats-Batch-Sequence: ?(\d+)\r\n(Nats-Batch-Commit: ?1\r\n)?/i
 const EXPECTED = /\r\nNats-Expected-Last-Subject-Sequence: ?(\d+)\r\n/i
 
 interface StreamConsumer {
@@ -51,6 +52,7 @@ export class Stream {
   readonly #subjects = new Map<string, number>()
   /** What the last server had that was behind; null: it may have changed. */
   #part: Stream | null = null
+  readonly #batches = new Map<string, Message[]>()
 
   constructor(config: StreamConfig, createdAtMs: number) {
     this.config = config
@@ -68,8 +70,8 @@ export class Stream {
 
   store(message: Message, nowMs: number): StoreResult {
     const id = ID.exec(message.head)?.[1] ?? null
-    const original = id === null ? undefined : this.#ids.get(id)
-    if (original !== undefined && original.atMs + this.#windowMs > nowMs) {
+    const original = id === null ? undefined : this.#original(id, nowMs)
+    if (original !== undefined) {
       return { kind: 'duplicate', sequence: original.sequence }
     }
     const expected = EXPECTED.exec(message.head)?.[1]
@@ -83,6 +85,34 @@ export class Stream {
     this.#count(stored, 1)
     if (id !== null) this.#ids.set(id, stored)
     return { kind: 'stored', sequence: stored.sequence }
+  }
+
+  /** Keeps a message of an atomic batch until its last one comes. undefined: it is no part of one; null: that is not the last. */
+  gather(message: Message, nowMs: number): StoreResult | null | undefined {
+    const [, id, place, isLast] = OF_BATCH.exec(message.head) ?? []
+    if (id === undefined) return undefined
+    const batch = this.#batches.get(id) ?? []
+    batch.push(message)
+    this.#batches.set(id, batch)
+    if (isLast === undefined) return null
+    this.#batches.delete(id)
+    const refused = (description: string): StoreResult => ({ kind: 'refused', code: 10_000, description })
+    if (batch.length !== Number(place)) return refused('atomic publish batch is incomplete')
+    const ids = batch.map(({ head }) => ID.exec(head)?.[1] ?? '')
+    if (new Set(ids).size < ids.length || ids.some((one) => this.#original(one, nowMs) !== undefined)) {
+      return refused('atomic publish batch contains duplicate message id')
+    }
+    return batch.map((one) => this.store(one, nowMs)).at(-1)
+  }
+
+  /** The servers forget what is not whole. */
+  forgetBatches(): void {
+    this.#batches.clear()
+  }
+
+  #original(id: string, nowMs: number): StoredMessage | undefined {
+    const original = this.#ids.get(id)
+    return original !== undefined && original.atMs + this.#windowMs > nowMs ? original : undefined
   }
 
   /** The server's machine fails before it has synced the messages after `sinceMs`. Their sequences are used again. */

@@ -26,6 +26,7 @@ export class AckWindow {
   #lastNumber = 0
   #openMessages = 0
   #openBytes = 0
+  #openKeyed = 0
 
   /** Checked before a message is added, so that the last one may exceed the bound in bytes. */
   get isOpen(): boolean {
@@ -39,6 +40,11 @@ export class AckWindow {
     return lane.gathered.window === this.#window && lane.gathered.messages > 0 && !lane.isFull
   }
 
+  /** Messages in flight with a keyed record each. */
+  get keyedMessages(): number {
+    return this.#openKeyed
+  }
+
   /** The number of the next message, which its acknowledgement carries. */
   get nextNumber(): number {
     return this.#lastNumber + 1
@@ -50,6 +56,7 @@ export class AckWindow {
     this.#openBytes += parcel.bytes
     const isGathered = !parcel.first.record.keyed
     if (isGathered) this.#countGathered(lane)
+    else this.#openKeyed += 1
     this.#messages.set(this.#lastNumber, {
       number: this.#lastNumber,
       id,
@@ -96,6 +103,7 @@ export class AckWindow {
     this.pace.renew()
     this.#openMessages = 0
     this.#openBytes = 0
+    this.#openKeyed = 0
   }
 
   #countGathered({ gathered }: Lane): void {
@@ -111,5 +119,6 @@ export class AckWindow {
     this.#openMessages -= 1
     this.#openBytes -= message.bytes
     if (message.isGathered) message.lane.gathered.messages -= 1
+    else this.#openKeyed -= 1
   }
 }

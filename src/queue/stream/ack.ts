@@ -10,6 +10,8 @@ export type Ack =
   | { readonly kind: 'duplicate'; readonly sequence: number }
   /** Not stored. `isFull`: the stream, the account or the server has no room for it. */
   | { readonly kind: 'refused'; readonly reason: string; readonly isFull: boolean }
+  /** Not stored, since it is an atomic batch: its messages may be sent one by one. */
+  | { readonly kind: 'not as a batch'; readonly reason: string }
   /** Stored in another stream, which has taken our subjects; nobody reads it there. */
   | { readonly kind: 'foreign stream' }
   /** Not stored: no stream takes this subject now. */
@@ -24,6 +26,8 @@ const BLANK_AT = OLDER_PREFIX.indexOf(' ')
 const BLANK = 32
 /** `maximum bytes exceeded` and `maximum messages exceeded`; resources, of the account or the server. */
 const NO_ROOM = /^maximum (?:bytes|messages)\b|resource/i
+/** `atomic publish is disabled`, `atomic publish batch contains duplicate message id`, `batch publish not enabled`. */
+const OF_BATCHES = /^(?:atomic|batch) publish/i
 const DIGIT_ZERO = 48
 const DIGIT_NINE = 57
 const BRACE_CLOSE = 125
@@ -60,6 +64,7 @@ export function parseAck(data: Uint8Array, status: number): Ack {
   if (typeof error === 'object' && error !== null) {
     const { description, code } = error as Record<string, unknown>
     const reason = typeof description === 'string' ? description : `error ${String(code)}`
+    if (OF_BATCHES.test(reason)) return { kind: 'not as a batch', reason }
     return { kind: 'refused', reason, isFull: NO_ROOM.test(reason) }
   }
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= 0) return { kind: 'unreadable' }

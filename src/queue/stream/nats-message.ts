@@ -2,7 +2,7 @@
 
 import { COST_HEADER, CostText } from '../../contract/record/cost-header.ts'
 import type { Entry, Parcel } from './lanes.ts'
-import { ID_HEADER, SPOOL_HEADER } from './stream.ts'
+import { BATCH_HEADERS, ID_HEADER, SPOOL_HEADER } from './stream.ts'
 
 const CR = 13
 const LF = 10
@@ -14,7 +14,16 @@ export interface NewMessage {
   readonly parcel: Parcel
 }
 
-export function headersOf(id: string, { first }: Parcel): string {
+/** Where a message stands in an atomic batch. */
+export interface BatchPlace {
+  readonly id: string
+  /** From 1 on. */
+  readonly place: number
+  /** All of the batch is stored with this message, or none. */
+  readonly isLast: boolean
+}
+
+export function headersOf(id: string, { first }: Parcel, batch?: BatchPlace): string {
   const costs = new CostText()
   for (let entry: Entry | null = first; entry !== null; entry = entry.next) {
     const { appId, charge } = entry.record
@@ -22,12 +31,18 @@ export function headersOf(id: string, { first }: Parcel): string {
     costs.add({ minute, cycleMinute, appId, events })
   }
   const spool = first?.record.isSpooled === true ? `${SPOOL_HEADER}: 1\r\n` : ''
-  return `NATS/1.0\r\n${ID_HEADER}: ${id}\r\n${COST_HEADER}: ${costs.toString()}\r\n${spool}\r\n`
+  const place = batch === undefined ? '' : placeHeaders(batch)
+  return `NATS/1.0\r\n${ID_HEADER}: ${id}\r\n${COST_HEADER}: ${costs.toString()}\r\n${spool}${place}\r\n`
 }
 
-/** `reply`: the subject of the acknowledgement. */
+function placeHeaders({ id, place, isLast }: BatchPlace): string {
+  const end = isLast ? `${BATCH_HEADERS.end}: 1\r\n` : ''
+  return `${BATCH_HEADERS.id}: ${id}\r\n${BATCH_HEADERS.place}: ${place}\r\n${end}`
+}
+
+/** `reply`: the subject of the acknowledgement, with a blank before it; empty: none is wanted. */
 export function messageHead(subject: string, reply: string, headers: string, parcelBytes: number): string {
-  return `HPUB ${subject} ${reply} ${headers.length} ${headers.length + parcelBytes}\r\n${headers}`
+  return `HPUB ${subject}${reply} ${headers.length} ${headers.length + parcelBytes}\r\n${headers}`
 }
 
 /** The length of the message on the wire. */

@@ -35,6 +35,8 @@ export interface PublisherOptions extends Pick<StreamKeeperOptions, 'newStream' 
   readonly onCommit?: (records: number) => void
   /** Called for each record that ends in doubt, before that is said. */
   readonly onDoubt?: (doubt: Doubt, record: QueueRecord) => void
+  /** So many keyed records go alone where the stream takes atomic batches (keyed-group.ts). Default: all. */
+  readonly keyedAlone?: () => number
   /** A spool keeps what the stream does not take: for the words of the notices. */
   readonly isSpooled?: boolean
   /** Gets a sentence for the log when the state changes. */

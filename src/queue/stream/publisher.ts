@@ -8,7 +8,7 @@ import { systemTimers, type Timers } from '../../lib/timers.ts'
 import { NatsLink } from '../../nats/connection.ts'
 import type { EventQueue, OnAck, QueueAck, QueueRecord, QueueRefusal } from '../queue.ts'
 import { RefusedRecords } from '../refused-records.ts'
-import { parseAck, storedSequence } from './ack.ts'
+import { type Ack, parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import type { ConsumerLags } from './consumer-lag.ts'
@@ -55,6 +55,8 @@ export class StreamPublisher implements EventQueue {
   #lastAckAtMs = Number.NEGATIVE_INFINITY
   readonly #sweeper: AckSweeper
   #isStopping = false
+  /** The stream takes atomic batches, as it was last described. */
+  #isAtomic = false
 
   constructor(options: PublisherOptions) {
     const timers = options.timers ?? systemTimers
@@ -65,6 +67,7 @@ export class StreamPublisher implements EventQueue {
     this.#onCommit = options.onCommit ?? (() => {})
     this.#onDoubt = options.onDoubt ?? (() => {})
     const onNotice = options.onNotice ?? (() => {})
+    const { keyedAlone = () => Number.POSITIVE_INFINITY } = options
     this.#lanes = new Lanes(options.partitions)
     this.#state = new StreamState(onNotice, options.isSpooled)
     this.#sender = new Sender({
@@ -76,6 +79,7 @@ export class StreamPublisher implements EventQueue {
       window: this.#window,
       unacked: this.#unacked,
       state: this.#state,
+      keyedAlone: () => (this.#isAtomic ? keyedAlone() : Number.POSITIVE_INFINITY),
     })
     this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
     this.#link = new NatsLink({
@@ -181,7 +185,7 @@ export class StreamPublisher implements EventQueue {
     // The server also reports a refused subscription as a complaint.
     if (error !== null) return
     try {
-      this.#answered(Number(answer.subject.slice(this.#inbox.length + 1)), answer)
+      this.#answered(answer.subject.slice(this.#inbox.length + 1), answer)
     } catch (fault) {
       // Thrown here it would be swallowed by the client's reader, which would then stop delivering answers.
       queueMicrotask(() => {
@@ -190,13 +194,23 @@ export class StreamPublisher implements EventQueue {
     }
   }
 
-  #answered(number: number, answer: Msg): void {
+  /** `numbers`: of the message, or of an atomic batch's first and last, such as `4-20`. */
+  #answered(numbers: string, answer: Msg): void {
     const nowMs = this.#timers.monotonicMs()
-    const message = this.#window.take(number)
+    const [first, last = first] = numbers.split('-').map(Number)
     const sequence = storedSequence(answer.data)
     const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
     this.#lastAckAtMs = nowMs
     if (this.#state.answered(ack) === 'misrouted') this.#keeper.look()
+    if (ack?.kind === 'not as a batch') this.#sender.sendKeyedAlone()
+    const stored = ack?.kind === 'stored' ? ack.sequence : sequence
+    // All messages of a batch are stored in their order, and nothing between them.
+    for (let number = first; number <= last; number += 1) this.#settle(number, ack, stored - (last - number), nowMs)
+  }
+
+  /** `ack` null: it is stored. `sequence`: where it is stored. */
+  #settle(number: number, ack: Ack | null, sequence: number, nowMs: number): void {
+    const message = this.#window.take(number)
     if (message === null) return this.#turnSoon()
     const { first } = message
     if (first !== null && ack?.kind !== 'no responders' && this.#window.isCurrent(message)) {
@@ -205,7 +219,7 @@ export class StreamPublisher implements EventQueue {
     if (ack === null) return this.#stored(message, sequence)
     switch (ack.kind) {
       case 'stored':
-        return this.#stored(message, ack.sequence)
+        return this.#stored(message, sequence)
       case 'duplicate':
         return this.#duplicate(message, ack.sequence)
       case 'refused':
@@ -214,7 +228,11 @@ export class StreamPublisher implements EventQueue {
       case 'foreign stream':
         return this.#ended(message, 'stream_refused')
       case 'no responders':
-        return this.#noResponders(message)
+        this.#sender.pause()
+        return this.#sendAgain(message)
+      case 'not as a batch':
+        this.#sendAgain(message)
+        return this.#turnSoon()
       case 'unreadable':
         return this.#ended(message, 'in_doubt')
     }
@@ -255,9 +273,8 @@ export class StreamPublisher implements EventQueue {
   }
 
   /** The message was certainly not stored: its records go back to their lane, and are sent again until they expire. */
-  #noResponders(message: InFlight): void {
+  #sendAgain(message: InFlight): void {
     const { first, lane } = message
-    this.#sender.pause()
     if (first !== null) lane.putBack(first)
     message.first = null
     this.#lanes.offer(lane)
@@ -316,6 +333,7 @@ export class StreamPublisher implements EventQueue {
   }
 
   #reported(report: StreamReport): void {
+    if (report.kind === 'present') this.#isAtomic = report.facts.isAtomic
     this.#state.reported(report)
     if (report.kind === 'present') this.#sender.resume()
     else this.#keeper.look()

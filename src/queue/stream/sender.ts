@@ -5,14 +5,17 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import type { Timers } from '../../lib/timers.ts'
 import { hasSentAll, isConnected, sendRaw } from '../../nats/connection.ts'
 import type { AckWindow } from './ack-window.ts'
+import { KeyedGroup } from './keyed-group.ts'
 import type { Lane, Lanes, Parcel } from './lanes.ts'
 import { MessageWriter } from './message-writer.ts'
-import { headersOf, messageHead, type NewMessage } from './nats-message.ts'
+import { type BatchPlace, headersOf, messageHead, type NewMessage } from './nats-message.ts'
 import type { StreamState } from './stream-state.ts'
 import type { UnackedRecords } from './unacked-records.ts'
 
 /** Between two tries while nobody takes the messages: the stream is missing, or its leader is being chosen. */
 const RETRY_MS = 75
+/** Keyed records go alone for so long once an atomic batch was refused, which may be the fault of one of them. */
+const ALONE_MS = 10_000
 
 export interface SenderParts {
   readonly nodeId: string
@@ -24,6 +27,8 @@ export interface SenderParts {
   readonly window: AckWindow
   readonly unacked: UnackedRecords
   readonly state: StreamState
+  /** So many keyed records go alone; more of them go as atomic batches. */
+  readonly keyedAlone: () => number
 }
 
 export class Sender {
@@ -35,6 +40,7 @@ export class Sender {
   readonly #window: AckWindow
   readonly #unacked: UnackedRecords
   readonly #state: StreamState
+  readonly #keyedAlone: () => number
   readonly #writer = new MessageWriter()
 
   #connection: NatsConnection | null = null
@@ -42,9 +48,13 @@ export class Sender {
   #maxPayloadBytes = 0
   /** Messages of gathered records so far, which numbers their ids. */
   #gathered = 0
+  /** Atomic batches so far, which numbers their ids. */
+  #batches = 0
   #isSendDue = false
   /** Nobody took the last message: the next try is not before this. */
   #resumeAtMs = 0
+  /** Keyed records go alone until then. */
+  #aloneUntilMs = 0
 
   constructor(parts: SenderParts) {
     this.#nodeId = parts.nodeId
@@ -55,6 +65,7 @@ export class Sender {
     this.#window = parts.window
     this.#unacked = parts.unacked
     this.#state = parts.state
+    this.#keyedAlone = parts.keyedAlone
   }
 
   /** A connection came up, or went (null). */
@@ -78,6 +89,11 @@ export class Sender {
     this.#resumeAtMs = this.#timers.monotonicMs() + RETRY_MS
   }
 
+  /** An atomic batch was refused: its records, and those that follow for a while, go alone. */
+  sendKeyedAlone(): void {
+    this.#aloneUntilMs = this.#timers.monotonicMs() + ALONE_MS
+  }
+
   /** Somebody takes the messages again. */
   resume(): void {
     this.#resumeAtMs = 0
@@ -94,23 +110,58 @@ export class Sender {
     // A message is stored even if its acknowledgement comes too late, so a record is refused now where its time is
     // shorter than a round trip. With half of its time left it is always sent.
     this.refuseExpired(nowMs + Math.min(this.#window.pace.roundTripMs, this.#ackTimeoutMs / 2))
+    const alone = nowMs < this.#aloneUntilMs ? Number.POSITIVE_INFINITY : this.#keyedAlone()
+    const messages = alone === Number.POSITIVE_INFINITY ? this.#take(nowMs) : this.#takeGrouped(nowMs, alone)
+    if (messages.length === 0) return
+    if (hasSentAll(connection)) this.#writer.reuse()
+    for (const piece of this.#writer.write(messages)) sendRaw(connection, piece)
+  }
+
+  #take(nowMs: number): NewMessage[] {
     const messages: NewMessage[] = []
     while (this.#window.isOpen) {
       const lane = this.#lanes.take()
       if (lane === undefined) break
-      const { first } = lane
-      // Its records gather until the gathered message before them is answered, or until they fill a message.
-      if (first !== null && !first.record.keyed && this.#window.holds(lane)) continue
-      const parcel = lane.take()
-      // The lane's records may have expired since it was offered.
+      const parcel = this.#parcelOf(lane)
       if (parcel === null) continue
-      const message = this.#address(lane, parcel, nowMs)
-      if (message !== null) messages.push(message)
+      this.#address(messages, lane, parcel, nowMs)
       this.#lanes.offer(lane)
     }
-    if (messages.length === 0) return
-    if (hasSentAll(connection)) this.#writer.reuse()
-    for (const piece of this.#writer.write(messages)) sendRaw(connection, piece)
+    return messages
+  }
+
+  /** As `take`, but keyed records gather while so many of them are in flight, and then go as an atomic batch. */
+  #takeGrouped(nowMs: number, alone: number): NewMessage[] {
+    const messages: NewMessage[] = []
+    const group = new KeyedGroup(this.#maxPayloadBytes)
+    const waiting: Lane[] = []
+    while (this.#window.isOpen) {
+      const lane = this.#lanes.take()
+      if (lane === undefined) break
+      if (lane.first?.record.keyed === true && group.isEmpty && this.#window.keyedMessages >= alone) {
+        waiting.push(lane)
+        continue
+      }
+      const parcel = this.#parcelOf(lane)
+      if (parcel === null) continue
+      const isMember = group.add(lane, parcel)
+      // The order of an app's records is kept.
+      if (isMember ? group.isFull : group.has(lane)) this.#addressGroup(messages, group, nowMs, alone)
+      if (!isMember) this.#address(messages, lane, parcel, nowMs)
+      this.#lanes.offer(lane)
+    }
+    this.#addressGroup(messages, group, nowMs, alone)
+    for (const lane of waiting) this.#lanes.offer(lane)
+    return messages
+  }
+
+  /** The records of the lane's next message. null: none may be sent now. */
+  #parcelOf(lane: Lane): Parcel | null {
+    const { first } = lane
+    // Its records gather until the gathered message before them is answered, or until they fill a message.
+    if (first !== null && !first.record.keyed && this.#window.holds(lane)) return null
+    // The lane's records may have expired since it was offered.
+    return lane.take()
   }
 
   /** Refuses the waiting records whose time is over by `atMs`. */
@@ -120,20 +171,42 @@ export class Sender {
     }
   }
 
-  /** Adds the parcel to the window. null: it is too large for the server, and was refused. */
-  #address(lane: Lane, parcel: Parcel, nowMs: number): NewMessage | null {
+  /** Adds the group to the window: as one atomic batch, whose last message alone is acknowledged, or each alone. */
+  #addressGroup(messages: NewMessage[], group: KeyedGroup, nowMs: number, alone: number): void {
+    const members = group.takeAll()
+    const first = this.#window.nextNumber
+    if (members.length <= alone) {
+      for (const { lane, parcel } of members) this.#address(messages, lane, parcel, nowMs)
+      return
+    }
+    const id = `${this.#nodeId}-b${(this.#batches += 1)}`
+    for (const [at, { lane, parcel }] of members.entries()) {
+      const isLast = at === members.length - 1
+      const reply = isLast ? ` ${this.#inbox}.${first}-${this.#window.nextNumber}` : ''
+      this.#address(messages, lane, parcel, nowMs, { place: { id, place: at + 1, isLast }, reply })
+    }
+  }
+
+  /** Adds the parcel to the window and its message to the others, unless it is too large for the server, and refused. */
+  #address(
+    messages: NewMessage[],
+    lane: Lane,
+    parcel: Parcel,
+    nowMs: number,
+    inBatch?: { readonly place: BatchPlace; readonly reply: string },
+  ): void {
     const { record, burntIds } = parcel.first
     const keyedId = burntIds === 0 ? record.batchId : `${record.batchId}.${burntIds + 1}`
     const id = record.keyed ? keyedId : `${this.#nodeId}-${(this.#gathered += 1)}`
-    const headers = headersOf(id, parcel)
+    const headers = headersOf(id, parcel, inBatch?.place)
     const bytes = headers.length + parcel.bytes
     if (bytes > this.#maxPayloadBytes) {
       this.#state.tooLarge(bytes, this.#maxPayloadBytes)
       this.#unacked.ackAll(parcel.first, 'too_large_for_nats')
-      return null
+      return
     }
-    const reply = `${this.#inbox}.${this.#window.nextNumber}`
+    const reply = inBatch?.reply ?? ` ${this.#inbox}.${this.#window.nextNumber}`
     this.#window.add(lane, parcel, id, nowMs)
-    return { head: messageHead(lane.subject, reply, headers, parcel.bytes), parcel }
+    messages.push({ head: messageHead(lane.subject, reply, headers, parcel.bytes), parcel })
   }
 }

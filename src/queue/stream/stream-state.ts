@@ -117,6 +117,8 @@ export class StreamState {
           ack.kind === 'foreign stream' ? 'another stream takes the messages' : 'nobody takes the messages'
         this.#notify()
         return 'misrouted'
+      // Of the stream it says nothing.
+      case 'not as a batch':
       case 'unreadable':
         return 'reached'
     }

@@ -24,6 +24,8 @@ export const PROBE_SUBJECT = `${SUBJECT_PREFIX}probe`
 export const ID_HEADER = 'Nats-Msg-Id'
 /** Of a message that a node had in its spool: it may name a minute that was closed long before. */
 export const SPOOL_HEADER = 'Sluice-Spool'
+/** Of the messages of an atomic batch: its id, the place in it from 1 on, and the end. */
+export const BATCH_HEADERS = { id: 'Nats-Batch-Id', place: 'Nats-Batch-Sequence', end: 'Nats-Batch-Commit' } as const
 
 const NANOSECONDS = 1_000_000_000
 const NANOSECONDS_A_MS = 1_000_000
@@ -58,6 +60,8 @@ const WANTED = {
   discard: DiscardPolicy.New,
   duplicate_window: DUPLICATE_WINDOW_NANOSECONDS,
   allow_direct: true,
+  // Of NATS 2.12 and later, and nothing to servers before it.
+  allow_atomic: true,
 } as const
 
 export interface StreamFacts {
@@ -76,6 +80,8 @@ export interface StreamFacts {
   readonly refusal: string | null
   /** Why no record may be given to it: what it acknowledges could be lost or not found. null: every record may. */
   readonly unsafe: string | null
+  /** It takes atomic batches of messages: all of one are stored, or none. */
+  readonly isAtomic: boolean
   readonly firstSequence: number
   readonly lastSequence: number
   readonly replicas: number
@@ -184,6 +190,7 @@ function factsOf({ config, created, state }: StreamInfo): StreamFacts {
     oldestAtMs: state.messages > 0 ? Date.parse(state.first_ts) : null,
     refusal: unsafeOf(config) ?? refusalOf(config, state),
     unsafe: unsafeOf(config),
+    isAtomic: config.allow_atomic === true,
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
     replicas: config.num_replicas,

@@ -68,6 +68,7 @@ describe('the stream', () => {
     oldestAtMs: NOW_MS - 2.5 * HOUR_MS,
     refusal: null,
     unsafe: null,
+    isAtomic: false,
     differences: [],
   }
   const found = (changes: Partial<typeof facts> | object = {}, replicas = 3) =>

@@ -23,6 +23,7 @@ function makeSender() {
     window: new AckWindow(),
     unacked: new UnackedRecords(),
     state: new StreamState(() => {}),
+    keyedAlone: () => Number.POSITIVE_INFINITY,
   })
   let number = 0
   const publish = (text: string): void => {

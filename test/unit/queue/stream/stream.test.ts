@@ -38,6 +38,7 @@ const FACTS = {
   oldestAtMs: null,
   refusal: null,
   unsafe: null,
+    isAtomic: false,
   differences: [],
 }
 

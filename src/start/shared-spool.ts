@@ -93,6 +93,8 @@ interface SpoolUses {
   readonly stream: StreamPublisher
   readonly limits: Pick<SharedAdmission, 'countSpool' | 'withoutRedisAtMs' | 'restoreKey' | 'doubt'>
   readonly syncMs: () => number
+  /** What was sent is kept until the audit counts it. */
+  readonly isAudited: boolean
 }
 
 export async function openSharedSpool(
@@ -100,7 +102,7 @@ export async function openSharedSpool(
   maxBytes: number,
   { partitions }: Pick<Config, 'partitions'>,
   { clock, onNotice, onCommit, onDamage }: SpoolContext,
-  { stream, limits, syncMs }: SpoolUses,
+  { stream, limits, syncMs, isAudited }: SpoolUses,
 ): Promise<SharedSpool> {
   let counts: SpooledEvents | null = null
   const opened = await openSpool({
@@ -109,6 +111,7 @@ export async function openSharedSpool(
     partitions,
     stream,
     syncMs,
+    uncountedSinceMs: () => (isAudited && counts !== null ? counts.uncountedSinceMs : Number.POSITIVE_INFINITY),
     disk: new RealDisk(FILE_MODE),
     timers: { ...systemTimers, nowMs: clock },
     newId: randomBytes(ID_BYTES).toString('hex'),

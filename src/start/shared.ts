@@ -99,7 +99,7 @@ export async function openSharedStores(config: Config, context: SharedContext, s
         onCommit: (records) => metrics.publishRecords.observe(records),
         onDamage: (kind) => void (metrics.journalDamage[kind] += 1),
       },
-      { stream: queue, limits: admission, syncMs: () => durability.syncMs },
+      { stream: queue, limits: admission, syncMs: () => durability.syncMs, isAudited: true },
     )
     void tellStranded(config, spoolFolder, noticeTo(log, 'spool'))
   }

@@ -63,11 +63,13 @@ export class Cluster {
   /** Lines that are durable in a spool. */
   onSpooled: (lines: Buffer) => void = () => {}
   readonly #hasSpools: boolean
+  readonly #isSynced: boolean
   readonly #heals: (() => void)[] = []
 
   constructor(history: History, lua: LuaMachine, openParts: OpenParts) {
     this.world = new World(history.epochMs)
     this.#hasSpools = history.hasSpools === true
+    this.#isSynced = history.isSynced === true
     this.random = new Random(history.seed)
     this.machine = history.isOneMachine ? new Machine(history, this.world, new Random(history.seed + 3)) : null
     this.openParts = this.machine?.openParts ?? openParts
@@ -92,7 +94,8 @@ export class Cluster {
   start(): SimulatedNode {
     this.faultPeriod.nodeStarts(this.world.nowMs)
     const apps = this.versions.map((versions) => (versions.at(-1) as { app: App }).app)
-    const node = new SimulatedNode({ ...this.#servers(), spoolDisk: this.#freeDisk() }, this.random.fork(), apps)
+    const spoolDisk = this.#freeDisk()
+    const node = new SimulatedNode({ ...this.#servers(), spoolDisk, isSynced: this.#isSynced }, this.random.fork(), apps)
     this.nodes.push(node)
     return node
   }

@@ -86,6 +86,8 @@ export interface History {
   readonly isOneMachine?: true
   /** Each node has a spool, on a disk that outlives it. */
   readonly hasSpools?: true
+  /** NATS syncs before it acknowledges, and the nodes know it. */
+  readonly isSynced?: true
   readonly apps: readonly AppRecord[]
   readonly steps: readonly Step[]
   /** Every fault ends then. */

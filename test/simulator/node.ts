@@ -34,6 +34,8 @@ export interface Servers {
   readonly openParts: OpenParts
   /** Of the node's spool; null: it has none. */
   readonly spoolDisk: SimulatedDisk | null
+  /** NATS is known to sync before it acknowledges. */
+  readonly isSynced: boolean
 }
 
 export interface Answer {
@@ -58,6 +60,7 @@ export class SimulatedNode {
   ingest: Ingest | null = null
   isStopping = false
   readonly spoolDisk: SimulatedDisk | null
+  readonly #isSynced: boolean
   hasStopped = false
   /** Clients that wait for an answer, and are disconnected when the process ends. */
   readonly #clients = new Set<() => void>()
@@ -66,7 +69,7 @@ export class SimulatedNode {
   readonly #pooled = takeRing()
   #toDecode: number[] = []
 
-  constructor({ world, redis, nats, openParts, spoolDisk }: Servers, random: Random, apps: Iterable<App>) {
+  constructor({ world, redis, nats, openParts, spoolDisk, isSynced }: Servers, random: Random, apps: Iterable<App>) {
     this.#world = world
     this.#random = random
     this.host = new Host(world)
@@ -75,6 +78,7 @@ export class SimulatedNode {
     this.metrics = createMetrics({ version: 'simulated', runtime: false })
     for (const app of apps) this.apps.set(app.appKey, app)
     this.spoolDisk = spoolDisk
+    this.#isSynced = isSynced
     if (spoolDisk !== null) this.host.onKill(() => spoolDisk.processDied())
     void this.#start(redis, nats, openParts)
   }
@@ -100,6 +104,7 @@ export class SimulatedNode {
       dial: dialsTo(nats, this.natsPath, host, this.#random),
       limitCalls: metrics.limitCalls,
       spoolDisk: this.spoolDisk?.of(host) ?? null,
+      isSynced: this.#isSynced,
       onFault: (error) => this.faults.push(error),
       onLoss: (store, text) => this.toldLosses.push({ atMs: this.#world.nowMs, store, text }),
       findApp: (appId) => this.#appOf(appId),

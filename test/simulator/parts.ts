@@ -40,6 +40,8 @@ export interface NodeSeams {
   readonly onAlert: (alert: Alert) => void
   /** Of the node's spool; null: it has none. */
   readonly spoolDisk: Disk | null
+  /** NATS is known to sync before it acknowledges. */
+  readonly isSynced: boolean
   /** A bug: something threw. */
   readonly onFault: (error: unknown) => void
 }
@@ -75,7 +77,7 @@ const SPOOL_SPACE = { freeBytes: 2 ** 40, totalBytes: 2 ** 40 }
 /** As src/start/shared-spool.ts does it. */
 async function openSpoolOn(
   disk: Disk,
-  { timers, random, onNotice }: NodeSeams,
+  { timers, random, isSynced, onNotice }: NodeSeams,
   stream: StreamPublisher,
   admission: SharedAdmission,
 ): Promise<Spool> {
@@ -87,7 +89,8 @@ async function openSpoolOn(
     stream,
     disk,
     timers,
-    syncMs: () => SYNC_MS,
+    syncMs: () => (isSynced ? 0 : SYNC_MS),
+    uncountedSinceMs: () => counts?.uncountedSinceMs ?? Number.POSITIVE_INFINITY,
     newId: Array.from({ length: 12 }, () => Math.floor(random() * 16).toString(16)).join(''),
     space: async () => SPOOL_SPACE,
     withoutRedisAtMs: () => admission.withoutRedisAtMs,

@@ -38,6 +38,8 @@ interface Sums {
 }
 
 interface Sent {
+  /** By the monotonic clock: of the first. */
+  readonly sinceMs: number
   readonly cycles: Map<number, number>
   events: number
   sequence: number
@@ -92,11 +94,20 @@ export class SpooledEvents {
   sent(appId: string, { minute, cycleMinute, events }: Charge, sequence: number): void {
     if (events === 0) return
     const { sent } = this.#sumsOf(appId)
-    const known = sent.get(minute) ?? { cycles: new Map<number, number>(), events: 0, sequence: 0 }
+    const sinceMs = this.#options.timers.monotonicMs()
+    const known = sent.get(minute) ?? { sinceMs, cycles: new Map<number, number>(), events: 0, sequence: 0 }
     sent.set(minute, known)
     known.events += events
     add(known.cycles, cycleMinute, events)
     known.sequence = Math.max(known.sequence, sequence)
+  }
+
+  /** When the oldest was sent that the audit does not count yet, by the monotonic clock; infinite: it counts all. */
+  get uncountedSinceMs(): number {
+    let sinceMs = Number.POSITIVE_INFINITY
+    for (const { sent } of this.#apps.values())
+      for (const one of sent.values()) sinceMs = Math.min(sinceMs, one.sinceMs)
+    return sinceMs
   }
 
   /** NATS has lost messages: none counts as sent any more. What may be missing was added again before. */

@@ -29,6 +29,8 @@ export interface CursorKeeperParts {
   readonly keptBefore: Pick<Kept, 'batches' | 'bytes'>
   /** When NATS syncs what it acknowledges: after so long at the most; 0: before. */
   readonly syncMs: () => number
+  /** When the oldest was sent that counts for the limits by the spool alone, by the monotonic clock; infinite: none does. */
+  readonly uncountedSinceMs: () => number
 }
 
 export class CursorKeeper {
@@ -147,21 +149,27 @@ export class CursorKeeper {
   }
 
   async #write(): Promise<void> {
-    const { directory, disk, syncMs, journal, damaged } = this.#parts
+    const { directory, disk, journal, damaged } = this.#parts
     const { sent } = this.#cursor
     const reserved = later(this.#cursor.reserved, later(this.#readEnd, sent))
-    const isSynced = syncMs() === 0 || this.kept.isEmpty
-    const released = isSynced ? sent : this.#cursor.released
+    const keepsNone = this.#keepsNone
+    const released = keepsNone || this.kept.isEmpty ? sent : this.#cursor.released
     const { witness, sequences } = this.kept
     const cursor = { ...this.#cursor, released, reserved, witness, sequences }
     await writeCursor(directory, cursor, disk)
     this.#saved = cursor
     this.#cursor = { ...this.#cursor, released, reserved }
     this.kept.close(sent)
-    // What is kept now was acknowledged during the writing, where NATS syncs later.
-    if (isSynced && syncMs() === 0) this.kept.releaseUpTo(sent)
+    // What else is kept now was acknowledged during the writing.
+    if (keepsNone) this.kept.releaseUpTo(sent)
     await journal.removeBefore(released.segment, damaged.setAside)
     if (this.isAllSent() && comparePositions(released, this.#cursor.sent) === 0) await this.#renew()
+  }
+
+  /** NATS has synced what it acknowledged, and a next process need not count it. */
+  get #keepsNone(): boolean {
+    const { syncMs, uncountedSinceMs } = this.#parts
+    return syncMs() === 0 && uncountedSinceMs() === Number.POSITIVE_INFINITY
   }
 
   /** Nothing is left: a new segment, so that nothing of the old one stays on the disk. */
@@ -177,12 +185,13 @@ export class CursorKeeper {
     await journal.removeBefore(segment, damaged.setAside)
   }
 
-  /** Sees at once whether NATS has lost the end of its stream, and lets go of what is kept for long enough and still there. */
+  /** Sees at once whether NATS has lost the end of its stream, and lets go of what is kept for long enough, counted and there. */
   async #release(connection: NatsConnection): Promise<void> {
     const { witness } = this.kept
     if (witness !== null && !(await this.kept.isThere({ witness }, connection))) this.hasLost = true
-    const ageMs = keptMs(this.#parts.syncMs())
-    for (let due = this.kept.due(ageMs); due !== null && !this.hasLost; due = this.kept.due(ageMs)) {
+    const { syncMs, uncountedSinceMs, timers } = this.#parts
+    const untilMs = Math.min(timers.monotonicMs() - keptMs(syncMs()), uncountedSinceMs() - 1)
+    for (let due = this.kept.due(untilMs); due !== null && !this.hasLost; due = this.kept.due(untilMs)) {
       if (await this.kept.isThere(due, connection)) {
         this.kept.releaseUpTo(due.end)
         this.#cursor = { ...this.#cursor, released: due.end }

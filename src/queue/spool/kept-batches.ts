@@ -80,10 +80,10 @@ export class KeptBatches {
     }
   }
 
-  /** The oldest group, if it is so old; null: none is. */
-  due(ageMs: number): Kept | null {
+  /** The oldest group, if it was closed by then, by the monotonic clock; null: none was. */
+  due(untilMs: number): Kept | null {
     const [first] = this.#groups
-    return first !== undefined && this.#timers.monotonicMs() - first.atMs >= ageMs ? first : null
+    return first !== undefined && first.atMs <= untilMs ? first : null
   }
 
   /** Rejects where NATS does not answer. */

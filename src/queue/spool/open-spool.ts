@@ -60,6 +60,8 @@ export interface SpoolOptions extends SpoolCallbacks {
   readonly disk: Disk
   readonly timers: Timers
   readonly syncMs: () => number
+  /** Of `onSent`: when the oldest was sent that the audit does not count yet, by the monotonic clock; infinite: it counts all. */
+  readonly uncountedSinceMs: () => number
   readonly withoutRedisAtMs: () => number
   /** 8 to 32 hex digits, for a folder that has no name yet. */
   readonly newId: string
@@ -150,6 +152,7 @@ export async function openSpool(options: SpoolOptions): Promise<OpenedSpool> {
     keptBefore: kept,
     recoveredEnd: end,
     syncMs: options.syncMs,
+    uncountedSinceMs: options.uncountedSinceMs,
     withoutRedisAtMs: options.withoutRedisAtMs,
     isTaking: () => spool.isTaking,
     onSent: (record, sequence) => {

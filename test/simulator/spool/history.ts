@@ -31,7 +31,8 @@ export function generateSpool(seed: number): History {
     steps.push(...trouble(random, { fromMs, backMs, endMs, nodes }))
   steps.sort((one, other) => one.atMs - other.atMs)
   const epochMs = (random.chance(0.2) ? MONTH_TURN_MS : NOON_MS) - random.int(0, endMs)
-  return { name: 'spool', seed, epochMs, nodes, hasSpools: true, apps, steps, endMs }
+  const isSynced = seed % 2 === 1 && !steps.some(({ kind }) => kind === 'nats lost its tail')
+  return { name: 'spool', seed, epochMs, nodes, hasSpools: true, ...(isSynced && { isSynced }), apps, steps, endMs }
 }
 
 interface Outage {

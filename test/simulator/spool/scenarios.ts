@@ -19,6 +19,23 @@ export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
       endMs: 1_566_235,
     }),
   },
+  'spool-sent-before-its-minute-closed': {
+    claim: 'counts what a spool has sent until the audit counts it, also after a kill, where NATS syncs what it acknowledges',
+    history: history('spool-sent-before-its-minute-closed', {
+      hasSpools: true,
+      isSynced: true,
+      apps: [anApp(0, { events_per_month: 100 })],
+      steps: [
+        { atMs: 2000, kind: 'acks lost', forMs: 2000, share: 1 },
+        send(2100, { batches: 4, gapMs: 50, events: 5, keyed: true }),
+        { atMs: 30_000, kind: 'nats killed', forMs: 300_000 },
+        { atMs: 40_000, kind: 'kill', node: 0 },
+        { atMs: 41_000, kind: 'start' },
+        send(60_000, { node: 1, batches: 40, gapMs: 50, events: 5 }),
+      ],
+      endMs: 340_000,
+    }),
+  },
   'spool-found-late': {
     claim: 'sends again what NATS lost of a spool, also where the last one found was not the newest message',
     history: history('spool-found-late', {

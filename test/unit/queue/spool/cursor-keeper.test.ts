@@ -56,6 +56,7 @@ async function open(end: number) {
       cursor,
       keptBefore,
       syncMs: () => SYNC_MS,
+      uncountedSinceMs: () => Number.POSITIVE_INFINITY,
     },
     (error) => {
       throw error

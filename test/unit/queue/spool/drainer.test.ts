@@ -89,6 +89,7 @@ async function openOver(directory: string, disk: RealDisk, timers: ManualTimers,
     ...spoolOptions({ directory, stream: stream as unknown as StreamPublisher, disk, timers }),
     partitions: 1,
     syncMs: () => 100,
+    uncountedSinceMs: () => Number.POSITIVE_INFINITY,
     onFound: () => void (found += 1),
     onSent: (_appId, _charge, place) => {
       inStream.push(place)

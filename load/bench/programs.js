@@ -59,16 +59,21 @@ export function knowsSyncInterval() {
 
 /**
  * JetStream in a folder of its own. `syncsAlways`: it syncs before it acknowledges, in place of every two minutes.
- * @param {{ syncsAlways?: boolean, clustered?: string[] }} [options] `clustered`: flags of one server of a cluster @returns {Promise<Backend>}
+ * @param {{ syncsAlways?: boolean, clustered?: string[] }} [options] `clustered`: flags of one server of a cluster @returns {Promise<Backend & { monitorUrl: string }>}
  */
 export async function startNats({ syncsAlways = false, clustered = [] } = {}) {
   const file = join(temporaryFolder(), 'nats.conf')
   writeFileSync(file, syncsAlways ? 'jetstream { sync_interval: always }\n' : '')
-  const nats = await startNatsServer(['--config', file, ...clustered], { before: on(LOAD_CORE) })
-  return Object.assign(nats, { cpuSeconds: () => cpuSeconds(nats.pid) })
+  const monitorPort = await freePort()
+  const monitored = ['--http_port', String(monitorPort)]
+  const nats = await startNatsServer(['--config', file, ...monitored, ...clustered], { before: on(LOAD_CORE) })
+  return Object.assign(nats, {
+    monitorUrl: `http://127.0.0.1:${monitorPort}`,
+    cpuSeconds: () => cpuSeconds(nats.pid),
+  })
 }
 
-/** @param {number} size @param {{ syncsAlways: boolean }} options @returns {Promise<Pick<Backend, 'url' | 'cpuSeconds' | 'stop'>>} */
+/** @param {number} size @param {{ syncsAlways: boolean }} options @returns {Promise<Pick<Backend, 'url' | 'cpuSeconds' | 'stop'> & { monitorUrl: string }>} */
 export async function startNatsCluster(size, { syncsAlways }) {
   const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()))
   const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`)
@@ -80,6 +85,7 @@ export async function startNatsCluster(size, { syncsAlways }) {
   )
   return {
     url: servers.map(({ url }) => url).join(','),
+    monitorUrl: servers.map(({ monitorUrl }) => monitorUrl).join(','),
     cpuSeconds: () => servers.reduce((sum, server) => sum + server.cpuSeconds(), 0),
     stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
   }

@@ -84,7 +84,12 @@ async function startOver(which, replicas) {
   const how = { syncsAlways: which === 'always' }
   const nats = await (replicas === 1 ? startNats(how) : startNatsCluster(replicas, how))
   const service = await startService({
-    env: { REDIS_URL: redis.url, NATS_URL: nats.url, SLUICE_STREAM_REPLICAS: String(replicas) },
+    env: {
+      REDIS_URL: redis.url,
+      NATS_URL: nats.url,
+      NATS_MONITOR_URLS: nats.monitorUrl,
+      SLUICE_STREAM_REPLICAS: String(replicas),
+    },
   })
   /** @param {{ folder: string, count: number }} bodies @param {{ perSecond: number, seconds: number }} phase @param {boolean} keyed @returns {Promise<Run>} */
   const measure = async (bodies, phase, keyed) => {

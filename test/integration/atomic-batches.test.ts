@@ -1,11 +1,18 @@
 // Keyed records that go to the stream together, each a message of its own, where its server takes atomic batches.
 
-import type { NatsConnection } from '@nats-io/transport-node'
 import { jetstreamManager } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest'
 import type { QueueAck, QueueRecord } from '../../src/queue/queue.ts'
 import type { StreamPublisher } from '../../src/queue/stream/publisher.ts'
-import { addStream, openReadyQueue, readStreamPlainly, settlementsOf, publishTo, withConnection } from '../support/jetstream.ts'
+import {
+  addStream,
+  openReadyQueue,
+  publishTo,
+  readStreamPlainly,
+  settlementsOf,
+  withConnection,
+} from '../support/jetstream.ts'
 import { makeRecord } from '../support/journal.ts'
 import { type NatsServer, startNats } from '../support/nats.ts'
 

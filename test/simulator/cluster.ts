@@ -95,7 +95,11 @@ export class Cluster {
     this.faultPeriod.nodeStarts(this.world.nowMs)
     const apps = this.versions.map((versions) => (versions.at(-1) as { app: App }).app)
     const spoolDisk = this.#freeDisk()
-    const node = new SimulatedNode({ ...this.#servers(), spoolDisk, isSynced: this.#isSynced }, this.random.fork(), apps)
+    const node = new SimulatedNode(
+      { ...this.#servers(), spoolDisk, isSynced: this.#isSynced },
+      this.random.fork(),
+      apps,
+    )
     this.nodes.push(node)
     return node
   }

@@ -228,7 +228,8 @@ function parse(bytes: Buffer): { message: Message; reply: string }[] {
   for (let at = 0; at < bytes.length; ) {
     const lineEnd = bytes.indexOf('\r\n', at)
     const words = bytes.toString('latin1', at, lineEnd).split(' ')
-    if (words.length < 4 || words.length > 5 || words[0] !== 'HPUB') throw new Error(`not an HPUB line: ${words.join(' ')}`)
+    if (words.length < 4 || words.length > 5 || words[0] !== 'HPUB')
+      throw new Error(`not an HPUB line: ${words.join(' ')}`)
     const [, subject] = words
     const [reply, headBytes, allBytes] = words.length === 5 ? words.slice(2) : ['', ...words.slice(2)]
     const start = lineEnd + 2

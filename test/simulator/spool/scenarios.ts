@@ -20,7 +20,8 @@ export const SPOOL_SCENARIOS: Readonly<Record<string, Scenario>> = {
     }),
   },
   'spool-sent-before-its-minute-closed': {
-    claim: 'counts what a spool has sent until the audit counts it, also after a kill, where NATS syncs what it acknowledges',
+    claim:
+      'counts what a spool has sent until the audit counts it, also after a kill, where NATS syncs what it acknowledges',
     history: history('spool-sent-before-its-minute-closed', {
       hasSpools: true,
       isSynced: true,

@@ -29,7 +29,8 @@ function recordOf(offset: number, bytes: number, appId = 'demo'): SpooledRecord 
   return { head: { appId }, line: Buffer.alloc(bytes), end: { segment: 1, offset } } as unknown as SpooledRecord
 }
 
-async function open(end: number) {
+async function open(end: number, syncMs = SYNC_MS) {
+  const uncounted = { sinceMs: Number.POSITIVE_INFINITY }
   const [directory, timers, disk, renewed] = [
     await makeFolder(),
     new ManualTimers(),
@@ -55,8 +56,8 @@ async function open(end: number) {
       timers,
       cursor,
       keptBefore,
-      syncMs: () => SYNC_MS,
-      uncountedSinceMs: () => Number.POSITIVE_INFINITY,
+      syncMs: () => syncMs,
+      uncountedSinceMs: () => uncounted.sinceMs,
     },
     (error) => {
       throw error
@@ -78,7 +79,7 @@ async function open(end: number) {
     return read
   }
   const released = async (): Promise<unknown> => (await saved()).released
-  return { keeper, disk, acked, look, saved, released, renewed }
+  return { keeper, disk, acked, look, saved, released, renewed, uncounted }
 }
 
 test('what is acknowledged while the cursor is written stays kept', async () => {
@@ -110,6 +111,21 @@ test('what NATS has synced is let go of while more is sent', async () => {
     await look()
   }
   expect(await released()).toMatchObject({ offset: expect.toSatisfy((offset: number) => offset >= 400) as number })
+})
+
+test('what NATS has synced at once is kept until the audit counts it', async () => {
+  const { keeper, acked, look, released, uncounted } = await open(10_000, 0)
+  vi.spyOn(keeper.kept, 'isThere').mockResolvedValue(true)
+  acked(100)
+  await look()
+  uncounted.sinceMs = 1500
+  acked(200)
+  await look()
+  await look()
+  expect(await released()).toMatchObject({ offset: 100 })
+  uncounted.sinceMs = Number.POSITIVE_INFINITY
+  await look()
+  expect(await released()).toMatchObject({ offset: 200 })
 })
 
 test('the cursor names the newest message of all that is kept, and of each partition, also where an older one was found last', async () => {

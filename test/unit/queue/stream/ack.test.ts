@@ -46,6 +46,11 @@ describe('an acknowledgement', () => {
       { kind: 'refused', reason: 'maximum bytes exceeded', isFull: true },
     ],
     [
+      '{"error":{"code":400,"err_code":10201,"description":"atomic publish batch contains duplicate message id"}}',
+      { kind: 'not as a batch', reason: 'atomic publish batch contains duplicate message id' },
+    ],
+    ['{"stream":"SLUICE_EVENTS","seq":44,"batch":"node-b1","count":20}', { kind: 'stored', sequence: 44 }],
+    [
       '{"error":{"code":503,"err_code":10023,"description":"insufficient resources"},"stream":"SLUICE_EVENTS","seq":0}',
       { kind: 'refused', reason: 'insufficient resources', isFull: true },
     ],

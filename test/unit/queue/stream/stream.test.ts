@@ -38,7 +38,7 @@ const FACTS = {
   oldestAtMs: null,
   refusal: null,
   unsafe: null,
-    isAtomic: false,
+  isAtomic: false,
   differences: [],
 }
 

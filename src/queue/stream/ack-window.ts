@@ -40,6 +40,11 @@ export class AckWindow {
     return lane.gathered.window === this.#window && lane.gathered.messages > 0 && !lane.isFull
   }
 
+  /** How many messages more may be in flight. */
+  get room(): number {
+    return Math.max(0, this.pace.maxMessages - this.#openMessages)
+  }
+
   /** Messages in flight with a keyed record each. */
   get keyedMessages(): number {
     return this.#openKeyed

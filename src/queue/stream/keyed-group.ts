@@ -26,12 +26,14 @@ export interface Member {
 
 export class KeyedGroup {
   readonly #maxPayloadBytes: number
+  readonly #maxMessages: number
   #members: Member[] = []
   #bytes = 0
 
-  /** `maxPayloadBytes`: of a message, with its headers. */
-  constructor(maxPayloadBytes: number) {
+  /** `maxPayloadBytes`: of a message, with its headers. `room`: for so many messages. */
+  constructor(maxPayloadBytes: number, room: number) {
     this.#maxPayloadBytes = maxPayloadBytes
+    this.#maxMessages = Math.min(MAX_MESSAGES, room)
   }
 
   get isEmpty(): boolean {
@@ -39,7 +41,7 @@ export class KeyedGroup {
   }
 
   get isFull(): boolean {
-    return this.#members.length === MAX_MESSAGES || this.#bytes >= MAX_BYTES
+    return this.#members.length >= this.#maxMessages || this.#bytes >= MAX_BYTES
   }
 
   has(lane: Lane): boolean {

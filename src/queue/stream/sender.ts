@@ -133,7 +133,7 @@ export class Sender {
   /** As `take`, but keyed records gather while so many of them are in flight, and then go as an atomic batch. */
   #takeGrouped(nowMs: number, alone: number): NewMessage[] {
     const messages: NewMessage[] = []
-    const group = new KeyedGroup(this.#maxPayloadBytes)
+    const group = new KeyedGroup(this.#maxPayloadBytes, this.#window.room)
     const waiting: Lane[] = []
     while (this.#window.isOpen) {
       const lane = this.#lanes.take()

@@ -228,7 +228,7 @@ export class BucketApps implements AppDirectory {
     this.#onNotice(
       this.#isLoaded
         ? `app records cannot be read: ${reason}; the ${this.#entries.count} known ones stay in force`
-        : `app records cannot be read: ${reason}; until they are, batches are answered 503`,
+        : `app records cannot be read: ${reason}; until they are, a node that has kept none answers batches with 503`,
     )
   }
 }

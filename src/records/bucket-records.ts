@@ -1,0 +1,98 @@
+// The app records in the bucket in NATS.
+
+import type { AppRecord } from '../apps/app-record.ts'
+import { readEntry } from '../apps/bucket/app-entries.ts'
+import { describeBadEntry } from '../apps/bucket/bucket-apps.ts'
+import { describeNoRecord, editRecords, readRecords, removeEntry } from '../apps/bucket/bucket-edit.ts'
+import { adoptApps, isForeign } from '../installation/adopt-apps.ts'
+import type { InstallationRecord } from '../installation/record.ts'
+import { readFromRedis } from '../installation/shared-record.ts'
+import type { Clock } from '../lib/clock.ts'
+import { StartError, throwStartError } from '../lib/errors.ts'
+import { systemTimers } from '../lib/timers.ts'
+import type { NatsAccess } from '../nats/address.ts'
+import { Bucket, type StoredEntry } from '../nats/bucket.ts'
+import { connectNats } from '../nats/connection.ts'
+import { APPS_BUCKET } from '../nats/store-names.ts'
+import type { Config } from '../settings/config.ts'
+import type { AppRecords, Place } from './app-records.ts'
+import { withRedis } from './redis.ts'
+
+export const FOREIGN = `NATS has lost the bucket ${APPS_BUCKET} that the nodes know, and they do not use this one: bring the records back with sluice apps import first, or say sluice apps adopt-empty`
+
+/** Of an edit of one record, against others of it. */
+const MAX_ATTEMPTS = 20
+
+export async function withBucketRecords<T>(
+  nats: NatsAccess,
+  place: Place,
+  clock: Clock,
+  use: (records: AppRecords) => Promise<T>,
+): Promise<T> {
+  const connection = await connectNats(nats).catch(throwStartError)
+  try {
+    return await use(recordsInBucket(new Bucket(connection, APPS_BUCKET), place, clock))
+  } finally {
+    await connection.close()
+  }
+}
+
+/** Whether the nodes know another bucket of app records than this one. */
+export async function isForeignBucket(bucket: Bucket, { redis }: Pick<Config, 'redis'>): Promise<boolean> {
+  const askRedis = async (): Promise<InstallationRecord | null> => {
+    return redis === null ? null : await withRedis(redis, (known) => known.ask(readFromRedis)).catch(() => null)
+  }
+  return await isForeign(bucket.connection, systemTimers, askRedis).catch(() => false)
+}
+
+function recordsInBucket(bucket: Bucket, place: Place, clock: Clock): AppRecords {
+  const edit = { timers: systemTimers, replicas: place.stream.replicas }
+  const read = () => readRecords(bucket, systemTimers).catch(throwStartError)
+  return {
+    place: APPS_BUCKET,
+    list: read,
+    find: async (appKey) => {
+      const { apps, entries } = await read()
+      const found = apps.find(appKey, clock())
+      if (found !== 'unknown') return found
+      const keyText = JSON.stringify(appKey)
+      for (const { key, text } of entries.values()) {
+        const bad = text?.includes(keyText) === true ? readEntry(key, text) : null
+        if (bad?.kind === 'mistakes') throw new StartError(describeBadEntry(key, bad.mistakes))
+      }
+      return 'unknown'
+    },
+    one: async (appId) => recordIn(await bucket.read(appId).catch(throwStartError)),
+    editOne: async (appId, change) => {
+      if (await isForeignBucket(bucket, place)) throw new StartError(FOREIGN)
+      const report = await bucket.ensure(edit.replicas)
+      if (report.kind === 'unreadable')
+        throw new StartError(`the bucket ${APPS_BUCKET} cannot be used: ${report.reason}`)
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+        const entry = await bucket.read(appId).catch(throwStartError)
+        const present = recordIn(entry)
+        const next = change(present)
+        if (next === 'same') return
+        if (present === undefined && entry?.text != null) throw new StartError(describeNoRecord(appId))
+        const text = next === null ? null : JSON.stringify(next)
+        const at = { revision: entry?.revision ?? 0, timers: systemTimers }
+        const written = await bucket.writeOnceLed(appId, text, at).catch(throwStartError)
+        if (written === 'done') return
+      }
+      throw new StartError(`${APPS_BUCKET}: other edits came first each time; try again`)
+    },
+    edit: async (change, options) => {
+      // An import adopts it at its end.
+      const isImport = options?.replaceBad === true
+      if (!isImport && (await isForeignBucket(bucket, place))) throw new StartError(FOREIGN)
+      await editRecords(bucket, change, { ...edit, ...options }).catch(throwStartError)
+    },
+    remove: (appId) => removeEntry(bucket, appId, edit).catch(throwStartError),
+    adopt: () => adoptApps(bucket.connection, edit).catch(throwStartError),
+  }
+}
+
+function recordIn(entry: StoredEntry | null): AppRecord | undefined {
+  const read = entry?.text == null ? null : readEntry(entry.key, entry.text)
+  return read?.kind === 'app' ? read.record : undefined
+}

@@ -4,11 +4,14 @@
 //   area       the instance's own, beside the bodies (src/ring/memory.ts): directory, layouts
 //   directory  eight sets of the keys of four layouts, then the scores of the same layouts
 //
-// A key is made of the bytes of an event where most SDKs write its type and name.
+// A key is made of an event's first two names, and of its own name where that is one of the first two members.
 
 import { follow, LAYOUT_BYTES, TIMESTAMP_START } from './layouts'
+import { plainEnd } from './text'
 import { nowhere } from './walker'
 
+const NAME: u32 = 0x656d616e // name
+const COMMA_NAME: u64 = 0x22656d616e222c22 // ","name"
 const FACTOR: u64 = 0x9e3779b185ebca87
 const SET_BITS: u64 = 3
 const SET_BYTES: i32 = 16
@@ -27,18 +30,12 @@ const PRICE: i32 = 64
 const MAX_SAVINGS: i32 = 32 * PRICE
 const SAVED_BY_FOLLOWING: i32 = 4
 
-// Where the key is unknown, the last layout is tried: the bytes of the key may be those of an id, which never repeat.
-// Each success adds to its luck, and each failure takes some; without luck it is not tried for a while.
-const MAX_LUCK: i32 = 8
-const FIRST_LUCK: i32 = 2
-const BAD_LUCK: i32 = -64
-
 /** 0 where the instance has none, and takes every event apart the ordinary way. */
 let area: i32 = 0
-/** The last layout that was learnt or followed. */
-let last: i32 = 0
+/** The last hash that was looked up, and the place of its key. */
+let lastHash: u64 = 0
+let lastPlace: i32 = -1
 let savings: i32 = MAX_SAVINGS
-let luck: i32 = FIRST_LUCK
 /** Bytes that tell the body's app from others; 0 while its key is not known. */
 let app: u64 = 0
 
@@ -49,13 +46,41 @@ export function setApp(bytes: u64): void {
 /** Gives the module memory of its own, all of it zero, and as large as src/ring/memory.ts says. */
 export function useArea(address: i32): void {
   area = address
-  last = layoutAt(address)
+}
+
+/**
+ * Of the first two names and the event's own: not of ids and times, which hardly repeat. The first value is taken for a
+ * string. Where it is an object, the bytes are those around the name of its first member.
+ */
+@inline
+function hashOf(p: i32): u64 {
+  // The quotes of the first name and of its value.
+  const first = quotes(p + 1)
+  const second = first & (first - 1)
+  const third = second & (second - 1)
+  const fourth = third & (third - 1)
+  const after = fourth != 0 ? min(p + 1 + <i32>ctz(fourth), nowhere) : longValueEnd(p)
+  const isFirst = load<u32>(p, 2) == NAME
+  const next = load<u64>(after)
+  const name = isFirst ? p + 9 : next == COMMA_NAME ? after + 10 : after + 5
+  const more = isFirst || next == COMMA_NAME ? load<u64>(name, 8) : 0
+  const names = (next ^ rotl<u64>((load<u64>(name) ^ rotl<u64>(more * FACTOR, 29)) * FACTOR, 29)) * FACTOR
+  return (load<u64>(p, 4) ^ rotl<u64>(names, 23)) * FACTOR
+}
+
+function longValueEnd(p: i32): i32 {
+  return plainEnd(plainEnd(p + 2) + 3)
+}
+
+/** The bits of the quotes among 64 bytes. */
+@inline
+function quotes(p: i32): u64 {
+  return quotesOf(p) | (quotesOf(p + 16) << 16) | (quotesOf(p + 32) << 32) | (quotesOf(p + 48) << 48)
 }
 
 @inline
-function hashOf(p: i32): u64 {
-  const name = (load<u64>(p, 24) ^ rotl<u64>(load<u64>(p, 32), 29)) * FACTOR
-  return (load<u64>(p, 8) ^ rotl<u64>(name, 23)) * FACTOR
+function quotesOf(p: i32): u64 {
+  return <u64>i8x16.bitmask(i8x16.eq(v128.load(p), i8x16.splat(0x22)))
 }
 
 @inline
@@ -92,8 +117,14 @@ function ofApp(hash: u64): u64 {
 export function followAny(p: i32): i32 {
   if (area == 0) return nowhere
   const hash = hashOf(p)
-  const place = find(setOf(hash), keyOf(hash))
-  const end = place < 0 ? followLast(p) : followAt(place, hash, p)
+  // A branch, so that comparing need not wait for the hash.
+  let place = lastPlace
+  if (hash != lastHash) {
+    place = find(setOf(hash), keyOf(hash))
+    lastHash = hash
+    lastPlace = place
+  }
+  const end = place < 0 ? nowhere : followAt(place, hash, p)
   savings = min(savings + (end == nowhere ? 1 : SAVED_BY_FOLLOWING), MAX_SAVINGS)
   return end
 }
@@ -106,25 +137,12 @@ function followAt(place: i32, hash: u64, p: i32): i32 {
     score = place < 0 ? 0 : load<i32>(place, SCORES)
     if (score <= 0) return nowhere
   }
-  const layout = layoutAt(place)
-  const end = follow(p, layout)
+  const end = follow(p, layoutAt(place))
   if (end == nowhere) {
     store<i32>(place, score - 2, SCORES)
     return nowhere
   }
   if (score < MAX_SCORE) store<i32>(place, score + 1, SCORES)
-  last = layout
-  return end
-}
-
-function followLast(p: i32): i32 {
-  if (luck <= 0) {
-    luck = luck == 0 ? FIRST_LUCK : luck + 1
-    return nowhere
-  }
-  const end = follow(p, last)
-  if (end != nowhere) luck = min(luck + 1, MAX_LUCK)
-  else luck = luck > 1 ? luck - 1 : BAD_LUCK
   return end
 }
 
@@ -136,6 +154,7 @@ export function mayLearn(): bool {
 /** An empty layout for the event at `p`: that of its key, or in its set the one of the lowest score. */
 export function emptyLayout(p: i32): i32 {
   savings -= PRICE
+  lastHash = 0
   let hash = hashOf(p)
   let place = find(setOf(hash), keyOf(hash))
   if (place >= 0 && load<i32>(place, SCORES) <= 0) {
@@ -145,9 +164,9 @@ export function emptyLayout(p: i32): i32 {
   if (place < 0) place = lowest(setOf(hash))
   store<i32>(place, keyOf(hash))
   store<i32>(place, FIRST_SCORE, SCORES)
-  last = layoutAt(place)
-  store<i32>(last, 0, TIMESTAMP_START)
-  return last
+  const layout = layoutAt(place)
+  store<i32>(layout, 0, TIMESTAMP_START)
+  return layout
 }
 
 /**

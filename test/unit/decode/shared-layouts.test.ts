@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { Scanner } from '../../../src/decode/scanner.ts'
 import { FIELD } from '../../../src/ring/layout.ts'
 import { createMemory, endOfBodies } from '../../../src/ring/memory.ts'
-import { alike } from './alike.ts'
-import { bodyOf, NOW_MS } from './bodies.ts'
+import { alike, FULL } from './alike.ts'
+import { bodyOf, NOW_MS, objectText } from './bodies.ts'
 
 const LAYOUTS = 32
 const LAYOUT_BYTES = 8192
@@ -83,6 +83,31 @@ test('events that only seem to be of a layout do not keep those of another app f
   expect(scoreOf('"revenue":{"amount":')).toBe(MAX_SCORE)
   for (let bodies = 0; bodies < 4; bodies++) send('ak_other_app', many(almostHonest))
   expect(scoreOf('"revenue":{"amount":')).toBe(MAX_SCORE)
+})
+
+test('layouts are known by their names, also where ids and times come first', () => {
+  const { send, scoreOf } = newScanner()
+  const ids = () => `"${(serial++).toString(16).padStart(8, '0').repeat(4)}"`
+  const orders = [
+    ...['hashed_daily_id', 'session_id', 'timestamp', 'user_id', 'name', 'type'].flatMap((first) => [
+      [first, 'hashed_monthly_id'],
+      [first, 'properties'],
+    ]),
+    // An object's members hide what comes after it, so that one layout begins with it.
+    ['context', 'properties'],
+  ]
+  const ofOrder = (order: string[], index: number) => {
+    const changes = { hashed_daily_id: ids(), hashed_monthly_id: ids(), session_id: ids(), user_id: ids() }
+    const all = {
+      ...FULL,
+      ...changes,
+      timestamp: `"2026-11-20T11:${10 + (serial % 50)}:30Z"`,
+      build: `"number ${index}."`,
+    }
+    return objectText({ ...Object.fromEntries(order.map((name) => [name, ''])), ...all })
+  }
+  for (let times = 0; times < 100; times++) send('ak_honest_app', orders.map(ofOrder))
+  expect(orders.map((_, index) => scoreOf(`"number ${index}."`))).toEqual(orders.map(() => MAX_SCORE))
 })
 
 test('apps whose events are alike share one layout', () => {

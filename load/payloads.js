@@ -30,6 +30,13 @@ export function uniformBody({ rng, appKey, events, nowMs }) {
   return JSON.stringify({ app_key: appKey, sdk_version: '3.12.0', events: list })
 }
 
+/** Nine SDKs by turns, each with an order of members and a device of its own, the same in all its events. @param {BodyOptions} options */
+export function mixedBody({ rng, appKey, events, nowMs }) {
+  const list = []
+  for (let index = 0; index < events; index++) list.push(pick(rng, SDKS)(uniformEvent(rng, nowMs)))
+  return JSON.stringify({ app_key: appKey, sdk_version: '3.12.0', events: list })
+}
+
 /**
  * ASCII, as large as events commonly get: about 4.9 KB each, so that 100 of them nearly fill the 512 KB that a body may
  * have. They cost the service far more than whoever sends them. @param {BodyOptions} options
@@ -59,7 +66,7 @@ export function variedBody({ rng, appKey, events, nowMs }) {
 }
 
 /** By name. @type {Readonly<Record<string, (options: BodyOptions) => string>>} */
-export const MAKERS = { uniform: uniformBody, varied: variedBody, large: largeBody }
+export const MAKERS = { uniform: uniformBody, mixed: mixedBody, varied: variedBody, large: largeBody }
 
 const TEXTS = [
   'plan_selected',
@@ -105,6 +112,20 @@ function uniformEvent(rng, nowMs) {
       position: 10 + Math.floor(rng() * 90),
     },
   }
+}
+
+const ORDERS = createRng(9)
+const SDKS = Array.from({ length: 9 }, (_, index) => {
+  const event = uniformEvent(ORDERS, 0)
+  const device = { ...event.context, device_type: `device ${index}`, screen_width: 720 + 40 * index }
+  const [names, inner, keys] = [event, device, event.properties].map((one) => shuffle(ORDERS, Object.keys(one)))
+  return (/** @type {ReturnType<typeof uniformEvent>} */ { properties, ...others }) =>
+    inOrder(names, { ...others, context: inOrder(inner, device), properties: inOrder(keys, properties) })
+})
+
+/** @param {string[]} names @param {Record<string, unknown>} members */
+function inOrder(names, members) {
+  return Object.fromEntries(names.map((name) => [name, members[name]]))
 }
 
 /** @param {Rng} rng @param {number} nowMs */

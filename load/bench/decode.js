@@ -3,7 +3,7 @@
 // Runs as a process of its own; prints one line of JSON.
 
 import { isUtf8 } from 'node:buffer'
-import { createRng, uniformBody, variedBody } from '../payloads.js'
+import { createRng, MAKERS } from '../payloads.js'
 import { SEED } from './cases.js'
 import { compileSchema } from './schema.js'
 
@@ -22,15 +22,14 @@ const WORDS = 64
 const roundMs = Number(process.argv[2])
 const nowMs = Date.now()
 const rows = []
-for (const varied of [false, true]) {
-  for (const events of [1, 10, 100]) rows.push({ events, varied, ...compare(events, varied) })
+for (const body of ['uniform', 'mixed', 'varied']) {
+  for (const events of [1, 10, 100]) rows.push({ events, body, ...compare(events, MAKERS[body]) })
 }
 console.log(JSON.stringify(rows))
 
-/** @param {number} events @param {boolean} varied */
-function compare(events, varied) {
+/** @param {number} events @param {typeof MAKERS[string]} make */
+function compare(events, make) {
   const rng = createRng(SEED)
-  const make = varied ? variedBody : uniformBody
   const bodies = Array.from({ length: 200 }, () => Buffer.from(make({ rng, appKey: 'ak_bench', events, nowMs })))
   const own = ownWay(bodies)
   const usual = usualWay(bodies)

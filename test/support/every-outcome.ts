@@ -142,6 +142,11 @@ export async function sendEveryOutcome({ cluster, embedded }: Load): Promise<Tal
     ),
   )
   await sleep(AWAY_MS)
+  const refused = 'sluice_overloaded_total{reason="nats_away"}'
+  await eventually('records were refused since NATS is away', async () => {
+    const counts = await Promise.all(cluster.nodes.map((node) => metric(node, refused)))
+    return counts.some((count) => Number(count) > 0)
+  })
   await cluster.nats.restart()
   await delivered
   await writeFile(embedded.appsFile, '{')

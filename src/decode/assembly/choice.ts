@@ -32,7 +32,7 @@ const SAVED_BY_FOLLOWING: i32 = 4
 
 /** 0 where the instance has none, and takes every event apart the ordinary way. */
 let area: i32 = 0
-/** The last hash that was looked up, and the place of its key. */
+/** The last hash that was looked up for this app, and the place that it has. */
 let lastHash: u64 = 0
 let lastPlace: i32 = -1
 let savings: i32 = MAX_SAVINGS
@@ -41,6 +41,7 @@ let app: u64 = 0
 
 export function setApp(bytes: u64): void {
   app = bytes
+  lastHash = 0
 }
 
 /** Gives the module memory of its own, all of it zero, and as large as src/ring/memory.ts says. */
@@ -107,10 +108,14 @@ function layoutAt(place: i32): i32 {
   return area + DIRECTORY_BYTES + ((place - area) >> 2) * LAYOUT_BYTES
 }
 
-/** All apps share the layout of a key until too many events do not follow it. Then each has its own, and spoils it for none. */
+/**
+ * All apps share the layout of a key until too many events do not follow it. Then each has its own, by a hash of its own, and
+ * spoils it for none.
+ */
 @inline
-function ofApp(hash: u64): u64 {
-  return (hash ^ app) * FACTOR
+function forApp(hash: u64): u64 {
+  const place = find(setOf(hash), keyOf(hash))
+  return place >= 0 && load<i32>(place, SCORES) <= 0 ? (hash ^ app) * FACTOR : hash
 }
 
 /** The position after the event at `p` if it follows a layout that is known, otherwise `nowhere`. */
@@ -120,23 +125,20 @@ export function followAny(p: i32): i32 {
   // A branch, so that comparing need not wait for the hash.
   let place = lastPlace
   if (hash != lastHash) {
-    place = find(setOf(hash), keyOf(hash))
+    const own = forApp(hash)
+    place = find(setOf(own), keyOf(own))
     lastHash = hash
     lastPlace = place
   }
-  const end = place < 0 ? nowhere : followAt(place, hash, p)
+  const end = place < 0 ? nowhere : followAt(place, p)
   savings = min(savings + (end == nowhere ? 1 : SAVED_BY_FOLLOWING), MAX_SAVINGS)
   return end
 }
 
 @inline
-function followAt(place: i32, hash: u64, p: i32): i32 {
-  let score = load<i32>(place, SCORES)
-  if (score <= 0) {
-    place = find(setOf(ofApp(hash)), keyOf(ofApp(hash)))
-    score = place < 0 ? 0 : load<i32>(place, SCORES)
-    if (score <= 0) return nowhere
-  }
+function followAt(place: i32, p: i32): i32 {
+  const score = load<i32>(place, SCORES)
+  if (score <= 0) return nowhere
   const end = follow(p, layoutAt(place))
   if (end == nowhere) {
     store<i32>(place, score - 2, SCORES)
@@ -155,12 +157,8 @@ export function mayLearn(): bool {
 export function emptyLayout(p: i32): i32 {
   savings -= PRICE
   lastHash = 0
-  let hash = hashOf(p)
+  const hash = forApp(hashOf(p))
   let place = find(setOf(hash), keyOf(hash))
-  if (place >= 0 && load<i32>(place, SCORES) <= 0) {
-    hash = ofApp(hash)
-    place = find(setOf(hash), keyOf(hash))
-  }
   if (place < 0) place = lowest(setOf(hash))
   store<i32>(place, keyOf(hash))
   store<i32>(place, FIRST_SCORE, SCORES)

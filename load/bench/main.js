@@ -19,6 +19,7 @@ import { slowQueue } from './slow-queue.js'
 import { spool } from './spool.js'
 import { sync } from './sync.js'
 import { tls } from './tls.js'
+import { twoCores } from './two-cores.js'
 import { watchers } from './watchers.js'
 
 const SECTIONS = {
@@ -36,6 +37,7 @@ const SECTIONS = {
   memory,
   watchers,
   cors,
+  'two-cores': twoCores,
 }
 const QUICK = ['throughput', 'latency']
 const HELP = `Usage: npm run bench -- [OPTIONS]

@@ -43,7 +43,7 @@ export function appKeyOf(app) {
  * Starts the service with an empty journal, or on the Redis and NATS that `env` names. `tree`: another
  * checkout of it, built; its own package.json says with which flags Node runs it. `node`: another program than this Node.
  * `readKeys`: of the first apps, one each.
- * @param {{ nodeArgs?: string[], env?: Record<string, string>, tree?: string, node?: string, readKeys?: readonly object[] }} [options]
+ * @param {{ nodeArgs?: string[], env?: Record<string, string>, tree?: string, node?: string, before?: readonly string[], readKeys?: readonly object[] }} [options]
  * @returns {Promise<Server>}
  */
 export async function startService({ readKeys = [], ...options } = {}) {

@@ -1,0 +1,68 @@
+// @ts-check
+// What a second core gives one process: its decoders, disk and compiler work there. The load shares that core, so the rate
+// is the least that it gives; the thread that reads HTTP is what no further core helps.
+
+import { nameOf, SEED } from './cases.js'
+import { LOAD_CORE, on, pinned, SERVER_CORE } from './processes.js'
+import { median, medianRatio, number, table } from './report.js'
+import { startService } from './servers.js'
+import { unlessVoid } from './void-runs.js'
+import { runWrk, writeBodies } from './wrk.js'
+
+/** @type {import('./wrk.js').Case[]} */
+const CASES = [
+  { events: 1, keyed: false, varied: true },
+  { events: 100, keyed: false, varied: false },
+  { events: 100, keyed: false, varied: true },
+]
+
+/** By turns on one core and on two. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
+export async function twoCores(options) {
+  if (!pinned) return { numbers: null, text: 'Two cores: not measured, there is one\n' }
+  const rounds = options.quick ? 1 : 5
+  const seconds = options.quick ? 1 : 2
+  const numbers = []
+  for (const kind of CASES) {
+    options.progress(`two cores: ${nameOf(kind)}`)
+    const bodies = await writeBodies(options.folder, kind, SEED)
+    const one = await startService({ before: on(SERVER_CORE) })
+    const two = await startService({ before: ['taskset', '-c', `${SERVER_CORE},${LOAD_CORE}`] })
+    const measure = (/** @type {typeof one} */ service, /** @type {number} */ forSeconds) =>
+      unlessVoid(nameOf(kind), () => runWrk(service, bodies, { keyed: kind.keyed, seconds: forSeconds }))
+    for (const service of [one, two]) await measure(service, 3)
+    const pairs = []
+    for (let round = 0; round < rounds; round++) {
+      pairs.push({ one: await measure(one, seconds), two: await measure(two, seconds) })
+    }
+    await one.stop()
+    await two.stop()
+    numbers.push({ kind, pairs })
+  }
+  const head = [
+    'request',
+    'one core /s',
+    'two cores /s',
+    'ratio',
+    'CPU µs, one',
+    'two',
+    'of it the front end',
+    'most, by it',
+  ]
+  const rows = numbers.map(({ kind, pairs }) => {
+    const of = (/** @type {'one' | 'two'} */ which, /** @type {keyof import('./wrk.js').Measured} */ name) =>
+      pairs.map((pair) => pair[which][name])
+    const frontEndUs = median(of('two', 'mainThreadUsPerRequest'))
+    return [
+      nameOf(kind),
+      number(median(of('one', 'perSecond'))),
+      number(median(of('two', 'perSecond'))),
+      number(medianRatio(of('two', 'perSecond'), of('one', 'perSecond')), 2),
+      number(median(of('one', 'cpuUsPerRequest')), 1),
+      number(median(of('two', 'cpuUsPerRequest')), 1),
+      number(frontEndUs, 1),
+      number(1e6 / frontEndUs),
+    ]
+  })
+  const title = `One process on one core and on two, of which the load has its part; medians of ${rounds}, by turns`
+  return { numbers, text: table(title, head, rows, options) }
+}

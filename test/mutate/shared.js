@@ -20,8 +20,8 @@ const BUDGET = 'limits/shared/app-budget.ts'
 const SPOOL = 'queue/spool/spool.ts'
 const DRAINER = 'queue/spool/drainer.ts'
 const KEYS = 'limits/shared/request-keys.ts'
-/** More of them show faults of their own, which are not mended yet. */
 const SPOOL_HISTORIES = 'simulate spool 1000'
+const NATS_HISTORIES = 'simulate nats 1000'
 const INSTALLATION = 'installation/installation.ts'
 
 /** @type {readonly import('./main.js').Mutant[]} */
@@ -511,5 +511,29 @@ export const SHARED_MODE = [
     find: '    monthUsed, dayUsed, minuteUsed = monthUsed + month, dayUsed + ofDay, minuteUsed + ofMinute\n',
     replace: '',
     tests: [SPOOL_HISTORIES],
+  },
+  {
+    name: 'sp6',
+    bug: 'what a spool has sent is let go of before the audit counts it',
+    file: 'queue/spool/cursor-keeper.ts',
+    find: '    return syncMs() === 0 && uncountedSinceMs() === Number.POSITIVE_INFINITY\n',
+    replace: '    void uncountedSinceMs\n    return syncMs() === 0\n',
+    tests: ['test/unit/queue/spool/cursor-keeper.test.ts', SPOOL_HISTORIES],
+  },
+  {
+    name: 'ab1',
+    bug: 'the acknowledgement of an atomic batch settles its last message alone',
+    file: 'queue/stream/publisher.ts',
+    find: '    for (let number = first; number <= last; number += 1)',
+    replace: '    for (let number = Math.max(first, last); number <= last; number += 1)',
+    tests: [NATS_HISTORIES],
+  },
+  {
+    name: 'ab2',
+    bug: 'an atomic batch that was refused counts as stored',
+    file: 'queue/stream/publisher.ts',
+    find: "      case 'not as a batch':\n        this.#sendAgain(message)\n        return this.#turnSoon()\n",
+    replace: "      case 'not as a batch':\n        return this.#stored(message, sequence)\n",
+    tests: [NATS_HISTORIES, 'test/integration/atomic-batches.test.ts'],
   },
 ]

@@ -362,9 +362,9 @@ export const SHARED_MODE = [
     name: 's11',
     bug: 'a message that nobody took counts as stored',
     file: PUBLISHER,
-    find: '        return this.#noResponders(message)',
+    find: '        this.#sender.pause()\n        return this.#sendAgain(message)\n',
     replace:
-      '        if (message.first === null) return this.#noResponders(message)\n        return this.#stored(message)',
+      '        this.#sender.pause()\n        if (message.first === null) return this.#sendAgain(message)\n        return this.#stored(message, 0)\n',
     tests: ['simulate nats 60'],
   },
   {

@@ -89,13 +89,11 @@ describe('with a server that takes atomic batches', () => {
     expect(batches).not.toContain('')
   })
 
-  it('stores few alone, and what comes while they are in flight together', async () => {
-    const settling = [...Array.from({ length: ALONE }, () => keyedRecords(1)), keyedRecords(30)].map((records) => {
-      const settled = publishAll(queue, records)
-      return new Promise((resolve) => setImmediate(resolve)).then(async () => await settled)
-    })
-    expect(new Set((await Promise.all(settling)).flat().map(({ ack }) => ack))).toEqual(new Set(['durable']))
-    expect((await storedById()).size).toBe(ALONE + 30)
+  it('stores few alone', async () => {
+    expect(new Set((await publishAll(queue, keyedRecords(ALONE))).map(({ ack }) => ack))).toEqual(new Set(['durable']))
+    expect(Array.from((await storedById()).values(), ({ batch }) => batch)).toEqual(
+      Array.from({ length: ALONE }, () => ''),
+    )
   })
 
   it('sends each of a batch alone where one of them is stored already, which alone is a duplicate', async () => {

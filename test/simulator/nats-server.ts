@@ -185,6 +185,7 @@ export class NatsServer {
     }
     if (this.ackLossShare > 0 && this.#random.chance(this.ackLossShare)) return
     const { kind } = storing
+    const ofBatch = gathered === undefined ? '' : `,"batch":"b","count":${stream.lastSequence - before}`
     const text =
       kind === 'refused'
         ? JSON.stringify({
@@ -192,7 +193,7 @@ export class NatsServer {
             stream: name,
             seq: 0,
           })
-        : `{"stream":"${name}", "seq":${storing.sequence}${kind === 'duplicate' ? ',"duplicate": true' : ''}}`
+        : `{"stream":"${name}", "seq":${storing.sequence}${kind === 'duplicate' ? ',"duplicate": true' : ''}${ofBatch}}`
     const answer = (): void => this.deliver(leader, reply, '', Buffer.from(text))
     this.world.after(this.costMs + this.ackDelayMs, answer)
   }

@@ -1,4 +1,5 @@
-// Keeps the spool's cursor: moves it behind what is acknowledged, writes it down, and lets go of what NATS must have synced.
+// Keeps the spool's cursor: moves it behind what is acknowledged, writes it down, and lets go of what NATS must have synced
+// and the audit counts.
 
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { Timers } from '../../lib/timers.ts'
@@ -11,6 +12,9 @@ import { type SpoolCursor, writeCursor } from './spool-cursor.ts'
 
 /** Between two writings, but for what has to be reserved. */
 const SAVE_MS = 1000
+
+/** So long the audit is waited for. It takes a minute or two, and what is kept takes room in the spool. */
+const MAX_UNCOUNTED_MS = 3_600_000
 
 /** How long a batch that was acknowledged is kept; `syncMs`: NATS has synced it after so long at the most. */
 export function keptMs(syncMs: number): number {
@@ -190,7 +194,8 @@ export class CursorKeeper {
     const { witness } = this.kept
     if (witness !== null && !(await this.kept.isThere({ witness }, connection))) this.hasLost = true
     const { syncMs, uncountedSinceMs, timers } = this.#parts
-    const untilMs = Math.min(timers.monotonicMs() - keptMs(syncMs()), uncountedSinceMs() - 1)
+    const nowMs = timers.monotonicMs()
+    const untilMs = Math.min(nowMs - keptMs(syncMs()), Math.max(uncountedSinceMs() - 1, nowMs - MAX_UNCOUNTED_MS))
     for (let due = this.kept.due(untilMs); due !== null && !this.hasLost; due = this.kept.due(untilMs)) {
       if (await this.kept.isThere(due, connection)) {
         this.kept.releaseUpTo(due.end)

@@ -1,4 +1,4 @@
-// What was sent and is kept until NATS must have synced it: groups in the order of the journal, each with the last of its messages,
+// What was sent and is kept until NATS must have synced it and the audit counts it: groups in the order of the journal, each with the last of its messages,
 // which is gone where NATS has lost the end of its stream.
 
 import type { NatsConnection } from '@nats-io/transport-node'

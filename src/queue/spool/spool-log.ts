@@ -106,7 +106,7 @@ export class SpoolLog {
       this.#options.onNotice(
         this.#isEmpty()
           ? `the spool is empty again: ${sent}`
-          : `all of the spool is sent: ${sent}; this disk keeps them until NATS has synced them`,
+          : `all of the spool is sent: ${sent}; this disk keeps them until NATS has synced them and the audit counts them`,
         'info',
       )
       this.#outage = null

@@ -28,9 +28,12 @@ export class AckWindow {
   #openBytes = 0
   #openKeyed = 0
 
-  /** Checked before a message is added, so that the last one may exceed the bound in bytes. */
-  get isOpen(): boolean {
-    return this.#openMessages < this.pace.maxMessages && this.#openBytes < this.pace.maxBytes
+  /**
+   * Checked before a message is added, so that the last one may exceed the bound in bytes. `messages` and `bytes`: of those
+   * that are about to be.
+   */
+  isOpen(messages = 0, bytes = 0): boolean {
+    return this.#openMessages + messages < this.pace.maxMessages && this.#openBytes + bytes < this.pace.maxBytes
   }
 
   /**
@@ -38,11 +41,6 @@ export class AckWindow {
    */
   holds(lane: Lane): boolean {
     return lane.gathered.window === this.#window && lane.gathered.messages > 0 && !lane.isFull
-  }
-
-  /** How many messages more may be in flight. */
-  get room(): number {
-    return Math.max(0, this.pace.maxMessages - this.#openMessages)
   }
 
   /** Messages in flight with a keyed record each. */

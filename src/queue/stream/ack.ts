@@ -10,7 +10,7 @@ export type Ack =
   | { readonly kind: 'duplicate'; readonly sequence: number }
   /** Not stored. `isFull`: the stream, the account or the server has no room for it. */
   | { readonly kind: 'refused'; readonly reason: string; readonly isFull: boolean }
-  /** Not stored, since it is an atomic batch: its messages may be sent one by one. */
+  /** None of an atomic batch is stored: its messages may be sent one by one. */
   | { readonly kind: 'not as a batch'; readonly reason: string }
   /** Stored in another stream, which has taken our subjects; nobody reads it there. */
   | { readonly kind: 'foreign stream' }
@@ -26,8 +26,6 @@ const BLANK_AT = OLDER_PREFIX.indexOf(' ')
 const BLANK = 32
 /** `maximum bytes exceeded` and `maximum messages exceeded`; resources, of the account or the server. */
 const NO_ROOM = /^maximum (?:bytes|messages)\b|resource/i
-/** `atomic publish is disabled`, `atomic publish batch contains duplicate message id`, `batch publish not enabled`. */
-const OF_BATCHES = /^(?:atomic|batch) publish/i
 const DIGIT_ZERO = 48
 const DIGIT_NINE = 57
 const BRACE_CLOSE = 125
@@ -50,8 +48,8 @@ export function storedSequence(data: Uint8Array): number {
   return sequence
 }
 
-/** Reads an answer of any form. `status`: the code in its headers, or 0. */
-export function parseAck(data: Uint8Array, status: number): Ack {
+/** Reads an answer of any form. `status`: the code in its headers, or 0. `messages`: of the atomic batch that it answers, or 1. */
+export function parseAck(data: Uint8Array, status: number, messages = 1): Ack {
   if (status === 503) return { kind: 'no responders' }
   let answer: unknown
   try {
@@ -60,14 +58,17 @@ export function parseAck(data: Uint8Array, status: number): Ack {
     return { kind: 'unreadable' }
   }
   if (typeof answer !== 'object' || answer === null) return { kind: 'unreadable' }
-  const { stream, seq, duplicate, error } = answer as Record<string, unknown>
+  const { stream, seq, duplicate, error, count = 1 } = answer as Record<string, unknown>
   if (typeof error === 'object' && error !== null) {
     const { description, code } = error as Record<string, unknown>
     const reason = typeof description === 'string' ? description : `error ${String(code)}`
-    if (OF_BATCHES.test(reason)) return { kind: 'not as a batch', reason }
-    return { kind: 'refused', reason, isFull: NO_ROOM.test(reason) }
+    const isFull = NO_ROOM.test(reason)
+    if (messages > 1 && !isFull) return { kind: 'not as a batch', reason }
+    return { kind: 'refused', reason, isFull }
   }
   if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= 0) return { kind: 'unreadable' }
   if (stream !== EVENTS_STREAM) return { kind: 'foreign stream' }
+  // A server that knows nothing of batches stores each message alone, and answers for the last one.
+  if (count !== messages) return { kind: 'unreadable' }
   return { kind: duplicate === true ? 'duplicate' : 'stored', sequence: seq }
 }

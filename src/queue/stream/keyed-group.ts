@@ -5,8 +5,8 @@
 import type { Lane, Parcel } from './lanes.ts'
 
 const MAX_ALONE = 16
-/** By default a server takes 1,000. */
-const MAX_MESSAGES = 128
+/** Of one batch. By default a server takes 1,000. */
+export const MAX_BATCH_MESSAGES = 128
 const MAX_BYTES = 1024 * 1024
 /** Larger records gain nothing from company. */
 const MAX_RECORD_BYTES = 64 * 1024
@@ -26,22 +26,24 @@ export interface Member {
 
 export class KeyedGroup {
   readonly #maxPayloadBytes: number
-  readonly #maxMessages: number
   #members: Member[] = []
   #bytes = 0
 
-  /** `maxPayloadBytes`: of a message, with its headers. `room`: for so many messages. */
-  constructor(maxPayloadBytes: number, room: number) {
+  /** `maxPayloadBytes`: of a message, with its headers. */
+  constructor(maxPayloadBytes: number) {
     this.#maxPayloadBytes = maxPayloadBytes
-    this.#maxMessages = Math.min(MAX_MESSAGES, room)
   }
 
-  get isEmpty(): boolean {
-    return this.#members.length === 0
+  get messages(): number {
+    return this.#members.length
+  }
+
+  get bytes(): number {
+    return this.#bytes
   }
 
   get isFull(): boolean {
-    return this.#members.length >= this.#maxMessages || this.#bytes >= MAX_BYTES
+    return this.#members.length === MAX_BATCH_MESSAGES || this.#bytes >= MAX_BYTES
   }
 
   has(lane: Lane): boolean {
@@ -51,7 +53,8 @@ export class KeyedGroup {
   /** false: it has to go alone. */
   add(lane: Lane, parcel: Parcel): boolean {
     const maxBytes = Math.min(MAX_RECORD_BYTES, this.#maxPayloadBytes / 2)
-    if (!parcel.first.record.keyed || parcel.bytes > maxBytes) return false
+    const { record, isAlone } = parcel.first
+    if (!record.keyed || isAlone === true || parcel.bytes > maxBytes) return false
     this.#members.push({ lane, parcel })
     this.#bytes += parcel.bytes
     return true

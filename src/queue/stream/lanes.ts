@@ -16,6 +16,8 @@ export interface Entry {
   readonly number: number
   /** Ids of a keyed record that the audit has used up: it is sent under a further one. */
   burntIds: number
+  /** An atomic batch with it was refused. */
+  isAlone?: true
   next: Entry | null
 }
 

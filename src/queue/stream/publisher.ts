@@ -12,6 +12,7 @@ import { type Ack, parseAck, storedSequence } from './ack.ts'
 import { AckSweeper } from './ack-sweeper.ts'
 import { AckWindow, type InFlight } from './ack-window.ts'
 import type { ConsumerLags } from './consumer-lag.ts'
+import { MAX_BATCH_MESSAGES } from './keyed-group.ts'
 import { type Entry, Lanes } from './lanes.ts'
 import type { Doubt, PublisherOptions } from './publisher-options.ts'
 import { createOriginalLookup, type OriginalLookup } from './read/stream-original.ts'
@@ -198,11 +199,14 @@ export class StreamPublisher implements EventQueue {
   #answered(numbers: string, answer: Msg): void {
     const nowMs = this.#timers.monotonicMs()
     const [first, last = first] = numbers.split('-').map(Number)
-    const sequence = storedSequence(answer.data)
-    const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0)
+    const messages = last - first + 1
+    if (!(messages <= MAX_BATCH_MESSAGES)) return
+    const sequence = messages === 1 ? storedSequence(answer.data) : 0
+    const ack = sequence > 0 ? null : parseAck(answer.data, answer.headers?.code ?? 0, messages)
     this.#lastAckAtMs = nowMs
     if (this.#state.answered(ack) === 'misrouted') this.#keeper.look()
-    if (ack?.kind === 'not as a batch') this.#sender.sendKeyedAlone()
+    // A repeat goes alone from now on, and so do those beside it. Anything else may hold for every batch.
+    if (ack?.kind === 'not as a batch' && !ack.reason.includes('duplicate')) this.#sender.sendKeyedAlone()
     const stored = ack?.kind === 'stored' ? ack.sequence : sequence
     // All messages of a batch are stored in their order, and nothing between them.
     for (let number = first; number <= last; number += 1) this.#settle(number, ack, stored - (last - number), nowMs)
@@ -231,6 +235,7 @@ export class StreamPublisher implements EventQueue {
         this.#sender.pause()
         return this.#sendAgain(message)
       case 'not as a batch':
+        if (first !== null) first.isAlone = true
         this.#sendAgain(message)
         return this.#turnSoon()
       case 'unreadable':

@@ -14,7 +14,7 @@ import type { UnackedRecords } from './unacked-records.ts'
 
 /** Between two tries while nobody takes the messages: the stream is missing, or its leader is being chosen. */
 const RETRY_MS = 75
-/** Keyed records go alone for so long once an atomic batch was refused, which may be the fault of one of them. */
+/** Keyed records go alone for so long once a server has refused an atomic batch, and perhaps takes none. */
 const ALONE_MS = 10_000
 
 export interface SenderParts {
@@ -119,7 +119,7 @@ export class Sender {
 
   #take(nowMs: number): NewMessage[] {
     const messages: NewMessage[] = []
-    while (this.#window.isOpen) {
+    while (this.#window.isOpen()) {
       const lane = this.#lanes.take()
       if (lane === undefined) break
       const parcel = this.#parcelOf(lane)
@@ -133,19 +133,19 @@ export class Sender {
   /** As `take`, but keyed records gather while so many of them are in flight, and then go as an atomic batch. */
   #takeGrouped(nowMs: number, alone: number): NewMessage[] {
     const messages: NewMessage[] = []
-    const group = new KeyedGroup(this.#maxPayloadBytes, this.#window.room)
+    const group = new KeyedGroup(this.#maxPayloadBytes)
     const waiting: Lane[] = []
-    while (this.#window.isOpen) {
+    while (this.#window.isOpen(group.messages, group.bytes)) {
       const lane = this.#lanes.take()
       if (lane === undefined) break
-      if (lane.first?.record.keyed === true && group.isEmpty && this.#window.keyedMessages >= alone) {
+      if (lane.first?.record.keyed === true && group.messages === 0 && this.#window.keyedMessages >= alone) {
         waiting.push(lane)
         continue
       }
       const parcel = this.#parcelOf(lane)
       if (parcel === null) continue
       const isMember = group.add(lane, parcel)
-      // The order of an app's records is kept.
+      // An app's records are sent in their order.
       if (isMember ? group.isFull : group.has(lane)) this.#addressGroup(messages, group, nowMs, alone)
       if (!isMember) this.#address(messages, lane, parcel, nowMs)
       this.#lanes.offer(lane)

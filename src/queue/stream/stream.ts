@@ -60,7 +60,7 @@ const WANTED = {
   discard: DiscardPolicy.New,
   duplicate_window: DUPLICATE_WINDOW_NANOSECONDS,
   allow_direct: true,
-  // Of NATS 2.12 and later, and nothing to servers before it.
+  // Of NATS 2.12 and later. Servers before it ignore it when they create the stream.
   allow_atomic: true,
 } as const
 

@@ -79,7 +79,7 @@ async function open(end: number, syncMs = SYNC_MS) {
     return read
   }
   const released = async (): Promise<unknown> => (await saved()).released
-  return { keeper, disk, acked, look, saved, released, renewed, uncounted }
+  return { keeper, disk, acked, look, saved, released, renewed, uncounted, timers }
 }
 
 test('what is acknowledged while the cursor is written stays kept', async () => {
@@ -126,6 +126,20 @@ test('what NATS has synced at once is kept until the audit counts it', async () 
   uncounted.sinceMs = Number.POSITIVE_INFINITY
   await look()
   expect(await released()).toMatchObject({ offset: 200 })
+})
+
+test('an audit that counts nothing is waited for an hour', async () => {
+  const { keeper, timers, acked, look, released, uncounted } = await open(10_000, 0)
+  vi.spyOn(keeper.kept, 'isThere').mockResolvedValue(true)
+  uncounted.sinceMs = timers.monotonicMs()
+  acked(100)
+  await look()
+  timers.block(3_500_000)
+  await look()
+  expect(await released()).toEqual(START)
+  timers.block(100_000)
+  await look()
+  expect(await released()).toMatchObject({ offset: 100 })
 })
 
 test('the cursor names the newest message of all that is kept, and of each partition, also where an older one was found last', async () => {

@@ -54,7 +54,7 @@ function publisher() {
     return refused
   }
   const send = (bytes: number): void => {
-    while (window.isOpen && waiting.length > 0) {
+    while (window.isOpen() && waiting.length > 0) {
       const publishedAtMs = waiting.shift() as number
       const record = {
         line: new Uint8Array(0),

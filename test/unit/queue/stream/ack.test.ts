@@ -46,11 +46,6 @@ describe('an acknowledgement', () => {
       { kind: 'refused', reason: 'maximum bytes exceeded', isFull: true },
     ],
     [
-      '{"error":{"code":400,"err_code":10201,"description":"atomic publish batch contains duplicate message id"}}',
-      { kind: 'not as a batch', reason: 'atomic publish batch contains duplicate message id' },
-    ],
-    ['{"stream":"SLUICE_EVENTS","seq":44,"batch":"node-b1","count":20}', { kind: 'stored', sequence: 44 }],
-    [
       '{"error":{"code":503,"err_code":10023,"description":"insufficient resources"},"stream":"SLUICE_EVENTS","seq":0}',
       { kind: 'refused', reason: 'insufficient resources', isFull: true },
     ],
@@ -72,5 +67,30 @@ describe('an acknowledgement', () => {
 
   it('with the status 503 means that there are no responders', () => {
     expect(parseAck(bytes(''), 503)).toEqual({ kind: 'no responders' })
+  })
+})
+
+describe('the acknowledgement of an atomic batch', () => {
+  const error = (description: string): string => JSON.stringify({ error: { code: 400, description } })
+
+  it.each([
+    ['{"stream":"SLUICE_EVENTS","seq":44,"batch":"node-b1","count":20}', { kind: 'stored', sequence: 44 }],
+    // Of a server that has stored each message alone, or not.
+    ['{"stream":"SLUICE_EVENTS","seq":44}', { kind: 'unreadable' }],
+    ['{"stream":"SLUICE_EVENTS","seq":44,"batch":"node-b1","count":19}', { kind: 'unreadable' }],
+    [error('atomic publish is disabled'), { kind: 'not as a batch', reason: 'atomic publish is disabled' }],
+    // In a cluster: of one that is under way.
+    [
+      error('duplicate message id is in process'),
+      { kind: 'not as a batch', reason: 'duplicate message id is in process' },
+    ],
+    [error('maximum bytes exceeded'), { kind: 'refused', reason: 'maximum bytes exceeded', isFull: true }],
+  ])('%s', (text, expected) => {
+    expect(parseAck(bytes(text), 0, 20)).toEqual(expected)
+  })
+
+  it('is none of a single message', () => {
+    const data = bytes('{"stream":"SLUICE_EVENTS","seq":44,"batch":"node-b1","count":20}')
+    expect([storedSequence(data), parseAck(data, 0)]).toEqual([0, { kind: 'unreadable' }])
   })
 })

@@ -140,23 +140,23 @@ describe('the window of acknowledgements', () => {
     const window = new AckWindow()
     const lane = new Lane(0)
     for (let number = 1; number <= 64; number += 1) {
-      expect(window.isOpen).toBe(true)
+      expect(window.isOpen()).toBe(true)
       expect(window.nextNumber).toBe(number)
       window.add(lane, parcelOf(number, true, 100), 'id', 0)
     }
-    expect(window.isOpen).toBe(false)
+    expect(window.isOpen()).toBe(false)
     expect(window.take(17)?.number).toBe(17)
     expect(window.take(17)).toBe(null)
-    expect(window.isOpen).toBe(true)
+    expect(window.isOpen()).toBe(true)
 
     const large = new AckWindow()
     for (let number = 0; number < 16; number += 1) {
-      expect(large.isOpen).toBe(true)
+      expect(large.isOpen()).toBe(true)
       large.add(lane, parcelOf(number, true, 65_536), 'id', 0)
     }
-    expect(large.isOpen).toBe(false)
+    expect(large.isOpen()).toBe(false)
     large.take(1)
-    expect(large.isOpen).toBe(true)
+    expect(large.isOpen()).toBe(true)
   })
 
   it('holds a lane until its gathered message is answered, but not for a keyed one', () => {
@@ -192,16 +192,16 @@ describe('the window of acknowledgements', () => {
     const lane = new Lane(0)
     for (let number = 1; number <= 64; number += 1) window.add(lane, parcelOf(number, number > 1, 10), 'id', 0)
     window.renew()
-    expect(window.isOpen).toBe(true)
+    expect(window.isOpen()).toBe(true)
     expect(window.holds(lane)).toBe(false)
     for (let number = 65; number <= 128; number += 1) window.add(lane, parcelOf(number, number > 65, 10), 'id', 0)
-    expect(window.isOpen).toBe(false)
+    expect(window.isOpen()).toBe(false)
     const late = window.take(1) as InFlight
     expect(window.isCurrent(late)).toBe(false)
-    expect(window.isOpen).toBe(false)
+    expect(window.isOpen()).toBe(false)
     expect(window.holds(lane)).toBe(true)
     expect(window.isCurrent(window.take(65) as InFlight)).toBe(true)
-    expect(window.isOpen).toBe(true)
+    expect(window.isOpen()).toBe(true)
     expect(window.holds(lane)).toBe(false)
   })
 

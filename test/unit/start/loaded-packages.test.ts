@@ -36,7 +36,8 @@ it.each(['src/main.ts', 'src/cli/serve/serve.ts', 'src/start/service.ts'])(
   },
 )
 
-it('a service with Redis and NATS loads both', async () => {
+it('a service with Redis and NATS loads the client of NATS with it, and that of Redis with its first connection', async () => {
   const packages = await packagesLoadedWith('src/start/shared.ts')
-  expect(packages).toEqual(expect.arrayContaining(['ioredis', '@nats-io/transport-node', '@nats-io/jetstream']))
+  expect(packages).toEqual(expect.arrayContaining(['@nats-io/transport-node', '@nats-io/jetstream']))
+  expect(packages).not.toContain('ioredis')
 })

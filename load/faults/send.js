@@ -11,6 +11,8 @@ import { Agent, request } from 'node:http'
 
 /** Shorter than the service's own, so that a request seldom meets a connection that is just being closed. */
 const IDLE_TIMEOUT_MS = 4000
+/** To each node. While one stands still, its requests wait here, and time out as they would there. */
+const MAX_SOCKETS = 2000
 const PATH = '/api/v1/events'
 
 /** Connections to the nodes, by port. */
@@ -60,7 +62,7 @@ export class Connections {
   #agent(port) {
     let agent = this.#agents.get(port)
     if (agent === undefined) {
-      agent = new Agent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS })
+      agent = new Agent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS, maxSockets: MAX_SOCKETS })
       this.#agents.set(port, agent)
     }
     return agent

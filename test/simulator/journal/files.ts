@@ -23,6 +23,8 @@ export class SimulatedFile {
   onTakenOut: () => void = () => {}
   /** Not durable: written, or said to be. */
   dirty: Range[] = []
+  /** Where what another program has written begins, while nothing else lies behind it. */
+  #strangeFrom: number | null = null
   /** What a truncation took that was not synced yet. */
   #cut: Buffer | null = null
 
@@ -37,20 +39,23 @@ export class SimulatedFile {
     }
     this.bytes.set(data, from)
     this.#cut = null
+    this.#strangeFrom = null
     if (!isSynced && data.length > 0) this.dirty.push({ from, to: this.size })
   }
 
   meddle(data: Uint8Array): void {
+    const from = this.isMeddled ? this.#strangeFrom : this.size
     this.append(data, true)
     this.isMeddled = true
+    this.#strangeFrom = from
   }
 
-  /** Another program does, and at once for good. */
+  /** Another program does, and at once for good. It may take out no more than another has written. */
   cutOff(size: number): void {
     this.isMeddled = false
     this.truncate(size)
     this.sync()
-    this.isMeddled = true
+    this.isMeddled = size !== this.#strangeFrom
   }
 
   truncate(size: number): void {

@@ -532,8 +532,8 @@ export const SHARED_MODE = [
     name: 'ab2',
     bug: 'an atomic batch that was refused counts as stored',
     file: 'queue/stream/publisher.ts',
-    find: "      case 'not as a batch':\n        this.#sendAgain(message)\n        return this.#turnSoon()\n",
-    replace: "      case 'not as a batch':\n        return this.#stored(message, sequence)\n",
+    find: '        if (first !== null) first.isAlone = true\n        this.#sendAgain(message)\n        return this.#turnSoon()\n',
+    replace: '        return this.#stored(message, sequence)\n',
     tests: [NATS_HISTORIES, 'test/integration/atomic-batches.test.ts'],
   },
 ]

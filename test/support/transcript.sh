@@ -30,7 +30,7 @@ journal() { mkdir -p journal && cat > journal/000000000001.ndjson; }
 # serve [NAME=VALUE...]: the service on free ports, in the background, once it listens. $PORT, $SLUICE_ADMIN_PORT and $pid are its own.
 serve() {
   : > log.json
-  env HOST=127.0.0.1 PORT=0 SLUICE_ADMIN_PORT=0 "$@" "$NODE" "$MAIN" serve 2> log.err > >(exec cat > log.json) &
+  env HOST=127.0.0.1 PORT=0 SLUICE_ADMIN_PORT=0 "$@" "$NODE" "$MAIN" serve 2> log.err > >(exec cat >> log.json) &
   pid=$!
   until listening=$(grep '"msg":"listening"' log.json); do
     kill -0 $pid 2> /dev/null || { cat log.json log.err; return 1; }

@@ -111,46 +111,34 @@ export class Sender {
     // shorter than a round trip. With half of its time left it is always sent.
     this.refuseExpired(nowMs + Math.min(this.#window.pace.roundTripMs, this.#ackTimeoutMs / 2))
     const alone = nowMs < this.#aloneUntilMs ? Number.POSITIVE_INFINITY : this.#keyedAlone()
-    const messages = alone === Number.POSITIVE_INFINITY ? this.#take(nowMs) : this.#takeGrouped(nowMs, alone)
+    const messages = this.#take(nowMs, alone)
     if (messages.length === 0) return
     if (hasSentAll(connection)) this.#writer.reuse()
     for (const piece of this.#writer.write(messages)) sendRaw(connection, piece)
   }
 
-  #take(nowMs: number): NewMessage[] {
+  /** `alone`: keyed records gather while so many of them are in flight, and then go as an atomic batch. */
+  #take(nowMs: number, alone: number): NewMessage[] {
     const messages: NewMessage[] = []
-    while (this.#window.isOpen()) {
-      const lane = this.#lanes.take()
-      if (lane === undefined) break
-      const parcel = this.#parcelOf(lane)
-      if (parcel === null) continue
-      this.#address(messages, lane, parcel, nowMs)
-      this.#lanes.offer(lane)
-    }
-    return messages
-  }
-
-  /** As `take`, but keyed records gather while so many of them are in flight, and then go as an atomic batch. */
-  #takeGrouped(nowMs: number, alone: number): NewMessage[] {
-    const messages: NewMessage[] = []
-    const group = new KeyedGroup(this.#maxPayloadBytes)
+    const group = alone === Number.POSITIVE_INFINITY ? null : new KeyedGroup(this.#maxPayloadBytes)
     const waiting: Lane[] = []
-    while (this.#window.isOpen(group.messages, group.bytes)) {
+    while (this.#window.isOpen(group?.messages, group?.bytes)) {
       const lane = this.#lanes.take()
       if (lane === undefined) break
-      if (lane.first?.record.keyed === true && group.messages === 0 && this.#window.keyedMessages >= alone) {
+      if (group?.messages === 0 && lane.first?.record.keyed === true && this.#window.keyedMessages >= alone) {
         waiting.push(lane)
         continue
       }
       const parcel = this.#parcelOf(lane)
       if (parcel === null) continue
-      const isMember = group.add(lane, parcel)
+      const isMember = group?.add(lane, parcel) ?? false
       // An app's records are sent in their order.
-      if (isMember ? group.isFull : group.has(lane)) this.#addressGroup(messages, group, nowMs, alone)
+      if (group !== null && (isMember ? group.isFull : group.has(lane)))
+        this.#addressGroup(messages, group, nowMs, alone)
       if (!isMember) this.#address(messages, lane, parcel, nowMs)
       this.#lanes.offer(lane)
     }
-    this.#addressGroup(messages, group, nowMs, alone)
+    if (group !== null) this.#addressGroup(messages, group, nowMs, alone)
     for (const lane of waiting) this.#lanes.offer(lane)
     return messages
   }

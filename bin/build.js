@@ -39,11 +39,10 @@ const wanted = new Set(outputs.flatMap(withFolders))
 const stale = list(dist).filter((name) => !wanted.has(name) && !name.startsWith(CONSOLE_ASSETS))
 // A moved file keeps its modification time, so a stale output forces a rebuild.
 const moved = stale.length > 0
-const builder = join(root, 'bin', 'build.js')
-const compile = moved || modules.some((name) => isOld(outputsOf(name), [inSource(name), builder, ...settings]))
+const builders = ['build.js', 'build-console.js'].map((name) => join(root, 'bin', name))
+const compile = moved || modules.some((name) => isOld(outputsOf(name), [inSource(name), ...builders, ...settings]))
 const copies = scripts.filter((name) => moved || isOld([name], [inSource(name)]))
 const assemble = assembled.filter(([, output]) => isOld([output], [...assembly, ...settings]))
-const builders = [builder, join(root, 'bin', 'build-console.js')]
 const bundle = isOld(consoleFiles, [...pages, ...builders, ...settings])
 
 if (compile || assemble.length > 0 || bundle || copies.length > 0) console.error('building…')

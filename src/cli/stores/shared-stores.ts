@@ -7,6 +7,7 @@ import { connectNats } from '../../nats/connection.ts'
 import { describeStream } from '../../queue/stream/stream.ts'
 import { type AppRecords, appsOf, withAppRecords } from '../../records/app-records.ts'
 import { type CommandRedis, withRedis } from '../../records/redis.ts'
+import { readRedisTime } from '../../redis/time.ts'
 import type { Config } from '../../settings/config.ts'
 import type { Stores } from './usage-stores.ts'
 
@@ -23,13 +24,7 @@ export async function withSharedStores<T>(
 function sharedStores(redis: CommandRedis, records: AppRecords, { partitions, nats }: Config): Stores {
   return {
     // The windows follow the clock of Redis, from which this machine's may differ.
-    now: async () => {
-      // The client's types are wrong: these are strings.
-      const [seconds, microseconds]: readonly unknown[] = await redis.ask((link) =>
-        link.call((client) => client.time()),
-      )
-      return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
-    },
+    now: () => redis.ask(readRedisTime),
     findApp: (appKey) => records.find(appKey),
     usageOf: (app, nowMs) => redis.ask((link) => readUsage(link, app, { partitions, nowMs })),
     queueRefusal: (bodyBytes) => (nats === null ? Promise.resolve(null) : streamRefusal(nats, bodyBytes)),

@@ -56,8 +56,6 @@ export class StreamPublisher implements EventQueue {
   #lastAckAtMs = Number.NEGATIVE_INFINITY
   readonly #sweeper: AckSweeper
   #isStopping = false
-  /** The stream takes atomic batches, as it was last described. */
-  #isAtomic = false
 
   constructor(options: PublisherOptions) {
     const timers = options.timers ?? systemTimers
@@ -80,7 +78,7 @@ export class StreamPublisher implements EventQueue {
       window: this.#window,
       unacked: this.#unacked,
       state: this.#state,
-      keyedAlone: () => (this.#isAtomic ? keyedAlone() : Number.POSITIVE_INFINITY),
+      keyedAlone: () => (this.stream?.isAtomic === true ? keyedAlone() : Number.POSITIVE_INFINITY),
     })
     this.#keeper = new StreamKeeper({ ...options, timers, onNotice, onReport: (report) => this.#reported(report) })
     this.#link = new NatsLink({
@@ -198,7 +196,9 @@ export class StreamPublisher implements EventQueue {
   /** `numbers`: of the message, or of an atomic batch's first and last, such as `4-20`. */
   #answered(numbers: string, answer: Msg): void {
     const nowMs = this.#timers.monotonicMs()
-    const [first, last = first] = numbers.split('-').map(Number)
+    const dashAt = numbers.indexOf('-')
+    const first = Number.parseInt(numbers, 10)
+    const last = dashAt < 0 ? first : Number(numbers.slice(dashAt + 1))
     const messages = last - first + 1
     if (!(messages <= MAX_BATCH_MESSAGES)) return
     const sequence = messages === 1 ? storedSequence(answer.data) : 0
@@ -338,7 +338,6 @@ export class StreamPublisher implements EventQueue {
   }
 
   #reported(report: StreamReport): void {
-    if (report.kind === 'present') this.#isAtomic = report.facts.isAtomic
     this.#state.reported(report)
     if (report.kind === 'present') this.#sender.resume()
     else this.#keeper.look()

@@ -56,7 +56,8 @@ export function idOfName(name: string): string {
 /** Fills a buffer with random bytes: `randomFillSync`, or a seeded source in tests. */
 export type RandomFill = (buffer: Uint8Array) => unknown
 
-const POOLED_IDS = 256
+/** A call for random bytes costs as much as hundreds of ids. */
+const POOLED_IDS = 4096
 /** Random bytes an id takes from the pool: 8 for its tail, 2 to seed the counter of a new millisecond. */
 const RANDOM_BYTES_PER_ID = 10
 /** The counter is the 12 bits after the version; half of them stay free for ids of the same millisecond. */
@@ -67,8 +68,8 @@ const COUNTER_SEED_MASK = 0x7ff
  * Makes fresh UUIDv7 ids, each greater than the one before (RFC 9562, section 6.2, method 1). When the clock
  * steps back, or more ids are asked for than one millisecond holds, the time inside the ids runs ahead instead.
  */
-export function createFreshIds(fillRandom: RandomFill): (nowMs: number) => string {
-  const pool = new Uint8Array(POOLED_IDS * RANDOM_BYTES_PER_ID)
+export function createFreshIds(fillRandom: RandomFill, pooledIds = POOLED_IDS): (nowMs: number) => string {
+  const pool = new Uint8Array(pooledIds * RANDOM_BYTES_PER_ID)
   let poolOffset = pool.length
   let lastMs = -1
   let counter = 0

@@ -1,12 +1,14 @@
 // Scans bodies in runs of slots. What arrives while all threads are busy forms one run, so that the hand-over per body
-// gets cheaper under load. Where few bytes wait, the acceptor scans them itself: to hand them over would cost more.
+// gets cheaper under load. What is scanned fast, the acceptor scans itself: to hand it over would cost more.
 // Bodies that the scanner is not sure of go on to the explainer.
 
+import { availableParallelism } from 'node:os'
 import { Piscina } from 'piscina'
 import { type SharedMemory, SLOT_WORDS, WORD } from '../ring/layout.ts'
 import { createDecoder, type DecoderName } from './decoder.ts'
 import { Explainer } from './explainer.ts'
 import { type Note, type Run, RunScanner } from './run-scanner.ts'
+import { ScanPace } from './scan-pace.ts'
 import type { Validation } from './verdict.ts'
 import type { WorkerData } from './worker.ts'
 
@@ -15,18 +17,18 @@ const MAX_RUN_SLOTS = 64
 /** So that a thread always has its next run when it ends one. */
 const RUNS_PER_THREAD = 2
 /**
- * So many bytes of usual bodies are scanned in 12 to 70 µs, about what it costs to hand them over, and the thread would
- * have to wake up. The slowest bodies known take half a millisecond.
+ * What takes the acceptor no longer is scanned by it: to hand a run over, wake a thread and take the run back costs as much,
+ * and several times that where the threads have no core of their own.
  */
-const DEFAULT_OWN_BYTES = 64 * 1024
+const DEFAULT_OWN_MS = availableParallelism() === 1 ? 0.5 : 0.1
 
 export interface DecodePoolOptions {
   readonly memory: SharedMemory
   readonly slots: number
   readonly threads: number
   readonly decoder: DecoderName
-  /** Where no more bytes than that wait at the end of a turn, they are scanned here. */
-  readonly ownBytes?: number
+  /** What waits at the end of a turn, and will be scanned in this time, is scanned here. */
+  readonly ownMs?: number
   /** A slot was decoded. Runs may end in any order. `validation` null: accepted, with no more data than its words. */
   readonly onDecoded: (slot: number, validation: Validation | null) => void
   /** The thread that had this slot failed before it answered. */
@@ -40,7 +42,8 @@ export class DecodePool {
   readonly #piscina: Piscina<Run, Note[] | null>
   readonly #explainer: Explainer
   readonly #maxRuns: number
-  readonly #ownBytes: number
+  readonly #ownMs: number
+  readonly #pace = new ScanPace()
   /** null: the decoder is too slow for the acceptor's thread. */
   readonly #ownScanner: RunScanner | null
   readonly #words: Int32Array
@@ -58,7 +61,7 @@ export class DecodePool {
     this.#waitingSlots = new Int32Array(options.slots)
     this.#words = new Int32Array(options.memory.table)
     const { memory, decoder } = options
-    this.#ownBytes = options.ownBytes ?? DEFAULT_OWN_BYTES
+    this.#ownMs = options.ownMs ?? DEFAULT_OWN_MS
     this.#ownScanner = decoder === 'scanner' ? new RunScanner(memory, createDecoder(decoder, memory.bytes)) : null
     const workerData: WorkerData = { memory, decoder }
     this.#explainer = new Explainer({
@@ -99,7 +102,8 @@ export class DecodePool {
     // After all sockets of this turn of the event loop were read, so that their slots share a run.
     setImmediate(() => {
       this.#isDispatchDue = false
-      if (this.#ownScanner !== null && this.#waitingBytes <= this.#ownBytes) this.#scanHere(this.#ownScanner)
+      if (this.#ownScanner !== null && this.#pace.msFor(this.#waitingBytes) <= this.#ownMs)
+        this.#scanHere(this.#ownScanner)
       else this.#dispatch()
     })
   }
@@ -112,13 +116,16 @@ export class DecodePool {
     while (this.#waiting > 0 && this.#runs < this.#maxRuns) {
       const share = Math.ceil(this.#waiting / (this.#maxRuns - this.#runs))
       this.#runs++
+      this.#pace.skip()
       void this.#decode(this.#takeRun(Math.min(share, MAX_RUN_SLOTS)))
     }
   }
 
   #scanHere(scanner: RunScanner): void {
     while (this.#waiting > 0) {
+      const waitingBytes = this.#waitingBytes
       const run = this.#takeRun(MAX_RUN_SLOTS)
+      const fromMs = performance.now()
       let notes: Note[] | null
       try {
         notes = scanner.scan(run)
@@ -126,6 +133,7 @@ export class DecodePool {
         this.#fail(run, error)
         continue
       }
+      this.#pace.note(waitingBytes - this.#waitingBytes, performance.now() - fromMs)
       this.#handBack(run, notes)
     }
   }

@@ -8,8 +8,14 @@ import { type CorsHeaders, withQuery } from './cors.ts'
 const LENGTH = /^[0-9]{1,15}$/
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i
 
-/** To be called inside the request handler only, where `request` is valid. `cors` null: no page of another origin sends. */
-export function readHead(request: HttpRequest, cors: CorsHeaders | null): RequestHead {
+/** What the engine has matched. */
+export type Route = Pick<RequestHead, 'method' | 'path'>
+
+/**
+ * To be called inside the request handler only, where `request` is valid. `cors` null: no page of another origin sends.
+ * `route` null: the engine has matched neither method nor path.
+ */
+export function readHead(request: HttpRequest, cors: CorsHeaders | null, route: Route | null): RequestHead {
   let contentType: string | null = null
   let contentEncoding: string | null = null
   let idempotencyKey: string | null = null
@@ -61,8 +67,8 @@ export function readHead(request: HttpRequest, cors: CorsHeaders | null): Reques
   const query = corsHeaders === '' ? '' : request.getQuery()
   if (query) ({ idempotencyKey, contentEncoding } = withQuery({ idempotencyKey, contentEncoding }, query))
   return {
-    method: request.getCaseSensitiveMethod(),
-    path: request.getUrl(),
+    method: route === null ? request.getCaseSensitiveMethod() : route.method,
+    path: route === null ? request.getUrl() : route.path,
     contentType,
     contentEncoding,
     idempotencyKey,

@@ -1,7 +1,7 @@
 // The public port: uWebSockets.js reads heads and bodies, and passes them to the ingest.
 
-import type { HttpResponse, TemplatedApp } from 'uWebSockets.js'
-import { MAX_BODY_BYTES } from '../contract/bounds.ts'
+import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js'
+import { EVENTS_PATH, MAX_BODY_BYTES } from '../contract/bounds.ts'
 import type { ConnectionCounts } from '../observe/metrics.ts'
 import type { Ingest } from '../request/ingest.ts'
 import type { TlsFiles } from './certificate.ts'
@@ -9,7 +9,7 @@ import { corsHeadersFor } from './cors.ts'
 import { openEngineApps } from './engine-apps.ts'
 import { HttpExchange, type Port } from './exchange.ts'
 import { Gathering, type PartialBody } from './gathering.ts'
-import { readHead } from './read-head.ts'
+import { type Route, readHead } from './read-head.ts'
 import { Turn } from './turn.ts'
 import { UploadPace } from './upload-pace.ts'
 
@@ -26,6 +26,8 @@ export interface ServerOptions {
   /** Bound on the bytes of partial bodies. */
   readonly gatheringMaxBytes: number
   readonly ingest: Ingest
+  /** The monotonic time of this turn of the event loop. */
+  readonly turnMs: () => number
   readonly counts: ConnectionCounts
   /** An answer could not be written, which is a bug. */
   readonly onFault: (error: unknown) => void
@@ -53,12 +55,14 @@ export async function startServer(options: ServerOptions) {
     onPortLost: options.onPortLost,
     prepare: (app) => {
       countConnections(app, connections, options)
-      app.any('/*', (response, request) => {
+      const receiveFrom = (route: Route | null) => (response: HttpResponse, request: HttpRequest) => {
         turn.enter()
-        const exchange = new HttpExchange(readHead(request, cors), response, port, performance.now())
-        receive(response, exchange, reception)
+        receive(response, new HttpExchange(readHead(request, cors, route), response, port, options.turnMs()), reception)
         turn.leave()
-      })
+      }
+      // Whatever comes on other ways is read for its method and path, which most requests need not be.
+      app.post(EVENTS_PATH, receiveFrom({ method: 'POST', path: EVENTS_PATH }))
+      app.any('/*', receiveFrom(null))
     },
   })
   return {

@@ -44,7 +44,7 @@ export class Finisher {
   acknowledged(ticket: Ticket, ack: QueueAck, storedEvents = ticket.events): void {
     if (ticket.publishedAtMs > 0) {
       const { metrics } = this.#parts
-      metrics.stageSeconds.publish.observe((this.#parts.monotonicMs() - ticket.publishedAtMs) / 1000)
+      metrics.stageSeconds.publish.observe((this.#parts.turn.monotonicMs() - ticket.publishedAtMs) / 1000)
     }
     if (ack === 'durable') {
       this.#endHeld(ticket, 'stored', ticket.events)
@@ -105,7 +105,7 @@ export class Finisher {
   }
 
   #freshId(): string {
-    return this.#parts.freshId(this.#parts.nowMs())
+    return this.#parts.freshId(this.#parts.turn.nowMs())
   }
 
   /** The client left before its request was complete. */
@@ -124,11 +124,12 @@ export class Finisher {
     knownId: string | null = null,
   ): void {
     const { metrics } = this.#parts
-    const nowMs = this.#parts.nowMs()
+    const nowMs = this.#parts.turn.nowMs()
     this.#ended++
     if (outcome.kind !== 'refused') metrics.outcome(outcome.kind)
     else if (outcome.reason === null) metrics.outcome(outcome.code)
     else metrics.overloaded(outcome.reason)
+    // Not the turn's: before this answer it may have sent a thousand others.
     const answeredAtMs = this.#parts.monotonicMs()
     metrics.requestSeconds.observe((answeredAtMs - exchange.startedAtMs) / 1000)
     if (exchange.bodyAtMs > 0) metrics.answerSeconds.observe((answeredAtMs - exchange.bodyAtMs) / 1000)
@@ -201,7 +202,7 @@ export class Finisher {
     const { observer } = this.#parts
     if (observer === null || app === null || line === null) return
     const stored = this.#storedBatch
-    stored.timeMs = this.#parts.nowMs()
+    stored.timeMs = this.#parts.turn.nowMs()
     stored.app = app
     stored.line = line
     observer.stored(stored)

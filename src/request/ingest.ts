@@ -52,7 +52,7 @@ export class Ingest {
   /** The whole body has arrived. `pieces` are valid only during this call. */
   body(exchange: Exchange, pieces: readonly Uint8Array[], lengthBytes: number): void {
     this.#endsWith(exchange, () => {
-      exchange.bodyAtMs = this.#parts.monotonicMs()
+      exchange.bodyAtMs = this.#parts.turn.monotonicMs()
       this.#parts.metrics.stageSeconds.receive.observe((exchange.bodyAtMs - exchange.startedAtMs) / 1000)
       const encoding = contentEncodingOf(exchange.head.contentEncoding) ?? 'identity'
       if (encoding === 'identity') return this.#enter(exchange, pieces, lengthBytes)
@@ -175,13 +175,13 @@ export class Ingest {
   #admit(ticket: Ticket, validation: Validation | null): void {
     const { apps, metrics } = this.#parts
     const { exchange } = ticket
-    ticket.decodedAtMs = this.#parts.monotonicMs()
+    ticket.decodedAtMs = this.#parts.turn.monotonicMs()
     metrics.stageSeconds.parse.observe((ticket.decodedAtMs - exchange.bodyAtMs) / 1000)
 
     const appKey = validation === null ? appKeyIn(this.#parts.ring, ticket.slot) : validation.appKey
     const app = isAppKey(appKey) ? apps.find(appKey) : 'unknown'
     if (typeof app === 'object') ticket.app = app
-    const decision = decide(appKey, app, validation?.kind !== 'refused', this.#parts.nowMs(), exchange.head.origin)
+    const decision = decide(appKey, app, validation?.kind !== 'refused', this.#parts.turn.nowMs(), exchange.head.origin)
     switch (decision) {
       case 'apps_unread':
         return this.#finisher.refuse(ticket, overloaded(decision))
@@ -247,7 +247,7 @@ export class Ingest {
         ticket.held = { charge: admitted.charge, key: keyedId }
     }
 
-    metrics.stageSeconds.admit.observe((this.#parts.monotonicMs() - ticket.decodedAtMs) / 1000)
+    metrics.stageSeconds.admit.observe((this.#parts.turn.monotonicMs() - ticket.decodedAtMs) / 1000)
     const { charge } = admitted
     if (keyedId === null) ticket.batchId = this.#parts.freshId(charge.takenAtMs)
     if (ticket.events === 0) this.#finisher.acknowledged(ticket, 'durable')
@@ -281,7 +281,7 @@ export class Ingest {
       extras,
     })
     ticket.line = line
-    ticket.publishedAtMs = this.#parts.monotonicMs()
+    ticket.publishedAtMs = this.#parts.turn.monotonicMs()
     const keyed = ticket.held?.key !== null
     queue.publish({ line, batchId, appId: app.appId, keyed, charge }, (ack, storedEvents) => {
       try {

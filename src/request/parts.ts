@@ -1,6 +1,7 @@
 // The parts of the service that the path of a request uses.
 
 import type { AppStore } from '../apps/app.ts'
+import type { TurnClock } from '../lib/clock.ts'
 import type { Admission } from '../limits/admission.ts'
 import type { Metrics, Stage } from '../observe/metrics.ts'
 import type { EventQueue } from '../queue/queue.ts'
@@ -20,8 +21,9 @@ export interface IngestParts {
   readonly metrics: Metrics
   /** null: there is none. */
   readonly observer: RequestObserver | null
-  readonly nowMs: () => number
-  /** A monotonic time. */
+  /** The time of this turn of the event loop. */
+  readonly turn: Pick<TurnClock, 'nowMs' | 'monotonicMs'>
+  /** The monotonic time of this moment. */
   readonly monotonicMs: () => number
   /** Ids of batches without a key, and of refused requests. */
   readonly freshId: (nowMs: number) => string

@@ -3,16 +3,17 @@
 import { MAX_SDK_VERSION_CHARACTERS } from '../contract/bounds.ts'
 import { FIELD, HEADROOM_BYTES } from './layout.ts'
 import type { Ring } from './ring.ts'
+import { ShortTexts } from './short-texts.ts'
+
+/** Of all rings. */
+const texts = new ShortTexts()
 
 /** Only for an accepted body, and before its record is built, which overwrites these bytes. */
 export function appKeyIn(ring: Ring, slot: number): string {
   const at = ring.decodedAt(slot)
   const start = ring.offset(slot)
-  return ring.bytes.toString(
-    'latin1',
-    start + ring.words[at + FIELD.appKeyStart],
-    start + ring.words[at + FIELD.appKeyEnd],
-  )
+  const { bytes, words } = ring
+  return texts.latin1(bytes, start + words[at + FIELD.appKeyStart], start + words[at + FIELD.appKeyEnd])
 }
 
 /**
@@ -23,8 +24,10 @@ export function sdkVersionIn(ring: Ring, slot: number, encoding: 'latin1' | 'utf
   const at = ring.decodedAt(slot)
   const end = ring.words[at + FIELD.sdkVersionEnd]
   if (end === 0) return ''
-  const start = ring.offset(slot)
-  return ring.bytes.toString(encoding, start + ring.words[at + FIELD.sdkVersionStart], start + end)
+  const bodyStart = ring.offset(slot)
+  const start = bodyStart + ring.words[at + FIELD.sdkVersionStart]
+  if (encoding === 'latin1') return texts.latin1(ring.bytes, start, bodyStart + end)
+  return ring.bytes.toString(encoding, start, bodyStart + end)
 }
 
 /** In quotes, with each character as an escape. */

@@ -13,7 +13,7 @@ import { CertificateWatch, readCertificate } from '../http/certificate.ts'
 import { findPort } from '../http/port.ts'
 import { type Server, startServer } from '../http/server.ts'
 import { logRefusals } from '../inspect/refusals/refusal-lines.ts'
-import { type Clock, createIsoTime } from '../lib/clock.ts'
+import { type Clock, createIsoTime, TurnClock } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { EXIT } from '../lib/exit.ts'
 import { maxOpenFiles, openFiles } from '../lib/open-files.ts'
@@ -91,6 +91,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
     started.add(
       watchStrain({ metrics, openFiles, maxOpenFiles, onNotice: noticeTo(log, 'node'), timers: systemTimers }),
     )
+    const turnClock = new TurnClock(clock)
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
       memory: ring.memory,
@@ -112,7 +113,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
         queue: stores.queue,
         metrics,
         observer: activity,
-        nowMs: clock,
+        turn: turnClock,
         monotonicMs: () => performance.now(),
         freshId: createFreshIds(randomFillSync),
         isoTime: createIsoTime(),
@@ -156,6 +157,7 @@ export async function startSluice(config: Config, context: SluiceContext) {
       maxConnections: config.maxConnections,
       gatheringMaxBytes: Math.max(config.ringBytes / GATHERING_SHARE, 2 * MAX_BODY_BYTES),
       ingest,
+      turnMs: turnClock.monotonicMs,
       counts: metrics.connections,
       onFault: (error) =>
         log.error({ err: error }, 'bug: an answer could not be written; its client got none and will send again'),

@@ -29,6 +29,9 @@ interface Back {
   readonly busy?: boolean
 }
 
+/** What the first guess makes of 16 KB. */
+const FEW_BYTES_MS = 16_384 * 0.25e-6
+
 class Line {
   readonly ring: Ring
   readonly back: Back[] = []
@@ -45,15 +48,15 @@ class Line {
     this.ring = new Ring(slots * BYTES_PER_SLOT)
   }
 
-  /** `ownBytes` 0: all bodies go to the threads. */
-  async start(threads: number, ownBytes = 0): Promise<void> {
+  /** `ownMs` 0: all bodies go to the threads. */
+  async start(threads: number, ownMs = 0): Promise<void> {
     const { DecodePool } = (await import(BUILT)) as typeof import('../../src/decode/pool.ts')
     this.#pool = new DecodePool({
       memory: this.ring.memory,
       slots: this.ring.slots,
       threads,
       decoder: 'scanner',
-      ownBytes,
+      ownMs,
       onDecoded: (slot, validation) => this.#decoded(slot, validation),
       onFailure: (slot, error) => this.#failed(slot, error),
       onBusy: (slot) => this.#busy(slot),
@@ -145,10 +148,10 @@ afterEach(() => line.pool.stop())
 
 test.each([
   ['by the threads', 0],
-  ['by the acceptor and the threads', 16_384],
-])('every body is handed back once with its own result, %s, over many rounds of the ring', async (_, ownBytes) => {
+  ['by the acceptor and the threads', FEW_BYTES_MS],
+])('every body is handed back once with its own result, %s, over many rounds of the ring', async (_, ownMs) => {
   line = new Line(64)
-  await line.start(2, ownBytes)
+  await line.start(2, ownMs)
   for (let round = 0; round < 60; round++) {
     for (let n = (round * 7) % 60; n >= 0; n--) line.send((round + n) % 3 === 0 ? 'bad' : 'good')
     await expectSettled(line)
@@ -178,7 +181,7 @@ test('a failed run is reported for each of its slots, and later runs are served'
 
 test('few bytes are scanned in the turn in which they arrive, and their failures are reported', async () => {
   line = new Line(256)
-  await line.start(1, 16_384)
+  await line.start(1, 1000)
   for (let n = 0; n < 20; n++) line.send('good')
   // Its turn comes right behind the pool's, too soon for any thread.
   await new Promise((done) => setImmediate(done))
@@ -192,7 +195,7 @@ test('few bytes are scanned in the turn in which they arrive, and their failures
 
 test('more bytes go to the threads, and few bytes that come meanwhile do not wait for them', async () => {
   line = new Line(512)
-  await line.start(1, 16_384)
+  await line.start(1, FEW_BYTES_MS)
   for (let n = 0; n < 300; n++) line.send('good')
   await new Promise((done) => setImmediate(done))
   expect(line.back).toEqual([])

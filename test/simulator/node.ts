@@ -25,6 +25,8 @@ import { putRing, takeRing } from './ring-pool.ts'
 import { Path } from './wire.ts'
 import { Host, type World } from './world.ts'
 
+/** So that random numbers go to few ids that nobody asks for. */
+const IDS_AT_ONCE = 256
 const DRAIN_PAUSE_MS = 20
 
 export interface Servers {
@@ -120,9 +122,9 @@ export class SimulatedNode {
         queue: parts.queue,
         metrics,
         observer: null,
-        nowMs: () => host.timers.nowMs(),
+        turn: host.timers,
         monotonicMs: () => host.timers.monotonicMs(),
-        freshId: createFreshIds((bytes) => this.#random.fillBytes(bytes)),
+        freshId: createFreshIds((bytes) => this.#random.fillBytes(bytes), IDS_AT_ONCE),
         isoTime: createIsoTime(),
         onFault: (error) => this.faults.push(error),
       },

@@ -84,9 +84,9 @@ describe('createFreshIds', () => {
       randomFillSync(buffer)
     })
     const tails = new Set<string>()
-    for (let index = 0; index < 1024; index++) tails.add(freshId(NOW_MS).slice(19))
-    expect(draws).toBe(4)
-    expect(tails.size).toBe(1024)
+    for (let index = 0; index < 8192; index++) tails.add(freshId(NOW_MS).slice(19))
+    expect(draws).toBe(2)
+    expect(tails.size).toBe(8192)
   })
 })
 

@@ -58,7 +58,7 @@ function headOf(...lines: [name: string, value: string][]): ReturnType<typeof re
       for (const [name, value] of lines) each(name, value)
     },
   } as unknown as HttpRequest
-  return readHead(request, null)
+  return readHead(request, null, null)
 }
 
 describe('the end of a body', () => {

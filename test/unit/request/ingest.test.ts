@@ -148,7 +148,7 @@ class Stage {
         },
         metrics: this.metrics,
         observer: this.activity,
-        nowMs: () => NOW_MS,
+        turn: { nowMs: () => NOW_MS, monotonicMs: () => performance.now() },
         monotonicMs: () => performance.now(),
         isoTime: createIsoTime(),
         freshId: () => `0190a1b2-0000-7000-8000-${String((this.#ids += 1)).padStart(12, '0')}`,
@@ -316,7 +316,7 @@ function responseInto(sent: Sent, beforeCork: () => void): HttpResponse {
       sent.status = status
       sent.headers += headers.join('\r\n')
     },
-    end: (body: string, close: boolean) => Object.assign(sent, { body, closed: close, answers: sent.answers + 1 }),
+    end: (body: string, close = false) => Object.assign(sent, { body, closed: close, answers: sent.answers + 1 }),
     tryEnd: (body: string) => {
       Object.assign(sent, { body, answers: sent.answers + 1 })
       return [true, true]

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { percentilesOf } from './percentiles.js'
 
 /** @typedef {{ perSecond: number, seconds: number }} Phase */
 /**
@@ -145,14 +146,6 @@ async function pace(options, prepared) {
 /** @param {Latencies} latencies */
 function summaryOf({ due, sent }) {
   return { count: due.length, fromDueMs: percentilesOf(due), fromSentMs: percentilesOf(sent) }
-}
-
-/** @param {number[]} latenciesMs */
-function percentilesOf(latenciesMs) {
-  const sorted = Float64Array.from(latenciesMs).sort()
-  const at = (/** @type {number} */ share) =>
-    sorted.length === 0 ? null : sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
-  return { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: at(1) }
 }
 
 /** Asks for the metrics page over one connection that stays open. @param {Plan} options */

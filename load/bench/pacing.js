@@ -10,7 +10,7 @@ export const PACED_CONNECTIONS = 128
 const MOST_UNSENT = 0.001
 const PACED = fileURLToPath(new URL('paced.js', import.meta.url))
 
-/** null: there was no such answer. @typedef {{ p50: number | null, p99: number | null, p999: number | null, max: number | null }} Percentiles */
+/** @typedef {import('./percentiles.js').Percentiles} Percentiles */
 /** @typedef {{ count: number, fromDueMs: Percentiles, fromSentMs: Percentiles }} Answers */
 /**
  * @typedef {{ seconds: number, unsent: number, accepted: Answers, refused: Answers, lastRefusedMs: number }} PhaseResult

@@ -4,16 +4,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { nameOf, SEED } from './cases.js'
-import { expectRate, PACED_CONNECTIONS, runPaced } from './pacing.js'
 import { LOAD_CORE, memoryMb, run } from './processes.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startRaw, startService } from './servers.js'
 import { verdict } from './verdict.js'
-import { unlessVoid } from './void-runs.js'
 import { CONNECTIONS, runWrk, writeBodies } from './wrk.js'
 
 const DECODE = fileURLToPath(new URL('decode.js', import.meta.url))
-const SCRAPE_EVERY_MS = 100
 
 /** `rows`: --compare leaves out those without it in their names. @typedef {{ quick: boolean, seconds: number, markdown: boolean, rows: string, folder: string, progress: (line: string) => void }} Options */
 /** @typedef {{ numbers: unknown, text: string }} Section */
@@ -101,48 +98,6 @@ export async function decode(options) {
   ])
   const title =
     'Decoding alone: CPU time of a body, compared with isUtf8, JSON.parse, a compiled schema and JSON.stringify'
-  return { numbers: results, text: table(title, head, rows, options) }
-}
-
-/** Latency at half of the best rate, with and without a scrape every 100 ms. @param {Options} options @returns {Promise<Section>} */
-export async function latency(options) {
-  const seconds = options.quick ? 3 : 6
-  const rounds = options.quick ? 1 : 2
-  const results = []
-  for (const events of /** @type {const} */ ([1, 100])) {
-    const kind = { events, keyed: false, varied: true }
-    options.progress(`latency at half rate: ${nameOf(kind)}`)
-    const bodies = await writeBodies(options.folder, kind, SEED)
-    const service = await startService()
-    await runWrk(service, bodies, { keyed: false, seconds: 1 })
-    const best = await runWrk(service, bodies, { keyed: false, seconds: options.quick ? 1 : 3 })
-    for (let round = 0; round < rounds; round++) {
-      for (const scrapeEveryMs of [0, SCRAPE_EVERY_MS]) {
-        const perSecond = best.perSecond / 2
-        const phases = [1, seconds].map((length) => ({ perSecond, seconds: length }))
-        const { accepted } = await unlessVoid(nameOf(kind), async () => {
-          const paced = await runPaced(service, bodies, { phases, connections: PACED_CONNECTIONS, scrapeEveryMs })
-          expectRate(paced.phases[1], perSecond)
-          return paced.phases[1]
-        })
-        results.push({
-          kind,
-          scrapeEveryMs,
-          best: best.perSecond,
-          perSecond: accepted.count / seconds,
-          ...accepted.fromDueMs,
-        })
-      }
-    }
-    await service.stop()
-  }
-  const head = ['at half of the best rate of', 'sent /s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'max ms']
-  const rows = results.map((result) => [
-    `${nameOf(result.kind)}${result.scrapeEveryMs ? `, /metrics every ${result.scrapeEveryMs} ms` : ''}`,
-    number(result.perSecond),
-    ...[result.p50, result.p99, result.p999, result.max].map((value) => number(value ?? Number.NaN, 2)),
-  ])
-  const title = 'Latency at a fixed arrival rate, from the moment at which each request was due'
   return { numbers: results, text: table(title, head, rows, options) }
 }
 

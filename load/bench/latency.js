@@ -38,15 +38,22 @@ export async function latency(options) {
     const writeBytes = Math.ceil((meanBytes(kind) * perSecond) / 1000)
     /** @type {Row} */
     const disk = { name: `synced writes of ${number(writeBytes / 1000)} KB, no service`, perSecond: 1000, rounds: [] }
+    const rowOf = (
+      /** @type {string} */ name,
+      /** @type {import('./servers.js').Server} */ server,
+      scrapeEveryMs = 0,
+    ) => ({
+      name,
+      server,
+      scrapeEveryMs,
+      perSecond,
+      rounds: /** @type {Percentiles[]} */ ([]),
+    })
     const loads = [
-      { name: 'the same on the raw front end', server: raw, scrapeEveryMs: 0 },
-      { name: nameOf(kind), server: service, scrapeEveryMs: 0 },
-      {
-        name: `${nameOf(kind)}, /metrics every ${SCRAPE_EVERY_MS} ms`,
-        server: service,
-        scrapeEveryMs: SCRAPE_EVERY_MS,
-      },
-    ].map((load) => ({ ...load, perSecond, rounds: /** @type {Percentiles[]} */ ([]) }))
+      rowOf('the same on the raw front end', raw),
+      rowOf(nameOf(kind), service),
+      rowOf(`${nameOf(kind)}, /metrics every ${SCRAPE_EVERY_MS} ms`, service, SCRAPE_EVERY_MS),
+    ]
     const phases = [1, seconds].map((length) => ({ perSecond, seconds: length }))
     for (let round = 0; round < rounds; round++) {
       const command = [process.execPath, SYNCED_WRITES, options.folder, String(writeBytes), String(seconds)]

@@ -31,9 +31,10 @@ export async function run(core, command) {
   return output
 }
 
-/** CPU seconds of a process, all its threads, user and system. @param {number} pid */
+/** CPU seconds of a process and those that it started, all their threads, user and system. @param {number} pid @returns {number} */
 export function cpuSeconds(pid) {
-  return readCpuSeconds(`/proc/${pid}/stat`)
+  const started = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+  return started.reduce((sum, child) => sum + cpuSeconds(Number(child)), readCpuSeconds(`/proc/${pid}/stat`))
 }
 
 /** The same of its first thread alone, which is the front end's. @param {number} pid */

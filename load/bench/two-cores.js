@@ -4,6 +4,8 @@
 
 import { nameOf, SEED } from './cases.js'
 import { LOAD_CORE, on, pinned, SERVER_CORE } from './processes.js'
+import { ensurePrograms } from './programs.js'
+import { startCluster } from './queues.js'
 import { median, medianRatio, number, table } from './report.js'
 import { startService } from './servers.js'
 import { unlessVoid } from './void-runs.js'
@@ -19,6 +21,7 @@ const CASES = [
 /** By turns on one core and on two. @param {import('./sections.js').Options} options @returns {Promise<import('./sections.js').Section>} */
 export async function twoCores(options) {
   if (!pinned) return { numbers: null, text: 'Two cores: not measured, there is one\n' }
+  ensurePrograms(['redis-server', 'nats-server'])
   const rounds = options.quick ? 1 : 5
   const seconds = options.quick ? 1 : 2
   const numbers = []
@@ -64,5 +67,38 @@ export async function twoCores(options) {
     ]
   })
   const title = `One process on one core and on two, of which the load has its part; medians of ${rounds}, by turns`
-  return { numbers, text: table(title, head, rows, options) }
+  const text = table(title, head, rows, options)
+  const processes = await twoProcesses({ rounds, seconds, options })
+  return { numbers: { cores: numbers, processes: processes.numbers }, text: `${text}\n${processes.text}` }
+}
+
+/**
+ * What a request costs with two processes, on the one core that the load leaves: on two cores of their own they take so many
+ * times the requests of one.
+ * @param {{ rounds: number, seconds: number, options: import('./sections.js').Options }} how
+ */
+async function twoProcesses({ rounds, seconds, options }) {
+  const kind = CASES[0]
+  options.progress('two processes')
+  const bodies = await writeBodies(options.folder, kind, SEED)
+  const one = await startCluster()
+  const two = await startCluster({ env: { SLUICE_PROCESSES: '2' } })
+  const measure = (/** @type {typeof one} */ { cluster }, /** @type {number} */ forSeconds) =>
+    unlessVoid('two processes', () => runWrk(cluster, bodies, { keyed: kind.keyed, seconds: forSeconds }))
+  for (const service of [one, two]) await measure(service, 3)
+  /** @type {Record<'one' | 'two', import('./wrk.js').Measured>[]} */
+  const pairs = []
+  for (let round = 0; round < rounds; round++) {
+    pairs.push({ one: await measure(one, seconds), two: await measure(two, seconds) })
+  }
+  await one.stop()
+  await two.stop()
+  const [oneUs, twoUs] = /** @type {const} */ (['one', 'two']).map((which) =>
+    pairs.map((pair) => pair[which].cpuUsPerRequest),
+  )
+  const head = ['Redis and JetStream', 'CPU µs, one process', 'two', 'on two cores, by it']
+  const rows = [
+    [nameOf(kind), number(median(oneUs), 1), number(median(twoUs), 1), number(2 * medianRatio(oneUs, twoUs), 2)],
+  ]
+  return { numbers: pairs, text: table('SLUICE_PROCESSES=2 on one core', head, rows, options) }
 }

@@ -19,6 +19,7 @@ import { removeFolders, temporaryFolder } from './servers.js'
 import { slowQueue } from './slow-queue.js'
 import { spool } from './spool.js'
 import { sync } from './sync.js'
+import { tenants } from './tenants.js'
 import { tls } from './tls.js'
 import { twoCores } from './two-cores.js'
 import { watchers } from './watchers.js'
@@ -34,6 +35,7 @@ const SECTIONS = {
   tls,
   footprint,
   decode,
+  tenants,
   latency,
   memory,
   watchers,

@@ -2,7 +2,9 @@
 // no use where no two events are alike, so what fails is tried less.
 //
 //   area       the instance's own, beside the bodies (src/ring/memory.ts): directory, layouts
-//   directory  eight sets of the keys of four layouts, then the scores of the same layouts
+//   directory  eight sets of the keys of four layouts, then of the same layouts the scores, uses and last bodies, then of each
+//              set the place that was filled last, and how often the layout there was replaced for want of one less used,
+//              and last a byte for each of 2,048 groups of keys: whether apps differ in the layout of one of them
 //
 // A key is made of an event's first two names, and of its own name where that is one of the first two members.
 
@@ -15,14 +17,28 @@ const COMMA_NAME: u64 = 0x22656d616e222c22 // ","name"
 const FACTOR: u64 = 0x9e3779b185ebca87
 const SET_BITS: u64 = 3
 const SET_BYTES: i32 = 16
-/** From the place of a key to that of its layout's score. */
+// From the place of a key to what else is known of its layout.
 const SCORES: i32 = 128
+const USES: i32 = 256
+const BODIES: i32 = 384
+// From the first place of a set.
+const NEWEST: i32 = 512
+const CROWDED: i32 = 516
+/** From the start of the area. */
+const DIFFERS: i32 = 1024
+const DIFFERS_MASK: i32 = 2047
 const DIRECTORY_BYTES: i32 = 8192
 
 // A layout is compared with events of its key while its score is positive. An event that follows it adds 1, and one that
-// does not takes off 2.
+// does not takes off 2. Where none is left, apps differ in it.
 const FIRST_SCORE: i32 = 2
 const MAX_SCORE: i32 = 8
+
+// A use is a body with an event that followed. Layouts of many uses are kept, and those of one body replace one another.
+const MANY_USES: i32 = 2
+const MAX_USES: i32 = 8
+/** After so many new layouts in a set in which all have many uses, the uses fall. Where layouts are in use they have risen again by then. */
+const CROWDED_UNTIL_FALL: i32 = 64
 
 // Learning is paid from savings: it takes as long as following saves on some sixteen events. An event without a layout adds a
 // little, so that new layouts are learnt in the end, whatever came before.
@@ -38,6 +54,14 @@ let lastPlace: i32 = -1
 let savings: i32 = MAX_SAVINGS
 /** Bytes that tell the body's app from others; 0 while its key is not known. */
 let app: u64 = 0
+/** Tells the body from others. */
+let body: i32 = 0
+let learnt: i32 = 0
+
+export function beginBody(): void {
+  body += 1
+  setApp(0)
+}
 
 export function setApp(bytes: u64): void {
   app = bytes
@@ -114,8 +138,20 @@ function layoutAt(place: i32): i32 {
  */
 @inline
 function forApp(hash: u64): u64 {
-  const place = find(setOf(hash), keyOf(hash))
-  return place >= 0 && load<i32>(place, SCORES) <= 0 ? (hash ^ app) * FACTOR : hash
+  return load<u8>(differs(hash), DIFFERS) == 0 ? hash : (hash ^ app) * FACTOR
+}
+
+/** DIFFERS from here is the byte of a key. */
+@inline
+function differs(hash: u64): i32 {
+  return area + (<i32>(hash >> 32) & DIFFERS_MASK)
+}
+
+@inline
+function noteUse(place: i32): void {
+  if (load<i32>(place, BODIES) == body) return
+  store<i32>(place, body, BODIES)
+  store<i32>(place, min(load<i32>(place, USES) + 1, MAX_USES), USES)
 }
 
 /** The position after the event at `p` if it follows a layout that is known, otherwise `nowhere`. */
@@ -142,9 +178,15 @@ function followAt(place: i32, p: i32): i32 {
   const end = follow(p, layoutAt(place))
   if (end == nowhere) {
     store<i32>(place, score - 2, SCORES)
+    if (score <= 2) {
+      store<i32>(place, 0, USES)
+      store<u8>(differs(lastHash), 1, DIFFERS)
+      lastHash = 0
+    }
     return nowhere
   }
   if (score < MAX_SCORE) store<i32>(place, score + 1, SCORES)
+  noteUse(place)
   return end
 }
 
@@ -153,14 +195,21 @@ export function mayLearn(): bool {
   return area != 0 && savings >= PRICE
 }
 
-/** An empty layout for the event at `p`: that of its key, or in its set the one of the lowest score. */
+/** An empty layout for the event at `p`: that of its key, or in its set the one that is least needed. */
 export function emptyLayout(p: i32): i32 {
   savings -= PRICE
   lastHash = 0
+  // Where apps still differ, that is soon found out again.
+  learnt += 1
+  store<u8>(area + (learnt & DIFFERS_MASK), 0, DIFFERS)
   const hash = forApp(hashOf(p))
   let place = find(setOf(hash), keyOf(hash))
-  if (place < 0) place = lowest(setOf(hash))
-  store<i32>(place, keyOf(hash))
+  if (place < 0) {
+    place = leastNeeded(setOf(hash))
+    store<i32>(place, keyOf(hash))
+    store<i32>(place, 0, USES)
+    store<i32>(place, body, BODIES)
+  }
   store<i32>(place, FIRST_SCORE, SCORES)
   const layout = layoutAt(place)
   store<i32>(layout, 0, TIMESTAMP_START)
@@ -168,16 +217,24 @@ export function emptyLayout(p: i32): i32 {
 }
 
 /**
- * The place of the lowest score. Where even that was followed since it was learnt, all scores fall, so that layouts which are
- * no longer followed are replaced first. Ever-new layouts, which never are followed, replace one another.
+ * The place of the least used layout, of several the one that was filled first. Where all are used much, the one that was
+ * filled last: new layouts then replace one another until an older one is hardly used any more.
  */
-function lowest(set: i32): i32 {
-  let place = set
-  for (let other = set + 4; other < set + SET_BYTES; other += 4) {
-    if (load<i32>(other, SCORES) < load<i32>(place, SCORES)) place = other
+function leastNeeded(set: i32): i32 {
+  const newest = load<i32>(set, NEWEST)
+  let place = set + newest
+  for (let after = SET_BYTES - 4; after > 0; after -= 4) {
+    const other = set + ((newest + after) & (SET_BYTES - 1))
+    if (load<i32>(other, USES) <= load<i32>(place, USES)) place = other
   }
-  if (load<i32>(place, SCORES) > FIRST_SCORE) {
-    for (let other = set; other < set + SET_BYTES; other += 4) store<i32>(other, load<i32>(other, SCORES) - 1, SCORES)
+  if (load<i32>(place, USES) >= MANY_USES) {
+    place = set + newest
+    const crowded = load<i32>(set, CROWDED) + 1
+    store<i32>(set, crowded, CROWDED)
+    if (crowded % CROWDED_UNTIL_FALL == 0) {
+      for (let other = set; other < set + SET_BYTES; other += 4) store<i32>(other, load<i32>(other, USES) - 1, USES)
+    }
   }
+  store<i32>(set, place - set, NEWEST)
   return place
 }

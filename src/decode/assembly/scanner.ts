@@ -14,7 +14,7 @@
 // failure it returns `nowhere`, a position beyond the body's end at which every further step fails. This is
 // AssemblyScript. Its state is in the globals of the instance, and in an area of the memory that no other instance has.
 
-import { followAny, mayLearn, setApp } from './choice'
+import { beginBody, followAny, mayLearn, setApp } from './choice'
 import { takeApart } from './event'
 import { learn } from './learn'
 import * as names from './names'
@@ -71,7 +71,7 @@ let counts: i32 = 0
 /** Validates the bytes [start, end). The time range is given in minutes and milliseconds of the minute. */
 export function scan(start: i32, end: i32, fromMinute: i32, fromMs: i32, untilMinute: i32, untilMs: i32): i32 {
   begin(end)
-  setApp(0)
+  beginBody()
   setRange(fromMinute, fromMs, untilMinute, untilMs)
   sdkVersionStart = start
   sdkVersionEnd = start

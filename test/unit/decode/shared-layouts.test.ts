@@ -54,6 +54,11 @@ function everNew(): string {
   return alike({ name: `"n${serial * 7919}"`, properties: `{"p${serial}":1}` })
 }
 
+/** New layouts, each of so many events that they are learnt. */
+function newOnes(): string[] {
+  return Array.from({ length: 6 }, everNew).flatMap((event) => many(() => event, 16))
+}
+
 /** Takes the honest event's place in the directory, and differs from it at its end only. */
 function almostHonest(): string {
   serial += 1
@@ -83,6 +88,37 @@ test('events that only seem to be of a layout do not keep those of another app f
   expect(scoreOf('"revenue":{"amount":')).toBe(MAX_SCORE)
   for (let bodies = 0; bodies < 4; bodies++) send('ak_other_app', many(almostHonest))
   expect(scoreOf('"revenue":{"amount":')).toBe(MAX_SCORE)
+})
+
+test.each([1, 10])(
+  'new layouts of one app that are worth learning, each in %i of its bodies, leave another its own, however seldom it sends',
+  (bodies) => {
+    const { send, scoreOf } = newScanner()
+    const nine = Array.from({ length: 9 }, (_, index) => alike({ name: `"honest ${index}"` }))
+    for (let times = 0; times < 20; times++) send('ak_honest_app', nine)
+    for (let times = 0; times < 900; times++) {
+      const events = newOnes()
+      for (let again = 0; again < bodies; again++) send('ak_other_app', events)
+      send('ak_honest_app', [nine[times % 9]])
+    }
+    expect(nine.map((_, index) => scoreOf(`"honest ${index}"`))).toEqual(nine.map(() => MAX_SCORE))
+  },
+)
+
+test('what shows that apps differ in a layout is not forgotten for new layouts', () => {
+  const { send, scoreOf } = newScanner()
+  const both = () => {
+    send('ak_other_app', many(almostHonest))
+    send('ak_honest_app', many(honest))
+  }
+  for (let times = 0; times < 3; times++) both()
+  for (let times = 0; times < 300; times++) {
+    for (let bodies = 0; bodies < 4; bodies++) send('ak_other_app', newOnes())
+    send('ak_other_app', many(almostHonest, 10))
+    send('ak_honest_app', [honest()])
+    // The honest app's own, beside what all new layouts have.
+    expect(scoreOf('null}]},"revenue":{"amount":')).toBe(MAX_SCORE)
+  }
 })
 
 test('layouts are known by their names, also where ids and times come first', () => {

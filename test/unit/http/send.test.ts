@@ -8,10 +8,21 @@ import { head, openRaw } from '../../support/raw-http.ts'
 
 const TEXTS = { ascii: 'plain', latin1: 'Käufe, é', wide: '日本 €', pair: '😀', large: 'é'.repeat(1_000_000) }
 
+/** More than sockets hold, in answers of 16 KB whose body is short. */
+const MOST_UNREAD = 4000
+const LONG_HEADERS = `\r\nX-Padding: ${'x'.repeat(16_384)}`
+
 const app = uWS.App()
 let port = 0
+/** What `send` says of each answer with a short body. */
+let onShort = (_isTaken: boolean): void => {}
 
 beforeAll(async () => {
+  app.get('/short', (response) => {
+    response.onAborted(() => {})
+    const reply = { status: '200 OK', contentType: 'text/plain', headers: LONG_HEADERS, body: 'ok' }
+    setImmediate(() => onShort(send(response, { ...reply, withoutBody: false, thenClose: false })))
+  })
   app.any('/:name', (response, request) => {
     response.onAborted(() => {})
     const body = TEXTS[request.getParameter(0) as keyof typeof TEXTS]
@@ -37,3 +48,16 @@ for (const [name, text] of Object.entries(TEXTS)) {
     }
   })
 }
+
+test('a client that reads none of its short answers is found out, though not each of them is looked at', async () => {
+  const raw = await openRaw(port)
+  raw.socket.pause()
+  let sent = 0
+  for (let isTaken = true; isTaken && sent < MOST_UNREAD; sent++) {
+    const answered = new Promise<boolean>((done) => (onShort = done))
+    raw.write(head([], 'GET /short HTTP/1.1'))
+    isTaken = await answered
+  }
+  expect(sent).toBeLessThan(MOST_UNREAD)
+  raw.close()
+})

@@ -30,13 +30,7 @@ export async function twoCores(options) {
     const bodies = await writeBodies(options.folder, kind, SEED)
     const one = await startService({ before: on(SERVER_CORE) })
     const two = await startService({ before: ['taskset', '-c', `${SERVER_CORE},${LOAD_CORE}`] })
-    const measure = (/** @type {typeof one} */ service, /** @type {number} */ forSeconds) =>
-      unlessVoid(nameOf(kind), () => runWrk(service, bodies, { keyed: kind.keyed, seconds: forSeconds }))
-    for (const service of [one, two]) await measure(service, 3)
-    const pairs = []
-    for (let round = 0; round < rounds; round++) {
-      pairs.push({ one: await measure(one, seconds), two: await measure(two, seconds) })
-    }
+    const pairs = await byTurns({ one, two }, kind, bodies, { rounds, seconds })
     await one.stop()
     await two.stop()
     numbers.push({ kind, pairs })
@@ -73,6 +67,22 @@ export async function twoCores(options) {
 }
 
 /**
+ * @param {Record<'one' | 'two', import('./servers.js').Server>} servers @param {import('./wrk.js').Case} kind
+ * @param {Awaited<ReturnType<typeof writeBodies>>} bodies @param {{ rounds: number, seconds: number }} how
+ */
+async function byTurns({ one, two }, kind, bodies, { rounds, seconds }) {
+  const measure = (/** @type {typeof one} */ server, /** @type {number} */ forSeconds) =>
+    unlessVoid(nameOf(kind), () => runWrk(server, bodies, { keyed: kind.keyed, seconds: forSeconds }))
+  for (const server of [one, two]) await measure(server, 3)
+  /** @type {Record<'one' | 'two', import('./wrk.js').Measured>[]} */
+  const pairs = []
+  for (let round = 0; round < rounds; round++) {
+    pairs.push({ one: await measure(one, seconds), two: await measure(two, seconds) })
+  }
+  return pairs
+}
+
+/**
  * What a request costs with two processes, on the one core that the load leaves: on two cores of their own they take so many
  * times the requests of one.
  * @param {{ rounds: number, seconds: number, options: import('./sections.js').Options }} how
@@ -83,14 +93,7 @@ async function twoProcesses({ rounds, seconds, options }) {
   const bodies = await writeBodies(options.folder, kind, SEED)
   const one = await startCluster()
   const two = await startCluster({ env: { SLUICE_PROCESSES: '2' } })
-  const measure = (/** @type {typeof one} */ { cluster }, /** @type {number} */ forSeconds) =>
-    unlessVoid('two processes', () => runWrk(cluster, bodies, { keyed: kind.keyed, seconds: forSeconds }))
-  for (const service of [one, two]) await measure(service, 3)
-  /** @type {Record<'one' | 'two', import('./wrk.js').Measured>[]} */
-  const pairs = []
-  for (let round = 0; round < rounds; round++) {
-    pairs.push({ one: await measure(one, seconds), two: await measure(two, seconds) })
-  }
+  const pairs = await byTurns({ one: one.cluster, two: two.cluster }, kind, bodies, { rounds, seconds })
   await one.stop()
   await two.stop()
   const [oneUs, twoUs] = /** @type {const} */ (['one', 'two']).map((which) =>

@@ -21,7 +21,7 @@ export interface Reply {
 const KEEP_ALIVE = '\r\nKeep-Alive: timeout=8'
 
 /**
- * Of so many short answers one looks whether its socket is full, since to ask costs as much as half of the other calls: a
+ * Of so many short answers one looks whether its socket is full, since to ask costs half a microsecond or more: a
  * client that reads none of its answers is found out some answers later, and what it leaves unread stays small.
  */
 const SHORT_ANSWERS_PER_LOOK = 8

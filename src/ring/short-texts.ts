@@ -1,5 +1,5 @@
 // Gives the same string again for bytes that come again and again, such as an app's key or an SDK's version. To compare the
-// bytes costs a tenth of making a string, and the string's hash is known, so that a map finds it at once.
+// bytes costs less than to make a string, and the string's hash is known, so that a map finds it at once.
 
 /** Longer texts are made anew. */
 const MAX_BYTES = 64

@@ -6,7 +6,6 @@ import { accessSync, constants } from 'node:fs'
 import type { Status } from '../contract/health.ts'
 import { createMemoryDeduplicator } from '../keys/memory-deduplicator.ts'
 import { writeAdminAddress } from '../lib/admin-address.ts'
-import { TurnClock } from '../lib/clock.ts'
 import { errorMessage, StartError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/folder.ts'
 import { formatBytes, formatSpan } from '../lib/format.ts'
@@ -82,7 +81,7 @@ export async function openEmbeddedStores(config: Config, context: StoresContext,
   })
   return {
     apps,
-    admission: new OwnAdmission({ limiter, deduplicator, clock: new TurnClock(clock).nowMs }),
+    admission: new OwnAdmission({ limiter, deduplicator, clock: context.turnClock.nowMs }),
     queue,
     alerts: async (appId) => alerts.read(appId),
     demoApp: appsFileNamed ? null : (findDemoApp(apps) ?? null),

@@ -84,14 +84,14 @@ export async function startSluice(config: Config, context: SluiceContext) {
       logAlert(alert)
       console.onAlert(alert)
     }
-    const stores = await openStores(config, { log, clock, metrics, onAlert, ...adminAddress }, started)
+    const turnClock = new TurnClock(clock)
+    const stores = await openStores(config, { log, clock, turnClock, metrics, onAlert, ...adminAddress }, started)
     let publicPort = config.publicPort
     console.use(stores, () => publicPort)
     started.add(logRefusals({ refusals: activity.refusals, log, timers: systemTimers }))
     started.add(
       watchStrain({ metrics, openFiles, maxOpenFiles, onNotice: noticeTo(log, 'node'), timers: systemTimers }),
     )
-    const turnClock = new TurnClock(clock)
     const ring = new Ring(config.ringBytes)
     const pool: DecodePool = new DecodePool({
       memory: ring.memory,

@@ -4,7 +4,7 @@ import type { App, AppDirectory } from '../apps/app.ts'
 import type { Alert } from '../contract/alert.ts'
 import type { Part } from '../contract/health.ts'
 import type { AdminAddress } from '../lib/admin-address.ts'
-import type { Clock } from '../lib/clock.ts'
+import type { Clock, TurnClock } from '../lib/clock.ts'
 import type { Admission } from '../limits/admission.ts'
 import type { Sampler } from '../observe/gauges.ts'
 import type { Log } from '../observe/log.ts'
@@ -30,6 +30,8 @@ export interface Stores {
 export interface StoresContext {
   readonly log: Log
   readonly clock: Clock
+  /** The same for what a request asks. */
+  readonly turnClock: Pick<TurnClock, 'nowMs'>
   readonly metrics: Metrics
   /** An alert was decided, and is stored or will be decided again. */
   readonly onAlert: (alert: Alert) => void

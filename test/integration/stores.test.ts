@@ -45,7 +45,7 @@ async function open(folder: string, opening: Opening = {}): Promise<{ stores: Op
     const config = readConfig({ SLUICE_DATA_DIR: folder, ...env })
     const stores = await openStores(
       config,
-      { log, clock, metrics, onAlert: () => {}, snapshotIntervalMs, ...admin },
+      { log, clock, turnClock: { nowMs: clock }, metrics, onAlert: () => {}, snapshotIntervalMs, ...admin },
       started,
     )
     return { stores: { ...stores, stop: () => started.stop() }, lines }

@@ -132,6 +132,7 @@ test.runIf(process.platform === 'linux')(
       const context = {
         log: pino({ level: 'silent' }),
         clock: () => NOW_MS,
+        turnClock: { nowMs: () => NOW_MS },
         metrics: createMetrics({ version: '0', runtime: false }),
         onAlert: () => {},
       }

@@ -105,6 +105,17 @@ test.each([1, 10])(
   },
 )
 
+test('an app whose events come after many new layouts of another has its own learnt', () => {
+  const { send, scoreOf } = newScanner()
+  const nine = Array.from({ length: 9 }, (_, index) => alike({ name: `"honest ${index}"` }))
+  for (let times = 0; times < 100; times++) send('ak_other_app', newOnes())
+  for (let times = 0; times < 100; times++) {
+    send('ak_other_app', newOnes())
+    for (let bodies = 0; bodies < 10; bodies++) send('ak_honest_app', nine)
+  }
+  expect(nine.map((_, index) => scoreOf(`"honest ${index}"`))).toEqual(nine.map(() => MAX_SCORE))
+})
+
 test('what shows that apps differ in a layout is not forgotten for new layouts', () => {
   const { send, scoreOf } = newScanner()
   const both = () => {
